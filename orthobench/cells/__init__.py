@@ -1,0 +1,5 @@
+"""One step of a recurrence. One cell family per file; the file's name is the word in the configuration."""
+
+from orthobench.cells.base import Cell, Matrices, State
+
+__all__ = ["Cell", "Matrices", "State"]

@@ -1,0 +1,48 @@
+"""Long short-term memory.
+
+    i, f, o = sigmoid(U x_t + W h_{t-1} + b),   g = tanh(U_g x_t + W_g h_{t-1} + b_g)
+    c_t = f * c_{t-1} + i * g,   h_t = o * tanh(c_t)
+
+Hochreiter & Schmidhuber (1997), with the forget gate of Gers et al. (2000). One bias vector per gate, as in TensorFlow.
+"""
+
+from typing import Any, ClassVar, Literal
+
+import torch
+from torch import Tensor
+
+from orthobench.cells.base import Cell, Matrices, State
+
+Gate = Literal["i", "f", "g", "o"]
+
+
+class LSTM(Cell):
+    """Input, forget, candidate and output gate, in this order; the state is (h, c).
+
+    Args:
+        orthogonal: the gates whose recurrent matrix comes from the configured parametrization; the others are free.
+        forget_bias: initial value of b_f.
+        **kwargs: see `Cell`.
+    """
+
+    gates: ClassVar[tuple[str, ...]] = ("i", "f", "g", "o")
+    states: ClassVar[int] = 2
+
+    def __init__(
+        self,
+        orthogonal: list[Gate] = ["g"],  # noqa: B006  (read, never changed)
+        forget_bias: float = 1.0,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self._make_parameters(orthogonal=tuple(orthogonal), biased=self.gates)
+        torch.nn.init.constant_(self.b["f"], forget_bias)
+
+    def step(self, p_t: Tensor, state: State, W: Matrices) -> State:
+        h, c = state
+        i, f, g, o = (p_t + h @ torch.cat(W).T).chunk(4, dim=-1)
+        c = torch.sigmoid(f) * c + torch.sigmoid(i) * torch.tanh(g)
+        return torch.sigmoid(o) * torch.tanh(c), c
+
+    def torch_kernel(self) -> str | None:
+        return "lstm"

@@ -1,0 +1,43 @@
+"""What can go wrong, each with the exit code that the command line promises."""
+
+
+class OrthobenchError(Exception):
+    """An error that a user can act on: one sentence, no traceback."""
+
+    exit_code = 1
+
+
+class ConfigError(OrthobenchError):
+    """A wrong key, value or usage; nothing was started."""
+
+    exit_code = 2
+
+
+class DataError(OrthobenchError):
+    """Data that is missing, damaged or of the wrong form."""
+
+    exit_code = 3
+
+
+class DivergedError(OrthobenchError):
+    """A loss or gradient that is no longer finite."""
+
+    exit_code = 4
+
+
+class MemoryExhausted(OrthobenchError):
+    """The run does not fit in memory."""
+
+    exit_code = 5
+
+
+class StorageError(OrthobenchError):
+    """A folder or file that cannot be written or read back."""
+
+    exit_code = 6
+
+
+class Stopped(OrthobenchError):
+    """Asked to stop; the same command resumes the run."""
+
+    exit_code = 75

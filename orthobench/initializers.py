@@ -1,0 +1,85 @@
+"""Initial values, drawn from a NumPy generator so that a seed gives the same weights on every machine.
+
+Shapes follow torch: a weight is (out, in). Formulas are those of Keras and TensorFlow, which most of the papers used.
+"""
+
+import math
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from orthobench.errors import ConfigError
+from orthobench.schema import did_you_mean
+
+Rng = np.random.Generator | np.random.RandomState
+
+
+def tensor(values: np.ndarray) -> Tensor:
+    """A tensor of torch's default type holding `values`."""
+    return torch.as_tensor(np.asarray(values), dtype=torch.get_default_dtype())
+
+
+def uniform(rng: Rng, shape: tuple[int, ...], bound: float) -> Tensor:
+    """Independent draws from U(-bound, bound)."""
+    return tensor(rng.uniform(-bound, bound, size=shape))
+
+
+def glorot_uniform(rng: Rng, shape: tuple[int, int], fan_in: int | None = None, fan_out: int | None = None) -> Tensor:
+    """U(-b, b) with b = sqrt(6 / (fan_in + fan_out)); the fans default to the shape's own."""
+    fan_in, fan_out = fan_in or shape[1], fan_out or shape[0]
+    return uniform(rng, shape, math.sqrt(6 / (fan_in + fan_out)))
+
+
+def he_uniform(rng: Rng, shape: tuple[int, int], fan_in: int | None = None) -> Tensor:
+    """U(-b, b) with b = sqrt(6 / fan_in)."""
+    return uniform(rng, shape, math.sqrt(6 / (fan_in or shape[1])))
+
+
+def truncated_normal(rng: Rng, shape: tuple[int, ...], std: float) -> Tensor:
+    """Normal draws of standard deviation `std`, those beyond two deviations drawn again (TensorFlow's rule)."""
+    values = rng.normal(size=shape)
+    while (outside := np.abs(values) > 2).any():
+        values[outside] = rng.normal(size=int(outside.sum()))
+    return tensor(std * values)
+
+
+def he_normal(rng: Rng, shape: tuple[int, int], fan_in: int | None = None) -> Tensor:
+    """Truncated normal whose standard deviation after truncation is sqrt(2 / fan_in), as Keras draws it."""
+    return truncated_normal(rng, shape, math.sqrt(2 / (fan_in or shape[1])) / 0.87962566103423978)
+
+
+def orthogonal(rng: Rng, shape: tuple[int, int]) -> Tensor:
+    """A matrix with orthonormal rows or columns, uniform over the orthogonal group (QR of a Gaussian, signs fixed)."""
+    rows, columns = max(shape), min(shape)
+    q, r = np.linalg.qr(rng.normal(size=(rows, columns)))
+    q = q * np.sign(np.diag(r))
+    return tensor(q if shape[0] >= shape[1] else q.T)
+
+
+SCHEMES = ("glorot", "he_uniform", "he_normal", "torch", "orthogonal", "identity", "zeros")
+
+
+def weight(scheme: str | float, rng: Rng, shape: tuple[int, int], fan_in: int | None = None, fan_out: int | None = None) -> Tensor:
+    """A weight matrix by scheme; a number stands for U(-number, number), `torch` for U(+-1/sqrt(fan_out)).
+
+    Raises:
+        ConfigError: the scheme is not known.
+    """
+    if isinstance(scheme, int | float):
+        return uniform(rng, shape, float(scheme))
+    if scheme == "glorot":
+        return glorot_uniform(rng, shape, fan_in, fan_out)
+    if scheme == "he_uniform":
+        return he_uniform(rng, shape, fan_in)
+    if scheme == "he_normal":
+        return he_normal(rng, shape, fan_in)
+    if scheme == "torch":
+        return uniform(rng, shape, 1 / math.sqrt(fan_out or shape[0]))
+    if scheme == "orthogonal":
+        return orthogonal(rng, shape)
+    if scheme == "identity":
+        return torch.eye(*shape)
+    if scheme == "zeros":
+        return torch.zeros(shape)
+    raise ConfigError(f"initialisation {scheme!r} is not known: {did_you_mean(scheme, SCHEMES)}")

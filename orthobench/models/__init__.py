@@ -1,0 +1,1 @@
+"""Whole networks: embedding, stacked recurrent layers, readout; feed-forward stacks."""

@@ -1,0 +1,128 @@
+"""Embedding -> stacked recurrent layers -> linear readout.
+
+Shapes: B batch, T time, I input, N hidden, O output.
+"""
+
+from collections.abc import Callable
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from orthobench.cells.base import Cell, State
+from orthobench.initializers import Rng, glorot_uniform, uniform, weight
+from orthobench.parametrizations.base import Parametrization
+from orthobench.scan import choose, recurrence, reference
+from orthobench.schema import Fraction, Positive
+
+MakeCell = Callable[[int, int], Cell]
+
+
+class Recurrent(nn.Module):
+    """A stack of one cell.
+
+    Args:
+        input_size: I, the width of an input or the number of tokens.
+        output_size: O.
+        readout: `last` reads the last hidden state only, `all` every one.
+        make_cell: builds a cell from (input size, hidden size).
+        rng: generator for the initial values.
+        engine: which scan runs the cells.
+        hidden_size: N.
+        layers: number of recurrent layers.
+        dropout: share of units zeroed on the embedding, between layers and before the readout.
+        embedding_size: width of a learnt embedding of tokens; null feeds one-hot vectors.
+        tied: whether the readout shares the embedding's weights; the last layer then has the embedding's width.
+        output_init: scheme of the readout's weights, or a bound.
+        output_bias_init: `zeros`, `glorot`, or a number that every entry starts from. `glorot` is what TensorFlow draws
+            for a bias created without an initialiser: U(-b, b) with b = sqrt(3 / O).
+    """
+
+    def __init__(
+        self,
+        input_size: int,
+        output_size: int,
+        readout: Literal["last", "all"],
+        make_cell: MakeCell,
+        rng: Rng,
+        engine: str = "auto",
+        hidden_size: Positive = 128,
+        layers: Positive = 1,
+        dropout: Fraction = 0.0,
+        embedding_size: Positive | None = None,
+        tied: bool = False,
+        output_init: str | float = "glorot",
+        output_bias_init: str | float = "zeros",
+    ) -> None:
+        super().__init__()
+        self.readout, self.engine, self.dropout = readout, engine, dropout
+        self.embedding = None
+        if embedding_size is not None:
+            self.embedding = nn.Parameter(uniform(rng, (input_size, embedding_size), 0.1))
+        last = embedding_size if tied and embedding_size else hidden_size
+        widths = [embedding_size or input_size, *[hidden_size] * (layers - 1), last]
+        self.cells = nn.ModuleList(make_cell(i, n) for i, n in zip(widths, widths[1:], strict=False))
+        self.output_weight = None if tied else nn.Parameter(weight(output_init, rng, (output_size, last)))
+        self.output_bias = nn.Parameter(_bias(output_bias_init, rng, output_size))
+
+    def forward(
+        self, x: Tensor, state: list[State] | None = None, taps: dict[int, Tensor] | None = None
+    ) -> tuple[Tensor, list[State]]:
+        """Run the network.
+
+        Args:
+            x: (B, T, I), or tokens (B, T).
+            state: initial state of every layer; the cells' own when null.
+            taps: steps of the last layer whose hidden state is wanted from the reference engine; filled in here.
+
+        Returns:
+            Outputs, (B, O) with `readout="last"` and (B, T, O) with `all`; and the final state of every layer.
+        """
+        h = x if self.embedding is None else self._drop(F.embedding(x, self.embedding))
+        final = []
+        for i, cell in enumerate(self.cells):
+            start = cell.initial_state(x.shape[0]) if state is None else state[i]
+            if i and self.dropout:
+                h = self._drop(h)
+            if taps is not None and cell is self.cells[-1]:
+                h, end = reference.run(cell, h, start, taps)
+            else:
+                h, end = recurrence(cell, h, start, self.engine)
+            final.append(end)
+        if self.readout == "last":
+            h = h[:, -1]
+        decoder = self.embedding if self.output_weight is None else self.output_weight
+        return F.linear(self._drop(h), decoder, self.output_bias), final
+
+    def _drop(self, h: Tensor) -> Tensor:
+        return F.dropout(h, self.dropout, self.training) if self.dropout else h
+
+    def parametrizations(self) -> list[Parametrization]:
+        """Every parametrization of the network, constrained or free."""
+        return [module for module in self.modules() if isinstance(module, Parametrization)]
+
+    def constrained(self) -> list[Parametrization]:
+        """The parametrizations that promise a manifold."""
+        return [p for p in self.parametrizations() if p.constrained]
+
+    def recurrent_weights(self) -> list[Tensor]:
+        """The constrained recurrent matrices (N, N), one per layer and gate; empty when there is none."""
+        return [p() for p in self.constrained()]
+
+    def parameter_counts(self) -> dict[str, int]:
+        """Free parameters: `total`, and `recurrent` for the recurrent matrices alone."""
+        inside = {id(q) for p in self.parametrizations() for q in p.parameters()}
+        recurrent = sum(p.parameter_count() for p in self.parametrizations())
+        others = sum(q.numel() for q in self.parameters() if id(q) not in inside)
+        return {"total": recurrent + others, "recurrent": recurrent}
+
+    def engines(self) -> list[tuple[str, str]]:
+        """Engine and reason, per layer."""
+        return [choose(cell, self.engine) for cell in self.cells]
+
+
+def _bias(scheme: str | float, rng: Rng, size: int) -> Tensor:
+    if scheme == "glorot":
+        return glorot_uniform(rng, (1, size), fan_in=size, fan_out=size)[0]
+    return torch.zeros(size) if scheme == "zeros" else torch.full((size,), float(scheme))

@@ -1,0 +1,5 @@
+"""Free parameters -> a constrained matrix. One map per file; the file's name is the word in the configuration."""
+
+from orthobench.parametrizations.base import Parametrization
+
+__all__ = ["Parametrization"]

@@ -1,0 +1,56 @@
+"""What every parametrization of a recurrent matrix offers."""
+
+from abc import ABC, abstractmethod
+from typing import ClassVar
+
+import torch
+from torch import Tensor, nn
+
+
+class Parametrization(nn.Module, ABC):
+    """Owns free parameters and returns an (n, n) matrix.
+
+    Called once per forward pass of a model, never per time step. A subclass draws its paper's initialisation from the
+    NumPy generator `rng` that its constructor is given.
+
+    Attributes:
+        n: size of the matrix.
+        constrained: whether the matrix stays on a manifold (orthogonal, unitary, or singular values in a band). Its
+            parameters then form the optimizer's recurrent group and never get weight decay.
+    """
+
+    constrained: ClassVar[bool] = True
+
+    def __init__(self, n: int) -> None:
+        super().__init__()
+        self.n = n
+
+    @abstractmethod
+    def forward(self) -> Tensor:
+        """The matrix, (n, n)."""
+
+    def parameter_count(self) -> int:
+        """Number of free parameters: n(n-1)/2 for a skew matrix."""
+        return sum(parameter.numel() for parameter in self.parameters())
+
+    def contains(self, W: Tensor, tolerance: float) -> bool:
+        """Whether W lies on the manifold: here ||W^H W - I||_F <= tolerance."""
+        return float(deviation(W)) <= tolerance
+
+    def after_step(self) -> None:
+        """Called after every optimizer step: move the base point, renew an inverse, renormalise. Idempotent."""
+
+    def learning_rate_scales(self) -> dict[str, float]:
+        """Factors on the recurrent learning rate for parameters that a method scales, by parameter name."""
+        return {}
+
+    @staticmethod
+    def limits(n: int) -> dict[str, int]:
+        """The largest allowed value of every argument that is a count tied to n."""
+        return {}
+
+
+def deviation(W: Tensor) -> Tensor:
+    """||W^H W - I||_F, the distance from orthogonality, in W's own precision."""
+    gram = W.mH @ W
+    return torch.linalg.matrix_norm(gram - torch.eye(W.shape[-1], dtype=W.dtype, device=W.device))

@@ -1,0 +1,39 @@
+"""No constraint: a dense matrix of n^2 free numbers, as in the RNN, GRU and LSTM baselines."""
+
+from typing import ClassVar
+
+from torch import Tensor, nn
+
+from orthobench.initializers import Rng, weight
+from orthobench.parametrizations.base import Parametrization
+
+
+class Free(Parametrization):
+    """A dense matrix.
+
+    Args:
+        n: size of the matrix.
+        rng: generator for the initial values.
+        recurrent_init: `glorot`, `orthogonal`, `identity`, `he_uniform`, `he_normal`, `torch`, `zeros`, or a bound.
+        fan_in: fan used by the schemes that need one; n when null.
+        fan_out: likewise; a fused gate kernel's is larger than n.
+    """
+
+    constrained: ClassVar[bool] = False
+
+    def __init__(
+        self,
+        n: int,
+        rng: Rng,
+        recurrent_init: str | float = "glorot",
+        fan_in: int | None = None,
+        fan_out: int | None = None,
+    ) -> None:
+        super().__init__(n)
+        self.weight = nn.Parameter(weight(recurrent_init, rng, (n, n), fan_in, fan_out))
+
+    def forward(self) -> Tensor:
+        return self.weight
+
+    def contains(self, W: Tensor, tolerance: float) -> bool:
+        return True

@@ -1,0 +1,31 @@
+"""The whole sequence in one call of torch's own RNN, GRU or LSTM kernel (cuDNN on a GPU).
+
+The matrices go in as arguments: a parametrization registered on nn.RNN would silently stop training.
+"""
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from orthobench.cells.base import Cell, State
+
+
+def supports(cell: Cell) -> bool:
+    """Whether torch has a kernel for this cell."""
+    return cell.torch_kernel() is not None
+
+
+def run(cell: Cell, x: Tensor, state: State) -> tuple[Tensor, State]:
+    """Run `cell` over x from `state`; see `reference.run`."""
+    kernel = cell.torch_kernel()
+    assert kernel is not None
+    if not x.is_floating_point():
+        x = F.one_hot(x.clamp(max=cell.input_size), cell.input_size + 1)[..., :-1].to(cell.U.dtype)
+    b = cell._joint_bias()
+    bias = [] if b is None else [b, torch.zeros_like(b)]
+    weights = [cell.U, torch.cat(cell.matrices()), *bias]
+    initial = tuple(s.unsqueeze(0).contiguous() for s in state)
+    options = (weights, bool(bias), 1, 0.0, cell.training, False, True)
+    call = getattr(torch, kernel)
+    h_BTN, *final = call(x, initial if kernel == "lstm" else initial[0], *options)
+    return h_BTN, tuple(s.squeeze(0) for s in final)

@@ -1,0 +1,187 @@
+"""The schema of the configuration: the constructors' own signatures.
+
+A hyper-parameter is declared once, as an annotated argument of the class that uses it. `coerce` checks one value against
+its annotation, `fields` lists what a class accepts, and `did_you_mean` turns a wrong word into a useful sentence.
+"""
+
+import difflib
+import inspect
+import math
+import types
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
+
+from orthobench.errors import ConfigError
+
+
+@dataclass(frozen=True)
+class Range:
+    """Bounds of a number; `above` excludes the lower bound, `below` the upper one."""
+
+    low: float | None = None
+    high: float | None = None
+    above: bool = False
+    below: bool = False
+
+    def contains(self, value: float) -> bool:
+        """Whether `value` lies within the bounds."""
+        if self.low is not None and (value <= self.low if self.above else value < self.low):
+            return False
+        return self.high is None or (value < self.high if self.below else value <= self.high)
+
+    def __str__(self) -> str:
+        parts = []
+        if self.low is not None:
+            parts.append(f"{'>' if self.above else '>='} {self.low:g}")
+        if self.high is not None:
+            parts.append(f"{'<' if self.below else '<='} {self.high:g}")
+        return " and ".join(parts)
+
+
+@dataclass(frozen=True)
+class CountOf:
+    """A count tied to the hidden size n: an integer, a share of n between 0 and 1, or `max`."""
+
+
+Positive = Annotated[int, Range(1)]
+NonNegative = Annotated[int, Range(0)]
+PositiveFloat = Annotated[float, Range(0, above=True)]
+NonNegativeFloat = Annotated[float, Range(0)]
+Fraction = Annotated[float, Range(0, 1, below=True)]
+Count = Annotated[int | float | str, CountOf()]
+
+
+@dataclass(frozen=True)
+class Field:
+    """One argument of a constructor."""
+
+    name: str
+    annotation: Any
+    default: Any = inspect.Parameter.empty
+
+    @property
+    def required(self) -> bool:
+        """Whether it has no default."""
+        return self.default is inspect.Parameter.empty
+
+    @property
+    def is_count(self) -> bool:
+        """Whether it is tied to the hidden size."""
+        return CountOf() in getattr(self.annotation, "__metadata__", ())
+
+
+def fields(cls: type) -> dict[str, Field]:
+    """The arguments of a class's constructor by name, through `**kwargs` to its bases."""
+    found: dict[str, Field] = {}
+    for klass in cls.__mro__:
+        init = klass.__dict__.get("__init__")
+        if init is None:
+            continue
+        hints = get_type_hints(init, include_extras=True)
+        passes_on = False
+        for name, parameter in list(inspect.signature(init).parameters.items())[1:]:
+            if parameter.kind is parameter.VAR_KEYWORD:
+                passes_on = True
+            elif parameter.kind is not parameter.VAR_POSITIONAL:
+                found.setdefault(name, Field(name, hints.get(name, Any), parameter.default))
+        if not passes_on:
+            break
+    return found
+
+
+def did_you_mean(word: str, allowed: Iterable[str]) -> str:
+    """`; did you mean 'x'?`, or the whole list when nothing is close."""
+    options = sorted(map(str, allowed))
+    close = difflib.get_close_matches(str(word), options, n=1, cutoff=0.6)
+    if close:
+        return f"did you mean {close[0]!r}?"
+    return f"allowed: {', '.join(options)}" if options else "none is allowed here"
+
+
+def coerce(value: Any, annotation: Any, key: str) -> Any:
+    """`value` as the type that `annotation` asks for.
+
+    Raises:
+        ConfigError: wrong type, outside the range or not one of the allowed words.
+    """
+    if annotation is Any or annotation is inspect.Parameter.empty:
+        return value
+    origin, arguments = get_origin(annotation), get_args(annotation)
+    if origin is Annotated:
+        base, *notes = arguments
+        value = coerce(value, base, key)
+        for note in notes:
+            if isinstance(note, Range) and isinstance(value, int | float) and not note.contains(value):
+                raise ConfigError(f"{key}={value} is out of range: it must be {note}.")
+        return value
+    if origin in (Union, types.UnionType):
+        return _coerce_union(value, arguments, key)
+    if origin is Literal:
+        if value in arguments and not isinstance(value, bool):
+            return value
+        raise ConfigError(f"{key}={value!r} is not known: {did_you_mean(str(value), map(str, arguments))}")
+    if origin in (list, tuple):
+        if not isinstance(value, list | tuple):
+            raise ConfigError(f"{key}={value!r} must be a list, for example {key}=[...].")
+        return [coerce(item, arguments[0], f"{key}[{i}]") for i, item in enumerate(value)]
+    return _coerce_plain(value, annotation, key)
+
+
+def _coerce_union(value: Any, options: tuple[Any, ...], key: str) -> Any:
+    if value is None and type(None) in options:
+        return None
+    kinds = [option for option in options if option is not type(None)]
+    if int in kinds and float in kinds and isinstance(value, float) and not value.is_integer():
+        kinds.remove(int)
+    failure: ConfigError | None = None
+    for kind in kinds:
+        try:
+            return coerce(value, kind, key)
+        except ConfigError as error:
+            failure = failure or error
+    assert failure is not None
+    if len(kinds) == 1 or (isinstance(value, int | float) and not isinstance(value, bool)):
+        raise failure
+    names = [getattr(kind, "__name__", str(kind)) for kind in kinds]
+    raise ConfigError(f"{key}={value!r} has the wrong type: {' or '.join(names)} is needed.")
+
+
+def _coerce_plain(value: Any, kind: Any, key: str) -> Any:
+    if kind is bool and isinstance(value, bool):
+        return value
+    if kind is int and not isinstance(value, bool):
+        if isinstance(value, int):
+            return value
+        if isinstance(value, float) and value.is_integer():
+            return int(value)
+    if kind is float and not isinstance(value, bool) and isinstance(value, int | float):
+        if not math.isfinite(value):
+            raise ConfigError(f"{key}={value} must be a finite number.")
+        return float(value)
+    if kind is str and isinstance(value, str):
+        return value
+    if kind in (list, dict) and isinstance(value, kind):
+        return value
+    names = {int: "a whole number", float: "a number", str: "a word", bool: "true or false", list: "a list"}
+    if kind not in names and (not isinstance(kind, type) or isinstance(value, kind)):
+        return value
+    raise ConfigError(f"{key}={value!r} has the wrong type: {names.get(kind, getattr(kind, '__name__', kind))} is needed.")
+
+
+def resolve_count(value: int | float | str, limit: int, key: str) -> int:
+    """The whole number that a count, a share of `limit` (rounded down) or `max` stands for.
+
+    Raises:
+        ConfigError: outside 0..limit, or a word other than `max`.
+    """
+    allowed = f"it must be a count from 0 to {limit}, a share between 0 and 1 (such as 0.5), or max."
+    if value == "max":
+        return limit
+    if isinstance(value, str) or isinstance(value, bool):
+        raise ConfigError(f"{key}={value!r} is not a count: {allowed}")
+    if isinstance(value, float) and 0 < value < 1:
+        return math.floor(value * limit + 1e-9)
+    if value != int(value) or not 0 <= value <= limit:
+        raise ConfigError(f"{key}={value} is out of range: {allowed}")
+    return int(value)
