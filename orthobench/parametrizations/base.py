@@ -35,7 +35,7 @@ class Parametrization(nn.Module, ABC):
 
     def contains(self, W: Tensor, tolerance: float) -> bool:
         """Whether W lies on the manifold: here ||W^H W - I||_F <= tolerance."""
-        return float(deviation(W)) <= tolerance
+        return float(deviation(W.detach())) <= tolerance
 
     def after_step(self) -> None:
         """Called after every optimizer step: move the base point, renew an inverse, renormalise. Idempotent."""
@@ -48,6 +48,11 @@ class Parametrization(nn.Module, ABC):
     def limits(n: int) -> dict[str, int]:
         """The largest allowed value of every argument that is a count tied to n."""
         return {}
+
+    @staticmethod
+    def valid_size(n: int) -> str | None:
+        """Why n is not possible, one sentence with the nearest sizes that are; null when it is."""
+        return None
 
 
 def deviation(W: Tensor) -> Tensor:

@@ -1,7 +1,7 @@
 """Skew-symmetric matrices from their free upper triangle, and the block-diagonal starting points of the papers.
 
-The strict upper triangle is the parameter, so that a gradient step moves A by exactly that step: writing A = P - P^T with a
-full P would double it.
+The strict upper triangle is the parameter, so that a gradient step moves A by exactly that step: writing A = P - P^T
+with a full P would double it.
 """
 
 import numpy as np
