@@ -1,0 +1,132 @@
+"""Scaled Cayley transform whose inverse is updated by a Neumann series instead of being recomputed.
+
+    W = B (I - A) D,   B ~ (I + A)^{-1},   A^T = -A,   D = diag(1, ..., 1, -1, ..., -1) with rho entries -1
+
+After a step A -> A - delta, with M = B delta and order q,
+
+    B <- (I + M + ... + M^q) B,   an error of O(||M||^{q+1}),
+
+and every `reset_period` steps B is inverted anew. The gradient is that of the scaled Cayley transform with B for the
+inverse: dL/dA = V^T - V with V = B^T G (D + W^T), G = dL/dW.
+Mucllari, Zadorozhnyy, Pospisil, Nguyen & Ye (2022), "Orthogonal Gated Recurrent Unit with Neumann-Cayley
+Transformation", Algorithm 1.
+"""
+
+from typing import Any, Literal
+
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from orthobench.initializers import Rng
+from orthobench.parametrizations.scaled_cayley import ScaledCayley
+from orthobench.parametrizations.skew import skew
+from orthobench.schema import Count, Positive
+
+
+class NeumannCayley(ScaledCayley):
+    """n(n-1)/2 free numbers above the diagonal of A; B, the A that it belongs to and the step count are buffers.
+
+    Args:
+        n: size of the matrix.
+        rng: generator for the initial angles, as in `ScaledCayley`.
+        rho: how many diagonal entries of D are -1, the last ones: a count, a share of n, or `max`.
+        order: q, the last power of the series; `exact` inverts after every step.
+        reset_period: steps from one exact inverse to the next; null stands for 50, the paper's most frequent value, and
+            with `code` for 49, the released code's, which also counts from the first step.
+        variant: `paper` takes for delta the true step A_old - A_new; `code` the learning rate times the raw gradient,
+            as the released code does, so that with Adam B hardly moves and W is far from orthogonal between resets.
+
+    Attributes:
+        learning_rate: the rate that `code` multiplies the gradient by; the caller sets it (and follows a schedule).
+            Unused by `paper`.
+    """
+
+    B: Tensor
+    previous: Tensor
+    steps: Tensor
+
+    def __init__(
+        self,
+        n: int,
+        rng: Rng,
+        rho: Count = 0.5,
+        order: Literal[1, 2, 3, "exact"] = 2,
+        reset_period: Positive | None = None,
+        variant: Literal["paper", "code"] = "paper",
+    ) -> None:
+        super().__init__(n, rng, rho)
+        self.order, self.variant = order, variant
+        self.reset_period = reset_period or (50 if variant == "paper" else 49)
+        self.learning_rate = 1e-3
+        self._M = torch.zeros(n, n)
+        self.register_buffer("B", self._inverse())
+        self.register_buffer("previous", self.theta.detach().clone())
+        self.register_buffer("steps", torch.zeros((), dtype=torch.long))
+
+    def forward(self) -> Tensor:
+        return _CayleyWithInverse.apply(self.skew(), self.B, self.signs)
+
+    @property
+    def neumann_norm(self) -> float:
+        """||(I + A)^{-1} delta||_2 of the last step, computed when asked for; the series converges below one."""
+        return float(torch.linalg.matrix_norm(self._M, 2))
+
+    @torch.no_grad()
+    def after_step(self) -> None:
+        """Bring B up to date with theta; nothing happens while theta is as the last call left it."""
+        if torch.equal(self.theta, self.previous):
+            return
+        self._M = self.B @ skew(self._delta(), self.indices, self.n)
+        if self._is_reset_step():
+            self.B.copy_(self._inverse())
+        else:
+            self.B.copy_(self._series())
+        self.previous.copy_(self.theta)
+        self.steps += 1
+
+    @torch.no_grad()
+    def reset(self) -> None:
+        """Invert anew, for a theta that something other than an optimizer's step has set."""
+        self.B.copy_(self._inverse())
+        self.previous.copy_(self.theta)
+
+    def _delta(self) -> Tensor:
+        if self.variant == "code" and self.theta.grad is not None:
+            return self.learning_rate * self.theta.grad
+        return self.previous - self.theta
+
+    def _is_reset_step(self) -> bool:
+        if self.order == "exact":
+            return True
+        ahead = 1 if self.variant == "paper" else 0
+        return (int(self.steps) + ahead) % self.reset_period == 0
+
+    def _series(self) -> Tensor:
+        B = self.B
+        for _ in range(int(self.order)):
+            B = self.B + self._M @ B
+        return B
+
+    @torch.no_grad()
+    def _inverse(self) -> Tensor:
+        """(I + A)^{-1}, inverted in float64: every singular value of I + A is at least one."""
+        A = self.skew().double()
+        return torch.linalg.inv(torch.eye(self.n, dtype=A.dtype, device=A.device) + A).to(self.theta.dtype)
+
+
+class _CayleyWithInverse(torch.autograd.Function):
+    """B (I - A) D with B held for (I + A)^{-1}; the gradient -V antisymmetrises to V^T - V in `skew`."""
+
+    @staticmethod
+    def forward(ctx: Any, A: Tensor, B: Tensor, signs: Tensor) -> Tensor:
+        W = (B - B @ A) * signs
+        ctx.save_for_backward(B, W, signs)
+        return W
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, G: Tensor) -> tuple[Tensor, None, None]:
+        B, W, signs = ctx.saved_tensors
+        X = B.T @ G
+        return -(X * signs + X @ W.T), None, None
