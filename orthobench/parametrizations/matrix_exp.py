@@ -1,0 +1,110 @@
+"""Matrix exponential: a rotation from a skew matrix.
+
+    W = exp(A),   A^T = -A,   det W = 1
+
+Three gradients for the free numbers above the diagonal of A, with G = dL/dW, X = G W^T and S = X - X^T:
+`exact` is the derivative (expRNN's static trivialisation); `lie_algebra` takes S in its place (Plumbley; Chu's uRNN), a
+descent direction for certain only while every eigenphase of A is below pi / 2; `geodesic` steps on the group itself,
+W <- exp(-step) W (dynamic trivialisation with K = 1), where S is exact.
+Lezcano-Casado & Martinez-Rubio (2019), "Cheap Orthogonal Constraints in Neural Networks"; Plumbley (2005), "Geometrical
+methods for non-negative ICA".
+"""
+
+from typing import Literal
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from orthobench.initializers import Rng, tensor
+from orthobench.parametrizations.base import Parametrization
+from orthobench.parametrizations.eigen_exp import LieAlgebraGradient, SkewExponential, frechet_adjoint, spectrum
+from orthobench.parametrizations.skew import block_diagonal, sample_cayley_angles, skew, upper_indices
+from orthobench.schema import NonNegativeFloat
+
+Init = Literal["zeros", "uniform", "henaff", "cayley"]
+
+
+class MatrixExp(Parametrization):
+    """n(n-1)/2 free numbers above the diagonal of A; the exponential is computed in float64.
+
+    Args:
+        n: size of the matrix.
+        rng: generator for the initial values.
+        gradient: `exact`, `lie_algebra` or `geodesic`. The last keeps a base point in a buffer, W = exp(A) base, and
+            moves it after every step, so that A = 0 and the optimizer's averages live in a moving frame.
+        init: `zeros` gives W = I; `uniform` entries of A from U(-init_bound, init_bound), as the SGORNN authors' code;
+            `henaff` 2x2 blocks with angles from U(-pi, pi); `cayley` blocks with angles -tan(t/2), t ~ U[0, pi/2], as
+            expRNN's code, which keeps every eigenphase below one at any n.
+        init_bound: used by `uniform` only.
+    """
+
+    base: Tensor
+
+    def __init__(
+        self,
+        n: int,
+        rng: Rng,
+        gradient: Literal["exact", "lie_algebra", "geodesic"] = "exact",
+        init: Init = "cayley",
+        init_bound: NonNegativeFloat = 0.05,
+    ) -> None:
+        super().__init__(n)
+        self.gradient = gradient
+        self.theta = nn.Parameter(tensor(_initial(init, rng, n, init_bound)))
+        self.register_buffer("indices", upper_indices(n), persistent=False)
+        if gradient == "geodesic":
+            self.register_buffer("base", torch.eye(n, dtype=torch.float64))
+            self.after_step()
+
+    def skew(self) -> Tensor:
+        """A in float64, (n, n)."""
+        return skew(self.theta.double(), self.indices, self.n)
+
+    def forward(self) -> Tensor:
+        A = self.skew()
+        if self.gradient == "exact":
+            W = SkewExponential.apply(A)
+        elif self.gradient == "lie_algebra":
+            W = LieAlgebraGradient.apply(A, torch.linalg.matrix_exp(A.detach()))
+        elif self.theta.any():
+            W = SkewExponential.apply(A) @ self.base
+        else:
+            W = LieAlgebraGradient.apply(A, self.base)
+        return W.to(self.theta.dtype)
+
+    @torch.no_grad()
+    def after_step(self) -> None:
+        """Move the base point of `geodesic` to the current W."""
+        if self.gradient == "geodesic" and self.theta.any():
+            self.base.copy_(torch.linalg.matrix_exp(self.skew()) @ self.base)
+            self.theta.zero_()
+
+    @torch.no_grad()
+    def max_eigenphase(self) -> float:
+        """The largest |w| over A's eigenvalues i w, not wrapped at pi; over W's eigenvalues e^{i w} with `geodesic`."""
+        if self.gradient == "geodesic":
+            return float(torch.linalg.eigvals(self.forward().double()).angle().abs().max())
+        return float(spectrum(self.skew())[0].abs().max())
+
+    @torch.no_grad()
+    def gradient_cosine(self, G: Tensor) -> float:
+        """Cosine between the Lie-algebra direction S and the exact gradient at G = dL/dW, (n, n); one at A = 0."""
+        A, G = self.skew(), G.double()
+        if self.gradient == "geodesic":
+            G = G @ self.base.T
+        X = G @ torch.linalg.matrix_exp(A).T
+        M = frechet_adjoint(*spectrum(A), G)
+        return float(F.cosine_similarity((X - X.T).flatten(), (M - M.T).flatten(), dim=0))
+
+
+def _initial(init: Init, rng: Rng, n: int, bound: float) -> np.ndarray:
+    """The strict upper triangle of A, flat."""
+    if init == "uniform":
+        return rng.uniform(-bound, bound, size=n * (n - 1) // 2)
+    if init == "henaff":
+        return block_diagonal(rng.uniform(-np.pi, np.pi, size=n // 2), n)
+    if init == "cayley":
+        return block_diagonal(-np.tan(sample_cayley_angles(rng, n) / 2), n)
+    return np.zeros(n * (n - 1) // 2)
