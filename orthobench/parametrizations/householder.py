@@ -1,0 +1,56 @@
+"""Product of Householder reflectors: an orthogonal matrix with det W = (-1)^m.
+
+    W = H_n(u_n) H_{n-1}(u_{n-1}) ... H_{n-m+1}(u_{n-m+1}),   H_k(u) = I - 2 u u^T / ||u||^2 on the last k coordinates
+
+m = n reaches every orthogonal matrix of that determinant. Only the directions of the vectors matter; their norms would
+only grow and slow the learning down, hence the normalisation. The product is built in compact WY form, in float64.
+Mhammedi, Hellicar, Rahman & Bailey (2017), "Efficient Orthogonal Parametrisation of Recurrent Neural Networks using
+Householder Reflections" (oRNN); Zhang, Lei & Dhillon (2018), section 3.
+"""
+
+import torch
+from torch import Tensor
+
+from orthobench.initializers import Rng
+from orthobench.parametrizations.base import Parametrization
+from orthobench.parametrizations.compact_wy import reflect
+from orthobench.parametrizations.reflectors import ReflectorInit, Reflectors
+from orthobench.schema import Count, resolve_count
+
+
+class Householder(Parametrization):
+    """nm - m(m-1)/2 free numbers.
+
+    Args:
+        n: size of the matrix.
+        rng: generator for the initial vectors.
+        m: number of reflectors: a count, a share of n, or `max`, which is n.
+        reflector_init: `glorot` or `normal`, see `Reflectors`.
+        renormalize: whether every vector is divided by its norm after a step.
+    """
+
+    def __init__(
+        self,
+        n: int,
+        rng: Rng,
+        m: Count = "max",
+        reflector_init: ReflectorInit = "glorot",
+        renormalize: bool = True,
+    ) -> None:
+        super().__init__(n)
+        self.m = resolve_count(m, n, "m")
+        self.renormalize = renormalize
+        self.reflectors = Reflectors(n, self.m, rng, reflector_init)
+
+    def forward(self) -> Tensor:
+        A = self.reflectors()
+        eye = torch.eye(self.n, dtype=A.dtype, device=A.device)
+        return reflect(A, eye).to(self.reflectors.theta.dtype)
+
+    def after_step(self) -> None:
+        if self.renormalize:
+            self.reflectors.renormalize()
+
+    @staticmethod
+    def limits(n: int) -> dict[str, int]:
+        return {"m": n}
