@@ -1,0 +1,26 @@
+"""Singular value decomposition of a matrix that is not square, for the layers of Spectral-MLP and Spectral-ResNet.
+
+    W = U (diag(sigma) | 0) V^T,   U of size (rows, rows), V of size (columns, columns)
+
+min(rows, columns) reflectors on each side reach every U and V that matter, so that is what `max` stands for.
+Zhang, Lei & Dhillon (2018), section 5.
+"""
+
+from typing import Any
+
+from orthobench.initializers import Rng
+from orthobench.parametrizations.svd import SVD
+
+
+class RectangularSVD(SVD):
+    """A (rows, columns) matrix.
+
+    Args:
+        rows: number of outputs.
+        columns: number of inputs.
+        rng: generator for the initial vectors.
+        options: everything else that `SVD` accepts; counts are tied to min(rows, columns).
+    """
+
+    def __init__(self, rows: int, columns: int, rng: Rng, **options: Any) -> None:
+        super().__init__((rows, columns), rng, **options)

@@ -1,0 +1,111 @@
+"""Singular value decomposition with the singular values in a band.
+
+    W = U diag(sigma) V^T,   sigma_i = 2 r (sigmoid(s_i) - 1/2) + sigma_star,
+
+with U and V products of m1 and m2 Householder reflectors (householder.py). The s_i start at zero, where
+d sigma / d s = r / 2: with Adam a small margin nearly freezes the spectrum, unless its learning rate is scaled, for
+instance by 1 / (2 r).
+Zhang, Lei & Dhillon (2018), "Stabilizing Gradients for Deep Neural Networks via Efficient SVD Parameterization",
+section 3.
+"""
+
+import torch
+from torch import Tensor, nn
+
+from orthobench.errors import ConfigError
+from orthobench.initializers import Rng
+from orthobench.parametrizations.base import Parametrization
+from orthobench.parametrizations.compact_wy import compact_wy, reflect
+from orthobench.parametrizations.reflectors import ReflectorInit, Reflectors
+from orthobench.schema import Count, NonNegativeFloat, PositiveFloat, resolve_count
+
+
+class SVD(Parametrization):
+    """Reflectors of U and V, nm - m(m-1)/2 free numbers each, and n of the spectrum.
+
+    Args:
+        n: size of the matrix, or its (rows, columns); see `RectangularSVD`.
+        rng: generator for the initial vectors.
+        m1: number of reflectors of U: a count, a share of n, or `max`. A quarter is the authors' code's default.
+        m2: number of reflectors of V, likewise.
+        r: margin; every singular value stays within sigma_star - r and sigma_star + r. The code's default.
+        sigma_star: middle of the band; 1 in a recurrence, 0 in a residual branch.
+        sigma_lr_scale: factor on the learning rate of s.
+        reflector_init: `glorot` or `normal`, see `Reflectors`.
+        renormalize: whether every reflector's vector is divided by its norm after a step.
+        identity_start: V starts with the vectors of U, so that W = sigma_star I.
+
+    Raises:
+        ConfigError: an identity start with m1 and m2, or rows and columns, that differ.
+    """
+
+    def __init__(
+        self,
+        n: int | tuple[int, int],
+        rng: Rng,
+        m1: Count = 0.25,
+        m2: Count = 0.25,
+        r: PositiveFloat = 0.01,
+        sigma_star: NonNegativeFloat = 1.0,
+        sigma_lr_scale: PositiveFloat = 1.0,
+        reflector_init: ReflectorInit = "glorot",
+        renormalize: bool = True,
+        identity_start: bool = False,
+    ) -> None:
+        rows, columns = n if isinstance(n, tuple) else (n, n)
+        smaller = min(rows, columns)
+        super().__init__(smaller)
+        self.rows, self.columns = rows, columns
+        self.m1, self.m2 = resolve_count(m1, smaller, "m1"), resolve_count(m2, smaller, "m2")
+        self.r, self.sigma_star, self.sigma_lr_scale, self.renormalize = r, sigma_star, sigma_lr_scale, renormalize
+        self.U = Reflectors(rows, self.m1, rng, reflector_init)
+        self.V = Reflectors(columns, self.m2, rng, reflector_init)
+        self.s = nn.Parameter(torch.zeros(smaller))
+        if identity_start:
+            self._start_from_identity()
+
+    def sigma(self) -> Tensor:
+        """The diagonal of the middle factor in float64, (min(rows, columns),)."""
+        return 2 * self.r * (torch.sigmoid(self.s.double()) - 0.5) + self.sigma_star
+
+    def forward(self) -> Tensor:
+        middle = torch.diag(self.sigma())
+        middle = nn.functional.pad(middle, (0, self.columns - self.n, 0, self.rows - self.n))
+        return reflect(self.U(), reflect(self.V(), middle.T).T).to(self.s.dtype)
+
+    def low_rank(self) -> tuple[Tensor, Tensor, Tensor]:
+        """Three tensors s (n,), P and Q (n, m1 + m2) with W = diag(s) - P Q^T exactly, for a square W."""
+        s = self.sigma()
+        A_u, S_u = compact_wy(self.U())
+        A_v, S_v = compact_wy(self.V())
+        left = torch.linalg.solve_triangular(S_u, A_u, upper=True, left=False)
+        right = s[:, None] * torch.linalg.solve_triangular(S_v.T, A_v, upper=False, left=False)
+        P = torch.cat([left, right - left @ (A_u.T @ right)], dim=1)
+        Q = torch.cat([s[:, None] * A_u, A_v], dim=1)
+        return s.to(self.s.dtype), P.to(self.s.dtype), Q.to(self.s.dtype)
+
+    def contains(self, W: Tensor, tolerance: float) -> bool:
+        """Whether every singular value of W is within the band, to the tolerance."""
+        values = torch.linalg.svdvals(W.detach().double())
+        low, high = self.sigma_star - self.r - tolerance, self.sigma_star + self.r + tolerance
+        return bool((values >= low).all() and (values <= high).all())
+
+    def after_step(self) -> None:
+        if self.renormalize:
+            self.U.renormalize()
+            self.V.renormalize()
+
+    def learning_rate_scales(self) -> dict[str, float]:
+        return {"s": self.sigma_lr_scale}
+
+    @staticmethod
+    def limits(n: int) -> dict[str, int]:
+        return {"m1": n, "m2": n}
+
+    def _start_from_identity(self) -> None:
+        if self.rows != self.columns or self.m1 != self.m2:
+            raise ConfigError(
+                f"identity_start=True needs a square matrix and m1 = m2, but it is {self.rows} x {self.columns} with "
+                f"m1={self.m1} and m2={self.m2}: make them equal or leave it out."
+            )
+        self.V.load_state_dict(self.U.state_dict())
