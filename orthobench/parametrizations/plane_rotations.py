@@ -1,0 +1,91 @@
+"""Sublayers of plane rotations with fixed random permutations between them.
+
+    U = G_k P_k ... G_2 P_2 G_1 P_1,   (P_j y)[i] = y[p_j[i]],
+
+where G_j rotates n / 2 pairs of coordinates, each by an angle of its own:
+
+    (a, b) -> (a cos t - b sin t, b cos t + a sin t)
+
+The paper's phi(Theta) = R_1 Q_1 ... R_k Q_k counts the sublayers from the other end. After m sublayers an input reaches
+2^m outputs at most; det U is the product of the permutations' signs and never changes.
+Taylor-Melanson, Ferreira & Matwin (2022), "SGORNN: Combining Scalar Gates and Orthogonal Constraints in Recurrent
+Networks", eq. 2 and appendix A.3, A.4; half-split pairs are the authors' code, neighbours the paper's text.
+"""
+
+import math
+from typing import Literal
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from orthobench.errors import ConfigError
+from orthobench.initializers import Rng, uniform
+from orthobench.parametrizations.base import Parametrization
+from orthobench.schema import Count, NonNegativeFloat, resolve_count
+
+
+class PlaneRotations(Parametrization):
+    """kn/2 angles; the permutations are buffers.
+
+    Args:
+        n: size of the matrix, even.
+        rng: generator for the permutations, one draw per sublayer, and then the angles.
+        k: number of sublayers: a count up to 2 ceil(log2 n), a share of that, or `max`.
+        pairing: which coordinates rotate together: i and i + n/2 (`half`), or 2i and 2i + 1 (`even_odd`). The reachable
+            matrices are the same up to a fixed permutation.
+        init_bound: the angles start from U(-init_bound, init_bound).
+
+    Raises:
+        ConfigError: n is odd.
+    """
+
+    permutations: Tensor
+
+    def __init__(
+        self,
+        n: int,
+        rng: Rng,
+        k: Count = "max",
+        pairing: Literal["half", "even_odd"] = "half",
+        init_bound: NonNegativeFloat = 0.05,
+    ) -> None:
+        if reason := self.valid_size(n):
+            raise ConfigError(reason)
+        super().__init__(n)
+        self.k = resolve_count(k, self.limits(n)["k"], "k")
+        self.pairing = pairing
+        permutations = np.array([rng.permutation(n) for _ in range(self.k)], dtype=np.int64)
+        self.register_buffer("permutations", torch.as_tensor(permutations.reshape(self.k, n)))
+        self.theta = nn.Parameter(uniform(rng, (self.k, n // 2), init_bound))
+
+    def forward(self) -> Tensor:
+        theta = self.theta.double()
+        cosines, sines = theta.cos()[..., None], theta.sin()[..., None]
+        U = torch.eye(self.n, dtype=theta.dtype, device=theta.device)
+        for p, c, s in zip(self.permutations, cosines, sines, strict=True):
+            a, b = self._split(U[p])
+            U = self._join(a * c - b * s, b * c + a * s)
+        return U.to(self.theta.dtype)
+
+    def _split(self, X: Tensor) -> tuple[Tensor, Tensor]:
+        """The rows to rotate together, two tensors (n/2, n)."""
+        if self.pairing == "half":
+            return X[: self.n // 2], X[self.n // 2 :]
+        return X[0::2], X[1::2]
+
+    def _join(self, a: Tensor, b: Tensor) -> Tensor:
+        if self.pairing == "half":
+            return torch.cat([a, b])
+        return torch.stack([a, b], dim=1).view(self.n, self.n)
+
+    @staticmethod
+    def limits(n: int) -> dict[str, int]:
+        return {"k": 2 * math.ceil(math.log2(n))}
+
+    @staticmethod
+    def valid_size(n: int) -> str | None:
+        if n % 2 == 0:
+            return None
+        near = " or ".join(str(size) for size in (n - 1, n + 1) if size > 0)
+        return f"hidden_size={n} must be even, because plane rotations pair the coordinates: use {near}."
