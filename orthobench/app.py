@@ -1,0 +1,320 @@
+"""One run, start to finish: check -> build -> fit -> test -> record."""
+
+import logging
+import time
+import warnings
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import torch
+import yaml
+
+from orthobench import builder
+from orthobench.callbacks.baseline import BaselineCrossing
+from orthobench.callbacks.hidden_gradients import HiddenGradients
+from orthobench.callbacks.orthogonality import Orthogonality
+from orthobench.callbacks.progress import Progress
+from orthobench.callbacks.saver import Saver
+from orthobench.callbacks.training import TrainingLog
+from orthobench.duration import Duration, duration
+from orthobench.errors import ConfigError, DataError, DivergedError, MemoryExhausted, OrthobenchError, StorageError, Stopped
+from orthobench.learner import Learner
+from orthobench.memory import refuse_if_too_large
+from orthobench.models.recurrent import Recurrent
+from orthobench.recording import record as recorder
+from orthobench.recording.checkpoint import SafeCheckpointIO, newest
+from orthobench.recording.claim import Claim
+from orthobench.recording.curve import Curve
+from orthobench.recording.files import read_json, write_bytes, write_json
+from orthobench.recording.loggers import make_logger
+from orthobench.settings import Settings, settings
+from orthobench.tasks.base import Task
+from orthobench.terminal import duration_text, say
+
+REASONS = {DivergedError: "diverged", Stopped: "stopped"}
+POINTS = 500
+
+
+@dataclass
+class Experiment:
+    """One run, built but not started.
+
+    Attributes:
+        settings: checked settings.
+    """
+
+    settings: Settings
+
+    @cached_property
+    def task(self) -> Task:
+        """The task; no data is read before it is needed."""
+        return builder.build_task(self.settings)
+
+    @cached_property
+    def model(self) -> Recurrent:
+        """The model with its initial weights."""
+        return builder.build_model(self.settings, self.task)
+
+    @property
+    def parameters(self) -> dict[str, int]:
+        """Free parameters, `total` and `recurrent`."""
+        return self.model.parameter_counts()
+
+    @property
+    def run_id(self) -> str:
+        """The name of the run's folder."""
+        return self.settings.run_id
+
+    @cached_property
+    def duration(self) -> Duration:
+        """Lengths in steps."""
+        return duration(self.settings.trainer, self.task)
+
+    def run(self) -> dict[str, Any]:
+        """Run it, or resume it, or find it done.
+
+        Returns:
+            The record.
+
+        Raises:
+            OrthobenchError: whatever ended the run; what could be recorded has been.
+        """
+        return run(self)
+
+
+def experiment(overrides: list[str] | tuple[str, ...], folders: tuple[Path, ...] = ()) -> Experiment:
+    """Build one run from `key=value` words.
+
+    Raises:
+        ConfigError: see `settings.settings`.
+    """
+    return Experiment(builder.fit_to_budget(settings(overrides, folders)))
+
+
+def run(exp: Experiment) -> dict[str, Any]:
+    """See `Experiment.run`."""
+    folder = exp.settings.folder
+    finished = read_json(folder / "record.json")
+    if finished and finished.get("status") in recorder.FINAL:
+        stale = "" if finished["code"].get("git") == recorder.code()["git"] else " (stale: made by other code)"
+        say(f"{exp.run_id} is {finished['status']} already{stale}; {folder / 'record.json'}")
+        return finished
+    _warn_about_budget(exp)
+    exp.task.check()
+    if not exp.settings.run["force"]:
+        refuse_if_too_large(exp.model, exp.task, exp.settings.trainer.get("accelerator", "auto"))
+    _check_device(exp)
+    with Claim(folder) as claim:
+        if not claim.held:
+            say(f"{exp.run_id} is running elsewhere: {claim.owner}.")
+            return {"status": "running", "run_id": exp.run_id, "owner": claim.owner}
+        return Attempt(exp, folder).run()
+
+
+class Attempt:
+    """One go at a run: from its latest checkpoint, or from the start, to its end or to what stops it."""
+
+    def __init__(self, exp: Experiment, folder: Path) -> None:
+        self.exp, self.folder, self.started = exp, folder, time.monotonic()
+        _quieten()
+        write_bytes(folder / "config.yaml", yaml.safe_dump(exp.settings.as_dict(), sort_keys=False).encode())
+        self.curve = Curve(folder / "metrics.csv")
+        self.saver = Saver(folder / "checkpoints")
+        every = exp.settings.trainer.get("log_every_n_steps", 50)
+        common = (self.curve, exp.duration, every)
+        self.training, self.orthogonality = TrainingLog(*common), Orthogonality(*common)
+        self.crossing = BaselineCrossing()
+        times = exp.settings.diagnostics["hidden_gradients"]
+        watchers = [self.training, self.orthogonality, self.crossing, *([HiddenGradients(times, *common)] if times else [])]
+        self.callbacks = [*watchers, Progress(), self.saver]
+        optimizer = builder.build_optimizer(exp.settings, exp.model)
+        schedule = builder.build_schedule(exp.settings)
+        self.learner = Learner(exp.model, exp.task, optimizer, schedule, exp.duration)
+
+    def run(self) -> dict[str, Any]:
+        """Fit, test and record."""
+        try:
+            with self.saver:
+                self._announce()
+                trainer = self._fit()
+                record = self._record("done", trainer, metrics=self._test(trainer))
+        except Exception as error:
+            translated = _translate(error, self.exp)
+            self._record_failure(translated)
+            if translated is error:
+                raise
+            raise translated from error
+        self._close(record)
+        return record
+
+    def _fit(self) -> Any:
+        from lightning.pytorch import Trainer
+
+        resume = newest(self.saver.last_path)
+        torch.manual_seed(self.exp.settings.run["seed"])
+        task, length = self.exp.task, self.exp.duration
+        step = 0
+        if resume is not None:
+            state = SafeCheckpointIO().load_checkpoint(resume)
+            step = state["global_step"]
+            say(f"resuming at step {step}")
+            if resume != self.saver.last_path:
+                say(f"{self.saver.last_path} is damaged or missing; going on from {resume.name}.")
+        self.curve.cut(step)
+        task.start(step * length.accumulate, length.epoch_batches)
+        given = dict(self.exp.settings.trainer)
+        for key in ("max_epochs", "max_steps", "val_check_interval", "check_val_every_n_epoch", "limit_train_batches"):
+            given.pop(key, None)
+        trainer = Trainer(
+            **{"devices": 1, "gradient_clip_algorithm": None, **given},
+            max_steps=length.steps or -1,
+            max_epochs=-1,
+            val_check_interval=length.val_every,
+            check_val_every_n_epoch=None,
+            num_sanity_val_steps=0,
+            logger=make_logger(self.exp.settings),
+            callbacks=self.callbacks,
+            plugins=[SafeCheckpointIO()],
+            default_root_dir=str(self.folder),
+            enable_checkpointing=False,
+            enable_progress_bar=False,
+            enable_model_summary=False,
+            use_distributed_sampler=False,
+        )
+        trainer.fit(self.learner, datamodule=task, ckpt_path=resume, weights_only=True)
+        self.training.pause(trainer.global_step)
+        if self.saver.validated != trainer.global_step:
+            trainer.validate(self.learner, datamodule=task, verbose=False)
+            self.training.pause(trainer.global_step)
+        return trainer
+
+    def _test(self, trainer: Any) -> dict[str, Any]:
+        """The metrics of the last weights, and of the best by validation."""
+        learner, task = self.learner, self.exp.task
+        last = self._score(trainer)
+        best = last
+        if self.saver.best_step not in (None, trainer.global_step):
+            path = newest(self.saver.best_path)
+            if path is not None:
+                kept = {key: value.clone() for key, value in learner.state_dict().items()}
+                learner.load_state_dict(SafeCheckpointIO().load_checkpoint(path)["state_dict"])
+                learner.results = dict(self.saver.best or {})
+                best = self._score(trainer)
+                learner.load_state_dict(kept)
+        best_test = self.saver.best_test if task.select_on_test else None
+        return {"best_val": best, "last": last, "best_test": best_test}
+
+    def _score(self, trainer: Any) -> dict[str, float]:
+        trainer.test(self.learner, datamodule=self.exp.task, verbose=False)
+        return dict(sorted(self.learner.results.items()))
+
+    def _record(self, status: str, trainer: Any, metrics: dict[str, Any] | None, reason: str | None = None) -> dict[str, Any]:
+        exp = self.exp
+        step = 0 if trainer is None else trainer.global_step
+        train_s = self.training.train_s
+        curves = {name: self.curve.of(name) for name in ("train/loss", f"val/{exp.task.metric}", "orthogonality")}
+        record = {
+            "schema": 1,
+            "status": status,
+            "reason": reason,
+            "run_id": exp.run_id,
+            "model": exp.settings.model["name"],
+            "task": exp.settings.task["name"],
+            "T": exp.task.T,
+            "seed": exp.settings.run["seed"],
+            "steps": step,
+            "epochs": exp.duration.epochs(step),
+            "parameters": exp.parameters,
+            "baseline": exp.task.baseline,
+            "metrics": metrics or {"best_val": self.saver.best, "last": None, "best_test": None},
+            "best_step": self.saver.best_step,
+            "crossed": self.crossing.steps,
+            "orthogonality": {"max": self.orthogonality.max, "last": self.orthogonality.last},
+            "config": exp.settings.as_dict(),
+            "code": recorder.code(),
+            "env": recorder.environment(),
+            "hardware": recorder.hardware(self.learner.device),
+            "time": {
+                "finished": datetime.now(UTC).isoformat(timespec="seconds"),
+                "wall_s": round(time.monotonic() - self.started, 3),
+                "train_s": round(train_s, 3),
+                "steps_per_s": round(step / train_s, 3) if train_s else None,
+            },
+            "engine": [{"engine": name, "reason": why} for name, why in exp.model.engines()],
+            "curve": {name: _thinned(points) for name, points in curves.items() if points},
+        }
+        write_json(self.folder / "record.json", record)
+        return record
+
+    def _record_failure(self, error: Exception) -> None:
+        status = REASONS.get(type(error), "failed")
+        trainer = self.learner._trainer
+        try:
+            self._record(status, trainer, metrics=None, reason=str(error) or type(error).__name__)
+        except StorageError:
+            if isinstance(error, StorageError):
+                return
+            raise
+
+    def _announce(self) -> None:
+        exp = self.exp
+        steps = f"{exp.duration.steps:,} steps" if exp.duration.steps else "until the time limit"
+        counts = exp.parameters
+        length = f", T={exp.task.T}" if exp.task.T else ""
+        engine, why = exp.model.engines()[0]
+        model = f"{exp.settings.model['name']} (n={exp.settings.model['hidden_size']}, {counts['total']:,} parameters)"
+        say(f"{model} on {exp.settings.task['name']}{length}, seed {exp.settings.run['seed']}")
+        say(f"{steps} of {exp.task.batch_size} sequences; engine {engine}: {why}")
+        say(f"folder {self.folder}")
+
+    def _close(self, record: dict[str, Any]) -> None:
+        metric = self.exp.task.metric
+        value, baseline = record["metrics"]["best_val"][f"test/{metric}"], self.exp.task.baseline.get(metric)
+        beside = "" if baseline is None else f" (baseline {baseline:.4g})"
+        spent = duration_text(record["time"]["train_s"])
+        where = self.folder / "record.json"
+        say(f"{self.exp.run_id}: test {metric} {value:.4g}{beside} after {record['steps']:,} steps in {spent}; {where}")
+
+
+def _translate(error: Exception, exp: Experiment) -> Exception:
+    """What a library raised, as one of our errors where a user can act on it."""
+    text = str(error)
+    if isinstance(error, torch.OutOfMemoryError | MemoryError) or "can't allocate memory" in text:
+        half = max(exp.task.batch_size // 2, 1)
+        return MemoryExhausted(f"out of memory; try task.batch_size={half} or a shorter T.")
+    if isinstance(error, OSError) and not isinstance(error, OrthobenchError):
+        return StorageError(f"{error.filename or exp.settings.folder}: {error.strerror or text}.")
+    return error
+
+
+def _check_device(exp: Experiment) -> None:
+    accelerator = exp.settings.trainer.get("accelerator", "auto")
+    if accelerator in ("gpu", "cuda") and not torch.cuda.is_available():
+        raise ConfigError(f"trainer.accelerator={accelerator}: there is no GPU here; use trainer.accelerator=cpu or auto.")
+
+
+def _warn_about_budget(exp: Experiment) -> None:
+    budget = exp.settings.run.get("params")
+    if budget:
+        total = exp.parameters["total"]
+        far = ", more than 1 % off" if abs(total - budget) > 0.01 * budget else ""
+        say(f"params={budget:,}: hidden size {exp.settings.model['hidden_size']} has {total:,} parameters{far}")
+
+
+def _thinned(points: list[list[float]]) -> list[list[float]]:
+    step = -(-len(points) // POINTS)
+    kept = points[::step]
+    return kept if not points or kept[-1] == points[-1] else [*kept, points[-1]]
+
+
+def _quieten() -> None:
+    """Lightning's advice on loaders, devices and logging, which does not apply to a run of ours."""
+    for name in ("lightning.pytorch", "lightning.fabric"):
+        logging.getLogger(name).setLevel(logging.ERROR)
+    warnings.filterwarnings("ignore", module=r"lightning\..*")
+    warnings.filterwarnings("ignore", message=r".*LeafSpec.*")
+    if torch.get_num_threads() > 1 and not torch.cuda.is_available():
+        torch.set_num_threads(1)

@@ -1,0 +1,1 @@
+"""What is watched while a model trains. One callback per file."""

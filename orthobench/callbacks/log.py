@@ -1,0 +1,31 @@
+"""Where measurements go: metrics.csv always, and the logger that the run chose."""
+
+from lightning.pytorch import Callback, Trainer
+
+from orthobench.duration import Duration
+from orthobench.recording.curve import Curve
+
+
+class Log(Callback):
+    """Base of every callback that measures something.
+
+    Args:
+        curve: the run's metrics.csv.
+        duration: turns steps into epochs.
+        every: steps between measurements.
+    """
+
+    def __init__(self, curve: Curve, duration: Duration, every: int) -> None:
+        self.curve, self.duration, self.every = curve, duration, every
+
+    def due(self, step: int) -> bool:
+        """Whether `step` is one of those to measure."""
+        return step % self.every == 0
+
+    def write(self, trainer: Trainer, values: dict[str, float]) -> None:
+        """Record values at the current step."""
+        step = trainer.global_step
+        epoch = self.duration.epochs(step)
+        self.curve.append(step, epoch, values)
+        for logger in trainer.loggers:
+            logger.log_metrics({**values, "epoch": epoch}, step=step)

@@ -1,0 +1,1 @@
+"""Finding, verifying and parsing real data. One data set per file."""

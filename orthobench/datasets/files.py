@@ -1,0 +1,51 @@
+"""Finding a data set's files and proving that they are the published ones."""
+
+import hashlib
+from dataclasses import dataclass
+from pathlib import Path
+
+from orthobench.errors import DataError
+
+
+@dataclass(frozen=True)
+class File:
+    """One published file: its name, SHA-256, and where it can be downloaded."""
+
+    name: str
+    sha256: str
+    urls: tuple[str, ...] = ()
+
+
+def find(data_root: Path, folder: str, files: tuple[File, ...], prepare: str) -> list[Path]:
+    """The paths of `files` under `data_root/folder`.
+
+    Raises:
+        DataError: the folder or one of the files is missing; the sentence says how to get it.
+    """
+    home = Path(data_root) / folder
+    how = f"Run `python -m orthobench prepare {prepare}`, or set data_root= (or $ORTHOBENCH_DATA) to the folder that holds it."
+    if not home.is_dir():
+        raise DataError(f"no data for {prepare}: {home} is not a folder. {how}")
+    missing = [file.name for file in files if not (home / file.name).is_file()]
+    if missing:
+        raise DataError(f"no data for {prepare}: {home} lacks {', '.join(missing)}. {how}")
+    return [home / file.name for file in files]
+
+
+def verify(path: Path, sha256: str) -> bytes:
+    """The bytes of `path`, once they match their digest.
+
+    Raises:
+        DataError: they do not, or cannot be read.
+    """
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise DataError(f"{path} cannot be read: {error.strerror}.") from error
+    found = hashlib.sha256(content).hexdigest()
+    if found != sha256:
+        raise DataError(
+            f"{path} is damaged or another file: sha256 {found[:12]}... instead of {sha256[:12]}... "
+            f"({len(content)} bytes); delete it and download it again."
+        )
+    return content

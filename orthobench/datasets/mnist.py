@@ -1,0 +1,72 @@
+"""MNIST from the four original idx files (LeCun, Cortes & Burges)."""
+
+import gzip
+import struct
+import zlib
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+
+from orthobench.datasets.files import File, find, verify
+from orthobench.errors import DataError
+
+MIRRORS = ("https://ossci-datasets.s3.amazonaws.com/mnist/", "https://storage.googleapis.com/cvdf-datasets/mnist/")
+LICENCE = "MNIST by Y. LeCun, C. Cortes and C. Burges; commonly stated as CC BY-SA 3.0."
+
+
+def _file(name: str, sha256: str) -> File:
+    return File(name, sha256, tuple(mirror + name for mirror in MIRRORS))
+
+
+FILES = (
+    _file("train-images-idx3-ubyte.gz", "440fcabf73cc546fa21475e81ea370265605f56be210a4024d2ca8f203523609"),
+    _file("train-labels-idx1-ubyte.gz", "3552534a0a558bbed6aed32b30c495cca23d567ec52cac8be1a0730e8010255c"),
+    _file("t10k-images-idx3-ubyte.gz", "8d422c7b0a1c1c79245a5bcf07fe86e33eeafee792b84584aec276f5a2dbc4e6"),
+    _file("t10k-labels-idx1-ubyte.gz", "f7ae60f92e00ec6debd23a6088c31dbd2371eca3ffa0defaefb259924204aec6"),
+)
+
+
+@dataclass(frozen=True)
+class Images:
+    """Pixels (items, 784) as bytes, row by row, and labels (items,)."""
+
+    pixels: np.ndarray
+    labels: np.ndarray
+
+
+@lru_cache(maxsize=1)
+def load(data_root: Path) -> tuple[Images, Images]:
+    """The 60,000 training and the 10,000 test images of `data_root/mnist`.
+
+    Raises:
+        DataError: a file is missing, is not the published one, or is not a well-formed idx file.
+    """
+    arrays = []
+    for path, file in zip(find(data_root, "mnist", FILES, "mnist"), FILES, strict=True):
+        arrays.append(parse_idx(verify(path, file.sha256), path))
+    pixels, labels, test_pixels, test_labels = arrays
+    return Images(pixels.reshape(len(pixels), -1), labels), Images(test_pixels.reshape(len(test_pixels), -1), test_labels)
+
+
+def parse_idx(content: bytes, path: Path) -> np.ndarray:
+    """The array of bytes in a gzipped idx file.
+
+    Raises:
+        DataError: not gzip, a wrong magic number, or sizes that do not agree with the length.
+    """
+    try:
+        raw = gzip.decompress(content)
+    except (OSError, EOFError, zlib.error) as error:
+        raise DataError(f"{path} is not a whole gzip file: {error}.") from error
+    if len(raw) < 4 or raw[:2] != b"\0\0" or raw[2] != 0x08 or not 1 <= raw[3] <= 3:
+        raise DataError(f"{path} is not an idx file of bytes: its magic number is {raw[:4].hex() or 'missing'}.")
+    rank = raw[3]
+    if len(raw) < 4 + 4 * rank:
+        raise DataError(f"{path} ends inside its header.")
+    shape = struct.unpack(f">{rank}I", raw[4 : 4 + 4 * rank])
+    expected, found = int(np.prod([int(n) for n in shape], dtype=object)), len(raw) - 4 - 4 * rank
+    if expected != found:
+        raise DataError(f"{path} promises {'x'.join(map(str, shape))} = {expected} bytes and holds {found}.")
+    return np.frombuffer(raw, dtype=np.uint8, offset=4 + 4 * rank).reshape(shape)

@@ -1,0 +1,53 @@
+"""How long a run is, in steps, and when it validates: epochs and fractions turned into whole numbers."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from orthobench.tasks.base import Task
+
+
+@dataclass(frozen=True)
+class Duration:
+    """Lengths of a run.
+
+    Attributes:
+        epoch_batches: training batches of an epoch.
+        accumulate: batches per optimizer step.
+        steps: optimizer steps of the whole run; null when only time limits it.
+        val_every: training batches between validations.
+    """
+
+    epoch_batches: int
+    accumulate: int
+    steps: int | None
+    val_every: int
+
+    @property
+    def epoch_steps(self) -> int:
+        """Optimizer steps of an epoch."""
+        return max(self.epoch_batches // self.accumulate, 1)
+
+    def epochs(self, steps: int) -> int:
+        """Whole epochs in `steps`."""
+        return steps // self.epoch_steps
+
+
+def limited(batches: int, limit: int | float | None) -> int:
+    """`batches`, limited as Lightning's limit_*_batches does: a whole number, or a fraction up to 1.0."""
+    if limit is None:
+        return batches
+    return min(batches, max(int(limit * batches), 1)) if isinstance(limit, float) else min(batches, limit)
+
+
+def duration(trainer: dict[str, Any], task: Task) -> Duration:
+    """The lengths that the trainer's settings mean for a task."""
+    epoch = limited(task.batches("train"), trainer.get("limit_train_batches"))
+    accumulate = trainer.get("accumulate_grad_batches") or 1
+    per_epoch = max(epoch // accumulate, 1)
+    limits = [trainer["max_steps"]] if trainer.get("max_steps", -1) != -1 else []
+    if trainer.get("max_epochs"):
+        limits.append(trainer["max_epochs"] * per_epoch)
+    interval = trainer.get("val_check_interval", 1.0)
+    if isinstance(interval, float):
+        interval = max(int(interval * epoch * (trainer.get("check_val_every_n_epoch") or 1)), 1)
+    return Duration(epoch, accumulate, min(limits) if limits else None, interval)

@@ -1,0 +1,105 @@
+"""The one LightningModule: loss, metrics, optimizer and the hooks of the parametrizations."""
+
+from typing import Any
+
+import torch
+from lightning.pytorch import LightningModule
+from torch import Tensor
+from torch.optim.lr_scheduler import LambdaLR
+
+from orthobench.cells.base import State
+from orthobench.errors import DivergedError
+from orthobench.duration import Duration
+from orthobench.models.recurrent import Recurrent
+from orthobench.optim import Optimizer, Schedule
+from orthobench.tasks.base import Batch, Task
+
+
+class Learner(LightningModule):
+    """Trains a model on a task.
+
+    Attributes:
+        loss: the latest training loss, detached; read it rarely, reading waits for a GPU.
+        results: the latest metrics of each evaluated split, such as `val/loss`.
+    """
+
+    def __init__(
+        self, model: Recurrent, task: Task, optimizer: Optimizer, schedule: Schedule, duration: Duration
+    ) -> None:
+        super().__init__()
+        self.model, self.task, self.optimizer = model, task, optimizer
+        self.schedule, self.duration = schedule, duration
+        self.loss: Tensor | None = None
+        self.results: dict[str, float] = {}
+        self._sums: dict[str, tuple[dict[str, Tensor], float]] = {}
+        self._carried: dict[str, list[State]] = {}
+
+    def training_step(self, batch: Batch, index: int) -> Tensor:
+        x, target, *mask = batch
+        y = self._forward("train", x, index % self.duration.epoch_batches == 0)
+        loss = self.task.loss(y, target, *mask)
+        self.loss = loss.detach()
+        if self.device.type == "cpu" and not torch.isfinite(self.loss):
+            raise DivergedError(f"the training loss is {float(self.loss)} at step {self.global_step + 1}.")
+        return loss
+
+    def validation_step(self, batch: Batch, index: int, dataloader_idx: int = 0) -> None:
+        self._measure("test" if dataloader_idx else "val", batch, index)
+
+    def test_step(self, batch: Batch, index: int) -> None:
+        self._measure("test", batch, index)
+
+    def _forward(self, split: str, x: Tensor, first: bool) -> Tensor:
+        """The model's output; where the task carries state between batches, from the state that the last one left."""
+        carried = self._carried.get(split) if self.task.carries_state and not first else None
+        y, state = self.model(x, carried)
+        if self.task.carries_state:
+            self._carried[split] = [tuple(s.detach() for s in layer) for layer in state]
+        return y
+
+    def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        checkpoint["carried"] = self._carried.get("train")
+
+    def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        if checkpoint["carried"] is not None:
+            self._carried["train"] = checkpoint["carried"]
+
+    def _measure(self, split: str, batch: Batch, index: int) -> None:
+        x, target, *mask = batch
+        y = self._forward(split, x, index == 0)
+        size = self.task.weight(target, *mask)
+        sums, count = self._sums.get(split, ({}, 0.0))
+        for name, mean in self.task.measure(y, target, *mask).items():
+            sums[name] = sums.get(name, torch.zeros((), dtype=torch.float64, device=mean.device)) + mean.double() * size
+        self._sums[split] = sums, count + size
+
+    def _finish(self) -> None:
+        for split, (sums, count) in self._sums.items():
+            means = {name: float(total) / count for name, total in sums.items()}
+            self.results |= {f"{split}/{name}": value for name, value in self.task.summarise(means).items()}
+
+    def on_validation_epoch_start(self) -> None:
+        self._sums = {}
+
+    def on_test_epoch_start(self) -> None:
+        self._sums = {}
+
+    def on_validation_epoch_end(self) -> None:
+        self._finish()
+
+    def on_test_epoch_end(self) -> None:
+        self._finish()
+
+    def configure_optimizers(self) -> Any:
+        length = self.duration
+
+        def factor(step: int) -> float:
+            return self.schedule.factor(step, length.steps or step + 1, length.epochs(step))
+
+        scheduler = LambdaLR(self.optimizer, factor)
+        return {"optimizer": self.optimizer, "lr_scheduler": {"scheduler": scheduler, "interval": "step"}}
+
+    def optimizer_step(self, *args: Any, **kwargs: Any) -> None:
+        super().optimizer_step(*args, **kwargs)
+        for parametrization in self.model.parametrizations():
+            parametrization.after_step()

@@ -1,0 +1,67 @@
+"""Checkpoints that are whole or absent: a digest at the end, written by rename, two generations kept.
+
+torch.load does not notice a flipped bit, and Lightning's own saving is not atomic across file systems.
+"""
+
+import hashlib
+import io
+import os
+from pathlib import Path
+from typing import Any
+
+import torch
+from lightning.fabric.plugins.io.checkpoint_io import CheckpointIO
+
+from orthobench.errors import StorageError
+from orthobench.recording.files import write_bytes
+
+DIGEST = hashlib.sha256().digest_size
+
+
+class SafeCheckpointIO(CheckpointIO):
+    """Payload and SHA-256 trailer in one file; the file before it stays as `<name>.previous`."""
+
+    def save_checkpoint(self, checkpoint: dict[str, Any], path: Any, storage_options: Any = None) -> None:
+        """Write a checkpoint; see `write_bytes`."""
+        buffer = io.BytesIO()
+        torch.save(checkpoint, buffer)
+        payload = buffer.getvalue()
+        path = Path(path)
+        if path.exists():
+            os.replace(path, previous(path))
+        write_bytes(path, payload + hashlib.sha256(payload).digest())
+
+    def load_checkpoint(self, path: Any, map_location: Any = None, weights_only: bool | None = True) -> dict[str, Any]:
+        """Read a checkpoint back; only plain data is ever unpickled.
+
+        Raises:
+            StorageError: it cannot be read or its digest does not match.
+        """
+        content = verified(Path(path))
+        if content is None:
+            raise StorageError(f"{path} is damaged: its digest does not match; delete it to go back to an earlier one.")
+        return torch.load(io.BytesIO(content), map_location=map_location or "cpu", weights_only=True)
+
+    def remove_checkpoint(self, path: Any) -> None:
+        """Delete a checkpoint."""
+        Path(path).unlink(missing_ok=True)
+
+
+def previous(path: Path) -> Path:
+    """Where the generation before `path` is kept."""
+    return path.with_name(path.name + ".previous")
+
+
+def verified(path: Path) -> bytes | None:
+    """The payload of a checkpoint whose digest matches; null when it is missing or damaged."""
+    try:
+        content = path.read_bytes()
+    except OSError:
+        return None
+    payload, digest = content[:-DIGEST], content[-DIGEST:]
+    return payload if hashlib.sha256(payload).digest() == digest else None
+
+
+def newest(path: Path) -> Path | None:
+    """`path` if it is whole, else the generation before it, else null."""
+    return next((candidate for candidate in (path, previous(path)) if verified(candidate) is not None), None)

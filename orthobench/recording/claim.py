@@ -1,0 +1,56 @@
+"""One run, one owner: a lock on the run's folder that the kernel releases when its owner dies."""
+
+import fcntl
+import json
+import os
+import socket
+from datetime import UTC, datetime
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Any
+
+from orthobench.errors import StorageError
+
+
+class Claim:
+    """The right to work in a run's folder, held while the `with` block lasts.
+
+    Attributes:
+        held: whether this process got it; otherwise `owner` says who has it.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.path, self.held, self.owner = folder / "claim.json", False, "another process"
+        self._file: IO[str] | None = None
+
+    def __enter__(self) -> "Claim":
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            self._file = self.path.open("a+", encoding="utf-8")
+        except OSError as error:
+            raise StorageError(f"{self.path.parent} cannot be written: {error.strerror}; set runs_root=.") from error
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            self._file.seek(0)
+            self.owner = _describe(self._file.read())
+            return self
+        self.held = True
+        self._file.seek(0)
+        self._file.truncate()
+        now = datetime.now(UTC).isoformat(timespec="seconds")
+        json.dump({"host": socket.gethostname(), "pid": os.getpid(), "since": now}, self._file)
+        self._file.flush()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        if self._file is not None:
+            self._file.close()
+
+
+def _describe(text: str) -> str:
+    try:
+        owner: dict[str, Any] = json.loads(text)
+        return f"process {owner['pid']} on {owner['host']} since {owner['since']}"
+    except (ValueError, KeyError, TypeError):
+        return "another process"

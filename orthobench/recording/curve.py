@@ -1,0 +1,49 @@
+"""metrics.csv: one row per logged step, appended as the run goes and cut back when it resumes from an earlier step."""
+
+import csv
+from pathlib import Path
+from typing import Any
+
+from orthobench.errors import StorageError
+from orthobench.recording.files import write_bytes
+
+COLUMNS = ("step", "epoch", "name", "value")
+
+
+class Curve:
+    """Rows (step, epoch, name, value): tidy, so that a new metric never changes the columns."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def cut(self, step: int) -> None:
+        """Forget what was written after `step`; a line that was not finished is dropped."""
+        rows = [row for row in self.rows() if row["step"] <= step]
+        lines = [",".join(COLUMNS), *(f"{r['step']},{r['epoch']},{r['name']},{r['value']!r}" for r in rows)]
+        write_bytes(self.path, ("\n".join(lines) + "\n").encode())
+
+    def append(self, step: int, epoch: int, values: dict[str, float]) -> None:
+        """Add one row per value."""
+        try:
+            with self.path.open("a", encoding="utf-8", newline="") as file:
+                file.write("".join(f"{step},{epoch},{name},{value!r}\n" for name, value in values.items()))
+        except OSError as error:
+            raise StorageError(f"{self.path} cannot be written: {error.strerror}.") from error
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Every whole row."""
+        if not self.path.is_file():
+            return []
+        found = []
+        with self.path.open(encoding="utf-8", newline="") as file:
+            for row in csv.DictReader(file):
+                try:
+                    values = {"step": int(row["step"]), "epoch": int(row["epoch"]), "name": row["name"]}
+                    found.append({**values, "value": float(row["value"])})
+                except (TypeError, ValueError):
+                    continue
+        return found
+
+    def of(self, name: str) -> list[list[float]]:
+        """The points [step, value] of one metric."""
+        return [[row["step"], row["value"]] for row in self.rows() if row["name"] == name]

@@ -1,0 +1,54 @@
+"""record.json: what a run was and what came of it."""
+
+import platform
+import subprocess
+import sys
+from functools import lru_cache
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import torch
+
+FINAL = ("done", "diverged")
+PACKAGES = ("orthobench", "torch", "lightning", "hydra-core", "omegaconf", "numpy")
+
+
+@lru_cache(maxsize=1)
+def code() -> dict[str, Any]:
+    """The checkout's commit and whether it was changed; nulls outside a checkout."""
+    here = Path(__file__).resolve().parents[2]
+
+    def git(*words: str) -> str | None:
+        try:
+            done = subprocess.run(["git", "-C", str(here), *words], capture_output=True, text=True, timeout=10)
+        except (OSError, subprocess.SubprocessError):
+            return None
+        return done.stdout.strip() if done.returncode == 0 else None
+
+    if not (here / ".git").exists():
+        return {"git": None, "dirty": None, "reason": "not run from a checkout"}
+    return {"git": git("rev-parse", "HEAD"), "dirty": bool(git("status", "--porcelain", "-uno"))}
+
+
+def environment() -> dict[str, Any]:
+    """Versions of Python and of the packages that decide the numbers."""
+    versions: dict[str, Any] = {"python": platform.python_version()}
+    for name in PACKAGES:
+        try:
+            versions[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            versions[name] = None
+    return {**versions, "platform": sys.platform, "threads": torch.get_num_threads()}
+
+
+def hardware(device: torch.device) -> dict[str, Any]:
+    """What the run ran on."""
+    cpu = platform.processor() or platform.machine()
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        cpu = next(line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
+    except (OSError, StopIteration):
+        pass
+    gpu = torch.cuda.get_device_name(device) if device.type == "cuda" else None
+    return {"device": device.type, "cpu": cpu, "gpu": gpu}

@@ -1,0 +1,30 @@
+"""All records under a folder as one table."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from orthobench.recording.files import read_json
+from orthobench.terminal import complain
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def read_all(root: str | Path) -> list[dict[str, Any]]:
+    """Every readable record under `root`, by run id; an unreadable one is named and left out."""
+    found = []
+    for path in sorted(Path(root).glob("*/record.json")):
+        record = read_json(path)
+        if record is None:
+            complain(f"{path} is not a readable record; it is left out.")
+        else:
+            found.append(record)
+    return found
+
+
+def frame(root: str | Path) -> "pd.DataFrame":
+    """One row per run; nested keys are joined by dots, curves are left out."""
+    import pandas as pd
+
+    rows = [{key: value for key, value in record.items() if key != "curve"} for record in read_all(root)]
+    return pd.json_normalize(rows)

@@ -1,0 +1,280 @@
+"""From a composed configuration to checked settings and the run's identity.
+
+Every value is checked against the signature of the constructor that will get it, defaults are filled in, and what changes
+the numbers, and nothing else, is hashed into the run id.
+"""
+
+import hashlib
+import json
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+
+from orthobench.config import Composed, compose
+from orthobench.errors import ConfigError
+from orthobench.registry import find
+from orthobench.schema import Field, NonNegative, Positive, PositiveFloat, coerce, did_you_mean, fields, resolve_count
+
+ROOT = {
+    "T": Positive | None,
+    "seed": NonNegative,
+    "variant": Literal["paper", "code"],
+    "params": Positive | None,
+    "engine": Literal["auto", "reference", "fused"],
+    "force": bool,
+    "cell": str | None,
+    "deviations": list[str],
+    "data_root": str,
+    "runs_root": str,
+    "results_root": str,
+}
+SECTIONS = ("model", "task", "optimizer", "schedule", "trainer", "logger", "diagnostics")
+DIAGNOSTICS = {"hidden_gradients": Field("hidden_gradients", list[Positive], [])}
+LOGGERS = {
+    "csv": {},
+    "none": {},
+    "tensorboard": {},
+    "wandb": {
+        "project": str,
+        "entity": str | None,
+        "group": str | None,
+        "mode": Literal["online", "offline", "disabled"] | None,
+    },
+}
+PROVIDED = {"input_size", "output_size", "readout", "make_cell", "make_recurrent", "rng", "engine", "n", "fan_in", "fan_out", "variant"}
+TASK_PROVIDED = {"seed", "data_root", "T", "variant"}
+NO_EFFECT = {"num_workers"}
+TRAINER_REFUSED = {
+    "logger": "use logger=csv|wandb|tensorboard|none",
+    "callbacks": "they are chosen by the program",
+    "plugins": "they are chosen by the program",
+    "default_root_dir": "use runs_root=",
+    "enable_checkpointing": "a run is always saved",
+    "barebones": "a run is always recorded",
+    "fast_dev_run": "use trainer.max_steps=1",
+    "overfit_batches": "use trainer.limit_train_batches=",
+    "reload_dataloaders_every_n_epochs": "batches are a function of seed, epoch and index",
+    "use_distributed_sampler": "one run uses one device; use -m for many runs",
+    "num_nodes": "one run uses one device; use -m for many runs",
+    "strategy": "one run uses one device; use -m for many runs",
+    "num_sanity_val_steps": "the configuration is checked before the start",
+}
+TRAINER_NUMBERS = (
+    "max_steps", "max_epochs", "min_steps", "min_epochs", "max_time", "limit_train_batches", "limit_val_batches",
+    "limit_test_batches", "val_check_interval", "check_val_every_n_epoch", "accumulate_grad_batches", "gradient_clip_val",
+    "gradient_clip_algorithm", "precision",
+)  # fmt: skip
+TRAINER_TYPES: dict[str, Any] = {
+    "max_steps": int,
+    "max_epochs": Positive | None,
+    "val_check_interval": Positive | PositiveFloat,
+    "accumulate_grad_batches": Positive,
+    "gradient_clip_val": PositiveFloat | None,
+    "log_every_n_steps": Positive,
+    "check_val_every_n_epoch": Positive,
+    "limit_train_batches": Positive | PositiveFloat | None,
+    "limit_val_batches": Positive | PositiveFloat | None,
+    "limit_test_batches": Positive | PositiveFloat | None,
+}
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Checked settings of one run: plain values, defaults filled in, one dictionary per section."""
+
+    model: dict[str, Any]
+    task: dict[str, Any]
+    optimizer: dict[str, Any]
+    schedule: dict[str, Any]
+    trainer: dict[str, Any]
+    logger: dict[str, Any]
+    diagnostics: dict[str, Any]
+    run: dict[str, Any]
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """What changes the numbers."""
+        return {
+            "model": self.model,
+            "task": {key: value for key, value in self.task.items() if key not in NO_EFFECT},
+            "optimizer": self.optimizer,
+            "schedule": self.schedule,
+            "trainer": {key: self.trainer[key] for key in TRAINER_NUMBERS if self.trainer.get(key) is not None},
+            "seed": self.run["seed"],
+        }
+
+    @property
+    def run_id(self) -> str:
+        """`<task>-<model>-<10 hex digits>`, the name of the run's folder."""
+        text = json.dumps(_canonical(self.identity), sort_keys=True, separators=(",", ":"))
+        digest = hashlib.sha256(text.encode()).hexdigest()[:10]
+        return f"{self.task['name']}-{self.model['name']}-{digest}"
+
+    @property
+    def folder(self) -> Path:
+        """The run's folder."""
+        return Path(self.run["runs_root"]) / self.run_id
+
+    def as_dict(self) -> dict[str, Any]:
+        """Everything, as config.yaml holds it."""
+        sections = {name: dict(getattr(self, name)) for name in SECTIONS}
+        return {**self.run, **sections}
+
+    def with_hidden_size(self, size: int) -> "Settings":
+        """The same settings with another hidden size."""
+        return replace(self, model={**self.model, "hidden_size": size})
+
+
+def settings(overrides: list[str] | tuple[str, ...], folders: tuple[Path, ...] = ()) -> Settings:
+    """Compose and check one run.
+
+    Raises:
+        ConfigError: an unknown key, a wrong type or a value out of range, wherever it was written.
+    """
+    return check(compose(overrides, folders))
+
+
+def check(composed: Composed) -> Settings:
+    """Check composed values against the constructors' signatures; see `settings`."""
+    values, choices = dict(composed.values), composed.choices
+    for key in values:
+        if key not in ROOT and key not in SECTIONS:
+            raise ConfigError(f"{key}= is not a setting: {did_you_mean(key, [*ROOT, *SECTIONS])}")
+    for name in SECTIONS:
+        if not isinstance(values[name], dict):
+            raise ConfigError(f"{name}={values[name]!r} is not one of the {name}s.")
+    run = {key: coerce(values[key], kind, key) for key, kind in ROOT.items() if key in values}
+    task = _task(values["task"], choices["task"], run)
+    model = _model(values["model"], choices["model"], run, composed.typed)
+    optimizer = _optimizer(values["optimizer"], model)
+    trainer = _trainer(values["trainer"])
+    schedule, logger = _schedule(values["schedule"]), _logger(values["logger"])
+    diagnostics = _fill(values["diagnostics"], DIAGNOSTICS, "diagnostics")
+    return Settings(model, task, optimizer, schedule, trainer, logger, diagnostics, run)
+
+
+def _fill(given: dict[str, Any], known: dict[str, Field], section: str) -> dict[str, Any]:
+    """`given` checked against `known` fields, with defaults for what is not given."""
+    for key in given:
+        if key not in known:
+            raise ConfigError(f"{section}.{key} does not apply here: {did_you_mean(key, known)}")
+    filled = {}
+    for key, field in known.items():
+        if key in given:
+            filled[key] = coerce(given[key], field.annotation, f"{section}.{key}")
+        elif not field.required:
+            filled[key] = list(field.default) if isinstance(field.default, tuple) else field.default
+    return filled
+
+
+def _task(given: dict[str, Any], name: str, run: dict[str, Any]) -> dict[str, Any]:
+    cls = find("task", name, "task")
+    known = fields(cls)
+    filled = _fill(given, {key: field for key, field in known.items() if key not in TASK_PROVIDED}, "task")
+    if cls.fixed_length and run["T"] is not None:  # type: ignore[attr-defined]
+        raise ConfigError(f"T={run['T']} does not apply to task={name}: {cls.fixed_length}.")  # type: ignore[attr-defined]
+    if "T" in known:
+        filled["T"] = known["T"].default if run["T"] is None else coerce(run["T"], known["T"].annotation, "T")
+    if "variant" in known:
+        filled["variant"] = run["variant"]
+    cls(**filled)  # refuses what only the task itself can judge
+    return {"name": name, **filled}
+
+
+def _model(given: dict[str, Any], name: str, run: dict[str, Any], typed: frozenset[str]) -> dict[str, Any]:
+    from orthobench.cells.base import Cell
+    from orthobench.models.recurrent import Recurrent
+    from orthobench.parametrizations.base import Parametrization
+
+    given = dict(given)
+    cell: type[Cell] = find("cell", given.pop("cell", "elman"), "model.cell")  # type: ignore[assignment]
+    recurrent = given.pop("recurrent", "free")
+    cls: type[Parametrization] = find("parametrization", recurrent, "model.recurrent")  # type: ignore[assignment]
+    known = {**fields(cls), **fields(cell), **fields(Recurrent)}
+    if len(cell.gates) > 1:
+        known = {**fields(find("parametrization", "free", "")), **known}
+    legal = {key: field for key, field in known.items() if key not in PROVIDED}
+    if typed & {"model.cell", "model.recurrent"}:
+        given = {key: value for key, value in given.items() if key in legal or f"model.{key}" in typed}
+    filled = _fill(given, legal, "model")
+    n = filled["hidden_size"]
+    for key, limit in cls.limits(n).items():
+        filled[key] = resolve_count(filled[key], limit, f"model.{key}")
+    reason = cls.valid_size(n) if hasattr(cls, "valid_size") else None
+    if reason:
+        raise ConfigError(f"model.hidden_size={n} does not suit {recurrent}: {reason}")
+    if "variant" in {**fields(cls), **fields(cell)}:
+        filled["variant"] = run["variant"]
+    return {"name": name, "cell": given_name(cell, "cell"), "recurrent": recurrent, **filled}
+
+
+def given_name(cls: type, kind: str) -> str:
+    """The registered name of a class."""
+    from orthobench.registry import classes
+
+    return next(name for name, known in classes(kind).items() if known is cls)
+
+
+def _optimizer(given: dict[str, Any], model: dict[str, Any]) -> dict[str, Any]:
+    from orthobench.optim import RULES
+
+    given = {key: value for key, value in given.items() if value is not None}
+    name = coerce(given.pop("name", "adam"), Literal[tuple(RULES)], "optimizer.name")
+    lr = coerce(given.pop("lr", 1e-3), PositiveFloat, "optimizer.lr")
+    lr_recurrent = coerce(given.pop("lr_recurrent", lr), PositiveFloat, "optimizer.lr_recurrent")
+    recurrent = coerce(given.pop("recurrent", name), Literal[tuple(RULES)], "optimizer.recurrent")
+    filled = {"name": name, "lr": lr, **_fill(given, fields(RULES[name]), "optimizer")}
+    if find("parametrization", model["recurrent"], "model.recurrent").constrained:  # type: ignore[attr-defined]
+        filled |= {"lr_recurrent": lr_recurrent, "recurrent": recurrent}
+    return filled
+
+
+def _schedule(given: dict[str, Any]) -> dict[str, Any]:
+    from orthobench.optim import SCHEDULES
+
+    given = {key: value for key, value in given.items() if value is not None}
+    name = coerce(given.pop("name", "constant"), Literal[tuple(SCHEDULES)], "schedule.name")
+    return {"name": name, **_fill(given, fields(SCHEDULES[name]), "schedule")}
+
+
+def _trainer(given: dict[str, Any]) -> dict[str, Any]:
+    from lightning.pytorch import Trainer
+
+    known = fields(Trainer)
+    for key, value in given.items():
+        if key in TRAINER_REFUSED:
+            raise ConfigError(f"trainer.{key}={value} is refused: {TRAINER_REFUSED[key]}.")
+    allowed = {key: field for key, field in known.items() if key not in TRAINER_REFUSED}
+    for key in given:
+        if key not in allowed:
+            raise ConfigError(f"trainer.{key} is not an argument of Lightning's Trainer: {did_you_mean(key, allowed)}")
+    filled = {}
+    for key, value in given.items():
+        kind = TRAINER_TYPES.get(key, allowed[key].annotation)
+        filled[key] = coerce(value, kind, f"trainer.{key}")
+    steps = filled.get("max_steps", -1)
+    if steps < 1 and steps != -1:
+        raise ConfigError(f"trainer.max_steps={steps} is out of range: it must be >= 1, or -1 for no limit.")
+    if filled.get("devices", 1) not in (1, "auto", "1"):
+        raise ConfigError(f"trainer.devices={filled['devices']} is refused: one run uses one device; use -m for many runs.")
+    if steps == -1 and not filled.get("max_epochs") and not filled.get("max_time"):
+        raise ConfigError("trainer.max_steps=-1 without trainer.max_epochs would never end; set one of them.")
+    return filled
+
+
+def _logger(given: dict[str, Any]) -> dict[str, Any]:
+    given = dict(given)
+    name = coerce(given.pop("name", "csv"), Literal[tuple(LOGGERS)], "logger.name")
+    known = {key: Field(key, kind) for key, kind in LOGGERS[name].items()}
+    return {"name": name, **_fill(given, known, "logger")}
+
+
+def _canonical(value: Any) -> Any:
+    """The same value however it was spelt: 190.0 as 190."""
+    if isinstance(value, dict):
+        return {key: _canonical(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_canonical(item) for item in value]
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    return value

@@ -1,0 +1,5 @@
+"""Data, loss, metric and trivial baseline. One task per file; the file's name is the word in the configuration."""
+
+from orthobench.tasks.base import Task
+
+__all__ = ["Task"]

@@ -1,0 +1,44 @@
+"""Adding: the sum of two marked numbers among T.
+
+Every step carries (value, marker): values from U[0, 1), two markers equal to one, the first in the first half of the
+sequence and the second in the other. The target is the sum of the two marked values; always answering 1 has the mean
+squared error 1/6. Hochreiter & Schmidhuber (1997); Arjovsky, Shah & Bengio (2016), section 4.2.
+
+`variant=paper` splits the sequence at T/2; `variant=code` at floor((T - 1) / 2), as scoRNN's script does.
+"""
+
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+
+from orthobench.errors import ConfigError
+from orthobench.schema import Positive
+from orthobench.tasks.synthetic import Arrays, Synthetic
+
+
+class Adding(Synthetic):
+    """Two inputs per step, one number out after the last step."""
+
+    objective: ClassVar[Literal["classify", "regress"]] = "regress"
+    metric: ClassVar[str] = "loss"
+    higher_is_better: ClassVar[bool] = False
+    shortest: ClassVar[int] = 3
+
+    def __init__(self, T: Positive = 200, **kwargs: Any) -> None:
+        super().__init__(T=T, **kwargs)
+        if T < self.shortest:
+            raise ConfigError(f"T={T} is too short for adding: it needs T >= {self.shortest}, two marks in two halves.")
+        self.input_size, self.output_size = 2, 1
+        self.baseline = {"loss": 1 / 6}
+
+    def generate(self, rng: np.random.Generator | np.random.RandomState, size: int) -> Arrays:
+        half = self.T // 2 if self.variant == "paper" else (self.T - 1) // 2
+        draw = rng.integers if isinstance(rng, np.random.Generator) else rng.randint
+        x = np.zeros((size, self.T, 2), dtype=np.float32)
+        values = rng.uniform(0, 1, size=(size, self.T))
+        first, second = draw(0, half, size=size), draw(half, self.T, size=size)
+        rows = np.arange(size)
+        x[..., 0] = values
+        x[rows, first, 1] = x[rows, second, 1] = 1
+        target = values[rows, first] + values[rows, second]
+        return x, target[:, None].astype(np.float32)

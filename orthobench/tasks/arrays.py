@@ -1,0 +1,58 @@
+"""Tasks whose whole data set fits in memory as arrays."""
+
+from abc import abstractmethod
+from typing import Any
+
+import numpy as np
+import torch
+
+from orthobench.tasks.base import SPLITS, Batch, Split, Task
+
+
+class ArrayTask(Task):
+    """Rows of arrays; training rows are shuffled anew in every epoch by a generator seeded with (seed, epoch).
+
+    A subclass says how many rows each split has (`rows`, known without the data) and reads them (`load`).
+    """
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self._data: dict[str, Batch] | None = None
+        self._order: tuple[int, np.ndarray] = (-1, np.empty(0, dtype=np.int64))
+
+    @abstractmethod
+    def rows(self, split: Split) -> int:
+        """Number of examples of a split."""
+
+    @abstractmethod
+    def load(self) -> dict[str, Batch]:
+        """The tensors (x, target) of every split, read from `data_root`.
+
+        Raises:
+            DataError: the data is missing or damaged.
+        """
+
+    def check(self) -> None:
+        if self._data is None:
+            self._data = self.load()
+
+    def batches(self, split: Split) -> int:
+        rows = self.rows(split)
+        return max(rows // self.batch_size, 1) if split == "train" else -(-rows // self.eval_batch_size)
+
+    def batch(self, split: Split, epoch: int, index: int) -> Batch:
+        self.check()
+        assert self._data is not None
+        arrays = self._data[split]
+        if split != "train":
+            rows = slice(index * self.eval_batch_size, (index + 1) * self.eval_batch_size)
+            return self.present(tuple(a[rows] for a in arrays))
+        if self._order[0] != epoch:
+            rng = np.random.default_rng([self.seed, SPLITS.index(split), epoch])
+            self._order = (epoch, rng.permutation(len(arrays[0])))
+        chosen = torch.from_numpy(self._order[1][index * self.batch_size : (index + 1) * self.batch_size])
+        return self.present(tuple(a[chosen] for a in arrays))
+
+    def present(self, batch: Batch) -> Batch:
+        """A batch as the model is to see it, from stored rows."""
+        return batch

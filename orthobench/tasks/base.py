@@ -1,0 +1,179 @@
+"""What every task offers: batches that are a pure function of (seed, split, epoch, index), a loss, metrics, a baseline."""
+
+import itertools
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from pathlib import Path
+from typing import ClassVar, Literal
+
+import torch
+from lightning.pytorch import LightningDataModule
+from torch import Tensor
+from torch.nn import functional as F
+from torch.utils.data import DataLoader, Dataset, Sampler
+
+from orthobench.schema import NonNegative, Positive
+
+Split = Literal["train", "val", "test"]
+Batch = tuple[Tensor, ...]
+SPLITS: tuple[Split, ...] = ("train", "val", "test")
+
+
+class Task(LightningDataModule, ABC):
+    """A data set with its loss, metrics and the trivial predictor's score.
+
+    Attributes:
+        input_size: width of an input, or number of tokens.
+        output_size: width of an output.
+        T: steps of a sequence; null where sequences differ in length.
+        baseline: the trivial predictor's score by metric name, on the test set's distribution.
+        readout: whether the model answers after the last step or at every step.
+        objective: `classify` (cross-entropy over `output_size` classes) or `regress` (mean squared error).
+        metric: the headline metric; `higher_is_better` tells its direction.
+        fixed_length: why T cannot be chosen; null when it can.
+        carries_state: whether a batch goes on where the one before ended, so that the model's state is carried over
+            (truncated back-propagation through time); every pass over a split starts from the initial state.
+
+    Args:
+        seed: of everything random in the data.
+        data_root: folder of real data sets.
+        batch_size: sequences in a training batch.
+        eval_batch_size: sequences in an evaluation batch.
+        num_workers: processes that prepare batches; they never change the numbers.
+        select_on_test: whether the paper reports its best test score over the validations; the record then keeps that
+            optimistic number beside the honest ones.
+    """
+
+    input_size: int
+    output_size: int
+    T: int | None
+    baseline: dict[str, float]
+    readout: ClassVar[Literal["last", "all"]] = "last"
+    objective: ClassVar[Literal["classify", "regress"]] = "classify"
+    metric: ClassVar[str] = "accuracy"
+    higher_is_better: ClassVar[bool] = True
+    fixed_length: ClassVar[str | None] = None
+    carries_state: bool = False
+
+    def __init__(
+        self,
+        seed: int = 1,
+        data_root: str = "data",
+        batch_size: Positive = 50,
+        eval_batch_size: Positive = 100,
+        num_workers: NonNegative = 0,
+        select_on_test: bool = False,
+    ) -> None:
+        super().__init__()
+        self.seed, self.data_root = seed, Path(data_root)
+        self.batch_size, self.eval_batch_size, self.num_workers = batch_size, eval_batch_size, num_workers
+        self.select_on_test = select_on_test
+        self._first, self._epoch_batches = 0, None
+
+    @abstractmethod
+    def batches(self, split: Split) -> int:
+        """Number of batches in one pass over a split."""
+
+    @abstractmethod
+    def batch(self, split: Split, epoch: int, index: int) -> Batch:
+        """Batch `index` of pass `epoch`: (x, target), or (x, target, mask) where a mask is needed."""
+
+    def check(self) -> None:
+        """Look at the data that this task needs, before anything is started.
+
+        Raises:
+            DataError: it is missing or damaged.
+        """
+
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        """Names of what `measure` returns."""
+        return ("loss", "accuracy") if self.objective == "classify" else ("loss",)
+
+    def loss(self, y: Tensor, target: Tensor, mask: Tensor | None = None) -> Tensor:
+        """The training loss, a scalar: cross-entropy in nats, or mean squared error."""
+        if self.objective == "regress":
+            return F.mse_loss(y, target)
+        return F.cross_entropy(y.flatten(0, -2), target.flatten())
+
+    def measure(self, y: Tensor, target: Tensor, mask: Tensor | None = None) -> dict[str, Tensor]:
+        """Every metric of one batch, means over the batch; `weight` tells how much a batch counts."""
+        values = {"loss": self.loss(y, target, mask)}
+        if self.objective == "classify":
+            values["accuracy"] = (y.argmax(-1) == target).to(y.dtype).mean()
+        return values
+
+    def weight(self, target: Tensor, mask: Tensor | None = None) -> float:
+        """What a batch counts in the mean over a split: its number of sequences."""
+        return len(target)
+
+    def summarise(self, means: dict[str, float]) -> dict[str, float]:
+        """The reported metrics from the means over a whole split."""
+        return means
+
+    def setup(self, stage: str) -> None:
+        """Load what `batch` needs; called before training and before testing."""
+        self.check()
+
+    def start(self, first: int, epoch_batches: int) -> None:
+        """Let training start at batch `first` of the whole run, with epochs of `epoch_batches`."""
+        self._first, self._epoch_batches = first, epoch_batches
+
+    def train_dataloader(self) -> DataLoader[Batch]:
+        """Endless training batches, from the one that `start` named."""
+        return self._loader("train", Stream(self._epoch_batches or self.batches("train"), self._first))
+
+    def val_dataloader(self) -> list[DataLoader[Batch]]:
+        """The validation split, and the test split where the paper selected on it."""
+        splits: tuple[Split, ...] = ("val", "test") if self.select_on_test else ("val",)
+        return [self._loader(split, Once(self.batches(split))) for split in splits]
+
+    def test_dataloader(self) -> DataLoader[Batch]:
+        """The test split, once."""
+        return self._loader("test", Once(self.batches("test")))
+
+    def _loader(self, split: Split, sampler: "Sampler[tuple[int, int]]") -> DataLoader[Batch]:
+        return DataLoader(
+            Batches(self, split),
+            batch_size=None,
+            sampler=sampler,
+            num_workers=self.num_workers,
+            generator=torch.Generator().manual_seed(0),
+            persistent_workers=self.num_workers > 0,
+        )
+
+
+class Batches(Dataset[Batch]):
+    """One split of a task as a map from (epoch, index) to a batch."""
+
+    def __init__(self, task: Task, split: Split) -> None:
+        self.task, self.split = task, split
+
+    def __getitem__(self, position: tuple[int, int]) -> Batch:
+        return self.task.batch(self.split, *position)
+
+    def __len__(self) -> int:
+        return self.task.batches(self.split)
+
+
+class Stream(Sampler[tuple[int, int]]):
+    """Positions of the training batches, epoch after epoch without end."""
+
+    def __init__(self, epoch_batches: int, first: int) -> None:
+        self.epoch_batches, self.first = epoch_batches, first
+
+    def __iter__(self) -> Iterator[tuple[int, int]]:
+        return (divmod(k, self.epoch_batches) for k in itertools.count(self.first))
+
+
+class Once(Sampler[tuple[int, int]]):
+    """Positions of one pass over a split."""
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+
+    def __iter__(self) -> Iterator[tuple[int, int]]:
+        return ((0, index) for index in range(self.size))
+
+    def __len__(self) -> int:
+        return self.size

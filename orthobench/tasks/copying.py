@@ -1,0 +1,52 @@
+"""Copying: recall ten digits after T blank steps.
+
+The input is ten digits from 1..8, blanks 0, one marker 9, blanks again: T + 20 tokens in all. The target is blank until the
+marker has been seen, then the ten digits. The trivial predictor, blank and then random digits, has the cross-entropy
+10 ln 8 / (T + 20) per step. Arjovsky, Shah & Bengio (2016), section 4.1; Helfrich et al. (2018), section 5.1.
+
+`variant=code` (scoRNN's and GORU's scripts): T - 1 blanks, the marker, ten blanks; the first digit is due one step after
+the marker. `variant=paper` ("a 9 placed ten timesteps from the end"; also expRNN): T blanks, the marker, nine blanks; the
+first digit is due at the marker. Lengths and baseline agree.
+"""
+
+import math
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+
+from orthobench.schema import Positive
+from orthobench.tasks.synthetic import Arrays, Synthetic
+
+DIGITS = 10
+
+
+class Copying(Synthetic):
+    """Tokens 0..9 in, nine classes 0..8 out, at every step; T is the number of blank steps to bridge."""
+
+    readout: ClassVar[Literal["last", "all"]] = "all"
+    metric: ClassVar[str] = "loss"
+    higher_is_better: ClassVar[bool] = False
+
+    def __init__(self, T: Positive = 1000, **kwargs: Any) -> None:
+        super().__init__(T=T, **kwargs)
+        self.input_size, self.output_size = 10, 9
+        self.length = T + 2 * DIGITS
+        self.baseline = {
+            "loss": DIGITS * math.log(8) / self.length,
+            "accuracy": (T + DIGITS + DIGITS / 8) / self.length,
+        }
+
+    def generate(self, rng: np.random.Generator | np.random.RandomState, size: int) -> Arrays:
+        digits = draw_digits(rng, size)
+        x = np.zeros((size, self.length), dtype=np.int64)
+        target = np.zeros_like(x)
+        x[:, :DIGITS] = digits
+        target[:, -DIGITS:] = digits
+        x[:, -DIGITS - (self.variant == "code")] = 9
+        return x, target
+
+
+def draw_digits(rng: np.random.Generator | np.random.RandomState, size: int) -> np.ndarray:
+    """Ten digits from 1..8 for each of `size` sequences, row by row."""
+    draw = rng.integers if isinstance(rng, np.random.Generator) else rng.randint
+    return draw(1, 9, size=(size, DIGITS))

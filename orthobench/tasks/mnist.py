@@ -1,0 +1,52 @@
+"""Pixel-by-pixel MNIST: classify a digit from its 784 pixels, read row by row.
+
+Pixels are divided by 255. The first 5,000 training images are the validation set, as in TensorFlow's tutorial loader that
+scoRNN used (Helfrich et al. 2018, section 5.3); T=392 reads two pixels per step (Zhang et al. 2018, section 7.2).
+"""
+
+from typing import Any, ClassVar, Literal
+
+import torch
+
+from orthobench.datasets import mnist
+from orthobench.errors import ConfigError
+from orthobench.schema import Positive
+from orthobench.tasks.arrays import ArrayTask
+from orthobench.tasks.base import Batch, Split
+
+PIXELS = 784
+VALIDATION = 5000
+
+
+class MNIST(ArrayTask):
+    """784 / T pixels per step in, ten classes out after the last step. T divides 784."""
+
+    objective: ClassVar[Literal["classify", "regress"]] = "classify"
+
+    def __init__(self, T: Positive = PIXELS, eval_batch_size: Positive = 500, **kwargs: Any) -> None:
+        super().__init__(eval_batch_size=eval_batch_size, **kwargs)
+        if PIXELS % T:
+            raise ConfigError(f"T={T} does not divide the 784 pixels of an image; use 784, 392, 196, 112, 98, 56 or 28.")
+        self.T = T
+        self.input_size, self.output_size = PIXELS // T, 10
+        self.baseline = {"loss": 2.3010, "accuracy": 0.1135}
+
+    def rows(self, split: Split) -> int:
+        return {"train": 60000 - VALIDATION, "val": VALIDATION, "test": 10000}[split]
+
+    def load(self) -> dict[str, Batch]:
+        train, test = mnist.load(self.data_root)
+        pixels, labels = torch.tensor(self.arrange(train.pixels)), torch.tensor(train.labels)
+        return {
+            "train": (pixels[VALIDATION:], labels[VALIDATION:]),
+            "val": (pixels[:VALIDATION], labels[:VALIDATION]),
+            "test": (torch.tensor(self.arrange(test.pixels)), torch.tensor(test.labels)),
+        }
+
+    def arrange(self, pixels: Any) -> Any:
+        """The order in which the pixels are read."""
+        return pixels
+
+    def present(self, batch: Batch) -> Batch:
+        pixels, labels = batch
+        return pixels.float().div_(255).view(len(pixels), self.T, self.input_size), labels.long()

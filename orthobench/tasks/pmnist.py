@@ -1,0 +1,22 @@
+"""Permuted pixel MNIST: the 784 pixels in one fixed random order.
+
+The order is NumPy's legacy RandomState(92916).permutation(784), the one of the scoRNN, uRNN and expRNN scripts.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from orthobench.tasks.mnist import MNIST, PIXELS
+
+
+def permutation() -> np.ndarray:
+    """The published order: step t reads pixel permutation()[t]."""
+    return np.random.RandomState(92916).permutation(PIXELS)
+
+
+class PMNIST(MNIST):
+    """MNIST with its pixels permuted."""
+
+    def arrange(self, pixels: Any) -> Any:
+        return pixels[:, permutation()]

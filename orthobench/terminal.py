@@ -1,0 +1,27 @@
+"""What the program says to a person: plain lines on standard output, errors on standard error."""
+
+import contextlib
+import sys
+
+
+def say(text: str) -> None:
+    """One line on standard output; a closed pipe is no reason to fail."""
+    with contextlib.suppress(OSError, ValueError):
+        sys.stdout.write(text + "\n")
+        sys.stdout.flush()
+
+
+def complain(text: str) -> None:
+    """One line on standard error."""
+    with contextlib.suppress(OSError, ValueError):
+        sys.stderr.write(text + "\n")
+        sys.stderr.flush()
+
+
+def duration_text(seconds: float) -> str:
+    """`95` as `1m 35s`."""
+    whole = round(seconds)
+    hours, minutes = divmod(whole // 60, 60)
+    if hours:
+        return f"{hours}h {minutes}m"
+    return f"{minutes}m {whole % 60}s" if minutes else f"{seconds:.1f}s"
