@@ -29,3 +29,10 @@ def reflect(A: Tensor, X: Tensor) -> Tensor:
     """H(a_1) ... H(a_m) X for X of shape (n, c)."""
     A, S = compact_wy(A)
     return X - A @ torch.linalg.solve_triangular(S, A.T @ X, upper=True)
+
+
+def product(A: Tensor) -> Tensor:
+    """H(a_1) ... H(a_m), (n, n), without multiplying by an identity."""
+    A, S = compact_wy(A)
+    eye = torch.eye(len(A), dtype=A.dtype, device=A.device)
+    return eye - A @ torch.linalg.solve_triangular(S, A.T, upper=True)

@@ -8,12 +8,11 @@ Mhammedi, Hellicar, Rahman & Bailey (2017), "Efficient Orthogonal Parametrisatio
 Householder Reflections" (oRNN); Zhang, Lei & Dhillon (2018), section 3.
 """
 
-import torch
 from torch import Tensor
 
 from orthobench.initializers import Rng
 from orthobench.parametrizations.base import Parametrization
-from orthobench.parametrizations.compact_wy import reflect
+from orthobench.parametrizations.compact_wy import product
 from orthobench.parametrizations.reflectors import ReflectorInit, Reflectors
 from orthobench.schema import Count, resolve_count
 
@@ -43,9 +42,7 @@ class Householder(Parametrization):
         self.reflectors = Reflectors(n, self.m, rng, reflector_init)
 
     def forward(self) -> Tensor:
-        A = self.reflectors()
-        eye = torch.eye(self.n, dtype=A.dtype, device=A.device)
-        return reflect(A, eye).to(self.reflectors.theta.dtype)
+        return product(self.reflectors()).to(self.reflectors.theta.dtype)
 
     def after_step(self) -> None:
         if self.renormalize:

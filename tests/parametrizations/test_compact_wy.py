@@ -1,0 +1,79 @@
+import numpy as np
+import pytest
+import torch
+
+from orthobench.parametrizations.compact_wy import compact_wy, product, reflect
+
+
+def sequential(A: np.ndarray) -> np.ndarray:
+    """H(a_1) ... H(a_m), one reflector after the other."""
+    Q = np.eye(len(A))
+    for a in A.T[::-1]:
+        if a.any():
+            Q = Q - np.outer(a, 2 * (a @ Q) / (a @ a))
+    return Q
+
+
+def wy(A: np.ndarray) -> np.ndarray:
+    return product(torch.as_tensor(A)).numpy()
+
+
+@pytest.mark.parametrize("m", [0, 1, 2, 7, 30])
+@pytest.mark.parametrize("scale", [1e-6, 1, 1e6])
+def test_against_sequential_reflectors(m: int, scale: float, rng: np.random.Generator) -> None:
+    A = np.tril(rng.normal(size=(30, m))) * scale
+    np.testing.assert_allclose(wy(A), sequential(A), atol=1e-12)  # the triangular system costs two digits
+
+
+def test_columns_of_very_different_length(rng: np.random.Generator) -> None:
+    A = rng.normal(size=(20, 8)) * 10.0 ** np.arange(-8, 8, 2)
+    np.testing.assert_allclose(wy(A), sequential(A), atol=1e-12)
+
+
+@pytest.mark.parametrize("spread", [1e-1, 1e-4, 1e-8, 0])
+def test_nearly_parallel_reflectors(spread: float, rng: np.random.Generator) -> None:
+    A = rng.normal(size=(40, 1)) + spread * rng.normal(size=(40, 20))
+    Q = wy(A)
+    np.testing.assert_allclose(Q @ Q.T, np.eye(40), atol=1e-11)  # float32 would be at 1e-4
+    np.testing.assert_allclose(Q, sequential(A), atol=1e-11)
+
+
+@pytest.mark.parametrize("zero", [[0], [2], [5], [0, 5], [0, 1, 2, 3, 4, 5]])
+def test_zero_reflectors_are_the_identity(zero: list[int], rng: np.random.Generator) -> None:
+    A = rng.normal(size=(9, 6))
+    A[:, zero] = 0
+    np.testing.assert_allclose(wy(A), sequential(A), atol=1e-13)
+
+
+def test_a_zero_reflector_has_a_zero_gradient(rng: np.random.Generator) -> None:
+    A = torch.as_tensor(rng.normal(size=(6, 3)))
+    A[:, 1] = 0
+    A.requires_grad_()
+    reflect(A, torch.as_tensor(rng.normal(size=(6, 6)))).square().sum().backward()
+    product(A).pow(3).sum().backward()
+    assert torch.isfinite(A.grad).all()
+    assert not A.grad[:, 1].any()
+    assert A.grad[:, 0].any()
+
+
+def test_gradient_against_the_closed_form(rng: np.random.Generator) -> None:
+    A, G = torch.as_tensor(rng.normal(size=(8, 4))).requires_grad_(), torch.as_tensor(rng.normal(size=(8, 8)))
+    (product(A) * G).sum().backward()
+    with torch.no_grad():
+        T = torch.linalg.inv(compact_wy(A)[1])
+        P = T.T @ A.T @ G @ A @ T.T
+        M = P.triu(1)
+        expected = -G @ A @ T.T - G.T @ A @ T + A @ (M + M.T + torch.diag(P.diagonal()))
+    torch.testing.assert_close(A.grad, expected, atol=1e-12, rtol=0)
+    assert (A * A.grad).sum(0).abs().max() < 1e-12  # only directions matter: orthogonal to every vector
+
+
+def test_gradcheck(rng: np.random.Generator) -> None:
+    A, X = (torch.as_tensor(rng.normal(size=shape)).requires_grad_() for shape in ((6, 4), (6, 2)))
+    assert torch.autograd.gradcheck(reflect, (A, X))
+    assert torch.autograd.gradcheck(product, (A,))
+
+
+def test_reflecting_is_multiplying_by_the_product(rng: np.random.Generator) -> None:
+    A, X = (torch.as_tensor(rng.normal(size=shape)) for shape in ((7, 4), (7, 3)))
+    torch.testing.assert_close(reflect(A, X), product(A) @ X, atol=1e-14, rtol=0)
