@@ -41,6 +41,7 @@ class PlaneRotations(Parametrization):
     """
 
     permutations: Tensor
+    partners: Tensor
 
     def __init__(
         self,
@@ -57,27 +58,25 @@ class PlaneRotations(Parametrization):
         self.pairing = pairing
         permutations = np.array([rng.permutation(n) for _ in range(self.k)], dtype=np.int64)
         self.register_buffer("permutations", torch.as_tensor(permutations.reshape(self.k, n)))
+        i = torch.arange(n)
+        self.register_buffer("partners", (i + n // 2) % n if pairing == "half" else i ^ 1, persistent=False)
         self.theta = nn.Parameter(uniform(rng, (self.k, n // 2), init_bound))
 
     def forward(self) -> Tensor:
         theta = self.theta.double()
-        cosines, sines = theta.cos()[..., None], theta.sin()[..., None]
+        cosines = self._to_pairs(theta.cos(), theta.cos())
+        sines = self._to_pairs(-theta.sin(), theta.sin())
         U = torch.eye(self.n, dtype=theta.dtype, device=theta.device)
-        for p, c, s in zip(self.permutations, cosines, sines, strict=True):
-            a, b = self._split(U[p])
-            U = self._join(a * c - b * s, b * c + a * s)
+        partners = self.permutations[:, self.partners]
+        for p, q, c, s in zip(self.permutations, partners, cosines, sines, strict=True):
+            U = c * U.index_select(0, p) + s * U.index_select(0, q)
         return U.to(self.theta.dtype)
 
-    def _split(self, X: Tensor) -> tuple[Tensor, Tensor]:
-        """The rows to rotate together, two tensors (n/2, n)."""
+    def _to_pairs(self, first: Tensor, second: Tensor) -> Tensor:
+        """Coefficients (k, n, 1) from those of the first and the second coordinate of every pair, (k, n/2) each."""
         if self.pairing == "half":
-            return X[: self.n // 2], X[self.n // 2 :]
-        return X[0::2], X[1::2]
-
-    def _join(self, a: Tensor, b: Tensor) -> Tensor:
-        if self.pairing == "half":
-            return torch.cat([a, b])
-        return torch.stack([a, b], dim=1).view(self.n, self.n)
+            return torch.cat([first, second], dim=1)[..., None]
+        return torch.stack([first, second], dim=2).view(self.k, self.n, 1)
 
     @staticmethod
     def limits(n: int) -> dict[str, int]:
