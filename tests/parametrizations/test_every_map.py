@@ -1,0 +1,142 @@
+"""Laws that every constrained map obeys."""
+
+import copy
+import inspect
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+import torch
+
+from orthobench.parametrizations.base import Parametrization
+from orthobench.parametrizations.householder import Householder
+from orthobench.parametrizations.matrix_exp import MatrixExp
+from orthobench.parametrizations.neumann_cayley import NeumannCayley
+from orthobench.parametrizations.plane_rotations import PlaneRotations
+from orthobench.parametrizations.scaled_cayley import ScaledCayley
+from orthobench.parametrizations.svd import SVD
+from orthobench.schema import fields
+
+N = 24
+Make = Callable[..., Parametrization]
+MAPS: dict[str, tuple[type[Parametrization], dict]] = {
+    "scaled_cayley": (ScaledCayley, {}),
+    "neumann_cayley": (NeumannCayley, {"order": 2}),
+    "neumann_cayley code": (NeumannCayley, {"variant": "code"}),
+    "neumann_cayley exact": (NeumannCayley, {"order": "exact"}),
+    "matrix_exp exact": (MatrixExp, {}),
+    "matrix_exp lie_algebra": (MatrixExp, {"gradient": "lie_algebra"}),
+    "matrix_exp geodesic": (MatrixExp, {"gradient": "geodesic"}),
+    "householder": (Householder, {}),
+    "householder m=4": (Householder, {"m": 4}),
+    "plane_rotations": (PlaneRotations, {}),
+    "svd": (SVD, {}),
+}
+ORTHOGONAL = [name for name in MAPS if name not in ("svd", "neumann_cayley code")]
+# ||W^T W - I||_F after 1,000 steps in float32, n = 24. A map that casts a float64 matrix is at 6e-8 sqrt(2 n), below the
+# default of 1e-6; B (I - A) D is multiplied in float32; the series of order 2 has its own error, 1e-5 at this size.
+BOUNDS = {"neumann_cayley": 1e-4, "neumann_cayley exact": 1e-5}
+
+
+def make(name: str, seed: int = 0, n: int = N) -> Parametrization:
+    cls, options = MAPS[name]
+    return cls(n, np.random.default_rng(seed), **options)
+
+
+def same_state(a: Parametrization, b: Parametrization) -> bool:
+    ours, theirs = a.state_dict(), b.state_dict()
+    return ours.keys() == theirs.keys() and all(torch.equal(ours[key], theirs[key]) for key in ours)
+
+
+@pytest.mark.parametrize("name", ORTHOGONAL)
+def test_float32_drift_after_a_thousand_steps(name: str, training) -> None:
+    p = make(name)
+    training_run = training(p)
+    for _ in range(999):
+        training_run.step()
+    assert training_run.run(1) < BOUNDS.get(name, 1e-6)
+    assert p.contains(p(), 1e-4)
+
+
+@pytest.mark.parametrize("name", MAPS)
+def test_starts_on_its_manifold(name: str) -> None:
+    p = make(name)
+    W = p()
+    assert W.shape == (N, N)
+    assert W.dtype == torch.float32
+    assert p.contains(W, 1e-5)  # float32 rounding, a solve included
+
+
+@pytest.mark.parametrize("name", MAPS)
+def test_other_matrices_are_not_on_it(name: str) -> None:
+    assert not make(name).contains(1.5 * torch.eye(N), 1e-3)
+
+
+@pytest.mark.parametrize("name", MAPS)
+def test_every_free_number_gets_a_finite_gradient(name: str) -> None:
+    p = make(name)
+    p().pow(3).sum().backward()
+    assert all(torch.isfinite(q.grad).all() for q in p.parameters())
+    assert all(q.grad.any() for q in p.parameters())
+
+
+@pytest.mark.parametrize("name", MAPS)
+def test_after_step_twice_is_once(name: str, training) -> None:
+    p = make(name)
+    training(p).run(3)
+    once, W = {key: value.clone() for key, value in p.state_dict().items()}, p().detach()
+    p.after_step()
+    assert all(torch.equal(value, once[key]) for key, value in p.state_dict().items())
+    assert torch.equal(p(), W)
+
+
+@pytest.mark.parametrize("name", MAPS)
+def test_a_restored_state_continues_bit_for_bit(name: str, training) -> None:
+    p, q = make(name, seed=0), make(name, seed=1)
+    first, second = training(p), training(q)
+    first.run(7)
+    q.load_state_dict(p.state_dict())
+    second.optimizer.load_state_dict(copy.deepcopy(first.optimizer.state_dict()))
+    second.persistent = first.persistent
+    second.generator.set_state(first.generator.get_state())
+    assert torch.equal(p(), q())
+    first.run(60)  # past a reset of the Neumann series
+    second.run(60)
+    assert same_state(p, q)
+    assert torch.equal(p(), q())
+
+
+@pytest.mark.parametrize("name", MAPS)
+@pytest.mark.parametrize("generator", [np.random.default_rng, np.random.RandomState])
+def test_a_seed_decides_the_start(name: str, generator: Callable) -> None:
+    cls, options = MAPS[name]
+    assert same_state(cls(N, generator(5), **options), cls(N, generator(5), **options))
+
+
+@pytest.mark.parametrize("name", MAPS)
+def test_torchs_random_state_is_left_alone(name: str) -> None:
+    before = torch.random.get_rng_state()
+    make(name)
+    assert torch.equal(torch.random.get_rng_state(), before)
+
+
+@pytest.mark.parametrize("name", MAPS)
+def test_the_signature_is_the_schema(name: str) -> None:
+    cls, _ = MAPS[name]
+    found = fields(cls)
+    assert list(found)[:2] == ["n", "rng"]
+    options = list(found.values())[2:]
+    assert all(not field.required and field.annotation is not inspect.Parameter.empty for field in options)
+    assert set(cls.limits(N)) == {field.name for field in options if field.is_count}
+
+
+@pytest.mark.parametrize("name", MAPS)
+def test_counted_parameters_are_the_stored_ones(name: str) -> None:
+    p = make(name)
+    assert p.parameter_count() == sum(q.numel() for q in p.parameters())
+
+
+@pytest.mark.parametrize("name", MAPS)
+def test_one_module_is_one_parametrization(name: str) -> None:
+    inside = [module for module in make(name).modules() if isinstance(module, Parametrization)]
+    assert len(inside) == 1  # a model that lists its parametrizations counts none twice

@@ -1,0 +1,130 @@
+import numpy as np
+import pytest
+import torch
+
+from orthobench.errors import ConfigError
+from orthobench.parametrizations.compact_wy import product
+from orthobench.parametrizations.svd import SVD
+
+pytestmark = pytest.mark.usefixtures("float64")
+
+
+def make(n: int, rng: np.random.Generator, **options) -> SVD:
+    """An SVD whose spectrum is spread over the band."""
+    p = SVD(n, rng, **options)
+    p.s.data = torch.as_tensor(rng.normal(size=n))
+    return p
+
+
+def factors(p: SVD) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    return product(p.U()).detach().numpy(), p.sigma().detach().numpy(), product(p.V()).detach().numpy()
+
+
+@pytest.mark.parametrize(("m1", "m2"), [(1, 1), (3, 7), (12, 12), (0, 4)])
+def test_against_the_dense_product(m1: int, m2: int, rng: np.random.Generator) -> None:
+    p = make(12, rng, m1=m1, m2=m2, r=0.3)
+    U, sigma, V = factors(p)
+    np.testing.assert_allclose(p().detach(), U @ np.diag(sigma) @ V.T, atol=1e-13)
+
+
+def test_singular_values(rng: np.random.Generator) -> None:
+    p = make(20, rng, r=0.4)
+    expected = np.sort(p.sigma().detach().numpy())[::-1]
+    np.testing.assert_allclose(np.linalg.svd(p().detach().numpy(), compute_uv=False), expected, atol=1e-13)
+
+
+@pytest.mark.parametrize(("m1", "m2"), [(1, 1), (2, 5), (9, 9)])
+def test_low_rank_form(m1: int, m2: int, rng: np.random.Generator) -> None:
+    p = make(9, rng, m1=m1, m2=m2, r=0.2)
+    s, P, Q = p.low_rank()
+    assert P.shape == Q.shape == (9, m1 + m2)
+    torch.testing.assert_close(torch.diag(s) - P @ Q.T, p(), atol=1e-12, rtol=0)
+
+
+def test_low_rank_form_has_the_same_gradient(rng: np.random.Generator) -> None:
+    p, G = make(8, rng, m1=2, m2=3), torch.as_tensor(rng.normal(size=(8, 8)))
+    s, P, Q = p.low_rank()
+    through_factors = torch.autograd.grad(((torch.diag(s) - P @ Q.T) * G).sum(), list(p.parameters()))
+    through_matrix = torch.autograd.grad((p() * G).sum(), list(p.parameters()))
+    torch.testing.assert_close(through_factors, through_matrix, atol=1e-12, rtol=0)
+
+
+def test_gradcheck(rng: np.random.Generator, gradcheck) -> None:
+    assert gradcheck(make(5, rng, m1=2, m2=3, r=0.5))
+
+
+def test_gradient_of_the_spectrum(rng: np.random.Generator) -> None:
+    p, G = make(7, rng, m1=3, m2=3, r=0.25), rng.normal(size=(7, 7))
+    (p() * torch.as_tensor(G)).sum().backward()
+    U, _, V = factors(p)
+    share = torch.sigmoid(p.s.detach()).numpy()
+    expected = 2 * 0.25 * share * (1 - share) * np.diag(U.T @ G @ V)
+    np.testing.assert_allclose(p.s.grad, expected, atol=1e-14)
+
+
+@pytest.mark.parametrize(("n", "m", "count"), [(128, 16, 3984), (512, 32, 32288), (32, 16, 816)])
+def test_parameter_count(n: int, m: int, count: int, rng: np.random.Generator) -> None:
+    assert SVD(n, rng, m1=m, m2=m).parameter_count() == count
+
+
+def test_default_count_is_a_quarter(rng: np.random.Generator) -> None:
+    p = SVD(64, rng)
+    assert (p.m1, p.m2) == (16, 16)
+    assert SVD.limits(64) == {"m1": 64, "m2": 64}
+
+
+@pytest.mark.parametrize("key", ["m1", "m2"])
+def test_a_count_beyond_n_is_refused(key: str, rng: np.random.Generator) -> None:
+    with pytest.raises(ConfigError, match=f"{key}=9 is out of range"):
+        SVD(8, rng, **{key: 9})
+
+
+def test_start_is_orthogonal_and_the_identity_on_a_subspace(rng: np.random.Generator) -> None:
+    W = SVD(64, rng, m1=8, m2=8)().detach().numpy()
+    np.testing.assert_allclose(W.T @ W, np.eye(64), atol=1e-13)
+    assert (np.abs(np.linalg.eigvals(W) - 1) < 1e-8).sum() == 64 - 16
+
+
+@pytest.mark.parametrize("sigma_star", [1.0, 0.5])
+def test_identity_start(sigma_star: float, rng: np.random.Generator) -> None:
+    p = SVD(10, rng, sigma_star=sigma_star, identity_start=True)
+    torch.testing.assert_close(p(), sigma_star * torch.eye(10), atol=1e-14, rtol=0)
+    assert p.U.theta is not p.V.theta
+
+
+def test_identity_start_needs_equal_counts(rng: np.random.Generator) -> None:
+    with pytest.raises(ConfigError, match="identity_start"):
+        SVD(10, rng, m1=2, m2=3, identity_start=True)
+
+
+def test_determinant(rng: np.random.Generator) -> None:
+    p = make(6, rng, m1=2, m2=3, r=0.3)
+    expected = -p.sigma().prod()
+    torch.testing.assert_close(torch.linalg.det(p()), expected, atol=1e-14, rtol=0)
+
+
+@pytest.mark.parametrize(("r", "sigma_star"), [(0.01, 1.0), (0.3, 1.0), (0.1, 0.0)])
+def test_the_band_holds_whatever_the_steps(r: float, sigma_star: float, rng: np.random.Generator, training) -> None:
+    p = SVD(16, rng, r=r, sigma_star=sigma_star)
+    training(p, lr=1.0).run(100)
+    assert p.contains(p(), 1e-12)
+    assert p.s.abs().max() > 3  # some values have reached the edge
+
+
+def test_membership_is_the_band(rng: np.random.Generator) -> None:
+    p = SVD(5, rng, r=0.1)
+    assert p.contains(1.1 * torch.eye(5), 1e-12)
+    assert not p.contains(1.11 * torch.eye(5), 1e-3)
+    assert not p.contains(0.89 * torch.eye(5), 1e-3)
+
+
+def test_rate_of_the_spectrum(rng: np.random.Generator) -> None:
+    p = SVD(5, rng, sigma_lr_scale=50)
+    assert p.learning_rate_scales() == {"s": 50}
+    assert dict(p.named_parameters()).keys() >= p.learning_rate_scales().keys()
+
+
+def test_float32_parameters(rng: np.random.Generator, training) -> None:
+    p = SVD(32, rng).float()
+    training(p).run(1000)
+    assert p.contains(p(), 1e-6)  # rounding each entry once: 6e-8 sqrt(n)
