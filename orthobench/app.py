@@ -20,7 +20,14 @@ from orthobench.callbacks.progress import Progress
 from orthobench.callbacks.saver import Saver
 from orthobench.callbacks.training import TrainingLog
 from orthobench.duration import Duration, duration
-from orthobench.errors import ConfigError, DataError, DivergedError, MemoryExhausted, OrthobenchError, StorageError, Stopped
+from orthobench.errors import (
+    ConfigError,
+    DivergedError,
+    MemoryExhausted,
+    OrthobenchError,
+    Stopped,
+    StorageError,
+)
 from orthobench.learner import Learner
 from orthobench.memory import refuse_if_too_large
 from orthobench.models.recurrent import Recurrent
@@ -91,7 +98,12 @@ def experiment(overrides: list[str] | tuple[str, ...], folders: tuple[Path, ...]
     Raises:
         ConfigError: see `settings.settings`.
     """
-    return Experiment(builder.fit_to_budget(settings(overrides, folders)))
+    return from_settings(settings(overrides, folders))
+
+
+def from_settings(checked: Settings) -> Experiment:
+    """Build one run from checked settings; `params=` decides the hidden size here."""
+    return Experiment(builder.fit_to_budget(checked))
 
 
 def run(exp: Experiment) -> dict[str, Any]:
@@ -128,7 +140,12 @@ class Attempt:
         self.training, self.orthogonality = TrainingLog(*common), Orthogonality(*common)
         self.crossing = BaselineCrossing()
         times = exp.settings.diagnostics["hidden_gradients"]
-        watchers = [self.training, self.orthogonality, self.crossing, *([HiddenGradients(times, *common)] if times else [])]
+        watchers = [
+            self.training,
+            self.orthogonality,
+            self.crossing,
+            *([HiddenGradients(times, *common)] if times else []),
+        ]
         self.callbacks = [*watchers, Progress(), self.saver]
         optimizer = builder.build_optimizer(exp.settings, exp.model)
         schedule = builder.build_schedule(exp.settings)
@@ -211,7 +228,9 @@ class Attempt:
         trainer.test(self.learner, datamodule=self.exp.task, verbose=False)
         return dict(sorted(self.learner.results.items()))
 
-    def _record(self, status: str, trainer: Any, metrics: dict[str, Any] | None, reason: str | None = None) -> dict[str, Any]:
+    def _record(
+        self, status: str, trainer: Any, metrics: dict[str, Any] | None, reason: str | None = None
+    ) -> dict[str, Any]:
         exp = self.exp
         step = 0 if trainer is None else trainer.global_step
         train_s = self.training.train_s
@@ -293,7 +312,9 @@ def _translate(error: Exception, exp: Experiment) -> Exception:
 def _check_device(exp: Experiment) -> None:
     accelerator = exp.settings.trainer.get("accelerator", "auto")
     if accelerator in ("gpu", "cuda") and not torch.cuda.is_available():
-        raise ConfigError(f"trainer.accelerator={accelerator}: there is no GPU here; use trainer.accelerator=cpu or auto.")
+        raise ConfigError(
+            f"trainer.accelerator={accelerator}: there is no GPU here; use trainer.accelerator=cpu or auto."
+        )
 
 
 def _warn_about_budget(exp: Experiment) -> None:

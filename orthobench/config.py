@@ -38,11 +38,17 @@ class Composed:
         values: plain, resolved values by key.
         choices: the file chosen for every group.
         typed: the keys that the command line set.
+        new: those of them that no configuration file has.
     """
 
     values: dict[str, Any]
     choices: dict[str, str]
     typed: frozenset[str]
+    new: frozenset[str]
+
+    def unknown(self) -> bool:
+        """Whether a typed key is in no configuration file, so that only a constructor can tell if it is one."""
+        return bool(self.new)
 
 
 @dataclass(frozen=True)
@@ -53,6 +59,11 @@ class Word:
     text: str
     group: bool
     sweep: bool
+
+    @property
+    def prefix(self) -> str:
+        """What Hydra needs before the key."""
+        return "" if self.group else "++"
 
 
 def parse(overrides: list[str] | tuple[str, ...], folders: tuple[Path, ...] = ()) -> list[Word]:
@@ -121,10 +132,13 @@ def compose(overrides: list[str] | tuple[str, ...], folders: tuple[Path, ...] = 
     for folder in folders:
         check_folder(folder)
     GlobalHydra.instance().clear()
-    extra = [f"hydra.searchpath=[{','.join(_quoted(f'file://{Path(f).resolve()}') for f in folders)}]"] if folders else []
+    extra = (
+        [f"hydra.searchpath=[{','.join(_quoted(f'file://{Path(f).resolve()}') for f in folders)}]"] if folders else []
+    )
     try:
         with initialize_config_dir(str(conf_dir()), version_base="1.3"):
             cfg = hydra_compose("config", [word.text for word in words] + extra, return_hydra_config=True)
+            base = hydra_compose("config", [word.text for word in words if word.group] + extra)
         choices = {key: value for key, value in cfg.hydra.runtime.choices.items() if key in GROUPS and value}
         _check_hydra(OmegaConf.to_container(cfg.hydra, resolve=False))
         del cfg._content["hydra"]
@@ -134,7 +148,8 @@ def compose(overrides: list[str] | tuple[str, ...], folders: tuple[Path, ...] = 
         cause = error.__cause__ or error
         raise ConfigError(f"the configuration cannot be composed: {' '.join(str(cause).split())}") from error
     assert isinstance(values, dict)
-    return Composed(values, choices, frozenset(word.key for word in words if not word.group))
+    typed = frozenset(word.key for word in words if not word.group)
+    return Composed(values, choices, typed, frozenset(key for key in typed if OmegaConf.select(base, key) is None))
 
 
 def check_folder(folder: Path) -> None:

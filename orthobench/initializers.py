@@ -60,7 +60,9 @@ def orthogonal(rng: Rng, shape: tuple[int, int]) -> Tensor:
 SCHEMES = ("glorot", "he_uniform", "he_normal", "torch", "orthogonal", "identity", "zeros")
 
 
-def weight(scheme: str | float, rng: Rng, shape: tuple[int, int], fan_in: int | None = None, fan_out: int | None = None) -> Tensor:
+def weight(
+    scheme: str | float, rng: Rng, shape: tuple[int, int], fan_in: int | None = None, fan_out: int | None = None
+) -> Tensor:
     """A weight matrix by scheme; a number stands for U(-number, number), `torch` for U(+-1/sqrt(fan_out)).
 
     Raises:

@@ -8,8 +8,8 @@ from torch import Tensor
 from torch.optim.lr_scheduler import LambdaLR
 
 from orthobench.cells.base import State
-from orthobench.errors import DivergedError
 from orthobench.duration import Duration
+from orthobench.errors import DivergedError
 from orthobench.models.recurrent import Recurrent
 from orthobench.optim import Optimizer, Schedule
 from orthobench.tasks.base import Batch, Task

@@ -123,7 +123,13 @@ def groups(model: Any, rule: Rule, lr: float, recurrent_rule: Rule, lr_recurrent
     for scale in sorted(set(inside.values()), reverse=True):
         chosen = [p for p in parameters if inside.get(id(p)) == scale]
         name = "recurrent" if scale == 1.0 else f"recurrent x {scale:g}"
-        group = {"name": name, "params": chosen, "lr": lr_recurrent * scale, "rule": recurrent_rule, "constrained": True}
+        group = {
+            "name": name,
+            "params": chosen,
+            "lr": lr_recurrent * scale,
+            "rule": recurrent_rule,
+            "constrained": True,
+        }
         found.append(group)
     return found
 

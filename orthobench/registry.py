@@ -45,7 +45,11 @@ def classes(kind: str) -> dict[str, type]:
             concrete = inspect.isclass(cls) and issubclass(cls, base) and not inspect.isabstract(cls)
             if concrete and cls.__module__ == module.__name__:
                 name = module.__name__.rpartition(".")[2]
-                found[name if own and snake_case(cls.__name__).replace("_", "") == name.replace("_", "") else snake_case(cls.__name__)] = cls
+                found[
+                    name
+                    if own and snake_case(cls.__name__).replace("_", "") == name.replace("_", "")
+                    else snake_case(cls.__name__)
+                ] = cls
     return found
 
 

@@ -132,8 +132,9 @@ def _coerce_union(value: Any, options: tuple[Any, ...], key: str) -> Any:
     if value is None and type(None) in options:
         return None
     kinds = [option for option in options if option is not type(None)]
-    if int in kinds and float in kinds and isinstance(value, float) and not value.is_integer():
-        kinds.remove(int)
+    exact = [kind for kind in kinds if _plain(kind) is type(value)]
+    if len(exact) == 1:
+        return coerce(value, exact[0], key)
     failure: ConfigError | None = None
     for kind in kinds:
         try:
@@ -145,6 +146,10 @@ def _coerce_union(value: Any, options: tuple[Any, ...], key: str) -> Any:
         raise failure
     names = [getattr(kind, "__name__", str(kind)) for kind in kinds]
     raise ConfigError(f"{key}={value!r} has the wrong type: {' or '.join(names)} is needed.")
+
+
+def _plain(annotation: Any) -> Any:
+    return get_args(annotation)[0] if get_origin(annotation) is Annotated else annotation
 
 
 def _coerce_plain(value: Any, kind: Any, key: str) -> Any:
@@ -166,7 +171,9 @@ def _coerce_plain(value: Any, kind: Any, key: str) -> Any:
     names = {int: "a whole number", float: "a number", str: "a word", bool: "true or false", list: "a list"}
     if kind not in names and (not isinstance(kind, type) or isinstance(value, kind)):
         return value
-    raise ConfigError(f"{key}={value!r} has the wrong type: {names.get(kind, getattr(kind, '__name__', kind))} is needed.")
+    raise ConfigError(
+        f"{key}={value!r} has the wrong type: {names.get(kind, getattr(kind, '__name__', kind))} is needed."
+    )
 
 
 def resolve_count(value: int | float | str, limit: int, key: str) -> int:

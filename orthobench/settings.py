@@ -41,7 +41,19 @@ LOGGERS = {
         "mode": Literal["online", "offline", "disabled"] | None,
     },
 }
-PROVIDED = {"input_size", "output_size", "readout", "make_cell", "make_recurrent", "rng", "engine", "n", "fan_in", "fan_out", "variant"}
+PROVIDED = {
+    "input_size",
+    "output_size",
+    "readout",
+    "make_cell",
+    "make_recurrent",
+    "rng",
+    "engine",
+    "n",
+    "fan_in",
+    "fan_out",
+    "variant",
+}
 TASK_PROVIDED = {"seed", "data_root", "T", "variant"}
 NO_EFFECT = {"num_workers"}
 TRAINER_REFUSED = {
@@ -99,7 +111,9 @@ class Settings:
             "task": {key: value for key, value in self.task.items() if key not in NO_EFFECT},
             "optimizer": self.optimizer,
             "schedule": self.schedule,
-            "trainer": {key: self.trainer[key] for key in TRAINER_NUMBERS if self.trainer.get(key) is not None},
+            "trainer": {
+                key: _length(key, self.trainer[key]) for key in TRAINER_NUMBERS if self.trainer.get(key) is not None
+            },
             "seed": self.run["seed"],
         }
 
@@ -256,7 +270,9 @@ def _trainer(given: dict[str, Any]) -> dict[str, Any]:
     if steps < 1 and steps != -1:
         raise ConfigError(f"trainer.max_steps={steps} is out of range: it must be >= 1, or -1 for no limit.")
     if filled.get("devices", 1) not in (1, "auto", "1"):
-        raise ConfigError(f"trainer.devices={filled['devices']} is refused: one run uses one device; use -m for many runs.")
+        raise ConfigError(
+            f"trainer.devices={filled['devices']} is refused: one run uses one device; use -m for many runs."
+        )
     if steps == -1 and not filled.get("max_epochs") and not filled.get("max_time"):
         raise ConfigError("trainer.max_steps=-1 without trainer.max_epochs would never end; set one of them.")
     return filled
@@ -267,6 +283,12 @@ def _logger(given: dict[str, Any]) -> dict[str, Any]:
     name = coerce(given.pop("name", "csv"), Literal[tuple(LOGGERS)], "logger.name")
     known = {key: Field(key, kind) for key, kind in LOGGERS[name].items()}
     return {"name": name, **_fill(given, known, "logger")}
+
+
+def _length(key: str, value: Any) -> Any:
+    """A length as it is hashed: 1.0 is a whole epoch, 1 is one batch."""
+    share = isinstance(value, float) and (key.startswith("limit_") or key == "val_check_interval")
+    return f"{value:g} of an epoch" if share else value
 
 
 def _canonical(value: Any) -> Any:

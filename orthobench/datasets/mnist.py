@@ -47,7 +47,9 @@ def load(data_root: Path) -> tuple[Images, Images]:
     for path, file in zip(find(data_root, "mnist", FILES, "mnist"), FILES, strict=True):
         arrays.append(parse_idx(verify(path, file.sha256), path))
     pixels, labels, test_pixels, test_labels = arrays
-    return Images(pixels.reshape(len(pixels), -1), labels), Images(test_pixels.reshape(len(test_pixels), -1), test_labels)
+    return Images(pixels.reshape(len(pixels), -1), labels), Images(
+        test_pixels.reshape(len(test_pixels), -1), test_labels
+    )
 
 
 def parse_idx(content: bytes, path: Path) -> np.ndarray:

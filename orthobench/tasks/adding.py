@@ -26,7 +26,7 @@ class Adding(Synthetic):
 
     def __init__(self, T: Positive = 200, **kwargs: Any) -> None:
         super().__init__(T=T, **kwargs)
-        if T < self.shortest:
+        if self.shortest > T:
             raise ConfigError(f"T={T} is too short for adding: it needs T >= {self.shortest}, two marks in two halves.")
         self.input_size, self.output_size = 2, 1
         self.baseline = {"loss": 1 / 6}

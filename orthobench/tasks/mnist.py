@@ -26,7 +26,9 @@ class MNIST(ArrayTask):
     def __init__(self, T: Positive = PIXELS, eval_batch_size: Positive = 500, **kwargs: Any) -> None:
         super().__init__(eval_batch_size=eval_batch_size, **kwargs)
         if PIXELS % T:
-            raise ConfigError(f"T={T} does not divide the 784 pixels of an image; use 784, 392, 196, 112, 98, 56 or 28.")
+            raise ConfigError(
+                f"T={T} does not divide the 784 pixels of an image; use 784, 392, 196, 112, 98, 56 or 28."
+            )
         self.T = T
         self.input_size, self.output_size = PIXELS // T, 10
         self.baseline = {"loss": 2.3010, "accuracy": 0.1135}

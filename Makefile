@@ -1,0 +1,40 @@
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+export OMP_NUM_THREADS ?= 1
+
+.PHONY: help install install-dev run test lint format clean
+
+help:  ## show what can be made
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## */\t/' | expand -t 18
+
+$(VENV)/.installed: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e .
+	@touch $@
+
+$(VENV)/.installed-dev: $(VENV)/.installed
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@touch $@
+
+install: $(VENV)/.installed  ## a virtual environment in .venv with everything a run needs
+
+install-dev: $(VENV)/.installed-dev  ## the same, with what the tests need
+
+run: install  ## the main job: scoRNN on the copying task, about three minutes on one core
+	$(BIN)/python -m orthobench model=scornn task=copying T=200 trainer.max_steps=2000
+
+test: install-dev  ## the whole test suite
+	$(BIN)/python -m pytest -n 2 --dist worksteal
+
+lint: install-dev  ## style and types
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/pyright
+
+format: install-dev  ## put the style right
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+clean:  ## remove what install and the tests made
+	rm -rf $(VENV) .pytest_cache .ruff_cache build dist

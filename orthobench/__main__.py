@@ -1,0 +1,140 @@
+"""The command line: a verb, or overrides that run an experiment."""
+
+import sys
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from orthobench.errors import ConfigError, OrthobenchError, Stopped
+from orthobench.terminal import complain, say
+
+VERBS = {
+    "list": "models, tasks and tables that there are",
+    "show": "what a run would be: configuration, parameters, baseline, engine, folder",
+    "plan": "what a sweep would cost: runs done, missing and failed, time and memory",
+    "prepare": "download, verify and unpack a data set",
+    "cite": "the BibTeX entry of a model's paper",
+    "doctor": "what this machine has and lacks",
+}
+USAGE = """\
+usage: orthobench KEY=VALUE ...        run an experiment (-m: a sweep)
+       orthobench VERB ...             {verbs}
+
+  orthobench model=scornn task=copying T=2000
+  orthobench -m model=scornn,lstm task=copying T=200 seed=1,2,3
+  orthobench show model=lstm task=pmnist
+
+orthobench --help explains every key; orthobench --version tells the version."""
+REFUSED = ("--config-path", "-cp", "--config-name", "-cn", "--experimental-rerun")
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the program; returns its exit code."""
+    words = sys.argv[1:] if arguments is None else arguments
+    if not words:
+        complain(USAGE.format(verbs=", ".join(VERBS)))
+        return ConfigError.exit_code
+    try:
+        if words[0] == "--version":
+            from orthobench import __version__
+
+            say(f"orthobench {__version__}")
+            return 0
+        if words[0] in VERBS:
+            return import_module(f"orthobench.verbs.{words[0]}").main(words[1:])
+        return _experiment(words)
+    except OrthobenchError as error:
+        complain(f"orthobench: {error}")
+        return error.exit_code
+    except KeyboardInterrupt:
+        complain("orthobench: interrupted")
+        return Stopped.exit_code
+
+
+def _experiment(words: list[str]) -> int:
+    """Overrides: one run, a sweep, or one of Hydra's own questions."""
+    options, overrides, folders = split(words)
+    if options.multirun:
+        from orthobench.sweep import sweep
+
+        return sweep(overrides, folders)
+    if options.help or options.hydra_help or options.cfg or options.info is not None or options.shell_completion:
+        return _hydra(words, overrides, folders)
+    from orthobench.settings import settings
+
+    checked = settings(overrides, folders)  # before the slow imports, so that a wrong word is refused at once
+    from orthobench.app import from_settings
+
+    record = from_settings(checked).run()
+    return DIVERGED if record["status"] == "diverged" else 0
+
+
+DIVERGED = 4
+
+
+def split(words: list[str]) -> tuple[Any, list[str], tuple[Path, ...]]:
+    """Hydra's options, the overrides, and the folders of `--config-dir`.
+
+    Raises:
+        ConfigError: a word that is neither an option of Hydra's nor an override, or an option that is refused.
+    """
+    from hydra._internal.utils import get_args_parser
+
+    for word in words:
+        if word.split("=")[0] in REFUSED:
+            raise ConfigError(
+                f"{word.split('=')[0]} is refused: the configuration is orthobench's own; use --config-dir."
+            )
+        if (
+            not word.startswith("-")
+            and "=" not in word
+            and word not in ("job", "hydra", "all")
+            and not _follows(words, word)
+        ):
+            raise ConfigError(f"{word!r} is neither a verb nor key=value: {_hint(word)}")
+    parser = get_args_parser()
+    parser.error = _usage_error  # type: ignore[method-assign]
+    options = parser.parse_args(words)
+    folders = (Path(options.config_dir),) if options.config_dir else ()
+    return options, options.overrides, folders
+
+
+def _follows(words: list[str], word: str) -> bool:
+    """Whether `word` is the value of the option before it."""
+    before = words[words.index(word) - 1] if words.index(word) else ""
+    return before in ("--config-dir", "-cd", "--package", "-p", "--info", "-i", "--cfg", "-c")
+
+
+def _hint(word: str) -> str:
+    from orthobench.schema import did_you_mean
+
+    return did_you_mean(word, VERBS)
+
+
+def _usage_error(message: str) -> None:
+    raise ConfigError(f"{message}.")
+
+
+def _hydra(words: list[str], overrides: list[str], folders: tuple[Path, ...]) -> int:
+    """`--help`, `--cfg` and the like, answered by Hydra from a configuration that has been looked at first."""
+    from orthobench.config import compose, conf_dir, parse
+
+    composed = compose(overrides, folders)
+    if composed.unknown():
+        from orthobench.settings import check
+
+        check(composed)
+    texts = {text: word.text for text, word in zip(overrides, parse(overrides, folders), strict=True)}
+    import hydra
+
+    sys.argv = ["orthobench", *(texts.get(word, word) for word in words)]
+    hydra.main(version_base="1.3", config_path=str(conf_dir()), config_name="config")(_nothing)()
+    return 0
+
+
+def _nothing(cfg: Any) -> None:
+    """Hydra answers before this would be called."""
+
+
+if __name__ == "__main__":
+    sys.exit(main())

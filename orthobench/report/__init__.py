@@ -1,0 +1,1 @@
+"""Published numbers, statistics, tables, figures, citations. Reads only records and published numbers."""

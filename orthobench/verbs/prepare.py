@@ -1,0 +1,25 @@
+"""`orthobench prepare DATASET`: download, verify and unpack a data set. Nothing is ever downloaded inside a run."""
+
+from pathlib import Path
+
+from orthobench.errors import ConfigError
+
+
+def main(arguments: list[str]) -> int:
+    """Prepare each named data set under `data_root=` (or $ORTHOBENCH_DATA, or data/).
+
+    Raises:
+        ConfigError: no name, or one that is not known.
+        DataError: it could not be downloaded, or is not the published data.
+    """
+    from orthobench.config import compose
+    from orthobench.datasets.download import prepare
+
+    names = [word for word in arguments if "=" not in word]
+    overrides = [word for word in arguments if "=" in word]
+    if not names:
+        raise ConfigError("prepare needs the name of a data set, for example `orthobench prepare mnist`.")
+    root = Path(compose(overrides).values["data_root"])
+    for name in names:
+        prepare(name, root)
+    return 0

@@ -1,0 +1,34 @@
+"""`orthobench show OVERRIDES`: what a run would be."""
+
+from orthobench.terminal import say
+
+
+def main(arguments: list[str]) -> int:
+    """Print the resolved configuration, parameter counts, baseline, engine, length and folder.
+
+    Raises:
+        ConfigError: the configuration is wrong.
+    """
+    import yaml
+
+    from orthobench.__main__ import split
+    from orthobench.app import experiment
+    from orthobench.memory import GIB, estimate
+    from orthobench.recording.files import read_json
+
+    _, overrides, folders = split(arguments)
+    exp = experiment(overrides, folders)
+    say(yaml.safe_dump(exp.settings.as_dict(), sort_keys=False).rstrip())
+    counts, length = exp.parameters, exp.duration
+    say("")
+    say(f"parameters  {counts['total']:,} in all, {counts['recurrent']:,} recurrent")
+    say("baseline    " + ", ".join(f"{name} {value:.6g}" for name, value in exp.task.baseline.items()))
+    for layer, (name, why) in enumerate(exp.model.engines(), start=1):
+        say(f"engine      {name} (layer {layer}): {why}")
+    steps = f"{length.steps:,} steps" if length.steps else "until the time limit"
+    epochs = f" = {length.steps / length.epoch_steps:.4g} epochs of {length.epoch_steps:,}" if length.steps else ""
+    say(f"length      {steps}{epochs}; a validation every {length.val_every:,} batches")
+    say(f"memory      about {estimate(exp.model, exp.task) / GIB:.2f} GiB for a training step")
+    record = read_json(exp.settings.folder / "record.json")
+    say(f"folder      {exp.settings.folder} ({record['status'] if record else 'not run yet'})")
+    return 0
