@@ -33,8 +33,8 @@ MAPS: dict[str, tuple[type[Parametrization], dict]] = {
     "svd": (SVD, {}),
 }
 ORTHOGONAL = [name for name in MAPS if name not in ("svd", "neumann_cayley code")]
-# ||W^T W - I||_F after 1,000 steps in float32, n = 24. A map that casts a float64 matrix is at 6e-8 sqrt(2 n), below the
-# default of 1e-6; B (I - A) D is multiplied in float32; the series of order 2 has its own error, 1e-5 at this size.
+# ||W^T W - I||_F after 1,000 steps in float32, n = 24. A map that casts a float64 matrix is at 6e-8 sqrt(2 n), below
+# 1e-6; B (I - A) D is multiplied in float32; the series of order 2 has its own error, 1e-5 at this size.
 BOUNDS = {"neumann_cayley": 1e-4, "neumann_cayley exact": 1e-5}
 
 
