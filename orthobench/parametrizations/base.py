@@ -51,7 +51,7 @@ class Parametrization(nn.Module, ABC):
 
     @staticmethod
     def valid_size(n: int) -> str | None:
-        """Why n is not possible, one sentence with the nearest sizes that are; null when it is."""
+        """Why n is not possible, as the end of a sentence that names n, with the nearest sizes that are; else null."""
         return None
 
 

@@ -52,7 +52,7 @@ class PlaneRotations(Parametrization):
         init_bound: NonNegativeFloat = 0.05,
     ) -> None:
         if reason := self.valid_size(n):
-            raise ConfigError(reason)
+            raise ConfigError(f"hidden_size={n} does not suit plane rotations: {reason}")
         super().__init__(n)
         self.k = resolve_count(k, self.limits(n)["k"], "k")
         self.pairing = pairing
@@ -87,4 +87,4 @@ class PlaneRotations(Parametrization):
         if n % 2 == 0:
             return None
         near = " or ".join(str(size) for size in (n - 1, n + 1) if size > 0)
-        return f"hidden_size={n} must be even, because plane rotations pair the coordinates: use {near}."
+        return f"it must be even, because the coordinates rotate in pairs: use {near}."

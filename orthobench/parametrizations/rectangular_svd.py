@@ -12,7 +12,7 @@ from orthobench.initializers import Rng
 from orthobench.parametrizations.svd import SVD
 
 
-class RectangularSVD(SVD):
+def RectangularSVD(rows: int, columns: int, rng: Rng, **options: Any) -> SVD:
     """A (rows, columns) matrix.
 
     Args:
@@ -21,6 +21,4 @@ class RectangularSVD(SVD):
         rng: generator for the initial vectors.
         options: everything else that `SVD` accepts; counts are tied to min(rows, columns).
     """
-
-    def __init__(self, rows: int, columns: int, rng: Rng, **options: Any) -> None:
-        super().__init__((rows, columns), rng, **options)
+    return SVD((rows, columns), rng, **options)
