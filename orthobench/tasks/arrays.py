@@ -1,7 +1,7 @@
 """Tasks whose whole data set fits in memory as arrays."""
 
 from abc import abstractmethod
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -13,7 +13,12 @@ class ArrayTask(Task):
     """Rows of arrays; training rows are shuffled anew in every epoch by a generator seeded with (seed, epoch).
 
     A subclass says how many rows each split has (`rows`, known without the data) and reads them (`load`).
+
+    Attributes:
+        keeps_rest: whether the rows left over after the whole training batches of an epoch make a smaller one.
     """
+
+    keeps_rest: ClassVar[bool] = False
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -38,7 +43,9 @@ class ArrayTask(Task):
 
     def batches(self, split: Split) -> int:
         rows = self.rows(split)
-        return max(rows // self.batch_size, 1) if split == "train" else -(-rows // self.eval_batch_size)
+        if split == "train" and not self.keeps_rest:
+            return max(rows // self.batch_size, 1)
+        return -(-rows // (self.batch_size if split == "train" else self.eval_batch_size))
 
     def batch(self, split: Split, epoch: int, index: int) -> Batch:
         self.check()

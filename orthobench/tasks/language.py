@@ -1,0 +1,169 @@
+"""Language modelling: predict the next token of one long text.
+
+`windows=carried` cuts a text into `batch_size` contiguous columns and reads them window by window, `T` tokens at a time, with
+the state carried from each window to the next (Zaremba et al. 2014; pytorch/examples word_language_model). Column c of L =
+(tokens - 1) // batch_size steps reads tokens cL .. cL + L - 1 and predicts the ones after them, so that every token but the
+first, and the fewer than `batch_size` left over at the end, is predicted exactly once. The last window may be shorter.
+
+`random_bptt=true` draws the lengths of the training windows as AWD-LSTM does (Merity, Keskar & Socher 2018, section 5): normal
+with standard deviation 5 around T, or around T / 2 with probability 0.05, and at least 5. AWD's epochs differ in their number
+of windows; here it is fixed, L / 0.975 T, and what the draws then miss of L, or have too much, is spread over the windows one
+token at a time. The learning rate is not rescaled with the length.
+
+`windows=zero` starts every window from the initial state. The windows then do not overlap, a tail shorter than T is dropped,
+and row r of batch b is window b + r * batches, as in SGORNN's code. `variant=code` keeps whole batches only, as that code
+does (of the test text of words, 200 windows of 300 out of 274); `variant=paper` reads every window in as many batches of
+nearly equal size. With `random_bptt` the columns above are read, each window from the initial state, as in NC-GRU's code.
+
+Shapes: B columns or windows, T time; x and target are (B, T) tokens, int64.
+"""
+
+import math
+from abc import abstractmethod
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from orthobench.datasets import ptb
+from orthobench.errors import ConfigError
+from orthobench.schema import Positive
+from orthobench.tasks.base import SPLITS, Batch, Split, Task
+
+SHORTEST = 5
+SPREAD = 5.0
+HALVED = 0.05
+
+
+class Language(Task):
+    """Next-token prediction with cross-entropy in nats; the reported metrics are means over all predicted tokens.
+
+    The baseline is the unigram model: every token by its share of the training text, scored on the test text.
+
+    Attributes:
+        level: which of Penn Treebank's files are read.
+        tokens: length of every split.
+
+    Args:
+        T: tokens in a window.
+        variant: `paper` or `code`, see above.
+        windows: whether a window goes on with the state of the one before (`carried`) or starts afresh (`zero`).
+        random_bptt: whether the lengths of the training windows are drawn anew in every epoch.
+        **kwargs: see `Task`.
+    """
+
+    readout: ClassVar[Literal["last", "all"]] = "all"
+    higher_is_better: ClassVar[bool] = False
+    level: ClassVar[ptb.Level]
+    tokens: ClassVar[dict[str, int]]
+
+    def __init__(
+        self,
+        T: Positive = 70,
+        variant: Literal["paper", "code"] = "paper",
+        windows: Literal["carried", "zero"] = "carried",
+        random_bptt: bool = False,
+        batch_size: Positive = 20,
+        eval_batch_size: Positive = 10,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(batch_size=batch_size, eval_batch_size=eval_batch_size, **kwargs)
+        self.T, self.variant, self.random_bptt = T, variant, random_bptt
+        self.carries_state = windows == "carried"
+        self.in_columns = self.carries_state or random_bptt
+        self._data: dict[str, Tensor] | None = None
+        self._cuts: tuple[int, np.ndarray] = (-1, np.empty(0, dtype=np.int64))
+        if random_bptt and T < 2 * SHORTEST:
+            raise ConfigError(f"T={T} is too short for task.random_bptt=true: it must be >= {2 * SHORTEST}.")
+        for split in SPLITS:
+            if self.batches(split) < 1:
+                key = "batch_size" if split == "train" else "eval_batch_size"
+                raise ConfigError(
+                    f"task.{key}={self._rows(split)} windows of T={T} are more than the {self.tokens[split]:,} tokens "
+                    f"of the {split} text; use a smaller T or {key}."
+                )
+
+    @abstractmethod
+    def summarise(self, means: dict[str, float]) -> dict[str, float]:
+        """The reported metrics from the mean cross-entropy."""
+
+    def check(self) -> None:
+        if self._data is None:
+            corpus = ptb.load(self.data_root, self.level)
+            texts = {"train": corpus.train, "val": corpus.valid, "test": corpus.test}
+            self._data = {split: torch.from_numpy(text) for split, text in texts.items()}
+
+    def batches(self, split: Split) -> int:
+        rows, steps = self._rows(split), self._steps(split)
+        if not self.in_columns:
+            windows = (self.tokens[split] - 1) // self.T
+            return windows // rows if self.variant == "code" else -(-windows // rows)
+        if steps < self.T:
+            return 0
+        if self.random_bptt and split == "train":
+            return max(round(steps / ((1 - HALVED / 2) * self.T)), 1)
+        return -(-steps // self.T)
+
+    def batch(self, split: Split, epoch: int, index: int) -> Batch:
+        self.check()
+        assert self._data is not None
+        text = self._data[split]
+        first, length = self._window(split, epoch, index)
+        x = torch.stack([text[start : start + length] for start in first])
+        target = torch.stack([text[start + 1 : start + 1 + length] for start in first])
+        return x, target
+
+    def _window(self, split: Split, epoch: int, index: int) -> tuple[range, int]:
+        """Where the rows of a batch start in the text, and their length."""
+        rows, steps = self._rows(split), self._steps(split)
+        if not self.in_columns:
+            batches, windows = self.batches(split), (self.tokens[split] - 1) // self.T
+            last = batches * rows if self.variant == "code" else windows
+            return range(index * self.T, last * self.T, batches * self.T), self.T
+        start, end = index * self.T, min((index + 1) * self.T, steps)
+        if self.random_bptt and split == "train":
+            if self._cuts[0] != epoch:
+                self._cuts = (epoch, np.concatenate([[0], np.cumsum(self.lengths(epoch))]))
+            start, end = (int(cut) for cut in self._cuts[1][index : index + 2])
+        return range(start, start + rows * steps, steps), end - start
+
+    def lengths(self, epoch: int) -> np.ndarray:
+        """Lengths of the training windows of an epoch with `random_bptt`, (batches,); they add up to a column's."""
+        rng = np.random.default_rng([self.seed, SPLITS.index("train"), epoch])
+        count, steps = self.batches("train"), self._steps("train")
+        centre = np.where(rng.random(count) < HALVED, self.T / 2, self.T)
+        lengths = np.maximum(rng.normal(centre, SPREAD).astype(np.int64), SHORTEST)
+        while (missing := steps - int(lengths.sum())) != 0:
+            able = np.flatnonzero(lengths > SHORTEST) if missing < 0 else np.arange(count)
+            lengths[rng.permutation(able)[: abs(missing)]] += np.sign(missing)
+        return lengths
+
+    def _rows(self, split: Split) -> int:
+        return self.batch_size if split == "train" else self.eval_batch_size
+
+    def _steps(self, split: Split) -> int:
+        """Length of a column."""
+        return (self.tokens[split] - 1) // self._rows(split)
+
+    def loss(self, y: Tensor, target: Tensor, mask: Tensor | None = None) -> Tensor:
+        """Mean cross-entropy per token in nats: y (B, T, O), target (B, T)."""
+        return F.cross_entropy(y.flatten(0, 1), target.flatten())
+
+    def measure(self, y: Tensor, target: Tensor, mask: Tensor | None = None) -> dict[str, Tensor]:
+        return {"loss": self.loss(y, target)}
+
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        """Names of the reported metrics."""
+        return ("loss", self.metric)
+
+    def weight(self, target: Tensor, mask: Tensor | None = None) -> float:
+        """A batch's number of predicted tokens."""
+        return target.numel()
+
+
+def perplexity(loss: float) -> float:
+    """exp of a cross-entropy in nats; a hopeless one is cut off at exp(700), still a finite number."""
+    return math.exp(min(loss, 700.0))

@@ -1,0 +1,29 @@
+"""Penn Treebank by words: perplexity over a vocabulary of 10,000, `<unk>` and `<eos>` included.
+
+Mikolov's split, 929,589 / 73,760 / 82,430 tokens with one `<eos>` per line. Lezcano's, Zhang's (2018, section 7.3), SGORNN's
+and Chu's settings differ in window, batch and state: see `language` and the recipes.
+"""
+
+from typing import Any, ClassVar
+
+from orthobench.datasets import ptb
+from orthobench.schema import Positive
+from orthobench.tasks.language import Language, perplexity
+
+UNIGRAM = 6.460375  # nats, training shares on the test text; recomputed by a test
+
+
+class PTBWord(Language):
+    """10,000 words in and out at every step; T is the window of truncated back-propagation."""
+
+    metric: ClassVar[str] = "perplexity"
+    level: ClassVar[ptb.Level] = "word"
+    tokens: ClassVar[dict[str, int]] = {"train": 929_589, "val": 73_760, "test": 82_430}
+
+    def __init__(self, T: Positive = 70, batch_size: Positive = 20, **kwargs: Any) -> None:
+        super().__init__(T=T, batch_size=batch_size, **kwargs)
+        self.input_size = self.output_size = 10_000
+        self.baseline = {"loss": UNIGRAM, "perplexity": perplexity(UNIGRAM)}
+
+    def summarise(self, means: dict[str, float]) -> dict[str, float]:
+        return {**means, "perplexity": perplexity(means["loss"])}
