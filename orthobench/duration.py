@@ -14,7 +14,7 @@ class Duration:
         epoch_batches: training batches of an epoch.
         accumulate: batches per optimizer step.
         steps: optimizer steps of the whole run; null when only time limits it.
-        val_every: training batches between validations.
+        val_every: training batches between validations, a whole number of steps.
     """
 
     epoch_batches: int
@@ -50,4 +50,5 @@ def duration(trainer: dict[str, Any], task: Task) -> Duration:
     interval = trainer.get("val_check_interval", 1.0)
     if isinstance(interval, float):
         interval = max(int(interval * epoch * (trainer.get("check_val_every_n_epoch") or 1)), 1)
+    interval = -(-interval // accumulate) * accumulate
     return Duration(epoch, accumulate, min(limits) if limits else None, interval)

@@ -101,5 +101,7 @@ class Learner(LightningModule):
 
     def optimizer_step(self, *args: Any, **kwargs: Any) -> None:
         super().optimizer_step(*args, **kwargs)
-        for parametrization in self.model.parametrizations():
+        rates = {id(p): float(group["lr"]) for group in self.optimizer.param_groups for p in group["params"]}
+        for parametrization in self.model.constrained():
+            parametrization.learning_rate = max(rates[id(p)] for p in parametrization.parameters())
             parametrization.after_step()

@@ -23,7 +23,8 @@ class Orthogonality(Log):
         self.max, self.last = state_dict["max"], state_dict["last"]
 
     def on_train_start(self, trainer: Trainer, module: Learner) -> None:  # type: ignore[override]
-        self.measure(trainer, module)
+        if trainer.global_step == 0:
+            self.measure(trainer, module)
 
     def on_train_batch_end(self, trainer: Trainer, module: Learner, *args: Any) -> None:  # type: ignore[override]
         if self.due(trainer.global_step):

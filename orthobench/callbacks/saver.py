@@ -53,6 +53,11 @@ class Saver(Callback):
 
     def on_train_start(self, trainer: Trainer, module: Learner) -> None:  # type: ignore[override]
         self._saved_at = time.monotonic()
+        batches = trainer.global_step * module.duration.accumulate
+        if batches and batches % module.duration.val_every == 0 and self.validated != trainer.global_step:
+            trainer.validating = True  # stopped between a step and its validation: make up for it
+            trainer.fit_loop.epoch_loop.val_loop.run()
+            trainer.training = True
 
     def on_train_batch_start(self, trainer: Trainer, module: Learner, batch: Any, index: int) -> None:  # type: ignore[override]
         if self._random is not None:
@@ -60,6 +65,8 @@ class Saver(Callback):
             self._random = None
 
     def on_train_batch_end(self, trainer: Trainer, module: Learner, outputs: Any, batch: Any, index: int) -> None:  # type: ignore[override]
+        if (index + 1) % module.duration.accumulate:
+            return  # a checkpoint holds no half-accumulated gradients
         if (index + 1) % module.duration.val_every == 0 and self.stop_requested is None:
             return  # the validation that follows saves
         if self.stop_requested is not None or time.monotonic() - self._saved_at > self.every_s:

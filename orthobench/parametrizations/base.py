@@ -15,11 +15,13 @@ class Parametrization(nn.Module, ABC):
 
     Attributes:
         n: size of the matrix.
+        learning_rate: the optimizer's rate at the step that `after_step` follows, for the maps that use it.
         constrained: whether the matrix stays on a manifold (orthogonal, unitary, or singular values in a band). Its
             parameters then form the optimizer's recurrent group and never get weight decay.
     """
 
     constrained: ClassVar[bool] = True
+    learning_rate: float = 1e-3
 
     def __init__(self, n: int) -> None:
         super().__init__()
