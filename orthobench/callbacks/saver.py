@@ -56,7 +56,9 @@ class Saver(Callback):
         batches = trainer.global_step * module.duration.accumulate
         if batches and batches % module.duration.val_every == 0 and self.validated != trainer.global_step:
             trainer.validating = True  # stopped between a step and its validation: make up for it
-            trainer.fit_loop.epoch_loop.val_loop.run()
+            loop = trainer.fit_loop.epoch_loop.val_loop
+            loop.restarting = False
+            loop.run()
             trainer.training = True
 
     def on_train_batch_start(self, trainer: Trainer, module: Learner, batch: Any, index: int) -> None:  # type: ignore[override]

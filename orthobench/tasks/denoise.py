@@ -1,13 +1,13 @@
 """Denoise: find ten symbols among blanks and recall them.
 
-The input has T + 9 places, all blank 0 but for ten symbols from 1..9 at random places, then one marker 10, then ten blanks:
-T + 20 tokens in all. The target is blank until the marker has been seen, then the ten symbols in their order. The trivial
-predictor, blank and then random symbols, has the cross-entropy 10 ln 9 / (T + 20) per step. Jing et al. (2019); Mucllari et
-al. (2022), section 4.2.
+The input has T + 9 places, all blank 0 but for ten symbols from 1..9 at random places, then one marker 10, then ten
+blanks: T + 20 tokens in all. The target is blank until the marker has been seen, then the ten symbols in their order.
+The trivial predictor, blank and then random symbols, has the cross-entropy 10 ln 9 / (T + 20) per step. Jing et al.
+(2019); Mucllari et al. (2022), section 4.2.
 
-`variant=paper`: ten different places, and the eleven tokens that the paper counts (nine symbols, the noise, the marker).
-`variant=code` (the authors' script): places are drawn with replacement, so that a symbol written over another one is lost,
-and one-hot inputs are ten wide, which leaves the zero vector for the marker.
+`variant=paper`: ten different places, and the eleven tokens that the paper counts (nine symbols, noise, marker).
+`variant=code` (the authors' script): places are drawn with replacement, so that a symbol which another one is written
+over is lost, and one-hot inputs are ten wide, which leaves the zero vector for the marker.
 """
 
 import math
@@ -63,7 +63,7 @@ class Denoise(Synthetic):
 
 
 def different(rng: np.random.Generator | np.random.RandomState, places: int, size: int) -> np.ndarray:
-    """Ten different places of 0..places-1 for each of `size` sequences, every set equally likely (Floyd's algorithm)."""
+    """Ten different places of 0..places-1 for each of `size` sequences, every set equally likely (Floyd's method)."""
     chosen = np.empty((size, SYMBOLS), dtype=np.int64)
     for i, last in enumerate(range(places - SYMBOLS, places)):
         place = integers(rng, 0, last + 1, (size,))

@@ -1,9 +1,9 @@
 """K-th largest of T numbers, duplicates counted (experiment II of Chu's uRNN paper).
 
-The numbers are drawn uniformly and with replacement from 0..T-1 (a permutation would make the answer the constant T - k); the
-target is entry k of the sorted sequence, counted from the top. It is at most m when fewer than k numbers exceed m:
-P(target <= m) = P(Binomial(T, 1 - (m + 1) / T) < k). The best constant answer scores the mode of that law, its mean
-cross-entropy is the law's entropy.
+The numbers are drawn uniformly and with replacement from 0..T-1 (a permutation would make the answer the constant
+T - k); the target is entry k of the sorted sequence, counted from the top. It is at most m when fewer than k numbers
+exceed m: P(target <= m) = P(Binomial(T, 1 - (m + 1) / T) < k). The best constant answer is the mode of that law, and
+the best constant distribution has the law's entropy as its loss.
 """
 
 import math

@@ -1,14 +1,14 @@
 """Parenthesis: how many brackets of each kind are open, at every step.
 
-Every input token is drawn uniformly from an opening and a closing bracket of each of P kinds and one noise symbol: 2P + 1
-tokens, opening brackets even, closing ones odd, noise 2P. A counter per kind goes up on opening, down on closing, and stays
-within 0..S. The target at every step is the P counters after that step, as one-hot vectors of width S + 1 side by side; the
-loss is the mean squared error over all P (S + 1) linear outputs, without a softmax. Foerster et al. (2016); Mucllari et al.
-(2022), section 4.1.
+Every input token is drawn uniformly from an opening and a closing bracket of each of P kinds and one noise symbol:
+2P + 1 tokens, opening brackets even, closing ones odd, noise 2P. A counter per kind goes up on opening, down on
+closing, and stays within 0..S. The target at every step is the P counters after that step, as one-hot vectors of width
+S + 1 side by side; the loss is the mean squared error over all P (S + 1) linear outputs, without a softmax. Foerster et
+al. (2016); Mucllari et al. (2022), section 4.1.
 
 `variant=code` (the authors' script, from which the published numbers come): P = 3, S = 5, so 7 tokens and 18 outputs.
-`variant=paper` (the prose): 10 kinds of brackets, hence counters up to 10; it names neither the number of noise symbols nor
-their frequency, which are taken from the code: 21 tokens and 110 outputs.
+`variant=paper` (the prose): 10 kinds of brackets and counters up to 10; it names neither the number of noise symbols
+nor their frequency, which are taken from the code: 21 tokens and 110 outputs.
 """
 
 from typing import Any, ClassVar, Literal
@@ -56,7 +56,7 @@ class Parenthesis(Synthetic):
         return ("loss", "accuracy", "exact")
 
     def measure(self, y: Tensor, target: Tensor, mask: Tensor | None = None) -> dict[str, Tensor]:
-        """`loss`; `accuracy`, the share of counters whose largest output is the right one; `exact`, of steps with all right."""
+        """`loss`; `accuracy`, the share of counters whose largest output is right; `exact`, of steps with all right."""
         blocks = (self.pairs, self.saturation + 1)
         right = y.unflatten(-1, blocks).argmax(-1) == target.unflatten(-1, blocks).argmax(-1)
         return {

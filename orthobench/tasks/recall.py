@@ -1,7 +1,7 @@
 """Recall: the first of T numbers, after the last one (experiment I of Chu's uRNN paper).
 
-The numbers are drawn uniformly from 0..M-1. A guess has the cross-entropy ln M and is right once in M. The paper does not
-print M; its RNN's loss 2.33 and accuracy of about 10 %, "as expected if random", mean M = 10.
+The numbers are drawn uniformly from 0..M-1. A guess has the cross-entropy ln M and is right once in M. The paper does
+not print M; its RNN's loss 2.33 and accuracy of about 10 %, "as expected if random", mean M = 10.
 """
 
 import math

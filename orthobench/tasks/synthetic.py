@@ -72,7 +72,9 @@ class Synthetic(Task):
         return tuple(torch.from_numpy(a) for a in self.generate(rng, size))
 
 
-def integers(rng: np.random.Generator | np.random.RandomState, low: int, high: int, size: tuple[int, ...]) -> np.ndarray:
+def integers(
+    rng: np.random.Generator | np.random.RandomState, low: int, high: int, size: tuple[int, ...]
+) -> np.ndarray:
     """Whole numbers from low..high-1, in either kind of generator."""
     draw = rng.integers if isinstance(rng, np.random.Generator) else rng.randint
     return draw(low, high, size=size)
