@@ -7,6 +7,7 @@ its annotation, `fields` lists what a class accepts, and `did_you_mean` turns a 
 import difflib
 import inspect
 import math
+import sys
 import types
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -44,6 +45,7 @@ class CountOf:
     """A count tied to the hidden size n: an integer, a share of n between 0 and 1, or `max`."""
 
 
+NAMES = {int: "a whole number", float: "a number", str: "a word", bool: "true or false", list: "a list"}
 Positive = Annotated[int, Range(1)]
 NonNegative = Annotated[int, Range(0)]
 PositiveFloat = Annotated[float, Range(0, above=True)]
@@ -144,7 +146,7 @@ def _coerce_union(value: Any, options: tuple[Any, ...], key: str) -> Any:
     assert failure is not None
     if len(kinds) == 1 or (isinstance(value, int | float) and not isinstance(value, bool)):
         raise failure
-    names = [getattr(kind, "__name__", str(kind)) for kind in kinds]
+    names = dict.fromkeys(NAMES.get(_plain(kind), getattr(kind, "__name__", str(kind))) for kind in kinds)
     raise ConfigError(f"{key}={value!r} has the wrong type: {' or '.join(names)} is needed.")
 
 
@@ -161,18 +163,17 @@ def _coerce_plain(value: Any, kind: Any, key: str) -> Any:
         if isinstance(value, float) and value.is_integer():
             return int(value)
     if kind is float and not isinstance(value, bool) and isinstance(value, int | float):
-        if not math.isfinite(value):
+        if not abs(value) <= sys.float_info.max:
             raise ConfigError(f"{key}={value} must be a finite number.")
         return float(value)
     if kind is str and isinstance(value, str):
         return value
     if kind in (list, dict) and isinstance(value, kind):
         return value
-    names = {int: "a whole number", float: "a number", str: "a word", bool: "true or false", list: "a list"}
-    if kind not in names and (not isinstance(kind, type) or isinstance(value, kind)):
+    if kind not in NAMES and (not isinstance(kind, type) or isinstance(value, kind)):
         return value
     raise ConfigError(
-        f"{key}={value!r} has the wrong type: {names.get(kind, getattr(kind, '__name__', kind))} is needed."
+        f"{key}={value!r} has the wrong type: {NAMES.get(kind, getattr(kind, '__name__', kind))} is needed."
     )
 
 
@@ -189,6 +190,6 @@ def resolve_count(value: int | float | str, limit: int, key: str) -> int:
         raise ConfigError(f"{key}={value!r} is not a count: {allowed}")
     if isinstance(value, float) and 0 < value < 1:
         return math.floor(value * limit + 1e-9)
-    if value != int(value) or not 0 <= value <= limit:
+    if not 0 <= value <= limit or value != int(value):
         raise ConfigError(f"{key}={value} is out of range: {allowed}")
     return int(value)
