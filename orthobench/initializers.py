@@ -66,9 +66,11 @@ def weight(
     """A weight matrix by scheme; a number stands for U(-number, number), `torch` for U(+-1/sqrt(fan_out)).
 
     Raises:
-        ConfigError: the scheme is not known.
+        ConfigError: the scheme is not known, or the number is negative.
     """
     if isinstance(scheme, int | float):
+        if scheme < 0:
+            raise ConfigError(f"initialisation {scheme} is out of range: the bound of U(-bound, bound) must be >= 0.")
         return uniform(rng, shape, float(scheme))
     if scheme == "glorot":
         return glorot_uniform(rng, shape, fan_in, fan_out)
