@@ -11,10 +11,11 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from orthobench.cells.base import Cell, State
+from orthobench.errors import ConfigError
 from orthobench.initializers import Rng, glorot_uniform, uniform, weight
 from orthobench.parametrizations.base import Parametrization
 from orthobench.scan import choose, recurrence, reference
-from orthobench.schema import Fraction, Positive
+from orthobench.schema import Fraction, Positive, did_you_mean
 
 MakeCell = Callable[[int, int], Cell]
 
@@ -37,6 +38,9 @@ class Recurrent(nn.Module):
         output_init: scheme of the readout's weights, or a bound.
         output_bias_init: `zeros`, `glorot`, or a number that every entry starts from. `glorot` is what TensorFlow draws
             for a bias created without an initialiser: U(-b, b) with b = sqrt(3 / O).
+
+    Raises:
+        ConfigError: an unknown scheme, or a readout tied to an embedding that is not there or has other tokens.
     """
 
     def __init__(
@@ -57,6 +61,11 @@ class Recurrent(nn.Module):
     ) -> None:
         super().__init__()
         self.readout, self.engine, self.dropout = readout, engine, dropout
+        if tied and embedding_size is None:
+            raise ConfigError("model.tied=true needs an embedding to share: set model.embedding_size.")
+        if tied and input_size != output_size:
+            sizes = f"{input_size} tokens go in and {output_size} outputs come out"
+            raise ConfigError(f"model.tied=true does not apply here: {sizes}; use model.tied=false.")
         self.embedding = None
         if embedding_size is not None:
             self.embedding = nn.Parameter(uniform(rng, (input_size, embedding_size), 0.1))
@@ -125,4 +134,6 @@ class Recurrent(nn.Module):
 def _bias(scheme: str | float, rng: Rng, size: int) -> Tensor:
     if scheme == "glorot":
         return glorot_uniform(rng, (1, size), fan_in=size, fan_out=size)[0]
-    return torch.zeros(size) if scheme == "zeros" else torch.full((size,), float(scheme))
+    if isinstance(scheme, str) and scheme != "zeros":
+        raise ConfigError(f"model.output_bias_init={scheme} is not known: {did_you_mean(scheme, ['zeros', 'glorot'])}")
+    return torch.full((size,), 0.0 if scheme == "zeros" else float(scheme))
