@@ -35,9 +35,14 @@ class HiddenGradients(Log):
 
 
 def hidden_gradients(module: Learner, batch: list[torch.Tensor], times: list[int]) -> dict[int, float]:
-    """||dL/dh_t||_F over a batch for every t; a t beyond the sequence is left out."""
+    """||dL/dh_t||_F over a batch for every t, without dropout; a t beyond the sequence is left out."""
     x, target, *mask = batch
     taps: dict[int, Any] = dict.fromkeys(t for t in times if t <= x.shape[1])
+    if not taps:
+        return {}
+    mode = module.model.training
+    module.model.eval()
     y, _ = module.model(x, taps=taps)
+    module.model.train(mode)
     gradients = torch.autograd.grad(module.task.loss(y, target, *mask), list(taps.values()), allow_unused=True)
     return {t: 0.0 if g is None else float(g.norm()) for t, g in zip(taps, gradients, strict=True)}
