@@ -69,6 +69,8 @@ def parse_idx(content: bytes, path: Path) -> np.ndarray:
         raise DataError(f"{path} ends inside its header.")
     shape = struct.unpack(f">{rank}I", raw[4 : 4 + 4 * rank])
     expected, found = int(np.prod([int(n) for n in shape], dtype=object)), len(raw) - 4 - 4 * rank
+    if expected == 0:
+        raise DataError(f"{path} is empty: its header promises {'x'.join(map(str, shape))} bytes.")
     if expected != found:
         raise DataError(f"{path} promises {'x'.join(map(str, shape))} = {expected} bytes and holds {found}.")
     return np.frombuffer(raw, dtype=np.uint8, offset=4 + 4 * rank).reshape(shape)
