@@ -6,6 +6,7 @@ torch.load does not notice a flipped bit, and Lightning's own saving is not atom
 import hashlib
 import io
 import os
+import pickle
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,7 @@ class SafeCheckpointIO(CheckpointIO):
         torch.save(checkpoint, buffer)
         payload = buffer.getvalue()
         path = Path(path)
-        if path.exists():
+        if verified(path) is not None:  # a damaged file must not displace the whole one before it
             os.replace(path, previous(path))
         write_bytes(path, payload + hashlib.sha256(payload).digest())
 
@@ -40,7 +41,10 @@ class SafeCheckpointIO(CheckpointIO):
         content = verified(Path(path))
         if content is None:
             raise StorageError(f"{path} is damaged: its digest does not match; delete it to go back to an earlier one.")
-        return torch.load(io.BytesIO(content), map_location=map_location or "cpu", weights_only=True)
+        try:
+            return torch.load(io.BytesIO(content), map_location=map_location or "cpu", weights_only=True)
+        except (pickle.UnpicklingError, RuntimeError, EOFError) as error:
+            raise StorageError(f"{path} is not a checkpoint of plain data; delete it to start again.") from error
 
     def remove_checkpoint(self, path: Any) -> None:
         """Delete a checkpoint."""
