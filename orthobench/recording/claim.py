@@ -31,16 +31,15 @@ class Claim:
             raise StorageError(f"{self.path.parent} cannot be written: {error.strerror}; set runs_root=.") from error
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
+            self._write_owner(self._file)
+        except BlockingIOError:
             self._file.seek(0)
             self.owner = _describe(self._file.read())
             return self
+        except OSError as error:  # a file system without locks, a full disk
+            self._file.close()
+            raise StorageError(f"{self.path} cannot be locked: {error.strerror}; set runs_root=.") from error
         self.held = True
-        self._file.seek(0)
-        self._file.truncate()
-        now = datetime.now(UTC).isoformat(timespec="seconds")
-        json.dump({"host": socket.gethostname(), "pid": os.getpid(), "since": now}, self._file)
-        self._file.flush()
         return self
 
     def __exit__(
@@ -48,6 +47,14 @@ class Claim:
     ) -> None:
         if self._file is not None:
             self._file.close()
+
+    @staticmethod
+    def _write_owner(file: IO[str]) -> None:
+        file.seek(0)
+        file.truncate()
+        now = datetime.now(UTC).isoformat(timespec="seconds")
+        json.dump({"host": socket.gethostname(), "pid": os.getpid(), "since": now}, file)
+        file.flush()
 
 
 def _describe(text: str) -> str:
