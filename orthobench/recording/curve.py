@@ -1,6 +1,5 @@
 """metrics.csv: one row per logged step, appended as the run goes and cut back when it resumes from an earlier step."""
 
-import csv
 from pathlib import Path
 from typing import Any
 
@@ -26,22 +25,21 @@ class Curve:
         """Add one row per value."""
         try:
             with self.path.open("a", encoding="utf-8", newline="") as file:
-                file.write("".join(f"{step},{epoch},{name},{value!r}\n" for name, value in values.items()))
+                file.write("".join(f"{step},{epoch},{name},{float(value)!r}\n" for name, value in values.items()))
         except OSError as error:
             raise StorageError(f"{self.path} cannot be written: {error.strerror}.") from error
 
     def rows(self) -> list[dict[str, Any]]:
-        """Every whole row."""
+        """Every whole row: a last line without its end is torn, even where its value reads as a shorter number."""
         if not self.path.is_file():
             return []
         found = []
-        with self.path.open(encoding="utf-8", newline="") as file:
-            for row in csv.DictReader(file):
-                try:
-                    values = {"step": int(row["step"]), "epoch": int(row["epoch"]), "name": row["name"]}
-                    found.append({**values, "value": float(row["value"])})
-                except (TypeError, ValueError):
-                    continue
+        for line in self.path.read_bytes().decode(errors="replace").split("\n")[1:-1]:
+            try:
+                step, epoch, name, value = line.split(",")
+                found.append({"step": int(step), "epoch": int(epoch), "name": name, "value": float(value)})
+            except ValueError:
+                continue
         return found
 
     def of(self, name: str) -> list[list[float]]:
