@@ -1,9 +1,10 @@
 """Writing a file so that a reader sees either the old content or the new, never a part."""
 
+import contextlib
 import json
 import math
 import os
-import tempfile
+import uuid
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +17,10 @@ def write_bytes(path: Path, content: bytes) -> None:
     Raises:
         StorageError: the folder or the disk refuses.
     """
-    temporary = None
+    temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}.tmp")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        descriptor, temporary = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".tmp", dir=path.parent)
-        with os.fdopen(descriptor, "wb") as file:
+        with temporary.open("xb") as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
@@ -31,9 +31,10 @@ def write_bytes(path: Path, content: bytes) -> None:
         finally:
             os.close(folder)
     except OSError as error:
-        if temporary is not None:
-            Path(temporary).unlink(missing_ok=True)
         raise StorageError(f"{path} cannot be written: {error.strerror or error}.") from error
+    finally:  # also when a signal interrupts
+        with contextlib.suppress(OSError):
+            temporary.unlink()
 
 
 def write_json(path: Path, value: Any) -> None:
