@@ -66,7 +66,8 @@ class RMSprop:
 class RMSpropTF:
     """a <- decay a + (1 - decay) g^2 from a = 1;  p <- p - lr g / sqrt(a + eps), as in TensorFlow 1.
 
-    The start at one is an implicit warm-up: the first steps have size lr |g| instead of lr sqrt(10).
+    The start at one is an implicit warm-up: the first steps have size lr |g| instead of lr sqrt(10). Momentum
+    gathers lr g / sqrt(a + eps), learning rate included.
     """
 
     decay: Fraction = 0.9
@@ -77,7 +78,7 @@ class RMSpropTF:
     def step(self, p: Tensor, g: Tensor, memory: Memory, lr: float) -> None:
         """Move p in place."""
         a = _slot(memory, "square", p, 1.0).mul_(self.decay).addcmul_(g, g, value=1 - self.decay)
-        p.sub_(_with_momentum(g / a.add(self.eps).sqrt_(), memory, self.momentum), alpha=lr)
+        p.sub_(_with_momentum(lr * g / a.add(self.eps).sqrt_(), memory, self.momentum))
 
 
 Rule = SGD | Adam | RMSprop | RMSpropTF
