@@ -61,7 +61,7 @@ class Synthetic(Task):
 
     def batch(self, split: Split, epoch: int, index: int) -> Batch:
         if split == "train":
-            size = self.batch_size
+            size = min(self.batch_size, self.sizes[split] or self.batch_size)
             epoch = 0 if self.sizes[split] is not None else epoch
         else:
             size = min(self.eval_batch_size, (self.sizes[split] or 0) - index * self.eval_batch_size)
