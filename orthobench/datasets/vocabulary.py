@@ -1,8 +1,8 @@
 """Tokens to ids: most frequent first, ties in alphabetical order.
 
-The ids are torchtext 0.6.0's, `Vocab(counts, specials=[])`. Later releases of torchtext cannot be loaded beside a current
-PyTorch, and 0.6.0 is the last of an archived project: everything that touches it is in this file, and `plain` gives the same
-ids without it.
+The ids are torchtext 0.6.0's, `Vocab(counts, specials=[])`. Later releases of torchtext cannot be loaded beside a
+current PyTorch, and 0.6.0 is the last of an archived project: everything that touches it is in this file, and `plain`
+gives the same ids without it.
 """
 
 from collections import Counter

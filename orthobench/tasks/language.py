@@ -1,19 +1,21 @@
 """Language modelling: predict the next token of one long text.
 
-`windows=carried` cuts a text into `batch_size` contiguous columns and reads them window by window, `T` tokens at a time, with
-the state carried from each window to the next (Zaremba et al. 2014; pytorch/examples word_language_model). Column c of L =
-(tokens - 1) // batch_size steps reads tokens cL .. cL + L - 1 and predicts the ones after them, so that every token but the
-first, and the fewer than `batch_size` left over at the end, is predicted exactly once. The last window may be shorter.
+`windows=carried` cuts a text into `batch_size` contiguous columns and reads them window by window, `T` tokens at a
+time, with the state carried from each window to the next (Zaremba et al. 2014; pytorch/examples word_language_model).
+Column c of L = (tokens - 1) // batch_size steps reads tokens cL .. cL + L - 1 and predicts the ones after them, so
+that every token but the first, and the fewer than `batch_size` left over at the end, is predicted exactly once. The
+last window may be shorter.
 
-`random_bptt=true` draws the lengths of the training windows as AWD-LSTM does (Merity, Keskar & Socher 2018, section 5): normal
-with standard deviation 5 around T, or around T / 2 with probability 0.05, and at least 5. AWD's epochs differ in their number
-of windows; here it is fixed, L / 0.975 T, and what the draws then miss of L, or have too much, is spread over the windows one
-token at a time. The learning rate is not rescaled with the length.
+`random_bptt=true` draws the lengths of the training windows as AWD-LSTM does (Merity, Keskar & Socher 2018, section
+5): normal with standard deviation 5 around T, or around T / 2 with probability 0.05, and at least 5. AWD's epochs
+differ in their number of windows; here it is fixed, L / 0.975 T, and what the draws then miss of L, or have too much,
+is spread over the windows one token at a time. The learning rate is not rescaled with the length.
 
-`windows=zero` starts every window from the initial state. The windows then do not overlap, a tail shorter than T is dropped,
-and row r of batch b is window b + r * batches, as in SGORNN's code. `variant=code` keeps whole batches only, as that code
-does (of the test text of words, 200 windows of 300 out of 274); `variant=paper` reads every window in as many batches of
-nearly equal size. With `random_bptt` the columns above are read, each window from the initial state, as in NC-GRU's code.
+`windows=zero` starts every window from the initial state. The windows then do not overlap, a tail shorter than T is
+dropped, and row r of batch b is window b + r * batches, as in SGORNN's code. `variant=code` keeps whole batches only,
+as that code does (of the test text of words, 200 windows of 300 out of 274); `variant=paper` reads every window in as
+many batches of nearly equal size. With `random_bptt` the columns above are read, each window from the initial state,
+as in NC-GRU's code.
 
 Shapes: B columns or windows, T time; x and target are (B, T) tokens, int64.
 """
@@ -58,6 +60,7 @@ class Language(Task):
     higher_is_better: ClassVar[bool] = False
     level: ClassVar[ptb.Level]
     tokens: ClassVar[dict[str, int]]
+    T: int
 
     def __init__(
         self,
@@ -165,5 +168,5 @@ class Language(Task):
 
 
 def perplexity(loss: float) -> float:
-    """exp of a cross-entropy in nats; a hopeless one is cut off at exp(700), still a finite number."""
+    """The exponential of a cross-entropy in nats; a hopeless one is cut off at exp(700), still a finite number."""
     return math.exp(min(loss, 700.0))

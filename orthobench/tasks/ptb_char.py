@@ -1,7 +1,7 @@
 """Penn Treebank by characters: bits per character over an alphabet of 50, `_` for a blank and the line's end included.
 
-Mikolov's split, 5,017,482 / 393,042 / 442,423 characters; `<unk>` is spelt out as five of them. NC-GRU's settings are windows
-of 100 and batches of 32 (Mucllari et al. 2022, with what the released script says).
+Mikolov's split, 5,017,482 / 393,042 / 442,423 characters; `<unk>` is spelt out as five of them. NC-GRU's settings are
+windows of 100 and batches of 32 (Mucllari et al. 2022, with what the released script says).
 """
 
 import math

@@ -1,7 +1,8 @@
 """Penn Treebank by words: perplexity over a vocabulary of 10,000, `<unk>` and `<eos>` included.
 
-Mikolov's split, 929,589 / 73,760 / 82,430 tokens with one `<eos>` per line. The papers differ in window and state (Zhang et
-al. 2018, section 7.3: 300, carried; SGORNN: 300, from zero; Chu: 50, carried): see `language` and the recipes.
+Mikolov's split, 929,589 / 73,760 / 82,430 tokens with one `<eos>` per line. The papers differ in window and state
+(Zhang et al. 2018, section 7.3: 300, carried; SGORNN: 300, from zero; Chu: 50, carried): see `language` and the
+recipes.
 """
 
 from typing import Any, ClassVar

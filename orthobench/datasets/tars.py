@@ -1,0 +1,66 @@
+"""Reading named members of a .tar.gz archive, and nothing else of it; nothing is extracted to disk.
+
+No name from an archive becomes a path, links and devices are refused, and every size has a limit, whatever the archive
+says of itself.
+"""
+
+import gzip
+import io
+import tarfile
+import zlib
+from collections.abc import Iterable
+from pathlib import Path
+from typing import BinaryIO, cast
+
+from orthobench.errors import DataError
+
+MEMBERS = 10_000
+BROKEN = (tarfile.TarError, EOFError, OSError, ValueError, zlib.error)
+
+
+def read_tar(path: Path, names: Iterable[str], limit: int, total: int) -> dict[str, bytes]:
+    """The bytes of the named members of a .tar.gz file, each at most `limit`; `total` bounds the unpacked archive.
+
+    Raises:
+        DataError: one is missing, there twice, no plain file or too large; or the archive is damaged.
+    """
+    wanted, found = set(names), {}
+    try:
+        with (
+            gzip.open(path) as file,
+            tarfile.open(fileobj=_Limited(cast(BinaryIO, file), total, path), mode="r|") as archive,
+        ):
+            for i, info in enumerate(archive):
+                if i >= MEMBERS:
+                    raise DataError(f"{path} holds more than {MEMBERS} members.")
+                if info.name not in wanted:
+                    continue
+                place = f"{path}, member {info.name}"
+                if info.name in found:
+                    raise DataError(f"{place} is there twice.")
+                if not info.isreg():
+                    raise DataError(f"{place} is not a plain file.")
+                if info.size > limit:
+                    raise DataError(f"{place} is larger than {limit} bytes.")
+                member = archive.extractfile(info)
+                assert member is not None
+                found[info.name] = member.read(limit)
+    except BROKEN as error:
+        raise DataError(f"{path} is not a whole .tar.gz file: {error}.") from error
+    if missing := sorted(wanted - found.keys()):
+        raise DataError(f"{path} lacks {', '.join(missing)}.")
+    return found
+
+
+class _Limited(io.RawIOBase):
+    """The first `total` bytes of a stream; asking for more is an error."""
+
+    def __init__(self, stream: BinaryIO, total: int, path: Path) -> None:
+        self.stream, self.left, self.path = stream, total, path
+
+    def read(self, size: int = -1) -> bytes:
+        content = self.stream.read(size if 0 <= size <= self.left else self.left + 1)
+        self.left -= len(content)
+        if self.left < 0:
+            raise DataError(f"{self.path} unpacks to more bytes than it should.")
+        return content
