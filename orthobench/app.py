@@ -114,11 +114,11 @@ def run(exp: Experiment) -> dict[str, Any]:
         stale = "" if finished["code"].get("git") == recorder.code()["git"] else " (stale: made by other code)"
         say(f"{exp.run_id} is {finished['status']} already{stale}; {folder / 'record.json'}")
         return finished
+    _check_device(exp)
     _warn_about_budget(exp)
     exp.task.check()
     if not exp.settings.run["force"]:
         refuse_if_too_large(exp.model, exp.task, exp.settings.trainer.get("accelerator", "auto"))
-    _check_device(exp)
     with Claim(folder) as claim:
         if not claim.held:
             say(f"{exp.run_id} is running elsewhere: {claim.owner}.")

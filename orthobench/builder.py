@@ -74,20 +74,37 @@ def fit_to_budget(settings: Settings) -> Settings:
         return settings
     task = build_task(settings)
 
-    def total(size: int) -> int:
-        return build_model(settings.with_hidden_size(size), task).parameter_counts()["total"]
+    def total(size: int) -> int | None:
+        """Parameters of the model of this size; null when the model does not allow it."""
+        try:
+            return build_model(settings.with_hidden_size(size), task).parameter_counts()["total"]
+        except ConfigError:
+            return None
 
-    low, high = 1, 2
-    while total(high) < budget:
-        low, high = high, 2 * high
-        if high > LARGEST:
-            raise ConfigError(f"params={budget} is out of reach: a hidden size of {LARGEST} is the largest tried.")
+    totals: dict[int, int] = {}
+
+    def reaches(size: int, end: int) -> bool:
+        """Whether the first allowed size in size..end-1 has at least the budget; notes its total."""
+        for allowed in range(size, end):
+            count = total(allowed)
+            if count is not None:
+                totals[allowed] = count
+                return count >= budget
+        return False
+
+    high = 1
+    while not reaches(high, 2 * high) and high < LARGEST:
+        high *= 2
+    low = high // 2
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (middle, high) if total(middle) < budget else (low, middle)
-    best = min((low, high), key=lambda size: abs(total(size) - budget))
-    if total(best) > 2 * budget:
-        raise ConfigError(f"params={budget} is too small: the smallest model has {total(best)} parameters.")
+        low, high = (low, middle) if reaches(middle, high) else (middle, high)
+    if not totals:
+        raise ConfigError(f"params={budget}: no hidden size up to {LARGEST} is allowed with these settings.")
+    best = min(totals, key=lambda size: (abs(totals[size] - budget), size))
+    if not budget / 2 <= totals[best] <= 2 * budget:
+        raise ConfigError(f"params={budget} is too {'small' if totals[best] > budget else 'large'}: "
+                          f"the nearest model has {totals[best]} parameters.")  # fmt: skip
     return settings.with_hidden_size(best)
 
 

@@ -83,6 +83,8 @@ def parse(overrides: list[str] | tuple[str, ...], folders: tuple[Path, ...] = ()
             reason = str(error).splitlines()[0]
             raise ConfigError(f"{text!r} is not an override of the form key=value: {reason}.") from error
         key, plain = override.key_or_group, text.lstrip("+~")
+        if not key:
+            raise ConfigError(f"{text!r} is not an override of the form key=value.")
         if override.is_delete():
             raise ConfigError(f"{text!r}: nothing can be deleted from the configuration; set {key} to another value.")
         if key.startswith("hydra"):

@@ -28,46 +28,47 @@ def snake_case(name: str) -> str:
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
 
 
-@lru_cache
-def classes(kind: str) -> dict[str, type]:
-    """Every concrete class of a kind (cell, parametrization, task) by name, plug-ins included.
+def find(kind: str, name: str, key: str) -> type:
+    """The class of a kind (cell, parametrization, task) called `name`; `key` is where the name was given.
 
     Raises:
-        ConfigError: a plug-in cannot be imported.
+        ConfigError: there is none, or a plug-in cannot be imported.
     """
     package, base_name = KINDS[kind]
-    home = importlib.import_module(package)
-    base = getattr(home, base_name)
-    found: dict[str, type] = {}
-    for module in [*_own_modules(home), *_plugins()]:
-        own = module.__name__.startswith(package + ".")
-        for cls in vars(module).values():
-            concrete = inspect.isclass(cls) and issubclass(cls, base) and not inspect.isabstract(cls)
-            if concrete and cls.__module__ == module.__name__:
-                name = module.__name__.rpartition(".")[2]
-                found[
-                    name
-                    if own and snake_case(cls.__name__).replace("_", "") == name.replace("_", "")
-                    else snake_case(cls.__name__)
-                ] = cls
-    return found
-
-
-def find(kind: str, name: str, key: str) -> type:
-    """The class of a kind called `name`; `key` is where the name was given.
-
-    Raises:
-        ConfigError: there is none.
-    """
-    known = classes(kind)
+    base = getattr(importlib.import_module(package), base_name)
+    if isinstance(name, str) and name in _files(package):
+        cls = _namesake(importlib.import_module(f"{package}.{name}"), base)
+        if cls is not None:
+            return cls
+    known = {cls_name: cls for module in _plugins() for cls_name, cls in _concrete(module, base).items()}
     if name not in known:
-        raise ConfigError(f"{key}={name} is not known: {did_you_mean(name, known)}")
+        raise ConfigError(f"{key}={name} is not known: {did_you_mean(str(name), [*names(kind), *known])}")
     return known[name]
 
 
-def _own_modules(home: ModuleType) -> list[ModuleType]:
-    names = [module.name for module in pkgutil.iter_modules(home.__path__)]
-    return [importlib.import_module(f"{home.__name__}.{name}") for name in names]
+@lru_cache
+def names(kind: str) -> tuple[str, ...]:
+    """The names of the package's own classes of a kind."""
+    package, base_name = KINDS[kind]
+    base = getattr(importlib.import_module(package), base_name)
+    modules = {name: importlib.import_module(f"{package}.{name}") for name in _files(package)}
+    return tuple(name for name, module in modules.items() if _namesake(module, base) is not None)
+
+
+def _files(package: str) -> list[str]:
+    return [module.name for module in pkgutil.iter_modules(importlib.import_module(package).__path__)]
+
+
+def _concrete(module: ModuleType, base: type) -> dict[str, type]:
+    """The classes that a module itself defines, by name."""
+    own = (cls for cls in vars(module).values() if inspect.isclass(cls) and cls.__module__ == module.__name__)
+    return {snake_case(cls.__name__): cls for cls in own if issubclass(cls, base) and not inspect.isabstract(cls)}
+
+
+def _namesake(module: ModuleType, base: type) -> type | None:
+    """The class that a file of ours is named after: `PTBChar` in ptb_char.py."""
+    wanted = module.__name__.rpartition(".")[2].replace("_", "")
+    return next((cls for name, cls in _concrete(module, base).items() if name.replace("_", "") == wanted), None)
 
 
 def _plugins() -> list[ModuleType]:

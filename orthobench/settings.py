@@ -92,7 +92,11 @@ TRAINER_TYPES: dict[str, Any] = {
 
 @dataclass(frozen=True)
 class Settings:
-    """Checked settings of one run: plain values, defaults filled in, one dictionary per section."""
+    """Checked settings of one run: plain values, defaults filled in, one dictionary per section.
+
+    Attributes:
+        shares: the settings of the model that are tied to the hidden size, as they were given.
+    """
 
     model: dict[str, Any]
     task: dict[str, Any]
@@ -102,6 +106,7 @@ class Settings:
     logger: dict[str, Any]
     diagnostics: dict[str, Any]
     run: dict[str, Any]
+    shares: dict[str, Any]
 
     @property
     def identity(self) -> dict[str, Any]:
@@ -135,8 +140,12 @@ class Settings:
         return {**self.run, **sections}
 
     def with_hidden_size(self, size: int) -> "Settings":
-        """The same settings with another hidden size."""
-        return replace(self, model={**self.model, "hidden_size": size})
+        """The same settings with another hidden size; shares of it follow, counts are checked against it.
+
+        Raises:
+            ConfigError: the parametrization does not allow this size, or a count exceeds it.
+        """
+        return replace(self, model=self.model | {"hidden_size": size} | tied_counts(self.model["recurrent"], size, self.shares))
 
 
 def settings(overrides: list[str] | tuple[str, ...], folders: tuple[Path, ...] = ()) -> Settings:
@@ -164,7 +173,10 @@ def check(composed: Composed) -> Settings:
     trainer = _trainer(values["trainer"])
     schedule, logger = _schedule(values["schedule"]), _logger(values["logger"])
     diagnostics = _fill(values["diagnostics"], DIAGNOSTICS, "diagnostics")
-    return Settings(model, task, optimizer, schedule, trainer, logger, diagnostics, run)
+    recurrent, size = model["recurrent"], model["hidden_size"]
+    shares = {key: model[key] for key in tied_counts(recurrent, size, model)}
+    model |= tied_counts(recurrent, size, model)
+    return Settings(model, task, optimizer, schedule, trainer, logger, diagnostics, run, shares)
 
 
 def _fill(given: dict[str, Any], known: dict[str, Field], section: str) -> dict[str, Any]:
@@ -201,7 +213,8 @@ def _model(given: dict[str, Any], name: str, run: dict[str, Any], typed: frozens
     from orthobench.parametrizations.base import Parametrization
 
     given = dict(given)
-    cell: type[Cell] = find("cell", given.pop("cell", "elman"), "model.cell")  # type: ignore[assignment]
+    cell_name = given.pop("cell", "elman")
+    cell: type[Cell] = find("cell", cell_name, "model.cell")  # type: ignore[assignment]
     recurrent = given.pop("recurrent", "free")
     cls: type[Parametrization] = find("parametrization", recurrent, "model.recurrent")  # type: ignore[assignment]
     known = {**fields(cls), **fields(cell), **fields(Recurrent)}
@@ -211,22 +224,22 @@ def _model(given: dict[str, Any], name: str, run: dict[str, Any], typed: frozens
     if typed & {"model.cell", "model.recurrent"}:
         given = {key: value for key, value in given.items() if key in legal or f"model.{key}" in typed}
     filled = _fill(given, legal, "model")
-    n = filled["hidden_size"]
-    for key, limit in cls.limits(n).items():
-        filled[key] = resolve_count(filled[key], limit, f"model.{key}")
-    reason = cls.valid_size(n) if hasattr(cls, "valid_size") else None
-    if reason:
-        raise ConfigError(f"model.hidden_size={n} does not suit {recurrent}: {reason}")
     if "variant" in {**fields(cls), **fields(cell)}:
         filled["variant"] = run["variant"]
-    return {"name": name, "cell": given_name(cell, "cell"), "recurrent": recurrent, **filled}
+    return {"name": name, "cell": cell_name, "recurrent": recurrent, **filled}
 
 
-def given_name(cls: type, kind: str) -> str:
-    """The registered name of a class."""
-    from orthobench.registry import classes
+def tied_counts(recurrent: str, n: int, given: dict[str, Any]) -> dict[str, int]:
+    """The settings of a parametrization that are tied to the hidden size n, as whole numbers.
 
-    return next(name for name, known in classes(kind).items() if known is cls)
+    Raises:
+        ConfigError: n does not suit the parametrization, or a setting does not suit n.
+    """
+    cls: Any = find("parametrization", recurrent, "model.recurrent")
+    reason = cls.valid_size(n)
+    if reason:
+        raise ConfigError(f"model.hidden_size={n} does not suit {recurrent}: {reason}")
+    return {key: resolve_count(given[key], limit, f"model.{key}") for key, limit in cls.limits(n).items()}
 
 
 def _optimizer(given: dict[str, Any], model: dict[str, Any]) -> dict[str, Any]:

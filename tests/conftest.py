@@ -1,0 +1,51 @@
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+REPO = Path(__file__).resolve().parents[1]
+DATA = os.environ.get("ORTHOBENCH_DATA")
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ["WANDB_MODE"] = "offline"
+
+Run = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests that need what this machine lacks are skipped, each with its reason."""
+    for item in items:
+        if item.get_closest_marker("data") and not DATA:
+            item.add_marker(pytest.mark.skip(reason="$ORTHOBENCH_DATA is not set: no real data sets here"))
+        if item.get_closest_marker("gpu"):
+            import torch
+
+            if not torch.cuda.is_available():
+                item.add_marker(pytest.mark.skip(reason="no CUDA device here"))
+
+
+@pytest.fixture(autouse=True)
+def _own_roots(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No test writes runs outside its own folder."""
+    monkeypatch.setenv("ORTHOBENCH_RUNS", str(tmp_path / "runs"))
+    monkeypatch.delenv("ORTHOBENCH_PLUGINS", raising=False)
+
+
+@pytest.fixture
+def cli(tmp_path: Path) -> Run:
+    """Run the program as a user does, in a process of its own and an empty folder."""
+
+    def run(*words: str, cwd: Path | None = None, timeout: float = 120, **env: str) -> "subprocess.CompletedProcess[str]":
+        return subprocess.run(
+            [sys.executable, "-m", "orthobench", *words],
+            cwd=cwd or tmp_path,
+            env={**os.environ, **env},
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+        )
+
+    return run

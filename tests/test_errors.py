@@ -1,0 +1,221 @@
+"""Wrong words on the command line: one sentence, the exit code of the contract, nothing started."""
+
+from pathlib import Path
+
+import pytest
+
+from orthobench.__main__ import main
+
+TINY = ("trainer.max_steps=1",)
+
+BAD = [
+    # unknown names
+    ("model=scornnn", "did you mean 'scornn'"),
+    ("task=copyng", "did you mean 'copying'"),
+    ("optimizer=adm", "did you mean 'adam'"),
+    ("schedule=liner", "did you mean 'linear'"),
+    ("logger=wand", "did you mean 'wandb'"),
+    ("recipe=scornn/copyin", "did you mean 'scornn/copying'"),
+    ("recipe=null", "recipe=none switches it off"),
+    ("engine=fussed", "engine='fussed'"),
+    ("variant=papr", "variant='papr'"),
+    ("model.recurrent=scaled_caley", "did you mean 'scaled_cayley'"),
+    ("model.cell=elmann", "did you mean 'elman'"),
+    ("model.activation=modrelo", "did you mean 'modrelu'"),
+    # unknown keys
+    ("sede=1", "did you mean 'seed'"),
+    ("model.rh=3", "model.rh does not apply here"),
+    ("model.hiden_size=3", "did you mean 'hidden_size'"),
+    ("task.batchsize=3", "did you mean 'batch_size'"),
+    ("optimizer.lrr=1", "optimizer.lrr"),
+    ("optimizer.momentun=0.5", "optimizer.momentun"),
+    ("trainer.max_step=3", "did you mean 'max_steps'"),
+    ("+model.rh=3", "model.rh does not apply here"),
+    ("++model.rh=3", "model.rh does not apply here"),
+    ("task.T=3", "task.T does not apply here"),
+    ("logger.projct=x", "logger.projct"),
+    ("diagnostics.hidden_gradient=[1]", "did you mean 'hidden_gradients'"),
+    # wrong types
+    ("T=abc", "T='abc'"),
+    ("T=1.5", "T=1.5"),
+    ("seed=true", "seed=True"),
+    ("model.hidden_size=big", "model.hidden_size='big'"),
+    ("model.rho=some", "model.rho='some'"),
+    ("optimizer.lr=fast", "optimizer.lr='fast'"),
+    ("optimizer.lr=[1]", "optimizer.lr=[1]"),
+    ("model.dropout=null", "model.dropout=None"),
+    ("trainer.max_steps=few", "trainer.max_steps='few'"),
+    ("model=null", "model=null"),
+    # out of range
+    ("T=0", "it must be >= 1"),
+    ("T=-5", "it must be >= 1"),
+    ("seed=-1", "it must be >= 0"),
+    ("model.hidden_size=0", "it must be >= 1"),
+    ("model.rho=-1", "from 0 to 190"),
+    ("model.rho=191", "from 0 to 190"),
+    ("model.rho=1.5", "from 0 to 190"),
+    ("model.dropout=1", "it must be >= 0 and < 1"),
+    ("task.batch_size=0", "it must be >= 1"),
+    ("task.batch_size=-3", "it must be >= 1"),
+    ("optimizer.lr=0", "it must be > 0"),
+    ("optimizer.lr=-1e-3", "it must be > 0"),
+    ("optimizer.lr=inf", "finite"),
+    ("optimizer.lr=nan", "finite"),
+    ("optimizer.lr_recurrent=-1", "it must be > 0"),
+    ("trainer.max_steps=0", "trainer.max_steps=0"),
+    ("trainer.max_steps=-2", "trainer.max_steps=-2"),
+    ("trainer.max_steps=-1", "would never end"),
+    ("trainer.max_epochs=0", "it must be >= 1"),
+    ("trainer.gradient_clip_val=-1", "it must be > 0"),
+    ("trainer.val_check_interval=0", "trainer.val_check_interval=0"),
+    ("params=-5", "it must be >= 1"),
+    # refused
+    ("trainer.callbacks=[]", "trainer.callbacks"),
+    ("trainer.devices=2", "one run uses one device"),
+    ("hydra.run.dir=/tmp/x", "only the launcher"),
+    ("hydra.job.env_set.A=b", "only the launcher"),
+    ("hydra.searchpath=[file:///tmp]", "only the launcher"),
+    ("hydra/callbacks=x", "only the launcher"),
+    ("hydra.launcher._target_=os.system", "may not name code"),
+    ("model._target_=os.system", "may not name code"),
+    ("+x._target_=os.system", "may not name code"),
+    ("~model", "nothing can be deleted"),
+    ("data_root=${oc.env:HOME}", "only plain references"),
+    ("logger.api_key=123", "looks like a secret"),
+    ("seed=1,2", "add -m"),
+    ("T=", "T="),
+    ("=3", "key=value"),
+    ("--config-path=/tmp", "is refused"),
+    ("--config-name=x", "is refused"),
+    ("--experimental-rerun=x", "is refused"),
+    ("--no-such-option", "--no-such-option"),
+    ("shwo", "did you mean 'show'"),
+]
+
+
+@pytest.mark.parametrize(("word", "message"), BAD)
+def test_refused_with_one_sentence(
+    word: str, message: str, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main([*TINY, word]) == 2
+    out, err = capsys.readouterr()
+    assert message in err
+    assert err.startswith("orthobench: ")
+    assert len(err.strip().splitlines()) == 1
+    assert "Traceback" not in err
+    assert not out
+    assert not list(tmp_path.iterdir()), "something was started"
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["model=lstm", "model.rho=3"], "model.rho does not apply here"),
+        (["model=lstm", "+model.rho=3"], "model.rho does not apply here"),
+        (["model=gru", "engine=native"], "engine"),
+        (["task=mnist", "T=300"], "does not divide"),
+        (["task=adding", "T=2"], "too short"),
+        (["model=scornn", "engine=fused", "model.cell=elman", "T=1e400"], "T="),
+        (["params=3"], "params=3 is too small"),
+        (["T=1000000000", "task.batch_size=1000"], "GiB"),
+    ],
+)
+def test_what_does_not_go_together(
+    words: list[str], message: str, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    if "engine=native" in words:
+        monkeypatch.setenv("PATH", "")
+    code = main([*TINY, *words])
+    err = capsys.readouterr().err
+    if "engine=native" in words and code == 0:
+        pytest.skip("a native engine was found without a compiler on the path")
+    assert code == 2
+    assert message in err
+
+
+def test_no_arguments_is_usage(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([]) == 2
+    err = capsys.readouterr().err
+    assert "usage: orthobench" in err
+    assert err.count("\n  orthobench ") == 3
+
+
+def test_missing_data_is_code_3(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["task=mnist", f"data_root={tmp_path / 'nowhere'}", *TINY]) == 3
+    err = capsys.readouterr().err
+    assert "prepare mnist" in err
+    assert str(tmp_path / "nowhere") in err
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_gpu_that_is_not_there(capsys: pytest.CaptureFixture[str]) -> None:
+    import torch
+
+    if torch.cuda.is_available():
+        pytest.skip("there is a GPU here")
+    assert main(["trainer.accelerator=gpu", "T=5", *TINY]) == 2
+    assert "there is no GPU here" in capsys.readouterr().err
+
+
+def test_runs_root_that_cannot_be_written_is_code_6(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    blocked = tmp_path / "file"
+    blocked.write_text("")
+    assert main(["T=5", f"runs_root={blocked}", *TINY]) == 6
+    assert str(blocked) in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("model/evil.yaml", "cell: elman\nextra: {_target_: os.system, _args_: [touch canary]}\n", "may not name code"),
+        ("model/evil.yaml", "# @package _global_\nhydra: {run: {dir: canary}}\n", "Hydra's own configuration"),
+        ("model/evil.yaml", "# @package hydra.job\nenv_set: {A: b}\n", "Hydra's own configuration"),
+        ("model/evil.yaml", "cell: ${oc.env:HOME}\n", "only plain references"),
+        ("model/evil.yaml", "cell: [unclosed\n", "not valid YAML"),
+        ("model/evil.yaml", "cell: !!python/object/apply:os.system [touch canary]\n", "not valid YAML"),
+        ("model/evil.yaml", "cell: elman\nrecurrent: scaled_cayley\nhidden_size: 8\nrhoo: 3\n", "did you mean 'rho'"),
+        ("recipe/scornn/mine.yaml", "# @package _global_\nmodel: {hiden_size: 3}\n", "did you mean 'hidden_size'"),
+        ("recipe/scornn/mine.yaml", "# @package _global_\nlrr: 0.5\n", "lrr= is not a setting"),
+        ("recipe/scornn/mine.yaml", "# @package _global_\noptimizer: {lr: -1}\n", "it must be > 0"),
+    ],
+)
+def test_a_foreign_configuration(
+    name: str, text: str, message: str, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    folder = tmp_path / "conf"
+    (folder / name).parent.mkdir(parents=True)
+    (folder / name).write_text(text)
+    chosen = "model=evil" if name.startswith("model") else "recipe=scornn/mine"
+    for mode in ([], ["-m"], ["--cfg", "job"]):
+        words = [*mode, "--config-dir", str(folder), chosen, "T=5", *TINY]
+        if mode == ["--cfg", "job"] and "did you mean" in message:
+            continue  # only the constructors know; asked for in the other two modes
+        if mode == ["--cfg", "job"] and ("lrr" in message or "> 0" in message):
+            continue
+        assert main(words) == 2, mode
+        assert message in capsys.readouterr().err
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["conf"]
+
+
+def test_a_damaged_data_file_is_code_3(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    folder = tmp_path / "data" / "mnist"
+    folder.mkdir(parents=True)
+    from orthobench.datasets.mnist import FILES
+
+    for file in FILES:
+        (folder / file.name).write_bytes(b"<html>404</html>")
+    assert main(["task=mnist", f"data_root={tmp_path / 'data'}", *TINY]) == 3
+    err = capsys.readouterr().err
+    assert FILES[0].name in err
+    assert "damaged" in err
+    assert not (tmp_path / "runs").exists()
+
+
+def test_an_unknown_plugin(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ORTHOBENCH_PLUGINS", "no_such_module_here")
+    assert main(["T=5", "model.cell=mine", *TINY]) == 2
+    assert "no_such_module_here" in capsys.readouterr().err

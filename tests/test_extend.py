@@ -1,0 +1,55 @@
+"""docs/extend.md, followed word for word."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import REPO
+
+PAGE = (REPO / "docs" / "extend.md").read_text(encoding="utf-8")
+FILES = re.findall(r"^`([\w./]+)`, [^\n]*:\n\n```(?:python|yaml)\n(.*?)^```", PAGE, flags=re.M | re.S)
+COMMANDS = re.findall(r"^```sh\n(.*?)^```", PAGE, flags=re.M | re.S)[0].splitlines()
+
+
+def test_the_page_has_two_files_and_its_commands() -> None:
+    assert [name for name, _ in FILES] == ["my_cells.py", "my_conf/model/mgu.yaml"]
+    assert len(COMMANDS) == 5
+
+
+@pytest.mark.slow
+def test_outside_the_repository(tmp_path: Path) -> None:
+    for name, text in FILES:
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    program = tmp_path / "bin" / "orthobench"
+    program.parent.mkdir()
+    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m orthobench "$@"\n')
+    program.chmod(0o755)
+    env = {**os.environ, "PYTHONPATH": f"{tmp_path}:{REPO}", "PATH": f"{program.parent}:{os.environ['PATH']}"}
+    script = "set -e\n" + "\n".join(COMMANDS)
+    done = subprocess.run(["sh", "-c", script], cwd=tmp_path, env=env, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stdout + done.stderr
+    folders = {path.parent.name.rsplit("-", 1)[0] for path in (tmp_path / "runs").glob("*/record.json")}
+    assert folders == {"copying-mgu", "copying-scornn"}
+    assert len(list((tmp_path / "runs").glob("*/record.json"))) == 3
+
+
+@pytest.mark.slow
+def test_inside_the_repository(tmp_path: Path) -> None:
+    shutil.copytree(REPO / "orthobench", tmp_path / "orthobench", ignore=shutil.ignore_patterns("__pycache__", "conf"))
+    shutil.copytree(REPO / "conf", tmp_path / "conf")
+    (tmp_path / "orthobench" / "cells" / "minimal_gate.py").write_text(FILES[0][1], encoding="utf-8")
+    (tmp_path / "conf" / "model" / "mgu.yaml").write_text(FILES[1][1], encoding="utf-8")
+    words = ["model=mgu", "task=copying", "T=50", "trainer.max_steps=2", "model.gate_bais=2"]
+    env = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    command = [sys.executable, "-m", "orthobench"]
+    wrong = subprocess.run([*command, *words], cwd=tmp_path, env=env, capture_output=True, text=True, timeout=120)
+    assert wrong.returncode == 2
+    assert "did you mean 'gate_bias'" in wrong.stderr
+    right = subprocess.run([*command, *words[:-1]], cwd=tmp_path, env=env, capture_output=True, text=True, timeout=120)
+    assert right.returncode == 0, right.stderr
