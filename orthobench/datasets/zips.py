@@ -1,0 +1,78 @@
+"""Reading named members of a zip archive, and nothing else of it; nothing is extracted to disk."""
+
+import io
+import lzma
+import struct
+import zipfile
+import zlib
+from pathlib import Path
+
+from orthobench.errors import DataError
+
+MEMBERS = 10_000
+DIRECTORY = 1 << 21
+ARCHIVE_CAP = 1 << 28
+_END = struct.Struct("<4s4H2LH")
+
+
+def read_file(path: Path, cap: int = ARCHIVE_CAP) -> bytes:
+    """The bytes of a file of at most `cap` bytes.
+
+    Raises:
+        DataError: it is larger or cannot be read.
+    """
+    try:
+        size = path.stat().st_size
+        if size > cap:
+            raise DataError(f"{path} has {size:,} bytes; at most {cap:,} are read.")
+        return path.read_bytes()
+    except OSError as error:
+        raise DataError(f"{path} cannot be read: {error.strerror}.") from error
+
+
+def open_zip(content: bytes, where: object) -> zipfile.ZipFile:
+    """An archive of at most MEMBERS members; its directory is measured before it is read.
+
+    Raises:
+        DataError: it is not a zip archive, or has too large a directory.
+    """
+    tail = content[-_END.size - 0xFFFF :]
+    start = tail.rfind(b"PK\5\6")
+    if start < 0 or len(tail) - start < _END.size:
+        raise DataError(f"{where} is not a whole zip archive: its directory is missing.")
+    _, _, _, _, count, length, _, _ = _END.unpack(tail[start : start + _END.size])
+    if count > MEMBERS or length > DIRECTORY or b"PK\6\7" in tail[max(start - 20, 0) : start]:
+        raise DataError(f"{where} has too many members for this data set: at most {MEMBERS:,} are read.")
+    try:
+        return zipfile.ZipFile(io.BytesIO(content))
+    except (zipfile.BadZipFile, ValueError, NotImplementedError, OSError, struct.error) as error:
+        raise DataError(f"{where} is not a whole zip archive: {error}.") from error
+
+
+def member(archive: zipfile.ZipFile, name: str, cap: int, where: object) -> bytes:
+    """The bytes of the one member called `name`.
+
+    Args:
+        archive: from `open_zip`.
+        name: the whole name, as the archive spells it.
+        cap: the largest size in bytes that is read.
+        where: the archive's name in messages.
+
+    Raises:
+        DataError: there is none or more than one, it is larger than `cap`, encrypted or damaged.
+    """
+    found = [info for info in archive.infolist() if info.filename == name]
+    if len(found) != 1:
+        raise DataError(f"{where} has {len(found) or 'no'} members called {name!r}; one is needed.")
+    if found[0].file_size > cap:
+        raise DataError(f"{where}: {name} unpacks to {found[0].file_size:,} bytes; at most {cap:,} are read.")
+    try:
+        with archive.open(found[0]) as file:
+            content = file.read(cap + 1)
+            if len(content) <= cap:
+                file.read(1)  # reaching the end checks the CRC
+    except (zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, OSError, RuntimeError, ValueError) as error:
+        raise DataError(f"{where}: {name} is damaged: {error}.") from error
+    if len(content) > cap:
+        raise DataError(f"{where}: {name} unpacks to more than {cap:,} bytes.")
+    return content
