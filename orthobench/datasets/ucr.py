@@ -1,0 +1,192 @@
+"""The UCR time series archive, in the form of 2018 (Dau et al. 2019) or of 2015 (Chen et al.).
+
+One series per line, its label first. 2018: `Name_TRAIN.tsv`, separated by tabs; 2015: `Name_TRAIN` without an ending,
+separated by commas; either may be gzipped. The folder of a data set lies in `data_root/ucr`, or in `UCRArchive_2018` or
+`UCR_TS_Archive_2015` there, under its name of 2018 or of 2015 (FiftyWords, 50words).
+
+Accepted as it is: labels of any whole numbers, mapped in their order to 0..C-1 by TRAIN (copies that recode labels in
+order give the same data), and single series that occur twice, as some of the archive's do. Values are never normalised
+here: the 21 sets of `ucr_table` come z-normalised (mean 0, standard deviation 1 with n - 1); not all of 2018 do.
+
+Refused: a missing value inside a series, a class that only TEST has, TRAIN and TEST with the same content, and, unless
+`unequal="pad"`, series of unequal length (a row with fewer columns, or NaN to its end as the 2018 archive has them).
+With `pad`, zeros, a z-normalised series' mean, follow to the longest length of both files.
+"""
+
+import gzip
+import re
+import zlib
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+
+from orthobench.datasets.numbers import read_table, refuse_nan
+from orthobench.datasets.ucr_table import ENTRIES, Archive, Entry, lookup
+from orthobench.datasets.zips import read_file
+from orthobench.errors import DataError
+from orthobench.schema import did_you_mean
+
+LICENCE = "UCR Time Series Classification Archive by H. A. Dau, E. Keogh et al.; free for research with citation."
+URLS = ("https://www.cs.ucr.edu/~eamonn/time_series_data_2018/UCRArchive_2018.zip",)
+PASSWORD = b"someone"  # printed in the archive's briefing document
+# Git's blob ids of the unpacked TEST files that are too large for most mirrors.
+GIT_BLOBS = {
+    "ECG5000_TEST.tsv": "3d32fa752b871729e2ee81902cfed96e0ce77611",
+    "InsectWingbeatSound_TEST.tsv": "0c285548cb013c4189d0322078481a7732a52326",
+}
+TOPS = ("UCRArchive_2018", "UCR_TS_Archive_2015", ".")
+ENDINGS = (".tsv", ".tsv.gz", "", ".gz")
+NAME = re.compile(r"[A-Za-z0-9_-]+")
+CAP = 1 << 29
+Unequal = Literal["refuse", "pad"]
+
+
+@dataclass(frozen=True)
+class Series:
+    """One file: values float32 (n, L), labels int64 (n,) from 0..C-1."""
+
+    values: np.ndarray
+    labels: np.ndarray
+
+
+@lru_cache(maxsize=2)
+def load(
+    data_root: Path, dataset: str, archive: Archive = "archive", unequal: Unequal = "refuse"
+) -> tuple[Series, Series]:
+    """TRAIN and TEST of a data set.
+
+    Args:
+        data_root: folder of real data sets.
+        dataset: its name in either archive.
+        archive: whose TRAIN and TEST are wanted where the two archives exchanged them.
+        unequal: what to do with series of unequal length.
+
+    Raises:
+        DataError: files are missing or malformed, or have other sizes than published.
+    """
+    entry = lookup(dataset)
+    paths = find(Path(data_root) / "ucr", dataset, entry, archive)
+    train, test = (parse(_unpacked(path), path, unequal) for path in paths)
+    if entry is not None and entry.swapped and len(train) == sum(entry.counts(archive)[1]):
+        train, test, paths = test, train, (paths[1], paths[0])
+    pair = pair_up(train, test, paths, unequal)
+    if entry is not None:
+        _compare(entry, archive, pair, paths)
+    return pair
+
+
+def find(home: Path, dataset: str, entry: Entry | None, archive: Archive) -> tuple[Path, Path]:
+    """The files of TRAIN and TEST; the form of the wanted archive first.
+
+    Raises:
+        DataError: there are none.
+    """
+    names = (dataset,) if entry is None else (entry.name, entry.name_2015)
+    tops = (TOPS[1], TOPS[0], TOPS[2]) if archive == "2015" else TOPS
+    folders = [home / top / name for top in tops for name in dict.fromkeys(names)]
+    half = ""
+    for folder in folders:
+        parts = [_part(folder, folder.name, part) for part in ("TRAIN", "TEST")]
+        if parts[0] and parts[1]:
+            return parts[0], parts[1]
+        if parts[0] or parts[1]:
+            half = half or f"{parts[0] or parts[1]} is there, {folder.name}_{'TEST' if parts[0] else 'TRAIN'} is not"
+    how = (
+        "Run `python -m orthobench prepare ucr`, or set data_root= (or $ORTHOBENCH_DATA) to the folder that holds ucr/"
+        f"{TOPS[0]}."
+    )
+    if half:
+        raise DataError(f"half of ucr {dataset}: {half}. {how}")
+    if entry is None:
+        known = {entry.name for entry in ENTRIES}.union(*(_names(home / top) for top in TOPS))
+        raise DataError(f"no data for ucr {dataset}: {home} has no such data set ({did_you_mean(dataset, known)}). {how}")
+    raise DataError(f"no data for ucr {dataset}: {folders[0]} has no {folders[0].name}_TRAIN.tsv. {how}")
+
+
+def parse(content: bytes, path: Path, unequal: Unequal = "refuse") -> np.ndarray:
+    """The table of one file, float64 (n, 1 + L): whole-number labels, then values; NaN only to the right, only to pad.
+
+    Raises:
+        DataError: the sentence has file, line and column.
+    """
+    separator = b"\t" if ".tsv" in path.name else b","
+    table = read_table(content, path, separator, equal=unequal == "refuse")
+    if table.shape[1] < 2:
+        raise DataError(
+            f"{path}:1:1: one column; a label and at least one value are needed, separated by {separator!r}."
+        )
+    refuse_nan(table[:, :1], path, "the first column is the label")
+    wrong = np.flatnonzero((table[:, 0] != np.round(table[:, 0])) | (np.abs(table[:, 0]) > 1e9))
+    if len(wrong):
+        raise DataError(f"{path}:{wrong[0] + 1}:1: label {table[wrong[0], 0]:g}; the first column holds whole numbers.")
+    if unequal == "refuse":
+        refuse_nan(table, path, "use task.unequal=pad if only the ends of shorter series are missing")
+    refuse_nan(table[:, 1:2], path, "a series needs a first value")
+    ended = np.isnan(table)
+    resumed = ended[:, :-1] & ~ended[:, 1:]
+    if resumed.any():
+        i, j = np.argwhere(resumed)[0]
+        raise DataError(
+            f"{path}:{i + 1}:{j + 1}: the value is missing (NaN) inside a series; only its end may be padded."
+        )
+    return table
+
+
+def pair_up(train: np.ndarray, test: np.ndarray, paths: tuple[Path, Path], unequal: Unequal) -> tuple[Series, Series]:
+    """Both tables with one length and one set of classes.
+
+    Raises:
+        DataError: lengths differ, a class is missing in TRAIN, or both files are the same.
+    """
+    if np.array_equal(train, test, equal_nan=True):
+        raise DataError(f"{paths[0]} and {paths[1]} hold the same rows; TRAIN and TEST must differ.")
+    if train.shape[1] != test.shape[1] and unequal == "refuse":
+        raise DataError(f"{paths[1]}:1:{test.shape[1]}: {test.shape[1]} columns where TRAIN has {train.shape[1]}.")
+    classes = np.unique(train[:, 0])
+    if len(classes) < 2:
+        raise DataError(f"{paths[0]}: every label is {classes[0]:g}; two classes are needed.")
+    unseen = np.flatnonzero(~np.isin(test[:, 0], classes))
+    if len(unseen):
+        raise DataError(f"{paths[1]}:{unseen[0] + 1}:1: class {test[unseen[0], 0]:g} is not in {paths[0].name}.")
+    length = max(train.shape[1], test.shape[1]) - 1
+    return _series(train, classes, length), _series(test, classes, length)
+
+
+def _series(table: np.ndarray, classes: np.ndarray, length: int) -> Series:
+    values = np.zeros((len(table), length), dtype=np.float32)
+    values[:, : table.shape[1] - 1] = np.nan_to_num(table[:, 1:])
+    return Series(values, np.searchsorted(classes, table[:, 0]))
+
+
+def _compare(entry: Entry, archive: Archive, pair: tuple[Series, Series], paths: tuple[Path, Path]) -> None:
+    """Refuse a data set of another size than the published one."""
+    for series, counts, path in zip(pair, entry.counts(archive), paths, strict=True):
+        found = tuple(np.bincount(series.labels, minlength=len(counts)).tolist())
+        if series.values.shape[1] != entry.length:
+            raise DataError(f"{path}: series of {series.values.shape[1]} values; {entry.name} has {entry.length}.")
+        if found != counts:
+            raise DataError(f"{path}: {found} series per class; {entry.name} has {counts}.")
+
+
+def _part(folder: Path, name: str, part: str) -> Path | None:
+    return next((path for end in ENDINGS if (path := folder / f"{name}_{part}{end}").is_file()), None)
+
+
+def _names(top: Path) -> set[str]:
+    return {path.name for path in top.iterdir() if path.is_dir() and path.name not in TOPS} if top.is_dir() else set()
+
+
+def _unpacked(path: Path) -> bytes:
+    if path.suffix != ".gz":
+        return read_file(path, CAP)
+    try:
+        with gzip.open(path) as file:
+            content = file.read(CAP + 1)
+    except (OSError, EOFError, zlib.error) as error:
+        raise DataError(f"{path} is not a whole gzip file: {error}.") from error
+    if len(content) > CAP:
+        raise DataError(f"{path} unpacks to more than {CAP:,} bytes.")
+    return content
