@@ -28,6 +28,7 @@ class Synthetic(Task):
         **kwargs: see `Task`.
     """
 
+    T: int
     shortest: ClassVar[int] = 1
 
     def __init__(
