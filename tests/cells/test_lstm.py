@@ -1,0 +1,37 @@
+import numpy as np
+import pytest
+
+from orthobench.cells.lstm import LSTM
+from orthobench.parametrizations.scaled_cayley import ScaledCayley
+from tests.making import arrays, draw, random_cell, untouched_cell
+
+
+def sigmoid(z: np.ndarray) -> np.ndarray:
+    return 1 / (1 + np.exp(-z))
+
+
+def test_step() -> None:
+    cell = random_cell(LSTM)
+    x, h, c = draw(2, 1, 3), draw(2, 4, seed=1), draw(2, 4, seed=2)
+    found = cell.step(cell.project(x)[0], (h, c), cell.matrices())
+    a = arrays(cell)
+    i, f, g, o = (x[:, 0].numpy() @ a[f"U_{k}"].T + h.numpy() @ a[f"W_{k}"].T + a[f"b_{k}"] for k in "ifgo")
+    c_next = sigmoid(f) * c.numpy() + sigmoid(i) * np.tanh(g)
+    expected = sigmoid(o) * np.tanh(c_next), c_next
+    np.testing.assert_allclose([s.detach() for s in found], expected, atol=1e-14)  # sums of eight terms
+
+
+def test_initial_bias_of_the_forget_gate() -> None:
+    cell = untouched_cell(LSTM, forget_bias=1.5)
+    assert {gate: set(b.tolist()) for gate, b in cell.b.items()} == {"i": {0.0}, "f": {1.5}, "g": {0.0}, "o": {0.0}}
+
+
+@pytest.mark.parametrize("orthogonal", [["g"], ["g", "f"], []])
+def test_constrained_gates(orthogonal: list[str]) -> None:
+    cell = untouched_cell(LSTM, recurrent=ScaledCayley, orthogonal=orthogonal)
+    assert {gate for gate, p in cell.recurrent.items() if p.constrained} == set(orthogonal)
+
+
+def test_one_bias_vector_per_gate() -> None:
+    cell = untouched_cell(LSTM, input_size=3, hidden_size=4)
+    assert sum(p.numel() for p in cell.parameters()) == 4 * 4 * (3 + 4 + 1)

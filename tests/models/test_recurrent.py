@@ -1,0 +1,206 @@
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch.nn import functional as F
+
+from orthobench.cells.elman import Elman
+from orthobench.cells.gru import GRU
+from orthobench.cells.lstm import LSTM
+from orthobench.errors import ConfigError
+from orthobench.models.recurrent import Recurrent
+from orthobench.parametrizations.base import deviation
+from orthobench.parametrizations.scaled_cayley import ScaledCayley
+from orthobench.scan import recurrence, reference
+from tests.making import draw, network, recurrent_maker, tokens
+
+CELLS = [pytest.param(Elman, id="elman"), pytest.param(GRU, id="gru"), pytest.param(LSTM, id="lstm")]
+TOLERANCE = {"rtol": 0, "atol": 1e-12}  # a few hundred roundings of numbers near one
+
+
+def untouched(**kwargs: Any) -> Recurrent:
+    """A network with its own initial values."""
+    rng = np.random.default_rng(3)
+
+    def make_cell(input_size: int, n: int) -> Elman:
+        return Elman(input_size=input_size, hidden_size=n, rng=rng, make_recurrent=recurrent_maker(n, rng))
+
+    arguments = {"input_size": 3, "output_size": 2, "readout": "all", "hidden_size": 4, **kwargs}
+    return Recurrent(make_cell=make_cell, rng=rng, **arguments)
+
+
+def test_readout_of_every_step() -> None:
+    model, x = network(Elman), draw(2, 5, 3)
+    h_BTN, _ = recurrence(model.cells[0], x)
+    expected = h_BTN.detach().numpy() @ model.output_weight.detach().numpy().T + model.output_bias.detach().numpy()
+    np.testing.assert_allclose(model(x)[0].detach(), expected, atol=1e-14)  # sums of five terms
+
+
+def test_readout_of_the_last_step() -> None:
+    x = draw(2, 5, 3)
+    torch.testing.assert_close(network(Elman, readout="last")(x)[0], network(Elman)(x)[0][:, -1], **TOLERANCE)
+
+
+def test_two_layers_are_one_after_the_other() -> None:
+    model, x = network(GRU, layers=2), draw(2, 5, 3)
+    h_BTN, first = recurrence(model.cells[0], x)
+    h_BTN, second = recurrence(model.cells[1], h_BTN)
+    y, state = model(x)
+    torch.testing.assert_close(y, F.linear(h_BTN, model.output_weight, model.output_bias), **TOLERANCE)
+    torch.testing.assert_close(state, [first, second], **TOLERANCE)
+
+
+@pytest.mark.parametrize(
+    ("layers", "embedding", "tied", "widths"),
+    [
+        (1, None, False, [(5, 4)]),
+        (3, None, False, [(5, 4), (4, 4), (4, 4)]),
+        (3, 7, False, [(7, 4), (4, 4), (4, 4)]),
+        (3, 7, True, [(7, 4), (4, 4), (4, 7)]),
+        (1, 7, True, [(7, 7)]),
+    ],
+)
+def test_widths(layers: int, embedding: int | None, tied: bool, widths: list[tuple[int, int]]) -> None:
+    model = untouched(input_size=5, output_size=5, layers=layers, embedding_size=embedding, tied=tied)
+    assert [(cell.input_size, cell.hidden_size) for cell in model.cells] == widths
+
+
+@pytest.mark.parametrize("cls", CELLS)
+@pytest.mark.parametrize("layers", [1, 2])
+def test_two_windows_with_carried_state_are_one_long_run(cls: type, layers: int) -> None:
+    model, x = network(cls, layers=layers), draw(2, 9, 3)
+    whole, end = model(x)
+    first, carried = model(x[:, :4])
+    second, last = model(x[:, 4:], carried)
+    torch.testing.assert_close(torch.cat([first, second], dim=1), whole, **TOLERANCE)
+    torch.testing.assert_close(last, end, **TOLERANCE)
+
+
+@pytest.mark.parametrize("cls", CELLS)
+def test_engines_agree(cls: type) -> None:
+    x = draw(2, 9, 3)
+    found = [network(cls, layers=2, engine=engine)(x)[0] for engine in ("reference", "fused")]
+    torch.testing.assert_close(*found, **TOLERANCE)
+
+
+def test_taps_are_the_last_layer_states() -> None:
+    model, x, taps = network(Elman, layers=2), draw(2, 5, 3), {3: None}
+    model(x, taps=taps)
+    hidden, _ = recurrence(model.cells[0], x)
+    hidden, _ = reference.run(model.cells[1], hidden, model.cells[1].initial_state(2))
+    torch.testing.assert_close(taps[3], hidden[:, 2], **TOLERANCE)
+
+
+def test_taps_change_no_output() -> None:
+    model, x = network(LSTM, layers=2), draw(2, 5, 3)
+    torch.testing.assert_close(model(x, taps={1: None})[0], model(x)[0], **TOLERANCE)
+
+
+def test_dropout_is_off_in_evaluation() -> None:
+    x = draw(2, 5, 3)
+    dropped = network(GRU, layers=2, dropout=0.5).eval()
+    assert torch.equal(dropped(x)[0], network(GRU, layers=2).eval()(x)[0])
+
+
+def test_dropout_on_the_embedding_between_layers_and_before_the_readout() -> None:
+    model, x = network(GRU, layers=2, dropout=0.4, embedding_size=6), tokens(2, 5)
+    torch.manual_seed(1)
+    found, _ = model(x)
+    torch.manual_seed(1)
+    h = F.dropout(model.embedding[x], 0.4)
+    h, _ = recurrence(model.cells[0], h)
+    h, _ = recurrence(model.cells[1], F.dropout(h, 0.4))
+    expected = F.linear(F.dropout(h, 0.4), model.output_weight, model.output_bias)
+    torch.testing.assert_close(found, expected, **TOLERANCE)
+
+
+@pytest.mark.parametrize("dropout", [0.0, 0.5])
+def test_only_dropout_draws_random_numbers(dropout: float) -> None:
+    model = network(GRU, dropout=dropout)
+    before = torch.get_rng_state()
+    model(draw(2, 5, 3))
+    assert torch.equal(torch.get_rng_state(), before) == (dropout == 0)
+
+
+def test_an_embedding_is_a_matrix_times_the_one_hot_vector() -> None:
+    model, x = network(Elman, embedding_size=6), tokens(2, 5)
+    h_BTN, _ = recurrence(model.cells[0], F.one_hot(x, 3).double() @ model.embedding)
+    torch.testing.assert_close(model(x)[0], F.linear(h_BTN, model.output_weight, model.output_bias), **TOLERANCE)
+
+
+def test_an_embedding_starts_within_a_tenth() -> None:
+    embedding = untouched(input_size=50, embedding_size=60).embedding
+    assert 0.098 < embedding.abs().max() <= 0.1  # 3,000 draws
+
+
+def test_a_tied_readout_is_the_embedding() -> None:
+    model, x = network(Elman, embedding_size=6, tied=True, output_size=3), tokens(2, 5)
+    h_BTN, _ = recurrence(model.cells[0], model.embedding[x])
+    torch.testing.assert_close(model(x)[0], h_BTN @ model.embedding.T + model.output_bias, **TOLERANCE)
+    assert model.output_weight is None
+
+
+def test_a_tied_readout_counts_its_weights_once() -> None:
+    counts = untouched(input_size=5, output_size=5, embedding_size=6, tied=True).parameter_counts()
+    assert counts == {"total": 5 * 6 + 6 * 6 + 6 * 6 + 6 + 5, "recurrent": 6 * 6}
+
+
+def test_a_tied_readout_without_embedding_is_refused() -> None:
+    with pytest.raises(ConfigError, match=r"model\.tied=true needs an embedding"):
+        untouched(tied=True, output_size=3)
+
+
+def test_a_tied_readout_of_other_tokens_is_refused() -> None:
+    with pytest.raises(ConfigError, match="3 tokens go in and 2 outputs come out"):
+        untouched(tied=True, embedding_size=6)
+
+
+def test_recurrent_weights_are_one_per_layer_and_constrained_gate() -> None:
+    model = network(GRU, layers=2, recurrent=ScaledCayley, cell={"orthogonal": ["c", "r"]})
+    weights = model.recurrent_weights()
+    assert [tuple(W.shape) for W in weights] == [(4, 4)] * 4
+    assert max(float(deviation(W.detach())) for W in weights) < 1e-13  # one solve in float64
+
+
+@pytest.mark.parametrize("cls", CELLS)
+def test_there_are_no_recurrent_weights_without_a_constraint(cls: type) -> None:
+    assert network(cls, layers=2).recurrent_weights() == []
+
+
+def test_recurrent_weights_can_be_differentiated() -> None:
+    model = network(Elman, recurrent=ScaledCayley)
+    (model.recurrent_weights()[0] * draw(4, 4)).sum().backward()
+    assert model.cells[0].recurrent["h"].theta.grad.any()
+
+
+def test_the_recurrent_count_of_constrained_and_free_gates() -> None:
+    model = network(GRU, recurrent=ScaledCayley, cell={"orthogonal": ["c"]})
+    assert model.parameter_counts()["recurrent"] == 4 * 3 // 2 + 2 * 4 * 4
+
+
+@pytest.mark.parametrize(("scheme", "value"), [("zeros", 0.0), (0.0, 0.0), (0.01, 0.01), (-2, -2.0)])
+def test_initial_bias_of_the_readout(scheme: str | float, value: float) -> None:
+    assert torch.equal(untouched(output_bias_init=scheme).output_bias, torch.full((2,), value))
+
+
+def test_initial_bias_drawn_as_tensorflow_does() -> None:
+    bias = untouched(output_size=3000, output_bias_init="glorot").output_bias
+    bound = math.sqrt(3 / 3000)
+    assert 0.99 * bound < bias.abs().max() <= bound  # 3,000 draws miss the last percent with probability 1e-13
+
+
+def test_an_unknown_initial_bias_is_refused() -> None:
+    with pytest.raises(ConfigError, match=r"model\.output_bias_init=zero is not known: did you mean 'zeros'"):
+        untouched(output_bias_init="zero")
+
+
+def test_initial_weights_of_the_readout() -> None:
+    model = untouched(hidden_size=60, output_size=50)
+    bound = math.sqrt(6 / 110)
+    assert 0.98 * bound < model.output_weight.abs().max() <= bound
+
+
+def test_engines_are_told_per_layer() -> None:
+    assert [name for name, _ in network(GRU, layers=2).engines()] == ["fused", "fused"]

@@ -1,0 +1,105 @@
+"""The plain loop against torch's own modules with the same weights, in float64: outputs and every gradient."""
+
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from orthobench.cells.base import Cell, State
+from orthobench.cells.elman import Elman
+from orthobench.cells.gru import GRU
+from orthobench.cells.lstm import LSTM
+from orthobench.scan import reference
+from tests.making import draw, random_cell, tokens
+
+TOLERANCE = {"rtol": 0, "atol": 1e-12}  # a few hundred roundings of numbers near one
+CASES = [
+    pytest.param(Elman, {"activation": "tanh"}, nn.RNN, {"nonlinearity": "tanh"}, id="rnn_tanh"),
+    pytest.param(Elman, {"activation": "relu"}, nn.RNN, {"nonlinearity": "relu"}, id="rnn_relu"),
+    pytest.param(GRU, {"reset": "after"}, nn.GRU, {}, id="gru"),
+    pytest.param(LSTM, {}, nn.LSTM, {}, id="lstm"),
+]
+
+
+def twin(cell: Cell, cls: type, options: dict[str, Any]) -> nn.RNNBase:
+    """torch's module with the weights of `cell`, its second bias zero."""
+    module = cls(cell.input_size, cell.hidden_size, batch_first=True, **options).double()
+    with torch.no_grad():
+        module.weight_ih_l0.copy_(cell.U)
+        module.weight_hh_l0.copy_(torch.cat(cell.matrices()))
+        module.bias_ih_l0.copy_(torch.cat([cell.b[gate] for gate in cell.gates]))
+        module.bias_hh_l0.zero_()
+    return module
+
+
+def own(cell: Cell, x: Tensor, state: State) -> tuple[list[Tensor], list[Tensor]]:
+    """Outputs with the final state, and gradients (U, W, b, x, state), by the loop."""
+    h_BTN, final = reference.run(cell, x, state)
+    loss(h_BTN, final).backward()
+    W_grad = torch.cat([cell.recurrent[gate].weight.grad for gate in cell.gates])
+    b_grad = torch.cat([cell.b[gate].grad for gate in cell.gates])
+    return [h_BTN, *final], [cell.U.grad, W_grad, b_grad, x.grad, *(s.grad for s in state)]
+
+
+def theirs(module: nn.RNNBase, x: Tensor, state: State) -> tuple[list[Tensor], list[Tensor]]:
+    """The same by torch."""
+    initial = tuple(s[None] for s in state)
+    h_BTN, last = module(x, initial if len(state) == 2 else initial[0])
+    final = tuple(s[0] for s in (last if len(state) == 2 else (last,)))
+    loss(h_BTN, final).backward()
+    weights = [module.weight_ih_l0.grad, module.weight_hh_l0.grad, module.bias_ih_l0.grad]
+    return [h_BTN, *final], [*weights, x.grad, *(s.grad for s in state)]
+
+
+def loss(h_BTN: Tensor, final: State) -> Tensor:
+    return (h_BTN * draw(*h_BTN.shape, seed=8)).sum() + sum((s**2).sum() for s in final)
+
+
+def leaves(states: int) -> tuple[Tensor, State]:
+    return draw(2, 6, 3).requires_grad_(), tuple(draw(2, 4, seed=s).requires_grad_() for s in range(states))
+
+
+@pytest.mark.parametrize(("cls", "options", "module", "module_options"), CASES)
+def test_outputs(cls: type, options: dict[str, Any], module: type, module_options: dict[str, Any]) -> None:
+    cell = random_cell(cls, **options)
+    found, _ = own(cell, *leaves(cell.states))
+    expected, _ = theirs(twin(cell, module, module_options), *leaves(cell.states))
+    torch.testing.assert_close(found, expected, **TOLERANCE)
+
+
+@pytest.mark.parametrize(("cls", "options", "module", "module_options"), CASES)
+def test_gradients(cls: type, options: dict[str, Any], module: type, module_options: dict[str, Any]) -> None:
+    cell = random_cell(cls, **options)
+    _, found = own(cell, *leaves(cell.states))
+    _, expected = theirs(twin(cell, module, module_options), *leaves(cell.states))
+    torch.testing.assert_close(found, expected, **TOLERANCE)
+
+
+def test_the_matrices_are_made_once() -> None:
+    cell, calls = random_cell(Elman), []
+    cell.recurrent["h"].register_forward_hook(lambda *_: calls.append(1))
+    reference.run(cell, draw(2, 6, 3), cell.initial_state(2))
+    assert len(calls) == 1
+
+
+def test_taps_hold_the_hidden_states_of_their_steps() -> None:
+    cell = random_cell(Elman)
+    taps: dict[int, Tensor] = dict.fromkeys([1, 4, 6])
+    h_BTN, _ = reference.run(cell, draw(2, 6, 3), cell.initial_state(2), taps)
+    assert all(torch.equal(tap, h_BTN[:, t - 1]) for t, tap in taps.items())
+
+
+def test_taps_belong_to_the_graph() -> None:
+    cell = random_cell(Elman)
+    taps: dict[int, Tensor] = {2: None}
+    _, (final,) = reference.run(cell, draw(2, 3, 3), cell.initial_state(2), taps)
+    (found,) = torch.autograd.grad(final.sum(), [taps[2]])
+    expected = (1 - final.detach() ** 2) @ cell.matrices()[0].detach()  # tanh' by the chain rule, one step
+    torch.testing.assert_close(found, expected, **TOLERANCE)
+
+
+def test_steps_that_were_not_asked_for_are_not_tapped() -> None:
+    cell, taps = random_cell(Elman), {9: None}
+    reference.run(cell, tokens(2, 6), cell.initial_state(2), taps)
+    assert taps == {9: None}
