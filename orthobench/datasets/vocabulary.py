@@ -6,6 +6,7 @@ gives the same ids without it.
 """
 
 from collections import Counter
+from typing import Any
 
 
 def vocabulary(counts: Counter[str]) -> dict[str, int]:
@@ -25,7 +26,8 @@ def with_torchtext(counts: Counter[str]) -> dict[str, int]:
     """
     from torchtext.vocab import Vocab
 
-    return dict(Vocab(counts, specials=[]).stoi)
+    ids: Any = Vocab(counts, specials=[]).stoi
+    return dict(ids)
 
 
 def plain(counts: Counter[str]) -> dict[str, int]:
