@@ -118,8 +118,9 @@ def _make_recurrent(
 ) -> Parametrization:
     cls = find("parametrization", given["recurrent"] if constrained else "free", "model.recurrent")
     arguments = _chosen(given, cls)
-    for key in cls.limits(n):  # a layer narrower than the hidden size keeps the share
-        arguments[key] = arguments[key] * n // given["hidden_size"]
-    if "fan_in" in fields(cls) and gates > 1:
+    largest = cls.limits(given["hidden_size"])
+    for key, limit in cls.limits(n).items():  # a layer narrower than the hidden size keeps the share
+        arguments[key] = arguments[key] * limit // max(largest[key], 1)
+    if "fan_in" in fields(cls):
         arguments |= {"fan_in": input_size + n, "fan_out": gates * n}
     return cls(n=n, rng=rng, **arguments)

@@ -36,6 +36,11 @@ def he_uniform(rng: Rng, shape: tuple[int, int], fan_in: int | None = None) -> T
     return uniform(rng, shape, math.sqrt(6 / (fan_in or shape[1])))
 
 
+def normal(rng: Rng, shape: tuple[int, ...], std: float) -> Tensor:
+    """Independent draws from N(0, std^2)."""
+    return tensor(rng.normal(0, std, size=shape))
+
+
 def truncated_normal(rng: Rng, shape: tuple[int, ...], std: float) -> Tensor:
     """Normal draws of standard deviation `std`, those beyond two deviations drawn again (TensorFlow's rule)."""
     values = rng.normal(size=shape)
@@ -57,13 +62,25 @@ def orthogonal(rng: Rng, shape: tuple[int, int]) -> Tensor:
     return tensor(q if shape[0] >= shape[1] else q.T)
 
 
-SCHEMES = ("glorot", "he_uniform", "he_normal", "torch", "orthogonal", "identity", "zeros")
+SCHEMES = (
+    "glorot", "he_uniform", "he_normal", "torch", "orthogonal", "identity", "zeros",
+    "normal 0.1", "truncated_normal 0.1",
+)  # fmt: skip
 
 
 def weight(
-    scheme: str | float, rng: Rng, shape: tuple[int, int], fan_in: int | None = None, fan_out: int | None = None
+    scheme: str | float,
+    rng: Rng,
+    shape: tuple[int, int],
+    fan_in: int | None = None,
+    fan_out: int | None = None,
+    units: int | None = None,
 ) -> Tensor:
-    """A weight matrix by scheme; a number stands for U(-number, number), `torch` for U(+-1/sqrt(fan_out)).
+    """A weight matrix by scheme.
+
+    A number stands for U(-number, number); `normal 0.1` and `truncated_normal 0.1` for Gaussians of that deviation;
+    `torch` for U(-b, b) with b = 1 / sqrt(units), PyTorch's rule for a recurrent layer of that many units and, with
+    the columns for `units`, for nn.Linear.
 
     Raises:
         ConfigError: the scheme is not known, or the number is negative.
@@ -79,11 +96,15 @@ def weight(
     if scheme == "he_normal":
         return he_normal(rng, shape, fan_in)
     if scheme == "torch":
-        return uniform(rng, shape, 1 / math.sqrt(fan_out or shape[0]))
+        return uniform(rng, shape, 1 / math.sqrt(units or shape[1]))
     if scheme == "orthogonal":
         return orthogonal(rng, shape)
     if scheme == "identity":
         return torch.eye(*shape)
     if scheme == "zeros":
         return torch.zeros(shape)
+    kind, _, number = scheme.partition(" ")
+    if kind in ("normal", "truncated_normal") and number.replace(".", "", 1).isdecimal():
+        draw = truncated_normal if kind == "truncated_normal" else normal
+        return draw(rng, shape, float(number))
     raise ConfigError(f"initialisation {scheme!r} is not known: {did_you_mean(scheme, SCHEMES)}")

@@ -144,7 +144,9 @@ def _coerce_union(value: Any, options: tuple[Any, ...], key: str) -> Any:
         except ConfigError as error:
             failure = failure or error
     assert failure is not None
-    if len(kinds) == 1 or (isinstance(value, int | float) and not isinstance(value, bool)):
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    word = isinstance(value, str) and any(get_origin(kind) is Literal for kind in kinds)
+    if len(kinds) == 1 or number or word:
         raise failure
     names = dict.fromkeys(NAMES.get(_plain(kind), getattr(kind, "__name__", str(kind))) for kind in kinds)
     raise ConfigError(f"{key}={value!r} has the wrong type: {' or '.join(names)} is needed.")

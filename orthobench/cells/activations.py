@@ -28,3 +28,10 @@ def activate(name: Activation, z: Tensor, b: Tensor | None = None, slope: float 
             return z.abs()
         case "tanh":
             return torch.tanh(z)
+
+
+def slopes(name: Activation, slope: float = 0.1) -> tuple[float, float]:
+    """The smallest and the largest value of |act'| (Chu, table 2; at a kink, of the one-sided derivatives)."""
+    if name == "leaky_relu":
+        return min(slope, 1.0), max(slope, 1.0)
+    return (1.0, 1.0) if name == "abs" else (0.0, 1.0)

@@ -5,25 +5,34 @@ Shapes in names: B batch, T time, I input, N hidden, G gates.
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from orthobench import initializers
 from orthobench.initializers import Rng, uniform, weight
 from orthobench.parametrizations.base import Parametrization
+from orthobench.parametrizations.free import Free
+from orthobench.schema import NonNegativeFloat
 
 State = tuple[Tensor, ...]
 Matrices = tuple[Tensor, ...]
 MakeRecurrent = Callable[..., Parametrization]
+Kernel = Literal["joint", "grouped", "apart"]
 
 
 class Cell(nn.Module, ABC):
     """A recurrence h_t = step(p_t, state_{t-1}, W) over pre-computed projections p of the input.
 
-    A subclass sets `gates`, calls `_make_parameters` and defines `step`. The recurrent matrices, one per gate, come from
-    parametrizations; a gate named in `orthogonal` gets the configured one, every other gate a free matrix.
+    A subclass sets `gates`, calls `_make_parameters` and defines `step`. The recurrent matrices, one per gate, come
+    from parametrizations; a gate named in `orthogonal` gets the configured one, every other gate a free matrix.
+
+    Attributes:
+        kernels: the gates whose weights TensorFlow 1 keeps in one matrix; empty: all of them.
+        inside: the gates whose bias acts inside the activation (modReLU), and is not added to the projection.
+        late: the gates whose second bias `step` adds to W h by itself.
 
     Args:
         input_size: I.
@@ -31,12 +40,24 @@ class Cell(nn.Module, ABC):
         rng: generator for the initial values.
         make_recurrent: builds the parametrization of one gate's recurrent matrix, `make_recurrent(constrained=True)`.
         input_init: scheme of the input weights, or a bound for U(-bound, bound).
+        bias_init: `zeros`, a number that every added bias starts from, or `torch` for U(-b, b), b = 1 / sqrt(N).
+        modrelu_bias: the bound b of U(-b, b) that modReLU's biases start from.
+        double_bias: whether an added bias is the sum of two vectors, as PyTorch counts them.
+        kernel: what the fans of an initialisation count. `joint`: all gates as one matrix over (x, h), of a single gate
+            the two matrices apart; `grouped`: TensorFlow 1's cells, where the free gates of each of `kernels` share a
+            matrix over (x, h), and a constrained gate's input weights are a matrix of their own; `apart`: Keras's, one
+            matrix over x and one over h.
+        fused_orthogonal: whether the free recurrent matrices, stacked, have orthonormal columns at the start (Keras's
+            orthogonal draw of one (N, GN) kernel).
         trainable_h0: whether the initial state is learnt; U(-c, c) with c = sqrt(3 / 2N) at the start, as in the uRNN
             papers' code.
     """
 
-    gates: ClassVar[tuple[str, ...]] = ("h",)
+    gates: tuple[str, ...] = ("h",)
+    kernels: ClassVar[tuple[tuple[str, ...], ...]] = ()
     states: ClassVar[int] = 1
+    inside: tuple[str, ...] = ()
+    late: tuple[str, ...] = ()
 
     def __init__(
         self,
@@ -45,26 +66,85 @@ class Cell(nn.Module, ABC):
         rng: Rng,
         make_recurrent: MakeRecurrent,
         input_init: str | float = "glorot",
+        bias_init: Literal["zeros", "torch"] | float = "zeros",
+        modrelu_bias: NonNegativeFloat = 0.0,
+        double_bias: bool = False,
+        kernel: Kernel = "joint",
+        fused_orthogonal: bool = False,
         trainable_h0: bool = False,
     ) -> None:
         super().__init__()
         self.input_size, self.hidden_size = input_size, hidden_size
-        self._rng, self._make_recurrent, self._input_init = rng, make_recurrent, input_init
+        self._rng, self._make_recurrent = rng, make_recurrent
+        self._input_init, self._bias_init, self._modrelu_bias = input_init, bias_init, modrelu_bias
+        self._double_bias, self._kernel, self._fused_orthogonal = double_bias, kernel, fused_orthogonal
         self.h0 = None
         if trainable_h0:
             bound = (3 / (2 * hidden_size)) ** 0.5
             self.h0 = nn.Parameter(uniform(rng, (self.states, hidden_size), bound))
 
-    def _make_parameters(self, orthogonal: tuple[str, ...], biased: tuple[str, ...]) -> None:
-        """Input weights, one bias per gate in `biased`, and a recurrent matrix per gate."""
-        G, I, N = len(self.gates), self.input_size, self.hidden_size
-        fans = {"fan_in": I + N, "fan_out": G * N} if G > 1 else {"fan_in": I, "fan_out": N}
-        self.U = nn.Parameter(weight(self._input_init, self._rng, (G * N, I), **fans))
-        self.b = nn.ParameterDict({gate: nn.Parameter(torch.zeros(N)) for gate in biased})
-        self.recurrent = nn.ModuleDict(
-            {gate: self._make_recurrent(constrained=gate in orthogonal, gates=G, input_size=I) for gate in self.gates}
-        )
-        del self._rng, self._make_recurrent, self._input_init
+    def _make_parameters(
+        self,
+        orthogonal: tuple[str, ...],
+        biased: tuple[str, ...],
+        inside: tuple[str, ...] = (),
+        inits: dict[str, str | float] | None = None,
+    ) -> None:
+        """Input weights, one bias per gate in `biased`, and a recurrent matrix per gate.
+
+        Args:
+            orthogonal: the gates with the configured parametrization.
+            biased: the gates with a bias.
+            inside: those of them whose bias is modReLU's.
+            inits: schemes of the input weights of single gates, in place of `input_init`.
+        """
+        self.inside = inside
+        I, N = self.input_size, self.hidden_size
+        fans = {gate: self._fans(gate, orthogonal) for gate in self.gates}
+        rows = []
+        for gate, (group, _, joined) in fans.items():
+            scheme = (inits or {}).get(gate, self._input_init)
+            rows.append(weight(scheme, self._rng, (N, I), I + N * joined, group * N, units=N))
+        self.U = nn.Parameter(torch.cat(rows))
+        self.b = nn.ParameterDict({gate: nn.Parameter(self._initial_bias(gate)) for gate in biased})
+        doubled = [gate for gate in biased if gate not in inside] if self._double_bias else []
+        self.b_hidden = nn.ParameterDict({gate: nn.Parameter(self._initial_bias(gate)) for gate in doubled})
+        self.recurrent = nn.ModuleDict()
+        for gate, (_, group, joined) in fans.items():
+            self.recurrent[gate] = self._make_recurrent(
+                constrained=gate in orthogonal, gates=group, input_size=I * joined
+            )
+        if self._fused_orthogonal:
+            self._make_fused_orthogonal()
+        del self._rng, self._make_recurrent, self._input_init, self._bias_init, self._modrelu_bias
+
+    def _fans(self, gate: str, orthogonal: tuple[str, ...]) -> tuple[int, int, bool]:
+        """Gates in the matrix of U, gates in the matrix of W, and whether the two are one matrix."""
+        G = len(self.gates)
+        if self._kernel == "joint":
+            return G, G, G > 1
+        if self._kernel == "apart":
+            return G, sum(other not in orthogonal for other in self.gates) or 1, False
+        if gate in orthogonal:
+            return 1, 1, False
+        kernel = next((kernel for kernel in self.kernels if gate in kernel), self.gates)
+        shared = sum(other in self.gates and other not in orthogonal for other in kernel)
+        return shared, shared, True
+
+    def _initial_bias(self, gate: str) -> Tensor:
+        N = self.hidden_size
+        if gate in self.inside:
+            return uniform(self._rng, (N,), self._modrelu_bias) if self._modrelu_bias else torch.zeros(N)
+        if self._bias_init == "torch":
+            return uniform(self._rng, (N,), N**-0.5)
+        return torch.full((N,), 0.0 if self._bias_init == "zeros" else float(self._bias_init))
+
+    def _make_fused_orthogonal(self) -> None:
+        free = [p for p in self.recurrent.values() if isinstance(p, Free)]
+        if free:
+            stacked = initializers.orthogonal(self._rng, (len(free) * self.hidden_size, self.hidden_size))
+            for p, block in zip(free, stacked.chunk(len(free)), strict=True):
+                p.weight.data.copy_(block)
 
     def matrices(self) -> Matrices:
         """The recurrent matrices, one (N, N) per gate: materialised once per forward pass."""
@@ -94,10 +174,25 @@ class Cell(nn.Module, ABC):
         return p_TBN if bias is None else p_TBN + bias
 
     def _joint_bias(self) -> Tensor | None:
-        if not self.b:
+        """What is added to the projection, (G * N,); null when that is nothing."""
+        parts = [self._added_bias(gate) for gate in self.gates]
+        if all(part is None for part in parts):
             return None
         zero = self.U.new_zeros(self.hidden_size)
-        return torch.cat([self.b[gate] if gate in self.b else zero for gate in self.gates])
+        return torch.cat([zero if part is None else part for part in parts])
+
+    def _added_bias(self, gate: str) -> Tensor | None:
+        if gate not in self.b or gate in self.inside:
+            return None
+        second = gate in self.b_hidden and gate not in self.late
+        return self.b[gate] + self.b_hidden[gate] if second else self.b[gate]
+
+    def _late_bias(self) -> Tensor | None:
+        """The second bias of the gates in `late`, zero for the others, (G * N,); null when there is none."""
+        if not any(gate in self.b_hidden for gate in self.late):
+            return None
+        zero = self.U.new_zeros(self.hidden_size)
+        return torch.cat([self.b_hidden[gate] if gate in self.late else zero for gate in self.gates])
 
     @abstractmethod
     def step(self, p_t: Tensor, state: State, W: Matrices) -> State:
@@ -111,4 +206,8 @@ class Cell(nn.Module, ABC):
 
     def torch_kernel(self) -> str | None:
         """Which of torch's own kernels computes this cell exactly: rnn_tanh, rnn_relu, gru, lstm, or none."""
+        return None
+
+    def step_gain(self, W: Matrices) -> tuple[float, float] | None:
+        """Bounds on ||(dh_t / dh_{t-1}) v|| / ||v|| over all v, states and inputs; null where none is known."""
         return None

@@ -7,9 +7,10 @@ W comes from a parametrization; scoRNN is ScaledCayley with modReLU, whose bias 
 
 from typing import Any
 
+import torch
 from torch import Tensor
 
-from orthobench.cells.activations import Activation, activate
+from orthobench.cells.activations import Activation, activate, slopes
 from orthobench.cells.base import Cell, Matrices, State
 from orthobench.schema import NonNegativeFloat
 
@@ -26,10 +27,8 @@ class Elman(Cell):
     def __init__(self, activation: Activation = "tanh", negative_slope: NonNegativeFloat = 0.1, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.activation, self.negative_slope = activation, negative_slope
-        self._make_parameters(orthogonal=self.gates, biased=self.gates)
-
-    def _joint_bias(self) -> Tensor | None:
-        return None if self.activation == "modrelu" else self.b["h"]
+        inside = self.gates if activation == "modrelu" else ()
+        self._make_parameters(orthogonal=self.gates, biased=self.gates, inside=inside)
 
     def step(self, p_t: Tensor, state: State, W: Matrices) -> State:
         z = p_t + state[0] @ W[0].T
@@ -37,3 +36,8 @@ class Elman(Cell):
 
     def torch_kernel(self) -> str | None:
         return {"tanh": "rnn_tanh", "relu": "rnn_relu"}.get(self.activation)
+
+    def step_gain(self, W: Matrices) -> tuple[float, float] | None:
+        """(min |act'| sigma_min(W), max |act'| sigma_max(W)): Chu, theorem 1."""
+        (low, high), sigma = slopes(self.activation, self.negative_slope), torch.linalg.svdvals(W[0])
+        return low * float(sigma[-1]), high * float(sigma[0])

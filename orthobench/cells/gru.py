@@ -4,10 +4,12 @@
     u_t = sigmoid(U_u x_t + W_u h_{t-1} + b_u)
     c_t = act(U_c x_t + W_c (r_t * h_{t-1}) + b_c)          reset: before
     c_t = act(U_c x_t + r_t * (W_c h_{t-1}) + b_c)          reset: after
+    c_t = act(U_c x_t + W_c h_{t-1} + b_c)                  reset: none
     h_t = u_t * h_{t-1} + (1 - u_t) * c_t
 
-u = 1 keeps the old state. Cho et al. (2014) put the reset before the product, PyTorch's nn.GRU after it. With act =
-modReLU, b_c is the bias inside it, as in NC-GRU (Mucllari et al. 2022, eq. 19).
+u = 1 keeps the old state. Cho et al. (2014) put the reset before the product, PyTorch's nn.GRU after it; Chu's uGRU
+prints equations in which r acts on nothing, and keeps PyTorch's code. With act = modReLU, b_c is the bias inside it, as
+in NC-GRU (Mucllari et al. 2022, eq. 19). PyTorch's second bias of the candidate is multiplied by r as W_c h is.
 """
 
 from typing import Any, ClassVar, Literal
@@ -16,54 +18,78 @@ import torch
 from torch import Tensor
 
 from orthobench.cells.activations import Activation, activate
-from orthobench.cells.base import Cell, Matrices, State
+from orthobench.cells.base import Cell, Kernel, Matrices, State
+from orthobench.errors import ConfigError
+from orthobench.initializers import tensor
 from orthobench.schema import NonNegativeFloat
 
 Gate = Literal["r", "u", "c"]
 
 
 class GRU(Cell):
-    """Reset, update and candidate, in this order.
+    """Reset, update and candidate, in this order; without the first when `reset` is none.
 
     Args:
         orthogonal: the gates whose recurrent matrix comes from the configured parametrization; the others are free.
-        reset: whether r acts before or after the product with W_c.
+        reset: whether r acts before or after the product with W_c; `none` leaves r and its parameters out.
         activation: of the candidate.
         negative_slope: leaky ReLU's factor on negative values.
-        gate_bias: initial value of b_r and b_u.
+        gate_bias: initial value of b_r and b_u, or `normal` for draws from N(0, 1); null: as `bias_init` says.
+        candidate_init: scheme of U_c, or a bound; null: as `input_init` says.
+        kernel: see `Cell`.
         **kwargs: see `Cell`.
+
+    Raises:
+        ConfigError: r is to be orthogonal but left out.
     """
 
-    gates: ClassVar[tuple[str, ...]] = ("r", "u", "c")
+    gates: tuple[str, ...] = ("r", "u", "c")
+    kernels: ClassVar[tuple[tuple[str, ...], ...]] = (("r", "u"), ("c",))
 
     def __init__(
         self,
         orthogonal: list[Gate] = ["c"],  # noqa: B006  (read, never changed)
-        reset: Literal["before", "after"] = "after",
+        reset: Literal["before", "after", "none"] = "after",
         activation: Activation = "tanh",
         negative_slope: NonNegativeFloat = 0.1,
-        gate_bias: float = 0.0,
+        gate_bias: Literal["normal"] | float | None = None,
+        candidate_init: str | float | None = None,
+        kernel: Kernel = "joint",
         **kwargs: Any,
     ) -> None:
-        super().__init__(**kwargs)
+        rng = kwargs["rng"]
+        super().__init__(kernel=kernel, **kwargs)
         self.reset, self.activation, self.negative_slope = reset, activation, negative_slope
-        self._make_parameters(orthogonal=tuple(orthogonal), biased=self.gates)
-        for gate in ("r", "u"):
-            torch.nn.init.constant_(self.b[gate], gate_bias)
-
-    def _joint_bias(self) -> Tensor | None:
-        inside = self.activation == "modrelu"
-        b_c = torch.zeros_like(self.b["c"]) if inside else self.b["c"]
-        return torch.cat([self.b["r"], self.b["u"], b_c])
+        if reset == "none":
+            self.gates = ("u", "c")
+            if "r" in orthogonal:
+                raise ConfigError("model.orthogonal names r, which model.reset=none leaves out: leave it out too.")
+        inside = ("c",) if activation == "modrelu" else ()
+        inits = {} if candidate_init is None else {"c": candidate_init}
+        self._make_parameters(orthogonal=tuple(orthogonal), biased=self.gates, inside=inside, inits=inits)
+        self.late = ("c",) if reset == "after" else ()
+        for gate in self.gates[:-1]:
+            if gate_bias == "normal":
+                self.b[gate].data.copy_(tensor(rng.normal(size=self.hidden_size)))
+            elif gate_bias is not None:
+                torch.nn.init.constant_(self.b[gate], gate_bias)
 
     def step(self, p_t: Tensor, state: State, W: Matrices) -> State:
         (h,) = state
-        p_r, p_u, p_c = p_t.chunk(3, dim=-1)
-        r = torch.sigmoid(p_r + h @ W[0].T)
-        u = torch.sigmoid(p_u + h @ W[1].T)
-        recalled = (r * h) @ W[2].T if self.reset == "before" else r * (h @ W[2].T)
-        c = activate(self.activation, p_c + recalled, self.b["c"], self.negative_slope)
+        p = p_t.chunk(len(self.gates), dim=-1)
+        u = torch.sigmoid(p[-2] + h @ W[-2].T)
+        c = activate(self.activation, p[-1] + self._recall(p, h, W), self.b["c"], self.negative_slope)
         return (u * h + (1 - u) * c,)
+
+    def _recall(self, p: tuple[Tensor, ...], h: Tensor, W: Matrices) -> Tensor:
+        """What the candidate remembers of h."""
+        if self.reset == "none":
+            return h @ W[-1].T
+        r = torch.sigmoid(p[0] + h @ W[0].T)
+        if self.reset == "before":
+            return (r * h) @ W[-1].T
+        recalled = h @ W[-1].T
+        return r * (recalled + self.b_hidden["c"] if "c" in self.b_hidden else recalled)
 
     def torch_kernel(self) -> str | None:
         return "gru" if self.reset == "after" and self.activation == "tanh" else None

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Literal
 import torch
 from torch import Tensor
 
-from orthobench.cells.base import Cell, Matrices, State
+from orthobench.cells.base import Cell, Kernel, Matrices, State
 
 Gate = Literal["i", "f", "g", "o"]
 
@@ -21,22 +21,25 @@ class LSTM(Cell):
 
     Args:
         orthogonal: the gates whose recurrent matrix comes from the configured parametrization; the others are free.
-        forget_bias: initial value of b_f.
+        forget_bias: initial value of b_f; null: as `bias_init` says.
+        kernel: see `Cell`.
         **kwargs: see `Cell`.
     """
 
-    gates: ClassVar[tuple[str, ...]] = ("i", "f", "g", "o")
+    gates: tuple[str, ...] = ("i", "f", "g", "o")
     states: ClassVar[int] = 2
 
     def __init__(
         self,
         orthogonal: list[Gate] = ["g"],  # noqa: B006  (read, never changed)
-        forget_bias: float = 1.0,
+        forget_bias: float | None = 1.0,
+        kernel: Kernel = "joint",
         **kwargs: Any,
     ) -> None:
-        super().__init__(**kwargs)
+        super().__init__(kernel=kernel, **kwargs)
         self._make_parameters(orthogonal=tuple(orthogonal), biased=self.gates)
-        torch.nn.init.constant_(self.b["f"], forget_bias)
+        if forget_bias is not None:
+            torch.nn.init.constant_(self.b["f"], forget_bias)
 
     def step(self, p_t: Tensor, state: State, W: Matrices) -> State:
         h, c = state

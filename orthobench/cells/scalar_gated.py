@@ -1,0 +1,81 @@
+"""Elman recurrence behind two trainable scalar gates.
+
+    a_t = act(U x_t + W h_{t-1} + b)
+    h_t = alpha a_t + beta h_{t-1},   alpha = sigmoid(alpha_raw),   beta = sigmoid(beta_raw)
+
+SGORNN has an orthogonal W and bounds the second gate, beta <- max(min(beta, 1 - 2 alpha), 0), so that alpha + beta < 1
+and a gradient cannot explode; FastRNN has a free W and no bound. The bound is part of the graph: where it is active,
+beta_raw gets no gradient and alpha gets one through 1 - 2 alpha.
+"SGORNN: Combining Scalar Gates and Orthogonal Constraints in Recurrent Networks" (2021), eq. 1 and section 3.2;
+Kusupati et al. (2018), "FastGRNN: A Fast, Accurate, Stable and Tiny Kilobyte Sized Gated Recurrent Neural Network".
+"""
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from orthobench.cells.activations import Activation, activate, slopes
+from orthobench.cells.base import Cell, Matrices, State
+from orthobench.schema import NonNegativeFloat
+
+
+class ScalarGated(Cell):
+    """One matrix, one activation, two scalars; with modReLU the bias acts inside.
+
+    `matrices()` also returns alpha and beta, so that they are computed once per forward pass.
+
+    Args:
+        activation: modrelu, relu, leaky_relu, abs or tanh.
+        negative_slope: leaky ReLU's factor on negative values.
+        bounded: whether beta <= 1 - 2 alpha.
+        alpha_raw: initial value; -3.75 is the SGORNN code's, where the bound just holds at beta_raw = 3.
+        beta_raw: initial value.
+        **kwargs: see `Cell`.
+    """
+
+    def __init__(
+        self,
+        activation: Activation = "relu",
+        negative_slope: NonNegativeFloat = 0.1,
+        bounded: bool = True,
+        alpha_raw: float = -3.75,
+        beta_raw: float = 3.0,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.activation, self.negative_slope, self.bounded = activation, negative_slope, bounded
+        inside = self.gates if activation == "modrelu" else ()
+        self._make_parameters(orthogonal=self.gates, biased=self.gates, inside=inside)
+        self.alpha_raw = nn.Parameter(torch.tensor(alpha_raw))
+        self.beta_raw = nn.Parameter(torch.tensor(beta_raw))
+
+    def alpha(self) -> Tensor:
+        """The weight of the new state, a scalar."""
+        return torch.sigmoid(self.alpha_raw)
+
+    def beta(self) -> Tensor:
+        """The weight of the old state, a scalar."""
+        beta = torch.sigmoid(self.beta_raw)
+        return torch.minimum(beta, 1 - 2 * self.alpha()).clamp_min(0) if self.bounded else beta
+
+    @torch.no_grad()
+    def clipped(self) -> Tensor:
+        """Whether the bound on beta is active now, a boolean scalar."""
+        exceeds = torch.sigmoid(self.beta_raw) > 1 - 2 * self.alpha()
+        return exceeds if self.bounded else torch.zeros_like(exceeds)
+
+    def matrices(self) -> Matrices:
+        """W (N, N), alpha and beta."""
+        return (*super().matrices(), self.alpha(), self.beta())
+
+    def step(self, p_t: Tensor, state: State, W: Matrices) -> State:
+        (h,), (W_NN, alpha, beta) = state, W
+        a = activate(self.activation, p_t + h @ W_NN.T, self.b["h"], self.negative_slope)
+        return (alpha * a + beta * h,)
+
+    def step_gain(self, W: Matrices) -> tuple[float, float] | None:
+        """Both sides of beta +- alpha max |act'| sigma_max(W); at most alpha + beta for SGORNN."""
+        W_NN, alpha, beta = W
+        reach = float(alpha) * slopes(self.activation, self.negative_slope)[1] * float(torch.linalg.svdvals(W_NN)[0])
+        return max(float(beta) - reach, 0.0), float(beta) + reach
