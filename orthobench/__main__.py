@@ -86,7 +86,7 @@ def split(words: list[str]) -> tuple[Any, list[str], tuple[Path, ...]]:
                 f"{word.split('=')[0]} is refused: the configuration is orthobench's own; use --config-dir."
             )
         if (
-            not word.startswith("-")
+            not word.startswith(("-", "~"))
             and "=" not in word
             and word not in ("job", "hydra", "all")
             and not _follows(words, word)

@@ -135,6 +135,7 @@ class Attempt:
         write_bytes(folder / "config.yaml", yaml.safe_dump(exp.settings.as_dict(), sort_keys=False).encode())
         self.curve = Curve(folder / "metrics.csv")
         self.saver = Saver(folder / "checkpoints")
+        self.recovered_from: str | None = None
         every = exp.settings.trainer.get("log_every_n_steps", 50)
         common = (self.curve, exp.duration, every)
         self.training, self.orthogonality = TrainingLog(*common), Orthogonality(*common)
@@ -179,6 +180,7 @@ class Attempt:
             step = state["global_step"]
             say(f"resuming at step {step}")
             if resume != self.saver.last_path:
+                self.recovered_from = resume.name
                 say(f"{self.saver.last_path} is damaged or missing; going on from {resume.name}.")
         self.curve.cut(step)
         task.start(step * length.accumulate, length.epoch_batches)
@@ -250,6 +252,7 @@ class Attempt:
             "baseline": exp.task.baseline,
             "metrics": metrics or {"best_val": self.saver.best, "last": None, "best_test": None},
             "best_step": self.saver.best_step,
+            "recovered_from": self.recovered_from,
             "crossed": self.crossing.steps,
             "orthogonality": {"max": self.orthogonality.max, "last": self.orthogonality.last},
             "config": exp.settings.as_dict(),

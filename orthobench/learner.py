@@ -101,6 +101,10 @@ class Learner(LightningModule):
 
     def optimizer_step(self, *args: Any, **kwargs: Any) -> None:
         super().optimizer_step(*args, **kwargs)
+        self.after_step()
+
+    def after_step(self) -> None:
+        """What the parametrizations do after an optimizer step."""
         rates = {id(p): float(group["lr"]) for group in self.optimizer.param_groups for p in group["params"]}
         for parametrization in self.model.constrained():
             parametrization.learning_rate = max(rates[id(p)] for p in parametrization.parameters())

@@ -1,0 +1,154 @@
+"""conf/, file by file: every model on every task builds and takes one training step, or says why it does not."""
+
+from pathlib import Path
+
+import pytest
+import torch
+import yaml
+
+import orthobench
+from orthobench import builder
+from orthobench.app import Experiment
+from orthobench.config import conf_dir, options
+from orthobench.errors import ConfigError, DataError
+from orthobench.learner import Learner
+
+MODELS, TASKS = options("model"), options("task")
+RECIPES = [name for name in options("recipe") if name != "none"]
+REAL = {
+    path.stem
+    for path in Path(__file__).parents[1].glob("orthobench/tasks/*.py")
+    if "from orthobench.datasets" in path.read_text() or "tasks.mnist" in path.read_text() or "tasks.language" in path.read_text()
+}
+TINY = {"batch_size": 2, "val_size": 4, "test_size": 4, "eval_batch_size": 4}
+
+
+def tiny(model: str, task: str, *words: str) -> Experiment:
+    """A run of a pair at its smallest."""
+    from orthobench.registry import find
+    from orthobench.schema import fields
+
+    known = fields(find("task", task, "task"))
+    length = ["T=28"] if task in ("mnist", "pmnist") else ["T=12"] if "T" in known else []
+    sizes = [f"task.{key}={value}" for key, value in TINY.items() if key in known]
+    return orthobench.build(f"model={model}", f"task={task}", "recipe=none", "model.hidden_size=8", *length, *sizes, *words)
+
+
+def one_step(exp: Experiment) -> None:
+    """One training step, as the trainer takes it."""
+    optimizer = builder.build_optimizer(exp.settings, exp.model)
+    learner = Learner(exp.model, exp.task, optimizer, builder.build_schedule(exp.settings), exp.duration)
+    before = {name: value.clone() for name, value in exp.model.named_parameters()}
+    loss = learner.training_step(exp.task.batch("train", 0, 0), 0)
+    assert torch.isfinite(loss)
+    loss.backward()
+    optimizer.step()
+    learner.after_step()
+    after = dict(exp.model.named_parameters())
+    assert any(not torch.equal(before[name], after[name]) for name in before)
+    assert all(torch.isfinite(value).all() for value in after.values())
+
+
+@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize("model", MODELS)
+def test_every_pair_trains_or_says_why(model: str, task: str) -> None:
+    try:
+        exp = tiny(model, task)
+        one_step(exp)
+    except ConfigError as error:
+        assert len(str(error)) > 20
+        assert model in str(error) or task in str(error)
+    except DataError as error:
+        if task not in REAL:
+            raise
+        assert "prepare" in str(error)
+        pytest.skip(f"no data for {task} here: {error}")
+
+
+@pytest.mark.parametrize("recipe", RECIPES)
+def test_every_recipe_composes_and_names_its_sources(recipe: str) -> None:
+    model, task = recipe.split("/")
+    exp = orthobench.build(f"model={model}", f"task={task}")
+    assert exp.parameters["total"] > 0
+    assert exp.duration.steps
+    text = (conf_dir() / "recipe" / f"{recipe}.yaml").read_text()
+    assert text.startswith("# @package _global_\n# ")
+    settings = [line for line in text.splitlines()[2:] if line.strip() and not line.strip().startswith("#")]
+    unsourced = [line for line in settings if "#" not in line and not line.rstrip().endswith(":")]
+    assert not unsourced, f"say where these values are from: {unsourced}"
+
+
+@pytest.mark.parametrize("recipe", RECIPES)
+def test_a_recipe_sets_nothing_but_the_experiment(recipe: str) -> None:
+    content = yaml.safe_load((conf_dir() / "recipe" / f"{recipe}.yaml").read_text())
+    assert set(content) <= {"T", "model", "task", "optimizer", "schedule", "trainer", "variant", "deviations"}
+
+
+@pytest.mark.parametrize("group", ["model", "task", "optimizer", "schedule", "logger", "trainer"])
+def test_every_file_says_what_it_is(group: str) -> None:
+    for path in sorted((conf_dir() / group).glob("*.yaml")):
+        first = path.read_text().splitlines()[0]
+        assert first.startswith("# "), path
+        assert len(first) < 120, path
+
+
+def test_config_yaml_is_short() -> None:
+    assert len((conf_dir() / "config.yaml").read_text().splitlines()) <= 40
+
+
+@pytest.mark.parametrize("optimizer", options("optimizer"))
+def test_every_optimizer_file_sets_every_key(optimizer: str) -> None:
+    if optimizer == "default":
+        pytest.skip("default is the empty file that leaves the recipe's values")
+    content = yaml.safe_load((conf_dir() / "optimizer" / f"{optimizer}.yaml").read_text())
+    assert content["name"] == optimizer
+    exp = orthobench.build(f"optimizer={optimizer}", "T=5")
+    assert exp.settings.optimizer["name"] == optimizer
+    assert exp.settings.optimizer["lr"] == 1e-3
+    assert exp.settings.optimizer["lr_recurrent"] == 1e-3, "the recipe's own rate must not leak through"
+    one_step(tiny("scornn", "copying", f"optimizer={optimizer}"))
+
+
+@pytest.mark.parametrize("schedule", options("schedule"))
+def test_every_schedule_trains(schedule: str) -> None:
+    one_step(tiny("scornn", "copying", f"schedule={schedule}"))
+
+
+def test_the_papers_settings_come_from_the_recipe() -> None:
+    exp = orthobench.build("model=scornn", "task=copying", "T=2000")
+    model, optimizer = exp.settings.model, exp.settings.optimizer
+    assert (model["hidden_size"], model["rho"]) == (190, 95)
+    assert (optimizer["name"], optimizer["lr"], optimizer["lr_recurrent"]) == ("rmsprop_tf", 1e-3, 1e-4)
+    assert optimizer["recurrent"] == "rmsprop_tf"
+    assert (exp.settings.task["batch_size"], exp.duration.steps, exp.task.T) == (20, 10000, 2000)
+    assert exp.parameters == {"total": 21764, "recurrent": 17955}
+
+
+def test_the_command_line_beats_the_recipe() -> None:
+    exp = orthobench.build("T=20", "model.hidden_size=10", "optimizer.lr=0.5", "trainer.max_steps=3", "task.batch_size=7")
+    assert exp.settings.model["hidden_size"] == 10
+    assert exp.settings.model["rho"] == 5, "a share follows the hidden size"
+    assert exp.settings.optimizer["lr"] == 0.5
+    assert (exp.duration.steps, exp.task.batch_size) == (3, 7)
+
+
+def test_without_a_recipe_the_values_are_those_of_the_model_and_config() -> None:
+    exp = orthobench.build("recipe=none")
+    assert exp.settings.optimizer["name"] == "adam"
+    assert exp.settings.task["train_size"] is None
+
+
+@pytest.mark.parametrize(
+    ("model", "task", "total"),
+    [
+        ("scornn", "copying", 21764),
+        ("scornn", "adding", 15046),
+        ("scornn", "mnist", 16415),
+        ("scornn", "pmnist", 16415),
+        ("lstm", "copying", 22109),
+        ("lstm", "adding", 15181),
+        ("lstm", "mnist", 67850),
+    ],
+)
+def test_the_papers_parameter_counts(model: str, task: str, total: int) -> None:
+    assert orthobench.build(f"model={model}", f"task={task}").parameters["total"] == total

@@ -1,0 +1,214 @@
+"""What users, scripts and notebooks rely on."""
+
+import csv
+import json
+import math
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+import orthobench
+from orthobench.__main__ import main
+
+TINY = (
+    "model.hidden_size=8",
+    "T=5",
+    "trainer.max_steps=6",
+    "trainer.val_check_interval=3",
+    "trainer.log_every_n_steps=2",
+    "task.train_size=40",
+    "task.val_size=30",
+    "task.test_size=30",
+)
+KEYS = {
+    "status", "run_id", "model", "task", "T", "seed", "steps", "epochs", "parameters", "baseline", "metrics",
+    "orthogonality", "config", "code", "env", "hardware", "time", "curve", "reason",
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> tuple[orthobench.Any, dict[str, Any], Path]:
+    root = tmp_path_factory.mktemp("contract")
+    exp = orthobench.build("model=scornn", "task=copying", *TINY, f"runs_root={root}")
+    return exp, exp.run(), root
+
+
+def test_the_record_has_every_key(finished: Any) -> None:
+    exp, record, root = finished
+    assert set(record) >= KEYS
+    assert json.loads((root / exp.run_id / "record.json").read_text()) == record
+    assert record["status"] == "done"
+    assert record["run_id"] == exp.run_id == f"copying-scornn-{exp.run_id[-10:]}"
+    assert (record["model"], record["task"], record["T"], record["seed"]) == ("scornn", "copying", 5, 1)
+    assert (record["steps"], record["epochs"]) == (6, 3)
+    assert set(record["parameters"]) == {"total", "recurrent"}
+    assert set(record["metrics"]) == {"best_val", "last", "best_test"}
+    assert record["metrics"]["best_test"] is None
+    for which in ("best_val", "last"):
+        assert set(record["metrics"][which]) == {"test/loss", "test/accuracy", "val/loss", "val/accuracy"}
+    assert set(record["orthogonality"]) == {"max", "last"}
+    assert 0 <= record["orthogonality"]["last"] <= record["orthogonality"]["max"] < 1e-4
+    assert set(record["time"]) >= {"wall_s", "train_s", "steps_per_s"}
+    assert set(record["code"]) >= {"git", "dirty"}
+    assert record["baseline"]["loss"] == pytest.approx(10 * math.log(8) / 25)
+
+
+def test_the_run_folder(finished: Any) -> None:
+    exp, record, root = finished
+    assert {p.name for p in (root / exp.run_id).iterdir()} >= {"config.yaml", "record.json", "metrics.csv", "checkpoints"}
+    assert [p.name for p in root.iterdir()] == [exp.run_id]
+    with (root / exp.run_id / "metrics.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    names = {row["name"] for row in rows}
+    assert names >= {"train/loss", "gradient_norm", "orthogonality", "val/loss", "val/accuracy", "steps_per_s"}
+    assert {int(row["step"]) for row in rows if row["name"] == "train/loss"} == {2, 4, 6}
+    assert {int(row["step"]) for row in rows if row["name"] == "val/loss"} == {3, 6}
+
+
+def test_config_yaml_gives_the_same_run(finished: Any) -> None:
+    import yaml
+
+    exp, record, root = finished
+    stored = yaml.safe_load((root / exp.run_id / "config.yaml").read_text())
+    assert stored == exp.settings.as_dict() == record["config"]
+
+
+def test_asked_for_again_it_is_found(finished: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    exp, record, root = finished
+    again = orthobench.build("model=scornn", "task=copying", *TINY, f"runs_root={root}").run()
+    assert again == record
+    assert "done already" in capsys.readouterr().out
+
+
+def test_records_is_a_table(finished: Any) -> None:
+    exp, record, root = finished
+    table = orthobench.records(root)
+    assert list(table["run_id"]) == [exp.run_id]
+    assert table["metrics.best_val.test/loss"][0] == record["metrics"]["best_val"]["test/loss"]
+
+
+def test_a_metric_is_what_an_independent_evaluation_gives(finished: Any) -> None:
+    exp, record, root = finished
+    losses, sizes = [], []
+    with torch.no_grad():
+        for index in range(exp.task.batches("test")):
+            x, target = exp.task.batch("test", 0, index)
+            y, _ = exp.model.eval()(x)
+            losses.append(torch.nn.functional.cross_entropy(y.flatten(0, 1), target.flatten()).item() * len(x))
+            sizes.append(len(x))
+    assert record["metrics"]["last"]["test/loss"] == pytest.approx(sum(losses) / sum(sizes), rel=1e-5)
+
+
+@pytest.mark.parametrize("task", ["copying", "adding"])
+@pytest.mark.parametrize("model", ["scornn", "rnn", "irnn", "gru", "lstm"])
+def test_the_python_contract(model: str, task: str) -> None:
+    exp = orthobench.build(f"model={model}", f"task={task}", "T=7", "model.hidden_size=6", "seed=1")
+    x, target = exp.task.sample(3, 11)
+    assert x.shape[0] == 3
+    y, state = exp.model(x, state=None)
+    assert y.shape == ((3, 27, 9) if task == "copying" else (3, 1))
+    y_again, _ = exp.model(x, state=state)
+    assert not torch.equal(y, y_again)
+    assert all(W.shape == (6, 6) for W in exp.model.recurrent_weights())
+    assert bool(exp.model.recurrent_weights()) == (model == "scornn")
+    assert exp.task.loss(y, target).ndim == 0
+    assert "loss" in exp.task.metrics
+    assert set(exp.task.metrics) >= set(exp.task.baseline)
+    assert set(exp.parameters) == {"total", "recurrent"}
+    assert all(torch.equal(a, b) for a, b in zip(exp.task.sample(3, 11), (x, target), strict=True))
+    h, final = orthobench.recurrence(exp.model.cells[0], x)
+    assert h.shape == (3, x.shape[1], 6)
+    torch.testing.assert_close(h[:, -1], final[0])
+
+
+def test_the_same_seed_builds_the_same_model_and_another_does_not() -> None:
+    one, two, other = (orthobench.build("T=5", f"seed={seed}").model.state_dict() for seed in (1, 1, 2))
+    assert all(torch.equal(one[key], two[key]) for key in one)
+    assert not all(torch.equal(one[key], other[key]) for key in one)
+
+
+def test_a_batch_budget_of_parameters() -> None:
+    for model in ("scornn", "lstm", "gru"):
+        exp = orthobench.build(f"model={model}", "params=22000")
+        assert abs(exp.parameters["total"] - 22000) < 220
+    assert orthobench.build("model=lstm", "params=22109").settings.model["hidden_size"] == 68
+    assert orthobench.build("model=scornn", "params=21764").settings.model["rho"] == 95
+
+
+def test_importing_the_package_imports_no_torch() -> None:
+    code = "import orthobench, sys; sys.exit(bool({'torch', 'lightning', 'hydra', 'pandas', 'wandb'} & set(sys.modules)))"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+@pytest.mark.parametrize(
+    "words", [["--help"], ["--cfg", "job"], ["list"], ["list", "models"], ["--version"], ["list", "tasks"], ["cite", "scornn"]]
+)
+def test_quick_questions_import_no_torch(words: list[str], tmp_path: Path) -> None:
+    code = (
+        "import sys; sys.argv = ['orthobench', *sys.argv[1:]]\n"
+        "from orthobench.__main__ import main\n"
+        "code = main()\n"
+        "sys.exit(9 if {'torch', 'lightning'} & set(sys.modules) else code)"
+    )
+    done = subprocess.run([sys.executable, "-c", code, *words], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout
+    assert not list(tmp_path.iterdir())
+
+
+def test_training_needs_only_the_core_packages(tmp_path: Path) -> None:
+    """With logger=csv: torch, numpy, lightning, hydra-core and omegaconf (SciPy and matplotlib are torchmetrics' own wish)."""
+    code = (
+        "import sys\n"
+        "for name in ('wandb', 'torchtext', 'pandas', 'pooch', 'soundfile', 'tensorboard'):\n"
+        "    sys.modules[name] = None\n"
+        "from orthobench.__main__ import main\n"
+        "sys.exit(main(sys.argv[1:]))"
+    )
+    words = [*TINY, f"runs_root={tmp_path / 'runs'}"]
+    done = subprocess.run([sys.executable, "-c", code, *words], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("words", [("list", "models", "--counts"), ("show", *TINY), ("doctor",), ("plan", *TINY, "seed=1,2")])
+def test_verbs_answer(words: tuple[str, ...], capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    assert main(list(words)) == 0
+    out = capsys.readouterr().out
+    expected = {"list": "21,764", "show": "parameters  ", "doctor": "a run can start", "plan": "2 missing"}
+    assert expected[words[0]] in out
+
+
+def test_the_last_line_names_metric_baseline_and_record(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*TINY, "task=adding", "seed=5"]) == 0
+    last = capsys.readouterr().out.strip().splitlines()[-1]
+    assert "test loss" in last
+    assert "(baseline 0.1667)" in last
+    assert Path(last.split()[-1]).is_file()
+
+
+def test_a_diverged_run_is_final_and_has_code_4(tmp_path: Path) -> None:
+    words = [*TINY, "task=adding", "model=irnn", "optimizer=sgd", "optimizer.lr=1e30", "trainer.log_every_n_steps=1"]
+    assert main(words) == 4
+    (path,) = Path(orthobench.build(*words).settings.folder).glob("record.json")
+    record = json.loads(path.read_text())
+    assert record["status"] == "diverged"
+    assert "step" in record["reason"]
+    assert "NaN" not in path.read_text()
+    assert main(words) == 4
+
+
+def test_best_test_only_where_the_paper_selected_on_test() -> None:
+    record = orthobench.build("task=copying", *TINY, "task.select_on_test=true").run()
+    assert set(record["metrics"]["best_test"]) == {"test/loss", "test/accuracy"}
+    assert record["metrics"]["best_test"]["test/loss"] <= record["metrics"]["last"]["test/loss"] + 1e-6
+
+
+def test_hidden_gradients_are_measured_when_asked_for() -> None:
+    exp = orthobench.build("task=adding", *TINY, "diagnostics.hidden_gradients=[1,3,5]")
+    exp.run()
+    text = (exp.settings.folder / "metrics.csv").read_text()
+    assert all(f"0,0,hidden_gradient/{t}," in text for t in (1, 3, 5))
