@@ -4,6 +4,7 @@ Shapes: B batch, T time, I input, N hidden, O output.
 """
 
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Literal
 
 import torch
@@ -12,12 +13,14 @@ from torch.nn import functional as F
 
 from orthobench.cells.base import Cell, State
 from orthobench.errors import ConfigError
-from orthobench.initializers import Rng, glorot_uniform, uniform, weight
+from orthobench.initializers import Rng, glorot_uniform, weight
 from orthobench.parametrizations.base import Parametrization
 from orthobench.scan import choose, recurrence, reference
 from orthobench.schema import Fraction, Positive, did_you_mean
 
 MakeCell = Callable[[int, int], Cell]
+BIASES = ("zeros", "glorot", "torch", "truncated_normal 0.1")
+PLACES = ("embedding", "hidden", "output")
 
 
 class Recurrent(nn.Module):
@@ -32,12 +35,20 @@ class Recurrent(nn.Module):
         engine: which scan runs the cells.
         hidden_size: N.
         layers: number of recurrent layers.
+        layer_sizes: hidden size of every layer, in place of `layers` and `hidden_size`.
         dropout: share of units zeroed on the embedding, between layers and before the readout.
+        embedding_dropout: on the embedding alone; null: `dropout`.
+        hidden_dropout: between layers; null: `dropout`.
+        output_dropout: before the readout; null: `dropout`.
+        logit_dropout: after the readout (Chu, section 4).
+        locked_dropout: whether a sequence keeps one mask for all its steps, as in AWD-LSTM (Merity et al. 2018).
         embedding_size: width of a learnt embedding of tokens; null feeds one-hot vectors.
+        embedding_init: scheme of the embedding, or a bound.
         tied: whether the readout shares the embedding's weights; the last layer then has the embedding's width.
         output_init: scheme of the readout's weights, or a bound.
-        output_bias_init: `zeros`, `glorot`, or a number that every entry starts from. `glorot` is what TensorFlow draws
-            for a bias created without an initialiser: U(-b, b) with b = sqrt(3 / O).
+        output_bias_init: `zeros`, `glorot`, `torch`, `truncated_normal 0.1`, or a number that every entry starts from.
+            `glorot` is what TensorFlow draws for a bias created without an initialiser: U(-b, b) with b = sqrt(3 / O);
+            `torch` is nn.Linear's, b = 1 / sqrt(N).
 
     Raises:
         ConfigError: an unknown scheme, or a readout tied to an embedding that is not there or has other tokens.
@@ -53,14 +64,25 @@ class Recurrent(nn.Module):
         engine: str = "auto",
         hidden_size: Positive = 128,
         layers: Positive = 1,
+        layer_sizes: list[Positive] | None = None,
         dropout: Fraction = 0.0,
+        embedding_dropout: Fraction | None = None,
+        hidden_dropout: Fraction | None = None,
+        output_dropout: Fraction | None = None,
+        logit_dropout: Fraction = 0.0,
+        locked_dropout: bool = False,
         embedding_size: Positive | None = None,
+        embedding_init: str | float = 0.1,
         tied: bool = False,
         output_init: str | float = "glorot",
         output_bias_init: str | float = "zeros",
     ) -> None:
         super().__init__()
-        self.readout, self.engine, self.dropout = readout, engine, dropout
+        self.readout, self.engine, self.locked_dropout = readout, engine, locked_dropout
+        self.dropouts = {
+            place: dropout if rate is None else rate
+            for place, rate in zip(PLACES, (embedding_dropout, hidden_dropout, output_dropout), strict=True)
+        } | {"logits": logit_dropout}
         if tied and embedding_size is None:
             raise ConfigError("model.tied=true needs an embedding to share: set model.embedding_size.")
         if tied and input_size != output_size:
@@ -68,12 +90,18 @@ class Recurrent(nn.Module):
             raise ConfigError(f"model.tied=true does not apply here: {sizes}; use model.tied=false.")
         self.embedding = None
         if embedding_size is not None:
-            self.embedding = nn.Parameter(uniform(rng, (input_size, embedding_size), 0.1))
+            self.embedding = nn.Parameter(weight(embedding_init, rng, (input_size, embedding_size)))
         last = embedding_size if tied and embedding_size else hidden_size
-        widths = [embedding_size or input_size, *[hidden_size] * (layers - 1), last]
-        self.cells = nn.ModuleList(make_cell(i, n) for i, n in zip(widths, widths[1:], strict=False))
+        sizes = layer_sizes or [*[hidden_size] * (layers - 1), last]
+        last = sizes[-1]
+        if tied and last != embedding_size:
+            raise ConfigError(
+                f"model.layer_sizes ends with {last}, but a tied readout needs the embedding's width, {embedding_size}."
+            )
+        widths = [embedding_size or input_size, *sizes]
+        self.cells = nn.ModuleList(make_cell(i, n) for i, n in pairwise(widths))
         self.output_weight = None if tied else nn.Parameter(weight(output_init, rng, (output_size, last)))
-        self.output_bias = nn.Parameter(_bias(output_bias_init, rng, output_size))
+        self.output_bias = nn.Parameter(_bias(output_bias_init, rng, output_size, last))
 
     def forward(
         self, x: Tensor, state: list[State] | None = None, taps: dict[int, Tensor] | None = None
@@ -88,12 +116,12 @@ class Recurrent(nn.Module):
         Returns:
             Outputs, (B, O) with `readout="last"` and (B, T, O) with `all`; and the final state of every layer.
         """
-        h = x if self.embedding is None else self._drop(F.embedding(x, self.embedding))
+        h = x if self.embedding is None else self._drop(F.embedding(x, self.embedding), "embedding")
         final = []
         for i, cell in enumerate(self.cells):
             start = cell.initial_state(x.shape[0]) if state is None else state[i]
-            if i and self.dropout:
-                h = self._drop(h)
+            if i:
+                h = self._drop(h, "hidden")
             if taps is not None and cell is self.cells[-1]:
                 h, end = reference.run(cell, h, start, taps)
             else:
@@ -102,10 +130,17 @@ class Recurrent(nn.Module):
         if self.readout == "last":
             h = h[:, -1]
         decoder = self.embedding if self.output_weight is None else self.output_weight
-        return F.linear(self._drop(h), decoder, self.output_bias), final
+        y = F.linear(self._drop(h, "output"), decoder, self.output_bias)
+        return self._drop(y, "logits"), final
 
-    def _drop(self, h: Tensor) -> Tensor:
-        return F.dropout(h, self.dropout, self.training) if self.dropout else h
+    def _drop(self, h: Tensor, place: str) -> Tensor:
+        """Dropout on (B, T, N), or on (B, N) after the last step."""
+        rate = self.dropouts[place]
+        if not rate or not self.training:
+            return h
+        if self.locked_dropout and h.dim() == 3:
+            return h * F.dropout(torch.ones_like(h[:, :1]), rate)
+        return F.dropout(h, rate)
 
     def parametrizations(self) -> list[Parametrization]:
         """Every parametrization of the network, constrained or free."""
@@ -131,9 +166,12 @@ class Recurrent(nn.Module):
         return [choose(cell, self.engine) for cell in self.cells]
 
 
-def _bias(scheme: str | float, rng: Rng, size: int) -> Tensor:
+def _bias(scheme: str | float, rng: Rng, size: int, width: int) -> Tensor:
     if scheme == "glorot":
         return glorot_uniform(rng, (1, size), fan_in=size, fan_out=size)[0]
-    if isinstance(scheme, str) and scheme != "zeros":
-        raise ConfigError(f"model.output_bias_init={scheme} is not known: {did_you_mean(scheme, ['zeros', 'glorot'])}")
-    return torch.full((size,), 0.0 if scheme == "zeros" else float(scheme))
+    if not isinstance(scheme, str) or scheme == "zeros":
+        return torch.full((size,), 0.0 if scheme == "zeros" else float(scheme))
+    if scheme != "torch" and not scheme.startswith(("normal ", "truncated_normal ")):
+        known = did_you_mean(scheme, BIASES)
+        raise ConfigError(f"model.output_bias_init={scheme} is not known: {known}")
+    return weight(scheme, rng, (1, size), units=width)[0]
