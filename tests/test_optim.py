@@ -1,0 +1,328 @@
+"""Every rule against its formula in NumPy float64, and against torch's optimizer where there is one."""
+
+import io
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+
+from orthobench.optim import (
+    RULES,
+    SGD,
+    Adam,
+    Constant,
+    Exponential,
+    Linear,
+    Optimizer,
+    RMSprop,
+    RMSpropTF,
+    Schedule,
+    Step,
+    groups,
+)
+from orthobench.parametrizations.base import Parametrization
+from orthobench.parametrizations.free import Free
+
+TOLERANCE = {"rtol": 1e-13, "atol": 1e-14}  # a few roundings per step, six steps
+GRADIENTS = np.random.default_rng(21).normal(size=(6, 5)) * np.array([1e-4, 1e-2, 1.0, 10.0, 1e3])
+START = np.array([1.0, -2.0, 0.5, 3.0, -0.25])
+LR = 0.03
+
+
+def run(rule: Any, gradients: np.ndarray = GRADIENTS, lr: float = LR, constrained: bool = False) -> np.ndarray:
+    """The parameter after every step."""
+    p = nn.Parameter(torch.from_numpy(START.copy()))
+    optimizer = Optimizer([{"name": "free", "params": [p], "lr": lr, "rule": rule, "constrained": constrained}])
+    return follow(p, optimizer, gradients)
+
+
+def follow(p: nn.Parameter, optimizer: torch.optim.Optimizer, gradients: np.ndarray = GRADIENTS) -> np.ndarray:
+    path = []
+    for g in gradients:
+        p.grad = torch.from_numpy(g.copy())
+        optimizer.step()
+        path.append(p.detach().numpy().copy())
+    return np.array(path)
+
+
+def sgd(momentum: float = 0.0) -> np.ndarray:
+    p, v, path = START, np.zeros(5), []
+    for g in GRADIENTS:
+        v = momentum * v + g
+        p = p - LR * v
+        path.append(p)
+    return np.array(path)
+
+
+def adam(beta1: float, beta2: float, eps: float) -> np.ndarray:
+    p, m, v, path = START, np.zeros(5), np.zeros(5), []
+    for t, g in enumerate(GRADIENTS, start=1):
+        m = beta1 * m + (1 - beta1) * g
+        v = beta2 * v + (1 - beta2) * g**2
+        p = p - LR * (m / (1 - beta1**t)) / (np.sqrt(v / (1 - beta2**t)) + eps)
+        path.append(p)
+    return np.array(path)
+
+
+def rmsprop(decay: float, eps: float, momentum: float = 0.0) -> np.ndarray:
+    p, a, v, path = START, np.zeros(5), np.zeros(5), []
+    for g in GRADIENTS:
+        a = decay * a + (1 - decay) * g**2
+        v = momentum * v + g / (np.sqrt(a) + eps)
+        p = p - LR * v
+        path.append(p)
+    return np.array(path)
+
+
+def rmsprop_tf(decay: float, eps: float, momentum: float = 0.0) -> np.ndarray:
+    p, a, v, path = START, np.ones(5), np.zeros(5), []
+    for g in GRADIENTS:
+        a = decay * a + (1 - decay) * g**2
+        v = momentum * v + LR * g / np.sqrt(a + eps)
+        p = p - v
+        path.append(p)
+    return np.array(path)
+
+
+@pytest.mark.parametrize(
+    ("rule", "expected"),
+    [
+        pytest.param(SGD(), sgd(), id="sgd"),
+        pytest.param(SGD(momentum=0.9), sgd(0.9), id="sgd momentum"),
+        pytest.param(Adam(), adam(0.9, 0.999, 1e-8), id="adam"),
+        pytest.param(Adam(beta1=0.5, beta2=0.8, eps=0.1), adam(0.5, 0.8, 0.1), id="adam settings"),
+        pytest.param(RMSprop(), rmsprop(0.99, 1e-8), id="rmsprop"),
+        pytest.param(RMSprop(decay=0.7, eps=0.1, momentum=0.5), rmsprop(0.7, 0.1, 0.5), id="rmsprop settings"),
+        pytest.param(RMSpropTF(), rmsprop_tf(0.9, 1e-10), id="rmsprop_tf"),
+        pytest.param(RMSpropTF(decay=0.7, eps=0.1, momentum=0.5), rmsprop_tf(0.7, 0.1, 0.5), id="rmsprop_tf settings"),
+    ],
+)
+def test_rule_follows_its_formula(rule: Any, expected: np.ndarray) -> None:
+    np.testing.assert_allclose(run(rule), expected, **TOLERANCE)
+
+
+@pytest.mark.parametrize(
+    ("rule", "make"),
+    [
+        pytest.param(SGD(), lambda p: torch.optim.SGD(p, lr=LR), id="sgd"),
+        pytest.param(
+            SGD(momentum=0.9, weight_decay=0.1),
+            lambda p: torch.optim.SGD(p, lr=LR, momentum=0.9, weight_decay=0.1),
+            id="sgd settings",
+        ),
+        pytest.param(Adam(), lambda p: torch.optim.Adam(p, lr=LR), id="adam"),
+        pytest.param(
+            Adam(beta1=0.5, beta2=0.8, eps=0.1, weight_decay=0.1),
+            lambda p: torch.optim.Adam(p, lr=LR, betas=(0.5, 0.8), eps=0.1, weight_decay=0.1),
+            id="adam settings",
+        ),
+        pytest.param(RMSprop(), lambda p: torch.optim.RMSprop(p, lr=LR), id="rmsprop"),
+        pytest.param(
+            RMSprop(decay=0.7, eps=0.1, momentum=0.5, weight_decay=0.1),
+            lambda p: torch.optim.RMSprop(p, lr=LR, alpha=0.7, eps=0.1, momentum=0.5, weight_decay=0.1),
+            id="rmsprop settings",
+        ),
+    ],
+)
+def test_rule_equals_torch(rule: Any, make: Callable[[list[nn.Parameter]], torch.optim.Optimizer]) -> None:
+    p = nn.Parameter(torch.from_numpy(START.copy()))
+    np.testing.assert_allclose(run(rule), follow(p, make([p])), **TOLERANCE)
+
+
+@pytest.mark.parametrize("g", [1e-3, 0.5, 30.0])
+def test_the_tensorflow_accumulator_starts_at_one(g: float) -> None:
+    step = START - run(RMSpropTF(), np.full((1, 5), g))[0]
+    np.testing.assert_allclose(step, LR * g / math.sqrt(0.9 + 0.1 * g**2 + 1e-10), atol=1e-15)  # one rounding of p
+
+
+@pytest.mark.parametrize("g", [1e-3, 0.5, 30.0])
+def test_the_torch_accumulator_starts_at_zero(g: float) -> None:
+    step = START - run(RMSprop(decay=0.9, eps=0.0), np.full((1, 5), g))[0]
+    np.testing.assert_allclose(step, LR * math.sqrt(10), atol=1e-15)  # one rounding of p
+
+
+@pytest.mark.parametrize("cls", RULES.values())
+def test_weight_decay_adds_a_share_of_the_parameter_to_the_gradient(cls: type) -> None:
+    found = run(cls(weight_decay=0.1), GRADIENTS[:1])
+    np.testing.assert_allclose(found, run(cls(), GRADIENTS[:1] + 0.1 * START), **TOLERANCE)
+
+
+@pytest.mark.parametrize("cls", RULES.values())
+def test_constrained_parameters_get_no_weight_decay(cls: type) -> None:
+    assert np.array_equal(run(cls(weight_decay=0.1), constrained=True), run(cls()))
+
+
+def test_a_parameter_without_gradient_stays() -> None:
+    p = nn.Parameter(torch.ones(2))
+    Optimizer([{"name": "free", "params": [p], "lr": 1.0, "rule": SGD(weight_decay=0.1), "constrained": False}]).step()
+    assert p.tolist() == [1.0, 1.0]
+
+
+def test_the_gradient_is_left_as_it_was() -> None:
+    p = nn.Parameter(torch.ones(2))
+    p.grad = torch.tensor([1.0, 2.0])
+    rule = RMSpropTF(momentum=0.5, weight_decay=0.1)
+    Optimizer([{"name": "free", "params": [p], "lr": 1.0, "rule": rule, "constrained": False}]).step()
+    assert p.grad.tolist() == [1.0, 2.0]
+
+
+def test_momentum_after_tensorflow_keeps_the_learning_rate_of_its_steps() -> None:
+    p = nn.Parameter(torch.zeros(1, dtype=torch.float64))
+    rule = RMSpropTF(decay=0.0, eps=0.0, momentum=0.5)  # each update is lr sign(g)
+    optimizer = Optimizer([{"name": "free", "params": [p], "lr": 1.0, "rule": rule, "constrained": False}])
+    follow(p, optimizer, np.ones((1, 1)))
+    optimizer.param_groups[0]["lr"] = 0.1
+    follow(p, optimizer, np.ones((1, 1)))
+    assert p.item() == pytest.approx(-(1.0 + 0.5 * 1.0 + 0.1), rel=1e-14)
+
+
+def test_a_closure_is_evaluated_with_gradients() -> None:
+    p = nn.Parameter(torch.tensor([3.0]))
+    optimizer = Optimizer([{"name": "free", "params": [p], "lr": 0.5, "rule": SGD(), "constrained": False}])
+
+    def closure() -> Tensor:
+        optimizer.zero_grad()
+        loss = (p**2).sum()
+        loss.backward()
+        return loss
+
+    assert optimizer.step(closure).item() == 9.0
+    assert p.item() == 0.0
+
+
+class Scaled(Free):
+    """A constrained parametrization that scales the rate of one of its parameters."""
+
+    constrained = True
+
+    def __init__(self, n: int) -> None:
+        super().__init__(n, np.random.default_rng(1))
+        self.spectrum = nn.Parameter(torch.ones(n))
+        self.angles = nn.Parameter(torch.ones(n))
+
+    def learning_rate_scales(self) -> dict[str, float]:
+        return {"spectrum": 0.1}
+
+
+class Model(nn.Module):
+    """Two constrained parametrizations, a free one and a readout."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.second = Scaled(2), Scaled(2)
+        self.free = Free(2, np.random.default_rng(1))
+        self.readout = nn.Parameter(torch.ones(3))
+
+    def constrained(self) -> list[Parametrization]:
+        return [self.first, self.second]
+
+
+def named(model: Model, group: dict[str, Any]) -> set[str]:
+    ids = {id(p) for p in group["params"]}
+    return {name for name, p in model.named_parameters() if id(p) in ids}
+
+
+@pytest.mark.parametrize(
+    ("index", "name", "lr", "rule", "members"),
+    [
+        (0, "free", 0.5, Adam(), {"free.weight", "readout"}),
+        (1, "recurrent", 0.01, SGD(), {"first.weight", "second.weight", "first.angles", "second.angles"}),
+        (2, "recurrent x 0.1", 0.001, SGD(), {"first.spectrum", "second.spectrum"}),
+    ],
+)
+def test_groups(index: int, name: str, lr: float, rule: Any, members: set[str]) -> None:
+    model = Model()
+    group = groups(model, Adam(), 0.5, SGD(), 0.01)[index]
+    assert (group["name"], group["rule"], group["constrained"]) == (name, rule, index > 0)
+    assert group["lr"] == pytest.approx(lr, rel=1e-15)
+    assert named(model, group) == members
+
+
+def test_groups_hold_every_parameter_once() -> None:
+    model = Model()
+    found = [id(p) for group in groups(model, Adam(), 0.5, SGD(), 0.01) for p in group["params"]]
+    assert sorted(found) == sorted(id(p) for p in model.parameters())
+
+
+def test_a_model_without_constraint_has_one_group() -> None:
+    model = Model()
+    model.constrained = list
+    assert [group["name"] for group in groups(model, Adam(), 0.5, SGD(), 0.01)] == ["free"]
+
+
+def test_every_group_moves_at_its_own_rate() -> None:
+    model = Model()
+    before = {name: p.detach().clone() for name, p in model.named_parameters()}
+    optimizer = Optimizer(groups(model, SGD(), 0.5, SGD(), 0.25))
+    sum(p.sum() for p in model.parameters()).backward()
+    optimizer.step()
+    moved = {name: (before[name] - p.detach()).mean().item() for name, p in model.named_parameters()}
+    expected = {"readout": 0.5, "free.weight": 0.5, "first.weight": 0.25, "first.angles": 0.25, "first.spectrum": 0.025}
+    assert {name: moved[name] for name in expected} == pytest.approx(expected, rel=1e-6)  # float32
+
+
+def test_two_rules_at_once() -> None:
+    model = Model()
+    optimizer = Optimizer(groups(model, Adam(), 0.5, RMSpropTF(), 0.25))
+    sum(p.sum() for p in model.parameters()).backward()
+    optimizer.step()
+    assert set(optimizer.state[model.readout]) == {"steps", "first", "second"}
+    assert set(optimizer.state[model.first.weight]) == {"square"}
+
+
+@pytest.mark.parametrize("rule", [SGD(momentum=0.9), Adam(), RMSprop(momentum=0.5), RMSpropTF(momentum=0.5)])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_a_restored_state_goes_on_bit_by_bit(rule: Any, dtype: torch.dtype) -> None:
+    def make() -> tuple[nn.Parameter, Optimizer]:
+        p = nn.Parameter(torch.from_numpy(START).to(dtype))
+        return p, Optimizer([{"name": "free", "params": [p], "lr": LR, "rule": rule, "constrained": False}])
+
+    def go(p: nn.Parameter, optimizer: Optimizer, gradients: np.ndarray) -> None:
+        for g in gradients:
+            p.grad = torch.from_numpy(g).to(dtype)
+            optimizer.step()
+
+    p, optimizer = make()
+    go(p, optimizer, GRADIENTS[:3])
+    buffer = io.BytesIO()
+    torch.save({"state": optimizer.state_dict(), "p": p.detach()}, buffer)
+    saved = torch.load(io.BytesIO(buffer.getvalue()), weights_only=True)
+    q, restored = make()
+    q.data.copy_(saved["p"])
+    restored.load_state_dict(saved["state"])
+    go(p, optimizer, GRADIENTS[3:])
+    go(q, restored, GRADIENTS[3:])
+    assert torch.equal(p, q)
+
+
+def test_a_state_holds_plain_data_only() -> None:
+    optimizer = Optimizer(groups(Model(), Adam(), 0.5, SGD(), 0.01))
+    assert all("rule" not in group for group in optimizer.state_dict()["param_groups"])
+
+
+@pytest.mark.parametrize(
+    ("schedule", "step", "epoch", "expected"),
+    [
+        (Constant(), 0, 0, 1.0),
+        (Constant(), 99, 9, 1.0),
+        (Linear(), 0, 0, 1.0),
+        (Linear(), 25, 0, 0.75),
+        (Linear(), 99, 0, 0.01),
+        (Linear(), 100, 0, 0.0),
+        (Linear(), 101, 0, 0.0),
+        (Step(gamma=0.5, milestones=[2, 4]), 0, 1, 1.0),
+        (Step(gamma=0.5, milestones=[2, 4]), 0, 2, 0.5),
+        (Step(gamma=0.5, milestones=[2, 4]), 0, 3, 0.5),
+        (Step(gamma=0.5, milestones=[2, 4]), 0, 4, 0.25),
+        (Step(gamma=0.5, milestones=[]), 0, 9, 1.0),
+        (Exponential(gamma=0.8), 50, 0, 1.0),
+        (Exponential(gamma=0.8), 0, 1, 0.8),
+        (Exponential(gamma=0.8), 0, 3, 0.512),
+    ],
+)
+def test_schedule(schedule: Schedule, step: int, epoch: int, expected: float) -> None:
+    assert schedule.factor(step, 100, epoch) == pytest.approx(expected, rel=1e-12)
