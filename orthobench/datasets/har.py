@@ -116,7 +116,9 @@ def _pair(home: Path, train: Recordings, test: Recordings) -> tuple[Recordings, 
 def _read_text(split: str, content: Callable[[str], tuple[bytes, str]]) -> Recordings:
     """One split from its eleven text files; `content` gives a file's bytes and its name in messages."""
     labels = _whole(*content(f"{split}/y_{split}.txt"), high=6)
-    subjects = _whole(*content(f"{split}/subject_{split}.txt"), high=30)
+    raw, where = content(f"{split}/subject_{split}.txt")
+    subjects = _whole(raw, where, high=30)
+    _same_length(len(subjects), labels, where, split)
     windows = np.empty((len(labels), STEPS, len(CHANNELS)), dtype=np.float32)
     for c, channel in enumerate(CHANNELS):
         raw, where = content(f"{split}/Inertial Signals/{channel}_{split}.txt")
@@ -126,7 +128,6 @@ def _read_text(split: str, content: Callable[[str], tuple[bytes, str]]) -> Recor
             raise DataError(f"{where}:1:{table.shape[1]}: {table.shape[1]} columns; a window has {STEPS} samples.")
         _same_length(len(table), labels, where, split)
         windows[:, :, c] = table
-    _same_length(len(subjects), labels, f"subject_{split}.txt", split)
     return Recordings(windows, labels, subjects)
 
 

@@ -52,15 +52,15 @@ def read_table(content: bytes, where: object, separator: bytes | None = None, eq
     return table
 
 
-def refuse_nan(table: np.ndarray, where: object, rule: str) -> None:
-    """Refuse a table with a NaN; `rule` ends the sentence.
+def refuse_nan(table: np.ndarray, where: object, rule: str, first: int = 1) -> None:
+    """Refuse a table with a NaN; `rule` ends the sentence, `first` is the number of the table's first column.
 
     Raises:
         DataError: there is one.
     """
     if np.isnan(table).any():
         i, j = np.argwhere(np.isnan(table))[0]
-        raise DataError(f"{where}:{i + 1}:{j + 1}: the value is missing (NaN); {rule}.")
+        raise DataError(f"{where}:{i + 1}:{j + first}: the value is missing (NaN); {rule}.")
 
 
 def shown(cell: bytes) -> str:

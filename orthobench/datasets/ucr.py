@@ -102,7 +102,8 @@ def find(home: Path, dataset: str, entry: Entry | None, archive: Archive) -> tup
         raise DataError(f"half of ucr {dataset}: {half}. {how}")
     if entry is None:
         known = {entry.name for entry in ENTRIES}.union(*(_names(home / top) for top in TOPS))
-        raise DataError(f"no data for ucr {dataset}: {home} has no such data set ({did_you_mean(dataset, known)}). {how}")
+        hint = did_you_mean(dataset, known)
+        raise DataError(f"no data for ucr {dataset}: {home} has no such data set ({hint}). {how}")
     raise DataError(f"no data for ucr {dataset}: {folders[0]} has no {folders[0].name}_TRAIN.tsv. {how}")
 
 
@@ -124,7 +125,7 @@ def parse(content: bytes, path: Path, unequal: Unequal = "refuse") -> np.ndarray
         raise DataError(f"{path}:{wrong[0] + 1}:1: label {table[wrong[0], 0]:g}; the first column holds whole numbers.")
     if unequal == "refuse":
         refuse_nan(table, path, "use task.unequal=pad if only the ends of shorter series are missing")
-    refuse_nan(table[:, 1:2], path, "a series needs a first value")
+    refuse_nan(table[:, 1:2], path, "a series needs a first value", first=2)
     ended = np.isnan(table)
     resumed = ended[:, :-1] & ~ended[:, 1:]
     if resumed.any():

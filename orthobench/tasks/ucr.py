@@ -17,7 +17,7 @@ import torch
 
 from orthobench.datasets import ucr
 from orthobench.datasets.ucr_table import Archive, lookup
-from orthobench.errors import ConfigError, DataError
+from orthobench.errors import ConfigError
 from orthobench.schema import Positive, Range
 from orthobench.tasks.arrays import ArrayTask
 from orthobench.tasks.base import Batch, Split
@@ -102,8 +102,6 @@ class UCR(ArrayTask):
 
     def load(self) -> dict[str, Batch]:
         train, test = ucr.load(self.data_root, self.dataset, self.archive, self.unequal)
-        if len(train.labels) < 2:
-            raise DataError(f"ucr {self.dataset}: one training series; two are needed, one of them for validation.")
         order = np.random.default_rng([self.seed, 1]).permutation(len(train.labels))
         held_out = self._held_out(len(order))
         return {
