@@ -6,8 +6,9 @@
 SGORNN has an orthogonal W and bounds the second gate, beta <- max(min(beta, 1 - 2 alpha), 0), so that alpha + beta < 1
 and a gradient cannot explode; FastRNN has a free W and no bound. The bound is part of the graph: where it is active,
 beta_raw gets no gradient and alpha gets one through 1 - 2 alpha.
-"SGORNN: Combining Scalar Gates and Orthogonal Constraints in Recurrent Networks" (2021), eq. 1 and section 3.2;
-Kusupati et al. (2018), "FastGRNN: A Fast, Accurate, Stable and Tiny Kilobyte Sized Gated Recurrent Neural Network".
+Taylor-Melanson, Ferreira & Matwin (2021), "SGORNN: Combining Scalar Gates and Orthogonal Constraints in Recurrent
+Networks", eq. 1; Kusupati et al. (2019), "FastGRNN: A Fast, Accurate, Stable and Tiny Kilobyte Sized Gated Recurrent
+Neural Network".
 """
 
 from typing import Any

@@ -38,5 +38,75 @@ PAPERS = {
   pages   = {1735--1780},
   year    = {1997}
 }""",
+    "ncgru": """@misc{mucllari2022ncgru,
+  title         = {Orthogonal Gated Recurrent Unit with {N}eumann-{C}ayley Transformation},
+  author        = {Mucllari, Edison and Zadorozhnyy, Vasily and Pospisil, Cole and Nguyen, Duc and Ye, Qiang},
+  year          = {2022},
+  eprint        = {2208.06496},
+  archivePrefix = {arXiv}
+}""",
+    "sgornn": """@misc{taylormelanson2021sgornn,
+  title  = {{SGORNN}: Combining Scalar Gates and Orthogonal Constraints in Recurrent Networks},
+  author = {Taylor-Melanson, William Keith and Ferreira, Martha Dais and Matwin, Stan},
+  year   = {2021},
+  note   = {Under review as a conference paper at ICLR 2022}
+}""",
+    "vprnn": """@inproceedings{taylormelanson2021vprnn,
+  title     = {Volume-Preserving Recurrent Neural Networks ({VPRNN})},
+  author    = {Taylor-Melanson, William and MacDonald, Gordon and Godbout, Andrew},
+  booktitle = {2021 International Joint Conference on Neural Networks (IJCNN)},
+  pages     = {1--10},
+  year      = {2021},
+  doi       = {10.1109/IJCNN52387.2021.9533892}
+}""",
+    "fastrnn": """@misc{kusupati2019fastgrnn,
+  title  = {{FastGRNN}: A Fast, Accurate, Stable and Tiny Kilobyte Sized Gated Recurrent Neural Network},
+  author = {Kusupati, Aditya and Singh, Manish and Bhatia, Kush and Kumar, Ashish and Jain, Prateek and Varma, Manik},
+  year   = {2019}
+}""",
+    "spectral_rnn": """@inproceedings{zhang2018spectral,
+  title     = {Stabilizing Gradients for Deep Neural Networks via Efficient {SVD} Parameterization},
+  author    = {Zhang, Jiong and Lei, Qi and Dhillon, Inderjit S.},
+  booktitle = {International Conference on Machine Learning},
+  year      = {2018}
+}""",
+    "ornn": """@inproceedings{mhammedi2017ornn,
+  title     = {Efficient Orthogonal Parametrisation of Recurrent Neural Networks Using {H}ouseholder Reflections},
+  author    = {Mhammedi, Zakaria and Hellicar, Andrew and Rahman, Ashfaqur and Bailey, James},
+  booktitle = {International Conference on Machine Learning},
+  pages     = {2401--2409},
+  year      = {2017}
+}""",
+    "exprnn": """@inproceedings{lezcano2019exprnn,
+  title     = {Cheap Orthogonal Constraints in Neural Networks: A Simple Parametrization of the Orthogonal and Unitary
+               Group},
+  author    = {Lezcano-Casado, Mario and Mart{\\'i}nez-Rubio, David},
+  booktitle = {Proceedings of the 36th International Conference on Machine Learning},
+  series    = {Proceedings of Machine Learning Research},
+  volume    = {97},
+  pages     = {3794--3803},
+  year      = {2019}
+}""",
+    "urnn_ugru": """@unpublished{chu_urnn,
+  title  = {Convergence Analysis of Initializing Recurrent Neural Network Weights under Unitary Group},
+  author = {Chu, Hoang},
+  note   = {Harvey Mudd College}
+}""",
 }
-MODELS = {"scornn": "scornn", "rnn": "elman", "irnn": "irnn", "gru": "gru", "lstm": "lstm"}
+MODELS = {
+    "scornn": "scornn",
+    "ncgru": "ncgru",
+    "vprnn": "vprnn",
+    "sgornn": "sgornn",
+    "sgornn_exp": "sgornn",
+    "spectral_rnn": "spectral_rnn",
+    "urnn_exp": "urnn_ugru",
+    "ugru": "urnn_ugru",
+    "fastrnn": "fastrnn",
+    "ornn": "ornn",
+    "exprnn": "exprnn",
+    "rnn": "elman",
+    "irnn": "irnn",
+    "gru": "gru",
+    "lstm": "lstm",
+}
