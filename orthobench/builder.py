@@ -11,7 +11,7 @@ from orthobench.models.recurrent import Recurrent
 from orthobench.optim import RULES, SCHEDULES, Optimizer, Schedule, groups
 from orthobench.parametrizations.base import Parametrization
 from orthobench.registry import find
-from orthobench.schema import fields
+from orthobench.schema import fields, resolve_count
 from orthobench.settings import Settings
 from orthobench.tasks.base import Task
 
@@ -33,7 +33,7 @@ def build_model(settings: Settings, task: Task) -> Recurrent:
 
     def make_cell(input_size: int, hidden_size: int) -> Cell:
         arguments = {**_chosen(given, cell_class), "hidden_size": hidden_size}
-        make_recurrent = partial(_make_recurrent, given, hidden_size, rng)
+        make_recurrent = partial(_make_recurrent, {**given, **settings.shares}, hidden_size, rng)
         return cell_class(input_size=input_size, rng=rng, make_recurrent=make_recurrent, **arguments)
 
     return Recurrent(
@@ -118,9 +118,10 @@ def _make_recurrent(
 ) -> Parametrization:
     cls = find("parametrization", given["recurrent"] if constrained else "free", "model.recurrent")
     arguments = _chosen(given, cls)
-    largest = cls.limits(given["hidden_size"])
-    for key, limit in cls.limits(n).items():  # a layer narrower than the hidden size keeps the share
-        arguments[key] = arguments[key] * limit // max(largest[key], 1)
+    for key, limit in cls.limits(n).items():  # a layer narrower than the hidden size keeps a share, or the count
+        value = arguments[key]
+        count = not isinstance(value, str) and value >= 1
+        arguments[key] = min(int(value), limit) if count else resolve_count(value, limit, f"model.{key}")
     if "fan_in" in fields(cls):
         arguments |= {"fan_in": input_size + n, "fan_out": gates * n}
     return cls(n=n, rng=rng, **arguments)

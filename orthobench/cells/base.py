@@ -15,7 +15,7 @@ from orthobench import initializers
 from orthobench.initializers import Rng, uniform, weight
 from orthobench.parametrizations.base import Parametrization
 from orthobench.parametrizations.free import Free
-from orthobench.schema import NonNegativeFloat
+from orthobench.schema import NonNegativeFloat, PositiveFloat
 
 State = tuple[Tensor, ...]
 Matrices = tuple[Tensor, ...]
@@ -49,6 +49,7 @@ class Cell(nn.Module, ABC):
             matrix over x and one over h.
         fused_orthogonal: whether the free recurrent matrices, stacked, have orthonormal columns at the start (Keras's
             orthogonal draw of one (N, GN) kernel).
+        recurrent_gradient_clip: bound on every entry of dL/dW, the gradient of a recurrent matrix itself (Chu, section 6).
         trainable_h0: whether the initial state is learnt; U(-c, c) with c = sqrt(3 / 2N) at the start, as in the uRNN
             papers' code.
     """
@@ -71,10 +72,12 @@ class Cell(nn.Module, ABC):
         double_bias: bool = False,
         kernel: Kernel = "joint",
         fused_orthogonal: bool = False,
+        recurrent_gradient_clip: PositiveFloat | None = None,
         trainable_h0: bool = False,
     ) -> None:
         super().__init__()
         self.input_size, self.hidden_size = input_size, hidden_size
+        self.recurrent_gradient_clip = recurrent_gradient_clip
         self._rng, self._make_recurrent = rng, make_recurrent
         self._input_init, self._bias_init, self._modrelu_bias = input_init, bias_init, modrelu_bias
         self._double_bias, self._kernel, self._fused_orthogonal = double_bias, kernel, fused_orthogonal
@@ -148,7 +151,16 @@ class Cell(nn.Module, ABC):
 
     def matrices(self) -> Matrices:
         """The recurrent matrices, one (N, N) per gate: materialised once per forward pass."""
-        return tuple(self.recurrent[gate]() for gate in self.gates)
+        return tuple(self._clipped_later(self.recurrent[gate]()) for gate in self.gates)
+
+    def _clipped_later(self, W: Tensor) -> Tensor:
+        """W, with its gradient clipped on the way back where that is asked for."""
+        bound = self.recurrent_gradient_clip
+        if bound is None or not W.requires_grad:
+            return W
+        W = W.view_as(W)  # a free matrix is a parameter, and a hook on it would stay
+        W.register_hook(lambda G: G.clamp(-bound, bound))
+        return W
 
     def initial_state(self, batch_size: int) -> State:
         """The state before the first step, `states` tensors (B, N), h first."""
