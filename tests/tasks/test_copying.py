@@ -1,0 +1,115 @@
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import orthobench
+from orthobench.errors import ConfigError
+from orthobench.parametrizations.skew import sample_cayley_angles
+from orthobench.tasks.copying import Copying, draw_digits
+
+VARIANTS = ["paper", "code"]
+
+
+@pytest.mark.parametrize("T", [1, 2, 30])
+@pytest.mark.parametrize(("variant", "marker"), [("paper", 10), ("code", 9)])  # counted from T
+def test_structure(T: int, variant: Any, marker: int) -> None:
+    x, target = (part.numpy() for part in Copying(T=T, variant=variant).sample(50, 1))
+    digits = x[:, :10]
+    expected_x, expected_target = np.zeros((50, T + 20)), np.zeros((50, T + 20))
+    expected_x[:, :10], expected_x[:, T + marker] = digits, 9
+    expected_target[:, T + 10 :] = digits
+    assert np.array_equal(x, expected_x)
+    assert np.array_equal(target, expected_target)
+    assert digits.min() >= 1
+    assert digits.max() <= 8
+
+
+@pytest.mark.parametrize(("variant", "delay"), [("paper", 0), ("code", 1)])
+def test_when_the_first_digit_is_due(variant: Any, delay: int) -> None:
+    x, target = Copying(T=30, variant=variant).sample(20, 1)
+    marker, due = (x == 9).int().argmax(dim=1), (target > 0).int().argmax(dim=1)
+    assert set((due - marker).tolist()) == {delay}
+
+
+@pytest.mark.parametrize(("T", "loss"), [(1000, 0.020387), (2000, 0.010294), (100, 0.173287), (200, 0.094520)], ids=str)
+def test_published_baseline(T: int, loss: float) -> None:
+    assert Copying(T=T).baseline["loss"] == pytest.approx(loss, abs=5e-7)  # six decimals are printed
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize("metric", ["loss", "accuracy"])
+def test_the_baseline_is_what_its_predictor_scores(variant: Any, metric: str) -> None:
+    task = Copying(T=30, variant=variant)
+    _, target = task.sample(2000, 1)
+    y = torch.full((2000, 50, 9), -1e9, dtype=torch.float64)
+    y[:, :40, 0] = 0  # certain of the blank before the digits are due
+    y[:, 40:, 1:] = 0  # and of nothing but a digit after
+    y[:, 40:, 3] = 1e-9  # one of them is named
+    assert float(task.measure(y, target)[metric]) == pytest.approx(task.baseline[metric], rel=2e-3)
+
+
+@pytest.mark.parametrize("digit", range(1, 9))
+def test_digits_are_uniform(digit: int) -> None:
+    count = (draw_digits(np.random.default_rng(1), 20_000) == digit).sum()
+    assert abs(count - 25_000) < 5 * math.sqrt(200_000 * 7 / 64)  # five standard deviations
+
+
+def test_places_are_independent() -> None:
+    correlation = np.corrcoef(draw_digits(np.random.default_rng(1), 20_000).T) - np.eye(10)
+    assert np.abs(correlation).max() < 5 / math.sqrt(20_000)
+
+
+def test_the_loss_is_the_mean_cross_entropy_over_all_steps() -> None:
+    task = Copying(T=5)
+    _, target = task.sample(4, 1)
+    y = torch.from_numpy(np.random.default_rng(2).normal(size=(4, 25, 9)))
+    p = np.exp(y.numpy()) / np.exp(y.numpy()).sum(-1, keepdims=True)
+    expected = -np.log(np.take_along_axis(p, target.numpy()[..., None], -1)).mean()
+    assert float(task.loss(y, target)) == pytest.approx(expected, rel=1e-12)
+
+
+def test_accuracy_counts_every_step() -> None:
+    task = Copying(T=5)
+    _, target = task.sample(4, 1)
+    y = torch.nn.functional.one_hot(target, 9).double()
+    y[0, 0] = y[0, 0].roll(1)
+    assert float(task.measure(y, target)["accuracy"]) == pytest.approx(1 - 1 / 100)
+
+
+def test_sizes() -> None:
+    task = Copying(T=7)
+    assert (task.input_size, task.output_size, task.length, task.readout) == (10, 9, 27, "all")
+
+
+@pytest.mark.parametrize("T", [0, -5])
+def test_a_length_below_one_is_refused(T: int) -> None:
+    with pytest.raises(ConfigError, match=f"T={T} is out of range"):
+        orthobench.build("task=copying", f"T={T}")
+
+
+@pytest.fixture(scope="module")
+def released() -> dict[str, np.ndarray]:
+    """What the released script draws with its seed 5544 for n = 190: the angles, the training set, the test set."""
+    rng = np.random.RandomState(5544)
+    sample_cayley_angles(rng, 190)
+    return {"train": draw_digits(rng, 20_000), "test": draw_digits(rng, 1000)}
+
+
+@pytest.mark.parametrize(
+    ("split", "row", "digits"),
+    [
+        ("train", 0, [2, 3, 3, 3, 8, 2, 1, 7, 8, 1]),
+        ("train", 1, [1, 1, 1, 1, 8, 1, 8, 5, 2, 7]),
+        ("test", 0, [5, 1, 3, 8, 5, 1, 8, 3, 7, 1]),
+    ],
+)
+def test_digits_of_the_released_seed(released: dict[str, np.ndarray], split: str, row: int, digits: list[int]) -> None:
+    assert released[split][row].tolist() == digits
+
+
+def test_the_generator_takes_a_legacy_state() -> None:
+    x, _ = Copying(T=5).generate(np.random.RandomState(3), 4)
+    assert np.array_equal(x[:, :10], draw_digits(np.random.RandomState(3), 4))

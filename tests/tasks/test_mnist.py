@@ -1,0 +1,148 @@
+import hashlib
+from typing import Any
+
+import pytest
+import torch
+
+from orthobench.errors import ConfigError, DataError
+from orthobench.tasks.mnist import MNIST
+from orthobench.tasks.pmnist import PMNIST, permutation
+from tests.idx_files import install
+
+TRAIN, TEST = 5120, 70
+IMAGES = {"train": "train-images-idx3-ubyte.gz", "test": "t10k-images-idx3-ubyte.gz"}
+LABELS = {"train": "train-labels-idx1-ubyte.gz", "test": "t10k-labels-idx1-ubyte.gz"}
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """A folder with 5,120 training and 70 test images, and their arrays."""
+    root = tmp_path_factory.mktemp("data")
+    with pytest.MonkeyPatch.context() as patch:
+        yield root, install(root, patch, TRAIN, TEST)
+
+
+def task(files: Any, cls: type[MNIST] = MNIST, **kwargs: Any) -> MNIST:
+    return cls(**{"data_root": str(files[0]), "batch_size": 30, "eval_batch_size": 40, "seed": 3, **kwargs})
+
+
+def test_pixels_are_read_row_by_row_between_zero_and_one(files: Any) -> None:
+    x, _ = task(files).batch("test", 0, 0)
+    pixels = files[1][IMAGES["test"]][:40].reshape(40, 784, 1)
+    torch.testing.assert_close(x, torch.from_numpy(pixels / 255).float(), rtol=0, atol=6e-8)  # one float32 division
+
+
+@pytest.mark.parametrize(("T", "width"), [(784, 1), (392, 2), (196, 4), (28, 28), (1, 784)])
+def test_pixels_per_step(files: Any, T: int, width: int) -> None:
+    own = task(files, T=T)
+    x, _ = own.batch("test", 0, 0)
+    assert (x.shape, own.input_size, own.T) == ((40, T, width), width, T)
+
+
+def test_two_pixels_per_step_are_neighbours(files: Any) -> None:
+    pairs, pixels = task(files, T=392).batch("val", 0, 1)[0], task(files).batch("val", 0, 1)[0]
+    assert torch.equal(pairs[:, :, 0], pixels[:, 0::2, 0])
+    assert torch.equal(pairs[:, :, 1], pixels[:, 1::2, 0])
+
+
+@pytest.mark.parametrize("T", [3, 5, 100, 783, 785, 800, 1568])
+def test_a_length_that_does_not_divide_the_pixels_is_refused(T: int) -> None:
+    with pytest.raises(ConfigError, match=f"T={T} does not divide the 784 pixels"):
+        MNIST(T=T)
+
+
+def test_labels_are_classes(files: Any) -> None:
+    _, labels = task(files).batch("test", 0, 1)
+    assert labels.dtype == torch.int64
+    assert labels.tolist() == files[1][LABELS["test"]][40:].tolist()
+
+
+@pytest.mark.parametrize("index", [0, 7])
+def test_the_first_5000_training_images_validate(files: Any, index: int) -> None:
+    x, labels = task(files).batch("val", 0, index)
+    rows = slice(40 * index, 40 * index + 40)
+    assert torch.equal((x[..., 0] * 255).round().byte(), torch.tensor(files[1][IMAGES["train"]][rows].reshape(40, 784)))
+    assert labels.tolist() == files[1][LABELS["train"]][rows].tolist()
+
+
+def seen(own: MNIST, epoch: int) -> list[tuple[bytes, int]]:
+    """Every training image of an epoch with its label, in order."""
+    rows = []
+    for index in range((TRAIN - 5000) // own.batch_size):
+        x, labels = own.batch("train", epoch, index)
+        pixels = (x[..., 0] * 255).round().byte().numpy()
+        rows += [(image.tobytes(), int(label)) for image, label in zip(pixels, labels, strict=True)]
+    return rows
+
+
+@pytest.mark.parametrize("epoch", [0, 1])
+def test_an_epoch_sees_every_other_training_image_once(files: Any, epoch: int) -> None:
+    pixels, labels = (files[1][names["train"]][5000:] for names in (IMAGES, LABELS))
+    expected = [(image.tobytes(), int(label)) for image, label in zip(pixels, labels, strict=True)]
+    assert sorted(seen(task(files), epoch)) == sorted(expected)
+
+
+@pytest.mark.parametrize(("epoch", "seed"), [(1, 3), (0, 4)])
+def test_another_epoch_or_seed_has_another_order(files: Any, epoch: int, seed: int) -> None:
+    assert seen(task(files, seed=seed), epoch) != seen(task(files), 0)
+
+
+def test_the_same_arguments_give_the_same_batch(files: Any) -> None:
+    used = task(files)
+    used.batch("train", 5, 0)
+    assert all(
+        torch.equal(a, b) for a, b in zip(used.batch("train", 2, 1), task(files).batch("train", 2, 1), strict=True)
+    )
+
+
+def test_evaluation_does_not_depend_on_the_seed(files: Any) -> None:
+    assert torch.equal(task(files, seed=1).batch("test", 0, 0)[0], task(files, seed=2).batch("test", 0, 0)[0])
+
+
+def test_a_batch_can_be_changed_without_changing_the_data(files: Any) -> None:
+    own = task(files)
+    own.batch("val", 0, 0)[0].zero_()
+    assert own.batch("val", 0, 0)[0].any()
+
+
+@pytest.mark.parametrize(("split", "rows"), [("train", 55_000), ("val", 5_000), ("test", 10_000)])
+def test_rows_are_known_without_the_data(split: Any, rows: int) -> None:
+    assert MNIST(data_root="nowhere").rows(split) == rows
+
+
+@pytest.mark.parametrize(
+    ("split", "sizes", "batches"),
+    [("train", {"batch_size": 50}, 1100), ("train", {"batch_size": 64}, 859), ("test", {"eval_batch_size": 300}, 34)],
+)
+def test_batches_of_a_pass(split: Any, sizes: dict[str, int], batches: int) -> None:
+    assert MNIST(data_root="nowhere", **sizes).batches(split) == batches
+
+
+def test_missing_data_is_found_before_the_start() -> None:
+    with pytest.raises(DataError, match="nowhere/mnist is not a folder"):
+        MNIST(data_root="nowhere").check()
+
+
+def test_permuted_pixels(files: Any) -> None:
+    plain, permuted = task(files).batch("test", 0, 0)[0], task(files, PMNIST).batch("test", 0, 0)[0]
+    assert torch.equal(permuted[:, :, 0], plain[:, permutation(), 0])
+
+
+def test_labels_are_not_permuted(files: Any) -> None:
+    assert torch.equal(task(files).batch("train", 0, 0)[1], task(files, PMNIST).batch("train", 0, 0)[1])
+
+
+@pytest.mark.parametrize(
+    ("entries", "expected"),
+    [
+        (slice(16), [319, 576, 323, 107, 355, 716, 197, 20, 625, 60, 443, 620, 678, 241, 628, 231]),
+        (slice(-4, None), [264, 102, 39, 346]),
+    ],
+)
+def test_entries_of_the_published_permutation(entries: slice, expected: list[int]) -> None:
+    assert permutation()[entries].tolist() == expected
+
+
+def test_checksum_of_the_published_permutation() -> None:
+    digest = hashlib.sha256(permutation().astype("<i8").tobytes()).hexdigest()
+    assert digest == "96240fe27409981c3ed3e92c20d995f7103a94c2282307bc776923030113be74"

@@ -1,0 +1,62 @@
+"""MNIST's original files, read from $ORTHOBENCH_DATA."""
+
+import math
+import os
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from orthobench.tasks.mnist import MNIST
+
+pytestmark = pytest.mark.data
+
+
+@pytest.fixture(scope="module")
+def real() -> dict[str, tuple[torch.Tensor, torch.Tensor]]:
+    return MNIST(data_root=os.environ["ORTHOBENCH_DATA"]).load()
+
+
+@pytest.mark.parametrize(("split", "rows"), [("train", 55_000), ("val", 5_000), ("test", 10_000)])
+def test_sizes_of_the_real_splits(real: dict[str, Any], split: str, rows: int) -> None:
+    assert [len(part) for part in real[split]] == [rows, rows]
+
+
+@pytest.mark.parametrize(
+    ("splits", "counts"),
+    [
+        (["train", "val"], [5923, 6742, 5958, 6131, 5842, 5421, 5918, 6265, 5851, 5949]),
+        (["test"], [980, 1135, 1032, 1010, 982, 892, 958, 1028, 974, 1009]),
+    ],
+)
+def test_real_class_counts(real: dict[str, Any], splits: list[str], counts: list[int]) -> None:
+    labels = torch.cat([real[split][1] for split in splits])
+    assert torch.bincount(labels, minlength=10).tolist() == counts
+
+
+def test_the_first_real_digits_in_their_splits(real: dict[str, Any]) -> None:
+    assert real["val"][1][:10].tolist() == [5, 0, 4, 1, 9, 2, 1, 3, 1, 4]
+    assert real["test"][1][:10].tolist() == [7, 2, 1, 0, 4, 1, 4, 9, 5, 9]
+
+
+@pytest.mark.parametrize("metric", ["loss", "accuracy"])
+def test_the_baseline_is_what_class_frequencies_score(real: dict[str, Any], metric: str) -> None:
+    frequencies = torch.bincount(torch.cat([real["train"][1], real["val"][1]])).double() / 60_000
+    task = MNIST()
+    labels = real["test"][1].long()
+    found = task.measure(frequencies.log().expand(len(labels), 10), labels)[metric]
+    assert float(found) == pytest.approx(task.baseline[metric], abs=5e-5)  # four decimals are printed
+
+
+def test_real_pixels_fill_their_range(real: dict[str, Any]) -> None:
+    x, _ = MNIST().present((real["test"][0][:100], real["test"][1][:100]))
+    assert (float(x.min()), float(x.max())) == (0.0, 1.0)
+    assert math.isclose(float(x.mean()), 0.1325, abs_tol=0.03)  # mean over the whole test set; 100 images vary by 0.01
+
+
+def test_real_batches_through_a_loader() -> None:
+    own = MNIST(data_root=os.environ["ORTHOBENCH_DATA"], T=392)
+    x, labels = next(iter(own.test_dataloader()))
+    assert x.shape == (500, 392, 2)
+    assert np.bincount(labels, minlength=10).min() > 20
