@@ -55,7 +55,7 @@ def _riff_bytes(content: bytes, name: str) -> int:
     if len(content) < 12 or content[8:12] != b"WAVE":
         raise DataError(f"{name} is a RIFF file of another kind than WAVE.")
     size = struct.unpack_from("<I", content, 4)[0] + 8
-    if size not in (len(content), len(content) + 1):
+    if size != len(content):
         raise DataError(f"{name} promises {size} bytes and has {len(content)}: it is cut short or its header is wrong.")
     place = 12
     while place + 8 <= len(content):

@@ -15,6 +15,7 @@ from typing import BinaryIO, cast
 from orthobench.errors import DataError
 
 MEMBERS = 10_000
+CHUNK = 1 << 16
 BROKEN = (tarfile.TarError, EOFError, OSError, ValueError, zlib.error)
 
 
@@ -24,31 +25,38 @@ def read_tar(path: Path, names: Iterable[str], limit: int, total: int) -> dict[s
     Raises:
         DataError: one is missing, there twice, no plain file or too large; or the archive is damaged.
     """
-    wanted, found = set(names), {}
+    wanted = set(names)
     try:
-        with (
-            gzip.open(path) as file,
-            tarfile.open(fileobj=_Limited(cast(BinaryIO, file), total, path), mode="r|") as archive,
-        ):
-            for i, info in enumerate(archive):
-                if i >= MEMBERS:
-                    raise DataError(f"{path} holds more than {MEMBERS} members.")
-                if info.name not in wanted:
-                    continue
-                place = f"{path}, member {info.name}"
-                if info.name in found:
-                    raise DataError(f"{place} is there twice.")
-                if not info.isreg():
-                    raise DataError(f"{place} is not a plain file.")
-                if info.size > limit:
-                    raise DataError(f"{place} is larger than {limit} bytes.")
-                member = archive.extractfile(info)
-                assert member is not None
-                found[info.name] = member.read(limit)
+        with gzip.open(path) as file:
+            unpacked = _Limited(cast(BinaryIO, file), total, path)
+            with tarfile.open(fileobj=unpacked, mode="r|") as archive:
+                found = _members(archive, wanted, limit, path)
+            while unpacked.read(CHUNK):  # the checksum of the whole comes after its end
+                pass
     except BROKEN as error:
         raise DataError(f"{path} is not a whole .tar.gz file: {error}.") from error
     if missing := sorted(wanted - found.keys()):
         raise DataError(f"{path} lacks {', '.join(missing)}.")
+    return found
+
+
+def _members(archive: tarfile.TarFile, wanted: set[str], limit: int, path: Path) -> dict[str, bytes]:
+    found: dict[str, bytes] = {}
+    for i, info in enumerate(archive):
+        if i >= MEMBERS:
+            raise DataError(f"{path} holds more than {MEMBERS} members.")
+        if info.name not in wanted:
+            continue
+        place = f"{path}, member {info.name}"
+        if info.name in found:
+            raise DataError(f"{place} is there twice.")
+        if not info.isreg():
+            raise DataError(f"{place} is not a plain file.")
+        if info.size > limit:
+            raise DataError(f"{place} is larger than {limit} bytes.")
+        member = archive.extractfile(info)
+        assert member is not None
+        found[info.name] = member.read(limit)
     return found
 
 

@@ -43,10 +43,12 @@ def test_random_lengths_are_awd_lstm_s_and_depend_on_seed_and_epoch_alone() -> N
     lengths = np.concatenate([PTBChar(T=100, random_bptt=True, seed=4).lengths(epoch) for epoch in range(3)])
     steps, per_epoch = (5_017_482 - 1) // 32, len(lengths) // 3
     assert [int(part.sum()) for part in np.split(lengths, 3)] == [steps] * 3
-    assert lengths.min() >= SHORTEST and per_epoch == round(steps / 97.5)
+    assert lengths.min() >= SHORTEST
+    assert per_epoch == round(steps / 97.5)
     halved = lengths < 75
     assert 0.04 < halved.mean() < 0.06  # 0.05 +- 3 standard errors
-    assert abs(np.median(lengths[~halved]) - 100) <= 1 and 4.5 < lengths[~halved].std() < 5.7
+    assert abs(np.median(lengths[~halved]) - 100) <= 1
+    assert 4.5 < lengths[~halved].std() < 5.7
     again = PTBChar(T=100, random_bptt=True, seed=4)
     assert np.array_equal(again.lengths(2), np.split(lengths, 3)[2])
     assert not np.array_equal(PTBChar(T=100, random_bptt=True, seed=5).lengths(2), again.lengths(2))
@@ -106,8 +108,10 @@ def test_metrics_are_nats_and_their_perplexity_or_bits() -> None:
     target = torch.randint(10_000, (3, 5))
     means = {name: float(value) for name, value in task.measure(y, target).items()}
     found = task.summarise(means)
-    assert found["loss"] == pytest.approx(math.log(10_000)) and found["perplexity"] == pytest.approx(10_000, rel=1e-4)
-    assert task.weight(target) == 15 and set(found) == set(task.metrics)
+    assert found["loss"] == pytest.approx(math.log(10_000))
+    assert found["perplexity"] == pytest.approx(10_000, rel=1e-4)
+    assert task.weight(target) == 15
+    assert set(found) == set(task.metrics)
     assert PTBChar().summarise({"loss": math.log(2)}) == {"loss": math.log(2), "bpc": 1.0}
     assert math.isfinite(task.summarise({"loss": 1e6})["perplexity"])
 
@@ -139,4 +143,5 @@ def test_batches_do_not_depend_on_workers(workers: int) -> None:
     task.start(5, task.batches("train"))
     for index, (x, target) in zip(range(5, 8), task.train_dataloader(), strict=False):
         expected = task.batch("train", 0, index)
-        assert torch.equal(x, expected[0]) and torch.equal(target, expected[1])
+        assert torch.equal(x, expected[0])
+        assert torch.equal(target, expected[1])

@@ -1,0 +1,323 @@
+import hashlib
+import io
+import os
+import tarfile
+import threading
+import zipfile
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from orthobench.datasets import download, fetching, har, mnist, ptb, timit, ucr
+from orthobench.datasets.download import SOURCES, TASKS, prepare
+from orthobench.datasets.files import File
+from orthobench.errors import ConfigError, DataError, StorageError
+
+TEXTS = {"train": b"no it was n't\nblack monday\n", "valid": b"no it\n", "test": b"monday\n"}
+
+
+class Mirror(ThreadingHTTPServer):
+    """Serves `files` by path; everything else is 404."""
+
+    daemon_threads = True
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.files: dict[str, bytes] = {}
+        self.asked: list[str] = []
+
+    def offer(self, name: str, content: bytes) -> str:
+        self.files[f"/{name}"] = content
+        return self.url(name)
+
+    def url(self, name: str) -> str:
+        return f"http://127.0.0.1:{self.server_port}/{name}"
+
+
+class Handler(BaseHTTPRequestHandler):
+    server: Mirror
+
+    def do_GET(self) -> None:
+        self.server.asked.append(self.path)
+        content = self.server.files.get(self.path)
+        self.send_response(404 if content is None else 200)
+        self.send_header("Content-Length", str(len(content or b"")))
+        self.end_headers()
+        self.wfile.write(content or b"")
+
+    def log_message(self, *args: object) -> None:
+        """Nothing on the terminal."""
+
+
+@pytest.fixture
+def mirror(monkeypatch: pytest.MonkeyPatch) -> Iterator[Mirror]:
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    monkeypatch.setattr(fetching, "PAUSE_S", 0.0)
+    for load in (ptb.load, mnist.load, har.load, ucr.load, timit.load):
+        load.cache_clear()
+    with Mirror() as mirror:
+        threading.Thread(target=mirror.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
+        yield mirror
+        mirror.shutdown()
+
+
+def published(name: str, content: bytes, *urls: str) -> File:
+    return File(name, hashlib.sha256(content).hexdigest(), urls)
+
+
+def tree(root: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(root)): path.read_bytes() for path in root.rglob("*") if path.is_file()}
+
+
+def tar(members: dict[str, bytes]) -> bytes:
+    file = io.BytesIO()
+    with tarfile.open(fileobj=file, mode="w:gz") as archive:
+        for name, content in members.items():
+            info = tarfile.TarInfo(name)
+            info.size = len(content)
+            archive.addfile(info, io.BytesIO(content))
+    return file.getvalue()
+
+
+def packed(members: dict[str, bytes]) -> bytes:
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in members.items():
+            archive.writestr(name, content)
+    return file.getvalue()
+
+
+@pytest.fixture
+def small_ptb(mirror: Mirror, monkeypatch: pytest.MonkeyPatch) -> Mirror:
+    """Penn Treebank's files with other texts."""
+    words, characters = [], []
+    for part, text in TEXTS.items():
+        words.append(published(f"ptb.{part}.txt", text, mirror.url(f"ptb.{part}.txt")))
+        characters.append(published(f"ptb.char.{part}.txt", ptb.spelt_out(text, Path("x"))))
+    monkeypatch.setattr(ptb, "WORDS", tuple(words))
+    monkeypatch.setattr(ptb, "CHARACTERS", tuple(characters))
+    monkeypatch.setattr(download, "EXAMPLES", mirror.url("simple-examples.tgz"))
+    return mirror
+
+
+def offer_words(mirror: Mirror) -> None:
+    for part, text in TEXTS.items():
+        mirror.offer(f"ptb.{part}.txt", text)
+
+
+def archive_of_words() -> bytes:
+    return tar({f"./simple-examples/data/ptb.{part}.txt": text for part, text in TEXTS.items()})
+
+
+@pytest.mark.parametrize("source", ["mirror", "archive"])
+def test_ptb_comes_from_the_mirror_or_the_archive(small_ptb: Mirror, tmp_path: Path, source: str) -> None:
+    if source == "mirror":
+        offer_words(small_ptb)
+    else:
+        small_ptb.offer("simple-examples.tgz", archive_of_words())
+    root = tmp_path / "some" / "data"
+    assert prepare("ptb", root) == root / "ptb"
+    assert sorted(tree(root)) == sorted(f"ptb/{file.name}" for file in ptb.WORDS + ptb.CHARACTERS)
+    assert ptb.load(root, "word").tokens
+    assert ptb.load(root, "char").tokens
+
+
+def test_what_is_there_is_not_fetched_again_and_what_is_damaged_is(
+    small_ptb: Mirror, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    offer_words(small_ptb)
+    prepare("ptb", tmp_path)
+    small_ptb.asked.clear()
+    prepare("ptb_char", tmp_path)
+    assert small_ptb.asked == []
+    assert "all there already" in capsys.readouterr().out
+    (tmp_path / "ptb" / "ptb.char.test.txt").write_bytes(b"damaged")
+    prepare("ptb", tmp_path)
+    assert len(small_ptb.asked) == 3
+    assert ptb.load(tmp_path, "char").tokens
+
+
+def test_the_licence_is_shown_first(small_ptb: Mirror, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(DataError):
+        prepare("ptb", tmp_path)
+    assert capsys.readouterr().out.startswith(f"ptb: {ptb.LICENCE}\n")
+
+
+@pytest.mark.parametrize(
+    "archive",
+    [
+        None,
+        b"<html>moved</html>",
+        archive_of_words()[:-20],
+        tar({"../ptb.train.txt": TEXTS["train"], "/tmp/ptb.valid.txt": TEXTS["valid"]}),
+        tar({f"./simple-examples/data/ptb.{part}.txt": b"other\n" for part in TEXTS}),
+    ],
+    ids=["absent", "a web page", "cut short", "other names", "other content"],
+)
+@pytest.mark.parametrize("existing", [False, True])
+def test_failures_leave_nothing_behind(
+    small_ptb: Mirror, tmp_path: Path, archive: bytes | None, existing: bool
+) -> None:
+    root = tmp_path / "some" / "data"
+    if existing:
+        (root / "ptb").mkdir(parents=True)
+        (root / "ptb" / "ptb.test.txt").write_bytes(b"mine")
+    if archive is not None:
+        small_ptb.offer("simple-examples.tgz", archive)
+    before, outside = tree(tmp_path), sorted(path.name for path in tmp_path.parent.iterdir())
+    with pytest.raises(DataError) as caught:
+        prepare("ptb", root)
+    assert tree(tmp_path) == before
+    assert existing or not (tmp_path / "some").exists()
+    assert sorted(path.name for path in tmp_path.parent.iterdir()) == outside
+    assert "\n" not in str(caught.value)
+
+
+def test_mnist_s_mirrors(mirror: Mirror, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    content = b"not really images"
+    url = mirror.offer("images.gz", content)
+    monkeypatch.setattr(mnist, "FILES", (published("images.gz", content, mirror.url("gone.gz"), url),))
+    prepare("pmnist", tmp_path)
+    assert tree(tmp_path) == {"mnist/images.gz": content}
+    assert mirror.asked == ["/gone.gz", "/images.gz"]
+
+
+SAMPLE = (*timit.SAMPLE_TRAINING, *timit.SAMPLE_VALIDATION, *timit.SAMPLE_TEST)
+SENTENCES = ("sa1", "si1", "si2", "si3", "sx1", "sx2", "sx3", "sx4", "sx5")
+
+
+def offer_sample(mirror: Mirror, monkeypatch: pytest.MonkeyPatch, names: list[str]) -> None:
+    content = packed(dict.fromkeys(names, b"RIFF"))
+    monkeypatch.setattr(download, "TIMIT_SAMPLE", mirror.offer("timit.zip", content))
+    blob = hashlib.sha1(b"blob %d\0" % len(content) + content, usedforsecurity=False).hexdigest()
+    monkeypatch.setattr(download, "TIMIT_BLOB", f"git:{blob}")
+
+
+def test_timit_s_sample_stays_packed(
+    mirror: Mirror, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    names = [f"timit/dr1-{speaker}/{sentence}.wav" for speaker in SAMPLE for sentence in SENTENCES]
+    offer_sample(mirror, monkeypatch, [*names, "../evil", "/tmp/evil"])
+    prepare("timit", tmp_path)
+    assert list(tree(tmp_path)) == ["timit/timit.zip"]
+    assert timit.which(tmp_path) == "sample"
+    assert "LDC93S1" in capsys.readouterr().out
+    mirror.asked.clear()
+    prepare("timit", tmp_path)
+    assert mirror.asked == []
+
+
+def test_another_zip_in_the_place_of_timit_s_is_refused(
+    mirror: Mirror, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    offer_sample(mirror, monkeypatch, ["timit/dr1-fvmh0/si1.wav"])
+    with pytest.raises(DataError, match="holds 1 recordings"):
+        prepare("timit", tmp_path)
+    monkeypatch.setattr(download, "TIMIT_BLOB", "git:" + "0" * 40)
+    with pytest.raises(DataError, match=r"git \w{12}... instead of 000000000000"):
+        prepare("timit", tmp_path)
+    assert tree(tmp_path) == {}
+
+
+def test_har_s_signals_are_compared_with_their_digests(
+    mirror: Mirror, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    signals = {
+        f"{har.TOP}/{split}/Inertial Signals/{channel}_{split}.txt": f"{split} {channel}".encode()
+        for split in ("train", "test")
+        for channel in har.CHANNELS
+    }
+    digests = {
+        split: tuple(hashlib.md5(v, usedforsecurity=False).hexdigest() for k, v in signals.items() if f"/{split}/" in k)
+        for split in ("train", "test")
+    }
+    monkeypatch.setattr(har, "MD5", digests)
+    outer = packed({f"{har.TOP}.zip": packed(signals), "../evil": b""})
+    monkeypatch.setattr(har, "URLS", (mirror.url("gone.zip"), mirror.offer("har.zip", outer)))
+    loaded: list[Path] = []
+
+    def load(root: Path) -> bool:
+        loaded.append(root)
+        if root == tmp_path:
+            raise DataError("nothing there yet")
+        return True
+
+    monkeypatch.setattr(har, "load", load)
+    monkeypatch.setitem(SOURCES, "har", download.Source("har", har.LICENCE, load, download._build_har))
+    prepare("har2", tmp_path)
+    assert tree(tmp_path) == {f"har/{har.TOP}.zip": outer}
+    assert len(loaded) == 2
+    monkeypatch.setattr(har, "MD5", {**digests, "test": ("0" * 32, *digests["test"][1:])})
+    with pytest.raises(
+        DataError, match=r"body_acc_x_test\.txt is not the published one: md5 .* instead of 000000000000"
+    ):
+        prepare("har2", tmp_path)
+
+
+def test_ucr_s_sets_are_unpacked_by_name(mirror: Mirror, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    members = {
+        f"UCRArchive_2018/{entry.name}/{entry.name}_{part}.tsv": f"{entry.name} {part}".encode()
+        for entry in download.ENTRIES
+        for part in ("TRAIN", "TEST")
+    }
+    monkeypatch.setattr(ucr, "URLS", (mirror.offer("ucr.zip", packed({**members, "../evil": b"evil"})),))
+    monkeypatch.setattr(ucr, "GIT_BLOBS", {})
+    monkeypatch.setattr(ucr, "load", lambda root, name: None)
+    prepare("ucr", tmp_path)
+    assert tree(tmp_path) == {f"ucr/{name}": content for name, content in members.items()}
+    mirror.asked.clear()
+    prepare("ucr", tmp_path)
+    assert mirror.asked == []
+
+
+def test_ucr_s_known_blobs_are_compared(mirror: Mirror, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    members = {
+        f"UCRArchive_2018/{entry.name}/{entry.name}_{part}.tsv": b"1\t0.5\n"
+        for entry in download.ENTRIES
+        for part in ("TRAIN", "TEST")
+    }
+    monkeypatch.setattr(ucr, "URLS", (mirror.offer("ucr.zip", packed(members)),))
+    monkeypatch.setattr(ucr, "load", lambda root, name: None)
+    with pytest.raises(
+        DataError, match=r"ECG5000_TEST\.tsv is not the published one: git blob .* instead of 3d32fa752b87"
+    ):
+        prepare("ucr", tmp_path)
+    assert tree(tmp_path) == {}
+
+
+@pytest.mark.parametrize("name", ["mnits", "imagenet", ""])
+def test_an_unknown_name_is_refused(tmp_path: Path, name: str) -> None:
+    with pytest.raises(ConfigError, match="there is no such data set"):
+        prepare(name, tmp_path)
+
+
+def test_names_of_tasks_lead_to_their_data() -> None:
+    assert set(TASKS.values()) <= SOURCES.keys()
+    assert not TASKS.keys() & SOURCES.keys()
+
+
+def blocked_by_a_file(root: Path) -> Path:
+    root.write_text("a file")
+    return root / "data"
+
+
+@pytest.mark.parametrize("make", [blocked_by_a_file, lambda root: Path("/proc/nowhere")])
+def test_a_root_that_cannot_be_written(mirror: Mirror, tmp_path: Path, make: Callable[[Path], Path]) -> None:
+    with pytest.raises(StorageError, match="cannot be written"):
+        prepare("mnist", make(tmp_path / "root"))
+    assert mirror.asked == []
+
+
+@pytest.mark.data
+@pytest.mark.parametrize(("module", "names"), [(ptb, ["WORDS"]), (mnist, ["FILES"])])
+def test_the_real_files_pass(mirror: Mirror, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, module, names) -> None:
+    folder = module.__name__.rpartition(".")[2]
+    home = Path(os.environ["ORTHOBENCH_DATA"]) / folder
+    for name in names:
+        files = getattr(module, name)
+        offered = [File(f.name, f.sha256, (mirror.offer(f.name, (home / f.name).read_bytes()),)) for f in files]
+        monkeypatch.setattr(module, name, tuple(offered))
+    prepare(folder, tmp_path)
+    assert tree(tmp_path / folder) == tree(home)

@@ -1,0 +1,81 @@
+import sys
+
+import numpy as np
+import pytest
+
+from orthobench.errors import ConfigError
+from orthobench.tasks import speech_scores
+from orthobench.tasks.spectrogram import log_magnitude, stft
+
+RNG = np.random.default_rng(5)
+TIME = np.arange(24000) / 8000
+# Bursts of a buzz at 120 Hz with moving formants: enough like speech for the measures that listen for it.
+BUZZ = sum(np.sin(2 * np.pi * 120 * k * TIME) / k * (1 + np.sin(2 * np.pi * (1 + k / 7) * TIME)) for k in range(1, 25))
+SPEECH = 0.05 * BUZZ * (np.sin(2 * np.pi * 1.5 * TIME) > -0.3)
+NOISE = RNG.normal(size=len(SPEECH))
+
+
+def noisy(decibels: float) -> np.ndarray:
+    """SPEECH with noise of the same envelope that many dB below it."""
+    return SPEECH * (1 + NOISE * 10 ** (-decibels / 20))
+
+
+@pytest.mark.parametrize("ratio", [0.0, 10.0, 20.0])
+def test_segmental_snr_of_a_known_ratio(ratio: float) -> None:
+    constant = np.where(np.arange(8192) % 2, 1.0, -1.0)
+    estimate = constant * (1 + 10 ** (-ratio / 20))
+    assert speech_scores.segmental_snr(constant, estimate) == pytest.approx(ratio, abs=1e-9)
+
+
+def test_segmental_snr_is_bounded_and_skips_silence() -> None:
+    signal = np.concatenate([np.ones(2560), np.zeros(2560)])
+    assert speech_scores.segmental_snr(signal, signal) == 35
+    assert speech_scores.segmental_snr(signal, -1000 * signal) == -10
+    assert speech_scores.segmental_snr(signal, signal + np.r_[np.zeros(2560), np.ones(2560)]) == 35
+    assert speech_scores.segmental_snr(np.zeros(512), np.ones(512)) == -10
+
+
+def test_stoi_is_one_for_the_same_sound_and_falls_with_noise() -> None:
+    pytest.importorskip("pystoi")
+    found = [speech_scores.stoi(SPEECH, estimate) for estimate in (SPEECH, noisy(10), noisy(-5), np.zeros_like(SPEECH))]
+    assert found[0] == pytest.approx(1, abs=1e-6)
+    assert found == sorted(found, reverse=True)
+    assert found[2] < 0.9
+
+
+def test_pesq_is_best_for_the_same_sound_and_falls_with_noise() -> None:
+    pytest.importorskip("pesq")
+    found = [speech_scores.pesq(SPEECH, estimate) for estimate in (SPEECH, noisy(20), noisy(0))]
+    assert found[0] == pytest.approx(4.549, abs=0.01)  # the top of P.862.1
+    assert found[0] > found[1] > found[2] >= 1
+
+
+def test_pesq_without_speech_is_the_lowest_score() -> None:
+    pytest.importorskip("pesq")
+    for estimate in (np.zeros(8000), np.full(8000, 1e-9), 1e30 * np.ones(8000)):
+        assert 1 <= speech_scores.pesq(SPEECH[:8000], estimate) < 4.6
+    assert speech_scores.pesq(np.zeros(8000), np.zeros(8000)) == 1
+
+
+def test_perfect_predictions_give_the_sound_back() -> None:
+    frames = stft(SPEECH)
+    perfect = np.concatenate([log_magnitude(frames)[1:], np.full((1, 129), -50, np.float32)])
+    reference, estimate = speech_scores.reconstruct(perfect, frames)
+    assert np.allclose(reference[: len(SPEECH)], SPEECH, atol=1e-12)
+    assert speech_scores.segmental_snr(reference, estimate) > 25  # the floor of 1e-5 is all that is lost
+
+
+def test_hopeless_predictions_stay_finite() -> None:
+    frames = stft(SPEECH[:4000])
+    for decibels in (1e6, -1e6):
+        _, estimate = speech_scores.reconstruct(np.full(frames.shape, decibels, np.float32), frames)
+        assert np.isfinite(estimate).all()
+
+
+@pytest.mark.parametrize("package", ["pystoi", "pesq"])
+def test_without_the_packages_the_extra_is_named(package: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, package, None)
+    if package == "pesq":
+        pytest.importorskip("pystoi")
+    with pytest.raises(ConfigError, match=rf"{package} .*orthobench\[audio\]"):
+        speech_scores.require()
