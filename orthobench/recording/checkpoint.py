@@ -6,7 +6,6 @@ torch.load does not notice a flipped bit, and Lightning's own saving is not atom
 import hashlib
 import io
 import os
-import pickle
 from pathlib import Path
 from typing import Any
 
@@ -43,7 +42,9 @@ class SafeCheckpointIO(CheckpointIO):
             raise StorageError(f"{path} is damaged: its digest does not match; delete it to go back to an earlier one.")
         try:
             return torch.load(io.BytesIO(content), map_location=map_location or "cpu", weights_only=True)
-        except (pickle.UnpicklingError, RuntimeError, EOFError) as error:
+        except (MemoryError, torch.OutOfMemoryError):
+            raise
+        except Exception as error:  # torch lets many kinds through
             raise StorageError(f"{path} is not a checkpoint of plain data; delete it to start again.") from error
 
     def remove_checkpoint(self, path: Any) -> None:
