@@ -1,0 +1,183 @@
+import errno
+import hashlib
+import io
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from orthobench.errors import StorageError
+from orthobench.recording.checkpoint import SafeCheckpointIO, newest, previous, verified
+
+STATE = {"global_step": 7, "weights": torch.arange(12.0).view(3, 4), "names": ["a", "b"], "nested": {"x": None}}
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """Where a checkpoint goes."""
+    return tmp_path / "checkpoints" / "last.ckpt"
+
+
+@pytest.fixture
+def saved(path: Path) -> Path:
+    """A checkpoint of step 7."""
+    SafeCheckpointIO().save_checkpoint(STATE, path)
+    return path
+
+
+def save(path: Path, step: int) -> None:
+    SafeCheckpointIO().save_checkpoint({"global_step": step}, path)
+
+
+def step(path: Path | None) -> int | None:
+    return None if path is None else SafeCheckpointIO().load_checkpoint(path)["global_step"]
+
+
+def test_comes_back(saved: Path) -> None:
+    found = SafeCheckpointIO().load_checkpoint(saved)
+    assert torch.equal(found.pop("weights"), STATE["weights"])
+    assert found == {key: value for key, value in STATE.items() if key != "weights"}
+
+
+def test_ends_with_the_digest_of_what_is_before(saved: Path) -> None:
+    content = saved.read_bytes()
+    assert hashlib.sha256(content[:-32]).digest() == content[-32:]
+
+
+@pytest.mark.parametrize("length", [0, 1, 31, 32, 33, 64, 500, 1000, -500, -64, -33, -32, -31, -2, -1])
+def test_truncation_is_noticed(saved: Path, length: int) -> None:
+    content = saved.read_bytes()
+    assert len(content) > 1500
+    saved.write_bytes(content[:length])
+    assert verified(saved) is None
+
+
+@pytest.mark.parametrize("place", [0.0, 0.1, 0.25, 0.5, 0.75, 0.97, 0.99, 1.0])
+@pytest.mark.parametrize("bit", [0, 3, 7])
+def test_a_flipped_bit_is_noticed(saved: Path, place: float, bit: int) -> None:
+    content = bytearray(saved.read_bytes())
+    content[round(place * (len(content) - 1))] ^= 1 << bit
+    saved.write_bytes(content)
+    with pytest.raises(StorageError, match=f"{saved} is damaged"):
+        SafeCheckpointIO().load_checkpoint(saved)
+
+
+def test_appended_bytes_are_noticed(saved: Path) -> None:
+    saved.write_bytes(saved.read_bytes() + b"\0")
+    assert verified(saved) is None
+
+
+def test_a_missing_checkpoint_is_a_storage_error(path: Path) -> None:
+    with pytest.raises(StorageError, match=str(path)):
+        SafeCheckpointIO().load_checkpoint(path)
+
+
+def test_the_generation_before_stays(path: Path) -> None:
+    for number in (1, 2, 3):
+        save(path, number)
+    assert (step(path), step(previous(path))) == (3, 2)
+    assert sorted(os.listdir(path.parent)) == [path.name, previous(path).name]
+
+
+def test_the_newest_is_the_last_one(path: Path) -> None:
+    save(path, 1)
+    save(path, 2)
+    assert newest(path) == path
+
+
+@pytest.mark.parametrize("damage", [lambda p: p.unlink(), lambda p: p.write_bytes(p.read_bytes()[:-1])])
+def test_the_newest_of_a_damaged_one_is_the_one_before(path: Path, damage: Any) -> None:
+    save(path, 1)
+    save(path, 2)
+    damage(path)
+    assert step(newest(path)) == 1
+
+
+def test_there_is_no_newest_of_two_damaged_ones(path: Path) -> None:
+    save(path, 1)
+    save(path, 2)
+    for file in (path, previous(path)):
+        file.write_bytes(file.read_bytes()[:-1])
+    assert newest(path) is None
+
+
+def test_there_is_no_newest_at_the_start(path: Path) -> None:
+    assert newest(path) is None
+
+
+def test_a_damaged_checkpoint_does_not_displace_the_one_before(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    save(path, 1)
+    save(path, 2)
+    path.write_bytes(path.read_bytes()[:-1])
+
+    def full(_: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(StorageError, match="No space left"):
+        save(path, 3)
+    assert step(newest(path)) == 1
+
+
+@pytest.mark.parametrize("function", ["fsync", "replace"])
+def test_a_failure_while_saving_leaves_a_whole_checkpoint(
+    path: Path, monkeypatch: pytest.MonkeyPatch, function: str
+) -> None:
+    save(path, 1)
+    save(path, 2)
+    calls, real = [], getattr(os, function)
+
+    def fail(*words: Any) -> None:
+        calls.append(words)
+        if function == "replace" and len(calls) == 1:
+            return real(*words)  # the step to the generation before; the next one fails
+        raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr(os, function, fail)
+    with pytest.raises(StorageError, match="Input/output error"):
+        save(path, 3)
+    assert step(newest(path)) == 2
+
+
+class Malicious:
+    """Runs a command when it is unpickled."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __reduce__(self) -> Any:
+        return os.mkdir, (str(self.path),)
+
+
+@pytest.mark.parametrize("weights_only", [True, False, None])
+def test_a_foreign_pickle_never_runs(path: Path, weights_only: bool | None) -> None:
+    trap = path.parent / "ran"
+    path.parent.mkdir()
+    buffer = io.BytesIO()
+    torch.save({"global_step": 1, "trap": Malicious(trap)}, buffer)
+    path.write_bytes(buffer.getvalue() + hashlib.sha256(buffer.getvalue()).digest())
+    with pytest.raises(StorageError, match=f"{path} is not a checkpoint of plain data"):
+        SafeCheckpointIO().load_checkpoint(path, weights_only=weights_only)
+    assert not trap.exists()
+
+
+def test_the_trap_works(tmp_path: Path) -> None:
+    buffer = io.BytesIO()
+    torch.save(Malicious(tmp_path / "ran"), buffer)
+    torch.load(io.BytesIO(buffer.getvalue()), weights_only=False)
+    assert (tmp_path / "ran").exists()
+
+
+def test_bytes_with_a_digest_that_are_no_checkpoint(path: Path) -> None:
+    path.parent.mkdir()
+    path.write_bytes(b"text" + hashlib.sha256(b"text").digest())
+    with pytest.raises(StorageError, match="is not a checkpoint"):
+        SafeCheckpointIO().load_checkpoint(path)
+
+
+def test_removing(saved: Path) -> None:
+    SafeCheckpointIO().remove_checkpoint(saved)
+    SafeCheckpointIO().remove_checkpoint(saved)
+    assert not saved.exists()

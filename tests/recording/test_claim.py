@@ -1,0 +1,108 @@
+import errno
+import fcntl
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from orthobench.errors import StorageError
+from orthobench.recording.claim import Claim
+
+HOLDER = """
+import sys, time
+from pathlib import Path
+from orthobench.recording.claim import Claim
+with Claim(Path(sys.argv[1])) as claim:
+    print(claim.held, flush=True)
+    time.sleep(60)
+"""
+
+
+@pytest.fixture
+def holder(tmp_path: Path) -> Iterator[subprocess.Popen]:
+    """Another process that holds the claim on tmp_path."""
+    command = [sys.executable, "-c", HOLDER, str(tmp_path)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout.readline() == "True\n"
+        yield process
+        process.kill()
+
+
+def test_the_first_one_holds_it(tmp_path: Path) -> None:
+    with Claim(tmp_path / "run") as claim:
+        assert claim.held
+
+
+def test_a_second_one_is_refused(tmp_path: Path) -> None:
+    with Claim(tmp_path), Claim(tmp_path) as second:
+        assert not second.held
+        assert second.owner.startswith(f"process {os.getpid()} on ")
+
+
+def test_it_ends_with_its_block(tmp_path: Path) -> None:
+    with Claim(tmp_path):
+        pass
+    with Claim(tmp_path) as again:
+        assert again.held
+
+
+def test_it_ends_with_an_exception(tmp_path: Path) -> None:
+    with pytest.raises(RuntimeError), Claim(tmp_path):
+        raise RuntimeError
+    with Claim(tmp_path) as again:
+        assert again.held
+
+
+def test_a_refused_one_leaves_the_owner_in_place(tmp_path: Path) -> None:
+    with Claim(tmp_path):
+        with Claim(tmp_path):
+            pass
+        with Claim(tmp_path) as third:
+            assert not third.held
+
+
+def test_two_folders_are_two_claims(tmp_path: Path) -> None:
+    with Claim(tmp_path / "a"), Claim(tmp_path / "b") as other:
+        assert other.held
+
+
+def test_another_process_is_named(tmp_path: Path, holder: subprocess.Popen) -> None:
+    with Claim(tmp_path) as claim:
+        assert not claim.held
+        assert claim.owner.startswith(f"process {holder.pid} on ")
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_it_ends_with_its_process(tmp_path: Path, holder: subprocess.Popen, number: int) -> None:
+    holder.send_signal(number)
+    holder.wait()
+    with Claim(tmp_path) as claim:
+        assert claim.held
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"pid": 1}', "null"])
+def test_an_unreadable_owner_is_another_process(tmp_path: Path, text: str) -> None:
+    with Claim(tmp_path):
+        (tmp_path / "claim.json").write_text(text)
+        with Claim(tmp_path) as second:
+            assert (second.held, second.owner) == (False, "another process")
+
+
+def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StorageError, match=r"cannot be written.*set runs_root="), Claim(tmp_path / "file" / "run"):
+        pytest.fail("it was claimed")
+
+
+def test_a_file_system_without_locks_is_no_other_owner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def flock(*_: Any) -> None:
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    monkeypatch.setattr(fcntl, "flock", flock)
+    with pytest.raises(StorageError, match="cannot be locked: No locks available"), Claim(tmp_path):
+        pytest.fail("it was claimed")

@@ -1,0 +1,103 @@
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from orthobench.errors import StorageError
+from orthobench.recording.curve import Curve
+
+
+@pytest.fixture
+def curve(tmp_path: Path) -> Curve:
+    """A curve at its start."""
+    curve = Curve(tmp_path / "metrics.csv")
+    curve.cut(0)
+    return curve
+
+
+@pytest.fixture
+def long(curve: Curve) -> Curve:
+    """A curve of two metrics at steps 10, 20, 30."""
+    for step in (10, 20, 30):
+        curve.append(step, step // 20, {"train/loss": 1 / step, "val/loss": 2 / step})
+    return curve
+
+
+def test_starts_with_its_columns(curve: Curve) -> None:
+    assert curve.path.read_text() == "step,epoch,name,value\n"
+
+
+def test_one_row_per_value(long: Curve) -> None:
+    assert long.rows()[2:4] == [
+        {"step": 20, "epoch": 1, "name": "train/loss", "value": 0.05},
+        {"step": 20, "epoch": 1, "name": "val/loss", "value": 0.1},
+    ]
+
+
+def test_one_metric(long: Curve) -> None:
+    assert long.of("val/loss") == [[10, 0.2], [20, 0.1], [30, 2 / 30]]
+
+
+@pytest.mark.parametrize("value", [1 / 3, 1e-300, -1.5e10, 0.1 + 0.2, 5, np.float64(0.1), np.float32(0.1)])
+def test_values_come_back_bit_by_bit(curve: Curve, value: float) -> None:
+    curve.append(1, 0, {"x": value})
+    assert curve.of("x") == [[1, float(value)]]
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf])
+def test_what_is_not_finite_is_kept_for_the_reader(curve: Curve, value: float) -> None:
+    curve.append(1, 0, {"x": value})
+    assert repr(curve.of("x")[0][1]) == repr(value)
+
+
+@pytest.mark.parametrize(
+    ("step", "kept"), [(0, []), (9, []), (10, [10]), (25, [10, 20]), (30, [10, 20, 30]), (99, [10, 20, 30])]
+)
+def test_cutting_forgets_what_came_after(long: Curve, step: int, kept: list[int]) -> None:
+    long.cut(step)
+    assert [point[0] for point in long.of("train/loss")] == kept
+
+
+def test_cutting_keeps_the_rest_bit_by_bit(long: Curve) -> None:
+    before = long.path.read_text().splitlines()
+    long.cut(20)
+    assert long.path.read_text().splitlines() == before[:5]
+
+
+def test_a_curve_goes_on_after_a_cut(long: Curve) -> None:
+    long.cut(20)
+    long.append(21, 1, {"train/loss": 7.0})
+    assert long.of("train/loss") == [[10, 0.1], [20, 0.05], [21, 7.0]]
+
+
+@pytest.mark.parametrize(
+    "torn", ["3", "30,", "30,1", "30,1,val/l", "30,1,val/loss,", "30,1,val/loss,0.0", "30,1,val/loss,6e-0"]
+)
+def test_a_torn_last_line_is_no_row(long: Curve, torn: str) -> None:
+    with long.path.open("a") as file:
+        file.write(torn)
+    assert [row["step"] for row in long.rows()] == [10, 10, 20, 20, 30, 30]
+
+
+def test_a_torn_last_line_is_dropped_by_a_cut(long: Curve) -> None:
+    long.path.write_bytes(long.path.read_bytes()[:-4])
+    long.cut(30)
+    long.append(31, 1, {"x": 1.0})
+    assert [row["name"] for row in long.rows()][-2:] == ["train/loss", "x"]
+
+
+@pytest.mark.parametrize("junk", [b"\0" * 5000, b"\xff\xfe\n", b"a,b,c,d\n", b"40,1,x\n", b"40,1,x,1,2\n", b"\n\n"])
+def test_what_is_no_row_is_left_out(long: Curve, junk: bytes) -> None:
+    with long.path.open("ab") as file:
+        file.write(junk)
+    assert len(long.rows()) == 6
+
+
+def test_a_missing_file_has_no_rows(tmp_path: Path) -> None:
+    assert Curve(tmp_path / "nothing.csv").rows() == []
+
+
+def test_a_file_that_cannot_be_written(tmp_path: Path) -> None:
+    with pytest.raises(StorageError, match=f"{tmp_path} cannot be written"):
+        Curve(tmp_path).append(1, 0, {"x": 1.0})

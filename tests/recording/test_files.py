@@ -1,0 +1,149 @@
+import errno
+import json
+import math
+import os
+import resource
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from orthobench.errors import StorageError
+from orthobench.recording.files import finite, read_json, write_bytes, write_json
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """A file with old content."""
+    path = tmp_path / "record.json"
+    path.write_bytes(b"old")
+    return path
+
+
+@pytest.fixture
+def small_files() -> Iterator[None]:
+    """No file may grow beyond 1,000 bytes, as on a full disk."""
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, limits[1]))
+    yield
+    resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+
+
+def refuse(number: int) -> Any:
+    def raise_(*_: Any, **__: Any) -> None:
+        raise OSError(number, os.strerror(number))
+
+    return raise_
+
+
+def test_writes_the_content(path: Path) -> None:
+    write_bytes(path, b"new")
+    assert path.read_bytes() == b"new"
+
+
+def test_makes_the_folder(tmp_path: Path) -> None:
+    write_bytes(tmp_path / "a" / "b" / "c.json", b"new")
+    assert (tmp_path / "a" / "b" / "c.json").read_bytes() == b"new"
+
+
+def test_leaves_nothing_beside_the_file(path: Path) -> None:
+    write_bytes(path, b"new")
+    assert os.listdir(path.parent) == [path.name]
+
+
+def test_others_may_read_what_the_umask_allows(path: Path) -> None:
+    old = os.umask(0o027)
+    try:
+        write_bytes(path, b"new")
+    finally:
+        os.umask(old)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o640
+
+
+@pytest.mark.parametrize("function", ["replace", "fsync"])
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EIO, errno.EROFS])
+def test_a_failure_before_the_rename_keeps_the_old_content(
+    path: Path, monkeypatch: pytest.MonkeyPatch, function: str, number: int
+) -> None:
+    monkeypatch.setattr(os, function, refuse(number))
+    with pytest.raises(StorageError, match=f"{path} cannot be written: {os.strerror(number)}"):
+        write_bytes(path, b"new")
+    assert path.read_bytes() == b"old"
+    assert os.listdir(path.parent) == [path.name]
+
+
+@pytest.mark.usefixtures("small_files")
+def test_a_failing_write_keeps_the_old_content(path: Path) -> None:
+    with pytest.raises(StorageError, match=f"{path} cannot be written: {os.strerror(errno.EFBIG)}"):
+        write_bytes(path, bytes(100_000))
+    assert path.read_bytes() == b"old"
+    assert os.listdir(path.parent) == [path.name]
+
+
+def test_an_interruption_leaves_no_temporary_file(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(_: int) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, "fsync", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        write_bytes(path, b"new")
+    assert path.read_bytes() == b"old"
+    assert os.listdir(path.parent) == [path.name]
+
+
+def test_the_rename_comes_after_the_content_is_on_disk(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    done: list[str] = []
+    for name in ("fsync", "replace"):
+        real = getattr(os, name)
+        monkeypatch.setattr(os, name, lambda *words, name=name, real=real: (done.append(name), real(*words))[1])
+    write_bytes(path, b"new")
+    assert done == ["fsync", "replace", "fsync"]  # file, rename, folder
+
+
+def test_a_file_in_place_of_the_folder(path: Path) -> None:
+    with pytest.raises(StorageError, match="cannot be written"):
+        write_bytes(path / "below.json", b"new")
+
+
+def test_json_comes_back(path: Path) -> None:
+    value = {"a": [1, 2.5, None, True, "x"], "b": {"c": "ä"}}
+    write_json(path, value)
+    assert read_json(path) == value
+
+
+@pytest.mark.parametrize("number", [math.nan, math.inf, -math.inf, np.float64("nan")])
+@pytest.mark.parametrize(
+    "wrap",
+    [lambda x: {"a": x}, lambda x: {"a": {"b": [x]}}, lambda x: {"a": (1.0, (x,))}],
+    ids=["plain", "deep", "tuple"],
+)
+def test_numbers_that_are_not_finite_are_written_as_null(path: Path, number: float, wrap: Any) -> None:
+    write_json(path, wrap(number))
+    text = path.read_text()
+    assert json.loads(text, parse_constant=pytest.fail) == wrap(None) or json.loads(text) == {"a": [1.0, [None]]}
+    assert "null" in text
+
+
+@pytest.mark.parametrize("value", [np.float32("nan"), object()])
+def test_what_is_no_json_keeps_the_old_content(path: Path, value: Any) -> None:
+    with pytest.raises(TypeError):
+        write_json(path, {"a": value})
+    assert path.read_bytes() == b"old"
+
+
+def test_finite_keeps_what_is_finite() -> None:
+    value = {"a": [0.0, -1e308, 5], "b": "nan"}
+    assert finite(value) == value
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b'{"a": 1', b"[1, 2]", b"3", b"null", b"\xff\xfe", b'{"a": 1} x'])
+def test_what_is_no_whole_object_reads_as_null(path: Path, content: bytes) -> None:
+    path.write_bytes(content)
+    assert read_json(path) is None
+
+
+def test_a_missing_file_reads_as_null(tmp_path: Path) -> None:
+    assert read_json(tmp_path / "nothing.json") is None
