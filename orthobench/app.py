@@ -36,7 +36,7 @@ from orthobench.recording.checkpoint import SafeCheckpointIO, newest
 from orthobench.recording.claim import Claim
 from orthobench.recording.curve import Curve
 from orthobench.recording.files import read_json, write_bytes, write_json
-from orthobench.recording.loggers import make_logger
+from orthobench.recording.loggers import close, make_logger
 from orthobench.settings import Settings, settings
 from orthobench.tasks.base import Task
 from orthobench.terminal import duration_text, say
@@ -136,6 +136,7 @@ class Attempt:
         self.curve = Curve(folder / "metrics.csv")
         self.saver = Saver(folder / "checkpoints")
         self.recovered_from: str | None = None
+        self.logger: Any = False
         every = exp.settings.trainer.get("log_every_n_steps", 50)
         common = (self.curve, exp.duration, every)
         self.training, self.orthogonality = TrainingLog(*common), Orthogonality(*common)
@@ -165,12 +166,15 @@ class Attempt:
             if translated is error:
                 raise
             raise translated from error
+        finally:
+            close(self.logger)
         self._close(record)
         return record
 
     def _fit(self) -> Any:
         from lightning.pytorch import Trainer
 
+        self.logger = make_logger(self.exp.settings)
         resume = newest(self.saver.last_path)
         torch.manual_seed(self.exp.settings.run["seed"])
         task, length = self.exp.task, self.exp.duration
@@ -194,7 +198,7 @@ class Attempt:
             val_check_interval=length.val_every,
             check_val_every_n_epoch=None,
             num_sanity_val_steps=0,
-            logger=make_logger(self.exp.settings),
+            logger=self.logger,
             callbacks=self.callbacks,
             plugins=[SafeCheckpointIO()],
             default_root_dir=str(self.folder),

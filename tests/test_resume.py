@@ -103,7 +103,7 @@ def test_killed_it_resumes_and_finishes(tmp_path: Path) -> None:
     process = start(tmp_path)
     folder = wait_for_checkpoint(tmp_path, process)
     process.send_signal(signal.SIGKILL)
-    process.wait()
+    process.communicate()
     assert not (folder / "record.json").exists()
     again = start(tmp_path)
     out, _ = again.communicate(timeout=120)

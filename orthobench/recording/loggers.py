@@ -30,6 +30,14 @@ def make_logger(settings: Settings) -> Any:
     return False
 
 
+def close(logger: Any) -> None:
+    """Let a logger write what it still holds."""
+    if logger and type(logger).__name__ == "WandbLogger":
+        import wandb
+
+        wandb.finish(quiet=True)
+
+
 def wandb_mode(asked: str | None) -> str:
     """What was asked for, else $WANDB_MODE, else online with an API key at hand and offline without."""
     return asked or os.environ.get("WANDB_MODE") or ("online" if _has_key() else "offline")

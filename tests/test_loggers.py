@@ -1,0 +1,95 @@
+"""The mirrors beside metrics.csv: offline without an account, and never in the way."""
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import orthobench
+from orthobench.errors import ConfigError
+from orthobench.recording import loggers
+
+TINY = (
+    "T=4",
+    "model.hidden_size=4",
+    "trainer.max_steps=4",
+    "trainer.val_check_interval=2",
+    "trainer.log_every_n_steps=1",
+    "task.train_size=null",
+    "task.val_size=4",
+    "task.test_size=4",
+)
+
+
+@pytest.fixture
+def no_key(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.delenv("WANDB_API_KEY", raising=False)
+    monkeypatch.delenv("WANDB_MODE", raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("NETRC", raising=False)
+
+
+@pytest.mark.usefixtures("no_key")
+def test_offline_without_a_key() -> None:
+    assert loggers.wandb_mode(None) == "offline"
+
+
+@pytest.mark.usefixtures("no_key")
+def test_what_is_asked_for_wins(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert loggers.wandb_mode("disabled") == "disabled"
+    monkeypatch.setenv("WANDB_MODE", "disabled")
+    assert loggers.wandb_mode(None) == "disabled"
+    assert loggers.wandb_mode("offline") == "offline"
+
+
+@pytest.mark.usefixtures("no_key")
+def test_a_key_means_online(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("WANDB_API_KEY", "x" * 40)
+    assert loggers.wandb_mode(None) == "online"
+    monkeypatch.delenv("WANDB_API_KEY")
+    (tmp_path / ".netrc").write_text("machine api.wandb.ai login user password secret\n")
+    (tmp_path / ".netrc").chmod(0o600)
+    assert loggers.wandb_mode(None) == "online"
+
+
+@pytest.mark.parametrize("logger", ["csv", "none", "tensorboard"])
+def test_metrics_csv_is_written_whatever_the_logger(logger: str) -> None:
+    exp = orthobench.build("task=adding", f"logger={logger}", *TINY)
+    exp.run()
+    assert (exp.settings.folder / "metrics.csv").read_text().count("train/loss") == 4
+    assert (exp.settings.folder / "tensorboard").is_dir() == (logger == "tensorboard")
+
+
+@pytest.mark.slow
+def test_wandb_offline_gets_configuration_curves_and_identity(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A real offline run; what the logger was given is recorded on the way."""
+    from lightning.pytorch.loggers import WandbLogger
+
+    seen: dict[str, Any] = {"metrics": {}}
+    log = WandbLogger.log_metrics
+
+    def record(self: Any, metrics: Any, step: int | None = None) -> None:
+        seen["metrics"] |= metrics
+        seen["run"] = (self.experiment.id, self.experiment.group, self.experiment.project)
+        seen["config"] = dict(self.experiment.config)
+        log(self, metrics, step)
+
+    monkeypatch.setattr(WandbLogger, "log_metrics", record)
+    exp = orthobench.build("task=adding", "logger=wandb", *TINY)
+    exp.run()
+    assert seen["run"] == (exp.run_id, "adding-scornn", "orthobench")
+    assert set(seen["metrics"]) >= {"train/loss", "gradient_norm", "orthogonality", "val/loss"}
+    assert seen["config"]["model"]["hidden_size"] == 4
+    assert (exp.settings.folder / "metrics.csv").read_text().count("train/loss") == 4
+    files = [path for path in (exp.settings.folder / "wandb").rglob("*.wandb") if path.is_file()]
+    assert files
+    assert files[0].stat().st_size > 1000
+    monkeypatch.setattr(sys, "argv", ["orthobench"])
+
+
+def test_a_logger_whose_package_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "wandb", None)
+    exp = orthobench.build("task=adding", "logger=wandb", *TINY)
+    with pytest.raises(ConfigError, match="logger=wandb needs the package"):
+        exp.run()
