@@ -78,7 +78,7 @@ def test_the_last_layer_is_measured() -> None:
     y, _ = model(x)
     expected = (2 / y.numel() * (y - target)) @ model.output_weight  # of the mean squared error, by hand
     found = hidden_gradients(learner(model), [x, target], [T])
-    assert found[T] == pytest.approx(float(expected.norm()), rel=1e-12)
+    assert found[T] == pytest.approx(expected.norm().item(), rel=1e-12)
 
 
 def test_steps_beyond_the_sequence_are_left_out() -> None:

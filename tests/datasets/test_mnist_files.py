@@ -175,6 +175,14 @@ def test_a_whole_file(shape: tuple[int, ...]) -> None:
     assert np.array_equal(parse_idx(gzip.compress(idx(array)), PATH), array)
 
 
+def outcome(content: bytes) -> np.ndarray | str:
+    """The array, or the sentence of the DataError."""
+    try:
+        return parse_idx(content, PATH)
+    except DataError as error:
+        return str(error)
+
+
 SHAPES = st.lists(st.integers(1, 6), min_size=1, max_size=3)
 BOUNDED = settings(max_examples=150, deadline=None, derandomize=True, database=None)
 
@@ -192,10 +200,9 @@ def test_any_array_comes_back(shape: list[int], data: st.DataObject) -> None:
 @BOUNDED
 @given(raw=st.binary(max_size=40) | st.builds(lambda tail: b"\0\0\x08" + tail, st.binary(max_size=40)))
 def test_any_bytes_are_an_array_or_a_data_error(raw: bytes) -> None:
-    try:
-        found = parse_idx(gzip.compress(raw), PATH)
-    except DataError as error:
-        assert str(PATH) in str(error)
+    found = outcome(gzip.compress(raw))
+    if isinstance(found, str):
+        assert str(PATH) in found
     else:
         assert found.tobytes() == raw[4 + 4 * found.ndim :]
 
@@ -207,9 +214,8 @@ def test_a_damaged_file_is_whole_or_a_data_error(position: int, value: int, cut:
     content = bytearray(gzip.compress(idx(array)))
     content[position % len(content)] ^= value
     content = content[: len(content) - cut] if cut < len(content) else content
-    try:
-        found = parse_idx(bytes(content), PATH)
-    except DataError as error:
-        assert str(PATH) in str(error)
+    found = outcome(bytes(content))
+    if isinstance(found, str):
+        assert str(PATH) in found
     else:
         assert np.array_equal(found, array)  # only a field that gzip does not check was hit

@@ -78,7 +78,7 @@ def test_the_generation_before_stays(path: Path) -> None:
     for number in (1, 2, 3):
         save(path, number)
     assert (step(path), step(previous(path))) == (3, 2)
-    assert sorted(os.listdir(path.parent)) == [path.name, previous(path).name]
+    assert sorted(path.parent.iterdir()) == [path, previous(path)]
 
 
 def test_the_newest_is_the_last_one(path: Path) -> None:

@@ -51,12 +51,10 @@ def test_what_is_not_finite_is_kept_for_the_reader(curve: Curve, value: float) -
     assert repr(curve.of("x")[0][1]) == repr(value)
 
 
-@pytest.mark.parametrize(
-    ("step", "kept"), [(0, []), (9, []), (10, [10]), (25, [10, 20]), (30, [10, 20, 30]), (99, [10, 20, 30])]
-)
-def test_cutting_forgets_what_came_after(long: Curve, step: int, kept: list[int]) -> None:
+@pytest.mark.parametrize(("step", "kept"), [(0, 0), (9, 0), (10, 1), (25, 2), (30, 3), (99, 3)])
+def test_cutting_forgets_what_came_after(long: Curve, step: int, kept: int) -> None:
     long.cut(step)
-    assert [point[0] for point in long.of("train/loss")] == kept
+    assert [point[0] for point in long.of("train/loss")] == [10, 20, 30][:kept]
 
 
 def test_cutting_keeps_the_rest_bit_by_bit(long: Curve) -> None:
@@ -71,9 +69,7 @@ def test_a_curve_goes_on_after_a_cut(long: Curve) -> None:
     assert long.of("train/loss") == [[10, 0.1], [20, 0.05], [21, 7.0]]
 
 
-@pytest.mark.parametrize(
-    "torn", ["3", "30,", "30,1", "30,1,val/l", "30,1,val/loss,", "30,1,val/loss,0.0", "30,1,val/loss,6e-0"]
-)
+@pytest.mark.parametrize("torn", ["4", "40,", "40,1", "40,1,val/l", "40,1,x,", "40,1,x,0.0", "40,1,x,6e-0"])
 def test_a_torn_last_line_is_no_row(long: Curve, torn: str) -> None:
     with long.path.open("a") as file:
         file.write(torn)
