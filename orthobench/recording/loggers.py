@@ -35,7 +35,7 @@ def close(logger: Any) -> None:
     if logger and type(logger).__name__ == "WandbLogger":
         import wandb
 
-        wandb.finish(quiet=True)
+        wandb.finish()
 
 
 def wandb_mode(asked: str | None) -> str:
