@@ -122,6 +122,8 @@ def coerce(value: Any, annotation: Any, key: str) -> Any:
     if origin is Literal:
         if value in arguments and not isinstance(value, bool):
             return value
+        if isinstance(value, int) and str(value) in arguments:  # a word such as 2015, which the grammar reads as a number
+            return str(value)
         raise ConfigError(f"{key}={value!r} is not known: {did_you_mean(str(value), map(str, arguments))}")
     if origin in (list, tuple):
         if not isinstance(value, list | tuple):

@@ -203,6 +203,7 @@ def _task(given: dict[str, Any], name: str, run: dict[str, Any]) -> dict[str, An
         filled["T"] = known["T"].default if run["T"] is None else coerce(run["T"], known["T"].annotation, "T")
     if "variant" in known:
         filled["variant"] = run["variant"]
+    filled = cls.resolve(filled, Path(run["data_root"]))  # type: ignore[attr-defined]
     cls(**filled)  # refuses what only the task itself can judge
     return {"name": name, **filled}
 

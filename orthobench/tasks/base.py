@@ -4,7 +4,7 @@ import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import torch
 from lightning.pytorch import LightningDataModule
@@ -29,6 +29,8 @@ class Task(LightningDataModule, ABC):
         baseline: the trivial predictor's score by metric name, on the test set's distribution.
         readout: whether the model answers after the last step or at every step.
         objective: `classify` (cross-entropy over `output_size` classes) or `regress` (mean squared error).
+        split_name: which of several splits or corpora the numbers are from; null when there is one.
+        baseline_reason: why there is no baseline; null when there is one.
         metric: the headline metric; `higher_is_better` tells its direction.
         fixed_length: why T cannot be chosen; null when it can.
         carries_state: whether a batch goes on where the one before ended, so that the model's state is carried over
@@ -54,6 +56,8 @@ class Task(LightningDataModule, ABC):
     higher_is_better: ClassVar[bool] = True
     fixed_length: ClassVar[str | None] = None
     carries_state: bool = False
+    split_name: str | None = None
+    baseline_reason: str | None = None
 
     def __init__(
         self,
@@ -69,6 +73,11 @@ class Task(LightningDataModule, ABC):
         self.batch_size, self.eval_batch_size, self.num_workers = batch_size, eval_batch_size, num_workers
         self.select_on_test = select_on_test
         self._first, self._epoch_batches = 0, None
+
+    @staticmethod
+    def resolve(given: dict[str, Any], data_root: Path) -> dict[str, Any]:
+        """The task's settings with every choice made that was left to the data at hand."""
+        return given
 
     @abstractmethod
     def batches(self, split: Split) -> int:

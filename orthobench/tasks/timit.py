@@ -12,6 +12,7 @@ whichever is trained on.
 """
 
 from functools import cached_property
+from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -69,8 +70,13 @@ class TIMIT(Task):
         self._longest: dict[str, int] = {}
         self._order: tuple[int, np.ndarray] = (-1, np.empty(0, dtype=np.int64))
 
+    @staticmethod
+    def resolve(given: dict[str, Any], data_root: Path) -> dict[str, Any]:
+        """`corpus=auto` becomes what lies under `data_root/timit`, so that the two never share a run id."""
+        return given | {"corpus": timit.which(data_root)} if given["corpus"] == "auto" else given
+
     @cached_property
-    def split_name(self) -> timit.Name:
+    def split_name(self) -> timit.Name:  # type: ignore[override]
         """`full` or `sample`."""
         return timit.which(self.data_root) if self.corpus == "auto" else self.corpus
 
@@ -80,7 +86,7 @@ class TIMIT(Task):
         return {"loss": PERSISTENCE[self.padding_in_mean]} if self.split_name == "sample" else {}
 
     @property
-    def baseline_reason(self) -> str | None:
+    def baseline_reason(self) -> str | None:  # type: ignore[override]
         """Why there is no baseline; null when there is one."""
         return None if self.baseline else "the corpus is licensed, and its score was not measured"
 

@@ -47,7 +47,7 @@ class UCR(ArrayTask):
     def __init__(
         self,
         dataset: str = "GunPoint",
-        split: Literal["archive", "2015", 2015] = "archive",
+        split: Literal["archive", "2015"] = "archive",
         outputs: Literal["classes", "paper"] = "classes",
         unequal: ucr.Unequal = "refuse",
         val_share: Annotated[float, Range(0, 1, above=True, below=True)] = 0.2,
@@ -56,7 +56,7 @@ class UCR(ArrayTask):
     ) -> None:
         super().__init__(eval_batch_size=eval_batch_size, **kwargs)
         self.dataset, self.entry = dataset, lookup(dataset)
-        self.archive: Archive = "archive" if split == "archive" else "2015"
+        self.archive: Archive = split
         self.outputs = outputs
         self.unequal, self.val_share = unequal, val_share
         if not ucr.NAME.fullmatch(dataset):
