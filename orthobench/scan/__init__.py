@@ -31,7 +31,7 @@ def choose(cell: Cell, engine: str = "auto") -> tuple[str, str]:
     if engine != "auto":
         raise ConfigError(f"engine={engine!r} is not available; allowed: auto, reference, fused.")
     if supported:
-        return "fused", f"torch's own {cell.torch_kernel()} kernel computes this cell"
+        return "fused", fused.reason(cell)
     return "reference", "the autograd loop: no faster kernel is there for this cell"
 
 

@@ -1,31 +1,43 @@
-"""The whole sequence in one call of torch's own RNN, GRU or LSTM kernel (cuDNN on a GPU).
+"""The whole sequence as one node of the graph, in pure PyTorch: on a CPU and a GPU, always there.
 
-The matrices go in as arguments: a parametrization registered on nn.RNN would silently stop training.
+One autograd Function per cell family, with its reverse written by hand, or torch's own kernel where that is faster or
+alone. A cell class of one's own joins by `FAMILIES[MyCell] = run`; one that does not is left to `reference`.
 """
 
-import torch
+from collections.abc import Callable
+
 from torch import Tensor
-from torch.nn import functional as F
 
 from orthobench.cells.base import Cell, State
+from orthobench.cells.elman import Elman
+from orthobench.cells.gru import GRU
+from orthobench.cells.scalar_gated import ScalarGated
+from orthobench.scan import fused_elman, fused_gru, fused_scalar_gated, torch_kernels
+from orthobench.scan.families import lookup
+
+Run = Callable[[Cell, Tensor, State], tuple[Tensor, State]]
+FAMILIES: dict[type, Run] = {Elman: fused_elman.run, ScalarGated: fused_scalar_gated.run, GRU: fused_gru.run}
 
 
 def supports(cell: Cell) -> bool:
-    """Whether torch has a kernel for this cell."""
-    return cell.torch_kernel() is not None
+    """Whether this engine can run the cell."""
+    return lookup(cell, FAMILIES) is not None or torch_kernels.supports(cell)
+
+
+def reason(cell: Cell) -> str:
+    """Why this engine is the fast one for a cell that it supports."""
+    if _torch_wins(cell):
+        return f"torch's own {cell.torch_kernel()} kernel computes this cell"
+    return "one hand-written pass each way, which keeps no more than its reverse needs"
 
 
 def run(cell: Cell, x: Tensor, state: State) -> tuple[Tensor, State]:
     """Run `cell` over x from `state`; see `reference.run`."""
-    kernel = cell.torch_kernel()
-    assert kernel is not None
-    if not x.is_floating_point():
-        x = F.one_hot(x.clamp(max=cell.input_size), cell.input_size + 1)[..., :-1].to(cell.U.dtype)
-    b = cell._joint_bias()
-    bias = [] if b is None else [b, torch.zeros_like(b)]
-    weights = [cell.U, torch.cat(cell.matrices()), *bias]
-    initial = tuple(s.unsqueeze(0).contiguous() for s in state)
-    options = (weights, bool(bias), 1, 0.0, cell.training, False, True)
-    call = getattr(torch, kernel)
-    h_BTN, *final = call(x, initial if kernel == "lstm" else initial[0], *options)
-    return h_BTN, tuple(s.squeeze(0) for s in final)
+    family = torch_kernels.run if _torch_wins(cell) else lookup(cell, FAMILIES)
+    assert family is not None
+    return family(cell, x, state)
+
+
+def _torch_wins(cell: Cell) -> bool:
+    """CUDA's own kernels beat a loop of small ones; on a CPU our loop beats torch's, which has the only LSTM."""
+    return torch_kernels.supports(cell) and (cell.U.is_cuda or lookup(cell, FAMILIES) is None)

@@ -1,0 +1,103 @@
+"""Activations of the fused engine: in place, and with the reverse written by hand.
+
+Every reverse needs the activation's value a alone, not its argument z: the sign of a tells on which side of the kink z
+was. Only abs loses that sign, so its signs are kept in one byte each.
+"""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from orthobench.cells.activations import Activation
+
+Forward = Callable[[Tensor, Tensor, Tensor | None], object]
+Backward = Callable[[Tensor, Tensor, Tensor, Tensor, Tensor | None], object]
+
+
+class Pointwise(NamedTuple):
+    """An activation over blocks (B, N) small enough to stay in cache.
+
+    Attributes:
+        forward_: (z, scratch, signs) -> a in place of z; the signs are written where there is room for them.
+        backward: (da, a, dz, scratch, signs) writes dz = da act'(z).
+    """
+
+    forward_: Forward
+    backward: Backward
+
+
+def pointwise(name: Activation, b: Any = None, slope: float = 0.1, db: Any = None) -> Pointwise:
+    """The activation `name` with modReLU's bias b, a tensor (N,), or leaky ReLU's slope.
+
+    modReLU's reverse adds to the tensor db (B, N) the bias's gradient, row by row of the batch.
+    """
+    match name:
+        case "modrelu":
+            return Pointwise(partial(_modrelu_, b), partial(_modrelu_backward, db))
+        case "relu":
+            return Pointwise(_relu_, _relu_backward)
+        case "leaky_relu":
+            return Pointwise(partial(_leaky_relu_, slope), partial(_leaky_relu_backward, slope))
+        case "abs":
+            return Pointwise(_abs_, _abs_backward)
+        case "tanh":
+            return Pointwise(_tanh_, _tanh_backward)
+
+
+def room_for_signs(name: Activation, A: Tensor, training: bool) -> Tensor | None:
+    """A byte for every value of A (T, B, N) where the reverse will need signs."""
+    return torch.empty_like(A, dtype=torch.int8) if name == "abs" and training else None
+
+
+def _modrelu_(b: Tensor, z: Tensor, scratch: Tensor, signs: Tensor | None) -> None:
+    torch.sign(z, out=scratch)
+    z.abs_().add_(b).relu_().mul_(scratch)
+
+
+def _modrelu_backward(db: Tensor, da: Tensor, a: Tensor, dz: Tensor, scratch: Tensor, signs: Tensor | None) -> None:
+    """Where active a = sign(z) (|z| + b), else 0, so da/db = sign(a) and da/dz = sign(a)^2."""
+    torch.sign(a, out=scratch)
+    torch.mul(da, scratch, out=dz)
+    db.add_(dz)
+    dz.mul_(scratch)
+
+
+def _relu_(z: Tensor, scratch: Tensor, signs: Tensor | None) -> None:
+    z.relu_()
+
+
+def _relu_backward(da: Tensor, a: Tensor, dz: Tensor, scratch: Tensor, signs: Tensor | None) -> None:
+    torch.ops.aten.threshold_backward.grad_input(da, a, 0, grad_input=dz)
+
+
+def _leaky_relu_(slope: float, z: Tensor, scratch: Tensor, signs: Tensor | None) -> None:
+    torch.ops.aten.leaky_relu_(z, slope)
+
+
+def _leaky_relu_backward(
+    slope: float, da: Tensor, a: Tensor, dz: Tensor, scratch: Tensor, signs: Tensor | None
+) -> None:
+    torch.ops.aten.leaky_relu_backward.grad_input(da, a, slope, True, grad_input=dz)
+
+
+def _abs_(z: Tensor, scratch: Tensor, signs: Tensor | None) -> None:
+    if signs is not None:
+        torch.sign(z, out=scratch)
+        signs.copy_(scratch)
+    z.abs_()
+
+
+def _abs_backward(da: Tensor, a: Tensor, dz: Tensor, scratch: Tensor, signs: Any) -> None:
+    scratch.copy_(signs)
+    torch.mul(da, scratch, out=dz)
+
+
+def _tanh_(z: Tensor, scratch: Tensor, signs: Tensor | None) -> None:
+    z.tanh_()
+
+
+def _tanh_backward(da: Tensor, a: Tensor, dz: Tensor, scratch: Tensor, signs: Tensor | None) -> None:
+    torch.ops.aten.tanh_backward.grad_input(da, a, grad_input=dz)

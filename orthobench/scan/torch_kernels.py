@@ -1,0 +1,37 @@
+"""The whole sequence in one call of torch's own RNN, GRU or LSTM kernel (cuDNN on a GPU).
+
+The matrices go in as arguments: a parametrization registered on nn.RNN would silently stop training.
+"""
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from orthobench.cells.base import Cell, State
+from orthobench.cells.elman import Elman
+from orthobench.cells.gru import GRU
+from orthobench.cells.lstm import LSTM
+from orthobench.scan.families import lookup
+
+CELLS = {Elman: True, GRU: True, LSTM: True}
+
+
+def supports(cell: Cell) -> bool:
+    """Whether torch has a kernel for this cell; the projection is part of it."""
+    return bool(lookup(cell, CELLS, asked=("matrices", "initial_state"))) and cell.torch_kernel() is not None
+
+
+def run(cell: Cell, x: Tensor, state: State) -> tuple[Tensor, State]:
+    """Run `cell` over x from `state`; see `reference.run`."""
+    kernel = cell.torch_kernel()
+    assert kernel is not None
+    if not x.is_floating_point():
+        x = F.one_hot(x.clamp(max=cell.input_size), cell.input_size + 1)[..., :-1].to(cell.U.dtype)
+    b, late = cell._joint_bias(), cell._late_bias()
+    bias = [] if b is None else [b, torch.zeros_like(b) if late is None else late]
+    weights = [cell.U, torch.cat(cell.matrices()), *bias]
+    initial = tuple(s.unsqueeze(0).contiguous() for s in state)
+    options = (weights, bool(bias), 1, 0.0, cell.training, False, True)
+    call = getattr(torch, kernel)
+    h_BTN, *final = call(x, initial if kernel == "lstm" else initial[0], *options)
+    return h_BTN, tuple(s.squeeze(0) for s in final)
