@@ -1,0 +1,215 @@
+"""Parameter counts of the five papers' tables, from models built as the command line builds them."""
+
+from types import SimpleNamespace
+
+import pytest
+
+import orthobench
+from orthobench.builder import build_model
+from orthobench.models.recurrent import Recurrent
+from orthobench.settings import settings
+
+
+def network(*words: str, inputs: int = 2, outputs: int = 1) -> Recurrent:
+    """The model of an override list, on inputs and outputs of these widths."""
+    task = SimpleNamespace(input_size=inputs, output_size=outputs, readout="last")
+    return build_model(settings(["recipe=none", *words]), task)  # type: ignore[arg-type]
+
+
+def total(*words: str, **widths: int) -> int:
+    return network(*words, **widths).parameter_counts()["total"]
+
+
+# SGORNN, tables 1 to 3
+SGORNN = {"adding": (2, 128), "har2": (9, 128), "ptb_word": (256, 256)}
+
+
+@pytest.mark.parametrize(
+    ("model", "task", "count"),
+    [
+        ("vprnn", "adding", 1409),
+        ("sgornn", "adding", 1411),
+        ("fastrnn", "adding", 16899),
+        ("lstm", "adding", 67201),
+        ("vprnn", "har2", 2305),
+        ("sgornn", "har2", 2307),
+        ("fastrnn", "har2", 17795),
+        ("lstm", "har2", 19009),
+        ("vprnn", "ptb_word", 67840),
+        ("sgornn", "ptb_word", 67842),
+        ("fastrnn", "ptb_word", 131330),
+        ("lstm", "ptb_word", 525312),
+    ],
+)
+def test_sgornn_tables(model: str, task: str, count: int) -> None:
+    words = [f"model={model}", f"task={task}"]
+    if (model, task) == ("lstm", "adding"):
+        words += ["recipe=none", "model.hidden_size=128"]  # the pair's recipe is another paper's
+    exp = orthobench.build(*words)
+    if task == "ptb_word":  # table 3 counts the cell alone
+        assert sum(p.numel() for p in exp.model.cells.parameters()) == count
+    else:
+        assert exp.parameters["total"] == count
+
+
+@pytest.mark.parametrize(
+    ("model", "count"), [("vprnn", 5197840), ("sgornn", 5197842), ("fastrnn", 5261330), ("lstm", 5655312)]
+)
+def test_sgornn_language_models_as_a_whole(model: str, count: int) -> None:
+    assert orthobench.build(f"model={model}", "task=ptb_word").parameters["total"] == count
+
+
+@pytest.mark.parametrize("model", ["exprnn", "sgornn_exp"])
+def test_the_journal_versions_of_sgornn(model: str) -> None:
+    assert total(f"model={model}", "model.hidden_size=128") == 8641 + 2 * (model == "sgornn_exp")
+
+
+# Spectral-RNN, table 4: inputs per step, outputs, and the counts of RNN, LSTM, oRNN, Spectral-RNN
+UCR = {
+    "50words": (10, 50, 3058, 7218, 2426, 2850),
+    "Adiac": (11, 38, 2694, 6950, 2062, 2486),
+    "ArrowHead": (1, 3, 1219, 4515, 587, 1011),
+    "Beef": (10, 6, 1606, 5766, 974, 1398),
+    "BeetleFly": (16, 3, 1699, 6435, 1067, 1491),
+    "CBF": (8, 4, 1476, 5444, 844, 1268),
+    "Coffee": (13, 2, 1570, 6018, 938, 1362),
+    "Cricket_X": (15, 13, 1997, 6637, 1365, 1789),
+    "DistalPhalanxOutlineCorrect": (8, 2, 1410, 5378, 778, 1202),
+    "DistalPhalanxTW": (8, 9, 1641, 5609, 1009, 1433),
+    "ECG200": (8, 2, 1410, 5378, 778, 1202),
+    "ECG5000": (10, 6, 1606, 5766, 974, 1398),
+    "ECGFiveDays": (8, 3, 1443, 5411, 811, 1235),
+    "FaceAll": (1, 15, 1615, 4911, 983, 1407),
+    "FaceFour": (14, 5, 1701, 6245, 1069, 1493),
+    "FacesUCR": (1, 15, 1615, 4911, 983, 1407),
+    "Gun_Point": (10, 3, 1507, 5667, 875, 1299),
+    "InsectWingbeatSound": (16, 12, 1996, 6732, 1364, 1788),
+    "ItalyPowerDemand": (4, 3, 1315, 4899, 683, 1107),
+    "Lighting2": (13, 2, 1570, 6018, 938, 1362),
+    "MiddlePhalanxOutlineCorrect": (8, 2, 1410, 5378, 778, 1202),
+}
+TABLE4 = {
+    "rnn": ["model=rnn"],
+    "lstm": ["model=lstm"],
+    "ornn": ["model=ornn", "model.m=16"],
+    "spectral_rnn": ["model=spectral_rnn", "model.m1=16", "model.m2=16"],
+}
+
+
+@pytest.mark.parametrize("model", TABLE4)
+@pytest.mark.parametrize("dataset", UCR)
+def test_spectral_rnn_table_4(dataset: str, model: str) -> None:
+    inputs, outputs, *counts = UCR[dataset]
+    words = [*TABLE4[model], "model.hidden_size=32", "model.trainable_h0=true"]
+    assert total(*words, inputs=inputs, outputs=outputs) == counts[list(TABLE4).index(model)]
+
+
+@pytest.mark.parametrize("dataset", ["50words", "DistalPhalanxTW", "ECG200"])
+@pytest.mark.parametrize("model", ["ornn", "spectral_rnn"])
+def test_spectral_rnn_table_4_by_its_recipe(dataset: str, model: str) -> None:
+    exp = orthobench.build(f"model={model}", "task=ucr", f"task.dataset={dataset}")
+    assert exp.parameters["total"] == UCR[dataset][2 + list(TABLE4).index(model)]
+
+
+@pytest.mark.parametrize(
+    ("words", "count"),
+    [
+        (["model=spectral_rnn", "model.hidden_size=128"], 5530),
+        (["model=spectral_rnn", "model.hidden_size=128", "model.trainable_h0=true"], 5658),
+        (["model=ornn", "model.hidden_size=256"], 11034),
+        (["model=rnn", "model.hidden_size=128"], 17930),  # the paper prints 35k, of another model
+        (["model=lstm", "model.hidden_size=128"], 67850),
+    ],
+)
+def test_spectral_rnn_table_2(words: list[str], count: int) -> None:
+    assert total(*words, inputs=1, outputs=10) == count
+
+
+@pytest.mark.parametrize(
+    ("model", "size", "layers", "count", "printed"),
+    [
+        ("rnn", 128, 1, 16384, 16),
+        ("lstm", 128, 1, 65536, 64),
+        ("spectral_rnn", 512, 1, 32288, 31),
+        ("rnn", 128, 2, 32768, 32),
+        ("lstm", 128, 2, 131072, 128),
+        ("spectral_rnn", 512, 2, 64576, 63),
+    ],
+)
+def test_spectral_rnn_table_3_counts_recurrent_matrices(
+    model: str, size: int, layers: int, count: int, printed: int
+) -> None:
+    counts = ["model.m1=32", "model.m2=32"] if model == "spectral_rnn" else []
+    words = [f"model={model}", f"model.hidden_size={size}", f"model.layers={layers}", *counts]
+    assert network(*words, inputs=32, outputs=10).parameter_counts()["recurrent"] == count
+    assert count // 1024 == printed
+
+
+# NC-GRU, section 6.2 of our reading: inputs, outputs, then LSTM, GRU, scoRNN, NC-GRU(U_c), NC-GRU(U_c, U_r)
+NCGRU = {
+    "parenthesis": (7, 18, (42, 9174), (50, 9618), (110, 8873), (56, 10182), (56, 8586)),
+    "denoise": (10, 10, (90, 37270), (100, 34310), (200, 24110), (118, 39835), (118, 32814)),
+    "adding": (2, 1, (68, 19381), (70, 15401), (190, 18716), (80, 16761), (80, 13521)),
+    "copying": (10, 9, (68, 22109), (78, 21537), (190, 21764), (96, 27033), (96, 22377)),
+}
+COLUMNS = {
+    "lstm": ["model=lstm"],
+    "gru": ["model=gru"],
+    "scornn": ["model=scornn"],
+    "ncgru": ["model=ncgru"],
+    "ncgru two": ["model=ncgru", "model.orthogonal=[c,r]"],
+}
+
+
+@pytest.mark.parametrize("column", COLUMNS)
+@pytest.mark.parametrize("task", NCGRU)
+def test_ncgru_synthetic_tasks(task: str, column: str) -> None:
+    inputs, outputs, *sizes = NCGRU[task]
+    size, count = sizes[list(COLUMNS).index(column)]
+    assert total(*COLUMNS[column], f"model.hidden_size={size}", inputs=inputs, outputs=outputs) == count
+
+
+@pytest.mark.parametrize("task", NCGRU)
+@pytest.mark.parametrize("model", ["gru", "ncgru"])
+def test_ncgru_synthetic_tasks_by_their_recipes(task: str, model: str) -> None:
+    exp = orthobench.build(f"model={model}", f"task={task}", "variant=code")
+    assert exp.parameters["total"] == NCGRU[task][2 + list(COLUMNS).index(model)][1]
+
+
+# NC-GRU, stacks on Penn Treebank: embedding, hidden size, and millions in layers of (h, h, e), (h, e), (e, h, e)
+PTB = {
+    "char lstm": (350, 880, 12.28, 6.08, 7.06),
+    "char gru": (415, 950, 11.04, 5.62, 6.65),
+    "char scornn": (500, 2000, 10.15, 4.15, 4.53),
+    "char ncgru": (430, 1000, 11.07, 5.57, 6.59),
+    "word lstm": (400, 1150, 24.22, 13.63, 14.92),
+    "word ncgru": (400, 1150, 17.76, 10.48, 11.37),
+}
+
+
+@pytest.mark.parametrize("stack", ["h,h,e", "h,e", "e,h,e"])
+@pytest.mark.parametrize("row", PTB)
+def test_ncgru_stacks(row: str, stack: str) -> None:
+    level, model = row.split()
+    e, h, *millions = PTB[row]
+    sizes = [{"e": e, "h": h}[layer] for layer in stack.split(",")]
+    words = [f"model={model}", f"model.embedding_size={e}", "model.tied=true", "model.double_bias=true"]
+    form = [f"model.layer_sizes={sizes}".replace(" ", "")] if stack == "e,h,e" else [f"model.layers={len(sizes)}"]
+    vocabulary = {"char": 50, "word": 10000}[level]
+    count = total(*words, f"model.hidden_size={h}", *form, inputs=vocabulary, outputs=vocabulary)
+    assert round(count / 1e6, 2) == millions[["h,h,e", "h,e", "e,h,e"].index(stack)]
+
+
+def test_the_released_ncgru_script() -> None:
+    words = ["model=ncgru", "model.embedding_size=435", "model.tied=true", "model.double_bias=true"]
+    count = total(*words, "model.hidden_size=1000", inputs=50, outputs=50)
+    assert round(count / 1e6, 2) == 1.06
+
+
+@pytest.mark.parametrize(("model", "count"), [("rnn", 4910), ("urnn_exp", 3635)])
+def test_chu_toy_task(model: str, count: int) -> None:
+    assert orthobench.build(f"model={model}", "task=recall").parameters["total"] == count
+
+
+def test_every_row_of_the_tables_is_here() -> None:
+    assert len(UCR) * len(TABLE4) == 84
