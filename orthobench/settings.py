@@ -18,7 +18,7 @@ from orthobench.schema import Field, NonNegative, Positive, PositiveFloat, coerc
 ROOT = {
     "T": Positive | None,
     "seed": NonNegative,
-    "variant": Literal["paper", "code"],
+    "variant": Literal["paper", "code"] | None,
     "params": Positive | None,
     "engine": Literal["auto", "reference", "fused"],
     "force": bool,
@@ -202,7 +202,7 @@ def _task(given: dict[str, Any], name: str, run: dict[str, Any]) -> dict[str, An
     if "T" in known:
         filled["T"] = known["T"].default if run["T"] is None else coerce(run["T"], known["T"].annotation, "T")
     if "variant" in known:
-        filled["variant"] = run["variant"]
+        filled["variant"] = run["variant"] or known["variant"].default
     filled = cls.resolve(filled, Path(run["data_root"]))  # type: ignore[attr-defined]
     cls(**filled)  # refuses what only the task itself can judge
     return {"name": name, **filled}
@@ -225,8 +225,8 @@ def _model(given: dict[str, Any], name: str, run: dict[str, Any], typed: frozens
     if typed & {"model.cell", "model.recurrent"}:
         given = {key: value for key, value in given.items() if key in legal or f"model.{key}" in typed}
     filled = _fill(given, legal, "model")
-    if "variant" in {**fields(cls), **fields(cell)}:
-        filled["variant"] = run["variant"]
+    if "variant" in known:
+        filled["variant"] = run["variant"] or known["variant"].default
     return {"name": name, "cell": cell_name, "recurrent": recurrent, **filled}
 
 

@@ -152,3 +152,12 @@ def test_without_a_recipe_the_values_are_those_of_the_model_and_config() -> None
 )
 def test_the_papers_parameter_counts(model: str, task: str, total: int) -> None:
     assert orthobench.build(f"model={model}", f"task={task}").parameters["total"] == total
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_a_tasks_file_repeats_its_shapes_sizes_and_baseline(task: str, tmp_path: Path) -> None:
+    """`list tasks` reads them from there, so that it needs no torch."""
+    built = orthobench.build("model=lstm", "recipe=none", f"task={task}", f"data_root={tmp_path / 'nowhere'}").task
+    lines = (conf_dir() / "task" / f"{task}.yaml").read_text().splitlines()
+    assert lines[1] == f"# {built.describe()}"
+    assert lines[2].startswith("# Data: ") == (task in REAL)

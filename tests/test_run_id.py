@@ -56,7 +56,7 @@ def test_does_not_change_with(words: tuple[str, ...]) -> None:
     [
         "seed=2",
         "T=41",
-        "variant=code",
+        "variant=paper",
         "model.hidden_size=191",
         "model.rho=96",
         "model.activation=relu",

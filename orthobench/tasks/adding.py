@@ -13,7 +13,7 @@ import numpy as np
 
 from orthobench.errors import ConfigError
 from orthobench.schema import Positive
-from orthobench.tasks.synthetic import Arrays, Synthetic
+from orthobench.tasks.synthetic import Arrays, Synthetic, Variant
 
 
 class Adding(Synthetic):
@@ -24,8 +24,9 @@ class Adding(Synthetic):
     higher_is_better: ClassVar[bool] = False
     shortest: ClassVar[int] = 3
 
-    def __init__(self, T: Positive = 200, **kwargs: Any) -> None:
+    def __init__(self, T: Positive = 200, variant: Variant = "paper", **kwargs: Any) -> None:
         super().__init__(T=T, **kwargs)
+        self.variant = variant
         if self.shortest > T:
             raise ConfigError(f"T={T} is too short for adding: it needs T >= {self.shortest}, two marks in two halves.")
         self.input_size, self.output_size = 2, 1

@@ -41,6 +41,9 @@ class ArrayTask(Task):
         if self._data is None:
             self._data = self.load()
 
+    def examples(self, split: Split) -> int:
+        return self.rows(split)
+
     def batches(self, split: Split) -> int:
         rows = self.rows(split)
         if split == "train" and not self.keeps_rest:

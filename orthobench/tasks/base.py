@@ -55,6 +55,7 @@ class Task(LightningDataModule, ABC):
     metric: ClassVar[str] = "accuracy"
     higher_is_better: ClassVar[bool] = True
     fixed_length: ClassVar[str | None] = None
+    unit: ClassVar[str] = "sequences"
     carries_state: bool = False
     split_name: str | None = None
     baseline_reason: str | None = None
@@ -86,6 +87,21 @@ class Task(LightningDataModule, ABC):
     @abstractmethod
     def batch(self, split: Split, epoch: int, index: int) -> Batch:
         """Batch `index` of pass `epoch`: (x, target), or (x, target, mask) where a mask is needed."""
+
+    def examples(self, split: Split) -> int | None:
+        """Size of a split in `unit`s; null when they are drawn afresh for ever."""
+        return self.batches(split) * (self.batch_size if split == "train" else self.eval_batch_size)
+
+    def describe(self) -> str:
+        """Shapes, sizes and baseline in one line, as the task's YAML repeats it for `list tasks`."""
+        when = "at every step" if self.readout == "all" else "after the last step"
+        length = f"T={self.T}" if self.T else "T varies"
+        sizes = [self.examples(split) for split in SPLITS]
+        counts = " / ".join("endless" if size is None else f"{size:,}" for size in sizes)
+        score = self.baseline.get(self.metric)
+        beside = self.baseline_reason if score is None else f"{score:.4g}"
+        shape = f"{self.input_size:,} in, {self.output_size:,} out {when}, {length}"
+        return f"{shape}; {counts} {self.unit}; {self.metric}, baseline {beside}"
 
     def check(self) -> None:
         """Look at the data that this task needs, before anything is started.

@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from orthobench.schema import Positive
-from orthobench.tasks.synthetic import Arrays, Synthetic
+from orthobench.tasks.synthetic import Arrays, Synthetic, Variant
 
 DIGITS = 10
 
@@ -27,8 +27,9 @@ class Copying(Synthetic):
     metric: ClassVar[str] = "loss"
     higher_is_better: ClassVar[bool] = False
 
-    def __init__(self, T: Positive = 1000, **kwargs: Any) -> None:
+    def __init__(self, T: Positive = 1000, variant: Variant = "paper", **kwargs: Any) -> None:
         super().__init__(T=T, **kwargs)
+        self.variant = variant
         self.input_size, self.output_size = 10, 9
         self.length = T + 2 * DIGITS
         self.baseline = {

@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from orthobench.schema import Positive
-from orthobench.tasks.synthetic import Arrays, Synthetic, integers
+from orthobench.tasks.synthetic import Arrays, Synthetic, Variant, integers
 
 SYMBOLS = 10
 VALUES = 9
@@ -34,8 +34,9 @@ class Denoise(Synthetic):
     metric: ClassVar[str] = "loss"
     higher_is_better: ClassVar[bool] = False
 
-    def __init__(self, T: Positive = 200, **kwargs: Any) -> None:
+    def __init__(self, T: Positive = 200, variant: Variant = "code", **kwargs: Any) -> None:
         super().__init__(T=T, **kwargs)
+        self.variant = variant
         self.places, self.length = T + SYMBOLS - 1, T + 2 * SYMBOLS
         self.input_size, self.output_size = 11 if self.variant == "paper" else 10, VALUES + 1
         lost = 0.0 if self.variant == "paper" else SYMBOLS - distinct(self.places)

@@ -4,10 +4,10 @@ Of the six activities of UCI HAR, walking upstairs, sitting and laying are class
 standing class 1 (Kusupati et al. 2018). Nine channels, 128 steps, one output after the last one, trained with binary
 cross-entropy on logits; accuracy counts the sign. The split is the official one, by subject.
 
-The papers hold nothing out: they train on all 7,352 windows and watch the test set. That is `variant=code`, where the
-validation split is the test split, and whatever is selected on it was selected on the test set. The default,
-`variant=paper`, is the honest protocol instead: all windows of four training subjects, drawn by the seed, are the
-validation split, and 5,760 to 6,145 windows remain. `val_subjects` overrides both.
+The papers hold nothing out: they train on all 7,352 windows and watch the test set. Their recipes therefore say
+`val_subjects: 0`, where the validation split is the test split, and whatever is selected on it was selected on the test
+set. The default is an honest protocol instead: all windows of four training subjects, drawn by the seed, are the
+validation split, and 5,760 to 6,145 windows remain.
 """
 
 import math
@@ -24,7 +24,6 @@ from orthobench.tasks.arrays import ArrayTask
 from orthobench.tasks.base import Batch, Split
 
 ONES = (1, 3, 5)
-VAL_SUBJECTS = {"paper": 4, "code": 0}
 STD_FLOOR = 1e-6
 
 
@@ -32,10 +31,8 @@ class HAR2(ArrayTask):
     """Nine inputs per step, one logit out after the last step.
 
     Args:
-        variant: `paper` validates on held-out subjects; `code` trains on every training window and validates on the
-            test set.
         val_subjects: training subjects held out for validation, drawn by the seed; 0 makes the test set the
-            validation set; null: four with `variant=paper`, none with `code`.
+            validation set.
         normalisation: `channel` uses the mean and standard deviation of each channel over all training windows and
             steps (VPRNN's and SGORNN's code), `column` those of each channel and step (EdgeML's), `none` raw signals.
         eval_batch_size: windows in an evaluation batch.
@@ -47,8 +44,7 @@ class HAR2(ArrayTask):
 
     def __init__(
         self,
-        variant: Literal["paper", "code"] = "paper",
-        val_subjects: Annotated[int, Range(0, len(har.SUBJECTS) - 1)] | None = None,
+        val_subjects: Annotated[int, Range(0, len(har.SUBJECTS) - 1)] = 4,
         normalisation: Literal["channel", "column", "none"] = "channel",
         eval_batch_size: Positive = 500,
         **kwargs: Any,
@@ -56,9 +52,8 @@ class HAR2(ArrayTask):
         super().__init__(eval_batch_size=eval_batch_size, **kwargs)
         self.normalisation = normalisation
         self.input_size, self.output_size, self.T = len(har.CHANNELS), 1, har.STEPS
-        held_out = VAL_SUBJECTS[variant] if val_subjects is None else val_subjects
         rng = np.random.default_rng([self.seed, 1])
-        self.val_subjects = sorted(rng.choice(sorted(har.SUBJECTS), held_out, replace=False).tolist())
+        self.val_subjects = sorted(rng.choice(sorted(har.SUBJECTS), val_subjects, replace=False).tolist())
         self.baseline = baseline()
 
     def rows(self, split: Split) -> int:

@@ -58,6 +58,7 @@ class Language(Task):
 
     readout: ClassVar[Literal["last", "all"]] = "all"
     higher_is_better: ClassVar[bool] = False
+    unit: ClassVar[str] = "tokens"
     level: ClassVar[ptb.Level]
     tokens: ClassVar[dict[str, int]]
     T: int
@@ -97,6 +98,9 @@ class Language(Task):
             corpus = ptb.load(self.data_root, self.level)
             texts = {"train": corpus.train, "val": corpus.valid, "test": corpus.test}
             self._data = {split: torch.from_numpy(text) for split, text in texts.items()}
+
+    def examples(self, split: Split) -> int:
+        return self.tokens[split]
 
     def batches(self, split: Split) -> int:
         rows, steps = self._rows(split), self._steps(split)

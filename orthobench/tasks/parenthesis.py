@@ -17,7 +17,7 @@ import numpy as np
 from torch import Tensor
 
 from orthobench.schema import Positive
-from orthobench.tasks.synthetic import Arrays, Synthetic, integers
+from orthobench.tasks.synthetic import Arrays, Synthetic, Variant, integers
 
 PAIRS = {"paper": 10, "code": 3}
 SATURATION = {"paper": 10, "code": 5}
@@ -39,8 +39,9 @@ class Parenthesis(Synthetic):
     metric: ClassVar[str] = "loss"
     higher_is_better: ClassVar[bool] = False
 
-    def __init__(self, T: Positive = 100, **kwargs: Any) -> None:
+    def __init__(self, T: Positive = 100, variant: Variant = "code", **kwargs: Any) -> None:
         super().__init__(T=T, **kwargs)
+        self.variant = variant
         self.pairs, self.saturation = PAIRS[self.variant], SATURATION[self.variant]
         self.input_size, self.output_size = 2 * self.pairs + 1, self.pairs * (self.saturation + 1)
         self.baseline = baseline(T, self.pairs, self.saturation)

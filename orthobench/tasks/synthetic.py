@@ -9,6 +9,7 @@ import torch
 from orthobench.schema import Positive
 from orthobench.tasks.base import SPLITS, Batch, Split, Task
 
+Variant = Literal["paper", "code"]
 Arrays = tuple[np.ndarray, ...]
 
 
@@ -20,7 +21,6 @@ class Synthetic(Task):
 
     Args:
         T: the task's length.
-        variant: `paper` or `code`, where a paper and its authors' code draw differently.
         train_size: sequences of a training set that is drawn once and visited in order; null draws fresh ones for ever.
         val_size: sequences for validation.
         test_size: sequences for testing.
@@ -34,7 +34,6 @@ class Synthetic(Task):
     def __init__(
         self,
         T: Positive = 100,
-        variant: Literal["paper", "code"] = "paper",
         train_size: Positive | None = None,
         val_size: Positive = 1000,
         test_size: Positive = 1000,
@@ -42,7 +41,7 @@ class Synthetic(Task):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        self.T, self.variant = T, variant
+        self.T = T
         self.sizes: dict[str, int | None] = {"train": train_size, "val": val_size, "test": test_size}
         self.epoch_batches = epoch_batches
 
@@ -53,6 +52,9 @@ class Synthetic(Task):
     def sample(self, batch_size: int, seed: int) -> Batch:
         """A batch that depends on the arguments alone."""
         return self._tensors(np.random.default_rng(seed), batch_size)
+
+    def examples(self, split: Split) -> int | None:
+        return self.sizes[split]
 
     def batches(self, split: Split) -> int:
         size = self.sizes[split]

@@ -50,6 +50,7 @@ class TIMIT(Task):
     objective: ClassVar[Literal["classify", "regress"]] = "regress"
     metric: ClassVar[str] = "loss"
     higher_is_better: ClassVar[bool] = False
+    unit: ClassVar[str] = "recordings"
     fixed_length: ClassVar[str | None] = "recordings differ in length, and each is read whole"
 
     def __init__(
@@ -100,6 +101,9 @@ class TIMIT(Task):
                 split: [stft(signal).astype(np.complex64) for signal in signals]
                 for split, signals in speech.splits.items()
             }
+
+    def examples(self, split: Split) -> int:
+        return timit.UTTERANCES[self.split_name][split]
 
     def batches(self, split: Split) -> int:
         count = timit.UTTERANCES[self.split_name][split]

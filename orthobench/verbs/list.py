@@ -1,4 +1,7 @@
-"""`orthobench list [models|tasks|tables] [--counts]`: what there is."""
+"""`orthobench list [models|tasks|tables] [--counts]`: what there is; `list tasks` with shapes, sizes and baselines."""
+
+import os
+from pathlib import Path
 
 from orthobench.config import conf_dir, options
 from orthobench.errors import ConfigError
@@ -17,6 +20,17 @@ def description(group: str, name: str) -> str:
     return lines[0].rstrip(".") if lines else ""
 
 
+def details(task: str, data_root: str) -> list[str]:
+    """The lines below a task: shapes, sizes and baseline, and where its data is."""
+    lines = (conf_dir() / "task" / f"{task}.yaml").read_text(encoding="utf-8").splitlines()
+    found = [line.lstrip("# ") for line in lines[1:3] if line.startswith("# ")]
+    if len(found) == 2:
+        folder = found[1].removeprefix("Data: ")
+        there = (Path(data_root) / folder).is_dir()
+        found[1] = f"data in {Path(data_root) / folder}" if there else f"no data: orthobench prepare {folder}"
+    return found
+
+
 def main(arguments: list[str]) -> int:
     """Print one line per model, task or table.
 
@@ -27,6 +41,7 @@ def main(arguments: list[str]) -> int:
     for word in words:
         if word not in KINDS:
             raise ConfigError(f"list {word} is not known: {did_you_mean(word, KINDS)}")
+    root = os.environ.get("ORTHOBENCH_DATA", "data")
     for kind in words or list(KINDS):
         names = [name for name in options(KINDS[kind]) if name != "none"]
         width = max(map(len, names), default=0)
@@ -35,6 +50,8 @@ def main(arguments: list[str]) -> int:
         for name in names:
             counts = _counts(name) if kind == "models" and "--counts" in arguments else ""
             say(f"  {name:{width}}  {counts}{description(KINDS[kind], name)}")
+            for line in details(name, root) if kind == "tasks" and words else []:
+                say(f"  {'':{width}}    {line}")
     return 0
 
 

@@ -47,16 +47,15 @@ def test_baseline_is_the_majority_of_the_merged_classes() -> None:
 
 
 def test_published_protocol_monitors_the_test_set(recordings: object) -> None:
-    published = task(variant="code", batch_size=100)
+    published = task(val_subjects=0, batch_size=100)
     assert published.batches("train") == 74  # updates an epoch, as published
     assert len(published.batch("train", 0, 73)[0]) == 52
     assert torch.equal(published.batch("val", 0, 0)[0], published.batch("test", 0, 0)[0])
 
 
-@pytest.mark.parametrize("variant", ["paper", "code"])
-def test_explicit_number_of_subjects_beats_the_variant(variant: str) -> None:
-    assert len(HAR2(variant=variant, val_subjects=7).val_subjects) == 7
-    assert HAR2(variant=variant, val_subjects=0).rows("val") == 2947
+def test_the_number_of_held_out_subjects() -> None:
+    assert len(HAR2(val_subjects=7).val_subjects) == 7
+    assert HAR2(val_subjects=0).rows("val") == 2947
 
 
 def test_validation_is_by_subject_and_follows_the_seed(recordings: tuple[har.Recordings, har.Recordings]) -> None:
@@ -74,7 +73,7 @@ def test_validation_is_by_subject_and_follows_the_seed(recordings: tuple[har.Rec
 
 
 def test_labels_merge_to_two(recordings: tuple[har.Recordings, har.Recordings]) -> None:
-    published = task(variant="code")
+    published = task(val_subjects=0)
     published.check()
     assert published._data is not None
     assert int(published._data["train"][1].sum()) == 3586
@@ -136,7 +135,7 @@ def test_an_epoch_has_every_window_once(recordings: object) -> None:
 
 @pytest.mark.data
 def test_real_counts() -> None:
-    published = task(variant="code")
+    published = task(val_subjects=0)
     published.check()
     assert published._data is not None
     assert published.data_root == Path(os.environ["ORTHOBENCH_DATA"])
