@@ -97,8 +97,26 @@ def test_weight_by_scheme(scheme: Any, expected: Callable[[], Tensor]) -> None:
     assert torch.equal(weight(scheme, rng(), (4, 3), fan_in=7, fan_out=9), expected())
 
 
-def test_torch_rule_for_a_square_matrix() -> None:
-    assert torch.equal(weight("torch", rng(), (4, 4)), uniform(rng(), (4, 4), 0.5))
+@pytest.mark.parametrize("units", [None, 25])
+def test_torch_rule(units: int | None) -> None:
+    expected = uniform(rng(), (4, 16), 1 / math.sqrt(units or 16))  # nn.Linear's where no number of units is given
+    assert torch.equal(weight("torch", rng(), (4, 16), units=units), expected)
+
+
+def test_normal_weights() -> None:
+    W = weight("normal 0.3", rng(), SHAPE)
+    assert W.std().item() == pytest.approx(0.3, rel=0.015)  # five standard errors
+    assert W.abs().max() > 3.5 * 0.3
+
+
+def test_truncated_normal_weights() -> None:
+    assert torch.equal(weight("truncated_normal 0.3", rng(), SHAPE), truncated_normal(rng(), SHAPE, 0.3))
+
+
+@pytest.mark.parametrize("scheme", ["normal", "normal x", "normal -1", "normal 0.1.2", "uniform 0.1"])
+def test_a_scheme_without_its_number_is_refused(scheme: str) -> None:
+    with pytest.raises(ConfigError, match=f"initialisation '{scheme}' is not known"):
+        weight(scheme, rng(), (4, 3))
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)

@@ -116,6 +116,43 @@ def test_dropout_on_the_embedding_between_layers_and_before_the_readout() -> Non
     torch.testing.assert_close(found, expected, **TOLERANCE)
 
 
+@pytest.mark.parametrize("locked", [False, True])
+@pytest.mark.parametrize("place", ["embedding_dropout", "hidden_dropout", "output_dropout", "logit_dropout"])
+def test_dropout_at_one_place(place: str, locked: bool) -> None:
+    options = {"layers": 2, "embedding_size": 6, "dropout": 0.0, "locked_dropout": locked}
+    model, x = network(GRU, **{**options, place: 0.4}), tokens(2, 5)
+
+    def drop(h: torch.Tensor, here: str) -> torch.Tensor:
+        if here != place:
+            return h
+        return h * F.dropout(torch.ones_like(h[:, :1]), 0.4) if locked else F.dropout(h, 0.4)
+
+    torch.manual_seed(1)
+    found, _ = model(x)
+    torch.manual_seed(1)
+    h, _ = recurrence(model.cells[0], drop(model.embedding[x], "embedding_dropout"))
+    h, _ = recurrence(model.cells[1], drop(h, "hidden_dropout"))
+    y = F.linear(drop(h, "output_dropout"), model.output_weight, model.output_bias)
+    torch.testing.assert_close(found, drop(y, "logit_dropout"), **TOLERANCE)
+    assert not torch.allclose(found, model.eval()(x)[0])
+
+
+def test_dropout_of_one_place_beats_the_common_one() -> None:
+    model, x = network(GRU, layers=2, dropout=0.5, hidden_dropout=0.0, output_dropout=0.0), draw(2, 5, 3)
+    assert torch.equal(model(x)[0], model.eval()(x)[0])  # vectors have no embedding to drop
+
+
+def test_sizes_of_every_layer() -> None:
+    model = untouched(layer_sizes=[5, 2, 7])
+    assert [(cell.input_size, cell.hidden_size) for cell in model.cells] == [(3, 5), (5, 2), (2, 7)]
+    assert model.output_weight.shape == (2, 7)
+
+
+def test_a_last_layer_that_does_not_fit_a_tied_readout_is_refused() -> None:
+    with pytest.raises(ConfigError, match=r"model\.layer_sizes ends with 7, .* the embedding's width, 6"):
+        untouched(output_size=3, layer_sizes=[5, 7], embedding_size=6, tied=True)
+
+
 @pytest.mark.parametrize("dropout", [0.0, 0.5])
 def test_only_dropout_draws_random_numbers(dropout: float) -> None:
     model = network(GRU, dropout=dropout)
@@ -189,6 +226,11 @@ def test_initial_bias_drawn_as_tensorflow_does() -> None:
     bias = untouched(output_size=3000, output_bias_init="glorot").output_bias
     bound = math.sqrt(3 / 3000)
     assert 0.99 * bound < bias.abs().max() <= bound  # 3,000 draws miss the last percent with probability 1e-13
+
+
+def test_initial_bias_drawn_as_torch_does() -> None:
+    bias = untouched(hidden_size=25, output_size=3000, output_bias_init="torch").output_bias
+    assert 0.99 / 5 < bias.abs().max() <= 1 / 5
 
 
 def test_an_unknown_initial_bias_is_refused() -> None:

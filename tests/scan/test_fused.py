@@ -10,6 +10,7 @@ from orthobench.cells.base import Cell
 from orthobench.cells.elman import Elman
 from orthobench.cells.gru import GRU
 from orthobench.cells.lstm import LSTM
+from orthobench.cells.scalar_gated import ScalarGated
 from orthobench.parametrizations.scaled_cayley import ScaledCayley
 from orthobench.scan import fused, reference
 from tests.making import draw, gradients, random_cell, tokens
@@ -20,6 +21,9 @@ KNOWN = [
     (Elman, {"activation": "modrelu", **CAYLEY}),
     *((GRU, {"reset": reset, "activation": a, **CAYLEY}) for reset in ("after", "before") for a in ("tanh", "modrelu")),
     (GRU, {"orthogonal": ["r", "u", "c"], **CAYLEY}),
+    (GRU, {"reset": "none", **CAYLEY}),
+    *((cls, {"double_bias": True}) for cls in (Elman, GRU, LSTM)),
+    *((ScalarGated, {"activation": a, "bounded": b, **CAYLEY}) for a in ("relu", "modrelu") for b in (True, False)),
     (LSTM, CAYLEY),
 ]
 CELLS = [case for case in KNOWN if fused.supports(random_cell(case[0], **case[1]))]  # grows with the engine
