@@ -14,7 +14,7 @@ import yaml
 
 from orthobench import builder
 from orthobench.callbacks.baseline import BaselineCrossing
-from orthobench.callbacks.hidden_gradients import HiddenGradients
+from orthobench.callbacks.diagnostics import diagnostics
 from orthobench.callbacks.orthogonality import Orthogonality
 from orthobench.callbacks.progress import Progress
 from orthobench.callbacks.saver import Saver
@@ -141,12 +141,11 @@ class Attempt:
         common = (self.curve, exp.duration, every)
         self.training, self.orthogonality = TrainingLog(*common), Orthogonality(*common)
         self.crossing = BaselineCrossing()
-        times = exp.settings.diagnostics["hidden_gradients"]
         watchers = [
             self.training,
             self.orthogonality,
             self.crossing,
-            *([HiddenGradients(times, *common)] if times else []),
+            *diagnostics(exp.settings.diagnostics, exp.model, *common),
         ]
         self.callbacks = [*watchers, Progress(), self.saver]
         optimizer = builder.build_optimizer(exp.settings, exp.model)

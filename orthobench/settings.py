@@ -29,7 +29,12 @@ ROOT = {
     "results_root": str,
 }
 SECTIONS = ("model", "task", "optimizer", "schedule", "trainer", "logger", "diagnostics")
-DIAGNOSTICS = {"hidden_gradients": Field("hidden_gradients", list[Positive], [])}
+DIAGNOSTICS = {
+    "hidden_gradients": Field("hidden_gradients", list[Positive], []),
+    "singular_values": Field("singular_values", bool, False),
+    "jacobian": Field("jacobian", NonNegative, 0),
+    "train_batches": Field("train_batches", NonNegative, 0),
+}
 LOGGERS = {
     "csv": {},
     "none": {},

@@ -49,7 +49,7 @@ class Cell(nn.Module, ABC):
             matrix over x and one over h.
         fused_orthogonal: whether the free recurrent matrices, stacked, have orthonormal columns at the start (Keras's
             orthogonal draw of one (N, GN) kernel).
-        recurrent_gradient_clip: bound on every entry of dL/dW, the gradient of a recurrent matrix itself (Chu, section 6).
+        recurrent_gradient_clip: bound on every entry of dL/dW, a recurrent matrix's own gradient (Chu, section 6).
         trainable_h0: whether the initial state is learnt; U(-c, c) with c = sqrt(3 / 2N) at the start, as in the uRNN
             papers' code.
     """

@@ -133,6 +133,13 @@ class Recurrent(nn.Module):
         y = F.linear(self._drop(h, "output"), decoder, self.output_bias)
         return self._drop(y, "logits"), final
 
+    def last_layer_input(self, x: Tensor) -> Tensor:
+        """What the last layer reads when the model is given x from the initial state, without dropout."""
+        h = x if self.embedding is None else F.embedding(x, self.embedding)
+        for cell in self.cells[:-1]:
+            h, _ = recurrence(cell, h, None, self.engine)
+        return h
+
     def _drop(self, h: Tensor, place: str) -> Tensor:
         """Dropout on (B, T, N), or on (B, N) after the last step."""
         rate = self.dropouts[place]

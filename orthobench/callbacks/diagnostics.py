@@ -1,0 +1,41 @@
+"""Which measurements apply to a model: the cheap ones always, the others where `diagnostics.*` asks for them."""
+
+from typing import Any
+
+from orthobench.callbacks.generalisation_gap import GeneralisationGap
+from orthobench.callbacks.hidden_gradients import HiddenGradients
+from orthobench.callbacks.jacobian import Jacobian
+from orthobench.callbacks.lie_algebra import LieAlgebra
+from orthobench.callbacks.log import Log
+from orthobench.callbacks.neumann import NeumannNorm
+from orthobench.callbacks.scalar_gates import ScalarGates
+from orthobench.callbacks.singular_values import SingularValues
+from orthobench.cells.scalar_gated import ScalarGated
+from orthobench.models.recurrent import Recurrent
+from orthobench.parametrizations.matrix_exp import MatrixExp
+from orthobench.parametrizations.neumann_cayley import NeumannCayley
+from orthobench.parametrizations.svd import SVD
+
+
+def diagnostics(asked: dict[str, Any], model: Recurrent, *common: Any) -> list[Log]:
+    """The callbacks for a model.
+
+    Args:
+        asked: the `diagnostics` section of the settings.
+        model: the model.
+        common: what every `Log` takes.
+    """
+    maps, cells = model.parametrizations(), [cell for cell in model.cells if isinstance(cell, ScalarGated)]
+    spectral = maps if asked["singular_values"] else [p for p in maps if isinstance(p, SVD)]
+    neumann = [p for p in maps if isinstance(p, NeumannCayley)]
+    exponential = [p for p in maps if isinstance(p, MatrixExp)]
+    found: list[tuple[Any, type[Log]]] = [
+        (spectral, SingularValues),
+        (neumann, NeumannNorm),
+        (cells, ScalarGates),
+        (exponential, LieAlgebra),
+        (asked["hidden_gradients"], HiddenGradients),
+        (asked["jacobian"], Jacobian),
+        (asked["train_batches"], GeneralisationGap),
+    ]
+    return [callback(subject, *common) for subject, callback in found if subject]

@@ -1,0 +1,86 @@
+"""How much of the first hidden state reaches the last: ||dh_T / dh_1||_F with its bounds (Chu, figures 8 to 12).
+
+The Jacobian is multiplied up step by step, exactly, for a few sequences of the first validation batch: about N times
+the cost of running them. The bounds are sqrt(N) times the cell's `step_gain` to the power T - 1, where it knows one.
+Measured in the last layer, before training and at every validation.
+"""
+
+import math
+from typing import Any
+
+import torch
+from lightning.pytorch import Trainer
+from torch import Tensor
+
+from orthobench.callbacks.log import Log
+from orthobench.cells.base import Cell, State
+from orthobench.learner import Learner
+from orthobench.models.recurrent import Recurrent
+
+
+class Jacobian(Log):
+    """Args: `sequences`, how many; see `Log` for the others."""
+
+    def __init__(self, sequences: int, *args: Any) -> None:
+        super().__init__(*args)
+        self.sequences = sequences
+
+    def on_train_start(self, trainer: Trainer, module: Learner) -> None:  # type: ignore[override]
+        if trainer.global_step == 0:
+            self.measure(trainer, module)
+
+    def on_validation_end(self, trainer: Trainer, module: Learner) -> None:  # type: ignore[override]
+        self.measure(trainer, module)
+
+    @torch.no_grad()
+    def measure(self, trainer: Trainer, module: Learner) -> None:
+        """Record the norm's mean, smallest and largest over the sequences, and the bounds on it."""
+        x = module.task.batch("val", 0, 0)[0][: self.sequences].to(module.device)
+        self.write(trainer, summary(module.model, x))
+
+
+def summary(model: Recurrent, x: Tensor) -> dict[str, float]:
+    """The values that are recorded, for inputs (B, T, I) or tokens (B, T)."""
+    cell = model.cells[-1]
+    assert isinstance(cell, Cell)
+    norms = torch.linalg.matrix_norm(chained_jacobian(cell, model.last_layer_input(x)))
+    values = {"jacobian": float(norms.mean()), "jacobian/min": float(norms.min()), "jacobian/max": float(norms.max())}
+    limits = bounds(cell, x.shape[1])
+    return values | ({} if limits is None else {"jacobian/lower": limits[0], "jacobian/upper": limits[1]})
+
+
+def chained_jacobian(cell: Cell, x: Tensor, state: State | None = None) -> Tensor:
+    """dh_T / dh_1, shape (B, N, N), with the other states of an LSTM at step 1 held fixed.
+
+    Args:
+        cell: the cell.
+        x: inputs (B, T, I), or tokens (B, T).
+        state: the state before the first step; the cell's own when null.
+    """
+    W, (first, *others) = cell.matrices(), cell.project(x).unbind(0)
+    state = cell.step(first, cell.initial_state(len(x)) if state is None else state, W)
+    B, N = state[0].shape
+    eye = torch.eye(N, dtype=state[0].dtype, device=state[0].device)
+    tangents = (eye[:, None].expand(N, B, N), *(s.new_zeros(N, B, N) for s in state[1:]))
+    for p_t in others:
+        tangents = _push(cell, p_t, state, W, tangents)
+        state = cell.step(p_t, state, W)
+    return tangents[0].permute(1, 2, 0)
+
+
+def _push(cell: Cell, p_t: Tensor, state: State, W: State, tangents: State) -> State:
+    """N tangents through one step, each a tuple of (B, N)."""
+
+    def step(*before: Tensor) -> State:
+        return cell.step(p_t, before, W)
+
+    return torch.func.vmap(lambda *tangent: torch.func.jvp(step, state, tangent)[1])(*tangents)
+
+
+def bounds(cell: Cell, T: int) -> tuple[float, float] | None:
+    """The smallest and the largest that ||dh_T / dh_1||_F can be; null where the cell knows none or it is no number."""
+    gain = cell.step_gain(cell.matrices())
+    if gain is None or (gain[1] > 1 and (T - 1) * math.log(gain[1]) > 700):
+        return None
+    low, high = (math.sqrt(cell.hidden_size) * factor ** (T - 1) for factor in gain)
+    return low, high
