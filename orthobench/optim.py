@@ -1,7 +1,7 @@
 """One optimizer with a rule per parameter group, and learning-rate schedules.
 
-One object, because Lightning counts steps per optimizer: scoRNN's adding run uses Adam for most parameters and RMSprop for
-the skew matrix at the same time. The arguments of a rule are its settings in the configuration.
+One object, because Lightning counts steps per optimizer: scoRNN's adding run uses Adam for most parameters and RMSprop
+for the skew matrix at the same time. The arguments of a rule are its settings in the configuration.
 """
 
 import math

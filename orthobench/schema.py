@@ -1,7 +1,8 @@
 """The schema of the configuration: the constructors' own signatures.
 
-A hyper-parameter is declared once, as an annotated argument of the class that uses it. `coerce` checks one value against
-its annotation, `fields` lists what a class accepts, and `did_you_mean` turns a wrong word into a useful sentence.
+A hyper-parameter is declared once, as an annotated argument of the class that uses it. `coerce` checks one value
+against its annotation, `fields` lists what a class accepts, and `did_you_mean` turns a wrong word into a useful
+sentence.
 """
 
 import difflib
@@ -122,7 +123,7 @@ def coerce(value: Any, annotation: Any, key: str) -> Any:
     if origin is Literal:
         if value in arguments and not isinstance(value, bool):
             return value
-        if isinstance(value, int) and str(value) in arguments:  # a word such as 2015, which the grammar reads as a number
+        if isinstance(value, int) and str(value) in arguments:  # a word such as 2015, read as a number
             return str(value)
         raise ConfigError(f"{key}={value!r} is not known: {did_you_mean(str(value), map(str, arguments))}")
     if origin in (list, tuple):
@@ -190,7 +191,7 @@ def resolve_count(value: int | float | str, limit: int, key: str) -> int:
     allowed = f"it must be a count from 0 to {limit}, a share between 0 and 1 (such as 0.5), or max."
     if value == "max":
         return limit
-    if isinstance(value, str) or isinstance(value, bool):
+    if isinstance(value, str | bool):
         raise ConfigError(f"{key}={value!r} is not a count: {allowed}")
     if isinstance(value, float) and 0 < value < 1:
         return math.floor(value * limit + 1e-9)

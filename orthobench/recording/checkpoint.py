@@ -5,7 +5,6 @@ torch.load does not notice a flipped bit, and Lightning's own saving is not atom
 
 import hashlib
 import io
-import os
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +27,7 @@ class SafeCheckpointIO(CheckpointIO):
         payload = buffer.getvalue()
         path = Path(path)
         if verified(path) is not None:  # a damaged file must not displace the whole one before it
-            os.replace(path, previous(path))
+            path.replace(previous(path))
         write_bytes(path, payload + hashlib.sha256(payload).digest())
 
     def load_checkpoint(self, path: Any, map_location: Any = None, weights_only: bool | None = True) -> dict[str, Any]:

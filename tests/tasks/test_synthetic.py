@@ -139,6 +139,7 @@ def test_the_test_loader_is_one_pass() -> None:
     assert [len(x) for x, _ in own.test_dataloader()] == [8, 8, 1]
 
 
+@pytest.mark.filterwarnings("ignore:This DataLoader will create:UserWarning")  # on a single core
 def test_workers_do_not_change_the_numbers() -> None:
     batches = []
     for workers in (0, 2):
