@@ -30,7 +30,7 @@ test: install-dev  ## the whole test suite
 lint: install-dev  ## style and types
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/pyright
+	$(BIN)/pyright --pythonpath $(BIN)/python
 
 format: install-dev  ## put the style right
 	$(BIN)/ruff check --fix .

@@ -1,7 +1,7 @@
 """From the words on a command line to one composed configuration, with nothing executed on the way.
 
-Hydra composes; this file finds conf/, spares users the `+`, and refuses what a configuration has no business doing: running
-code through `_target_`, moving Hydra's own folders, reading the environment.
+Hydra composes; this file finds conf/, spares users the `+`, and refuses what a configuration has no business doing:
+running code through `_target_`, moving Hydra's own folders, reading the environment.
 """
 
 from collections.abc import Iterator

@@ -1,7 +1,7 @@
 """Classes by registered name: the word in the configuration is the name of the file that holds the class.
 
-A plug-in is any importable module named in $ORTHOBENCH_PLUGINS (comma-separated); a class in it is known by its own name in
-lower case with underscores, `MinimalGate` as `minimal_gate`.
+A plug-in is any importable module named in $ORTHOBENCH_PLUGINS (comma-separated); a class in it is known by its own
+name in lower case with underscores, `MinimalGate` as `minimal_gate`.
 """
 
 import importlib

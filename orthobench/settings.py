@@ -1,7 +1,7 @@
 """From a composed configuration to checked settings and the run's identity.
 
-Every value is checked against the signature of the constructor that will get it, defaults are filled in, and what changes
-the numbers, and nothing else, is hashed into the run id.
+Every value is checked against the signature of the constructor that will get it, defaults are filled in, and what
+changes the numbers, and nothing else, is hashed into the run id.
 """
 
 import hashlib
@@ -20,7 +20,7 @@ ROOT = {
     "seed": NonNegative,
     "variant": Literal["paper", "code"] | None,
     "params": Positive | None,
-    "engine": Literal["auto", "reference", "fused"],
+    "engine": Literal["auto", "reference", "fused", "native"],
     "force": bool,
     "cell": str | None,
     "deviations": list[str],
@@ -77,9 +77,9 @@ TRAINER_REFUSED = {
     "num_sanity_val_steps": "the configuration is checked before the start",
 }
 TRAINER_NUMBERS = (
-    "max_steps", "max_epochs", "min_steps", "min_epochs", "max_time", "limit_train_batches", "limit_val_batches",
-    "limit_test_batches", "val_check_interval", "check_val_every_n_epoch", "accumulate_grad_batches", "gradient_clip_val",
-    "gradient_clip_algorithm", "precision",
+    "max_steps", "max_epochs", "min_steps", "min_epochs", "max_time", "limit_train_batches",
+    "limit_val_batches", "limit_test_batches", "val_check_interval", "check_val_every_n_epoch",
+    "accumulate_grad_batches", "gradient_clip_val", "gradient_clip_algorithm", "precision",
 )  # fmt: skip
 TRAINER_TYPES: dict[str, Any] = {
     "max_steps": int,
@@ -150,7 +150,8 @@ class Settings:
         Raises:
             ConfigError: the parametrization does not allow this size, or a count exceeds it.
         """
-        return replace(self, model=self.model | {"hidden_size": size} | tied_counts(self.model["recurrent"], size, self.shares))
+        counts = tied_counts(self.model["recurrent"], size, self.shares)
+        return replace(self, model=self.model | {"hidden_size": size} | counts)
 
 
 def settings(overrides: list[str] | tuple[str, ...], folders: tuple[Path, ...] = ()) -> Settings:
@@ -199,16 +200,16 @@ def _fill(given: dict[str, Any], known: dict[str, Field], section: str) -> dict[
 
 
 def _task(given: dict[str, Any], name: str, run: dict[str, Any]) -> dict[str, Any]:
-    cls = find("task", name, "task")
+    cls: Any = find("task", name, "task")
     known = fields(cls)
     filled = _fill(given, {key: field for key, field in known.items() if key not in TASK_PROVIDED}, "task")
-    if cls.fixed_length and run["T"] is not None:  # type: ignore[attr-defined]
-        raise ConfigError(f"T={run['T']} does not apply to task={name}: {cls.fixed_length}.")  # type: ignore[attr-defined]
+    if cls.fixed_length and run["T"] is not None:
+        raise ConfigError(f"T={run['T']} does not apply to task={name}: {cls.fixed_length}.")
     if "T" in known:
         filled["T"] = known["T"].default if run["T"] is None else coerce(run["T"], known["T"].annotation, "T")
     if "variant" in known:
         filled["variant"] = run["variant"] or known["variant"].default
-    filled = cls.resolve(filled, Path(run["data_root"]))  # type: ignore[attr-defined]
+    filled = cls.resolve(filled, Path(run["data_root"]))
     cls(**filled)  # refuses what only the task itself can judge
     return {"name": name, **filled}
 

@@ -34,14 +34,18 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--steps", type=int, default=200)
-    parser.add_argument("overrides", nargs="*", default=["model=scornn", "task=copying", "T=100", "model.hidden_size=64"])
+    parser.add_argument(
+        "overrides", nargs="*", default=["model=scornn", "task=copying", "T=100", "model.hidden_size=64"]
+    )
     given = parser.parse_args()
     torch.set_num_threads(1)
     ratios, speeds = [], []
     for seed in range(given.rounds):
         with tempfile.TemporaryDirectory() as root:
             words = [*given.overrides, f"trainer.max_steps={given.steps}", f"seed={seed}", f"runs_root={root}"]
-            exp = orthobench.build(*words, f"trainer.val_check_interval={given.steps}", "task.val_size=1", "task.test_size=1")
+            exp = orthobench.build(
+                *words, f"trainer.val_check_interval={given.steps}", "task.val_size=1", "task.test_size=1"
+            )
             plain = bare(orthobench.build(*words), given.steps)
             start = time.thread_time()
             exp.run()

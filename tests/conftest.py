@@ -38,7 +38,9 @@ def _own_roots(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def cli(tmp_path: Path) -> Run:
     """Run the program as a user does, in a process of its own and an empty folder."""
 
-    def run(*words: str, cwd: Path | None = None, timeout: float = 120, **env: str) -> "subprocess.CompletedProcess[str]":
+    def run(
+        *words: str, cwd: Path | None = None, timeout: float = 120, **env: str
+    ) -> "subprocess.CompletedProcess[str]":
         return subprocess.run(
             [sys.executable, "-m", "orthobench", *words],
             cwd=cwd or tmp_path,

@@ -142,7 +142,9 @@ def test_no_arguments_is_usage(capsys: pytest.CaptureFixture[str]) -> None:
     assert err.count("\n  orthobench ") == 3
 
 
-def test_missing_data_is_code_3(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_data_is_code_3(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     assert main(["task=mnist", f"data_root={tmp_path / 'nowhere'}", *TINY]) == 3
     err = capsys.readouterr().err
@@ -183,7 +185,12 @@ def test_runs_root_that_cannot_be_written_is_code_6(capsys: pytest.CaptureFixtur
     ],
 )
 def test_a_foreign_configuration(
-    name: str, text: str, message: str, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    name: str,
+    text: str,
+    message: str,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.chdir(tmp_path)
     folder = tmp_path / "conf"

@@ -6,7 +6,14 @@ import torch
 import orthobench
 
 pytestmark = pytest.mark.gpu
-TINY = ("T=20", "model.hidden_size=32", "trainer.max_steps=30", "trainer.val_check_interval=30", "task.val_size=40", "task.test_size=40")
+TINY = (
+    "T=20",
+    "model.hidden_size=32",
+    "trainer.max_steps=30",
+    "trainer.val_check_interval=30",
+    "task.val_size=40",
+    "task.test_size=40",
+)
 
 
 @pytest.mark.parametrize("model", ["scornn", "lstm", "gru", "irnn"])

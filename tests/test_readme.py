@@ -66,7 +66,9 @@ def test_a_verb(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_the_python_example() -> None:
     (block,) = re.findall(r"^```python\n(.*?)^```", TEXT, flags=re.M | re.S)
-    done = subprocess.run([sys.executable, "-c", block], capture_output=True, text=True, check=False, env=dict(os.environ))
+    done = subprocess.run(
+        [sys.executable, "-c", block], capture_output=True, text=True, check=False, env=dict(os.environ)
+    )
     assert done.returncode == 0, done.stderr
     assert "21764" in done.stdout
 

@@ -17,7 +17,14 @@ from orthobench.app import Experiment
 from orthobench.callbacks.saver import Saver
 from orthobench.errors import Stopped
 
-SMALL = ("task.val_size=50", "task.test_size=50", "task.train_size=120", "task.batch_size=20", "T=8", "model.hidden_size=8")
+SMALL = (
+    "task.val_size=50",
+    "task.test_size=50",
+    "task.train_size=120",
+    "task.batch_size=20",
+    "T=8",
+    "model.hidden_size=8",
+)
 RUNS = {
     "scornn with dropout": ("task=copying", "model.dropout=0.2", *SMALL),
     "two optimizers": ("task=adding", *SMALL),
@@ -79,7 +86,14 @@ def test_stopped_and_resumed_is_bitwise_the_same(
     assert all(torch.equal(value, weights[key]) for key, value in exp.model.state_dict().items())
 
 
-LONG = ("task=copying", "T=10", "model.hidden_size=8", "trainer.max_steps=4000", "trainer.val_check_interval=50", "task.val_size=20")
+LONG = (
+    "task=copying",
+    "T=10",
+    "model.hidden_size=8",
+    "trainer.max_steps=4000",
+    "trainer.val_check_interval=50",
+    "task.val_size=20",
+)
 
 
 def start(tmp_path: Path, *words: str) -> "subprocess.Popen[str]":

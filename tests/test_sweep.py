@@ -8,7 +8,14 @@ from orthobench.config import parse
 from orthobench.errors import ConfigError
 from orthobench.sweep import jobs
 
-TINY = ("T=4", "model.hidden_size=4", "trainer.max_steps=2", "task.train_size=null", "task.val_size=4", "task.test_size=4")
+TINY = (
+    "T=4",
+    "model.hidden_size=4",
+    "trainer.max_steps=2",
+    "task.train_size=null",
+    "task.val_size=4",
+    "task.test_size=4",
+)
 
 
 def test_jobs_are_the_product_with_the_last_key_fastest() -> None:

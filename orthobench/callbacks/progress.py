@@ -1,4 +1,4 @@
-"""The progress bar: loss beside the trivial baseline, steps per second, time left. Plain lines where there is no terminal."""
+"""The progress bar: loss beside the trivial baseline, steps per second, time left; plain lines without a terminal."""
 
 import sys
 import time

@@ -23,7 +23,8 @@ def find(data_root: Path, folder: str, files: tuple[File, ...], prepare: str) ->
         DataError: the folder or one of the files is missing; the sentence says how to get it.
     """
     home = Path(data_root) / folder
-    how = f"Run `python -m orthobench prepare {prepare}`, or set data_root= (or $ORTHOBENCH_DATA) to the folder that holds it."
+    get = f"Run `python -m orthobench prepare {prepare}`"
+    how = f"{get}, or set data_root= (or $ORTHOBENCH_DATA) to the folder that holds it."
     if not home.is_dir():
         raise DataError(f"no data for {prepare}: {home} is not a folder. {how}")
     missing = [file.name for file in files if not (home / file.name).is_file()]

@@ -1,4 +1,4 @@
-"""What every task offers: batches that are a pure function of (seed, split, epoch, index), a loss, metrics, a baseline."""
+"""What every task offers: batches as a pure function of (seed, split, epoch, index), loss, metrics, baseline."""
 
 import itertools
 from abc import ABC, abstractmethod

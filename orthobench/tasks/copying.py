@@ -1,12 +1,13 @@
 """Copying: recall ten digits after T blank steps.
 
-The input is ten digits from 1..8, blanks 0, one marker 9, blanks again: T + 20 tokens in all. The target is blank until the
-marker has been seen, then the ten digits. The trivial predictor, blank and then random digits, has the cross-entropy
-10 ln 8 / (T + 20) per step. Arjovsky, Shah & Bengio (2016), section 4.1; Helfrich et al. (2018), section 5.1.
+The input is ten digits from 1..8, blanks 0, one marker 9, blanks again: T + 20 tokens in all. The target is blank
+until the marker has been seen, then the ten digits. The trivial predictor, blank and then random digits, has the
+cross-entropy 10 ln 8 / (T + 20) per step. Arjovsky, Shah & Bengio (2016), section 4.1; Helfrich et al. (2018),
+section 5.1.
 
-`variant=code` (scoRNN's and GORU's scripts): T - 1 blanks, the marker, ten blanks; the first digit is due one step after
-the marker. `variant=paper` ("a 9 placed ten timesteps from the end"; also expRNN): T blanks, the marker, nine blanks; the
-first digit is due at the marker. Lengths and baseline agree.
+`variant=code` (scoRNN's and GORU's scripts): T - 1 blanks, the marker, ten blanks; the first digit is due one step
+after the marker. `variant=paper` ("a 9 placed ten timesteps from the end"; also expRNN): T blanks, the marker, nine
+blanks; the first digit is due at the marker. Lengths and baseline agree.
 """
 
 import math

@@ -1,7 +1,8 @@
 """Pixel-by-pixel MNIST: classify a digit from its 784 pixels, read row by row.
 
-Pixels are divided by 255. The first 5,000 training images are the validation set, as in TensorFlow's tutorial loader that
-scoRNN used (Helfrich et al. 2018, section 5.3); T=392 reads two pixels per step (Zhang et al. 2018, section 7.2).
+Pixels are divided by 255. The first 5,000 training images are the validation set, as in TensorFlow's tutorial loader
+that scoRNN used (Helfrich et al. 2018, section 5.3); T=392 reads two pixels per step (Zhang et al. 2018, section
+7.2).
 """
 
 from typing import Any, ClassVar, Literal

@@ -11,7 +11,7 @@ from orthobench.tasks.mnist import MNIST, PIXELS
 
 
 def permutation() -> np.ndarray:
-    """The published order: step t reads pixel permutation()[t]."""
+    """The published order, (784,): entry t is the pixel that step t reads."""
     return np.random.RandomState(92916).permutation(PIXELS)
 
 

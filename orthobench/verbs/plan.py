@@ -38,7 +38,8 @@ def main(arguments: list[str]) -> int:
             missing_s += total
         cost = f"{steps:,} steps x {1000 * costs[key]:.1f} ms = {duration_text(total)}"
         say(
-            f"{exp.run_id}  {state:8}  {exp.parameters['total']:,} parameters, {cost}, {estimate(exp.model, exp.task) / GIB:.2f} GiB"
+            f"{exp.run_id}  {state:8}  {exp.parameters['total']:,} parameters, {cost}, "
+            f"{estimate(exp.model, exp.task) / GIB:.2f} GiB"
         )
     say(
         ", ".join(f"{count} {state}" for state, count in sorted(states.items()))
