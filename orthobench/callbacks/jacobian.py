@@ -13,7 +13,7 @@ from lightning.pytorch import Trainer
 from torch import Tensor
 
 from orthobench.callbacks.log import Log
-from orthobench.cells.base import Cell, State
+from orthobench.cells.base import Cell, Matrices, State
 from orthobench.learner import Learner
 from orthobench.models.recurrent import Recurrent
 
@@ -32,11 +32,12 @@ class Jacobian(Log):
     def on_validation_end(self, trainer: Trainer, module: Learner) -> None:  # type: ignore[override]
         self.measure(trainer, module)
 
-    @torch.no_grad()
     def measure(self, trainer: Trainer, module: Learner) -> None:
         """Record the norm's mean, smallest and largest over the sequences, and the bounds on it."""
-        x = module.task.batch("val", 0, 0)[0][: self.sequences].to(module.device)
-        self.write(trainer, summary(module.model, x))
+        with torch.inference_mode(False), torch.no_grad():
+            x = module.task.batch("val", 0, 0)[0][: self.sequences].to(module.device)
+            values = summary(module.model, x)
+        self.write(trainer, values)
 
 
 def summary(model: Recurrent, x: Tensor) -> dict[str, float]:
@@ -57,24 +58,32 @@ def chained_jacobian(cell: Cell, x: Tensor, state: State | None = None) -> Tenso
         x: inputs (B, T, I), or tokens (B, T).
         state: the state before the first step; the cell's own when null.
     """
-    W, (first, *others) = cell.matrices(), cell.project(x).unbind(0)
+    W, (first, *others) = tuple(w.detach() for w in cell.matrices()), cell.project(x).detach().unbind(0)
     state = cell.step(first, cell.initial_state(len(x)) if state is None else state, W)
+    state = tuple(s.detach() for s in state)
     B, N = state[0].shape
-    eye = torch.eye(N, dtype=state[0].dtype, device=state[0].device)
-    tangents = (eye[:, None].expand(N, B, N), *(s.new_zeros(N, B, N) for s in state[1:]))
+    eye = torch.eye(N, dtype=state[0].dtype, device=state[0].device).expand(B, N, N)
+    chain = [eye, *(torch.zeros_like(eye) for _ in state[1:])]
     for p_t in others:
-        tangents = _push(cell, p_t, state, W, tangents)
-        state = cell.step(p_t, state, W)
-    return tangents[0].permute(1, 2, 0)
+        state, blocks = _step_jacobian(cell, p_t, state, W)
+        chain = [sum(block @ M for block, M in zip(row, chain, strict=True)) for row in blocks]
+    return chain[0]
 
 
-def _push(cell: Cell, p_t: Tensor, state: State, W: State, tangents: State) -> State:
-    """N tangents through one step, each a tuple of (B, N)."""
-
-    def step(*before: Tensor) -> State:
-        return cell.step(p_t, before, W)
-
-    return torch.func.vmap(lambda *tangent: torch.func.jvp(step, state, tangent)[1])(*tangents)
+def _step_jacobian(cell: Cell, p_t: Tensor, state: State, W: Matrices) -> tuple[State, list[list[Tensor]]]:
+    """The state after one step, and the blocks d state_k / d state_l, (B, N, N): copy i of a sequence gives row i."""
+    B, N = state[0].shape
+    copies = [s.repeat(N, 1).requires_grad_() for s in state]
+    with torch.enable_grad():
+        after = cell.step(p_t.repeat(N, 1), tuple(copies), W)
+        rows = [
+            torch.autograd.grad(
+                s.view(N, B, N).diagonal(dim1=0, dim2=2).sum(), copies, retain_graph=True, materialize_grads=True
+            )
+            for s in after
+        ]
+    blocks = [[g.view(N, B, N).transpose(0, 1) for g in row] for row in rows]
+    return tuple(s.detach()[:B] for s in after), blocks
 
 
 def bounds(cell: Cell, T: int) -> tuple[float, float] | None:

@@ -39,5 +39,5 @@ class Elman(Cell):
 
     def step_gain(self, W: Matrices) -> tuple[float, float] | None:
         """(min |act'| sigma_min(W), max |act'| sigma_max(W)): Chu, theorem 1."""
-        (low, high), sigma = slopes(self.activation, self.negative_slope), torch.linalg.svdvals(W[0])
+        (low, high), sigma = slopes(self.activation, self.negative_slope), torch.linalg.svdvals(W[0].detach())
         return low * float(sigma[-1]), high * float(sigma[0])

@@ -77,6 +77,6 @@ class ScalarGated(Cell):
 
     def step_gain(self, W: Matrices) -> tuple[float, float] | None:
         """Both sides of beta +- alpha max |act'| sigma_max(W); at most alpha + beta for SGORNN."""
-        W_NN, alpha, beta = W
+        W_NN, alpha, beta = (w.detach() for w in W)
         reach = float(alpha) * slopes(self.activation, self.negative_slope)[1] * float(torch.linalg.svdvals(W_NN)[0])
         return max(float(beta) - reach, 0.0), float(beta) + reach
