@@ -124,7 +124,7 @@ def compose(overrides: list[str] | tuple[str, ...], folders: tuple[Path, ...] = 
     from hydra import initialize_config_dir
     from hydra.core.global_hydra import GlobalHydra
     from hydra.errors import HydraException
-    from omegaconf import OmegaConf
+    from omegaconf import OmegaConf, open_dict
     from omegaconf.errors import OmegaConfBaseException
 
     words = parse(overrides, folders)
@@ -143,15 +143,17 @@ def compose(overrides: list[str] | tuple[str, ...], folders: tuple[Path, ...] = 
             base = hydra_compose("config", [word.text for word in words if word.group] + extra)
         choices = {key: value for key, value in cfg.hydra.runtime.choices.items() if key in GROUPS and value}
         _check_hydra(OmegaConf.to_container(cfg.hydra, resolve=False))
-        del cfg._content["hydra"]
+        with open_dict(cfg):
+            del cfg["hydra"]
         _check_values(OmegaConf.to_container(cfg, resolve=False))
         values = OmegaConf.to_container(cfg, resolve=True)
     except (HydraException, OmegaConfBaseException) as error:
         cause = error.__cause__ or error
         raise ConfigError(f"the configuration cannot be composed: {' '.join(str(cause).split())}") from error
     assert isinstance(values, dict)
+    plain = {str(key): value for key, value in values.items()}
     typed = frozenset(word.key for word in words if not word.group)
-    return Composed(values, choices, typed, frozenset(key for key in typed if OmegaConf.select(base, key) is None))
+    return Composed(plain, choices, typed, frozenset(key for key in typed if OmegaConf.select(base, key) is None))
 
 
 def check_folder(folder: Path) -> None:

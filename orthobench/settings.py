@@ -8,18 +8,32 @@ import hashlib
 import json
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from orthobench.config import Composed, compose
 from orthobench.errors import ConfigError
 from orthobench.registry import find
-from orthobench.schema import Field, NonNegative, Positive, PositiveFloat, coerce, did_you_mean, fields, resolve_count
+from orthobench.schema import (
+    Field,
+    NonNegative,
+    Positive,
+    PositiveFloat,
+    Range,
+    coerce,
+    did_you_mean,
+    fields,
+    resolve_count,
+)
 
-ROOT = {
-    "T": Positive | None,
+OptionalPositive = Annotated[int | None, Range(1)]
+OptionalPositiveFloat = Annotated[float | None, Range(0, above=True)]
+Share = Annotated[int | float, Range(0, above=True)]
+OptionalShare = Annotated[int | float | None, Range(0, above=True)]
+ROOT: dict[str, Any] = {
+    "T": OptionalPositive,
     "seed": NonNegative,
     "variant": Literal["paper", "code"] | None,
-    "params": Positive | None,
+    "params": OptionalPositive,
     "engine": Literal["auto", "reference", "fused", "native"],
     "force": bool,
     "cell": str | None,
@@ -83,15 +97,15 @@ TRAINER_NUMBERS = (
 )  # fmt: skip
 TRAINER_TYPES: dict[str, Any] = {
     "max_steps": int,
-    "max_epochs": Positive | None,
-    "val_check_interval": Positive | PositiveFloat,
+    "max_epochs": OptionalPositive,
+    "val_check_interval": Share,
     "accumulate_grad_batches": Positive,
-    "gradient_clip_val": PositiveFloat | None,
+    "gradient_clip_val": OptionalPositiveFloat,
     "log_every_n_steps": Positive,
     "check_val_every_n_epoch": Positive,
-    "limit_train_batches": Positive | PositiveFloat | None,
-    "limit_val_batches": Positive | PositiveFloat | None,
-    "limit_test_batches": Positive | PositiveFloat | None,
+    "limit_train_batches": OptionalShare,
+    "limit_val_batches": OptionalShare,
+    "limit_test_batches": OptionalShare,
 }
 
 

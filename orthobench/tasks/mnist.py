@@ -22,6 +22,7 @@ VALIDATION = 5000
 class MNIST(ArrayTask):
     """784 / T pixels per step in, ten classes out after the last step. T divides 784."""
 
+    T: int
     objective: ClassVar[Literal["classify", "regress"]] = "classify"
 
     def __init__(self, T: Positive = PIXELS, eval_batch_size: Positive = 500, **kwargs: Any) -> None:
