@@ -128,7 +128,7 @@ class Recurrent(nn.Module):
                 h, end = recurrence(cell, h, start, self.engine)
             final.append(end)
         if self.readout == "last":
-            h = h[:, -1]
+            h = final[-1][0]  # a slice of all states would send back a gradient full of zeros
         decoder = self.embedding if self.output_weight is None else self.output_weight
         y = F.linear(self._drop(h, "output"), decoder, self.output_bias)
         return self._drop(y, "logits"), final

@@ -21,7 +21,13 @@ FAMILIES: dict[type, Run] = {Elman: fused_elman.run, ScalarGated: fused_scalar_g
 
 def supports(cell: Cell) -> bool:
     """Whether this engine can run the cell."""
-    return lookup(cell, FAMILIES) is not None or torch_kernels.supports(cell)
+    return why_not(cell) is None
+
+
+def why_not(cell: Cell) -> str | None:
+    """Why this engine cannot run the cell; null when it can."""
+    known = lookup(cell, FAMILIES) is not None or torch_kernels.supports(cell)
+    return None if known else f"it has no hand-written reverse for {type(cell).__name__}"
 
 
 def reason(cell: Cell) -> str:

@@ -70,14 +70,14 @@ class GRUScan(torch.autograd.Function):
         K = torch.empty_like(C) if settings.reset == "after" else None
         signs = room_for_signs(settings.activation, C, any(ctx.needs_input_grad))
         act = pointwise(settings.activation, b, settings.slope).forward_
-        h, scratch, before = h0, torch.empty_like(C[0]), settings.reset == "before"
+        h, scratch = h0, torch.empty_like(C[0])
+        after, before, gated = settings.reset == "after", settings.reset == "before", W_r is not None
         blocks = (rows(X, len(H)) for X in (p_r, p_u, p_c, R, U, C, K, H, signs))
-        steps: Any = zip(*blocks, strict=True)
-        for pr, pu, pc, r, u, c, k, new, s in steps:
+        for pr, pu, pc, r, u, c, k, new, s in zip(*blocks, strict=True):
             torch.addmm(pu, h, W_u.T, out=u).sigmoid_()
-            if r is not None:
+            if gated:
                 torch.addmm(pr, h, W_r.T, out=r).sigmoid_()
-            if k is not None:
+            if after:
                 torch.mm(h, W_c.T, out=k) if b_k is None else torch.addmm(b_k, h, W_c.T, out=k)
                 torch.addcmul(pc, r, k, out=c)
             else:

@@ -13,7 +13,7 @@ from orthobench.errors import ConfigError
 from orthobench.models.recurrent import Recurrent
 from orthobench.parametrizations.base import deviation
 from orthobench.parametrizations.scaled_cayley import ScaledCayley
-from orthobench.scan import recurrence, reference
+from orthobench.scan import choose, recurrence, reference
 from tests.making import draw, network, recurrent_maker, tokens
 
 CELLS = [pytest.param(Elman, id="elman"), pytest.param(GRU, id="gru"), pytest.param(LSTM, id="lstm")]
@@ -245,4 +245,6 @@ def test_initial_weights_of_the_readout() -> None:
 
 
 def test_engines_are_told_per_layer() -> None:
-    assert [name for name, _ in network(GRU, layers=2).engines()] == ["fused", "fused"]
+    model = network(GRU, layers=2)
+    assert model.engines() == [choose(cell) for cell in model.cells]
+    assert "reference" not in dict(model.engines())
