@@ -29,7 +29,7 @@ class Duration:
 
     def epochs(self, steps: int) -> int:
         """Whole epochs in `steps`."""
-        return steps // self.epoch_steps
+        return steps * self.accumulate // self.epoch_batches
 
 
 def limited(batches: int, limit: int | float | None) -> int:
@@ -43,10 +43,9 @@ def duration(trainer: dict[str, Any], task: Task) -> Duration:
     """The lengths that the trainer's settings mean for a task."""
     epoch = limited(task.batches("train"), trainer.get("limit_train_batches"))
     accumulate = trainer.get("accumulate_grad_batches") or 1
-    per_epoch = max(epoch // accumulate, 1)
     limits = [trainer["max_steps"]] if trainer.get("max_steps", -1) != -1 else []
     if trainer.get("max_epochs"):
-        limits.append(trainer["max_epochs"] * per_epoch)
+        limits.append(max(trainer["max_epochs"] * epoch // accumulate, 1))
     interval = trainer.get("val_check_interval", 1.0)
     if isinstance(interval, float):
         interval = max(int(interval * epoch * (trainer.get("check_val_every_n_epoch") or 1)), 1)

@@ -189,6 +189,9 @@ def check(composed: Composed) -> Settings:
     run = {key: coerce(values[key], kind, key) for key, kind in ROOT.items() if key in values}
     task = _task(values["task"], choices["task"], run)
     model = _model(values["model"], choices["model"], run, composed.typed)
+    if model.get("embedding_size") and not find("task", task["name"], "task").tokens_in:  # type: ignore[attr-defined]
+        size = model["embedding_size"]
+        raise ConfigError(f"model.embedding_size={size} does not apply to task={task['name']}: its inputs are no tokens.")
     optimizer = _optimizer(values["optimizer"], model)
     trainer = _trainer(values["trainer"])
     schedule, logger = _schedule(values["schedule"]), _logger(values["logger"])

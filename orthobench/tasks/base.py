@@ -32,6 +32,7 @@ class Task(LightningDataModule, ABC):
         split_name: which of several splits or corpora the numbers are from; null when there is one.
         baseline_reason: why there is no baseline; null when there is one.
         metric: the headline metric; `higher_is_better` tells its direction.
+        tokens_in: whether an input is a token, which a model may embed, and not a vector.
         fixed_length: why T cannot be chosen; null when it can.
         carries_state: whether a batch goes on where the one before ended, so that the model's state is carried over
             (truncated back-propagation through time); every pass over a split starts from the initial state.
@@ -55,6 +56,7 @@ class Task(LightningDataModule, ABC):
     metric: ClassVar[str] = "accuracy"
     higher_is_better: ClassVar[bool] = True
     fixed_length: ClassVar[str | None] = None
+    tokens_in: ClassVar[bool] = False
     unit: ClassVar[str] = "sequences"
     carries_state: bool = False
     split_name: str | None = None

@@ -30,6 +30,7 @@ class Denoise(Synthetic):
     knows which they are, and zero with different places.
     """
 
+    tokens_in: ClassVar[bool] = True
     readout: ClassVar[Literal["last", "all"]] = "all"
     metric: ClassVar[str] = "loss"
     higher_is_better: ClassVar[bool] = False

@@ -7,7 +7,7 @@ the best constant distribution has the law's entropy as its loss.
 """
 
 import math
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -24,6 +24,8 @@ class KthLargest(Synthetic):
         k: which of the sorted numbers is asked for; 1 is the largest.
         **kwargs: see `Synthetic`.
     """
+
+    tokens_in: ClassVar[bool] = True
 
     def __init__(self, T: Positive = 100, k: Positive = 10, **kwargs: Any) -> None:
         super().__init__(T=T, **kwargs)

@@ -22,6 +22,8 @@ class Recall(Synthetic):
         **kwargs: see `Synthetic`.
     """
 
+    tokens_in: ClassVar[bool] = True
+
     def __init__(self, T: Positive = 20, symbols: Annotated[int, Range(2)] = 10, **kwargs: Any) -> None:
         super().__init__(T=T, **kwargs)
         self.input_size = self.output_size = symbols
