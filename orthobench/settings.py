@@ -191,7 +191,7 @@ def check(composed: Composed) -> Settings:
     model = _model(values["model"], choices["model"], run, composed.typed)
     if model.get("embedding_size") and not find("task", task["name"], "task").tokens_in:  # type: ignore[attr-defined]
         size = model["embedding_size"]
-        raise ConfigError(f"model.embedding_size={size} does not apply to task={task['name']}: its inputs are no tokens.")
+        raise ConfigError(f"model.embedding_size={size} does not apply to task={task['name']}: it has no tokens.")
     optimizer = _optimizer(values["optimizer"], model)
     trainer = _trainer(values["trainer"])
     schedule, logger = _schedule(values["schedule"]), _logger(values["logger"])

@@ -5,7 +5,7 @@ not print M; its RNN's loss 2.33 and accuracy of about 10 %, "as expected if ran
 """
 
 import math
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
