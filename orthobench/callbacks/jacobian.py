@@ -66,7 +66,8 @@ def chained_jacobian(cell: Cell, x: Tensor, state: State | None = None) -> Tenso
     chain = [eye, *(torch.zeros_like(eye) for _ in state[1:])]
     for p_t in others:
         state, blocks = _step_jacobian(cell, p_t, state, W)
-        chain = [sum(block @ M for block, M in zip(row, chain, strict=True)) for row in blocks]
+        M = torch.cat(chain, dim=1)
+        chain = [torch.cat(row, dim=2) @ M for row in blocks]
     return chain[0]
 
 

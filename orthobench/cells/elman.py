@@ -26,7 +26,8 @@ class Elman(Cell):
 
     def __init__(self, activation: Activation = "tanh", negative_slope: NonNegativeFloat = 0.1, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        self.activation, self.negative_slope = activation, negative_slope
+        self.activation: Activation = activation
+        self.negative_slope = negative_slope
         inside = self.gates if activation == "modrelu" else ()
         self._make_parameters(orthogonal=self.gates, biased=self.gates, inside=inside)
 

@@ -59,7 +59,8 @@ class GRU(Cell):
     ) -> None:
         rng = kwargs["rng"]
         super().__init__(kernel=kernel, **kwargs)
-        self.reset, self.activation, self.negative_slope = reset, activation, negative_slope
+        self.activation: Activation = activation
+        self.reset, self.negative_slope = reset, negative_slope
         if reset == "none":
             self.gates = ("u", "c")
             if "r" in orthogonal:

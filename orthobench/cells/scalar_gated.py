@@ -45,7 +45,8 @@ class ScalarGated(Cell):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        self.activation, self.negative_slope, self.bounded = activation, negative_slope, bounded
+        self.activation: Activation = activation
+        self.negative_slope, self.bounded = negative_slope, bounded
         inside = self.gates if activation == "modrelu" else ()
         self._make_parameters(orthogonal=self.gates, biased=self.gates, inside=inside)
         self.alpha_raw = nn.Parameter(torch.tensor(alpha_raw))
