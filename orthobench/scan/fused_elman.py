@@ -25,7 +25,8 @@ def run(cell: Any, x: Tensor, state: State) -> tuple[Tensor, State]:
     """Run an `Elman` cell over x from `state`; see `reference.run`."""
     (W,) = cell.matrices()
     b = cell.b["h"] if cell.activation == "modrelu" else None
-    p_TBN, h0 = own_projection(cell, x, W.dtype), state[0].to(W.dtype)
+    p_TBN = own_projection(cell, x, W.dtype)
+    h0 = first_state(state, p_TBN, W)
     h_TBN, last = ElmanScan.apply(p_TBN, W, b, h0, cell.activation, cell.negative_slope)
     return h_TBN.transpose(0, 1), (last,)
 
@@ -73,6 +74,11 @@ def own_projection(cell: Cell, x: Tensor, dtype: torch.dtype) -> Tensor:
     """The cell's projection in memory that nobody else reads, so that hidden states may take its place."""
     p = cell.project(x).to(dtype)
     return p.contiguous() if type(cell).project is Cell.project else p.clone(memory_format=torch.contiguous_format)
+
+
+def first_state(state: State, p: Tensor, W: Tensor) -> Tensor:
+    """h_0 (B, N), of one row for the whole batch too."""
+    return state[0].to(W.dtype).expand(p.shape[1], W.shape[0])
 
 
 def weight_gradient(dZ: Tensor, H: Tensor, h0: Tensor) -> Tensor:

@@ -19,7 +19,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from orthobench.cells.base import State
-from orthobench.scan.fused_elman import Gradients, first_gradient, rows, weight_gradient
+from orthobench.scan.fused_elman import Gradients, first_gradient, first_state, rows, weight_gradient
 from orthobench.scan.pointwise import pointwise, room_for_signs
 
 sigmoid_backward = torch.ops.aten.sigmoid_backward.grad_input
@@ -36,12 +36,12 @@ class Settings(NamedTuple):
 def run(cell: Any, x: Tensor, state: State) -> tuple[Tensor, State]:
     """Run a `GRU` cell over x from `state`; see `reference.run`."""
     W = cell.matrices()
-    dtype, absent = W[0].dtype, (None,) * (3 - len(W))
-    p = cell.project(x).to(dtype).chunk(len(W), dim=-1)
+    absent = (None,) * (3 - len(W))
+    p = cell.project(x).to(W[0].dtype).chunk(len(W), dim=-1)
     b = cell.b["c"] if "c" in cell.inside else None
     b_k = cell.b_hidden["c"] if "c" in cell.late and "c" in cell.b_hidden else None
     settings = Settings(cell.activation, cell.negative_slope, cell.reset)
-    h_TBN, last = GRUScan.apply(*absent, *p, *absent, *W, b, b_k, state[0].to(dtype), settings)
+    h_TBN, last = GRUScan.apply(*absent, *p, *absent, *W, b, b_k, first_state(state, p[0], W[0]), settings)
     return h_TBN.transpose(0, 1), (last,)
 
 

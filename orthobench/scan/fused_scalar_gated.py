@@ -17,7 +17,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from orthobench.cells.base import State
-from orthobench.scan.fused_elman import Gradients, first_gradient, own_projection, rows, weight_gradient
+from orthobench.scan.fused_elman import Gradients, first_gradient, first_state, own_projection, rows, weight_gradient
 from orthobench.scan.pointwise import pointwise, room_for_signs
 
 
@@ -25,7 +25,8 @@ def run(cell: Any, x: Tensor, state: State) -> tuple[Tensor, State]:
     """Run a `ScalarGated` cell over x from `state`; see `reference.run`."""
     (W, alpha, beta) = cell.matrices()
     b = cell.b["h"] if cell.activation == "modrelu" else None
-    p_TBN, h0 = own_projection(cell, x, W.dtype), state[0].to(W.dtype)
+    p_TBN = own_projection(cell, x, W.dtype)
+    h0 = first_state(state, p_TBN, W)
     h_TBN, last = ScalarGatedScan.apply(p_TBN, W, b, h0, alpha, beta, cell.activation, cell.negative_slope)
     return h_TBN.transpose(0, 1), (last,)
 

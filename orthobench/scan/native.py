@@ -17,7 +17,7 @@ from orthobench.cells.elman import Elman
 from orthobench.cells.gru import GRU
 from orthobench.cells.scalar_gated import ScalarGated
 from orthobench.scan.families import lookup
-from orthobench.scan.fused_elman import Gradients, first_gradient, own_projection
+from orthobench.scan.fused_elman import Gradients, first_gradient, first_state, own_projection
 from orthobench.scan.native_library import REALS, add_outer, call, missing, pack, readable, weight_gradient
 from orthobench.scan.pointwise import room_for_signs
 
@@ -50,8 +50,11 @@ def run(cell: Cell, x: Tensor, state: State) -> tuple[Tensor, State]:
     family = lookup(cell, FAMILIES)
     assert family is not None
     W = cell.matrices()
-    p_TBN, h0 = own_projection(cell, x, W[0].dtype), state[0].to(W[0].dtype)
-    h_TBN, last = family(cell, p_TBN, h0, *W)
+    p_TBN = own_projection(cell, x, W[0].dtype)
+    N, width = W[0].shape[0], p_TBN.shape[-1]
+    if width != N * len(cell.gates) or any(w.shape not in ((N, N), ()) for w in W):
+        raise ValueError(f"projection of width {width} and matrices {[tuple(w.shape) for w in W]} do not fit.")
+    h_TBN, last = family(cell, p_TBN, first_state(state, p_TBN, W[0]), *W)
     return h_TBN.transpose(0, 1), (last,)
 
 
