@@ -1,0 +1,192 @@
+"""The papers' numbers and comparative claims, as results/published/<paper>.yaml holds them; each is typed there once.
+
+A row is one number (`value`) or one claim in prose (`claim` with a `test`). `kind` says how it is compared:
+
+    result   a score of a trained network: prediction interval and margin, see `statistics.status`
+    exact    a number that nothing random touches, such as a parameter count: equal up to its `rounding`
+    bound    a limit on what is measured: `side: lower` or `upper`
+    claim    a sentence: a one-sided test over the seeds, see `claims`
+"""
+
+from dataclasses import MISSING, dataclass, field, fields
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from orthobench.errors import ConfigError
+from orthobench.schema import did_you_mean
+
+PAPERS = ("scornn", "ncgru", "sgornn", "spectral_rnn", "urnn_ugru")
+KINDS = ("result", "exact", "bound", "claim")
+SELECTS = ("best_val", "last", "best_test", "none")
+OPERANDS: dict[str, set[str]] = {  # of a claim's test: its verb, and what stands beside it
+    **{verb: {"than"} for verb in ("better", "not_worse", "greater", "less", "less_spread", "wilcoxon")},
+    "equal": {"to", "within"},
+    **{verb: {"cells"} for verb in ("below", "not_below", "above", "untested")},
+    "within": {"of", "cells"},
+    "diverges": set(),
+    "never_diverges": set(),
+}
+LEVELS = ("baseline", "tenth")
+HIGHER = ("accuracy", "segsnr", "stoi", "pesq")
+
+
+@dataclass(frozen=True)
+class Row:
+    """One published number or claim.
+
+    Attributes:
+        table: `table1`, `figure2`, ...
+        row: what the row of the table is called.
+        column: what its column is called.
+        metric: the name in our records; `name@step`, `name@first|last|min|max` is read off a run's curve.
+        section: where it stands in the paper.
+        seeds: runs behind the number.
+        select: weights that were scored: `best_val`, `last`, `best_test`, or `none` where that has no meaning.
+        cells: cells of the table's experiment that it is compared with.
+        value: the number; null when it is lost, with a `reason`.
+        sd: standard deviation over the seeds, where printed.
+        unit: `percent` where our records hold a share.
+        scale: `log10` where only the order of magnitude counts.
+        rounding: how far an exact number may be off, for what was printed as approximate.
+        excludes: what a count leaves out.
+        side: of a bound, `lower` or `upper`.
+        level: score that counts as success, for numbers such as the greatest length that is learnt.
+        claim: the sentence.
+        test: how the claim is tested, see `claims`.
+        reason: why there is no value.
+        note: a misprint, a contradiction, or how a vague word was read.
+    """
+
+    paper: str
+    table: str
+    row: str
+    column: str
+    metric: str
+    section: str
+    seeds: int
+    select: str
+    kind: str
+    cells: tuple[str, ...] = ()
+    value: float | None = None
+    sd: float | None = None
+    unit: str | None = None
+    scale: str | None = None
+    rounding: float = 0
+    excludes: float = 0
+    side: str | None = None
+    level: float | None = None
+    claim: str | None = None
+    test: dict[str, Any] = field(default_factory=dict)
+    reason: str | None = None
+    note: str | None = None
+
+    @property
+    def verb(self) -> str:
+        """What a claim says: the first key of its test."""
+        return next(iter(self.test))
+
+    @property
+    def higher_is_better(self) -> bool:
+        """Which direction of the metric is good."""
+        return higher_is_better(self.metric)
+
+
+def higher_is_better(metric: str) -> bool:
+    """Whether more of a metric is better; a gap in accuracy is not an accuracy."""
+    return (metric.split("@")[0].endswith(HIGHER) and not metric.startswith("gap")) or metric == "max_T"
+
+
+def published_dir() -> Path:
+    """The published numbers: the checkout's results/published when there is one, else the copy inside the package."""
+    package = Path(__file__).resolve().parents[1]
+    checkout = package.parent / "results" / "published"
+    return checkout if checkout.is_dir() else package / "published"
+
+
+def load(paper: str) -> list[Row]:
+    """Every row of a paper, in its order.
+
+    Raises:
+        ConfigError: the paper is not one of the five, or its file breaks the schema.
+    """
+    if paper not in PAPERS:
+        raise ConfigError(f"{paper} is not one of the papers: {did_you_mean(paper, PAPERS)}")
+    return list(_read(published_dir() / f"{paper}.yaml"))
+
+
+@cache
+def _read(path: Path) -> tuple[Row, ...]:
+    rows = yaml.safe_load(path.read_text(encoding="utf-8"))["rows"]
+    return tuple(_row(path.stem, row, f"{path.name}, row {number}") for number, row in enumerate(rows, start=1))
+
+
+def load_table(name: str) -> list[Row]:
+    """The rows of `<paper>/<table>`."""
+    paper, table = name.split("/")
+    return [row for row in load(paper) if row.table == table]
+
+
+def _row(paper: str, given: dict[str, Any], place: str) -> Row:
+    known = {f.name: f for f in fields(Row)} | {"cell": None}
+    for key in given:
+        if key not in known or key == "paper":
+            raise ConfigError(f"{place}: {key} is not a key of a published row: {did_you_mean(key, known)}")
+    values = dict(given)
+    if "cell" in values:
+        values["cells"] = [values.pop("cell")]
+    if values.get("kind") == "claim":
+        values["cells"] = claimed_cells(values.get("test") or {})
+    values["cells"] = tuple(values.get("cells", ()))
+    optional = {f.name for f in fields(Row) if f.default is not MISSING or f.default_factory is not MISSING}
+    required = [f.name for f in fields(Row) if f.name not in optional | {"paper"}]
+    missing = [key for key in required if values.get(key) is None]
+    if missing:
+        raise ConfigError(f"{place}: {', '.join(missing)} is missing.")
+    row = Row(paper=paper, **values)
+    problem = _problem(row, "value" in given)
+    if problem:
+        raise ConfigError(f"{place} ({row.table}, {row.row}, {row.column}): {problem}.")
+    return row
+
+
+def claimed_cells(test: dict[str, Any]) -> list[str]:
+    """The cells that a claim's test names; of `wilcoxon`, their beginnings."""
+    named: list[str] = []
+    for operand in test.values():
+        named += operand if isinstance(operand, list) else []
+    return list(dict.fromkeys(named))
+
+
+def _problem(row: Row, has_value: bool) -> str | None:
+    """What breaks the schema, or null."""
+    if row.kind not in KINDS:
+        return f"kind={row.kind} is not one of {', '.join(KINDS)}"
+    if row.select not in SELECTS:
+        return f"select={row.select} is not one of {', '.join(SELECTS)}"
+    if not row.cells:
+        return "it names no cell"
+    if row.kind == "claim":
+        if has_value or not row.claim or not row.test:
+            return "a claim has a claim and a test, and no value"
+        return _test_problem(row.test)
+    if not has_value or row.claim or row.test:
+        return "a number has a value and neither claim nor test"
+    if row.value is None and not row.reason:
+        return "a value of null needs a reason"
+    if (row.side in ("lower", "upper")) != (row.kind == "bound"):
+        return "a bound, and nothing else, has a side, lower or upper"
+    return None
+
+
+def _test_problem(test: dict[str, Any]) -> str | None:
+    verb, *others = test
+    if verb not in OPERANDS:
+        return f"test {verb} is not known: {did_you_mean(verb, OPERANDS)}"
+    if set(others) != OPERANDS[verb]:
+        return f"test {verb} needs {', '.join(sorted(OPERANDS[verb])) or 'nothing else'}"
+    if verb in ("below", "not_below", "above") and isinstance(test[verb], str) and test[verb] not in LEVELS:
+        return f"level {test[verb]} is not known: {did_you_mean(test[verb], LEVELS)}"
+    return None

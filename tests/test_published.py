@@ -1,0 +1,166 @@
+"""The published numbers: complete, well formed, and consistent with what can be computed about them."""
+
+from collections import Counter
+from pathlib import Path
+from statistics import mean
+
+import pytest
+import yaml
+
+from orthobench.datasets.ucr_table import ENTRIES, lookup
+from orthobench.errors import ConfigError
+from orthobench.report import published
+from orthobench.report.published import PAPERS, Row, load, load_table
+
+NUMBERS = {
+    "scornn": {"table1": 30, "table2": 36, "table3": 22, "figure1": 4, "figure2": 5, "figure5": 4},
+    "ncgru": {"table1": 12, "table2": 12, "table3": 12, "table4": 12, "table5": 5, "table6": 5, "figure8": 1},
+    "sgornn": {"table1": 9, "table2": 8, "table3": 8, "figure4": 2},
+    "spectral_rnn": {"table2": 16, "table3": 18, "table4": 168, "figure1": 1, "figure5": 2},
+    "urnn_ugru": {"table3": 12, "table4": 12, "table5": 12, "table6": 6, "table7": 8},
+}
+CLAIMS = {
+    "scornn": {"table1", "table2", "table3", "figure1", "figure2", "figure4", "figure5"},
+    "ncgru": {"table1", "table2", "table3", "table4", "table5", "table6", "figure5", "figure6", "figure7"},
+    "sgornn": {"table1", "table2", "table3", "figure1", "figure2", "figure3", "figure4"},
+    "spectral_rnn": {"table2", "table3", "table4", "figure1", "figure2", "figure3", "figure4", "figure5"},
+    "urnn_ugru": {"table3", "table4", "table5", "table6", "table7"},
+}
+
+
+def ucr(column: str) -> dict[str, float]:
+    rows = [row for row in load("spectral_rnn") if row.table == "table4" and row.column == column]
+    return {row.row: row.value for row in rows if row.value is not None}
+
+
+@pytest.mark.parametrize("paper", PAPERS)
+def test_every_number_of_every_table_is_there(paper: str) -> None:
+    assert Counter(row.table for row in load(paper) if row.kind != "claim") == NUMBERS[paper]
+    assert {row.table for row in load(paper) if row.kind == "claim"} == CLAIMS[paper]
+
+
+@pytest.mark.parametrize("paper", PAPERS)
+def test_a_row_is_written_once(paper: str) -> None:
+    named = Counter((row.table, row.kind, row.row, row.column, row.metric, row.side) for row in load(paper))
+    assert not [name for name, count in named.items() if count > 1]
+
+
+def test_what_is_lost_says_so() -> None:
+    lost = [row for paper in PAPERS for row in load(paper) if row.value is None and row.kind != "claim"]
+    assert {row.paper for row in lost} == {"ncgru"}
+    assert len(lost) == 57
+    assert all(row.reason for row in lost)
+
+
+@pytest.mark.parametrize(
+    ("column", "expected"), list({"RNN": 0.698, "LSTM": 0.717, "oRNN": 0.757, "Spectral-RNN": 0.787}.items())
+)
+def test_the_means_of_the_ucr_columns(column: str, expected: float) -> None:
+    scores = ucr(f"{column} acc")
+    assert len(scores) == 21
+    assert mean(scores.values()) == pytest.approx(expected, abs=5e-4)
+
+
+@pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.name)
+def test_the_ucr_counts_follow_from_the_sizes(entry: object) -> None:
+    """n = 32 units, 16 reflectors on each side, a trainable first state, biases of state and output."""
+    (name,) = [row for row in ucr("RNN n_param") if lookup(row.replace(" ", "_")) == entry]
+    n, inputs, outputs = 32, entry.length // entry.depth, entry.outputs  # type: ignore[attr-defined]
+    readout, reflectors = outputs * n + outputs, n * 16 - 16 * 15 // 2
+    assert ucr("RNN n_param")[name] == inputs * n + n * n + 2 * n + readout
+    assert ucr("LSTM n_param")[name] == 4 * n * (inputs + n + 1) + 2 * n + readout
+    assert ucr("oRNN n_param")[name] == inputs * n + reflectors + 2 * n + readout
+    assert ucr("Spectral-RNN n_param")[name] == inputs * n + 2 * reflectors + n + 2 * n + readout
+
+
+@pytest.mark.parametrize(
+    ("table", "row", "column", "value"),
+    [
+        ("scornn/table1", "scoRNN n=512", "Permuted MNIST Test Accuracy", 0.966),
+        ("scornn/table2", "Full uRNN n=192", "Eval. MSE", 14.5),
+        ("scornn/table3", "Rest. uRNN n=2170", "Minutes Per Epoch", 50.1),
+        ("sgornn/table2", "SGORNN", "Test Accuracy", 94.07),
+        ("sgornn/table3", "VPRNN", "Test Perplexity", 257.88),
+        ("spectral_rnn/table3", "Spectral-RNN(2,512)", "Train perplexity", 36.0),
+        ("urnn_ugru/table3", "RNN", "Acc. (%), N=100", 0.936),
+        ("urnn_ugru/table5", "uRNN", "|x|, test", 613.89),
+        ("urnn_ugru/table7", "uGRU", "BPTT 150, validation", 105.05),
+    ],
+)
+def test_some_numbers_as_printed(table: str, row: str, column: str, value: float) -> None:
+    (found,) = [r for r in load_table(table) if (r.row, r.column) == (row, column)]
+    assert found.value == value
+
+
+@pytest.mark.parametrize(
+    ("table", "row", "word"),
+    [
+        ("urnn_ugru/table3", "RNN", "9.36"),
+        ("urnn_ugru/table4", "uRNN", "Impossible"),
+        ("urnn_ugru/table6", "Lower", "sqrt(200)"),
+        ("sgornn/table3", "VPRNN", "decimal point"),
+        ("spectral_rnn/table2", "RNN (Vorontsov et al., 2017)", "mislabelled"),
+        ("spectral_rnn/table4", "ECG200", "majority"),
+        ("spectral_rnn/table4", "DistalPhalanxTW", "154/399"),
+        ("scornn/figure2", "scoRNN n=170", "15,046"),
+    ],
+)
+def test_misprints_and_contradictions_are_notes(table: str, row: str, word: str) -> None:
+    assert any(r.note and word in r.note for r in load_table(table) if r.row == row)
+
+
+def test_the_spread_over_seeds_is_kept() -> None:
+    rows = [row for row in load_table("sgornn/table2") if row.kind == "result"]
+    assert [row.sd for row in rows] == [0.96, 0.2, 0.49, 1.22]
+    assert {row.seeds for row in rows} == {10}
+
+
+def good(**changes: object) -> dict[str, object]:
+    row: dict[str, object] = {
+        "kind": "result", "table": "table1", "row": "a", "column": "b", "metric": "test/loss", "section": "1",
+        "seeds": 1, "select": "last", "cell": "c", "value": 1.0,
+    }  # fmt: skip
+    return {key: value for key, value in (row | changes).items() if value != "absent"}
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"valeu": 1}, "did you mean 'value'"),
+        ({"kind": "number"}, "not one of result"),
+        ({"select": "first"}, "not one of best_val"),
+        ({"cell": "absent"}, "names no cell"),
+        ({"seeds": "absent"}, "seeds is missing"),
+        ({"value": None}, "needs a reason"),
+        ({"value": "absent"}, "has a value"),
+        ({"side": "upper"}, "has a side"),
+        ({"kind": "bound"}, "has a side"),
+        ({"kind": "claim", "claim": "x", "test": {"below": 1, "cells": ["c"]}}, "no value"),
+        (
+            {"kind": "claim", "value": "absent", "claim": "x", "test": {"bettr": ["c"], "than": ["d"]}},
+            "bettr",
+        ),
+        ({"kind": "claim", "value": "absent", "claim": "x", "test": {"better": ["c"]}}, "needs than"),
+        ({"kind": "claim", "value": "absent", "claim": "x", "test": {"below": "half", "cells": ["c"]}}, "half is not"),
+    ],
+)
+def test_a_broken_row_is_refused(
+    changes: dict[str, object], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "scornn.yaml").write_text(yaml.safe_dump({"rows": [good(**changes)]}))
+    monkeypatch.setattr(published, "published_dir", lambda: tmp_path)
+    with pytest.raises(ConfigError, match=message):
+        load("scornn")
+
+
+def test_an_unknown_paper_is_refused() -> None:
+    with pytest.raises(ConfigError, match="did you mean 'scornn'"):
+        load("scorn")
+
+
+def test_directions() -> None:
+    rows: dict[str, Row] = {row.metric: row for paper in PAPERS for row in load(paper)}
+    assert rows["test/accuracy"].higher_is_better
+    assert rows["max_T"].higher_is_better
+    assert not rows["gap/accuracy@last"].higher_is_better
+    assert not rows["test/perplexity"].higher_is_better
