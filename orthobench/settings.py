@@ -36,6 +36,7 @@ ROOT: dict[str, Any] = {
     "params": OptionalPositive,
     "engine": Literal["auto", "reference", "fused", "native"],
     "force": bool,
+    "timeout": PositiveFloat | None,
     "cell": str | None,
     "deviations": list[str],
     "data_root": str,
@@ -187,9 +188,9 @@ def check(composed: Composed) -> Settings:
         if not isinstance(values[name], dict):
             raise ConfigError(f"{name}={values[name]!r} is not one of the {name}s.")
     run = {key: coerce(values[key], kind, key) for key, kind in ROOT.items() if key in values}
-    task = _task(values["task"], choices["task"], run)
+    task, tokens_in = _task(values["task"], choices["task"], run)
     model = _model(values["model"], choices["model"], run, composed.typed)
-    if model.get("embedding_size") and not find("task", task["name"], "task").tokens_in:  # type: ignore[attr-defined]
+    if model.get("embedding_size") and not tokens_in:
         size = model["embedding_size"]
         raise ConfigError(f"model.embedding_size={size} does not apply to task={task['name']}: it has no tokens.")
     optimizer = _optimizer(values["optimizer"], model)
@@ -216,7 +217,8 @@ def _fill(given: dict[str, Any], known: dict[str, Field], section: str) -> dict[
     return filled
 
 
-def _task(given: dict[str, Any], name: str, run: dict[str, Any]) -> dict[str, Any]:
+def _task(given: dict[str, Any], name: str, run: dict[str, Any]) -> tuple[dict[str, Any], bool]:
+    """The task's settings, and whether its inputs are tokens that a model may embed."""
     cls: Any = find("task", name, "task")
     known = fields(cls)
     filled = _fill(given, {key: field for key, field in known.items() if key not in TASK_PROVIDED}, "task")
@@ -227,8 +229,8 @@ def _task(given: dict[str, Any], name: str, run: dict[str, Any]) -> dict[str, An
     if "variant" in known:
         filled["variant"] = run["variant"] or known["variant"].default
     filled = cls.resolve(filled, Path(run["data_root"]))
-    cls(**filled)  # refuses what only the task itself can judge
-    return {"name": name, **filled}
+    built = cls(**filled)  # refuses what only the task itself can judge
+    return {"name": name, **filled}, built.tokens_in
 
 
 def _model(given: dict[str, Any], name: str, run: dict[str, Any], typed: frozenset[str]) -> dict[str, Any]:

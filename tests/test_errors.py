@@ -119,6 +119,7 @@ def test_refused_with_one_sentence(
         (["model=scornn", "engine=fused", "model.cell=elman", "T=1e400"], "T="),
         (["params=3"], "params=3 is too small"),
         (["task=adding", "model.embedding_size=3"], "it has no tokens"),
+        (["task=denoise", "model.embedding_size=3"], "it has no tokens"),
         (["task=har2", "T=3"], "T=3 does not apply to task=har2: a window"),
         (["task=timit", "+T=3"], "T=3 does not apply to task=timit: recordings"),
         (["T=1000000000", "task.batch_size=1000"], "GiB"),

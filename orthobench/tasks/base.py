@@ -56,7 +56,7 @@ class Task(LightningDataModule, ABC):
     metric: ClassVar[str] = "accuracy"
     higher_is_better: ClassVar[bool] = True
     fixed_length: ClassVar[str | None] = None
-    tokens_in: ClassVar[bool] = False
+    tokens_in: bool = False
     unit: ClassVar[str] = "sequences"
     carries_state: bool = False
     split_name: str | None = None

@@ -24,7 +24,7 @@ DIGITS = 10
 class Copying(Synthetic):
     """Tokens 0..9 in, nine classes 0..8 out, at every step; T is the number of blank steps to bridge."""
 
-    tokens_in: ClassVar[bool] = True
+    tokens_in: bool = True
     readout: ClassVar[Literal["last", "all"]] = "all"
     metric: ClassVar[str] = "loss"
     higher_is_better: ClassVar[bool] = False

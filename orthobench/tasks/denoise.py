@@ -30,7 +30,6 @@ class Denoise(Synthetic):
     knows which they are, and zero with different places.
     """
 
-    tokens_in: ClassVar[bool] = True
     readout: ClassVar[Literal["last", "all"]] = "all"
     metric: ClassVar[str] = "loss"
     higher_is_better: ClassVar[bool] = False
@@ -38,6 +37,7 @@ class Denoise(Synthetic):
     def __init__(self, T: Positive = 200, variant: Variant = "code", **kwargs: Any) -> None:
         super().__init__(T=T, **kwargs)
         self.variant = variant
+        self.tokens_in = variant == "paper"  # the code's marker is no token but the zero vector
         self.places, self.length = T + SYMBOLS - 1, T + 2 * SYMBOLS
         self.input_size, self.output_size = 11 if self.variant == "paper" else 10, VALUES + 1
         lost = 0.0 if self.variant == "paper" else SYMBOLS - distinct(self.places)

@@ -7,7 +7,7 @@ the best constant distribution has the law's entropy as its loss.
 """
 
 import math
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -25,7 +25,7 @@ class KthLargest(Synthetic):
         **kwargs: see `Synthetic`.
     """
 
-    tokens_in: ClassVar[bool] = True
+    tokens_in: bool = True
 
     def __init__(self, T: Positive = 100, k: Positive = 10, **kwargs: Any) -> None:
         super().__init__(T=T, **kwargs)

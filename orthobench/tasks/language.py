@@ -56,7 +56,7 @@ class Language(Task):
         **kwargs: see `Task`.
     """
 
-    tokens_in: ClassVar[bool] = True
+    tokens_in: bool = True
     readout: ClassVar[Literal["last", "all"]] = "all"
     higher_is_better: ClassVar[bool] = False
     unit: ClassVar[str] = "tokens"

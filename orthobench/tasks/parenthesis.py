@@ -34,7 +34,7 @@ class Parenthesis(Synthetic):
         saturation: S, the largest count.
     """
 
-    tokens_in: ClassVar[bool] = True
+    tokens_in: bool = True
     readout: ClassVar[Literal["last", "all"]] = "all"
     objective: ClassVar[Literal["classify", "regress"]] = "regress"
     metric: ClassVar[str] = "loss"

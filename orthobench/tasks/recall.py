@@ -5,7 +5,7 @@ not print M; its RNN's loss 2.33 and accuracy of about 10 %, "as expected if ran
 """
 
 import math
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any
 
 import numpy as np
 
@@ -22,7 +22,7 @@ class Recall(Synthetic):
         **kwargs: see `Synthetic`.
     """
 
-    tokens_in: ClassVar[bool] = True
+    tokens_in: bool = True
 
     def __init__(self, T: Positive = 20, symbols: Annotated[int, Range(2)] = 10, **kwargs: Any) -> None:
         super().__init__(T=T, **kwargs)
