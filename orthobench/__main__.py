@@ -5,6 +5,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from orthobench import signals
 from orthobench.errors import ConfigError, OrthobenchError, Stopped
 from orthobench.terminal import complain, say
 
@@ -42,7 +43,8 @@ def main(arguments: list[str] | None = None) -> int:
             return 0
         if words[0] in VERBS:
             return import_module(f"orthobench.verbs.{words[0]}").main(words[1:])
-        return _experiment(words)
+        with signals.watched(program=True):
+            return _experiment(words)
     except OrthobenchError as error:
         complain(f"orthobench: {error}")
         return error.exit_code

@@ -1,7 +1,8 @@
 """One run, start to finish: check -> build -> fit -> test -> record."""
 
+import errno
 import logging
-import time
+import traceback
 import warnings
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -12,9 +13,10 @@ from typing import Any
 import torch
 import yaml
 
-from orthobench import builder
+from orthobench import builder, signals
 from orthobench.callbacks.baseline import BaselineCrossing
 from orthobench.callbacks.diagnostics import diagnostics
+from orthobench.callbacks.finite import Finite
 from orthobench.callbacks.orthogonality import Orthogonality
 from orthobench.callbacks.progress import Progress
 from orthobench.callbacks.saver import Saver
@@ -23,23 +25,23 @@ from orthobench.duration import Duration, duration
 from orthobench.errors import (
     ConfigError,
     DivergedError,
-    MemoryExhausted,
     OrthobenchError,
     Stopped,
     StorageError,
 )
 from orthobench.learner import Learner
-from orthobench.memory import refuse_if_too_large
+from orthobench.memory import exhausted, refuse_if_too_large
 from orthobench.models.recurrent import Recurrent
 from orthobench.recording import record as recorder
-from orthobench.recording.checkpoint import SafeCheckpointIO, newest
+from orthobench.recording.checkpoint import SafeCheckpointIO, digest_of, newest, of_step, previous
 from orthobench.recording.claim import Claim
 from orthobench.recording.curve import Curve
-from orthobench.recording.files import read_json, write_bytes, write_json
+from orthobench.recording.files import sweep_up, write_bytes
 from orthobench.recording.loggers import close, make_logger
+from orthobench.recording.sealed import final, write_sealed
 from orthobench.settings import Settings, settings
 from orthobench.tasks.base import Task
-from orthobench.terminal import duration_text, say
+from orthobench.terminal import complain, duration_text, say
 
 REASONS = {DivergedError: "diverged", Stopped: "stopped"}
 POINTS = 500
@@ -108,40 +110,52 @@ def from_settings(checked: Settings) -> Experiment:
 
 def run(exp: Experiment) -> dict[str, Any]:
     """See `Experiment.run`."""
+    with signals.watched():
+        return _finished(exp) or _run(exp)
+
+
+def _finished(exp: Experiment) -> dict[str, Any] | None:
+    """The final record of a run, if there is one."""
+    path = exp.settings.folder / "record.json"
+    found = final(path)
+    if found is not None:
+        stale = "" if found["code"].get("git") == recorder.code()["git"] else " (stale: made by other code)"
+        say(f"{exp.run_id} is {found['status']} already{stale}; {path}")
+    return found
+
+
+def _run(exp: Experiment) -> dict[str, Any]:
     folder = exp.settings.folder
-    finished = read_json(folder / "record.json")
-    if finished and finished.get("status") in recorder.FINAL:
-        stale = "" if finished["code"].get("git") == recorder.code()["git"] else " (stale: made by other code)"
-        say(f"{exp.run_id} is {finished['status']} already{stale}; {folder / 'record.json'}")
-        return finished
     _check_device(exp)
     _warn_about_budget(exp)
     exp.task.check()
     if not exp.settings.run["force"]:
         refuse_if_too_large(exp.model, exp.task, exp.settings.trainer.get("accelerator", "auto"))
+    signals.check()
     with Claim(folder) as claim:
         if not claim.held:
             say(f"{exp.run_id} is running elsewhere: {claim.owner}.")
             return {"status": "running", "run_id": exp.run_id, "owner": claim.owner}
-        return Attempt(exp, folder).run()
+        return _finished(exp) or Attempt(exp, folder).run()  # it may have ended since we looked
 
 
 class Attempt:
     """One go at a run: from its latest checkpoint, or from the start, to its end or to what stops it."""
 
     def __init__(self, exp: Experiment, folder: Path) -> None:
-        self.exp, self.folder, self.started = exp, folder, time.monotonic()
+        self.exp, self.folder = exp, folder
         _quieten()
+        sweep_up(folder)
         write_bytes(folder / "config.yaml", yaml.safe_dump(exp.settings.as_dict(), sort_keys=False).encode())
         self.curve = Curve(folder / "metrics.csv")
-        self.saver = Saver(folder / "checkpoints")
-        self.recovered_from: str | None = None
+        self.saver = Saver(folder / "checkpoints", self.curve)
         self.logger: Any = False
         every = exp.settings.trainer.get("log_every_n_steps", 50)
         common = (self.curve, exp.duration, every)
         self.training, self.orthogonality = TrainingLog(*common), Orthogonality(*common)
-        self.crossing = BaselineCrossing()
+        self.crossing, self.finite = BaselineCrossing(), Finite(every)
         watchers = [
+            self.finite,
             self.training,
             self.orthogonality,
             self.crossing,
@@ -155,12 +169,11 @@ class Attempt:
     def run(self) -> dict[str, Any]:
         """Fit, test and record."""
         try:
-            with self.saver:
-                self._announce()
-                trainer = self._fit()
-                record = self._record("done", trainer, metrics=self._test(trainer))
+            self._announce()
+            trainer = self._fit()
+            record = self._record("done", trainer, metrics=self._test(trainer))
         except Exception as error:
-            translated = _translate(error, self.exp)
+            translated = _translate(error, self)
             self._record_failure(translated)
             if translated is error:
                 raise
@@ -174,18 +187,11 @@ class Attempt:
         from lightning.pytorch import Trainer
 
         self.logger = make_logger(self.exp.settings)
-        resume = newest(self.saver.last_path)
         torch.manual_seed(self.exp.settings.run["seed"])
         task, length = self.exp.task, self.exp.duration
-        step = 0
-        if resume is not None:
-            state = SafeCheckpointIO().load_checkpoint(resume)
-            step = state["global_step"]
-            say(f"resuming at step {step}")
-            if resume != self.saver.last_path:
-                self.recovered_from = resume.name
-                say(f"{self.saver.last_path} is damaged or missing; going on from {resume.name}.")
-        self.curve.cut(step)
+        resume, step, curve = self._resume()
+        self.curve.restore(curve)
+        signals.check()
         task.start(step * length.accumulate, length.epoch_batches)
         given = dict(self.exp.settings.trainer)
         for key in ("max_epochs", "max_steps", "val_check_interval", "check_val_every_n_epoch", "limit_train_batches"):
@@ -208,10 +214,30 @@ class Attempt:
         )
         trainer.fit(self.learner, datamodule=task, ckpt_path=resume, weights_only=True)
         self.training.pause(trainer.global_step)
+        self.finite.check()
         if self.saver.validated != trainer.global_step:
             trainer.validate(self.learner, datamodule=task, verbose=False)
             self.training.pause(trainer.global_step)
+        self.saver.finish(trainer)
         return trainer
+
+    def _resume(self) -> tuple[Path | None, int, torch.Tensor | None]:
+        """The checkpoint to go on from, its step and its curves; the start where nothing whole is left."""
+        last = self.saver.last_path
+        resume = newest(last)
+        if resume != last and (last.exists() or previous(last).exists()):
+            self.saver.recovered_from = "the start" if resume is None else resume.name
+            say(f"{last} is damaged or missing; going on from {self.saver.recovered_from}.")
+        if resume is None:
+            return None, 0, None
+        state = SafeCheckpointIO().load_checkpoint(resume)
+        step, saved = state["global_step"], state["callbacks"]["Saver"]
+        if saved["best_step"] is not None and of_step(saved["best_step"], self.saver.best_path, last) is None:
+            self.saver.recovered_from = "the start"
+            say(f"{self.saver.best_path} is damaged; going on from the start, or its numbers would be lost.")
+            return None, 0, None
+        say(f"resuming at step {step}")
+        return resume, step, saved["curve"]
 
     def _test(self, trainer: Any) -> dict[str, Any]:
         """The metrics of the last weights, and of the best by validation."""
@@ -219,13 +245,14 @@ class Attempt:
         last = self._score(trainer)
         best = last
         if self.saver.best_step not in (None, trainer.global_step):
-            path = newest(self.saver.best_path)
-            if path is not None:
-                kept = {key: value.clone() for key, value in learner.state_dict().items()}
-                learner.load_state_dict(SafeCheckpointIO().load_checkpoint(path)["state_dict"])
-                learner.results = dict(self.saver.best or {})
-                best = self._score(trainer)
-                learner.load_state_dict(kept)
+            path = of_step(self.saver.best_step, self.saver.best_path, self.saver.last_path)
+            if path is None:
+                raise StorageError(f"{self.saver.best_path} is damaged; the same command starts again.")
+            kept = {key: value.clone() for key, value in learner.state_dict().items()}
+            learner.load_state_dict(SafeCheckpointIO().load_checkpoint(path)["state_dict"])
+            learner.results = dict(self.saver.best or {})
+            best = self._score(trainer)
+            learner.load_state_dict(kept)
         best_test = self.saver.best_test if task.select_on_test else None
         return {"best_val": best, "last": last, "best_test": best_test}
 
@@ -241,7 +268,7 @@ class Attempt:
         train_s = self.training.train_s
         curves = {name: self.curve.of(name) for name in ("train/loss", f"val/{exp.task.metric}", "orthogonality")}
         record = {
-            "schema": 1,
+            "schema": 2,
             "status": status,
             "reason": reason,
             "run_id": exp.run_id,
@@ -257,34 +284,35 @@ class Attempt:
             "baseline_reason": exp.task.baseline_reason,
             "metrics": metrics or {"best_val": self.saver.best, "last": None, "best_test": None},
             "best_step": self.saver.best_step,
-            "recovered_from": self.recovered_from,
+            "recovered_from": self.saver.recovered_from,
             "crossed": self.crossing.steps,
-            "orthogonality": {"max": self.orthogonality.max, "last": self.orthogonality.last},
+            "checkpoint": {"last": digest_of(self.saver.last_path), "best": digest_of(self.saver.best_path)},
+            "diverged": {"step": self.finite.step, "last_loss": self.finite.last_loss} if self.finite.step else None,
+            "orthogonality": {name: getattr(self.orthogonality, name) for name in ("max", "last", "lost")},
             "config": exp.settings.as_dict(),
             "code": recorder.code(),
             "env": recorder.environment(),
             "hardware": recorder.hardware(self.learner.device),
             "time": {
-                "finished": datetime.now(UTC).isoformat(timespec="seconds"),
-                "wall_s": round(time.monotonic() - self.started, 3),
+                "finished": self.saver.finished or datetime.now(UTC).isoformat(timespec="seconds"),
+                "wall_s": round(self.saver.wall_s, 3),
                 "train_s": round(train_s, 3),
                 "steps_per_s": round(step / train_s, 3) if train_s else None,
             },
             "engine": [{"engine": name, "reason": why} for name, why in exp.model.engines()],
             "curve": {name: _thinned(points) for name, points in curves.items() if points},
         }
-        write_json(self.folder / "record.json", record)
-        return record
+        return write_sealed(self.folder / "record.json", record)
 
     def _record_failure(self, error: Exception) -> None:
         status = REASONS.get(type(error), "failed")
         trainer = self.learner._trainer
         try:
             self._record(status, trainer, metrics=None, reason=str(error) or type(error).__name__)
-        except StorageError:
-            if isinstance(error, StorageError):
-                return
-            raise
+        except StorageError as second:
+            if not isinstance(error, StorageError):
+                complain(f"orthobench: {error}")
+                raise second from error
 
     def _announce(self) -> None:
         exp = self.exp
@@ -306,12 +334,13 @@ class Attempt:
         say(f"{self.exp.run_id}: test {metric} {value:.4g}{beside} after {record['steps']:,} steps in {spent}; {where}")
 
 
-def _translate(error: Exception, exp: Experiment) -> Exception:
+def _translate(error: Exception, attempt: Attempt) -> Exception:
     """What a library raised, as one of our errors where a user can act on it."""
-    text = str(error)
-    if isinstance(error, torch.OutOfMemoryError | MemoryError) or "can't allocate memory" in text:
-        half = max(exp.task.batch_size // 2, 1)
-        return MemoryExhausted(f"out of memory; try task.batch_size={half} or a shorter T.")
+    text, exp = str(error), attempt.exp
+    refused = isinstance(error, torch.OutOfMemoryError | MemoryError) or getattr(error, "errno", None) == errno.ENOMEM
+    if refused or "can't allocate memory" in text or "bad_alloc" in text:
+        traceback.clear_frames(error.__traceback__)  # they hold what there was no room for
+        return exhausted(attempt.learner)
     if isinstance(error, OSError) and not isinstance(error, OrthobenchError):
         return StorageError(f"{error.filename or exp.settings.folder}: {error.strerror or text}.")
     return error

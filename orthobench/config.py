@@ -39,12 +39,14 @@ class Composed:
         choices: the file chosen for every group.
         typed: the keys that the command line set.
         new: those of them that no configuration file has.
+        interpolated: whether a value refers to another one.
     """
 
     values: dict[str, Any]
     choices: dict[str, str]
     typed: frozenset[str]
     new: frozenset[str]
+    interpolated: bool = False
 
     def unknown(self) -> bool:
         """Whether a typed key is in no configuration file, so that only a constructor can tell if it is one."""
@@ -135,7 +137,7 @@ def compose(overrides: list[str] | tuple[str, ...], folders: tuple[Path, ...] = 
         check_folder(folder)
     GlobalHydra.instance().clear()
     extra = (
-        [f"hydra.searchpath=[{','.join(_quoted(f'file://{Path(f).resolve()}') for f in folders)}]"] if folders else []
+        [f"hydra.searchpath=[{','.join(quoted(f'file://{Path(f).resolve()}') for f in folders)}]"] if folders else []
     )
     try:
         with initialize_config_dir(str(conf_dir()), version_base="1.3"):
@@ -145,7 +147,8 @@ def compose(overrides: list[str] | tuple[str, ...], folders: tuple[Path, ...] = 
         _check_hydra(OmegaConf.to_container(cfg.hydra, resolve=False))
         with open_dict(cfg):
             del cfg["hydra"]
-        _check_values(OmegaConf.to_container(cfg, resolve=False))
+        raw = OmegaConf.to_container(cfg, resolve=False)
+        check_values(raw)
         values = OmegaConf.to_container(cfg, resolve=True)
     except (HydraException, OmegaConfBaseException) as error:
         cause = error.__cause__ or error
@@ -153,7 +156,9 @@ def compose(overrides: list[str] | tuple[str, ...], folders: tuple[Path, ...] = 
     assert isinstance(values, dict)
     plain = {str(key): value for key, value in values.items()}
     typed = frozenset(word.key for word in words if not word.group)
-    return Composed(plain, choices, typed, frozenset(key for key in typed if OmegaConf.select(base, key) is None))
+    new = frozenset(key for key in typed if OmegaConf.select(base, key) is None)
+    refers = any(isinstance(value, str) and "${" in value and "${oc.env:" not in value for _, _, value in _walk(raw))
+    return Composed(plain, choices, typed, new, refers)
 
 
 def check_folder(folder: Path) -> None:
@@ -175,10 +180,11 @@ def check_folder(folder: Path) -> None:
         header = [line for line in text.splitlines() if line.startswith("#") and "@package" in line]
         if any("hydra" in line for line in header) or (isinstance(content, dict) and "hydra" in content):
             raise ConfigError(f"{path} sets Hydra's own configuration, which a model or task file may not do.")
-        _check_values(content, f"{path}: ")
+        check_values(content, f"{path}: ")
 
 
-def _quoted(text: str) -> str:
+def quoted(text: str) -> str:
+    """A value in quotes, for Hydra's grammar."""
     return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
@@ -206,7 +212,12 @@ def _walk(node: Any, place: str = "") -> Iterator[tuple[str, str, Any]]:
         yield from _walk(value, here)
 
 
-def _check_values(content: Any, source: str = "") -> None:
+def check_values(content: Any, source: str = "") -> None:
+    """Refuse values that do more than be values: code to run, secrets, odd interpolations.
+
+    Raises:
+        ConfigError: there is one.
+    """
     for place, key, value in _walk(content):
         if key == "_target_":
             raise ConfigError(f"{source}{place} is refused: a configuration may not name code to run (_target_).")

@@ -9,7 +9,6 @@ from torch.optim.lr_scheduler import LambdaLR
 
 from orthobench.cells.base import State
 from orthobench.duration import Duration
-from orthobench.errors import DivergedError
 from orthobench.models.recurrent import Recurrent
 from orthobench.optim import Optimizer, Schedule
 from orthobench.tasks.base import Batch, Task
@@ -39,8 +38,6 @@ class Learner(LightningModule):
         y = self._forward("train", x, index % self.duration.epoch_batches == 0)
         loss = self.task.loss(y, target, *mask)
         self.loss = loss.detach()
-        if self.device.type == "cpu" and not torch.isfinite(self.loss):
-            raise DivergedError(f"the training loss is {float(self.loss)} at step {self.global_step + 1}.")
         return loss
 
     def validation_step(self, batch: Batch, index: int, dataloader_idx: int = 0) -> None:

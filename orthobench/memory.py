@@ -1,13 +1,21 @@
 """How much memory a training step needs, and how much there is."""
 
+import contextlib
+import gc
 import os
+import resource
+from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import torch
 
-from orthobench.errors import ConfigError
+from orthobench.errors import ConfigError, MemoryExhausted
 from orthobench.models.recurrent import Recurrent
 from orthobench.tasks.base import Task
+
+if TYPE_CHECKING:
+    from orthobench.learner import Learner
 
 HELD = {"reference": 7.0, "fused": 4.0, "native": 4.0}
 GIB = 1 << 30
@@ -32,12 +40,15 @@ def available(accelerator: str) -> int:
     """Bytes that a run could use: of the GPU when it will run there, else of this machine or its control group."""
     if accelerator in ("gpu", "cuda") or (accelerator == "auto" and torch.cuda.is_available()):
         return torch.cuda.mem_get_info()[0]
-    total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    try:
-        limit = int(Path("/sys/fs/cgroup/memory.max").read_text())
-    except (OSError, ValueError):
-        return total
-    return min(total, limit)
+    page = os.sysconf("SC_PAGE_SIZE")
+    limits = [page * os.sysconf("SC_PHYS_PAGES")]
+    with contextlib.suppress(OSError, ValueError):
+        limits.append(int(Path("/sys/fs/cgroup/memory.max").read_text()))
+    space = resource.getrlimit(resource.RLIMIT_AS)[0]
+    if space != resource.RLIM_INFINITY:
+        used = int(Path("/proc/self/statm").read_text().split()[0]) * page if Path("/proc/self/statm").is_file() else 0
+        limits.append(max(space - used, 0))
+    return min(limits)
 
 
 def refuse_if_too_large(model: Recurrent, task: Task, accelerator: str) -> None:
@@ -53,3 +64,51 @@ def refuse_if_too_large(model: Recurrent, task: Task, accelerator: str) -> None:
             f"this run needs about {need / GIB:.1f} GiB and there are {have / GIB:.1f} GiB: use at most "
             f"task.batch_size={max(int(task.batch_size * share), 1)} or a shorter T, or force=true to try all the same."
         )
+
+
+def exhausted(learner: "Learner") -> MemoryExhausted:
+    """What to say when memory has run out: the largest batch, or else T, of which a training step fits when tried."""
+    task = learner.task
+    gc.collect()
+    try:
+        x = task.batch("train", 0, 0)[0].to(learner.device)
+        if _fits(learner, x):
+            return MemoryExhausted(
+                f"out of memory, though a training step of {len(x)} sequences fits by itself, so perhaps an evaluation "
+                f"does not; use task.eval_batch_size={max(task.eval_batch_size // 2, 1)}."
+            )
+        size = _largest(len(x), lambda size: _fits(learner, x[:size]))
+        if size:
+            return MemoryExhausted(f"out of memory with task.batch_size={task.batch_size}; {size} fits, as was tried.")
+        length = _largest(x.shape[1], lambda length: _fits(learner, x[:1, :length]))
+    except (MemoryError, RuntimeError):
+        length = 0
+    short = f"T={length} fits, as was tried" if length else "no shorter T fits either"
+    return MemoryExhausted(f"out of memory even with task.batch_size=1 at T={task.T}; {short}.")
+
+
+def _largest(limit: int, fits: Callable[[int], bool]) -> int:
+    """The largest number below `limit` that fits, to an eighth of itself; 0 when not even 1 does."""
+    high, low = limit, limit // 2
+    while low and not fits(low):
+        high, low = low, low // 2
+    while low and high - low > max(low // 8, 1):
+        middle = (low + high) // 2
+        low, high = (middle, high) if fits(middle) else (low, middle)
+    return low
+
+
+def _fits(learner: "Learner", x: torch.Tensor) -> bool:
+    """Whether there is room for a training step on these sequences."""
+    try:
+        y, _ = learner.model(x)
+        y.square().mean().backward()
+    except (MemoryError, RuntimeError):
+        return False
+    finally:
+        for p in learner.model.parameters():
+            p.grad = None
+        gc.collect()
+        if torch.cuda.is_available():
+            torch.cuda.empty_cache()
+    return True

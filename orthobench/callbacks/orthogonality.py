@@ -11,16 +11,20 @@ from orthobench.parametrizations.base import deviation
 
 
 class Orthogonality(Log):
-    """Attributes: `max` the largest deviation seen and `last` the latest; null when nothing is constrained."""
+    """Attributes: `max` the largest deviation seen and `last` the latest; null when nothing is constrained.
+
+    `lost` is the first step at which a matrix was further off than its parametrization's `tolerance`; else null.
+    """
 
     max: float | None = None
     last: float | None = None
+    lost: int | None = None
 
     def state_dict(self) -> dict[str, Any]:
-        return {"max": self.max, "last": self.last}
+        return {"max": self.max, "last": self.last, "lost": self.lost}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        self.max, self.last = state_dict["max"], state_dict["last"]
+        self.max, self.last, self.lost = state_dict["max"], state_dict["last"], state_dict["lost"]
 
     def on_train_start(self, trainer: Trainer, module: Learner) -> None:  # type: ignore[override]
         if trainer.global_step == 0:
@@ -33,8 +37,11 @@ class Orthogonality(Log):
     @torch.no_grad()
     def measure(self, trainer: Trainer, module: Learner) -> None:
         """Look at every constrained matrix now."""
-        weights = module.model.recurrent_weights()
-        if weights:
-            self.last = max(float(deviation(W)) for W in weights)
+        found = [float(deviation(W)) for W in module.model.recurrent_weights()]
+        if found:
+            self.last = max(found)
+            limits = [p.tolerance for p in module.model.constrained()]
+            if self.lost is None and not all(far <= limit for far, limit in zip(found, limits, strict=True)):
+                self.lost = trainer.global_step
             self.max = max(self.max or 0.0, self.last)
             self.write(trainer, {"orthogonality": self.last})

@@ -1,21 +1,26 @@
 """Checkpoints: after every validation, once a minute, and when asked to stop; the best by the headline metric is kept.
 
-Also holds what a record needs and a resumed run must not forget: the best and the latest metrics.
+Also holds what a record needs and a resumed run must not forget: the best and the latest metrics, the curves and the
+clock. A record is written from what the last checkpoint holds, so that it can be written again.
 """
 
-import signal
+import math
 import time
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import torch
 from lightning.pytorch import Callback, Trainer
 
+from orthobench import signals
+from orthobench.callbacks.finite import Finite
 from orthobench.errors import Stopped
 from orthobench.learner import Learner
+from orthobench.recording.curve import Curve
 
-SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1, signal.SIGUSR2)
+KEPT = ("best", "best_step", "best_test", "validated", "finished")
 
 
 class Saver(Callback):
@@ -25,31 +30,46 @@ class Saver(Callback):
         best: metrics of the best validation so far; null before the first.
         best_test: best value of the test metrics over the validations, where the paper selected on test.
         validated: step of the latest validation.
+        recovered_from: what a run went on from when its newest checkpoint was damaged; null when none ever was.
+        finished: when training ended; null before.
+        stop_requested: the signal that asked to stop.
 
     Args:
         folder: where checkpoints go.
+        curve: metrics.csv, of which every checkpoint holds a copy.
         every_s: seconds between checkpoints that no validation asks for.
     """
 
-    def __init__(self, folder: Path, every_s: float = 60.0) -> None:
+    def __init__(self, folder: Path, curve: Curve, every_s: float = 60.0) -> None:
         self.last_path, self.best_path = folder / "last.ckpt", folder / "best.ckpt"
-        self.every_s, self._saved_at = every_s, time.monotonic()
+        self.curve, self.every_s, self._saved_at = curve, every_s, time.monotonic()
         self.best: dict[str, float] | None = None
         self.best_step: int | None = None
         self.best_test: dict[str, float] | None = None
         self.validated = -1
+        self.finished: str | None = None
+        self.recovered_from: str | None = None
         self.stop_requested: int | None = None
+        self._earlier_s, self._started = 0.0, time.monotonic()
         self._random: torch.Tensor | None = None
-        self._handlers: dict[int, Any] = {}
+
+    @property
+    def wall_s(self) -> float:
+        """Seconds of all attempts, up to the end of training."""
+        return self._earlier_s if self._started is None else self._earlier_s + time.monotonic() - self._started
 
     def state_dict(self) -> dict[str, Any]:
-        names = ("best", "best_step", "best_test", "validated")
-        return {**{name: getattr(self, name) for name in names}, "random": torch.get_rng_state()}
+        kept = {name: getattr(self, name) for name in (*KEPT, "recovered_from")}
+        return {**kept, "wall_s": self.wall_s, "curve": self.curve.packed(), "random": torch.get_rng_state()}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        self._random = state_dict.pop("random")
-        for name, value in state_dict.items():
-            setattr(self, name, value)
+        self._random = state_dict["random"]
+        self._earlier_s = state_dict["wall_s"]
+        self.recovered_from = self.recovered_from or state_dict["recovered_from"]
+        for name in KEPT:
+            setattr(self, name, state_dict[name])
+        if self.finished is not None:
+            self._started = None
 
     def on_train_start(self, trainer: Trainer, module: Learner) -> None:  # type: ignore[override]
         self._saved_at = time.monotonic()
@@ -69,13 +89,22 @@ class Saver(Callback):
     def on_train_batch_end(self, trainer: Trainer, module: Learner, outputs: Any, batch: Any, index: int) -> None:  # type: ignore[override]
         if (index + 1) % module.duration.accumulate:
             return  # a checkpoint holds no half-accumulated gradients
-        if (index + 1) % module.duration.val_every == 0 and self.stop_requested is None:
+        stop = self._asked() is not None
+        if (index + 1) % module.duration.val_every == 0 and not stop:
             return  # the validation that follows saves
-        if self.stop_requested is not None or time.monotonic() - self._saved_at > self.every_s:
+        if stop or time.monotonic() - self._saved_at > self.every_s:
             self.save(trainer)
-        if self.stop_requested is not None:
-            name = signal.Signals(self.stop_requested).name
-            raise Stopped(f"stopped by {name} at step {trainer.global_step}; the same command resumes the run.")
+        if stop:
+            self._stop(trainer)
+
+    def on_validation_batch_end(self, trainer: Trainer, module: Learner, *args: Any) -> None:  # type: ignore[override]
+        if self._asked() is not None and trainer.global_step:
+            self.save(trainer)
+            self._stop(trainer)
+
+    def on_test_batch_end(self, trainer: Trainer, module: Learner, *args: Any) -> None:  # type: ignore[override]
+        if self._asked() is not None:
+            self._stop(trainer)  # everything but the test has been saved
 
     def on_validation_end(self, trainer: Trainer, module: Learner) -> None:  # type: ignore[override]
         if trainer.sanity_checking:
@@ -92,29 +121,40 @@ class Saver(Callback):
             self.best_test = {n: (min if lower[n] else max)(old[n], v) for n, v in tests.items()}
         self.save(trainer)
 
+    def finish(self, trainer: Trainer) -> None:
+        """Training has ended: stop the clock and save once more, unless an earlier attempt has."""
+        if self.finished is None:
+            self.finished = datetime.now(UTC).isoformat(timespec="seconds")
+            self._earlier_s, self._started = self.wall_s, None
+            self.save(trainer)
+
     def save(self, trainer: Trainer) -> None:
-        """Write `last.ckpt`."""
+        """Write `last.ckpt`.
+
+        Raises:
+            DivergedError: there is nothing worth saving.
+            StorageError: it cannot be written.
+        """
+        for callback in trainer.callbacks:  # type: ignore[attr-defined]
+            if isinstance(callback, Finite):
+                callback.check()
         trainer.save_checkpoint(self.last_path)
         self._saved_at = time.monotonic()
 
-    def __enter__(self) -> "Saver":
-        def request(number: int, frame: Any) -> None:
-            if self.stop_requested is not None:
-                raise SystemExit(Stopped.exit_code)
-            self.stop_requested = number
+    def _asked(self) -> int | None:
+        return self.stop_requested or signals.asked()
 
-        for number in SIGNALS:
-            try:
-                self._handlers[number] = signal.signal(number, request)
-            except ValueError:  # not the main thread: whoever owns it decides
-                break
-        return self
-
-    def __exit__(self, *error: Any) -> None:
-        for number, handler in self._handlers.items():
-            signal.signal(number, handler)
+    def _stop(self, trainer: Trainer) -> None:
+        name = signals.name(self._asked() or 0)
+        raise Stopped(f"stopped by {name} at step {trainer.global_step}; the same command resumes the run.")
 
 
 def _better(module: Learner) -> Callable[[dict[str, float], dict[str, float]], bool]:
     name, higher = f"val/{module.task.metric}", module.task.higher_is_better
-    return lambda new, old: new[name] > old[name] if higher else new[name] < old[name]
+
+    def better(new: dict[str, float], old: dict[str, float]) -> bool:
+        if math.isnan(old[name]):
+            return not math.isnan(new[name])
+        return new[name] > old[name] if higher else new[name] < old[name]
+
+    return better

@@ -9,6 +9,8 @@ Zhang, Lei & Dhillon (2018), "Stabilizing Gradients for Deep Neural Networks via
 section 3.
 """
 
+import math
+
 import torch
 from torch import Tensor, nn
 
@@ -57,6 +59,8 @@ class SVD(Parametrization):
         super().__init__(smaller)
         self.rows, self.columns = rows, columns
         self.m1, self.m2 = resolve_count(m1, smaller, "m1"), resolve_count(m2, smaller, "m2")
+        edge = max(abs((sigma_star + sign * r) ** 2 - 1) for sign in (-1, 1))
+        self.tolerance = self.tolerance + edge * math.sqrt(smaller)  # as far as the band lets every singular value go
         self.r, self.sigma_star, self.sigma_lr_scale, self.renormalize = r, sigma_star, sigma_lr_scale, renormalize
         self.U = Reflectors(rows, self.m1, rng, reflector_init)
         self.V = Reflectors(columns, self.m2, rng, reflector_init)

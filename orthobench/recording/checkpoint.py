@@ -21,14 +21,19 @@ class SafeCheckpointIO(CheckpointIO):
     """Payload and SHA-256 trailer in one file; the file before it stays as `<name>.previous`."""
 
     def save_checkpoint(self, checkpoint: dict[str, Any], path: Any, storage_options: Any = None) -> None:
-        """Write a checkpoint; see `write_bytes`."""
+        """Write a checkpoint and read it back; see `write_bytes`.
+
+        Raises:
+            StorageError: it cannot be written, or does not read back as it was.
+        """
         buffer = io.BytesIO()
         torch.save(checkpoint, buffer)
         payload = buffer.getvalue()
-        path = Path(path)
-        if verified(path) is not None:  # a damaged file must not displace the whole one before it
-            path.replace(previous(path))
-        write_bytes(path, payload + hashlib.sha256(payload).digest())
+        path, digest = Path(path), hashlib.sha256(payload).digest()
+        whole = verified(path) is not None  # a damaged file must not displace the whole one before it
+        write_bytes(path, payload + digest, keep=previous(path) if whole else None)
+        if digest_of(path) != digest.hex():
+            raise StorageError(f"{path} does not read back as it was written; look at the disk.")
 
     def load_checkpoint(self, path: Any, map_location: Any = None, weights_only: bool | None = True) -> dict[str, Any]:
         """Read a checkpoint back; only plain data is ever unpickled.
@@ -66,6 +71,20 @@ def verified(path: Path) -> bytes | None:
     return payload if hashlib.sha256(payload).digest() == digest else None
 
 
+def digest_of(path: Path) -> str | None:
+    """The digest of a whole checkpoint in hexadecimal; null when it is missing or damaged."""
+    payload = verified(path)
+    return None if payload is None else hashlib.sha256(payload).hexdigest()
+
+
 def newest(path: Path) -> Path | None:
     """`path` if it is whole, else the generation before it, else null."""
     return next((candidate for candidate in (path, previous(path)) if verified(candidate) is not None), None)
+
+
+def of_step(step: int | None, *paths: Path) -> Path | None:
+    """The first whole checkpoint of a step among files and the generations before them; null when there is none."""
+    for path in (candidate for named in paths for candidate in (named, previous(named))):
+        if verified(path) is not None and SafeCheckpointIO().load_checkpoint(path)["global_step"] == step:
+            return path
+    return None

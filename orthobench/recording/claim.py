@@ -4,12 +4,15 @@ import fcntl
 import json
 import os
 import socket
+import weakref
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Any
 
 from orthobench.errors import StorageError
+
+_claims: "weakref.WeakSet[Claim]" = weakref.WeakSet()
 
 
 class Claim:
@@ -22,6 +25,7 @@ class Claim:
     def __init__(self, folder: Path) -> None:
         self.path, self.held, self.owner = folder / "claim.json", False, "another process"
         self._file: IO[str] | None = None
+        _claims.add(self)
 
     def __enter__(self) -> "Claim":
         try:
@@ -45,6 +49,10 @@ class Claim:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of the file; the lock itself stays while another process has it open."""
         if self._file is not None:
             self._file.close()
 
@@ -55,6 +63,26 @@ class Claim:
         now = datetime.now(UTC).isoformat(timespec="seconds")
         json.dump({"host": socket.gethostname(), "pid": os.getpid(), "since": now}, file)
         file.flush()
+
+
+def _let_go() -> None:
+    for claim in list(_claims):
+        claim.close()
+
+
+os.register_at_fork(after_in_child=_let_go)  # a worker that outlives its killed parent must not keep the claim
+
+
+def is_held(folder: Path) -> bool:
+    """Whether some process works in a run's folder now."""
+    try:
+        with (folder / "claim.json").open() as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        pass
+    return False
 
 
 def _describe(text: str) -> str:

@@ -1,10 +1,12 @@
-"""metrics.csv: one row per logged step, appended as the run goes and cut back when it resumes from an earlier step."""
+"""metrics.csv: one row per logged step, appended as the run goes; a resumed run writes it anew from its checkpoint."""
 
+import zlib
 from pathlib import Path
 from typing import Any
 
-from orthobench.errors import StorageError
-from orthobench.recording.files import write_bytes
+import torch
+
+from orthobench.recording.files import append_bytes, write_bytes
 
 COLUMNS = ("step", "epoch", "name", "value")
 
@@ -23,11 +25,18 @@ class Curve:
 
     def append(self, step: int, epoch: int, values: dict[str, float]) -> None:
         """Add one row per value."""
-        try:
-            with self.path.open("a", encoding="utf-8", newline="") as file:
-                file.write("".join(f"{step},{epoch},{name},{float(value)!r}\n" for name, value in values.items()))
-        except OSError as error:
-            raise StorageError(f"{self.path} cannot be written: {error.strerror}.") from error
+        rows = "".join(f"{step},{epoch},{name},{float(value)!r}\n" for name, value in values.items())
+        append_bytes(self.path, rows.encode())
+
+    def packed(self) -> torch.Tensor:
+        """Every whole row, for a checkpoint: compressed, as bytes (uint8)."""
+        content = self.path.read_bytes() if self.path.is_file() else b""
+        return torch.frombuffer(bytearray(zlib.compress(content[: content.rfind(b"\n") + 1])), dtype=torch.uint8)
+
+    def restore(self, packed: torch.Tensor | None) -> None:
+        """Write the file as it was when it was packed; with its columns only when null."""
+        head = (",".join(COLUMNS) + "\n").encode()
+        write_bytes(self.path, head if packed is None else zlib.decompress(packed.numpy().tobytes()))
 
     def rows(self) -> list[dict[str, Any]]:
         """Every whole row: a last line without its end is torn, even where its value reads as a shorter number."""

@@ -1,4 +1,7 @@
-"""Writing a file so that a reader sees either the old content or the new, never a part."""
+"""What a run writes for good goes through here, so that a reader sees the old content or the new, never a part.
+
+What is not replaced as a whole (metrics.csv, which grows) is only a copy of what the checkpoint holds.
+"""
 
 import contextlib
 import json
@@ -10,31 +13,72 @@ from typing import Any
 
 from orthobench.errors import StorageError
 
+TEMPORARY = ".*.tmp"
 
-def write_bytes(path: Path, content: bytes) -> None:
+
+def write_bytes(path: Path, content: bytes, keep: Path | None = None) -> None:
     """Write through a temporary file in the same folder: flush, fsync, rename, fsync of the folder.
+
+    Args:
+        path: the file.
+        content: its new content.
+        keep: where the old content is to stay, whatever happens on the way; nothing of it is kept when null.
 
     Raises:
         StorageError: the folder or the disk refuses.
     """
-    temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}.tmp")
+    temporary = _beside(path)
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with temporary.open("xb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-        folder = os.open(path.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+        make_folder(path.parent)
+        _create(temporary, content)
+        if keep is not None:
+            _link(path, keep)
+        os.replace(temporary, path)  # noqa: PTH105  (tests make `os` fail)
+        _sync_folder(path.parent)
     except OSError as error:
         raise StorageError(f"{path} cannot be written: {error.strerror or error}.") from error
     finally:  # also when a signal interrupts
         with contextlib.suppress(OSError):
             temporary.unlink()
+
+
+def append_bytes(path: Path, content: bytes) -> None:
+    """Add to the end of a file; after a crash the last part may be torn.
+
+    Raises:
+        StorageError: the folder or the disk refuses.
+    """
+    try:
+        file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o666)
+        try:
+            _write(file, content)
+        finally:
+            os.close(file)
+    except OSError as error:
+        raise StorageError(f"{path} cannot be written: {error.strerror or error}.") from error
+
+
+def make_folder(path: Path) -> None:
+    """Make a folder and those above it, unless they are there.
+
+    Raises:
+        OSError: it cannot be made, or something else has its name.
+    """
+    if not path.is_dir():
+        make_folder(path.parent)
+        with contextlib.suppress(FileExistsError):
+            os.mkdir(path)  # noqa: PTH102  (tests make `os` fail)
+        if not path.is_dir():
+            raise FileExistsError(17, "File exists, and is not a folder", str(path))
+
+
+def sweep_up(folder: Path) -> list[Path]:
+    """Remove the temporary files that dead writers left; for the owner of the folder alone, who has no writer yet."""
+    found = sorted(folder.rglob(TEMPORARY))
+    for path in found:
+        with contextlib.suppress(OSError):
+            path.unlink()
+    return found
 
 
 def write_json(path: Path, value: Any) -> None:
@@ -46,7 +90,7 @@ def read_json(path: Path) -> dict[str, Any] | None:
     """The object in a JSON file; null when there is no file or it is not one whole object."""
     try:
         value = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return None
     return value if isinstance(value, dict) else None
 
@@ -60,3 +104,43 @@ def finite(value: Any) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         return None
     return value
+
+
+def _beside(path: Path) -> Path:
+    return path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}.tmp")
+
+
+def _create(path: Path, content: bytes) -> None:
+    """A new file whose content has reached the disk."""
+    file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+    try:
+        _write(file, content)
+        os.fsync(file)
+    finally:
+        os.close(file)
+
+
+def _write(file: int, content: bytes) -> None:
+    rest = memoryview(content)
+    while rest:
+        rest = rest[os.write(file, rest) :]
+
+
+def _link(path: Path, keep: Path) -> None:
+    """Let `keep` be what `path` is now, without a moment at which neither is there."""
+    temporary = _beside(keep)
+    try:
+        os.link(path, temporary)
+        os.replace(temporary, keep)  # noqa: PTH105
+    except OSError:
+        with contextlib.suppress(OSError):
+            temporary.unlink()
+        os.replace(path, keep)  # noqa: PTH105  (a file system without links: for a moment only `keep` is there)
+
+
+def _sync_folder(path: Path) -> None:
+    folder = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)

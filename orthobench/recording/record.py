@@ -10,7 +10,6 @@ from typing import Any
 
 import torch
 
-FINAL = ("done", "diverged")
 PACKAGES = ("orthobench", "torch", "lightning", "hydra-core", "omegaconf", "numpy")
 
 

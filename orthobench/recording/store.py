@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from orthobench.recording.files import read_json
+from orthobench.recording.sealed import read_sealed
 from orthobench.terminal import complain
 
 if TYPE_CHECKING:
@@ -14,7 +14,7 @@ def read_all(root: str | Path) -> list[dict[str, Any]]:
     """Every readable record under `root`, by run id; an unreadable one is named and left out."""
     found = []
     for path in sorted(Path(root).glob("*/record.json")):
-        record = read_json(path)
+        record = read_sealed(path)
         if record is None:
             complain(f"{path} is not a readable record; it is left out.")
         else:

@@ -27,7 +27,8 @@ def trainer(step: int = 0) -> Any:
 
 
 def module(*weights: Tensor) -> Any:
-    return SimpleNamespace(model=SimpleNamespace(recurrent_weights=lambda: list(weights)))
+    maps = [SimpleNamespace(tolerance=1e-2) for _ in weights]
+    return SimpleNamespace(model=SimpleNamespace(recurrent_weights=lambda: list(weights), constrained=lambda: maps))
 
 
 @pytest.mark.parametrize(
@@ -50,6 +51,13 @@ def test_the_largest_and_the_latest_are_kept(watcher: Orthogonality) -> None:
     for step, scale in enumerate([1.0, 2.0, 1.0]):
         watcher.measure(trainer(step), module(scale * EYE))
     assert (watcher.max, watcher.last) == (pytest.approx(3 * math.sqrt(3)), 0.0)
+
+
+def test_the_first_step_beyond_the_tolerance_is_kept(watcher: Orthogonality) -> None:
+    for step, scale in [(0, 1.0), (10, 1.001), (20, 1.01), (30, 2.0)]:
+        assert watcher.lost is None or step > 20
+        watcher.measure(trainer(step), module(EYE, scale * EYE))
+    assert watcher.lost == 20
 
 
 def test_every_measurement_is_in_the_curve(watcher: Orthogonality) -> None:

@@ -1,0 +1,44 @@
+"""JSON files that hold a digest of themselves, so that a flipped bit is noticed: records."""
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+from orthobench.recording.files import finite, read_json, write_json
+
+FINAL = ("done", "diverged")
+
+
+def seal(content: dict[str, Any]) -> dict[str, Any]:
+    """The content, with numbers that are not finite as nulls and the digest of all of it as `sha256`."""
+    plain = finite({key: value for key, value in content.items() if key != "sha256"})
+    return {**plain, "sha256": hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()}
+
+
+def write_sealed(path: Path, content: dict[str, Any]) -> dict[str, Any]:
+    """Write the content with its digest; returns both.
+
+    Raises:
+        StorageError: the folder or the disk refuses.
+    """
+    sealed = seal(content)
+    write_json(path, sealed)
+    return sealed
+
+
+def read_sealed(path: Path) -> dict[str, Any] | None:
+    """What `write_sealed` wrote; null when there is no file or anything in it has changed."""
+    found = read_json(path)
+    if found is None or (found.get("schema") == 1 and "sha256" not in found):  # the first form had no digest
+        return found
+    try:
+        return found if found.get("sha256") == seal(found)["sha256"] else None
+    except (ValueError, RecursionError):
+        return None
+
+
+def final(path: Path) -> dict[str, Any] | None:
+    """The record in a file, if it is one that no further attempt replaces."""
+    found = read_sealed(path)
+    return found if found is not None and found.get("status") in FINAL else None

@@ -1,0 +1,65 @@
+"""A signal that asks to stop sets a flag; whoever works looks at it where stopping is safe. A second exits at once."""
+
+import os
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from orthobench.errors import Stopped
+
+SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1, signal.SIGUSR2)
+_state: dict[str, Any] = {"watching": False, "asked": None}
+
+
+@contextmanager
+def watched(program: bool = False) -> Iterator[None]:
+    """Only note the signals while the block lasts; inside another such block, or beside the main thread, do nothing.
+
+    Args:
+        program: whether the process is ours alone, so that a second signal may end it; else it is a KeyboardInterrupt.
+    """
+
+    def note(number: int, frame: Any) -> None:
+        if _state["asked"] is None:
+            _state["asked"] = number
+        elif program:
+            os._exit(Stopped.exit_code)
+        else:
+            raise KeyboardInterrupt
+
+    if _state["watching"] or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    _state.update(watching=True, asked=None)
+    handlers = {number: signal.signal(number, note) for number in SIGNALS}
+    try:
+        yield
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+        _state.update(watching=False, asked=None)
+
+
+def asked() -> int | None:
+    """The signal that asked to stop, if one did."""
+    return _state["asked"]
+
+
+def check() -> None:
+    """Stop here if a signal asked for it.
+
+    Raises:
+        Stopped: one did.
+    """
+    if _state["asked"] is not None:
+        raise Stopped(f"stopped by {name(_state['asked'])} before the first step; the same command starts again.")
+
+
+def name(number: int) -> str:
+    """`SIGTERM` for 15."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
