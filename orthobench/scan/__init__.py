@@ -39,9 +39,9 @@ def choose(cell: Cell, engine: str = "auto") -> tuple[str, str]:
 def _fastest(cell: Cell) -> tuple[str, str]:
     """On CPUs the compiled loops win at every size, precision and batch that `orthobench bench` measures."""
     problem = native.why_not(cell)
-    if problem is None:
+    if problem is None and native.worthwhile(cell):
         return "native", "compiled loops are the fastest on a CPU"
-    if native.lacks_compiler(cell):
+    if problem is not None and native.lacks_compiler(cell):
         _warn(problem)
     if fused.why_not(cell) is None:
         return "fused", fused.reason(cell)

@@ -53,6 +53,10 @@ enum { AFTER, BEFORE, NONE };
 #define BYTES 16
 #define VECTORS 2
 #endif
+
+/* Whether the vectors of this build are wide enough to beat the products of a BLAS library, which picks its own. */
+int64_t worthwhile(void) { return BYTES >= 32 || VECTORS == 4; }
+
 #define LANES ((int64_t)(BYTES / sizeof(REAL)))
 #define ROWS 6
 #define DEPTH 128 /* rows of a panel used at a time, so that they stay in the first cache */

@@ -18,7 +18,7 @@ from orthobench.cells.gru import GRU
 from orthobench.cells.scalar_gated import ScalarGated
 from orthobench.scan.families import lookup
 from orthobench.scan.fused_elman import Gradients, first_gradient, first_state, own_projection
-from orthobench.scan.native_library import REALS, add_outer, call, missing, pack, readable, weight_gradient
+from orthobench.scan.native_library import REALS, add_outer, call, load, missing, pack, readable, weight_gradient
 from orthobench.scan.pointwise import room_for_signs
 
 ACTIVATIONS = get_args(Activation)
@@ -43,6 +43,11 @@ def lacks_compiler(cell: Cell) -> bool:
     """Whether a compiler is all that is missing."""
     known = lookup(cell, FAMILIES) is not None and cell.U.device.type == "cpu" and cell.U.dtype in REALS
     return known and missing(cell.U.dtype) is not None
+
+
+def worthwhile(cell: Cell) -> bool:
+    """Whether this engine, which can run the cell, beats `fused`: not with vectors of 128 bits on x86 (0.4 times)."""
+    return bool(load(cell.U.dtype).worthwhile())
 
 
 def run(cell: Cell, x: Tensor, state: State) -> tuple[Tensor, State]:

@@ -46,6 +46,7 @@ def load(dtype: torch.dtype) -> ctypes.CDLL:
     except OSError as error:
         raise CompileError(f"the compiled library could not be used: {error}") from error
     long = ctypes.c_int64
+    lib.worthwhile.restype, lib.worthwhile.argtypes = long, ()
     lib.packed_size.restype, lib.packed_size.argtypes = long, (long, long)
     lib.outer_scratch.restype, lib.outer_scratch.argtypes = long, (long,)
     lib.pack.restype, lib.pack.argtypes = None, (pointer, *(long,) * 4, pointer)

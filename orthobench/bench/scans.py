@@ -1,0 +1,177 @@
+"""Engines and cells against the plain loop, torch's own networks and the matrix products alone; growth; memory.
+
+One call is forward and backward over a sequence of inputs of width 16, with a gradient on every hidden state.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from orthobench.bench.timing import Bench, Row, Work
+from orthobench.cells.base import Cell
+from orthobench.cells.elman import Elman
+from orthobench.cells.gru import GRU
+from orthobench.cells.lstm import LSTM
+from orthobench.cells.scalar_gated import ScalarGated
+from orthobench.parametrizations.free import Free
+from orthobench.scan import ENGINES, choose, recurrence
+
+WIDTH = 16
+SIZES = [
+    (50, 16, 200),
+    (128, 50, 200),
+    (128, 128, 200),
+    (190, 50, 200),
+    (190, 128, 200),
+    (512, 50, 100),
+    (512, 128, 50),
+]
+QUICK_SIZES = [(50, 16, 100), (128, 50, 50), (190, 128, 20), (512, 50, 20)]
+CELLS: dict[str, tuple[type, dict[str, Any]]] = {
+    "elman modrelu": (Elman, {"activation": "modrelu"}),
+    "elman relu": (Elman, {"activation": "relu"}),
+    "elman leaky_relu": (Elman, {"activation": "leaky_relu"}),
+    "elman abs": (Elman, {"activation": "abs"}),
+    "elman tanh": (Elman, {"activation": "tanh"}),
+    "scalar_gated relu": (ScalarGated, {}),
+    "gru after tanh": (GRU, {"reset": "after"}),
+    "gru after modrelu": (GRU, {"reset": "after", "activation": "modrelu"}),
+    "gru before modrelu": (GRU, {"reset": "before", "activation": "modrelu"}),
+    "lstm": (LSTM, {}),
+}
+KINDS: dict[str, tuple[type, int, dict[str, Any]]] = {
+    "nn.RNN relu": (nn.RNN, 1, {"nonlinearity": "relu"}),
+    "nn.GRU": (nn.GRU, 3, {}),
+    "nn.LSTM": (nn.LSTM, 4, {}),
+}
+
+
+def measure(bench: Bench) -> Iterator[Row]:
+    """All rows of this file."""
+    for n, B, T in QUICK_SIZES if bench.quick else SIZES:
+        yield from _engines(bench, "elman modrelu", n, B, T, torch_too=True)
+    for name in list(CELLS)[1:]:
+        yield from _engines(bench, name, 128, 50, 50 if bench.quick else 200)
+    yield from _growth(bench)
+    for name in CELLS:
+        yield from _memory(bench, name)
+
+
+def make_cell(name: str, n: int, device: torch.device) -> Cell:
+    """A cell with orthogonal recurrent matrices that are free, so that the scan alone is measured."""
+    cls, options = CELLS[name]
+    rng = np.random.default_rng(0)
+
+    def make(**_: Any) -> Free:
+        return Free(n=n, rng=rng, recurrent_init="orthogonal")
+
+    return cls(input_size=WIDTH, hidden_size=n, rng=rng, make_recurrent=make, **options).to(device)
+
+
+def work(cell: Cell, x: Tensor, engine: str) -> Work:
+    """Forward and backward through one engine."""
+    gradient = torch.randn(*x.shape[:2], cell.hidden_size, device=x.device)
+
+    def run() -> None:
+        cell.zero_grad(set_to_none=True)
+        recurrence(cell, x, engine=engine)[0].backward(gradient)
+
+    return run
+
+
+def engines(cell: Cell) -> list[str]:
+    """The engines that can run a cell, `reference` first."""
+    return ["reference", *(name for name in ENGINES if name != "reference" and ENGINES[name].why_not(cell) is None)]
+
+
+def _engines(bench: Bench, name: str, n: int, B: int, T: int, torch_too: bool = False) -> list[Row]:
+    cell, x = make_cell(name, n, bench.device), torch.randn(B, T, WIDTH, device=bench.device)
+    works = {engine: work(cell, x, engine) for engine in engines(cell)}
+    works["matrix products"] = _floor(n, B, T, len(cell.gates), bench.device)
+    if torch_too:
+        budget = n * (n - 1) // 2 + n * WIDTH + n  # of a skew matrix, as an orthogonal cell counts
+        for kind, (_, gates, _) in KINDS.items():
+            works[kind] = _module(kind, n, x)
+            works[f"{kind}, equal parameters"] = _module(kind, _equal_size(gates, budget), x)
+    return bench.compare("scan", f"{name} n={n} B={B} T={T}", works)
+
+
+def _floor(n: int, B: int, T: int, gates: int, device: torch.device) -> Work:
+    """The products alone, of the shapes of the steps: T forward, T backward, the gradients of W and U, and U x."""
+    h, W, X, U = (torch.randn(*shape, device=device) for shape in ((B, n), (n, n), (T * B, WIDTH), (WIDTH, n)))
+    H, out = torch.randn(T * B, n, device=device), torch.empty(B, n, device=device)
+
+    def run() -> None:
+        for _ in range(2 * T * gates):
+            torch.mm(h, W, out=out)
+        for _ in range(gates):
+            torch.mm(H.T, H)
+            torch.mm(X.T, H)
+            torch.mm(X, U)
+
+    return run
+
+
+def _equal_size(gates: int, budget: int) -> int:
+    """The hidden size of torch's module, two biases per gate, nearest to a budget of parameters."""
+    half = (WIDTH + 2) / 2
+    return max(round((half**2 + budget / gates) ** 0.5 - half), 1)
+
+
+def _module(kind: str, n: int, x: Tensor) -> Work:
+    cls, _, options = KINDS[kind]
+    module = cls(WIDTH, n, batch_first=True, **options).to(x.device)
+    gradient = torch.randn(*x.shape[:2], n, device=x.device)
+
+    def run() -> None:
+        module.zero_grad(set_to_none=True)
+        module(x)[0].backward(gradient)
+
+    return run
+
+
+def _growth(bench: Bench) -> Iterator[Row]:
+    """How the cost of the engine that `auto` takes grows with each size alone."""
+    start = {"n": 64, "B": 16, "T": 50}
+    steps = (1, 2, 4) if bench.quick else (1, 2, 4, 8)
+    for key in start:
+        works = {}
+        for factor in steps:
+            size = {**start, key: start[key] * factor}
+            cell = make_cell("elman modrelu", size["n"], bench.device)
+            x = torch.randn(size["B"], size["T"], WIDTH, device=bench.device)
+            works[f"{key}={size[key]}"] = work(cell, x, "auto")
+        fixed = " ".join(f"{other}={start[other]}" for other in start if other != key)
+        engine = choose(make_cell("elman modrelu", 64, bench.device))[0]
+        yield from bench.compare("growth", f"elman modrelu, {engine}, {fixed}", works)
+
+
+def _memory(bench: Bench, name: str) -> Iterator[Row]:
+    """What is kept between forward and backward, hidden states included, per hidden value (B T n floats)."""
+    n, B, T = 128, 8, 100
+    cell, x = make_cell(name, n, bench.device), torch.randn(B, T, WIDTH, device=bench.device)
+    unit, loop = 4 * n * B * T, 0.0
+    for engine in engines(cell):
+        kept = saved_bytes(cell, x, engine) / unit
+        loop = loop or kept
+        yield Row(
+            "memory", name, engine, "reference", ratio=loop / kept, value=kept, unit="floats kept per hidden value"
+        )
+
+
+def saved_bytes(cell: Cell, x: Tensor, engine: str) -> int:
+    """Bytes of the distinct storages that autograd saves and of the hidden states, parameters and inputs left out."""
+    kept: dict[int, Tensor] = {}
+
+    def pack(tensor: Tensor) -> Tensor:
+        kept[tensor.untyped_storage().data_ptr()] = tensor
+        return tensor
+
+    with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
+        output, _ = recurrence(cell, x, engine=engine)
+    pack(output)
+    outside = {t.untyped_storage().data_ptr() for t in (x, *cell.parameters())}
+    return sum(t.untyped_storage().nbytes() for pointer, t in kept.items() if pointer not in outside)

@@ -1,0 +1,94 @@
+"""Paired timing: the variants of a case take turns, so that whatever else the machine does falls on all of them.
+
+A ratio is the median over rounds of (baseline / variant) in the same round: above one the variant is faster. On a CPU
+the thread's own time is taken beside the wall's, as only it is fair on a machine that others use.
+"""
+
+import statistics
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+
+Work = Callable[[], object]
+
+
+@dataclass(frozen=True)
+class Row:
+    """One variant of one case; times in milliseconds, medians over `rounds`; `value` is for what is not a time."""
+
+    group: str
+    case: str
+    variant: str
+    baseline: str = ""
+    ratio: float | None = None
+    wall_ratio: float | None = None
+    spread: float | None = None
+    cpu_ms: float | None = None
+    wall_ms: float | None = None
+    rounds: int = 0
+    value: float | None = None
+    unit: str = ""
+
+
+@dataclass(frozen=True)
+class Bench:
+    """Where and how long to measure.
+
+    Attributes:
+        device: cpu or cuda.
+        seconds: about how long one case may take, warm-up included.
+        least, most: bounds of the number of rounds.
+        quick: whether to leave out the large sizes.
+    """
+
+    device: torch.device
+    seconds: float
+    least: int
+    most: int
+    quick: bool
+
+    def compare(self, group: str, case: str, works: dict[str, Work]) -> list[Row]:
+        """Time every variant against the first one."""
+        start = time.perf_counter()
+        for work in works.values():
+            work()
+        rounds: list[dict[str, tuple[float, float]]] = []
+        while len(rounds) < self.most and (
+            len(rounds) < self.least or time.perf_counter() - start < self.seconds * (1 + 1 / (len(rounds) + 1))
+        ):
+            rounds.append({name: self._time(work) for name, work in works.items()})
+        baseline = next(iter(works))
+        return [self._row(group, case, name, baseline, rounds) for name in works]
+
+    def _time(self, work: Work) -> tuple[float, float]:
+        """Milliseconds of the thread (of the device's wall, on a GPU) and of the wall."""
+        self._wait()
+        cpu, wall = time.thread_time(), time.perf_counter()
+        work()
+        self._wait()
+        wall, cpu = time.perf_counter() - wall, time.thread_time() - cpu
+        return 1000 * (wall if self.device.type == "cuda" else cpu), 1000 * wall
+
+    def _wait(self) -> None:
+        if self.device.type == "cuda":
+            torch.cuda.synchronize()
+
+    @staticmethod
+    def _row(group: str, case: str, name: str, baseline: str, rounds: list[dict[str, tuple[float, float]]]) -> Row:
+        cpu = [r[baseline][0] / r[name][0] for r in rounds]
+        wall = [r[baseline][1] / r[name][1] for r in rounds]
+        quartiles = statistics.quantiles(cpu, n=4) if len(cpu) > 1 else [cpu[0]] * 3
+        return Row(
+            group,
+            case,
+            name,
+            baseline,
+            statistics.median(cpu),
+            statistics.median(wall),
+            quartiles[2] - quartiles[0],
+            statistics.median(r[name][0] for r in rounds),
+            statistics.median(r[name][1] for r in rounds),
+            len(rounds),
+        )
