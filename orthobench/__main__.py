@@ -16,6 +16,7 @@ VERBS = {
     "prepare": "download, verify and unpack a data set",
     "cite": "the BibTeX entry of a model's paper",
     "doctor": "what this machine has and lacks",
+    "bench": "how fast engines, cells, parametrizations and training are on this machine",
 }
 USAGE = """\
 usage: orthobench KEY=VALUE ...        run an experiment (-m: a sweep)
