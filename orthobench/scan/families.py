@@ -12,11 +12,13 @@ from orthobench.cells.base import Cell
 Value = TypeVar("Value")
 
 ASKED_OF_THE_CELL = {"matrices", "project", "initial_state"}  # an engine calls these, so a subclass may redefine them
-NOT_EQUATIONS = {"torch_kernel", "step_gain", "_abc_impl"}
+NOT_EQUATIONS = {"torch_kernel", "step_gain", "features", "remark", "_abc_impl"}
 
 
 def lookup(cell: Cell, known: dict[type, Value], asked: Iterable[str] = ASKED_OF_THE_CELL) -> Value | None:
     """The entry of `known` for the cell's class, or for the base whose equations the class leaves as they are."""
+    if cell.own_equations:
+        return None
     harmless = NOT_EQUATIONS | set(asked)
     redefined: set[str] = set()
     for cls in type(cell).__mro__:

@@ -83,7 +83,7 @@ def first_state(state: State, p: Tensor, W: Tensor) -> Tensor:
 
 def weight_gradient(dZ: Tensor, H: Tensor, h0: Tensor) -> Tensor:
     """sum_t dz_t h_{t-1}^T for dZ (T, B, M) and H (T, B, N): one product over all steps, and one for the first."""
-    dW = dZ[0].T @ h0
+    dW = H.new_zeros(dZ.shape[-1], H.shape[-1]).addmm_(dZ[0].T, h0)  # in place: autocast leaves it alone
     return dW.addmm_(dZ[1:].flatten(0, 1).T, H[:-1].flatten(0, 1))
 
 

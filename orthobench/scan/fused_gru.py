@@ -124,6 +124,9 @@ class GRUScan(torch.autograd.Function):
                 old.add_(outside)
             G, old = old, G
         dW_r = None if dZr is None else weight_gradient(dZr, H, h0)
-        dW_c = dZc.flatten(0, 1).T @ X.flatten(0, 1) if reset == "before" else weight_gradient(X, H, h0)
+        if reset == "before":
+            dW_c = torch.zeros_like(W_c).addmm_(dZc.flatten(0, 1).T, X.flatten(0, 1))
+        else:
+            dW_c = weight_gradient(X, H, h0)
         biases = None if b is None else db.sum(0), None if b_k is None else X.sum((0, 1))
         return dZr, dZu, dZc, dW_r, weight_gradient(dZu, H, h0), dW_c, *biases, G, None

@@ -312,6 +312,20 @@ def test_the_input_is_left_as_it_was(engine: Any) -> None:
     assert torch.equal(x, before)
 
 
+@every_family
+@every_engine
+def test_mixed_precision_rounds_the_inputs_only(engine: Any, cls: type, options: dict[str, Any]) -> None:
+    """A recurrence in bfloat16 would leave the orthogonal group: the scan stays in the matrix's own precision."""
+    cell, x = tame(cls, activation="leaky_relu", **options).float(), draw(3, 6, 3).float()
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        h_BTN, _ = engine.run(cell, x, cell.initial_state(3))
+        h_BTN.sum().backward()
+    exact, _ = engine.run(cell, x, cell.initial_state(3))
+    assert h_BTN.dtype == torch.float32
+    torch.testing.assert_close(h_BTN, exact, rtol=0, atol=0.1 * float(exact.detach().abs().max()))
+    assert all(p.grad is not None and p.grad.dtype == torch.float32 for p in cell.parameters())
+
+
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
 def test_other_precisions_are_for_pytorch(dtype: torch.dtype) -> None:
     cell = random_cell(Elman, activation="relu").to(dtype)
