@@ -3,7 +3,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: help install install-dev run test lint format clean
+.PHONY: help install install-dev run test faults lint format clean
 
 help:  ## show what can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## */\t/' | expand -t 18
@@ -26,6 +26,9 @@ run: install  ## the main job: scoRNN on the copying task, about three minutes o
 
 test: install-dev  ## the whole test suite
 	$(BIN)/python -m pytest -n 2 --dist worksteal
+
+faults: install-dev  ## kills, full disks, flipped bits, signals, failing sweeps: see docs/reliability.md; LONG=1 for more
+	$(BIN)/python -m pytest tests/faults -m "faults or not faults" -n 2 --dist worksteal
 
 lint: install-dev  ## style and types
 	$(BIN)/ruff check .

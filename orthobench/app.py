@@ -242,6 +242,7 @@ class Attempt:
     def _test(self, trainer: Any) -> dict[str, Any]:
         """The metrics of the last weights, and of the best by validation."""
         learner, task = self.learner, self.exp.task
+        learner.results = dict(self.saver.latest)
         last = self._score(trainer)
         best = last
         if self.saver.best_step not in (None, trainer.global_step):

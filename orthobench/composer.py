@@ -33,8 +33,8 @@ class Composer:
         Raises:
             ConfigError: an unknown key, a wrong type or a value out of range.
         """
-        parsed = [_parsed(word) for word in job]
-        if any(plain is None for plain in parsed):
+        parsed = [plain for plain in map(_parsed, job) if plain is not None]
+        if len(parsed) < len(job):
             return check(compose(job, self.folders))
         seeds = [value for group, key, value in parsed if key == "seed" and not group]
         rest = tuple(word for word, (group, key, _) in zip(job, parsed, strict=True) if group or key != "seed")

@@ -6,7 +6,7 @@ import os
 import resource
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -29,6 +29,7 @@ def estimate(model: Recurrent, task: Task) -> int:
     """
     T, B = getattr(task, "length", task.T) or 1, task.batch_size
     activations = 0.0
+    cell: Any
     for cell, (engine, _) in zip(model.cells, model.engines(), strict=True):
         activations += HELD[engine] * T * B * cell.hidden_size * len(cell.gates)
     outputs = T * B * task.output_size * (3 if task.readout == "all" else 0)

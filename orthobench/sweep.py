@@ -11,6 +11,7 @@ import tempfile
 import threading
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from orthobench import signals
 from orthobench.child import FOLDER, STOP, Job, outcome, text_of

@@ -20,7 +20,7 @@ from orthobench.errors import Stopped
 from orthobench.learner import Learner
 from orthobench.recording.curve import Curve
 
-KEPT = ("best", "best_step", "best_test", "validated", "finished")
+KEPT = ("best", "latest", "best_step", "best_test", "validated", "finished")
 
 
 class Saver(Callback):
@@ -28,6 +28,7 @@ class Saver(Callback):
 
     Attributes:
         best: metrics of the best validation so far; null before the first.
+        latest: metrics of the latest validation.
         best_test: best value of the test metrics over the validations, where the paper selected on test.
         validated: step of the latest validation.
         recovered_from: what a run went on from when its newest checkpoint was damaged; null when none ever was.
@@ -44,6 +45,7 @@ class Saver(Callback):
         self.last_path, self.best_path = folder / "last.ckpt", folder / "best.ckpt"
         self.curve, self.every_s, self._saved_at = curve, every_s, time.monotonic()
         self.best: dict[str, float] | None = None
+        self.latest: dict[str, float] = {}
         self.best_step: int | None = None
         self.best_test: dict[str, float] | None = None
         self.validated = -1
@@ -111,6 +113,7 @@ class Saver(Callback):
             return
         self.validated = trainer.global_step
         results, better = dict(module.results), _better(module)
+        self.latest = results
         if self.best is None or better(results, self.best):
             self.best, self.best_step = results, trainer.global_step
             trainer.save_checkpoint(self.best_path)

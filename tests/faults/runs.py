@@ -1,0 +1,69 @@
+"""The runs that are broken off, and what must be the same afterwards."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from orthobench.recording.checkpoint import SafeCheckpointIO
+
+SIZES = (
+    "T=6",
+    "model.hidden_size=6",
+    "recipe=none",
+    "task.val_size=20",
+    "task.test_size=20",
+    "task.train_size=70",
+    "task.batch_size=10",
+)
+LENGTH = ("trainer.max_steps=24", "trainer.val_check_interval=5", "trainer.log_every_n_steps=2")
+TEXT = ("task=small_text", "recipe=none", "model.hidden_size=6", *LENGTH)
+RUNS: dict[str, tuple[str, ...]] = {
+    "scornn, dropout": ("model=scornn", "task=copying", "model.dropout=0.2", *SIZES, *LENGTH),
+    "scornn, two optimizers": ("model=scornn", "task=adding", "optimizer.recurrent=rmsprop", *SIZES, *LENGTH),
+    "ncgru, reset inside": ("model=ncgru", "task=adding", "model.reset_period=7", *SIZES, *LENGTH),
+    "ncgru, code": ("model=ncgru", "task=adding", "model.reset_period=7", "variant=code", *SIZES, *LENGTH),
+    "geodesic": ("model=urnn_exp", "task=copying", "model.gradient=geodesic", *SIZES, *LENGTH),
+    "svd": ("model=spectral_rnn", "task=adding", *SIZES, *LENGTH),
+    "carried state": ("model=lstm", "model.dropout=0.1", *TEXT),
+    "carried state, lengths drawn": ("model=ncgru", "task.random_bptt=true", "T=10", *TEXT),
+    "schedule, momentum": (
+        "model=vprnn",
+        "task=copying",
+        "schedule=linear",
+        "optimizer=sgd",
+        "optimizer.momentum=0.9",
+        *SIZES,
+        *LENGTH,
+    ),
+    "accumulated gradients": ("model=gru", "task=copying", "trainer.accumulate_grad_batches=2", *SIZES, *LENGTH),
+}
+SHORT = (
+    "model=scornn",
+    "task=copying",
+    "model.dropout=0.2",
+    *SIZES,
+    "trainer.max_steps=6",
+    "trainer.val_check_interval=3",
+    "trainer.log_every_n_steps=2",
+)
+UNSTEADY = ("code", "time", "recovered_from", "checkpoint", "config", "sha256", "env", "hardware", "engine")
+
+
+def folder(home: Path) -> Path:
+    (found,) = (path for path in (home / "runs").iterdir() if path.name != ".hydra")
+    return found
+
+
+def record(home: Path) -> dict[str, Any]:
+    return json.loads((folder(home) / "record.json").read_text())
+
+
+def outcome(home: Path) -> dict[str, Any]:
+    """The numbers and the weights of a finished run, and what lies in its folder."""
+    run = folder(home)
+    numbers = {key: value for key, value in record(home).items() if key not in UNSTEADY}
+    rows = [row for row in (run / "metrics.csv").read_text().splitlines() if "steps_per_s" not in row]
+    files = sorted(str(path.relative_to(run)) for path in run.rglob("*") if not path.name.endswith(".previous"))
+    state = SafeCheckpointIO().load_checkpoint(run / "checkpoints" / "last.ckpt")
+    weights = {name: value.numpy().tobytes().hex() for name, value in state["state_dict"].items()}
+    return {"numbers": numbers, "rows": rows, "files": files, "weights": weights}

@@ -1,0 +1,64 @@
+"""Stopped at any step and started again, a run ends bitwise as the unbroken one."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.faults import runs
+from tests.faults.conftest import Count, Server
+
+STEPS = 24
+
+
+@pytest.fixture(scope="module")
+def unbroken(server: Server, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """What every run ends with when nothing happens."""
+    found = {}
+    for name, words in runs.RUNS.items():
+        home = tmp_path_factory.mktemp("unbroken")
+        assert server.run(home, *words) == 0, (home / "output.txt").read_text()
+        found[name] = runs.outcome(home)
+    return found
+
+
+def resumes(server: Server, home: Path, words: tuple[str, ...], step: int, expected: Any, workers: int) -> bool:
+    workers_word = f"task.num_workers={workers}"
+    assert server.run(home, *words, workers_word, stop_at_step=step) == 75, (home / "output.txt").read_text()
+    assert runs.record(home)["steps"] == step
+    assert server.run(home, *words, workers_word) == 0, (home / "output.txt").read_text()
+    return runs.outcome(home) == expected
+
+
+@pytest.mark.parametrize("name", ["scornn, dropout", "ncgru, reset inside", "carried state"])
+def test_one_point(server: Server, tmp_path: Path, name: str, unbroken: dict[str, Any], count: Count) -> None:
+    assert resumes(server, tmp_path, runs.RUNS[name], 15, unbroken[name], 0)
+    count("resume points bitwise equal")
+
+
+@pytest.mark.faults
+@pytest.mark.parametrize("workers", [0, 2])
+@pytest.mark.parametrize("name", runs.RUNS)
+def test_every_step(
+    server: Server, tmp_path: Path, name: str, workers: int, unbroken: dict[str, Any], count: Count
+) -> None:
+    points = range(1, STEPS)
+    wrong = [
+        step
+        for step in points
+        if not resumes(server, tmp_path / str(step), runs.RUNS[name], step, unbroken[name], workers)
+    ]
+    assert not wrong
+    count("resume points bitwise equal", len(points))
+
+
+@pytest.mark.faults
+@pytest.mark.parametrize("name", runs.RUNS)
+def test_stopped_at_every_step_in_turn(
+    server: Server, tmp_path: Path, name: str, unbroken: dict[str, Any], count: Count
+) -> None:
+    for step in range(1, STEPS):
+        assert server.run(tmp_path, *runs.RUNS[name], stop_at_step=step) == 75
+    assert server.run(tmp_path, *runs.RUNS[name]) == 0
+    assert runs.outcome(tmp_path) == unbroken[name]
+    count("resume points bitwise equal", STEPS - 1)
