@@ -121,13 +121,16 @@ def _usage_error(message: str) -> None:
 def _hydra(words: list[str], overrides: list[str], folders: tuple[Path, ...]) -> int:
     """`--help`, `--cfg` and the like, answered by Hydra from a configuration that has been looked at first."""
     from orthobench.config import compose, conf_dir, parse
+    from orthobench.experiment import expand
 
-    composed = compose(overrides, folders)
+    cell = expand(overrides, folders)
+    words = [word for word in words if word not in overrides] + cell
+    composed = compose(cell, folders)
     if composed.unknown():
         from orthobench.settings import check
 
         check(composed)
-    texts = {text: word.text for text, word in zip(overrides, parse(overrides, folders), strict=True)}
+    texts = {text: word.text for text, word in zip(cell, parse(cell, folders), strict=True)}
     import hydra
 
     sys.argv = ["orthobench", *(texts.get(word, word) for word in words)]

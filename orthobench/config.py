@@ -69,7 +69,7 @@ class Word:
 
 
 def parse(overrides: list[str] | tuple[str, ...], folders: tuple[Path, ...] = ()) -> list[Word]:
-    """Overrides as Hydra is to see them: a value gets `++`, so that nobody has to type `+`.
+    """Overrides as Hydra is to see them: a value gets `++`, so that nobody types `+`; `experiment=` gets its overrides.
 
     Raises:
         ConfigError: not Hydra's grammar, an unknown name in a group, or an override of Hydra's own settings.
@@ -77,8 +77,10 @@ def parse(overrides: list[str] | tuple[str, ...], folders: tuple[Path, ...] = ()
     from hydra.core.override_parser.overrides_parser import OverridesParser
     from hydra.errors import HydraException
 
+    from orthobench.experiment import expand
+
     words = []
-    for text in overrides:
+    for text in expand(overrides, folders):
         try:
             override = OverridesParser.create().parse_override(text)
         except HydraException as error:

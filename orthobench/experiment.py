@@ -1,0 +1,222 @@
+"""A published table or figure as runs: conf/experiment/<paper>/<table>.yaml, which is data and not composed by Hydra.
+
+track: published                       the paper's settings and selection; `fair`: equal budgets, never mixed
+seeds: [1, 2, 3]
+margin: {test/accuracy: 0.005}         how far a mean may be from the published number, see report/statistics.py
+common: [task=mnist, T=784]            overrides of every cell
+cells: {lstm: [model=lstm], ...}       overrides of each, which beat the common ones
+presets:                               shortened runs, for tables of their own; they beat both
+  smoke: {seeds: 1, overrides: [trainer.max_steps=2]}
+deviations: [...]                      footnotes: where the runs differ from the paper's
+needs: the licensed corpus             what the runs need that not everyone has
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, Literal
+
+import yaml
+
+from orthobench.config import conf_dir, options
+from orthobench.errors import ConfigError
+from orthobench.schema import Positive, coerce, did_you_mean
+
+KEYS: dict[str, Any] = {
+    "track": Literal["published", "fair"],
+    "seeds": list[int],
+    "margin": dict,
+    "common": list[str],
+    "cells": dict,
+    "presets": dict,
+    "deviations": list[str],
+    "needs": str | None,
+}
+REQUIRED = ("track", "seeds", "margin", "cells", "presets")
+PRESETS = ("short", "smoke")
+PRESET_KEYS: dict[str, Any] = {"seeds": Positive, "overrides": list[str]}
+FULL = "full"
+
+
+@dataclass(frozen=True)
+class Job:
+    """One run of one cell.
+
+    Attributes:
+        table: `<paper>/<table>`.
+        preset: `full`, or the name of what shortens it.
+        overrides: everything that makes the run, the seed last.
+    """
+
+    table: str
+    cell: str
+    seed: int
+    preset: str
+    overrides: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Preset:
+    """A shortened version of a table: its first `seeds` seeds, with further overrides."""
+
+    seeds: int
+    overrides: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Table:
+    """One published table or figure; see the top of this file."""
+
+    name: str
+    track: str
+    seeds: tuple[int, ...]
+    margin: dict[str, float]
+    common: tuple[str, ...]
+    cells: dict[str, tuple[str, ...]]
+    presets: dict[str, Preset]
+    deviations: tuple[str, ...]
+    needs: str | None
+
+    @property
+    def paper(self) -> str:
+        """Name of the paper."""
+        return self.name.split("/")[0]
+
+    def planned(self, preset: str = FULL) -> tuple[int, ...]:
+        """The seeds of a preset, or of the full table."""
+        return self.seeds if preset == FULL else self.seeds[: self.presets[preset].seeds]
+
+    def cell(self, name: str) -> tuple[str, ...]:
+        """The overrides of a cell, the common ones first.
+
+        Raises:
+            ConfigError: there is no such cell.
+        """
+        if name not in self.cells:
+            raise ConfigError(f"cell={name} is not in {self.name}: {did_you_mean(name, self.cells)}")
+        return self.common + self.cells[name]
+
+    def jobs(
+        self, preset: str = FULL, seeds: Iterable[int] | None = None, cells: Iterable[str] | None = None
+    ) -> list[Job]:
+        """Every cell with every seed, seeds first.
+
+        Raises:
+            ConfigError: no such preset or cell, or a seed twice.
+        """
+        if preset != FULL and preset not in self.presets:
+            raise ConfigError(f"preset {preset} is not known: {did_you_mean(preset, [FULL, *self.presets])}")
+        extra = () if preset == FULL else self.presets[preset].overrides
+        chosen = list(self.planned(preset) if seeds is None else seeds)
+        _check_seeds(chosen, self.name)
+        return [
+            Job(self.name, cell, seed, preset, (*self.cell(cell), *extra, f"seed={seed}"))
+            for cell in (self.cells if cells is None else cells)
+            for seed in chosen
+        ]
+
+
+def tables(folders: tuple[Path, ...] = ()) -> list[str]:
+    """Names of all tables, `<paper>/<table>`."""
+    return options("experiment", folders)
+
+
+def load(name: str, folders: tuple[Path, ...] = ()) -> Table:
+    """One table.
+
+    Raises:
+        ConfigError: it is not known, or its file breaks the schema.
+    """
+    known = tables(folders)
+    if name not in known:
+        raise ConfigError(f"experiment={name} is not known: {did_you_mean(name, known)}")
+    files = (folder / "experiment" / f"{name}.yaml" for folder in (*folders, conf_dir()))
+    return _read(next(path for path in files if path.is_file()), name)
+
+
+@cache
+def _read(path: Path, name: str) -> Table:
+    try:
+        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except yaml.YAMLError as error:
+        raise ConfigError(f"{path} is not valid YAML: {' '.join(str(error).split())}") from error
+    place = f"experiment {name}: "
+    given = _checked(content, KEYS, REQUIRED, place)
+    for cell, words in given["cells"].items():
+        _check_words(words, f"{place}cells.{cell}")
+    _check_words(given.get("common", []), f"{place}common")
+    _check_seeds(given["seeds"], name)
+    presets = {}
+    for preset, body in given["presets"].items():
+        if preset not in PRESETS:
+            raise ConfigError(f"{place}preset {preset} is not known: {did_you_mean(preset, PRESETS)}")
+        checked = _checked(body, PRESET_KEYS, tuple(PRESET_KEYS), f"{place}presets.{preset}.")
+        _check_words(checked["overrides"], f"{place}presets.{preset}")
+        presets[preset] = Preset(checked["seeds"], tuple(checked["overrides"]))
+    return Table(
+        name=name,
+        track=given["track"],
+        seeds=tuple(given["seeds"]),
+        margin={metric: coerce(value, float, f"{place}margin.{metric}") for metric, value in given["margin"].items()},
+        common=tuple(given.get("common", ())),
+        cells={str(cell): tuple(words) for cell, words in given["cells"].items()},
+        presets=presets,
+        deviations=tuple(given.get("deviations", ())),
+        needs=given.get("needs"),
+    )
+
+
+def _checked(content: Any, keys: dict[str, Any], required: tuple[str, ...], place: str) -> dict[str, Any]:
+    if not isinstance(content, dict):
+        raise ConfigError(f"{place}a mapping is needed, with {', '.join(required)}.")
+    for key in content:
+        if key not in keys:
+            raise ConfigError(f"{place}{key} is not a key here: {did_you_mean(str(key), keys)}")
+    missing = [key for key in required if not content.get(key) and key != "margin"]
+    if missing:
+        raise ConfigError(f"{place}{', '.join(missing)} is missing.")
+    return {key: coerce(value, keys[key], f"{place}{key}") for key, value in content.items()}
+
+
+def _check_words(words: Any, place: str) -> None:
+    for word in coerce(words, list[str], place):
+        if "=" not in word or word.startswith(("seed=", "experiment=", "cell=", "hydra")):
+            raise ConfigError(f"{place}: {word!r} is not an override that a table may set.")
+
+
+def _check_seeds(seeds: list[int], name: str) -> None:
+    twice = sorted({seed for seed in seeds if seeds.count(seed) > 1})
+    if twice:
+        raise ConfigError(f"{name}: seed {twice[0]} is there twice, which would count one run as two.")
+
+
+def expand(overrides: list[str] | tuple[str, ...], folders: tuple[Path, ...] = ()) -> list[str]:
+    """`experiment=<paper>/<table> cell=NAME` as the cell's overrides, before the user's own words, which beat them.
+
+    Raises:
+        ConfigError: no such table or cell, or more than one of them.
+    """
+    asked = [word for word in overrides if key(word) == "experiment"]
+    if not asked:
+        return list(overrides)
+    if len(asked) > 1 or "," in asked[0]:
+        raise ConfigError("experiment= names one table; `orthobench reproduce` runs several.")
+    table = load(value(asked[0]), folders)
+    cells = [word for word in overrides if key(word) == "cell"]
+    if not cells and len(table.cells) > 1:
+        shown = ", ".join(table.cells)
+        raise ConfigError(f"{table.name} has {len(table.cells)} cells; choose one with cell=NAME, or add -m: {shown}.")
+    cell = value(cells[-1]) if cells else next(iter(table.cells))
+    rest = [word for word in overrides if key(word) not in ("experiment", "cell")]
+    return [*table.cell(cell), f"cell={cell}", *rest]
+
+
+def key(word: str) -> str:
+    """What an override sets."""
+    return word.lstrip("+").partition("=")[0]
+
+
+def value(word: str) -> str:
+    """What an override sets it to."""
+    return word.partition("=")[2].strip("'\"")
