@@ -17,7 +17,7 @@ NOT_EQUATIONS = {"torch_kernel", "step_gain", "features", "remark", "_abc_impl"}
 
 def lookup(cell: Cell, known: dict[type, Value], asked: Iterable[str] = ASKED_OF_THE_CELL) -> Value | None:
     """The entry of `known` for the cell's class, or for the base whose equations the class leaves as they are."""
-    if cell.own_equations:
+    if getattr(cell, "own_equations", False):
         return None
     harmless = NOT_EQUATIONS | set(asked)
     redefined: set[str] = set()
