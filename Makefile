@@ -3,7 +3,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: help install install-dev run test faults lint format clean
+.PHONY: help install install-dev run test faults lint format tables reproduce-tables report clean
 
 help:  ## show what can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## */\t/' | expand -t 18
@@ -38,6 +38,18 @@ lint: install-dev  ## style and types
 format: install-dev  ## put the style right
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+tables: install  ## write results/tables from what is recorded
+	$(BIN)/python -m orthobench tables
+
+PAPERS ?= all
+PRESET ?= full
+JOBS ?= 1
+reproduce-tables: install  ## run the published tables: PAPERS="scornn sgornn/table2" PRESET=short BUDGET=2h JOBS=4
+	$(BIN)/python -m orthobench reproduce $(PAPERS) --preset $(PRESET) --jobs $(JOBS) $(if $(BUDGET),--budget $(BUDGET))
+
+report: install  ## write results/report.html from what is recorded
+	$(BIN)/python -m orthobench report
 
 clean:  ## remove what install and the tests made
 	rm -rf $(VENV) .pytest_cache .ruff_cache build dist

@@ -14,6 +14,8 @@ VERBS = {
     "show": "what a run would be: configuration, parameters, baseline, engine, folder",
     "plan": "what a sweep would cost: runs done, missing and failed, time and memory",
     "prepare": "download, verify and unpack a data set",
+    "reproduce": "run published tables, record and render them",
+    "tables": "write results/tables from what is recorded",
     "cite": "the BibTeX entry of a model's paper",
     "doctor": "what this machine has and lacks",
     "bench": "how fast engines, cells, parametrizations and training are on this machine",
@@ -58,6 +60,10 @@ def _experiment(words: list[str]) -> int:
     """Overrides: one run, a sweep, or one of Hydra's own questions."""
     options, overrides, folders = split(words)
     if options.multirun:
+        if any(word.startswith("experiment=") for word in overrides):
+            from orthobench.verbs.reproduce import from_sweep
+
+            return from_sweep(overrides, folders)
         from orthobench.sweep import sweep
 
         return sweep(overrides, folders)

@@ -1,0 +1,176 @@
+"""results/records/<paper>/<table>.csv: the finished runs of a table, one line each, sorted by run id.
+
+A line holds what the run was (preset, cell, seed, run id), what came of it at the best validation, the last and, where
+the paper selects on it, the best test, what was read off its curve, and where, with what and at what cost it was made.
+Everything that a table shows is computed from these lines, never from runs/.
+"""
+
+import csv
+import io
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from orthobench.errors import StorageError
+from orthobench.recording.files import write_bytes
+
+IDENTITY = ("run_id", "preset", "cell", "seed", "status", "reason", "model", "task", "T", "split", "steps", "epochs")
+PROVENANCE = ("git", "dirty", "torch", "python", "device", "cpu", "gpu", "engine", "finished")
+COST = ("time/wall_s", "time/train_s", "time/steps_per_s", "time/s_per_step", "time/minutes_per_epoch")
+SCORES = ("best_val", "last", "best_test")
+TEXT = {*IDENTITY, *PROVENANCE} - {"seed", "T", "steps", "epochs"}
+
+
+@dataclass(frozen=True)
+class Line:
+    """One finished run of one cell.
+
+    Attributes:
+        values: everything by column; a score that there is not is left out.
+    """
+
+    values: dict[str, Any]
+
+    @property
+    def run_id(self) -> str:
+        """Name of the run's folder."""
+        return str(self.values["run_id"])
+
+    @property
+    def preset(self) -> str:
+        """`full`, or what shortened it."""
+        return str(self.values["preset"])
+
+    @property
+    def cell(self) -> str:
+        """The cell of the table."""
+        return str(self.values["cell"])
+
+    @property
+    def seed(self) -> int:
+        """The run's seed."""
+        return int(self.values["seed"])
+
+    @property
+    def diverged(self) -> bool:
+        """Whether its loss was no longer a number."""
+        return self.values["status"] == "diverged"
+
+    def metric(self, name: str, select: str = "none") -> float | None:
+        """A number of the run; a score is that of the selected weights, of the best validation where none are named."""
+        if name == "diverged":
+            return float(self.diverged)
+        plain = name in self.values or "@" in name or select == "none"
+        found = self.values.get(name) if plain else self.values.get(f"{select}:{name}")
+        return found if found is not None or not plain else self.values.get(f"best_val:{name}")
+
+
+def line(record: dict[str, Any], preset: str, cell: str, curve: dict[str, float | None], epoch_steps: int) -> Line:
+    """The line of a run.
+
+    Args:
+        record: its record.json.
+        preset: `full`, or what shortened it.
+        cell: the cell that it fills.
+        curve: what was read off its curve, by column.
+        epoch_steps: steps of an epoch.
+    """
+    code, hardware, time = record["code"], record["hardware"], record["time"]
+    rate = time.get("steps_per_s")
+    engine = ", ".join(dict.fromkeys(layer["engine"] for layer in record.get("engine") or []))
+    values: dict[str, Any] = {name: record.get(name) for name in IDENTITY}
+    values |= {"preset": preset, "cell": cell}
+    values |= {f"parameters/{name}": count for name, count in record["parameters"].items()}
+    values |= {f"orthogonality/{name}": value for name, value in record["orthogonality"].items()}
+    values |= {f"crossed/{name}": step for name, step in (record.get("crossed") or {}).items()}
+    values |= {f"baseline/{name}": value for name, value in record["baseline"].items()}
+    for chosen in SCORES:
+        scores = record["metrics"].get(chosen) or {}
+        values |= {f"{chosen}:{name}": value for name, value in scores.items()}
+    values |= curve
+    values |= {"git": code.get("git"), "dirty": code.get("dirty"), "engine": engine, "finished": time.get("finished")}
+    values |= {name: record["env"].get(name) for name in ("torch", "python")}
+    values |= {name: hardware.get(name) for name in ("device", "cpu", "gpu")}
+    values |= {f"time/{name}": time.get(name) for name in ("wall_s", "train_s", "steps_per_s")}
+    values |= {"time/s_per_step": 1 / rate if rate else None}
+    values |= {"time/minutes_per_epoch": epoch_steps / rate / 60 if rate else None}
+    return Line({name: value for name, value in values.items() if value is not None})
+
+
+def path_of(results: Path, table: str) -> Path:
+    """Where the lines of `<paper>/<table>` are."""
+    return results / "records" / f"{table}.csv"
+
+
+def read(results: Path, table: str) -> list[Line]:
+    """Every line of a table; none where nothing was recorded.
+
+    Raises:
+        StorageError: the file is not what `write` wrote.
+    """
+    path = path_of(results, table)
+    if not path.is_file():
+        return []
+    with path.open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    try:
+        lines = [Line({name: _value(name, text) for name, text in row.items() if text}) for row in rows]
+        for found in lines:
+            _ = found.run_id, found.preset, found.cell, found.seed, found.diverged
+    except (KeyError, ValueError, TypeError) as error:
+        raise StorageError(
+            f"{path} is damaged ({error}); restore it, or delete it and run `reproduce` again."
+        ) from error
+    return lines
+
+
+def write(results: Path, table: str, lines: Iterable[Line]) -> None:
+    """Write the lines of a table, sorted by run id; the same lines give the same bytes."""
+    ordered = sorted(lines, key=lambda found: (found.run_id, found.preset, found.cell))
+    others = {name for found in ordered for name in found.values} - {*IDENTITY, *PROVENANCE, *COST}
+    columns = [*IDENTITY, *sorted(others), *COST, *PROVENANCE]
+    text = io.StringIO(newline="")
+    writer = csv.DictWriter(text, columns, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows({name: _text(value) for name, value in found.values.items()} for found in ordered)
+    write_bytes(path_of(results, table), text.getvalue().encode())
+
+
+def add(results: Path, table: str, lines: Iterable[Line]) -> None:
+    """Append lines to a table; one of the same run, preset and cell replaces the one before."""
+    known = {(found.run_id, found.preset, found.cell): found for found in (*read(results, table), *lines)}
+    write(results, table, known.values())
+
+
+def from_curve(metrics: Iterable[str], points: dict[str, list[list[float]]]) -> dict[str, float | None]:
+    """`name@when` off a run's curves: at a step, or `first`, `last`, `min` or `max`; null where it was not measured.
+
+    Args:
+        metrics: the names wanted; those without `@` are passed over.
+        points: [step, value] of every curve, in the order of the steps.
+    """
+    found: dict[str, float | None] = {}
+    for metric in metrics:
+        name, at, when = metric.partition("@")
+        if not at:
+            continue
+        values = [value for _, value in points.get(name, [])]
+        if when in ("min", "max"):
+            found[metric] = (min if when == "min" else max)(values, default=None)
+        elif when in ("first", "last"):
+            found[metric] = values[0 if when == "first" else -1] if values else None
+        else:
+            found[metric] = next((value for step, value in points.get(name, []) if step == int(when)), None)
+    return found
+
+
+def _text(value: Any) -> str:
+    return repr(value) if isinstance(value, float) else str(value)
+
+
+def _value(name: str, text: str) -> Any:
+    if name in TEXT:
+        return text
+    number = float(text)
+    return int(text) if number.is_integer() and text.lstrip("-").isdigit() else number

@@ -1,0 +1,178 @@
+"""results/tables/<paper>.md, .csv and .tex: every table of a paper, from records and published numbers alone.
+
+The same records give the same bytes: no dates, no order but that of the published rows.
+"""
+
+import csv
+import io
+from pathlib import Path
+
+from orthobench import experiment
+from orthobench.experiment import FULL
+from orthobench.recording.files import write_bytes
+from orthobench.report import wording
+from orthobench.report.comparison import Comparison, compare, presets
+from orthobench.report.published import PAPERS
+from orthobench.report.ucr import ranking_lines
+
+SUFFIXES = ("md", "csv", "tex")
+INTRODUCTION = """\
+Published numbers beside ours, written by `orthobench tables`; how statuses are decided stands in
+[reproducing.md](../../docs/reproducing.md). *ours, best validation*: mean ± half of the 95 % interval over n seeds, of
+the weights with the best validation score. *same protocol*: the paper's own selection, with the 95 % prediction
+interval of its number of runs. *converged*: seeds that did not diverge.
+"""
+
+
+def comparisons(paper: str, results: Path) -> list[Comparison]:
+    """Every table of a paper in full, each followed by its shortened versions that have records."""
+    names = [name for name in experiment.tables() if name.startswith(f"{paper}/")]
+    order = sorted(names, key=lambda name: (not name.startswith(f"{paper}/table"), name))
+    return [compare(name, results, preset) for name in order for preset in (FULL, *presets(name, results))]
+
+
+def render(paper: str, results: Path) -> dict[str, str]:
+    """The tables of a paper by suffix."""
+    found = comparisons(paper, results)
+    return {"md": _markdown(paper, found), "csv": _csv(found), "tex": _latex(paper, found)}
+
+
+def write(results: Path, papers: tuple[str, ...] = PAPERS) -> list[Path]:
+    """Write the tables that changed; returns their paths."""
+    changed = []
+    for paper in papers:
+        for suffix, text in render(paper, results).items():
+            path = results / "tables" / f"{paper}.{suffix}"
+            if not path.is_file() or path.read_bytes() != text.encode():
+                write_bytes(path, text.encode())
+                changed.append(path)
+    return changed
+
+
+def stale(results: Path) -> list[Path]:
+    """Tables that are not what the records say."""
+    rendered = ((paper, suffix, text) for paper in PAPERS for suffix, text in render(paper, results).items())
+    paths = [(results / "tables" / f"{paper}.{suffix}", text) for paper, suffix, text in rendered]
+    return [path for path, text in paths if not path.is_file() or path.read_bytes() != text.encode()]
+
+
+def heading(comparison: Comparison) -> str:
+    """Title of a table, with its length when it is shortened."""
+    table = comparison.table
+    name = f"{wording.title(comparison)} (`{table.name}`)"
+    if comparison.preset == FULL:
+        return name
+    return f"{name}, shortened to {comparison.preset}: {' '.join(table.presets[comparison.preset].overrides)}"
+
+
+def lines_of(comparison: Comparison) -> tuple[list[str], list[list[str]]]:
+    """Headers and lines of the numbers; a shortened table has no status."""
+    places = wording.column_decimals(comparison)
+    rows = [wording.cells(compared, places[compared.row.column]) for compared in comparison.numbers]
+    return _without_status(comparison, list(wording.HEADERS), rows)
+
+
+def claims_of(comparison: Comparison) -> tuple[list[str], list[list[str]]]:
+    """Headers and lines of the claims."""
+    rows = [wording.claim_cells(compared) for compared in comparison.claims]
+    return _without_status(comparison, list(wording.CLAIM_HEADERS), rows)
+
+
+def footnotes(comparison: Comparison) -> list[str]:
+    """What is known of single rows, then where the runs differ from the paper's."""
+    noted = [c.row for c in (*comparison.numbers, *comparison.claims) if c.row.note]
+    notes = [f"{row.row}, {row.column}: {row.note}" for row in noted]
+    lost = sorted({c.row.reason for c in comparison.numbers if c.row.reason})
+    return list(dict.fromkeys([*notes, *(str(reason) for reason in lost), *comparison.table.deviations]))
+
+
+def _without_status(
+    comparison: Comparison, headers: list[str], rows: list[list[str]]
+) -> tuple[list[str], list[list[str]]]:
+    if comparison.preset == FULL:
+        return headers, rows
+    at = headers.index("status")
+    return headers[:at] + headers[at + 1 :], [row[:at] + row[at + 1 :] for row in rows]
+
+
+def _markdown(paper: str, found: list[Comparison]) -> str:
+    parts = [f"# {paper}\n", INTRODUCTION]
+    for comparison in found:
+        table = comparison.table
+        margins = ", ".join(f"{name} {value:g}" for name, value in table.margin.items()) or "none"
+        chosen = wording.protocol(comparison)
+        facts = f"Track {table.track}, {len(table.planned(comparison.preset))} seeds, margin {margins}"
+        facts += f"; the paper scores the {chosen}" if chosen else ""
+        facts += f"; needs {table.needs}" if table.needs else ""
+        parts.append(f"## {_md(heading(comparison))}\n\n{facts}. [Records](../records/{table.name}.csv)\n")
+        for headers, rows in (lines_of(comparison), claims_of(comparison)):
+            if rows:
+                parts.append(_markdown_table(headers, rows))
+        parts += [text + "\n" for text in ranking_lines(comparison)]
+        if footnotes(comparison):
+            parts.append("".join(f"- {_md(note)}\n" for note in footnotes(comparison)))
+    return "\n".join(parts)
+
+
+def _markdown_table(headers: list[str], rows: list[list[str]]) -> str:
+    body = [headers, ["---"] * len(headers), *rows]
+    return "".join("| " + " | ".join(_md(cell) for cell in row) + " |\n" for row in body)
+
+
+def _md(text: str) -> str:
+    """Text that Markdown, or HTML inside it, does not take for markup."""
+    for plain, safe in (("\\", "\\\\"), ("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"), ("|", "\\|"), ("*", "\\*")):
+        text = text.replace(plain, safe)
+    return " ".join(text.split())
+
+
+def _csv(found: list[Comparison]) -> str:
+    text = io.StringIO(newline="")
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(["table", "preset", "kind", *wording.HEADERS, "claim"])
+    for comparison in found:
+        for kind, part in (("number", lines_of(comparison)), ("claim", claims_of(comparison))):
+            headers, rows = part
+            for row in rows:
+                named = dict(zip(headers, row, strict=True))
+                named["row"] = named.get("row", named.get("of", ""))
+                cells = [named.get(header, "") for header in (*wording.HEADERS, "claim")]
+                writer.writerow([comparison.table.name, comparison.preset, kind, *map(no_formula, cells)])
+    return text.getvalue()
+
+
+def no_formula(text: str) -> str:
+    """Text that a spreadsheet does not take for a formula; numbers stay numbers."""
+    if not text.startswith(("=", "+", "-", "@", "\t", "\r")):
+        return text
+    try:
+        float(text.replace(",", ""))
+    except ValueError:
+        return "'" + text
+    return text
+
+
+def _latex(paper: str, found: list[Comparison]) -> str:
+    parts = [f"% {paper}: written by `orthobench tables`; needs the package longtable\n"]
+    for comparison in found:
+        for headers, rows in (lines_of(comparison), claims_of(comparison)):
+            if rows:
+                columns = "".join("p{0.35\\textwidth}" if header == "claim" else "l" for header in headers)
+                head = " & ".join(map(tex, headers)) + " \\\\ \\hline\n"
+                body = "".join(" & ".join(map(tex, row)) + " \\\\\n" for row in rows)
+                caption = f"\\caption{{{tex(heading(comparison))}}} \\\\\n"
+                parts.append(f"\\begin{{longtable}}{{{columns}}}\n{caption}{head}{body}\\end{{longtable}}\n")
+    return "\n".join(parts)
+
+
+def tex(text: str) -> str:
+    """Text that LaTeX prints as it is."""
+    special = {c: f"\\{c}" for c in "&%$#_{}"} | {"\\": "\\textbackslash{}", "~": "\\textasciitilde{}"}
+    special |= {
+        "^": "\\textasciicircum{}",
+        "±": "$\\pm$",
+        "|": "\\textbar{}",
+        "<": "\\textless{}",
+        ">": "\\textgreater{}",
+    }
+    return "".join(special.get(c, c) for c in text)
