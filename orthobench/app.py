@@ -31,7 +31,7 @@ from orthobench.errors import (
 )
 from orthobench.learner import Learner
 from orthobench.memory import exhausted, refuse_if_too_large
-from orthobench.models.recurrent import Recurrent
+from orthobench.models.base import Network
 from orthobench.recording import record as recorder
 from orthobench.recording.checkpoint import SafeCheckpointIO, digest_of, newest, of_step, previous
 from orthobench.recording.claim import Claim
@@ -63,7 +63,7 @@ class Experiment:
         return builder.build_task(self.settings)
 
     @cached_property
-    def model(self) -> Recurrent:
+    def model(self) -> Network:
         """The model with its initial weights."""
         return builder.build_model(self.settings, self.task)
 
@@ -212,6 +212,7 @@ class Attempt:
             enable_model_summary=False,
             use_distributed_sampler=False,
         )
+        trainer._signal_connector.register_signal_handlers = lambda: None  # ours alone: Lightning's end a run unsaved
         trainer.fit(self.learner, datamodule=task, ckpt_path=resume, weights_only=True)
         self.training.pause(trainer.global_step)
         self.finite.check()

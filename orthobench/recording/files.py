@@ -133,9 +133,10 @@ def _link(path: Path, keep: Path) -> None:
         os.link(path, temporary)
         os.replace(temporary, keep)  # noqa: PTH105
     except OSError:
-        with contextlib.suppress(OSError):
-            temporary.unlink()
         os.replace(path, keep)  # noqa: PTH105  (a file system without links: for a moment only `keep` is there)
+    finally:
+        with contextlib.suppress(OSError):  # renaming one name of a file to another of its names leaves both
+            temporary.unlink()
 
 
 def _sync_folder(path: Path) -> None:

@@ -1,7 +1,11 @@
 """The mirror that a run can choose beside metrics.csv: Weights & Biases or TensorBoard. Never needed by a record."""
 
+import contextlib
+import json
 import netrc
 import os
+import urllib.error
+import urllib.request
 from typing import Any
 
 from orthobench.errors import ConfigError
@@ -9,6 +13,7 @@ from orthobench.settings import Settings
 from orthobench.terminal import complain
 
 WANDB_HOSTS = ("api.wandb.ai", "wandb.ai")
+START_S, END_S = 4.0, 20.0
 
 
 def make_logger(settings: Settings) -> Any:
@@ -32,10 +37,11 @@ def make_logger(settings: Settings) -> Any:
 
 def close(logger: Any) -> None:
     """Let a logger write what it still holds."""
-    if logger and type(logger).__name__ == "WandbLogger":
+    if logger and hasattr(logger, "mirror"):
         import wandb
 
-        wandb.finish()
+        with _harmless("finish"):
+            wandb.finish()
 
 
 def wandb_mode(asked: str | None) -> str:
@@ -55,20 +61,92 @@ def _has_key() -> bool:
 
 def _wandb(settings: Settings) -> Any:
     import wandb
-    from lightning.pytorch.loggers import WandbLogger
 
-    given = settings.logger
+    given, mode = settings.logger, wandb_mode(settings.logger.get("mode"))
     settings.folder.mkdir(parents=True, exist_ok=True)
     group = given.get("group") or settings.run.get("cell") or f"{settings.task['name']}-{settings.model['name']}"
-    options = {"id": settings.run_id, "name": settings.run_id, "group": group, "entity": given.get("entity")}
     os.environ.setdefault("WANDB_SILENT", "true")
-    quiet = wandb.Settings(disable_git=True, disable_code=True, console="off", init_timeout=5)
-    common = {"project": given.get("project") or "orthobench", "save_dir": str(settings.folder), "resume": "allow"}
-    logger = WandbLogger(**common, **options, mode=wandb_mode(given.get("mode")), settings=quiet)
-    try:
-        logger.experiment.config.update(settings.as_dict(), allow_val_change=True)
-    except (wandb.Error, OSError) as error:
-        complain(f"Weights & Biases cannot be reached ({error}); this run is logged offline.")
-        logger = WandbLogger(**common, **options, mode="offline", settings=quiet)
-        logger.experiment.config.update(settings.as_dict(), allow_val_change=True)
+    options = {
+        "id": settings.run_id,
+        "name": settings.run_id,
+        "group": group,
+        "entity": given.get("entity"),
+        "project": given.get("project") or "orthobench",
+        "save_dir": str(settings.folder),
+        "resume": "allow",
+        "settings": wandb.Settings(
+            disable_git=True,
+            disable_code=True,
+            console="off",
+            init_timeout=START_S,
+            login_timeout=START_S,
+            finish_timeout=END_S,
+            x_disable_meta=True,
+            x_disable_stats=True,
+        ),
+    }
+    problem = _outage() if mode == "online" else None
+    if problem is None:
+        try:
+            return _started(settings, mode, options)
+        except Exception as error:  # a mirror may not end a run, whatever happens to it
+            problem = type(error).__name__
+            with contextlib.suppress(Exception):
+                wandb.teardown()  # else the run's name stays taken
+    complain(f"Weights & Biases cannot be reached ({problem}); this run is logged offline.")
+    with _harmless("start"):
+        return _started(settings, "offline", options)
+    return False
+
+
+def _started(settings: Settings, mode: str, options: dict[str, Any]) -> Any:
+    logger = _mirror()(mode=mode, **options)
+    logger.experiment.config.update(settings.as_dict(), allow_val_change=True)
     return logger
+
+
+def _mirror() -> type:
+    """Lightning's logger, which may fail without anybody else noticing."""
+    from lightning.pytorch.loggers import WandbLogger
+
+    class Mirror(WandbLogger):
+        mirror = True
+
+        def log_metrics(self, metrics: Any, step: int | None = None) -> None:
+            with _harmless("log"):
+                WandbLogger.log_metrics(self, metrics, step)
+
+        def finalize(self, status: str) -> None:
+            with _harmless("finalize"):
+                WandbLogger.finalize(self, status)
+
+    return Mirror
+
+
+@contextlib.contextmanager
+def _harmless(what: str) -> Any:
+    """Errors are told once and forgotten."""
+    try:
+        yield
+    except Exception as error:  # a mirror may not end a run, whatever happens to it
+        if what not in _told:
+            complain(f"Weights & Biases failed to {what} ({type(error).__name__}); the run goes on.")
+        _told.add(what)
+
+
+_told: set[str] = set()
+
+
+def _outage() -> str | None:
+    """Why the server is of no use now, found out in seconds; null when it answers. Never tells its address."""
+    base = os.environ.get("WANDB_BASE_URL", "https://api.wandb.ai").rstrip("/")
+    body = json.dumps({"query": "{ serverInfo { cliVersionInfo } }"}).encode()
+    request = urllib.request.Request(f"{base}/graphql", body, {"Content-Type": "application/json"})
+    try:
+        urllib.request.urlopen(request, timeout=START_S).close()
+    except urllib.error.HTTPError as error:
+        error.close()
+        return f"status {error.code}" if error.code == 429 or error.code >= 500 else None
+    except (OSError, ValueError) as error:
+        return type(getattr(error, "reason", error)).__name__
+    return None

@@ -86,8 +86,9 @@ def test_a_damaged_run_goes_on(
     [
         (["last.ckpt"], "last.ckpt.previous"),
         (["last.ckpt", "last.ckpt.previous"], "the start"),
-        (["best.ckpt", "last.ckpt"], "the start"),
-        (["best.ckpt"], "the start"),
+        (["best.ckpt", "last.ckpt"], "last.ckpt.previous"),  # which is of the best step, too
+        (["best.ckpt"], None),
+        (["best.ckpt", "last.ckpt.previous"], "the start"),
         (["last.ckpt.previous", "best.ckpt.previous"], None),
     ],
 )
