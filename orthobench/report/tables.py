@@ -104,7 +104,8 @@ def _markdown(paper: str, found: list[Comparison]) -> str:
         facts = f"Track {table.track}, {len(table.planned(comparison.preset))} seeds, margin {margins}"
         facts += f"; the paper scores the {chosen}" if chosen else ""
         facts += f"; needs {table.needs}" if table.needs else ""
-        parts.append(f"## {_md(heading(comparison))}\n\n{facts}. [Records](../records/{table.name}.csv)\n")
+        where = f"[Records](../records/{table.name}.csv)" if comparison.lines else "No records yet."
+        parts.append(f"## {_md(heading(comparison))}\n\n{facts}. {where}\n")
         for headers, rows in (lines_of(comparison), claims_of(comparison)):
             if rows:
                 parts.append(_markdown_table(headers, rows))

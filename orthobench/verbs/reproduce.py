@@ -35,7 +35,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--budget", help=WORDS["--budget"])
     parser.add_argument("--jobs", type=int, default=1, help=WORDS["--jobs"])
     parser.add_argument("--config-dir", "-cd", type=Path, action="append", default=[], help="more configuration")
-    given = parser.parse_args(arguments)
+    given = parser.parse_intermixed_args(arguments)
     names = [name for name in given.names if "=" not in name]
     extra = [name for name in given.names if "=" in name]
     if not names:

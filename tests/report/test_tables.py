@@ -1,0 +1,171 @@
+"""Published beside ours: what a table shows for made-up records, and that rendering is a function of them."""
+
+from pathlib import Path
+
+import pytest
+
+from orthobench.experiment import load
+from orthobench.report import records, tables
+from orthobench.report.comparison import Compared, compare
+from orthobench.report.published import PAPERS
+from orthobench.report.statistics import BETTER, NOT_REPRODUCED, NOT_RUN, PARTIAL, REPRODUCED, UNDERSPECIFIED, UNSTABLE
+from tests.conftest import REPO
+from tests.report.made_up import made_up
+
+ACCURACY = "MNIST Test Accuracy"
+
+
+def found(results: Path, name: str, row: str, column: str, preset: str = "full") -> Compared:
+    comparison = compare(name, results, preset)
+    (one,) = [c for c in comparison.numbers if (c.row.row, c.row.column) == (row, column)]
+    return one
+
+
+def mnist(*accuracies: float | None, preset: str = "full", cell: str = "scornn_170_mnist") -> list[records.Line]:
+    return [
+        made_up(cell, seed, preset, best_test___test__accuracy=value, best_val___test__accuracy=value - 0.002,
+                parameters__total=16415)
+        if value is not None
+        else made_up(cell, seed, preset, diverged=True, parameters__total=16415)
+        for seed, value in enumerate(accuracies, start=1)
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("accuracies", "status"),
+    [
+        ([0.972, 0.974, 0.973, 0.971, 0.975], REPRODUCED),
+        ([0.980, 0.981, 0.980, 0.981, 0.980], BETTER),
+        ([0.960, 0.961, 0.960, 0.961, 0.960], NOT_REPRODUCED),
+        ([0.972, 0.974], PARTIAL),
+        ([0.972, 0.974, 0.973, None, None], UNSTABLE),
+        ([], NOT_RUN),
+    ],
+)
+def test_a_cell_has_the_status_of_its_seeds(accuracies: list[float | None], status: str, tmp_path: Path) -> None:
+    records.write(tmp_path, "scornn/table1", mnist(*accuracies))
+    assert found(tmp_path, "scornn/table1", "scoRNN n=170", ACCURACY).verdict.status == status
+
+
+def test_both_selections_stand_side_by_side(tmp_path: Path) -> None:
+    records.write(tmp_path, "scornn/table1", mnist(0.972, 0.974, 0.973, 0.971, 0.975))
+    headers, rows = tables.lines_of(compare("scornn/table1", tmp_path))
+    line = dict(zip(headers, rows[1], strict=True))
+    assert line["published"] == "0.973"
+    assert line["ours, best validation"] == "0.9710 ± 0.0020 (n=5)"
+    assert line["same protocol"].startswith("0.9730 [0.968")
+    assert (line["difference"], line["status"], line["converged"], line["runs"]) == (
+        "+0.0000",
+        "reproduced",
+        "5/5",
+        "5",
+    )
+    count = dict(zip(headers, rows[0], strict=True))
+    assert (count["published"], count["same protocol"], count["status"]) == ("about 16,000", "16,415", "reproduced")
+
+
+def test_a_diverged_seed_stays_in_the_denominator(tmp_path: Path) -> None:
+    records.write(tmp_path, "scornn/table1", mnist(0.972, 0.974, 0.973, 0.971, None))
+    headers, rows = tables.lines_of(compare("scornn/table1", tmp_path))
+    line = dict(zip(headers, rows[1], strict=True))
+    assert line["converged"] == "4/5 [0.38, 0.96]"
+    assert line["same protocol"] == "median 0.9720", "no interval beside it"
+
+
+def test_a_shortened_run_fills_no_cell_of_the_full_table(tmp_path: Path) -> None:
+    records.write(tmp_path, "scornn/table1", mnist(0.972, 0.974, 0.973, 0.971, 0.975, preset="smoke"))
+    assert found(tmp_path, "scornn/table1", "scoRNN n=170", ACCURACY).verdict.status == NOT_RUN
+    short = compare("scornn/table1", tmp_path, "smoke")
+    headers, rows = tables.lines_of(short)
+    assert "status" not in headers
+    assert "shortened to smoke: trainer.max_steps=2" in tables.heading(short)
+    assert rows[1][headers.index("same protocol")].startswith("0.973")
+    text = tables.render("scornn", tmp_path)["md"]
+    assert text.index("## Table 1 (`scornn/table1`)\n") < text.index("## Table 1 (`scornn/table1`), shortened to smoke")
+
+
+def test_percentages_are_compared_as_printed(tmp_path: Path) -> None:
+    lines = [made_up("sgornn", seed, last___test__accuracy=0.94 + seed / 5000) for seed in range(1, 11)]
+    records.write(tmp_path, "sgornn/table2", lines)
+    one = found(tmp_path, "sgornn/table2", "SGORNN", "Test Accuracy")
+    assert one.ours == pytest.approx(94.11)
+    assert one.verdict.status == REPRODUCED
+
+
+def test_the_greatest_length_that_is_learnt(tmp_path: Path) -> None:
+    loss = {500: 0.001, 1000: 0.12, 5000: 0.167}
+    lines = [
+        made_up(f"vprnn_{T}", seed, last___test__loss=value, parameters__total=1409)
+        for T, value in loss.items()
+        for seed in (1, 2, 3)
+    ]
+    records.write(tmp_path, "sgornn/table1", lines)
+    one = found(tmp_path, "sgornn/table1", "VPRNN", "Max Sequence Length")
+    assert (one.ours, one.verdict.status) == (1000, REPRODUCED)
+    records.write(tmp_path, "sgornn/table1", lines[:4])
+    assert found(tmp_path, "sgornn/table1", "VPRNN", "Max Sequence Length").verdict.status == PARTIAL
+
+
+def test_the_first_length_that_diverges(tmp_path: Path) -> None:
+    lines = [
+        made_up(f"fastrnn_{T}", s, diverged=T >= 1000, last___test__loss=0.1)
+        for T in (500, 1000, 5000)
+        for s in (1, 2, 3)
+    ]
+    records.write(tmp_path, "sgornn/table1", lines)
+    one = found(tmp_path, "sgornn/table1", "FastRNN", "Exploding Gradients")
+    assert (one.ours, one.verdict.status) == (1000, REPRODUCED)
+
+
+def test_bounds_orders_of_magnitude_and_lost_numbers(tmp_path: Path) -> None:
+    seeds = (1, 2, 3)
+    values = {"jacobian__min@min": 10.0001, "jacobian__max@max": 10.1}
+    records.write(tmp_path, "urnn_ugru/table6", [made_up("urnn_abs", seed, **values) for seed in seeds])
+    assert found(tmp_path, "urnn_ugru/table6", "Lower", "|x|").verdict.status == REPRODUCED
+    assert found(tmp_path, "urnn_ugru/table6", "Upper", "|x|").verdict.status == NOT_REPRODUCED
+    gradients = [made_up("scornn", s, **{"hidden_gradient__1@0": 0.008 + s / 500}) for s in range(1, 6)]
+    records.write(tmp_path, "scornn/figure5", gradients)
+    assert found(tmp_path, "scornn/figure5", "scoRNN, start", "t=1").verdict.status == REPRODUCED
+    records.write(tmp_path, "ncgru/table5", [made_up("lstm", seed, best_val___test__bpc=1.4) for seed in seeds])
+    assert found(tmp_path, "ncgru/table5", "LSTM", "bpc").verdict.status == UNDERSPECIFIED
+
+
+def test_ranks_over_the_data_sets(tmp_path: Path) -> None:
+    lines = [
+        made_up(cell, 1, best_val___test__accuracy=0.5 + 0.1 * cell.startswith("spectral") + i / 1000)
+        for i, cell in enumerate(load("spectral_rnn/table4").cells)
+    ]
+    records.write(tmp_path, "spectral_rnn/table4", lines)
+    text = tables.render("spectral_rnn", tmp_path)["md"]
+    assert "Mean ranks, published, over 21 data sets: Spectral-RNN 1.45, oRNN" in text
+    assert "Mean ranks, ours, over 21 data sets: Spectral-RNN 1.00" in text
+
+
+@pytest.mark.parametrize("paper", PAPERS)
+def test_the_same_records_give_the_same_bytes(paper: str, tmp_path: Path) -> None:
+    records.write(tmp_path, "scornn/table1", mnist(0.972, 0.974, 0.973))
+    assert tables.render(paper, tmp_path) == tables.render(paper, tmp_path)
+
+
+def test_the_committed_tables_are_what_the_records_say() -> None:
+    assert not tables.stale(REPO / "results"), "run `orthobench tables`"
+
+
+def test_a_stale_table_is_noticed(tmp_path: Path) -> None:
+    assert len(tables.write(tmp_path)) == 15
+    assert tables.write(tmp_path) == []
+    assert tables.stale(tmp_path) == []
+    records.write(tmp_path, "scornn/table1", mnist(0.972))
+    assert {path.name for path in tables.stale(tmp_path)} == {"scornn.md", "scornn.csv", "scornn.tex"}
+
+
+@pytest.mark.parametrize("name", ["=cmd()", "+1|x", "@x", "-x"])
+def test_a_name_is_no_formula(name: str) -> None:
+    assert tables.no_formula(name) == f"'{name}"
+    assert tables.no_formula("-0.25") == "-0.25"
+    assert tables.no_formula("+1,024") == "+1,024"
+
+
+def test_markup_is_text() -> None:
+    assert tables._md("<script>|x|</script> a*b") == "&lt;script&gt;\\|x\\|&lt;/script&gt; a\\*b"
+    assert tables.tex("50% of_it & more") == "50\\% of\\_it \\& more"
