@@ -1,4 +1,4 @@
-"""`orthobench plan OVERRIDES`: what a run or a sweep would cost, from a few measured training steps."""
+"""`orthobench plan OVERRIDES|TABLE...`: what a run, a sweep or published tables would cost, from a few steps."""
 
 import time
 
@@ -10,9 +10,15 @@ WARM_UP, MEASURED = 1, 3
 def main(arguments: list[str]) -> int:
     """Print one line per run with its state, length and cost, and the sum of what is missing.
 
+    Of a table (`sgornn/table2`, a paper, or all; `--preset short`) every cell is measured, with its first seed.
+
     Raises:
         ConfigError: a run of the sweep is wrong.
     """
+    if any("=" not in word and not word.startswith("-") for word in arguments):
+        from orthobench.verbs.plan_tables import main as plan_tables
+
+        return plan_tables(arguments)
     from orthobench.__main__ import split
     from orthobench.app import Experiment, experiment
     from orthobench.config import parse

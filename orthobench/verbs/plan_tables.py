@@ -1,0 +1,57 @@
+"""`orthobench plan TABLE...`: runs recorded, missing and impossible, and what the missing ones would take."""
+
+from orthobench.errors import OrthobenchError
+from orthobench.terminal import duration_text, say
+
+
+def main(arguments: list[str]) -> int:
+    """Print one line per cell with its seeds, size and cost on this machine, and the sums.
+
+    Raises:
+        ConfigError: no such table or preset, or an argument that is not one.
+    """
+    from orthobench import experiment
+    from orthobench.report import records
+    from orthobench.reproduce import plan, select
+    from orthobench.verbs.reproduce import WORDS, Parser
+
+    parser = Parser("orthobench plan", description=__doc__)
+    parser.add_argument("names", nargs="+", metavar="TABLE|PAPER|all")
+    parser.add_argument("--preset", default="full", help=WORDS["--preset"])
+    given = parser.parse_intermixed_args(arguments)
+    extra = tuple(name for name in given.names if "=" in name)
+    total_s = 0.0
+    for name in select(word for word in given.names if "=" not in word):
+        found, results = plan([name], given.preset, extra=extra)
+        table = experiment.load(name)
+        failed = sum(line.diverged for line in records.read(results, name) if line.preset == given.preset)
+        say(
+            f"{name}: {found.recorded} of {len(table.cells) * len(table.planned(given.preset))} runs recorded"
+            f"{f', {failed} of them diverged' if failed else ''}, {len(found.runs)} to do"
+        )
+        cells = list(dict.fromkeys(run.job.cell for run in found.runs))
+        for cell in cells:
+            runs = [run for run in found.runs if run.job.cell == cell]
+            try:
+                text, each_s = _cost(list(runs[0].job.overrides) + list(extra))
+                say(f"  {cell}: {len(runs)} seeds, {text}")
+                total_s += each_s * len(runs)
+            except OrthobenchError as error:
+                say(f"  {cell}: {error}")
+        for cell, reason in found.refused.items():
+            say(f"  {cell.split()[1]}: cannot be built, {reason}")
+    say(f"{duration_text(total_s)} of training to go on this machine, one run at a time; evaluation is not counted")
+    return 0
+
+
+def _cost(words: list[str]) -> tuple[str, float]:
+    """A run's size and cost in words, and its seconds of training."""
+    from orthobench.app import experiment
+    from orthobench.memory import GIB, estimate
+    from orthobench.verbs.plan import seconds_per_step
+
+    exp = experiment(words)
+    step_s, steps = seconds_per_step(exp), exp.duration.steps or 0
+    memory = estimate(exp.model, exp.task) / GIB
+    text = f"{exp.parameters['total']:,} parameters, {steps:,} steps x {1000 * step_s:.1f} ms = "
+    return f"{text}{duration_text(step_s * steps)} each, {memory:.2f} GiB", step_s * steps
