@@ -119,6 +119,7 @@ def _finished(exp: Experiment) -> dict[str, Any] | None:
     path = exp.settings.folder / "record.json"
     found = final(path)
     if found is not None:
+        _check_identity(exp, found.get("identity"))
         stale = "" if found["code"].get("git") == recorder.code()["git"] else " (stale: made by other code)"
         say(f"{exp.run_id} is {found['status']} already{stale}; {path}")
     return found
@@ -136,6 +137,8 @@ def _run(exp: Experiment) -> dict[str, Any]:
         if not claim.held:
             say(f"{exp.run_id} is running elsewhere: {claim.owner}.")
             return {"status": "running", "run_id": exp.run_id, "owner": claim.owner}
+        if (folder / "config.yaml").is_file():
+            _check_identity(exp, (folder / "config.yaml").read_text(errors="replace").split("\n")[0].removeprefix("# "))
         return _finished(exp) or Attempt(exp, folder).run()  # it may have ended since we looked
 
 
@@ -146,7 +149,8 @@ class Attempt:
         self.exp, self.folder = exp, folder
         _quieten()
         sweep_up(folder)
-        write_bytes(folder / "config.yaml", yaml.safe_dump(exp.settings.as_dict(), sort_keys=False).encode())
+        text = f"# {exp.settings.digest}\n{yaml.safe_dump(exp.settings.as_dict(), sort_keys=False)}"
+        write_bytes(folder / "config.yaml", text.encode())
         self.curve = Curve(folder / "metrics.csv")
         self.saver = Saver(folder / "checkpoints", self.curve)
         self.logger: Any = False
@@ -274,6 +278,7 @@ class Attempt:
             "status": status,
             "reason": reason,
             "run_id": exp.run_id,
+            "identity": exp.settings.digest,
             "model": exp.settings.model["name"],
             "task": exp.settings.task["name"],
             "T": exp.task.T,
@@ -346,6 +351,13 @@ def _translate(error: Exception, attempt: Attempt) -> Exception:
     if isinstance(error, OSError) and not isinstance(error, OrthobenchError):
         return StorageError(f"{error.filename or exp.settings.folder}: {error.strerror or text}.")
     return error
+
+
+def _check_identity(exp: Experiment, digest: str | None) -> None:
+    """Refuse a folder that belongs to other settings whose digest begins alike; a damaged digest is no evidence."""
+    other = digest is not None and digest[:10] == exp.settings.digest[:10] and digest != exp.settings.digest
+    if other and len(digest or "") == 64:
+        raise ConfigError(f"{exp.settings.folder} holds another run of the same short name; use another runs_root=.")
 
 
 def _check_device(exp: Experiment) -> None:

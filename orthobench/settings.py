@@ -145,9 +145,13 @@ class Settings:
     @property
     def run_id(self) -> str:
         """`<task>-<model>-<10 hex digits>`, the name of the run's folder."""
+        return f"{self.task['name']}-{self.model['name']}-{self.digest[:10]}"
+
+    @property
+    def digest(self) -> str:
+        """All 64 digits, of which the folder's name has 10: two of ten thousand runs have been seen to share those."""
         text = json.dumps(_canonical(self.identity), sort_keys=True, separators=(",", ":"))
-        digest = hashlib.sha256(text.encode()).hexdigest()[:10]
-        return f"{self.task['name']}-{self.model['name']}-{digest}"
+        return hashlib.sha256(text.encode()).hexdigest()
 
     @property
     def folder(self) -> Path:

@@ -34,6 +34,7 @@ class Cell:
 
     words: list[str]
     folder: Path
+    digest: str
     timeout: float | None
 
     @property
@@ -49,7 +50,9 @@ class Cell:
     def code(self) -> int | None:
         """The exit code that its record promises; null while it has no final one."""
         record = final(self.folder / "record.json")
-        return None if record is None else DIVERGED if record["status"] == "diverged" else 0
+        if record is None or record.get("identity") not in (None, self.digest):
+            return None
+        return DIVERGED if record["status"] == "diverged" else 0
 
 
 def jobs(words: list[Word]) -> list[list[str]]:
@@ -83,7 +86,7 @@ def plan(words: list[Word], folders: tuple[Path, ...] = ()) -> list[Cell]:
     composer, cells = Composer(folders), []
     for job in jobs([word for word in words if not word.key.startswith("hydra")]):
         settings = _fitted(composer.settings(job))
-        cells.append(Cell(job, settings.folder, settings.run.get("timeout")))
+        cells.append(Cell(job, settings.folder, settings.digest, settings.run.get("timeout")))
     return cells
 
 

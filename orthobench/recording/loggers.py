@@ -37,7 +37,7 @@ def make_logger(settings: Settings) -> Any:
 
 def close(logger: Any) -> None:
     """Let a logger write what it still holds."""
-    if logger and hasattr(logger, "mirror"):
+    if getattr(logger, "mirror", False):
         import wandb
 
         with _harmless("finish"):

@@ -87,3 +87,17 @@ def test_writers_of_results_lose_and_tear_nothing(tmp_path: Path, count: Count) 
     assert write_sealed is not None
     assert len(found) == len(list(tmp_path.glob("*/record.json")))
     count("results written by 8 writers, 4 of them killed, none lost or torn", len(found))
+
+
+def test_two_runs_with_the_same_short_name_are_told_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A pair found by chance among ten thousand jobs; the first ten digits are set equal here."""
+    from orthobench.errors import ConfigError
+    from orthobench.settings import Settings
+
+    words = (*runs.SHORT, f"runs_root={tmp_path / 'runs'}")
+    orthobench.build(*words, "seed=3").run()
+    real = Settings.digest.fget  # type: ignore[attr-defined]
+    first = orthobench.build(*words, "seed=3").settings.digest
+    monkeypatch.setattr(Settings, "digest", property(lambda self: first[:10] + real(self)[10:]))
+    with pytest.raises(ConfigError, match="holds another run of the same short name"):
+        orthobench.build(*words, "seed=6").run()
