@@ -18,8 +18,8 @@ from orthobench.composer import Composer
 from orthobench.errors import ConfigError, DataError, Stopped
 from orthobench.experiment import Job, Table
 from orthobench.recording.sealed import final
-from orthobench.report import records
-from orthobench.report.collect import collect, cost
+from orthobench.report import curves, records
+from orthobench.report.collect import collect, cost, drawn
 from orthobench.report.published import PAPERS
 from orthobench.schema import did_you_mean
 from orthobench.settings import Settings
@@ -235,6 +235,7 @@ class Runner:
         line = collect(run.settings, run.job.table, run.job.preset, run.job.cell)
         if line is not None:
             records.add(self.results, run.job.table, [line])
+            curves.add(self.results, run.job.table, drawn(run.settings, run.job.table, run.job.preset, run.job.cell))
             self.codes[run] = 0  # recorded, and a diverged run is a result
         elif code == 0:
             self.codes[run] = Stopped.exit_code  # another process has it

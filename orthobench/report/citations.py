@@ -92,6 +92,42 @@ PAPERS = {
   author = {Chu, Hoang},
   note   = {Harvey Mudd College}
 }""",
+    "urnn_restricted": """@inproceedings{arjovsky2016urnn,
+  title     = {Unitary Evolution Recurrent Neural Networks},
+  author    = {Arjovsky, Martin and Shah, Amar and Bengio, Yoshua},
+  booktitle = {International Conference on Machine Learning},
+  pages     = {1120--1128},
+  year      = {2016}
+}""",
+    "urnn_full": """@inproceedings{wisdom2016fullcapacity,
+  title     = {Full-Capacity Unitary Recurrent Neural Networks},
+  author    = {Wisdom, Scott and Powers, Thomas and Hershey, John R. and Le Roux, Jonathan and Atlas, Les},
+  booktitle = {Advances in Neural Information Processing Systems},
+  year      = {2016}
+}""",
+    "eunn": """@inproceedings{jing2017eunn,
+  title     = {Tunable Efficient Unitary Neural Networks ({EUNN}) and their Application to {RNN}s},
+  author    = {Jing, Li and Shen, Yichen and Dubcek, Tena and Peurifoy, John and Skirlo, Scott and LeCun, Yann and
+               Tegmark, Max and Solja{\\v{c}}i{\\'c}, Marin},
+  booktitle = {International Conference on Machine Learning},
+  year      = {2017}
+}""",
+    "goru": """@article{jing2019goru,
+  title   = {Gated Orthogonal Recurrent Units: On Learning to Forget},
+  author  = {Jing, Li and Gulcehre, Caglar and Peurifoy, John and Shen, Yichen and Tegmark, Max and
+             Solja{\\v{c}}i{\\'c}, Marin and Bengio, Yoshua},
+  journal = {Neural Computation},
+  volume  = {31},
+  number  = {4},
+  pages   = {765--783},
+  year    = {2019}
+}""",
+    "resnet": """@inproceedings{he2016resnet,
+  title     = {Deep Residual Learning for Image Recognition},
+  author    = {He, Kaiming and Zhang, Xiangyu and Ren, Shaoqing and Sun, Jian},
+  booktitle = {IEEE Conference on Computer Vision and Pattern Recognition},
+  year      = {2016}
+}""",
 }
 MODELS = {
     "scornn": "scornn",
@@ -109,4 +145,12 @@ MODELS = {
     "irnn": "irnn",
     "gru": "gru",
     "lstm": "lstm",
+    "urnn_restricted": "urnn_restricted",
+    "urnn_full": "urnn_full",
+    "eunn": "eunn",
+    "goru": "goru",
+    "mlp": "spectral_rnn",
+    "resnet": "resnet",
+    "spectral_mlp": "spectral_rnn",
+    "spectral_resnet": "spectral_rnn",
 }

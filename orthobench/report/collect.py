@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from orthobench.recording.sealed import final
+from orthobench.report.curves import PREFERRED, Point, thinned
 from orthobench.report.published import load_table
 from orthobench.report.records import Line, from_curve, line
 from orthobench.settings import Settings
@@ -17,6 +18,19 @@ def collect(settings: Settings, table: str, preset: str, cell: str) -> Line | No
     wanted = {row.metric for row in load_table(table) if "@" in row.metric}
     points = curves(settings.folder / "metrics.csv") if wanted else {}
     return line(record, preset, cell, from_curve(sorted(wanted), points), epoch_steps(settings))
+
+
+def drawn(settings: Settings, table: str, preset: str, cell: str) -> list[Point]:
+    """The curve of a figure's run that is drawn: its first validated metric, or the one that its rows ask for."""
+    if not table.split("/")[1].startswith("figure"):
+        return []
+    found = curves(settings.folder / "metrics.csv")
+    asked = [row.metric.split("@")[0] for row in load_table(table) if "@" in row.metric]
+    name = next((name for name in (*dict.fromkeys(asked), *PREFERRED) if name in found), None)
+    if name is None:
+        return []
+    run = (settings.run_id, preset, cell, settings.run["seed"], name)
+    return [Point(*run, int(step), float(value)) for step, value in thinned(found[name])]
 
 
 def curves(path: Path) -> dict[str, list[list[float]]]:

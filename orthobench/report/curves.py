@@ -1,0 +1,72 @@
+"""results/records/<paper>/<figure>.curves.csv: the validation curves of a figure's runs, thinned, a point per line."""
+
+import csv
+import io
+from collections.abc import Iterable
+from pathlib import Path
+from typing import NamedTuple
+
+from orthobench.errors import StorageError
+from orthobench.recording.files import write_bytes
+
+POINTS = 50
+PREFERRED = ("val/loss", "val/accuracy", "val/perplexity", "val/bpc")
+
+
+class Point(NamedTuple):
+    """One point of one run's curve."""
+
+    run_id: str
+    preset: str
+    cell: str
+    seed: int
+    name: str
+    step: int
+    value: float
+
+
+def path_of(results: Path, table: str) -> Path:
+    """Where the curves of `<paper>/<table>` are."""
+    return results / "records" / f"{table}.curves.csv"
+
+
+def thinned(points: list[list[float]]) -> list[list[float]]:
+    """At most about POINTS of the points, the first and the last among them."""
+    step = max(-(-len(points) // POINTS), 1)
+    kept = points[::step]
+    return kept if not points or kept[-1] == points[-1] else [*kept, points[-1]]
+
+
+def read(results: Path, table: str) -> list[Point]:
+    """Every point of a table's curves; none where nothing was recorded.
+
+    Raises:
+        StorageError: the file is not what `add` wrote.
+    """
+    path = path_of(results, table)
+    if not path.is_file():
+        return []
+    try:
+        with path.open(encoding="utf-8", newline="") as file:
+            return [
+                Point(r["run_id"], r["preset"], r["cell"], int(r["seed"]), r["name"], int(r["step"]), float(r["value"]))
+                for r in csv.DictReader(file)
+            ]
+    except (KeyError, ValueError, TypeError) as error:
+        raise StorageError(
+            f"{path} is damaged ({error}); restore it, or delete it and run `reproduce` again."
+        ) from error
+
+
+def add(results: Path, table: str, points: Iterable[Point]) -> None:
+    """Append curves; those of a run that is there already are replaced."""
+    new = list(points)
+    replaced = {(point.run_id, point.preset, point.cell) for point in new}
+    kept = [p for p in read(results, table) if (p.run_id, p.preset, p.cell) not in replaced]
+    if not kept and not new:
+        return
+    text = io.StringIO(newline="")
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(Point._fields)
+    writer.writerows([*point[:-1], repr(point.value)] for point in sorted([*kept, *new]))
+    write_bytes(path_of(results, table), text.getvalue().encode())
