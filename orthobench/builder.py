@@ -7,9 +7,11 @@ import numpy as np
 
 from orthobench.cells.base import Cell
 from orthobench.errors import ConfigError
-from orthobench.models.recurrent import Recurrent
+from orthobench.models.base import Network
 from orthobench.optim import RULES, SCHEDULES, Optimizer, Schedule, groups
 from orthobench.parametrizations.base import Parametrization
+from orthobench.parametrizations.rectangular_svd import RectangularSVD
+from orthobench.parametrizations.svd import SVD
 from orthobench.registry import find
 from orthobench.schema import fields, resolve_count
 from orthobench.settings import Settings
@@ -25,29 +27,24 @@ def build_task(settings: Settings) -> Task:
     return cls(seed=settings.run["seed"], data_root=settings.run["data_root"], **given)
 
 
-def build_model(settings: Settings, task: Task) -> Recurrent:
+def build_model(settings: Settings, task: Task) -> Network:
     """The model, its initial values drawn from the run's seed."""
     given = settings.model
     rng = np.random.default_rng([settings.run["seed"], len("model")])
-    cell_class = find("cell", given["cell"], "model.cell")
-
-    def make_cell(input_size: int, hidden_size: int) -> Cell:
-        arguments = {**_chosen(given, cell_class), "hidden_size": hidden_size}
-        make_recurrent = partial(_make_recurrent, {**given, **settings.shares}, hidden_size, rng)
-        return cell_class(input_size=input_size, rng=rng, make_recurrent=make_recurrent, **arguments)
-
-    return Recurrent(
-        task.input_size,
-        task.output_size,
-        task.readout,
-        make_cell,
-        rng,
-        settings.run["engine"],
-        **_chosen(given, Recurrent),
-    )
+    network: Any = find("network", given["network"], "model.network")
+    provided = {
+        "input_size": task.input_size,
+        "output_size": task.output_size,
+        "readout": task.readout,
+        "make_cell": partial(_make_cell, settings, rng),
+        "make_matrix": partial(_make_matrix, {**given, **settings.shares}, rng),
+        "rng": rng,
+        "engine": settings.run["engine"],
+    }
+    return network(**_chosen(provided, network), **_chosen(given, network))
 
 
-def build_optimizer(settings: Settings, model: Recurrent) -> Optimizer:
+def build_optimizer(settings: Settings, model: Network) -> Optimizer:
     """The optimizer, with a group for the constrained parameters."""
     given = settings.optimizer
     rule_class = RULES[given["name"]]
@@ -113,15 +110,41 @@ def _chosen(given: dict[str, Any], cls: type) -> dict[str, Any]:
     return {key: given[key] for key in fields(cls) if key in given}
 
 
+def _make_cell(settings: Settings, rng: np.random.Generator, input_size: int, hidden_size: int) -> Cell:
+    given = settings.model
+    cls = find("cell", given["cell"], "model.cell")
+    arguments = {**_chosen(given, cls), "hidden_size": hidden_size}
+    make_recurrent = partial(_make_recurrent, {**given, **settings.shares}, hidden_size, rng)
+    return cls(input_size=input_size, rng=rng, make_recurrent=make_recurrent, **arguments)
+
+
+def _make_matrix(given: dict[str, Any], rng: np.random.Generator, rows: int, columns: int) -> Parametrization:
+    if rows == columns:
+        return _make_recurrent(given, rows, rng, constrained=True, gates=1, input_size=0)
+    if given["recurrent"] != "svd":
+        raise ConfigError(
+            f"model.ends=constrained needs matrices that are not square, which model.recurrent={given['recurrent']} "
+            "does not have: use model.recurrent=svd or model.ends=free."
+        )
+    options = _chosen(given, SVD)
+    for key, limit in SVD.limits(min(rows, columns)).items():
+        options[key] = _fitted(options[key], limit, key)
+    return RectangularSVD(rows, columns, rng, **options)
+
+
+def _fitted(value: int | float | str, limit: int, key: str) -> int:
+    """What a layer narrower than the hidden size makes of a count that is tied to its size: a share, or the count."""
+    count = not isinstance(value, str) and value >= 1
+    return min(int(value), limit) if count else resolve_count(value, limit, f"model.{key}")
+
+
 def _make_recurrent(
     given: dict[str, Any], n: int, rng: np.random.Generator, constrained: bool, gates: int, input_size: int
 ) -> Parametrization:
     cls = find("parametrization", given["recurrent"] if constrained else "free", "model.recurrent")
     arguments = _chosen(given, cls)
-    for key, limit in cls.limits(n).items():  # a layer narrower than the hidden size keeps a share, or the count
-        value = arguments[key]
-        count = not isinstance(value, str) and value >= 1
-        arguments[key] = min(int(value), limit) if count else resolve_count(value, limit, f"model.{key}")
+    for key, limit in cls.limits(n).items():
+        arguments[key] = _fitted(arguments[key], limit, key)
     if "fan_in" in fields(cls):
         arguments |= {"fan_in": input_size + n, "fan_out": gates * n}
     return cls(n=n, rng=rng, **arguments)

@@ -9,7 +9,7 @@ from torch.optim.lr_scheduler import LambdaLR
 
 from orthobench.cells.base import State
 from orthobench.duration import Duration
-from orthobench.models.recurrent import Recurrent
+from orthobench.models.base import Network
 from orthobench.optim import Optimizer, Schedule
 from orthobench.tasks.base import Batch, Task
 
@@ -23,7 +23,7 @@ class Learner(LightningModule):
     """
 
     def __init__(
-        self, model: Recurrent, task: Task, optimizer: Optimizer, schedule: Schedule, duration: Duration
+        self, model: Network, task: Task, optimizer: Optimizer, schedule: Schedule, duration: Duration
     ) -> None:
         super().__init__()
         self.model, self.task, self.optimizer = model, task, optimizer

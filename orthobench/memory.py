@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from orthobench.errors import ConfigError, MemoryExhausted
-from orthobench.models.recurrent import Recurrent
+from orthobench.models.base import Network
 from orthobench.tasks.base import Task
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ HELD = {"reference": 7.0, "fused": 4.0, "native": 4.0}
 GIB = 1 << 30
 
 
-def estimate(model: Recurrent, task: Task) -> int:
+def estimate(model: Network, task: Task) -> int:
     """Bytes of a training step: saved activations, parameters with gradients and optimizer state, and one batch.
 
     At the peak of the reverse the plain loop holds up to seven values per unit, gate and time step, gradients included;
@@ -30,8 +30,9 @@ def estimate(model: Recurrent, task: Task) -> int:
     T, B = getattr(task, "length", task.T) or 1, task.batch_size
     activations = 0.0
     cell: Any
-    for cell, (engine, _) in zip(model.cells, model.engines(), strict=True):
-        activations += HELD[engine] * T * B * cell.hidden_size * len(cell.gates)
+    for cell, (engine, _) in zip(model.cells, model.engines(), strict=False):
+        activations += HELD[engine] * T * B * cell.values_per_step
+    activations += B * model.values_held
     outputs = T * B * task.output_size * (3 if task.readout == "all" else 0)
     parameters = 4 * sum(p.numel() for p in model.parameters())
     return int(4 * (activations + outputs + parameters + T * B * task.input_size))
@@ -52,7 +53,7 @@ def available(accelerator: str) -> int:
     return min(limits)
 
 
-def refuse_if_too_large(model: Recurrent, task: Task, accelerator: str) -> None:
+def refuse_if_too_large(model: Network, task: Task, accelerator: str) -> None:
     """Refuse a run that cannot fit.
 
     Raises:

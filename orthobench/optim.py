@@ -64,20 +64,21 @@ class RMSprop:
 
 @dataclass(frozen=True)
 class RMSpropTF:
-    """a <- decay a + (1 - decay) g^2 from a = 1;  p <- p - lr g / sqrt(a + eps), as in TensorFlow 1.
+    """a <- decay a + (1 - decay) g^2 from a = start;  p <- p - lr g / sqrt(a + eps), as in TensorFlow 1.
 
     The start at one is an implicit warm-up: the first steps have size lr |g| instead of lr sqrt(10). Momentum
-    gathers lr g / sqrt(a + eps), learning rate included.
+    gathers lr g / sqrt(a + eps), learning rate included. The uRNN papers' code has start=1e-3 and eps=0.
     """
 
     decay: Fraction = 0.9
     eps: NonNegativeFloat = 1e-10
     momentum: Fraction = 0.0
     weight_decay: NonNegativeFloat = 0.0
+    start: PositiveFloat = 1.0
 
     def step(self, p: Tensor, g: Tensor, memory: Memory, lr: float) -> None:
         """Move p in place."""
-        a = _slot(memory, "square", p, 1.0).mul_(self.decay).addcmul_(g, g, value=1 - self.decay)
+        a = _slot(memory, "square", p, self.start).mul_(self.decay).addcmul_(g, g, value=1 - self.decay)
         p.sub_(_with_momentum(lr * g / a.add(self.eps).sqrt_(), memory, self.momentum))
 
 
@@ -104,7 +105,7 @@ class Optimizer(torch.optim.Optimizer):
             for p in group["params"]:
                 if p.grad is not None:
                     g = p.grad.add(p, alpha=decay) if decay else p.grad
-                    rule.step(p, g, self.state[p], group["lr"])
+                    rule.step(_as_real(p), _as_real(g), self.state[p], group["lr"])
         return loss
 
 
@@ -183,6 +184,11 @@ SCHEDULES: dict[str, type[Schedule]] = {
     "step": Step,
     "exponential": Exponential,
 }
+
+
+def _as_real(p: Tensor) -> Tensor:
+    """Real and imaginary parts of a complex tensor as two numbers, each with averages of its own (as torch does)."""
+    return torch.view_as_real(p.resolve_conj()) if p.is_complex() else p
 
 
 def _slot(memory: Memory, name: str, p: Tensor, start: float) -> Tensor:

@@ -20,6 +20,7 @@ KINDS = {
     "cell": ("orthobench.cells", "Cell"),
     "parametrization": ("orthobench.parametrizations", "Parametrization"),
     "task": ("orthobench.tasks", "Task"),
+    "network": ("orthobench.models", "Network"),
 }
 
 
@@ -29,7 +30,7 @@ def snake_case(name: str) -> str:
 
 
 def find(kind: str, name: str, key: str) -> type:
-    """The class of a kind (cell, parametrization, task) called `name`; `key` is where the name was given.
+    """The class of a kind (cell, parametrization, task, network) called `name`; `key` is where the name was given.
 
     Raises:
         ConfigError: there is none, or a plug-in cannot be imported.

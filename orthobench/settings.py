@@ -67,6 +67,7 @@ PROVIDED = {
     "readout",
     "make_cell",
     "make_recurrent",
+    "make_matrix",
     "rng",
     "engine",
     "n",
@@ -192,15 +193,17 @@ def check(composed: Composed) -> Settings:
         if not isinstance(values[name], dict):
             raise ConfigError(f"{name}={values[name]!r} is not one of the {name}s.")
     run = {key: coerce(values[key], kind, key) for key, kind in ROOT.items() if key in values}
-    task, tokens_in = _task(values["task"], choices["task"], run)
+    task, built = _task(values["task"], choices["task"], run)
     model = _model(values["model"], choices["model"], run, composed.typed)
-    if model.get("embedding_size") and not tokens_in:
+    _refuse_another_shape(model, built, task["name"])
+    if model.get("embedding_size") and not built.tokens_in:
         size = model["embedding_size"]
         raise ConfigError(f"model.embedding_size={size} does not apply to task={task['name']}: it has no tokens.")
     optimizer = _optimizer(values["optimizer"], model)
     trainer = _trainer(values["trainer"])
     schedule, logger = _schedule(values["schedule"]), _logger(values["logger"])
     diagnostics = _fill(values["diagnostics"], DIAGNOSTICS, "diagnostics")
+    _refuse_jacobian(diagnostics, model)
     recurrent, size = model["recurrent"], model["hidden_size"]
     shares = {key: model[key] for key in tied_counts(recurrent, size, model)}
     model |= tied_counts(recurrent, size, model)
@@ -221,8 +224,8 @@ def _fill(given: dict[str, Any], known: dict[str, Field], section: str) -> dict[
     return filled
 
 
-def _task(given: dict[str, Any], name: str, run: dict[str, Any]) -> tuple[dict[str, Any], bool]:
-    """The task's settings, and whether its inputs are tokens that a model may embed."""
+def _task(given: dict[str, Any], name: str, run: dict[str, Any]) -> tuple[dict[str, Any], Any]:
+    """The task's settings, and the task itself."""
     cls: Any = find("task", name, "task")
     known = fields(cls)
     filled = _fill(given, {key: field for key, field in known.items() if key not in TASK_PROVIDED}, "task")
@@ -234,29 +237,53 @@ def _task(given: dict[str, Any], name: str, run: dict[str, Any]) -> tuple[dict[s
         filled["variant"] = run["variant"] or known["variant"].default
     filled = cls.resolve(filled, Path(run["data_root"]))
     built = cls(**filled)  # refuses what only the task itself can judge
-    return {"name": name, **filled}, built.tokens_in
+    return {"name": name, **filled}, built
 
 
 def _model(given: dict[str, Any], name: str, run: dict[str, Any], typed: frozenset[str]) -> dict[str, Any]:
-    from orthobench.cells.base import Cell
-    from orthobench.models.recurrent import Recurrent
-    from orthobench.parametrizations.base import Parametrization
-
     given = dict(given)
-    cell_name = given.pop("cell", "elman")
-    cell: type[Cell] = find("cell", cell_name, "model.cell")  # type: ignore[assignment]
-    recurrent = given.pop("recurrent", "free")
-    cls: type[Parametrization] = find("parametrization", recurrent, "model.recurrent")  # type: ignore[assignment]
-    known = {**fields(cls), **fields(cell), **fields(Recurrent)}
-    if len(cell.gates) > 1:
-        known = {**fields(find("parametrization", "free", "")), **known}
+    network, recurrent = given.pop("network", "recurrent"), given.pop("recurrent", "free")
+    named = {"name": name, "network": network, "recurrent": recurrent}
+    cls: Any = find("parametrization", recurrent, "model.recurrent")
+    known = {**fields(cls), **fields(find("network", network, "model.network"))}
+    cell: Any = None
+    if "make_cell" in known:
+        named["cell"] = given.pop("cell", "elman")
+        cell = find("cell", named["cell"], "model.cell")
+        known |= fields(cell)
+        if len(cell.gates) > 1:
+            known = {**fields(find("parametrization", "free", "")), **known}
     legal = {key: field for key, field in known.items() if key not in PROVIDED}
     if typed & {"model.cell", "model.recurrent"}:
         given = {key: value for key, value in given.items() if key in legal or f"model.{key}" in typed}
     filled = _fill(given, legal, "model")
     if "variant" in known:
         filled["variant"] = run["variant"] or known["variant"].default
-    return {"name": name, "cell": cell_name, "recurrent": recurrent, **filled}
+    if cls.is_complex(filled) and not (cell and cell.complex_state):
+        where = f"model.cell={named['cell']} has a real state" if cell else f"model.network={network} is real"
+        use = "use model.cell=complex_elman or a real parametrization"
+        raise ConfigError(f"model.recurrent={recurrent} is a complex matrix here, but {where}: {use}.")
+    return {**named, **filled}
+
+
+def _refuse_another_shape(model: dict[str, Any], task: Any, name: str) -> None:
+    """A network that reads sequences on a task without time, or the other way round."""
+    sequential = find("network", model["network"], "model.network").sequential  # type: ignore[attr-defined]
+    if sequential and not task.sequential:
+        use = "use task=mnist or a feed-forward model such as mlp"
+        raise ConfigError(f"model={model['name']} reads sequences, and task={name} has none: {use}.")
+    if task.sequential and not sequential:
+        use = "use task=mnist_flat or a recurrent model"
+        raise ConfigError(f"model={model['name']} is a feed-forward model, and task={name} has sequences: {use}.")
+
+
+def _refuse_jacobian(diagnostics: dict[str, Any], model: dict[str, Any]) -> None:
+    cell: Any = find("cell", model["cell"], "model.cell") if "cell" in model else None
+    if diagnostics["jacobian"] and (cell is None or cell.complex_state):
+        why = "has no hidden state" if cell is None else "has a complex hidden state"
+        raise ConfigError(
+            f"diagnostics.jacobian={diagnostics['jacobian']} does not apply: model={model['name']} {why}."
+        )
 
 
 def tied_counts(recurrent: str, n: int, given: dict[str, Any]) -> dict[str, int]:

@@ -11,13 +11,13 @@ from orthobench.callbacks.neumann import NeumannNorm
 from orthobench.callbacks.scalar_gates import ScalarGates
 from orthobench.callbacks.singular_values import SingularValues
 from orthobench.cells.scalar_gated import ScalarGated
-from orthobench.models.recurrent import Recurrent
+from orthobench.models.base import Network
 from orthobench.parametrizations.matrix_exp import MatrixExp
 from orthobench.parametrizations.neumann_cayley import NeumannCayley
 from orthobench.parametrizations.svd import SVD
 
 
-def diagnostics(asked: dict[str, Any], model: Recurrent, *common: Any) -> list[Log]:
+def diagnostics(asked: dict[str, Any], model: Network, *common: Any) -> list[Log]:
     """The callbacks for a model.
 
     Args:

@@ -30,6 +30,10 @@ class Cell(nn.Module, ABC):
     from parametrizations; a gate named in `orthogonal` gets the configured one, every other gate a free matrix.
 
     Attributes:
+        complex_state: whether the hidden state is complex, so that the recurrent matrix may be.
+        feature_size: width of `features`.
+        own_equations: whether options change the class's equations, so that an engine which was written for the class
+            must leave this cell to the plain loop.
         kernels: the gates whose weights TensorFlow 1 keeps in one matrix; empty: all of them.
         inside: the gates whose bias acts inside the activation (modReLU), and is not added to the projection.
         late: the gates whose second bias `step` adds to W h by itself.
@@ -57,6 +61,13 @@ class Cell(nn.Module, ABC):
     gates: tuple[str, ...] = ("h",)
     kernels: ClassVar[tuple[tuple[str, ...], ...]] = ()
     states: ClassVar[int] = 1
+    complex_state: ClassVar[bool] = False
+    own_equations: bool = False
+    U: Tensor
+    b: nn.ParameterDict
+    b_hidden: nn.ParameterDict
+    recurrent: nn.ModuleDict
+    h0: nn.Parameter | None
     inside: tuple[str, ...] = ()
     late: tuple[str, ...] = ()
 
@@ -77,6 +88,7 @@ class Cell(nn.Module, ABC):
     ) -> None:
         super().__init__()
         self.input_size, self.hidden_size = input_size, hidden_size
+        self.feature_size = hidden_size
         self.recurrent_gradient_clip = recurrent_gradient_clip
         self._rng, self._make_recurrent = rng, make_recurrent
         self._input_init, self._bias_init, self._modrelu_bias = input_init, bias_init, modrelu_bias
@@ -119,6 +131,10 @@ class Cell(nn.Module, ABC):
             )
         if self._fused_orthogonal:
             self._make_fused_orthogonal()
+        self._forget_the_making()
+
+    def _forget_the_making(self) -> None:
+        """Drop what was needed to make the parameters."""
         del self._rng, self._make_recurrent, self._input_init, self._bias_init, self._modrelu_bias
 
     def _fans(self, gate: str, orthogonal: tuple[str, ...]) -> tuple[int, int, bool]:
@@ -215,6 +231,19 @@ class Cell(nn.Module, ABC):
             state: `states` tensors (B, N), the hidden state first.
             W: one matrix per gate, from `matrices()`.
         """
+
+    @property
+    def values_per_step(self) -> int:
+        """Numbers that one step works out per sequence, which memory is estimated from."""
+        return self.hidden_size * len(self.gates)
+
+    def features(self, h: Tensor) -> Tensor:
+        """What a readout and the next layer see of hidden states (..., N): real, (..., feature_size)."""
+        return h
+
+    def remark(self) -> str | None:
+        """What the cell itself does for speed, for the user to see beside the engine; null when nothing."""
+        return None
 
     def torch_kernel(self) -> str | None:
         """Which of torch's own kernels computes this cell exactly: rnn_tanh, rnn_relu, gru, lstm, or none."""

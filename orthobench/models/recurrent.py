@@ -4,7 +4,6 @@ Shapes: B batch, T time, I input, N hidden, O output.
 """
 
 from collections.abc import Callable
-from itertools import pairwise
 from typing import Literal
 
 import torch
@@ -14,7 +13,7 @@ from torch.nn import functional as F
 from orthobench.cells.base import Cell, State
 from orthobench.errors import ConfigError
 from orthobench.initializers import Rng, glorot_uniform, weight
-from orthobench.parametrizations.base import Parametrization
+from orthobench.models.base import Network
 from orthobench.scan import choose, recurrence, reference
 from orthobench.schema import Fraction, Positive, did_you_mean
 
@@ -23,7 +22,7 @@ BIASES = ("zeros", "glorot", "torch", "truncated_normal 0.1")
 PLACES = ("embedding", "hidden", "output")
 
 
-class Recurrent(nn.Module):
+class Recurrent(Network):
     """A stack of one cell.
 
     Args:
@@ -88,7 +87,7 @@ class Recurrent(nn.Module):
         if tied and input_size != output_size:
             sizes = f"{input_size} tokens go in and {output_size} outputs come out"
             raise ConfigError(f"model.tied=true does not apply here: {sizes}; use model.tied=false.")
-        self.embedding = None
+        self.embedding: nn.Parameter | None = None
         if embedding_size is not None:
             self.embedding = nn.Parameter(weight(embedding_init, rng, (input_size, embedding_size)))
         last = embedding_size if tied and embedding_size else hidden_size
@@ -98,10 +97,15 @@ class Recurrent(nn.Module):
             raise ConfigError(
                 f"model.layer_sizes ends with {last}, but a tied readout needs the embedding's width, {embedding_size}."
             )
-        widths = [embedding_size or input_size, *sizes]
-        self.cells = nn.ModuleList(make_cell(i, n) for i, n in pairwise(widths))
-        self.output_weight = None if tied else nn.Parameter(weight(output_init, rng, (output_size, last)))
-        self.output_bias = nn.Parameter(_bias(output_bias_init, rng, output_size, last))
+        width, cells = embedding_size or input_size, []
+        for n in sizes:
+            cells.append(make_cell(width, n))
+            width = cells[-1].feature_size
+        self.cells = nn.ModuleList(cells)
+        if tied and width != last:
+            raise ConfigError(f"model.tied=true does not apply here: the cell has {width} features of {last} units.")
+        self.output_weight = None if tied else nn.Parameter(weight(output_init, rng, (output_size, width)))
+        self.output_bias = nn.Parameter(_bias(output_bias_init, rng, output_size, width))
 
     def forward(
         self, x: Tensor, state: list[State] | None = None, taps: dict[int, Tensor] | None = None
@@ -127,9 +131,11 @@ class Recurrent(nn.Module):
             else:
                 h, end = recurrence(cell, h, start, self.engine)
             final.append(end)
-        if self.readout == "last":
-            h = final[-1][0]  # a slice of all states would send back a gradient full of zeros
+            if self.readout == "last" and cell is self.cells[-1]:
+                h = end[0]  # a slice of all states would send back a gradient full of zeros
+            h = cell.features(h)
         decoder = self.embedding if self.output_weight is None else self.output_weight
+        assert decoder is not None
         y = F.linear(self._drop(h, "output"), decoder, self.output_bias)
         return self._drop(y, "logits"), final
 
@@ -137,7 +143,7 @@ class Recurrent(nn.Module):
         """What the last layer reads when the model is given x from the initial state, without dropout."""
         h = x if self.embedding is None else F.embedding(x, self.embedding)
         for cell in self.cells[:-1]:
-            h, _ = recurrence(cell, h, None, self.engine)
+            h = cell.features(recurrence(cell, h, None, self.engine)[0])
         return h
 
     def _drop(self, h: Tensor, place: str) -> Tensor:
@@ -149,28 +155,13 @@ class Recurrent(nn.Module):
             return h * F.dropout(torch.ones_like(h[:, :1]), rate)
         return F.dropout(h, rate)
 
-    def parametrizations(self) -> list[Parametrization]:
-        """Every parametrization of the network, constrained or free."""
-        return [module for module in self.modules() if isinstance(module, Parametrization)]
-
-    def constrained(self) -> list[Parametrization]:
-        """The parametrizations that promise a manifold."""
-        return [p for p in self.parametrizations() if p.constrained]
-
-    def recurrent_weights(self) -> list[Tensor]:
-        """The constrained recurrent matrices (N, N), one per layer and gate; empty when there is none."""
-        return [p() for p in self.constrained()]
-
-    def parameter_counts(self) -> dict[str, int]:
-        """Free parameters: `total`, and `recurrent` for the recurrent matrices alone."""
-        inside = {id(q) for p in self.parametrizations() for q in p.parameters()}
-        recurrent = sum(p.parameter_count() for p in self.parametrizations())
-        others = sum(q.numel() for q in self.parameters() if id(q) not in inside)
-        return {"total": recurrent + others, "recurrent": recurrent}
-
     def engines(self) -> list[tuple[str, str]]:
-        """Engine and reason, per layer."""
-        return [choose(cell, self.engine) for cell in self.cells]
+        found = []
+        for cell in self.cells:
+            name, why = choose(cell, self.engine)
+            remark = cell.remark()
+            found.append((name, why if remark is None else f"{why}; {remark}"))
+        return found
 
 
 def _bias(scheme: str | float, rng: Rng, size: int, width: int) -> Tensor:

@@ -1,7 +1,7 @@
 """What every parametrization of a recurrent matrix offers."""
 
 from abc import ABC, abstractmethod
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -48,6 +48,11 @@ class Parametrization(nn.Module, ABC):
     def learning_rate_scales(self) -> dict[str, float]:
         """Factors on the recurrent learning rate for parameters that a method scales, by parameter name."""
         return {}
+
+    @staticmethod
+    def is_complex(given: dict[str, Any]) -> bool:
+        """Whether the matrix is complex with these settings; a cell with a real state cannot use it then."""
+        return False
 
     @staticmethod
     def limits(n: int) -> dict[str, int]:

@@ -33,6 +33,7 @@ class Task(LightningDataModule, ABC):
         baseline_reason: why there is no baseline; null when there is one.
         metric: the headline metric; `higher_is_better` tells its direction.
         tokens_in: whether an input is a token, which a model may embed, and not a vector.
+        sequential: whether an input is a sequence; otherwise a vector, which a feed-forward model reads.
         fixed_length: why T cannot be chosen; null when it can.
         carries_state: whether a batch goes on where the one before ended, so that the model's state is carried over
             (truncated back-propagation through time); every pass over a split starts from the initial state.
@@ -57,6 +58,7 @@ class Task(LightningDataModule, ABC):
     higher_is_better: ClassVar[bool] = True
     fixed_length: ClassVar[str | None] = None
     tokens_in: bool = False
+    sequential: ClassVar[bool] = True
     unit: ClassVar[str] = "sequences"
     carries_state: bool = False
     split_name: str | None = None
@@ -98,6 +100,8 @@ class Task(LightningDataModule, ABC):
         """Shapes, sizes and baseline in one line, as the task's YAML repeats it for `list tasks`."""
         when = "at every step" if self.readout == "all" else "after the last step"
         length = f"T={self.T}" if self.T else "T varies"
+        if not self.sequential:
+            when, length = "at once", "no T"
         sizes = [self.examples(split) for split in SPLITS]
         counts = " / ".join("endless" if size is None else f"{size:,}" for size in sizes)
         score = self.baseline.get(self.metric)

@@ -19,20 +19,14 @@ PIXELS = 784
 VALIDATION = 5000
 
 
-class MNIST(ArrayTask):
-    """784 / T pixels per step in, ten classes out after the last step. T divides 784."""
+class Digits(ArrayTask):
+    """The images as rows of 784 pixels, and the three splits."""
 
-    T: int
     objective: ClassVar[Literal["classify", "regress"]] = "classify"
 
-    def __init__(self, T: Positive = PIXELS, eval_batch_size: Positive = 500, **kwargs: Any) -> None:
+    def __init__(self, eval_batch_size: Positive = 500, **kwargs: Any) -> None:
         super().__init__(eval_batch_size=eval_batch_size, **kwargs)
-        if PIXELS % T:
-            raise ConfigError(
-                f"T={T} does not divide the 784 pixels of an image; use 784, 392, 196, 112, 98, 56 or 28."
-            )
-        self.T = T
-        self.input_size, self.output_size = PIXELS // T, 10
+        self.input_size, self.output_size = PIXELS, 10
         self.baseline = {"loss": 2.3010, "accuracy": 0.1135}
 
     def rows(self, split: Split) -> int:
@@ -53,4 +47,22 @@ class MNIST(ArrayTask):
 
     def present(self, batch: Batch) -> Batch:
         pixels, labels = batch
-        return pixels.float().div_(255).view(len(pixels), self.T, self.input_size), labels.long()
+        return pixels.float().div_(255), labels.long()
+
+
+class MNIST(Digits):
+    """784 / T pixels per step in, ten classes out after the last step. T divides 784."""
+
+    T: int
+
+    def __init__(self, T: Positive = PIXELS, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        if PIXELS % T:
+            raise ConfigError(
+                f"T={T} does not divide the 784 pixels of an image; use 784, 392, 196, 112, 98, 56 or 28."
+            )
+        self.T, self.input_size = T, PIXELS // T
+
+    def present(self, batch: Batch) -> Batch:
+        pixels, labels = super().present(batch)
+        return pixels.view(len(pixels), self.T, self.input_size), labels

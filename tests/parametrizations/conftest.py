@@ -50,14 +50,14 @@ class Training:
         self.persistent = self._draw()
 
     def _draw(self) -> Tensor:
-        shape = self.parametrization().shape
-        return torch.randn(shape, generator=self.generator, dtype=torch.float64)
+        W = self.parametrization()
+        return torch.randn(W.shape, generator=self.generator, dtype=torch.promote_types(W.dtype, torch.float64))
 
     def step(self) -> None:
         """One step of the optimizer and the hook after it."""
         W = self.parametrization()
         self.optimizer.zero_grad()
-        (W * (self.persistent + self._draw()).to(W.dtype)).sum().backward()
+        (W.conj() * (self.persistent + self._draw()).to(W.dtype)).sum().real.backward()
         self.optimizer.step()
         self.parametrization.after_step()
 
@@ -66,7 +66,8 @@ class Training:
         worst = 0.0
         for _ in range(steps):
             self.step()
-            worst = max(worst, float(deviation(self.parametrization().detach().double())))
+            W = self.parametrization().detach()
+            worst = max(worst, float(deviation(W.to(torch.promote_types(W.dtype, torch.float64)))))
         return worst
 
 

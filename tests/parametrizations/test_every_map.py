@@ -9,12 +9,15 @@ import pytest
 import torch
 
 from orthobench.parametrizations.base import Parametrization
+from orthobench.parametrizations.givens import Givens
 from orthobench.parametrizations.householder import Householder
 from orthobench.parametrizations.matrix_exp import MatrixExp
 from orthobench.parametrizations.neumann_cayley import NeumannCayley
 from orthobench.parametrizations.plane_rotations import PlaneRotations
 from orthobench.parametrizations.scaled_cayley import ScaledCayley
+from orthobench.parametrizations.stiefel import Stiefel
 from orthobench.parametrizations.svd import SVD
+from orthobench.parametrizations.unitary_product import UnitaryProduct
 from orthobench.schema import fields
 
 N = 24
@@ -31,7 +34,14 @@ MAPS: dict[str, tuple[type[Parametrization], dict]] = {
     "householder m=4": (Householder, {"m": 4}),
     "plane_rotations": (PlaneRotations, {}),
     "svd": (SVD, {}),
+    "givens": (Givens, {}),
+    "givens complex": (Givens, {"complex": True}),
+    "unitary_product": (UnitaryProduct, {}),
+    "stiefel": (Stiefel, {}),
+    "stiefel rms": (Stiefel, {"rms_gradient": True}),
+    "stiefel projected": (Stiefel, {"unitary_init": "gaussian", "project_every": 10}),
 }
+COMPLEX = {name for name, (cls, options) in MAPS.items() if cls.is_complex({"complex": False, **options})}
 ORTHOGONAL = [name for name in MAPS if name not in ("svd", "neumann_cayley code")]
 # ||W^T W - I||_F after 1,000 steps in float32, n = 24. A map that casts a float64 matrix is at 6e-8 sqrt(2 n), below
 # 1e-6; B (I - A) D is multiplied in float32; the series of order 2 has its own error, 1e-5 at this size.
@@ -63,7 +73,7 @@ def test_starts_on_its_manifold(name: str) -> None:
     p = make(name)
     W = p()
     assert W.shape == (N, N)
-    assert W.dtype == torch.float32
+    assert W.dtype == (torch.complex64 if name in COMPLEX else torch.float32)
     assert p.contains(W, 1e-5)  # float32 rounding, a solve included
 
 
@@ -75,7 +85,7 @@ def test_other_matrices_are_not_on_it(name: str) -> None:
 @pytest.mark.parametrize("name", MAPS)
 def test_every_free_number_gets_a_finite_gradient(name: str) -> None:
     p = make(name)
-    p().pow(3).sum().backward()
+    p().pow(3).sum().real.backward()
     assert all(torch.isfinite(q.grad).all() for q in p.parameters())
     assert all(q.grad.any() for q in p.parameters())
 

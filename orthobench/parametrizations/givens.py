@@ -1,0 +1,130 @@
+"""Layers of rotations of pairs of coordinates: the tunable and the FFT form of the efficient unitary network (EUNN).
+
+    W = D G_L ... G_2 G_1,   on a pair (a, b) of a layer:  [[cos t, -e^{i p} sin t], [sin t, e^{i p} cos t]]
+
+Without phases p and the final diagonal D = diag(e^{i w}) the matrix is real. Layers of the tunable form pair
+(0,1)(2,3)... and (1,2)(3,4)... in turn, the ends of the second staying as they are; layer i of the FFT form pairs k and
+k + n / 2^{i+1} inside blocks of n / 2^i, and there are log2 n of them.
+Jing, Shen, Dubcek, Peurifoy, Skirlo, LeCun, Tegmark & Soljacic (2017), "Tunable Efficient Unitary Neural Networks
+(EUNN) and their application to RNNs", section 4; the phase on the second column is the authors' code.
+"""
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import torch
+from torch import Tensor, nn
+
+from orthobench.errors import ConfigError
+from orthobench.initializers import Rng, uniform
+from orthobench.parametrizations.factored import Factored, Factors
+from orthobench.schema import Count, NonNegativeFloat, resolve_count
+
+STEPWISE_PER_LAYER = 64  # measured on one core, as for the unitary product: four layers are even near n = 256
+Style = Literal["tunable", "fft"]
+
+
+class Givens(Factored):
+    """One angle per pair, and with `complex` one phase per pair and n more.
+
+    Args:
+        n: size of the matrix, even; a power of two for the FFT form.
+        rng: generator for the angles, then the phases.
+        style: `tunable` or `fft`.
+        capacity: L, the number of layers of the tunable form, even: a count up to n, a share of n, or `max`; n layers
+            reach every such matrix. Unused by the FFT form.
+        complex: whether there are phases.
+        init_bound: angles and phases start from U(-init_bound, init_bound).
+
+    Raises:
+        ConfigError: a size or a capacity that is not possible.
+    """
+
+    first: Tensor
+    second: Tensor
+    partners: Tensor
+
+    def __init__(
+        self,
+        n: int,
+        rng: Rng,
+        style: Style = "tunable",
+        capacity: Count = 4,
+        complex: bool = False,
+        init_bound: NonNegativeFloat = 3.14,
+    ) -> None:
+        if reason := self.valid_size(n):
+            raise ConfigError(f"hidden_size={n} does not suit givens: {reason}")
+        super().__init__(n)
+        self.complex = complex
+        layers = _fft_pairs(n) if style == "fft" else _tunable_pairs(n, capacity)
+        self.L = len(layers)
+        pairs = torch.tensor([(l * n + a, l * n + b) for l, layer in enumerate(layers) for a, b in layer])
+        first, second = pairs.view(-1, 2).long().unbind(1)
+        partners = torch.arange(n).repeat(self.L)
+        partners[first], partners[second] = second % n, first % n
+        self.register_buffer("first", first, persistent=False)
+        self.register_buffer("second", second, persistent=False)
+        self.register_buffer("partners", partners.view(self.L, n), persistent=False)
+        self.theta = nn.Parameter(uniform(rng, (len(first),), init_bound))
+        if complex:
+            self.phi = nn.Parameter(uniform(rng, (len(first),), init_bound))
+            self.omega = nn.Parameter(uniform(rng, (n,), init_bound))
+        self.kept = self.L
+        self.stepwise = n >= STEPWISE_PER_LAYER * self.L
+
+    def factors(self) -> Factors:
+        """What multiplies a coordinate and its partner in every layer, (L, n) each; and the final diagonal (n,)."""
+        theta = self.theta.double()
+        cosine, sine = theta.cos(), theta.sin()
+        if not self.complex:
+            return self._spread(cosine, cosine, 1.0), self._spread(-sine, sine, 0.0)
+        phase, last = (torch.polar(torch.ones_like(w), w) for w in (self.phi.double(), self.omega.double()))
+        return self._spread(cosine + 0 * phase, phase * cosine, 1.0), self._spread(-phase * sine, sine + 0j, 0.0), last
+
+    def _spread(self, first: Tensor, second: Tensor, rest: float) -> Tensor:
+        """(L, n) from the values of every pair's two coordinates; `rest` for a coordinate without a partner."""
+        values = first.new_full((self.L * self.n,), rest)
+        return values.index_copy(0, self.first, first).index_copy(0, self.second, second).view(self.L, self.n)
+
+    def multiply(self, h: Tensor, factors: Sequence[Tensor]) -> Tensor:
+        own, other, *last = factors
+        for c, s, partner in zip(own, other, self.partners, strict=True):
+            h = h * c + h.index_select(-1, partner) * s
+        return h * last[0] if last else h
+
+    @staticmethod
+    def limits(n: int) -> dict[str, int]:
+        return {"capacity": n}
+
+    @staticmethod
+    def valid_size(n: int) -> str | None:
+        if n % 2 == 0:
+            return None
+        return f"it must be even, because the coordinates rotate in pairs: use {n - 1 or 2} or {n + 1}."
+
+    @staticmethod
+    def is_complex(given: dict[str, Any]) -> bool:
+        return bool(given["complex"])
+
+
+def _tunable_pairs(n: int, capacity: int | float | str) -> list[list[tuple[int, int]]]:
+    L = resolve_count(capacity, n, "capacity")
+    if L % 2:
+        raise ConfigError(f"capacity={L} does not suit givens: layers come in two kinds, use {L - 1} or {L + 1}.")
+    kinds = [[(a, a + 1) for a in range(start, n - 1, 2)] for start in (0, 1)]
+    return [kinds[layer % 2] for layer in range(L)]
+
+
+def _fft_pairs(n: int) -> list[list[tuple[int, int]]]:
+    depth = n.bit_length() - 1
+    if n != 1 << depth:
+        raise ConfigError(
+            f"hidden_size={n} does not suit givens with style=fft: it must be a power of two, use {1 << depth} or "
+            f"{2 << depth}, or style=tunable."
+        )
+    layers = []
+    for i in range(depth):
+        block, half = n >> i, n >> (i + 1)
+        layers.append([(start + k, start + k + half) for start in range(0, n, block) for k in range(half)])
+    return layers

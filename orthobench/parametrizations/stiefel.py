@@ -1,0 +1,133 @@
+"""The full-capacity unitary matrix: gradient descent on the unitary group by Cayley steps.
+
+    W <- (I + l/2 A)^{-1} (I - l/2 A) W,   A = G W^H - W G^H,   G = dL/dW,   l the learning rate
+
+Here W = C(S) W_0 with C(S) = (I - S/2)^{-1} (I + S/2) and a skew-Hermitian S of n^2 free numbers. After every step the
+base point W_0 moves to W and S returns to zero, so that plain gradient descent on S with the rate l is the step above:
+the coordinates of S are orthonormal (up to a common factor), and S = -l A after it.
+Wisdom, Powers, Hershey, Le Roux & Atlas (2016), "Full-Capacity Unitary Recurrent Neural Networks", section 4;
+Tagare (2011), "Notes on optimization on Stiefel manifolds".
+"""
+
+import math
+from typing import Any, Literal
+
+import torch
+from torch import Tensor, nn
+
+from orthobench.initializers import Rng
+from orthobench.parametrizations.base import Parametrization
+from orthobench.parametrizations.skew import upper_indices
+from orthobench.parametrizations.unitary_product import UnitaryProduct
+from orthobench.schema import Fraction, Positive
+
+Init = Literal["unitary_product", "gaussian", "identity"]
+EPSILON = 1e-8
+
+
+class Stiefel(Parametrization):
+    """n^2 free numbers: the real and the imaginary parts above the diagonal of S, and its imaginary diagonal.
+
+    With the rule `sgd` for the recurrent group this is the authors' step. Any other rule works too; its averages then
+    live in a frame that moves. The base point is kept in double precision and cast.
+
+    Args:
+        n: size of the matrix.
+        rng: generator for the initial values.
+        unitary_init: `unitary_product` draws the restricted uRNN's matrix (authors' code), `gaussian` takes the unitary
+            matrix nearest to a complex Gaussian one, `identity` starts from I.
+        rms_gradient: whether every real and imaginary part of G is first divided by sqrt(a) + 1e-8, where a is the
+            running mean of its square (the authors' MNIST runs).
+        rms_decay: of that running mean.
+        project_every: steps from one projection of W_0 onto the unitary group to the next; null: never, as in the
+            authors' code.
+
+    Attributes:
+        tolerance: 1e-4: the base point stays within 1e-12 sqrt(steps) of unitary and is cast to single precision.
+    """
+
+    base: Tensor
+    square: Tensor
+    steps: Tensor
+    indices: Tensor
+    tolerance = 1e-4
+
+    def __init__(
+        self,
+        n: int,
+        rng: Rng,
+        unitary_init: Init = "unitary_product",
+        rms_gradient: bool = False,
+        rms_decay: Fraction = 0.9,
+        project_every: Positive | None = None,
+    ) -> None:
+        super().__init__(n)
+        self.rms_gradient, self.rms_decay, self.project_every = rms_gradient, rms_decay, project_every
+        self.theta = nn.Parameter(torch.zeros(n * n))
+        self.register_buffer("indices", upper_indices(n), persistent=False)
+        self.register_buffer("base", _initial(unitary_init, n, rng))
+        self.register_buffer("steps", torch.zeros((), dtype=torch.long))
+        self._next_square: Tensor | None = None
+        if rms_gradient:
+            self.register_buffer("square", torch.zeros(n, n, 2, dtype=torch.float64))
+
+    def skew(self) -> Tensor:
+        """S in complex128, (n, n)."""
+        n = self.n
+        pairs, diagonal = self.theta.double().split([n * (n - 1), n])
+        upper = torch.complex(*pairs.view(2, -1).unbind(0))
+        S = upper.new_zeros(n * n).index_copy(0, self.indices, upper).view(n, n)
+        return S - S.mH + torch.diag(1j * math.sqrt(2) * diagonal)
+
+    def forward(self) -> Tensor:
+        S = self.skew()  # at zero C(S) is I + S to first order: the same value and gradient without solving a system
+        W = self._moved(S) if self.theta.any() else self.base + S @ self.base
+        if self.rms_gradient and W.requires_grad:
+            W.register_hook(self._scaled)
+        return W.to(self.theta.dtype.to_complex())
+
+    @torch.no_grad()
+    def after_step(self) -> None:
+        """Move the base point to the current W; nothing happens while S is zero."""
+        if self._next_square is not None:
+            self.square.copy_(self._next_square)
+            self._next_square = None
+        if not self.theta.any():
+            return
+        self.base.copy_(self._moved(self.skew()))
+        self.theta.zero_()
+        self.steps += 1
+        if self.project_every is not None and int(self.steps) % self.project_every == 0:
+            self.base.copy_(polar(self.base))
+
+    def _moved(self, S: Tensor) -> Tensor:
+        eye = torch.eye(self.n, dtype=S.dtype, device=S.device)
+        return torch.linalg.solve(eye - S / 2, (eye + S / 2) @ self.base)
+
+    @torch.no_grad()
+    def _scaled(self, G: Tensor) -> Tensor:
+        """G with its parts divided by their root mean squares, this step's included."""
+        parts = torch.view_as_real(G.resolve_conj().contiguous())
+        mean = self._next_square = self.square.lerp(parts.square(), 1 - self.rms_decay)
+        return torch.view_as_complex(parts / (mean.sqrt() + EPSILON))
+
+    @staticmethod
+    def is_complex(given: dict[str, Any]) -> bool:
+        return True
+
+
+def polar(W: Tensor) -> Tensor:
+    """The unitary matrix nearest to W."""
+    U, _, Vh = torch.linalg.svd(W)
+    return U @ Vh
+
+
+def _initial(init: Init, n: int, rng: Rng) -> Tensor:
+    if init == "identity":
+        return torch.eye(n, dtype=torch.complex128)
+    if init == "gaussian":
+        parts = torch.as_tensor(rng.normal(size=(n, n, 2)))
+        return polar(torch.view_as_complex(parts))
+    product = UnitaryProduct(n, rng).double()
+    with torch.no_grad():
+        return product()

@@ -1,0 +1,63 @@
+"""The restricted-capacity unitary matrix: a fixed product of diagonal, Fourier, reflection and permutation matrices.
+
+    W = D_3 R_2 F^{-1} D_2 P R_1 F D_1
+
+    D_j = diag(e^{i t}),   R = I - 2 v v^H / ||v||^2,   F the unitary discrete Fourier transform,   (P y)[i] = y[p[i]]
+
+7n real numbers reach a small part of the unitary matrices for n > 7. Applied to a vector it costs O(n log n).
+Arjovsky, Shah & Bengio (2016), "Unitary Evolution Recurrent Neural Networks", eq. 6.
+"""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from orthobench.initializers import Rng, uniform
+from orthobench.parametrizations.factored import Factored, Factors
+
+STEPWISE_FROM = 256  # measured on one core, batches of 20 to 128: even near 200, at 512 twice as fast, at 950 six times
+
+
+class UnitaryProduct(Factored):
+    """3n angles and two complex reflection vectors, 4n numbers; the permutation is a buffer.
+
+    Args:
+        n: size of the matrix.
+        rng: generator for the angles, from U(-pi, pi); the reflections, Glorot uniform as a (2, 2n) matrix; and the
+            permutation.
+    """
+
+    permutation: Tensor
+
+    def __init__(self, n: int, rng: Rng) -> None:
+        super().__init__(n)
+        self.theta = nn.Parameter(uniform(rng, (3, n), math.pi))
+        self.v = nn.Parameter(uniform(rng, (2, 2, n), math.sqrt(6 / (2 + 2 * n))))
+        self.register_buffer("permutation", torch.as_tensor(np.asarray(rng.permutation(n), dtype=np.int64)))
+        self.stepwise = n >= STEPWISE_FROM
+
+    def factors(self) -> Factors:
+        """The diagonals (3, n), and the reflections' unit vectors (2, n)."""
+        angles = self.theta.double()
+        vectors = torch.complex(*self.v.double().unbind(1))
+        norms = torch.linalg.vector_norm(vectors, dim=1, keepdim=True)
+        return torch.polar(torch.ones_like(angles), angles), vectors / norms
+
+    def multiply(self, h: Tensor, factors: Sequence[Tensor]) -> Tensor:
+        (first, middle, last), (v, w) = factors
+        h = _reflect(torch.fft.fft(h * first, norm="ortho"), v)
+        h = torch.fft.ifft(h.index_select(-1, self.permutation) * middle, norm="ortho")
+        return _reflect(h, w) * last
+
+    @staticmethod
+    def is_complex(given: dict[str, Any]) -> bool:
+        return True
+
+
+def _reflect(h: Tensor, v: Tensor) -> Tensor:
+    """Every row of h reflected at the plane that the unit vector v is normal to."""
+    return h - torch.outer(h @ v.conj(), 2 * v)

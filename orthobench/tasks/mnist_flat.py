@@ -1,0 +1,20 @@
+"""MNIST with every image as one vector: what the feed-forward models read (Zhang et al. 2018, section 7.2).
+
+Pixels and splits are those of `mnist`.
+"""
+
+from typing import Any, ClassVar
+
+from orthobench.tasks.mnist import Digits
+
+
+class MNISTFlat(Digits):
+    """784 pixels in, ten classes out; there is no time."""
+
+    sequential: ClassVar[bool] = False
+    fixed_length: ClassVar[str | None] = "an image is read at once"
+    unit: ClassVar[str] = "images"
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.T = None
