@@ -38,10 +38,8 @@ def make_logger(settings: Settings) -> Any:
 def close(logger: Any) -> None:
     """Let a logger write what it still holds."""
     if getattr(logger, "mirror", False):
-        import wandb
-
         with _harmless("finish"):
-            wandb.finish()
+            logger.experiment.finish()
 
 
 def wandb_mode(asked: str | None) -> str:
@@ -80,9 +78,7 @@ def _wandb(settings: Settings) -> Any:
             console="off",
             init_timeout=START_S,
             login_timeout=START_S,
-            finish_timeout=END_S,
-            x_disable_meta=True,
-            x_disable_stats=True,
+            finish_timeout=END_S if mode == "online" else 0.0,
         ),
     }
     problem = _outage() if mode == "online" else None

@@ -99,7 +99,7 @@ def serve() -> None:
     import orthobench.app
     import orthobench.settings
 
-    assert lightning.pytorch and yaml and orthobench.settings
+    assert all((lightning.pytorch, yaml, orthobench.app, orthobench.settings))
     answers = os.fdopen(os.dup(1), "w", buffering=1)
     os.dup2(2, 1)
     orders = os.fdopen(os.dup(0), "rb", buffering=0)

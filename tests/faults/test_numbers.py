@@ -58,7 +58,7 @@ def test_loss_and_gradient_are_looked_at(loss: float, gradient: float, what: str
 def test_what_a_gpu_has_noted_is_the_first_bad_step() -> None:
     finite = Finite(10)
     finite._noted = torch.tensor(12), torch.tensor(0.25)
-    with pytest.raises(DivergedError, match="loss or gradient is not finite at step 12; the last finite loss was 0.25"):
+    with pytest.raises(DivergedError, match=r"loss or gradient is not finite at step 12; the last finite loss was 0.25"):
         finite.check()
 
 
@@ -71,7 +71,7 @@ def test_a_gpu_notes_the_first_bad_step() -> None:
         p.grad = torch.full((2,), gradient, device="cuda")
         module = Fake(loss=torch.tensor(loss, device="cuda"), model=Fake(parameters=lambda: [p]))
         finite.on_before_optimizer_step(Fake(global_step=step, precision="32-true"), module, None)  # type: ignore[arg-type]
-    with pytest.raises(DivergedError, match="at step 3; the last finite loss was 0.4"):
+    with pytest.raises(DivergedError, match=r"at step 3; the last finite loss was 0.4"):
         finite.check()
 
 
