@@ -1,0 +1,130 @@
+"""The page: escaped, self-contained, and alive in a browser at 400 and 1400 pixels."""
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from orthobench.report import curves, records
+from orthobench.report.comparison import compare
+from orthobench.report.curves import Point
+from orthobench.report.figures import figures
+from orthobench.report.html import page
+from orthobench.report.statistics import STATUSES
+from tests.report.made_up import made_up
+
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+HOSTILE = "<img src=x onerror=alert(1)>"
+ASK = """<script>
+addEventListener("load", () => setTimeout(() => {
+  const table = document.querySelector("#sgornn-table2 table"), column = 2;
+  const value = row => parseFloat(row.cells[column].textContent.replace(/,/g, ""));
+  const values = () => [...table.tBodies[0].rows].map(value);
+  const button = table.tHead.rows[0].cells[column].querySelector("button");
+  button.click(); const up = values(); button.click(); const down = values();
+  const wide = [...document.querySelectorAll("body *")].filter(
+    one => one.getBoundingClientRect().right > innerWidth + 1 && !one.closest(".wide, svg, details"));
+  const links = [...document.querySelectorAll("a[href^='#']")];
+  const found = {
+    up: up.every((v, i) => !i || up[i - 1] <= v), down: down.every((v, i) => !i || down[i - 1] >= v),
+    sorted: table.tHead.rows[0].cells[column].getAttribute("aria-sort"),
+    width: innerWidth, fits: document.documentElement.scrollWidth <= innerWidth, wide: wide.length,
+    broken: links.filter(a => !document.querySelector(a.getAttribute("href"))).length, links: links.length > 40,
+    images: document.querySelectorAll("img").length, figures: document.querySelectorAll("figure svg").length,
+  };
+  parent.postMessage(JSON.stringify(found), "*");
+}, 0));
+</script>"""
+FRAME = """<!doctype html><body style="margin:0"><pre></pre>
+<iframe src="page.html" style="width:{width}px;height:900px;border:0"></iframe><script>addEventListener("message", e => document.querySelector("pre").textContent = e.data)</script>"""
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("results")
+    seeds = range(1, 11)
+    lines = [made_up("sgornn", s, best_val___test__accuracy=0.94, last___test__accuracy=0.94 + s / 5000) for s in seeds]
+    lines += [
+        made_up("lstm", s, last___test__accuracy=0.9 + s / 500, gpu=HOSTILE, parameters__total=19009) for s in seeds
+    ]
+    records.write(root, "sgornn/table2", lines)
+    records.write(
+        root, "sgornn/figure1", [made_up("vprnn_0.01", s, last___val__loss=0.01, baseline__loss=1 / 6) for s in (1, 2)]
+    )
+    curve = [
+        Point("id", "full", "vprnn_0.01", s, "val/loss", t, 0.2 / (1 + t * s)) for s in (1, 2) for t in (0, 100, 200)
+    ]
+    curves.add(root, "sgornn/figure1", curve)
+    return root
+
+
+@pytest.fixture(scope="module")
+def text(results: Path) -> str:
+    return page(results)
+
+
+def test_it_needs_nothing_else(text: str) -> None:
+    outside = re.findall(r"""(?:src|href)=["']([^"'#][^"']*)""", text)
+    assert set(outside) <= {"data:,"}
+    assert "default-src 'none'" in text
+    assert "url(http" not in text
+    assert "@import" not in text
+
+
+def test_what_a_record_says_is_text(text: str) -> None:
+    assert HOSTILE not in text
+    assert "&lt;img src=x onerror=alert(1)&gt;" in text
+
+
+def test_statuses_are_words_and_the_summary_counts_them(text: str) -> None:
+    assert all(f">{status}</button>" in text for status in STATUSES)
+    assert "566 published numbers and claims: " in text
+    assert "reproduced" in text.split("</p>")[0]
+
+
+def test_the_same_records_give_the_same_page(results: Path, text: str) -> None:
+    assert page(results) == text
+
+
+def test_curves_are_drawn_the_same_each_time(results: Path) -> None:
+    comparison = compare("sgornn/figure1", results)
+    drawn = figures(comparison, results)
+    assert list(drawn) == ["Figure 1: validation during training"]
+    assert drawn == figures(comparison, results)
+    assert drawn["Figure 1: validation during training"].startswith("<svg")
+
+
+def test_curves_are_read_back(results: Path) -> None:
+    points = curves.read(results, "sgornn/figure1")
+    assert len(points) == 6
+    curves.add(results, "sgornn/figure1", points)
+    assert curves.read(results, "sgornn/figure1") == points
+    long = curves.thinned([[float(i), 0.0] for i in range(1001)])
+    assert len(long) <= curves.POINTS + 1
+    assert (long[0][0], long[-1][0]) == (0.0, 1000.0)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(CHROMIUM is None, reason="no Chromium here: apt-get install chromium")
+@pytest.mark.parametrize("width", [400, 1400])
+def test_it_works_in_a_browser(width: int, text: str, tmp_path: Path) -> None:
+    import json
+
+    assert CHROMIUM is not None
+    (tmp_path / "page.html").write_text(text.replace("</body>", ASK + "</body>"), encoding="utf-8")
+    (tmp_path / "frame.html").write_text(FRAME.format(width=width), encoding="utf-8")
+    done = subprocess.run(
+        [CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr",
+         "--virtual-time-budget=8000", "--window-size=1500,1000", f"--user-data-dir={tmp_path / 'profile'}", "--dump-dom",
+         (tmp_path / "frame.html").as_uri()],
+        capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert not [line for line in done.stderr.splitlines() if "CONSOLE" in line]
+    answer = json.loads(re.findall(r"<pre>(.*?)</pre>", done.stdout, flags=re.S)[0])
+    assert answer == {
+        "up": True, "down": True, "sorted": "descending", "width": width, "fits": True, "wide": 0, "broken": 0,
+        "images": 0, "links": True, "figures": 3,
+    }  # fmt: skip
