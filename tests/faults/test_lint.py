@@ -16,4 +16,6 @@ def test_nothing_unsafe_is_read(path: Path) -> None:
     for call in re.findall(r"torch\.load\((?:[^()]|\([^()]*\))*\)", text):
         assert "weights_only=True" in call, call
     assert not re.search(r"^\s*(import|from) (pickle|dill|cloudpickle|shelve)\b", text, re.MULTILINE)
-    assert not re.search(r"allow_pickle=True|yaml\.(load|unsafe_load|full_load)\(|\b(eval|exec)\(", text.replace(".eval(", ""))
+    assert not re.search(
+        r"allow_pickle=True|yaml\.(load|unsafe_load|full_load)\(|\b(eval|exec)\(", text.replace(".eval(", "")
+    )

@@ -58,7 +58,9 @@ def test_loss_and_gradient_are_looked_at(loss: float, gradient: float, what: str
 def test_what_a_gpu_has_noted_is_the_first_bad_step() -> None:
     finite = Finite(10)
     finite._noted = torch.tensor(12), torch.tensor(0.25)
-    with pytest.raises(DivergedError, match=r"loss or gradient is not finite at step 12; the last finite loss was 0.25"):
+    with pytest.raises(
+        DivergedError, match=r"loss or gradient is not finite at step 12; the last finite loss was 0.25"
+    ):
         finite.check()
 
 
@@ -99,8 +101,8 @@ def test_lost_orthogonality_is_flagged(server: Server, tmp_path: Path) -> None:
     assert found["lost"] is not None
 
 
-BIG = ("model=scornn", "task=copying", "T=300", "recipe=none", "model.hidden_size=64", "task.batch_size=4096", "engine=reference",
-       "task.train_size=null", "task.val_size=4", "task.test_size=4", "trainer.max_steps=2")  # fmt: skip
+BIG = ("model=scornn", "task=copying", "T=300", "recipe=none", "model.hidden_size=64", "task.batch_size=4096",
+       "engine=reference", "task.train_size=null", "task.val_size=4", "task.test_size=4", "trainer.max_steps=2")  # fmt: skip
 
 
 def test_what_does_not_fit_is_refused_with_the_numbers(server: Server, tmp_path: Path) -> None:

@@ -11,7 +11,11 @@ from tests.faults import runs
 from tests.faults.conftest import Count, Server
 
 ODD = "/实验 é=1 'q' \"w\" $x"
-SECRETS = {"WANDB_API_KEY": "canary-env-" + "a" * 29, "GITHUB_TOKEN": "canary-token-b", "AWS_SECRET_ACCESS_KEY": "canary-aws-c"}
+SECRETS = {
+    "WANDB_API_KEY": "canary-env-" + "a" * 29,
+    "GITHUB_TOKEN": "canary-token-b",
+    "AWS_SECRET_ACCESS_KEY": "canary-aws-c",
+}
 
 
 @pytest.mark.parametrize(
@@ -26,7 +30,7 @@ SECRETS = {"WANDB_API_KEY": "canary-env-" + "a" * 29, "GITHUB_TOKEN": "canary-to
         {"env": {"LC_ALL": "C", "LANG": None}},
         {"env": {"COLUMNS": "1"}},
     ],
-    ids=["no HOME", "missing HOME", "missing TMPDIR", "closed stdout", "closed stdout and stderr", "cwd /", "C locale", "narrow"],
+    ids=["no HOME", "missing HOME", "missing TMPDIR", "closed stdout", "both closed", "cwd /", "C locale", "narrow"],
 )  # fmt: skip
 def test_it_runs_all_the_same(server: Server, tmp_path: Path, order: dict[str, Any], count: Count) -> None:
     env = {"ORTHOBENCH_RUNS": str(tmp_path / "runs"), **order.get("env", {})}
@@ -69,7 +73,9 @@ def test_a_root_that_cannot_be_used_is_code_6(server: Server, tmp_path: Path, ki
 def test_a_read_only_working_folder(server: Server, tmp_path: Path, count: Count) -> None:
     where = tmp_path / "locked"
     where.mkdir(mode=0o555)
-    assert server.run(tmp_path, *runs.SHORT, cwd=str(where), no_override=True) == 0, (tmp_path / "output.txt").read_text()
+    assert server.run(tmp_path, *runs.SHORT, cwd=str(where), no_override=True) == 0, (
+        tmp_path / "output.txt"
+    ).read_text()
     assert not list(where.iterdir())
     count("odd places")
 

@@ -19,19 +19,34 @@ from orthobench.settings import settings
 from orthobench.sweep import jobs, plan, sweep
 from tests.faults.conftest import REPO, Count
 
-TINY = ("model=rnn", "recipe=none", "T=4", "model.hidden_size=4", "trainer.max_steps=5", "task.val_size=4", "task.test_size=4")
+TINY = (
+    "model=rnn",
+    "recipe=none",
+    "T=4",
+    "model.hidden_size=4",
+    "trainer.max_steps=5",
+    "task.val_size=4",
+    "task.test_size=4",
+)
 HOWS = ("none", "raise", "exit", "exit0", "kill", "segv", "memory", "hang")
 FAILING = ("-m", "--config-dir", str(REPO / "tests/faults/conf"), "task=failing", *TINY)
 
 
 def start(home: Path, *words: str) -> "subprocess.Popen[str]":
-    env = {**os.environ, "ORTHOBENCH_PLUGINS": "tests.faults.plugin", "PYTHONPATH": str(REPO), "ORTHOBENCH_RUNS": str(home / "runs")}
+    env = {
+        **os.environ,
+        "ORTHOBENCH_PLUGINS": "tests.faults.plugin",
+        "PYTHONPATH": str(REPO),
+        "ORTHOBENCH_RUNS": str(home / "runs"),
+    }
     command = [sys.executable, "-m", "orthobench", *words]
     return subprocess.Popen(command, cwd=home, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
 
 @pytest.mark.faults
-@pytest.mark.parametrize("launcher", [(), ("hydra/launcher=joblib", "hydra.launcher.n_jobs=2")], ids=["basic", "joblib"])
+@pytest.mark.parametrize(
+    "launcher", [(), ("hydra/launcher=joblib", "hydra.launcher.n_jobs=2")], ids=["basic", "joblib"]
+)
 def test_a_job_that_fails_in_any_way_harms_no_other(tmp_path: Path, launcher: tuple[str, ...], count: Count) -> None:
     words = (*FAILING, f"task.how={','.join(HOWS)}", "seed=1,2", "timeout=25", *launcher)
     process = start(tmp_path, *words)
@@ -73,7 +88,16 @@ def test_a_killed_driver_loses_nothing(tmp_path: Path, count: Count) -> None:
 
 @pytest.mark.faults
 def test_a_stopped_driver_stops_its_jobs_and_goes_on_later(tmp_path: Path) -> None:
-    words = ("-m", *TINY[:-3], "task.val_size=4", "task.test_size=4", "task=copying", "trainer.max_steps=30000", "trainer.val_check_interval=100", "seed=1,2")
+    words = (
+        "-m",
+        *TINY[:-3],
+        "task.val_size=4",
+        "task.test_size=4",
+        "task=copying",
+        "trainer.max_steps=30000",
+        "trainer.val_check_interval=100",
+        "seed=1,2",
+    )
     process = start(tmp_path, *words)
     end = time.monotonic() + 120
     while not list((tmp_path / "runs").glob("*/checkpoints/last.ckpt")) and time.monotonic() < end:
@@ -114,7 +138,13 @@ def test_ten_thousand_jobs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, coun
     for cell in cells:
         cell.folder.mkdir(parents=True)
         metrics = {"best_val": {"test/loss": 0.1, "val/loss": 0.2}, "last": None}
-        content = {"schema": 2, "status": "done", "run_id": cell.folder.name, "metrics": metrics, "config": {"words": cell.words}}
+        content = {
+            "schema": 2,
+            "status": "done",
+            "run_id": cell.folder.name,
+            "metrics": metrics,
+            "config": {"words": cell.words},
+        }
         write_sealed(cell.folder / "record.json", content)
     monkeypatch.setattr(subprocess, "Popen", None)
     started = time.monotonic()
