@@ -56,7 +56,10 @@ def test_a_sweep_composes(words: list[str]) -> None:
     assert len({check(compose(job)).run_id for job in plan}) == len(plan)
 
 
-@pytest.mark.parametrize("words", [words for words in VERBS if words[0] not in ("prepare", "plan")], ids=" ".join)
+QUICK = [words for words in VERBS if words[0] not in ("prepare", "plan", "bench")]
+
+
+@pytest.mark.parametrize("words", QUICK, ids=" ".join)
 def test_a_verb(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     from orthobench.__main__ import main
 
@@ -89,3 +92,11 @@ def test_every_setting_in_the_table_exists() -> None:
 def test_ci_does_nothing_that_the_readme_does_not_say() -> None:
     commands = [line for line in Path(REPO / ".ci" / "run").read_text().splitlines() if line.startswith("make")]
     assert set(commands) <= {line for line in LINES if line.startswith("make")}
+
+
+def test_the_lists_are_what_the_program_prints(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Renewed by `python scripts/readme_lists.py`."""
+    monkeypatch.syspath_prepend(str(REPO / "scripts"))
+    from readme_lists import rendered  # type: ignore[import-not-found]
+
+    assert rendered(TEXT) == TEXT
