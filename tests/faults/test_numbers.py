@@ -102,7 +102,8 @@ def test_lost_orthogonality_is_flagged(server: Server, tmp_path: Path) -> None:
 
 
 BIG = ("model=scornn", "task=copying", "T=300", "recipe=none", "model.hidden_size=64", "task.batch_size=4096",
-       "engine=reference", "task.train_size=null", "task.val_size=4", "task.test_size=4", "trainer.max_steps=2")  # fmt: skip
+       "engine=reference", "task.train_size=null", "task.val_size=4",
+       "task.test_size=4", "trainer.max_steps=2")  # fmt: skip
 
 
 def test_what_does_not_fit_is_refused_with_the_numbers(server: Server, tmp_path: Path) -> None:
