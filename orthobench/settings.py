@@ -36,7 +36,7 @@ ROOT: dict[str, Any] = {
     "params": OptionalPositive,
     "engine": Literal["auto", "reference", "fused", "native"],
     "force": bool,
-    "timeout": PositiveFloat | None,
+    "timeout": OptionalPositiveFloat,
     "cell": str | None,
     "deviations": list[str],
     "data_root": str,

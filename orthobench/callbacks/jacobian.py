@@ -36,7 +36,7 @@ class Jacobian(Log):
         """Record the norm's mean, smallest and largest over the sequences, and the bounds on it."""
         with torch.inference_mode(False), torch.no_grad():
             x = module.task.batch("val", 0, 0)[0][: self.sequences].to(module.device)
-            values = summary(module.model, x)
+            values = summary(module.model, x)  # type: ignore[arg-type]  # only recurrent models get this callback
         self.write(trainer, values)
 
 

@@ -44,7 +44,8 @@ class SkewExponential(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, G: Tensor) -> Tensor:
-        return frechet_adjoint(*ctx.saved_tensors, G)
+        w, V = ctx.saved_tensors
+        return frechet_adjoint(w, V, G)
 
 
 class LieAlgebraGradient(torch.autograd.Function):

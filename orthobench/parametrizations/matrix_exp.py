@@ -40,6 +40,8 @@ class MatrixExp(Parametrization):
         init_bound: used by `uniform` only.
     """
 
+    indices: Tensor
+
     base: Tensor
 
     def __init__(

@@ -29,6 +29,8 @@ class Reflectors(nn.Module):
             (Spectral-RNN's code); `normal` draws N(0, 0.01^2) and normalises (oRNN's code).
     """
 
+    indices: Tensor
+
     def __init__(self, n: int, m: int, rng: Rng, reflector_init: ReflectorInit = "glorot") -> None:
         super().__init__()
         self.n, self.m = n, m

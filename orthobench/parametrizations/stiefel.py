@@ -43,7 +43,8 @@ class Stiefel(Parametrization):
             authors' code.
 
     Attributes:
-        tolerance: 1e-4: the base point stays within 1e-12 sqrt(steps) of unitary and is cast to single precision.
+        tolerance: 1e-4. After 1,000 steps at n = 116 the base point is 2e-13 off and its cast 4e-7; the first grows
+            with the square root of the number of steps.
     """
 
     base: Tensor

@@ -178,7 +178,8 @@ class Batches(Dataset[Batch]):
     """One split of a task as a map from (epoch, index) to a batch."""
 
     def __init__(self, task: Task, split: Split) -> None:
-        self.task, self.split = task, split
+        self.task = task
+        self.split: Split = split
 
     def __getitem__(self, position: tuple[int, int]) -> Batch:
         return self.task.batch(self.split, *position)

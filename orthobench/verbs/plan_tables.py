@@ -34,7 +34,7 @@ def main(arguments: list[str]) -> int:
             runs = [run for run in found.runs if run.job.cell == cell]
             try:
                 text, each_s = _cost(list(runs[0].job.overrides) + list(extra))
-                say(f"  {cell}: {len(runs)} seeds, {text}")
+                say(f"  {cell}: {len(runs)} seed{'s' * (len(runs) > 1)}, {text}")
                 total_s += each_s * len(runs)
             except OrthobenchError as error:
                 say(f"  {cell}: {error}")

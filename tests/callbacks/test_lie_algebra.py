@@ -58,10 +58,10 @@ def test_a_run_records_both(model: str) -> None:
     assert not any(p._forward_hooks for p in exp.model.constrained())
 
 
-def test_watching_changes_no_number() -> None:
+def test_watching_changes_no_number(tmp_path: Path) -> None:
     """The weights after six steps are the same with a look at every step and with none."""
     ends = []
     for every in (1, 100):
-        exp, _ = finished("model=urnn_exp", f"trainer.log_every_n_steps={every}", f"runs_root=runs{every}")
+        exp, _ = finished("model=urnn_exp", f"trainer.log_every_n_steps={every}", f"runs_root={tmp_path / str(every)}")
         ends.append(torch.cat([p.detach().flatten() for p in exp.model.parameters()]))
     assert torch.equal(*ends)

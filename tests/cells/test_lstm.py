@@ -35,3 +35,28 @@ def test_constrained_gates(orthogonal: list[str]) -> None:
 def test_one_bias_vector_per_gate() -> None:
     cell = untouched_cell(LSTM, input_size=3, hidden_size=4)
     assert sum(p.numel() for p in cell.parameters()) == 4 * 4 * (3 + 4 + 1)
+
+
+def test_a_dense_peephole_shows_the_output_gate_the_new_cell() -> None:
+    cell, x = random_cell(LSTM, peephole=True), draw(2, 5, 3)
+    U, W, b = cell.U, torch.cat(cell.matrices()), torch.cat([cell.b[gate] for gate in cell.gates])
+    h = c = torch.zeros(2, 4).double()
+    for x_t in x.unbind(1):
+        i, f, g, o = (x_t @ U.T + h @ W.T + b).chunk(4, dim=1)
+        c = f.sigmoid() * c + i.sigmoid() * g.tanh()
+        h = (o + c @ cell.V_o.T).sigmoid() * c.tanh()
+    torch.testing.assert_close(recurrence(cell, x)[1], (h, c), rtol=0, atol=1e-13)
+
+
+def test_no_engine_for_the_plain_cell_runs_a_peephole() -> None:
+    assert choose(random_cell(LSTM, peephole=True))[0] == "reference"
+    for engine in ("fused", "native"):
+        with pytest.raises(ConfigError, match="cannot run LSTM with these settings"):
+            choose(random_cell(LSTM, peephole=True), engine)
+
+
+def test_initial_state_and_forget_bias_are_options() -> None:
+    cell = untouched_cell(LSTM, forget_bias=None, trainable_h0=True)
+    assert not cell.b["f"].any()
+    assert cell.h0 is not None
+    assert cell.h0.shape == (2, 4)

@@ -38,7 +38,8 @@ addEventListener("load", () => setTimeout(() => {
 }, 0));
 </script>"""
 FRAME = """<!doctype html><body style="margin:0"><pre></pre>
-<iframe src="page.html" style="width:{width}px;height:900px;border:0"></iframe><script>addEventListener("message", e => document.querySelector("pre").textContent = e.data)</script>"""
+<iframe src="page.html" style="width:{width}px;height:900px;border:0"></iframe>
+<script>addEventListener("message", e => document.querySelector("pre").textContent = e.data)</script>"""
 
 
 @pytest.fixture(scope="module")
@@ -117,7 +118,8 @@ def test_it_works_in_a_browser(width: int, text: str, tmp_path: Path) -> None:
     (tmp_path / "frame.html").write_text(FRAME.format(width=width), encoding="utf-8")
     done = subprocess.run(
         [CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr",
-         "--virtual-time-budget=8000", "--window-size=1500,1000", f"--user-data-dir={tmp_path / 'profile'}", "--dump-dom",
+         "--virtual-time-budget=8000", "--window-size=1500,1000",
+         f"--user-data-dir={tmp_path / 'profile'}", "--dump-dom",
          (tmp_path / "frame.html").as_uri()],
         capture_output=True, text=True, timeout=120, check=False,
     )  # fmt: skip
