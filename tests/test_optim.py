@@ -326,3 +326,50 @@ def test_a_state_holds_plain_data_only() -> None:
 )
 def test_schedule(schedule: Schedule, step: int, epoch: int, expected: float) -> None:
     assert schedule.factor(step, 100, epoch) == pytest.approx(expected, rel=1e-12)
+
+
+def complex_path(make: Callable[[list[nn.Parameter]], torch.optim.Optimizer], view: bool) -> np.ndarray:
+    """A complex parameter, or its two parts as real ones, after every step."""
+    rng = np.random.default_rng(22)
+    start = torch.from_numpy(rng.normal(size=(4, 2)))
+    p = nn.Parameter(start.clone() if view else torch.view_as_complex(start.clone()))
+    optimizer, path = make([p]), []
+    for _ in range(6):
+        g = torch.from_numpy(rng.normal(size=(4, 2)) * np.array([[1e-3], [1.0], [10.0], [1e3]]))
+        p.grad = g if view else torch.view_as_complex(g)
+        optimizer.step()
+        path.append((p.detach() if view else torch.view_as_real(p.detach())).numpy().copy())
+    return np.array(path)
+
+
+COMPLEX_RULES = [
+    pytest.param(SGD(momentum=0.9), lambda p: torch.optim.SGD(p, lr=LR, momentum=0.9), id="sgd"),
+    pytest.param(Adam(weight_decay=0.1), lambda p: torch.optim.Adam(p, lr=LR, weight_decay=0.1), id="adam"),
+    pytest.param(RMSprop(momentum=0.5), lambda p: torch.optim.RMSprop(p, lr=LR, momentum=0.5), id="rmsprop"),
+]
+
+
+def ours(rule: Any) -> Callable[[list[nn.Parameter]], torch.optim.Optimizer]:
+    return lambda p: Optimizer([{"name": "free", "params": p, "lr": LR, "rule": rule, "constrained": False}])
+
+
+@pytest.mark.parametrize("view", [False, True])
+@pytest.mark.parametrize(("rule", "make"), COMPLEX_RULES)
+def test_a_complex_parameter_is_two_real_ones_as_in_torch(rule: Any, make: Any, view: bool) -> None:
+    np.testing.assert_allclose(complex_path(ours(rule), False), complex_path(make, view), **TOLERANCE)
+
+
+@pytest.mark.parametrize("cls", RULES.values())
+def test_every_rule_moves_complex_parameters(cls: type) -> None:
+    np.testing.assert_allclose(complex_path(ours(cls()), False), complex_path(ours(cls()), True), **TOLERANCE)
+
+
+def test_the_urnn_codes_accumulator() -> None:
+    """a = 0.9 a + 0.1 g^2 from 1e-3, and no epsilon."""
+    rule, p, a = RMSpropTF(start=1e-3, eps=0.0), START, np.full(5, 1e-3)
+    path = []
+    for g in GRADIENTS:
+        a = 0.9 * a + 0.1 * g**2
+        p = p - LR * g / np.sqrt(a)
+        path.append(p)
+    np.testing.assert_allclose(run(rule), np.array(path), **TOLERANCE)

@@ -1,8 +1,11 @@
 import numpy as np
 import pytest
+import torch
 
 from orthobench.cells.lstm import LSTM
+from orthobench.errors import ConfigError
 from orthobench.parametrizations.scaled_cayley import ScaledCayley
+from orthobench.scan import choose, recurrence
 from tests.making import arrays, draw, random_cell, untouched_cell
 
 
