@@ -56,9 +56,12 @@ def main(arguments: list[str]) -> int:
 
 
 def _counts(model: str) -> str:
+    """Counts on copying, or on flat MNIST for a feed-forward model."""
     from orthobench.app import experiment
+    from orthobench.config import compose
 
-    exp = experiment([f"model={model}", "task=copying"])
+    network = compose([f"model={model}"]).values["model"].get("network", "recurrent")
+    exp = experiment([f"model={model}", "task=copying" if network == "recurrent" else "task=mnist_flat"])
     counts = exp.parameters
     n = exp.settings.model["hidden_size"]
     return f"n={n:<5} {counts['total']:>8,} parameters, {counts['recurrent']:>8,} recurrent   "
