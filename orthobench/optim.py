@@ -67,7 +67,8 @@ class RMSpropTF:
     """a <- decay a + (1 - decay) g^2 from a = start;  p <- p - lr g / sqrt(a + eps), as in TensorFlow 1.
 
     The start at one is an implicit warm-up: the first steps have size lr |g| instead of lr sqrt(10). Momentum
-    gathers lr g / sqrt(a + eps), learning rate included. The uRNN papers' code has start=1e-3 and eps=0.
+    gathers lr g / sqrt(a + eps), learning rate included. The uRNN papers' code has start=1e-3 and eps=0,
+    which divides zero by zero once a gradient has vanished for a thousand steps: use a tiny eps.
     """
 
     decay: Fraction = 0.9
