@@ -15,7 +15,7 @@ from orthobench import initializers
 from orthobench.initializers import Rng, uniform, weight
 from orthobench.parametrizations.base import Parametrization
 from orthobench.parametrizations.free import Free
-from orthobench.schema import NonNegativeFloat, PositiveFloat
+from orthobench.schema import NonNegativeFloat, Positive, PositiveFloat
 
 State = tuple[Tensor, ...]
 Matrices = tuple[Tensor, ...]
@@ -74,7 +74,7 @@ class Cell(nn.Module, ABC):
     def __init__(
         self,
         input_size: int,
-        hidden_size: int,
+        hidden_size: Positive,
         rng: Rng,
         make_recurrent: MakeRecurrent,
         input_init: str | float = "glorot",
