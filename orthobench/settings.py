@@ -245,14 +245,16 @@ def _model(given: dict[str, Any], name: str, run: dict[str, Any], typed: frozens
     network, recurrent = given.pop("network", "recurrent"), given.pop("recurrent", "free")
     named = {"name": name, "network": network, "recurrent": recurrent}
     cls: Any = find("parametrization", recurrent, "model.recurrent")
-    known = {**fields(cls), **fields(find("network", network, "model.network"))}
+    own = fields(find("network", network, "model.network"))
+    known: dict[str, Field] = fields(cls)
     cell: Any = None
-    if "make_cell" in known:
+    if "make_cell" in own:
         named["cell"] = given.pop("cell", "elman")
         cell = find("cell", named["cell"], "model.cell")
-        known |= fields(cell)
+        known = {**known, **fields(cell)}
         if len(cell.gates) > 1:
             known = {**fields(find("parametrization", "free", "")), **known}
+    known |= own
     legal = {key: field for key, field in known.items() if key not in PROVIDED}
     if typed & {"model.cell", "model.recurrent"}:
         given = {key: value for key, value in given.items() if key in legal or f"model.{key}" in typed}
