@@ -22,7 +22,8 @@ SHORT = ["trainer.max_steps=1", "task.val_size=2", "task.test_size=2", "T=3"]
 def test_the_readme_has_commands() -> None:
     assert len(RUNS) >= 2
     assert len(VERBS) >= 4
-    assert {line for line in LINES if line.startswith("make")} == {"make run", "make install", "make test", "make reproduce-tables"}
+    targets = {line.split()[1] for line in LINES if line.startswith("make")}
+    assert targets == {"run", "install", "test", "reproduce-tables"}
 
 
 def test_the_makefile_has_the_readmes_targets() -> None:
