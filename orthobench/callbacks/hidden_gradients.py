@@ -8,23 +8,16 @@ from typing import Any
 import torch
 from lightning.pytorch import Trainer
 
-from orthobench.callbacks.log import Log
+from orthobench.callbacks.log import LogAtValidations
 from orthobench.learner import Learner
 
 
-class HiddenGradients(Log):
+class HiddenGradients(LogAtValidations):
     """Args: `times`, the steps t, counted from 1; see `Log` for the others."""
 
     def __init__(self, times: list[int], *args: Any) -> None:
         super().__init__(*args)
         self.times = times
-
-    def on_train_start(self, trainer: Trainer, module: Learner) -> None:  # type: ignore[override]
-        if trainer.global_step == 0:
-            self.measure(trainer, module)
-
-    def on_validation_end(self, trainer: Trainer, module: Learner) -> None:  # type: ignore[override]
-        self.measure(trainer, module)
 
     def measure(self, trainer: Trainer, module: Learner) -> None:
         """Record hidden_gradient/<t> for every chosen t."""

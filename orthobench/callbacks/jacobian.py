@@ -12,25 +12,18 @@ import torch
 from lightning.pytorch import Trainer
 from torch import Tensor
 
-from orthobench.callbacks.log import Log
+from orthobench.callbacks.log import LogAtValidations
 from orthobench.cells.base import Cell, Matrices, State
 from orthobench.learner import Learner
 from orthobench.models.recurrent import Recurrent
 
 
-class Jacobian(Log):
+class Jacobian(LogAtValidations):
     """Args: `sequences`, how many; see `Log` for the others."""
 
     def __init__(self, sequences: int, *args: Any) -> None:
         super().__init__(*args)
         self.sequences = sequences
-
-    def on_train_start(self, trainer: Trainer, module: Learner) -> None:  # type: ignore[override]
-        if trainer.global_step == 0:
-            self.measure(trainer, module)
-
-    def on_validation_end(self, trainer: Trainer, module: Learner) -> None:  # type: ignore[override]
-        self.measure(trainer, module)
 
     def measure(self, trainer: Trainer, module: Learner) -> None:
         """Record the norm's mean, smallest and largest over the sequences, and the bounds on it."""

@@ -3,6 +3,7 @@
 from lightning.pytorch import Callback, Trainer
 
 from orthobench.duration import Duration
+from orthobench.learner import Learner
 from orthobench.recording.curve import Curve
 
 
@@ -29,3 +30,18 @@ class Log(Callback):
         self.curve.append(step, epoch, values)
         for logger in trainer.loggers:
             logger.log_metrics({**values, "epoch": epoch}, step=step)
+
+
+class LogAtValidations(Log):
+    """Base of the callbacks that measure before training and at every validation."""
+
+    def on_train_start(self, trainer: Trainer, module: Learner) -> None:  # type: ignore[override]
+        if trainer.global_step == 0:
+            self.measure(trainer, module)
+
+    def on_validation_end(self, trainer: Trainer, module: Learner) -> None:  # type: ignore[override]
+        self.measure(trainer, module)
+
+    def measure(self, trainer: Trainer, module: Learner) -> None:
+        """Look now."""
+        raise AssertionError("a subclass measures")
