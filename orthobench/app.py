@@ -35,7 +35,7 @@ from orthobench.models.base import Network
 from orthobench.recording import record as recorder
 from orthobench.recording.checkpoint import SafeCheckpointIO, digest_of, newest, of_step, previous
 from orthobench.recording.claim import Claim
-from orthobench.recording.curve import Curve
+from orthobench.recording.curve import Curve, thinned
 from orthobench.recording.files import sweep_up, write_bytes
 from orthobench.recording.loggers import close, make_logger
 from orthobench.recording.sealed import final, write_sealed
@@ -307,7 +307,7 @@ class Attempt:
                 "steps_per_s": round(step / train_s, 3) if train_s else None,
             },
             "engine": [{"engine": name, "reason": why} for name, why in exp.model.engines()],
-            "curve": {name: _thinned(points) for name, points in curves.items() if points},
+            "curve": {name: thinned(points, POINTS) for name, points in curves.items() if points},
         }
         return write_sealed(self.folder / "record.json", record)
 
@@ -374,12 +374,6 @@ def _warn_about_budget(exp: Experiment) -> None:
         total = exp.parameters["total"]
         far = ", more than 1 % off" if abs(total - budget) > 0.01 * budget else ""
         say(f"params={budget:,}: hidden size {exp.settings.model['hidden_size']} has {total:,} parameters{far}")
-
-
-def _thinned(points: list[list[float]]) -> list[list[float]]:
-    step = -(-len(points) // POINTS)
-    kept = points[::step]
-    return kept if not points or kept[-1] == points[-1] else [*kept, points[-1]]
 
 
 def _quieten() -> None:

@@ -54,3 +54,10 @@ class Curve:
     def of(self, name: str) -> list[list[float]]:
         """The points [step, value] of one metric."""
         return [[row["step"], row["value"]] for row in self.rows() if row["name"] == name]
+
+
+def thinned(points: list[list[float]], about: int) -> list[list[float]]:
+    """At most about `about` of the points, the first and the last among them."""
+    step = max(-(-len(points) // about), 1)
+    kept = points[::step]
+    return kept if not points or kept[-1] == points[-1] else [*kept, points[-1]]

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from orthobench.errors import StorageError
+from orthobench.recording import curve
 from orthobench.recording.files import write_bytes
 
 POINTS = 50
@@ -32,9 +33,7 @@ def path_of(results: Path, table: str) -> Path:
 
 def thinned(points: list[list[float]]) -> list[list[float]]:
     """At most about POINTS of the points, the first and the last among them."""
-    step = max(-(-len(points) // POINTS), 1)
-    kept = points[::step]
-    return kept if not points or kept[-1] == points[-1] else [*kept, points[-1]]
+    return curve.thinned(points, POINTS)
 
 
 def read(results: Path, table: str) -> list[Point]:
