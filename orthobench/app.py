@@ -189,7 +189,10 @@ class Attempt:
 
     def _fit(self) -> Any:
         from lightning.pytorch import Trainer
+        from lightning.pytorch.plugins.environments import LightningEnvironment
 
+        alone = LightningEnvironment()  # not Slurm's: a run is one process, whatever task of a job it is
+        alone.set_global_rank(0)
         self.logger = make_logger(self.exp.settings)
         torch.manual_seed(self.exp.settings.run["seed"])
         task, length = self.exp.task, self.exp.duration
@@ -209,7 +212,7 @@ class Attempt:
             num_sanity_val_steps=0,
             logger=self.logger,
             callbacks=self.callbacks,
-            plugins=[SafeCheckpointIO()],
+            plugins=[SafeCheckpointIO(), alone],
             default_root_dir=str(self.folder),
             enable_checkpointing=False,
             enable_progress_bar=False,
@@ -297,7 +300,7 @@ class Attempt:
             "diverged": {"step": self.finite.step, "last_loss": self.finite.last_loss} if self.finite.step else None,
             "orthogonality": {name: getattr(self.orthogonality, name) for name in ("max", "last", "lost")},
             "config": exp.settings.as_dict(),
-            "code": recorder.code(),
+            "code": recorder.code() | {"trained_with": self.saver.code},
             "env": recorder.environment(),
             "hardware": recorder.hardware(self.learner.device),
             "time": {

@@ -18,7 +18,9 @@ from orthobench import signals
 from orthobench.callbacks.finite import Finite
 from orthobench.errors import Stopped
 from orthobench.learner import Learner
+from orthobench.recording import record as recorder
 from orthobench.recording.curve import Curve
+from orthobench.terminal import say
 
 KEPT = ("best", "latest", "best_step", "best_test", "validated", "finished")
 
@@ -33,6 +35,7 @@ class Saver(Callback):
         validated: step of the latest validation.
         recovered_from: what a run went on from when its newest checkpoint was damaged; null when none ever was.
         finished: when training ended; null before.
+        code: the commits that the run was trained with, the first one first.
         stop_requested: the signal that asked to stop.
 
     Args:
@@ -52,6 +55,7 @@ class Saver(Callback):
         self.finished: str | None = None
         self.recovered_from: str | None = None
         self.stop_requested: int | None = None
+        self.code: list[str | None] = [recorder.code()["git"]]
         self._earlier_s, self._started = 0.0, time.monotonic()
         self._random: torch.Tensor | None = None
 
@@ -61,13 +65,18 @@ class Saver(Callback):
         return self._earlier_s if self._started is None else self._earlier_s + time.monotonic() - self._started
 
     def state_dict(self) -> dict[str, Any]:
-        kept = {name: getattr(self, name) for name in (*KEPT, "recovered_from")}
+        kept = {name: getattr(self, name) for name in (*KEPT, "recovered_from", "code")}
         return {**kept, "wall_s": self.wall_s, "curve": self.curve.packed(), "random": torch.get_rng_state()}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         self._random = state_dict["random"]
         self._earlier_s = state_dict["wall_s"]
         self.recovered_from = self.recovered_from or state_dict["recovered_from"]
+        earlier, now = state_dict["code"], self.code[-1]
+        changed = state_dict["finished"] is None and now != earlier[-1]
+        self.code = [*earlier, now] if changed else earlier
+        if changed:
+            say(f"begun with the code of {earlier[-1]}, going on with {now}; the record names both")
         for name in KEPT:
             setattr(self, name, state_dict[name])
         if self.finished is not None:

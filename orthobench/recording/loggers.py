@@ -75,6 +75,7 @@ def _wandb(settings: Settings) -> Any:
         "settings": wandb.Settings(
             disable_git=True,
             disable_code=True,
+            x_disable_meta=True,  # the command line and the environment's names
             console="off",
             init_timeout=START_S,
             login_timeout=START_S,

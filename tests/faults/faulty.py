@@ -75,6 +75,12 @@ def install(order: dict[str, Any]) -> None:
         _stop_at_step(order["stop_at_step"])
     if "signal_in" in order:
         _signal_in(order["signal_in"], order["signals"])
+    if "commit" in order:
+        from orthobench.recording import record
+
+        record.code = lambda: {"git": order["commit"], "dirty": False}  # type: ignore[assignment]
+    if "clock" in order:
+        _move_clock(order["clock"])
 
 
 def _stop_at_step(step: int) -> None:
@@ -89,6 +95,21 @@ def _stop_at_step(step: int) -> None:
             self.stop_requested = signal.SIGTERM
 
     Saver.on_train_batch_start = arrive  # type: ignore[method-assign]
+
+
+def _move_clock(seconds: float) -> None:
+    """Let the time of day jump at the third training step."""
+    from orthobench.learner import Learner
+
+    real_step, real_time, steps = Learner.training_step, time.time, [0]
+
+    def step(self: Learner, *words: Any) -> Any:
+        steps[0] += 1
+        if steps[0] == 3:
+            time.time = lambda: real_time() + seconds
+        return real_step(self, *words)
+
+    Learner.training_step = step  # type: ignore[method-assign]
 
 
 PHASES = {

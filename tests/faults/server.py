@@ -14,6 +14,8 @@ import time
 from pathlib import Path
 from typing import Any
 
+NO_MOUNT = 99
+
 
 def become(order: dict[str, Any]) -> None:
     """Put a fresh child into the surroundings that the test asked for."""
@@ -33,8 +35,21 @@ def become(order: dict[str, Any]) -> None:
     if order.get("memory"):
         used = int(Path("/proc/self/statm").read_text().split()[0]) * os.sysconf("SC_PAGE_SIZE")
         resource.setrlimit(resource.RLIMIT_AS, (used + order["memory"], resource.RLIM_INFINITY))
+    if order.get("full_tmpdir"):
+        full_folder(os.environ["TMPDIR"])
     if order.get("no_override") and os.geteuid() == 0:
         drop_override()
+
+
+def full_folder(path: str) -> None:
+    """A disk of one page, which is full, seen by this process and its children only (needs CAP_SYS_ADMIN)."""
+    import ctypes
+
+    libc = ctypes.CDLL(None, use_errno=True)
+    private, words = 0x4000 | 1 << 18, [b"none", path.encode(), b"tmpfs", 0, b"size=4k"]
+    if libc.unshare(0x20000) or libc.mount(b"none", b"/", None, private, None) or libc.mount(*words):
+        sys.exit(NO_MOUNT)
+    Path(path, "all").write_bytes(bytes(4096))
 
 
 def drop_override() -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from tests.faults import runs
 from tests.faults.conftest import Count, Server
+from tests.faults.server import NO_MOUNT
 
 ODD = "/实验 é=1 'q' \"w\" $x"
 SECRETS = {
@@ -80,6 +81,44 @@ def test_a_read_only_working_folder(server: Server, tmp_path: Path, count: Count
     count("odd places")
 
 
+def test_a_full_tmpdir(server: Server, tmp_path: Path, count: Count) -> None:
+    """The compiler cannot work either, with a cache that is empty."""
+    (tmp_path / "tmp").mkdir()
+    env = {"TMPDIR": str(tmp_path / "tmp"), "XDG_CACHE_HOME": str(tmp_path / "tmp"), "HOME": str(tmp_path / "tmp")}
+    code = server.run(tmp_path, *runs.SHORT, env=env, full_tmpdir=True)
+    if code == NO_MOUNT:
+        pytest.skip("a full disk can be mounted by root only")
+    assert code == 0, (tmp_path / "output.txt").read_text()
+    assert runs.record(tmp_path)["status"] == "done"
+    count("odd places")
+
+
+@pytest.mark.parametrize("seconds", [-86_400.0, 315_360_000.0], ids=["back a day", "on ten years"])
+def test_a_clock_that_jumps(server: Server, tmp_path: Path, seconds: float, count: Count) -> None:
+    assert server.run(tmp_path, *runs.SHORT, clock=seconds) == 0
+    time = runs.record(tmp_path)["time"]
+    assert 0 <= time["train_s"] <= time["wall_s"] < 3600
+    count("odd places")
+
+
+def test_inside_a_slurm_job(server: Server, tmp_path: Path, count: Count) -> None:
+    """Lightning knows Slurm, too: and must not wait for other tasks, take the signals or leave logs to task 0."""
+    env = {"SLURM_JOB_ID": "7", "SLURM_JOB_NAME": "night", "SLURM_NTASKS": "4", "SLURM_PROCID": "3", "LOCAL_RANK": "3"}
+    words = (*runs.SHORT, "logger=tensorboard")
+    assert server.run(tmp_path, *words, env=env, signal_in="train", signals=[10]) == 75
+    assert server.run(tmp_path, *words, env=env) == 0, (tmp_path / "output.txt").read_text()
+    assert runs.record(tmp_path)["status"] == "done"
+    assert list(runs.folder(tmp_path).rglob("events.out.tfevents*"))
+    count("odd places")
+
+
+def test_a_run_of_two_versions_names_both(server: Server, tmp_path: Path) -> None:
+    assert server.run(tmp_path, *runs.SHORT, stop_at_step=4, commit="a" * 40) == 75
+    assert server.run(tmp_path, *runs.SHORT, commit="b" * 40) == 0
+    assert runs.record(tmp_path)["code"]["trained_with"] == ["a" * 40, "b" * 40]
+    assert f"begun with the code of {'a' * 40}" in (tmp_path / "output.txt").read_text()
+
+
 def test_a_clock_set_back(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, count: Count) -> None:
     assert server.run(tmp_path, *runs.SHORT, stop_at_step=4) == 75
     for path in (tmp_path / "runs").rglob("*"):  # written in ten years' time, as it seems now
@@ -105,4 +144,5 @@ def test_no_secret_is_written(server: Server, tmp_path: Path) -> None:
     files = [path for path in (tmp_path / "runs").rglob("*") if path.is_file()]
     assert files
     assert not [path for path in files if b"canary" in path.read_bytes()]
+    assert not [path for path in files if path.name == "wandb-metadata.json"]
     assert "canary" not in (tmp_path / "output.txt").read_text()
