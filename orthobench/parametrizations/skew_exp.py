@@ -1,0 +1,124 @@
+"""The exponential of a real skew matrix and its derivative, by matrix products alone.
+
+    exp(A) = T(A / 2^s)^{2^s},   T the Taylor polynomial of degree 18, five products (Bader, Blanes & Casas, table 4)
+
+s is the least with ||A / 2^s||_2 <= 1.09, where what T leaves out is below rounding. Eigenvalues +- i w come in pairs,
+hence ||A||_2 <= (||A^6||_F / sqrt 2)^{1/6}, which is a few per cent off; the 1-norm would cost two more squarings.
+
+The reverse is that of every product in turn. It needs dL/dA on skew matrices only, so a square's reverse is one product
+instead of two: with C = P P, P skew and S = dL/dC + (dL/dC)^T, the skew part of dL/dP is -(S P - (S P)^T) / 2.
+Shapes: all matrices are (n, n). Use float64: rounding grows with every squaring.
+Bader, Blanes & Casas (2019), "Computing the matrix exponential with an optimized Taylor polynomial approximation".
+"""
+
+import math
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+BOUND = 1.09
+# Rows B_1 ... B_5 over the columns A, A^2, A^3, A^6:  T = B_2 + (B_3 + Q) Q,  Q = B_1 B_5 + B_4
+MIXED = (
+    (-1.00365581030144618291e-01, -8.02924648241156932449e-03, -8.92138498045729985177e-04, 0.0),
+    (3.97849749499645077844e-01, 1.36783778460411720168e00, 4.98289622525382669416e-01, -6.37898194594723280150e-04),
+    (1.68015813878906206114e00, 5.71779846478865511061e-02, -6.98210122488052056106e-03, 3.34975017086070470649e-05),
+    (-6.76404519071381882256e-02, 6.75961301770459654925e-02, 2.95552570429315521194e-02, -1.39180257516060693404e-05),
+    (0.0, -9.23364619367118555360e-02, -1.69364939002081722752e-02, -1.40086798182036094347e-05),
+)
+IDENTITY = {2: -1.09676396052962061844e01, 3: -9.04316832390810593223e-02}  # the part of I in B_3 and B_4
+
+
+def exponential(A: Tensor) -> Tensor:
+    """exp(A) with the exact gradient, for a skew A and as long as A stays skew."""
+    return SkewExponential.apply(A)[0]
+
+
+class SkewExponential(torch.autograd.Function):
+    """A -> exp(A), and what its reverse needs. The gradient is the skew part of dL/dA."""
+
+    @staticmethod
+    def forward(A: Tensor) -> tuple[Tensor, ...]:
+        powers = A.new_empty(4, *A.shape)
+        first, second, third, sixth = powers
+        first.copy_(A)
+        torch.mm(first, first, out=second)
+        torch.mm(second, first, out=third)
+        torch.mm(third, third, out=sixth)
+        squarings = _squarings(sixth)
+        scales = torch.tensor([[2.0 ** (-squarings * power) for power in (1, 2, 3, 6)]], dtype=A.dtype)
+        mixing = (torch.tensor(MIXED, dtype=A.dtype) * scales).to(A.device)
+        B = (mixing @ powers.flatten(1)).view(-1, *A.shape)
+        for i, share in IDENTITY.items():
+            B[i].diagonal().add_(share)
+        Q = torch.addmm(B[3], B[0], B[4])
+        roots = [torch.addmm(B[1], B[2].add_(Q), Q)]
+        for _ in range(squarings):
+            roots.append(roots[-1] @ roots[-1])
+        return roots.pop(), powers, mixing, B, Q, *roots
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Tensor], output: tuple[Tensor, ...]) -> None:
+        ctx.mark_non_differentiable(*output[1:])
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(*output[1:])
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, G: Tensor | None, *_: None) -> Tensor | None:
+        if G is None:
+            return None
+        powers, mixing, (B1, _, B3, _, B5), Q, *roots = ctx.saved_tensors  # to B_3 Q has been added
+        A, second, third, _ = powers
+        for root in reversed(roots):
+            G = torch.addmm(G @ root.T, root.T, G)
+        dB = G.new_empty(len(mixing), *G.shape)
+        dB[1] = G
+        torch.mm(G, Q.T, out=dB[2])
+        torch.addmm(dB[2], B3.T, G, out=dB[3])
+        torch.mm(dB[3], B5.T, out=dB[0])
+        torch.mm(B1.T, dB[3], out=dB[4])
+        dA, d_second, d_third, d_sixth = (mixing.T @ dB.flatten(1)).view_as(powers)
+        d_third = _skew_part(d_third.addmm_(d_sixth + d_sixth.T, third, alpha=-1))
+        d_second.addmm_(d_third, A, alpha=-1)
+        return _skew_part(dA.addmm_(second, d_third).addmm_(d_second + d_second.T, A, alpha=-1))
+
+    @staticmethod
+    def vmap(info: Any, in_dims: tuple[int], A: Tensor) -> tuple[Any, Any]:
+        """One matrix after another, each with its own number of squarings: the same bits as alone."""
+        found = [SkewExponential.apply(one)[0] for one in A.unbind(in_dims[0])]
+        return (torch.stack(found),), (0,)
+
+
+class LieAlgebraGradient(torch.autograd.Function):
+    """(A, W) -> W, with X = G W^T sent to A as its gradient; antisymmetrised, S = X - X^T.
+
+    S is the derivative along W -> exp(eps Z) W, hence equals the exact gradient at A = 0 only.
+    """
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(A: Tensor, W: Tensor) -> Tensor:
+        return W.clone()
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Tensor, Tensor], output: Tensor) -> None:
+        ctx.save_for_backward(output)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, G: Tensor) -> tuple[Tensor, None]:
+        (W,) = ctx.saved_tensors
+        return G @ W.T, None
+
+
+def _squarings(sixth: Tensor) -> int:
+    """s, from A^6; zero where that is not finite, so that a diverged matrix is seen as one."""
+    norm = (float(torch.linalg.matrix_norm(sixth)) / math.sqrt(2)) ** (1 / 6)
+    return max(math.frexp(norm / BOUND)[1], 0)
+
+
+def _skew_part(M: Tensor) -> Tensor:
+    return (M - M.T) / 2
