@@ -1,11 +1,12 @@
 """One optimizer with a rule per parameter group, and learning-rate schedules.
 
 One object, because Lightning counts steps per optimizer: scoRNN's adding run uses Adam for most parameters and RMSprop
-for the skew matrix at the same time. The arguments of a rule are its settings in the configuration.
+for the skew matrix at the same time. The arguments of a rule are its settings in the configuration. A rule moves a list
+of parameters at once, of one run or of several, since a GPU takes longer to start small kernels than to run them.
 """
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +16,8 @@ from torch import Tensor
 from orthobench.schema import Fraction, NonNegativeFloat, PositiveFloat
 
 Memory = dict[str, Any]
+Tensors = list[Tensor]
+lists: Any = torch  # torch's functions of lists of tensors, `_foreach_*`, have no types
 
 
 @dataclass(frozen=True)
@@ -24,9 +27,9 @@ class SGD:
     momentum: Fraction = 0.0
     weight_decay: NonNegativeFloat = 0.0
 
-    def step(self, p: Tensor, g: Tensor, memory: Memory, lr: float) -> None:
-        """Move p in place."""
-        p.sub_(_with_momentum(g, memory, self.momentum), alpha=lr)
+    def step(self, p: Tensors, g: Tensors, memory: list[Memory], lr: float) -> None:
+        """Move every p in place."""
+        lists._foreach_sub_(p, _with_momentum(g, memory, self.momentum), alpha=lr)
 
 
 @dataclass(frozen=True)
@@ -38,13 +41,18 @@ class Adam:
     eps: NonNegativeFloat = 1e-8
     weight_decay: NonNegativeFloat = 0.0
 
-    def step(self, p: Tensor, g: Tensor, memory: Memory, lr: float) -> None:
-        """Move p in place."""
-        t = memory["steps"] = memory.get("steps", 0) + 1
-        m = _slot(memory, "first", p, 0.0).lerp_(g, 1 - self.beta1)
-        v = _slot(memory, "second", p, 0.0).mul_(self.beta2).addcmul_(g, g, value=1 - self.beta2)
-        denominator = (v.sqrt() / math.sqrt(1 - self.beta2**t)).add_(self.eps)
-        p.addcdiv_(m, denominator, value=-lr / (1 - self.beta1**t))
+    def step(self, p: Tensors, g: Tensors, memory: list[Memory], lr: float) -> None:
+        """Move every p in place."""
+        for one in memory:
+            one["steps"] = one.get("steps", 0) + 1
+        m, v = _slots(memory, "first", p, 0.0), _slots(memory, "second", p, 0.0)
+        lists._foreach_lerp_(m, g, 1 - self.beta1)
+        lists._foreach_mul_(v, self.beta2)
+        lists._foreach_addcmul_(v, g, g, value=1 - self.beta2)
+        denominators = lists._foreach_sqrt(v)
+        lists._foreach_div_(denominators, [math.sqrt(1 - self.beta2 ** one["steps"]) for one in memory])
+        lists._foreach_add_(denominators, self.eps)
+        lists._foreach_addcdiv_(p, m, denominators, [-lr / (1 - self.beta1 ** one["steps"]) for one in memory])
 
 
 @dataclass(frozen=True)
@@ -56,10 +64,12 @@ class RMSprop:
     momentum: Fraction = 0.0
     weight_decay: NonNegativeFloat = 0.0
 
-    def step(self, p: Tensor, g: Tensor, memory: Memory, lr: float) -> None:
-        """Move p in place."""
-        a = _slot(memory, "square", p, 0.0).mul_(self.decay).addcmul_(g, g, value=1 - self.decay)
-        p.sub_(_with_momentum(g / a.sqrt().add_(self.eps), memory, self.momentum), alpha=lr)
+    def step(self, p: Tensors, g: Tensors, memory: list[Memory], lr: float) -> None:
+        """Move every p in place."""
+        roots = lists._foreach_sqrt(_mean_square(memory, p, g, self.decay, 0.0))
+        lists._foreach_add_(roots, self.eps)
+        update = _with_momentum(lists._foreach_div(g, roots), memory, self.momentum)
+        lists._foreach_sub_(p, update, alpha=lr)
 
 
 @dataclass(frozen=True)
@@ -77,10 +87,12 @@ class RMSpropTF:
     weight_decay: NonNegativeFloat = 0.0
     start: PositiveFloat = 1.0
 
-    def step(self, p: Tensor, g: Tensor, memory: Memory, lr: float) -> None:
-        """Move p in place."""
-        a = _slot(memory, "square", p, self.start).mul_(self.decay).addcmul_(g, g, value=1 - self.decay)
-        p.sub_(_with_momentum(lr * g / a.add(self.eps).sqrt_(), memory, self.momentum))
+    def step(self, p: Tensors, g: Tensors, memory: list[Memory], lr: float) -> None:
+        """Move every p in place."""
+        roots = lists._foreach_add(_mean_square(memory, p, g, self.decay, self.start), self.eps)
+        lists._foreach_sqrt_(roots)
+        update = lists._foreach_div(lists._foreach_mul(g, lr), roots)
+        lists._foreach_sub_(p, _with_momentum(update, memory, self.momentum))
 
 
 Rule = SGD | Adam | RMSprop | RMSpropTF
@@ -88,11 +100,16 @@ RULES: dict[str, type[Rule]] = {"adam": Adam, "sgd": SGD, "rmsprop": RMSprop, "r
 
 
 class Optimizer(torch.optim.Optimizer):
-    """Every group carries its own `rule`, `lr` and `name`; see `groups`."""
+    """Every group carries its own `rule`, `lr` and `name`; see `groups`.
+
+    Attributes:
+        move: what a step does with the gradients: `update` of this optimizer, unless it is set to another.
+    """
 
     def __init__(self, groups: Iterable[dict[str, Any]]) -> None:
         super().__init__(list(groups), {})
         self._rules: list[Rule] = [group.pop("rule") for group in self.param_groups]
+        self.move: Callable[[], Any] = lambda: update([self])
 
     @torch.no_grad()
     def step(self, closure: Callable[[], Tensor] | None = None) -> Tensor | None:  # type: ignore[override]
@@ -101,13 +118,28 @@ class Optimizer(torch.optim.Optimizer):
         if closure is not None:
             with torch.enable_grad():
                 loss = closure()
+        self.move()
+        return loss
+
+    def pending(self) -> Iterator[tuple[Rule, float, Tensor, Tensor, Memory]]:
+        """Rule, rate, parameter, gradient with weight decay, and memory of every parameter that has a gradient."""
         for rule, group in zip(self._rules, self.param_groups, strict=True):
             decay = 0.0 if group["constrained"] else rule.weight_decay
             for p in group["params"]:
                 if p.grad is not None:
                     g = p.grad.add(p, alpha=decay) if decay else p.grad
-                    rule.step(_as_real(p), _as_real(g), self.state[p], group["lr"])
-        return loss
+                    yield rule, group["lr"], _as_real(p), _as_real(g), self.state[p]
+
+
+def update(optimizers: list[Optimizer]) -> list[None]:
+    """Move the parameters of all optimizers, those with the same rule and rate together."""
+    alike: dict[tuple[Rule, float], list[tuple[Tensor, Tensor, Memory]]] = {}
+    for rule, lr, p, g, memory in (one for optimizer in optimizers for one in optimizer.pending()):
+        alike.setdefault((rule, lr), []).append((p, g, memory))
+    for (rule, lr), found in alike.items():
+        parameters, gradients, memories = map(list, zip(*found, strict=True))
+        rule.step(parameters, gradients, memories, lr)
+    return [None] * len(optimizers)
 
 
 def groups(model: Any, rule: Rule, lr: float, recurrent_rule: Rule, lr_recurrent: float) -> list[dict[str, Any]]:
@@ -192,13 +224,25 @@ def _as_real(p: Tensor) -> Tensor:
     return torch.view_as_real(p.resolve_conj()) if p.is_complex() else p
 
 
-def _slot(memory: Memory, name: str, p: Tensor, start: float) -> Tensor:
-    if name not in memory:
-        memory[name] = torch.full_like(p, start)
-    return memory[name]
+def _slots(memory: list[Memory], name: str, like: Tensors, start: float) -> Tensors:
+    for one, p in zip(memory, like, strict=True):
+        if name not in one:
+            one[name] = torch.full_like(p, start)
+    return [one[name] for one in memory]
 
 
-def _with_momentum(update: Tensor, memory: Memory, momentum: float) -> Tensor:
+def _mean_square(memory: list[Memory], p: Tensors, g: Tensors, decay: float, start: float) -> Tensors:
+    """The running mean a of g^2, a <- decay a + (1 - decay) g^2, from a = start."""
+    a = _slots(memory, "square", p, start)
+    lists._foreach_mul_(a, decay)
+    lists._foreach_addcmul_(a, g, g, value=1 - decay)
+    return a
+
+
+def _with_momentum(update: Tensors, memory: list[Memory], momentum: float) -> Tensors:
     if not momentum:
         return update
-    return _slot(memory, "velocity", update, 0.0).mul_(momentum).add_(update)
+    velocity = _slots(memory, "velocity", update, 0.0)
+    lists._foreach_mul_(velocity, momentum)
+    lists._foreach_add_(velocity, update)
+    return velocity
