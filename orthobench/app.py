@@ -4,11 +4,12 @@ import errno
 import logging
 import traceback
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 import yaml
@@ -108,10 +109,10 @@ def from_settings(checked: Settings) -> Experiment:
     return Experiment(builder.fit_to_budget(checked))
 
 
-def run(exp: Experiment) -> dict[str, Any]:
-    """See `Experiment.run`."""
+def run(exp: Experiment, attempt: "Callable[[Experiment, Path], Attempt] | None" = None) -> dict[str, Any]:
+    """See `Experiment.run`; `attempt` makes one go at it."""
     with signals.watched():
-        return _finished(exp) or _run(exp)
+        return _finished(exp) or _run(exp, attempt or Attempt)
 
 
 def _finished(exp: Experiment) -> dict[str, Any] | None:
@@ -125,7 +126,7 @@ def _finished(exp: Experiment) -> dict[str, Any] | None:
     return found
 
 
-def _run(exp: Experiment) -> dict[str, Any]:
+def _run(exp: Experiment, attempt: "Callable[[Experiment, Path], Attempt]") -> dict[str, Any]:
     folder = exp.settings.folder
     _check_device(exp)
     _warn_about_budget(exp)
@@ -139,14 +140,17 @@ def _run(exp: Experiment) -> dict[str, Any]:
             return {"status": "running", "run_id": exp.run_id, "owner": claim.owner}
         if (folder / "config.yaml").is_file():
             _check_identity(exp, (folder / "config.yaml").read_text(errors="replace").split("\n")[0].removeprefix("# "))
-        return _finished(exp) or Attempt(exp, folder).run()  # it may have ended since we looked
+        return _finished(exp) or attempt(exp, folder).run()  # it may have ended since we looked
 
 
 class Attempt:
     """One go at a run: from its latest checkpoint, or from the start, to its end or to what stops it."""
 
+    learner_class: ClassVar[type[Learner]] = Learner
+
     def __init__(self, exp: Experiment, folder: Path) -> None:
         self.exp, self.folder = exp, folder
+        self.provenance: dict[str, Any] = {}
         _quieten()
         sweep_up(folder)
         text = f"# {exp.settings.digest}\n{yaml.safe_dump(exp.settings.as_dict(), sort_keys=False)}"
@@ -168,7 +172,7 @@ class Attempt:
         self.callbacks = [*watchers, Progress(), self.saver]
         optimizer = builder.build_optimizer(exp.settings, exp.model)
         schedule = builder.build_schedule(exp.settings)
-        self.learner = Learner(exp.model, exp.task, optimizer, schedule, exp.duration)
+        self.learner = self.learner_class(exp.model, exp.task, optimizer, schedule, exp.duration)
 
     def run(self) -> dict[str, Any]:
         """Fit, test and record."""
@@ -303,6 +307,7 @@ class Attempt:
             "code": recorder.code() | {"trained_with": self.saver.code},
             "env": recorder.environment(),
             "hardware": recorder.hardware(self.learner.device),
+            **self.provenance,
             "time": {
                 "finished": self.saver.finished or datetime.now(UTC).isoformat(timespec="seconds"),
                 "wall_s": round(self.saver.wall_s, 3),

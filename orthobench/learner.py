@@ -54,6 +54,11 @@ class Learner(LightningModule):
             self._carried[split] = [tuple(s.detach() for s in layer) for layer in state]
         return y
 
+    def measured(self, split: str, batch: Batch, index: int) -> dict[str, Tensor]:
+        """Every metric of one batch of an evaluation."""
+        x, target, *mask = batch
+        return self.task.measure(self._forward(split, x, index == 0), target, *mask)
+
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         checkpoint["carried"] = self._carried.get("train")
 
@@ -62,11 +67,9 @@ class Learner(LightningModule):
             self._carried["train"] = checkpoint["carried"]
 
     def _measure(self, split: str, batch: Batch, index: int) -> None:
-        x, target, *mask = batch
-        y = self._forward(split, x, index == 0)
-        size = self.task.weight(target, *mask)
+        size = self.task.weight(*batch[1:])
         sums, count = self._sums.get(split, ({}, 0.0))
-        for name, mean in self.task.measure(y, target, *mask).items():
+        for name, mean in self.measured(split, batch, index).items():
             sums[name] = sums.get(name, torch.zeros((), dtype=torch.float64, device=mean.device)) + mean.double() * size
         self._sums[split] = sums, count + size
 
