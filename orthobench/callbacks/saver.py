@@ -162,11 +162,11 @@ class Saver(Callback):
 
 
 def _better(module: Learner) -> Callable[[dict[str, float], dict[str, float]], bool]:
+    """By the headline metric; of equal ones, as small validation sets give, the lower loss is the better."""
     name, higher = f"val/{module.task.metric}", module.task.higher_is_better
 
-    def better(new: dict[str, float], old: dict[str, float]) -> bool:
-        if math.isnan(old[name]):
-            return not math.isnan(new[name])
-        return new[name] > old[name] if higher else new[name] < old[name]
+    def rank(results: dict[str, float]) -> tuple[float, float]:
+        value, loss = results[name], results.get("val/loss", math.inf)
+        return (math.inf if math.isnan(value) else -value if higher else value), loss
 
-    return better
+    return lambda new, old: rank(new) < rank(old)
