@@ -1,10 +1,12 @@
-"""A published table or figure as runs: conf/experiment/<paper>/<table>.yaml, which is data and not composed by Hydra.
+"""A table or figure as runs: conf/experiment/<paper>/<table>.yaml, which is data and not composed by Hydra.
 
 track: published                       the paper's settings and selection; `fair`: equal budgets, never mixed
 seeds: [1, 2, 3]
 margin: {test/accuracy: 0.005}         how far a mean may be from the published number, see report/statistics.py
 common: [task=mnist, T=784]            overrides of every cell
 cells: {lstm: [model=lstm], ...}       overrides of each, which beat the common ones
+grid: {lr: {1e-3: [optimizer.lr=1e-3], ...}, ...}   every cell once for each combination, as `lstm_lr1e-3`
+score: test/accuracy                   what a fair table ranks models by; of a published one its rows say it
 presets:                               shortened runs, for tables of their own; they beat both
   smoke: {seeds: 1, overrides: [trainer.max_steps=2]}
 deviations: [...]                      footnotes: where the runs differ from the paper's
@@ -14,6 +16,7 @@ needs: the licensed corpus             what the runs need that not everyone has
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
+from itertools import product
 from pathlib import Path
 from typing import Any, Literal
 
@@ -29,6 +32,8 @@ KEYS: dict[str, Any] = {
     "margin": dict,
     "common": list[str],
     "cells": dict,
+    "grid": dict,
+    "score": str,
     "presets": dict,
     "deviations": list[str],
     "needs": str | None,
@@ -37,6 +42,7 @@ REQUIRED = ("track", "seeds", "margin", "cells", "presets")
 PRESETS = ("short", "smoke")
 PRESET_KEYS: dict[str, Any] = {"seeds": Positive, "overrides": list[str]}
 FULL = "full"
+FAIR = "fair"
 
 
 @dataclass(frozen=True)
@@ -65,8 +71,21 @@ class Preset:
 
 
 @dataclass(frozen=True)
+class Point:
+    """Where a cell stands in a grid: what it is a variant of, and its place on every axis."""
+
+    base: str
+    places: dict[str, str]
+
+
+@dataclass(frozen=True)
 class Table:
-    """One published table or figure; see the top of this file."""
+    """One table or figure; see the top of this file.
+
+    Attributes:
+        cells: overrides by cell, those of a grid's combinations by `<cell>_<axis><place>`.
+        points: of a grid, where each of these cells stands.
+    """
 
     name: str
     track: str
@@ -74,6 +93,8 @@ class Table:
     margin: dict[str, float]
     common: tuple[str, ...]
     cells: dict[str, tuple[str, ...]]
+    points: dict[str, Point]
+    score: str | None
     presets: dict[str, Preset]
     deviations: tuple[str, ...]
     needs: str | None
@@ -145,6 +166,9 @@ def _read(path: Path, name: str) -> Table:
     given = _checked(content, KEYS, REQUIRED, place)
     for cell, words in given["cells"].items():
         _check_words(words, f"{place}cells.{cell}")
+    cells, points = _crossed(given["cells"], given.get("grid", {}), f"{place}grid")
+    if given["track"] == FAIR and not (points and given.get("score")):
+        raise ConfigError(f"{place}a fair table needs a grid and a score.")
     _check_words(given.get("common", []), f"{place}common")
     _check_seeds(given["seeds"], name)
     presets = {}
@@ -160,7 +184,9 @@ def _read(path: Path, name: str) -> Table:
         seeds=tuple(given["seeds"]),
         margin={metric: coerce(value, float, f"{place}margin.{metric}") for metric, value in given["margin"].items()},
         common=tuple(given.get("common", ())),
-        cells={str(cell): tuple(words) for cell, words in given["cells"].items()},
+        cells=cells,
+        points=points,
+        score=given.get("score"),
         presets=presets,
         deviations=tuple(given.get("deviations", ())),
         needs=given.get("needs"),
@@ -177,6 +203,24 @@ def _checked(content: Any, keys: dict[str, Any], required: tuple[str, ...], plac
     if missing:
         raise ConfigError(f"{place}{', '.join(missing)} is missing.")
     return {key: coerce(value, keys[key], f"{place}{key}") for key, value in content.items()}
+
+
+def _crossed(
+    cells: dict[Any, list[str]], grid: dict[Any, Any], place: str
+) -> tuple[dict[str, tuple[str, ...]], dict[str, Point]]:
+    """Every cell at every point of a grid, and these points; without a grid the cells themselves."""
+    for axis, choices in grid.items():
+        for name, words in coerce(choices, dict, f"{place}.{axis}").items():
+            _check_words(words, f"{place}.{axis}.{name}")
+    crossed, points = {}, {}
+    for cell, words in cells.items():
+        for chosen in product(*(choices.items() for choices in grid.values())):
+            places = {str(axis): str(name) for axis, (name, _) in zip(grid, chosen, strict=True)}
+            name = "_".join([str(cell), *(axis + at for axis, at in places.items())])
+            crossed[name] = tuple(words) + tuple(word for _, more in chosen for word in more)
+            if grid:
+                points[name] = Point(str(cell), places)
+    return crossed, points
 
 
 def _check_words(words: Any, place: str) -> None:

@@ -6,14 +6,18 @@ from pathlib import Path
 import pytest
 import yaml
 
+from orthobench.builder import build_model, build_task, fit_to_budget
 from orthobench.composer import Composer
 from orthobench.errors import ConfigError
-from orthobench.experiment import PRESETS, Job, Table, expand, load, tables
+from orthobench.experiment import FAIR, PRESETS, Job, Table, expand, load, tables
 from orthobench.report.published import PAPERS, load_table
 from orthobench.report.published import load as published
 from orthobench.settings import Settings
+from tests.conftest import REPO
 
 NAMES = tables()
+PUBLISHED = [name for name in NAMES if load(name).track == "published"]
+CONTESTS = [name for name in NAMES if load(name).track == FAIR]
 COMPOSER = Composer()
 GOOD = {
     "track": "published",
@@ -26,10 +30,11 @@ GOOD = {
 
 
 def test_there_is_a_table_for_every_published_one() -> None:
-    assert {f"{row.paper}/{row.table}" for paper in PAPERS for row in published(paper)} == set(NAMES)
+    assert {f"{row.paper}/{row.table}" for paper in PAPERS for row in published(paper)} == set(PUBLISHED)
+    assert {name.split("/")[0] for name in set(NAMES) - set(PUBLISHED)} == {FAIR}
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", PUBLISHED)
 def test_every_row_has_its_cells_and_every_cell_a_row(name: str) -> None:
     table, matched = load(name), set()
     for row in load_table(name):
@@ -91,6 +96,56 @@ def test_a_table_has_both_presets_and_says_what_it_is(name: str) -> None:
     assert load(name).planned("smoke") == load(name).seeds[:1]
 
 
+@cache
+def contestants(name: str) -> dict[str, Settings]:
+    """The settings of each model of a fair table, at its first length and rate."""
+    table = load(name)
+    first = {point.base: cell for cell, point in reversed(table.points.items())}
+    return {model: COMPOSER.settings([*table.cell(cell)]) for model, cell in first.items()}
+
+
+@pytest.mark.parametrize("name", CONTESTS)
+def test_a_fair_table_has_every_recurrent_model_at_its_budget(name: str) -> None:
+    found = contestants(name)
+    networks = {path.stem: yaml.safe_load(path.read_text()) for path in (REPO / "conf" / "model").glob("*.yaml")}
+    assert set(found) == {model for model, values in networks.items() if values.get("network") != "feed_forward"}
+    for model, settings in found.items():
+        count = build_model(settings, build_task(settings)).parameter_counts()["total"]
+        budget = settings.run["params"]
+        assert abs(count - budget) <= 0.01 * budget, f"{model} has {count} of {budget} parameters"
+
+
+@pytest.mark.parametrize("name", CONTESTS)
+def test_a_fair_table_gives_every_model_the_same(name: str) -> None:
+    own = ("lr_recurrent", "recurrent")
+    shared = set()
+    for settings in contestants(name).values():
+        optimizer = {key: value for key, value in settings.optimizer.items() if key not in own}
+        assert settings.optimizer.get("recurrent", "adam") == "adam"
+        shared.add(repr((settings.task, settings.trainer, settings.schedule, settings.diagnostics, optimizer)))
+    assert len(shared) == 1
+    table = load(name)
+    places = {model: [p.places for p in table.points.values() if p.base == model] for model in contestants(name)}
+    assert len({repr(grid) for grid in places.values()}) == 1
+
+
+@pytest.mark.parametrize("model", ["lstm", "ncgru"])
+def test_the_sizes_of_a_fair_table_are_those_of_its_budget(model: str) -> None:
+    """The size is written out beside `params=`, which finds it in every run."""
+    given = contestants("fair/adding")[model]
+    assert fit_to_budget(given.with_hidden_size(8)).model["hidden_size"] == given.model["hidden_size"]
+
+
+def test_a_grid_is_every_combination(tmp_path: Path) -> None:
+    grid = {"T": {5: ["T=5"], 6: ["T=6"]}, "lr": {"1e-2": ["optimizer.lr=1e-2"]}}
+    table = load(broken(tmp_path, GOOD | {"cells": {"a": ["model=rnn"]}, "grid": grid}), (tmp_path,))
+    assert table.cell("a_T6_lr1e-2") == ("task=copying", "model=rnn", "T=6", "optimizer.lr=1e-2")
+    assert {cell: point.places for cell, point in table.points.items()} == {
+        "a_T5_lr1e-2": {"T": "5", "lr": "1e-2"},
+        "a_T6_lr1e-2": {"T": "6", "lr": "1e-2"},
+    }
+
+
 def broken(tmp_path: Path, content: object) -> str:
     path = tmp_path / "experiment" / "mine" / "table1.yaml"
     path.parent.mkdir(parents=True)
@@ -103,6 +158,8 @@ def broken(tmp_path: Path, content: object) -> str:
     [
         ({"sedes": [1]}, "did you mean 'seeds'"),
         ({"track": "both"}, "track='both' is not known"),
+        ({"track": "fair"}, "needs a grid and a score"),
+        ({"grid": {"T": {"5": ["seed=3"]}}}, "not an override that a table may set"),
         ({"seeds": [1, 1]}, "seed 1 is there twice"),
         ({"seeds": ["one"]}, "wrong type"),
         ({"cells": {}}, "cells is missing"),

@@ -27,7 +27,7 @@ def test_list_tables(capsys: pytest.CaptureFixture[str]) -> None:
     out = capsys.readouterr().out
     assert "sgornn/table2" in out
     assert "SGORNN, Table 2: HAR-2" in out
-    assert len(out.splitlines()) == 37
+    assert len(out.splitlines()) == 40
 
 
 def test_compare(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

@@ -50,4 +50,18 @@ def hardware(device: torch.device) -> dict[str, Any]:
     except (OSError, StopIteration):
         pass
     gpu = torch.cuda.get_device_name(device) if device.type == "cuda" else None
-    return {"device": device.type, "cpu": cpu, "gpu": gpu}
+    return {"device": device.type, "cpu": cpu, "gpu": gpu, "peak_bytes": peak_bytes(device)}
+
+
+def peak_bytes(device: torch.device) -> int | None:
+    """Most memory that this process ever held: tensors on a GPU, everything on a CPU; null where only Linux tells.
+
+    Not `ru_maxrss`, which a child inherits from the process that started it.
+    """
+    if device.type == "cuda":
+        return torch.cuda.max_memory_allocated(device)
+    try:
+        lines = Path("/proc/self/status").read_text().splitlines()
+    except OSError:
+        return None
+    return next((1024 * int(line.split()[1]) for line in lines if line.startswith("VmHWM:")), None)

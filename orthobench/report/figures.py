@@ -3,24 +3,18 @@
 The same records give the same bytes. Cells differ in dash or marker too, so that a figure reads without colour.
 """
 
-import io
-import os
 from itertools import cycle
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from orthobench.report import curves, wording
+from orthobench.report import curves, drawing, wording
 from orthobench.report.comparison import Compared, Comparison
 from orthobench.report.ranks import Ranking
 from orthobench.report.ucr import rankings
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#000000")
-DASHES = ("solid", "dashed", "dashdot", "dotted")
-MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 LOG_RATIO = 30.0
 
 
@@ -30,39 +24,21 @@ def figures(comparison: Comparison, results: Path) -> dict[str, str]:
     points = [p for p in curves.read(results, comparison.table.name) if p.preset == comparison.preset]
     name = wording.title(comparison)
     if points:
-        found[f"{name}: validation during training"] = _svg(_curves(points, comparison))
+        found[f"{name}: validation during training"] = drawing.svg(_curves(points, comparison))
     shown = [c for c in comparison.numbers if c.row.kind == "result" and c.ours is not None and c.row.value is not None]
     for column in dict.fromkeys(c.row.column for c in shown):
         same = [c for c in shown if c.row.column == column]
         if len(same) > 1:
-            found[f"{name}: {column}, published and ours"] = _svg(_dots(same))
+            found[f"{name}: {column}, published and ours"] = drawing.svg(_dots(same))
     for whose, ranking in rankings(comparison).items():
-        found[f"{name}: mean ranks over the data sets, {whose}"] = _svg(_ranks(ranking))
+        found[f"{name}: mean ranks over the data sets, {whose}"] = drawing.svg(_ranks(ranking))
     return found
-
-
-def _figure(width: float, height: float) -> tuple["Figure", "Axes"]:
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(width, height), layout="constrained")
-    return figure, figure.add_subplot()
-
-
-def _svg(figure: "Figure") -> str:
-    import matplotlib
-
-    os.environ.setdefault("SOURCE_DATE_EPOCH", "0")
-    text = io.StringIO()
-    with matplotlib.rc_context({"svg.hashsalt": "orthobench", "svg.fonttype": "path", "font.size": 9}):
-        figure.savefig(text, format="svg", metadata={"Date": None, "Creator": None})
-    svg = text.getvalue()
-    return svg[svg.index("<svg") :]
 
 
 def _curves(points: list[curves.Point], comparison: Comparison) -> "Figure":
     """A line per cell, the mean over its seeds, in a band from the least to the greatest."""
-    figure, axes = _figure(7.2, 3.8)
-    styles = cycle([(colour, dash) for dash in DASHES for colour in COLOURS])
+    figure, axes = drawing.subplot(7.2, 3.8)
+    styles = cycle([(colour, dash) for dash in drawing.DASHES for colour in drawing.COLOURS])
     values: list[float] = []
     for cell in (cell for cell in comparison.table.cells if any(p.cell == cell for p in points)):
         by_step: dict[int, list[float]] = {}
@@ -72,7 +48,7 @@ def _curves(points: list[curves.Point], comparison: Comparison) -> "Figure":
         steps = sorted(by_step)
         middle = [sum(by_step[step]) / len(by_step[step]) for step in steps]
         colour, dash = next(styles)
-        axes.plot(steps, middle, color=colour, linestyle=dash, linewidth=1.4, label=_plain(cell))
+        axes.plot(steps, middle, color=colour, linestyle=dash, linewidth=1.4, label=drawing.plain(cell))
         low, high = ([f(by_step[step]) for step in steps] for f in (min, max))
         axes.fill_between(steps, low, high, color=colour, alpha=0.15, linewidth=0)
         values += middle
@@ -86,14 +62,14 @@ def _curves(points: list[curves.Point], comparison: Comparison) -> "Figure":
 
 def _dots(shown: list[Compared]) -> "Figure":
     """Published and ours per row, ours with the prediction interval."""
-    figure, axes = _figure(7.2, 0.8 + 0.26 * len(shown))
+    figure, axes = drawing.subplot(7.2, 0.8 + 0.26 * len(shown))
     for place, compared in enumerate(shown):
         published, ours = compared.row.value or 0.0, compared.ours or 0.0
         axes.plot([published], [place], "k|", markersize=11, label="published" if place == 0 else None)
-        axes.plot([ours], [place], "o", color=COLOURS[0], markersize=5, label="ours" if place == 0 else None)
+        axes.plot([ours], [place], "o", color=drawing.COLOURS[0], markersize=5, label="ours" if place == 0 else None)
         if compared.interval is not None:
-            axes.hlines(place, *compared.interval, color=COLOURS[0], linewidth=1)
-    axes.set_yticks(range(len(shown)), [_plain(c.row.row) for c in shown])
+            axes.hlines(place, *compared.interval, color=drawing.COLOURS[0], linewidth=1)
+    axes.set_yticks(range(len(shown)), [drawing.plain(c.row.row) for c in shown])
     axes.invert_yaxis()
     axes.margins(y=0.08)
     axes.legend(fontsize=7, frameon=False)
@@ -103,10 +79,15 @@ def _dots(shown: list[Compared]) -> "Figure":
 def _ranks(ranking: Ranking) -> "Figure":
     """A critical-difference diagram: bars join models that do not differ significantly."""
     height = 1.0 + 0.3 * (len(ranking.ranks) + len(ranking.groups))
-    figure, axes = _figure(7.2, height)
+    figure, axes = drawing.subplot(7.2, height)
     for place, (model, value) in enumerate(ranking.ranks.items()):
-        axes.plot([value], [place], MARKERS[place % len(MARKERS)], color=COLOURS[place % len(COLOURS)])
-        axes.annotate(f"{_plain(model)}  {value:.2f}", (value, place), (8, -3), textcoords="offset points")
+        axes.plot(
+            [value],
+            [place],
+            drawing.MARKERS[place % len(drawing.MARKERS)],
+            color=drawing.COLOURS[place % len(drawing.COLOURS)],
+        )
+        axes.annotate(f"{drawing.plain(model)}  {value:.2f}", (value, place), (8, -3), textcoords="offset points")
     for place, group in enumerate(ranking.groups, start=len(ranking.ranks)):
         ends = [ranking.ranks[model] for model in group]
         axes.hlines(place, min(ends), max(ends), color="black", linewidth=3)
@@ -116,8 +97,3 @@ def _ranks(ranking: Ranking) -> "Figure":
     axes.margins(y=0.1)
     axes.set_xlabel("mean rank, 1 is best; bars join models that do not differ (Wilcoxon, Holm)")
     return figure
-
-
-def _plain(text: Any) -> str:
-    """Text that matplotlib does not take for mathematics, and a legend does not leave out."""
-    return str(text).replace("$", r"\$").lstrip("_")

@@ -124,9 +124,9 @@ def _read(path: Path) -> tuple[Row, ...]:
 
 
 def load_table(name: str) -> list[Row]:
-    """The rows of `<paper>/<table>`."""
+    """The rows of `<paper>/<table>`; none of a table that is nobody's paper."""
     paper, table = name.split("/")
-    return [row for row in load(paper) if row.table == table]
+    return [row for row in load(paper) if row.table == table] if paper in PAPERS else []
 
 
 def _row(paper: str, given: dict[str, Any], place: str) -> Row:

@@ -17,7 +17,7 @@ from orthobench.recording.files import write_bytes
 
 IDENTITY = ("run_id", "preset", "cell", "seed", "status", "reason", "model", "task", "T", "split", "steps", "epochs")
 PROVENANCE = ("git", "dirty", "torch", "python", "device", "cpu", "gpu", "engine", "finished")
-COST = ("time/wall_s", "time/train_s", "time/steps_per_s", "time/s_per_step", "time/minutes_per_epoch")
+COST = ("memory/peak", "time/wall_s", "time/train_s", "time/steps_per_s", "time/s_per_step", "time/minutes_per_epoch")
 SCORES = ("best_val", "last", "best_test")
 TEXT = {*IDENTITY, *PROVENANCE} - {"seed", "T", "steps", "epochs"}
 
@@ -92,6 +92,7 @@ def line(record: dict[str, Any], preset: str, cell: str, curve: dict[str, float 
     values |= {"git": code.get("git"), "dirty": code.get("dirty"), "engine": engine, "finished": time.get("finished")}
     values |= {name: record["env"].get(name) for name in ("torch", "python")}
     values |= {name: hardware.get(name) for name in ("device", "cpu", "gpu")}
+    values |= {"memory/peak": hardware.get("peak_bytes")}
     values |= {f"time/{name}": time.get(name) for name in ("wall_s", "train_s", "steps_per_s")}
     values |= {"time/s_per_step": 1 / rate if rate else None}
     values |= {"time/minutes_per_epoch": epoch_steps / rate / 60 if rate else None}

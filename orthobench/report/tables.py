@@ -1,21 +1,22 @@
 """results/tables/<paper>.md, .csv and .tex: every table of a paper, from records and published numbers alone.
 
+The fair track, which is nobody's paper, has files of its own: results/tables/fair.md, .csv and .tex.
+
 The same records give the same bytes: no dates, no order but that of the published rows.
 """
 
-import csv
-import io
 from pathlib import Path
 
 from orthobench import experiment
-from orthobench.experiment import FULL
+from orthobench.experiment import FAIR, FULL
 from orthobench.recording.files import write_bytes
-from orthobench.report import wording
+from orthobench.report import fair_tables, wording
 from orthobench.report.comparison import Comparison, compare, presets
+from orthobench.report.markup import csv_table, latex_table, markdown_table, md
 from orthobench.report.published import PAPERS
 from orthobench.report.ucr import ranking_lines
 
-SUFFIXES = ("md", "csv", "tex")
+PARTS = (*PAPERS, FAIR)
 INTRODUCTION = """\
 Published numbers beside ours, written by `orthobench tables`; how statuses are decided stands in
 [reproducing.md](../../docs/reproducing.md). *ours, best validation*: mean ± half of the 95 % interval over n seeds, of
@@ -31,18 +32,22 @@ def comparisons(paper: str, results: Path) -> list[Comparison]:
     return [compare(name, results, preset) for name in order for preset in (FULL, *presets(name, results))]
 
 
-def render(paper: str, results: Path) -> dict[str, str]:
-    """The tables of a paper by suffix."""
+def render(part: str, results: Path) -> dict[str, str]:
+    """The tables of a paper, or of the fair track, by suffix."""
+    return fair_tables.render(results) if part == FAIR else _published(part, results)
+
+
+def _published(paper: str, results: Path) -> dict[str, str]:
     found = comparisons(paper, results)
     return {"md": _markdown(paper, found), "csv": _csv(found), "tex": _latex(paper, found)}
 
 
-def write(results: Path, papers: tuple[str, ...] = PAPERS) -> list[Path]:
-    """Write the tables that changed; returns their paths."""
+def write(results: Path, parts: tuple[str, ...] = PARTS) -> list[Path]:
+    """Write the tables of some papers, and always of the fair track, where they changed; returns their paths."""
     changed = []
-    for paper in papers:
-        for suffix, text in render(paper, results).items():
-            path = results / "tables" / f"{paper}.{suffix}"
+    for part in dict.fromkeys((*parts, FAIR)):
+        for suffix, text in render(part, results).items():
+            path = results / "tables" / f"{part}.{suffix}"
             if not path.is_file() or path.read_bytes() != text.encode():
                 write_bytes(path, text.encode())
                 changed.append(path)
@@ -51,8 +56,8 @@ def write(results: Path, papers: tuple[str, ...] = PAPERS) -> list[Path]:
 
 def stale(results: Path) -> list[Path]:
     """Tables that are not what the records say."""
-    rendered = ((paper, suffix, text) for paper in PAPERS for suffix, text in render(paper, results).items())
-    paths = [(results / "tables" / f"{paper}.{suffix}", text) for paper, suffix, text in rendered]
+    rendered = ((part, suffix, text) for part in PARTS for suffix, text in render(part, results).items())
+    paths = [(results / "tables" / f"{part}.{suffix}", text) for part, suffix, text in rendered]
     return [path for path, text in paths if not path.is_file() or path.read_bytes() != text.encode()]
 
 
@@ -105,32 +110,18 @@ def _markdown(paper: str, found: list[Comparison]) -> str:
         facts += f"; the paper scores the {chosen}" if chosen else ""
         facts += f"; needs {table.needs}" if table.needs else ""
         where = f"[Records](../records/{table.name}.csv)" if comparison.lines else "No records yet."
-        parts.append(f"## {_md(heading(comparison))}\n\n{facts}. {where}\n")
+        parts.append(f"## {md(heading(comparison))}\n\n{facts}. {where}\n")
         for headers, rows in (lines_of(comparison), claims_of(comparison)):
             if rows:
-                parts.append(_markdown_table(headers, rows))
+                parts.append(markdown_table(headers, rows))
         parts += [text + "\n" for text in ranking_lines(comparison)]
         if footnotes(comparison):
-            parts.append("".join(f"- {_md(note)}\n" for note in footnotes(comparison)))
+            parts.append("".join(f"- {md(note)}\n" for note in footnotes(comparison)))
     return "\n".join(parts)
 
 
-def _markdown_table(headers: list[str], rows: list[list[str]]) -> str:
-    body = [headers, ["---"] * len(headers), *rows]
-    return "".join("| " + " | ".join(_md(cell) for cell in row) + " |\n" for row in body)
-
-
-def _md(text: str) -> str:
-    """Text that Markdown, or HTML inside it, does not take for markup."""
-    for plain, safe in (("\\", "\\\\"), ("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"), ("|", "\\|"), ("*", "\\*")):
-        text = text.replace(plain, safe)
-    return " ".join(text.split())
-
-
 def _csv(found: list[Comparison]) -> str:
-    text = io.StringIO(newline="")
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["table", "preset", "kind", *wording.HEADERS, "claim"])
+    lines = []
     for comparison in found:
         for kind, part in (("number", lines_of(comparison)), ("claim", claims_of(comparison))):
             headers, rows = part
@@ -138,19 +129,8 @@ def _csv(found: list[Comparison]) -> str:
                 named = dict(zip(headers, row, strict=True))
                 named["row"] = named.get("row", named.get("of", ""))
                 cells = [named.get(header, "") for header in (*wording.HEADERS, "claim")]
-                writer.writerow([comparison.table.name, comparison.preset, kind, *map(no_formula, cells)])
-    return text.getvalue()
-
-
-def no_formula(text: str) -> str:
-    """Text that a spreadsheet does not take for a formula; numbers stay numbers."""
-    if not text.startswith(("=", "+", "-", "@", "\t", "\r")):
-        return text
-    try:
-        float(text.replace(",", ""))
-    except ValueError:
-        return "'" + text
-    return text
+                lines.append([comparison.table.name, comparison.preset, kind, *cells])
+    return csv_table(["table", "preset", "kind", *wording.HEADERS, "claim"], lines)
 
 
 def _latex(paper: str, found: list[Comparison]) -> str:
@@ -158,22 +138,5 @@ def _latex(paper: str, found: list[Comparison]) -> str:
     for comparison in found:
         for headers, rows in (lines_of(comparison), claims_of(comparison)):
             if rows:
-                columns = "".join("p{0.35\\textwidth}" if header == "claim" else "l" for header in headers)
-                head = " & ".join(map(tex, headers)) + " \\\\ \\hline\n"
-                body = "".join(" & ".join(map(tex, row)) + " \\\\\n" for row in rows)
-                caption = f"\\caption{{{tex(heading(comparison))}}} \\\\\n"
-                parts.append(f"\\begin{{longtable}}{{{columns}}}\n{caption}{head}{body}\\end{{longtable}}\n")
+                parts.append(latex_table(heading(comparison), headers, rows))
     return "\n".join(parts)
-
-
-def tex(text: str) -> str:
-    """Text that LaTeX prints as it is."""
-    special = {c: f"\\{c}" for c in "&%$#_{}"} | {"\\": "\\textbackslash{}", "~": "\\textasciitilde{}"}
-    special |= {
-        "^": "\\textasciicircum{}",
-        "±": "$\\pm$",
-        "|": "\\textbar{}",
-        "<": "\\textless{}",
-        ">": "\\textgreater{}",
-    }
-    return "".join(special.get(c, c) for c in text)

@@ -1,4 +1,4 @@
-"""`orthobench compare TABLE...|PAPER...|all`: published numbers beside ours, in the terminal."""
+"""`orthobench compare TABLE...|PAPER...|all`: published numbers beside ours, or fair ones, in the terminal."""
 
 from orthobench.errors import ConfigError
 from orthobench.experiment import FULL
@@ -6,13 +6,15 @@ from orthobench.terminal import say
 
 
 def main(arguments: list[str]) -> int:
-    """Print each table: the numbers, then the claims.
+    """Print each table: the numbers, then the claims; of a fair one the models, length by length.
 
     Raises:
         ConfigError: no table, or none of that name.
     """
-    from orthobench.report import tables
+    from orthobench import experiment
+    from orthobench.report import fair_tables, tables
     from orthobench.report.comparison import compare, presets
+    from orthobench.report.fair import contest
     from orthobench.reproduce import select
     from orthobench.verbs.report import results_root
 
@@ -22,6 +24,14 @@ def main(arguments: list[str]) -> int:
         raise ConfigError("compare needs a table or paper, for example `orthobench compare sgornn/table2`.")
     for name in select(names):
         for preset in (FULL, *presets(name, results)):
+            if experiment.load(name).track == experiment.FAIR:
+                fair = contest(name, results, preset)
+                say(fair_tables.heading(fair))
+                for length in fair.lengths if fair.lines else []:
+                    if length:
+                        say(f"  T={length}")
+                    _print(*fair_tables.lines_of(fair, length))
+                continue
             comparison = compare(name, results, preset)
             say(tables.heading(comparison))
             for headers, rows in (tables.lines_of(comparison), tables.claims_of(comparison)):

@@ -12,8 +12,11 @@ def main(arguments: list[str]) -> int:
     Raises:
         ConfigError: no such table or paper.
     """
+    from orthobench import experiment
     from orthobench.recording.files import write_bytes
+    from orthobench.report import fair_figures
     from orthobench.report.comparison import compare, presets
+    from orthobench.report.fair import contest
     from orthobench.report.figures import figures
     from orthobench.reproduce import select
     from orthobench.verbs.report import results_root
@@ -23,7 +26,13 @@ def main(arguments: list[str]) -> int:
     written = 0
     for name in select(names):
         for preset in (FULL, *presets(name, results)):
-            for title, svg in figures(compare(name, results, preset), results).items():
+            fair = experiment.load(name).track == experiment.FAIR
+            drawn = (
+                fair_figures.figures(contest(name, results, preset))
+                if fair
+                else figures(compare(name, results, preset), results)
+            )
+            for title, svg in drawn.items():
                 words = re.sub(r"[^a-z0-9]+", "-", title.partition(": ")[2].lower()).strip("-")
                 short = "" if preset == FULL else f"-{preset}"
                 path = results / "figures" / f"{name.replace('/', '-')}{short}-{words}.svg"

@@ -1,9 +1,8 @@
-"""`orthobench tables [PAPER...] [--check]`: write results/tables from what is recorded."""
+"""`orthobench tables [PAPER...|fair] [--check]`: write results/tables from what is recorded."""
 
 from pathlib import Path
 
 from orthobench.errors import ConfigError
-from orthobench.report.published import PAPERS
 from orthobench.schema import did_you_mean
 from orthobench.terminal import complain, say
 
@@ -18,8 +17,8 @@ def main(arguments: list[str]) -> int:
 
     words = [word for word in arguments if word != "--check" and not word.startswith("results_root=")]
     for word in words:
-        if word not in PAPERS:
-            raise ConfigError(f"tables {word} is not known: {did_you_mean(word, PAPERS)}")
+        if word not in tables.PARTS:
+            raise ConfigError(f"tables {word} is not known: {did_you_mean(word, tables.PARTS)}")
     roots = [word.partition("=")[2] for word in arguments if word.startswith("results_root=")]
     results = Path(roots[-1] if roots else "results")
     if "--check" in arguments:
@@ -27,7 +26,7 @@ def main(arguments: list[str]) -> int:
         for path in found:
             complain(f"{path} is not what the records say; run `orthobench tables`.")
         return 1 if found else 0
-    changed = tables.write(results, tuple(words) or PAPERS)
+    changed = tables.write(results, tuple(words) or tables.PARTS)
     for path in changed:
         say(f"wrote {path}")
     if not changed:
