@@ -35,6 +35,7 @@ ROOT: dict[str, Any] = {
     "variant": Literal["paper", "code"] | None,
     "params": OptionalPositive,
     "engine": Literal["auto", "reference", "fused", "native"],
+    "ensemble": bool,
     "force": bool,
     "timeout": OptionalPositiveFloat,
     "cell": str | None,
