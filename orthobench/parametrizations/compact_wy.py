@@ -1,38 +1,93 @@
 """Products of Householder reflectors by the compact WY form: matrix products and one triangular system, no loop.
 
-    H(a_1) H(a_2) ... H(a_m) = I - A S^{-1} A^T,   H(a) = I - 2 a a^T / ||a||^2,   A = [a_1, ..., a_m],
+    H(a_1) H(a_2) ... H(a_m) = I - L A^T,   H(a) = I - 2 a a^T / ||a||^2,   A = [a_1, ..., a_m],
 
-    S = strictly upper part of A^T A + half its diagonal.
+    L = A S^{-1},   S = strictly upper part of A^T A + half its diagonal.
 
-The vectors need not be normalised, and H(0) = I. Use float64: in float32 nearly parallel vectors cost three digits.
+For a gradient D of L and X = D S^{-T}, that of A is X - A (N + N^T), where N is the upper triangle of L^T X with half of
+its diagonal. The vectors need not be normalised, and H(0) = I. Use float64: in float32 nearly parallel vectors cost
+three digits. Shapes: A and L are (n, m), S is (m, m).
 Zhang, Lei & Dhillon (2018), "Stabilizing Gradients for Deep Neural Networks via Efficient SVD Parameterization", eq. 1;
 Schreiber & Van Loan (1989), "A storage-efficient WY representation for products of Householder transformations".
 """
 
+from typing import Any
+
 import torch
 from torch import Tensor
-
-
-def compact_wy(A: Tensor) -> tuple[Tensor, Tensor]:
-    """A with vanishing columns cut off from the graph, (n, m), and S, (m, m).
-
-    A zero column gets the pivot one, which makes its reflector the identity and its gradient zero.
-    """
-    alive = A.detach().square().sum(0) > torch.finfo(A.dtype).tiny
-    A = torch.where(alive, A, 0)
-    gram = A.T @ A
-    pivots = torch.where(alive, gram.diagonal() / 2, 1)
-    return A, gram.triu(1) + torch.diag(pivots)
-
-
-def reflect(A: Tensor, X: Tensor) -> Tensor:
-    """H(a_1) ... H(a_m) X for X of shape (n, c)."""
-    A, S = compact_wy(A)
-    return X - A @ torch.linalg.solve_triangular(S, A.T @ X, upper=True)
+from torch.autograd.function import once_differentiable
 
 
 def product(A: Tensor) -> Tensor:
-    """H(a_1) ... H(a_m), (n, n), without multiplying by an identity."""
-    A, S = compact_wy(A)
-    eye = torch.eye(len(A), dtype=A.dtype, device=A.device)
-    return eye - A @ torch.linalg.solve_triangular(S, A.T, upper=True)
+    """H(a_1) ... H(a_m), (n, n)."""
+    return _Product.apply(A)[0]
+
+
+def left_factor(A: Tensor) -> Tensor:
+    """L, for a product that is never formed."""
+    return _LeftFactor.apply(A)[0]
+
+
+class _Product(torch.autograd.Function):
+    """A -> H(a_1) ... H(a_m), L and S."""
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(A: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        L, S = _solve(A)
+        W = -L @ A.T
+        W.diagonal().add_(1)
+        return W, L, S
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Tensor], output: tuple[Tensor, ...]) -> None:
+        ctx.mark_non_differentiable(*output[1:])
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(*inputs, *output[1:])
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, G: Tensor | None, *_: None) -> Tensor | None:
+        if G is None:
+            return None
+        A, L, S = ctx.saved_tensors
+        D = -(A.T @ G.T).T  # wide products: the tall ones, G A and G^T L, take up to ten times as long
+        return torch.addmm(_reverse(D, A, L, S).T, L.T, G, alpha=-1).T
+
+
+class _LeftFactor(torch.autograd.Function):
+    """A -> L and S."""
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(A: Tensor) -> tuple[Tensor, Tensor]:
+        return _solve(A)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Tensor], output: tuple[Tensor, Tensor]) -> None:
+        ctx.mark_non_differentiable(output[1])
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(*inputs, *output)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, D: Tensor | None, *_: None) -> Tensor | None:
+        return None if D is None else _reverse(D, *ctx.saved_tensors)
+
+
+def _solve(A: Tensor) -> tuple[Tensor, Tensor]:
+    """L and S. A vanishing column gets the pivot one, which makes its reflector the identity and its gradient zero."""
+    S = (A.T @ A).triu()
+    pivots = S.diagonal()
+    pivots.copy_(torch.where(pivots > torch.finfo(A.dtype).tiny, pivots / 2, 1))
+    return torch.linalg.solve_triangular(S, A, upper=True, left=False), S
+
+
+def _reverse(D: Tensor, A: Tensor, L: Tensor, S: Tensor) -> Tensor:
+    """The gradient with respect to A of <D, L>."""
+    X = torch.linalg.solve_triangular(S.T, D, upper=False, left=False)
+    N = (L.T @ X).triu()
+    N.diagonal().mul_(0.5)
+    return torch.addmm(X, A, N + N.T, alpha=-1)

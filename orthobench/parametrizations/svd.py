@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from orthobench.errors import ConfigError
 from orthobench.initializers import Rng
 from orthobench.parametrizations.base import Parametrization
-from orthobench.parametrizations.compact_wy import compact_wy, reflect
+from orthobench.parametrizations.compact_wy import left_factor
 from orthobench.parametrizations.reflectors import ReflectorInit, Reflectors
 from orthobench.schema import Count, NonNegativeFloat, PositiveFloat, resolve_count
 
@@ -73,20 +73,20 @@ class SVD(Parametrization):
         return 2 * self.r * (torch.sigmoid(self.s.double()) - 0.5) + self.sigma_star
 
     def forward(self) -> Tensor:
-        middle = torch.diag(self.sigma())
-        middle = nn.functional.pad(middle, (0, self.columns - self.n, 0, self.rows - self.n))
-        return reflect(self.U(), reflect(self.V(), middle.T).T).to(self.s.dtype)
+        s, P, Q = self.low_rank()
+        return torch.addmm(self._padded(torch.diag(s), self.columns, self.rows), P, Q.T, alpha=-1).to(self.s.dtype)
 
     def low_rank(self) -> tuple[Tensor, Tensor, Tensor]:
-        """Three tensors s (n,), P and Q (n, m1 + m2) with W = diag(s) - P Q^T exactly, for a square W."""
-        s = self.sigma()
-        A_u, S_u = compact_wy(self.U())
-        A_v, S_v = compact_wy(self.V())
-        left = torch.linalg.solve_triangular(S_u, A_u, upper=True, left=False)
-        right = s[:, None] * torch.linalg.solve_triangular(S_v.T, A_v, upper=False, left=False)
-        P = torch.cat([left, right - left @ (A_u.T @ right)], dim=1)
-        Q = torch.cat([s[:, None] * A_u, A_v], dim=1)
-        return s.to(self.s.dtype), P.to(self.s.dtype), Q.to(self.s.dtype)
+        """Tensors s (n,), P (rows, m1 + m2) and Q (columns, m1 + m2) in float64 with W = diag(s) - P Q^T exactly."""
+        s, A_u, A_v = self.sigma(), self.U(), self.V()
+        L_u, L_v = left_factor(A_u), left_factor(A_v)
+        left = self._padded(s[:, None] * A_u[: self.n], 0, self.columns)  # the middle factor transposed, times A_u
+        right = self._padded(s[:, None] * A_v[: self.n], 0, self.rows)
+        return s, torch.cat([L_u, right - L_u @ (A_u.T @ right)], dim=1), torch.cat([left, L_v], dim=1)
+
+    def _padded(self, X: Tensor, columns: int, rows: int) -> Tensor:
+        """X with zeros below and on its right, up to as many rows, and columns where they are given."""
+        return nn.functional.pad(X, (0, max(columns - self.n, 0), 0, rows - self.n))
 
     def contains(self, W: Tensor, tolerance: float) -> bool:
         """Whether every singular value of W is within the band, to the tolerance."""

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import torch
 
-from orthobench.parametrizations.compact_wy import compact_wy, product, reflect
+from orthobench.parametrizations.compact_wy import left_factor, product
 
 
 def sequential(A: np.ndarray) -> np.ndarray:
@@ -49,7 +49,7 @@ def test_a_zero_reflector_has_a_zero_gradient(rng: np.random.Generator) -> None:
     A = torch.as_tensor(rng.normal(size=(6, 3)))
     A[:, 1] = 0
     A.requires_grad_()
-    reflect(A, torch.as_tensor(rng.normal(size=(6, 6)))).square().sum().backward()
+    left_factor(A).square().sum().backward()
     product(A).pow(3).sum().backward()
     assert torch.isfinite(A.grad).all()
     assert not A.grad[:, 1].any()
@@ -60,7 +60,8 @@ def test_gradient_against_the_closed_form(rng: np.random.Generator) -> None:
     A, G = torch.as_tensor(rng.normal(size=(8, 4))).requires_grad_(), torch.as_tensor(rng.normal(size=(8, 8)))
     (product(A) * G).sum().backward()
     with torch.no_grad():
-        T = torch.linalg.inv(compact_wy(A)[1])
+        gram = A.T @ A
+        T = torch.linalg.inv(gram.triu(1) + torch.diag(gram.diagonal() / 2))
         P = T.T @ A.T @ G @ A @ T.T
         M = P.triu(1)
         expected = -G @ A @ T.T - G.T @ A @ T + A @ (M + M.T + torch.diag(P.diagonal()))
@@ -68,12 +69,18 @@ def test_gradient_against_the_closed_form(rng: np.random.Generator) -> None:
     assert (A * A.grad).sum(0).abs().max() < 1e-12  # only directions matter: orthogonal to every vector
 
 
-def test_gradcheck(rng: np.random.Generator) -> None:
-    A, X = (torch.as_tensor(rng.normal(size=shape)).requires_grad_() for shape in ((6, 4), (6, 2)))
-    assert torch.autograd.gradcheck(reflect, (A, X))
-    assert torch.autograd.gradcheck(product, (A,))
+@pytest.mark.parametrize("function", [product, left_factor])
+def test_gradcheck(function, rng: np.random.Generator) -> None:
+    assert torch.autograd.gradcheck(function, torch.as_tensor(rng.normal(size=(6, 4))).requires_grad_())
 
 
-def test_reflecting_is_multiplying_by_the_product(rng: np.random.Generator) -> None:
-    A, X = (torch.as_tensor(rng.normal(size=shape)) for shape in ((7, 4), (7, 3)))
-    torch.testing.assert_close(reflect(A, X), product(A) @ X, atol=1e-14, rtol=0)
+def test_members_under_vmap(rng: np.random.Generator) -> None:
+    A, G = (torch.as_tensor(rng.normal(size=(3, 7, k))).requires_grad_() for k in (4, 7))
+    (stacked,) = torch.autograd.grad((torch.func.vmap(product)(A) * G).sum(), A)
+    singles = [torch.autograd.grad((product(one) * g).sum(), one)[0] for one, g in zip(A, G, strict=True)]
+    torch.testing.assert_close(stacked, torch.stack(singles), atol=1e-13, rtol=0)
+
+
+def test_left_factor_makes_the_product(rng: np.random.Generator) -> None:
+    A = torch.as_tensor(rng.normal(size=(7, 4)))
+    torch.testing.assert_close(torch.eye(7) - left_factor(A) @ A.T, product(A), atol=1e-14, rtol=0)
