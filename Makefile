@@ -3,7 +3,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: help install install-dev run test faults lint format tables reproduce-tables report clean
+.PHONY: help install install-dev run test test-kernels faults lint format tables reproduce-tables report clean
 
 help:  ## show what can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## */\t/' | expand -t 18
@@ -17,6 +17,10 @@ $(VENV)/.installed-dev: $(VENV)/.installed
 	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
 	@touch $@
 
+$(VENV)/.installed-kernels: $(VENV)/.installed-dev
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,triton]'
+	@touch $@
+
 install: $(VENV)/.installed  ## a virtual environment in .venv with everything a run needs
 
 install-dev: $(VENV)/.installed-dev  ## the same, with what the tests need
@@ -26,6 +30,9 @@ run: install  ## the main job: scoRNN on the copying task, about three minutes o
 
 test: install-dev  ## the whole test suite
 	$(BIN)/python -m pytest -n 2 --dist worksteal
+
+test-kernels: $(VENV)/.installed-kernels  ## the GPU kernels of engine=triton, interpreted on the CPU
+	TRITON_INTERPRET=1 $(BIN)/python -m pytest tests/scan/test_triton.py -n 2
 
 faults: install-dev  ## kills, full disks, flipped bits, signals, failing sweeps: see docs/reliability.md; LONG=1 for more
 	$(BIN)/python -m pytest tests/faults -m "faults or not faults" -n 2 --dist worksteal

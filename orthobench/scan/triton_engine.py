@@ -1,0 +1,58 @@
+"""The whole sequence in one kernel each way, for CUDA devices: recurrent matrices stay on the chip.
+
+The same families and gradients as `fused`, whose files have the equations. The kernels are in the files named here,
+which import the package triton; it is optional.
+"""
+
+import os
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from orthobench.cells.base import Cell, State
+from orthobench.cells.elman import Elman
+from orthobench.cells.gru import GRU
+from orthobench.cells.scalar_gated import ScalarGated
+from orthobench.scan.families import lookup
+
+FAMILIES: dict[type, str] = {Elman: "triton_elman", ScalarGated: "triton_elman", GRU: "triton_gru"}
+LARGEST = 256  # hidden units; a larger matrix would be read from the cache at every step
+CAPABILITY = (8, 0)  # the first devices with products of TensorFloat-32
+
+
+def supports(cell: Cell) -> bool:
+    """Whether this engine can run the cell where and as it is."""
+    return why_not(cell) is None
+
+
+def why_not(cell: Cell) -> str | None:
+    """Why this engine cannot run the cell; null when it can."""
+    if lookup(cell, FAMILIES) is None:
+        return f"it has no kernel for {type(cell).__name__}"
+    if cell.hidden_size > LARGEST:
+        return f"its kernels are for up to {LARGEST} hidden units, and there are {cell.hidden_size}"
+    return missing(cell.U.device, cell.U.dtype)
+
+
+def missing(device: torch.device, dtype: torch.dtype) -> str | None:
+    """What this engine lacks on a device; null when nothing."""
+    interpreted = os.environ.get("TRITON_INTERPRET") == "1"
+    if device.type != ("cpu" if interpreted else "cuda"):
+        return f"it is for {'tensors of the CPU while TRITON_INTERPRET=1' if interpreted else 'CUDA devices'}"
+    if find_spec("triton") is None:
+        return "the package triton is not installed (pip install 'orthobench[triton]')"
+    if not interpreted and torch.cuda.get_device_capability(device) < CAPABILITY:
+        return "it needs a device of compute capability 8.0"
+    known = (torch.float32, torch.float64) if interpreted else (torch.float32,)
+    return None if dtype in known else f"it has no kernel for {dtype}"
+
+
+def run(cell: Cell, x: Tensor, state: State) -> tuple[Tensor, State]:
+    """Run `cell` over x from `state`; see `reference.run`."""
+    family = lookup(cell, FAMILIES)
+    assert family is not None
+    module: Any = import_module(f"orthobench.scan.{family}")
+    return module.run(cell, x, state)

@@ -1,0 +1,252 @@
+"""The Triton kernels in the package's interpreter, against the plain loop; and compiled for a GPU, but not started."""
+
+import copy
+import importlib
+import os
+import subprocess
+import sys
+from importlib.util import find_spec
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+from torch.func import functional_call, stack_module_state
+
+from orthobench.cells.base import Cell
+from orthobench.cells.elman import Elman
+from orthobench.cells.gru import GRU
+from orthobench.cells.lstm import LSTM
+from orthobench.cells.scalar_gated import ScalarGated
+from orthobench.scan import reference
+from orthobench.scan import triton_engine as triton
+from tests.making import draw, random_cell, randomise, tokens
+from tests.scan.test_engines import ACTIVATIONS, Halved, assert_equal, every_activation, every_family, results, tame
+
+interpreted = pytest.mark.skipif(
+    os.environ.get("TRITON_INTERPRET") != "1" or find_spec("triton") is None,
+    reason="needs the package triton and TRITON_INTERPRET=1: make test-kernels",
+)
+SOME = [
+    pytest.param(Elman, {}, id="elman"),
+    pytest.param(ScalarGated, {}, id="scalar_gated"),
+    pytest.param(GRU, {"reset": "after", "double_bias": True}, id="reset after"),
+    pytest.param(GRU, {"reset": "before"}, id="reset before"),
+]
+some_families = pytest.mark.parametrize(("cls", "options"), SOME)
+
+
+@interpreted
+@every_activation
+@every_family
+def test_equals_the_loop(cls: type, options: dict[str, Any], activation: Any) -> None:
+    assert_equal(triton, tame(cls, 5, activation=activation, **options), draw(3, 4, 3), (draw(3, 5, seed=1),))
+
+
+@interpreted
+@pytest.mark.parametrize(("n", "B"), [(1, 1), (16, 16), (64, 20), (70, 17)])
+@some_families
+def test_any_size(cls: type, options: dict[str, Any], n: int, B: int) -> None:
+    cell = tame(cls, n, activation="modrelu", **options)
+    assert_equal(triton, cell, draw(B, 3, 3), (draw(B, n, seed=1),))
+
+
+@interpreted
+@pytest.mark.parametrize("room", [0, 227 << 10])
+@pytest.mark.parametrize("n", [130])
+def test_matrices_that_fit_on_the_chip_in_part(n: int, room: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    launch = importlib.import_module("orthobench.scan.triton_launch")
+    monkeypatch.setattr(launch, "shared_memory", lambda _: room)
+    tiles = launch.layout(n, 1, torch.float64, torch.device("cpu"))
+    assert (tiles["HELD"], tiles["TILES"] ** 2) == (1 if room == 0 else 6, 9)
+    assert_equal(triton, tame(Elman, n, activation="tanh"), draw(2, 3, 3), (draw(2, n, seed=1),))
+
+
+@interpreted
+@pytest.mark.parametrize("activation", ["leaky_relu", "tanh"])
+@some_families
+def test_float32_is_as_near_to_float64_as_the_loop(cls: type, options: dict[str, Any], activation: Any) -> None:
+    cell, x, state = tame(cls, 33, activation=activation, **options), draw(6, 12, 3), (draw(6, 33, seed=1),)
+    exact = results(reference, cell, x, state)[1]
+    single, x, state = copy.deepcopy(cell).float(), x.float(), (state[0].float(),)
+
+    def error(run: Any) -> float:
+        pairs = zip(results(run, single, x, state)[1], exact, strict=True)
+        return sum(float((g - e).norm() / (1e-9 + e.norm())) for g, e in pairs)
+
+    assert error(triton) <= 2 * error(reference)
+
+
+@interpreted
+@every_activation
+@some_families
+def test_at_the_kink(cls: type, options: dict[str, Any], activation: Any) -> None:
+    cell = tame(cls, 5, activation=activation, **options)
+    with torch.no_grad():
+        for p in (*cell.b.values(), *cell.b_hidden.values()):
+            p.zero_()
+        if activation == "modrelu":
+            cell.b[cell.inside[0]].fill_(0.5)
+    assert_equal(triton, cell, torch.zeros(2, 3, 3, dtype=torch.float64), (torch.zeros(2, 5, dtype=torch.float64),))
+
+
+@interpreted
+@some_families
+def test_tokens_and_strided_tensors(cls: type, options: dict[str, Any]) -> None:
+    cell = tame(cls, 5, activation="modrelu", **options)
+    assert_equal(triton, cell, tokens(3, 4, width=5), (draw(3, 5, seed=1),))
+    assert_equal(triton, cell, draw(3, 3, 4).transpose(1, 2), (draw(5, 3, seed=1).T,))
+
+
+@interpreted
+@some_families
+def test_only_the_final_state_is_used(cls: type, options: dict[str, Any]) -> None:
+    cell, x, state = tame(cls, 5, activation="relu", **options), draw(3, 4, 3), (draw(3, 5, seed=1),)
+    found = []
+    for run in (triton.run, reference.run):
+        cell.zero_grad()
+        run(cell, x, state)[1][0].sum().backward()
+        found.append(cell.U.grad.clone())
+    torch.testing.assert_close(*found, rtol=0, atol=1e-10)
+
+
+@interpreted
+@some_families
+def test_trains_one_initial_state_for_the_whole_batch(cls: type, options: dict[str, Any]) -> None:
+    cell, x = randomise(tame(cls, 5, trainable_h0=True, **options)), draw(3, 4, 3)
+    found = []
+    for run in (triton.run, reference.run):
+        cell.zero_grad()
+        run(cell, x, cell.initial_state(3))[0].sum().backward()
+        found.append(cell.h0.grad.clone())
+    torch.testing.assert_close(*found, rtol=0, atol=1e-10)
+    assert found[0].any()
+
+
+@interpreted
+@some_families
+def test_without_gradients(cls: type, options: dict[str, Any]) -> None:
+    cell, x, state = tame(cls, 5, activation="abs", **options), draw(3, 4, 3), (draw(3, 5, seed=1),)
+    expected = triton.run(cell, x, state)[0]
+    with torch.inference_mode():
+        assert torch.equal(triton.run(cell, x, state)[0], expected)
+
+
+@interpreted
+def test_a_state_that_is_not_a_number_stays_so() -> None:
+    for activation in ACTIVATIONS:
+        state = (torch.full((2, 5), torch.nan, dtype=torch.float64),)
+        assert triton.run(tame(Elman, 5, activation=activation), draw(2, 3, 3), state)[0].isnan().all()
+
+
+@interpreted
+@some_families
+def test_mixed_precision_rounds_the_inputs_only(cls: type, options: dict[str, Any]) -> None:
+    cell, x = tame(cls, 5, activation="leaky_relu", **options).float(), draw(3, 4, 3).float()
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        h_BTN, _ = triton.run(cell, x, cell.initial_state(3))
+        h_BTN.sum().backward()
+    exact, _ = triton.run(cell, x, cell.initial_state(3))
+    assert h_BTN.dtype == torch.float32
+    torch.testing.assert_close(h_BTN, exact, rtol=0, atol=0.1 * float(exact.detach().abs().max()))
+
+
+@interpreted
+@some_families
+def test_members_under_vmap_are_one_launch_with_the_numbers_of_each(
+    cls: type, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = tame(cls, 5, activation="modrelu", **options)
+    members = [first, copy.deepcopy(first)]
+    with torch.no_grad():
+        for p in members[1].parameters():
+            p.mul_(0.9)
+    x, h0 = draw(2, 3, 4, 3), draw(3, 5, seed=1)
+    family = importlib.import_module(f"orthobench.scan.{triton.FAMILIES[cls]}")
+    launches: list[tuple[int, ...]] = []
+    launch = family.launch
+    monkeypatch.setattr(family, "launch", lambda *a, **k: (launches.append(a[2]), launch(*a, **k)))
+    parameters, _ = stack_module_state(members)
+
+    def run(own: dict[str, Tensor], x: Tensor) -> tuple[Tensor, Tensor]:
+        h_BTN, (end,) = functional_call(Driven(first), {f"cell.{k}": v for k, v in own.items()}, (x, h0))
+        return h_BTN, end
+
+    h, end = torch.func.vmap(run)(parameters, x)
+    (h.square().sum() + end.sum()).backward()
+    assert launches == [(2, 4, 3, 5)] * 2
+    for i, cell in enumerate(members):
+        h_BTN, (own_end,) = reference.run(cell, x[i], (h0,))
+        torch.testing.assert_close(h[i], h_BTN, rtol=0, atol=1e-12)
+        (h_BTN.square().sum() + own_end.sum()).backward()
+        for name, p in cell.named_parameters():
+            torch.testing.assert_close(parameters[name].grad[i], p.grad, rtol=0, atol=1e-10)
+
+
+class Driven(torch.nn.Module):
+    """A cell as a function of its parameters."""
+
+    def __init__(self, cell: Cell) -> None:
+        super().__init__()
+        self.cell = cell
+
+    def forward(self, x: Tensor, h0: Tensor) -> Any:
+        return triton.run(self.cell, x, (h0,))
+
+
+@interpreted
+def test_single_products_of_tensorfloat_only_where_torch_was_told_so() -> None:
+    precision = importlib.import_module("orthobench.scan.triton_launch").product_precision
+    try:
+        torch.set_float32_matmul_precision("high")
+        assert (precision(torch.float32), precision(torch.float64)) == ("tf32", "ieee")
+    finally:
+        torch.set_float32_matmul_precision("highest")
+    assert precision(torch.float32) == "tf32x3"
+
+
+COMPILE = """
+import sys, torch, triton
+from triton.backends.compiler import GPUTarget
+from triton.compiler import ASTSource
+from orthobench.scan import triton_elman, triton_gru
+from orthobench.scan.triton_launch import layout
+
+n, family = int(sys.argv[1]), sys.argv[2]
+own = {"ACTIVATION": "modrelu", "SLOPE": 0.1, "GATED": True, "RESET": family, "LATE": True}
+module, name = (triton_elman, "elman") if family == "elman" else (triton_gru, "gru")
+for kernel in (getattr(module, f"{name}_forward"), getattr(module, f"{name}_backward")):
+    constants = {**layout(n, 1 if name == "elman" else 3, torch.float32, torch.device("cpu")), **own}
+    options = {key: constants.pop(key) for key in ("num_warps", "num_stages")}
+    constants = {key: constants[key] for key in kernel.arg_names if key in constants}
+    kinds = {"T": "i32", "B": "i32", **dict.fromkeys(constants, "constexpr")}
+    signature = {key: kinds.get(key, "*fp32") for key in kernel.arg_names}
+    source = ASTSource(kernel, signature, constexprs=constants)
+    compiled = triton.compile(source, target=GPUTarget("cuda", 90, 32), options=options)
+    assert compiled.asm["cubin"]
+    assert compiled.metadata.shared <= 227 << 10, compiled.metadata.shared
+"""
+
+
+@interpreted
+@pytest.mark.parametrize(("n", "family"), [(190, "elman"), (50, "after"), (128, "before")])
+def test_compiles_for_a_gpu_and_fits_its_shared_memory(n: int, family: str) -> None:
+    """Also what the interpreter would let pass; no GPU is needed to compile."""
+    environment = {key: value for key, value in os.environ.items() if key != "TRITON_INTERPRET"}
+    words = [sys.executable, "-c", COMPILE, str(n), family]
+    done = subprocess.run(words, env=environment, capture_output=True, text=True, timeout=170)
+    assert done.returncode == 0, done.stderr[-2000:]
+
+
+@pytest.mark.parametrize(
+    ("cell", "why"),
+    [
+        (random_cell(LSTM), "no kernel for LSTM"),
+        (random_cell(Halved), "no kernel for Halved"),
+        (random_cell(Elman, hidden_size=257), "up to 256 hidden units"),
+        (random_cell(Elman), "for CUDA devices"),
+    ],
+)
+def test_says_why_not(cell: Cell, why: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("TRITON_INTERPRET", raising=False)
+    assert why in str(triton.why_not(cell))
