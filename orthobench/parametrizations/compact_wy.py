@@ -4,7 +4,7 @@
 
     L = A S^{-1},   S = strictly upper part of A^T A + half its diagonal.
 
-For a gradient D of L and X = D S^{-T}, that of A is X - A (N + N^T), where N is the upper triangle of L^T X with half of
+For a gradient D of L and X = D S^{-T}, that of A is X - A (N + N^T), N being the upper triangle of L^T X with half of
 its diagonal. The vectors need not be normalised, and H(0) = I. Use float64: in float32 nearly parallel vectors cost
 three digits. Shapes: A and L are (n, m), S is (m, m).
 Zhang, Lei & Dhillon (2018), "Stabilizing Gradients for Deep Neural Networks via Efficient SVD Parameterization", eq. 1;
