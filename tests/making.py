@@ -69,8 +69,9 @@ def tokens(*shape: int, width: int = 3) -> torch.Tensor:
 def arrays(cell: Cell) -> dict[str, np.ndarray]:
     """U_<gate>, b_<gate> and W_<gate>."""
     found = {}
-    for gate, U, W in zip(cell.gates, cell.U.detach().chunk(len(cell.gates)), cell.matrices(), strict=True):
-        found |= {f"U_{gate}": U.numpy(), f"W_{gate}": W.detach().numpy(), f"b_{gate}": cell.b[gate].detach().numpy()}
+    for gate, U in zip(cell.gates, cell.U.chunk(len(cell.gates)), strict=True):
+        own = {"U": U, "W": cell.recurrent[gate](), "b": cell.b[gate]}
+        found |= {f"{name}_{gate}": tensor.detach().numpy() for name, tensor in own.items()}
     return found
 
 

@@ -166,7 +166,7 @@ class Cell(nn.Module, ABC):
                 p.weight.data.copy_(block)
 
     def matrices(self) -> Matrices:
-        """The recurrent matrices, one (N, N) per gate: materialised once per forward pass."""
+        """The recurrent matrices, one (N, N) per gate unless a class stacks them: made once per forward pass."""
         return tuple(self._clipped_later(self.recurrent[gate]()) for gate in self.gates)
 
     def _clipped_later(self, W: Tensor) -> Tensor:
@@ -229,7 +229,7 @@ class Cell(nn.Module, ABC):
         Args:
             p_t: projection of the input at this step, (B, G * N).
             state: `states` tensors (B, N), the hidden state first.
-            W: one matrix per gate, from `matrices()`.
+            W: what `matrices()` gives.
         """
 
     @property

@@ -48,9 +48,13 @@ class LSTM(Cell):
         self.own_equations = peephole
         self.V_o = nn.Parameter(glorot_uniform(rng, (N, N))) if peephole else None
 
+    def matrices(self) -> Matrices:
+        """The gates' matrices stacked, (4N, N): one product per step."""
+        return (torch.cat(super().matrices()),)
+
     def step(self, p_t: Tensor, state: State, W: Matrices) -> State:
         h, c = state
-        i, f, g, o = (p_t + h @ torch.cat(W).T).chunk(4, dim=-1)
+        i, f, g, o = (p_t + h @ W[0].T).chunk(4, dim=-1)
         c = torch.sigmoid(f) * c + torch.sigmoid(i) * torch.tanh(g)
         if self.V_o is not None:
             o = o + c @ self.V_o.T
