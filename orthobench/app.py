@@ -31,7 +31,7 @@ from orthobench.errors import (
     StorageError,
 )
 from orthobench.learner import Learner
-from orthobench.memory import exhausted, refuse_if_too_large
+from orthobench.memory import device_of, exhausted, refuse_if_too_large
 from orthobench.models.base import Network
 from orthobench.recording import record as recorder
 from orthobench.recording.checkpoint import SafeCheckpointIO, digest_of, newest, of_step, previous
@@ -131,8 +131,10 @@ def _run(exp: Experiment, attempt: "Callable[[Experiment, Path], Attempt]") -> d
     _check_device(exp)
     _warn_about_budget(exp)
     exp.task.check()
+    accelerator = exp.settings.trainer.get("accelerator", "auto")
+    exp.model.to(device_of(accelerator))
     if not exp.settings.run["force"]:
-        refuse_if_too_large(exp.model, exp.task, exp.settings.trainer.get("accelerator", "auto"))
+        refuse_if_too_large(exp.model, exp.task, accelerator)
     signals.check()
     with Claim(folder) as claim:
         if not claim.held:

@@ -17,7 +17,7 @@ from orthobench.tasks.base import Task
 if TYPE_CHECKING:
     from orthobench.learner import Learner
 
-HELD = {"reference": 7.0, "fused": 4.0, "native": 4.0}
+HELD = {"reference": 7.0, "fused": 4.0, "native": 4.0, "graph": 8.0, "triton": 5.0}
 GIB = 1 << 30
 
 
@@ -25,7 +25,8 @@ def estimate(model: Network, task: Task) -> int:
     """Bytes of a training step: saved activations, parameters with gradients and optimizer state, and one batch.
 
     At the peak of the reverse the plain loop holds up to seven values per unit, gate and time step, gradients included;
-    a scan with a hand-written reverse three, and with scalar gates or as torch's LSTM four.
+    a scan with a hand-written reverse three, and with scalar gates or as torch's LSTM four. For a GPU's
+    engines buffers are counted, not measured: `graph` copies in and out, `triton` has the projections beside the states.
     """
     T, B = getattr(task, "length", task.T) or 1, task.batch_size
     activations = 0.0
@@ -38,9 +39,14 @@ def estimate(model: Network, task: Task) -> int:
     return int(4 * (activations + outputs + parameters + T * B * task.input_size))
 
 
+def device_of(accelerator: str) -> torch.device:
+    """Where a run would train."""
+    return torch.device("cuda" if accelerator != "cpu" and torch.cuda.is_available() else "cpu")
+
+
 def available(accelerator: str) -> int:
     """Bytes that a run could use: of the GPU when it will run there, else of this machine or its control group."""
-    if accelerator in ("gpu", "cuda") or (accelerator == "auto" and torch.cuda.is_available()):
+    if device_of(accelerator).type == "cuda":
         return torch.cuda.mem_get_info()[0]
     page = os.sysconf("SC_PAGE_SIZE")
     limits = [page * os.sysconf("SC_PHYS_PAGES")]

@@ -34,7 +34,7 @@ ROOT: dict[str, Any] = {
     "seed": NonNegative,
     "variant": Literal["paper", "code"] | None,
     "params": OptionalPositive,
-    "engine": Literal["auto", "reference", "fused", "native"],
+    "engine": Literal["auto", "reference", "fused", "native", "graph", "triton"],
     "ensemble": bool,
     "force": bool,
     "timeout": OptionalPositiveFloat,

@@ -13,11 +13,12 @@ def main(arguments: list[str]) -> int:
 
     from orthobench.__main__ import split
     from orthobench.app import experiment
-    from orthobench.memory import GIB, estimate
+    from orthobench.memory import GIB, device_of, estimate
     from orthobench.recording.files import read_json
 
     _, overrides, folders = split(arguments)
     exp = experiment(overrides, folders)
+    exp.model.to(device_of(exp.settings.trainer.get("accelerator", "auto")))
     say(yaml.safe_dump(exp.settings.as_dict(), sort_keys=False).rstrip())
     counts, length = exp.parameters, exp.duration
     say("")

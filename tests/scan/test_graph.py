@@ -1,0 +1,186 @@
+"""What engine=graph does around its graphs, on a CPU: a stand-in does the work again. test_gpu has the rest."""
+
+import gc
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from orthobench.cells.complex_elman import ComplexElman
+from orthobench.cells.elman import Elman
+from orthobench.cells.goru import GORU
+from orthobench.cells.gru import GRU
+from orthobench.cells.lstm import LSTM
+from orthobench.cells.scalar_gated import ScalarGated
+from orthobench.scan import graph, reference
+from tests.making import draw, random_cell, tokens
+from tests.scan.test_engines import Halved, Plain, assert_equal, every_family, results, tame
+
+
+class Again:
+    """A graph's buffers are what the work returned first; a replay does the work again and puts its results there."""
+
+    captures = 0
+    replays = 0
+
+    @staticmethod
+    def warm_up(work: Callable[[], object]) -> None:
+        work()
+
+    def capture(self, work: Callable[[], Any], after: Any = None) -> Any:
+        Again.captures += 1
+        self.work, self.buffers = work, work()
+        return self.buffers
+
+    def replay(self) -> None:
+        Again.replays += 1
+        for buffer, value in zip(self.buffers, self.work(), strict=True):
+            if buffer is not None:
+                buffer.copy_(value)
+
+
+@pytest.fixture(autouse=True)
+def _stand_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(graph, "Graph", Again)
+    monkeypatch.setattr(Again, "captures", 0)
+    monkeypatch.setattr(Again, "replays", 0)
+
+
+@pytest.mark.parametrize("activation", ["modrelu", "abs"])
+@every_family
+def test_equals_the_loop(cls: type, options: dict[str, Any], activation: Any) -> None:
+    cell, x, state = tame(cls, 5, activation=activation, **options), draw(3, 4, 3), (draw(3, 5, seed=1),)
+    results(graph, cell, x, state)
+    assert Again.captures == 0
+    for scale in (1, 2):
+        assert_equal(graph, cell, scale * x, state)
+    assert (Again.captures, Again.replays) == (2, 4)
+
+
+@pytest.mark.parametrize("cls", [LSTM, GORU, Halved, Plain])
+def test_any_cell(cls: type) -> None:
+    cell, x = random_cell(cls), draw(3, 4, 4 if cls is Plain else 3)
+    state = tuple(s.detach().clone() for s in cell.initial_state(3))
+    results(graph, cell, x, state)
+    assert_equal(graph, cell, x, state)
+    assert Again.captures == 2
+
+
+def test_a_complex_cell() -> None:
+    cell, x, found = random_cell(ComplexElman), draw(3, 4, 3), []
+    graph.run(cell, x, cell.initial_state(3))
+    for engine in (graph, reference):
+        cell.zero_grad()
+        h_BTN, _ = engine.run(cell, x, cell.initial_state(3))
+        torch.view_as_real(h_BTN).square().sum().backward()
+        found.append([p.grad.clone() for p in cell.parameters() if p.grad is not None])
+    torch.testing.assert_close(*found, rtol=0, atol=1e-10)
+    assert Again.captures == 2
+
+
+def test_parameters_and_matrices_are_read_anew() -> None:
+    cell, x, state = tame(Elman, 5, activation="modrelu"), tokens(3, 4), (draw(3, 5, seed=1),)
+    for _ in range(3):
+        assert_equal(graph, cell, x, state)
+        with torch.no_grad():
+            for p in cell.parameters():
+                p.mul_(0.9)
+    assert Again.captures == 2
+
+
+def test_two_forwards_before_a_reverse_do_not_share_buffers() -> None:
+    cell, inputs = tame(GRU, 5), [draw(3, 4, 3, seed=s) for s in (1, 2, 3)]
+    expected = []
+    for x in inputs:
+        cell.zero_grad()
+        reference.run(cell, x, cell.initial_state(3))[0].square().sum().backward()
+        expected.append(cell.U.grad.clone())
+    outputs = [graph.run(cell, x, cell.initial_state(3))[0] for x in (inputs[0], *inputs)][1:]
+    for i in (1, 0, 2):
+        cell.zero_grad()
+        outputs[i].square().sum().backward()
+        torch.testing.assert_close(cell.U.grad, expected[i], rtol=0, atol=1e-12)
+    assert Again.captures == 6
+    graph.run(cell, inputs[0], cell.initial_state(3))
+    assert Again.captures == 6
+
+
+def test_a_forward_that_is_forgotten_gives_its_buffers_back() -> None:
+    cell, x = tame(Elman, 5), draw(3, 4, 3)
+    for _ in range(4):
+        h, _ = graph.run(cell, x, cell.initial_state(3))
+        del h, _
+    assert Again.captures == 2
+
+
+def test_without_gradients_no_reverse_is_captured() -> None:
+    cell, x = tame(Elman, 5), draw(3, 4, 3)
+    expected, _ = reference.run(cell, x, cell.initial_state(3))
+    for mode in (torch.no_grad, torch.inference_mode):
+        with mode():
+            for _ in range(3):
+                h, _ = graph.run(cell, x, cell.initial_state(3))
+                torch.testing.assert_close(h, expected.detach(), rtol=0, atol=1e-12)
+    assert Again.captures == 2
+
+
+def test_a_second_reverse_is_refused() -> None:
+    cell, x = tame(Elman, 5), draw(3, 4, 3)
+    graph.run(cell, x, cell.initial_state(3))
+    h, _ = graph.run(cell, x, cell.initial_state(3))
+    h.sum().backward(retain_graph=True)
+    with pytest.raises(RuntimeError, match="one reverse only"):
+        h.sum().backward()
+
+
+def test_the_shapes_used_last_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(graph, "SHAPES", 2)
+    cell = tame(Elman, 5)
+    for T in (3, 3, 4, 4, 3, 5, 5, 3, 4):
+        graph.run(cell, draw(2, T, 3), cell.initial_state(2))
+    assert Again.captures == 2 * 3
+    assert [key[0][0][0][0] for key in graph.SHELVES[cell]._seen] == [3, 4]
+
+
+def test_programs_go_with_their_cell() -> None:
+    cell = tame(Elman, 5)
+    known = weakref.ref(cell)
+    graph.run(cell, draw(2, 3, 3), cell.initial_state(2))
+    before = len(graph.SHELVES)
+    del cell
+    gc.collect()
+    assert known() is None
+    assert len(graph.SHELVES) < before
+
+
+def test_what_cannot_be_captured_runs_step_by_step_and_says_so_once(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def refuse(*_: Any) -> Tensor:
+        raise RuntimeError("operation not permitted when stream is capturing\nand more")
+
+    monkeypatch.setattr(Again, "capture", refuse)
+    graph._warn.cache_clear()
+    cell, x, state = tame(ScalarGated, 5), draw(3, 4, 3), (draw(3, 5, seed=1),)
+    for _ in range(3):
+        assert_equal(graph, cell, x, state)
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1
+    assert "step by step instead: operation not permitted when stream is capturing." in said
+
+
+def test_mixed_precision_keeps_the_loop_in_float32() -> None:
+    cell, x = tame(LSTM, 5).float(), draw(3, 4, 3).float()
+    exact, _ = graph.run(cell, x, cell.initial_state(3))
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        h, _ = graph.run(cell, x, cell.initial_state(3))
+    assert Again.captures == 2
+    assert h.dtype == torch.float32
+    torch.testing.assert_close(h, exact, rtol=0, atol=0.03)
+
+
+def test_is_for_cuda_devices() -> None:
+    assert graph.why_not(random_cell(Elman)) == "it is for CUDA devices"
