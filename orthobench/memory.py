@@ -26,7 +26,7 @@ def estimate(model: Network, task: Task) -> int:
 
     At the peak of the reverse the plain loop holds up to seven values per unit, gate and time step, gradients included;
     a scan with a hand-written reverse three, and with scalar gates or as torch's LSTM four. For a GPU's
-    engines buffers are counted, not measured: `graph` copies in and out, `triton` has the projections beside the states.
+    engines buffers are counted, not measured: `graph` copies in and out, `triton` keeps projections beside states.
     """
     T, B = getattr(task, "length", task.T) or 1, task.batch_size
     activations = 0.0
