@@ -1,83 +1,137 @@
-"""One job of a sweep, in a process of its own: started, watched, ended when it takes too long, its exit code noted."""
+"""Processes of the program, some at a time: started, watched, stopped when asked to, ended when they take too long."""
 
 import os
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from orthobench import signals
-from orthobench.errors import Stopped
-from orthobench.recording.files import read_json, write_json
-from orthobench.recording.sealed import read_sealed
-from orthobench.terminal import complain, say
+from orthobench.errors import DivergedError, Stopped
+from orthobench.recording.files import write_json
+from orthobench.recording.sealed import final
+from orthobench.terminal import complain
 
-FOLDER = "ORTHOBENCH_SWEEP"
-STOP = "stop"
 GRACE_S = 30.0
 TICK_S = 0.05
 TIMED_OUT = 124
 NO_RECORD = 1
 
 
+@dataclass(frozen=True, eq=False)
 class Job:
-    """What Hydra calls for one job, wherever its launcher put it.
+    """What one process does: a run, or the members of an ensemble.
+
+    Attributes:
+        words: overrides of each run.
+        folders: folder of each run.
+        timeout: seconds that it may take; null for no limit.
+        log: where its output goes; the terminal when null.
+        members: where an ensemble's process reads the words.
+    """
+
+    words: list[list[str]]
+    folders: list[Path]
+    timeout: float | None
+    log: Path | None
+    members: Path
+
+    def codes(self, code: int) -> list[int]:
+        """An exit code for each run when the process has ended with `code`; of an ensemble's runs the records tell."""
+        return [_code(folder, code, len(self.folders) > 1) for folder in self.folders]
+
+
+class Pool:
+    """Runs jobs, each in a process of its own.
 
     Args:
-        extra: options for the child, `--config-dir`.
+        at_once: how many side by side; never two with a run in common.
+        options: options of every process, `--config-dir`.
+        stopping: whether all is to stop, which a process can be resumed from.
+        known: the exit code of a job that need not be started, when its turn comes; null: start it.
     """
 
-    def __init__(self, extra: list[str]) -> None:
-        self.extra = extra
+    def __init__(
+        self,
+        at_once: int,
+        options: list[str],
+        stopping: Callable[[], bool],
+        known: Callable[[Job], int | None] = lambda job: None,
+    ) -> None:
+        self.at_once, self.options, self.stopping, self.known = at_once, options, stopping, known
+        self.working: list[Process] = []
 
-    def __call__(self, cfg: Any) -> int:
-        with signals.watched():
-            folder = Path(os.environ[FOLDER])
-            listed = read_json(folder / "jobs.json")
-            assert listed is not None
-            job = listed["jobs"][int(cfg.cell)]
-            code = Stopped.exit_code if _stopping(folder) else self._run(job, folder)
-            write_json(folder / f"{job['number']}.json", {"code": code})
-            tell = say if code == 0 else complain
-            tell(f"[{job['number'] + 1}] {text_of(job['words'])}: {outcome(code)}")
-            return code
+    def run(self, jobs: list[Job]) -> Iterator[list[tuple[Job, int]]]:
+        """Run them in this order; yields, again and again, those that have ended since, with their exit codes.
 
-    def _run(self, job: dict[str, Any], folder: Path) -> int:
-        from hydra.core.hydra_config import HydraConfig
+        Jobs that were never started, because all is to stop, are never yielded.
+        """
+        waiting = list(jobs)
+        while waiting or self.working:
+            stopping = self.stopping()
+            waiting = [] if stopping else waiting
+            ended = [(process.job, code) for process in self.working if (code := process.poll(stopping)) is not None]
+            self.working = [process for process in self.working if process.code is None]
+            busy = {folder for process in self.working for folder in process.job.folders}
+            for job in [job for job in waiting if busy.isdisjoint(job.folders)]:
+                if len(self.working) >= self.at_once or not busy.isdisjoint(job.folders):
+                    break
+                waiting.remove(job)
+                code = self.known(job)
+                if code is None:
+                    self.working.append(Process(job, self.options))
+                    busy |= set(job.folders)
+                else:
+                    ended.append((job, code))
+            yield ended
+            if self.working:
+                time.sleep(TICK_S)
 
-        command = [sys.executable, "-m", "orthobench", *self.extra, *job["words"]]
-        if "BasicLauncher" in HydraConfig.get().launcher._target_:
-            code = watch(subprocess.Popen(command, start_new_session=True), job["timeout"], folder)
+
+class Process:
+    """The process of a job.
+
+    Attributes:
+        code: its exit code, negative for a signal; null while it runs.
+    """
+
+    def __init__(self, job: Job, options: list[str]) -> None:
+        self.job, self.code, self.late = job, None, False
+        self.started, self.asked_at = time.monotonic(), None
+        command = [sys.executable, "-m", "orthobench", *options, *job.words[0]]
+        if len(job.words) > 1:
+            write_json(job.members, {"members": job.words})
+            command = [sys.executable, "-m", "orthobench.ensemble", *options, str(job.members)]
+        if job.log is None:
+            self.process = subprocess.Popen(command, start_new_session=True)
         else:
-            with (folder / f"{job['number']}.log").open("w") as log:
-                process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT, start_new_session=True)
-                code = watch(process, job["timeout"], folder)
-        if code == 0 and read_sealed(Path(job["folder"]) / "record.json") is None and not _elsewhere(job["folder"]):
-            complain(f"[{job['number'] + 1}] ended without a record")
-            return NO_RECORD
-        return code
+            job.log.parent.mkdir(parents=True, exist_ok=True)
+            with job.log.open("wb") as log:
+                self.process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT, start_new_session=True)
 
+    def poll(self, stopping: bool) -> int | None:
+        """Look at it: one that is late, or that is to stop, is asked to stop, and killed when it does not."""
+        code, now = self.process.poll(), time.monotonic()
+        if code is not None:
+            self.code = TIMED_OUT if self.late else code
+        elif self.asked_at is None:
+            self.late = self.job.timeout is not None and now - self.started > self.job.timeout
+            if self.late or stopping:
+                self.process.terminate()
+                self.asked_at = now
+        elif now - self.asked_at > GRACE_S:
+            self._kill()
+        return self.code
 
-def watch(process: "subprocess.Popen[bytes]", timeout: float | None, folder: Path) -> int:
-    """Wait for a child, and pass on that the sweep is to stop; returns its exit code, negative for a signal.
-
-    A child that takes longer than `timeout` seconds is asked to stop and, when it does not, killed with all it started.
-    """
-    started, asked_at, late = time.monotonic(), None, False
-    while True:
+    def _kill(self) -> None:
+        """End it and all that it started."""
         try:
-            code = process.wait(TICK_S)
-            return TIMED_OUT if late else code
-        except subprocess.TimeoutExpired:
-            now = time.monotonic()
-        late = late or (timeout is not None and asked_at is None and now - started > timeout)
-        if asked_at is None and (late or _stopping(folder)):
-            process.terminate()
-            asked_at = now
-        if asked_at is not None and now - asked_at > GRACE_S:
-            _kill(process)
+            os.killpg(self.process.pid, signal.SIGKILL)
+        except OSError:
+            self.process.kill()
 
 
 def outcome(code: int) -> str:
@@ -90,24 +144,26 @@ def outcome(code: int) -> str:
     return {0: "done", Stopped.exit_code: "stopped; the same command resumes it"}.get(code, f"exit code {code}")
 
 
-def text_of(words: list[str]) -> str:
-    """Overrides as their user would type them."""
-    return " ".join(word.lstrip("+") for word in words)
+def exit_code(codes: list[int]) -> int:
+    """The exit code of many: that of the first that failed, as a shell gives it."""
+    failed = [code for code in codes if code]
+    return 0 if not failed else failed[0] if failed[0] > 0 else 128 - failed[0]
 
 
-def _stopping(folder: Path) -> bool:
-    return signals.asked() is not None or (folder / STOP).exists()
+def _code(folder: Path, code: int, member: bool) -> int:
+    if code and not member:
+        return code
+    record = final(folder / "record.json")
+    if record is not None:
+        return DivergedError.exit_code if record["status"] == "diverged" else 0
+    if code == 0 and not _is_elsewhere(folder):
+        complain(f"{folder}: its process ended without a record")
+        return NO_RECORD
+    return code
 
 
-def _elsewhere(folder: str) -> bool:
+def _is_elsewhere(folder: Path) -> bool:
     """Whether another process has the run, so that there is no record to be expected yet."""
     from orthobench.recording.claim import is_held
 
-    return is_held(Path(folder))
-
-
-def _kill(process: "subprocess.Popen[bytes]") -> None:
-    try:
-        os.killpg(process.pid, signal.SIGKILL)
-    except OSError:
-        process.kill()
+    return is_held(folder)

@@ -1,31 +1,34 @@
-"""Running published tables: every cell in a process of its own, cheapest first, each recorded as soon as it is done.
+"""Running published tables: every run in a process of its own, cheapest first, each recorded as soon as it is done.
 
-What is recorded already is skipped, what is finished under runs/ is only recorded, what was stopped goes on.
+What is recorded already is skipped, what is finished under runs/ is only recorded, what was stopped goes on. A GPU
+trains the seeds of a cell as one program, unless the table is about time. A shortened table is recorded and rendered
+under results/<preset>/, beside what is kept for good.
 """
 
 import contextlib
 import re
-import subprocess
+import shutil
 import sys
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from orthobench import experiment, signals
-from orthobench.child import GRACE_S, outcome
+from orthobench import child, experiment, signals
+from orthobench.child import Pool, exit_code, outcome
 from orthobench.composer import Composer
+from orthobench.ensemble.grouping import groups
 from orthobench.errors import ConfigError, DataError, Stopped
 from orthobench.experiment import Job, Table
 from orthobench.recording.sealed import final
+from orthobench.registry import find
 from orthobench.report import curves, records
 from orthobench.report.collect import collect, cost, drawn
-from orthobench.report.published import PAPERS
+from orthobench.report.published import PAPERS, load_table
 from orthobench.schema import did_you_mean
 from orthobench.settings import Settings
 from orthobench.terminal import complain, duration_text, say
 
-TICK_S = 0.1
 UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
@@ -46,6 +49,11 @@ class Run:
         """What a person knows it by."""
         preset = "" if self.job.preset == experiment.FULL else f" ({self.job.preset})"
         return f"{self.job.table} {self.job.cell} seed {self.job.seed}{preset}"
+
+    @property
+    def cell(self) -> tuple[str, str, str]:
+        """The cell of a table that it is for."""
+        return self.job.table, self.job.cell, self.job.preset
 
     @property
     def data(self) -> str:
@@ -110,7 +118,7 @@ def plan(
     Raises:
         ConfigError: no such preset or cell, or an extra word that changes the numbers.
     """
-    composer, found, results = Composer(folders), Plan(), Path("results")
+    composer, found, results = Composer(folders), Plan(), _results("results", preset)
     for name in tables:
         table = experiment.load(name, folders)
         known: dict[Path, set[tuple[str, str, str]]] = {}
@@ -124,7 +132,7 @@ def plan(
                     raise
                 found.refused[f"{name} {cell}"] = str(error)
                 continue
-            results = Path(settings[0].run["results_root"])
+            results = _results(settings[0].run["results_root"], preset)
             if results not in known:
                 known[results] = {(line.run_id, line.preset, line.cell) for line in records.read(results, name)}
             price = cost(settings[0])
@@ -135,6 +143,11 @@ def plan(
                     found.runs.append(Run(job, one, price))
     found.runs.sort(key=lambda run: run.cost)
     return found, results
+
+
+def _results(root: str, preset: str) -> Path:
+    """Where a preset's records and tables are."""
+    return Path(root) if preset == experiment.FULL else Path(root) / preset
 
 
 def _waits_for_a_model(overrides: Iterable[str], folders: tuple[Path, ...]) -> bool:
@@ -165,68 +178,46 @@ class Runner:
     def __init__(
         self, results: Path, at_once: int, budget_s: float | None, extra: tuple[str, ...], folders: tuple[Path, ...]
     ) -> None:
-        self.results, self.at_once, self.extra = results, at_once, extra
-        self.options = [option for folder in folders for option in ("--config-dir", str(folder))]
+        self.results, self.extra = results, extra
+        options = [option for folder in folders for option in ("--config-dir", str(folder))]
+        self.pool = Pool(at_once, options, self._over, self._known)
         self.started = time.monotonic()
         self.deadline = None if budget_s is None else self.started + budget_s
         self.codes: dict[Run, int] = {}
-        self.working: dict[subprocess.Popen[bytes], Run] = {}
         self.lacking: set[str] = set()
+        self.last = ""
+        self._jobs: dict[child.Job, list[Run]] = {}
 
     def __call__(self, runs: list[Run]) -> None:
         """Run them in this order; `codes` then has an exit code for each that was started."""
-        waiting, total = list(runs), len(runs)
+        self._jobs = {self._job(some): some for some in _together(runs)}
         with signals.watched(program=True):
-            while waiting or self.working:
-                if self._over():
-                    waiting = []
-                    self._stop()
-                busy = {run.settings.run_id for run in self.working.values()}  # a run may belong to several tables
-                free = [run for run in waiting if run.settings.run_id not in busy]
-                if free and len(self.working) < self.at_once:
-                    waiting.remove(free[0])
-                    self._start(free[0])
-                self._reap()
-                self._show(total)
-                if self.working and not (free and len(self.working) < self.at_once):
-                    time.sleep(TICK_S)
-        self._show(total, last=True)
+            for ended in self.pool.run(list(self._jobs)):
+                for job, code in ended:
+                    for run, own in zip(self._jobs[job], job.codes(code), strict=True):
+                        self._finish(run, own)
+                self._show(runs)
+        self._show(runs, last=True)
+
+    def log(self, run: Run) -> Path:
+        """What a run said."""
+        return next(job.log for job, runs in self._jobs.items() if run in runs and job.log)
 
     def _over(self) -> bool:
         return signals.asked() is not None or (self.deadline is not None and time.monotonic() > self.deadline)
 
-    def _start(self, run: Run) -> None:
-        if final(run.settings.folder / "record.json"):
-            self._finish(run, 0)
-            return
-        if run.data in self.lacking:
-            self._finish(run, DataError.exit_code)
-            return
-        words = [*run.job.overrides, f"cell={run.job.cell}", *self.extra]
-        log = self.log(run)
-        log.parent.mkdir(parents=True, exist_ok=True)
-        command = [sys.executable, "-m", "orthobench", *self.options, *words]
-        with log.open("wb") as file:
-            process = subprocess.Popen(command, stdout=file, stderr=subprocess.STDOUT, start_new_session=True)
-        self.working[process] = run
+    def _job(self, runs: list[Run]) -> child.Job:
+        words = [[*run.job.overrides, f"cell={run.job.cell}", *self.extra] for run in runs]
+        first = runs[0].settings
+        beside = Path(first.run["runs_root"]) / ".reproduce" / first.run_id
+        files = beside.with_suffix(".log"), beside.with_suffix(".members.json")
+        return child.Job(words, [run.settings.folder for run in runs], first.run["timeout"], *files)
 
-    def _reap(self) -> None:
-        for process, run in list(self.working.items()):
-            code = process.poll()
-            if code is not None:
-                del self.working[process]
-                self._finish(run, code)
-
-    def _stop(self) -> None:
-        """Ask the children to stop, which they can resume from, and wait for them."""
-        for process in self.working:
-            process.terminate()
-        limit = time.monotonic() + GRACE_S
-        while self.working and time.monotonic() < limit:
-            self._reap()
-            time.sleep(TICK_S)
-        for process in self.working:
-            process.kill()
+    def _known(self, job: child.Job) -> int | None:
+        """The exit code of a job that need not be started."""
+        if all(final(folder / "record.json") for folder in job.folders):
+            return 0
+        return DataError.exit_code if self._jobs[job][0].data in self.lacking else None
 
     def _finish(self, run: Run, code: int) -> None:
         self.codes[run] = code
@@ -239,23 +230,48 @@ class Runner:
             self.codes[run] = 0  # recorded, and a diverged run is a result
         elif code == 0:
             self.codes[run] = Stopped.exit_code  # another process has it
+        self.last = f"{run.label}: {outcome(self.codes[run]) if line is None else score(run.settings, line)}"
         if not sys.stdout.isatty():
-            say(f"[{len(self.codes)}] {run.label}: {outcome(self.codes[run])}")
+            say(f"[{len(self.codes)}] {self.last}")
 
-    def log(self, run: Run) -> Path:
-        """What a run said."""
-        return Path(run.settings.run["runs_root"]) / ".reproduce" / f"{run.settings.run_id}.log"
-
-    def _show(self, total: int, last: bool = False) -> None:
+    def _show(self, runs: list[Run], last: bool = False) -> None:
         """One line that is written over, on a terminal only."""
         if not sys.stdout.isatty():
             return
-        spent = duration_text(time.monotonic() - self.started)
-        now = ", ".join(f"{run.job.table} {run.job.cell} {run.job.seed}" for run in self.working.values())
-        text = f"{len(self.codes)} of {total} in {spent}" + (f": {now}" if now else "")
+        now = [
+            f"{run.job.table} {run.job.cell} {run.job.seed}" for at in self.pool.working for run in self._jobs[at.job]
+        ]
+        parts = [progress(runs, self.codes, time.monotonic() - self.started), self.last, *now[:1]]
+        text = "; ".join(part for part in parts if part)[: shutil.get_terminal_size().columns - 1]
         with contextlib.suppress(OSError, ValueError):
-            sys.stdout.write(f"\r\x1b[2K{text[:118]}" + ("\n" if last else ""))
+            sys.stdout.write(f"\r\x1b[2K{text}" + ("\n" if last else ""))
             sys.stdout.flush()
+
+
+def progress(runs: list[Run], codes: dict[Run, int], spent_s: float) -> str:
+    """Cells and runs done of all, failures, and the time left at the cost per second so far."""
+    cells, left = {run.cell for run in runs}, {run.cell for run in runs if codes.get(run) != 0}
+    failed = sum(code not in (0, Stopped.exit_code) for code in codes.values())
+    done, total = sum(run.cost for run in codes), sum(run.cost for run in runs)
+    text = f"{len(cells - left)} of {len(cells)} cells, {len(codes)} of {len(runs)} runs, {failed} failed"
+    rest = f", about {duration_text(spent_s * (total - done) / done)} left" if 0 < done < total else ""
+    return f"{text}, {duration_text(spent_s)}{rest}"
+
+
+def score(settings: Settings, line: records.Line) -> str:
+    """The headline metric of a finished run."""
+    metric = f"test/{find('task', settings.task['name'], 'task').metric}"  # type: ignore[attr-defined]
+    value = line.metric(metric, "best_val")
+    return line.values["status"] if value is None else f"{metric} {value:.4g}"
+
+
+def _together(runs: list[Run]) -> list[list[Run]]:
+    """The runs of every process: the seeds of a cell, where one program can train them, and otherwise each alone."""
+    cells: dict[tuple[str, str, str], list[Run]] = {}
+    for run in runs:
+        timed = any(row.metric.startswith("time/") for row in load_table(run.job.table))
+        cells.setdefault(run.cell if not timed else (run.settings.run_id, *run.cell[:2]), []).append(run)
+    return [[some[i] for i in group] for some in cells.values() for group in groups([run.settings for run in some])]
 
 
 def reproduce(found: Plan, runner: Runner, tables: list[Table]) -> int:
@@ -275,8 +291,7 @@ def reproduce(found: Plan, runner: Runner, tables: list[Table]) -> int:
     say(f"{done} of {len(runs)} runs recorded, {len(failed)} failed, {left} left" + (HINT if left else ""))
     if signals.asked() is not None:
         return Stopped.exit_code
-    codes = [code for run, code in failed.items() if not _excused(run, code, needs)]
-    return 0 if not codes else codes[0] if codes[0] > 0 else 128 - codes[0]
+    return exit_code([code for run, code in failed.items() if not _excused(run, code, needs)])
 
 
 HINT = "; the same command goes on"

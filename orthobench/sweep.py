@@ -1,6 +1,7 @@
 """Many runs: one child process per job, whatever the launcher, so that none can harm another.
 
-Hydra's launcher gets the numbers of the jobs that are left, not their words: those that are done cost nothing.
+Hydra's launcher gets the numbers of the jobs that are left, not their words: those that are done cost nothing. With
+`ensemble=true` a job is several runs, where a GPU can train them as one program.
 """
 
 import itertools
@@ -14,45 +15,76 @@ from pathlib import Path
 from typing import Any
 
 from orthobench import signals
-from orthobench.child import FOLDER, STOP, Job, outcome, text_of
+from orthobench.child import Job, Pool, exit_code, outcome
 from orthobench.composer import Composer
 from orthobench.config import Word, conf_dir, parse, quoted
-from orthobench.errors import ConfigError, Stopped, StorageError
-from orthobench.recording.files import make_folder, write_json
+from orthobench.errors import ConfigError, DivergedError, Stopped, StorageError
+from orthobench.recording.files import make_folder, read_json, write_json
 from orthobench.recording.sealed import final
 from orthobench.settings import Settings
 from orthobench.terminal import complain, say
 
-DIVERGED = 4
+FOLDER = "ORTHOBENCH_SWEEP"
+STOP = "stop"
 ROUNDS = 3
 BATCH = 500
 
 
 @dataclass(frozen=True)
 class Cell:
-    """One job of a sweep."""
+    """One run of a sweep."""
 
     words: list[str]
-    folder: Path
-    digest: str
-    timeout: float | None
+    settings: Settings
+
+    @property
+    def folder(self) -> Path:
+        """The run's folder."""
+        return self.settings.folder
 
     @property
     def label(self) -> str:
-        """The job as its user would type it."""
-        return text_of(self.words)
-
-    def listed(self, number: int) -> dict[str, Any]:
-        """What its own process needs to know."""
-        folder = str(self.folder.absolute())
-        return {"number": number, "words": self.words, "folder": folder, "timeout": self.timeout}
+        """The run as its user would type it."""
+        return " ".join(word.lstrip("+") for word in self.words)
 
     def code(self) -> int | None:
         """The exit code that its record promises; null while it has no final one."""
         record = final(self.folder / "record.json")
-        if record is None or record.get("identity") not in (None, self.digest):
+        if record is None or record.get("identity") not in (None, self.settings.digest):
             return None
-        return DIVERGED if record["status"] == "diverged" else 0
+        return DivergedError.exit_code if record["status"] == "diverged" else 0
+
+
+class Start:
+    """What Hydra calls for one job, wherever its launcher put it.
+
+    Args:
+        extra: options for the child, `--config-dir`.
+    """
+
+    def __init__(self, extra: list[str]) -> None:
+        self.extra = extra
+
+    def __call__(self, cfg: Any) -> int:
+        from hydra.core.hydra_config import HydraConfig
+
+        folder = Path(os.environ[FOLDER])
+        listed = read_json(folder / "jobs.json")
+        assert listed is not None
+        cells = listed["jobs"][int(cfg.cell)]
+        first, words, folders = cells[0], [cell["words"] for cell in cells], [Path(cell["folder"]) for cell in cells]
+        log = folder / f"{first['number']}.log"
+        if "BasicLauncher" in HydraConfig.get().launcher._target_:
+            log = None
+        job = Job(words, folders, first["timeout"], log, folder / f"{first['number']}.members.json")
+        with signals.watched():
+            pool = Pool(1, self.extra, lambda: signals.asked() is not None or (folder / STOP).exists())
+            ended = [code for some in pool.run([job]) for _, code in some]
+            codes = job.codes(ended[0] if ended else Stopped.exit_code)
+        for cell, code in zip(cells, codes, strict=True):
+            write_json(folder / f"{cell['number']}.json", {"code": code})
+            (say if code == 0 else complain)(f"[{cell['number'] + 1}] {cell['label']}: {outcome(code)}")
+        return exit_code(codes)
 
 
 def jobs(words: list[Word]) -> list[list[str]]:
@@ -85,8 +117,7 @@ def plan(words: list[Word], folders: tuple[Path, ...] = ()) -> list[Cell]:
     """
     composer, cells = Composer(folders), []
     for job in jobs([word for word in words if not word.key.startswith("hydra")]):
-        settings = _fitted(composer.settings(job))
-        cells.append(Cell(job, settings.folder, settings.digest, settings.run.get("timeout")))
+        cells.append(Cell(job, _fitted(composer.settings(job))))
     return cells
 
 
@@ -107,8 +138,8 @@ def sweep(overrides: list[str], folders: tuple[Path, ...] = ()) -> int:
     folder = _folder(cells[0].folder.parent)
     extra = [option for path in folders for option in ("--config-dir", str(path.resolve()))]
     for _ in range(ROUNDS):  # a launcher that died left some without a trace
-        write_json(folder / "jobs.json", {"jobs": [cells[n].listed(n) for n in left]})
-        _launch(folder, [word.text for word in words if word.key.startswith("hydra")], cells, left, extra)
+        count = _list(folder, cells, left)
+        _launch(folder, [word.text for word in words if word.key.startswith("hydra")], cells, count, extra)
         found = {n: _code(folder, n) for n in left}
         codes = [found.get(n, code) for n, code in enumerate(codes)]
         left = [n for n in left if found[n] is None]
@@ -135,12 +166,37 @@ def _folder(runs_root: Path) -> Path:
         raise StorageError(f"{runs_root} cannot be written: {error.strerror}; set runs_root=.") from error
 
 
-def _launch(folder: Path, hydra_words: list[str], cells: list[Cell], left: list[int], extra: list[str]) -> None:
-    """Let Hydra's launcher call `Job` for each of the jobs in jobs.json."""
+def _list(folder: Path, cells: list[Cell], left: list[int]) -> int:
+    """Write jobs.json, the runs of every job; returns how many jobs there are."""
+    together = [n for n in left if cells[n].settings.run["ensemble"]]
+    jobs = [[n] for n in left if not cells[n].settings.run["ensemble"]]
+    if together:
+        from orthobench.ensemble.grouping import groups
+
+        jobs += [[together[i] for i in group] for group in groups([cells[n].settings for n in together], asked=True)]
+    listed = [
+        [
+            {
+                "number": n,
+                "words": cells[n].words,
+                "label": cells[n].label,
+                "folder": str(cells[n].folder.absolute()),
+                "timeout": cells[n].settings.run["timeout"],
+            }
+            for n in job
+        ]
+        for job in sorted(jobs)
+    ]
+    write_json(folder / "jobs.json", {"jobs": listed})
+    return len(jobs)
+
+
+def _launch(folder: Path, hydra_words: list[str], cells: list[Cell], count: int, extra: list[str]) -> None:
+    """Let Hydra's launcher call `Start` for each of the jobs in jobs.json."""
     import hydra
 
     os.environ[FOLDER] = str(folder)
-    numbers = f"++cell=range({len(left)})" if len(left) > 1 else "++cell=0"
+    numbers = f"++cell=range({count})" if count > 1 else "++cell=0"
     root = f"++runs_root={quoted(str(cells[0].folder.parent.absolute()))}"
     size = [] if any("max_batch_size" in word for word in hydra_words) else [f"hydra.sweeper.max_batch_size={BATCH}"]
     sys.argv = ["orthobench", "-m", *hydra_words, *size, root, numbers]
@@ -148,7 +204,7 @@ def _launch(folder: Path, hydra_words: list[str], cells: list[Cell], left: list[
     watcher = threading.Thread(target=_pass_on, args=(folder, over), daemon=True)
     watcher.start()
     try:
-        hydra.main(version_base="1.3", config_path=str(conf_dir()), config_name="config")(Job(extra))()
+        hydra.main(version_base="1.3", config_path=str(conf_dir()), config_name="config")(Start(extra))()
     except SystemExit:  # Hydra has said why
         complain("orthobench: the launcher ended early; what it left is started again.")
     finally:
@@ -183,7 +239,4 @@ def _summary(cells: list[Cell], codes: dict[int, int | None], folder: Path | Non
         complain(f"[{number + 1}] {cells[number].label}: was never started or left no trace")
     if signals.asked() is not None:
         return Stopped.exit_code
-    if failed:
-        first = next(iter(failed.values()))
-        return first if first > 0 else 128 - first
-    return 1 if missing else 0
+    return exit_code(list(failed.values())) or (1 if missing else 0)

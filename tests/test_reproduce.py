@@ -1,14 +1,16 @@
 """reproduce: what it plans, what it runs, and what it leaves alone the second time."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import yaml
 
 from orthobench import experiment
+from orthobench.ensemble import grouping
 from orthobench.errors import ConfigError
 from orthobench.report import records
-from orthobench.reproduce import plan, seconds, select
+from orthobench.reproduce import _together, plan, progress, seconds, select
 from orthobench.verbs.reproduce import _seeds, main
 
 NAME = "urnn_ugru/table3"
@@ -66,7 +68,28 @@ def test_a_word_that_changes_the_numbers_is_refused() -> None:
         plan([NAME], extra=("optimizer.lr=1",))
     found, results = plan([NAME], "smoke", extra=("results_root=elsewhere", "trainer.accelerator=cpu"))
     assert found.runs
-    assert results == Path("elsewhere")
+    assert results == Path("elsewhere/smoke")
+
+
+def test_progress_counts_cells_runs_failures_and_time() -> None:
+    found, _ = plan([NAME], "smoke", seeds=[1, 2])
+    runs = [replace(run, cost=1.0) for run in found.runs]
+    first = [run for run in runs if run.cell == runs[0].cell]
+    codes = {first[0]: 0, first[1]: 0, next(run for run in runs if run.cell != runs[0].cell): 5}
+    assert progress(runs, codes, 60) == "1 of 6 cells, 3 of 12 runs, 1 failed, 1m 0s, about 3m 0s left"
+    assert progress(runs, {}, 0) == "0 of 6 cells, 0 of 12 runs, 0 failed, 0.0s"
+
+
+def test_a_gpu_trains_the_seeds_of_a_cell_together_but_not_those_of_a_table_about_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(grouping, "has_gpu", lambda settings: True)
+    for name, size in (("scornn/figure1", 2), (NAME, 1)):
+        together = _together(plan([name], "smoke", seeds=[1, 2])[0].runs)
+        assert {len(runs) for runs in together} == {size}
+        assert all(len({run.cell for run in runs}) == 1 for runs in together)
+    monkeypatch.setattr(grouping, "has_gpu", lambda settings: False)
+    assert {len(runs) for runs in _together(plan(["scornn/figure1"], "smoke", seeds=[1, 2])[0].runs)} == {1}
 
 
 def table(root: Path, cells: dict[str, list[str]]) -> str:
@@ -88,10 +111,11 @@ def test_a_table_is_run_recorded_and_rendered_once(tmp_path: Path, cli) -> None:
     assert first.returncode == 0, first.stderr
     assert "6 runs to do, 0 recorded already" in first.stdout
     assert "6 of 6 runs recorded, 0 failed, 0 left" in first.stdout
-    lines = records.read(tmp_path / "results", NAME)
+    assert [path.name for path in (tmp_path / "results").iterdir()] == ["smoke"]  # which git ignores
+    lines = records.read(tmp_path / "results" / "smoke", NAME)
     assert {line.cell for line in lines} == set(experiment.load(NAME).cells)
     assert {line.preset for line in lines} == {"smoke"}
-    text = (tmp_path / "results" / "tables" / "urnn_ugru.md").read_text()
+    text = (tmp_path / "results" / "smoke" / "tables" / "urnn_ugru.md").read_text()
     assert "shortened to smoke: trainer.max_steps=2" in text
     again = cli(*words)
     assert "0 runs to do, 6 recorded already" in again.stdout

@@ -1,0 +1,38 @@
+"""The process of an ensemble: `python -m orthobench.ensemble [--config-dir DIR] FILE`, for sweeps to start.
+
+FILE is JSON, `{"members": [[override, ...], ...]}`. The exit code is 0 when every member has a final record, else that
+of the first that has none.
+"""
+
+import argparse
+import sys
+from pathlib import Path
+
+from orthobench import signals
+from orthobench.errors import OrthobenchError
+from orthobench.recording.files import read_json
+from orthobench.terminal import complain
+
+
+def main(arguments: list[str]) -> int:
+    """Run the members."""
+    parser = argparse.ArgumentParser("orthobench.ensemble")
+    parser.add_argument("--config-dir", type=Path, action="append", default=[])
+    parser.add_argument("file", type=Path)
+    given = parser.parse_args(arguments)
+    listed = read_json(given.file)
+    assert listed is not None
+    from orthobench.app import experiment
+    from orthobench.ensemble.running import DIVERGED, run
+
+    try:
+        with signals.watched(program=True):
+            codes = run([experiment(words, tuple(given.config_dir)) for words in listed["members"]])
+    except OrthobenchError as error:
+        complain(f"orthobench: {error}")
+        return error.exit_code
+    return next((code for code in codes if code not in (0, DIVERGED)), 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

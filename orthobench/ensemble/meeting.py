@@ -1,0 +1,106 @@
+"""Threads that take turns, and meet where they want the same thing done, so that it is done for all of them at once."""
+
+import threading
+from collections.abc import Callable, Hashable
+from typing import Any
+
+import torch
+
+Serve = Callable[[list[Any]], list[Any]]
+
+
+class Seat:
+    """One thread's place: its turn, what it asks for, and the answer."""
+
+    def __init__(self, work: Callable[[], Any]) -> None:
+        self.work, self.turn, self.globals = work, threading.Semaphore(0), _globals()
+        self.over = False
+        self.result: Any = None
+        self.error: BaseException | None = None
+        self.key: Hashable = None
+        self.request: Any = None
+        self.answer: Any = None
+        self.led: list[Seat] = []
+
+
+class Meeting:
+    """Runs functions in threads, one at a time: each until it meets the others or ends."""
+
+    def __init__(self) -> None:
+        self._paused, self._mine = threading.Semaphore(0), threading.local()
+
+    def run(self, works: list[Callable[[], Any]]) -> list[Any]:
+        """Run them all to their end; returns what they returned. To be called once, from outside of them.
+
+        Whenever all of them wait, those that asked under the same key are served together, in the order of `works`.
+
+        Raises:
+            BaseException: what the first that failed has raised, when all have ended.
+        """
+        seats, before = [Seat(work) for work in works], _globals()
+        for seat in seats:
+            threading.Thread(target=self._sit, args=(seat,), daemon=True).start()
+        going = seats
+        while going:
+            for seat in going:
+                seat.turn.release()
+                self._paused.acquire()
+            going = [seat for seat in going if not seat.over]
+            groups: dict[Hashable, list[Seat]] = {}
+            for seat in going:
+                groups.setdefault(seat.key, []).append(seat)
+            for group in groups.values():
+                group[0].led = group
+        _set_globals(before)
+        for seat in seats:
+            if seat.error is not None:
+                raise seat.error
+        return [seat.result for seat in seats]
+
+    def meet(self, key: Hashable, request: Any, serve: Serve) -> Any:
+        """Wait until every thread waits or has ended, and get this request's part of `serve(requests)`.
+
+        The first of those with the same key serves, in its own thread and so in its own autograd and autocast modes.
+
+        Raises:
+            Exception: what `serve` raised, in each of the threads that it served.
+        """
+        seat: Seat = self._mine.seat
+        seat.key, seat.request, seat.globals = key, request, _globals()
+        self._paused.release()
+        seat.turn.acquire()
+        _set_globals(seat.globals)
+        group, seat.led = seat.led, []
+        if group:
+            try:
+                for other, answer in zip(group, serve([other.request for other in group]), strict=True):
+                    other.answer = answer
+            except Exception as error:
+                for other in group:
+                    other.error = error
+        if seat.error is not None:
+            error, seat.error = seat.error, None
+            raise error
+        answer, seat.answer, seat.request = seat.answer, None, None
+        return answer
+
+    def _sit(self, seat: Seat) -> None:
+        seat.turn.acquire()
+        _set_globals(seat.globals)
+        self._mine.seat = seat
+        try:
+            seat.result = seat.work()
+        except BaseException as error:
+            seat.error = error
+        seat.over = True
+        self._paused.release()
+
+
+def _globals() -> tuple[torch.Tensor, torch.dtype]:
+    """What torch has one of for all threads, and each of ours has its own of: generator, default precision."""
+    return torch.get_rng_state(), torch.get_default_dtype()
+
+
+def _set_globals(values: tuple[torch.Tensor, torch.dtype]) -> None:
+    torch.set_rng_state(values[0])
+    torch.set_default_dtype(values[1])

@@ -1,0 +1,73 @@
+"""A member: an ordinary run whose arithmetic is done at the meeting of all members."""
+
+from collections.abc import Hashable
+from functools import partial
+from pathlib import Path
+from typing import Any, ClassVar
+
+from torch import Tensor
+
+from orthobench.app import Attempt, Experiment
+from orthobench.callbacks.progress import Progress
+from orthobench.ensemble.meeting import Meeting
+from orthobench.ensemble.together import Together
+from orthobench.learner import Learner
+from orthobench.optim import update
+from orthobench.tasks.base import Batch
+
+
+class MemberLearner(Learner):
+    """Attributes: `meeting` and `together`, shared by all members."""
+
+    meeting: Meeting
+    together: Together
+    _gradients: list[Tensor | None]
+
+    def training_step(self, batch: Batch, index: int) -> Tensor:
+        loss, self._gradients = self.meeting.meet(_key("train", batch), (self, batch), self.together.train)
+        self.loss = loss
+        return loss
+
+    def backward(self, loss: Tensor, *args: Any, **kwargs: Any) -> None:
+        """The gradients have been computed along with the loss."""
+        for p, g in zip(self.model.parameters(), self._gradients, strict=True):
+            p.grad = g if p.grad is None or g is None else p.grad + g
+
+    def measured(self, split: str, batch: Batch, index: int) -> dict[str, Tensor]:
+        return self.meeting.meet(_key("measure", batch), (self, batch), self.together.measure)
+
+
+class Member(Attempt):
+    """One member's go at its run.
+
+    Args:
+        exp: the run.
+        folder: its folder.
+        size: number of members.
+        first: whether this one shows the progress of all.
+        meeting: where they meet.
+        together: what they do there.
+    """
+
+    learner_class: ClassVar[type[Learner]] = MemberLearner
+    learner: MemberLearner
+
+    def __init__(
+        self, exp: Experiment, folder: Path, size: int, first: bool, meeting: Meeting, together: Together
+    ) -> None:
+        super().__init__(exp, folder)
+        self.first, self.provenance = first, {"ensemble": {"members": size}}
+        self.learner.meeting, self.learner.together = meeting, together
+        optimizer = self.learner.optimizer
+        optimizer.move = partial(meeting.meet, "update", optimizer, update)
+        if not first:
+            self.callbacks = [callback for callback in self.callbacks if not isinstance(callback, Progress)]
+
+    def _announce(self) -> None:
+        if self.first:
+            super()._announce()
+
+
+def _key(what: str, batch: Batch) -> Hashable:
+    """Members with the same key are of one shape."""
+    return what, tuple((t.shape, t.dtype) for t in batch)

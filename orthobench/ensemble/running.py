@@ -1,0 +1,59 @@
+"""Running members from their start to their end."""
+
+import traceback
+from functools import partial
+
+import torch
+
+from orthobench import app
+from orthobench.app import Experiment
+from orthobench.ensemble.meeting import Meeting
+from orthobench.ensemble.member import Member
+from orthobench.ensemble.together import Together, forms
+from orthobench.errors import OrthobenchError
+from orthobench.memory import available, estimate
+from orthobench.terminal import complain, say
+
+DIVERGED = 4
+
+
+def run(experiments: list[Experiment], ways: tuple[str, ...] | None = None) -> list[int]:
+    """Run members of one shape, as many at once as fit into memory; returns an exit code for each.
+
+    Args:
+        experiments: the members.
+        ways: how to compute, see `together.forms`; those of the members' device when null.
+    """
+    accelerator = experiments[0].settings.trainer.get("accelerator", "auto")
+    room = available(accelerator) // estimate(experiments[0].model, experiments[0].task)
+    at_once = len(experiments) if experiments[0].settings.run["force"] else max(room, 1)
+    codes: list[int] = []
+    while len(codes) < len(experiments):
+        codes += _run(experiments[len(codes) :][:at_once], ways or forms(_device(accelerator)))
+    return codes
+
+
+def _run(experiments: list[Experiment], ways: tuple[str, ...]) -> list[int]:
+    size, meeting = len(experiments), Meeting()
+    together = Together(experiments[0].model, ways)
+    say(f"{size} members as one program, computed {ways[0]}")
+    members = [
+        partial(Member, size=size, first=number == 0, meeting=meeting, together=together) for number in range(size)
+    ]
+    return meeting.run([partial(_code, exp, member) for exp, member in zip(experiments, members, strict=True)])
+
+
+def _code(exp: Experiment, member: "partial[Member]") -> int:
+    """The exit code of one member's run, as the command line gives it to a single run."""
+    try:
+        return DIVERGED if app.run(exp, member)["status"] == "diverged" else 0
+    except OrthobenchError as error:
+        complain(f"orthobench: {exp.run_id}: {error}")
+        return error.exit_code
+    except Exception:
+        complain(f"{exp.run_id}: {traceback.format_exc()}")
+        return 1
+
+
+def _device(accelerator: str) -> torch.device:
+    return torch.device("cuda" if accelerator != "cpu" and torch.cuda.is_available() else "cpu")
