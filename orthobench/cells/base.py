@@ -166,8 +166,12 @@ class Cell(nn.Module, ABC):
                 p.weight.data.copy_(block)
 
     def matrices(self) -> Matrices:
-        """The recurrent matrices, one (N, N) per gate unless a class stacks them: made once per forward pass."""
-        return tuple(self._clipped_later(self.recurrent[gate]()) for gate in self.gates)
+        """The recurrent matrices, one (N, N) per gate unless a class stacks them: made once per forward pass.
+
+        Autocast does not reach them: rounded, they would leave their manifold.
+        """
+        with torch.autocast(self.U.device.type, enabled=False):
+            return tuple(self._clipped_later(self.recurrent[gate]()) for gate in self.gates)
 
     def _clipped_later(self, W: Tensor) -> Tensor:
         """W, with its gradient clipped on the way back where that is asked for."""

@@ -75,10 +75,11 @@ class ComplexElman(Cell):
     def matrices(self) -> Matrices:
         """W (N, N), or its factors where it is applied by them."""
         W, dtype = self.recurrent["h"], self.U.dtype.to_complex()
-        if self.stepwise:
-            assert isinstance(W, Factored)
-            return tuple(factor.to(dtype) for factor in W.factors())
-        return (W().to(dtype),)
+        with torch.autocast(self.U.device.type, enabled=False):
+            if self.stepwise:
+                assert isinstance(W, Factored)
+                return tuple(factor.to(dtype) for factor in W.factors())
+            return (W().to(dtype),)
 
     def project(self, x: Tensor) -> Tensor:
         """V x for all time steps, complex (T, B, N)."""

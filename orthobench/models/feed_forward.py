@@ -95,9 +95,12 @@ class FeedForward(Network):
         Returns:
             Outputs (B, O), and no state.
         """
-        first = self.first() if self.constrained_ends else self.W_in
+        with torch.autocast(x.device.type, enabled=False):  # rounded, a matrix would leave its manifold
+            first = self.first() if self.constrained_ends else self.W_in
+            last = self.last() if self.constrained_ends else self.W_out
+            matrices = [matrix() for matrix in self.matrices]
         h, seen = self._act(F.linear(x, first, self.b_in)), {}
-        layers, size = list(zip(self.matrices, self.b, strict=True)), 2 if self.residual else 1
+        layers, size = list(zip(matrices, self.b, strict=True)), 2 if self.residual else 1
         for start in range(0, len(layers), size):
             block = layers[start : start + size]
             h = self._block(h, block)
@@ -108,14 +111,14 @@ class FeedForward(Network):
                 taps[layer] = seen[layer]
             else:
                 del taps[layer]
-        return F.linear(h, self.last() if self.constrained_ends else self.W_out, self.b_out), []
+        return F.linear(h, last, self.b_out), []
 
-    def _block(self, h: Tensor, layers: list[tuple[nn.Module, Tensor]]) -> Tensor:
+    def _block(self, h: Tensor, layers: list[tuple[Tensor, Tensor]]) -> Tensor:
         (W, b), *second = layers
-        z = self._act(F.linear(h, W(), b))
+        z = self._act(F.linear(h, W, b))
         if not self.residual:
             return z
-        return h + (F.linear(z, second[0][0](), second[0][1]) if second else z)
+        return h + (F.linear(z, *second[0]) if second else z)
 
     def _act(self, z: Tensor) -> Tensor:
         return activate(self.activation, z, slope=self.negative_slope)

@@ -7,7 +7,7 @@ from orthobench.cells.base import Cell, State
 
 
 def run(cell: Cell, x: Tensor, state: State, taps: dict[int, Tensor] | None = None) -> tuple[Tensor, State]:
-    """Run `cell` over x from `state`.
+    """Run `cell` over x from `state`, in the precision of its matrices.
 
     Args:
         cell: the cell.
@@ -19,10 +19,11 @@ def run(cell: Cell, x: Tensor, state: State, taps: dict[int, Tensor] | None = No
         All hidden states (B, T, N), and the final state.
     """
     W = cell.matrices()
-    hidden = []
-    for t, p_t in enumerate(cell.project(x).unbind(0), start=1):
-        state = cell.step(p_t, state, W)
-        hidden.append(state[0])
-        if taps is not None and t in taps:
-            taps[t] = state[0]
+    hidden, p_TBM = [], cell.project(x).to(W[0].dtype)
+    with torch.autocast(x.device.type, enabled=False):
+        for t, p_t in enumerate(p_TBM.unbind(0), start=1):
+            state = cell.step(p_t, state, W)
+            hidden.append(state[0])
+            if taps is not None and t in taps:
+                taps[t] = state[0]
     return torch.stack(hidden, dim=1), state

@@ -34,5 +34,6 @@ def run(cell: Cell, x: Tensor, state: State) -> tuple[Tensor, State]:
     options = (weights, bool(bias), 1, 0.0, cell.training, False, True)
     torch.backends.cudnn.allow_tf32 = torch.get_float32_matmul_precision() != "highest"  # torch rounds here unasked
     call = getattr(torch, kernel)
-    h_BTN, *final = call(x, initial if kernel == "lstm" else initial[0], *options)
+    with torch.autocast(x.device.type, enabled=False):  # it would round the recurrence too
+        h_BTN, *final = call(x.to(cell.U.dtype), initial if kernel == "lstm" else initial[0], *options)
     return h_BTN, tuple(s.squeeze(0) for s in final)

@@ -169,6 +169,7 @@ class Task(LightningDataModule, ABC):
             batch_size=None,
             sampler=sampler,
             num_workers=self.num_workers,
+            pin_memory=self.trainer is not None and self.trainer.strategy.root_device.type == "cuda",
             generator=torch.Generator().manual_seed(0),
             persistent_workers=self.num_workers > 0,
         )
