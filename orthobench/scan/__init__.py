@@ -11,7 +11,7 @@ from torch import Tensor
 
 from orthobench.cells.base import Cell, State
 from orthobench.errors import ConfigError
-from orthobench.scan import fused, graph, native, reference, torch_kernels, triton_engine
+from orthobench.scan import fused, graph, members, native, reference, torch_kernels, triton_engine
 from orthobench.scan.families import lookup
 from orthobench.terminal import complain
 
@@ -88,4 +88,4 @@ def recurrence(cell: Cell, x: Tensor, h0: State | None = None, engine: str = "au
     """
     name, _ = choose(cell, engine)
     state = cell.initial_state(x.shape[0]) if h0 is None else h0
-    return ENGINES[name].run(cell, x, state)
+    return members.run(name, ENGINES[name].run, cell, x, state)

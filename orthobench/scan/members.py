@@ -1,0 +1,67 @@
+"""Engines under torch.func.vmap, where every tensor has a further axis of members.
+
+The plain loop is mapped as it is, and Triton's kernels have a grid over members. Any other engine runs one member after
+the other, by the same kernel as without vmap: on a CPU to the last bit.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.func import functional_call
+
+from orthobench.cells.base import Cell, State
+
+MAPPED = ("reference", "triton")
+core: Any = torch._C  # without types
+Run = Callable[[Cell, Tensor, State], tuple[Tensor, State]]
+
+
+def run(engine: str, scan: Run, cell: Cell, x: Tensor, state: State) -> tuple[Tensor, State]:
+    """Run `cell` over x from `state` by the engine's own `scan`, with or without members."""
+    if engine in MAPPED or not core._functorch.is_batchedtensor(x):
+        return scan(cell, x, state)
+    scanned = _Scan(cell, scan)
+    own = dict([*scanned.named_parameters(), *scanned.named_buffers()])
+
+    def one(x: Tensor, *tensors: Tensor) -> tuple[Tensor, ...]:
+        h, final = functional_call(scanned, dict(zip(own, tensors, strict=False)), (x, tensors[len(own) :]))
+        return h, *final
+
+    h, *final = _OneByOne.apply(one, x, *own.values(), *state)
+    return h, tuple(final)
+
+
+class _Scan(nn.Module):
+    """A scan as a module's forward, whose parameters are the cell's."""
+
+    def __init__(self, cell: Cell, scan: Run) -> None:
+        super().__init__()
+        self.cell, self.scan = cell, scan
+
+    def forward(self, x: Tensor, state: State) -> tuple[Tensor, State]:
+        return self.scan(self.cell, x, state)
+
+
+class _OneByOne(torch.autograd.Function):
+    """(function, *tensors) -> function(*tensors), whose own graph is the one that counts."""
+
+    @staticmethod
+    def forward(function: Callable[..., tuple[Tensor, ...]], *tensors: Tensor) -> tuple[Tensor, ...]:
+        return function(*tensors)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
+        """Nothing is kept."""
+
+    @staticmethod
+    def vmap(info: Any, in_dims: tuple[int | None, ...], function: Any, *tensors: Tensor) -> tuple[Any, Any]:
+        """See `torch.autograd.Function.vmap`."""
+        members = [
+            function(
+                *(t if d is None else t.select(d, i).contiguous() for t, d in zip(tensors, in_dims[1:], strict=True))
+            )
+            for i in range(info.batch_size)
+        ]
+        return tuple(map(torch.stack, zip(*members, strict=True))), 0
