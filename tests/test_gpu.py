@@ -30,8 +30,8 @@ TINY = (
     "task.val_size=40",
     "task.test_size=40",
 )
-# How much further from float64 than the loop in float32: the order of sums differs, and three products of TensorFloat-32
-# leave out the product of the two remainders.
+# How much further from float64 than the loop in float32: the order of sums differs, and three products of
+# TensorFloat-32 leave out that of the two remainders.
 ALLOWED = {"fused": 3, "graph": 3, "triton": 4}
 every_engine = pytest.mark.parametrize("engine", list(ALLOWED))
 every_family = pytest.mark.parametrize(("cls", "options"), FAMILIES)
