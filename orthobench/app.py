@@ -18,6 +18,7 @@ from orthobench import builder, signals
 from orthobench.callbacks.baseline import BaselineCrossing
 from orthobench.callbacks.diagnostics import diagnostics
 from orthobench.callbacks.finite import Finite
+from orthobench.callbacks.idle import leave_out_idle
 from orthobench.callbacks.orthogonality import Orthogonality
 from orthobench.callbacks.progress import Progress
 from orthobench.callbacks.saver import Saver
@@ -175,6 +176,7 @@ class Attempt:
         optimizer = builder.build_optimizer(exp.settings, exp.model)
         schedule = builder.build_schedule(exp.settings)
         self.learner = self.learner_class(exp.model, exp.task, optimizer, schedule, exp.duration)
+        leave_out_idle(self.learner, *self.callbacks)
 
     def run(self) -> dict[str, Any]:
         """Fit, test and record."""

@@ -10,7 +10,7 @@ from torch.optim.lr_scheduler import LambdaLR
 from orthobench.cells.base import State
 from orthobench.duration import Duration
 from orthobench.models.base import Network
-from orthobench.optim import Optimizer, Schedule
+from orthobench.optim import Constant, Optimizer, Schedule
 from orthobench.tasks.base import Batch, Task
 
 
@@ -32,6 +32,14 @@ class Learner(LightningModule):
         self.results: dict[str, float] = {}
         self._sums: dict[str, tuple[dict[str, Tensor], float]] = {}
         self._carried: dict[str, list[State]] = {}
+        group_of = {id(p): i for i, group in enumerate(optimizer.param_groups) for p in group["params"]}
+        self._constrained = [(p, {group_of[id(q)] for q in p.parameters()}) for p in model.constrained()]
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name == "_current_fx_name":  # set twice by every hook: not worth a search for parameters
+            self.__dict__[name] = value
+        else:
+            super().__setattr__(name, value)
 
     def training_step(self, batch: Batch, index: int) -> Tensor:
         x, target, *mask = batch
@@ -92,6 +100,8 @@ class Learner(LightningModule):
 
     def configure_optimizers(self) -> Any:
         length = self.duration
+        if isinstance(self.schedule, Constant):
+            return self.optimizer
 
         def factor(step: int) -> float:
             return self.schedule.factor(step, length.steps or step + 1, length.epochs(step))
@@ -105,7 +115,7 @@ class Learner(LightningModule):
 
     def after_step(self) -> None:
         """What the parametrizations do after an optimizer step."""
-        rates = {id(p): float(group["lr"]) for group in self.optimizer.param_groups for p in group["params"]}
-        for parametrization in self.model.constrained():
-            parametrization.learning_rate = max(rates[id(p)] for p in parametrization.parameters())
+        groups = self.optimizer.param_groups
+        for parametrization, own in self._constrained:
+            parametrization.learning_rate = max(float(groups[i]["lr"]) for i in own)
             parametrization.after_step()

@@ -39,7 +39,8 @@ class Finite(Callback):
         if loss is None:
             return
         scaled = str(trainer.precision).startswith("16")  # infinite gradients belong to the search for a scale
-        gradients = [] if scaled else [p.grad for p in module.model.parameters() if p.grad is not None]
+        parameters = [] if scaled else [p for group in optimizer.param_groups for p in group["params"]]
+        gradients = [p.grad for p in parameters if p.grad is not None]
         norm = torch.nn.utils.get_total_norm(gradients) if gradients else torch.zeros_like(loss)
         if loss.device.type == "cpu":
             self._look(step, float(loss), float(norm))
