@@ -7,6 +7,8 @@ common: [task=mnist, T=784]            overrides of every cell
 cells: {lstm: [model=lstm], ...}       overrides of each, which beat the common ones
 grid: {lr: {1e-3: [optimizer.lr=1e-3], ...}, ...}   every cell once for each combination, as `lstm_lr1e-3`
 score: test/accuracy                   what a fair table ranks models by; of a published one its rows say it
+figures:                               what is drawn from its runs, see `Figure`
+  - {title: Figure 1, curve: [val/loss], cells: [_200]}
 presets:                               shortened runs, for tables of their own; they beat both
   smoke: {seeds: 1, overrides: [trainer.max_steps=2]}
 deviations: [...]                      footnotes: where the runs differ from the paper's
@@ -34,6 +36,7 @@ KEYS: dict[str, Any] = {
     "cells": dict,
     "grid": dict,
     "score": str,
+    "figures": list,
     "presets": dict,
     "deviations": list[str],
     "needs": str | None,
@@ -41,6 +44,7 @@ KEYS: dict[str, Any] = {
 REQUIRED = ("track", "seeds", "margin", "cells", "presets")
 PRESETS = ("short", "smoke")
 PRESET_KEYS: dict[str, Any] = {"seeds": Positive, "overrides": list[str]}
+KINDS = ("curve", "through", "sweep", "bars")
 FULL = "full"
 FAIR = "fair"
 
@@ -71,6 +75,34 @@ class Preset:
 
 
 @dataclass(frozen=True)
+class Figure:
+    """What is drawn, and how.
+
+    Attributes:
+        kind: `curve`, metrics during training; `through`, `<metric>/<t>` over t at the first and the last step;
+            `sweep`, a score over the number that ends a cell's name; `bars`, a number of each cell.
+        metrics: their names; one but of a curve.
+        cells: names of cells or, from an underscore on, their endings; none for all.
+    """
+
+    title: str
+    kind: str
+    metrics: tuple[str, ...]
+    cells: tuple[str, ...]
+
+    def shows(self, cell: str) -> bool:
+        """Whether a cell is in it."""
+        endings = tuple(name for name in self.cells if name.startswith("_"))
+        return not self.cells or cell in self.cells or cell.endswith(endings)
+
+    def reads(self, metric: str) -> bool:
+        """Whether a curve of a run is needed for it."""
+        if self.kind == "through":
+            return metric.rpartition("/")[0] == self.metrics[0]
+        return self.kind == "curve" and metric in self.metrics
+
+
+@dataclass(frozen=True)
 class Point:
     """Where a cell stands in a grid: what it is a variant of, and its place on every axis."""
 
@@ -95,6 +127,7 @@ class Table:
     cells: dict[str, tuple[str, ...]]
     points: dict[str, Point]
     score: str | None
+    figures: tuple[Figure, ...]
     presets: dict[str, Preset]
     deviations: tuple[str, ...]
     needs: str | None
@@ -187,6 +220,7 @@ def _read(path: Path, name: str) -> Table:
         cells=cells,
         points=points,
         score=given.get("score"),
+        figures=tuple(_figure(body, f"{place}figures: ") for body in given.get("figures", ())),
         presets=presets,
         deviations=tuple(given.get("deviations", ())),
         needs=given.get("needs"),
@@ -221,6 +255,15 @@ def _crossed(
             if grid:
                 points[name] = Point(str(cell), places)
     return crossed, points
+
+
+def _figure(body: Any, place: str) -> Figure:
+    keys = {"title": str, "cells": list[str], **dict.fromkeys(KINDS, list[str])}
+    given = _checked(body, keys, ("title",), place)
+    kinds = [kind for kind in KINDS if kind in given]
+    if len(kinds) != 1 or (kinds[0] != "curve" and len(given[kinds[0]]) != 1):
+        raise ConfigError(f"{place}{given['title']} needs one of {', '.join(KINDS)}, with one metric but of a curve.")
+    return Figure(given["title"], kinds[0], tuple(given[kinds[0]]), tuple(given.get("cells", ())))
 
 
 def _check_words(words: Any, place: str) -> None:

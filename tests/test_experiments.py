@@ -159,6 +159,8 @@ def broken(tmp_path: Path, content: object) -> str:
         ({"sedes": [1]}, "did you mean 'seeds'"),
         ({"track": "both"}, "track='both' is not known"),
         ({"track": "fair"}, "needs a grid and a score"),
+        ({"figures": [{"curve": ["val/loss"]}]}, "title is missing"),
+        ({"figures": [{"title": "a", "bars": ["b", "c"]}]}, "a needs one of curve, through, sweep, bars"),
         ({"grid": {"T": {"5": ["seed=3"]}}}, "not an override that a table may set"),
         ({"seeds": [1, 1]}, "seed 1 is there twice"),
         ({"seeds": ["one"]}, "wrong type"),

@@ -7,7 +7,8 @@ import pytest
 
 from orthobench.__main__ import main
 from orthobench.report import records
-from orthobench.verbs import reproduce
+from orthobench.settings import settings
+from orthobench.verbs import plan_cost, reproduce
 from tests.report.made_up import made_up
 
 
@@ -65,11 +66,35 @@ def test_report_and_tables(capsys: pytest.CaptureFixture[str], tmp_path: Path) -
     assert main(["report", "now"]) == 2
 
 
-def test_plan_of_a_table(capsys: pytest.CaptureFixture[str]) -> None:
+def test_plan_of_a_table(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("orthobench.verbs.plan_cost.start_up", lambda: 5.0)
     assert main(["plan", "ncgru/figure8", "--preset", "smoke"]) == 0
     out = capsys.readouterr().out
     assert "ncgru/figure8: 0 of 1 runs recorded, 1 to do" in out
     assert "ncgru_c: 1 seed, 10,182 parameters, 2 steps x" in out
+
+
+def test_a_plan_counts_steps_validations_tests_and_the_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = {"step_s": 1.0, "validation_s": 0.5, "batch_s": 0.25, "setup_s": 2.0, "peak_bytes": 1 << 30}
+    monkeypatch.setattr(plan_cost, "_short_run", lambda *_: found)
+    monkeypatch.setattr(plan_cost, "start_up", lambda: 4.0)
+    words = ["model=rnn", "task=recall", "recipe=none", "task.val_size=1000", "task.test_size=600"]
+    words += ["task.train_size=null", "task.eval_batch_size=100", "trainer.max_steps=105", "trainer.max_epochs=null"]
+    cost = plan_cost.measure([*words, "trainer.val_check_interval=10"])
+    assert cost.evaluation_s == 11 * (0.5 + 10 * 0.25) + 2 * 6 * 0.25, "ten validations and one at the end"
+    assert (cost.steps, cost.start_s, cost.total_s) == (105, 6.0, 105 + cost.evaluation_s + 6.0)
+    assert "105 steps x 1000.0 ms, evaluation 36.0s, start 6.0s = 2m 27s, 1,024 MiB" in str(cost)
+    alike = plan_cost.measure([*words, "trainer.val_check_interval=10", "trainer.limit_val_batches=2"])
+    assert alike.evaluation_s == 11 * (0.5 + 2 * 0.25) + 2 * 6 * 0.25
+
+
+def test_runs_that_differ_in_seed_and_rate_cost_the_same() -> None:
+    words = ["model=rnn", "task=recall"]
+    keys = {
+        plan_cost.same_cost(settings([*words, *more]).identity)
+        for more in (["seed=1"], ["seed=2", "optimizer.lr=0.1"], ["T=7"])
+    }
+    assert len(keys) == 2
 
 
 def test_cite_a_table(capsys: pytest.CaptureFixture[str]) -> None:

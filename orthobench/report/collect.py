@@ -3,8 +3,9 @@
 from pathlib import Path
 from typing import Any
 
+from orthobench import experiment
 from orthobench.recording.sealed import final
-from orthobench.report.curves import PREFERRED, Point, thinned
+from orthobench.report.curves import Point, thinned
 from orthobench.report.published import load_table
 from orthobench.report.records import Line, from_curve, line
 from orthobench.settings import Settings
@@ -21,16 +22,16 @@ def collect(settings: Settings, table: str, preset: str, cell: str) -> Line | No
 
 
 def drawn(settings: Settings, table: str, preset: str, cell: str) -> list[Point]:
-    """The curve of a figure's run that is drawn: its first validated metric, or the one that its rows ask for."""
-    if not table.split("/")[1].startswith("figure"):
-        return []
-    found = curves(settings.folder / "metrics.csv")
-    asked = [row.metric.split("@")[0] for row in load_table(table) if "@" in row.metric]
-    name = next((name for name in (*dict.fromkeys(asked), *PREFERRED) if name in found), None)
-    if name is None:
-        return []
-    run = (settings.run_id, preset, cell, settings.run["seed"], name)
-    return [Point(*run, int(step), float(value)) for step, value in thinned(found[name])]
+    """The curves of a run that a figure of its table needs, thinned."""
+    shown = [figure for figure in experiment.load(table).figures if figure.shows(cell)]
+    found = curves(settings.folder / "metrics.csv") if shown else {}
+    run = (settings.run_id, preset, cell, settings.run["seed"])
+    return [
+        Point(*run, name, int(step), float(value))
+        for name, points in found.items()
+        if any(figure.reads(name) for figure in shown)
+        for step, value in thinned(points)
+    ]
 
 
 def curves(path: Path) -> dict[str, list[list[float]]]:

@@ -1,4 +1,4 @@
-"""results/records/<paper>/<figure>.curves.csv: the validation curves of a figure's runs, thinned, a point per line."""
+"""results/records/<paper>/<table>.curves.csv: the curves that a table's figures need, thinned, a point per line."""
 
 import csv
 import io
@@ -11,7 +11,6 @@ from orthobench.recording import curve
 from orthobench.recording.files import write_bytes
 
 POINTS = 50
-PREFERRED = ("val/loss", "val/accuracy", "val/perplexity", "val/bpc")
 
 
 class Point(NamedTuple):

@@ -1,12 +1,14 @@
-"""Figures from records, as SVG: validation curves of a figure's cells, scores beside published ones, mean ranks.
+"""Figures from records, as SVG: those that a table declares, scores beside published ones, mean ranks.
 
 The same records give the same bytes. Cells differ in dash or marker too, so that a figure reads without colour.
 """
 
+from collections.abc import Callable
 from itertools import cycle
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from orthobench.experiment import Figure as Wanted
 from orthobench.report import curves, drawing, wording
 from orthobench.report.comparison import Compared, Comparison
 from orthobench.report.ranks import Ranking
@@ -16,15 +18,17 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 LOG_RATIO = 30.0
+Points = list[curves.Point]
 
 
 def figures(comparison: Comparison, results: Path) -> dict[str, str]:
     """SVG text by title, of every figure that the records of a table allow."""
-    found: dict[str, str] = {}
     points = [p for p in curves.read(results, comparison.table.name) if p.preset == comparison.preset]
-    name = wording.title(comparison)
-    if points:
-        found[f"{name}: validation during training"] = drawing.svg(_curves(points, comparison))
+    name, found = wording.title(comparison), dict[str, str]()
+    for wanted in comparison.table.figures:
+        made = DRAWN[wanted.kind](wanted, points, comparison)
+        if made is not None:
+            found[wanted.title] = drawing.svg(made)
     shown = [c for c in comparison.numbers if c.row.kind == "result" and c.ours is not None and c.row.value is not None]
     for column in dict.fromkeys(c.row.column for c in shown):
         same = [c for c in shown if c.row.column == column]
@@ -35,27 +39,92 @@ def figures(comparison: Comparison, results: Path) -> dict[str, str]:
     return found
 
 
-def _curves(points: list[curves.Point], comparison: Comparison) -> "Figure":
-    """A line per cell, the mean over its seeds, in a band from the least to the greatest."""
+def _curves(wanted: Wanted, points: Points, comparison: Comparison) -> "Figure | None":
+    """A line per cell and metric over the training steps."""
+    lines = {
+        (cell, metric): [(float(p.step), p.value) for p in points if p.cell == cell and p.name == metric]
+        for cell in comparison.table.cells
+        for metric in wanted.metrics
+        if wanted.shows(cell)
+    }
+    several = len(wanted.metrics) > 1
+    labelled = {cell + (f", {metric}" if several else ""): found for (cell, metric), found in lines.items() if found}
+    return _lines(labelled, "training steps", " or ".join(wanted.metrics)) if labelled else None
+
+
+def _through(wanted: Wanted, points: Points, comparison: Comparison) -> "Figure | None":
+    """A line per cell over the time steps of a sequence, before training and after it."""
+    lines: dict[str, list[tuple[float, float]]] = {}
+    for cell in comparison.table.cells:
+        mine = [p for p in points if p.cell == cell and wanted.shows(cell) and wanted.reads(p.name)]
+        for step in dict.fromkeys((min(p.step for p in mine), max(p.step for p in mine)) if mine else ()):
+            lines[f"{cell}, after {step:,} steps"] = [
+                (float(p.name.rpartition("/")[2]), p.value) for p in mine if p.step == step
+            ]
+    return _lines(lines, "time step", wanted.metrics[0]) if lines else None
+
+
+def _sweep(wanted: Wanted, points: Points, comparison: Comparison) -> "Figure | None":
+    """A line per kind of cell over the number that ends its name, of the runs that did not diverge."""
+    lines: dict[str, list[tuple[float, float]]] = {}
+    for line in comparison.lines:
+        kind, _, size = line.cell.rpartition("_")
+        value = None if line.diverged else line.metric(wanted.metrics[0], "best_val")
+        if wanted.shows(line.cell) and value is not None:
+            lines.setdefault(kind, []).append((float(size), value))
+    return _lines(lines, "size", wanted.metrics[0]) if lines else None
+
+
+def _bars(wanted: Wanted, points: Points, comparison: Comparison) -> "Figure | None":
+    """A bar per cell, the mean over its seeds, with a tick per seed."""
+    values = {
+        cell: [
+            v for line in comparison.lines if line.cell == cell and (v := line.metric(wanted.metrics[0])) is not None
+        ]
+        for cell in comparison.table.cells
+    }
+    shown = {cell: found for cell, found in values.items() if found}
+    if not shown:
+        return None
+    figure, axes = drawing.subplot(7.2, 0.8 + 0.3 * len(shown))
+    for place, found in enumerate(shown.values()):
+        axes.barh(place, sum(found) / len(found), color=drawing.COLOURS[0], height=0.6)
+        axes.plot(found, [place] * len(found), "k|", markersize=9)
+    axes.set_yticks(range(len(shown)), [drawing.plain(cell) for cell in shown])
+    axes.invert_yaxis()
+    axes.set_xlabel(wanted.metrics[0])
+    return figure
+
+
+DRAWN: dict[str, Callable[[Wanted, Points, Comparison], "Figure | None"]] = {
+    "curve": _curves,
+    "through": _through,
+    "sweep": _sweep,
+    "bars": _bars,
+}
+
+
+def _lines(lines: dict[str, list[tuple[float, float]]], along: str, what: str) -> "Figure":
+    """Lines by label, each the mean where it has several values, in a band from the least to the greatest."""
     figure, axes = drawing.subplot(7.2, 3.8)
     styles = cycle([(colour, dash) for dash in drawing.DASHES for colour in drawing.COLOURS])
     values: list[float] = []
-    for cell in (cell for cell in comparison.table.cells if any(p.cell == cell for p in points)):
-        by_step: dict[int, list[float]] = {}
-        for point in points:
-            if point.cell == cell:
-                by_step.setdefault(point.step, []).append(point.value)
-        steps = sorted(by_step)
-        middle = [sum(by_step[step]) / len(by_step[step]) for step in steps]
+    for label, points in lines.items():
+        at: dict[float, list[float]] = {}
+        for place, value in points:
+            at.setdefault(place, []).append(value)
+        places = sorted(at)
+        middle = [sum(at[place]) / len(at[place]) for place in places]
         colour, dash = next(styles)
-        axes.plot(steps, middle, color=colour, linestyle=dash, linewidth=1.4, label=drawing.plain(cell))
-        low, high = ([f(by_step[step]) for step in steps] for f in (min, max))
-        axes.fill_between(steps, low, high, color=colour, alpha=0.15, linewidth=0)
+        mark = "o" if len(places) == 1 else None
+        axes.plot(places, middle, color=colour, linestyle=dash, linewidth=1.4, marker=mark, label=drawing.plain(label))
+        low, high = ([f(at[place]) for place in places] for f in (min, max))
+        axes.fill_between(places, low, high, color=colour, alpha=0.15, linewidth=0)
         values += middle
     if min(values) > 0 and max(values) / min(values) > LOG_RATIO:
         axes.set_yscale("log")
-    axes.set_xlabel("training steps")
-    axes.set_ylabel(" or ".join(sorted({point.name for point in points})))
+    axes.set_xlabel(along)
+    axes.set_ylabel(what)
     axes.legend(fontsize=7, ncols=2, frameon=False)
     return figure
 

@@ -13,6 +13,7 @@ def main(arguments: list[str]) -> int:
     from orthobench import experiment
     from orthobench.report import records
     from orthobench.reproduce import plan, select
+    from orthobench.verbs.plan_cost import Cost, measure, same_cost
     from orthobench.verbs.reproduce import WORDS, Parser
 
     parser = Parser("orthobench plan", description=__doc__)
@@ -20,7 +21,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--preset", default="full", help=WORDS["--preset"])
     given = parser.parse_intermixed_args(arguments)
     extra = tuple(name for name in given.names if "=" in name)
-    total_s = 0.0
+    total_s, costs = 0.0, dict[str, Cost]()
     for name in select(word for word in given.names if "=" not in word):
         found, results = plan([name], given.preset, extra=extra)
         table = experiment.load(name)
@@ -32,26 +33,15 @@ def main(arguments: list[str]) -> int:
         cells = list(dict.fromkeys(run.job.cell for run in found.runs))
         for cell in cells:
             runs = [run for run in found.runs if run.job.cell == cell]
+            words, key = [*runs[0].job.overrides, *extra], same_cost(runs[0].settings.identity)
             try:
-                text, each_s = _cost(list(runs[0].job.overrides) + list(extra))
-                say(f"  {cell}: {len(runs)} seed{'s' * (len(runs) > 1)}, {text}")
-                total_s += each_s * len(runs)
+                cost = costs[key] = costs[key] if key in costs else measure(words)
             except OrthobenchError as error:
                 say(f"  {cell}: {error}")
+                continue
+            total_s += cost.total_s * len(runs)
+            say(f"  {cell}: {len(runs)} seed{'s' * (len(runs) > 1)}, {cost} each")
         for cell, reason in found.refused.items():
             say(f"  {cell.split()[1]}: cannot be built, {reason}")
-    say(f"{duration_text(total_s)} of training to go on this machine, one run at a time; evaluation is not counted")
+    say(f"{duration_text(total_s)} to go on this machine, one run at a time")
     return 0
-
-
-def _cost(words: list[str]) -> tuple[str, float]:
-    """A run's size and cost in words, and its seconds of training."""
-    from orthobench.app import experiment
-    from orthobench.memory import GIB, estimate
-    from orthobench.verbs.plan import seconds_per_step
-
-    exp = experiment(words)
-    step_s, steps = seconds_per_step(exp), exp.duration.steps or 0
-    memory = estimate(exp.model, exp.task) / GIB
-    text = f"{exp.parameters['total']:,} parameters, {steps:,} steps x {1000 * step_s:.1f} ms = "
-    return f"{text}{duration_text(step_s * steps)} each, {memory:.2f} GiB", step_s * steps

@@ -92,9 +92,9 @@ def test_the_same_records_give_the_same_page(results: Path, text: str) -> None:
 def test_curves_are_drawn_the_same_each_time(results: Path) -> None:
     comparison = compare("sgornn/figure1", results)
     drawn = figures(comparison, results)
-    assert list(drawn) == ["Figure 1: validation during training"]
+    assert list(drawn) == ["Figure 1: T=500"]
     assert drawn == figures(comparison, results)
-    assert drawn["Figure 1: validation during training"].startswith("<svg")
+    assert drawn["Figure 1: T=500"].startswith("<svg")
 
 
 def test_curves_are_read_back(results: Path) -> None:

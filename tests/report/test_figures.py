@@ -1,0 +1,115 @@
+"""Figures that tables declare: one for every figure of the papers, drawn from curves and records."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from orthobench.experiment import Figure, load, tables
+from orthobench.recording.curve import Curve
+from orthobench.report import curves, records
+from orthobench.report.collect import drawn
+from orthobench.report.comparison import compare
+from orthobench.report.curves import Point
+from orthobench.report.figures import _lines, _sweep, _through, figures
+from orthobench.report.published import PAPERS
+from orthobench.settings import settings
+from tests.report.made_up import made_up
+
+DRAWN = {
+    "scornn": range(1, 6),
+    "ncgru": range(1, 9),
+    "sgornn": range(1, 5),
+    "spectral_rnn": range(1, 7),
+    "urnn_ugru": range(1, 13),
+}
+
+
+@pytest.mark.parametrize("paper", PAPERS)
+def test_every_figure_of_a_paper_is_drawn(paper: str) -> None:
+    found: set[int] = set()
+    for name in (name for name in tables() if name.startswith(f"{paper}/")):
+        for figure in load(name).figures:
+            numbers = [int(number) for number in re.findall(r"\d+", figure.title.partition(":")[0])]
+            found |= set(range(numbers[0], numbers[-1] + 1))
+    assert found == set(DRAWN[paper])
+
+
+@pytest.mark.parametrize("name", [name for name in tables() if load(name).figures])
+def test_a_figure_has_cells_and_a_title_of_its_own(name: str) -> None:
+    table = load(name)
+    assert len({figure.title for figure in table.figures}) == len(table.figures)
+    for figure in table.figures:
+        shown = [cell for cell in table.cells if figure.shows(cell)]
+        assert shown, figure.title
+        assert len(shown) <= 28 or figure.kind == "sweep", "there are 28 styles"
+
+
+def test_which_cells_and_curves_a_figure_needs() -> None:
+    ending = Figure("a", "curve", ("val/loss",), ("_mnist", "lstm"))
+    assert [ending.shows(cell) for cell in ("rnn_mnist", "rnn_pmnist", "lstm", "my_lstm")] == [True, False, True, False]
+    assert ending.reads("val/loss")
+    assert not ending.reads("train/loss")
+    through = Figure("a", "through", ("hidden_gradient",), ())
+    assert through.reads("hidden_gradient/50")
+    assert not through.reads("hidden_gradient_other/50")
+    assert not Figure("a", "sweep", ("test/loss",), ()).reads("test/loss")
+
+
+def test_a_run_leaves_the_curves_that_are_drawn(tmp_path: Path) -> None:
+    run = settings(["experiment=sgornn/figure4", "cell=lstm", f"runs_root={tmp_path}"])
+    run.folder.mkdir(parents=True)
+    curve = Curve(run.folder / "metrics.csv")
+    for step in range(0, 1000, 10):
+        curve.append(step, 0, {"gap/accuracy": step / 1000, "gap/loss": 0.0, "train/loss": 1.0})
+    points = drawn(run, "sgornn/figure4", "full", "lstm")
+    assert {point.name for point in points} == {"gap/accuracy", "gap/loss"}
+    assert len(points) <= 2 * (curves.POINTS + 1)
+    assert drawn(run, "sgornn/table2", "full", "lstm") == []
+
+
+def test_gradients_are_drawn_over_time_at_the_first_and_last_step(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: dict[str, list[tuple[float, float]]] = {}
+    monkeypatch.setattr("orthobench.report.figures._lines", lambda lines, *_: seen.update(lines))
+    points = [
+        Point("id", "full", "lstm", 1, f"hidden_gradient/{t}", step, float(t + step))
+        for step in (0, 100, 300)
+        for t in (1, 500)
+    ]
+    _through(load("scornn/figure5").figures[0], points, compare("scornn/figure5", tmp_path))
+    assert seen == {
+        "lstm, after 0 steps": [(1.0, 1.0), (500.0, 500.0)],
+        "lstm, after 300 steps": [(1.0, 301.0), (500.0, 800.0)],
+    }
+
+
+def test_a_sweep_is_over_the_number_in_the_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: dict[str, list[tuple[float, float]]] = {}
+    monkeypatch.setattr("orthobench.report.figures._lines", lambda lines, *_: seen.update(lines))
+    depths = {f"{model}_{depth}": 1 / depth for model in ("mlp", "spectral_mlp") for depth in (30, 100)}
+    lines = [made_up(cell, 1, best_val___test__accuracy=value) for cell, value in depths.items()]
+    lines.append(made_up("mlp_50", 1, diverged=True))
+    records.write(tmp_path, "spectral_rnn/figure5", lines)
+    _sweep(load("spectral_rnn/figure5").figures[0], [], compare("spectral_rnn/figure5", tmp_path))
+    assert {kind: sorted(points) for kind, points in seen.items()} == {
+        "mlp": [(30.0, 1 / 30), (100.0, 0.01)],
+        "spectral_mlp": [(30.0, 1 / 30), (100.0, 0.01)],
+    }
+
+
+def test_a_line_is_the_mean_in_a_band() -> None:
+    figure = _lines({"a": [(0.0, 1.0), (0.0, 3.0), (10.0, 5.0)], "b": [(0.0, 0.1)]}, "step", "loss")
+    line, band = figure.axes[0].lines[0], figure.axes[0].collections[0].get_paths()[0]
+    assert line.get_path().vertices.tolist() == [[0.0, 2.0], [10.0, 5.0]]  # type: ignore[union-attr]
+    assert (band.get_extents().y0, band.get_extents().y1) == (1.0, 5.0)
+    assert figure.axes[0].get_yscale() == "log", "0.1 to 5 is more than a factor of 30"
+
+
+def test_bars_and_curves_together(tmp_path: Path) -> None:
+    records.write(tmp_path, "ncgru/figure6", [made_up("order_1", s, time__minutes_per_epoch=s) for s in (1, 2)])
+    assert list(figures(compare("ncgru/figure6", tmp_path), tmp_path)) == ["Figure 6: minutes of an epoch"]
+    assert figures(compare("ncgru/table1", tmp_path), tmp_path) == {}
+    curves.add(tmp_path, "ncgru/table1", [Point("id", "full", "lstm_100", 1, "train/loss", t, 1.0) for t in (0, 1)])
+    assert list(figures(compare("ncgru/table1", tmp_path), tmp_path)) == ["Figure 1: parenthesis, T=100"]
