@@ -5,7 +5,10 @@ stacked members is compared with that of single ones in float64.
 """
 
 import json
+import subprocess
+import sys
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -81,7 +84,7 @@ def test_members_are_bitwise_what_single_runs_are(tmp_path: Path, words: tuple[s
     assert run(together) == [0, 0, 0]
     for one, member in zip(single, together, strict=True):
         assert numbers(one) == numbers(member)
-        assert record(member)["ensemble"] == {"members": 3}
+        assert record(member)["ensemble"] == {"members": 3, "computed": "apart"}
         assert "ensemble" not in record(one)
 
 
@@ -91,14 +94,15 @@ MODELS = [
 ]  # fmt: skip
 
 
-def requests(words: tuple[str, ...]) -> list[Any]:
+def requests(words: tuple[str, ...], common: tuple[str, ...] = (*TINY, "engine=reference")) -> list[Any]:
     """A first batch for each of three learners in float64."""
     found = []
     for seed in RATES:
-        exp = experiment((*TINY, *words, "engine=reference", f"seed={seed}"))
+        exp = experiment((*common, *words, f"seed={seed}"))
         optimizer = builder.build_optimizer(exp.settings, exp.model)
         learner = MemberLearner(exp.model.double(), exp.task, optimizer, Constant(), exp.duration)
-        batch = exp.task.batch("train", 0, 0)
+        flat = torch.rand(4, exp.task.input_size), torch.randint(exp.task.output_size, (4,))
+        batch = exp.task.batch("train", 0, 0) if exp.task.sequential else flat
         found.append((learner, tuple(part.double() if part.is_floating_point() else part for part in batch)))
     return found
 
@@ -107,11 +111,26 @@ def requests(words: tuple[str, ...]) -> list[Any]:
     "words",
     [*((f"model={model}", "task=copying") for model in MODELS), ("model=scornn", "task=adding"),
      ("model=gru", "task=parenthesis"), ("model=rnn", "task=recall", "model.layers=2"),
-     ("model=urnn_exp", "model.gradient=geodesic", "task=adding")],
+     ("model=urnn_exp", "model.gradient=geodesic", "task=adding"), ("model=scornn", "task=copying", "engine=native"),
+     ("model=lstm", "task=adding", "engine=fused")],
     ids=" ".join,
 )  # fmt: skip
 def test_stacked_members_have_the_gradients_of_single_ones(words: tuple[str, ...]) -> None:
-    asked = requests(words)
+    check_stacked(requests(words))
+
+
+def test_so_have_stacked_feed_forward_models() -> None:
+    words = (
+        "model=spectral_resnet",
+        "task=mnist_flat",
+        "model.hidden_size=6",
+        "model.layers=3",
+        "model.ends=constrained",
+    )
+    check_stacked(requests(words, ("recipe=none",)))
+
+
+def check_stacked(asked: list[Any]) -> None:
     together = Together(asked[0][0].model, STACKED)
     stacked, single = together.train(asked), [Together(r[0].model, STACKED).train([r])[0] for r in asked]
     assert together.forms[0] == "stacked"
@@ -206,6 +225,27 @@ def test_a_stopped_ensemble_goes_on_and_so_does_a_member_alone(tmp_path: Path, m
     for exp, one in zip(rest, whole, strict=True):
         assert numbers(exp) == numbers(one)
     assert "ensemble" not in record(rest[1])
+
+
+@pytest.mark.slow
+def test_a_killed_ensemble_goes_on_from_its_members_checkpoints(tmp_path: Path) -> None:
+    words = ("model=scornn", "task=adding", "trainer.max_steps=60", "trainer.val_check_interval=6")
+    listed = tmp_path / "members.json"
+    common = (*TINY, *words, f"runs_root={tmp_path / 'killed'}")
+    listed.write_text(
+        json.dumps({"members": [[*common, f"seed={seed}", f"optimizer.lr={lr}"] for seed, lr in RATES.items()]})
+    )
+    process = subprocess.Popen([sys.executable, "-m", "orthobench.ensemble", str(listed)], stdout=subprocess.DEVNULL)
+    killed, whole = members(tmp_path / "killed", *words), members(tmp_path / "whole", *words)
+    while process.poll() is None and not (killed[1].settings.folder / "checkpoints" / "last.ckpt").is_file():
+        time.sleep(0.01)
+    process.kill()
+    process.wait()
+    assert not (killed[0].settings.folder / "record.json").exists()
+    assert run(killed) == [0, 0, 0]
+    for exp, one in zip(killed, whole, strict=True):
+        one.run()
+        assert numbers(exp) == numbers(one)
 
 
 def test_a_member_that_diverges_leaves_the_others(tmp_path: Path) -> None:

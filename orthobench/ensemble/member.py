@@ -56,12 +56,16 @@ class Member(Attempt):
         self, exp: Experiment, folder: Path, size: int, first: bool, meeting: Meeting, together: Together
     ) -> None:
         super().__init__(exp, folder)
-        self.first, self.provenance = first, {"ensemble": {"members": size}}
+        self.size, self.first = size, first
         self.learner.meeting, self.learner.together = meeting, together
         optimizer = self.learner.optimizer
         optimizer.move = partial(meeting.meet, "update", optimizer, update)
         if not first:
             self.callbacks = [callback for callback in self.callbacks if not isinstance(callback, Progress)]
+
+    def _record(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
+        self.provenance = {"ensemble": {"members": self.size, "computed": self.learner.together.forms[0]}}
+        return super()._record(*args, **kwargs)
 
     def _announce(self) -> None:
         if self.first:
