@@ -137,6 +137,19 @@ class Table:
         """Name of the paper."""
         return self.name.split("/")[0]
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Where the runs differ from the papers': the table's deviations, then those of its cells' recipes."""
+        found: dict[str, list[str]] = {}
+        for words in map(self.cell, self.cells):
+            given = {key(word): value(word) for word in words}
+            name = given.get("recipe", f"{given['model']}/{given['task']}")
+            variant, deviations = _recipe(name)
+            if variant in (None, given.get("variant", variant)):  # the other one would be no deviation
+                for note in deviations:
+                    found.setdefault(note, []).append(name)
+        return (*self.deviations, *(f"{', '.join(dict.fromkeys(names))}: {note}" for note, names in found.items()))
+
     def planned(self, preset: str = FULL) -> tuple[int, ...]:
         """The seeds of a preset, or of the full table."""
         return self.seeds if preset == FULL else self.seeds[: self.presets[preset].seeds]
@@ -225,6 +238,14 @@ def _read(path: Path, name: str) -> Table:
         deviations=tuple(given.get("deviations", ())),
         needs=given.get("needs"),
     )
+
+
+@cache
+def _recipe(name: str) -> tuple[str | None, tuple[str, ...]]:
+    """The variant that a recipe chooses, and its deviations; neither where there is no such recipe."""
+    path = conf_dir() / "recipe" / f"{name}.yaml"
+    content = (yaml.safe_load(path.read_text(encoding="utf-8")) if path.is_file() else None) or {}
+    return content.get("variant"), tuple(content.get("deviations", ()))
 
 
 def _checked(content: Any, keys: dict[str, Any], required: tuple[str, ...], place: str) -> dict[str, Any]:

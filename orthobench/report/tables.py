@@ -88,7 +88,7 @@ def footnotes(comparison: Comparison) -> list[str]:
     noted = [c.row for c in (*comparison.numbers, *comparison.claims) if c.row.note]
     notes = [f"{row.row}, {row.column}: {row.note}" for row in noted]
     lost = sorted({c.row.reason for c in comparison.numbers if c.row.reason})
-    return list(dict.fromkeys([*notes, *(str(reason) for reason in lost), *comparison.table.deviations]))
+    return list(dict.fromkeys([*notes, *(str(reason) for reason in lost), *comparison.table.notes]))
 
 
 def _without_status(

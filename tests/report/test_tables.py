@@ -159,6 +159,16 @@ def test_a_stale_table_is_noticed(tmp_path: Path) -> None:
     assert {path.name for path in tables.stale(tmp_path)} == {"scornn.md", "scornn.csv", "scornn.tex"}
 
 
+def test_footnotes_tell_the_deviations_of_table_and_recipes(tmp_path: Path) -> None:
+    notes = tables.footnotes(compare("scornn/figure1", tmp_path))
+    assert notes[-2].startswith("Optimizers and rates are the authors' scripts'")
+    assert notes[-1].startswith("scornn/copying, lstm/copying, urnn_restricted/copying, urnn_full/copying: The marker")
+    assert any("The two halves" in note for note in tables.footnotes(compare("scornn/figure2", tmp_path)))
+    kept = tables.footnotes(compare("ncgru/table3", tmp_path))
+    assert not any("The two halves" in note for note in kept), "the table has variant=paper"
+    assert any(note.startswith("ncgru/adding: The Neumann series") for note in kept)
+
+
 @pytest.mark.parametrize("name", ["=cmd()", "+1|x", "@x", "-x"])
 def test_a_name_is_no_formula(name: str) -> None:
     assert markup.no_formula(name) == f"'{name}"
