@@ -31,7 +31,8 @@ def launch(
     like = tensors[0]
     assert like is not None
     shape = layout(N, matrices, like.dtype, like.device)
-    kernel[S, triton.cdiv(B, ROWS.value)](*tensors, T, B, **shape, **constants)
+    with torch.cuda.device_of(like):
+        kernel[S, triton.cdiv(B, ROWS.value)](*tensors, T, B, **shape, **constants)
 
 
 def layout(N: int, matrices: int, dtype: torch.dtype, device: torch.device) -> dict[str, Any]:

@@ -22,6 +22,7 @@ from orthobench.scan import reference
 from orthobench.scan import triton_engine as triton
 from tests.making import draw, random_cell, randomise, tokens
 from tests.scan.test_engines import ACTIVATIONS, Halved, assert_equal, every_activation, every_family, results, tame
+from tests.test_ensemble import check_stacked, requests
 
 interpreted = pytest.mark.skipif(
     os.environ.get("TRITON_INTERPRET") != "1" or find_spec("triton") is None,
@@ -181,6 +182,12 @@ def test_members_under_vmap_are_one_launch_with_the_numbers_of_each(
         (h_BTN.square().sum() + own_end.sum()).backward()
         for name, p in cell.named_parameters():
             torch.testing.assert_close(parameters[name].grad[i], p.grad, rtol=0, atol=1e-10)
+
+
+@interpreted
+def test_an_ensemble_is_computed_by_the_kernels() -> None:
+    words = "recipe=none", "T=4", "model.hidden_size=6", "task.batch_size=4", "engine=triton"
+    check_stacked(requests(("model=scornn", "task=adding"), words))
 
 
 class Driven(torch.nn.Module):
