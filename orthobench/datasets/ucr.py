@@ -2,7 +2,8 @@
 
 One series per line, its label first. 2018: `Name_TRAIN.tsv`, separated by tabs; 2015: `Name_TRAIN` without an ending,
 separated by commas; either may be gzipped. The folder of a data set lies in `data_root/ucr`, or in `UCRArchive_2018` or
-`UCR_TS_Archive_2015` there, under its name of 2018 or of 2015 (FiftyWords, 50words).
+`UCR_TS_Archive_2015` there, or in a zip archive of that name as it is downloaded; under its name of 2018 or of 2015
+(FiftyWords, 50words).
 
 Accepted as it is: labels of any whole numbers, mapped in their order to 0..C-1 by TRAIN (copies that recode labels in
 order give the same data), and single series that occur twice, as some of the archive's do. Values are never normalised
@@ -25,7 +26,7 @@ import numpy as np
 
 from orthobench.datasets.numbers import read_table, refuse_nan
 from orthobench.datasets.ucr_table import ENTRIES, Archive, Entry, lookup
-from orthobench.datasets.zips import read_file
+from orthobench.datasets.zips import member, open_zip, read_file
 from orthobench.errors import DataError
 from orthobench.schema import did_you_mean
 
@@ -41,6 +42,7 @@ TOPS = ("UCRArchive_2018", "UCR_TS_Archive_2015", ".")
 ENDINGS = (".tsv", ".tsv.gz", "", ".gz")
 NAME = re.compile(r"[A-Za-z0-9_-]+")
 CAP = 1 << 29
+LOCKED = 1  # of a zip member's flags
 Unequal = Literal["refuse", "pad"]
 
 
@@ -86,7 +88,8 @@ def find(home: Path, dataset: str, entry: Entry | None, archive: Archive) -> tup
     """
     names = (dataset,) if entry is None else (entry.name, entry.name_2015)
     tops = (TOPS[1], TOPS[0], TOPS[2]) if archive == "2015" else TOPS
-    folders = [home / top / name for top in tops for name in dict.fromkeys(names)]
+    homes = [home / top for top in tops] + [home / f"{top}.zip" / inner for top in tops[:2] for inner in (top, ".")]
+    folders = [place / name for place in homes for name in dict.fromkeys(names)]
     half = ""
     for folder in folders:
         parts = [_part(folder, folder.name, part) for part in ("TRAIN", "TEST")]
@@ -173,7 +176,36 @@ def _compare(entry: Entry, archive: Archive, pair: tuple[Series, Series], paths:
 
 
 def _part(folder: Path, name: str, part: str) -> Path | None:
-    return next((path for end in ENDINGS if (path := folder / f"{name}_{part}{end}").is_file()), None)
+    return next((path for end in ENDINGS if _there(path := folder / f"{name}_{part}{end}")), None)
+
+
+def _there(path: Path) -> bool:
+    """Whether a path is a file, or a member of the zip archive that it leads through."""
+    packed = _archive(path)
+    if packed is None:
+        return path.is_file()
+    return path.suffix != ".gz" and path.relative_to(packed).as_posix() in _members(packed)
+
+
+def _archive(path: Path) -> Path | None:
+    return next((parent for parent in path.parents if parent.suffix == ".zip" and parent.is_file()), None)
+
+
+@lru_cache(maxsize=2)
+def _members(packed: Path) -> frozenset[str]:
+    """Names of the files in an archive.
+
+    Raises:
+        DataError: it is no archive, or locked.
+    """
+    with open_zip(packed, packed) as archive:
+        files = archive.infolist()
+    if any(info.flag_bits & LOCKED for info in files):
+        raise DataError(
+            f"{packed} is locked with the password that the archive's briefing document prints: unpack it there with "
+            f"that password, so that {packed.with_suffix('')} is a folder, or run `python -m orthobench prepare ucr`."
+        )
+    return frozenset(info.filename for info in files)
 
 
 def _names(top: Path) -> set[str]:
@@ -181,6 +213,10 @@ def _names(top: Path) -> set[str]:
 
 
 def _unpacked(path: Path) -> bytes:
+    packed = _archive(path)
+    if packed is not None:
+        with open_zip(packed, packed) as archive:
+            return member(archive, path.relative_to(packed).as_posix(), CAP, packed)
     if path.suffix != ".gz":
         return read_file(path, CAP)
     try:

@@ -13,6 +13,7 @@ MEMBERS = 10_000
 DIRECTORY = 1 << 21
 ARCHIVE_CAP = 1 << 28
 _END = struct.Struct("<4s4H2LH")
+_TAIL = _END.size + 0xFFFF
 
 
 def read_file(path: Path, cap: int = ARCHIVE_CAP) -> bytes:
@@ -30,13 +31,13 @@ def read_file(path: Path, cap: int = ARCHIVE_CAP) -> bytes:
         raise DataError(f"{path} cannot be read: {error.strerror}.") from error
 
 
-def open_zip(content: bytes, where: object) -> zipfile.ZipFile:
-    """An archive of at most MEMBERS members; its directory is measured before it is read.
+def open_zip(content: bytes | Path, where: object) -> zipfile.ZipFile:
+    """An archive of at most MEMBERS members, from its bytes or a file; its directory is measured before it is read.
 
     Raises:
         DataError: it is not a zip archive, or has too large a directory.
     """
-    tail = content[-_END.size - 0xFFFF :]
+    tail = _tail(content) if isinstance(content, Path) else content[-_TAIL:]
     start = tail.rfind(b"PK\5\6")
     if start < 0 or len(tail) - start < _END.size:
         raise DataError(f"{where} is not a whole zip archive: its directory is missing.")
@@ -44,9 +45,18 @@ def open_zip(content: bytes, where: object) -> zipfile.ZipFile:
     if count > MEMBERS or length > DIRECTORY or b"PK\6\7" in tail[max(start - 20, 0) : start]:
         raise DataError(f"{where} has too many members for this data set: at most {MEMBERS:,} are read.")
     try:
-        return zipfile.ZipFile(io.BytesIO(content))
+        return zipfile.ZipFile(content if isinstance(content, Path) else io.BytesIO(content))
     except (zipfile.BadZipFile, ValueError, NotImplementedError, OSError, struct.error) as error:
         raise DataError(f"{where} is not a whole zip archive: {error}.") from error
+
+
+def _tail(path: Path) -> bytes:
+    try:
+        with path.open("rb") as file:
+            file.seek(max(path.stat().st_size - _TAIL, 0))
+            return file.read(_TAIL)
+    except OSError as error:
+        raise DataError(f"{path} cannot be read: {error.strerror}.") from error
 
 
 def member(archive: zipfile.ZipFile, name: str, cap: int, where: object) -> bytes:

@@ -3,6 +3,7 @@
 import gzip
 import os
 import tempfile
+import zipfile
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -69,6 +70,58 @@ def test_every_place_and_form(tmp_path: Path, top: str, ending: str, convert: Ca
 def test_harmless_differences(tmp_path: Path, change: Callable[[bytes], bytes]) -> None:
     write(tmp_path, change(TRAIN), change(TEST))
     check_toy(ucr.load(tmp_path, "Toy"))
+
+
+def pack(root: Path, files: dict[str, bytes], name: str = "UCRArchive_2018.zip") -> Path:
+    path = root / "ucr" / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for member, content in files.items():
+            archive.writestr(member, content)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("name", "inner", "ending", "convert"),
+    [
+        ("UCRArchive_2018.zip", "UCRArchive_2018/Toy/", ".tsv", bytes),
+        ("UCRArchive_2018.zip", "Toy/", ".tsv", bytes),
+        ("UCR_TS_Archive_2015.zip", "UCR_TS_Archive_2015/Toy/", "", commas),
+    ],
+)
+def test_a_downloaded_archive_is_read_as_it_is(
+    tmp_path: Path, name: str, inner: str, ending: str, convert: Callable[[bytes], bytes]
+) -> None:
+    parts = {f"{inner}Toy_{part}{ending}": convert(content) for part, content in (("TRAIN", TRAIN), ("TEST", TEST))}
+    pack(tmp_path, {"README.md": b"read me", **parts}, name)
+    check_toy(ucr.load(tmp_path, "Toy"))
+    assert [path.name for path in (tmp_path / "ucr").iterdir()] == [name], "nothing is unpacked to disk"
+
+
+def test_a_folder_is_preferred_to_an_archive(tmp_path: Path) -> None:
+    pack(tmp_path, {"Toy/Toy_TRAIN.tsv": b"1\t9\n", "Toy/Toy_TEST.tsv": b"1\t9\n"})
+    write(tmp_path)
+    check_toy(ucr.load(tmp_path, "Toy"))
+
+
+def test_a_locked_archive_says_what_to_do(tmp_path: Path) -> None:
+    path = pack(tmp_path, {"UCRArchive_2018/Toy/Toy_TRAIN.tsv": TRAIN, "UCRArchive_2018/Toy/Toy_TEST.tsv": TEST})
+    content = bytearray(path.read_bytes())
+    for signature, flags in ((b"PK\3\4", 6), (b"PK\1\2", 8)):  # of every file's own header, and of the directory
+        start = content.find(signature)
+        while start >= 0:
+            content[start + flags] |= 1
+            start = content.find(signature, start + 4)
+    path.write_bytes(content)
+    with pytest.raises(DataError, match=r"UCRArchive_2018.zip is locked with the password .* unpack it there"):
+        ucr.load(tmp_path, "Toy")
+
+
+@pytest.mark.parametrize("content", [b"", b"<!doctype html>", b"PK\3\4 cut off"])
+def test_a_file_that_is_no_archive_is_refused(tmp_path: Path, content: bytes) -> None:
+    pack(tmp_path, {}).write_bytes(content)
+    with pytest.raises(DataError, match=r"UCRArchive_2018.zip is not a whole zip archive"):
+        ucr.load(tmp_path, "Toy")
 
 
 @pytest.mark.parametrize("labels", [(1, 2), (-1, 1), (0, 1), (3, 8), (0, 100000)])
