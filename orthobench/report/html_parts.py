@@ -1,5 +1,6 @@
 """What the page is made of: tables that sort, figures, notes, and the runs behind them, all text escaped."""
 
+import re
 from collections.abc import Iterable
 from html import escape
 
@@ -79,12 +80,12 @@ def provenance(lines: Iterable[Line]) -> str:
 
 def section(anchor: str, heading: str, parts: Iterable[str]) -> str:
     """A table with everything that belongs to it."""
-    return f'<section id="{anchor}">\n<h3>{escape(heading)}</h3>\n{"".join(parts)}</section>\n'
+    return f'<section id="{anchor}">\n<h3>{_coded(heading)}</h3>\n{"".join(parts)}</section>\n'
 
 
 def facts(text: str) -> str:
     """A line in small print."""
-    return f'<p class="facts">{escape(text)}</p>\n'
+    return f'<p class="facts">{_coded(text)}</p>\n'
 
 
 def drawn(figures: dict[str, str]) -> str:
@@ -99,3 +100,8 @@ def notes(lines: Iterable[str]) -> str:
     """Footnotes; nothing where there are none."""
     items = "".join(f"<li>{escape(note)}</li>" for note in lines)
     return f'<ul class="notes">{items}</ul>\n' if items else ""
+
+
+def _coded(text: str) -> str:
+    """Text with what stands between backticks as code."""
+    return re.sub("`([^`]*)`", r"<code>\1</code>", escape(text))

@@ -13,8 +13,10 @@ nav ul { display: flex; flex-wrap: wrap; gap: .2rem 1rem; list-style: none; marg
 .wide { overflow-x: auto; max-width: 100%; }
 table { border-collapse: collapse; margin: .4rem 0; font-variant-numeric: tabular-nums; }
 th, td { border-bottom: 1px solid var(--line); padding: .2rem .6rem; text-align: left; vertical-align: top; }
+h4 { margin: .8rem 0 0; }
 td.number { text-align: right; white-space: nowrap; }
-th button { all: unset; cursor: pointer; font-weight: 600; white-space: nowrap; }
+th { vertical-align: bottom; }
+th button { all: unset; cursor: pointer; font-weight: 600; }
 th button:focus-visible { outline: 2px solid var(--accent); }
 th[aria-sort=ascending] button::after { content: " \\2191"; }
 th[aria-sort=descending] button::after { content: " \\2193"; }

@@ -54,6 +54,12 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
     records.write(
         root, "sgornn/figure1", [made_up("vprnn_0.01", s, last___val__loss=0.01, baseline__loss=1 / 6) for s in (1, 2)]
     )
+    fair = [
+        made_up(f"{m}_lr{r}", 1, best_val___val__accuracy=a, best_val___test__accuracy=a, time__s_per_step=0.01)
+        for m, a in (("lstm", 0.9), ("scornn", 0.8))
+        for r in ("1e-2", "1e-3")
+    ]
+    records.write(root, "fair/har2", fair)
     curve = [
         Point("id", "full", "vprnn_0.01", s, "val/loss", t, 0.2 / (1 + t * s)) for s in (1, 2) for t in (0, 100, 200)
     ]
@@ -128,5 +134,5 @@ def test_it_works_in_a_browser(width: int, text: str, tmp_path: Path) -> None:
     answer = json.loads(re.findall(r"<pre>(.*?)</pre>", done.stdout, flags=re.S)[0])
     assert answer == {
         "up": True, "down": True, "sorted": "descending", "width": width, "fits": True, "wide": 0, "broken": 0,
-        "images": 0, "links": True, "figures": 3,
+        "images": 0, "links": True, "figures": 5,
     }  # fmt: skip
