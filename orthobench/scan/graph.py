@@ -105,7 +105,8 @@ class Graph:
 
     def capture(self, work: Callable[[], Any], after: "Graph | None" = None) -> Any:
         """What `work` returns, in buffers that `replay` fills; `after` is a graph whose buffers `work` reads."""
-        with torch.cuda.graph(self._graph, pool=after and after._graph.pool()):
+        here = torch.cuda.stream(torch.cuda.current_stream())  # a capture that fails does not come back by itself
+        with here, torch.cuda.graph(self._graph, pool=after and after._graph.pool()):
             return work()
 
     def replay(self) -> None:

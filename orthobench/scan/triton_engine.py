@@ -5,6 +5,7 @@ which import the package triton; it is optional.
 """
 
 import os
+from functools import lru_cache
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
@@ -42,12 +43,17 @@ def missing(device: torch.device, dtype: torch.dtype) -> str | None:
     interpreted = os.environ.get("TRITON_INTERPRET") == "1"
     if device.type != ("cpu" if interpreted else "cuda"):
         return f"it is for {'tensors of the CPU while TRITON_INTERPRET=1' if interpreted else 'CUDA devices'}"
-    if find_spec("triton") is None:
+    if not _installed():
         return "the package triton is not installed (pip install 'orthobench[triton]')"
     if not interpreted and torch.cuda.get_device_capability(device) < CAPABILITY:
         return "it needs a device of compute capability 8.0"
     known = (torch.float32, torch.float64) if interpreted else (torch.float32,)
     return None if dtype in known else f"it has no kernel for {dtype}"
+
+
+@lru_cache
+def _installed() -> bool:
+    return find_spec("triton") is not None
 
 
 def run(cell: Cell, x: Tensor, state: State) -> tuple[Tensor, State]:
