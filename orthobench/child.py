@@ -134,6 +134,11 @@ class Process:
             self.process.kill()
 
 
+def label(words: list[str]) -> str:
+    """Overrides as their user would type them."""
+    return " ".join(word.lstrip("+") for word in words)
+
+
 def outcome(code: int) -> str:
     """An exit code in words."""
     if code == TIMED_OUT:

@@ -11,11 +11,12 @@ import sys
 import tempfile
 import threading
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from orthobench import signals
-from orthobench.child import Job, Pool, exit_code, outcome
+from orthobench.child import Job, Pool, exit_code, label, outcome
 from orthobench.composer import Composer
 from orthobench.config import Word, conf_dir, parse, quoted
 from orthobench.errors import ConfigError, DivergedError, Stopped, StorageError
@@ -37,15 +38,10 @@ class Cell:
     words: list[str]
     settings: Settings
 
-    @property
+    @cached_property
     def folder(self) -> Path:
         """The run's folder."""
         return self.settings.folder
-
-    @property
-    def label(self) -> str:
-        """The run as its user would type it."""
-        return " ".join(word.lstrip("+") for word in self.words)
 
     def code(self) -> int | None:
         """The exit code that its record promises; null while it has no final one."""
@@ -71,19 +67,18 @@ class Start:
         folder = Path(os.environ[FOLDER])
         listed = read_json(folder / "jobs.json")
         assert listed is not None
-        cells = listed["jobs"][int(cfg.cell)]
-        first, words, folders = cells[0], [cell["words"] for cell in cells], [Path(cell["folder"]) for cell in cells]
-        log = folder / f"{first['number']}.log"
-        if "BasicLauncher" in HydraConfig.get().launcher._target_:
-            log = None
-        job = Job(words, folders, first["timeout"], log, folder / f"{first['number']}.members.json")
+        given = listed["jobs"][int(cfg.cell)]
+        first = folder / f"{given['numbers'][0]}.log"
+        log = None if "BasicLauncher" in HydraConfig.get().launcher._target_ else first
+        members = first.with_suffix(".members.json")
+        job = Job(given["words"], [Path(path) for path in given["folders"]], given["timeout"], log, members)
         with signals.watched():
             pool = Pool(1, self.extra, lambda: signals.asked() is not None or (folder / STOP).exists())
             ended = [code for some in pool.run([job]) for _, code in some]
             codes = job.codes(ended[0] if ended else Stopped.exit_code)
-        for cell, code in zip(cells, codes, strict=True):
-            write_json(folder / f"{cell['number']}.json", {"code": code})
-            (say if code == 0 else complain)(f"[{cell['number'] + 1}] {cell['label']}: {outcome(code)}")
+        for number, words, code in zip(given["numbers"], job.words, codes, strict=True):
+            write_json(folder / f"{number}.json", {"code": code})
+            (say if code == 0 else complain)(f"[{number + 1}] {label(words)}: {outcome(code)}")
         return exit_code(codes)
 
 
@@ -175,17 +170,13 @@ def _list(folder: Path, cells: list[Cell], left: list[int]) -> int:
 
         jobs += [[together[i] for i in group] for group in groups([cells[n].settings for n in together], asked=True)]
     listed = [
-        [
-            {
-                "number": n,
-                "words": cells[n].words,
-                "label": cells[n].label,
-                "folder": str(cells[n].folder.absolute()),
-                "timeout": cells[n].settings.run["timeout"],
-            }
-            for n in job
-        ]
-        for job in sorted(jobs)
+        {
+            "numbers": numbers,
+            "words": [cells[n].words for n in numbers],
+            "folders": [str(cells[n].folder.absolute()) for n in numbers],
+            "timeout": cells[numbers[0]].settings.run["timeout"],
+        }
+        for numbers in sorted(jobs)
     ]
     write_json(folder / "jobs.json", {"jobs": listed})
     return len(jobs)
@@ -234,9 +225,9 @@ def _summary(cells: list[Cell], codes: dict[int, int | None], folder: Path | Non
     for number, code in failed.items():
         log = None if folder is None else folder / f"{number}.log"
         place = f"; {log}" if log is not None and log.is_file() else ""
-        complain(f"[{number + 1}] {cells[number].label}: {outcome(code)}{place}")
+        complain(f"[{number + 1}] {label(cells[number].words)}: {outcome(code)}{place}")
     for number in missing:
-        complain(f"[{number + 1}] {cells[number].label}: was never started or left no trace")
+        complain(f"[{number + 1}] {label(cells[number].words)}: was never started or left no trace")
     if signals.asked() is not None:
         return Stopped.exit_code
     return exit_code(list(failed.values())) or (1 if missing else 0)
