@@ -1,9 +1,11 @@
 """Sweeps: one child process per job; a job that fails harms no other."""
 
 from pathlib import Path
+from typing import Any, ClassVar
 
 import pytest
 
+from orthobench.child import TIMED_OUT, Job, Pool
 from orthobench.config import parse
 from orthobench.errors import ConfigError
 from orthobench.sweep import jobs
@@ -68,3 +70,60 @@ def test_several_values_need_m() -> None:
 
     with pytest.raises(ConfigError, match="add -m"):
         compose(["seed=1,2"])
+
+
+class Fake:
+    """A process that ends by itself after some looks at it, or when it is asked to."""
+
+    alive: ClassVar[int] = 0
+    most: ClassVar[int] = 0
+
+    def __init__(self, command: list[str], **_: Any) -> None:
+        self.looks, self.code = int(command[-1]), 0
+        Fake.alive += 1
+        Fake.most = max(Fake.most, Fake.alive)
+
+    def poll(self) -> int | None:
+        self.looks -= 1
+        if self.looks > 0:
+            return None
+        Fake.alive -= 1
+        return self.code
+
+    def terminate(self) -> None:
+        self.looks, self.code = 1, 75
+
+
+def ended(pool: Pool, jobs: list[Job]) -> list[tuple[str, int]]:
+    return [(job.words[0][0], code) for some in pool.run(jobs) for job, code in some]
+
+
+def job(looks: int, run: str, timeout: float | None = None) -> Job:
+    return Job([[str(looks)]], [Path(run)], timeout, None, Path("unused"))
+
+
+@pytest.fixture
+def processes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("orthobench.child.subprocess.Popen", Fake)
+    monkeypatch.setattr("orthobench.child.TICK_S", 0.001)
+    Fake.alive = Fake.most = 0
+
+
+@pytest.mark.usefixtures("processes")
+def test_a_pool_runs_some_at_once_but_never_one_run_twice() -> None:
+    jobs = [job(9, "a"), job(2, "a"), job(3, "b"), job(4, "c")]
+    assert ended(Pool(2, [], lambda: False), jobs) == [("3", 0), ("4", 0), ("9", 0), ("2", 0)]
+    assert Fake.most == 2
+
+
+@pytest.mark.usefixtures("processes")
+def test_a_pool_asks_what_is_late_to_stop_and_does_not_start_what_is_known() -> None:
+    pool = Pool(1, [], lambda: False, lambda job: 3 if job.words[0][0] == "5" else None)
+    late, known, other = job(10**9, "a", timeout=0.01), job(5, "b"), job(2, "c")
+    assert ended(pool, [late, known, other]) == [("1000000000", TIMED_OUT), ("5", 3), ("2", 0)]
+
+
+@pytest.mark.usefixtures("processes")
+def test_a_stopped_pool_stops_its_processes_and_starts_none() -> None:
+    asked = iter([False, False, True])
+    assert ended(Pool(1, [], lambda: next(asked, True)), [job(10**9, "a"), job(1, "b")]) == [("1000000000", 75)]
