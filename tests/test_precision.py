@@ -2,6 +2,7 @@
 
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -119,3 +120,11 @@ def test_a_step_reads_no_value_but_what_its_matrix_needs(model: str, each: int) 
         counts.append(reads.count)
     assert counts[0] > 0
     assert counts[1] - counts[0] == 5 * each
+
+
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+def test_batches_for_a_gpu_are_pinned_so_that_their_copies_wait_for_nothing(device: str) -> None:
+    task: Any = orthobench.build("task=copying", *TINY).task
+    assert not task.train_dataloader().pin_memory
+    task.trainer = SimpleNamespace(strategy=SimpleNamespace(root_device=torch.device(device)))
+    assert task.train_dataloader().pin_memory == task.test_dataloader().pin_memory == (device == "cuda")

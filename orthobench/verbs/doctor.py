@@ -9,7 +9,17 @@ from pathlib import Path
 from orthobench.terminal import say
 
 NEEDED = ("torch", "lightning", "hydra-core", "omegaconf", "numpy")
-OPTIONAL = ("wandb", "torchtext", "pandas", "tensorboard", "matplotlib", "scipy", "soundfile", "hydra-joblib-launcher")
+OPTIONAL = (
+    "wandb",
+    "torchtext",
+    "pandas",
+    "tensorboard",
+    "matplotlib",
+    "scipy",
+    "soundfile",
+    "triton",
+    "hydra-joblib-launcher",
+)
 
 
 def main(arguments: list[str]) -> int:
