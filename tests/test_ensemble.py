@@ -151,9 +151,10 @@ def test_a_stacked_ensemble_runs_from_start_to_end(tmp_path: Path) -> None:
     single, together = members(tmp_path / "single", *words), members(tmp_path / "together", *words)
     for exp in single:
         exp.run()
-    assert run(together, STACKED[:1]) == [0, 0, 0]
+    assert run(together, STACKED) == [0, 0, 0]
     for one, member in zip(single, together, strict=True):
         torch.testing.assert_close(checkpoint(member)["state_dict"], checkpoint(one)["state_dict"], **FLOAT64)
+        assert record(member)["ensemble"]["computed"] == "stacked"
         found, expected = record(member)["metrics"]["last"], record(one)["metrics"]["last"]
         assert found == pytest.approx(expected, rel=1e-6)  # the readout's metrics are rounded to float32 on the way
 
