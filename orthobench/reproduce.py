@@ -29,6 +29,7 @@ from orthobench.schema import did_you_mean
 from orthobench.settings import Settings
 from orthobench.terminal import complain, duration_text, say
 
+REFRESH_S = 0.5
 UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
@@ -186,6 +187,7 @@ class Runner:
         self.codes: dict[Run, int] = {}
         self.lacking: set[str] = set()
         self.last = ""
+        self._shown = 0.0
         self._jobs: dict[child.Job, list[Run]] = {}
 
     def __call__(self, runs: list[Run]) -> None:
@@ -196,7 +198,8 @@ class Runner:
                 for job, code in ended:
                     for run, own in zip(self._jobs[job], job.codes(code), strict=True):
                         self._finish(run, own)
-                self._show(runs)
+                if ended or time.monotonic() - self._shown > REFRESH_S:
+                    self._show(runs)
         self._show(runs, last=True)
 
     def log(self, run: Run) -> Path:
