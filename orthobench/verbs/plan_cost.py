@@ -5,6 +5,7 @@ batches (diagnostics, checkpoints), can be told apart.
 """
 
 import contextlib
+import ctypes
 import gc
 import io
 import subprocess
@@ -164,6 +165,8 @@ def _forget_peak() -> None:
     import torch
 
     gc.collect()
+    with contextlib.suppress(OSError, AttributeError):  # only the GNU library gives back what was freed
+        ctypes.CDLL(None).malloc_trim(0)
     if torch.cuda.is_available():
         torch.cuda.reset_peak_memory_stats()
     with contextlib.suppress(OSError):
