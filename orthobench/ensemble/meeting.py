@@ -10,11 +10,11 @@ Serve = Callable[[list[Any]], list[Any]]
 
 
 class Seat:
-    """One thread's place: its turn, what it asks for, and the answer."""
+    """One thread's place: its turn, whose is `after`, what it asks for, and the answer."""
 
     def __init__(self, work: Callable[[], Any]) -> None:
         self.work, self.turn, self.globals = work, threading.Semaphore(0), _globals()
-        self.over = False
+        self.after, self.over = self.turn, False
         self.result: Any = None
         self.error: BaseException | None = None
         self.key: Hashable = None
@@ -42,9 +42,10 @@ class Meeting:
             threading.Thread(target=self._sit, args=(seat,), daemon=True).start()
         going = seats
         while going:
-            for seat in going:
-                seat.turn.release()
-                self._paused.acquire()
+            for seat, following in zip(going, [*going[1:], None], strict=True):
+                seat.after = self._paused if following is None else following.turn
+            going[0].turn.release()
+            self._paused.acquire()
             going = [seat for seat in going if not seat.over]
             groups: dict[Hashable, list[Seat]] = {}
             for seat in going:
@@ -67,7 +68,7 @@ class Meeting:
         """
         seat: Seat = self._mine.seat
         seat.key, seat.request, seat.globals = key, request, _globals()
-        self._paused.release()
+        seat.after.release()
         seat.turn.acquire()
         _set_globals(seat.globals)
         group, seat.led = seat.led, []
@@ -93,7 +94,7 @@ class Meeting:
         except BaseException as error:
             seat.error = error
         seat.over = True
-        self._paused.release()
+        seat.after.release()
 
 
 def _globals() -> tuple[torch.Tensor, torch.dtype]:
