@@ -10,7 +10,6 @@ from orthobench.report.published import higher_is_better
 from orthobench.report.ranks import mean_ranks
 from orthobench.report.statistics import t_interval, wilson
 from orthobench.report.wording import NOTHING, number
-from orthobench.terminal import duration_text
 
 INTRODUCTION = """\
 Every model at one budget of parameters, with the same learning rates, optimizer, steps and data, written by
@@ -29,7 +28,7 @@ HEADERS = (
     "converged",
     "ms per step",
     "steps to a tenth",
-    "time to a tenth",
+    "seconds to a tenth",
     "peak memory, MiB",
     "runs",
 )
@@ -114,7 +113,7 @@ def _cells(entry: Entry) -> list[str]:
         converged if entry.lines else NOTHING,
         number(entry.ms_per_step, 1),
         never if entry.steps_to_tenth is None else number(entry.steps_to_tenth, 0),
-        never if seconds is None else duration_text(seconds),
+        never if seconds is None else number(seconds, 1),
         number(entry.peak_mib, 0),
         f"{entry.done} of {entry.planned * len(entry.rates)}",
     ]

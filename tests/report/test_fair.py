@@ -88,7 +88,7 @@ def test_models_stand_by_their_score(results: Path) -> None:
     headers, rows = fair_tables.lines_of(found, "200")
     lines = {row[0]: dict(zip(headers, row, strict=True)) for row in rows}
     assert lines["gru"]["test"] == "0.0200 ± 0.0000 (n=3)"
-    assert (lines["gru"]["time to a tenth"], lines["gru"]["runs"]) == ("14.0s", "3 of 9")
+    assert (lines["gru"]["seconds to a tenth"], lines["gru"]["runs"]) == ("14.0", "3 of 9")
     assert lines["irnn"]["steps to a tenth"] == "never"
     assert lines["rnn"]["test"] == "none (n=0, 3 diverged)"
     assert lines["rnn"]["converged"] == "0/3 [0.00, 0.56]"
