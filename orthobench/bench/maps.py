@@ -17,9 +17,10 @@ from orthobench.parametrizations.householder import Householder
 from orthobench.parametrizations.matrix_exp import MatrixExp
 from orthobench.parametrizations.plane_rotations import PlaneRotations
 from orthobench.parametrizations.scaled_cayley import ScaledCayley
+from orthobench.parametrizations.svd import SVD
 from orthobench.registry import find, names
 
-SIZES, QUICK_SIZES = (64, 128, 190, 512), (64, 190)
+SIZES, QUICK_SIZES = (64, 128, 190, 256, 512), (128,)
 
 
 def measure(bench: Bench) -> Iterator[Row]:
@@ -29,7 +30,10 @@ def measure(bench: Bench) -> Iterator[Row]:
         yield from _exponential(bench, n)
         yield from _cayley(bench, n)
         yield from _reflectors(bench, n)
+        yield from _svd(bench, n)
         yield from _rotations(bench, n)
+    n, B, T = 128, 50, 100
+    yield from bench.compare("vprnn", f"n={n} B={B} T={T}", {**vprnn(bench, n, B, T)})
 
 
 def _every_map(bench: Bench, n: int) -> list[Row]:
@@ -47,7 +51,7 @@ def _make(cls: Any, n: int, bench: Bench, **options: object) -> Any:
 
 
 def _both_ways(module: Callable[[], Tensor], n: int, bench: Bench, *leaves: Tensor) -> Work:
-    gradient = torch.randn(n, n, device=bench.device)
+    gradient = torch.randn(n, n, device=bench.device) / n  # a large one would cost torch.matrix_exp more squarings
     parameters = leaves or tuple(module.parameters()) if isinstance(module, torch.nn.Module) else leaves
 
     def run() -> None:
@@ -80,7 +84,7 @@ def _cayley(bench: Bench, n: int) -> list[Row]:
 
 
 def _reflectors(bench: Bench, n: int) -> Iterator[Row]:
-    for m in (16, n) if n < 512 and not bench.quick else (16,):
+    for m in (16, 32) if n == 512 or bench.quick else (16, 32, n):
         A = _make(Householder, n, bench, m=m).reflectors().detach().requires_grad_()
         eye = torch.eye(n, dtype=A.dtype, device=A.device)
 
@@ -107,6 +111,22 @@ def _reflectors(bench: Bench, n: int) -> Iterator[Row]:
         yield from bench.compare("householder", f"n={n} m={m}", works)
 
 
+def _svd(bench: Bench, n: int) -> list[Row]:
+    ours = _make(SVD, n, bench, m1=32, m2=32)
+
+    def sequential() -> Tensor:
+        W = torch.diag(ours.sigma())
+        for a in reversed(ours.U().unbind(1)):
+            W = W - torch.outer(a, 2 / (a @ a) * (a @ W))
+        for a in reversed(ours.V().unbind(1)):
+            W = W - torch.outer(W @ a, 2 / (a @ a) * a)
+        return W.to(ours.s.dtype)
+
+    works = {"ours": _both_ways(ours, n, bench)}
+    works["one after another"] = _both_ways(sequential, n, bench, *ours.parameters())
+    return bench.compare("svd", f"n={n} m1=m2=32", works)
+
+
 def _rotations(bench: Bench, n: int) -> list[Row]:
     ours = _make(PlaneRotations, n, bench, k=8)
     eye = torch.eye(n, dtype=torch.float64, device=bench.device)
@@ -123,3 +143,32 @@ def _rotations(bench: Bench, n: int) -> list[Row]:
 
     works = {"ours": _both_ways(ours, n, bench), "dense sublayers": _both_ways(dense, n, bench, ours.theta)}
     return bench.compare("plane_rotations", f"n={n} k=8", works)
+
+
+def vprnn(bench: Bench, n: int, B: int, T: int) -> dict[str, Callable[[], Tensor]]:
+    """VPRNN's recurrence with one matrix for all steps, and with its sublayers applied at every step."""
+    ours = _make(PlaneRotations, n, bench)
+    inputs, gradient = torch.randn(T, B, n, device=bench.device), torch.randn(B, n, device=bench.device)
+
+    def run(multiply: Callable[[Tensor], Tensor]) -> Tensor:
+        h = torch.zeros_like(gradient)
+        for x in inputs.unbind(0):
+            h = torch.relu(x + multiply(h))
+        return torch.autograd.grad(h, ours.theta, gradient)[0]
+
+    def once() -> Tensor:
+        W = ours()
+        return run(lambda h: h @ W.T)
+
+    def sublayers() -> Tensor:
+        layers = list(zip(ours.permutations, ours.theta.cos(), ours.theta.sin(), strict=True))
+
+        def multiply(h: Tensor) -> Tensor:
+            for p, c, s in layers:
+                a, b = h[:, p].chunk(2, dim=1)
+                h = torch.cat([a * c - b * s, b * c + a * s], dim=1)
+            return h
+
+        return run(multiply)
+
+    return {"matrix once": once, "sublayers at every step": sublayers}

@@ -12,12 +12,16 @@ import torch
 from orthobench.bench.timing import Row
 
 HEAD = "| variant | times faster | (wall) | +- | ms | rounds |\n|---|---|---|---|---|---|"
+NOTES = {
+    "memory": "Hidden states alone are one value; a plain loop of relu or tanh keeps two, so half is the least.",
+    "training": "A run also draws from a loader, and looks at every step whether loss and gradient are finite.",
+}
 
 
 def line(row: Row) -> str:
     """One row for the terminal."""
-    cost = f"{row.value:.2f} {row.unit}" if row.value is not None else f"{row.cpu_ms:.2f} ms"
-    return f"{row.group:15} {row.case[:42]:42} {row.variant:32} {_number(row.ratio):>8}x  {cost}"
+    ratio = "" if row.ratio is None else f"{row.ratio:.2f}x"
+    return f"{row.group:15} {row.case[:46]:46} {row.variant:32} {ratio:>9}  {_cost(row)}"
 
 
 def write(rows: list[Row], folder: Path, device: torch.device) -> tuple[Path, Path]:
@@ -37,11 +41,16 @@ def _markdown(rows: list[Row], device: torch.device) -> Iterable[str]:
     yield f"# Speed on {name}, torch {torch.__version__}"
     yield "\nRatios are medians of (first row / this row) over rounds that alternate the variants; above one is faster."
     for (group, case), members in groupby(rows, key=lambda row: (row.group, row.case)):
-        yield f"\n## {group}: {case}\n\n{HEAD}"
+        note = f"{NOTES[group]}\n\n" if group in NOTES else ""
+        yield f"\n## {group}: {case}\n\n{note}{HEAD}"
         for row in members:
-            cost = f"{row.value:.2f} {row.unit}" if row.value is not None else f"{row.cpu_ms:.3f} {row.unit}".strip()
             ratios = " | ".join(map(_number, (row.ratio, row.wall_ratio, row.spread)))
-            yield f"| {row.variant} | {ratios} | {cost} | {row.rounds or ''} |"
+            yield f"| {row.variant} | {ratios} | {_cost(row)} | {row.rounds or ''} |"
+
+
+def _cost(row: Row) -> str:
+    value, unit = (row.cpu_ms, f"ms {row.unit}") if row.value is None else (row.value, row.unit)
+    return row.unit if value is None else f"{value:.3g} {unit}".strip()
 
 
 def _number(value: float | None) -> str:

@@ -1,6 +1,7 @@
 """`orthobench bench [--quick] [--output DIR]`: how fast the parts are on this machine."""
 
 import argparse
+from itertools import chain
 from pathlib import Path
 from typing import NoReturn
 
@@ -27,7 +28,7 @@ def main(arguments: list[str]) -> int:
     options = parser.parse_args(arguments)
     import torch
 
-    from orthobench.bench import maps, scans, training
+    from orthobench.bench import cores, maps, scans, targets, training
     from orthobench.bench.tables import line, write
     from orthobench.bench.timing import Bench
 
@@ -36,10 +37,11 @@ def main(arguments: list[str]) -> int:
     rows = []
     torch.set_num_threads(1)
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
-    for part in (scans, maps, training):
-        for row in part.measure(bench):
-            rows.append(row)
-            say(line(row))
+    parts = (part.measure(bench) for part in (scans, maps, training, cores))
+    judged = targets.GPU if device.type == "cuda" else targets.CPU
+    for row in chain(*parts, targets.judge(rows, judged)):
+        rows.append(row)
+        say(line(row))
     for path in write(rows, options.output, device):
         say(f"wrote {path}")
     return 0

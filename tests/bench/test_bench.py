@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import torch
 
-from orthobench.bench import scans, tables, timing
+from orthobench.bench import cores, maps, scans, tables, targets, timing, training
 from orthobench.bench.timing import Bench, Row
 from orthobench.errors import ConfigError
 from orthobench.verbs import bench as verb
@@ -41,7 +41,18 @@ def test_ratios_are_of_the_first_variant(bench: Bench, monkeypatch: pytest.Monke
     slow, fast = bench.compare("group", "case", {"slow": takes(0.4, "slow"), "fast": takes(0.1, "fast")})
     assert (slow.ratio, fast.ratio, fast.baseline) == (pytest.approx(1), pytest.approx(4), "slow")
     assert fast.cpu_ms == pytest.approx(100)
-    assert order == ["slow", "fast"] * 3  # a warm-up and two rounds, in turns
+    assert order == ["slow"] * 2 + ["fast"] * 2 + ["slow", "fast"] * 2  # warm, a first look, and two rounds in turns
+
+
+def test_short_work_is_repeated(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = clock(monkeypatch)
+
+    def work() -> None:
+        now[0] += 0.0005
+
+    (row,) = bench.compare("group", "case", {"work": work})
+    assert row.cpu_ms == pytest.approx(0.5)
+    assert now[0] == pytest.approx(0.0005 * (2 + 2 * (1 + 10)))  # a round of ten calls, and one before it
 
 
 def test_rounds_stop_with_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -81,6 +92,47 @@ def test_kept_memory_counts_hidden_states_once() -> None:
     assert scans.saved_bytes(cell, x, "reference") - inputs > 4 * hidden
 
 
+def test_the_steps_of_a_run_and_of_a_bare_loop_take_turns(bench: Bench) -> None:
+    case = "model=rnn task=copying T=10 model.hidden_size=4 task.batch_size=2"
+    pairs = training._pairs(bench, case, 12)
+    assert len(pairs) >= 11
+    assert all(bare > 0 and whole > 0 for bare, whole in pairs)
+
+
+def test_vprnn_by_one_matrix_and_by_its_sublayers_is_the_same() -> None:
+    found = maps.vprnn(Bench(CPU, 0.0, 1, 1, True), n=8, B=2, T=3)
+    torch.testing.assert_close(*(work() for work in found.values()))
+
+
+@pytest.mark.parametrize(
+    ("cores_here", "load", "reason"), [(1, 0.0, "one core"), (2, 1.9, "a load of 1.9"), (2, 1, None)]
+)
+def test_when_a_second_core_can_be_measured(
+    cores_here: int, load: float, reason: str | None, bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cores.os, "sched_getaffinity", lambda pid: set(range(cores_here)))
+    monkeypatch.setattr(cores.os, "getloadavg", lambda: (load, 0.0, 0.0))
+    found = cores._why_not(bench)
+    assert found == reason or (reason is not None and found is not None and reason in found)
+
+
+def test_targets() -> None:
+    rows = [
+        Row("scan", "elman modrelu n=128 B=50 T=9", "reference", ratio=1.0),
+        Row("scan", "elman modrelu n=128 B=50 T=9", "fused", ratio=1.5),
+        Row("scan", "elman modrelu n=128 B=50 T=9", "native", ratio=3.0),
+        Row("seeds", "any", "ten", value=5.5),
+    ]
+    judged = {(row.case, row.variant): row for row in targets.judge(rows, targets.CPU)}
+    case = "elman modrelu n=128 B=50 T=9"
+    missed, met = (judged[f"{name} over reference, n=128 B=50", case] for name in ("fused", "native"))
+    assert (missed.value, missed.unit) == (1.5, ">= 1.7: not met")
+    assert (met.value, met.unit) == (3.0, ">= 2.2: met")
+    assert judged["ten seeds on two cores, in times of one seed", "any"].unit == "<= 6: met"
+    assert judged["VPRNN's matrix once", "not measured"].value is None
+    assert {case for case, _ in judged} == {target.claim for target in targets.CPU}
+
+
 def test_tables(tmp_path: Path) -> None:
     rows = [
         Row("scan", "n=8", "reference", "reference", 1.0, 1.0, 0.0, 2.0, 2.0, 3),
@@ -95,9 +147,9 @@ def test_tables(tmp_path: Path) -> None:
         ("fused", "2.0"),
         ("fused", "4.0"),
     ]
-    assert "| fused | 2.00 | 1.90 | 0.10 | 1.000 | 3 |" in text.read_text()
+    assert "| fused | 2.00 | 1.90 | 0.10 | 1 ms | 3 |" in text.read_text()
     assert text.read_text().count("## ") == 2
-    assert "2.00x  1.00 ms" in tables.line(rows[1])
+    assert "2.00x  1 ms" in tables.line(rows[1])
 
 
 def test_an_unknown_option_is_refused() -> None:
@@ -110,4 +162,5 @@ def test_the_quick_table(tmp_path: Path) -> None:
     assert verb.main(["--quick", "--output", str(tmp_path)]) == 0
     with (tmp_path / "speed.csv").open() as file:
         groups = {row["group"] for row in csv.DictReader(file)}
-    assert {"scan", "growth", "memory", "map", "matrix_exp", "householder", "training"} <= groups
+    expected = {"scan", "growth", "memory", "map", "matrix_exp", "householder", "vprnn", "training", "targets"}
+    assert expected <= groups

@@ -1,0 +1,91 @@
+"""What the parts should reach, and whether they did."""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+
+from orthobench.bench.timing import Row
+
+Measure = Callable[[dict[str, Row]], float | None]
+
+
+@dataclass(frozen=True)
+class Target:
+    """A bound on a number made from the rows of every case of `group` that begins with one of `cases`."""
+
+    claim: str
+    group: str
+    cases: tuple[str, ...]
+    measure: Measure
+    least: float | None = None
+    most: float | None = None
+
+    def met(self, value: float) -> bool:
+        """Whether a measured value is within the bound."""
+        return (self.least is None or value >= self.least) and (self.most is None or value <= self.most)
+
+
+def faster(name: str, than: str) -> Measure:
+    """How many times faster one variant is than another of its case."""
+
+    def measure(rows: dict[str, Row]) -> float | None:
+        first, second = rows.get(name), rows.get(than)
+        return first.ratio / second.ratio if first and second and first.ratio and second.ratio else None
+
+    return measure
+
+
+def _wall(rows: dict[str, Row]) -> float | None:
+    return rows["2"].wall_ratio if "2" in rows else None
+
+
+def _value(rows: dict[str, Row]) -> float | None:
+    return next(iter(rows.values())).value
+
+
+E50, E128, E190, E512 = (f"elman modrelu n={n} " for n in (50, 128, 190, 512))
+LARGE = (E128, E190, E512)
+USUAL = tuple(f"n={n}" for n in (128, 190, 256, 512))
+FEW = tuple(f"{n} m={m}" for n in USUAL for m in (16, 32))
+GATED = ("scalar_gated", "gru")
+CPU = (
+    Target("fused over reference, n=128 B=50", "scan", (f"{E128}B=50",), faster("fused", "reference"), least=1.7),
+    Target("fused over reference, n=512 B=128", "scan", (f"{E512}B=128",), faster("fused", "reference"), least=1.0),
+    Target("fused over reference, gated cells", "scan", GATED, faster("fused", "reference"), least=1.4),
+    Target("native over reference, n=50 B=16", "scan", (E50,), faster("native", "reference"), least=8),
+    Target("native over reference, n=128 B=50", "scan", (f"{E128}B=50",), faster("native", "reference"), least=2.2),
+    Target("native over reference, n=190 B=50", "scan", (f"{E190}B=50",), faster("native", "reference"), least=1.6),
+    Target("native's time in matrix products, n>=128", "scan", LARGE, faster("matrix products", "native"), most=1.3),
+    Target("native over nn.RNN relu, n>=128", "scan", LARGE, faster("native", "nn.RNN relu"), least=1.15),
+    Target("native over nn.LSTM, n>=128", "scan", LARGE, faster("native", "nn.LSTM"), least=4),
+    Target("kept by fused, of the reference's", "memory", ("",), faster("reference", "fused"), most=0.3),
+    Target("two threads over one, n>=128", "threads", LARGE, _wall, least=1.6),
+    Target("ten seeds on two cores, in times of one seed", "seeds", ("",), _value, most=6),
+    Target("exponential over torch.matrix_exp", "matrix_exp", USUAL, faster("ours", "torch.matrix_exp"), least=3),
+    Target("compact WY over sequential", "householder", FEW, faster("compact WY", "one after another"), least=7),
+    Target("VPRNN's matrix once", "vprnn", ("",), faster("matrix once", "sublayers at every step"), least=12),
+    Target("orthobench's step in bare ones", "training", ("",), faster("bare loop", "orthobench run"), most=1.1),
+)
+GPU = (
+    Target("graph over reference, n=128 B=50", "scan", (f"{E128}B=50",), faster("graph", "reference"), least=6),
+    Target("triton over reference, n=128 B=50", "scan", (f"{E128}B=50",), faster("triton", "reference"), least=20),
+    Target("triton's time in nn.RNN relu's", "scan", (E128,), faster("nn.RNN relu", "triton"), most=1.5),
+    Target("triton over nn.LSTM, n=128", "scan", (E128,), faster("triton", "nn.LSTM"), least=1),
+)
+
+
+def judge(rows: Iterable[Row], targets: tuple[Target, ...]) -> Iterator[Row]:
+    """One row per target and case, and one for a target that nothing was measured for."""
+    cases: dict[tuple[str, str], dict[str, Row]] = {}
+    for row in rows:
+        cases.setdefault((row.group, row.case), {})[row.variant] = row
+    for target in targets:
+        bound = f">= {target.least:g}" if target.most is None else f"<= {target.most:g}"
+        found = False
+        for (group, case), variants in cases.items():
+            value = target.measure(variants) if group == target.group and case.startswith(target.cases) else None
+            if value is not None:
+                found = True
+                verdict = "met" if target.met(value) else "not met"
+                yield Row("targets", target.claim, case, value=value, unit=f"{bound}: {verdict}")
+        if not found:
+            yield Row("targets", target.claim, "not measured", unit=bound)
