@@ -109,8 +109,9 @@ class Contest:
 
     @property
     def lengths(self) -> list[str]:
-        """The lengths, in the table's order; one that is empty where the task fixes it."""
-        return list(dict.fromkeys(entry.length for entry in self.entries))
+        """The lengths of which something is recorded, in the table's order; an empty one where the task fixes it."""
+        recorded = {entry.length for entry in self.entries if entry.lines}
+        return [length for length in dict.fromkeys(entry.length for entry in self.entries) if length in recorded]
 
     @property
     def rates(self) -> list[str]:

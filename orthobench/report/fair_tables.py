@@ -51,8 +51,9 @@ def heading(contest: Contest) -> str:
 def facts(contest: Contest) -> str:
     """What holds for every model of a table."""
     budget = next(word.partition("=")[2] for word in contest.table.common if word.startswith("params="))
+    seeds = len(contest.table.planned(contest.preset))
     told = f"Track fair; {int(budget):,} parameters, rates {', '.join(contest.rates)}"
-    told += f", {len(contest.table.planned(contest.preset))} seeds each; ranked by {contest.metric}"
+    told += f", {seeds} seed{'s' * (seeds > 1)} each; ranked by {contest.metric}"
     return told + (f", trivial {number(contest.baseline, PLACES)}" if contest.baseline is not None else "")
 
 
@@ -89,7 +90,7 @@ def overview_of(found: list[Contest]) -> tuple[list[str], list[list[str]]]:
         [model, number(ranks.get(model), 2), *(cells.get(model, NOTHING) for cells in columns.values())]
         for model in models
     ]
-    return ["model", "mean rank", *columns], rows
+    return ["model", "mean rank", *columns], [row for row in rows if any(row[1:])]
 
 
 def by_preset(found: list[Contest]) -> dict[str, list[Contest]]:
@@ -139,7 +140,7 @@ def _markdown(found: list[Contest]) -> str:
         for contest in group:
             where = f"[Records](../records/{contest.table.name}.csv)" if contest.lines else "No records yet."
             parts.append(f"## {md(heading(contest))}\n\n{md(facts(contest))}. {where}\n")
-            for length in contest.lengths if contest.lines else []:
+            for length in contest.lengths:
                 parts += [f"### T = {length}\n"] if length else []
                 parts.append(markdown_table(*lines_of(contest, length)))
                 parts.append(markdown_table(*sensitivity_of(contest, length)))
@@ -153,9 +154,8 @@ def _csv(found: list[Contest]) -> str:
         for contest in found
         for length in contest.lengths
         for line, rates in zip(lines_of(contest, length)[1], sensitivity_of(contest, length)[1], strict=True)
-        if contest.lines
     ]
-    rates = sensitivity_of(found[0], found[0].lengths[0])[0][1:-1]
+    rates = [f"rate {rate}" for rate in found[0].rates]
     return csv_table(["table", "preset", "T", "metric", *HEADERS, *rates], rows)
 
 
@@ -166,7 +166,7 @@ def _latex(found: list[Contest]) -> str:
         if rows:
             parts.append(latex_table(f"The fair track, {preset}", headers, rows))
         for contest in group:
-            for length in contest.lengths if contest.lines else []:
+            for length in contest.lengths:
                 caption = heading(contest) + (f", T = {length}" if length else "")
                 parts.append(latex_table(caption, *lines_of(contest, length)))
                 parts.append(latex_table(f"{caption}, by learning rate", *sensitivity_of(contest, length)))

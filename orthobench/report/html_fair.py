@@ -40,7 +40,7 @@ def anchor(contest: Contest) -> str:
 
 def _section(contest: Contest) -> str:
     parts = [html_parts.facts(fair_tables.facts(contest) + (". No records yet." if not contest.lines else "."))]
-    for length in contest.lengths if contest.lines else []:
+    for length in contest.lengths:
         parts.append(f"<h4>T = {escape(length)}</h4>\n" if length else "")
         parts.append(_table(*fair_tables.lines_of(contest, length)))
         sensitivity = _table(*fair_tables.sensitivity_of(contest, length))

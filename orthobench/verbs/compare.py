@@ -27,7 +27,7 @@ def main(arguments: list[str]) -> int:
             if experiment.load(name).track == experiment.FAIR:
                 fair = contest(name, results, preset)
                 say(fair_tables.heading(fair))
-                for length in fair.lengths if fair.lines else []:
+                for length in fair.lengths:
                     if length:
                         say(f"  T={length}")
                     _print(*fair_tables.lines_of(fair, length))

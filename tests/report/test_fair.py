@@ -93,6 +93,8 @@ def test_models_stand_by_their_score(results: Path) -> None:
     assert lines["rnn"]["test"] == "none (n=0, 3 diverged)"
     assert lines["rnn"]["converged"] == "0/3 [0.00, 0.56]"
     assert lines["scornn"]["test"] == ""
+    assert found.lengths == ["50", "100", "200"]
+    assert contest("fair/copying", results).lengths == [], "nothing of it is recorded"
     assert [row[0] for row in fair_tables.sensitivity_of(found, "200")[1]] == [row[0] for row in rows]
 
 
