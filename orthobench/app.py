@@ -18,7 +18,7 @@ from orthobench import builder, signals
 from orthobench.callbacks.baseline import BaselineCrossing
 from orthobench.callbacks.diagnostics import diagnostics
 from orthobench.callbacks.finite import Finite
-from orthobench.callbacks.idle import leave_out_idle
+from orthobench.callbacks.idle import NoProfiler, leave_out_idle
 from orthobench.callbacks.orthogonality import Orthogonality
 from orthobench.callbacks.progress import Progress
 from orthobench.callbacks.saver import Saver
@@ -212,7 +212,7 @@ class Attempt:
         for key in ("max_epochs", "max_steps", "val_check_interval", "check_val_every_n_epoch", "limit_train_batches"):
             given.pop(key, None)
         trainer = Trainer(
-            **{"devices": 1, "gradient_clip_algorithm": None, **given},
+            **{"devices": 1, "gradient_clip_algorithm": None, "profiler": NoProfiler(), **given},
             max_steps=length.steps or -1,
             max_epochs=-1,
             val_check_interval=length.val_every,

@@ -1,8 +1,10 @@
 """The one LightningModule: loss, metrics, optimizer and the hooks of the parametrizations."""
 
+import inspect
 from typing import Any
 
 import torch
+from lightning.fabric.utilities import move_data_to_device
 from lightning.pytorch import LightningModule
 from torch import Tensor
 from torch.optim.lr_scheduler import LambdaLR
@@ -40,6 +42,12 @@ class Learner(LightningModule):
             self.__dict__[name] = value
         else:
             super().__setattr__(name, value)
+
+    def _on_before_batch_transfer(self, batch: Batch, dataloader_idx: int = 0) -> Batch:
+        return batch  # Lightning's own, and that of the next, look for hooks at every batch; there are none
+
+    def _apply_batch_transfer_handler(self, batch: Batch, device: Any = None, dataloader_idx: int = 0) -> Batch:
+        return move_data_to_device(batch, device or self.device)
 
     def training_step(self, batch: Batch, index: int) -> Tensor:
         x, target, *mask = batch
@@ -119,3 +127,7 @@ class Learner(LightningModule):
         for parametrization, own in self._constrained:
             parametrization.learning_rate = max(float(groups[i]["lr"]) for i in own)
             parametrization.after_step()
+
+
+# Lightning asks for it at every step
+Learner.training_step.__signature__ = inspect.signature(Learner.training_step)  # type: ignore[attr-defined]
