@@ -30,9 +30,9 @@ TINY = (
     "task.val_size=40",
     "task.test_size=40",
 )
-# How much further from float64 than the loop in float32: the order of sums differs, and three products of
-# TensorFloat-32 leave out that of the two remainders.
-ALLOWED = {"fused": 3, "graph": 3, "triton": 4}
+# How much further from float64 than the loop in float32: the order of sums differs, and tensor cores round their sums
+# toward zero, by a simulation 1.8e-7 a step (docs/gpu.md). One product of TensorFloat-32 would be 1,000 times as far.
+ALLOWED = {"fused": 3, "graph": 3, "triton": 10}
 every_engine = pytest.mark.parametrize("engine", list(ALLOWED))
 every_family = pytest.mark.parametrize(("cls", "options"), FAMILIES)
 

@@ -61,7 +61,7 @@ def _fastest_on_gpu(cell: Cell) -> tuple[str, str]:
     """
     if torch_kernels.supports(cell):
         return "fused", fused.reason(cell)
-    problem = triton_engine.why_not(cell)
+    problem = triton_engine.why_not(cell) or triton_engine.failure(cell)
     if problem is None:
         return "triton", "one kernel each way, with the recurrent matrices on the chip"
     if lookup(cell, fused.FAMILIES) is not None or type(cell).__module__.startswith("orthobench.cells."):

@@ -109,7 +109,7 @@ def elman_forward(
     P += member * T * step
     H += member * (T + 1) * step
     W += member * N * N
-    held = hold(W, N, K, TILES, HELD, True)
+    held = hold(W, N, K, TILES, HELD, True, PRECISION)
     p = read_rows(P, rows, inside, N, N, K, TILES)
     h = read_rows(H, rows, inside, N, N, K, TILES)
     b = read_bias(bias + member * N if ACTIVATION == "modrelu" else W, p, N, K, TILES, ACTIVATION == "modrelu")
@@ -167,7 +167,7 @@ def elman_backward(
     A = A + last if GATED or ACTIVATION == "abs" else H
     dP += (member + 1) * T * step
     W += member * N * N
-    held = hold(W, N, K, TILES, HELD, False)
+    held = hold(W, N, K, TILES, HELD, False, PRECISION)
     G = read_rows(dH, rows, inside, N, N, K, TILES)
     a = read_rows(A, rows, inside, N, N, K, TILES)
     if GATED:

@@ -17,11 +17,15 @@ from orthobench.cells.base import Cell, State
 from orthobench.cells.elman import Elman
 from orthobench.cells.gru import GRU
 from orthobench.cells.scalar_gated import ScalarGated
+from orthobench.scan import reference
 from orthobench.scan.families import lookup
+from orthobench.scan.members import core
 
 FAMILIES: dict[type, str] = {Elman: "triton_elman", ScalarGated: "triton_elman", GRU: "triton_gru"}
 LARGEST = 256  # hidden units; a larger matrix would be read from the cache at every step
+TOLERANCE = 1e-3  # over a few steps in float32
 CAPABILITY = (8, 0)  # the first devices with products of TensorFloat-32
+_FAILURES: dict[Any, str | None] = {}
 
 
 def supports(cell: Cell) -> bool:
@@ -49,6 +53,32 @@ def missing(device: torch.device, dtype: torch.dtype) -> str | None:
         return "it needs a device of compute capability 8.0"
     known = (torch.float32, torch.float64) if interpreted else (torch.float32,)
     return None if dtype in known else f"it has no kernel for {dtype}"
+
+
+def failure(cell: Cell) -> str | None:
+    """What goes wrong when the cell's kernels run a few steps and are compared with the plain loop; null if nothing.
+
+    Found out once for every kernel; the compilation is needed anyway. Members under vmap are trusted.
+    """
+    named = (getattr(cell, name, None) for name in ("hidden_size", "activation", "negative_slope", "reset"))
+    key = (type(cell), *named, len(cell.b_hidden), cell.U.dtype, cell.U.device)
+    if key not in _FAILURES and not core._functorch.is_batchedtensor(cell.U):
+        _FAILURES[key] = _try(cell)
+    return _FAILURES.get(key)
+
+
+def _try(cell: Cell) -> str | None:
+    with torch.inference_mode(False), torch.enable_grad(), torch.autocast(cell.U.device.type, enabled=False):
+        x = torch.linspace(-1, 1, 6 * cell.input_size, dtype=cell.U.dtype, device=cell.U.device).view(2, 3, -1)
+        found = []
+        for engine in (run, reference.run):
+            try:
+                h_BTN, _ = engine(cell, x, cell.initial_state(2))
+                found.append([h_BTN.detach(), *torch.autograd.grad(h_BTN.square().sum(), [cell.U, *cell.b.values()])])
+            except Exception as error:
+                return f"its kernels fail here ({type(error).__name__}: {str(error).split(chr(10))[0]})"
+    far = max(float((a - b).abs().max() / (1 + b.abs().max())) for a, b in zip(*found, strict=True))
+    return None if far <= TOLERANCE else "its kernels give other numbers than the plain loop here"
 
 
 @lru_cache

@@ -138,7 +138,7 @@ def gru_forward(
     gates += member * T * G * step
     H += member * (T + 1) * step
     W += member * M * N
-    held = hold(W, N, K, TILES, HELD, True)
+    held = hold(W, N, K, TILES, HELD, True, PRECISION)
     p_r = read_rows(P, rows, inside, M, N, K, TILES)
     p_u = read_rows(P + M - 2 * N, rows, inside, M, N, K, TILES)
     p_c = read_rows(P + M - N, rows, inside, M, N, K, TILES)
@@ -217,7 +217,7 @@ def gru_backward(
     gates += COUNT * end
     dP += COUNT * end
     W += member * M * N
-    held = hold(W, N, K, TILES, HELD, False)
+    held = hold(W, N, K, TILES, HELD, False, PRECISION)
     G = read_rows(dH, rows, inside, N, N, K, TILES)
     if RESET == "after":
         recalled += end

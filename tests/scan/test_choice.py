@@ -12,7 +12,7 @@ from orthobench.cells.elman import Elman
 from orthobench.cells.gru import GRU
 from orthobench.cells.lstm import LSTM
 from orthobench.errors import ConfigError
-from orthobench.scan import choose, fused, triton_engine
+from orthobench.scan import choose, fused, reference, triton_engine
 from orthobench.settings import ROOT
 from tests.making import draw, random_cell
 from tests.scan.test_engines import Halved
@@ -36,11 +36,43 @@ def test_automatic_choice_on_a_gpu(
     cell = random_cell(cls, **options)
     monkeypatch.setattr(scan, "_on_gpu", lambda _: True)
     monkeypatch.setattr(triton_engine, "missing", lambda *_: None)
+    monkeypatch.setattr(triton_engine, "_FAILURES", {})
+    monkeypatch.setattr(triton_engine, "run", reference.run)
     assert choose(cell)[0] == installed
     monkeypatch.setattr(triton_engine, "missing", lambda *_: "the package triton is not installed")
     name, why = choose(cell)
     assert name == without
     assert ("triton is left out: " in why) == (without == "graph")
+
+
+def scaled(cell: Any, x: Any, state: Any) -> Any:
+    h, final = reference.run(cell, x, state)
+    return 1.01 * h, final
+
+
+def broken(*_: Any) -> Any:
+    raise RuntimeError("out of resource: shared memory\nand more")
+
+
+@pytest.mark.parametrize(
+    ("run", "said"),
+    [
+        (scaled, "other numbers than the plain loop"),
+        (broken, "fail here (RuntimeError: out of resource: shared memory)"),
+    ],
+)
+def test_kernels_that_fail_their_trial_are_left_out(run: Any, said: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    cell = random_cell(Elman, activation="modrelu", negative_slope=0.125)
+    monkeypatch.setattr(scan, "_on_gpu", lambda _: True)
+    monkeypatch.setattr(triton_engine, "missing", lambda *_: None)
+    monkeypatch.setattr(triton_engine, "_FAILURES", {})
+    monkeypatch.setattr(triton_engine, "run", run)
+    with torch.inference_mode():
+        name, why = choose(cell)
+    assert (name, said in why) == ("graph", True)
+    monkeypatch.setattr(triton_engine, "run", reference.run)
+    assert choose(cell)[0] == "graph"
+    assert all(p.grad is None for p in cell.parameters())
 
 
 @pytest.mark.parametrize("engine", ["graph", "triton"])

@@ -202,6 +202,14 @@ class Driven(torch.nn.Module):
 
 
 @interpreted
+@some_families
+def test_kernels_pass_their_trial(cls: type, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(triton, "_FAILURES", {})
+    assert triton.failure(tame(cls, 5, activation="modrelu", **options).float()) is None
+    assert list(triton._FAILURES.values()) == [None]
+
+
+@interpreted
 def test_single_products_of_tensorfloat_only_where_torch_was_told_so() -> None:
     precision = importlib.import_module("orthobench.scan.triton_launch").product_precision
     try:
