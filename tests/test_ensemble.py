@@ -357,3 +357,16 @@ def test_a_sweep_trains_an_ensemble_in_one_process(
     assert err.count("exit code 4") == 4  # at once and at the end
     assert sweep([*words, "optimizer.lr=1e-3", "seed=1,2,3"]) == 0
     assert "3 runs, 2 done already" in capfd.readouterr().out
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("model", ["scornn", "lstm", "goru"])
+def test_on_a_gpu_members_are_single_runs_up_to_rounding(tmp_path: Path, model: str) -> None:
+    words = (f"model={model}", "task=copying", "optimizer=sgd", "trainer.accelerator=gpu")
+    single, together = members(tmp_path / "single", *words), members(tmp_path / "together", *words)
+    for exp in single:
+        exp.run()
+    assert run(together) == [0, 0, 0]
+    for one, member in zip(single, together, strict=True):
+        assert record(member)["ensemble"]["computed"] == "stacked"
+        assert record(member)["metrics"]["last"] == pytest.approx(record(one)["metrics"]["last"], rel=1e-4)
