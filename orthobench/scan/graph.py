@@ -106,7 +106,11 @@ class Graph:
     def capture(self, work: Callable[[], Any], after: "Graph | None" = None) -> Any:
         """What `work` returns, in buffers that `replay` fills; `after` is a graph whose buffers `work` reads."""
         here = torch.cuda.stream(torch.cuda.current_stream())  # a capture that fails does not come back by itself
-        with here, torch.cuda.graph(self._graph, pool=after and after._graph.pool()):
+        pool = None if after is None else after._graph.pool()
+        with (
+            here,
+            torch.cuda.graph(self._graph, pool=pool, capture_error_mode="thread_local"),
+        ):  # a loader may pin batches
             return work()
 
     def replay(self) -> None:
