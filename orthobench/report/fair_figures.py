@@ -104,11 +104,11 @@ def _named(axes: "Axes", entries: list[Entry]) -> None:
 
 
 def _scored(axes: "Axes", contest: Contest, side: str, values: list[float]) -> None:
-    """The axis of the score, with the trivial predictor's."""
-    level = contest.baseline
-    if level is not None:
+    """The axis of the score, with the trivial predictor's where that is near."""
+    level, higher = contest.baseline, higher_is_better(contest.metric)
+    if level is not None and not (higher and min(values) - level > 2 * (max(values) - min(values))):  # not far below
         draw = axes.axhline if side == "y" else axes.axvline
         draw(level, color="black", linewidth=0.8, linestyle="dotted", label="trivial")
-    if min(values) > 0 and not higher_is_better(contest.metric):
+    if min(values) > 0 and not higher:
         (axes.set_yscale if side == "y" else axes.set_xscale)("log")
     (axes.set_ylabel if side == "y" else axes.set_xlabel)(contest.metric)

@@ -48,7 +48,10 @@ def table(headers: list[str], rows: Iterable[list[str]], numeric: set[str], comp
         compared: of published tables, what each line shows, for the runs behind it.
     """
     runs = [" ".join(c.runs) for c in compared]
-    head = "".join(f'<th scope="col"><button type="button">{escape(header)}</button></th>' for header in headers)
+    head = "".join(
+        f'<th scope="col"{_kind(header, numeric)}><button type="button">{escape(header)}</button></th>'
+        for header in headers
+    )
     body = []
     for number, row in enumerate(rows):
         cells = "".join(
@@ -66,8 +69,11 @@ def _cell(header: str, text: str, numeric: set[str], runs: str) -> str:
         return f'<td class="status {status.replace(" ", "-")}">{mark}{escape(text)}</td>'
     if header == "runs" and runs and text:
         return f'<td class="number" title="{escape(runs)}">{escape(text)}</td>'
-    kind = ' class="number"' if header in numeric else ""
-    return f"<td{kind}>{escape(text)}</td>"
+    return f"<td{_kind(header, numeric)}>{escape(text)}</td>"
+
+
+def _kind(header: str, numeric: set[str]) -> str:
+    return ' class="number"' if header in numeric else ""
 
 
 def provenance(lines: Iterable[Line]) -> str:

@@ -15,7 +15,7 @@ table { border-collapse: collapse; margin: .4rem 0; font-variant-numeric: tabula
 th, td { border-bottom: 1px solid var(--line); padding: .2rem .6rem; text-align: left; vertical-align: top; }
 h4 { margin: .8rem 0 0; }
 td.number { text-align: right; white-space: nowrap; }
-th { vertical-align: bottom; }
+th { vertical-align: bottom; } th.number { text-align: right; }
 th button { all: unset; cursor: pointer; font-weight: 600; }
 th button:focus-visible { outline: 2px solid var(--accent); }
 th[aria-sort=ascending] button::after { content: " \\2191"; }
