@@ -196,8 +196,8 @@ class Attempt:
         return record
 
     def _fit(self) -> Any:
+        from lightning.fabric.plugins.environments.lightning import LightningEnvironment
         from lightning.pytorch import Trainer
-        from lightning.pytorch.plugins.environments import LightningEnvironment
 
         alone = LightningEnvironment()  # not Slurm's: a run is one process, whatever task of a job it is
         alone.set_global_rank(0)
