@@ -54,7 +54,7 @@ def measure(bench: Bench) -> Iterator[Row]:
     for n, B, T in QUICK_SIZES if bench.quick else SIZES:
         yield from _engines(bench, "elman modrelu", n, B, T, torch_too=True)
     for name in list(CELLS)[1:]:
-        yield from _engines(bench, name, 128, 50, 50 if bench.quick else 200)
+        yield from _engines(bench, name, 128, 50, 100 if bench.quick else 200)
     yield from _growth(bench)
     for name in CELLS:
         yield from _memory(bench, name)

@@ -35,16 +35,17 @@ class Finite(Callback):
         self.last_loss = state_dict["last_loss"]
 
     def on_before_optimizer_step(self, trainer: Trainer, module: Learner, optimizer: Any) -> None:  # type: ignore[override]
-        loss, step = module.loss, trainer.global_step + 1
+        loss = module.loss
         if loss is None:
             return
         scaled = str(trainer.precision).startswith("16")  # infinite gradients belong to the search for a scale
         parameters = [] if scaled else [p for group in optimizer.param_groups for p in group["params"]]
         gradients = [p.grad for p in parameters if p.grad is not None]
-        norm = torch.nn.utils.get_total_norm(gradients) if gradients else torch.zeros_like(loss)
+        norm = torch.nn.utils.get_total_norm(gradients, foreach=True) if gradients else torch.zeros_like(loss)
         if loss.device.type == "cpu":
-            self._look(step, float(loss), float(norm))
+            self._look(trainer, float(loss), float(norm))
             return
+        step = trainer.global_step + 1
         if self._noted is None:
             last = math.nan if self.last_loss is None else self.last_loss
             self._noted = torch.full_like(loss, -1, dtype=torch.long), torch.full_like(loss, last)
@@ -74,12 +75,12 @@ class Finite(Callback):
         if first >= 0:
             self._stop(first, "loss or gradient is not finite")
 
-    def _look(self, step: int, loss: float, norm: float) -> None:
+    def _look(self, trainer: Trainer, loss: float, norm: float) -> None:
         if not math.isfinite(loss):
-            self._stop(step, f"loss is {loss}")
+            self._stop(trainer.global_step + 1, f"loss is {loss}")
         self.last_loss = loss
         if not math.isfinite(norm):
-            self._stop(step, f"gradient's norm is {norm}")
+            self._stop(trainer.global_step + 1, f"gradient's norm is {norm}")
 
     def _stop(self, step: int, what: str) -> None:
         self.step = step

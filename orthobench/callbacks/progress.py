@@ -25,6 +25,8 @@ class Progress(Callback):
             form = "{percentage:3.0f}%|{bar:24}| {n_fmt}/{total_fmt} [{elapsed}<{remaining}, {rate_fmt}{postfix}]"
             total, first = module.duration.steps, trainer.global_step
             self._bar = tqdm(total=total, initial=first, unit="step", bar_format=form, dynamic_ncols=True)
+        else:
+            self.on_train_batch_end = None  # type: ignore[assignment]  # not called at every step for nothing
 
     def on_train_batch_end(self, trainer: Trainer, module: Learner, *args: Any) -> None:  # type: ignore[override]
         if self._bar is None or time.monotonic() - self._shown < REFRESH_S:

@@ -44,14 +44,13 @@ def test_a_diverged_run_says_when_and_keeps_good_weights(server: Server, tmp_pat
 def test_loss_and_gradient_are_looked_at(loss: float, gradient: float, what: str) -> None:
     from types import SimpleNamespace as Fake
 
-    p = torch.nn.Parameter(torch.zeros(2))
-    p.grad = torch.full((2,), gradient)
-    module = Fake(loss=torch.tensor(0.5), model=Fake(parameters=lambda: [torch.nn.Parameter(torch.zeros(1))]))
+    p, other = torch.nn.Parameter(torch.zeros(2)), torch.nn.Parameter(torch.zeros(1))
+    module, optimizer = Fake(loss=torch.tensor(0.5)), Fake(param_groups=[{"params": [other]}, {"params": [p]}])
     trainer, finite = Fake(global_step=6, precision="32-true"), Finite(10)
-    finite.on_before_optimizer_step(trainer, module, None)  # type: ignore[arg-type]
-    module.loss, module.model = torch.tensor(loss), Fake(parameters=lambda: [p])
+    finite.on_before_optimizer_step(trainer, module, optimizer)  # type: ignore[arg-type]
+    module.loss, p.grad = torch.tensor(loss), torch.full((2,), gradient)
     with pytest.raises(DivergedError, match=f"{what} at step 7; the last finite loss was (0.5|1)"):
-        finite.on_before_optimizer_step(trainer, module, None)  # type: ignore[arg-type]
+        finite.on_before_optimizer_step(trainer, module, optimizer)  # type: ignore[arg-type]
     assert finite.step == 7
 
 
@@ -71,8 +70,8 @@ def test_a_gpu_notes_the_first_bad_step() -> None:
     finite, p = Finite(100), torch.nn.Parameter(torch.zeros(2, device="cuda"))
     for step, (loss, gradient) in enumerate([(1.0, 1.0), (0.5, 1.0), (0.4, float("nan")), (float("nan"), 1.0)]):
         p.grad = torch.full((2,), gradient, device="cuda")
-        module = Fake(loss=torch.tensor(loss, device="cuda"), model=Fake(parameters=lambda: [p]))
-        finite.on_before_optimizer_step(Fake(global_step=step, precision="32-true"), module, None)  # type: ignore[arg-type]
+        module, optimizer = Fake(loss=torch.tensor(loss, device="cuda")), Fake(param_groups=[{"params": [p]}])
+        finite.on_before_optimizer_step(Fake(global_step=step, precision="32-true"), module, optimizer)  # type: ignore[arg-type]
     with pytest.raises(DivergedError, match=r"at step 3; the last finite loss was 0.4"):
         finite.check()
 
