@@ -78,14 +78,15 @@ class Plan:
 
 
 def select(names: Iterable[str]) -> list[str]:
-    """Tables by name, by paper, or `all`.
+    """Tables by name, by paper, `fair`, or `all` of the papers.
 
     Raises:
         ConfigError: none of these.
     """
     known, found = experiment.tables(), []
     for name in names:
-        chosen = known if name == "all" else [t for t in known if t == name or t.startswith(f"{name}/")]
+        wanted = PAPERS if name == "all" else (name,)
+        chosen = [t for t in known if t in wanted or t.split("/")[0] in wanted]
         if not chosen:
             raise ConfigError(f"{name} is no table or paper: {did_you_mean(name, [*known, *PAPERS, 'all'])}")
         found += chosen
@@ -272,7 +273,8 @@ def _together(runs: list[Run]) -> list[list[Run]]:
     """The runs of every process: the seeds of a cell, where one program can train them, and otherwise each alone."""
     cells: dict[tuple[str, str, str], list[Run]] = {}
     for run in runs:
-        timed = any(row.metric.startswith("time/") for row in load_table(run.job.table))
+        rows = load_table(run.job.table)
+        timed = run.job.table.startswith("fair/") or any(row.metric.startswith("time/") for row in rows)
         cells.setdefault(run.cell if not timed else (run.settings.run_id, *run.cell[:2]), []).append(run)
     return [[some[i] for i in group] for some in cells.values() for group in groups([run.settings for run in some])]
 
