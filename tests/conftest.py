@@ -39,7 +39,7 @@ def cli(tmp_path: Path) -> Run:
     """Run the program as a user does, in a process of its own and an empty folder."""
 
     def run(
-        *words: str, cwd: Path | None = None, timeout: float = 120, **env: str
+        *words: str, cwd: Path | None = None, timeout: float = 300, **env: str
     ) -> "subprocess.CompletedProcess[str]":
         return subprocess.run(
             [sys.executable, "-m", "orthobench", *words],

@@ -48,7 +48,7 @@ def start(home: Path, *words: str) -> "subprocess.Popen[str]":
     "launcher", [(), ("hydra/launcher=joblib", "hydra.launcher.n_jobs=2")], ids=["basic", "joblib"]
 )
 def test_a_job_that_fails_in_any_way_harms_no_other(tmp_path: Path, launcher: tuple[str, ...], count: Count) -> None:
-    words = (*FAILING, f"task.how={','.join(HOWS)}", "seed=1,2", "timeout=25", *launcher)
+    words = (*FAILING, f"task.how={','.join(HOWS)}", "seed=1,2", "timeout=60", *launcher)
     process = start(tmp_path, *words)
     out, _ = process.communicate(timeout=1200)
     assert "2 of 16 runs done, 14 not" in out, out
