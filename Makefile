@@ -3,7 +3,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: help install install-dev run test test-kernels faults lint format tables reproduce-tables report clean
+.PHONY: help install install-dev run test test-kernels faults lint format tables reproduce-tables report bench clean
 
 help:  ## show what can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## */\t/' | expand -t 18
@@ -57,6 +57,9 @@ reproduce-tables: install  ## run the published tables: PAPERS="scornn sgornn/ta
 
 report: install  ## write results/report.html from what is recorded
 	$(BIN)/python -m orthobench report
+
+bench: install  ## the speed table of this machine, into results/bench; ARGS=--quick for two minutes
+	$(BIN)/python -m orthobench bench $(ARGS)
 
 clean:  ## remove what install and the tests made
 	rm -rf $(VENV) .pytest_cache .ruff_cache build dist

@@ -1,8 +1,8 @@
 """Loss, gradients and measurements of S models of one shape at once: parameters (S, ...), batches (S, B, ...).
 
 The plain computation of one model is mapped over the members by torch.func.vmap, so that there is nothing to write per
-cell or task. A parametrization that cannot be mapped (eigendecompositions with a reverse by hand, a base point that is
-looked at) makes its matrix member by member, outside. What nothing can map is computed one member after the other.
+cell or task. A parametrization that cannot be mapped (a base point, or an inverse, that is looked at) makes its matrix
+member by member, outside. What nothing can map is computed one member after the other.
 
 On a CPU this is not the arithmetic of single runs to the last bit: a stacked matrix product (bmm) blocks otherwise than
 a single one, and adds a bias after it (addmm adds it before). There members are computed apart; see `forms`.
