@@ -310,7 +310,8 @@ class Attempt:
             "config": exp.settings.as_dict(),
             "code": recorder.code() | {"trained_with": self.saver.code},
             "env": recorder.environment(),
-            "hardware": recorder.hardware(self.learner.device),
+            "hardware": recorder.hardware(self.learner.device)
+            | {"peak_bytes": self.saver.peak_bytes or recorder.peak_bytes(self.learner.device)},
             **self.provenance,
             "time": {
                 "finished": self.saver.finished or datetime.now(UTC).isoformat(timespec="seconds"),

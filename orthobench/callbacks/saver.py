@@ -22,7 +22,7 @@ from orthobench.recording import record as recorder
 from orthobench.recording.curve import Curve
 from orthobench.terminal import say
 
-KEPT = ("best", "latest", "best_step", "best_test", "validated", "finished")
+KEPT = ("best", "latest", "best_step", "best_test", "validated", "finished", "peak_bytes")
 
 
 class Saver(Callback):
@@ -35,6 +35,7 @@ class Saver(Callback):
         validated: step of the latest validation.
         recovered_from: what a run went on from when its newest checkpoint was damaged; null when none ever was.
         finished: when training ended; null before.
+        peak_bytes: most memory in use up to the end of training; null before, or where it cannot be told.
         code: the commits that the run was trained with, the first one first.
         stop_requested: the signal that asked to stop.
 
@@ -53,6 +54,7 @@ class Saver(Callback):
         self.best_test: dict[str, float] | None = None
         self.validated = -1
         self.finished: str | None = None
+        self.peak_bytes: int | None = None
         self.recovered_from: str | None = None
         self.stop_requested: int | None = None
         self.code: list[str | None] = [recorder.code()["git"]]
@@ -138,6 +140,7 @@ class Saver(Callback):
         if self.finished is None:
             self.finished = datetime.now(UTC).isoformat(timespec="seconds")
             self._earlier_s, self._started = self.wall_s, None
+            self.peak_bytes = recorder.peak_bytes(trainer.lightning_module.device)
             self.save(trainer)
 
     def save(self, trainer: Trainer) -> None:

@@ -50,7 +50,7 @@ def hardware(device: torch.device) -> dict[str, Any]:
     except (OSError, StopIteration):
         pass
     gpu = torch.cuda.get_device_name(device) if device.type == "cuda" else None
-    return {"device": device.type, "cpu": cpu, "gpu": gpu, "peak_bytes": peak_bytes(device)}
+    return {"device": device.type, "cpu": cpu, "gpu": gpu}
 
 
 def peak_bytes(device: torch.device) -> int | None:
