@@ -40,7 +40,7 @@ from orthobench.recording.claim import Claim
 from orthobench.recording.curve import Curve, thinned
 from orthobench.recording.files import sweep_up, write_bytes
 from orthobench.recording.loggers import close, make_logger
-from orthobench.recording.sealed import final, write_sealed
+from orthobench.recording.sealed import final, owned, owner, write_sealed
 from orthobench.settings import Settings, settings
 from orthobench.tasks.base import Task
 from orthobench.terminal import complain, duration_text, say
@@ -141,8 +141,7 @@ def _run(exp: Experiment, attempt: "Callable[[Experiment, Path], Attempt]") -> d
         if not claim.held:
             say(f"{exp.run_id} is running elsewhere: {claim.owner}.")
             return {"status": "running", "run_id": exp.run_id, "owner": claim.owner}
-        if (folder / "config.yaml").is_file():
-            _check_identity(exp, (folder / "config.yaml").read_text(errors="replace").split("\n")[0].removeprefix("# "))
+        _check_identity(exp, owner(folder / "config.yaml"))
         return _finished(exp) or attempt(exp, folder).run()  # it may have ended since we looked
 
 
@@ -156,7 +155,7 @@ class Attempt:
         self.provenance: dict[str, Any] = {}
         _quieten()
         sweep_up(folder)
-        text = f"# {exp.settings.digest}\n{yaml.safe_dump(exp.settings.as_dict(), sort_keys=False)}"
+        text = owned(yaml.safe_dump(exp.settings.as_dict(), sort_keys=False), exp.settings.digest)
         write_bytes(folder / "config.yaml", text.encode())
         self.curve = Curve(folder / "metrics.csv")
         self.saver = Saver(folder / "checkpoints", self.curve)

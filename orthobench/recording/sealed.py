@@ -1,4 +1,4 @@
-"""JSON files that hold a digest of themselves, so that a flipped bit is noticed: records."""
+"""Files in which a flipped bit is noticed: records hold their own digest, config.yaml its run's identity twice."""
 
 import hashlib
 import json
@@ -42,3 +42,17 @@ def final(path: Path) -> dict[str, Any] | None:
     """The record in a file, if it is one that no further attempt replaces."""
     found = read_sealed(path)
     return found if found is not None and found.get("status") in FINAL else None
+
+
+def owned(text: str, digest: str) -> str:
+    """A YAML text headed by the digest of the run that it belongs to, twice."""
+    return f"# {digest} {digest}\n{text}"
+
+
+def owner(path: Path) -> str | None:
+    """The digest that `owned` put there; null when there is no file or its two copies differ, which proves damage."""
+    try:
+        first = path.read_text(errors="replace").split("\n")[0].split()
+    except OSError:
+        return None
+    return first[1] if len(first) == 3 and first[1] == first[2] else None

@@ -106,6 +106,16 @@ def test_the_record_says_from_where_it_went_on(
     count("damaged runs that went on")
 
 
+def test_a_damaged_identity_is_no_other_run(server: Server, finished: tuple[Path, Any], tmp_path: Path) -> None:
+    assert server.run(tmp_path, *runs.SHORT, stop_at_step=4) == 75
+    path = runs.folder(tmp_path) / "config.yaml"
+    content = bytearray(path.read_bytes())
+    content[40] ^= 1
+    path.write_bytes(content)
+    assert server.run(tmp_path, *runs.SHORT) == 0, (tmp_path / "output.txt").read_text()
+    assert runs.outcome(tmp_path) == finished[1]
+
+
 def test_a_finished_run_is_not_harmed_by_a_damaged_record(
     server: Server, finished: tuple[Path, Any], tmp_path: Path
 ) -> None:
