@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from orthobench import signals
-from orthobench.errors import ConfigError, OrthobenchError, Stopped
+from orthobench.errors import ConfigError, OrthobenchError, Stopped, code_of
 from orthobench.terminal import complain, say
 
 VERBS = {
@@ -78,10 +78,7 @@ def _experiment(words: list[str]) -> int:
     from orthobench.app import from_settings
 
     record = from_settings(checked).run()
-    return DIVERGED if record["status"] == "diverged" else 0
-
-
-DIVERGED = 4
+    return code_of(record["status"])
 
 
 def split(words: list[str]) -> tuple[Any, list[str], tuple[Path, ...]]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from orthobench import signals
-from orthobench.errors import DivergedError, Stopped
+from orthobench.errors import Stopped, code_of
 from orthobench.recording.files import write_json
 from orthobench.recording.sealed import final
 from orthobench.terminal import complain
@@ -160,7 +160,7 @@ def _code(folder: Path, code: int, member: bool) -> int:
         return code
     record = final(folder / "record.json")
     if record is not None:
-        return DivergedError.exit_code if record["status"] == "diverged" else 0
+        return code_of(record["status"])
     if code == 0 and not _is_elsewhere(folder):
         complain(f"{folder}: its process ended without a record")
         return NO_RECORD

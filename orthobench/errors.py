@@ -41,3 +41,8 @@ class Stopped(OrthobenchError):
     """Asked to stop; the same command resumes the run."""
 
     exit_code = 75
+
+
+def code_of(status: str) -> int:
+    """The exit code of a run that has not failed, from the status that it ended with."""
+    return DivergedError.exit_code if status == "diverged" else 0

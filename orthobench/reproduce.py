@@ -39,11 +39,13 @@ class Run:
 
     Attributes:
         cost: arithmetic of its training, in no unit; orders runs.
+        timed: whether its table says something about time, so that it needs the machine for itself.
     """
 
     job: Job
     settings: Settings
     cost: float
+    timed: bool
 
     @property
     def label(self) -> str:
@@ -123,6 +125,7 @@ def plan(
     composer, found, results = Composer(folders), Plan(), _results("results", preset)
     for name in tables:
         table = experiment.load(name, folders)
+        timed = table.track == experiment.FAIR or any(row.metric.startswith("time/") for row in load_table(name))
         known: dict[Path, set[tuple[str, str, str]]] = {}
         for cell in table.cells if cells is None else cells:
             jobs = table.jobs(preset, seeds, [cell])
@@ -142,7 +145,7 @@ def plan(
                 if (one.run_id, job.preset, job.cell) in known[results]:
                     found.recorded += 1
                 else:
-                    found.runs.append(Run(job, one, price))
+                    found.runs.append(Run(job, one, price, timed))
     found.runs.sort(key=lambda run: run.cost)
     return found, results
 
@@ -273,9 +276,7 @@ def _together(runs: list[Run]) -> list[list[Run]]:
     """The runs of every process: the seeds of a cell, where one program can train them, and otherwise each alone."""
     cells: dict[tuple[str, str, str], list[Run]] = {}
     for run in runs:
-        rows = load_table(run.job.table)
-        timed = run.job.table.startswith("fair/") or any(row.metric.startswith("time/") for row in rows)
-        cells.setdefault(run.cell if not timed else (run.settings.run_id, *run.cell[:2]), []).append(run)
+        cells.setdefault(run.cell if not run.timed else (run.settings.run_id, *run.cell[:2]), []).append(run)
     return [[some[i] for i in group] for some in cells.values() for group in groups([run.settings for run in some])]
 
 

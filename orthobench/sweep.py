@@ -19,7 +19,7 @@ from orthobench import signals
 from orthobench.child import Job, Pool, exit_code, label, outcome
 from orthobench.composer import Composer
 from orthobench.config import Word, conf_dir, parse, quoted
-from orthobench.errors import ConfigError, DivergedError, Stopped, StorageError
+from orthobench.errors import ConfigError, Stopped, StorageError, code_of
 from orthobench.recording.files import make_folder, read_json, write_json
 from orthobench.recording.sealed import final
 from orthobench.settings import Settings
@@ -48,7 +48,7 @@ class Cell:
         record = final(self.folder / "record.json")
         if record is None or record.get("identity") not in (None, self.settings.digest):
             return None
-        return DivergedError.exit_code if record["status"] == "diverged" else 0
+        return code_of(record["status"])
 
 
 class Start:

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 from orthobench import signals
-from orthobench.errors import OrthobenchError
+from orthobench.errors import DivergedError, OrthobenchError
 from orthobench.recording.files import read_json
 from orthobench.terminal import complain
 
@@ -23,7 +23,7 @@ def main(arguments: list[str]) -> int:
     listed = read_json(given.file)
     assert listed is not None
     from orthobench.app import experiment
-    from orthobench.ensemble.running import DIVERGED, run
+    from orthobench.ensemble.running import run
 
     try:
         with signals.watched(program=True):
@@ -31,7 +31,7 @@ def main(arguments: list[str]) -> int:
     except OrthobenchError as error:
         complain(f"orthobench: {error}")
         return error.exit_code
-    return next((code for code in codes if code not in (0, DIVERGED)), 0)
+    return next((code for code in codes if code not in (0, DivergedError.exit_code)), 0)
 
 
 if __name__ == "__main__":

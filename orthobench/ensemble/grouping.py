@@ -10,9 +10,9 @@ from orthobench.terminal import say
 
 def has_gpu(settings: Settings) -> bool:
     """Whether a run would use a GPU."""
-    import torch
+    from orthobench.memory import device_of
 
-    return settings.trainer.get("accelerator", "auto") != "cpu" and torch.cuda.is_available()
+    return device_of(settings.trainer.get("accelerator", "auto")).type == "cuda"
 
 
 def why_not(settings: Settings) -> str | None:

@@ -3,18 +3,14 @@
 import traceback
 from functools import partial
 
-import torch
-
 from orthobench import app
 from orthobench.app import Experiment
 from orthobench.ensemble.meeting import Meeting
 from orthobench.ensemble.member import Member
 from orthobench.ensemble.together import Together, forms
-from orthobench.errors import OrthobenchError
-from orthobench.memory import available, estimate
+from orthobench.errors import OrthobenchError, code_of
+from orthobench.memory import available, device_of, estimate
 from orthobench.terminal import complain, say
-
-DIVERGED = 4
 
 
 def run(experiments: list[Experiment], ways: tuple[str, ...] | None = None) -> list[int]:
@@ -29,7 +25,7 @@ def run(experiments: list[Experiment], ways: tuple[str, ...] | None = None) -> l
     at_once = len(experiments) if experiments[0].settings.run["force"] else max(room, 1)
     codes: list[int] = []
     while len(codes) < len(experiments):
-        codes += _run(experiments[len(codes) :][:at_once], ways or forms(_device(accelerator)))
+        codes += _run(experiments[len(codes) :][:at_once], ways or forms(device_of(accelerator)))
     return codes
 
 
@@ -46,14 +42,10 @@ def _run(experiments: list[Experiment], ways: tuple[str, ...]) -> list[int]:
 def _code(exp: Experiment, member: "partial[Member]") -> int:
     """The exit code of one member's run, as the command line gives it to a single run."""
     try:
-        return DIVERGED if app.run(exp, member)["status"] == "diverged" else 0
+        return code_of(app.run(exp, member)["status"])
     except OrthobenchError as error:
         complain(f"orthobench: {exp.run_id}: {error}")
         return error.exit_code
     except Exception:
         complain(f"{exp.run_id}: {traceback.format_exc()}")
         return 1
-
-
-def _device(accelerator: str) -> torch.device:
-    return torch.device("cuda" if accelerator != "cpu" and torch.cuda.is_available() else "cpu")

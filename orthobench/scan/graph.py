@@ -107,10 +107,8 @@ class Graph:
         """What `work` returns, in buffers that `replay` fills; `after` is a graph whose buffers `work` reads."""
         here = torch.cuda.stream(torch.cuda.current_stream())  # a capture that fails does not come back by itself
         pool = None if after is None else after._graph.pool()
-        with (
-            here,
-            torch.cuda.graph(self._graph, pool=pool, capture_error_mode="thread_local"),
-        ):  # a loader may pin batches
+        graph = torch.cuda.graph(self._graph, pool=pool, capture_error_mode="thread_local")  # a loader may pin batches
+        with here, graph:
             return work()
 
     def replay(self) -> None:

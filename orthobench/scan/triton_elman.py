@@ -27,7 +27,7 @@ from orthobench.scan.triton_kernels import (
     value,
     write_rows,
 )
-from orthobench.scan.triton_launch import Members, contiguous, launch
+from orthobench.scan.triton_launch import Members, contiguous, launch, outer
 
 
 def run(cell: Any, x: Tensor, state: State) -> tuple[Tensor, State]:
@@ -78,7 +78,7 @@ class ElmanScan(Members, torch.autograd.Function):
         tensors = (dH.contiguous(), W.contiguous(), contiguous(gates), H, A, dp, G, sums)
         key = {"ACTIVATION": ctx.activation, "SLOPE": ctx.slope, "GATED": gates is not None}
         launch(elman_backward, tensors, (S, T, B, N), 1, **key)
-        dW = dp.flatten(1, 2).mT @ H[:, :-1].flatten(1, 2)
+        dW = outer(dp, H[:, :-1])
         db = None if b is None else (dp * (H if A is None else A)[:, 1:].sign()).sum((1, 2))
         return dp, dW, db, None if sums is None else sums.sum(-1), G, None, None
 

@@ -26,7 +26,7 @@ from orthobench.scan.triton_kernels import (
     value,
     write_rows,
 )
-from orthobench.scan.triton_launch import Members, contiguous, launch
+from orthobench.scan.triton_launch import Members, contiguous, launch, outer
 
 
 def run(cell: Any, x: Tensor, state: State) -> tuple[Tensor, State]:
@@ -86,16 +86,11 @@ class GRUScan(Members, torch.autograd.Function):
         launch(gru_backward, tensors, (S, T, B, N), count, **key)
         dz_c, h = dp[..., -N:], H[:, :-1]
         dk = dz_c * gates[..., :N] if reset == "after" else dz_c
-        dW_c = _outer(dk, gates[..., :N] * h if reset == "before" else h)
-        others = _outer(dp[..., :-N], h).unflatten(1, (-1, N))
+        dW_c = outer(dk, gates[..., :N] * h if reset == "before" else h)
+        others = outer(dp[..., :-N], h).unflatten(1, (-1, N))
         db = None if b is None else (dz_c * gates[..., -N:].sign()).sum((1, 2))
         db_k = None if b_k is None else dk.sum((1, 2))
         return dp, torch.cat([others, dW_c[:, None]], 1), db, db_k, G, None, None, None
-
-
-def _outer(dz: Tensor, h: Tensor) -> Tensor:
-    """sum_t dz_t h_t^T of each member, for dz (S, T, B, M) and h (S, T, B, N)."""
-    return dz.flatten(1, 2).mT @ h.flatten(1, 2)
 
 
 @triton.jit

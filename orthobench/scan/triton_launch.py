@@ -12,9 +12,7 @@ from torch import Tensor
 from orthobench.scan.triton_kernels import ROWS
 
 LARGEST_TILE = 64
-SCRATCH = (
-    8 << 10
-)  # bytes of shared memory that compiled kernels were seen to use, for each tile of a state and twice more
+SCRATCH = 8 << 10  # bytes of shared memory that compiled kernels use, for each tile of a state and twice more
 
 
 def launch(
@@ -73,6 +71,11 @@ def shared_memory(device: torch.device) -> int:
 def contiguous(x: Tensor | None) -> Tensor | None:
     """The same numbers in the order of the axes, if there is one."""
     return None if x is None else x.contiguous()
+
+
+def outer(dz: Tensor, h: Tensor) -> Tensor:
+    """sum_t dz_t h_t^T of each member, for dz (S, T, B, M) and h (S, T, B, N)."""
+    return dz.flatten(1, 2).mT @ h.flatten(1, 2)
 
 
 class Members:

@@ -70,10 +70,11 @@ def measure(words: list[str], folders: tuple[Path, ...] = ()) -> Cost:
     from orthobench.app import experiment
 
     exp = experiment(words, folders)
-    found = _short_run(words, folders, FIRST)
+    accumulate = exp.duration.accumulate
+    found = _short_run(words, folders, FIRST, accumulate)
     if found["step_s"] * FIRST < ENOUGH_S:  # too short for a step; but a validation's own cost stands out best here
-        again = _short_run(words, folders, FIRST)  # the first one imported, compiled and loaded
-        longer = _short_run(words, folders, min(int(ENOUGH_S / again["step_s"]) + 1, MOST))
+        again = _short_run(words, folders, FIRST, accumulate)  # the first one imported, compiled and loaded
+        longer = _short_run(words, folders, min(int(ENOUGH_S / again["step_s"]) + 1, MOST), accumulate)
         found = longer | {"validation_s": again["validation_s"]}
     length, task = exp.duration, exp.task
     steps = length.steps or 0
@@ -105,12 +106,11 @@ def start_up() -> float:
         return time.perf_counter() - start
 
 
-def _short_run(words: list[str], folders: tuple[Path, ...], every: int) -> dict[str, Any]:
+def _short_run(words: list[str], folders: tuple[Path, ...], every: int, accumulate: int) -> dict[str, Any]:
     """Four times `every` steps with a validation in the middle, in a folder of its own; seconds and bytes by name."""
     from orthobench.app import experiment
     from orthobench.recording.curve import Curve
 
-    accumulate = experiment(words, folders).duration.accumulate
     with tempfile.TemporaryDirectory() as root, contextlib.redirect_stdout(io.StringIO()):
         short = [
             *("trainer.max_epochs=null", "trainer.limit_val_batches=1", "trainer.limit_test_batches=1", "logger=none"),
@@ -141,13 +141,15 @@ def _evaluation_batch(exp: "Experiment") -> float:
     """Seconds of one batch of an evaluation, where the run would be."""
     import torch
 
-    gpu = torch.cuda.is_available() and exp.settings.trainer.get("accelerator", "auto") != "cpu"
-    exp.model.to("cuda" if gpu else "cpu").eval()
+    from orthobench.memory import device_of
+
+    device = device_of(exp.settings.trainer.get("accelerator", "auto"))
+    exp.model.to(device).eval()
     seconds = []
     with torch.inference_mode():
         for _ in range(2):
             start = time.perf_counter()
-            x, target, *mask = (part.cuda() if gpu else part for part in exp.task.batch("val", 0, 0))
+            x, target, *mask = (part.to(device) for part in exp.task.batch("val", 0, 0))
             for value in exp.task.measure(exp.model(x)[0], target, *mask).values():
                 float(value)
             seconds.append(time.perf_counter() - start)
