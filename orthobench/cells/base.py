@@ -198,14 +198,9 @@ class Cell(nn.Module, ABC):
         Returns:
             (T, B, G * N).
         """
-        bias = self._joint_bias()
-        if x.is_floating_point():
-            return F.linear(x.transpose(0, 1), self.U, bias)
-        table = F.pad(self.U.T, (0, 0, 0, 1))
-        p_TBN = F.embedding(x.T.clamp(max=self.input_size), table)
-        return p_TBN if bias is None else p_TBN + bias
+        return projection(x, self.U, self.joint_bias())
 
-    def _joint_bias(self) -> Tensor | None:
+    def joint_bias(self) -> Tensor | None:
         """What is added to the projection, (G * N,); null when that is nothing."""
         parts = [self._added_bias(gate) for gate in self.gates]
         if all(part is None for part in parts):
@@ -256,3 +251,12 @@ class Cell(nn.Module, ABC):
     def step_gain(self, W: Matrices) -> tuple[float, float] | None:
         """Bounds on ||(dh_t / dh_{t-1}) v|| / ||v|| over all v, states and inputs; null where none is known."""
         return None
+
+
+def projection(x: Tensor, U: Tensor, bias: Tensor | None) -> Tensor:
+    """U x_t + bias for all time steps, (T, B, M), from x as `Cell.project` takes it, U (M, I) and bias (M,)."""
+    if x.is_floating_point():
+        return F.linear(x.transpose(0, 1), U, bias)
+    table = F.pad(U.T, (0, 0, 0, 1))
+    p_TBM = F.embedding(x.T.clamp(max=U.shape[1]), table)
+    return p_TBM if bias is None else p_TBM + bias

@@ -12,11 +12,11 @@ from orthobench.cells.base import Cell, State
 from orthobench.cells.elman import Elman
 from orthobench.cells.gru import GRU
 from orthobench.cells.scalar_gated import ScalarGated
-from orthobench.scan import fused_elman, fused_gru, fused_scalar_gated, torch_kernels
+from orthobench.scan import fused_elman, fused_gru, torch_kernels
 from orthobench.scan.families import lookup
 
 Run = Callable[[Cell, Tensor, State], tuple[Tensor, State]]
-FAMILIES: dict[type, Run] = {Elman: fused_elman.run, ScalarGated: fused_scalar_gated.run, GRU: fused_gru.run}
+FAMILIES: dict[type, Run] = {Elman: fused_elman.run, ScalarGated: fused_elman.run, GRU: fused_gru.run}
 
 
 def supports(cell: Cell) -> bool:

@@ -1,12 +1,14 @@
-"""The Elman recurrence as one autograd Function.
+"""The Elman and the scalar-gated recurrence as one autograd Function.
 
-    z_t = p_t + W h_{t-1},   h_t = act(z_t)
+    a_t = act(p_t + W h_{t-1}),   h_t = a_t + beta h_{t-1}
 
 With G_t = dL/dh_t and g_t the part of it that comes from outside the recurrence, the reverse is, from t = T down to 1,
 
-    dz_t = G_t act'(z_t),   G_{t-1} = g_{t-1} + W^T dz_t,   and then   dW = sum_t dz_t h_{t-1}^T
+    dz_t = G_t act'(z_t),   G_{t-1} = g_{t-1} + beta G_t + W^T dz_t
+    dW = sum_t dz_t h_{t-1}^T,   dbeta = sum_t <G_t, h_{t-1}>
 
-All elementwise work is done in the loop, while its block (B, N) is in cache; dW is one product after it.
+beta is null for the plain cell; `arguments.py` moves the other gate out of the loop. All elementwise work is done in
+the loop, while its block (B, N) is in cache; dW is one product after it.
 """
 
 from typing import Any
@@ -15,70 +17,70 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from orthobench.cells.base import Cell, State
+from orthobench.cells.base import State
+from orthobench.scan.arguments import elman, scaled
 from orthobench.scan.pointwise import pointwise, room_for_signs
 
 Gradients = tuple[Tensor | None, ...]
 
 
 def run(cell: Any, x: Tensor, state: State) -> tuple[Tensor, State]:
-    """Run an `Elman` cell over x from `state`; see `reference.run`."""
-    (W,) = cell.matrices()
-    b = cell.b["h"] if cell.activation == "modrelu" else None
-    p_TBN = own_projection(cell, x, W.dtype)
-    h0 = first_state(state, p_TBN, W)
-    h_TBN, last = ElmanScan.apply(p_TBN, W, b, h0, cell.activation, cell.negative_slope)
-    return h_TBN.transpose(0, 1), (last,)
+    """Run an `Elman` or `ScalarGated` cell over x from `state`; see `reference.run`."""
+    arguments, scale = elman(cell, x, state)
+    h_TBN, last = ElmanScan.apply(*arguments, cell.activation, cell.negative_slope)
+    return scaled(h_TBN.transpose(0, 1), last, scale)
 
 
 class ElmanScan(torch.autograd.Function):
-    """(p_TBN, W, b, h_0, activation, slope) -> (h_TBN, h_T); h takes p's place in memory.
+    """(p_TBN, W, b, h_0, beta, activation, slope) -> (h_TBN, h_T); a takes p's place in memory.
 
-    Saved are the hidden states only, and abs's signs in a byte each.
+    Saved are the hidden states, a where it differs from them, and abs's signs in a byte each.
     """
 
     @staticmethod
     def forward(
-        ctx: Any, p_TBN: Tensor, W: Tensor, b: Tensor | None, h0: Tensor, activation: Any, slope: float
+        ctx: Any,
+        p_TBN: Tensor,
+        W: Tensor,
+        b: Tensor | None,
+        h0: Tensor,
+        beta: Tensor | None,
+        activation: Any,
+        slope: float,
     ) -> tuple[Tensor, Tensor]:
-        H = p_TBN.data
-        signs = room_for_signs(activation, H, any(ctx.needs_input_grad))
+        A = p_TBN.data
+        H = A if beta is None else torch.empty_like(A)
+        signs = room_for_signs(activation, A, any(ctx.needs_input_grad))
         act = pointwise(activation, b, slope).forward_
-        h, scratch, W_t = h0, torch.empty_like(H[0]), W.T
-        for p, s in zip(H.unbind(0), rows(signs, len(H)), strict=True):
-            act(p.addmm_(h, W_t), scratch, s)
-            h = p
+        h, scratch, W_t = h0, torch.empty_like(A[0]), W.T
+        for a, new, s in zip(A.unbind(0), H.unbind(0), rows(signs, len(A)), strict=True):
+            act(a.addmm_(h, W_t), scratch, s)
+            h = a if beta is None else torch.addcmul(a, h, beta, out=new)
         ctx.set_materialize_grads(False)
-        ctx.save_for_backward(H, h0, W, b, signs)
+        ctx.save_for_backward(H, None if beta is None else A, h0, W, b, beta, signs)
         ctx.activation, ctx.slope = activation, slope
         return H, h.clone()
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, dH: Tensor | None, dlast: Tensor | None) -> Gradients:  # type: ignore[override]
-        H, h0, W, b, signs = ctx.saved_tensors
-        G, scratch, db = first_gradient(H, dH, dlast), torch.empty_like(H[0]), torch.zeros_like(H[0])
+        H, A, h0, W, b, beta, signs = ctx.saved_tensors
+        G, (scratch, db, dbeta) = first_gradient(H, dH, dlast), (torch.zeros_like(H[0]) for _ in range(3))
         act = pointwise(ctx.activation, b, ctx.slope, db).backward
-        dZ = torch.empty_like(H)
-        steps = zip([None, *rows(dH, len(H))[:-1]], H.unbind(0), dZ.unbind(0), rows(signs, len(H)), strict=True)
-        for outside, h, dz, s in reversed(list(steps)):
-            act(G, h, dz, scratch, s)
+        dZ, previous = torch.empty_like(H), [h0, *H[:-1].unbind(0)]
+        blocks = ((H if A is None else A).unbind(0), dZ.unbind(0), rows(signs, len(H)))
+        steps = zip([None, *rows(dH, len(H))[:-1]], previous, *blocks, strict=True)
+        for outside, h, a, dz, s in reversed(list(steps)):
+            act(G, a, dz, scratch, s)
+            if beta is not None:
+                dbeta.addcmul_(G, h)
+                outside = G.mul_(beta) if outside is None else torch.addcmul(outside, G, beta, out=G)
             if outside is None:
                 torch.mm(dz, W, out=G)
             else:
                 torch.addmm(outside, dz, W, out=G)
-        return dZ, weight_gradient(dZ, H, h0), None if b is None else db.sum(0), G, None, None
-
-
-def own_projection(cell: Cell, x: Tensor, dtype: torch.dtype) -> Tensor:
-    """The cell's projection in memory that nobody else reads, so that hidden states may take its place."""
-    p = cell.project(x).to(dtype)
-    return p.contiguous() if type(cell).project is Cell.project else p.clone(memory_format=torch.contiguous_format)
-
-
-def first_state(state: State, p: Tensor, W: Tensor) -> Tensor:
-    """h_0 (B, N), of one row for the whole batch too."""
-    return state[0].to(W.dtype).expand(p.shape[1], W.shape[0])
+        sums = None if b is None else db.sum(0), None if beta is None else dbeta.sum()
+        return dZ, weight_gradient(dZ, H, h0), sums[0], G, sums[1], None, None
 
 
 def weight_gradient(dZ: Tensor, H: Tensor, h0: Tensor) -> Tensor:

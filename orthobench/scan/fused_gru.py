@@ -19,7 +19,8 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from orthobench.cells.base import State
-from orthobench.scan.fused_elman import Gradients, first_gradient, first_state, rows, weight_gradient
+from orthobench.scan.arguments import first_state
+from orthobench.scan.fused_elman import Gradients, first_gradient, rows, weight_gradient
 from orthobench.scan.pointwise import pointwise, room_for_signs
 
 sigmoid_backward = torch.ops.aten.sigmoid_backward.grad_input

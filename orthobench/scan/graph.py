@@ -17,14 +17,11 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
 from orthobench.cells.base import Cell, Matrices, State
-from orthobench.cells.elman import Elman
-from orthobench.cells.gru import GRU
 from orthobench.scan import fused, reference
 from orthobench.scan.families import lookup
 from orthobench.terminal import complain
 
 SHAPES = 8  # of each cell, kept captured
-LOOPS = {cls: fused.FAMILIES[cls] for cls in (Elman, GRU)}  # of all other cells, the plain one
 Function = Callable[..., tuple[Tensor, ...]]
 
 
@@ -44,7 +41,7 @@ def run(cell: Cell, x: Tensor, state: State) -> tuple[Tensor, State]:
     given = {id(p) for p in (cell.U, cell.h0, *cell.recurrent.parameters())}
     own = {name: p for name, p in cell.named_parameters() if id(p) not in given}
     arguments = (cell.project(x).to(W[0].dtype), *state, *W, *own.values())
-    loop = _Loop(cell, lookup(cell, LOOPS) or reference.run)
+    loop = _Loop(cell, lookup(cell, fused.FAMILIES) or reference.run)
     names, ends = [f"cell.{name}" for name in own], (1 + len(state), 1 + len(state) + len(W))
 
     def function(*given: Tensor) -> tuple[Tensor, ...]:

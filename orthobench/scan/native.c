@@ -1,4 +1,4 @@
-/* The recurrent scans of fused_elman.py, fused_scalar_gated.py and fused_gru.py, on one core, in plain C.
+/* The recurrent scans of fused_elman.py and fused_gru.py, on one core, in plain C.
  *
  * Compiled once per REAL (float, double) at first use; see native.py, whose class Scan mirrors the struct below. A call
  * does the rows first..last-1 of the batch for the whole sequence. Rows are independent and every sum runs over k in
@@ -18,21 +18,21 @@ typedef struct {
     int64_t T, B, N;
     int64_t activation, reset;
     int64_t dH_time, dH_row; /* strides of dH */
-    double slope, alpha, beta;
+    double slope;
     REAL *h0;            /* (B, N) the state before the first step */
     REAL *P;             /* projections (T, B, N), (T, B, 3 N) or (T, B, 2 N); replaced by a, or by r, u and c */
-    REAL *H;             /* hidden states; the plain cell's are in P */
+    REAL *H;             /* hidden states; null: they are in P */
     REAL *K;             /* GRU, reset after: W_c h + b_k */
     REAL *X;             /* GRU: dk or r h, (T, B, N); forward with reset before: one block (B, N) of scratch */
-    REAL *b, *late;      /* modReLU's bias (N); GRU: b_k (N) */
+    REAL *b, *beta;      /* modReLU's bias (N); a number, the scalar gate, or null */
+    REAL *late;          /* GRU: b_k (N) */
     REAL *weights[2];    /* packed matrices */
     int8_t *signs;       /* abs: the sign of z */
     REAL *dH;            /* gradient of every hidden state from outside, or null */
     REAL *dZ;            /* gradient of the projections, shaped as P */
     REAL *G;             /* (B, N): dL/dh_T at the start, dL/dh_0 at the end */
     REAL *S;             /* GRU, reset before: a block (B, N) of scratch */
-    REAL *db;            /* (B, N) modReLU's bias gradient, by row of the batch */
-    REAL *dalpha, *dbeta; /* (B, N) */
+    REAL *db, *dbeta;    /* (B, N) parts of the gradients of b and beta */
 } Scan;
 
 enum { MODRELU, RELU, LEAKY_RELU, ABS, TANH };
@@ -325,68 +325,45 @@ ROW derive(const Scan *s, const REAL *restrict da, const REAL *restrict a, REAL 
 #define AT(X, t, row, width) ((X) ? (X) + (((t) * B + (row)) * (width)) : 0)
 #define OUTSIDE(t, row) (s->dH && (t) >= 0 ? s->dH + (t) * s->dH_time + (row) * s->dH_row : 0)
 
-/* ------------------------------------------------------------------------------------------------- plain cell */
+/* --------------------------------------------------------------------------- plain cell, and behind a scalar gate */
+
+ROW add_scaled(const REAL *restrict a, REAL beta, const REAL *restrict h, REAL *restrict out, int64_t n) {
+    EACH out[j] = a[j] + beta * h[j];
+}
 
 void elman_forward(const Scan *s, int64_t first, int64_t last) {
     int64_t B = s->B, N = s->N;
+    const REAL *states = s->H ? s->H : s->P;
     for (int64_t t = 0; t < s->T; t++) {
-        const REAL *before = t ? AT(s->P, t - 1, first, N) : s->h0 + first * N;
+        const REAL *before = t ? AT(states, t - 1, first, N) : s->h0 + first * N;
         REAL *block = AT(s->P, t, first, N);
         product((Product){N, before, N, block, N, block, N, 0}, last - first, N, s->weights[0]);
         for (int64_t i = first; i < last; i++) activate(s, AT(s->P, t, i, N), AT(s->signs, t, i, N), N);
+        if (s->beta) add_scaled(block, *s->beta, before, AT(s->H, t, first, N), (last - first) * N);
     }
+}
+
+/* dbeta += G h, and G becomes beta G + outside. */
+ROW gate_back(REAL *restrict G, REAL beta, const REAL *restrict h, const REAL *restrict outside, REAL *restrict dbeta,
+              int64_t n) {
+    EACH dbeta[j] += G[j] * h[j];
+    if (outside) EACH G[j] = beta * G[j] + outside[j];
+    else EACH G[j] *= beta;
 }
 
 void elman_backward(const Scan *s, int64_t first, int64_t last) {
     int64_t B = s->B, N = s->N;
     for (int64_t t = s->T - 1; t >= 0; t--) {
-        for (int64_t i = first; i < last; i++)
-            derive(s, s->G + i * N, AT(s->P, t, i, N), AT(s->dZ, t, i, N), AT(s->db, 0, i, N), AT(s->signs, t, i, N), N);
-        Product p = {N, AT(s->dZ, t, first, N), N, OUTSIDE(t - 1, first), s->dH_row, s->G + first * N, N, 0};
-        product(p, last - first, N, s->weights[0]);
-    }
-}
-
-/* ------------------------------------------------------------------------------------------ with scalar gates */
-
-void scalar_gated_forward(const Scan *s, int64_t first, int64_t last) {
-    int64_t B = s->B, N = s->N, n = (last - first) * N;
-    REAL alpha = (REAL)s->alpha, beta = (REAL)s->beta;
-    for (int64_t t = 0; t < s->T; t++) {
-        const REAL *restrict before = t ? AT(s->H, t - 1, first, N) : s->h0 + first * N;
-        REAL *restrict a = AT(s->P, t, first, N), *restrict h = AT(s->H, t, first, N);
-        product((Product){N, before, N, a, N, a, N, 0}, last - first, N, s->weights[0]);
-        for (int64_t i = first; i < last; i++) activate(s, AT(s->P, t, i, N), AT(s->signs, t, i, N), N);
-        EACH h[j] = alpha * a[j] + beta * before[j];
-    }
-}
-
-ROW gates_back(REAL alpha, const REAL *restrict G, const REAL *restrict a, const REAL *restrict h, REAL *restrict dalpha,
-               REAL *restrict dbeta, REAL *restrict da, int64_t n) {
-    EACH {
-        dalpha[j] += G[j] * a[j];
-        dbeta[j] += G[j] * h[j];
-        da[j] = alpha * G[j];
-    }
-}
-
-ROW add_scaled(REAL *restrict G, REAL beta, const REAL *restrict outside, int64_t n) {
-    if (outside) EACH G[j] = beta * G[j] + outside[j];
-    else EACH G[j] *= beta;
-}
-
-void scalar_gated_backward(const Scan *s, int64_t first, int64_t last) {
-    int64_t B = s->B, N = s->N;
-    for (int64_t t = s->T - 1; t >= 0; t--) {
         for (int64_t i = first; i < last; i++) {
-            REAL *G = s->G + i * N, *a = AT(s->P, t, i, N), *da = s->S + i * N;
+            REAL *G = s->G + i * N, *db = AT(s->db, 0, i, N);
+            derive(s, G, AT(s->P, t, i, N), AT(s->dZ, t, i, N), db, AT(s->signs, t, i, N), N);
             const REAL *h = t ? AT(s->H, t - 1, i, N) : s->h0 + i * N;
-            gates_back((REAL)s->alpha, G, a, h, s->dalpha + i * N, s->dbeta + i * N, da, N);
-            derive(s, da, a, AT(s->dZ, t, i, N), AT(s->db, 0, i, N), AT(s->signs, t, i, N), N);
-            add_scaled(G, (REAL)s->beta, OUTSIDE(t - 1, i), N);
+            if (s->beta) gate_back(G, *s->beta, h, OUTSIDE(t - 1, i), AT(s->dbeta, 0, i, N), N);
         }
         REAL *G = s->G + first * N;
-        product((Product){N, AT(s->dZ, t, first, N), N, G, N, G, N, 0}, last - first, N, s->weights[0]);
+        Product p = {N, AT(s->dZ, t, first, N), N, OUTSIDE(t - 1, first), s->dH_row, G, N, 0};
+        if (s->beta) p.start = G, p.start_row = N;
+        product(p, last - first, N, s->weights[0]);
     }
 }
 

@@ -16,12 +16,14 @@ from orthobench.cells.base import Cell, State
 from orthobench.cells.elman import Elman
 from orthobench.cells.gru import GRU
 from orthobench.cells.scalar_gated import ScalarGated
+from orthobench.scan.arguments import elman, first_state, own_projection, scaled
 from orthobench.scan.families import lookup
-from orthobench.scan.fused_elman import Gradients, first_gradient, first_state, own_projection
+from orthobench.scan.fused_elman import Gradients, first_gradient
 from orthobench.scan.native_library import REALS, add_outer, call, load, missing, pack, readable, weight_gradient
 from orthobench.scan.pointwise import room_for_signs
 
 ACTIVATIONS = get_args(Activation)
+Run = Callable[[Any, Tensor, State], tuple[Tensor, State]]
 RESETS = ("after", "before", "none")
 
 
@@ -54,75 +56,53 @@ def run(cell: Cell, x: Tensor, state: State) -> tuple[Tensor, State]:
     """Run `cell` over x from `state`; see `reference.run`."""
     family = lookup(cell, FAMILIES)
     assert family is not None
+    return family(cell, x, state)
+
+
+def _elman(cell: Any, x: Tensor, state: State) -> tuple[Tensor, State]:
+    arguments, scale = elman(cell, x, state)
+    _check(cell, arguments.p, arguments.W)
+    h_TBN, last = ElmanScan.apply(*arguments, _settings(cell))
+    return scaled(h_TBN.transpose(0, 1), last, scale)
+
+
+def _gru(cell: Any, x: Tensor, state: State) -> tuple[Tensor, State]:
     W = cell.matrices()
-    p_TBN = own_projection(cell, x, W[0].dtype)
-    N, width = W[0].shape[0], p_TBN.shape[-1]
-    if width != N * len(cell.gates) or any(w.shape not in ((N, N), ()) for w in W):
-        raise ValueError(f"projection of width {width} and matrices {[tuple(w.shape) for w in W]} do not fit.")
-    h_TBN, last = family(cell, p_TBN, first_state(state, p_TBN, W[0]), *W)
+    p = own_projection(cell, x, W[0].dtype)
+    _check(cell, p, *W)
+    b = cell.b["c"] if "c" in cell.inside else None
+    late = cell.b_hidden["c"] if "c" in cell.late and "c" in cell.b_hidden else None
+    settings = {**_settings(cell), "reset": RESETS.index(cell.reset)}
+    h0 = first_state(state, p, W[0])
+    h_TBN, last = GRUScan.apply(p, torch.cat(W[:2]), W[2] if len(W) == 3 else None, b, late, h0, settings)
     return h_TBN.transpose(0, 1), (last,)
 
 
-def _elman(cell: Any, p: Tensor, h0: Tensor, W: Tensor) -> tuple[Tensor, Tensor]:
-    return ElmanScan.apply(p, W, _inside(cell, "h"), h0, _settings(cell))
+FAMILIES: dict[type, Run] = {Elman: _elman, ScalarGated: _elman, GRU: _gru}
 
 
-def _scalar_gated(cell: Any, p: Tensor, h0: Tensor, W: Tensor, alpha: Tensor, beta: Tensor) -> tuple[Tensor, Tensor]:
-    return ScalarGatedScan.apply(p, W, _inside(cell, "h"), h0, alpha, beta, _settings(cell))
-
-
-def _gru(cell: Any, p: Tensor, h0: Tensor, *W: Tensor) -> tuple[Tensor, Tensor]:
-    late = cell.b_hidden["c"] if "c" in cell.late and "c" in cell.b_hidden else None
-    settings = {**_settings(cell), "reset": RESETS.index(cell.reset)}
-    return GRUScan.apply(p, torch.cat(W[:2]), W[2] if len(W) == 3 else None, _inside(cell, "c"), late, h0, settings)
-
-
-FAMILIES: dict[type, Callable[..., tuple[Tensor, Tensor]]] = {Elman: _elman, ScalarGated: _scalar_gated, GRU: _gru}
+def _check(cell: Cell, p: Tensor, *W: Tensor) -> None:
+    """C reads memory as it is told to."""
+    N = W[0].shape[0]
+    if p.shape[-1] != N * len(cell.gates) or any(w.shape != (N, N) for w in W):
+        raise ValueError(f"projection of width {p.shape[-1]} and matrices {[tuple(w.shape) for w in W]} do not fit.")
 
 
 def _settings(cell: Any) -> dict[str, Any]:
     return {"activation": ACTIVATIONS.index(cell.activation), "slope": cell.negative_slope}
 
 
-def _inside(cell: Any, gate: str) -> Tensor | None:
-    return cell.b[gate] if gate in cell.inside else None
-
-
 def _room(settings: dict[str, Any], A: Tensor, training: bool) -> Tensor | None:
     return room_for_signs(ACTIVATIONS[settings["activation"]], A, training)
 
 
-def _bias_rows(b: Tensor | None, G: Tensor) -> Tensor | None:
-    return None if b is None else torch.zeros_like(G)
+def _rows_of(parameter: Tensor | None, G: Tensor) -> Tensor | None:
+    """Where a parameter's gradient is gathered, by row of the batch and unit."""
+    return None if parameter is None else torch.zeros_like(G)
 
 
 class ElmanScan(torch.autograd.Function):
-    """(p_TBN, W, b, h_0, settings) -> (h_TBN, h_T); h takes p's place in memory."""
-
-    @staticmethod
-    def forward(
-        ctx: Any, p_TBN: Tensor, W: Tensor, b: Tensor | None, h0: Tensor, settings: dict[str, Any]
-    ) -> tuple[Tensor, Tensor]:
-        H, h0 = p_TBN.data, h0.contiguous()
-        signs = _room(settings, H, any(ctx.needs_input_grad))
-        call("elman_forward", H, settings, (pack(W.T),), P=H, h0=h0, b=b, signs=signs)
-        ctx.set_materialize_grads(False)
-        ctx.save_for_backward(H, h0, W, b, signs)
-        ctx.settings = settings
-        return H, H[-1].clone()
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, dH: Tensor | None, dlast: Tensor | None) -> Gradients:  # type: ignore[override]
-        H, h0, W, b, signs = ctx.saved_tensors
-        dH, dZ, G = readable(dH), torch.empty_like(H), first_gradient(H, dH, dlast)
-        db = _bias_rows(b, G)
-        call("elman_backward", H, ctx.settings, (pack(W),), P=H, dH=dH, dZ=dZ, G=G, db=db, signs=signs)
-        return dZ, weight_gradient(dZ, H, h0), None if db is None else db.sum(0), G, None
-
-
-class ScalarGatedScan(torch.autograd.Function):
-    """(p_TBN, W, b, h_0, alpha, beta, settings) -> (h_TBN, h_T); a takes p's place in memory."""
+    """(p_TBN, W, b, h_0, beta, settings) -> (h_TBN, h_T); a takes p's place in memory."""
 
     @staticmethod
     def forward(
@@ -131,31 +111,29 @@ class ScalarGatedScan(torch.autograd.Function):
         W: Tensor,
         b: Tensor | None,
         h0: Tensor,
-        alpha: Tensor,
-        beta: Tensor,
+        beta: Tensor | None,
         settings: dict[str, Any],
     ) -> tuple[Tensor, Tensor]:
         A, h0 = p_TBN.data, h0.contiguous()
-        H = torch.empty_like(A)
-        settings = {**settings, "alpha": alpha.item(), "beta": beta.item()}
+        H = None if beta is None else torch.empty_like(A)
         signs = _room(settings, A, any(ctx.needs_input_grad))
-        call("scalar_gated_forward", A, settings, (pack(W.T),), P=A, H=H, h0=h0, b=b, signs=signs)
+        call("elman_forward", A, settings, (pack(W.T),), P=A, H=H, h0=h0, b=b, beta=beta, signs=signs)
         ctx.set_materialize_grads(False)
-        ctx.save_for_backward(H, A, h0, W, b, signs, alpha, beta)
+        ctx.save_for_backward(A, H, h0, W, b, beta, signs)
         ctx.settings = settings
+        H = A if H is None else H
         return H, H[-1].clone()
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, dH: Tensor | None, dlast: Tensor | None) -> Gradients:  # type: ignore[override]
-        H, A, h0, W, b, signs, alpha, beta = ctx.saved_tensors
-        dH, dZ, G = readable(dH), torch.empty_like(H), first_gradient(H, dH, dlast)
-        db, S = _bias_rows(b, G), torch.empty_like(G)
-        dalpha, dbeta = torch.zeros_like(G), torch.zeros_like(G)
-        outputs = {"dZ": dZ, "G": G, "S": S, "db": db, "dalpha": dalpha, "dbeta": dbeta}
-        call("scalar_gated_backward", H, ctx.settings, (pack(W),), P=A, H=H, h0=h0, dH=dH, signs=signs, **outputs)
-        sums = dalpha.sum().view_as(alpha), dbeta.sum().view_as(beta)
-        return dZ, weight_gradient(dZ, H, h0), None if db is None else db.sum(0), G, *sums, None
+        A, H, h0, W, b, beta, signs = ctx.saved_tensors
+        dH, dZ, G = readable(dH), torch.empty_like(A), first_gradient(A, dH, dlast)
+        db, dbeta = _rows_of(b, G), _rows_of(beta, G)
+        inputs = {"P": A, "H": H, "h0": h0, "beta": beta, "signs": signs, "dH": dH}
+        call("elman_backward", A, ctx.settings, (pack(W),), dZ=dZ, G=G, db=db, dbeta=dbeta, **inputs)
+        dW = weight_gradient(dZ, A if H is None else H, h0)
+        return dZ, dW, None if db is None else db.sum(0), G, None if dbeta is None else dbeta.sum(), None
 
 
 class GRUScan(torch.autograd.Function):
@@ -195,7 +173,7 @@ class GRUScan(torch.autograd.Function):
         dZ: Tensor = torch.empty_like(gates)
         dH, G = readable(dH), first_gradient(H, dH, dlast)
         X: Any = None if W_c is None else torch.empty_like(H)
-        S, db = torch.empty_like(G), _bias_rows(b, G)
+        S, db = torch.empty_like(G), _rows_of(b, G)
         weights = (pack(W_ru),) if W_c is None else (pack(W_ru), pack(W_c))
         saved = {"P": gates, "H": H, "K": K, "h0": h0, "signs": signs}
         call("gru_backward", H, ctx.settings, weights, dH=dH, dZ=dZ, G=G, X=X, S=S, db=db, **saved)

@@ -27,10 +27,10 @@ class Scan(ctypes.Structure):
 
     _fields_ = (
         *((name, ctypes.c_int64) for name in ("T", "B", "N", "activation", "reset", "dH_time", "dH_row")),
-        *((name, ctypes.c_double) for name in ("slope", "alpha", "beta")),
-        *((name, pointer) for name in ("h0", "P", "H", "K", "X", "b", "late")),
+        ("slope", ctypes.c_double),
+        *((name, pointer) for name in ("h0", "P", "H", "K", "X", "b", "beta", "late")),
         ("weights", pointer * 2),
-        *((name, pointer) for name in ("signs", "dH", "dZ", "G", "S", "db", "dalpha", "dbeta")),
+        *((name, pointer) for name in ("signs", "dH", "dZ", "G", "S", "db", "dbeta")),
     )
 
 
@@ -52,7 +52,7 @@ def load(dtype: torch.dtype) -> ctypes.CDLL:
     lib.pack.restype, lib.pack.argtypes = None, (pointer, *(long,) * 4, pointer)
     lib.add_outer.restype = None
     lib.add_outer.argtypes = (pointer, long, pointer, long, long, pointer, pointer, long, long)
-    for family in ("elman", "scalar_gated", "gru"):
+    for family in ("elman", "gru"):
         for way in ("forward", "backward"):
             loop = getattr(lib, f"{family}_{way}")
             loop.restype, loop.argtypes = None, (ctypes.POINTER(Scan), long, long)
@@ -88,7 +88,7 @@ def call(
     Args:
         name: such as `elman_forward`.
         like: a tensor (T, B, N).
-        settings: activation, slope and the other scalars of `Scan`.
+        settings: activation, slope and reset.
         weights: packed matrices.
         **tensors: the pointers of `Scan` by name.
     """

@@ -1,8 +1,8 @@
-"""The Elman and the scalar-gated recurrence in one kernel each way; their fused files have the equations.
+"""The Elman and the scalar-gated recurrence in one kernel each way; fused_elman.py has the equations.
 
 Shapes have a leading axis S of members, each with a matrix of its own; a single run has one. The states H have h_0 as
-their first, so that one product over all steps gives dW. Where a state does not tell what the reverse needs (behind
-gates, and of |z|), A holds it.
+their first, so that one product over all steps gives dW. Where a state does not tell what the reverse needs (behind a
+gate, and of |z|), A holds it.
 """
 
 # pyright: reportMissingImports=false, reportOperatorIssue=false, reportGeneralTypeIssues=false
@@ -16,6 +16,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from orthobench.cells.base import State
+from orthobench.scan.arguments import elman, scaled
 from orthobench.scan.triton_kernels import (
     ROWS,
     derivative,
@@ -32,55 +33,49 @@ from orthobench.scan.triton_launch import Members, contiguous, launch, outer
 
 def run(cell: Any, x: Tensor, state: State) -> tuple[Tensor, State]:
     """Run an `Elman` or `ScalarGated` cell over x from `state`; see `reference.run`."""
-    W, *gates = cell.matrices()
-    p_TBN = cell.project(x).to(W.dtype)
-    b = cell.b["h"][None] if cell.activation == "modrelu" else None
-    scalars = torch.stack(gates)[None].to(W.dtype) if gates else None
-    h0 = state[0].to(W.dtype).expand(p_TBN.shape[1:])
-    H, _ = ElmanScan.apply(p_TBN[None], W[None], b, scalars, h0[None], cell.activation, cell.negative_slope)
-    return H[0, 1:].transpose(0, 1), (H[0, -1],)
+    arguments, scale = elman(cell, x, state)
+    members = (None if tensor is None else tensor[None] for tensor in arguments)
+    H, _ = ElmanScan.apply(*members, cell.activation, cell.negative_slope)
+    return scaled(H[0, 1:].transpose(0, 1), H[0, -1], scale)
 
 
 class ElmanScan(Members, torch.autograd.Function):
-    """(p_STBN, W_SNN, b_SN, gates_S2, h0_SBN, activation, slope) -> (H, A), H (S, T + 1, B, N) from h_0 on.
-
-    b is modReLU's bias and the gates are alpha and beta; null where the cell has none.
-    """
+    """(p_STBN, W_SNN, b_SN, h0_SBN, beta_S, activation, slope) -> (H, A), H (S, T + 1, B, N) from h_0 on."""
 
     @staticmethod
     def forward(
-        p: Tensor, W: Tensor, b: Tensor | None, gates: Tensor | None, h0: Tensor, activation: str, slope: float
+        p: Tensor, W: Tensor, b: Tensor | None, h0: Tensor, beta: Tensor | None, activation: str, slope: float
     ) -> tuple[Tensor, Tensor | None]:
         S, T, B, N = p.shape
         H = p.new_empty(S, T + 1, B, N)
         H[:, 0] = h0
-        A = torch.empty_like(H) if gates is not None or activation == "abs" else None
-        tensors = (p.contiguous(), W.contiguous(), contiguous(b), contiguous(gates), H, A)
-        key = {"ACTIVATION": activation, "SLOPE": slope, "GATED": gates is not None}
+        A = torch.empty_like(H) if beta is not None or activation == "abs" else None
+        tensors = (p.contiguous(), W.contiguous(), contiguous(b), contiguous(beta), H, A)
+        key = {"ACTIVATION": activation, "SLOPE": slope, "GATED": beta is not None}
         launch(elman_forward, tensors, (S, T, B, N), 1, **key)
         return H, A
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor | None]) -> None:
-        _, W, b, gates, _, ctx.activation, ctx.slope = inputs
+        _, W, b, _, beta, ctx.activation, ctx.slope = inputs
         H, A = output
         if A is not None:
             ctx.mark_non_differentiable(A)
-        ctx.save_for_backward(H, A, W, b, gates)
+        ctx.save_for_backward(H, A, W, b, beta)
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, dH: Tensor, _: Tensor | None) -> tuple[Tensor | None, ...]:  # type: ignore[override]
-        H, A, W, b, gates = ctx.saved_tensors
+        H, A, W, b, beta = ctx.saved_tensors
         S, T, B, N = H[:, 1:].shape
         dp, G = H.new_empty(S, T, B, N), H.new_empty(S, B, N)
-        sums = None if gates is None else H.new_empty(S, 2, B)
-        tensors = (dH.contiguous(), W.contiguous(), contiguous(gates), H, A, dp, G, sums)
-        key = {"ACTIVATION": ctx.activation, "SLOPE": ctx.slope, "GATED": gates is not None}
+        dbeta = None if beta is None else H.new_empty(S, B)
+        tensors = (dH.contiguous(), W.contiguous(), contiguous(beta), H, A, dp, G, dbeta)
+        key = {"ACTIVATION": ctx.activation, "SLOPE": ctx.slope, "GATED": beta is not None}
         launch(elman_backward, tensors, (S, T, B, N), 1, **key)
         dW = outer(dp, H[:, :-1])
         db = None if b is None else (dp * (H if A is None else A)[:, 1:].sign()).sum((1, 2))
-        return dp, dW, db, None if sums is None else sums.sum(-1), G, None, None
+        return dp, dW, db, G, None if dbeta is None else dbeta.sum(-1), None, None
 
 
 @triton.jit(do_not_specialize=["T", "B"])
@@ -88,7 +83,7 @@ def elman_forward(
     P,
     W,
     bias,
-    gates,
+    betas,
     H,
     A,
     T,
@@ -116,7 +111,7 @@ def elman_forward(
     if GATED or ACTIVATION == "abs":
         A += member * (T + 1) * step
     if GATED:
-        alpha, beta = tl.load(gates + 2 * member), tl.load(gates + 2 * member + 1)
+        beta = tl.load(betas + member)
     for t in range(T):
         P += step
         H += step
@@ -127,7 +122,7 @@ def elman_forward(
             a_j = kept(z[j], b[j], ACTIVATION, SLOPE)
             h_j = value(a_j, ACTIVATION)
             if GATED:
-                h_j = alpha * h_j + beta * h[j]
+                h_j += beta * h[j]
             a, new = a + (a_j,), new + (h_j,)
         if GATED or ACTIVATION == "abs":
             A += step
@@ -140,12 +135,12 @@ def elman_forward(
 def elman_backward(
     dH,
     W,
-    gates,
+    betas,
     H,
     A,
     dP,
     G0,
-    sums,
+    dbetas,
     T,
     B,
     N: tl.constexpr,
@@ -157,7 +152,7 @@ def elman_backward(
     GATED: tl.constexpr,
     PRECISION: tl.constexpr,
 ):
-    """The dz_t for all t from last to first, dL/dh_0, and of each row of the batch its part of dalpha and dbeta."""
+    """The dz_t for all t from last to first, dL/dh_0, and of each row of the batch its part of dbeta."""
     member = tl.program_id(0).to(tl.int64)
     rows = tl.program_id(1) * ROWS + tl.arange(0, ROWS)
     inside, step = rows < B, B.to(tl.int64) * N
@@ -171,8 +166,7 @@ def elman_backward(
     G = read_rows(dH, rows, inside, N, N, K, TILES)
     a = read_rows(A, rows, inside, N, N, K, TILES)
     if GATED:
-        alpha, beta = tl.load(gates + 2 * member), tl.load(gates + 2 * member + 1)
-        dalpha, dbeta = tl.sum(tl.zeros_like(G[0]), axis=1), tl.sum(tl.zeros_like(G[0]), axis=1)
+        beta, dbeta = tl.load(betas + member), tl.sum(tl.zeros_like(G[0]), axis=1)
     for t in range(T):
         dH -= step
         H -= step
@@ -187,9 +181,7 @@ def elman_backward(
             dz_j = G[j] * derivative(a[j], ACTIVATION, SLOPE)
             g_j = outside[j]
             if GATED:
-                dalpha += tl.sum(G[j] * value(a[j], ACTIVATION), axis=1)
                 dbeta += tl.sum(G[j] * h[j], axis=1)
-                dz_j = alpha * dz_j
                 g_j += beta * G[j]
             dz, carried = dz + (dz_j,), carried + (g_j,)
         write_rows(dP, dz, rows, inside, N, N, K, TILES)
@@ -197,6 +189,4 @@ def elman_backward(
         a = preceding
     write_rows(G0 + member * step, G, rows, inside, N, N, K, TILES)
     if GATED:
-        sums += 2 * member * B + rows
-        tl.store(sums, dalpha, mask=inside)
-        tl.store(sums + B, dbeta, mask=inside)
+        tl.store(dbetas + member * B + rows, dbeta, mask=inside)
