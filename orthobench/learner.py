@@ -47,7 +47,8 @@ class Learner(LightningModule):
         return batch  # Lightning's own, and that of the next, look for hooks at every batch; there are none
 
     def _apply_batch_transfer_handler(self, batch: Batch, device: Any = None, dataloader_idx: int = 0) -> Batch:
-        return move_data_to_device(batch, device or self.device)
+        device = device or self.device
+        return batch if device.type == "cpu" else move_data_to_device(batch, device)
 
     def training_step(self, batch: Batch, index: int) -> Tensor:
         x, target, *mask = batch
@@ -116,6 +117,17 @@ class Learner(LightningModule):
 
         scheduler = LambdaLR(self.optimizer, factor)
         return {"optimizer": self.optimizer, "lr_scheduler": {"scheduler": scheduler, "interval": "step"}}
+
+    def configure_gradient_clipping(
+        self, optimizer: Any, gradient_clip_val: Any = None, gradient_clip_algorithm: Any = None
+    ) -> None:
+        if gradient_clip_val:  # Lightning looks whether it may clip before it looks whether it shall
+            super().configure_gradient_clipping(optimizer, gradient_clip_val, gradient_clip_algorithm)
+
+    def optimizer_zero_grad(self, epoch: int, batch_idx: int, optimizer: Any) -> None:
+        for group in self.optimizer.param_groups:
+            for p in group["params"]:
+                p.grad = None
 
     def optimizer_step(self, *args: Any, **kwargs: Any) -> None:
         super().optimizer_step(*args, **kwargs)

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from orthobench.errors import DivergedError
 from orthobench.learner import Learner
+from orthobench.optim import lists
 
 
 class Finite(Callback):
@@ -41,16 +42,16 @@ class Finite(Callback):
         scaled = str(trainer.precision).startswith("16")  # infinite gradients belong to the search for a scale
         parameters = [] if scaled else [p for group in optimizer.param_groups for p in group["params"]]
         gradients = [p.grad for p in parameters if p.grad is not None]
-        norm = torch.nn.utils.get_total_norm(gradients, foreach=True) if gradients else torch.zeros_like(loss)
+        norms = lists._foreach_norm(gradients) if gradients else []
         if loss.device.type == "cpu":
-            self._look(trainer, float(loss), float(norm))
+            self._look(trainer, float(loss), math.hypot(*map(float, norms)))
             return
         step = trainer.global_step + 1
         if self._noted is None:
             last = math.nan if self.last_loss is None else self.last_loss
             self._noted = torch.full_like(loss, -1, dtype=torch.long), torch.full_like(loss, last)
         first, last_loss = self._noted
-        good = torch.isfinite(loss) & torch.isfinite(norm)
+        good = torch.isfinite(torch.stack([loss, *norms])).all()
         before = first < 0
         last_loss.copy_(torch.where(before & torch.isfinite(loss), loss, last_loss))
         first.copy_(torch.where(before & ~good, step, first))

@@ -5,6 +5,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
+import torch
 from torch import Tensor
 
 from orthobench.app import Attempt, Experiment
@@ -31,6 +32,8 @@ class MemberLearner(Learner):
     def backward(self, loss: Tensor, *args: Any, **kwargs: Any) -> None:
         """The gradients have been computed along with the loss."""
         for p, g in zip(self.model.parameters(), self._gradients, strict=True):
+            if g is not None and g.stride() != p.stride():  # as autograd lays it out; a norm's bits depend on it
+                g = torch.empty_like(p).copy_(g)
             p.grad = g if p.grad is None or g is None else p.grad + g
 
     def measured(self, split: str, batch: Batch, index: int) -> dict[str, Tensor]:
