@@ -28,7 +28,7 @@ def main(arguments: list[str]) -> int:
     options = parser.parse_args(arguments)
     import torch
 
-    from orthobench.bench import cores, maps, scans, targets, training
+    from orthobench.bench import cores, maps, models, scans, targets, training
     from orthobench.bench.tables import line, write
     from orthobench.bench.timing import Bench
 
@@ -37,7 +37,7 @@ def main(arguments: list[str]) -> int:
     rows = []
     torch.set_num_threads(1)
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
-    parts = (part.measure(bench) for part in (scans, maps, training, cores))
+    parts = (part.measure(bench) for part in (scans, maps, models, training, cores))
     judged = targets.GPU if device.type == "cuda" else targets.CPU
     for row in chain(*parts, targets.judge(rows, judged)):
         rows.append(row)

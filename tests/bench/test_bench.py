@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import torch
 
-from orthobench.bench import cores, maps, scans, tables, targets, timing, training
+from orthobench.bench import cores, maps, models, scans, tables, targets, timing, training
 from orthobench.bench.timing import Bench, Row
 from orthobench.errors import ConfigError
 from orthobench.verbs import bench as verb
@@ -75,6 +75,17 @@ def test_every_cell_runs_in_every_engine_that_knows_it(name: str) -> None:
     for engine in scans.engines(cell):
         scans.work(cell, x, engine)()
         assert all(p.grad is not None for p in cell.recurrent.parameters())
+
+
+@pytest.mark.parametrize(
+    ("network", "case"), [("recurrent", "task=copying T=3"), ("feed_forward", "task=mnist_flat model.layers=2")]
+)
+def test_every_model_takes_a_step(network: str, case: str, bench: Bench) -> None:
+    known = models.models(network)
+    assert known[0] == models.FIRST[network]
+    assert len(known) == {"recurrent": 19, "feed_forward": 4}[network]
+    for name in known:
+        models.work(bench, name, f"{case} model.hidden_size=4 task.batch_size=2")()
 
 
 @pytest.mark.parametrize(("kind", "gates"), [("nn.RNN relu", 1), ("nn.GRU", 3), ("nn.LSTM", 4)])
