@@ -166,10 +166,11 @@ def contest(name: str, results: Path, preset: str = FULL) -> Contest:
 
 
 def contests(results: Path) -> list[Contest]:
-    """Every fair table in full, and each shortened version that has records."""
+    """Every fair table in full, or the shortened versions where there are records of these alone."""
     names = [name for name in experiment.tables() if name.startswith(f"{FAIR}/")]
-    found = [contest(name, results, preset) for preset in (FULL, *PRESETS) for name in names]
-    return [one for one in found if one.preset == FULL or one.lines]
+    full, *shortened = ([contest(name, results, preset) for name in names] for preset in (FULL, *PRESETS))
+    recorded = [one for group in shortened for one in group if one.lines]
+    return (full if not recorded or any(one.lines for one in full) else []) + recorded
 
 
 def best_rate(rates: dict[str, tuple[Line, ...]], metric: str) -> str | None:

@@ -7,6 +7,7 @@ import pytest
 
 from orthobench.__main__ import main
 from orthobench.experiment import load
+from orthobench.experiment import tables as tables_of_experiments
 from orthobench.report import fair_tables, records, tables
 from orthobench.report.fair import Contest, Entry, best_rate, contest, contests
 from orthobench.report.fair_figures import figures, front
@@ -117,6 +118,13 @@ def test_a_shortened_run_is_in_no_full_table(results: Path) -> None:
     assert not found["fair/har2", "full"].lines
     assert fair_tables.heading(found["fair/har2", "short"]).endswith("shortened to short: trainer.max_steps=1000")
     assert set(fair_tables.by_preset(list(found.values()))) == {"full", "short"}
+
+
+def test_where_all_runs_were_shortened_no_full_table_is_shown(tmp_path: Path) -> None:
+    assert len(contests(tmp_path)) == len([name for name in tables_of_experiments() if name.startswith("fair/")])
+    short = [made_up("lstm_lr1e-3", 1, "short", best_val___test__accuracy=0.9, best_val___val__accuracy=0.9)]
+    records.write(tmp_path, "fair/har2", short)
+    assert [(c.table.name, c.preset) for c in contests(tmp_path)] == [("fair/har2", "short")]
 
 
 def test_fair_and_published_tables_are_never_mixed(results: Path) -> None:
