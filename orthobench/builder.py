@@ -1,5 +1,6 @@
 """Configuration -> objects, by registered name: the single place."""
 
+import math
 from functools import partial
 from typing import Any
 
@@ -64,7 +65,7 @@ def fit_to_budget(settings: Settings) -> Settings:
     """The settings with the hidden size whose parameter count is nearest to `params=`, when that is set.
 
     Raises:
-        ConfigError: even the smallest model is more than twice the budget.
+        ConfigError: even the smallest model is more than twice the budget, or none is large enough.
     """
     budget = settings.run.get("params")
     if budget is None:
@@ -89,15 +90,17 @@ def fit_to_budget(settings: Settings) -> Settings:
                 return count >= budget
         return False
 
-    high = 1
-    while not reaches(high, 2 * high) and high < LARGEST:
-        high *= 2
-    low = high // 2
+    low, high = 0, 1
+    while not reaches(high, 2 * high):
+        low = max(totals, default=high)
+        # counts grow at most with the square of the size: up to this one they stay below the budget
+        high = max(math.ceil(low * math.sqrt(budget / totals[low])) if totals else 2 * high, low + 1)
+        if high > LARGEST:
+            problem = "is too large" if totals else "cannot be met"
+            raise ConfigError(f"params={budget} {problem} with up to {LARGEST} hidden units.")
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (low, middle) if reaches(middle, high) else (middle, high)
-    if not totals:
-        raise ConfigError(f"params={budget}: no hidden size up to {LARGEST} is allowed with these settings.")
     best = min(totals, key=lambda size: (abs(totals[size] - budget), size))
     if not budget / 2 <= totals[best] <= 2 * budget:
         raise ConfigError(f"params={budget} is too {'small' if totals[best] > budget else 'large'}: "

@@ -118,6 +118,7 @@ def test_refused_with_one_sentence(
         (["task=adding", "T=2"], "too short"),
         (["model=scornn", "engine=fused", "model.cell=elman", "T=1e400"], "T="),
         (["params=3"], "params=3 is too small"),
+        (["params=1e12"], "params=1000000000000 is too large with up to 16384 hidden units"),
         (["task=adding", "model.embedding_size=3"], "it has no tokens"),
         (["task=denoise", "model.embedding_size=3"], "it has no tokens"),
         (["task=har2", "T=3"], "T=3 does not apply to task=har2: a window"),
