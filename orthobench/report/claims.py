@@ -9,9 +9,10 @@
     diverges, never_diverges           at least half of every cell's seeds; none of any cell's
     untested                           no rule decides it
 
-A claim of several comparisons holds when each does (an intersection-union test, so the largest p-value counts), and
-the claims of one table are a family with Holm's correction. A claim holds at 0.05 (`reproduced`), is contradicted when
-the opposite would hold (`not reproduced`), and otherwise is left open (`within PI only`).
+A claim of several comparisons holds when each does (an intersection-union test, so the largest p-value counts), and is
+contradicted by any whose opposite holds (the smallest p-value counts, with Holm's correction over the comparisons). The
+claims of one table are a family with Holm's correction, for and against. A claim holds at 0.05 (`reproduced`), is
+contradicted at 0.05 (`not reproduced`), and otherwise is left open (`within PI only`).
 """
 
 import math
@@ -56,11 +57,14 @@ def judge(rows: Sequence[Row], cells: Cells, planned: int) -> list[Verdict]:
         planned: seeds of a cell.
     """
     verdicts = [_first_look(row, cells, planned) for row in rows]
-    tested = [i for i, verdict in enumerate(verdicts) if verdict.p is not None]
-    adjusted = holm([verdicts[i].p or 0.0 for i in tested])
-    for i, p in zip(tested, adjusted, strict=True):
-        verdicts[i] = _decided(verdicts[i], p)
-    return verdicts
+    held, contradicted = (_corrected(verdicts, name) for name in ("p", "against"))
+    return [_decided(verdict, held.get(i), contradicted.get(i)) for i, verdict in enumerate(verdicts)]
+
+
+def _corrected(verdicts: list[Verdict], name: str) -> dict[int, float]:
+    """The p-values of that name of all claims that have one, as a family."""
+    known = {i: p for i, verdict in enumerate(verdicts) if (p := getattr(verdict, name)) is not None}
+    return dict(zip(known, holm(list(known.values())), strict=True))
 
 
 def _first_look(row: Row, cells: Cells, planned: int) -> Verdict:
@@ -80,13 +84,17 @@ def _first_look(row: Row, cells: Cells, planned: int) -> Verdict:
     return JUDGES[row.verb](row, scores)
 
 
-def _decided(verdict: Verdict, p: float) -> Verdict:
-    """A verdict with its corrected p-value; `status` holds the direction that was found."""
-    if p < ALPHA:
-        return Verdict(REPRODUCED, f"p = {p:.2g}", p)
-    if verdict.status == NOT_REPRODUCED:
-        return Verdict(NOT_REPRODUCED, f"the opposite holds; {verdict.detail}".rstrip("; "), p)
-    return Verdict(WITHIN, f"undecided, p = {p:.2g}", p)
+def _decided(verdict: Verdict, p: float | None, against: float | None) -> Verdict:
+    """A verdict by corrected p-values, where it rests on any."""
+    if p is None and against is None:
+        return verdict
+    if p is not None and p < ALPHA:
+        return Verdict(REPRODUCED, f"p = {p:.2g}", p, against)
+    if against is not None and against < ALPHA:
+        return Verdict(NOT_REPRODUCED, f"the opposite holds, p = {against:.2g}", p, against)
+    if p is None:
+        return Verdict(REPRODUCED, f"p of the opposite = {against:.2g}", p, against)
+    return Verdict(WITHIN, f"undecided, p = {p:.2g}", p, against)
 
 
 def _scores(row: Row, lines: list[Line], planned: int) -> Scores:
@@ -118,59 +126,55 @@ def _ordered(row: Row, scores: dict[str, Scores]) -> Verdict:
     worst = -math.inf if alternative == "greater" else math.inf
     p_values = [paired(scores[a], scores[b], alternative, worst=worst) for a, b in _pairs(row)]
     against = [paired(scores[a], scores[b], other, worst=worst) for a, b in _pairs(row)]
-    return _combined(p_values, any(p is not None and p < ALPHA for p in against))
+    return _combined(p_values, against)
 
 
 def _not_worse(row: Row, scores: dict[str, Scores]) -> Verdict:
-    """Nothing in `than` is better: contradicted by any significant difference."""
+    """Nothing in `than` is better: holds until one is found to be."""
     alternative: Alternative = "less" if row.higher_is_better else "greater"
     worst = -math.inf if row.higher_is_better else math.inf
-    against = [paired(scores[a], scores[b], alternative, worst=worst) for a, b in _pairs(row)]
-    p_values = [p for p in against if p is not None]
-    if not p_values:
-        return Verdict(PARTIAL, "fewer than two seeds in common")
-    least = min(holm(p_values))
-    return Verdict(NOT_REPRODUCED if least < ALPHA else REPRODUCED, f"p of being worse = {least:.2g}")
+    return _combined([], [paired(scores[a], scores[b], alternative, worst=worst) for a, b in _pairs(row)])
 
 
 def _equal(row: Row, scores: dict[str, Scores]) -> Verdict:
-    within, p_values, apart = float(row.test["within"]), [], False
+    within = float(row.test["within"])
+    p_values: list[float | None] = []
+    against: list[float | None] = []
     for a, b in _pairs(row):
-        low, high = (
-            paired(scores[a], scores[b], "greater", -within),
-            paired(scores[a], scores[b], "less", within),
-        )
-        p_values.append(None if low is None or high is None else max(low, high))
-        over, under = paired(scores[a], scores[b], "greater", within), paired(scores[a], scores[b], "less", -within)
-        apart = apart or any(p is not None and p < ALPHA for p in (over, under))
-    return _combined(p_values, apart)
+        inside = paired(scores[a], scores[b], "greater", -within), paired(scores[a], scores[b], "less", within)
+        outside = paired(scores[a], scores[b], "greater", within), paired(scores[a], scores[b], "less", -within)
+        p_values.append(None if None in inside else max(p for p in inside if p is not None))
+        against += outside
+    return _combined(p_values, against)
 
 
 def _spread(row: Row, scores: dict[str, Scores]) -> Verdict:
     p_values = [less_spread(scores[a], scores[b]) for a, b in _pairs(row)]
-    return _combined(p_values, any(p is not None and p > 1 - ALPHA for p in p_values))
+    return _combined(p_values, [None if p is None else 1 - p for p in p_values])
 
 
 def _wilcoxon(row: Row, scores: dict[str, Scores]) -> Verdict:
     (model,) = row.test["wilcoxon"]
+    up, down = ("greater", "less") if row.higher_is_better else ("less", "greater")
     p_values: list[float | None] = []
-    against = False
+    against: list[float | None] = []
     for other in row.test["than"]:
         names = [name.removeprefix(f"{model}_") for name in scores if name.startswith(f"{model}_")]
         a, b = ([scores[f"{m}_{name}"].mean for name in names] for m in (model, other))
         pairs = [(x, y) for x, y in zip(a, b, strict=True) if x is not None and y is not None]
         ours, theirs = [x for x, _ in pairs], [y for _, y in pairs]
-        up, down = ("greater", "less") if row.higher_is_better else ("less", "greater")
-        p_values.append(signed_rank(ours, theirs, up) if len(pairs) >= LEAST else None)
-        against = against or (len(pairs) >= LEAST and signed_rank(ours, theirs, down) < ALPHA)
+        enough = len(pairs) >= LEAST
+        p_values.append(signed_rank(ours, theirs, up) if enough else None)
+        against.append(signed_rank(ours, theirs, down) if enough else None)
     return _combined(p_values, against)
 
 
-def _combined(p_values: Sequence[float | None], against: bool) -> Verdict:
-    known = [p for p in p_values if p is not None]
-    if len(known) < len(p_values):
+def _combined(p_values: Sequence[float | None], against: Sequence[float | None]) -> Verdict:
+    """The p-value of every comparison holding, and of the opposite of any."""
+    held, contradicted = [p for p in p_values if p is not None], [p for p in against if p is not None]
+    if len(held) < len(p_values) or len(contradicted) < len(against):
         return Verdict(PARTIAL, "fewer than two seeds in common")
-    return Verdict(NOT_REPRODUCED if against else WITHIN, f"p = {max(known):.2g}", max(known))
+    return Verdict(WITHIN, p=max(held, default=None), against=min(holm(contradicted)))
 
 
 def _level(row: Row, scores: dict[str, Scores], cells: Cells) -> Verdict:

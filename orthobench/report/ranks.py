@@ -9,6 +9,8 @@ from typing import Any
 
 from orthobench.report.statistics import ALPHA, holm
 
+EXACT = 10  # data sets up to which all 2^n assignments of signs are gone through
+
 
 @dataclass(frozen=True)
 class Comparison:
@@ -74,12 +76,16 @@ def mean_ranks(columns: list[dict[str, float]]) -> dict[str, float]:
 
 
 def signed_rank(a: list[float], b: list[float], alternative: str = "two-sided") -> float:
-    """Wilcoxon's p-value, with zero differences split between both signs (Pratt); 1 where nothing differs."""
+    """Wilcoxon's p-value, with the ranks of zero differences split between both signs; 1 where nothing differs.
+
+    Exact for few data sets, by all assignments of signs to the ranks; else the normal approximation.
+    """
     from scipy import stats
 
     if a == b:
         return 1.0
-    found: Any = stats.wilcoxon(a, b, zero_method="zsplit", alternative=alternative, method="approx")
+    method: Any = stats.PermutationMethod(n_resamples=2**EXACT) if len(a) <= EXACT else "asymptotic"
+    found: Any = stats.wilcoxon(a, b, zero_method="zsplit", alternative=alternative, method=method)
     return float(found.pvalue)
 
 

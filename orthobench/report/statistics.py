@@ -12,7 +12,8 @@ behind a published number v, the 95 % prediction interval is m -+ t(n - 1) s sqr
     underspecified    there is no number to compare with, or nothing that decides
     not run           no seed is finished
 
-A diverged seed stays in the denominator: of the median it is the worst value, and there is no interval beside it.
+A diverged seed stays in the denominator: of the median it is the worst value, and there is no interval beside it. One
+is allowed, and the rule then looks at the others.
 """
 
 import math
@@ -84,12 +85,14 @@ class Verdict:
     """A status, and what it rests on in a few words.
 
     Attributes:
-        p: the p-value behind it, where there is one.
+        p: the p-value of what is claimed, where there is one.
+        against: the p-value of the opposite, where there is one.
     """
 
     status: str
     detail: str = ""
     p: float | None = None
+    against: float | None = None
 
     def __str__(self) -> str:
         return f"{self.status} ({self.detail})" if self.detail else self.status

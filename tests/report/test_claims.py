@@ -1,5 +1,6 @@
 """Verdicts on claims, from made-up records."""
 
+import numpy as np
 import pytest
 
 from orthobench.report.claims import judge
@@ -105,6 +106,16 @@ def test_the_claims_of_a_table_are_one_family() -> None:
     many = judge([claim(better=["a"], than=["b"])] * 3, found, planned=4)
     assert [verdict.status for verdict in many] == ["within PI only"] * 3
     assert many[0].p == pytest.approx(3 * one[0].p)
+
+
+def test_noise_contradicts_a_claim_of_many_comparisons_no_more_often_than_one() -> None:
+    rng, contradicted, tables = np.random.default_rng(0), 0, 200
+    names = [f"m{i}" for i in range(8)]
+    for _ in range(tables):
+        found = cells(**{name: list(rng.normal(1.0, 0.1, 5)) for name in names})
+        (verdict,) = judge([claim(better=names[:1], than=names[1:])], found, planned=5)
+        contradicted += verdict.status == "not reproduced"
+    assert contradicted <= 0.09 * tables  # four standard deviations above 0.05 at the most
 
 
 def test_models_over_data_sets() -> None:

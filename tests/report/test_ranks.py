@@ -39,6 +39,14 @@ def test_ties_share_their_rank_and_equal_models_a_group() -> None:
 
 def test_wilcoxon_is_scipys() -> None:
     a, b = [0.9, 0.8, 0.7, 0.95, 0.6, 0.5], [0.7, 0.75, 0.65, 0.9, 0.61, 0.3]
-    expected = stats.wilcoxon(a, b, zero_method="zsplit", method="approx").pvalue
-    assert signed_rank(a, b) == pytest.approx(expected)
+    assert signed_rank(a, b) == pytest.approx(stats.wilcoxon(a, b, method="exact").pvalue)
     assert signed_rank(a, a) == 1.0
+    long = [*a, *(x + 0.013 for x in a), 0.44], [*b, *(x + 0.021 for x in b), 0.44]
+    expected = stats.wilcoxon(*long, zero_method="zsplit", method="asymptotic").pvalue  # a zero: no exact test
+    assert signed_rank(*long) == pytest.approx(expected)
+
+
+def test_wilcoxon_of_few_is_exact_with_ties_and_zeros() -> None:
+    """Four wins: the least two-sided p-value that there is. Equal sizes, one of them nothing: by hand."""
+    assert signed_rank([4, 5, 6, 7], [1, 1, 1, 1]) == pytest.approx(2 / 2**4)
+    assert signed_rank([2, 2, 1], [1, 1, 1], "greater") == pytest.approx(2 / 2**3)
