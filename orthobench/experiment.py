@@ -13,6 +13,7 @@ presets:                               shortened runs, for tables of their own; 
   smoke: {seeds: 1, overrides: [trainer.max_steps=2]}
 deviations: [...]                      footnotes: where the runs differ from the paper's
 needs: the licensed corpus             what the runs need that not everyone has
+held_out: false                        that the validation set is the test set, on which nothing may be selected
 """
 
 from collections.abc import Iterable
@@ -40,6 +41,7 @@ KEYS: dict[str, Any] = {
     "presets": dict,
     "deviations": list[str],
     "needs": str | None,
+    "held_out": bool,
 }
 REQUIRED = ("track", "seeds", "margin", "cells", "presets")
 PRESETS = ("short", "smoke")
@@ -131,6 +133,7 @@ class Table:
     presets: dict[str, Preset]
     deviations: tuple[str, ...]
     needs: str | None
+    held_out: bool
 
     @property
     def paper(self) -> str:
@@ -237,6 +240,7 @@ def _read(path: Path, name: str) -> Table:
         presets=presets,
         deviations=tuple(given.get("deviations", ())),
         needs=given.get("needs"),
+        held_out=given.get("held_out", True),
     )
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from math import log10
 from pathlib import Path
-from statistics import median
+from statistics import mean, median
 
 from orthobench import experiment
 from orthobench.experiment import FULL, Table
@@ -125,6 +125,7 @@ def _number(row: Row, table: Table, cells: dict[str, list[Line]], planned: int) 
         derived, verdict = _derived(row, cells, planned)
         return Compared(row, Scores(), Scores(planned=planned), derived, runs, _explained(verdict, table))
     honest, scores = (scores_of(row, cells[row.cells[0]], planned, select) for select in ("best_val", row.select))
+    honest = honest if table.held_out else Scores()
     return Compared(row, honest, scores, None, runs, _explained(_judged(row, scores, table), table))
 
 
@@ -158,8 +159,11 @@ def _within_bound(row: Row, scores: Scores) -> Verdict:
     assert row.value is not None
     slack = SLACK * abs(row.value)
     values = [float("nan") if value is None else value for value in scores.by_seed.values()]
+    if row.seeds > 1:  # what was stated is a mean
+        values = [mean(values)]
     kept = [value >= row.value - slack if row.side == "lower" else value <= row.value + slack for value in values]
-    return Verdict(REPRODUCED if all(kept) else NOT_REPRODUCED, f"{sum(kept)} of {len(kept)} seeds")
+    detail = "" if row.seeds > 1 else f"{sum(kept)} of {len(kept)} seeds"
+    return Verdict(REPRODUCED if all(kept) else NOT_REPRODUCED, detail)
 
 
 def _derived(row: Row, cells: dict[str, list[Line]], planned: int) -> tuple[float | None, Verdict]:

@@ -145,7 +145,9 @@ def add(results: Path, table: str, lines: Iterable[Line]) -> None:
 
 
 def from_curve(metrics: Iterable[str], points: dict[str, list[list[float]]]) -> dict[str, float | None]:
-    """`name@when` off a run's curves: at a step, or `first`, `last`, `min` or `max`; null where it was not measured.
+    """`name@when` off a run's curves: at a step, or `first` (after training began), `last`, `min` or `max`.
+
+    Null where it was not measured.
 
     Args:
         metrics: the names wanted; those without `@` are passed over.
@@ -159,8 +161,10 @@ def from_curve(metrics: Iterable[str], points: dict[str, list[list[float]]]) -> 
         values = [value for _, value in points.get(name, [])]
         if when in ("min", "max"):
             found[metric] = (min if when == "min" else max)(values, default=None)
-        elif when in ("first", "last"):
-            found[metric] = values[0 if when == "first" else -1] if values else None
+        elif when == "first":
+            found[metric] = next((value for step, value in points.get(name, []) if step > 0), None)
+        elif when == "last":
+            found[metric] = values[-1] if values else None
         else:
             found[metric] = next((value for step, value in points.get(name, []) if step == int(when)), None)
     return found

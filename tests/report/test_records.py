@@ -60,7 +60,7 @@ def test_points_of_a_curve() -> None:
     points = {"loss": [[0, 3.0], [2, 1.0], [4, 2.0]]}
     wanted = [f"loss@{when}" for when in ("0", "2", "3", "first", "last", "min", "max")] + ["other@last", "plain"]
     assert records.from_curve(wanted, points) == {
-        "loss@0": 3.0, "loss@2": 1.0, "loss@3": None, "loss@first": 3.0, "loss@last": 2.0, "loss@min": 1.0,
+        "loss@0": 3.0, "loss@2": 1.0, "loss@3": None, "loss@first": 1.0, "loss@last": 2.0, "loss@min": 1.0,
         "loss@max": 3.0, "other@last": None,
     }  # fmt: skip
 

@@ -161,7 +161,7 @@ def test_a_stale_table_is_noticed(tmp_path: Path) -> None:
 
 def test_footnotes_tell_the_deviations_of_table_and_recipes(tmp_path: Path) -> None:
     notes = tables.footnotes(compare("scornn/figure1", tmp_path))
-    assert notes[-2].startswith("Optimizers and rates are the authors' scripts'")
+    assert notes[-2].startswith("Optimizers and rates are those of the models' authors' scripts")
     assert notes[-1].startswith("scornn/copying, lstm/copying, urnn_restricted/copying, urnn_full/copying: The marker")
     assert any("The two halves" in note for note in tables.footnotes(compare("scornn/figure2", tmp_path)))
     kept = tables.footnotes(compare("ncgru/table3", tmp_path))
