@@ -1,8 +1,12 @@
 """The models of a table with one cell per model and data set, ranked over the data sets (Spectral-RNN, Table 4)."""
 
+import math
+
+from orthobench.report.across import improvement, interquartile_mean
 from orthobench.report.comparison import Comparison
 from orthobench.report.ranks import Comparison as Pair
 from orthobench.report.ranks import Ranking, rank
+from orthobench.report.statistics import LEAST
 
 
 def by_model(comparison: Comparison, published: bool = False) -> dict[str, list[float]]:
@@ -22,6 +26,18 @@ def by_model(comparison: Comparison, published: bool = False) -> dict[str, list[
     shared = set.intersection(*(set(scores) for scores in found.values())) if found else set()
     order = dict.fromkeys(c.row.row for c in comparison.numbers if c.row.row in shared)
     return {model: [scores[name] for name in order] for model, scores in found.items()}
+
+
+def by_seed(comparison: Comparison) -> dict[str, list[list[float]]]:
+    """Our scores by model and data set, seed by seed, where every model has two or more; a diverged seed as -inf."""
+    found: dict[str, dict[str, list[float]]] = {model: {} for model in by_model(comparison)}
+    for compared in comparison.numbers:
+        values = [-math.inf if value is None else value for value in compared.scores.by_seed.values()]
+        model = compared.row.column.removesuffix(" acc")
+        if compared.row.kind == "result" and model in found and len(values) >= LEAST:
+            found[model][compared.row.row] = values
+    shared = set.intersection(*map(set, found.values())) if found else set()
+    return {model: [scores[name] for name in sorted(shared)] for model, scores in found.items() if shared}
 
 
 def rankings(comparison: Comparison) -> dict[str, Ranking]:
@@ -45,7 +61,27 @@ def ranking_lines(comparison: Comparison) -> list[str]:
         if ranking.groups:
             groups = "; ".join(", ".join(group) for group in ranking.groups)
             lines.append(f"No significant difference within: {groups}.")
+        if whose == "ours":
+            lines += _over_seeds(by_seed(comparison), ranking)
     return lines
+
+
+def _over_seeds(scores: dict[str, list[list[float]]], ranking: Ranking) -> list[str]:
+    """Interquartile means, and the chance that one model beats another, where there are seeds to tell."""
+    if not scores:
+        return []
+    means = ", ".join(f"{model} {_estimate(*interquartile_mean(scores[model]))}" for model in ranking.ranks)
+    pairs = [(c.first, c.second) for c in ranking.comparisons]
+    chances = [f"- {a} beats {b}: {_estimate(*improvement(scores[a], scores[b]))}" for a, b in pairs]
+    return [
+        f"Interquartile means over all runs, with 95 % intervals from resampled seeds: {means}.",
+        "The chance that a run of the first beats one of the second on the same data set:",
+        "\n".join(chances),
+    ]
+
+
+def _estimate(value: float, interval: tuple[float, float]) -> str:
+    return f"{value:.3f} [{interval[0]:.3f}, {interval[1]:.3f}]"
 
 
 def _won(c: Pair) -> str:
