@@ -106,9 +106,9 @@ class GRUScan(torch.autograd.Function):
         blocks = (rows(Y, T) for Y in (R, U, C, K, dZr, dZu, dZc, X, signs))
         steps = list(zip(outsides, previous, *blocks, strict=True))
         for outside, h, r, u, c, k, dzr, dzu, dzc, x, s in reversed(steps):
-            torch.mul(G, u, out=old)
+            torch.mul(G, u, out=old) if outside is None else torch.addcmul(outside, G, u, out=old)
             sigmoid_backward(torch.sub(h, c, out=scratch).mul_(G), u, grad_input=dzu)
-            act(G.sub_(old), c, dzc, scratch, s)
+            act(G.addcmul_(G, u, value=-1), c, dzc, scratch, s)
             if reset == "before":
                 torch.mul(r, h, out=x)
                 torch.mm(dzc, W_c, out=scratch)
@@ -121,8 +121,6 @@ class GRUScan(torch.autograd.Function):
             if r is not None:
                 old.addmm_(sigmoid_backward(scratch, r, grad_input=dzr), W_r)
             old.addmm_(dzu, W_u)
-            if outside is not None:
-                old.add_(outside)
             G, old = old, G
         dW_r = None if dZr is None else weight_gradient(dZr, H, h0)
         if reset == "before":
