@@ -4,6 +4,7 @@ Shapes follow torch: a weight is (out, in). Formulas are those of Keras and Tens
 """
 
 import math
+import re
 
 import numpy as np
 import torch
@@ -104,7 +105,7 @@ def weight(
     if scheme == "zeros":
         return torch.zeros(shape)
     kind, _, number = scheme.partition(" ")
-    if kind in ("normal", "truncated_normal") and number.replace(".", "", 1).isdecimal():
+    if kind in ("normal", "truncated_normal") and re.fullmatch(r"\d*\.?\d+(e-\d+)?", number, re.ASCII):
         draw = truncated_normal if kind == "truncated_normal" else normal
         return draw(rng, shape, float(number))
     raise ConfigError(f"initialisation {scheme!r} is not known: {did_you_mean(scheme, SCHEMES)}")

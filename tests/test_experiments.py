@@ -9,7 +9,7 @@ import yaml
 from orthobench.builder import build_model, build_task, fit_to_budget
 from orthobench.composer import Composer
 from orthobench.errors import ConfigError
-from orthobench.experiment import FAIR, PRESETS, Job, Table, expand, load, tables
+from orthobench.experiment import FAIR, FULL, PRESETS, Job, Table, expand, load, tables
 from orthobench.report.published import PAPERS, load_table
 from orthobench.report.published import load as published
 from orthobench.settings import Settings
@@ -80,6 +80,17 @@ def test_every_cell_composes(name: str) -> None:
         run_id = settings(job).run_id
         assert run_id not in run_ids, f"{job.preset} {job.cell} is the same run as {run_ids[run_id]}"
         run_ids[run_id] = f"{job.preset} {job.cell}"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_cell_builds(name: str) -> None:
+    built: set[str] = set()
+    for job in jobs(name):
+        given = settings(job)
+        what = repr((given.model, given.task["name"]))
+        if job.preset == FULL and what not in built:
+            build_model(given, build_task(given))
+            built.add(what)
 
 
 def test_tables_that_share_a_run_measure_the_same_things() -> None:

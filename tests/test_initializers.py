@@ -13,6 +13,7 @@ from orthobench.initializers import (
     glorot_uniform,
     he_normal,
     he_uniform,
+    normal,
     orthogonal,
     tensor,
     truncated_normal,
@@ -84,6 +85,7 @@ def test_orthogonal_is_uniform_over_the_group() -> None:
     [
         ("glorot", lambda: glorot_uniform(rng(), (4, 3), 7, 9)),
         ("he_uniform", lambda: he_uniform(rng(), (4, 3), 7)),
+        ("normal 6.1e-05", lambda: normal(rng(), (4, 3), 6.1e-5)),
         ("he_normal", lambda: he_normal(rng(), (4, 3), 7)),
         ("orthogonal", lambda: orthogonal(rng(), (4, 3))),
         ("identity", lambda: torch.eye(4, 3)),
