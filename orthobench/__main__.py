@@ -1,5 +1,6 @@
 """The command line: a verb, or overrides that run an experiment."""
 
+import os
 import sys
 from importlib import import_module
 from pathlib import Path
@@ -8,6 +9,8 @@ from typing import Any
 from orthobench import signals
 from orthobench.errors import ConfigError, OrthobenchError, Stopped, code_of
 from orthobench.terminal import complain, say
+
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # torch's idle threads spin, on cores that a scan's threads need
 
 VERBS = {
     "list": "models, tasks and tables that there are",

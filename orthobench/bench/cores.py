@@ -6,7 +6,6 @@ import statistics
 import time
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import replace
 
 import torch
 
@@ -24,9 +23,7 @@ def measure(bench: Bench) -> Iterator[Row]:
         return
     for n, B, T in SIZES[: 1 if bench.quick else None]:
         run = work(make_cell("elman modrelu", n, bench.device), torch.randn(B, T, WIDTH), "auto")
-        works = {"one thread": run, "two threads": _on_two_threads(run)}
-        for row in bench.compare("threads", f"elman modrelu n={n} B={B} T={T}", works):
-            yield replace(row, ratio=row.wall_ratio, cpu_ms=row.wall_ms)  # a thread's own time would miss the other's
+        yield from _threads(f"elman modrelu n={n} B={B} T={T}", run, 5 if bench.quick else 15)
     yield _seeds(3 if bench.quick else 7, 10 if bench.quick else 40)
 
 
@@ -39,13 +36,23 @@ def _why_not(bench: Bench) -> str | None:
     return f"other programs are running: a load of {load:.1f} on {cores} cores" if load > cores - 0.5 else None
 
 
-def _on_two_threads(run: Work) -> Work:
-    def both() -> None:
-        torch.set_num_threads(2)
-        run()
-        torch.set_num_threads(1)
-
-    return both
+def _threads(case: str, run: Work, rounds: int, calls: int = 10) -> Iterator[Row]:
+    """The wall's time of a call with one thread and with two, which take turns of some calls each."""
+    seconds: dict[str, list[float]] = {"one thread": [], "two threads": []}
+    for _ in range(rounds):
+        for count, (_, found) in enumerate(seconds.items(), start=1):
+            torch.set_num_threads(count)
+            run()
+            start = time.perf_counter()
+            for _ in range(calls):
+                run()
+            found.append((time.perf_counter() - start) / calls)
+    torch.set_num_threads(1)
+    one = seconds["one thread"]
+    for name, found in seconds.items():
+        ratio = statistics.median(a / b for a, b in zip(one, found, strict=True))
+        ms = 1000 * statistics.median(found)
+        yield Row("threads", case, name, "one thread", ratio, ratio, cpu_ms=ms, wall_ms=ms, rounds=rounds)
 
 
 def _seeds(rounds: int, steps: int) -> Row:

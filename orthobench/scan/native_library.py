@@ -4,9 +4,11 @@ The rows of the batch are shared out over torch's threads once for the whole seq
 """
 
 import ctypes
+import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -128,14 +130,22 @@ def add_outer(D: Tensor, H: Tensor, out: Tensor) -> None:
 
 
 def _share_out(work: Callable[[int, int], None], rows: int) -> None:
-    """Do `work` for all rows, on torch's number of threads."""
+    """Do `work` for all rows, on torch's number of threads, this one among them."""
     threads = max(min(torch.get_num_threads(), rows // SMALLEST_SHARE), 1)
-    if threads == 1:
-        work(0, rows)
-        return
     edges = [rows * i // threads for i in range(threads + 1)]
-    with ThreadPoolExecutor(threads) as pool:
-        list(pool.map(work, edges, edges[1:]))
+    others = [_helpers(threads - 1).submit(work, *share) for share in pairwise(edges[1:])]
+    work(edges[0], edges[1])
+    for other in others:
+        other.result()
+
+
+@lru_cache
+def _helpers(count: int) -> ThreadPoolExecutor:
+    """Threads that stay: a new one begins on its maker's core, and would be moved when the work is half done."""
+    return ThreadPoolExecutor(count, "orthobench-scan")
+
+
+os.register_at_fork(after_in_child=_helpers.cache_clear)  # threads do not survive a fork
 
 
 def readable(dH: Tensor | None) -> Tensor | None:

@@ -127,6 +127,14 @@ def test_when_a_second_core_can_be_measured(
     assert found == reason or (reason is not None and found is not None and reason in found)
 
 
+def test_one_thread_and_two_take_turns() -> None:
+    seen = []
+    one, two = cores._threads("case", lambda: seen.append(torch.get_num_threads()), rounds=2, calls=3)
+    assert seen == [*[1] * 4, *[2] * 4] * 2
+    assert (one.ratio, two.variant, two.rounds) == (1.0, "two threads", 2)
+    assert torch.get_num_threads() == 1
+
+
 def test_targets() -> None:
     rows = [
         Row("scan", "elman modrelu n=128 B=50 T=9", "reference", ratio=1.0),
