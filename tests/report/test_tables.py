@@ -149,6 +149,9 @@ def test_the_same_records_give_the_same_bytes(paper: str, tmp_path: Path) -> Non
 
 def test_the_committed_tables_are_what_the_records_say() -> None:
     assert not tables.stale(REPO / "results"), "run `orthobench tables`"
+    short = REPO / "results" / "short"
+    fair = [path for path in tables.stale(short) if path.stem == "fair"]
+    assert not fair, "run `orthobench tables fair results_root=results/short`"
 
 
 def test_a_stale_table_is_noticed(tmp_path: Path) -> None:
