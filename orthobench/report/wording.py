@@ -28,10 +28,10 @@ def title(comparison: Comparison) -> str:
 
 
 def number(value: float | None, decimals: int) -> str:
-    """A number with so many decimals; small ones in powers of ten."""
+    """A number with so many decimals; in powers of ten where these would show nothing of it."""
     if value is None:
         return NOTHING
-    if value and abs(value) < 10.0 ** -(decimals + 1):
+    if value and abs(value) < 0.5 * 10.0**-decimals:
         return f"{value:.2g}"
     return f"{value:,.{decimals}f}"
 
