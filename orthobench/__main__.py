@@ -8,6 +8,7 @@ from typing import Any
 
 from orthobench import signals
 from orthobench.errors import ConfigError, OrthobenchError, Stopped, code_of
+from orthobench.experiment import key
 from orthobench.terminal import complain, say
 
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # torch's idle threads spin, on cores that a scan's threads need
@@ -35,6 +36,7 @@ usage: orthobench KEY=VALUE ...        run an experiment (-m: a sweep)
   orthobench show model=lstm task=pmnist
 
 orthobench --help explains every key; orthobench --version tells the version."""
+COMPLETION = ("install", "uninstall", "query")
 REFUSED = ("--config-path", "-cp", "--config-name", "-cn", "--experimental-rerun")
 
 
@@ -45,7 +47,7 @@ def main(arguments: list[str] | None = None) -> int:
         complain(USAGE.format(verbs=", ".join(VERBS)))
         return ConfigError.exit_code
     try:
-        if words[0] == "--version":
+        if "--version" in words:
             from orthobench import __version__
 
             say(f"orthobench {__version__}")
@@ -65,16 +67,18 @@ def main(arguments: list[str] | None = None) -> int:
 def _experiment(words: list[str]) -> int:
     """Overrides: one run, a sweep, or one of Hydra's own questions."""
     options, overrides, folders = split(words)
+    if options.shell_completion and not folders and all(key(word) in COMPLETION for word in overrides):
+        return _ask(words)
+    if options.help or options.hydra_help or options.cfg or options.info is not None:
+        return _hydra(words, overrides, folders)
     if options.multirun:
-        if any(word.startswith("experiment=") for word in overrides):
-            from orthobench.verbs.reproduce import from_sweep
+        if any(key(word) == "experiment" for word in overrides):
+            from orthobench.verbs import reproduce
 
-            return from_sweep(overrides, folders)
+            return reproduce.run(reproduce.Selection.of(overrides), folders=folders)
         from orthobench.sweep import sweep
 
         return sweep(overrides, folders)
-    if options.help or options.hydra_help or options.cfg or options.info is not None or options.shell_completion:
-        return _hydra(words, overrides, folders)
     from orthobench.settings import settings
 
     checked = settings(overrides, folders)  # before the slow imports, so that a wrong word is refused at once
@@ -106,7 +110,7 @@ def split(words: list[str]) -> tuple[Any, list[str], tuple[Path, ...]]:
             raise ConfigError(f"{word!r} is neither a verb nor key=value: {_hint(word)}")
     parser = get_args_parser()
     parser.error = _usage_error  # type: ignore[method-assign]
-    options = parser.parse_args(words)
+    options = parser.parse_intermixed_args(words)
     folders = (Path(options.config_dir),) if options.config_dir else ()
     return options, options.overrides, folders
 
@@ -129,20 +133,31 @@ def _usage_error(message: str) -> None:
 
 def _hydra(words: list[str], overrides: list[str], folders: tuple[Path, ...]) -> int:
     """`--help`, `--cfg` and the like, answered by Hydra from a configuration that has been looked at first."""
-    from orthobench.config import compose, conf_dir, parse
+    from orthobench.config import compose, parse
     from orthobench.experiment import expand
 
     cell = expand(overrides, folders)
-    words = [word for word in words if word not in overrides] + cell
+    words = cell + [word for word in words if word not in (*overrides, "-m", "--multirun")]
+    parsed = parse(cell, folders)
+    swept = [word.key for word in parsed if word.sweep]
+    if swept:
+        raise ConfigError(f"{swept[0]}= has several values, and this tells of one run.")
     composed = compose(cell, folders)
     if composed.unknown():
         from orthobench.settings import check
 
         check(composed)
-    texts = {text: word.text for text, word in zip(cell, parse(cell, folders), strict=True)}
+    texts = {text: word.text for text, word in zip(cell, parsed, strict=True)}
+    return _ask([texts.get(word, word) for word in words])
+
+
+def _ask(words: list[str]) -> int:
+    """Leave the answer to Hydra."""
     import hydra
 
-    sys.argv = ["orthobench", *(texts.get(word, word) for word in words)]
+    from orthobench.config import conf_dir
+
+    sys.argv = ["orthobench", *words]
     hydra.main(version_base="1.3", config_path=str(conf_dir()), config_name="config")(_nothing)()
     return 0
 

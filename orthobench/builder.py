@@ -65,7 +65,8 @@ def fit_to_budget(settings: Settings) -> Settings:
     """The settings with the hidden size whose parameter count is nearest to `params=`, when that is set.
 
     Raises:
-        ConfigError: even the smallest model is more than twice the budget, or none is large enough.
+        ConfigError: even the smallest model is more than twice the budget, or none is large enough; or another hidden
+            size is asked for beside it.
     """
     budget = settings.run.get("params")
     if budget is None:
@@ -105,6 +106,10 @@ def fit_to_budget(settings: Settings) -> Settings:
     if not budget / 2 <= totals[best] <= 2 * budget:
         raise ConfigError(f"params={budget} is too {'small' if totals[best] > budget else 'large'}: "
                           f"the nearest model has {totals[best]} parameters.")  # fmt: skip
+    if settings.hidden_size not in (None, best):
+        raise ConfigError(
+            f"model.hidden_size={settings.hidden_size} beside params={budget}, which makes it {best}: drop one of them."
+        )
     return settings.with_hidden_size(best)
 
 

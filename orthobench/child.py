@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from orthobench import signals
-from orthobench.errors import Stopped, code_of
+from orthobench.errors import OrthobenchError, Stopped, code_of
 from orthobench.recording.files import write_json
 from orthobench.recording.sealed import final
 from orthobench.terminal import complain
@@ -150,9 +150,13 @@ def outcome(code: int) -> str:
 
 
 def exit_code(codes: list[int]) -> int:
-    """The exit code of many: that of the first that failed, as a shell gives it."""
+    """The exit code of many: that of the first that failed; one that was ended from outside can go on."""
     failed = [code for code in codes if code]
-    return 0 if not failed else failed[0] if failed[0] > 0 else 128 - failed[0]
+    if not failed:
+        return 0
+    if failed[0] in (TIMED_OUT, -signal.SIGKILL):
+        return Stopped.exit_code
+    return failed[0] if failed[0] > 0 else OrthobenchError.exit_code
 
 
 def _code(folder: Path, code: int, member: bool) -> int:

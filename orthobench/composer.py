@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from orthobench.config import Composed, check_values, compose
-from orthobench.settings import Settings, check
+from orthobench.schema import coerce
+from orthobench.settings import ROOT, Settings, check
 
 ENVIRONMENT = ("data_root", "runs_root")
 
@@ -38,12 +39,13 @@ class Composer:
             return check(compose(job, self.folders))
         seeds = [value for group, key, value in parsed if key == "seed" and not group]
         rest = tuple(word for word, (group, key, _) in zip(job, parsed, strict=True) if group or key != "seed")
-        if not (len(seeds) == 1 and type(seeds[0]) is int and seeds[0] >= 0):
+        if not (len(seeds) == 1 and type(seeds[0]) is int):
             return self._composed(job, parsed)
+        seed = coerce(seeds[0], ROOT["seed"], "seed")
         if rest not in self._seedless:
             self._seedless[rest] = self._composed(job, parsed)
         known = self._seedless[rest]
-        return replace(known, run={**known.run, "seed": seeds[0]})
+        return replace(known, run={**known.run, "seed": seed})
 
     def _composed(self, job: list[str], parsed: list[Any]) -> Settings:
         groups = tuple(word for word, (group, _, _) in zip(job, parsed, strict=True) if group)
@@ -65,10 +67,14 @@ class Composer:
 def _parsed(word: str) -> tuple[bool, str, Any] | None:
     """(whether it chooses a file, key, value) of an override; null where only Hydra knows what it does."""
     from hydra.core.override_parser.overrides_parser import OverridesParser
+    from hydra.errors import HydraException
 
     from orthobench.config import GROUPS
 
-    override = OverridesParser.create().parse_override(word)
+    try:
+        override = OverridesParser.create().parse_override(word)
+    except HydraException:
+        return None
     key, value = override.key_or_group, override.value()
     if key in GROUPS:
         return True, key, value

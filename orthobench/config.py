@@ -164,16 +164,19 @@ def compose(overrides: list[str] | tuple[str, ...], folders: tuple[Path, ...] = 
 
 
 def check_folder(folder: Path) -> None:
-    """Refuse a folder of configurations that does more than hold values.
+    """Refuse a folder of configurations that does more than add values.
 
     Raises:
-        ConfigError: not a folder, not YAML, or a file with a `hydra:` block, `_target_` or an odd interpolation.
+        ConfigError: not a folder, not YAML, or a file with a name of ours, a `hydra:` block, `_target_` or an odd
+            interpolation.
     """
     import yaml
 
     if not Path(folder).is_dir():
         raise ConfigError(f"--config-dir {folder} is not a folder.")
     for path in sorted(Path(folder).rglob("*.yaml")):
+        if (conf_dir() / path.relative_to(folder)).is_file() and Path(folder).resolve() != conf_dir():
+            raise ConfigError(f"{path} would not be read: orthobench has a file of this name; give it another.")
         text = path.read_text(encoding="utf-8", errors="replace")
         try:
             content = yaml.safe_load(text)

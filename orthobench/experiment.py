@@ -201,7 +201,7 @@ def load(name: str, folders: tuple[Path, ...] = ()) -> Table:
     known = tables(folders)
     if name not in known:
         raise ConfigError(f"experiment={name} is not known: {did_you_mean(name, known)}")
-    files = (folder / "experiment" / f"{name}.yaml" for folder in (*folders, conf_dir()))
+    files = (folder / "experiment" / f"{name}.yaml" for folder in (conf_dir(), *folders))
     return _read(next(path for path in files if path.is_file()), name)
 
 
@@ -258,9 +258,12 @@ def _checked(content: Any, keys: dict[str, Any], required: tuple[str, ...], plac
     for key in content:
         if key not in keys:
             raise ConfigError(f"{place}{key} is not a key here: {did_you_mean(str(key), keys)}")
-    missing = [key for key in required if not content.get(key) and key != "margin"]
+    missing = [key for key in required if content.get(key) is None]
     if missing:
         raise ConfigError(f"{place}{', '.join(missing)} is missing.")
+    empty = [key for key in ("cells", "seeds") if key in content and content[key] in ({}, [])]
+    if empty and "track" in required:
+        raise ConfigError(f"{place}{', '.join(empty)} is empty.")
     return {key: coerce(value, keys[key], f"{place}{key}") for key, value in content.items()}
 
 
@@ -332,3 +335,21 @@ def key(word: str) -> str:
 def value(word: str) -> str:
     """What an override sets it to."""
     return word.partition("=")[2].strip("'\"")
+
+
+def choices(word: str) -> list[str]:
+    """What an override sets it to, one after the other: `seed=1,2` or `seed=range(1,3)`.
+
+    Raises:
+        ConfigError: not Hydra's grammar.
+    """
+    from hydra.core.override_parser.overrides_parser import OverridesParser
+    from hydra.errors import HydraException
+
+    try:
+        override = OverridesParser.create().parse_override(word)
+        found = list(override.sweep_string_iterator()) if override.is_sweep_override() else [value(word)]
+    except HydraException as error:
+        reason = str(error).splitlines()[0]
+        raise ConfigError(f"{word!r} is not an override of the form key=value: {reason}.") from error
+    return [text.strip("'\"") for text in found]

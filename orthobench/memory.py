@@ -67,10 +67,11 @@ def refuse_if_too_large(model: Network, task: Task, accelerator: str) -> None:
     """
     need, have = estimate(model, task), available(accelerator)
     if need > have:
-        share = have / need
+        size = int(task.batch_size * have / need)
+        smaller = f"at most task.batch_size={size}, " if size else "a smaller model, "
         raise ConfigError(
-            f"this run needs about {need / GIB:.1f} GiB and there are {have / GIB:.1f} GiB: use at most "
-            f"task.batch_size={max(int(task.batch_size * share), 1)} or a shorter T, or force=true to try all the same."
+            f"this run needs about {need / GIB:.1f} GiB and there are {have / GIB:.1f} GiB: use {smaller}"
+            f"{'a shorter T, ' if task.T else ''}or force=true to try all the same."
         )
 
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from orthobench import child, experiment, signals
+from orthobench.builder import fit_to_budget
 from orthobench.child import Pool, exit_code, outcome
 from orthobench.composer import Composer
 from orthobench.ensemble.grouping import groups
@@ -42,6 +43,7 @@ class Run:
         timed: whether its table says something about time, so that it needs the machine for itself.
     """
 
+    table: Table
     job: Job
     settings: Settings
     cost: float
@@ -79,13 +81,13 @@ class Plan:
     refused: dict[str, str] = field(default_factory=dict)
 
 
-def select(names: Iterable[str]) -> list[str]:
-    """Tables by name, by paper, `fair`, or `all` of the papers.
+def select(names: Iterable[str], folders: tuple[Path, ...] = ()) -> list[str]:
+    """Tables by name, by paper, `fair`, or `all` of the papers; of a user's folder by name or its first part.
 
     Raises:
         ConfigError: none of these.
     """
-    known, found = experiment.tables(), []
+    known, found = experiment.tables(folders), []
     for name in names:
         wanted = PAPERS if name == "all" else (name,)
         chosen = [t for t in known if t in wanted or t.split("/")[0] in wanted]
@@ -112,8 +114,8 @@ def seconds(text: str) -> float:
 def plan(
     tables: Iterable[str],
     preset: str = experiment.FULL,
-    seeds: list[int] | None = None,
-    cells: list[str] | None = None,
+    seeds: Iterable[int] | None = None,
+    cells: Iterable[str] | None = None,
     extra: tuple[str, ...] = (),
     folders: tuple[Path, ...] = (),
 ) -> tuple[Plan, Path]:
@@ -131,7 +133,7 @@ def plan(
             jobs = table.jobs(preset, seeds, [cell])
             try:
                 _refuse_changes(composer, jobs[0], extra)
-                settings = [composer.settings([*job.overrides, *extra]) for job in jobs]
+                settings = _fitted([composer.settings([*job.overrides, *extra]) for job in jobs])
             except ConfigError as error:
                 if not _waits_for_a_model(table.cell(cell), folders):
                     raise
@@ -145,9 +147,17 @@ def plan(
                 if (one.run_id, job.preset, job.cell) in known[results]:
                     found.recorded += 1
                 else:
-                    found.runs.append(Run(job, one, price, timed))
+                    found.runs.append(Run(table, job, one, price, timed))
     found.runs.sort(key=lambda run: run.cost)
     return found, results
+
+
+def _fitted(seeds: list[Settings]) -> list[Settings]:
+    """The seeds of a cell, whose budget of parameters, if it has one, decides their one hidden size."""
+    if seeds[0].run["params"] is None:
+        return seeds
+    size = fit_to_budget(seeds[0]).model["hidden_size"]
+    return [one.with_hidden_size(size) for one in seeds]
 
 
 def _results(root: str, preset: str) -> Path:
@@ -233,7 +243,7 @@ class Runner:
         line = collect(run.settings, run.job.table, run.job.preset, run.job.cell)
         if line is not None:
             records.add(self.results, run.job.table, [line])
-            curves.add(self.results, run.job.table, drawn(run.settings, run.job.table, run.job.preset, run.job.cell))
+            curves.add(self.results, run.job.table, drawn(run.settings, run.table, run.job.preset, run.job.cell))
             self.codes[run] = 0  # recorded, and a diverged run is a result
         elif code == 0:
             self.codes[run] = Stopped.exit_code  # another process has it
@@ -280,15 +290,14 @@ def _together(runs: list[Run]) -> list[list[Run]]:
     return [[some[i] for i in group] for some in cells.values() for group in groups([run.settings for run in some])]
 
 
-def reproduce(found: Plan, runner: Runner, tables: list[Table]) -> int:
+def reproduce(found: Plan, runner: Runner) -> int:
     """Do what a plan says, tell what failed, and return 0 or the code of the first failure."""
     runs = found.runs
     say(f"{len(runs)} runs to do, {found.recorded} recorded already, {len(found.refused)} cells cannot be built yet")
     runner(runs)
-    needs = {table.name: table.needs for table in tables if table.needs}
     failed = {run: code for run, code in runner.codes.items() if code not in (0, Stopped.exit_code)}
     for run, code in failed.items():
-        what = f"not run, needs {needs[run.job.table]}" if _excused(run, code, needs) else outcome(code)
+        what = f"not run, needs {run.table.needs}" if _excused(run, code) else outcome(code)
         complain(f"{run.label}: {what}; {_last_line(runner.log(run))}")
     for cell, reason in found.refused.items():
         complain(f"{cell}: not run, {reason}")
@@ -297,15 +306,15 @@ def reproduce(found: Plan, runner: Runner, tables: list[Table]) -> int:
     say(f"{done} of {len(runs)} runs recorded, {len(failed)} failed, {left} left" + (HINT if left else ""))
     if signals.asked() is not None:
         return Stopped.exit_code
-    return exit_code([code for run, code in failed.items() if not _excused(run, code, needs)])
+    return exit_code([code for run, code in failed.items() if not _excused(run, code)])
 
 
 HINT = "; the same command goes on"
 
 
-def _excused(run: Run, code: int, needs: dict[str, str]) -> bool:
+def _excused(run: Run, code: int) -> bool:
     """Whether it lacks data that the table says not everyone has."""
-    return code == DataError.exit_code and run.job.table in needs
+    return code == DataError.exit_code and run.table.needs is not None
 
 
 def _last_line(log: Path) -> str:

@@ -35,9 +35,9 @@ class Range:
     def __str__(self) -> str:
         parts = []
         if self.low is not None:
-            parts.append(f"{'>' if self.above else '>='} {self.low:g}")
+            parts.append(f"{'>' if self.above else '>='} {self.low}")
         if self.high is not None:
-            parts.append(f"{'<' if self.below else '<='} {self.high:g}")
+            parts.append(f"{'<' if self.below else '<='} {self.high}")
         return " and ".join(parts)
 
 

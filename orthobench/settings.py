@@ -7,6 +7,7 @@ changes the numbers, and nothing else, is hashed into the run id.
 import hashlib
 import json
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -27,11 +28,11 @@ from orthobench.schema import (
 
 OptionalPositive = Annotated[int | None, Range(1)]
 OptionalPositiveFloat = Annotated[float | None, Range(0, above=True)]
-Share = Annotated[int | float, Range(0, above=True)]
-OptionalShare = Annotated[int | float | None, Range(0, above=True)]
+Length = Annotated[int | float, Range(0, above=True)]
+Share = Annotated[int, Range(1)] | Annotated[float, Range(0, 1, above=True)] | None
 ROOT: dict[str, Any] = {
     "T": OptionalPositive,
-    "seed": NonNegative,
+    "seed": Annotated[int, Range(0, 2**64 - 1)],
     "variant": Literal["paper", "code"] | None,
     "params": OptionalPositive,
     "engine": Literal["auto", "reference", "fused", "native", "graph", "triton"],
@@ -85,6 +86,8 @@ TRAINER_REFUSED = {
     "default_root_dir": "use runs_root=",
     "enable_checkpointing": "a run is always saved",
     "barebones": "a run is always recorded",
+    "enable_progress_bar": "a line of progress is always written",
+    "enable_model_summary": "`orthobench show` counts the parameters",
     "fast_dev_run": "use trainer.max_steps=1",
     "overfit_batches": "use trainer.limit_train_batches=",
     "reload_dataloaders_every_n_epochs": "batches are a function of seed, epoch and index",
@@ -98,17 +101,30 @@ TRAINER_NUMBERS = (
     "limit_val_batches", "limit_test_batches", "val_check_interval", "check_val_every_n_epoch",
     "accumulate_grad_batches", "gradient_clip_val", "gradient_clip_algorithm", "precision",
 )  # fmt: skip
+WHOLE = "1 of an epoch"
+UNSAID = {
+    "limit_train_batches": WHOLE, "limit_val_batches": WHOLE, "limit_test_batches": WHOLE, "precision": "32-true",
+    "accumulate_grad_batches": 1, "check_val_every_n_epoch": 1, "gradient_clip_algorithm": "norm",
+}  # fmt: skip
+ONLY_WITH = {"gradient_clip_algorithm": "gradient_clip_val", "min_steps": "max_time", "min_epochs": "max_time"}
+PRECISIONS = {"32": "32-true", "64": "64-true", "16": "16-mixed", "bf16": "bf16-mixed"}
 TRAINER_TYPES: dict[str, Any] = {
+    "accelerator": Literal["auto", "cpu", "gpu", "cuda"],
     "max_steps": int,
     "max_epochs": OptionalPositive,
-    "val_check_interval": Share,
+    "min_steps": OptionalPositive,
+    "min_epochs": OptionalPositive,
+    "val_check_interval": Length,
     "accumulate_grad_batches": Positive,
     "gradient_clip_val": OptionalPositiveFloat,
+    "gradient_clip_algorithm": Literal["norm", "value"] | None,
     "log_every_n_steps": Positive,
     "check_val_every_n_epoch": Positive,
-    "limit_train_batches": OptionalShare,
-    "limit_val_batches": OptionalShare,
-    "limit_test_batches": OptionalShare,
+    "limit_train_batches": Share,
+    "limit_val_batches": Share,
+    "limit_test_batches": Share,
+    "precision": Literal["32", "64", "16", "bf16", "32-true", "64-true", "16-mixed", "bf16-mixed"] | None,
+    "profiler": Literal["simple", "advanced", "pytorch"] | None,
 }
 
 
@@ -118,6 +134,7 @@ class Settings:
 
     Attributes:
         shares: the settings of the model that are tied to the hidden size, as they were given.
+        hidden_size: the one that the command line asks for; null where none was typed.
     """
 
     model: dict[str, Any]
@@ -129,6 +146,7 @@ class Settings:
     diagnostics: dict[str, Any]
     run: dict[str, Any]
     shares: dict[str, Any]
+    hidden_size: int | None = None
 
     @property
     def identity(self) -> dict[str, Any]:
@@ -138,9 +156,7 @@ class Settings:
             "task": {key: value for key, value in self.task.items() if key not in NO_EFFECT},
             "optimizer": self.optimizer,
             "schedule": self.schedule,
-            "trainer": {
-                key: _length(key, self.trainer[key]) for key in TRAINER_NUMBERS if self.trainer.get(key) is not None
-            },
+            "trainer": _numbers(self.trainer),
             "seed": self.run["seed"],
         }
 
@@ -189,10 +205,10 @@ def check(composed: Composed) -> Settings:
     values, choices = dict(composed.values), composed.choices
     for key in values:
         if key not in ROOT and key not in SECTIONS:
-            raise ConfigError(f"{key}= is not a setting: {did_you_mean(key, [*ROOT, *SECTIONS])}")
+            raise ConfigError(f"{key}= is not a setting: {_place(key, values)}")
     for name in SECTIONS:
         if not isinstance(values[name], dict):
-            raise ConfigError(f"{name}={values[name]!r} is not one of the {name}s.")
+            raise ConfigError(f"{name}={values[name]!r}: {name} is a group of settings, each set as {name}.KEY=VALUE.")
     run = {key: coerce(values[key], kind, key) for key, kind in ROOT.items() if key in values}
     task, built = _task(values["task"], choices["task"], run)
     model = _model(values["model"], choices["model"], run, composed.typed)
@@ -208,14 +224,21 @@ def check(composed: Composed) -> Settings:
     recurrent, size = model["recurrent"], model["hidden_size"]
     shares = {key: model[key] for key in tied_counts(recurrent, size, model)}
     model |= tied_counts(recurrent, size, model)
-    return Settings(model, task, optimizer, schedule, trainer, logger, diagnostics, run, shares)
+    typed = size if "model.hidden_size" in composed.typed else None
+    return Settings(model, task, optimizer, schedule, trainer, logger, diagnostics, run, shares, typed)
 
 
-def _fill(given: dict[str, Any], known: dict[str, Field], section: str) -> dict[str, Any]:
-    """`given` checked against `known` fields, with defaults for what is not given."""
+def _place(key: str, values: dict[str, Any]) -> str:
+    """Where a word that is no top-level key may belong."""
+    inner = {word: f"{name}.{word}" for name in SECTIONS if isinstance(values[name], dict) for word in values[name]}
+    return f"did you mean '{inner[key]}'?" if key in inner else did_you_mean(key, [*ROOT, *SECTIONS])
+
+
+def _fill(given: dict[str, Any], known: dict[str, Field], section: str, beside: tuple[str, ...] = ()) -> dict[str, Any]:
+    """`given` checked against `known` fields, with defaults for what is not given; `beside` are legal too."""
     for key in given:
         if key not in known:
-            raise ConfigError(f"{section}.{key} does not apply here: {did_you_mean(key, known)}")
+            raise ConfigError(f"{section}.{key} does not apply here: {did_you_mean(key, [*known, *beside])}")
     filled = {}
     for key, field in known.items():
         if key in given:
@@ -259,7 +282,9 @@ def _model(given: dict[str, Any], name: str, run: dict[str, Any], typed: frozens
     legal = {key: field for key, field in known.items() if key not in PROVIDED}
     if typed & {"model.cell", "model.recurrent"}:
         given = {key: value for key, value in given.items() if key in legal or f"model.{key}" in typed}
-    filled = _fill(given, legal, "model")
+    filled = _fill(given, legal, "model", tuple(named)[1:])
+    if run["params"] is not None and filled.get("layer_sizes"):
+        raise ConfigError(f"params={run['params']} does not apply: model.layer_sizes= says how large the model is.")
     if "variant" in known:
         filled["variant"] = run["variant"] or known["variant"].default
     if cls.is_complex(filled) and not (cell and cell.complex_state):
@@ -310,7 +335,8 @@ def _optimizer(given: dict[str, Any], model: dict[str, Any]) -> dict[str, Any]:
     lr = coerce(given.pop("lr", 1e-3), PositiveFloat, "optimizer.lr")
     lr_recurrent = coerce(given.pop("lr_recurrent", lr), PositiveFloat, "optimizer.lr_recurrent")
     recurrent = coerce(given.pop("recurrent", name), Literal[tuple(RULES)], "optimizer.recurrent")
-    filled = {"name": name, "lr": lr, **_fill(given, fields(RULES[name]), "optimizer")}
+    beside = ("name", "lr", "lr_recurrent", "recurrent")
+    filled = {"name": name, "lr": lr, **_fill(given, fields(RULES[name]), "optimizer", beside)}
     if find("parametrization", model["recurrent"], "model.recurrent").constrained:  # type: ignore[attr-defined]
         filled |= {"lr_recurrent": lr_recurrent, "recurrent": recurrent}
     return filled
@@ -321,7 +347,7 @@ def _schedule(given: dict[str, Any]) -> dict[str, Any]:
 
     given = {key: value for key, value in given.items() if value is not None}
     name = coerce(given.pop("name", "constant"), Literal[tuple(SCHEDULES)], "schedule.name")
-    return {"name": name, **_fill(given, fields(SCHEDULES[name]), "schedule")}
+    return {"name": name, **_fill(given, fields(SCHEDULES[name]), "schedule", ("name",))}
 
 
 def _trainer(given: dict[str, Any]) -> dict[str, Any]:
@@ -332,13 +358,18 @@ def _trainer(given: dict[str, Any]) -> dict[str, Any]:
         if key in TRAINER_REFUSED:
             raise ConfigError(f"trainer.{key}={value} is refused: {TRAINER_REFUSED[key]}.")
     allowed = {key: field for key, field in known.items() if key not in TRAINER_REFUSED}
+    if str(given.get("precision")).startswith(("16-true", "bf16-true", "transformer-engine")):
+        why = "it rounds the recurrent matrix, and what is orthogonal about it is lost; use bf16-mixed"
+        raise ConfigError(f"trainer.precision={given['precision']} is refused: {why}.")
     for key in given:
         if key not in allowed:
             raise ConfigError(f"trainer.{key} is not an argument of Lightning's Trainer: {did_you_mean(key, allowed)}")
     filled = {}
     for key, value in given.items():
         kind = TRAINER_TYPES.get(key, allowed[key].annotation)
-        filled[key] = coerce(value, kind, f"trainer.{key}")
+        filled[key] = _time_limit(value) if key == "max_time" else coerce(value, kind, f"trainer.{key}")
+    if filled.get("precision"):
+        filled["precision"] = PRECISIONS.get(filled["precision"], filled["precision"])
     steps = filled.get("max_steps", -1)
     if steps < 1 and steps != -1:
         raise ConfigError(f"trainer.max_steps={steps} is out of range: it must be >= 1, or -1 for no limit.")
@@ -355,7 +386,30 @@ def _logger(given: dict[str, Any]) -> dict[str, Any]:
     given = dict(given)
     name = coerce(given.pop("name", "csv"), Literal[tuple(LOGGERS)], "logger.name")
     known = {key: Field(key, kind) for key, kind in LOGGERS[name].items()}
-    return {"name": name, **_fill(given, known, "logger")}
+    return {"name": name, **_fill(given, known, "logger", ("name",))}
+
+
+def _time_limit(value: Any) -> str | None:
+    """`01:12:00:00` or {days: 1, hours: 12}, in the first form, which is Lightning's."""
+    if value is None:
+        return None
+    try:
+        parts = zip(("days", "hours", "minutes", "seconds"), map(int, str(value).split(":")), strict=True)
+        limit = timedelta(**(value if isinstance(value, dict) else dict(parts)))
+    except (TypeError, ValueError, OverflowError):
+        limit = timedelta()
+    if limit <= timedelta():
+        raise ConfigError(f"trainer.max_time={value!r} is not days:hours:minutes:seconds, such as 00:12:00:00.")
+    minutes, seconds = divmod(round(limit.total_seconds()), 60)
+    return f"{minutes // 1440:02}:{minutes // 60 % 24:02}:{minutes % 60:02}:{seconds:02}"
+
+
+def _numbers(trainer: dict[str, Any]) -> dict[str, Any]:
+    """What of the trainer's settings changes the numbers: nothing that is so anyway, or has no effect here."""
+    found = {key: _length(key, trainer[key]) for key in TRAINER_NUMBERS if trainer.get(key) is not None}
+    if isinstance(found.get("val_check_interval"), int):
+        found.pop("check_val_every_n_epoch", None)
+    return {key: value for key, value in found.items() if value != UNSAID.get(key) and ONLY_WITH.get(key, key) in found}
 
 
 def _length(key: str, value: Any) -> Any:

@@ -18,7 +18,7 @@ from typing import Any
 from orthobench import signals
 from orthobench.child import Job, Pool, exit_code, label, outcome
 from orthobench.composer import Composer
-from orthobench.config import Word, conf_dir, parse, quoted
+from orthobench.config import Word, compose, conf_dir, parse, quoted
 from orthobench.errors import ConfigError, Stopped, StorageError, code_of
 from orthobench.recording.files import make_folder, read_json, write_json
 from orthobench.recording.sealed import final
@@ -76,9 +76,10 @@ class Start:
             pool = Pool(1, self.extra, lambda: signals.asked() is not None or (folder / STOP).exists())
             ended = [code for some in pool.run([job]) for _, code in some]
             codes = job.codes(ended[0] if ended else Stopped.exit_code)
-        for number, words, code in zip(given["numbers"], job.words, codes, strict=True):
+        for number, words, code, path in zip(given["numbers"], job.words, codes, job.folders, strict=True):
             write_json(folder / f"{number}.json", {"code": code})
-            (say if code == 0 else complain)(f"[{number + 1}] {label(words)}: {outcome(code)}")
+            told = "is running elsewhere" if code == 0 and final(path / "record.json") is None else outcome(code)
+            (say if code == 0 else complain)(f"[{number + 1}] {label(words)}: {told}")
         return exit_code(codes)
 
 
@@ -124,6 +125,8 @@ def sweep(overrides: list[str], folders: tuple[Path, ...] = ()) -> int:
         StorageError: the sweep's own folder cannot be written.
     """
     words = parse(overrides, folders)
+    launcher = [word.text for word in words if word.key.startswith("hydra")]
+    compose(launcher, folders)
     cells = plan(words, folders)
     codes = [cell.code() for cell in cells]
     left = [number for number, code in enumerate(codes) if code is None]
@@ -134,7 +137,7 @@ def sweep(overrides: list[str], folders: tuple[Path, ...] = ()) -> int:
     extra = [option for path in folders for option in ("--config-dir", str(path.resolve()))]
     for _ in range(ROUNDS):  # a launcher that died left some without a trace
         count = _list(folder, cells, left)
-        _launch(folder, [word.text for word in words if word.key.startswith("hydra")], cells, count, extra)
+        _launch(folder, launcher, cells, count, extra)
         found = {n: _code(folder, n) for n in left}
         codes = [found.get(n, code) for n, code in enumerate(codes)]
         left = [n for n in left if found[n] is None]
@@ -221,7 +224,10 @@ def _code(folder: Path, number: int) -> int | None:
 def _summary(cells: list[Cell], codes: dict[int, int | None], folder: Path | None) -> int:
     failed = {n: code for n, code in codes.items() if code}
     missing = [n for n, code in codes.items() if code is None]
-    say(f"{len(cells) - len(failed) - len(missing)} of {len(cells)} runs done, {len(failed) + len(missing)} not")
+    elsewhere = [n for n, code in codes.items() if code == 0 and cells[n].code() is None]
+    done = len(cells) - len(failed) - len(missing) - len(elsewhere)
+    told = f", {len(elsewhere)} running elsewhere" if elsewhere else ""
+    say(f"{done} of {len(cells)} runs done{told}, {len(failed) + len(missing)} not")
     for number, code in failed.items():
         log = None if folder is None else folder / f"{number}.log"
         place = f"; {log}" if log is not None and log.is_file() else ""

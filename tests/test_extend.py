@@ -13,12 +13,13 @@ from tests.conftest import REPO
 
 PAGE = (REPO / "docs" / "extend.md").read_text(encoding="utf-8")
 FILES = re.findall(r"^`([\w./]+)`, [^\n]*:\n\n```(?:python|yaml)\n(.*?)^```", PAGE, flags=re.M | re.S)
-COMMANDS = re.findall(r"^```sh\n(.*?)^```", PAGE, flags=re.M | re.S)[0].splitlines()
+COMMANDS = "".join(re.findall(r"^```sh\n(.*?)^```", PAGE, flags=re.M | re.S)).splitlines()
 
 
-def test_the_page_has_two_files_and_its_commands() -> None:
-    assert [name for name, _ in FILES] == ["my_cells.py", "my_conf/model/mgu.yaml"]
-    assert len(COMMANDS) == 5
+def test_the_page_has_three_files_and_its_commands() -> None:
+    files = ["my_cells.py", "my_conf/model/mgu.yaml", "my_conf/experiment/mine/copying.yaml"]
+    assert [name for name, _ in FILES] == files
+    assert len(COMMANDS) == 8
 
 
 @pytest.mark.slow
@@ -35,8 +36,9 @@ def test_outside_the_repository(tmp_path: Path) -> None:
     done = subprocess.run(["sh", "-c", script], cwd=tmp_path, env=env, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stdout + done.stderr
     folders = {path.parent.name.rsplit("-", 1)[0] for path in (tmp_path / "runs").glob("*/record.json")}
-    assert folders == {"copying-mgu", "copying-scornn"}
-    assert len(list((tmp_path / "runs").glob("*/record.json"))) == 3
+    assert folders == {"copying-mgu", "copying-scornn", "copying-gru", "copying-lstm"}
+    assert len(list((tmp_path / "runs").glob("*/record.json"))) == 3 + 8
+    assert re.search(r"mgu +\d+ +6,7\d\d ", done.stdout), "its row in the comparison"
 
 
 @pytest.mark.slow

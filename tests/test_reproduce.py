@@ -36,9 +36,8 @@ def test_a_budget_is_a_time(text: str) -> None:
 
 
 def test_seeds() -> None:
-    assert _seeds(None) is None
-    assert _seeds("3") == [1, 2, 3]
-    assert _seeds("2,7") == [2, 7]
+    assert _seeds("3") == (1, 2, 3)
+    assert _seeds("2,7") == (2, 7)
     with pytest.raises(ConfigError, match="seed x is not"):
         _seeds("x,1")
 

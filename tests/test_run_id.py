@@ -45,6 +45,19 @@ def test_form() -> None:
         ("recipe=scornn/copying",),
         ("params=21764",),
         ("model.layers=1",),
+        ("trainer.precision=32",),
+        ("trainer.precision=32-true",),
+        ("trainer.accumulate_grad_batches=1",),
+        ("trainer.check_val_every_n_epoch=1",),
+        ("trainer.check_val_every_n_epoch=2",),
+        ("trainer.limit_train_batches=1.0",),
+        ("trainer.limit_val_batches=1.0",),
+        ("trainer.limit_test_batches=1.0",),
+        ("trainer.gradient_clip_algorithm=value",),
+        ("trainer.min_steps=5",),
+        ("trainer.min_epochs=5",),
+        ("trainer.devices=auto",),
+        ("trainer.profiler=simple",),
     ],
 )
 def test_does_not_change_with(words: tuple[str, ...]) -> None:
@@ -88,6 +101,31 @@ def test_does_not_change_with(words: tuple[str, ...]) -> None:
 )
 def test_changes_with(word: str) -> None:
     assert run_id(word) != run_id()
+
+
+@pytest.mark.parametrize(
+    ("words", "alike"),
+    [
+        (("trainer.precision=64",), ("trainer.precision=64-true",)),
+        (("trainer.precision=bf16",), ("trainer.precision=bf16-mixed",)),
+        (("trainer.max_time=00:01:30:00",), ("trainer.max_time={minutes:90}",)),
+        (("trainer.gradient_clip_val=1", "trainer.gradient_clip_algorithm=norm"), ("trainer.gradient_clip_val=1.0",)),
+    ],
+)
+def test_two_spellings_are_one_run(words: tuple[str, ...], alike: tuple[str, ...]) -> None:
+    assert run_id(*words) == run_id(*alike) != run_id()
+
+
+@pytest.mark.parametrize(
+    ("base", "word"),
+    [
+        ("trainer.gradient_clip_val=1", "trainer.gradient_clip_algorithm=value"),
+        ("trainer.max_time=00:01:30:00", "trainer.min_steps=5"),
+        ("trainer.val_check_interval=1.0", "trainer.check_val_every_n_epoch=2"),
+    ],
+)
+def test_what_has_an_effect_only_beside_another_setting(base: str, word: str) -> None:
+    assert run_id(base, word) != run_id(base)
 
 
 def test_does_not_depend_on_the_order_of_words() -> None:

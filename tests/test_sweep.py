@@ -5,10 +5,10 @@ from typing import Any, ClassVar
 
 import pytest
 
-from orthobench.child import TIMED_OUT, Job, Pool
+from orthobench.child import TIMED_OUT, Job, Pool, exit_code
 from orthobench.config import parse
 from orthobench.errors import ConfigError
-from orthobench.sweep import jobs
+from orthobench.sweep import _summary, jobs
 
 TINY = (
     "T=4",
@@ -65,11 +65,34 @@ def test_a_wrong_job_is_refused_before_any_starts(cli, tmp_path: Path) -> None:
     assert not (tmp_path / "runs").exists()
 
 
+@pytest.mark.parametrize(
+    ("codes", "expected"),
+    [([0, 0], 0), ([0, 4, 3], 4), ([TIMED_OUT, 4], 75), ([-9], 75), ([-11], 1), ([0, 75], 75), ([], 0)],
+)
+def test_a_sweep_ends_with_a_code_of_the_contract(codes: list[int], expected: int) -> None:
+    assert exit_code(codes) == expected
+
+
 def test_several_values_need_m() -> None:
     from orthobench.config import compose
 
     with pytest.raises(ConfigError, match="add -m"):
         compose(["seed=1,2"])
+
+
+class Elsewhere:
+    """A cell whose run has no final record yet."""
+
+    words: ClassVar[list[str]] = []
+
+    def code(self) -> int | None:
+        return None
+
+
+def test_a_run_going_on_elsewhere_is_not_counted_as_done(capsys: pytest.CaptureFixture[str]) -> None:
+    cells: Any = [Elsewhere(), Elsewhere()]
+    assert _summary(cells, {0: 0, 1: 3}, None) == 3
+    assert "0 of 2 runs done, 1 running elsewhere, 1 not" in capsys.readouterr().out
 
 
 class Fake:

@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from orthobench.__main__ import main
+import orthobench
+from orthobench.__main__ import VERBS, main
 from orthobench.report import records
 from orthobench.settings import settings
 from orthobench.verbs import plan_cost, reproduce
@@ -103,10 +104,104 @@ def test_cite_a_table(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_m_with_an_experiment_is_reproduce(monkeypatch: pytest.MonkeyPatch) -> None:
-    seen: dict[str, Any] = {}
-    names = ("names", "preset", "seeds", "cells", "budget", "jobs", "extra", "folders")
-    monkeypatch.setattr(reproduce, "run", lambda *given: seen.update(zip(names, given, strict=True)) or 0)
-    assert main(["-m", "experiment=sgornn/table2", "cell=lstm,sgornn", "seed=1,2", "runs_root=there"]) == 0
-    assert (seen["names"], seen["cells"], seen["seeds"]) == (["sgornn/table2"], ["lstm", "sgornn"], [1, 2])
-    assert seen["extra"] == ["runs_root=there"]
-    assert seen["preset"] == "full"
+    seen: list[Any] = []
+    monkeypatch.setattr(reproduce, "run", lambda *given, folders: seen.append((given, folders)) or 0)
+    words = ["-m", "+experiment=sgornn/table2", "cell=lstm,sgornn", "--config-dir", "mine", "seed=range(1,3)"]
+    assert main([*words, "runs_root=there"]) == 0
+    (((selection,), folders),) = seen
+    assert (selection.names, selection.cells) == (("sgornn/table2",), ("lstm", "sgornn"))
+    assert (selection.seeds, selection.extra) == ((1, 2), ("runs_root=there",))
+    assert folders == (Path("mine"),)
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_every_verb_has_help(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main([verb, "--help"])
+    assert ended.value.code == 0
+    assert capsys.readouterr().out.startswith(f"usage: orthobench {verb}")
+    assert main([verb, "--such-option"]) == 2
+    assert f"orthobench: {verb}: unrecognized arguments: --such-option." in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["plan", "--preset", "smoke", "T=5"], "--preset smoke is of a table"),
+        (["plan", "sgornn/table2", "--preset", "smok"], "did you mean 'smoke'"),
+        (["plan", "-m", "experiment=sgornn/tabel2"], "did you mean 'sgornn/table2'"),
+        (["show", "-m", "seed=1,2"], "`orthobench plan -m`"),
+        (["reproduce", "sgornn/table2", "x=[1"], "not an override of the form key=value"),
+        (["reproduce", "runs_root=x"], "needs a table"),
+        (["cite", "sgornn/tabel2"], "did you mean 'sgornn/table2'"),
+        (["bench", "now"], "'now' is not an argument"),
+    ],
+)
+def test_wrong_words_after_a_verb(words: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(words) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_cite_a_fair_table(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["cite", "fair/copying", "scornn"]) == 0
+    out = capsys.readouterr().out
+    assert out.count("helfrich2018scornn") == 1
+    assert "hochreiter1997lstm" in out
+
+
+RACE = """
+track: fair
+seeds: [1]
+margin: {}
+score: test/loss
+common: [task=copying, params=1000, recipe=none, T=4, task.val_size=5, task.test_size=5, trainer.max_steps=2]
+cells:
+  lstm: [model=lstm]
+grid:
+  lr: {1e-2: [optimizer.lr=1e-2]}
+presets: {}
+"""
+
+
+@pytest.mark.slow
+def test_a_table_of_ones_own_is_run_recorded_compared_and_drawn(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    mine = ["--config-dir", str(tmp_path / "conf")]
+    path = tmp_path / "conf" / "experiment" / "mine" / "race.yaml"
+    path.parent.mkdir(parents=True)
+    path.write_text(RACE)
+    assert main(["reproduce", "mine/race", *mine]) == 0
+    assert "1 of 1 runs recorded" in capsys.readouterr().out
+    assert main(["reproduce", *mine, "mine"]) == 0
+    assert "0 runs to do, 1 recorded already" in capsys.readouterr().out
+    assert main(["compare", "mine/race", *mine]) == 0
+    assert "1 of 1" in capsys.readouterr().out
+    assert main(["plot", "mine/race", *mine]) == 0
+    assert "wrote results/figures/mine-race-" in capsys.readouterr().out
+    assert main(["plan", "mine/race", *mine]) == 0
+    assert "mine/race: 1 of 1 runs recorded, 0 to do" in capsys.readouterr().out
+
+
+def test_a_file_with_a_name_of_ours_is_refused(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    path = tmp_path / "conf" / "model" / "scornn.yaml"
+    path.parent.mkdir(parents=True)
+    path.write_text("hidden_size: 3\n")
+    assert main(["show", "--config-dir", str(tmp_path / "conf")]) == 2
+    assert "orthobench has a file of this name" in capsys.readouterr().err
+
+
+def test_the_version_may_stand_anywhere(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["T=5", "--version"]) == 0
+    assert capsys.readouterr().out == f"orthobench {orthobench.__version__}\n"
+
+
+def test_completion_is_hydras(cli: Any) -> None:
+    assert "hydra_bash_completion" in cli("--shell-completion", "install=bash").stdout
+
+
+def test_help_and_cfg_of_a_sweep_start_nothing(cli: Any, tmp_path: Path) -> None:
+    shown = cli("-m", "T=5", "--cfg", "job")
+    assert shown.returncode == 0
+    assert "T: 5" in shown.stdout
+    assert not (tmp_path / "runs").exists()

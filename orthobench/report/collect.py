@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from orthobench import experiment
+from orthobench.experiment import Table
 from orthobench.recording.sealed import final
 from orthobench.report.curves import Point, thinned
 from orthobench.report.published import load_table
@@ -21,9 +21,9 @@ def collect(settings: Settings, table: str, preset: str, cell: str) -> Line | No
     return line(record, preset, cell, from_curve(sorted(wanted), points), epoch_steps(settings))
 
 
-def drawn(settings: Settings, table: str, preset: str, cell: str) -> list[Point]:
+def drawn(settings: Settings, table: Table, preset: str, cell: str) -> list[Point]:
     """The curves of a run that a figure of its table needs, thinned."""
-    shown = [figure for figure in experiment.load(table).figures if figure.shows(cell)]
+    shown = [figure for figure in table.figures if figure.shows(cell)]
     found = curves(settings.folder / "metrics.csv") if shown else {}
     run = (settings.run_id, preset, cell, settings.run["seed"])
     return [

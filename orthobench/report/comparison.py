@@ -84,13 +84,12 @@ class Comparison:
     lines: tuple[Line, ...]
 
 
-def compare(name: str, results: Path, preset: str = FULL) -> Comparison:
-    """`<paper>/<table>` from its records."""
-    table = experiment.load(name)
-    lines = [line for line in records.read(results, name) if line.preset == preset]
+def compare(table: Table, results: Path, preset: str = FULL) -> Comparison:
+    """A table from its records."""
+    lines = [line for line in records.read(results, table.name) if line.preset == preset]
     cells = {cell: [line for line in lines if line.cell == cell] for cell in table.cells}
     planned = len(table.planned(preset))
-    rows = load_table(name)
+    rows = load_table(table.name)
     numbers = tuple(_number(row, table, cells, planned) for row in rows if row.kind != "claim")
     asserted = [row for row in rows if row.kind == "claim"]
     verdicts = claims.judge(asserted, cells, planned)
@@ -105,6 +104,12 @@ def presets(name: str, results: Path) -> list[str]:
     """The presets of which a table has records, shortest last."""
     found = {line.preset for line in records.read(results, name)}
     return [preset for preset in experiment.PRESETS if preset in found]
+
+
+def everywhere(name: str, results: Path) -> list[tuple[str, Path]]:
+    """A table in full, and its shortened versions that have records, perhaps in folders of their own; with the folder."""
+    short = ((preset, root) for preset in experiment.PRESETS for root in (results, results / preset))
+    return [(FULL, results), *((preset, root) for preset, root in short if preset in presets(name, root))]
 
 
 def scores_of(row: Row, lines: Iterable[Line], planned: int, select: str) -> Scores:

@@ -143,10 +143,9 @@ class Contest:
         return found
 
 
-def contest(name: str, results: Path, preset: str = FULL) -> Contest:
+def contest(table: Table, results: Path, preset: str = FULL) -> Contest:
     """A fair table from its records."""
-    table = experiment.load(name)
-    lines = tuple(line for line in records.read(results, name) if line.preset == preset)
+    lines = tuple(line for line in records.read(results, table.name) if line.preset == preset)
     by_cell: dict[str, list[Line]] = {}
     for line in lines:
         by_cell.setdefault(line.cell, []).append(line)
@@ -167,8 +166,8 @@ def contest(name: str, results: Path, preset: str = FULL) -> Contest:
 
 def contests(results: Path) -> list[Contest]:
     """Every fair table in full, or the shortened versions where there are records of these alone."""
-    names = [name for name in experiment.tables() if name.startswith(f"{FAIR}/")]
-    full, *shortened = ([contest(name, results, preset) for name in names] for preset in (FULL, *PRESETS))
+    tables = [experiment.load(name) for name in experiment.tables() if name.startswith(f"{FAIR}/")]
+    full, *shortened = ([contest(table, results, preset) for table in tables] for preset in (FULL, *PRESETS))
     recorded = [one for group in shortened for one in group if one.lines]
     return (full if not recorded or any(one.lines for one in full) else []) + recorded
 

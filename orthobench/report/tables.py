@@ -29,7 +29,8 @@ def comparisons(paper: str, results: Path) -> list[Comparison]:
     """Every table of a paper in full, each followed by its shortened versions that have records."""
     names = [name for name in experiment.tables() if name.startswith(f"{paper}/")]
     order = sorted(names, key=lambda name: (not name.startswith(f"{paper}/table"), name))
-    return [compare(name, results, preset) for name in order for preset in (FULL, *presets(name, results))]
+    tables = map(experiment.load, order)
+    return [compare(table, results, preset) for table in tables for preset in (FULL, *presets(table.name, results))]
 
 
 def render(part: str, results: Path) -> dict[str, str]:

@@ -1,19 +1,10 @@
 """`orthobench bench [--quick] [--output DIR]`: how fast the parts are on this machine."""
 
-import argparse
 from itertools import chain
 from pathlib import Path
-from typing import NoReturn
 
-from orthobench.errors import ConfigError
 from orthobench.terminal import say
-
-
-class Parser(argparse.ArgumentParser):
-    """Its errors are ours."""
-
-    def error(self, message: str) -> NoReturn:
-        raise ConfigError(f"bench: {message}.")
+from orthobench.verbs.arguments import Parser
 
 
 def main(arguments: list[str]) -> int:
@@ -22,10 +13,12 @@ def main(arguments: list[str]) -> int:
     Raises:
         ConfigError: an option that is not known.
     """
-    parser = Parser(prog="orthobench bench", description="Measure engines, cells, parametrizations and training.")
+    parser = Parser(__doc__)
     parser.add_argument("--quick", action="store_true", help="small sizes and few rounds: within two minutes")
     parser.add_argument("--output", type=Path, default=Path("results/bench"), help="folder of speed.csv and speed.md")
-    options = parser.parse_args(arguments)
+    options = parser.read(arguments)
+    if options.words:
+        parser.error(f"{options.words[0]!r} is not an argument here")
     import torch
 
     from orthobench.bench import cores, maps, models, scans, targets, training

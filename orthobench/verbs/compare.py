@@ -1,8 +1,8 @@
 """`orthobench compare TABLE...|PAPER...|all`: published numbers beside ours, or fair ones, in the terminal."""
 
 from orthobench.errors import ConfigError
-from orthobench.experiment import FULL
 from orthobench.terminal import say
+from orthobench.verbs.arguments import Parser
 
 
 def main(arguments: list[str]) -> int:
@@ -13,26 +13,31 @@ def main(arguments: list[str]) -> int:
     """
     from orthobench import experiment
     from orthobench.report import fair_tables, tables
-    from orthobench.report.comparison import compare, presets
+    from orthobench.report.comparison import compare, everywhere
     from orthobench.report.fair import contest
     from orthobench.reproduce import select
     from orthobench.verbs.report import results_root
 
-    results = results_root([word for word in arguments if "=" in word])
-    names = [word for word in arguments if "=" not in word]
-    if not names:
+    parser = Parser(__doc__)
+    parser.add_folders()
+    given = parser.read(arguments)
+    folders, results = tuple(given.config_dir), results_root(given.overrides)
+    if not given.names:
         raise ConfigError("compare needs a table or paper, for example `orthobench compare sgornn/table2`.")
-    for name in select(names):
-        for preset in (FULL, *presets(name, results)):
-            if experiment.load(name).track == experiment.FAIR:
-                fair = contest(name, results, preset)
+    for name in select(given.names, folders):
+        table = experiment.load(name, folders)
+        for preset, root in everywhere(name, results):
+            if table.track == experiment.FAIR:
+                fair = contest(table, root, preset)
                 say(fair_tables.heading(fair))
+                if not fair.lines:
+                    say("  nothing is recorded")
                 for length in fair.lengths:
                     if length:
                         say(f"  T={length}")
                     _print(*fair_tables.lines_of(fair, length))
                 continue
-            comparison = compare(name, results, preset)
+            comparison = compare(table, root, preset)
             say(tables.heading(comparison))
             for headers, rows in (tables.lines_of(comparison), tables.claims_of(comparison)):
                 _print(headers, rows)

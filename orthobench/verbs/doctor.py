@@ -7,6 +7,7 @@ from importlib import metadata
 from pathlib import Path
 
 from orthobench.terminal import say
+from orthobench.verbs.arguments import Parser
 
 NEEDED = ("torch", "lightning", "hydra-core", "omegaconf", "numpy")
 OPTIONAL = (
@@ -27,7 +28,7 @@ def main(arguments: list[str]) -> int:
     from orthobench.config import compose, conf_dir, options
     from orthobench.recording.loggers import wandb_mode
 
-    values = compose(arguments).values
+    values = compose(Parser(__doc__).read(arguments).words).values
     say(f"python      {platform.python_version()} on {platform.system()} {platform.machine()}, {os.cpu_count()} cores")
     missing = []
     for name in (*NEEDED, *OPTIONAL):

@@ -7,6 +7,7 @@ from orthobench.config import conf_dir, options
 from orthobench.errors import ConfigError
 from orthobench.schema import did_you_mean
 from orthobench.terminal import say
+from orthobench.verbs.arguments import Parser
 
 KINDS = {"models": "model", "tasks": "task", "tables": "experiment"}
 
@@ -37,7 +38,10 @@ def main(arguments: list[str]) -> int:
     Raises:
         ConfigError: another word than the three.
     """
-    words = [word for word in arguments if word != "--counts"]
+    parser = Parser(__doc__)
+    parser.add_argument("--counts", action="store_true", help="parameters of every model, on copying or flat MNIST")
+    given = parser.read(arguments)
+    words = given.words
     for word in words:
         if word not in KINDS:
             raise ConfigError(f"list {word} is not known: {did_you_mean(word, KINDS)}")
@@ -48,7 +52,7 @@ def main(arguments: list[str]) -> int:
         if not words and names:
             say(f"{kind}:")
         for name in names:
-            counts = _counts(name) if kind == "models" and "--counts" in arguments else ""
+            counts = _counts(name) if kind == "models" and given.counts else ""
             say(f"  {name:{width}}  {counts}{description(KINDS[kind], name)}")
             for line in details(name, root) if kind == "tasks" and words else []:
                 say(f"  {'':{width}}    {line}")

@@ -14,6 +14,7 @@ import tempfile
 import time
 from dataclasses import dataclass
 from functools import cache
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -77,7 +78,7 @@ def measure(words: list[str], folders: tuple[Path, ...] = ()) -> Cost:
         longer = _short_run(words, folders, min(int(ENOUGH_S / again["step_s"]) + 1, MOST), accumulate)
         found = longer | {"validation_s": again["validation_s"]}
     length, task = exp.duration, exp.task
-    steps = length.steps or 0
+    steps = int(min(length.steps or inf, _steps_within(exp.settings.trainer.get("max_time"), found["step_s"])))
     validations = -(-steps * length.accumulate // length.val_every)
     limits = exp.settings.trainer.get("limit_val_batches"), exp.settings.trainer.get("limit_test_batches")
     batches = _batches(task, "val", limits[0]) + (_batches(task, "test", limits[0]) if task.select_on_test else 0)
@@ -160,6 +161,14 @@ def _batches(task: Any, split: str, limit: Any) -> int:
     from orthobench.duration import limited
 
     return limited(task.batches(split), limit)
+
+
+def _steps_within(max_time: str | None, step_s: float) -> float:
+    """Steps until a time limit, days:hours:minutes:seconds."""
+    if max_time is None:
+        return inf
+    days, hours, minutes, seconds = map(int, max_time.split(":"))
+    return (((days * 24 + hours) * 60 + minutes) * 60 + seconds) / step_s
 
 
 def _forget_peak() -> None:

@@ -1,41 +1,40 @@
-"""`orthobench plan TABLE...`: runs recorded, missing and impossible, and what the missing ones would take."""
+"""Of tables: the runs that are recorded, missing or impossible, and what the missing ones would take."""
+
+from pathlib import Path
 
 from orthobench.errors import OrthobenchError
 from orthobench.terminal import duration_text, say
+from orthobench.verbs.reproduce import Selection
 
 
-def main(arguments: list[str]) -> int:
+def plan_tables(selection: Selection, preset: str, folders: tuple[Path, ...]) -> int:
     """Print one line per cell with its seeds, size and cost on this machine, and the sums.
 
     Raises:
-        ConfigError: no such table or preset, or an argument that is not one.
+        ConfigError: no such table, preset or cell.
     """
     from orthobench import experiment
     from orthobench.report import records
     from orthobench.reproduce import plan, select
     from orthobench.verbs.plan_cost import Cost, measure, same_cost
-    from orthobench.verbs.reproduce import WORDS, Parser
 
-    parser = Parser("orthobench plan", description=__doc__)
-    parser.add_argument("names", nargs="+", metavar="TABLE|PAPER|all")
-    parser.add_argument("--preset", default="full", help=WORDS["--preset"])
-    given = parser.parse_intermixed_args(arguments)
-    extra = tuple(name for name in given.names if "=" in name)
+    extra = selection.extra
     total_s, costs = 0.0, dict[str, Cost]()
-    for name in select(word for word in given.names if "=" not in word):
-        found, results = plan([name], given.preset, extra=extra)
-        table = experiment.load(name)
-        failed = sum(line.diverged for line in records.read(results, name) if line.preset == given.preset)
+    for name in select(selection.names, folders):
+        table = experiment.load(name, folders)
+        cells = list(table.cells if selection.cells is None else selection.cells)
+        found, results = plan([name], preset, selection.seeds, cells, extra, folders)
+        seeds = list(table.planned(preset) if selection.seeds is None else selection.seeds)
+        failed = sum(line.diverged for line in records.read(results, name) if line.preset == preset)
         say(
-            f"{name}: {found.recorded} of {len(table.cells) * len(table.planned(given.preset))} runs recorded"
+            f"{name}: {found.recorded} of {len(cells) * len(seeds)} runs recorded"
             f"{f', {failed} of them diverged' if failed else ''}, {len(found.runs)} to do"
         )
-        cells = list(dict.fromkeys(run.job.cell for run in found.runs))
-        for cell in cells:
+        for cell in dict.fromkeys(run.job.cell for run in found.runs):
             runs = [run for run in found.runs if run.job.cell == cell]
-            words, key = [*runs[0].job.overrides, *extra], same_cost(runs[0].settings.identity)
+            words, same = [*runs[0].job.overrides, *extra], same_cost(runs[0].settings.identity)
             try:
-                cost = costs[key] = costs[key] if key in costs else measure(words)
+                cost = costs[same] = costs[same] if same in costs else measure(words, folders)
             except OrthobenchError as error:
                 say(f"  {cell}: {error}")
                 continue

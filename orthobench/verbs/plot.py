@@ -4,6 +4,7 @@ import re
 
 from orthobench.experiment import FULL
 from orthobench.terminal import say
+from orthobench.verbs.arguments import Parser
 
 
 def main(arguments: list[str]) -> int:
@@ -15,27 +16,29 @@ def main(arguments: list[str]) -> int:
     from orthobench import experiment
     from orthobench.recording.files import write_bytes
     from orthobench.report import fair_figures
-    from orthobench.report.comparison import compare, presets
+    from orthobench.report.comparison import compare, everywhere
     from orthobench.report.fair import contest
     from orthobench.report.figures import figures
     from orthobench.reproduce import select
     from orthobench.verbs.report import results_root
 
-    results = results_root([word for word in arguments if "=" in word])
-    names = [word for word in arguments if "=" not in word] or ["all"]
+    parser = Parser(__doc__)
+    parser.add_folders()
+    given = parser.read(arguments)
+    folders, results = tuple(given.config_dir), results_root(given.overrides)
     written = 0
-    for name in select(names):
-        for preset in (FULL, *presets(name, results)):
-            fair = experiment.load(name).track == experiment.FAIR
+    for name in select(given.names or ["all"], folders):
+        table = experiment.load(name, folders)
+        for preset, root in everywhere(name, results):
             drawn = (
-                fair_figures.figures(contest(name, results, preset))
-                if fair
-                else figures(compare(name, results, preset), results)
+                fair_figures.figures(contest(table, root, preset))
+                if table.track == experiment.FAIR
+                else figures(compare(table, root, preset), root)
             )
             for title, svg in drawn.items():
                 words = re.sub(r"[^a-z0-9]+", "-", title.partition(": ")[2].lower()).strip("-")
                 short = "" if preset == FULL else f"-{preset}"
-                path = results / "figures" / f"{name.replace('/', '-')}{short}-{words}.svg"
+                path = root / "figures" / f"{name.replace('/', '-')}{short}-{words}.svg"
                 write_bytes(path, svg.encode())
                 say(f"wrote {path}")
                 written += 1

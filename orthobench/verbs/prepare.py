@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from orthobench.errors import ConfigError
+from orthobench.verbs.arguments import Parser
 
 
 def main(arguments: list[str]) -> int:
@@ -15,11 +16,10 @@ def main(arguments: list[str]) -> int:
     from orthobench.config import compose
     from orthobench.datasets.download import prepare
 
-    names = [word for word in arguments if "=" not in word]
-    overrides = [word for word in arguments if "=" in word]
-    if not names:
+    given = Parser(__doc__).read(arguments)
+    if not given.names:
         raise ConfigError("prepare needs the name of a data set, for example `orthobench prepare mnist`.")
-    root = Path(compose(overrides).values["data_root"])
-    for name in names:
+    root = Path(compose(given.overrides).values["data_root"])
+    for name in given.names:
         prepare(name, root)
     return 0

@@ -4,6 +4,7 @@ from pathlib import Path
 
 from orthobench.errors import ConfigError
 from orthobench.terminal import say
+from orthobench.verbs.arguments import Parser
 
 
 def main(arguments: list[str]) -> int:
@@ -15,7 +16,7 @@ def main(arguments: list[str]) -> int:
     from orthobench.recording.files import write_bytes
     from orthobench.report.html import page
 
-    results = results_root(arguments)
+    results = results_root(Parser(__doc__).read(arguments).words)
     path = results / "report.html"
     write_bytes(path, page(results).encode())
     say(f"wrote {path}")

@@ -1,10 +1,11 @@
-"""`orthobench reproduce [TABLE...|PAPER...|all]`: run published tables, record them and render them."""
+"""`orthobench reproduce TABLE...|PAPER...|all [--preset NAME]`: run published tables, record them and render them."""
 
-import argparse
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import NoReturn
 
 from orthobench.errors import ConfigError
+from orthobench.experiment import FULL, choices, key
+from orthobench.verbs.arguments import Parser
 
 WORDS = {
     "--seeds": "how many seeds (1, 2, ...), or which ones: 3 or 1,2,7; default: those of the table",
@@ -14,12 +15,38 @@ WORDS = {
 }
 
 
-class Parser(argparse.ArgumentParser):
-    """A parser whose errors are ours."""
+@dataclass(frozen=True)
+class Selection:
+    """Which runs of which tables.
 
-    def error(self, message: str) -> NoReturn:
-        """Refuse the arguments."""
-        raise ConfigError(f"{self.prog}: {message}.")
+    Attributes:
+        names: tables, papers or all.
+        cells, seeds: some of them; null for those of the table.
+        extra: further words for every run, which must not change its numbers.
+    """
+
+    names: tuple[str, ...]
+    cells: tuple[str, ...] | None
+    seeds: tuple[int, ...] | None
+    extra: tuple[str, ...]
+
+    @classmethod
+    def of(cls, overrides: list[str]) -> "Selection":
+        """`experiment=TABLE [cell=A,B] [seed=1,2]` and other words; without `experiment=` all are others.
+
+        Raises:
+            ConfigError: not Hydra's grammar, or a seed that is no whole number from 1 on.
+        """
+        if not any(key(word) == "experiment" for word in overrides):
+            return cls((), None, None, tuple(overrides))
+        found = {key(word): choices(word) for word in overrides if key(word) in ("experiment", "cell", "seed")}
+        seeds = tuple(map(_whole, found["seed"])) if "seed" in found else None
+        extra = tuple(word for word in overrides if key(word) not in found)
+        return cls(tuple(found["experiment"]), tuple(found["cell"]) if "cell" in found else None, seeds, extra)
+
+    def with_names(self, names: list[str]) -> "Selection":
+        """These tables too."""
+        return replace(self, names=(*names, *self.names))
 
 
 def main(arguments: list[str]) -> int:
@@ -28,72 +55,53 @@ def main(arguments: list[str]) -> int:
     Raises:
         ConfigError: no such table, preset or cell, or a word that changes a table's numbers.
     """
-    parser = Parser("orthobench reproduce", description=__doc__)
-    parser.add_argument("names", nargs="*", metavar="TABLE|PAPER|all")
+    parser = Parser(__doc__)
     parser.add_argument("--seeds", help=WORDS["--seeds"])
-    parser.add_argument("--preset", default="full", help=WORDS["--preset"])
+    parser.add_argument("--preset", default=FULL, help=WORDS["--preset"])
     parser.add_argument("--budget", help=WORDS["--budget"])
     parser.add_argument("--jobs", type=int, default=1, help=WORDS["--jobs"])
-    parser.add_argument("--config-dir", "-cd", type=Path, action="append", default=[], help="more configuration")
-    given = parser.parse_intermixed_args(arguments)
-    names = [name for name in given.names if "=" not in name]
-    extra = [name for name in given.names if "=" in name]
-    if not names:
+    parser.add_folders()
+    given = parser.read(arguments)
+    selection = Selection.of(given.overrides).with_names(given.names)
+    if not selection.names:
         raise ConfigError("reproduce needs a table, a paper or all, for example `orthobench reproduce sgornn/table2`.")
-    folders = tuple(given.config_dir)
-    return run(names, given.preset, _seeds(given.seeds), None, given.budget, given.jobs, extra, folders)
-
-
-def from_sweep(overrides: list[str], folders: tuple[Path, ...] = ()) -> int:
-    """`-m experiment=TABLE [cell=A,B] [seed=1,2]`.
-
-    Raises:
-        ConfigError: see `main`.
-    """
-    from orthobench.experiment import key, value
-
-    found = {key(word): value(word) for word in overrides if key(word) in ("experiment", "cell", "seed")}
-    extra = [word for word in overrides if key(word) not in found]
-    cells = found["cell"].split(",") if "cell" in found else None
-    seeds = [_whole(seed) for seed in found["seed"].split(",")] if "seed" in found else None
-    return run(found["experiment"].split(","), "full", seeds, cells, None, 1, extra, folders)
+    if given.seeds is not None:
+        selection = replace(selection, seeds=_seeds(given.seeds))
+    return run(selection, given.preset, tuple(given.config_dir), given.budget, given.jobs)
 
 
 def run(
-    names: list[str],
-    preset: str,
-    seeds: list[int] | None,
-    cells: list[str] | None,
-    budget: str | None,
-    jobs: int,
-    extra: list[str],
-    folders: tuple[Path, ...],
+    selection: Selection,
+    preset: str = FULL,
+    folders: tuple[Path, ...] = (),
+    budget: str | None = None,
+    jobs: int = 1,
 ) -> int:
-    """Plan, run, record and render."""
-    from orthobench import experiment
+    """Plan, run, record and render; see `main`.
+
+    Raises:
+        ConfigError: no such table, preset or cell, or a word that changes a table's numbers.
+    """
     from orthobench.report import tables
     from orthobench.report.published import PAPERS
     from orthobench.reproduce import Runner, plan, reproduce, seconds, select
     from orthobench.terminal import say
 
-    chosen = select(names) if not folders else names
-    found, results = plan(chosen, preset, seeds, cells, tuple(extra), folders)
+    chosen = select(selection.names, folders)
+    found, results = plan(chosen, preset, selection.seeds, selection.cells, selection.extra, folders)
     limit = None if budget is None else seconds(budget)
-    runner = Runner(results, max(jobs, 1), limit, tuple(extra), folders)
-    code = reproduce(found, runner, [experiment.load(name, folders) for name in chosen])
+    code = reproduce(found, Runner(results, max(jobs, 1), limit, selection.extra, folders))
     papers = tuple(dict.fromkeys(name.split("/")[0] for name in chosen if name.split("/")[0] in PAPERS))
     for path in tables.write(results, papers):
         say(f"wrote {path}")
     return code
 
 
-def _seeds(text: str | None) -> list[int] | None:
+def _seeds(text: str) -> tuple[int, ...]:
     """`3` is the first three, `1,2,7` are these."""
-    if text is None:
-        return None
     if "," not in text:
-        return list(range(1, _whole(text) + 1))
-    return [_whole(part) for part in text.split(",") if part]
+        return tuple(range(1, _whole(text) + 1))
+    return tuple(_whole(part) for part in text.split(",") if part)
 
 
 def _whole(text: str) -> int:

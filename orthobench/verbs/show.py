@@ -1,6 +1,10 @@
-"""`orthobench show OVERRIDES`: what a run would be."""
+"""`orthobench show KEY=VALUE...`: what a run would be."""
 
+import argparse
+
+from orthobench.errors import ConfigError
 from orthobench.terminal import say
+from orthobench.verbs.arguments import Parser
 
 
 def main(arguments: list[str]) -> int:
@@ -11,13 +15,17 @@ def main(arguments: list[str]) -> int:
     """
     import yaml
 
-    from orthobench.__main__ import split
     from orthobench.app import experiment
     from orthobench.memory import GIB, device_of, estimate
     from orthobench.recording.files import read_json
 
-    _, overrides, folders = split(arguments)
-    exp = experiment(overrides, folders)
+    parser = Parser(__doc__)
+    parser.add_folders()
+    parser.add_argument("--multirun", "-m", action="store_true", help=argparse.SUPPRESS)
+    given = parser.read(arguments)
+    if given.multirun:
+        raise ConfigError("show tells of one run; `orthobench plan -m` tells of a sweep.")
+    exp = experiment(given.words, tuple(given.config_dir))
     exp.model.to(device_of(exp.settings.trainer.get("accelerator", "auto")))
     say(yaml.safe_dump(exp.settings.as_dict(), sort_keys=False).rstrip())
     counts, length = exp.parameters, exp.duration

@@ -1,10 +1,10 @@
 """`orthobench tables [PAPER...|fair] [--check]`: write results/tables from what is recorded."""
 
-from pathlib import Path
-
 from orthobench.errors import ConfigError
 from orthobench.schema import did_you_mean
 from orthobench.terminal import complain, say
+from orthobench.verbs.arguments import Parser
+from orthobench.verbs.report import results_root
 
 
 def main(arguments: list[str]) -> int:
@@ -15,18 +15,19 @@ def main(arguments: list[str]) -> int:
     """
     from orthobench.report import tables
 
-    words = [word for word in arguments if word != "--check" and not word.startswith("results_root=")]
-    for word in words:
+    parser = Parser(__doc__)
+    parser.add_argument("--check", action="store_true", help="write nothing; exit 1 when a table is stale")
+    given = parser.read(arguments)
+    for word in given.names:
         if word not in tables.PARTS:
             raise ConfigError(f"tables {word} is not known: {did_you_mean(word, tables.PARTS)}")
-    roots = [word.partition("=")[2] for word in arguments if word.startswith("results_root=")]
-    results = Path(roots[-1] if roots else "results")
-    if "--check" in arguments:
+    results = results_root(given.overrides)
+    if given.check:
         found = tables.stale(results)
         for path in found:
             complain(f"{path} is not what the records say; run `orthobench tables`.")
         return 1 if found else 0
-    changed = tables.write(results, tuple(words) or tables.PARTS)
+    changed = tables.write(results, tuple(given.names) or tables.PARTS)
     for path in changed:
         say(f"wrote {path}")
     if not changed:

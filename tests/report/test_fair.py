@@ -45,14 +45,14 @@ def entry(found: Contest, model: str, length: str) -> Entry:
 
 
 def test_the_rate_is_chosen_on_validation(results: Path) -> None:
-    lstm = entry(contest(NAME, results), "lstm", "50")
+    lstm = entry(contest(load(NAME), results), "lstm", "50")
     assert lstm.rate == "1e-2", "though the test score of 1e-3 is the better one"
     assert lstm.score == pytest.approx(0.006)
     assert lstm.done == 6
 
 
 def test_a_diverged_seed_is_worse_than_any_score(results: Path) -> None:
-    found = contest(NAME, results)
+    found = contest(load(NAME), results)
     assert entry(found, "irnn", "200").rate == "1e-3"
     rnn = entry(found, "rnn", "200")
     assert (rnn.rate, rnn.score, rnn.scores().diverged) == ("1e-2", None, 3)
@@ -68,7 +68,7 @@ def test_higher_is_better_for_accuracies() -> None:
 
 
 def test_costs_are_medians_and_never_is_worse_than_late(results: Path) -> None:
-    found = contest(NAME, results)
+    found = contest(load(NAME), results)
     lstm = entry(found, "lstm", "100")
     assert (lstm.ms_per_step, lstm.steps_to_tenth, lstm.peak_mib) == (10.0, 200, 400)
     assert lstm.seconds_to_tenth == pytest.approx(2.0)
@@ -76,7 +76,7 @@ def test_costs_are_medians_and_never_is_worse_than_late(results: Path) -> None:
 
 
 def test_the_horizon_is_the_greatest_length_that_most_seeds_solve(results: Path) -> None:
-    horizons = contest(NAME, results).horizons()
+    horizons = contest(load(NAME), results).horizons()
     assert horizons["lstm"] == 100
     assert horizons["gru"] == 200
     assert horizons["irnn"] == 0
@@ -84,7 +84,7 @@ def test_the_horizon_is_the_greatest_length_that_most_seeds_solve(results: Path)
 
 
 def test_models_stand_by_their_score(results: Path) -> None:
-    found = contest(NAME, results)
+    found = contest(load(NAME), results)
     assert [e.model for e in found.at("200")[:3]] == ["gru", "irnn", "lstm"]
     headers, rows = fair_tables.lines_of(found, "200")
     lines = {row[0]: dict(zip(headers, row, strict=True)) for row in rows}
@@ -95,7 +95,7 @@ def test_models_stand_by_their_score(results: Path) -> None:
     assert lines["rnn"]["converged"] == "0/3 [0.00, 0.56]"
     assert lines["scornn"]["test"] == ""
     assert found.lengths == ["50", "100", "200"]
-    assert contest("fair/copying", results).lengths == [], "nothing of it is recorded"
+    assert contest(load("fair/copying"), results).lengths == [], "nothing of it is recorded"
     assert [row[0] for row in fair_tables.sensitivity_of(found, "200")[1]] == [row[0] for row in rows]
 
 
@@ -105,7 +105,7 @@ def test_the_overview_ranks_what_was_run_everywhere(results: Path) -> None:
         for m, a in (("lstm", 0.9), ("gru", 0.8))
     ]
     records.write(results, "fair/har2", lines)
-    headers, rows = fair_tables.overview_of([contest(name, results) for name in (NAME, "fair/har2")])
+    headers, rows = fair_tables.overview_of([contest(load(name), results) for name in (NAME, "fair/har2")])
     assert headers[:4] == ["model", "mean rank", "adding, T=200", "adding, horizon"]
     assert [row[:2] for row in rows[:3]] == [["gru", "1.50"], ["lstm", "1.50"], ["irnn", ""]]
     assert dict(zip(headers, rows[1], strict=True))["har2"] == "0.9000"
@@ -136,17 +136,17 @@ def test_fair_and_published_tables_are_never_mixed(results: Path) -> None:
 
 def test_the_same_records_give_the_same_bytes(results: Path) -> None:
     assert tables.render("fair", results) == tables.render("fair", results)
-    found = contest(NAME, results)
+    found = contest(load(NAME), results)
     assert figures(found) == figures(found)
 
 
 def test_the_figures(results: Path) -> None:
-    assert list(figures(contest(NAME, results))) == [
+    assert list(figures(contest(load(NAME), results))) == [
         "Adding: quality against cost at T=200",
         "Adding: sensitivity to the learning rate at T=200",
         "Adding: lengths that are learnt",
     ]
-    assert figures(contest("fair/har2", results)) == {}
+    assert figures(contest(load("fair/har2"), results)) == {}
 
 
 def test_the_front_is_what_nothing_beats_in_both() -> None:

@@ -62,10 +62,10 @@ def test_a_run_leaves_the_curves_that_are_drawn(tmp_path: Path) -> None:
     curve = Curve(run.folder / "metrics.csv")
     for step in range(0, 1000, 10):
         curve.append(step, 0, {"gap/accuracy": step / 1000, "gap/loss": 0.0, "train/loss": 1.0})
-    points = drawn(run, "sgornn/figure4", "full", "lstm")
+    points = drawn(run, load("sgornn/figure4"), "full", "lstm")
     assert {point.name for point in points} == {"gap/accuracy", "gap/loss"}
     assert len(points) <= 2 * (curves.POINTS + 1)
-    assert drawn(run, "sgornn/table2", "full", "lstm") == []
+    assert drawn(run, load("sgornn/table2"), "full", "lstm") == []
 
 
 def test_gradients_are_drawn_over_time_at_the_first_and_last_step(
@@ -78,7 +78,7 @@ def test_gradients_are_drawn_over_time_at_the_first_and_last_step(
         for step in (0, 100, 300)
         for t in (1, 500)
     ]
-    _through(load("scornn/figure5").figures[0], points, compare("scornn/figure5", tmp_path))
+    _through(load("scornn/figure5").figures[0], points, compare(load("scornn/figure5"), tmp_path))
     assert seen == {
         "lstm, after 0 steps": [(1.0, 1.0), (500.0, 500.0)],
         "lstm, after 300 steps": [(1.0, 301.0), (500.0, 800.0)],
@@ -92,7 +92,7 @@ def test_a_sweep_is_over_the_number_in_the_name(tmp_path: Path, monkeypatch: pyt
     lines = [made_up(cell, 1, best_val___test__accuracy=value) for cell, value in depths.items()]
     lines.append(made_up("mlp_50", 1, diverged=True))
     records.write(tmp_path, "spectral_rnn/figure5", lines)
-    _sweep(load("spectral_rnn/figure5").figures[0], [], compare("spectral_rnn/figure5", tmp_path))
+    _sweep(load("spectral_rnn/figure5").figures[0], [], compare(load("spectral_rnn/figure5"), tmp_path))
     assert {kind: sorted(points) for kind, points in seen.items()} == {
         "mlp": [(30.0, 1 / 30), (100.0, 0.01)],
         "spectral_mlp": [(30.0, 1 / 30), (100.0, 0.01)],
@@ -109,7 +109,7 @@ def test_a_line_is_the_mean_in_a_band() -> None:
 
 def test_bars_and_curves_together(tmp_path: Path) -> None:
     records.write(tmp_path, "ncgru/figure6", [made_up("order_1", s, time__minutes_per_epoch=s) for s in (1, 2)])
-    assert list(figures(compare("ncgru/figure6", tmp_path), tmp_path)) == ["Figure 6: minutes of an epoch"]
-    assert figures(compare("ncgru/table1", tmp_path), tmp_path) == {}
+    assert list(figures(compare(load("ncgru/figure6"), tmp_path), tmp_path)) == ["Figure 6: minutes of an epoch"]
+    assert figures(compare(load("ncgru/table1"), tmp_path), tmp_path) == {}
     curves.add(tmp_path, "ncgru/table1", [Point("id", "full", "lstm_100", 1, "train/loss", t, 1.0) for t in (0, 1)])
-    assert list(figures(compare("ncgru/table1", tmp_path), tmp_path)) == ["Figure 1: parenthesis, T=100"]
+    assert list(figures(compare(load("ncgru/table1"), tmp_path), tmp_path)) == ["Figure 1: parenthesis, T=100"]

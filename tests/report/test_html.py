@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from orthobench.experiment import load
 from orthobench.report import curves, records
 from orthobench.report.comparison import compare
 from orthobench.report.curves import Point
@@ -96,7 +97,7 @@ def test_the_same_records_give_the_same_page(results: Path, text: str) -> None:
 
 
 def test_curves_are_drawn_the_same_each_time(results: Path) -> None:
-    comparison = compare("sgornn/figure1", results)
+    comparison = compare(load("sgornn/figure1"), results)
     drawn = figures(comparison, results)
     assert list(drawn) == ["Figure 1: T=500"]
     assert drawn == figures(comparison, results)

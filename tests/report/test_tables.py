@@ -16,7 +16,7 @@ ACCURACY = "MNIST Test Accuracy"
 
 
 def found(results: Path, name: str, row: str, column: str, preset: str = "full") -> Compared:
-    comparison = compare(name, results, preset)
+    comparison = compare(load(name), results, preset)
     (one,) = [c for c in comparison.numbers if (c.row.row, c.row.column) == (row, column)]
     return one
 
@@ -49,7 +49,7 @@ def test_a_cell_has_the_status_of_its_seeds(accuracies: list[float | None], stat
 
 def test_both_selections_stand_side_by_side(tmp_path: Path) -> None:
     records.write(tmp_path, "scornn/table1", mnist(0.972, 0.974, 0.973, 0.971, 0.975))
-    headers, rows = tables.lines_of(compare("scornn/table1", tmp_path))
+    headers, rows = tables.lines_of(compare(load("scornn/table1"), tmp_path))
     line = dict(zip(headers, rows[1], strict=True))
     assert line["published"] == "0.973"
     assert line["ours, best validation"] == "0.9710 ± 0.0020 (n=5)"
@@ -66,7 +66,7 @@ def test_both_selections_stand_side_by_side(tmp_path: Path) -> None:
 
 def test_a_diverged_seed_stays_in_the_denominator(tmp_path: Path) -> None:
     records.write(tmp_path, "scornn/table1", mnist(0.972, 0.974, 0.973, 0.971, None))
-    headers, rows = tables.lines_of(compare("scornn/table1", tmp_path))
+    headers, rows = tables.lines_of(compare(load("scornn/table1"), tmp_path))
     line = dict(zip(headers, rows[1], strict=True))
     assert line["converged"] == "4/5 [0.38, 0.96]"
     assert line["same protocol"] == "median 0.9720", "no interval beside it"
@@ -75,7 +75,7 @@ def test_a_diverged_seed_stays_in_the_denominator(tmp_path: Path) -> None:
 def test_a_shortened_run_fills_no_cell_of_the_full_table(tmp_path: Path) -> None:
     records.write(tmp_path, "scornn/table1", mnist(0.972, 0.974, 0.973, 0.971, 0.975, preset="smoke"))
     assert found(tmp_path, "scornn/table1", "scoRNN n=170", ACCURACY).verdict.status == NOT_RUN
-    short = compare("scornn/table1", tmp_path, "smoke")
+    short = compare(load("scornn/table1"), tmp_path, "smoke")
     headers, rows = tables.lines_of(short)
     assert "status" not in headers
     assert "shortened to smoke: trainer.max_steps=2" in tables.heading(short)
@@ -163,11 +163,11 @@ def test_a_stale_table_is_noticed(tmp_path: Path) -> None:
 
 
 def test_footnotes_tell_the_deviations_of_table_and_recipes(tmp_path: Path) -> None:
-    notes = tables.footnotes(compare("scornn/figure1", tmp_path))
+    notes = tables.footnotes(compare(load("scornn/figure1"), tmp_path))
     assert notes[-2].startswith("Optimizers and rates are those of the models' authors' scripts")
     assert notes[-1].startswith("scornn/copying, lstm/copying, urnn_restricted/copying, urnn_full/copying: The marker")
-    assert any("The two halves" in note for note in tables.footnotes(compare("scornn/figure2", tmp_path)))
-    kept = tables.footnotes(compare("ncgru/table3", tmp_path))
+    assert any("The two halves" in note for note in tables.footnotes(compare(load("scornn/figure2"), tmp_path)))
+    kept = tables.footnotes(compare(load("ncgru/table3"), tmp_path))
     assert not any("The two halves" in note for note in kept), "the table has variant=paper"
     assert any(note.startswith("ncgru/adding: The Neumann series") for note in kept)
 

@@ -1,0 +1,36 @@
+"""The arguments of a verb, whose module begins with what it is called with, in backquotes, and what it does."""
+
+import argparse
+from pathlib import Path
+from typing import NoReturn
+
+from orthobench.errors import ConfigError
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser of words in any order and of options, whose errors are ours.
+
+    Args:
+        doc: the docstring of the verb's module.
+    """
+
+    def __init__(self, doc: str | None) -> None:
+        usage, _, rest = (doc or "").strip().removeprefix("`").partition("`: ")
+        super().__init__(" ".join(usage.split()[:2]), usage, rest, formatter_class=argparse.RawDescriptionHelpFormatter)
+        self.add_argument("words", nargs="*", help=argparse.SUPPRESS)
+
+    def add_folders(self) -> None:
+        """`--config-dir`, more than once if need be."""
+        words = "folder of further models, tasks or tables"
+        self.add_argument("--config-dir", "-cd", type=Path, action="append", default=[], metavar="DIR", help=words)
+
+    def read(self, arguments: list[str]) -> argparse.Namespace:
+        """The options, with `names`, the words without `=`, and `overrides`, those with it."""
+        given = self.parse_intermixed_args(arguments)
+        given.names = [word for word in given.words if "=" not in word]
+        given.overrides = [word for word in given.words if "=" in word]
+        return given
+
+    def error(self, message: str) -> NoReturn:
+        """Refuse the arguments."""
+        raise ConfigError(f"{self.prog.split()[-1]}: {message}.")
