@@ -38,7 +38,7 @@ def test_outside_the_repository(tmp_path: Path) -> None:
     folders = {path.parent.name.rsplit("-", 1)[0] for path in (tmp_path / "runs").glob("*/record.json")}
     assert folders == {"copying-mgu", "copying-scornn", "copying-gru", "copying-lstm"}
     assert len(list((tmp_path / "runs").glob("*/record.json"))) == 3 + 8
-    assert re.search(r"mgu +\d+ +6,7\d\d ", done.stdout), "its row in the comparison"
+    assert re.search(r"mgu +6,7\d\d ", done.stdout), "its row in the comparison"
 
 
 @pytest.mark.slow

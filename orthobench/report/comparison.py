@@ -107,7 +107,7 @@ def presets(name: str, results: Path) -> list[str]:
 
 
 def everywhere(name: str, results: Path) -> list[tuple[str, Path]]:
-    """A table in full, and its shortened versions that have records, perhaps in folders of their own; with the folder."""
+    """A table in full, and its shortened versions that have records: presets, each with its results folder."""
     short = ((preset, root) for preset in experiment.PRESETS for root in (results, results / preset))
     return [(FULL, results), *((preset, root) for preset, root in short if preset in presets(name, root))]
 
