@@ -65,6 +65,11 @@ class Parametrization(nn.Module, ABC):
         return None
 
 
+def reading_waits(t: Tensor) -> bool:
+    """Whether Python, reading a value of t, would wait for a GPU to get there."""
+    return t.is_cuda
+
+
 def deviation(W: Tensor) -> Tensor:
     """||W^H W - I||_F, the distance from orthogonality, in W's own precision."""
     gram = W.mH @ W

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from orthobench.initializers import Rng, tensor
-from orthobench.parametrizations.base import Parametrization
+from orthobench.parametrizations.settling import Settling
 from orthobench.parametrizations.skew import block_diagonal, sample_cayley_angles, skew, upper_indices
 from orthobench.parametrizations.skew_exp import LieAlgebraGradient, exponential
 from orthobench.schema import NonNegativeFloat
@@ -26,7 +26,7 @@ from orthobench.schema import NonNegativeFloat
 Init = Literal["zeros", "uniform", "henaff", "cayley"]
 
 
-class MatrixExp(Parametrization):
+class MatrixExp(Settling):
     """n(n-1)/2 free numbers above the diagonal of A; the exponential is computed in float64.
 
     Args:
@@ -70,18 +70,23 @@ class MatrixExp(Parametrization):
             W = exponential(A)
         elif self.gradient == "lie_algebra":
             W = LieAlgebraGradient.apply(A, exponential(A.detach()))
-        elif self.theta.any():
-            W = exponential(A) @ self.base
-        else:
+        elif self.is_settled():
             W = LieAlgebraGradient.apply(A, self.base)
+        else:
+            W = exponential(A) @ self.base
         return W.to(self.theta.dtype)
 
-    @torch.no_grad()
     def after_step(self) -> None:
+        if self.gradient == "geodesic":
+            super().after_step()
+
+    def looks_settled(self) -> bool:
+        return not self.theta.any()
+
+    def settle(self) -> None:
         """Move the base point of `geodesic` to the current W."""
-        if self.gradient == "geodesic" and self.theta.any():
-            self.base.copy_(torch.linalg.matrix_exp(self.skew()) @ self.base)
-            self.theta.zero_()
+        self.base.copy_(exponential(self.skew()) @ self.base)
+        self.theta.zero_()
 
     @torch.no_grad()
     def max_eigenphase(self) -> float:

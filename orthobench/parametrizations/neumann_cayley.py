@@ -21,12 +21,13 @@ from torch.autograd.function import once_differentiable
 
 from orthobench.initializers import Rng
 from orthobench.parametrizations.scaled_cayley import ScaledCayley
+from orthobench.parametrizations.settling import Settling
 from orthobench.parametrizations.skew import skew
 from orthobench.schema import Count, Positive
 
 
-class NeumannCayley(ScaledCayley):
-    """n(n-1)/2 free numbers above the diagonal of A; B, the A that it belongs to and the step count are buffers.
+class NeumannCayley(Settling, ScaledCayley):
+    """n(n-1)/2 free numbers above the diagonal of A; B and the A that it belongs to are buffers.
 
     Args:
         n: size of the matrix.
@@ -47,7 +48,6 @@ class NeumannCayley(ScaledCayley):
 
     B: Tensor
     previous: Tensor
-    steps: Tensor
 
     def __init__(
         self,
@@ -66,7 +66,6 @@ class NeumannCayley(ScaledCayley):
         self._M = torch.zeros(n, n)
         self.register_buffer("B", self._inverse())
         self.register_buffer("previous", self.theta.detach().clone())
-        self.register_buffer("steps", torch.zeros((), dtype=torch.long))
 
     def forward(self) -> Tensor:
         return _CayleyWithInverse.apply(self.skew(), self.B, self.signs)
@@ -76,18 +75,17 @@ class NeumannCayley(ScaledCayley):
         """||(I + A)^{-1} delta||_2 of the last step, computed when asked for; the series converges below one."""
         return float(torch.linalg.matrix_norm(self._M, 2))
 
-    @torch.no_grad()
-    def after_step(self) -> None:
-        """Bring B up to date with theta; nothing happens while theta is as the last call left it."""
-        if torch.equal(self.theta, self.previous):
-            return
+    def looks_settled(self) -> bool:
+        return torch.equal(self.theta, self.previous)
+
+    def settle(self) -> None:
+        """Bring B up to date with theta."""
         self._M = self.B @ skew(self._delta(), self.indices, self.n)
         if self._is_reset_step():
             self.B.copy_(self._inverse())
         else:
             self.B.copy_(self._series())
         self.previous.copy_(self.theta)
-        self.steps += 1
 
     @torch.no_grad()
     def reset(self) -> None:
@@ -103,8 +101,7 @@ class NeumannCayley(ScaledCayley):
     def _is_reset_step(self) -> bool:
         if self.order == "exact":
             return True
-        ahead = 1 if self.variant == "paper" else 0
-        return (int(self.steps) + ahead) % self.reset_period == 0
+        return (self.steps if self.variant == "paper" else self.steps - 1) % self.reset_period == 0
 
     def _series(self) -> Tensor:
         B = self.B
@@ -116,7 +113,8 @@ class NeumannCayley(ScaledCayley):
     def _inverse(self) -> Tensor:
         """(I + A)^{-1}, inverted in float64: every singular value of I + A is at least one."""
         A = self.skew().double()
-        return torch.linalg.inv(torch.eye(self.n, dtype=A.dtype, device=A.device) + A).to(self.theta.dtype)
+        inverse, _ = torch.linalg.inv_ex(torch.eye(self.n, dtype=A.dtype, device=A.device) + A)
+        return inverse.to(self.theta.dtype)
 
 
 class _CayleyWithInverse(torch.autograd.Function):

@@ -45,7 +45,8 @@ class ScaledCayley(Parametrization):
     def forward(self) -> Tensor:
         A = self.skew().double()
         eye = torch.eye(self.n, dtype=A.dtype, device=A.device)
-        return (torch.linalg.solve(eye + A, eye - A) * self.signs).to(self.theta.dtype)
+        W, _ = torch.linalg.solve_ex(eye + A, eye - A)  # never singular: whether it was would be read from a GPU
+        return (W * self.signs).to(self.theta.dtype)
 
     @staticmethod
     def limits(n: int) -> dict[str, int]:

@@ -5,6 +5,8 @@
 s is the least with ||A / 2^s||_2 <= 1.09, where what T leaves out is below rounding. Eigenvalues +- i w come in pairs,
 hence ||A||_2 <= (||A^6||_F / sqrt 2)^{1/6}, which is a few per cent off; the 1-norm would cost two more squarings.
 
+On a GPU s stays there, since reading it would wait: squarings beyond it, up to `MOST`, are made and dropped.
+
 The reverse is that of every product in turn. It needs dL/dA on skew matrices only, so a square's reverse is one product
 instead of two: with C = P P, P skew and S = dL/dC + (dL/dC)^T, the skew part of dL/dP is -(S P - (S P)^T) / 2.
 Shapes: all matrices are (n, n). Use float64: rounding grows with every squaring.
@@ -12,13 +14,18 @@ Bader, Blanes & Casas (2019), "Computing the matrix exponential with an optimize
 """
 
 import math
+from functools import cache
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from orthobench.parametrizations import base
+
 BOUND = 1.09
+MOST = 12  # squarings without waiting: up to a norm of 4,400, beyond which the result is NaN
+DEGREES = (1, 2, 3, 6)
 # Rows B_1 ... B_5 over the columns A, A^2, A^3, A^6:  T = B_2 + (B_3 + Q) Q,  Q = B_1 B_5 + B_4
 MIXED = (
     (-1.00365581030144618291e-01, -8.02924648241156932449e-03, -8.92138498045729985177e-04, 0.0),
@@ -46,17 +53,20 @@ class SkewExponential(torch.autograd.Function):
         torch.mm(first, first, out=second)
         torch.mm(second, first, out=third)
         torch.mm(third, third, out=sixth)
-        squarings = _squarings(sixth)
-        scales = torch.tensor([[2.0 ** (-squarings * power) for power in (1, 2, 3, 6)]], dtype=A.dtype)
-        mixing = (torch.tensor(MIXED, dtype=A.dtype) * scales).to(A.device)
+        s, (mixed, degrees) = _squarings(sixth), _constants(A.dtype, A.device)
+        mixing = mixed * torch.exp2(-s * degrees)
+        unread = base.reading_waits(A)
+        if unread:
+            mixing = mixing.where(s <= MOST, math.nan)
         B = (mixing @ powers.flatten(1)).view(-1, *A.shape)
         for i, share in IDENTITY.items():
             B[i].diagonal().add_(share)
         Q = torch.addmm(B[3], B[0], B[4])
         roots = [torch.addmm(B[1], B[2].add_(Q), Q)]
-        for _ in range(squarings):
-            roots.append(roots[-1] @ roots[-1])
-        return roots.pop(), powers, mixing, B, Q, *roots
+        for i in range(MOST if unread else int(s)):
+            square = roots[-1] @ roots[-1]
+            roots.append(torch.where(i < s, square, roots[-1]) if unread else square)
+        return roots.pop(), powers, mixing, B, Q, s, *roots
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Tensor], output: tuple[Tensor, ...]) -> None:
@@ -69,10 +79,11 @@ class SkewExponential(torch.autograd.Function):
     def backward(ctx: Any, G: Tensor | None, *_: None) -> Tensor | None:
         if G is None:
             return None
-        powers, mixing, (B1, _, B3, _, B5), Q, *roots = ctx.saved_tensors  # to B_3 Q has been added
-        A, second, third, _ = powers
-        for root in reversed(roots):
-            G = torch.addmm(G @ root.T, root.T, G)
+        powers, mixing, (B1, _, B3, _, B5), Q, s, *roots = ctx.saved_tensors  # to B_3 Q has been added
+        (A, second, third, _), unread = powers, base.reading_waits(powers)
+        for i, root in reversed(list(enumerate(roots))):
+            before = torch.addmm(G @ root.T, root.T, G)
+            G = torch.where(i < s, before, G) if unread else before
         dB = G.new_empty(len(mixing), *G.shape)
         dB[1] = G
         torch.mm(G, Q.T, out=dB[2])
@@ -114,10 +125,16 @@ class LieAlgebraGradient(torch.autograd.Function):
         return G @ W.T, None
 
 
-def _squarings(sixth: Tensor) -> int:
+def _squarings(sixth: Tensor) -> Tensor:
     """s, from A^6; zero where that is not finite, so that a diverged matrix is seen as one."""
-    norm = (float(torch.linalg.matrix_norm(sixth)) / math.sqrt(2)) ** (1 / 6)
-    return max(math.frexp(norm / BOUND)[1], 0)
+    norm = (torch.linalg.matrix_norm(sixth) / math.sqrt(2)) ** (1 / 6)
+    return torch.frexp(norm.nan_to_num(0.0, 0.0) / BOUND).exponent.clamp(min=0)
+
+
+@cache
+def _constants(dtype: torch.dtype, device: torch.device) -> tuple[Tensor, Tensor]:
+    """`MIXED`, and the degree of each of its columns."""
+    return torch.tensor(MIXED, dtype=dtype, device=device), torch.tensor(DEGREES, dtype=dtype, device=device)
 
 
 def _skew_part(M: Tensor) -> Tensor:

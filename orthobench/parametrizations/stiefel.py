@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from orthobench.initializers import Rng
-from orthobench.parametrizations.base import Parametrization
+from orthobench.parametrizations.settling import Settling
 from orthobench.parametrizations.skew import upper_indices
 from orthobench.parametrizations.unitary_product import UnitaryProduct
 from orthobench.schema import Fraction, Positive
@@ -25,7 +25,7 @@ Init = Literal["unitary_product", "gaussian", "identity"]
 EPSILON = 1e-8
 
 
-class Stiefel(Parametrization):
+class Stiefel(Settling):
     """n^2 free numbers: the real and the imaginary parts above the diagonal of S, and its imaginary diagonal.
 
     With the rule `sgd` for the recurrent group this is the authors' step. Any other rule works too; its averages then
@@ -49,7 +49,7 @@ class Stiefel(Parametrization):
 
     base: Tensor
     square: Tensor
-    steps: Tensor
+    next_square: Tensor
     indices: Tensor
     tolerance = 1e-4
 
@@ -67,10 +67,9 @@ class Stiefel(Parametrization):
         self.theta = nn.Parameter(torch.zeros(n * n))
         self.register_buffer("indices", upper_indices(n), persistent=False)
         self.register_buffer("base", _initial(unitary_init, n, rng))
-        self.register_buffer("steps", torch.zeros((), dtype=torch.long))
-        self._next_square: Tensor | None = None
         if rms_gradient:
             self.register_buffer("square", torch.zeros(n, n, 2, dtype=torch.float64))
+            self.register_buffer("next_square", torch.zeros(n, n, 2, dtype=torch.float64), persistent=False)
 
     def skew(self) -> Tensor:
         """S in complex128, (n, n)."""
@@ -82,34 +81,32 @@ class Stiefel(Parametrization):
 
     def forward(self) -> Tensor:
         S = self.skew()  # at zero C(S) is I + S to first order: the same value and gradient without solving a system
-        W = self._moved(S) if self.theta.any() else self.base + S @ self.base
+        W = self.base + S @ self.base if self.is_settled() else self._moved(S)
         if self.rms_gradient and W.requires_grad:
             W.register_hook(self._scaled)
         return W.to(self.theta.dtype.to_complex())
 
-    @torch.no_grad()
-    def after_step(self) -> None:
-        """Move the base point to the current W; nothing happens while S is zero."""
-        if self._next_square is not None:
-            self.square.copy_(self._next_square)
-            self._next_square = None
-        if not self.theta.any():
-            return
+    def looks_settled(self) -> bool:
+        return not self.theta.any()
+
+    def settle(self) -> None:
+        """Move the base point to the current W."""
+        if self.rms_gradient:
+            self.square.copy_(self.next_square)
         self.base.copy_(self._moved(self.skew()))
         self.theta.zero_()
-        self.steps += 1
-        if self.project_every is not None and int(self.steps) % self.project_every == 0:
+        if self.project_every is not None and self.steps % self.project_every == 0:
             self.base.copy_(polar(self.base))
 
     def _moved(self, S: Tensor) -> Tensor:
         eye = torch.eye(self.n, dtype=S.dtype, device=S.device)
-        return torch.linalg.solve(eye - S / 2, (eye + S / 2) @ self.base)
+        return torch.linalg.solve_ex(eye - S / 2, (eye + S / 2) @ self.base)[0]
 
     @torch.no_grad()
     def _scaled(self, G: Tensor) -> Tensor:
         """G with its parts divided by their root mean squares, this step's included."""
         parts = torch.view_as_real(G.resolve_conj().contiguous())
-        mean = self._next_square = self.square.lerp(parts.square(), 1 - self.rms_decay)
+        mean = self.next_square.copy_(self.square.lerp(parts.square(), 1 - self.rms_decay))
         return torch.view_as_complex(parts / (mean.sqrt() + EPSILON))
 
     @staticmethod
