@@ -14,6 +14,7 @@ from orthobench.duration import Duration
 from orthobench.models.base import Network
 from orthobench.optim import Constant, Optimizer, Schedule
 from orthobench.tasks.base import Batch, Task
+from orthobench.training_step import TrainingStep
 
 
 class Learner(LightningModule):
@@ -30,6 +31,7 @@ class Learner(LightningModule):
         super().__init__()
         self.model, self.task, self.optimizer = model, task, optimizer
         self.schedule, self.duration = schedule, duration
+        self.step = TrainingStep(model, task)
         self.loss: Tensor | None = None
         self.results: dict[str, float] = {}
         self._sums: dict[str, tuple[dict[str, Tensor], float]] = {}
@@ -51,9 +53,8 @@ class Learner(LightningModule):
         return batch if device.type == "cpu" else move_data_to_device(batch, device)
 
     def training_step(self, batch: Batch, index: int) -> Tensor:
-        x, target, *mask = batch
-        y = self._forward("train", x, index % self.duration.epoch_batches == 0)
-        loss = self.task.loss(y, target, *mask)
+        loss, state = self.step(batch, self._before("train", index % self.duration.epoch_batches == 0))
+        self._keep("train", state)
         self.loss = loss.detach()
         return loss
 
@@ -63,18 +64,20 @@ class Learner(LightningModule):
     def test_step(self, batch: Batch, index: int) -> None:
         self._measure("test", batch, index)
 
-    def _forward(self, split: str, x: Tensor, first: bool) -> Tensor:
-        """The model's output; where the task carries state between batches, from the state that the last one left."""
-        carried = self._carried.get(split) if self.task.carries_state and not first else None
-        y, state = self.model(x, carried)
+    def _before(self, split: str, first: bool) -> list[State] | None:
+        """The state that the last batch left, where the task carries it from one to the next."""
+        return self._carried.get(split) if self.task.carries_state and not first else None
+
+    def _keep(self, split: str, state: list[State]) -> None:
         if self.task.carries_state:
             self._carried[split] = [tuple(s.detach() for s in layer) for layer in state]
-        return y
 
     def measured(self, split: str, batch: Batch, index: int) -> dict[str, Tensor]:
         """Every metric of one batch of an evaluation."""
         x, target, *mask = batch
-        return self.task.measure(self._forward(split, x, index == 0), target, *mask)
+        y, state = self.model(x, self._before(split, index == 0))
+        self._keep(split, state)
+        return self.task.measure(y, target, *mask)
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         checkpoint["carried"] = self._carried.get("train")

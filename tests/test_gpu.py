@@ -2,6 +2,7 @@
 
 import copy
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,13 +11,16 @@ from torch import Tensor
 from torch.func import functional_call, stack_module_state
 
 import orthobench
+from orthobench.builder import build_optimizer
 from orthobench.cells.base import Cell
 from orthobench.cells.complex_elman import ComplexElman
 from orthobench.cells.elman import Elman
 from orthobench.cells.goru import GORU
 from orthobench.cells.gru import GRU
 from orthobench.cells.lstm import LSTM
-from orthobench.scan import ENGINES, choose, fused, graph, reference, triton_engine
+from orthobench.config import options
+from orthobench.scan import ENGINES, capture, choose, fused, graph, reference, triton_engine
+from orthobench.training_step import TrainingStep
 from tests.making import draw, random_cell
 from tests.scan.test_engines import FAMILIES, results, tame
 
@@ -130,7 +134,7 @@ def test_the_same_bits_every_time(engine: str, cls: type, options: dict[str, Any
 @pytest.mark.parametrize("cls", [Elman, GRU, LSTM, GORU, ComplexElman])
 def test_a_captured_loop_is_replayed(cls: type, capsys: pytest.CaptureFixture[str]) -> None:
     cell, x = random_cell(cls).to(DEVICE), draw(3, 12, 3).to(DEVICE)
-    graph._warn.cache_clear()
+    capture._warn.cache_clear()
     for scale in (1.0, 1.0, 2.0, 3.0):
         with torch.no_grad():
             cell.U.mul_(scale)
@@ -192,6 +196,58 @@ def test_nothing_waits_for_the_gpu(engine: str, cls: type) -> None:
         module.run(cell, x, state)[0].sum().backward()
     finally:
         torch.cuda.set_sync_debug_mode("default")
+
+
+@pytest.mark.parametrize("engine", ["graph", "auto"])
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("model=scornn",),
+        ("model=ncgru",),
+        ("model=urnn_exp",),
+        ("model=exprnn", "model.gradient=geodesic"),
+        ("model=urnn_full", "model.rms_gradient=true"),
+        ("model=spectral_rnn",),
+        ("model=vprnn",),
+        ("model=eunn",),
+        ("model=goru",),
+    ],
+)
+def test_a_training_step_waits_for_nothing(words: tuple[str, ...], engine: str) -> None:
+    exp = orthobench.build("task=copying", *TINY, *words, "recipe=none", f"engine={engine}")
+    model = exp.model.to(DEVICE)
+    step, optimizer = TrainingStep(model, exp.task), build_optimizer(exp.settings, model)
+    batches = [[part.to(DEVICE) for part in exp.task.sample(4, seed)] for seed in range(6)]
+
+    def train(batch: list[Tensor]) -> None:
+        optimizer.zero_grad()
+        step(batch, None)[0].backward()
+        optimizer.step()
+        for parametrization in model.constrained():
+            parametrization.after_step()
+
+    for batch in batches[:3]:
+        train(batch)
+    torch.cuda.set_sync_debug_mode("error")
+    try:
+        for batch in batches[3:]:
+            train(batch)
+    finally:
+        torch.cuda.set_sync_debug_mode("default")
+
+
+@pytest.mark.parametrize("model", [name for name in options("model") if "mlp" not in name and "resnet" not in name])
+def test_a_run_of_replayed_steps_is_the_run_of_the_loop(
+    model: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    capture._warn.cache_clear()
+    words = (f"model={model}", "task=adding", *TINY, "recipe=none", "trainer.accelerator=gpu")
+    losses = [
+        orthobench.build(*words, f"engine={engine}", f"runs_root={tmp_path / engine}").run()["metrics"]["last"]
+        for engine in ("graph", "reference")
+    ]
+    assert losses[0] == pytest.approx(losses[1], rel=0.02)
+    assert "could not capture" not in capsys.readouterr().err
 
 
 def test_torchs_kernel_is_taken_where_it_computes_the_cell() -> None:

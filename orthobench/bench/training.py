@@ -13,13 +13,17 @@ from typing import Any
 
 from orthobench.bench.timing import Bench, Row
 
+GRAPH = "model=scornn task=copying T=100 model.hidden_size=128 task.batch_size=32 engine=graph"
 CASES = ("model=scornn task=copying T=100 model.hidden_size=128 task.batch_size=32", "model=lstm task=adding T=100")
 SKIPPED = 20
 
 
 def measure(bench: Bench) -> Iterator[Row]:
     """All rows of this file."""
-    for case in CASES[: 1 if bench.quick else None]:
+    graph = (
+        (GRAPH,) if bench.device.type == "cuda" else ()
+    )  # the program replays the whole step, the bare loop the cell
+    for case in (*CASES[: 1 if bench.quick else None], *graph):
         pairs = _pairs(bench, case, 150 if bench.quick else 500)[SKIPPED:]
         ratio = statistics.median(bare / whole for bare, whole in pairs)
         for i, variant in enumerate(("bare loop", "orthobench run")):

@@ -15,7 +15,7 @@ from orthobench.cells.goru import GORU
 from orthobench.cells.gru import GRU
 from orthobench.cells.lstm import LSTM
 from orthobench.cells.scalar_gated import ScalarGated
-from orthobench.scan import graph, reference
+from orthobench.scan import capture, graph, reference
 from tests.making import draw, random_cell, tokens
 from tests.scan.test_engines import Halved, Plain, assert_equal, every_family, results, tame
 
@@ -44,7 +44,7 @@ class Again:
 
 @pytest.fixture(autouse=True)
 def _stand_in(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(graph, "Graph", Again)
+    monkeypatch.setattr(capture, "Graph", Again)
     monkeypatch.setattr(Again, "captures", 0)
     monkeypatch.setattr(Again, "replays", 0)
 
@@ -163,7 +163,7 @@ def test_what_cannot_be_captured_runs_step_by_step_and_says_so_once(
         raise RuntimeError("operation not permitted when stream is capturing\nand more")
 
     monkeypatch.setattr(Again, "capture", refuse)
-    graph._warn.cache_clear()
+    capture._warn.cache_clear()
     cell, x, state = tame(ScalarGated, 5), draw(3, 4, 3), (draw(3, 5, seed=1),)
     for _ in range(3):
         assert_equal(graph, cell, x, state)

@@ -1,0 +1,209 @@
+"""A function of tensors as CUDA graphs: captured once forward and once backward, then replayed.
+
+A program has buffers of its own; to run it is to copy its arguments in, replay, and copy out. Parameters are no
+arguments: they are read where they are. From its forward until its reverse is done, a program is on lease, so that two
+forwards before a reverse never share buffers. A shape is captured when it comes for the second time, and the least
+recently used shapes are dropped, so that a task whose length varies neither waits nor fills a GPU.
+
+A replay repeats what the GPU did, and nothing that Python did: what a function keeps must be tensors, changed in place.
+"""
+
+import contextlib
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from contextvars import ContextVar
+from functools import lru_cache
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from orthobench.terminal import complain
+
+Tensors = tuple[Tensor, ...]
+Function = Callable[..., Tensors]
+_under_way: ContextVar[bool] = ContextVar("capture", default=False)
+
+
+def under_way() -> bool:
+    """Whether a function is being captured."""
+    return _under_way.get()
+
+
+@contextlib.contextmanager
+def _capturing() -> Iterator[None]:
+    """Without autocast's memory of what it has cast: a graph would read casts of weights that were."""
+    token, cached = _under_way.set(True), torch.is_autocast_cache_enabled()
+    torch.set_autocast_cache_enabled(False)
+    try:
+        yield
+    finally:
+        torch.set_autocast_cache_enabled(cached)
+        _under_way.reset(token)
+
+
+class Graph:
+    """One torch.cuda.CUDAGraph."""
+
+    def __init__(self) -> None:
+        self._graph = torch.cuda.CUDAGraph()
+
+    @staticmethod
+    def warm_up(work: Callable[[], object]) -> None:
+        """Run what will be captured once as it is, on a stream of its own, so that libraries are set up."""
+        stream = torch.cuda.Stream()
+        stream.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(stream):
+            work()
+        torch.cuda.current_stream().wait_stream(stream)
+
+    def capture(self, work: Callable[[], Any], after: "Graph | None" = None) -> Any:
+        """What `work` returns, in buffers that `replay` fills; `after` is a graph whose buffers `work` reads."""
+        here = torch.cuda.stream(torch.cuda.current_stream())  # a capture that fails does not come back by itself
+        pool = None if after is None else after._graph.pool()
+        graph = torch.cuda.graph(self._graph, pool=pool, capture_error_mode="thread_local")  # a loader may pin batches
+        with here, graph:
+            return work()
+
+    def replay(self) -> None:
+        """Do the work again."""
+        self._graph.replay()
+
+
+class Program:
+    """A function's forward, and its reverse where anything needs a gradient, as graphs over buffers of their own.
+
+    Args:
+        function: from tensors to tensors.
+        arguments: of the first call.
+        needed: which of them need a gradient.
+        parameters: what else needs one.
+    """
+
+    def __init__(self, function: Function, arguments: Tensors, needed: tuple[bool, ...], parameters: Tensors) -> None:
+        self._inputs = tuple(torch.empty(a.shape, dtype=a.dtype, device=a.device) for a in arguments)
+        self._copy_in(self._inputs, arguments)
+        leaves = [i.requires_grad_() for i, need in zip(self._inputs, needed, strict=True) if need]
+        leaves += parameters
+        self._gradients: Tensors = ()
+        self.differentiable: tuple[bool, ...] = ()
+        live: list[Tensor] = []
+
+        def forward() -> Tensors:
+            with torch.set_grad_enabled(bool(leaves)):
+                outputs = function(*self._inputs)
+            self.differentiable = tuple(y.requires_grad for y in outputs)
+            live[:] = [y for y in outputs if y.requires_grad]
+            return tuple(y.detach() for y in outputs)
+
+        def reverse() -> tuple[Tensor | None, ...]:
+            found = iter(torch.autograd.grad(live, leaves, self._gradients, allow_unused=True))
+            return (*(next(found) if need else None for need in needed), *found)
+
+        def both() -> None:
+            forward()
+            self._gradients = tuple(torch.zeros_like(y) for y in live)
+            if live:
+                reverse()
+
+        with _capturing():
+            Graph.warm_up(both)
+            self._forward, self._reverse = Graph(), Graph()
+            self._outputs = self._forward.capture(forward)
+            if live:
+                self._found = self._reverse.capture(reverse, after=self._forward)
+
+    @staticmethod
+    @torch.no_grad()
+    def _copy_in(buffers: Tensors, values: Tensors) -> None:
+        for buffer, value in zip(buffers, values, strict=True):
+            buffer.copy_(value)
+
+    def forward(self, arguments: Tensors) -> Tensors:
+        """The function's outputs."""
+        self._copy_in(self._inputs, arguments)
+        self._forward.replay()
+        return tuple(y.clone() for y in self._outputs)
+
+    def reverse(self, gradients: Tensors) -> tuple[Tensor | None, ...]:
+        """Gradients of the arguments of the latest `forward`, then of the parameters; of every output is one given."""
+        self._copy_in(self._gradients, tuple(g for g, d in zip(gradients, self.differentiable, strict=True) if d))
+        self._reverse.replay()
+        return tuple(None if g is None else g.clone() for g in self._found)
+
+
+class Lease:
+    """A program in use; it goes back to its shelf when it is released or forgotten."""
+
+    def __init__(self, program: Program, shelf: list[Program]) -> None:
+        self.program: Program | None = program
+        self._shelf = shelf
+
+    def release(self) -> None:
+        """Let others use the program."""
+        if self.program is not None:
+            self._shelf.append(self.program)
+            self.program = None
+
+    __del__ = release
+
+
+class Shelf:
+    """The programs of one function that are not in use, by what they were captured for.
+
+    Args:
+        what: the function, as a user knows it.
+        most: shapes that are kept captured.
+    """
+
+    def __init__(self, what: str, most: int) -> None:
+        self._what, self._most = what, most
+        self._seen: OrderedDict[Any, list[Program] | None] = OrderedDict()
+
+    def lease(self, function: Function, arguments: Tensors, parameters: Tensors = ()) -> Lease | None:
+        """A program of `function`; null for a shape that is new, or that could not be captured."""
+        needed = tuple(a.requires_grad and torch.is_grad_enabled() for a in arguments)
+        kinds = tuple((a.shape, a.dtype, a.device) for a in arguments)
+        key = (kinds, needed, torch.is_inference_mode_enabled())
+        new = key not in self._seen
+        free = self._seen.setdefault(key, [])
+        self._seen.move_to_end(key)
+        while len(self._seen) > self._most:
+            self._seen.popitem(last=False)
+        if new or free is None:
+            return None
+        try:
+            program = free.pop() if free else Program(function, arguments, needed, parameters)
+        except RuntimeError as error:
+            _warn(self._what, str(error).split("\n")[0])
+            self._seen[key] = None
+            return None
+        return Lease(program, free)
+
+
+@lru_cache
+def _warn(what: str, problem: str) -> None:
+    complain(f"orthobench: engine=graph could not capture {what}, which runs step by step instead: {problem}.")
+
+
+class Replay(torch.autograd.Function):
+    """(lease, number of arguments, arguments, parameters) -> outputs, by replaying the lease's program."""
+
+    @staticmethod
+    def forward(ctx: Any, lease: Lease, count: int, *tensors: Tensor) -> Tensors:
+        assert lease.program is not None
+        outputs = lease.program.forward(tensors[:count])
+        ctx.mark_non_differentiable(*(y for y, d in zip(outputs, lease.program.differentiable, strict=True) if not d))
+        if any(ctx.needs_input_grad):
+            ctx.lease = lease
+        return outputs
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:  # type: ignore[override]
+        if ctx.lease.program is None:
+            raise RuntimeError("engine=graph keeps what a reverse needs for one reverse only; use engine=fused.")
+        found = ctx.lease.program.reverse(gradients)
+        ctx.lease.release()
+        return None, None, *found
