@@ -20,9 +20,7 @@ SKIPPED = 20
 
 def measure(bench: Bench) -> Iterator[Row]:
     """All rows of this file."""
-    graph = (
-        (GRAPH,) if bench.device.type == "cuda" else ()
-    )  # the program replays the whole step, the bare loop the cell
+    graph = (GRAPH,) if bench.device.type == "cuda" else ()  # the program replays all of a step, the bare loop a cell
     for case in (*CASES[: 1 if bench.quick else None], *graph):
         pairs = _pairs(bench, case, 150 if bench.quick else 500)[SKIPPED:]
         ratio = statistics.median(bare / whole for bare, whole in pairs)
