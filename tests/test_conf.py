@@ -1,5 +1,6 @@
 """conf/, file by file: every model on every task builds and takes one training step, or says why it does not."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,7 @@ import yaml
 
 import orthobench
 from orthobench import builder
+from orthobench.__main__ import VERBS
 from orthobench.app import Experiment
 from orthobench.config import conf_dir, options
 from orthobench.errors import ConfigError, DataError
@@ -177,3 +179,8 @@ def test_a_tasks_file_repeats_its_shapes_sizes_and_baseline(task: str, tmp_path:
     lines = (conf_dir() / "task" / f"{task}.yaml").read_text().splitlines()
     assert lines[1] == f"# {built.describe()}"
     assert lines[2].startswith("# Data: ") == (task in REAL)
+
+
+def test_help_names_every_verb() -> None:
+    footer = yaml.safe_load((conf_dir() / "config.yaml").read_text(encoding="utf-8"))["hydra"]["help"]["footer"]
+    assert re.findall(r"[a-z]+(?=[,( ])", footer.removeprefix("Verbs: ").partition("(")[0]) == list(VERBS)

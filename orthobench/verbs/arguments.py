@@ -16,7 +16,12 @@ class Parser(argparse.ArgumentParser):
 
     def __init__(self, doc: str | None) -> None:
         usage, _, rest = (doc or "").strip().removeprefix("`").partition("`: ")
-        super().__init__(" ".join(usage.split()[:2]), usage, rest, formatter_class=argparse.RawDescriptionHelpFormatter)
+        super().__init__(
+            " ".join(usage.split()[:2]),
+            usage,
+            rest[:1].upper() + rest[1:],
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
         self.add_argument("words", nargs="*", help=argparse.SUPPRESS)
 
     def add_folders(self) -> None:
