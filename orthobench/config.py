@@ -6,6 +6,7 @@ running code through `_target_`, moving Hydra's own folders, reading the environ
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -198,6 +199,8 @@ def _check_hydra_override(key: str, text: str) -> None:
         raise ConfigError(f"{text!r} is refused: of Hydra's own settings only the launcher can be changed.")
     if "_target_" in text:
         raise ConfigError(f"{text!r} is refused: a configuration may not name code to run (_target_).")
+    if "=submitit" in text and find_spec("submitit") is None:
+        raise ConfigError(f"{text} needs a package that is not installed: pip install 'orthobench[slurm]'.")
 
 
 def _check_choice(group: str, value: Any, folders: tuple[Path, ...]) -> None:

@@ -160,6 +160,12 @@ def test_what_does_not_go_together(
     assert message in capsys.readouterr().err
 
 
+def test_a_launcher_that_is_not_installed(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("orthobench.config.find_spec", lambda name: None)
+    assert main(["-m", *TINY, "seed=1,2", "hydra/launcher=submitit_slurm"]) == 2
+    assert "pip install 'orthobench[slurm]'" in capsys.readouterr().err
+
+
 def test_no_arguments_is_usage(capsys: pytest.CaptureFixture[str]) -> None:
     assert main([]) == 2
     err = capsys.readouterr().err
