@@ -192,6 +192,7 @@ class Attempt:
             raise translated from error
         finally:
             close(self.logger)
+            self.exp.model.cpu()
         self._close(record)
         return record
 

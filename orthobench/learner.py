@@ -13,6 +13,7 @@ from orthobench.cells.base import State
 from orthobench.duration import Duration
 from orthobench.models.base import Network
 from orthobench.optim import Constant, Optimizer, Schedule
+from orthobench.parametrizations.settling import Settling
 from orthobench.tasks.base import Batch, Task
 from orthobench.training_step import TrainingStep
 
@@ -51,6 +52,14 @@ class Learner(LightningModule):
     def _apply_batch_transfer_handler(self, batch: Batch, device: Any = None, dataloader_idx: int = 0) -> Batch:
         device = device or self.device
         return batch if device.type == "cpu" else move_data_to_device(batch, device)
+
+    def cpu(self) -> "Learner":
+        return self  # Lightning asks for it after every fit and test; what is recorded then is asked where it ran
+
+    def on_train_start(self) -> None:
+        for parametrization in self.model.parametrizations():
+            if isinstance(parametrization, Settling):
+                parametrization.after_step()  # nothing is due, and it is known from here on without a look
 
     def training_step(self, batch: Batch, index: int) -> Tensor:
         loss, state = self.step(batch, self._before("train", index % self.duration.epoch_batches == 0))

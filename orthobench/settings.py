@@ -218,6 +218,7 @@ def check(composed: Composed) -> Settings:
         raise ConfigError(f"model.embedding_size={size} does not apply to task={task['name']}: it has no tokens.")
     optimizer = _optimizer(values["optimizer"], model)
     trainer = _trainer(values["trainer"])
+    _refuse_scaling(trainer, model)
     schedule, logger = _schedule(values["schedule"]), _logger(values["logger"])
     diagnostics = _fill(values["diagnostics"], DIAGNOSTICS, "diagnostics")
     _refuse_jacobian(diagnostics, model)
@@ -303,6 +304,16 @@ def _refuse_another_shape(model: dict[str, Any], task: Any, name: str) -> None:
     if task.sequential and not sequential:
         use = "use task=mnist_flat or a recurrent model"
         raise ConfigError(f"model={model['name']} is a feed-forward model, and task={name} has sequences: {use}.")
+
+
+def _refuse_scaling(trainer: dict[str, Any], model: dict[str, Any]) -> None:
+    """Settings that look at the size of gradients on their way, where the loss is scaled."""
+    for key in ("rms_gradient", "recurrent_gradient_clip"):
+        if trainer.get("precision") == "16-mixed" and model.get(key):
+            raise ConfigError(
+                f"model.{key}={model[key]} does not apply with trainer.precision=16-mixed, which scales gradients: "
+                "use bf16-mixed."
+            )
 
 
 def _refuse_jacobian(diagnostics: dict[str, Any], model: dict[str, Any]) -> None:

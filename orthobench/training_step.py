@@ -18,15 +18,19 @@ class TrainingStep:
 
     Where engine=graph runs every layer, all of it (matrices, projections, loops, readout, loss) and its reverse are one
     CUDA graph each for the shapes that come again. The optimizer, clipping and what follows a step stay outside.
+
+    Attributes:
+        replays: whether it may be replayed; not where hooks of modules are to be called.
     """
 
     def __init__(self, model: Network, task: Task) -> None:
         self.model, self.task = model, task
         self._shelf = Shelf("a training step", SHAPES)
         self._sizes: list[int] = []
+        self.replays = True
 
     def __call__(self, batch: Batch, carried: list[State] | None) -> tuple[Tensor, list[State]]:
-        if not self._is_captured:
+        if not (self.replays and self._is_captured):
             return self._plain(batch, carried)
         arguments = (*batch, *(s for layer in carried or () for s in layer))
         parameters = tuple(p for p in self.model.parameters() if p.requires_grad)

@@ -24,10 +24,12 @@ class Recorder(TorchDispatchMode):
     def __init__(self, operations: list[Operation]) -> None:
         super().__init__()
         self.operations = operations
+        self.autocast = False
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if func in READS:
             raise RuntimeError(f"{func} is not permitted when a stream is capturing")
+        self.autocast |= torch.is_autocast_enabled("cpu")
         out = func(*args, **(kwargs or {}))
         self.operations.append((func, args, kwargs or {}, tree_leaves(out)))
         return out
@@ -38,20 +40,25 @@ class Recorded:
 
     Attributes:
         reverses: captured reverses, and how often they were replayed.
+        autocast_reverses: those of them that autocast reached.
     """
+
+    autocast_reverses = 0
 
     reverses: ClassVar[list[int]] = [0, 0]
 
     @staticmethod
     def warm_up(work: Callable[[], object]) -> None:
-        work()
+        with Recorder([]):
+            work()
 
     def capture(self, work: Callable[[], Any], after: Any = None) -> Any:
         self.operations: list[Operation] = []
-        with Recorder(self.operations):
+        with Recorder(self.operations) as recorder:
             found = work()
         self.is_reverse = after is not None
         Recorded.reverses[0] += self.is_reverse
+        Recorded.autocast_reverses += self.is_reverse and recorder.autocast
         return found
 
     @torch.no_grad()

@@ -60,7 +60,7 @@ def numbers(exp: Experiment) -> dict[str, Any]:
         "weights": {name: value.tolist() for name, value in state["state_dict"].items()},
         "optimizer": repr(state["optimizer_states"]),
         "loops": repr(state["loops"]),
-        "random": state["callbacks"]["Saver"]["random"].tolist(),
+        "random": [part.tolist() for part in state["callbacks"]["Saver"]["random"]],
         "record": {name: found[name] for name in kept},
         "rows": [row for row in rows if "steps_per_s" not in row],
     }

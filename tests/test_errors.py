@@ -142,6 +142,8 @@ def test_refused_with_one_sentence(
         (["params=21764", "model.hidden_size=10"], "model.hidden_size=10 beside params=21764, which makes it 190"),
         (["params=21764", "model.layer_sizes=[9,9]"], "model.layer_sizes= says how large"),
         (["-m", "seed=1,99999999999999999999"], "it must be >= 0 and <= 18446744073709551615"),
+        (["model=urnn_full", "model.rms_gradient=true", "trainer.precision=16-mixed"], "use bf16-mixed"),
+        (["model=ugru", "model.recurrent_gradient_clip=1", "trainer.precision=16"], "which scales gradients"),
         (["-m", "seed=1,2", "hydra/launcher=lsf"], "Could not find 'hydra/launcher/lsf'"),
         (["-m", "seed=1,2", "hydra/launcher=joblib", "hydra.launcher.n_jobs=x"], "could not be converted to Integer"),
         (["seed=1,2", "--cfg", "job"], "seed= has several values"),

@@ -191,8 +191,8 @@ def test_nothing_waits_for_the_gpu(engine: str, cls: type) -> None:
     module = engine_for(engine, cell)
     for _ in range(2):
         module.run(cell, x, state)[0].sum().backward()
-    torch.cuda.set_sync_debug_mode("error")
     try:
+        torch.cuda.set_sync_debug_mode("error")
         module.run(cell, x, state)[0].sum().backward()
     finally:
         torch.cuda.set_sync_debug_mode("default")
@@ -228,8 +228,8 @@ def test_a_training_step_waits_for_nothing(words: tuple[str, ...], engine: str) 
 
     for batch in batches[:3]:
         train(batch)
-    torch.cuda.set_sync_debug_mode("error")
     try:
+        torch.cuda.set_sync_debug_mode("error")
         for batch in batches[3:]:
             train(batch)
     finally:

@@ -28,10 +28,12 @@ class LieAlgebra(Log):
     def on_train_batch_start(self, trainer: Trainer, module: Learner, batch: Any, index: int) -> None:  # type: ignore[override]
         if self.due(trainer.global_step + 1) and not self._handles:
             self.listen()
+            module.step.replays = False  # a replay calls no hooks
 
     def on_before_optimizer_step(self, trainer: Trainer, module: Learner, optimizer: Any) -> None:  # type: ignore[override]
         if self._handles:
             self._found = self.measure()
+            module.step.replays = True
 
     def on_train_batch_end(self, trainer: Trainer, module: Learner, *args: Any) -> None:  # type: ignore[override]
         if self._found:

@@ -59,7 +59,7 @@ class Saver(Callback):
         self.stop_requested: int | None = None
         self.code: list[str | None] = [recorder.code()["git"]]
         self._earlier_s, self._started = 0.0, time.monotonic()
-        self._random: torch.Tensor | None = None
+        self._random: list[torch.Tensor] | None = None
 
     @property
     def wall_s(self) -> float:
@@ -68,7 +68,7 @@ class Saver(Callback):
 
     def state_dict(self) -> dict[str, Any]:
         kept = {name: getattr(self, name) for name in (*KEPT, "recovered_from", "code")}
-        return {**kept, "wall_s": self.wall_s, "curve": self.curve.packed(), "random": torch.get_rng_state()}
+        return {**kept, "wall_s": self.wall_s, "curve": self.curve.packed(), "random": _generators()}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         self._random = state_dict["random"]
@@ -96,7 +96,9 @@ class Saver(Callback):
 
     def on_train_batch_start(self, trainer: Trainer, module: Learner, batch: Any, index: int) -> None:  # type: ignore[override]
         if self._random is not None:
-            torch.set_rng_state(self._random)
+            torch.set_rng_state(self._random[0])
+            if self._random[1:] and torch.cuda.is_available():
+                torch.cuda.set_rng_state(self._random[1])
             self._random = None
 
     def on_train_batch_end(self, trainer: Trainer, module: Learner, outputs: Any, batch: Any, index: int) -> None:  # type: ignore[override]
@@ -173,3 +175,8 @@ def _better(module: Learner) -> Callable[[dict[str, float], dict[str, float]], b
         return (math.inf if math.isnan(value) else -value if higher else value), loss
 
     return lambda new, old: rank(new) < rank(old)
+
+
+def _generators() -> list[torch.Tensor]:
+    """The state of torch's generator, and of that of the GPU where one is in use."""
+    return [torch.get_rng_state(), *([torch.cuda.get_rng_state()] if torch.cuda.is_initialized() else [])]

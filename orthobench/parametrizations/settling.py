@@ -53,4 +53,4 @@ class Settling(base.Parametrization):
         self.steps, self._known = int(state), None
 
     def _seen(self) -> tuple[int, int]:
-        return self.theta.data_ptr(), self.theta._version
+        return self.theta.data_ptr(), -1 if self.theta.is_inference() else self.theta._version

@@ -9,11 +9,12 @@ A replay repeats what the GPU did, and nothing that Python did: what a function 
 """
 
 import contextlib
+import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from functools import lru_cache
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -51,12 +52,17 @@ class Graph:
 
     @staticmethod
     def warm_up(work: Callable[[], object]) -> None:
-        """Run what will be captured once as it is, on a stream of its own, so that libraries are set up."""
+        """Run what will be captured once as it is, on a stream of its own, so that libraries are set up.
+
+        Raises:
+            RuntimeError: it waits for the GPU, which a capture does not survive.
+        """
         stream = torch.cuda.Stream()
         stream.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(stream):
+        with torch.cuda.stream(stream), _waiting_refused():
             work()
         torch.cuda.current_stream().wait_stream(stream)
+        _forget_workspaces()
 
     def capture(self, work: Callable[[], Any], after: "Graph | None" = None) -> Any:
         """What `work` returns, in buffers that `replay` fills; `after` is a graph whose buffers `work` reads."""
@@ -64,11 +70,30 @@ class Graph:
         pool = None if after is None else after._graph.pool()
         graph = torch.cuda.graph(self._graph, pool=pool, capture_error_mode="thread_local")  # a loader may pin batches
         with here, graph:
-            return work()
+            found = work()
+        _forget_workspaces()
+        return found
 
     def replay(self) -> None:
         """Do the work again."""
         self._graph.replay()
+
+
+@contextlib.contextmanager
+def _waiting_refused() -> Iterator[None]:
+    before = torch.cuda.get_sync_debug_mode()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # torch says that this mode is a prototype
+        torch.cuda.set_sync_debug_mode("error")
+    try:
+        yield
+    finally:
+        torch.cuda.set_sync_debug_mode(before)
+
+
+def _forget_workspaces() -> None:
+    """Have cuBLAS take new ones: those of a capture belong to its graph, and would end with it."""
+    torch._C._cuda_clearCublasWorkspaces()
 
 
 class Program:
@@ -89,6 +114,7 @@ class Program:
         self._gradients: Tensors = ()
         self.differentiable: tuple[bool, ...] = ()
         live: list[Tensor] = []
+        device = arguments[0].device.type
 
         def forward() -> Tensors:
             with torch.set_grad_enabled(bool(leaves)):
@@ -98,7 +124,8 @@ class Program:
             return tuple(y.detach() for y in outputs)
 
         def reverse() -> tuple[Tensor | None, ...]:
-            found = iter(torch.autograd.grad(live, leaves, self._gradients, allow_unused=True))
+            with torch.autocast(device, enabled=False):  # as a reverse is outside of a capture
+                found = iter(torch.autograd.grad(live, leaves, self._gradients, allow_unused=True))
             return (*(next(found) if need else None for need in needed), *found)
 
         def both() -> None:
@@ -106,13 +133,18 @@ class Program:
             self._gradients = tuple(torch.zeros_like(y) for y in live)
             if live:
                 reverse()
+            live.clear()  # what autograd has noted there belongs to another stream
 
         with _capturing():
             Graph.warm_up(both)
             self._forward, self._reverse = Graph(), Graph()
-            self._outputs = self._forward.capture(forward)
-            if live:
-                self._found = self._reverse.capture(reverse, after=self._forward)
+            try:
+                self._outputs = self._forward.capture(forward)
+                if live:
+                    self._found = self._reverse.capture(reverse, after=self._forward)
+            except RuntimeError:
+                Shelf.closed = True  # torch does not promise that another capture works then
+                raise
 
     @staticmethod
     @torch.no_grad()
@@ -157,21 +189,27 @@ class Shelf:
         most: shapes that are kept captured.
     """
 
+    closed: ClassVar[bool] = False  # a capture has failed half-way: none is tried in this process any more
+
     def __init__(self, what: str, most: int) -> None:
         self._what, self._most = what, most
         self._seen: OrderedDict[Any, list[Program] | None] = OrderedDict()
+        self._dropped = 0
 
     def lease(self, function: Function, arguments: Tensors, parameters: Tensors = ()) -> Lease | None:
         """A program of `function`; null for a shape that is new, or that could not be captured."""
         needed = tuple(a.requires_grad and torch.is_grad_enabled() for a in arguments)
         kinds = tuple((a.shape, a.dtype, a.device) for a in arguments)
-        key = (kinds, needed, torch.is_inference_mode_enabled())
+        places = tuple(p.data_ptr() for p in parameters)
+        key = (kinds, needed, torch.is_inference_mode_enabled(), places)
         new = key not in self._seen
         free = self._seen.setdefault(key, [])
         self._seen.move_to_end(key)
-        while len(self._seen) > self._most:
-            self._seen.popitem(last=False)
+        if len(self._seen) > self._most:
+            self._drop(key)
         if new or free is None:
+            return None
+        if not free and (Shelf.closed or self._dropped > self._most):
             return None
         try:
             program = free.pop() if free else Program(function, arguments, needed, parameters)
@@ -180,6 +218,11 @@ class Shelf:
             self._seen[key] = None
             return None
         return Lease(program, free)
+
+    def _drop(self, newest: Any) -> None:
+        """Forget the shape that was used least recently, one that was never captured if there is one."""
+        never = (key for key, programs in self._seen.items() if not programs and key != newest)
+        self._dropped += bool(self._seen.pop(next(never, next(iter(self._seen)))))
 
 
 @lru_cache

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from torch.func import functional_call
 from torch.profiler import ProfilerActivity, profile
 
 from orthobench.parametrizations import base
@@ -89,6 +90,19 @@ def test_what_would_need_more_squarings_is_not_a_number(monkeypatch: pytest.Monk
     on_a_gpu(monkeypatch)
     A = torch.tensor([[0.0, 1e5], [-1e5, 0.0]], dtype=torch.float64)
     assert exponential(A).isnan().all()
+
+
+@pytest.mark.parametrize(("cls", "options"), [(Stiefel, {}), (MatrixExp, {"gradient": "geodesic"})])
+def test_a_theta_that_torch_does_not_count_for_is_looked_at(
+    cls: type, options: dict, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    on_a_gpu(monkeypatch)
+    p = cls(6, np.random.default_rng(0), **options)
+    p.after_step()
+    with torch.inference_mode():
+        theta = torch.full_like(p.theta, 0.1)
+        W = functional_call(p, {"theta": theta}, ())
+    assert not torch.equal(W, p())
 
 
 @pytest.mark.parametrize(

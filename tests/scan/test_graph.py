@@ -45,6 +45,7 @@ class Again:
 @pytest.fixture(autouse=True)
 def _stand_in(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(capture, "Graph", Again)
+    monkeypatch.setattr(capture.Shelf, "closed", False)
     monkeypatch.setattr(Again, "captures", 0)
     monkeypatch.setattr(Again, "replays", 0)
 
@@ -143,6 +144,23 @@ def test_the_shapes_used_last_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
         graph.run(cell, draw(2, T, 3), cell.initial_state(2))
     assert Again.captures == 2 * 3
     assert [key[0][0][0][0] for key in graph.SHELVES[cell]._seen] == [3, 4]
+
+
+def test_a_shape_that_comes_once_in_a_while_takes_no_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(graph, "SHAPES", 2)
+    cell = tame(Elman, 5)
+    for epoch in range(3):
+        for T in (3, 4, 4, 4, 5 + epoch):
+            graph.run(cell, draw(2, T, 3), cell.initial_state(2))
+    assert Again.captures == 2
+
+
+def test_shapes_that_go_on_changing_are_captured_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(graph, "SHAPES", 2)
+    cell = tame(Elman, 5)
+    for T in (3, 3, 4, 4, 5, 5, 6, 6, 7, 7, 8, 8, 9, 9):
+        graph.run(cell, draw(2, T, 3), cell.initial_state(2))
+    assert Again.captures == 2 * 4
 
 
 def test_programs_go_with_their_cell() -> None:
