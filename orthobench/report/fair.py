@@ -103,6 +103,12 @@ class Contest:
     lines: tuple[Line, ...]
 
     @property
+    def title(self) -> str:
+        """The table as a person says it."""
+        name = self.table.name.split("/")[1]
+        return {"har2": "HAR-2"}.get(name, name.capitalize())
+
+    @property
     def metric(self) -> str:
         """What models are ranked by."""
         return str(self.table.score)

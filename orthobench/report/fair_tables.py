@@ -43,7 +43,7 @@ def render(results: Path) -> dict[str, str]:
 
 def heading(contest: Contest) -> str:
     """Title of a table, with its length when it is shortened."""
-    name = f"{contest.table.name.split('/')[1].capitalize()} (`{contest.table.name}`)"
+    name = f"{contest.title} (`{contest.table.name}`)"
     words = [] if contest.preset == FULL else contest.table.presets[contest.preset].overrides
     return name + (f", shortened to {contest.preset}: {' '.join(words)}" if words else "")
 

@@ -15,7 +15,7 @@ def contents(found: list[Contest]) -> str:
     links = []
     for contest in found:
         preset = "" if contest.preset == FULL else f" ({contest.preset})"
-        title = contest.table.name.split("/")[1].capitalize() + preset
+        title = contest.title + preset
         links.append(f'<li><a href="#{anchor(contest)}">{escape(title)}</a></li>')
     return f'<p><a href="#{FAIR}"><b>{FAIR}</b></a></p><ul>{"".join(links)}</ul>'
 
