@@ -15,7 +15,7 @@ PACKAGES = ("orthobench", "torch", "lightning", "hydra-core", "omegaconf", "nump
 
 @lru_cache(maxsize=1)
 def code() -> dict[str, Any]:
-    """The checkout's commit and whether it was changed; nulls outside a checkout."""
+    """The checkout's commit and whether it was changed, results aside, which runs write; nulls outside a checkout."""
     here = Path(__file__).resolve().parents[2]
 
     def git(*words: str) -> str | None:
@@ -27,7 +27,7 @@ def code() -> dict[str, Any]:
 
     if not (here / ".git").exists():
         return {"git": None, "dirty": None, "reason": "not run from a checkout"}
-    return {"git": git("rev-parse", "HEAD"), "dirty": bool(git("status", "--porcelain", "-uno"))}
+    return {"git": git("rev-parse", "HEAD"), "dirty": bool(git("status", "--porcelain", "-uno", ":(exclude)results"))}
 
 
 def environment() -> dict[str, Any]:
