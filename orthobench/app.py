@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import torch
 import yaml
@@ -23,7 +23,7 @@ from orthobench.callbacks.orthogonality import Orthogonality
 from orthobench.callbacks.progress import Progress
 from orthobench.callbacks.saver import Saver
 from orthobench.callbacks.training import TrainingLog
-from orthobench.duration import Duration, duration, limited
+from orthobench.duration import Duration, duration, evaluation_limits
 from orthobench.errors import (
     ConfigError,
     DivergedError,
@@ -47,7 +47,6 @@ from orthobench.terminal import complain, duration_text, say
 
 REASONS = {DivergedError: "diverged", Stopped: "stopped"}
 POINTS = 500
-EVALUATED: dict[Literal["val", "test"], str] = {"val": "limit_val_batches", "test": "limit_test_batches"}
 
 
 @dataclass
@@ -213,9 +212,14 @@ class Attempt:
         for key in ("max_epochs", "max_steps", "val_check_interval", "check_val_every_n_epoch", "limit_train_batches"):
             given.pop(key, None)
         own = {"accelerator": device_of(given.get("accelerator", "auto")).type, "devices": 1}
-        limits = {key: limited(task.batches(split), given.get(key)) for split, key in EVALUATED.items()}
         trainer = Trainer(
-            **{"gradient_clip_algorithm": None, "profiler": NoProfiler(), **given, **own, **limits},
+            **{
+                "gradient_clip_algorithm": None,
+                "profiler": NoProfiler(),
+                **given,
+                **own,
+                **evaluation_limits(given, task),
+            },
             max_steps=length.steps or -1,
             max_epochs=-1,
             val_check_interval=length.val_every,

@@ -51,3 +51,15 @@ def duration(trainer: dict[str, Any], task: Task) -> Duration:
         interval = max(int(interval * epoch * (trainer.get("check_val_every_n_epoch") or 1)), 1)
     interval = -(-interval // accumulate) * accumulate
     return Duration(epoch, accumulate, min(limits) if limits else None, interval)
+
+
+def evaluation_limits(trainer: dict[str, Any], task: Task) -> dict[str, int | float | None]:
+    """What limits a validation and a test, as Lightning takes it: a share is at least one batch of every split."""
+    batches = {"limit_val_batches": task.batches("val"), "limit_test_batches": task.batches("test")}
+    if task.select_on_test:
+        batches["limit_val_batches"] = min(batches.values())
+    return {key: 1 if _none_left(trainer.get(key), fewest) else trainer.get(key) for key, fewest in batches.items()}
+
+
+def _none_left(limit: int | float | None, batches: int) -> bool:
+    return isinstance(limit, float) and int(limit * batches) < 1
