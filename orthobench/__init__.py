@@ -6,8 +6,8 @@ if TYPE_CHECKING:
     import pandas as pd
     from torch import Tensor
 
-    from orthobench.app import Experiment
     from orthobench.cells.base import Cell, State
+    from orthobench.run.run import Experiment
 
 __version__ = "0.1.0"
 
@@ -20,7 +20,7 @@ def build(*overrides: str) -> "Experiment":
     Raises:
         orthobench.errors.ConfigError: an unknown key, a wrong type or a value out of range.
     """
-    from orthobench.app import experiment
+    from orthobench.run.run import experiment
 
     return experiment(overrides)
 

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from orthobench import signals
+from orthobench.config.table import key
 from orthobench.errors import ConfigError, OrthobenchError, Stopped, code_of
-from orthobench.experiment import key
 from orthobench.terminal import complain, say
 
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # torch's idle threads spin, on cores that a scan's threads need
@@ -76,13 +76,13 @@ def _experiment(words: list[str]) -> int:
             from orthobench.verbs import reproduce
 
             return reproduce.run(reproduce.Selection.of(overrides), folders=folders)
-        from orthobench.sweep import sweep
+        from orthobench.launch.sweep import sweep
 
         return sweep(overrides, folders)
-    from orthobench.settings import settings
+    from orthobench.config.check import settings
 
     checked = settings(overrides, folders)  # before the slow imports, so that a wrong word is refused at once
-    from orthobench.app import from_settings
+    from orthobench.run.run import from_settings
 
     record = from_settings(checked).run()
     return code_of(record["status"])
@@ -133,8 +133,8 @@ def _usage_error(message: str) -> None:
 
 def _hydra(words: list[str], overrides: list[str], folders: tuple[Path, ...]) -> int:
     """`--help`, `--cfg` and the like, answered by Hydra from a configuration that has been looked at first."""
-    from orthobench.config import compose, parse
-    from orthobench.experiment import expand
+    from orthobench.config.compose import compose, parse
+    from orthobench.config.table import expand
 
     cell = expand(overrides, folders)
     words = cell + [word for word in words if word not in (*overrides, "-m", "--multirun")]
@@ -144,7 +144,7 @@ def _hydra(words: list[str], overrides: list[str], folders: tuple[Path, ...]) ->
         raise ConfigError(f"{swept[0]}= has several values, and this tells of one run.")
     composed = compose(cell, folders)
     if composed.unknown():
-        from orthobench.settings import check
+        from orthobench.config.check import check
 
         check(composed)
     texts = {text: word.text for text, word in zip(cell, parsed, strict=True)}
@@ -155,7 +155,7 @@ def _ask(words: list[str]) -> int:
     """Leave the answer to Hydra."""
     import hydra
 
-    from orthobench.config import conf_dir
+    from orthobench.config.compose import conf_dir
 
     sys.argv = ["orthobench", *words]
     hydra.main(version_base="1.3", config_path=str(conf_dir()), config_name="config")(_nothing)()

@@ -8,12 +8,12 @@ import torch
 import yaml
 
 import orthobench
-from orthobench import builder
 from orthobench.__main__ import VERBS
-from orthobench.app import Experiment
-from orthobench.config import conf_dir, options
+from orthobench.config.compose import conf_dir, options
 from orthobench.errors import ConfigError, DataError
-from orthobench.learner import Learner
+from orthobench.run import build as builder
+from orthobench.run.learner import Learner
+from orthobench.run.run import Experiment
 
 MODELS, TASKS = options("model"), options("task")
 RECIPES = [name for name in options("recipe") if name != "none"]

@@ -7,10 +7,10 @@ from statistics import mean
 import pytest
 import yaml
 
+from orthobench.analysis import published
+from orthobench.analysis.published import PAPERS, Row, load, load_table
 from orthobench.datasets.ucr_table import ENTRIES, lookup
 from orthobench.errors import ConfigError
-from orthobench.report import published
-from orthobench.report.published import PAPERS, Row, load, load_table
 
 NUMBERS = {
     "scornn": {"table1": 30, "table2": 36, "table3": 22, "figure1": 4, "figure2": 5, "figure5": 4},

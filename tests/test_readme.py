@@ -48,9 +48,9 @@ def test_a_run(words: list[str], cli) -> None:
 
 @pytest.mark.parametrize("words", [words for words in RUNS if "-m" in words], ids=" ".join)
 def test_a_sweep_composes(words: list[str]) -> None:
-    from orthobench.config import compose, parse
-    from orthobench.settings import check
-    from orthobench.sweep import jobs
+    from orthobench.config.check import check
+    from orthobench.config.compose import compose, parse
+    from orthobench.launch.sweep import jobs
 
     plan = jobs(parse([word for word in words if word != "-m"]))
     assert len(plan) > 1
@@ -83,7 +83,7 @@ def test_the_links_lead_somewhere() -> None:
 
 
 def test_every_setting_in_the_table_exists() -> None:
-    from orthobench.config import compose
+    from orthobench.config.compose import compose
 
     values = compose([]).values
     for key in re.findall(r"`([a-z_T]+)=", TEXT.split("| key |")[1].split("\n\n")[0]):

@@ -20,7 +20,7 @@ def measure(bench: Bench) -> Iterator[Row]:
 
 def models(network: str) -> list[str]:
     """The models of a kind, the one that the others are compared with first."""
-    from orthobench.config import compose, options
+    from orthobench.config.compose import compose, options
 
     kinds = {name: compose([f"model={name}"]).values["model"].get("network", "recurrent") for name in options("model")}
     return sorted((name for name, kind in kinds.items() if kind == network), key=lambda name: name != FIRST[network])
@@ -28,7 +28,7 @@ def models(network: str) -> list[str]:
 
 def work(bench: Bench, name: str, case: str) -> Work:
     """A step of one model, the optimizer's left out; random pixels where a task would read its data."""
-    from orthobench.app import experiment
+    from orthobench.run.run import experiment
 
     exp = experiment([f"model={name}", *case.split(), "recipe=none"])
     model, task = exp.model.to(bench.device), exp.task

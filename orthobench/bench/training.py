@@ -63,7 +63,7 @@ def _words(case: str, steps: int, root: str) -> list[str]:
 
 
 def _bare(exp: Any, bench: Bench) -> Callable[[int], None]:
-    from orthobench import builder
+    from orthobench.run import build as builder
 
     model, constrained = exp.model.to(bench.device), exp.model.constrained()
     optimizer = builder.build_optimizer(exp.settings, model)

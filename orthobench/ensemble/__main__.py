@@ -22,8 +22,8 @@ def main(arguments: list[str]) -> int:
     given = parser.parse_args(arguments)
     listed = read_json(given.file)
     assert listed is not None
-    from orthobench.app import experiment
     from orthobench.ensemble.running import run
+    from orthobench.run.run import experiment
 
     try:
         with signals.watched(program=True):

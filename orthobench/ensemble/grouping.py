@@ -3,14 +3,14 @@
 import json
 from typing import Any
 
-from orthobench import builder
-from orthobench.settings import Settings
+from orthobench.config.check import Settings
+from orthobench.run import build as builder
 from orthobench.terminal import say
 
 
 def has_gpu(settings: Settings) -> bool:
     """Whether a run would use a GPU."""
-    from orthobench.memory import device_of
+    from orthobench.run.memory import device_of
 
     return device_of(settings.trainer.get("accelerator", "auto")).type == "cuda"
 

@@ -8,12 +8,12 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from orthobench.app import Attempt, Experiment
-from orthobench.callbacks.progress import Progress
-from orthobench.ensemble.meeting import Meeting
-from orthobench.ensemble.together import Together
-from orthobench.learner import Learner
+from orthobench.ensemble.stacked import Together
+from orthobench.ensemble.turns import Meeting
 from orthobench.optim import update
+from orthobench.run.callbacks.progress import Progress
+from orthobench.run.learner import Learner
+from orthobench.run.run import Attempt, Experiment
 from orthobench.tasks.base import Batch
 
 

@@ -3,13 +3,13 @@
 import traceback
 from functools import partial
 
-from orthobench import app
-from orthobench.app import Experiment
-from orthobench.ensemble.meeting import Meeting
 from orthobench.ensemble.member import Member
-from orthobench.ensemble.together import Together, forms
+from orthobench.ensemble.stacked import Together, forms
+from orthobench.ensemble.turns import Meeting
 from orthobench.errors import OrthobenchError, code_of
-from orthobench.memory import available, device_of, estimate
+from orthobench.run import run as app
+from orthobench.run.memory import available, device_of, estimate
+from orthobench.run.run import Experiment
 from orthobench.terminal import complain, say
 
 

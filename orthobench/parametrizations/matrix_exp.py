@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from orthobench.initializers import Rng, tensor
-from orthobench.parametrizations.settling import Settling
+from orthobench.parametrizations.moving_base import Settling
 from orthobench.parametrizations.skew import block_diagonal, sample_cayley_angles, skew, upper_indices
 from orthobench.parametrizations.skew_exp import LieAlgebraGradient, exponential
 from orthobench.schema import NonNegativeFloat

@@ -20,8 +20,8 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from orthobench.initializers import Rng
+from orthobench.parametrizations.moving_base import Settling
 from orthobench.parametrizations.scaled_cayley import ScaledCayley
-from orthobench.parametrizations.settling import Settling
 from orthobench.parametrizations.skew import skew
 from orthobench.schema import Count, Positive
 

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from orthobench.initializers import Rng
-from orthobench.parametrizations.settling import Settling
+from orthobench.parametrizations.moving_base import Settling
 from orthobench.parametrizations.skew import upper_indices
 from orthobench.parametrizations.unitary_product import UnitaryProduct
 from orthobench.schema import Fraction, Positive

@@ -8,8 +8,8 @@ import urllib.error
 import urllib.request
 from typing import Any
 
+from orthobench.config.check import Settings
 from orthobench.errors import ConfigError
-from orthobench.settings import Settings
 from orthobench.terminal import complain
 
 WANDB_HOSTS = ("api.wandb.ai", "wandb.ai")

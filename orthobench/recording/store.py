@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from orthobench.recording.sealed import read_sealed
+from orthobench.recording.digest import read_sealed
 from orthobench.terminal import complain
 
 if TYPE_CHECKING:

@@ -1,191 +1,173 @@
-"""The fair track: models at one budget of parameters and one of tuning, scored on the test set, with what they cost.
+"""results/tables/fair.md, .csv and .tex: the models of the fair track side by side, from records alone."""
 
-Of every model and length the learning rate with the best mean validation score is chosen, over the seeds that are
-recorded, a diverged one counting as worse than any score; only then is the test set looked at. Its other rates show how
-much depends on the choice. A length counts as solved where the validation loss fell below a tenth of the trivial
-predictor's in more than half of the seeds.
-"""
-
-from collections.abc import Iterable
-from dataclasses import dataclass
 from math import inf
 from pathlib import Path
-from statistics import mean, median
 
-from orthobench import experiment
-from orthobench.experiment import FAIR, FULL, PRESETS, Table
-from orthobench.report import records
-from orthobench.report.published import higher_is_better
-from orthobench.report.records import Line
-from orthobench.report.statistics import Scores
+from orthobench.analysis.fair import Contest, Entry, contests
+from orthobench.analysis.published import higher_is_better
+from orthobench.analysis.ranks import mean_ranks
+from orthobench.analysis.statistics import t_interval, wilson
+from orthobench.config.table import FULL
+from orthobench.report.markup import csv_table, latex_table, markdown_table, md
+from orthobench.report.wording import NOTHING, number
 
-RATE, LENGTH = "lr", "T"
-MIB = 1 << 20
-
-
-@dataclass(frozen=True)
-class Entry:
-    """One model at one length.
-
-    Attributes:
-        length: T as the table writes it; empty where the task fixes it.
-        rates: runs by learning rate, in the table's order.
-        rate: the chosen one; null while nothing is recorded.
-        metric: the test score that models are ranked by.
-        planned: seeds of each rate.
-    """
-
-    model: str
-    hidden_size: str
-    length: str
-    rates: dict[str, tuple[Line, ...]]
-    rate: str | None
-    metric: str
-    planned: int
-
-    @property
-    def lines(self) -> tuple[Line, ...]:
-        """The runs at the chosen rate."""
-        return self.rates[self.rate] if self.rate else ()
-
-    @property
-    def done(self) -> int:
-        """Runs that are recorded, of all rates."""
-        return sum(map(len, self.rates.values()))
-
-    def scores(self, rate: str | None = None) -> Scores:
-        """Test scores of the weights with the best validation, at a rate, or at the chosen one."""
-        lines = self.lines if rate is None else self.rates[rate]
-        return Scores({l.seed: None if l.diverged else l.metric(self.metric, "best_val") for l in lines}, self.planned)
-
-    @property
-    def score(self) -> float | None:
-        """The mean test score; null where no seed at the chosen rate converged."""
-        return self.scores().mean
-
-    def median(self, column: str) -> float | None:
-        """The median of a cost over the seeds at the chosen rate; null where one half or more have none."""
-        found = [value for line in self.lines if (value := line.metric(column)) is not None]
-        values = sorted([*found, *[inf] * (len(self.lines) - len(found))])
-        return median(values) if values and median(values) < inf else None
-
-    @property
-    def ms_per_step(self) -> float | None:
-        """Milliseconds of a training step."""
-        seconds = self.median("time/s_per_step")
-        return None if seconds is None else 1000 * seconds
-
-    @property
-    def steps_to_tenth(self) -> float | None:
-        """Steps after which the validation loss was first below a tenth of the trivial one; null: never."""
-        return self.median("crossed/tenth")
-
-    @property
-    def seconds_to_tenth(self) -> float | None:
-        """Seconds of training until then."""
-        steps, ms = self.steps_to_tenth, self.ms_per_step
-        return None if steps is None or ms is None else steps * ms / 1000
-
-    @property
-    def peak_mib(self) -> float | None:
-        """Most memory that a run's process held, in MiB."""
-        peak = self.median("memory/peak")
-        return None if peak is None else peak / MIB
+INTRODUCTION = """\
+Every model at one budget of parameters, with the same learning rates, optimizer, steps and data, written by
+`orthobench tables`. Per model and length the rate with the best validation score is chosen; the *test* score is that of
+the weights with the best validation, mean ± half of the 95 % interval over n seeds. *to a tenth*: training until the
+validation loss is below a tenth of the trivial predictor's, in more than half of the seeds. *horizon*: the greatest
+length at which that happens. *peak memory* is that of the whole process. Nothing here is a published setting; the
+papers' own stand in the other tables.
+"""
+HEADERS = (
+    "model",
+    "n",
+    "parameters",
+    "rate",
+    "test",
+    "converged",
+    "ms per step",
+    "steps to a tenth",
+    "seconds to a tenth",
+    "peak memory, MiB",
+    "runs",
+)
+PLACES = 4
 
 
-@dataclass(frozen=True)
-class Contest:
-    """One fair table of one preset."""
-
-    table: Table
-    preset: str
-    entries: tuple[Entry, ...]
-    lines: tuple[Line, ...]
-
-    @property
-    def title(self) -> str:
-        """The table as a person says it."""
-        name = self.table.name.split("/")[1]
-        return {"har2": "HAR-2"}.get(name, name.capitalize())
-
-    @property
-    def metric(self) -> str:
-        """What models are ranked by."""
-        return str(self.table.score)
-
-    @property
-    def lengths(self) -> list[str]:
-        """The lengths of which something is recorded, in the table's order; an empty one where the task fixes it."""
-        recorded = {entry.length for entry in self.entries if entry.lines}
-        return [length for length in dict.fromkeys(entry.length for entry in self.entries) if length in recorded]
-
-    @property
-    def rates(self) -> list[str]:
-        """The learning rates, in the table's order."""
-        return list(self.entries[0].rates)
-
-    @property
-    def baseline(self) -> float | None:
-        """The trivial predictor's mean score over the runs."""
-        name = f"baseline/{self.metric.rsplit('/', 1)[-1]}"
-        values = [value for line in self.lines if (value := line.metric(name)) is not None]
-        return mean(values) if values else None
-
-    def at(self, length: str) -> list[Entry]:
-        """The models at one length, the best first and those without a score last."""
-        found = [entry for entry in self.entries if entry.length == length]
-        sign = -1 if higher_is_better(self.metric) else 1
-        return sorted(found, key=lambda entry: inf if entry.score is None else sign * entry.score)
-
-    def horizons(self) -> dict[str, int | None]:
-        """By model the greatest length that it solves; 0 for none, null while nothing of it is recorded."""
-        found: dict[str, int | None] = {}
-        for entry in self.entries:
-            if entry.length and entry.lines:
-                solved = int(entry.length) if entry.steps_to_tenth is not None else 0
-                found[entry.model] = max(found.get(entry.model) or 0, solved)
-            elif entry.length:
-                found.setdefault(entry.model, None)
-        return found
+def render(results: Path) -> dict[str, str]:
+    """The tables by suffix."""
+    found = contests(results)
+    return {"md": _markdown(found), "csv": _csv(found), "tex": _latex(found)}
 
 
-def contest(table: Table, results: Path, preset: str = FULL) -> Contest:
-    """A fair table from its records."""
-    lines = tuple(line for line in records.read(results, table.name) if line.preset == preset)
-    by_cell: dict[str, list[Line]] = {}
-    for line in lines:
-        by_cell.setdefault(line.cell, []).append(line)
-    grouped: dict[tuple[str, str], dict[str, tuple[Line, ...]]] = {}
-    sizes: dict[str, str] = {}
-    for cell, point in table.points.items():
-        place = (point.base, point.places.get(LENGTH, ""))
-        grouped.setdefault(place, {})[point.places[RATE]] = tuple(by_cell.get(cell, ()))
-        words = {experiment.key(word): experiment.value(word) for word in table.cells[cell]}
-        sizes[point.base] = words.get("model.hidden_size", "")
-    metric, planned = str(table.score), len(table.planned(preset))
-    entries = tuple(
-        Entry(model, sizes[model], length, rates, best_rate(rates, metric), metric, planned)
-        for (model, length), rates in grouped.items()
-    )
-    return Contest(table, preset, entries, lines)
+def heading(contest: Contest) -> str:
+    """Title of a table, with its length when it is shortened."""
+    name = f"{contest.title} (`{contest.table.name}`)"
+    words = [] if contest.preset == FULL else contest.table.presets[contest.preset].overrides
+    return name + (f", shortened to {contest.preset}: {' '.join(words)}" if words else "")
 
 
-def contests(results: Path) -> list[Contest]:
-    """Every fair table in full, or the shortened versions where there are records of these alone."""
-    tables = [experiment.load(name) for name in experiment.tables() if name.startswith(f"{FAIR}/")]
-    full, *shortened = ([contest(table, results, preset) for table in tables] for preset in (FULL, *PRESETS))
-    recorded = [one for group in shortened for one in group if one.lines]
-    return (full if not recorded or any(one.lines for one in full) else []) + recorded
+def facts(contest: Contest) -> str:
+    """What holds for every model of a table."""
+    budget = next(word.partition("=")[2] for word in contest.table.common if word.startswith("params="))
+    seeds = len(contest.table.planned(contest.preset))
+    told = f"Track fair; {int(budget):,} parameters, rates {', '.join(contest.rates)}"
+    told += f", {seeds} seed{'s' * (seeds > 1)} each; ranked by {contest.metric}"
+    return told + (f", trivial {number(contest.baseline, PLACES)}" if contest.baseline is not None else "")
 
 
-def best_rate(rates: dict[str, tuple[Line, ...]], metric: str) -> str | None:
-    """The rate with the best mean validation score, the first of equal ones; null while none is recorded."""
-    name, worst = metric.replace("test/", "val/"), -inf if higher_is_better(metric) else inf
+def lines_of(contest: Contest, length: str) -> tuple[list[str], list[list[str]]]:
+    """Headers and lines of one length, the best model first."""
+    return list(HEADERS), [_cells(entry) for entry in contest.at(length)]
 
-    def validation(lines: Iterable[Line]) -> float:
-        found = [None if line.diverged else line.metric(name, "best_val") for line in lines]
-        return mean(worst if value is None else value for value in found)
 
-    scored = {rate: validation(lines) for rate, lines in rates.items() if lines}
-    best = max if higher_is_better(metric) else min
-    return best(scored, key=scored.__getitem__) if scored else None
+def sensitivity_of(contest: Contest, length: str) -> tuple[list[str], list[list[str]]]:
+    """Headers and lines of what each rate came to, the best model first."""
+    rows = [[e.model, *(_scores(e, rate) for rate in contest.rates), e.rate or NOTHING] for e in contest.at(length)]
+    return ["model", *(f"rate {rate}" for rate in contest.rates), "chosen"], rows
+
+
+def overview_of(found: list[Contest]) -> tuple[list[str], list[list[str]]]:
+    """Headers and lines of all tables of one preset at their greatest lengths, the best mean rank first."""
+    columns: dict[str, dict[str, str]] = {}
+    scored: list[dict[str, float]] = []
+    for contest in (one for one in found if one.lines):
+        name, length = contest.table.name.split("/")[1], contest.lengths[-1]
+        label = f"{name}, T={length}" if length else name
+        entries = {entry.model: entry for entry in contest.at(length)}
+        columns[label] = {model: number(entry.score, PLACES) for model, entry in entries.items()}
+        sign = 1 if higher_is_better(contest.metric) else -1
+        scored.append({m: -inf if e.score is None else sign * e.score for m, e in entries.items() if e.lines})
+        if length:
+            horizons = contest.horizons().items()
+            columns[f"{name}, horizon"] = {model: str(h) for model, h in horizons if h is not None}
+        columns[f"{name}, ms per step"] = {model: number(entry.ms_per_step, 1) for model, entry in entries.items()}
+    models = list(dict.fromkeys(model for cells in columns.values() for model in cells))
+    ranks = mean_ranks(scored)
+    models.sort(key=lambda model: ranks.get(model, inf))
+    rows = [
+        [model, number(ranks.get(model), 2), *(cells.get(model, NOTHING) for cells in columns.values())]
+        for model in models
+    ]
+    return ["model", "mean rank", *columns], [row for row in rows if any(row[1:])]
+
+
+def by_preset(found: list[Contest]) -> dict[str, list[Contest]]:
+    """Tables that may be compared with one another: those of one preset, full ones first."""
+    return {preset: [c for c in found if c.preset == preset] for preset in dict.fromkeys(c.preset for c in found)}
+
+
+def _cells(entry: Entry) -> list[str]:
+    scores, diverged = entry.scores(), entry.scores().diverged
+    low, high = wilson(scores.done - diverged, scores.done) if diverged else (0.0, 0.0)
+    converged = f"{scores.done - diverged}/{scores.done}" + (f" [{low:.2f}, {high:.2f}]" if diverged else "")
+    parameters = entry.median("parameters/total")
+    seconds = entry.seconds_to_tenth
+    never = "never" if entry.lines else NOTHING
+    return [
+        entry.model,
+        entry.hidden_size,
+        number(parameters, 0),
+        entry.rate or NOTHING,
+        _scores(entry, entry.rate) if entry.rate else NOTHING,
+        converged if entry.lines else NOTHING,
+        number(entry.ms_per_step, 1),
+        never if entry.steps_to_tenth is None else number(entry.steps_to_tenth, 0),
+        never if seconds is None else number(seconds, 1),
+        number(entry.peak_mib, 0),
+        f"{entry.done} of {entry.planned * len(entry.rates)}",
+    ]
+
+
+def _scores(entry: Entry, rate: str) -> str:
+    scores = entry.scores(rate)
+    if not scores.done:
+        return NOTHING
+    interval = t_interval(scores.values) if scores.values else None
+    spread = "" if interval is None else f" ± {number((interval[1] - interval[0]) / 2, PLACES)}"
+    lost = f", {scores.diverged} diverged" if scores.diverged else ""
+    return f"{number(scores.mean, PLACES) or 'none'}{spread} (n={len(scores.values)}{lost})"
+
+
+def _markdown(found: list[Contest]) -> str:
+    parts = ["# fair\n", INTRODUCTION]
+    for preset, group in by_preset(found).items():
+        headers, rows = overview_of(group)
+        if rows:
+            title = "All tasks" + ("" if preset == FULL else f", shortened to {preset}")
+            parts.append(f"## {title}\n\n{markdown_table(headers, rows)}")
+        for contest in group:
+            where = f"[Records](../records/{contest.table.name}.csv)" if contest.lines else "No records yet."
+            parts.append(f"## {md(heading(contest))}\n\n{md(facts(contest))}. {where}\n")
+            for length in contest.lengths:
+                parts += [f"### T = {length}\n"] if length else []
+                parts.append(markdown_table(*lines_of(contest, length)))
+                parts.append(markdown_table(*sensitivity_of(contest, length)))
+            parts.append("".join(f"- {md(note)}\n" for note in contest.table.deviations))
+    return "\n".join(parts)
+
+
+def _csv(found: list[Contest]) -> str:
+    rows = [
+        [contest.table.name, contest.preset, length, contest.metric, *line, *rates[1:-1]]
+        for contest in found
+        for length in contest.lengths
+        for line, rates in zip(lines_of(contest, length)[1], sensitivity_of(contest, length)[1], strict=True)
+    ]
+    rates = [f"rate {rate}" for rate in found[0].rates]
+    return csv_table(["table", "preset", "T", "metric", *HEADERS, *rates], rows)
+
+
+def _latex(found: list[Contest]) -> str:
+    parts = ["% fair: written by `orthobench tables`; needs the package longtable\n"]
+    for preset, group in by_preset(found).items():
+        headers, rows = overview_of(group)
+        if rows:
+            parts.append(latex_table(f"The fair track, {preset}", headers, rows))
+        for contest in group:
+            for length in contest.lengths:
+                caption = heading(contest) + (f", T = {length}" if length else "")
+                parts.append(latex_table(caption, *lines_of(contest, length)))
+                parts.append(latex_table(f"{caption}, by learning rate", *sensitivity_of(contest, length)))
+    return "\n".join(parts)

@@ -2,10 +2,10 @@
 
 from typing import TYPE_CHECKING
 
+from orthobench.analysis.fair import Contest, Entry
+from orthobench.analysis.published import higher_is_better
 from orthobench.report import drawing
 from orthobench.report.drawing import COLOURS, MARKERS
-from orthobench.report.fair import Contest, Entry
-from orthobench.report.published import higher_is_better
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

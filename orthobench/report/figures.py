@@ -8,11 +8,12 @@ from itertools import cycle
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from orthobench.experiment import Figure as Wanted
-from orthobench.report import curves, drawing, wording
-from orthobench.report.comparison import Compared, Comparison
-from orthobench.report.ranks import Ranking
-from orthobench.report.ucr import rankings
+from orthobench.analysis import curves
+from orthobench.analysis.comparison import Compared, Comparison
+from orthobench.analysis.ranks import Ranking
+from orthobench.analysis.ucr import rankings
+from orthobench.config.table import Figure as Wanted
+from orthobench.report import drawing, wording
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -7,15 +7,16 @@ from collections import Counter
 from html import escape
 from pathlib import Path
 
-from orthobench.experiment import FULL
-from orthobench.report import html_fair, html_parts, tables, wording
-from orthobench.report.comparison import Comparison
-from orthobench.report.fair import contests
+from orthobench.analysis.comparison import Comparison
+from orthobench.analysis.fair import contests
+from orthobench.analysis.published import PAPERS
+from orthobench.analysis.statistics import STATUSES
+from orthobench.analysis.ucr import ranking_lines
+from orthobench.config.table import FULL
+from orthobench.report import html_fair, html_parts, wording
+from orthobench.report import write as tables
 from orthobench.report.figures import figures
 from orthobench.report.page import SCRIPT, STYLE
-from orthobench.report.published import PAPERS
-from orthobench.report.statistics import STATUSES
-from orthobench.report.ucr import ranking_lines
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:"
 

@@ -2,9 +2,10 @@
 
 from html import escape
 
-from orthobench.experiment import FAIR, FULL
-from orthobench.report import fair_tables, html_parts
-from orthobench.report.fair import Contest
+from orthobench.analysis.fair import Contest
+from orthobench.config.table import FAIR, FULL
+from orthobench.report import fair as fair_tables
+from orthobench.report import html_parts
 from orthobench.report.fair_figures import figures
 
 TEXT = {"model", "rate", "chosen"}

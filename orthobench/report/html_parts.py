@@ -4,10 +4,10 @@ import re
 from collections.abc import Iterable
 from html import escape
 
-from orthobench.report.comparison import Compared
+from orthobench.analysis.comparison import Compared
+from orthobench.analysis.records import Line
+from orthobench.analysis.statistics import STATUSES
 from orthobench.report.page import SIGNS
-from orthobench.report.records import Line
-from orthobench.report.statistics import STATUSES
 
 NUMERIC = {
     "published",

@@ -1,8 +1,8 @@
 """How numbers, intervals and counts read in a table, the same in Markdown, CSV, LaTeX and HTML."""
 
-from orthobench.report.comparison import Compared, Comparison, centre
-from orthobench.report.published import Row
-from orthobench.report.statistics import t_interval, wilson
+from orthobench.analysis.comparison import Compared, Comparison, centre
+from orthobench.analysis.published import Row
+from orthobench.analysis.statistics import t_interval, wilson
 
 HEADERS = (
     "row",

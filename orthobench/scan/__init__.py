@@ -11,8 +11,13 @@ from torch import Tensor
 
 from orthobench.cells.base import Cell, State
 from orthobench.errors import ConfigError
-from orthobench.scan import fused, graph, members, native, reference, torch_kernels, triton_engine
+from orthobench.scan import members, reference
 from orthobench.scan.families import lookup
+from orthobench.scan.fused import engine as fused
+from orthobench.scan.fused import torch_kernels
+from orthobench.scan.graph import engine as graph
+from orthobench.scan.native import engine as native
+from orthobench.scan.triton import engine as triton_engine
 from orthobench.terminal import complain
 
 Engine = Literal["auto", "reference", "fused", "native", "graph", "triton"]

@@ -1,6 +1,6 @@
 """`orthobench cite MODEL|PAPER|TABLE...`: the BibTeX entries of their papers."""
 
-from orthobench import experiment
+from orthobench.config import table as experiment
 from orthobench.errors import ConfigError
 from orthobench.report.citations import MODELS, PAPERS
 from orthobench.schema import did_you_mean

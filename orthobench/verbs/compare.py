@@ -11,11 +11,12 @@ def main(arguments: list[str]) -> int:
     Raises:
         ConfigError: no table, or none of that name.
     """
-    from orthobench import experiment
-    from orthobench.report import fair_tables, tables
-    from orthobench.report.comparison import compare, everywhere
-    from orthobench.report.fair import contest
-    from orthobench.reproduce import select
+    from orthobench.analysis.comparison import compare, everywhere
+    from orthobench.analysis.fair import contest
+    from orthobench.config import table as experiment
+    from orthobench.launch.reproduce import select
+    from orthobench.report import fair as fair_tables
+    from orthobench.report import write as tables
     from orthobench.verbs.report import results_root
 
     parser = Parser(__doc__)

@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from orthobench.config import conf_dir, options
+from orthobench.config.compose import conf_dir, options
 from orthobench.errors import ConfigError
 from orthobench.schema import did_you_mean
 from orthobench.terminal import say
@@ -61,8 +61,8 @@ def main(arguments: list[str]) -> int:
 
 def _counts(model: str) -> str:
     """Counts on copying, or on flat MNIST for a feed-forward model."""
-    from orthobench.app import experiment
-    from orthobench.config import compose
+    from orthobench.config.compose import compose
+    from orthobench.run.run import experiment
 
     network = compose([f"model={model}"]).values["model"].get("network", "recurrent")
     exp = experiment([f"model={model}", "task=copying" if network == "recurrent" else "task=mnist_flat"])

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from orthobench.experiment import FULL
+from orthobench.config.table import FULL
 from orthobench.terminal import duration_text, say
 from orthobench.verbs.arguments import Parser
 from orthobench.verbs.reproduce import WORDS, Selection
@@ -34,11 +34,11 @@ def main(arguments: list[str]) -> int:
 
 
 def _plan_runs(overrides: list[str], folders: tuple[Path, ...]) -> int:
-    from orthobench.app import Experiment, experiment
-    from orthobench.config import parse
+    from orthobench.config.compose import parse
+    from orthobench.launch.sweep import jobs
     from orthobench.recording.files import read_json
-    from orthobench.sweep import jobs
-    from orthobench.verbs.plan_cost import Cost, measure, same_cost
+    from orthobench.run.cost import Cost, measure, same_cost
+    from orthobench.run.run import Experiment, experiment
 
     costs: dict[str, Cost] = {}
     states: dict[str, int] = {}

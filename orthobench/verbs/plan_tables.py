@@ -13,10 +13,10 @@ def plan_tables(selection: Selection, preset: str, folders: tuple[Path, ...]) ->
     Raises:
         ConfigError: no such table, preset or cell.
     """
-    from orthobench import experiment
-    from orthobench.report import records
-    from orthobench.reproduce import plan, select
-    from orthobench.verbs.plan_cost import Cost, measure, same_cost
+    from orthobench.analysis import records
+    from orthobench.config import table as experiment
+    from orthobench.launch.reproduce import plan, select
+    from orthobench.run.cost import Cost, measure, same_cost
 
     extra = selection.extra
     total_s, costs = 0.0, dict[str, Cost]()

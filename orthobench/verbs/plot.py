@@ -2,7 +2,7 @@
 
 import re
 
-from orthobench.experiment import FULL
+from orthobench.config.table import FULL
 from orthobench.terminal import say
 from orthobench.verbs.arguments import Parser
 
@@ -13,13 +13,13 @@ def main(arguments: list[str]) -> int:
     Raises:
         ConfigError: no such table or paper.
     """
-    from orthobench import experiment
+    from orthobench.analysis.comparison import compare, everywhere
+    from orthobench.analysis.fair import contest
+    from orthobench.config import table as experiment
+    from orthobench.launch.reproduce import select
     from orthobench.recording.files import write_bytes
     from orthobench.report import fair_figures
-    from orthobench.report.comparison import compare, everywhere
-    from orthobench.report.fair import contest
     from orthobench.report.figures import figures
-    from orthobench.reproduce import select
     from orthobench.verbs.report import results_root
 
     parser = Parser(__doc__)

@@ -13,7 +13,7 @@ def main(arguments: list[str]) -> int:
         ConfigError: no name, or one that is not known.
         DataError: it could not be downloaded, or is not the published data.
     """
-    from orthobench.config import compose
+    from orthobench.config.compose import compose
     from orthobench.datasets.download import prepare
 
     given = Parser(__doc__).read(arguments)

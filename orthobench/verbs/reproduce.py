@@ -3,8 +3,8 @@
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from orthobench.config.table import FULL, choices, key
 from orthobench.errors import ConfigError
-from orthobench.experiment import FULL, choices, key
 from orthobench.verbs.arguments import Parser
 
 WORDS = {
@@ -82,9 +82,9 @@ def run(
     Raises:
         ConfigError: no such table, preset or cell, or a word that changes a table's numbers.
     """
-    from orthobench.report import tables
-    from orthobench.report.published import PAPERS
-    from orthobench.reproduce import Runner, plan, reproduce, seconds, select
+    from orthobench.analysis.published import PAPERS
+    from orthobench.launch.reproduce import Runner, plan, reproduce, seconds, select
+    from orthobench.report import write as tables
     from orthobench.terminal import say
 
     chosen = select(selection.names, folders)

@@ -15,9 +15,9 @@ def main(arguments: list[str]) -> int:
     """
     import yaml
 
-    from orthobench.app import experiment
-    from orthobench.memory import GIB, device_of, estimate
     from orthobench.recording.files import read_json
+    from orthobench.run.memory import GIB, device_of, estimate
+    from orthobench.run.run import experiment
 
     parser = Parser(__doc__)
     parser.add_folders()

@@ -13,7 +13,7 @@ def main(arguments: list[str]) -> int:
     Raises:
         ConfigError: no such paper.
     """
-    from orthobench.report import tables
+    from orthobench.report import write as tables
 
     parser = Parser(__doc__)
     parser.add_argument("--check", action="store_true", help="write nothing; exit 1 when a table is stale")

@@ -7,19 +7,19 @@ import pytest
 import torch
 
 import orthobench
-from orthobench import builder
-from orthobench.callbacks.jacobian import bounds, chained_jacobian
 from orthobench.cells.base import Cell
 from orthobench.cells.elman import Elman
 from orthobench.cells.gru import GRU
 from orthobench.cells.lstm import LSTM
 from orthobench.cells.scalar_gated import ScalarGated
-from orthobench.learner import Learner
 from orthobench.parametrizations.free import Free
 from orthobench.parametrizations.matrix_exp import MatrixExp
 from orthobench.parametrizations.plane_rotations import PlaneRotations
 from orthobench.parametrizations.scaled_cayley import ScaledCayley
 from orthobench.parametrizations.svd import SVD
+from orthobench.run import build as builder
+from orthobench.run.callbacks.jacobian import bounds, chained_jacobian
+from orthobench.run.learner import Learner
 from orthobench.scan import reference
 from tests.making import draw, random_cell, untouched_cell
 

@@ -85,7 +85,7 @@ def install(order: dict[str, Any]) -> None:
 
 def _stop_at_step(step: int) -> None:
     """As if SIGTERM arrived during `step`."""
-    from orthobench.callbacks.saver import Saver
+    from orthobench.run.callbacks.saver import Saver
 
     begin = Saver.on_train_batch_start
 
@@ -99,7 +99,7 @@ def _stop_at_step(step: int) -> None:
 
 def _move_clock(seconds: float) -> None:
     """Let the time of day jump at the third training step."""
-    from orthobench.learner import Learner
+    from orthobench.run.learner import Learner
 
     real_step, real_time, steps = Learner.training_step, time.time, [0]
 
@@ -113,13 +113,13 @@ def _move_clock(seconds: float) -> None:
 
 
 PHASES = {
-    "setup": ("orthobench.app", "_check_device"),
-    "build": ("orthobench.builder", "build_optimizer"),
-    "train": ("orthobench.learner", "Learner.training_step"),
-    "validate": ("orthobench.learner", "Learner.validation_step"),
+    "setup": ("orthobench.run.run", "_check_device"),
+    "build": ("orthobench.run.build", "build_optimizer"),
+    "train": ("orthobench.run.learner", "Learner.training_step"),
+    "validate": ("orthobench.run.learner", "Learner.validation_step"),
     "save": ("orthobench.recording.checkpoint", "write_bytes"),
-    "test": ("orthobench.learner", "Learner.test_step"),
-    "record": ("orthobench.app", "write_sealed"),
+    "test": ("orthobench.run.learner", "Learner.test_step"),
+    "record": ("orthobench.run.run", "write_sealed"),
 }
 
 

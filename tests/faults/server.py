@@ -111,10 +111,10 @@ def serve() -> None:
     import lightning.pytorch
     import yaml
 
-    import orthobench.app
-    import orthobench.settings
+    import orthobench.config.check
+    import orthobench.run.run
 
-    assert all((lightning.pytorch, yaml, orthobench.app, orthobench.settings))
+    assert all((lightning.pytorch, yaml, orthobench.run.run, orthobench.config.check))
     answers = os.fdopen(os.dup(1), "w", buffering=1)
     os.dup2(2, 1)
     orders = os.fdopen(os.dup(0), "rb", buffering=0)

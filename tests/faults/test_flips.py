@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from orthobench.recording.checkpoint import verified
-from orthobench.recording.sealed import read_sealed, seal
+from orthobench.recording.digest import read_sealed, seal
 from tests.faults import runs
 from tests.faults.conftest import LONG, Count, Server
 

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 import torch
 
-from orthobench.callbacks.finite import Finite
 from orthobench.errors import DivergedError
 from orthobench.recording.checkpoint import SafeCheckpointIO
+from orthobench.run.callbacks.finite import Finite
 from tests.faults import runs
 from tests.faults.conftest import Count, Server
 

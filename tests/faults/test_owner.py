@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import orthobench
-from orthobench.recording.sealed import write_sealed
+from orthobench.recording.digest import write_sealed
 from tests.faults import runs
 from tests.faults.conftest import REPO, Count, Server
 
@@ -57,7 +57,7 @@ def test_a_killed_owner_gives_up_its_claim_at_once(server: Server, tmp_path: Pat
 WRITER = """
 import sys
 from pathlib import Path
-from orthobench.recording.sealed import write_sealed
+from orthobench.recording.digest import write_sealed
 root, writer = Path(sys.argv[1]), int(sys.argv[2])
 for number in range(10**6 if writer % 2 else 200):
     folder = root / f"{writer}-{number % 200}"
@@ -77,7 +77,7 @@ def test_writers_of_results_lose_and_tear_nothing(tmp_path: Path, count: Count) 
     ]
     while any(writer.poll() is None for writer in writers[::2]):
         for path in tmp_path.glob("*/record.json"):
-            assert orthobench.recording.sealed.read_sealed(path) is not None  # type: ignore[attr-defined]
+            assert orthobench.recording.digest.read_sealed(path) is not None  # type: ignore[attr-defined]
     for writer in writers[1::2]:
         writer.send_signal(signal.SIGKILL)
         writer.wait()
@@ -91,8 +91,8 @@ def test_writers_of_results_lose_and_tear_nothing(tmp_path: Path, count: Count) 
 
 def test_two_runs_with_the_same_short_name_are_told_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A pair found by chance among ten thousand jobs; the first ten digits are set equal here."""
+    from orthobench.config.check import Settings
     from orthobench.errors import ConfigError
-    from orthobench.settings import Settings
 
     words = (*runs.SHORT, f"runs_root={tmp_path / 'runs'}")
     orthobench.build(*words, "seed=3").run()

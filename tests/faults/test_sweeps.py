@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 
 import orthobench
-from orthobench.composer import Composer
-from orthobench.config import parse
-from orthobench.recording.sealed import write_sealed
-from orthobench.settings import settings
-from orthobench.sweep import jobs, plan, sweep
+from orthobench.config.check import settings
+from orthobench.config.compose import parse
+from orthobench.config.many import Composer
+from orthobench.launch.sweep import jobs, plan, sweep
+from orthobench.recording.digest import write_sealed
 from tests.faults.conftest import REPO, Count
 
 TINY = (

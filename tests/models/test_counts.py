@@ -5,9 +5,9 @@ from types import SimpleNamespace
 import pytest
 
 import orthobench
-from orthobench.builder import build_model
+from orthobench.config.check import settings
 from orthobench.models.recurrent import Recurrent
-from orthobench.settings import settings
+from orthobench.run.build import build_model
 
 
 def network(*words: str, inputs: int = 2, outputs: int = 1) -> Recurrent:

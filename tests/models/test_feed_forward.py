@@ -8,12 +8,12 @@ import torch
 
 import orthobench
 from orthobench.errors import ConfigError
-from orthobench.learner import Learner
 from orthobench.models.feed_forward import FeedForward
 from orthobench.parametrizations.base import Parametrization
 from orthobench.parametrizations.free import Free
+from orthobench.run.learner import Learner
 from tests.making import draw, randomise
-from tests.test_matrix import step
+from tests.run.test_matrix import step
 
 SMALL = ("task=mnist_flat", "recipe=none", "model.hidden_size=20", "model.layers=5")
 

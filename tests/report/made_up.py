@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from orthobench.report.records import Line
+from orthobench.analysis.records import Line
 
 
 def made_up(cell: str, seed: int, preset: str = "full", **values: Any) -> Line:

@@ -5,15 +5,15 @@ from pathlib import Path
 
 import pytest
 
-from orthobench.experiment import Figure, load, tables
+from orthobench.analysis import curves, records
+from orthobench.analysis.comparison import compare
+from orthobench.analysis.curves import Point
+from orthobench.analysis.published import PAPERS
+from orthobench.config.check import settings
+from orthobench.config.table import Figure, load, tables
+from orthobench.launch.collect import drawn
 from orthobench.recording.curve import Curve
-from orthobench.report import curves, records
-from orthobench.report.collect import drawn
-from orthobench.report.comparison import compare
-from orthobench.report.curves import Point
 from orthobench.report.figures import _lines, _sweep, _through, figures
-from orthobench.report.published import PAPERS
-from orthobench.settings import settings
 from tests.report.made_up import made_up
 
 DRAWN = {

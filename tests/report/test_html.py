@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from orthobench.experiment import load
-from orthobench.report import curves, records
-from orthobench.report.comparison import compare
-from orthobench.report.curves import Point
+from orthobench.analysis import curves, records
+from orthobench.analysis.comparison import compare
+from orthobench.analysis.curves import Point
+from orthobench.analysis.statistics import STATUSES
+from orthobench.config.table import load
 from orthobench.report.figures import figures
 from orthobench.report.html import page
-from orthobench.report.statistics import STATUSES
 from tests.report.made_up import made_up
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)

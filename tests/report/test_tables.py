@@ -4,11 +4,21 @@ from pathlib import Path
 
 import pytest
 
-from orthobench.experiment import load
-from orthobench.report import markup, records, tables
-from orthobench.report.comparison import Compared, compare
-from orthobench.report.published import PAPERS
-from orthobench.report.statistics import BETTER, NOT_REPRODUCED, NOT_RUN, PARTIAL, REPRODUCED, UNDERSPECIFIED, UNSTABLE
+from orthobench.analysis import records
+from orthobench.analysis.comparison import Compared, compare
+from orthobench.analysis.published import PAPERS
+from orthobench.analysis.statistics import (
+    BETTER,
+    NOT_REPRODUCED,
+    NOT_RUN,
+    PARTIAL,
+    REPRODUCED,
+    UNDERSPECIFIED,
+    UNSTABLE,
+)
+from orthobench.config.table import load
+from orthobench.report import markup
+from orthobench.report import write as tables
 from tests.conftest import REPO
 from tests.report.made_up import made_up
 

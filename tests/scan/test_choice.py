@@ -11,9 +11,11 @@ from orthobench.cells.complex_elman import ComplexElman
 from orthobench.cells.elman import Elman
 from orthobench.cells.gru import GRU
 from orthobench.cells.lstm import LSTM
+from orthobench.config.check import ROOT
 from orthobench.errors import ConfigError
-from orthobench.scan import choose, fused, reference, triton_engine
-from orthobench.settings import ROOT
+from orthobench.scan import choose, reference
+from orthobench.scan.fused import engine as fused
+from orthobench.scan.triton import engine as triton_engine
 from tests.making import draw, random_cell
 from tests.scan.test_engines import Halved
 

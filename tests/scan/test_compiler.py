@@ -13,8 +13,10 @@ from orthobench import scan
 from orthobench.cells.elman import Elman
 from orthobench.cells.lstm import LSTM
 from orthobench.errors import ConfigError
-from orthobench.scan import choose, compiler, native_library
-from orthobench.scan.compiler import CompileError, library
+from orthobench.scan import choose
+from orthobench.scan.native import compiler
+from orthobench.scan.native import library as native_library
+from orthobench.scan.native.compiler import CompileError, library
 from tests.making import random_cell
 from tests.scan.test_engines import ENGINES
 
@@ -81,7 +83,7 @@ def test_survives_a_damaged_file(source: Path, damage: bytes) -> None:
 
 def test_processes_that_start_together(source: Path, cache: Path) -> None:
     code = (
-        "import ctypes, pathlib, sys; from orthobench.scan.compiler import library; "
+        "import ctypes, pathlib, sys; from orthobench.scan.native.compiler import library; "
         "sys.exit(ctypes.CDLL(str(library(pathlib.Path(sys.argv[1]), 'ANSWER=7'))).answer())"
     )
     started = [subprocess.Popen([sys.executable, "-c", code, str(source)]) for _ in range(4)]

@@ -15,7 +15,9 @@ from orthobench.cells.lstm import LSTM
 from orthobench.cells.scalar_gated import ScalarGated
 from orthobench.errors import ConfigError
 from orthobench.parametrizations.scaled_cayley import ScaledCayley
-from orthobench.scan import choose, fused, native, recurrence, reference
+from orthobench.scan import choose, recurrence, reference
+from orthobench.scan.fused import engine as fused
+from orthobench.scan.native import engine as native
 from tests.making import draw, gradients, random_cell, tokens
 
 ENGINES = [

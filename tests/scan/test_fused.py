@@ -12,7 +12,8 @@ from orthobench.cells.gru import GRU
 from orthobench.cells.lstm import LSTM
 from orthobench.cells.scalar_gated import ScalarGated
 from orthobench.parametrizations.scaled_cayley import ScaledCayley
-from orthobench.scan import fused, reference
+from orthobench.scan import reference
+from orthobench.scan.fused import engine as fused
 from tests.making import draw, gradients, random_cell, tokens
 
 CAYLEY = {"recurrent": ScaledCayley}

@@ -15,7 +15,9 @@ from orthobench.cells.goru import GORU
 from orthobench.cells.gru import GRU
 from orthobench.cells.lstm import LSTM
 from orthobench.cells.scalar_gated import ScalarGated
-from orthobench.scan import capture, graph, reference
+from orthobench.scan import reference
+from orthobench.scan.graph import capture
+from orthobench.scan.graph import engine as graph
 from tests.making import draw, random_cell, tokens
 from tests.scan.test_engines import Halved, Plain, assert_equal, every_family, results, tame
 

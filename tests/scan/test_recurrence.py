@@ -10,7 +10,9 @@ from orthobench.cells.elman import Elman
 from orthobench.cells.gru import GRU
 from orthobench.cells.lstm import LSTM
 from orthobench.errors import ConfigError
-from orthobench.scan import choose, fused, native, recurrence, reference
+from orthobench.scan import choose, recurrence, reference
+from orthobench.scan.fused import engine as fused
+from orthobench.scan.native import engine as native
 from tests.making import draw, random_cell, tokens
 
 COMPILED = "native" if native.supports(random_cell(Elman)) else "fused"  # where there is no compiler

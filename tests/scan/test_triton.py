@@ -19,10 +19,10 @@ from orthobench.cells.gru import GRU
 from orthobench.cells.lstm import LSTM
 from orthobench.cells.scalar_gated import ScalarGated
 from orthobench.scan import reference
-from orthobench.scan import triton_engine as triton
+from orthobench.scan.triton import engine as triton
+from tests.ensemble.test_ensemble import check_stacked, requests
 from tests.making import draw, random_cell, randomise, tokens
 from tests.scan.test_engines import ACTIVATIONS, Halved, assert_equal, every_activation, every_family, results, tame
-from tests.test_ensemble import check_stacked, requests
 
 interpreted = pytest.mark.skipif(
     os.environ.get("TRITON_INTERPRET") != "1" or find_spec("triton") is None,
@@ -56,7 +56,7 @@ def test_any_size(cls: type, options: dict[str, Any], n: int, B: int) -> None:
 @pytest.mark.parametrize("room", [0, 227 << 10])
 @pytest.mark.parametrize("n", [130])
 def test_matrices_that_fit_on_the_chip_in_part(n: int, room: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    launch = importlib.import_module("orthobench.scan.triton_launch")
+    launch = importlib.import_module("orthobench.scan.triton.launch")
     monkeypatch.setattr(launch, "shared_memory", lambda _: room)
     tiles = launch.layout(n, 1, torch.float64, torch.device("cpu"))
     assert (tiles["HELD"], tiles["TILES"] ** 2) == (1 if room == 0 else 6, 9)
@@ -163,7 +163,7 @@ def test_members_under_vmap_are_one_launch_with_the_numbers_of_each(
         for p in members[1].parameters():
             p.mul_(0.9)
     x, h0 = draw(2, 3, 4, 3), draw(3, 5, seed=1)
-    family = importlib.import_module(f"orthobench.scan.{triton.FAMILIES[cls]}")
+    family = importlib.import_module(f"orthobench.scan.triton.{triton.FAMILIES[cls]}")
     launches: list[tuple[int, ...]] = []
     launch = family.launch
     monkeypatch.setattr(family, "launch", lambda *a, **k: (launches.append(a[2]), launch(*a, **k)))
@@ -211,7 +211,7 @@ def test_kernels_pass_their_trial(cls: type, options: dict[str, Any], monkeypatc
 
 @interpreted
 def test_single_products_of_tensorfloat_only_where_torch_was_told_so() -> None:
-    precision = importlib.import_module("orthobench.scan.triton_launch").product_precision
+    precision = importlib.import_module("orthobench.scan.triton.launch").product_precision
     try:
         torch.set_float32_matmul_precision("high")
         assert (precision(torch.float32), precision(torch.float64)) == ("tf32", "ieee")
@@ -224,8 +224,8 @@ COMPILE = """
 import sys, torch, triton
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
-from orthobench.scan import triton_elman, triton_gru
-from orthobench.scan.triton_launch import layout
+from orthobench.scan.triton import elman as triton_elman, gru as triton_gru
+from orthobench.scan.triton.launch import layout
 
 n, family = int(sys.argv[1]), sys.argv[2]
 own = {"ACTIVATION": "modrelu", "SLOPE": 0.1, "GATED": True, "RESET": family, "LATE": True}

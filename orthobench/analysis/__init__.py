@@ -1,0 +1,1 @@
+"""Numbers alone: published ones, records, statistics, statuses."""

@@ -1,0 +1,233 @@
+"""Claims in prose, each tested over the seeds.
+
+    better, not_worse, greater, less   every cell against every cell of `than`, seed by seed: Student's paired test,
+                                       one-sided; the sign test where a seed diverged
+    equal                              two one-sided tests of the difference being within `within` of zero
+    less_spread                        F test of the variances
+    wilcoxon                           signed-rank test over the data sets, of the means over the seeds
+    below, not_below, above, within    a level, for every cell: all its seeds but at most one of three or more
+    diverges, never_diverges           at least half of every cell's seeds; none of any cell's
+    untested                           no rule decides it
+
+A claim of several comparisons holds when each does (an intersection-union test, so the largest p-value counts), and is
+contradicted by any whose opposite holds (the smallest p-value counts, with Holm's correction over the comparisons). The
+claims of one table are a family with Holm's correction, for and against. A claim holds at 0.05 (`reproduced`), is
+contradicted at 0.05 (`not reproduced`), and otherwise is left open (`within PI only`).
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from itertools import product
+from statistics import mean
+from typing import Any
+
+from orthobench.analysis.published import Row
+from orthobench.analysis.ranks import signed_rank
+from orthobench.analysis.records import Line
+from orthobench.analysis.statistics import (
+    ALPHA,
+    LEAST,
+    NOT_REPRODUCED,
+    NOT_RUN,
+    PARTIAL,
+    REPRODUCED,
+    UNDERSPECIFIED,
+    WITHIN,
+    Alternative,
+    Scores,
+    Verdict,
+    holm,
+    less_spread,
+    paired,
+    wilson,
+)
+
+NEARLY = 0.9  # `not_below` a level: not below nine tenths of it
+TENTH = 0.1
+Cells = dict[str, list[Line]]
+Judge = Callable[[Row, dict[str, Scores]], Verdict]
+
+
+def judge(rows: Sequence[Row], cells: Cells, planned: int) -> list[Verdict]:
+    """A verdict for every claim of one table.
+
+    Args:
+        rows: the claims.
+        cells: the finished runs of every cell.
+        planned: seeds of a cell.
+    """
+    verdicts = [_first_look(row, cells, planned) for row in rows]
+    held, contradicted = (_corrected(verdicts, name) for name in ("p", "against"))
+    return [_decided(verdict, held.get(i), contradicted.get(i)) for i, verdict in enumerate(verdicts)]
+
+
+def _corrected(verdicts: list[Verdict], name: str) -> dict[int, float]:
+    """The p-values of that name of all claims that have one, as a family."""
+    known = {i: p for i, verdict in enumerate(verdicts) if (p := getattr(verdict, name)) is not None}
+    return dict(zip(known, holm(list(known.values())), strict=True))
+
+
+def _first_look(row: Row, cells: Cells, planned: int) -> Verdict:
+    if row.verb == "untested":
+        return Verdict(UNDERSPECIFIED, row.test["untested"])
+    names = list(row.cells)
+    if row.verb == "wilcoxon":
+        names = [cell for cell in cells if cell.startswith(tuple(f"{model}_" for model in row.cells))]
+    scores = {name: _scores(row, cells[name], planned) for name in names}
+    done, wanted = sum(s.done for s in scores.values()), sum(s.wanted for s in scores.values())
+    if not done:
+        return Verdict(NOT_RUN)
+    if any(s.done < s.wanted for s in scores.values()):
+        return Verdict(PARTIAL, f"{done} of {wanted} runs")
+    if row.verb in ("below", "not_below", "above", "within"):
+        return _level(row, scores, cells)
+    return JUDGES[row.verb](row, scores)
+
+
+def _decided(verdict: Verdict, p: float | None, against: float | None) -> Verdict:
+    """A verdict by corrected p-values, where it rests on any."""
+    if p is None and against is None:
+        return verdict
+    if p is not None and p < ALPHA:
+        return Verdict(REPRODUCED, f"p = {p:.2g}", p, against)
+    if against is not None and against < ALPHA:
+        return Verdict(NOT_REPRODUCED, f"the opposite holds, p = {against:.2g}", p, against)
+    if p is None:
+        return Verdict(REPRODUCED, f"p of the opposite = {against:.2g}", p, against)
+    return Verdict(WITHIN, f"undecided, p = {p:.2g}", p, against)
+
+
+def _scores(row: Row, lines: list[Line], planned: int) -> Scores:
+    found: dict[int, float | None] = {}
+    for line in lines:
+        value = line.metric(row.metric, row.select)
+        if line.diverged and row.metric != "diverged":
+            value = None
+        elif value is None and not row.metric.startswith("crossed/"):  # null is a score: never crossed
+            continue
+        found[line.seed] = value
+    return Scores(found, planned)
+
+
+def _pairs(row: Row) -> list[tuple[str, str]]:
+    return list(product(row.test[row.verb], row.test["than" if "than" in row.test else "to"]))
+
+
+def _direction(row: Row) -> Alternative:
+    if row.verb in ("greater", "less"):
+        return row.verb  # type: ignore[return-value]
+    return "greater" if row.higher_is_better else "less"
+
+
+def _ordered(row: Row, scores: dict[str, Scores]) -> Verdict:
+    """`better`, `greater`, `less`."""
+    alternative = _direction(row)
+    other: Alternative = "less" if alternative == "greater" else "greater"
+    worst = -math.inf if alternative == "greater" else math.inf
+    p_values = [paired(scores[a], scores[b], alternative, worst=worst) for a, b in _pairs(row)]
+    against = [paired(scores[a], scores[b], other, worst=worst) for a, b in _pairs(row)]
+    return _combined(p_values, against)
+
+
+def _not_worse(row: Row, scores: dict[str, Scores]) -> Verdict:
+    """Nothing in `than` is better: holds until one is found to be."""
+    alternative: Alternative = "less" if row.higher_is_better else "greater"
+    worst = -math.inf if row.higher_is_better else math.inf
+    return _combined([], [paired(scores[a], scores[b], alternative, worst=worst) for a, b in _pairs(row)])
+
+
+def _equal(row: Row, scores: dict[str, Scores]) -> Verdict:
+    within = float(row.test["within"])
+    p_values: list[float | None] = []
+    against: list[float | None] = []
+    for a, b in _pairs(row):
+        inside = paired(scores[a], scores[b], "greater", -within), paired(scores[a], scores[b], "less", within)
+        outside = paired(scores[a], scores[b], "greater", within), paired(scores[a], scores[b], "less", -within)
+        p_values.append(None if None in inside else max(p for p in inside if p is not None))
+        against += outside
+    return _combined(p_values, against)
+
+
+def _spread(row: Row, scores: dict[str, Scores]) -> Verdict:
+    p_values = [less_spread(scores[a], scores[b]) for a, b in _pairs(row)]
+    return _combined(p_values, [None if p is None else 1 - p for p in p_values])
+
+
+def _wilcoxon(row: Row, scores: dict[str, Scores]) -> Verdict:
+    (model,) = row.test["wilcoxon"]
+    up, down = ("greater", "less") if row.higher_is_better else ("less", "greater")
+    p_values: list[float | None] = []
+    against: list[float | None] = []
+    for other in row.test["than"]:
+        names = [name.removeprefix(f"{model}_") for name in scores if name.startswith(f"{model}_")]
+        a, b = ([scores[f"{m}_{name}"].mean for name in names] for m in (model, other))
+        pairs = [(x, y) for x, y in zip(a, b, strict=True) if x is not None and y is not None]
+        ours, theirs = [x for x, _ in pairs], [y for _, y in pairs]
+        enough = len(pairs) >= LEAST
+        p_values.append(signed_rank(ours, theirs, up) if enough else None)
+        against.append(signed_rank(ours, theirs, down) if enough else None)
+    return _combined(p_values, against)
+
+
+def _combined(p_values: Sequence[float | None], against: Sequence[float | None]) -> Verdict:
+    """The p-value of every comparison holding, and of the opposite of any."""
+    held, contradicted = [p for p in p_values if p is not None], [p for p in against if p is not None]
+    if len(held) < len(p_values) or len(contradicted) < len(against):
+        return Verdict(PARTIAL, "fewer than two seeds in common")
+    return Verdict(WITHIN, p=max(held, default=None), against=min(holm(contradicted)))
+
+
+def _level(row: Row, scores: dict[str, Scores], cells: Cells) -> Verdict:
+    """Claims about a level, cell by cell; a diverged seed is beyond every level on the bad side."""
+    kept, total, holds = 0, 0, True
+    for name, found in scores.items():
+        level = _level_of(row, cells[name])
+        if level is None:
+            return Verdict(UNDERSPECIFIED, "there is no baseline")
+        good = sum(_satisfies(row, value, level) for value in found.by_seed.values())
+        kept, total = kept + good, total + found.done
+        holds = holds and good >= found.done - (1 if found.done >= 3 else 0)
+    return Verdict(REPRODUCED if holds else NOT_REPRODUCED, f"{kept} of {total} runs")
+
+
+def _level_of(row: Row, lines: list[Line]) -> float | None:
+    level: Any = row.test[row.verb]
+    if isinstance(level, int | float):
+        return float(level)
+    name = row.metric.split("@")[0].rsplit("/", 1)[-1]
+    baselines = [value for line in lines if (value := line.metric(f"baseline/{name}")) is not None]
+    return mean(baselines) * (TENTH if level == "tenth" else 1.0) if baselines else None
+
+
+def _satisfies(row: Row, value: float | None, level: float) -> bool:
+    if value is None:
+        return row.verb == "not_below"
+    if row.verb == "within":
+        return abs(value - float(row.test["of"])) <= level
+    if row.verb == "above":
+        return value > level
+    return value < level if row.verb == "below" else value >= NEARLY * level
+
+
+def _diverges(row: Row, scores: dict[str, Scores]) -> Verdict:
+    found = [sum(bool(value) for value in s.by_seed.values()) for s in scores.values()]
+    total = sum(s.done for s in scores.values())
+    low, high = wilson(sum(found), total)
+    detail = f"{sum(found)} of {total} diverged, 95 % interval {low:.2f} to {high:.2f}"
+    if row.verb == "never_diverges":
+        return Verdict(NOT_REPRODUCED if sum(found) else REPRODUCED, detail)
+    holds = all(2 * count >= s.done for count, s in zip(found, scores.values(), strict=True))
+    return Verdict(REPRODUCED if holds else NOT_REPRODUCED, detail)
+
+
+JUDGES: dict[str, Judge] = {
+    "better": _ordered,
+    "greater": _ordered,
+    "less": _ordered,
+    "not_worse": _not_worse,
+    "equal": _equal,
+    "less_spread": _spread,
+    "wilcoxon": _wilcoxon,
+    "diverges": _diverges,
+    "never_diverges": _diverges,
+}

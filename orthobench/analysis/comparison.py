@@ -1,0 +1,222 @@
+"""One table, published numbers beside ours: every row with our scores, the difference and the status."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from math import log10
+from pathlib import Path
+from statistics import mean, median
+
+from orthobench.analysis import claims, records
+from orthobench.analysis.published import Row, load_table
+from orthobench.analysis.records import Line
+from orthobench.analysis.statistics import (
+    BETTER,
+    NOT_REPRODUCED,
+    NOT_RUN,
+    REPRODUCED,
+    UNDERSPECIFIED,
+    Interval,
+    Scores,
+    Verdict,
+    incomplete,
+    prediction_interval,
+    status,
+)
+from orthobench.config import table as experiment
+from orthobench.config.table import FULL, Table
+
+DERIVED = ("max_T", "first_diverged_T", "first_failed_depth")
+SCORED = {"max_T": "test/loss", "first_failed_depth": "test/accuracy"}
+SLACK = 1e-4
+
+
+@dataclass(frozen=True)
+class Compared:
+    """One published number or claim, and ours.
+
+    Attributes:
+        honest: our values at the best validation, in the paper's unit.
+        scores: our values under the paper's own protocol.
+        derived: a number that follows from several cells, in place of scores.
+        runs: ids of the runs behind it.
+    """
+
+    row: Row
+    honest: Scores
+    scores: Scores
+    derived: float | None
+    runs: tuple[str, ...]
+    verdict: Verdict
+
+    @property
+    def ours(self) -> float | None:
+        """The number that is compared: the mean over the seeds, or the median where one diverged."""
+        return self.derived if self.derived is not None else centre(self.scores, self.row)
+
+    @property
+    def interval(self) -> Interval | None:
+        """Where the published number lies with 95 %, if it is one more run of ours; null where a seed diverged."""
+        if self.scores.diverged or self.row.kind != "result":
+            return None
+        return prediction_interval(self.scores.values, self.row.seeds)
+
+    @property
+    def difference(self) -> float | None:
+        """Ours minus published."""
+        if self.ours is None or self.row.value is None:
+            return None
+        return self.ours - self.row.value
+
+
+def centre(scores: Scores, row: Row) -> float | None:
+    """The mean over the seeds, or the median where one diverged."""
+    return scores.median(row.higher_is_better) if scores.diverged else scores.mean
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A table of one preset."""
+
+    table: Table
+    preset: str
+    numbers: tuple[Compared, ...]
+    claims: tuple[Compared, ...]
+    lines: tuple[Line, ...]
+
+
+def compare(table: Table, results: Path, preset: str = FULL) -> Comparison:
+    """A table from its records."""
+    lines = [line for line in records.read(results, table.name) if line.preset == preset]
+    cells = {cell: [line for line in lines if line.cell == cell] for cell in table.cells}
+    planned = len(table.planned(preset))
+    rows = load_table(table.name)
+    numbers = tuple(_number(row, table, cells, planned) for row in rows if row.kind != "claim")
+    asserted = [row for row in rows if row.kind == "claim"]
+    verdicts = claims.judge(asserted, cells, planned)
+    told = tuple(
+        Compared(row, Scores(), Scores(), None, _runs(_cells_of(row, cells), cells), _explained(verdict, table))
+        for row, verdict in zip(asserted, verdicts, strict=True)
+    )
+    return Comparison(table, preset, numbers, told, tuple(lines))
+
+
+def presets(name: str, results: Path) -> list[str]:
+    """The presets of which a table has records, shortest last."""
+    found = {line.preset for line in records.read(results, name)}
+    return [preset for preset in experiment.PRESETS if preset in found]
+
+
+def everywhere(name: str, results: Path) -> list[tuple[str, Path]]:
+    """A table in full, and its shortened versions that have records: presets, each with its results folder."""
+    short = ((preset, root) for preset in experiment.PRESETS for root in (results, results / preset))
+    return [(FULL, results), *((preset, root) for preset, root in short if preset in presets(name, root))]
+
+
+def scores_of(row: Row, lines: Iterable[Line], planned: int, select: str) -> Scores:
+    """Our scores of a row, seed by seed, in the unit that it was printed in."""
+    found: dict[int, float | None] = {}
+    for line in lines:
+        value = line.metric(row.metric, select)
+        if row.kind != "exact" and line.diverged:
+            found[line.seed] = None
+        elif value is not None:
+            found[line.seed] = value * (100 if row.unit == "percent" else 1) - row.excludes
+    return Scores(found, planned)
+
+
+def _number(row: Row, table: Table, cells: dict[str, list[Line]], planned: int) -> Compared:
+    runs = _runs(row.cells, cells)
+    if row.metric in DERIVED:
+        derived, verdict = _derived(row, cells, planned)
+        return Compared(row, Scores(), Scores(planned=planned), derived, runs, _explained(verdict, table))
+    honest, scores = (scores_of(row, cells[row.cells[0]], planned, select) for select in ("best_val", row.select))
+    honest = honest if table.held_out else Scores()
+    return Compared(row, honest, scores, None, runs, _explained(_judged(row, scores, table), table))
+
+
+def _judged(row: Row, scores: Scores, table: Table) -> Verdict:
+    if row.kind == "exact":
+        return _exact(row, scores)
+    if row.value is None:
+        return incomplete(scores) or Verdict(UNDERSPECIFIED, "no number to compare with")
+    if row.kind == "bound":
+        return incomplete(scores) or _within_bound(row, scores)
+    margin = table.margin.get(row.metric.split("@")[0], table.margin.get(row.metric.split("/")[0]))
+    assert margin is not None  # a test sees to it
+    published, better_up = row.value, row.higher_is_better
+    if row.unit == "percent":
+        margin *= 100
+    if row.scale == "log10":
+        logs = {seed: None if not value or value < 0 else log10(value) for seed, value in scores.by_seed.items()}
+        scores, published = Scores(logs, scores.planned), log10(published)
+    return status(scores, published, row.seeds, margin, better_up)
+
+
+def _exact(row: Row, scores: Scores) -> Verdict:
+    if not scores.values:
+        return Verdict(NOT_RUN)
+    assert row.value is not None
+    off = max(abs(value - row.value) for value in scores.values)
+    return Verdict(REPRODUCED) if off <= row.rounding else Verdict(NOT_REPRODUCED, f"{off:,.6g} off")
+
+
+def _within_bound(row: Row, scores: Scores) -> Verdict:
+    assert row.value is not None
+    slack = SLACK * abs(row.value)
+    values = [float("nan") if value is None else value for value in scores.by_seed.values()]
+    if row.seeds > 1:  # what was stated is a mean
+        values = [mean(values)]
+    kept = [value >= row.value - slack if row.side == "lower" else value <= row.value + slack for value in values]
+    detail = "" if row.seeds > 1 else f"{sum(kept)} of {len(kept)} seeds"
+    return Verdict(REPRODUCED if all(kept) else NOT_REPRODUCED, detail)
+
+
+def _derived(row: Row, cells: dict[str, list[Line]], planned: int) -> tuple[float | None, Verdict]:
+    """A number that several cells decide, each named after its length or depth."""
+    by_size = {int(cell.rsplit("_", 1)[1]): cells[cell] for cell in row.cells}
+    done = [len({line.seed for line in lines}) for lines in by_size.values()]
+    if not any(done):
+        return None, Verdict(NOT_RUN)
+    lacking = incomplete(Scores(dict.fromkeys(range(min(done)), 0.0), planned))
+    if lacking:
+        return None, Verdict("partial", f"{min(done)} of {max(planned, 2)} seeds of every cell")
+    if row.metric == "first_diverged_T":
+        found = [size for size, lines in by_size.items() if any(line.diverged for line in lines)]
+    else:
+        assert row.level is not None
+        reached = {size for size, lines in by_size.items() if _reaches(row, lines, row.level)}
+        found = [size for size in by_size if (size in reached) == (row.metric == "max_T")]
+    if not found:
+        return None, Verdict(NOT_REPRODUCED, "at no size")
+    ours = float(max(found) if row.metric == "max_T" else min(found))
+    assert row.value is not None
+    if abs(ours - row.value) <= row.rounding:
+        return ours, Verdict(REPRODUCED)
+    good = row.metric == "max_T" and ours > row.value
+    return ours, Verdict(BETTER if good else NOT_REPRODUCED)
+
+
+def _reaches(row: Row, lines: list[Line], level: float) -> bool:
+    """Whether the median seed is beyond the level, a diverged one being worse than any number."""
+    up = row.metric != "max_T"
+    worst = float("-inf") if up else float("inf")
+    found = [None if line.diverged else line.metric(SCORED[row.metric], row.select) for line in lines]
+    middle = median(worst if value is None else value for value in found)
+    return middle >= level if up else middle < level
+
+
+def _explained(verdict: Verdict, table: Table) -> Verdict:
+    """`not run` with the reason that the table gives for it."""
+    if verdict.status == NOT_RUN and not verdict.detail and table.needs:
+        return Verdict(NOT_RUN, f"needs {table.needs}")
+    return verdict
+
+
+def _cells_of(row: Row, cells: dict[str, list[Line]]) -> list[str]:
+    if row.verb != "wilcoxon":
+        return list(row.cells)
+    return [cell for cell in cells if cell.startswith(tuple(f"{model}_" for model in row.cells))]
+
+
+def _runs(names: Iterable[str], cells: dict[str, list[Line]]) -> tuple[str, ...]:
+    return tuple(sorted({line.run_id for name in names for line in cells[name]}))

@@ -1,0 +1,106 @@
+"""Several models over many data sets: mean ranks, Friedman's test, Wilcoxon's signed-rank test with Holm's correction,
+and the groups of a critical-difference diagram (Demsar 2006; with Wilcoxon's test as Benavoli et al. 2016 advise).
+"""
+
+from dataclasses import dataclass
+from itertools import combinations
+from statistics import mean
+from typing import Any
+
+from orthobench.analysis.statistics import ALPHA, holm
+
+EXACT = 10  # data sets up to which all 2^n assignments of signs are gone through
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """One model against another.
+
+    Attributes:
+        wins: data sets on which `first` is the better one, then ties, then losses.
+        p: two-sided p-value, corrected.
+    """
+
+    first: str
+    second: str
+    wins: tuple[int, int, int]
+    difference: float
+    p: float
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """Models by mean rank, 1 being the best.
+
+    Attributes:
+        ranks: mean rank by model, best first.
+        friedman: p-value of all models being equal; null for fewer than three.
+        comparisons: every pair, the better ranked first.
+        groups: models between whose ranks no pair differs significantly, longest runs only.
+        data_sets: how many there are.
+    """
+
+    ranks: dict[str, float]
+    friedman: float | None
+    comparisons: list[Comparison]
+    groups: list[tuple[str, ...]]
+    data_sets: int
+
+
+def rank(scores: dict[str, list[float]]) -> Ranking:
+    """Rank models by their scores on the same data sets, higher being better; at least two of each."""
+    from scipy import stats
+
+    names = list(scores)
+    columns = list(zip(*scores.values(), strict=True))
+    ranked = [stats.rankdata([-value for value in column]) for column in columns]
+    means = {name: float(mean(float(column[i]) for column in ranked)) for i, name in enumerate(names)}
+    ranks = dict(sorted(means.items(), key=lambda item: item[1]))
+    flat = all(len(set(column)) == 1 for column in columns)
+    friedman = float(stats.friedmanchisquare(*scores.values()).pvalue) if len(names) > 2 and not flat else None
+    pairs = list(combinations(ranks, 2))
+    p_values = holm([signed_rank(scores[a], scores[b]) for a, b in pairs])
+    comparisons = [_comparison(a, b, scores, p) for (a, b), p in zip(pairs, p_values, strict=True)]
+    return Ranking(ranks, friedman, comparisons, _groups(list(ranks), comparisons), len(columns))
+
+
+def mean_ranks(columns: list[dict[str, float]]) -> dict[str, float]:
+    """Mean rank of the names that every column has, 1 for the highest; equal scores share their ranks."""
+    from scipy import stats
+
+    if not columns:
+        return {}
+    names = [name for name in columns[0] if all(name in column for column in columns)]
+    ranked = [stats.rankdata([-column[name] for name in names]) for column in columns]
+    return {name: float(mean(float(column[i]) for column in ranked)) for i, name in enumerate(names)}
+
+
+def signed_rank(a: list[float], b: list[float], alternative: str = "two-sided") -> float:
+    """Wilcoxon's p-value, with the ranks of zero differences split between both signs; 1 where nothing differs.
+
+    Exact for few data sets, by all assignments of signs to the ranks; else the normal approximation.
+    """
+    from scipy import stats
+
+    if a == b:
+        return 1.0
+    method: Any = stats.PermutationMethod(n_resamples=2**EXACT) if len(a) <= EXACT else "asymptotic"
+    found: Any = stats.wilcoxon(a, b, zero_method="zsplit", alternative=alternative, method=method)
+    return float(found.pvalue)
+
+
+def _comparison(a: str, b: str, scores: dict[str, list[float]], p: float) -> Comparison:
+    differences = [x - y for x, y in zip(scores[a], scores[b], strict=True)]
+    wins = (sum(d > 0 for d in differences), sum(d == 0 for d in differences), sum(d < 0 for d in differences))
+    return Comparison(a, b, wins, mean(differences), p)
+
+
+def _groups(names: list[str], comparisons: list[Comparison]) -> list[tuple[str, ...]]:
+    differ = {frozenset((c.first, c.second)) for c in comparisons if c.p < ALPHA}
+    runs = [
+        tuple(names[i:j])
+        for i in range(len(names))
+        for j in range(i + 2, len(names) + 1)
+        if not any(frozenset(pair) in differ for pair in combinations(names[i:j], 2))
+    ]
+    return [run for run in runs if not any(set(run) < set(other) for other in runs)]

@@ -1,0 +1,92 @@
+"""The models of a table with one cell per model and data set, ranked over the data sets (Spectral-RNN, Table 4)."""
+
+import math
+
+from orthobench.analysis.bootstrap import improvement, interquartile_mean
+from orthobench.analysis.comparison import Comparison
+from orthobench.analysis.ranks import Comparison as Pair
+from orthobench.analysis.ranks import Ranking, rank
+from orthobench.analysis.statistics import LEAST
+
+
+def by_model(comparison: Comparison, published: bool = False) -> dict[str, list[float]]:
+    """Scores by model on the data sets for which every model has one; empty where the table is no such table.
+
+    Args:
+        comparison: the table.
+        published: whether the paper's scores are wanted, not ours.
+    """
+    if not any(c.row.verb == "wilcoxon" for c in comparison.claims):
+        return {}
+    found: dict[str, dict[str, float]] = {}
+    for compared in comparison.numbers:
+        value = compared.row.value if published else compared.ours
+        if compared.row.kind == "result" and value is not None:
+            found.setdefault(compared.row.column.removesuffix(" acc"), {})[compared.row.row] = value
+    shared = set.intersection(*(set(scores) for scores in found.values())) if found else set()
+    order = dict.fromkeys(c.row.row for c in comparison.numbers if c.row.row in shared)
+    return {model: [scores[name] for name in order] for model, scores in found.items()}
+
+
+def by_seed(comparison: Comparison) -> dict[str, list[list[float]]]:
+    """Our scores by model and data set, seed by seed, where every model has two or more; a diverged seed as -inf."""
+    found: dict[str, dict[str, list[float]]] = {model: {} for model in by_model(comparison)}
+    for compared in comparison.numbers:
+        values = [-math.inf if value is None else value for value in compared.scores.by_seed.values()]
+        model = compared.row.column.removesuffix(" acc")
+        if compared.row.kind == "result" and model in found and len(values) >= LEAST:
+            found[model][compared.row.row] = values
+    shared = set.intersection(*map(set, found.values())) if found else set()
+    return {model: [scores[name] for name in sorted(shared)] for model, scores in found.items() if shared}
+
+
+def rankings(comparison: Comparison) -> dict[str, Ranking]:
+    """The ranking of the published scores and, from three data sets on, of ours."""
+    found = {}
+    for whose, published in (("published", True), ("ours", False)):
+        scores = by_model(comparison, published)
+        if len(scores) > 1 and len(next(iter(scores.values()))) >= 3:
+            found[whose] = rank(scores)
+    return found
+
+
+def ranking_lines(comparison: Comparison) -> list[str]:
+    """The rankings in words, a paragraph or a list each."""
+    lines: list[str] = []
+    for whose, ranking in rankings(comparison).items():
+        ranks = ", ".join(f"{model} {value:.2f}" for model, value in ranking.ranks.items())
+        friedman = "" if ranking.friedman is None else f"; Friedman p = {ranking.friedman:.2g}"
+        lines.append(f"Mean ranks, {whose}, over {ranking.data_sets} data sets: {ranks}{friedman}.")
+        lines.append("\n".join(f"- {_won(c)}" for c in ranking.comparisons))
+        if ranking.groups:
+            groups = "; ".join(", ".join(group) for group in ranking.groups)
+            lines.append(f"No significant difference within: {groups}.")
+        if whose == "ours":
+            lines += _over_seeds(by_seed(comparison), ranking)
+    return lines
+
+
+def _over_seeds(scores: dict[str, list[list[float]]], ranking: Ranking) -> list[str]:
+    """Interquartile means, and the chance that one model beats another, where there are seeds to tell."""
+    if not scores:
+        return []
+    means = ", ".join(f"{model} {_estimate(*interquartile_mean(scores[model]))}" for model in ranking.ranks)
+    pairs = [(c.first, c.second) for c in ranking.comparisons]
+    chances = [f"- {a} beats {b}: {_estimate(*improvement(scores[a], scores[b]))}" for a, b in pairs]
+    return [
+        f"Interquartile means over all runs, with 95 % intervals from resampled seeds: {means}.",
+        "The chance that a run of the first beats one of the second on the same data set:",
+        "\n".join(chances),
+    ]
+
+
+def _estimate(value: float, interval: tuple[float, float]) -> str:
+    return f"{value:.3f} [{interval[0]:.3f}, {interval[1]:.3f}]"
+
+
+def _won(c: Pair) -> str:
+    won, tied, lost = c.wins
+    return (
+        f"{c.first} against {c.second}: {won} won, {tied} tied, {lost} lost, mean difference {c.difference:+.3f}, "
+        f"Wilcoxon-Holm p = {c.p:.2g}"
+    )

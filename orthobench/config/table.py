@@ -1,0 +1,355 @@
+"""A table or figure as runs: conf/experiment/<paper>/<table>.yaml, which is data and not composed by Hydra.
+
+track: published                       the paper's settings and selection; `fair`: equal budgets, never mixed
+seeds: [1, 2, 3]
+margin: {test/accuracy: 0.005}         how far a mean may be from the published number, see report/statistics.py
+common: [task=mnist, T=784]            overrides of every cell
+cells: {lstm: [model=lstm], ...}       overrides of each, which beat the common ones
+grid: {lr: {1e-3: [optimizer.lr=1e-3], ...}, ...}   every cell once for each combination, as `lstm_lr1e-3`
+score: test/accuracy                   what a fair table ranks models by; of a published one its rows say it
+figures:                               what is drawn from its runs, see `Figure`
+  - {title: Figure 1, curve: [val/loss], cells: [_200]}
+presets:                               shortened runs, for tables of their own; they beat both
+  smoke: {seeds: 1, overrides: [trainer.max_steps=2]}
+deviations: [...]                      footnotes: where the runs differ from the paper's
+needs: the licensed corpus             what the runs need that not everyone has
+held_out: false                        that the validation set is the test set, on which nothing may be selected
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cache
+from itertools import product
+from pathlib import Path
+from typing import Any, Literal
+
+import yaml
+
+from orthobench.config.compose import conf_dir, options
+from orthobench.errors import ConfigError
+from orthobench.schema import Positive, coerce, did_you_mean
+
+KEYS: dict[str, Any] = {
+    "track": Literal["published", "fair"],
+    "seeds": list[int],
+    "margin": dict,
+    "common": list[str],
+    "cells": dict,
+    "grid": dict,
+    "score": str,
+    "figures": list,
+    "presets": dict,
+    "deviations": list[str],
+    "needs": str | None,
+    "held_out": bool,
+}
+REQUIRED = ("track", "seeds", "margin", "cells", "presets")
+PRESETS = ("short", "smoke")
+PRESET_KEYS: dict[str, Any] = {"seeds": Positive, "overrides": list[str]}
+KINDS = ("curve", "through", "sweep", "bars")
+FULL = "full"
+FAIR = "fair"
+
+
+@dataclass(frozen=True)
+class Job:
+    """One run of one cell.
+
+    Attributes:
+        table: `<paper>/<table>`.
+        preset: `full`, or the name of what shortens it.
+        overrides: everything that makes the run, the seed last.
+    """
+
+    table: str
+    cell: str
+    seed: int
+    preset: str
+    overrides: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Preset:
+    """A shortened version of a table: its first `seeds` seeds, with further overrides."""
+
+    seeds: int
+    overrides: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Figure:
+    """What is drawn, and how.
+
+    Attributes:
+        kind: `curve`, metrics during training; `through`, `<metric>/<t>` over t at the first and the last step;
+            `sweep`, a score over the number that ends a cell's name; `bars`, a number of each cell.
+        metrics: their names; one but of a curve.
+        cells: names of cells or, from an underscore on, their endings; none for all.
+    """
+
+    title: str
+    kind: str
+    metrics: tuple[str, ...]
+    cells: tuple[str, ...]
+
+    def shows(self, cell: str) -> bool:
+        """Whether a cell is in it."""
+        endings = tuple(name for name in self.cells if name.startswith("_"))
+        return not self.cells or cell in self.cells or cell.endswith(endings)
+
+    def reads(self, metric: str) -> bool:
+        """Whether a curve of a run is needed for it."""
+        if self.kind == "through":
+            return metric.rpartition("/")[0] == self.metrics[0]
+        return self.kind == "curve" and metric in self.metrics
+
+
+@dataclass(frozen=True)
+class Point:
+    """Where a cell stands in a grid: what it is a variant of, and its place on every axis."""
+
+    base: str
+    places: dict[str, str]
+
+
+@dataclass(frozen=True)
+class Table:
+    """One table or figure; see the top of this file.
+
+    Attributes:
+        cells: overrides by cell, those of a grid's combinations by `<cell>_<axis><place>`.
+        points: of a grid, where each of these cells stands.
+    """
+
+    name: str
+    track: str
+    seeds: tuple[int, ...]
+    margin: dict[str, float]
+    common: tuple[str, ...]
+    cells: dict[str, tuple[str, ...]]
+    points: dict[str, Point]
+    score: str | None
+    figures: tuple[Figure, ...]
+    presets: dict[str, Preset]
+    deviations: tuple[str, ...]
+    needs: str | None
+    held_out: bool
+
+    @property
+    def paper(self) -> str:
+        """Name of the paper."""
+        return self.name.split("/")[0]
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Where the runs differ from the papers': the table's deviations, then those of its cells' recipes."""
+        found: dict[str, list[str]] = {}
+        for words in map(self.cell, self.cells):
+            given = {key(word): value(word) for word in words}
+            name = given.get("recipe", f"{given['model']}/{given['task']}")
+            variant, deviations = _recipe(name)
+            if variant in (None, given.get("variant", variant)):  # the other one would be no deviation
+                for note in deviations:
+                    found.setdefault(note, []).append(name)
+        return (*self.deviations, *(f"{', '.join(dict.fromkeys(names))}: {note}" for note, names in found.items()))
+
+    def planned(self, preset: str = FULL) -> tuple[int, ...]:
+        """The seeds of a preset, or of the full table."""
+        return self.seeds if preset == FULL else self.seeds[: self.presets[preset].seeds]
+
+    def cell(self, name: str) -> tuple[str, ...]:
+        """The overrides of a cell, the common ones first.
+
+        Raises:
+            ConfigError: there is no such cell.
+        """
+        if name not in self.cells:
+            raise ConfigError(f"cell={name} is not in {self.name}: {did_you_mean(name, self.cells)}")
+        return self.common + self.cells[name]
+
+    def jobs(
+        self, preset: str = FULL, seeds: Iterable[int] | None = None, cells: Iterable[str] | None = None
+    ) -> list[Job]:
+        """Every cell with every seed, seeds first.
+
+        Raises:
+            ConfigError: no such preset or cell, or a seed twice.
+        """
+        if preset != FULL and preset not in self.presets:
+            raise ConfigError(f"preset {preset} is not known: {did_you_mean(preset, [FULL, *self.presets])}")
+        extra = () if preset == FULL else self.presets[preset].overrides
+        chosen = list(self.planned(preset) if seeds is None else seeds)
+        _check_seeds(chosen, self.name)
+        return [
+            Job(self.name, cell, seed, preset, (*self.cell(cell), *extra, f"seed={seed}"))
+            for cell in (self.cells if cells is None else cells)
+            for seed in chosen
+        ]
+
+
+def tables(folders: tuple[Path, ...] = ()) -> list[str]:
+    """Names of all tables, `<paper>/<table>`."""
+    return options("experiment", folders)
+
+
+def load(name: str, folders: tuple[Path, ...] = ()) -> Table:
+    """One table.
+
+    Raises:
+        ConfigError: it is not known, or its file breaks the schema.
+    """
+    known = tables(folders)
+    if name not in known:
+        raise ConfigError(f"experiment={name} is not known: {did_you_mean(name, known)}")
+    files = (folder / "experiment" / f"{name}.yaml" for folder in (conf_dir(), *folders))
+    return _read(next(path for path in files if path.is_file()), name)
+
+
+@cache
+def _read(path: Path, name: str) -> Table:
+    try:
+        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except yaml.YAMLError as error:
+        raise ConfigError(f"{path} is not valid YAML: {' '.join(str(error).split())}") from error
+    place = f"experiment {name}: "
+    given = _checked(content, KEYS, REQUIRED, place)
+    for cell, words in given["cells"].items():
+        _check_words(words, f"{place}cells.{cell}")
+    cells, points = _crossed(given["cells"], given.get("grid", {}), f"{place}grid")
+    if given["track"] == FAIR and not (points and given.get("score")):
+        raise ConfigError(f"{place}a fair table needs a grid and a score.")
+    _check_words(given.get("common", []), f"{place}common")
+    _check_seeds(given["seeds"], name)
+    presets = {}
+    for preset, body in given["presets"].items():
+        if preset not in PRESETS:
+            raise ConfigError(f"{place}preset {preset} is not known: {did_you_mean(preset, PRESETS)}")
+        checked = _checked(body, PRESET_KEYS, tuple(PRESET_KEYS), f"{place}presets.{preset}.")
+        _check_words(checked["overrides"], f"{place}presets.{preset}")
+        presets[preset] = Preset(checked["seeds"], tuple(checked["overrides"]))
+    return Table(
+        name=name,
+        track=given["track"],
+        seeds=tuple(given["seeds"]),
+        margin={metric: coerce(value, float, f"{place}margin.{metric}") for metric, value in given["margin"].items()},
+        common=tuple(given.get("common", ())),
+        cells=cells,
+        points=points,
+        score=given.get("score"),
+        figures=tuple(_figure(body, f"{place}figures: ") for body in given.get("figures", ())),
+        presets=presets,
+        deviations=tuple(given.get("deviations", ())),
+        needs=given.get("needs"),
+        held_out=given.get("held_out", True),
+    )
+
+
+@cache
+def _recipe(name: str) -> tuple[str | None, tuple[str, ...]]:
+    """The variant that a recipe chooses, and its deviations; neither where there is no such recipe."""
+    path = conf_dir() / "recipe" / f"{name}.yaml"
+    content = (yaml.safe_load(path.read_text(encoding="utf-8")) if path.is_file() else None) or {}
+    return content.get("variant"), tuple(content.get("deviations", ()))
+
+
+def _checked(content: Any, keys: dict[str, Any], required: tuple[str, ...], place: str) -> dict[str, Any]:
+    if not isinstance(content, dict):
+        raise ConfigError(f"{place}a mapping is needed, with {', '.join(required)}.")
+    for key in content:
+        if key not in keys:
+            raise ConfigError(f"{place}{key} is not a key here: {did_you_mean(str(key), keys)}")
+    missing = [key for key in required if content.get(key) is None]
+    if missing:
+        raise ConfigError(f"{place}{', '.join(missing)} is missing.")
+    empty = [key for key in ("cells", "seeds") if key in content and content[key] in ({}, [])]
+    if empty and "track" in required:
+        raise ConfigError(f"{place}{', '.join(empty)} is empty.")
+    return {key: coerce(value, keys[key], f"{place}{key}") for key, value in content.items()}
+
+
+def _crossed(
+    cells: dict[Any, list[str]], grid: dict[Any, Any], place: str
+) -> tuple[dict[str, tuple[str, ...]], dict[str, Point]]:
+    """Every cell at every point of a grid, and these points; without a grid the cells themselves."""
+    for axis, choices in grid.items():
+        for name, words in coerce(choices, dict, f"{place}.{axis}").items():
+            _check_words(words, f"{place}.{axis}.{name}")
+    crossed, points = {}, {}
+    for cell, words in cells.items():
+        for chosen in product(*(choices.items() for choices in grid.values())):
+            places = {str(axis): str(name) for axis, (name, _) in zip(grid, chosen, strict=True)}
+            name = "_".join([str(cell), *(axis + at for axis, at in places.items())])
+            crossed[name] = tuple(words) + tuple(word for _, more in chosen for word in more)
+            if grid:
+                points[name] = Point(str(cell), places)
+    return crossed, points
+
+
+def _figure(body: Any, place: str) -> Figure:
+    keys = {"title": str, "cells": list[str], **dict.fromkeys(KINDS, list[str])}
+    given = _checked(body, keys, ("title",), place)
+    kinds = [kind for kind in KINDS if kind in given]
+    if len(kinds) != 1 or (kinds[0] != "curve" and len(given[kinds[0]]) != 1):
+        raise ConfigError(f"{place}{given['title']} needs one of {', '.join(KINDS)}, with one metric but of a curve.")
+    return Figure(given["title"], kinds[0], tuple(given[kinds[0]]), tuple(given.get("cells", ())))
+
+
+def _check_words(words: Any, place: str) -> None:
+    for word in coerce(words, list[str], place):
+        if "=" not in word or word.startswith(("seed=", "experiment=", "cell=", "hydra")):
+            raise ConfigError(f"{place}: {word!r} is not an override that a table may set.")
+
+
+def _check_seeds(seeds: list[int], name: str) -> None:
+    twice = sorted({seed for seed in seeds if seeds.count(seed) > 1})
+    if twice:
+        raise ConfigError(f"{name}: seed {twice[0]} is there twice, which would count one run as two.")
+
+
+def expand(overrides: list[str] | tuple[str, ...], folders: tuple[Path, ...] = ()) -> list[str]:
+    """`experiment=<paper>/<table> cell=NAME` as the cell's overrides, before the user's own words, which beat them.
+
+    Raises:
+        ConfigError: no such table or cell, or more than one of them.
+    """
+    asked = [word for word in overrides if key(word) == "experiment"]
+    if not asked:
+        return list(overrides)
+    if len(asked) > 1 or "," in asked[0]:
+        raise ConfigError("experiment= names one table; `orthobench reproduce` runs several.")
+    table = load(value(asked[0]), folders)
+    cells = [word for word in overrides if key(word) == "cell"]
+    if not cells and len(table.cells) > 1:
+        shown = ", ".join(table.cells)
+        raise ConfigError(f"{table.name} has {len(table.cells)} cells; choose one with cell=NAME, or add -m: {shown}.")
+    cell = value(cells[-1]) if cells else next(iter(table.cells))
+    rest = [word for word in overrides if key(word) not in ("experiment", "cell")]
+    return [*table.cell(cell), f"cell={cell}", *rest]
+
+
+def key(word: str) -> str:
+    """What an override sets."""
+    return word.lstrip("+").partition("=")[0]
+
+
+def value(word: str) -> str:
+    """What an override sets it to."""
+    return word.partition("=")[2].strip("'\"")
+
+
+def choices(word: str) -> list[str]:
+    """What an override sets it to, one after the other: `seed=1,2` or `seed=range(1,3)`.
+
+    Raises:
+        ConfigError: not Hydra's grammar.
+    """
+    from hydra.core.override_parser.overrides_parser import OverridesParser
+    from hydra.errors import HydraException
+
+    try:
+        override = OverridesParser.create().parse_override(word)
+        found = list(override.sweep_string_iterator()) if override.is_sweep_override() else [value(word)]
+    except HydraException as error:
+        reason = str(error).splitlines()[0]
+        raise ConfigError(f"{word!r} is not an override of the form key=value: {reason}.") from error
+    return [text.strip("'\"") for text in found]

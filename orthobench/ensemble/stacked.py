@@ -1,0 +1,158 @@
+"""Loss, gradients and measurements of S models of one shape at once: parameters (S, ...), batches (S, B, ...).
+
+The plain computation of one model is mapped over the members by torch.func.vmap, so that there is nothing to write per
+cell or task. A parametrization that cannot be mapped (a base point, or an inverse, that is looked at) makes its matrix
+member by member, outside. What nothing can map is computed one member after the other.
+
+On a CPU this is not the arithmetic of single runs to the last bit: a stacked matrix product (bmm) blocks otherwise than
+a single one, and adds a bias after it (addmm adds it before). There members are computed apart; see `forms`.
+"""
+
+import copy
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.func import functional_call, vmap
+
+from orthobench.models.base import Network
+from orthobench.parametrizations.base import Parametrization
+from orthobench.run.learner import Learner
+from orthobench.tasks.base import Batch
+from orthobench.terminal import say
+
+Request = tuple[Learner, Batch]
+Trained = tuple[Tensor, list[Tensor | None]]
+Tensors = dict[str, Tensor]
+STACKED = ("stacked", "stacked, engine=reference", "apart")
+
+
+def forms(device: torch.device) -> tuple[str, ...]:
+    """The ways to compute, best first: on a CPU nothing is gained by stacking, and the last bits would be lost."""
+    return STACKED if device.type == "cuda" else STACKED[-1:]
+
+
+class Together:
+    """What members of one shape compute together.
+
+    Attributes:
+        forms: the ways that are left; the first one that works stays.
+        at_most: members that fit into memory at once, as far as is known.
+
+    Args:
+        model: any member's.
+        forms: see `forms`.
+    """
+
+    def __init__(self, model: Network, forms: tuple[str, ...]) -> None:
+        self.forms, self.at_most = list(forms), 1 << 30
+        self._template = copy.deepcopy(model)
+        self._engine: Any = getattr(model, "engine", "auto")
+        inside = [name for name, module in model.named_modules() if isinstance(module, Parametrization)]
+        self._maps = {name: True for name in inside if not name.startswith(tuple(f"{other}." for other in inside))}
+        for name in self._maps:
+            parent, _, own = name.rpartition(".")
+            self._template.get_submodule(parent).register_module(own, _Given())
+
+    def train(self, requests: list[Request]) -> list[Trained]:
+        """The loss and the gradient of every parameter, in the order of `model.parameters()`, per member."""
+        return self._whatever_works(requests, _train_one, self._train)
+
+    def measure(self, requests: list[Request]) -> list[dict[str, Tensor]]:
+        """What `task.measure` says of a batch, per member."""
+        return self._whatever_works(requests, _measure_one, self._measure)
+
+    def _whatever_works(
+        self, requests: list[Request], one: Callable[[Request], Any], many: Callable[[list[Request]], Any]
+    ) -> list[Any]:
+        found: list[Any] = []
+        while len(found) < len(requests):
+            chunk = requests[len(found) :][: self.at_most]
+            if len(requests) == 1 or self.forms[0] == "apart":
+                return [one(request) for request in requests]
+            self._template.engine = "reference" if "reference" in self.forms[0] else self._engine  # type: ignore[assignment]
+            try:
+                found += many(chunk)
+            except torch.OutOfMemoryError:
+                if len(chunk) == 1:
+                    raise
+                self.at_most = len(chunk) // 2
+                say(f"{len(chunk)} members at once do not fit in memory; {self.at_most} at once from here on")
+            except (RuntimeError, ValueError) as error:  # the next form tells whether it is the run's own
+                reason = str(error).split("\n")[0]
+                say(f"members cannot be computed {self.forms.pop(0)} ({reason}); {self.forms[0]} instead")
+        return found
+
+    def _train(self, requests: list[Request]) -> list[Trained]:
+        learner = requests[0][0]
+        leaves = {name: leaf.requires_grad_() for name, leaf in _stack(requests, nn.Module.named_parameters).items()}
+        y, targets = self._outputs(requests, leaves)
+        losses = vmap(learner.task.loss)(y, *targets)
+        total = (losses / learner.duration.accumulate).sum()
+        gradients = torch.autograd.grad(total, list(leaves.values()), allow_unused=True)
+        rows = [[None] * len(requests) if g is None else g.unbind() for g in gradients]
+        return list(zip(losses.detach().unbind(), map(list, zip(*rows, strict=True)), strict=True))
+
+    def _measure(self, requests: list[Request]) -> list[dict[str, Tensor]]:
+        y, targets = self._outputs(requests, _stack(requests, nn.Module.named_parameters))
+        values = vmap(requests[0][0].task.measure)(y, *targets)
+        return [{name: value[i] for name, value in values.items()} for i in range(len(requests))]
+
+    def _outputs(self, requests: list[Request], parameters: Tensors) -> tuple[Tensor, list[Tensor]]:
+        """Outputs (S, B, ...), targets and masks."""
+        tensors = parameters | _stack(requests, nn.Module.named_buffers)
+        x, *targets = (torch.stack(parts) for parts in zip(*(batch for _, batch in requests), strict=True))
+        models: list[Any] = [learner.model for learner, _ in requests]
+        given = {}
+        for name in self._maps:
+            own = {key.removeprefix(f"{name}."): t for key, t in tensors.items() if key.startswith(f"{name}.")}
+            given[f"{name}.W"] = self._matrices(name, [model.get_submodule(name) for model in models], own)
+        rest = {key: t for key, t in tensors.items() if not key.startswith(tuple(f"{name}." for name in self._maps))}
+
+        def output(tensors: Tensors, x: Tensor) -> Tensor:
+            return functional_call(self._template, tensors, (x,))[0]
+
+        return vmap(output)(rest | given, x), targets
+
+    def _matrices(self, name: str, maps: list[nn.Module], tensors: Tensors) -> Tensor:
+        """The members' matrices of one parametrization, (S, N, N)."""
+        if self._maps[name]:
+            try:
+                return vmap(lambda own: functional_call(maps[0], own, ()))(tensors)
+            except torch.OutOfMemoryError:
+                raise
+            except RuntimeError:
+                self._maps[name] = False
+        rows = [{key: t[i] for key, t in tensors.items()} for i in range(len(maps))]
+        return torch.stack([functional_call(one, row, ()) for one, row in zip(maps, rows, strict=True)])
+
+
+class _Given(nn.Module):
+    """Stands for a parametrization whose matrix W is known."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("W", torch.empty(0))
+
+    def forward(self) -> Tensor:
+        return self.get_buffer("W")
+
+
+def _stack(requests: list[Request], named: Callable[[nn.Module], Any]) -> Tensors:
+    """Parameters or buffers of all members by name, (S, ...)."""
+    members = [dict(named(learner.model)) for learner, _ in requests]
+    return {name: torch.stack([member[name].detach() for member in members]) for name in members[0]}
+
+
+def _train_one(request: Request) -> Trained:
+    learner, (x, target, *mask) = request
+    loss = learner.task.loss(learner.model(x)[0], target, *mask)
+    parameters = list(learner.model.parameters())
+    gradients = torch.autograd.grad(loss / learner.duration.accumulate, parameters, allow_unused=True)
+    return loss.detach(), list(gradients)
+
+
+def _measure_one(request: Request) -> dict[str, Tensor]:
+    learner, (x, target, *mask) = request
+    return learner.task.measure(learner.model(x)[0], target, *mask)

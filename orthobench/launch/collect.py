@@ -1,0 +1,69 @@
+"""From a run's folder to its line in the records: what record.json says, and what the table reads off the curve."""
+
+from pathlib import Path
+from typing import Any
+
+from orthobench.analysis.curves import Point, thinned
+from orthobench.analysis.published import load_table
+from orthobench.analysis.records import Line, from_curve, line
+from orthobench.config.check import Settings
+from orthobench.config.table import Table
+from orthobench.recording.digest import final
+
+
+def collect(settings: Settings, table: str, preset: str, cell: str) -> Line | None:
+    """The line of a finished run; null while it is not finished."""
+    record = final(settings.folder / "record.json")
+    if record is None:
+        return None
+    wanted = {row.metric for row in load_table(table) if "@" in row.metric}
+    points = curves(settings.folder / "metrics.csv") if wanted else {}
+    return line(record, preset, cell, from_curve(sorted(wanted), points), epoch_steps(settings))
+
+
+def drawn(settings: Settings, table: Table, preset: str, cell: str) -> list[Point]:
+    """The curves of a run that a figure of its table needs, thinned."""
+    shown = [figure for figure in table.figures if figure.shows(cell)]
+    found = curves(settings.folder / "metrics.csv") if shown else {}
+    run = (settings.run_id, preset, cell, settings.run["seed"])
+    return [
+        Point(*run, name, int(step), float(value))
+        for name, points in found.items()
+        if any(figure.reads(name) for figure in shown)
+        for step, value in thinned(points)
+    ]
+
+
+def curves(path: Path) -> dict[str, list[list[float]]]:
+    """[step, value] of every curve of a run."""
+    from orthobench.recording.curve import Curve
+
+    found: dict[str, list[list[float]]] = {}
+    for row in Curve(path).rows():
+        found.setdefault(row["name"], []).append([row["step"], row["value"]])
+    return found
+
+
+def epoch_steps(settings: Settings) -> int:
+    """Optimizer steps of an epoch."""
+    return _duration(settings).epoch_steps
+
+
+def cost(settings: Settings) -> float:
+    """About how much arithmetic a run takes, in no unit: it orders runs, cheapest first."""
+    model, task = settings.model, _task(settings)
+    n, layers = model.get("hidden_size", 1), model.get("layers", 1)
+    steps = _duration(settings).steps or 1
+    return float(steps) * task.batch_size * (task.T or 500) * layers * n * (n + 50)
+
+
+def _task(settings: Settings) -> Any:
+    from orthobench.run import build as builder
+
+    return builder.build_task(settings)
+
+
+def _duration(settings: Settings) -> Any:
+    from orthobench.run.duration import duration
+
+    return duration(settings.trainer, _task(settings))

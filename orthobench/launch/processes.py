@@ -1,0 +1,178 @@
+"""Processes of the program, some at a time: started, watched, stopped when asked to, ended when they take too long."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from orthobench import signals
+from orthobench.errors import OrthobenchError, Stopped, code_of
+from orthobench.recording.digest import final
+from orthobench.recording.files import write_json
+from orthobench.terminal import complain
+
+GRACE_S = 30.0
+TICK_S = 0.05
+TIMED_OUT = 124
+NO_RECORD = 1
+
+
+@dataclass(frozen=True, eq=False)
+class Job:
+    """What one process does: a run, or the members of an ensemble.
+
+    Attributes:
+        words: overrides of each run.
+        folders: folder of each run.
+        timeout: seconds that it may take; null for no limit.
+        log: where its output goes; the terminal when null.
+        members: where an ensemble's process reads the words.
+    """
+
+    words: list[list[str]]
+    folders: list[Path]
+    timeout: float | None
+    log: Path | None
+    members: Path
+
+    def codes(self, code: int) -> list[int]:
+        """An exit code for each run when the process has ended with `code`; of an ensemble's runs the records tell."""
+        return [_code(folder, code, len(self.folders) > 1) for folder in self.folders]
+
+
+class Pool:
+    """Runs jobs, each in a process of its own.
+
+    Args:
+        at_once: how many side by side; never two with a run in common.
+        options: options of every process, `--config-dir`.
+        stopping: whether all is to stop, which a process can be resumed from.
+        known: the exit code of a job that need not be started, when its turn comes; null: start it.
+    """
+
+    def __init__(
+        self,
+        at_once: int,
+        options: list[str],
+        stopping: Callable[[], bool],
+        known: Callable[[Job], int | None] = lambda job: None,
+    ) -> None:
+        self.at_once, self.options, self.stopping, self.known = at_once, options, stopping, known
+        self.working: list[Process] = []
+
+    def run(self, jobs: list[Job]) -> Iterator[list[tuple[Job, int]]]:
+        """Run them in this order; yields, again and again, those that have ended since, with their exit codes.
+
+        Jobs that were never started, because all is to stop, are never yielded.
+        """
+        waiting = list(jobs)
+        while waiting or self.working:
+            stopping = self.stopping()
+            waiting = [] if stopping else waiting
+            ended = [(process.job, code) for process in self.working if (code := process.poll(stopping)) is not None]
+            self.working = [process for process in self.working if process.code is None]
+            busy = {folder for process in self.working for folder in process.job.folders}
+            for job in [job for job in waiting if busy.isdisjoint(job.folders)]:
+                if len(self.working) >= self.at_once or not busy.isdisjoint(job.folders):
+                    break
+                waiting.remove(job)
+                code = self.known(job)
+                if code is None:
+                    self.working.append(Process(job, self.options))
+                    busy |= set(job.folders)
+                else:
+                    ended.append((job, code))
+            yield ended
+            if self.working:
+                time.sleep(TICK_S)
+
+
+class Process:
+    """The process of a job.
+
+    Attributes:
+        code: its exit code, negative for a signal; null while it runs.
+    """
+
+    def __init__(self, job: Job, options: list[str]) -> None:
+        self.job, self.code, self.late = job, None, False
+        self.started, self.asked_at = time.monotonic(), None
+        command = [sys.executable, "-m", "orthobench", *options, *job.words[0]]
+        if len(job.words) > 1:
+            write_json(job.members, {"members": job.words})
+            command = [sys.executable, "-m", "orthobench.ensemble", *options, str(job.members)]
+        if job.log is None:
+            self.process = subprocess.Popen(command, start_new_session=True)
+        else:
+            job.log.parent.mkdir(parents=True, exist_ok=True)
+            with job.log.open("wb") as log:
+                self.process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT, start_new_session=True)
+
+    def poll(self, stopping: bool) -> int | None:
+        """Look at it: one that is late, or that is to stop, is asked to stop, and killed when it does not."""
+        code, now = self.process.poll(), time.monotonic()
+        if code is not None:
+            self.code = TIMED_OUT if self.late else code
+        elif self.asked_at is None:
+            self.late = self.job.timeout is not None and now - self.started > self.job.timeout
+            if self.late or stopping:
+                self.process.terminate()
+                self.asked_at = now
+        elif now - self.asked_at > GRACE_S:
+            self._kill()
+        return self.code
+
+    def _kill(self) -> None:
+        """End it and all that it started."""
+        try:
+            os.killpg(self.process.pid, signal.SIGKILL)
+        except OSError:
+            self.process.kill()
+
+
+def label(words: list[str]) -> str:
+    """Overrides as their user would type them."""
+    return " ".join(word.lstrip("+") for word in words)
+
+
+def outcome(code: int) -> str:
+    """An exit code in words."""
+    if code == TIMED_OUT:
+        return "took longer than timeout= allows; the same command resumes it"
+    if code < 0:
+        why = ", perhaps for want of memory" if code == -signal.SIGKILL else ""
+        return f"killed by {signals.name(-code)}{why}"
+    return {0: "done", Stopped.exit_code: "stopped; the same command resumes it"}.get(code, f"exit code {code}")
+
+
+def exit_code(codes: list[int]) -> int:
+    """The exit code of many: that of the first that failed; one that was ended from outside can go on."""
+    failed = [code for code in codes if code]
+    if not failed:
+        return 0
+    if failed[0] in (TIMED_OUT, -signal.SIGKILL):
+        return Stopped.exit_code
+    return failed[0] if failed[0] > 0 else OrthobenchError.exit_code
+
+
+def _code(folder: Path, code: int, member: bool) -> int:
+    if code and not member:
+        return code
+    record = final(folder / "record.json")
+    if record is not None:
+        return code_of(record["status"])
+    if code == 0 and not _is_elsewhere(folder):
+        complain(f"{folder}: its process ended without a record")
+        return NO_RECORD
+    return code
+
+
+def _is_elsewhere(folder: Path) -> bool:
+    """Whether another process has the run, so that there is no record to be expected yet."""
+    from orthobench.recording.claim import is_held
+
+    return is_held(folder)

@@ -1,0 +1,239 @@
+"""Many runs: one child process per job, whatever the launcher, so that none can harm another.
+
+Hydra's launcher gets the numbers of the jobs that are left, not their words: those that are done cost nothing. With
+`ensemble=true` a job is several runs, where a GPU can train them as one program.
+"""
+
+import itertools
+import json
+import os
+import sys
+import tempfile
+import threading
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from orthobench import signals
+from orthobench.config.check import Settings
+from orthobench.config.compose import Word, compose, conf_dir, parse, quoted
+from orthobench.config.many import Composer
+from orthobench.errors import ConfigError, Stopped, StorageError, code_of
+from orthobench.launch.processes import Job, Pool, exit_code, label, outcome
+from orthobench.recording.digest import final
+from orthobench.recording.files import make_folder, read_json, write_json
+from orthobench.terminal import complain, say
+
+FOLDER = "ORTHOBENCH_SWEEP"
+STOP = "stop"
+ROUNDS = 3
+BATCH = 500
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One run of a sweep."""
+
+    words: list[str]
+    settings: Settings
+
+    @cached_property
+    def folder(self) -> Path:
+        """The run's folder."""
+        return self.settings.folder
+
+    def code(self) -> int | None:
+        """The exit code that its record promises; null while it has no final one."""
+        record = final(self.folder / "record.json")
+        if record is None or record.get("identity") not in (None, self.settings.digest):
+            return None
+        return code_of(record["status"])
+
+
+class Start:
+    """What Hydra calls for one job, wherever its launcher put it.
+
+    Args:
+        extra: options for the child, `--config-dir`.
+    """
+
+    def __init__(self, extra: list[str]) -> None:
+        self.extra = extra
+
+    def __call__(self, cfg: Any) -> int:
+        from hydra.core.hydra_config import HydraConfig
+
+        folder = Path(os.environ[FOLDER])
+        listed = read_json(folder / "jobs.json")
+        assert listed is not None
+        given = listed["jobs"][int(cfg.cell)]
+        first = folder / f"{given['numbers'][0]}.log"
+        log = None if "BasicLauncher" in HydraConfig.get().launcher._target_ else first
+        members = first.with_suffix(".members.json")
+        job = Job(given["words"], [Path(path) for path in given["folders"]], given["timeout"], log, members)
+        with signals.watched():
+            pool = Pool(1, self.extra, lambda: signals.asked() is not None or (folder / STOP).exists())
+            ended = [code for some in pool.run([job]) for _, code in some]
+            codes = job.codes(ended[0] if ended else Stopped.exit_code)
+        for number, words, code, path in zip(given["numbers"], job.words, codes, job.folders, strict=True):
+            write_json(folder / f"{number}.json", {"code": code})
+            told = "is running elsewhere" if code == 0 and final(path / "record.json") is None else outcome(code)
+            (say if code == 0 else complain)(f"[{number + 1}] {label(words)}: {told}")
+        return exit_code(codes)
+
+
+def jobs(words: list[Word]) -> list[list[str]]:
+    """The overrides of every job of a sweep, in Hydra's order: the last key varies fastest.
+
+    Raises:
+        ConfigError: a value that cannot be expanded.
+    """
+    from hydra.core.override_parser.overrides_parser import OverridesParser
+    from hydra.errors import HydraException
+
+    choices = []
+    for word in words:
+        if not word.sweep:
+            choices.append([word.text])
+            continue
+        try:
+            override = OverridesParser.create().parse_override(word.text)
+            choices.append([f"{word.prefix}{word.key}={value}" for value in override.sweep_string_iterator()])
+        except HydraException as error:
+            raise ConfigError(f"{word.text!r} cannot be expanded: {str(error).splitlines()[0]}.") from error
+    return [list(job) for job in itertools.product(*choices)]
+
+
+def plan(words: list[Word], folders: tuple[Path, ...] = ()) -> list[Cell]:
+    """The jobs of a sweep, all of them checked.
+
+    Raises:
+        ConfigError: any job is wrong.
+    """
+    composer, cells = Composer(folders), []
+    for job in jobs([word for word in words if not word.key.startswith("hydra")]):
+        cells.append(Cell(job, _fitted(composer.settings(job))))
+    return cells
+
+
+def sweep(overrides: list[str], folders: tuple[Path, ...] = ()) -> int:
+    """Run what is left of a sweep; returns 0, or the code of the first job that failed.
+
+    Raises:
+        ConfigError: any job is wrong; nothing was started.
+        StorageError: the sweep's own folder cannot be written.
+    """
+    words = parse(overrides, folders)
+    launcher = [word.text for word in words if word.key.startswith("hydra")]
+    compose(launcher, folders)
+    cells = plan(words, folders)
+    codes = [cell.code() for cell in cells]
+    left = [number for number, code in enumerate(codes) if code is None]
+    say(f"{len(cells)} runs" + (f", {len(cells) - len(left)} done already" if len(left) < len(cells) else ""))
+    if not left:
+        return _summary(cells, dict(enumerate(codes)), None)
+    folder = _folder(cells[0].folder.parent)
+    extra = [option for path in folders for option in ("--config-dir", str(path.resolve()))]
+    for _ in range(ROUNDS):  # a launcher that died left some without a trace
+        count = _list(folder, cells, left)
+        _launch(folder, launcher, cells, count, extra)
+        found = {n: _code(folder, n) for n in left}
+        codes = [found.get(n, code) for n, code in enumerate(codes)]
+        left = [n for n in left if found[n] is None]
+        if not left or signals.asked() is not None:
+            break
+    return _summary(cells, dict(enumerate(codes)), folder)
+
+
+def _fitted(settings: Settings) -> Settings:
+    """The settings that the run itself would use: a budget of parameters decides the hidden size."""
+    if settings.run.get("params") is None:
+        return settings
+    from orthobench.run.build import fit_to_budget
+
+    return fit_to_budget(settings)
+
+
+def _folder(runs_root: Path) -> Path:
+    """A folder for the traces of this sweep."""
+    try:
+        make_folder(runs_root / ".hydra")
+        return Path(tempfile.mkdtemp(prefix="sweep-", dir=runs_root / ".hydra")).resolve()
+    except OSError as error:
+        raise StorageError(f"{runs_root} cannot be written: {error.strerror}; set runs_root=.") from error
+
+
+def _list(folder: Path, cells: list[Cell], left: list[int]) -> int:
+    """Write jobs.json, the runs of every job; returns how many jobs there are."""
+    together = [n for n in left if cells[n].settings.run["ensemble"]]
+    jobs = [[n] for n in left if not cells[n].settings.run["ensemble"]]
+    if together:
+        from orthobench.ensemble.grouping import groups
+
+        jobs += [[together[i] for i in group] for group in groups([cells[n].settings for n in together], asked=True)]
+    listed = [
+        {
+            "numbers": numbers,
+            "words": [cells[n].words for n in numbers],
+            "folders": [str(cells[n].folder.absolute()) for n in numbers],
+            "timeout": cells[numbers[0]].settings.run["timeout"],
+        }
+        for numbers in sorted(jobs)
+    ]
+    write_json(folder / "jobs.json", {"jobs": listed})
+    return len(jobs)
+
+
+def _launch(folder: Path, hydra_words: list[str], cells: list[Cell], count: int, extra: list[str]) -> None:
+    """Let Hydra's launcher call `Start` for each of the jobs in jobs.json."""
+    import hydra
+
+    os.environ[FOLDER] = str(folder)
+    numbers = f"++cell=range({count})" if count > 1 else "++cell=0"
+    root = f"++runs_root={quoted(str(cells[0].folder.parent.absolute()))}"
+    size = [] if any("max_batch_size" in word for word in hydra_words) else [f"hydra.sweeper.max_batch_size={BATCH}"]
+    sys.argv = ["orthobench", "-m", *hydra_words, *size, root, numbers]
+    over = threading.Event()
+    watcher = threading.Thread(target=_pass_on, args=(folder, over), daemon=True)
+    watcher.start()
+    try:
+        hydra.main(version_base="1.3", config_path=str(conf_dir()), config_name="config")(Start(extra))()
+    except SystemExit:  # Hydra has said why
+        complain("orthobench: the launcher ended early; what it left is started again.")
+    finally:
+        over.set()
+        watcher.join()
+
+
+def _pass_on(folder: Path, over: threading.Event) -> None:
+    """Tell the jobs' own processes, which a launcher may have put elsewhere, that a signal asked to stop."""
+    while not over.wait(0.2):
+        if signals.asked() is not None:
+            (folder / STOP).touch()
+            return
+
+
+def _code(folder: Path, number: int) -> int | None:
+    try:
+        return int(json.loads((folder / f"{number}.json").read_text())["code"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def _summary(cells: list[Cell], codes: dict[int, int | None], folder: Path | None) -> int:
+    failed = {n: code for n, code in codes.items() if code}
+    missing = [n for n, code in codes.items() if code is None]
+    elsewhere = [n for n, code in codes.items() if code == 0 and cells[n].code() is None]
+    done = len(cells) - len(failed) - len(missing) - len(elsewhere)
+    told = f", {len(elsewhere)} running elsewhere" if elsewhere else ""
+    say(f"{done} of {len(cells)} runs done{told}, {len(failed) + len(missing)} not")
+    for number, code in failed.items():
+        log = None if folder is None else folder / f"{number}.log"
+        place = f"; {log}" if log is not None and log.is_file() else ""
+        complain(f"[{number + 1}] {label(cells[number].words)}: {outcome(code)}{place}")
+    for number in missing:
+        complain(f"[{number + 1}] {label(cells[number].words)}: was never started or left no trace")
+    if signals.asked() is not None:
+        return Stopped.exit_code
+    return exit_code(list(failed.values())) or (1 if missing else 0)

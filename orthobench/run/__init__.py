@@ -1,0 +1,1 @@
+"""One run: built, trained, resumed, recorded."""

@@ -1,0 +1,158 @@
+"""Configuration -> objects, by registered name: the single place."""
+
+import math
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from orthobench.cells.base import Cell
+from orthobench.config.check import Settings
+from orthobench.errors import ConfigError
+from orthobench.models.base import Network
+from orthobench.optim import RULES, SCHEDULES, Optimizer, Schedule, groups
+from orthobench.parametrizations.base import Parametrization
+from orthobench.parametrizations.rectangular_svd import RectangularSVD
+from orthobench.parametrizations.svd import SVD
+from orthobench.registry import find
+from orthobench.schema import fields, resolve_count
+from orthobench.tasks.base import Task
+
+LARGEST = 1 << 14
+
+
+def build_task(settings: Settings) -> Task:
+    """The task; no data is read yet."""
+    given = {key: value for key, value in settings.task.items() if key != "name"}
+    cls = find("task", settings.task["name"], "task")
+    return cls(seed=settings.run["seed"], data_root=settings.run["data_root"], **given)
+
+
+def build_model(settings: Settings, task: Task) -> Network:
+    """The model, its initial values drawn from the run's seed."""
+    given = settings.model
+    rng = np.random.default_rng([settings.run["seed"], len("model")])
+    network: Any = find("network", given["network"], "model.network")
+    provided = {
+        "input_size": task.input_size,
+        "output_size": task.output_size,
+        "readout": task.readout,
+        "make_cell": partial(_make_cell, settings, rng),
+        "make_matrix": partial(_make_matrix, {**given, **settings.shares}, rng),
+        "rng": rng,
+        "engine": settings.run["engine"],
+    }
+    return network(**_chosen(provided, network), **_chosen(given, network))
+
+
+def build_optimizer(settings: Settings, model: Network) -> Optimizer:
+    """The optimizer, with a group for the constrained parameters."""
+    given = settings.optimizer
+    rule_class = RULES[given["name"]]
+    rule = rule_class(**_chosen(given, rule_class))
+    name = given.get("recurrent", given["name"])
+    recurrent_rule = rule if name == given["name"] else RULES[name]()
+    return Optimizer(groups(model, rule, given["lr"], recurrent_rule, given.get("lr_recurrent", given["lr"])))
+
+
+def build_schedule(settings: Settings) -> Schedule:
+    """The learning-rate schedule."""
+    cls = SCHEDULES[settings.schedule["name"]]
+    return cls(**_chosen(settings.schedule, cls))
+
+
+def fit_to_budget(settings: Settings) -> Settings:
+    """The settings with the hidden size whose parameter count is nearest to `params=`, when that is set.
+
+    Raises:
+        ConfigError: even the smallest model is more than twice the budget, or none is large enough; or another hidden
+            size is asked for beside it.
+    """
+    budget = settings.run.get("params")
+    if budget is None:
+        return settings
+    task = build_task(settings)
+
+    def total(size: int) -> int | None:
+        """Parameters of the model of this size; null when the model does not allow it."""
+        try:
+            return build_model(settings.with_hidden_size(size), task).parameter_counts()["total"]
+        except ConfigError:
+            return None
+
+    totals: dict[int, int] = {}
+
+    def reaches(size: int, end: int) -> bool:
+        """Whether the first allowed size in size..end-1 has at least the budget; notes its total."""
+        for allowed in range(size, end):
+            count = total(allowed)
+            if count is not None:
+                totals[allowed] = count
+                return count >= budget
+        return False
+
+    low, high = 0, 1
+    while not reaches(high, 2 * high):
+        low = max(totals, default=high)
+        # counts grow at most with the square of the size: up to this one they stay below the budget
+        high = max(math.ceil(low * math.sqrt(budget / totals[low])) if totals else 2 * high, low + 1)
+        if high > LARGEST:
+            problem = "is too large" if totals else "cannot be met"
+            raise ConfigError(f"params={budget} {problem} with up to {LARGEST} hidden units.")
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if reaches(middle, high) else (middle, high)
+    best = min(totals, key=lambda size: (abs(totals[size] - budget), size))
+    if not budget / 2 <= totals[best] <= 2 * budget:
+        raise ConfigError(f"params={budget} is too {'small' if totals[best] > budget else 'large'}: "
+                          f"the nearest model has {totals[best]} parameters.")  # fmt: skip
+    if settings.hidden_size not in (None, best):
+        raise ConfigError(
+            f"model.hidden_size={settings.hidden_size} beside params={budget}, which makes it {best}: drop one of them."
+        )
+    return settings.with_hidden_size(best)
+
+
+def _chosen(given: dict[str, Any], cls: type) -> dict[str, Any]:
+    """The entries of `given` that the constructor of `cls` takes."""
+    return {key: given[key] for key in fields(cls) if key in given}
+
+
+def _make_cell(settings: Settings, rng: np.random.Generator, input_size: int, hidden_size: int) -> Cell:
+    given = settings.model
+    cls = find("cell", given["cell"], "model.cell")
+    arguments = {**_chosen(given, cls), "hidden_size": hidden_size}
+    make_recurrent = partial(_make_recurrent, {**given, **settings.shares}, hidden_size, rng)
+    return cls(input_size=input_size, rng=rng, make_recurrent=make_recurrent, **arguments)
+
+
+def _make_matrix(given: dict[str, Any], rng: np.random.Generator, rows: int, columns: int) -> Parametrization:
+    if rows == columns:
+        return _make_recurrent(given, rows, rng, constrained=True, gates=1, input_size=0)
+    if given["recurrent"] != "svd":
+        raise ConfigError(
+            f"model.ends=constrained needs matrices that are not square, which model.recurrent={given['recurrent']} "
+            "does not have: use model.recurrent=svd or model.ends=free."
+        )
+    options = _chosen(given, SVD)
+    for key, limit in SVD.limits(min(rows, columns)).items():
+        options[key] = _fitted(options[key], limit, key)
+    return RectangularSVD(rows, columns, rng, **options)
+
+
+def _fitted(value: int | float | str, limit: int, key: str) -> int:
+    """What a layer narrower than the hidden size makes of a count that is tied to its size: a share, or the count."""
+    count = not isinstance(value, str) and value >= 1
+    return min(int(value), limit) if count else resolve_count(value, limit, f"model.{key}")
+
+
+def _make_recurrent(
+    given: dict[str, Any], n: int, rng: np.random.Generator, constrained: bool, gates: int, input_size: int
+) -> Parametrization:
+    cls = find("parametrization", given["recurrent"] if constrained else "free", "model.recurrent")
+    arguments = _chosen(given, cls)
+    for key, limit in cls.limits(n).items():
+        arguments[key] = _fitted(arguments[key], limit, key)
+    if "fan_in" in fields(cls):
+        arguments |= {"fan_in": input_size + n, "fan_out": gates * n}
+    return cls(n=n, rng=rng, **arguments)

@@ -1,0 +1,89 @@
+"""Stops a run whose loss or gradient is no longer a finite number, before the step that would spoil the weights.
+
+On a GPU reading a number waits for it, so there the first bad step is noted on the device, and read every few steps and
+before anything is saved.
+"""
+
+import math
+from typing import Any
+
+import torch
+from lightning.pytorch import Callback, Trainer
+from torch import Tensor
+
+from orthobench.errors import DivergedError
+from orthobench.optim import lists
+from orthobench.run.learner import Learner
+
+
+class Finite(Callback):
+    """Attributes: `step` of the first loss or gradient that is not finite, and `last_loss`, the last finite loss.
+
+    Args:
+        every: steps between two looks at what a GPU has noted.
+    """
+
+    def __init__(self, every: int) -> None:
+        self.every = every
+        self.step: int | None = None
+        self.last_loss: float | None = None
+        self._noted: tuple[Tensor, Tensor] | None = None
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"last_loss": self.last_loss}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        self.last_loss = state_dict["last_loss"]
+
+    def on_before_optimizer_step(self, trainer: Trainer, module: Learner, optimizer: Any) -> None:  # type: ignore[override]
+        loss = module.loss
+        if loss is None:
+            return
+        scaled = str(trainer.precision).startswith("16")  # infinite gradients belong to the search for a scale
+        parameters = [] if scaled else [p for group in optimizer.param_groups for p in group["params"]]
+        gradients = [p.grad for p in parameters if p.grad is not None]
+        norms = lists._foreach_norm(gradients) if gradients else []
+        if loss.device.type == "cpu":
+            self._look(trainer, float(loss), math.hypot(*map(float, norms)))
+            return
+        step = trainer.global_step + 1
+        if self._noted is None:
+            last = math.nan if self.last_loss is None else self.last_loss
+            self._noted = torch.full_like(loss, -1, dtype=torch.long), torch.full_like(loss, last)
+        first, last_loss = self._noted
+        good = torch.isfinite(torch.stack([loss, *norms])).all()
+        before = first < 0
+        last_loss.copy_(torch.where(before & torch.isfinite(loss), loss, last_loss))
+        first.copy_(torch.where(before & ~good, step, first))
+
+    def on_train_batch_end(self, trainer: Trainer, module: Learner, *args: Any) -> None:  # type: ignore[override]
+        if trainer.global_step % self.every == 0:
+            self.check()
+
+    def on_validation_start(self, trainer: Trainer, module: Learner) -> None:  # type: ignore[override]
+        self.check()
+
+    def check(self) -> None:
+        """Read what a GPU has noted.
+
+        Raises:
+            DivergedError: a loss or gradient was not finite.
+        """
+        if self._noted is None:
+            return
+        first, last = int(self._noted[0]), float(self._noted[1])
+        self.last_loss = last if math.isfinite(last) else None
+        if first >= 0:
+            self._stop(first, "loss or gradient is not finite")
+
+    def _look(self, trainer: Trainer, loss: float, norm: float) -> None:
+        if not math.isfinite(loss):
+            self._stop(trainer.global_step + 1, f"loss is {loss}")
+        self.last_loss = loss
+        if not math.isfinite(norm):
+            self._stop(trainer.global_step + 1, f"gradient's norm is {norm}")
+
+    def _stop(self, step: int, what: str) -> None:
+        self.step = step
+        last = "none" if self.last_loss is None else f"{self.last_loss:.6g}"
+        raise DivergedError(f"the training {what} at step {step}; the last finite loss was {last}.")

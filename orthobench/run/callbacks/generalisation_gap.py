@@ -1,0 +1,55 @@
+"""The generalisation gap: scores on training batches, without dropout, beside the validation's (SGORNN, section 3.2).
+
+A gap is positive where training scores are the better ones: validation minus training loss, training minus validation
+accuracy. With the test split among the validations, its gap is there too.
+"""
+
+from typing import Any
+
+import torch
+from lightning.pytorch import Trainer
+
+from orthobench.run.callbacks.log import Log
+from orthobench.run.learner import Learner
+
+LOWER = ("loss", "perplexity", "bpc")
+
+
+class GeneralisationGap(Log):
+    """Args: `batches`, how many training batches are scored, the first of the first epoch; see `Log` for the others."""
+
+    def __init__(self, batches: int, *args: Any) -> None:
+        super().__init__(*args)
+        self.batches = batches
+
+    def on_validation_end(self, trainer: Trainer, module: Learner) -> None:  # type: ignore[override]
+        scores = train_scores(module, self.batches)
+        found = {f"train_eval/{name}": value for name, value in scores.items()}
+        self.write(trainer, found | gaps(scores, module.results))
+
+
+@torch.no_grad()
+def train_scores(module: Learner, batches: int) -> dict[str, float]:
+    """The task's metrics over the first training batches, in evaluation mode and from the initial state."""
+    task, model = module.task, module.model
+    mode, sums, count = model.training, {}, 0.0
+    model.eval()
+    for index in range(min(batches, task.batches("train"))):
+        x, target, *mask = (part.to(module.device) for part in task.batch("train", 0, index))
+        size = task.weight(target, *mask)
+        for name, mean in task.measure(model(x)[0], target, *mask).items():
+            sums[name] = sums.get(name, 0.0) + float(mean) * size
+        count += size
+    model.train(mode)
+    return task.summarise({name: total / count for name, total in sums.items()})
+
+
+def gaps(train: dict[str, float], results: dict[str, float]) -> dict[str, float]:
+    """`gap/<metric>` against the validation split and `gap_test/<metric>` against the test split, where scored."""
+    found = {}
+    for split, prefix in (("val", "gap"), ("test", "gap_test")):
+        for name, value in train.items():
+            other = results.get(f"{split}/{name}")
+            if other is not None:
+                found[f"{prefix}/{name}"] = other - value if name.endswith(LOWER) else value - other
+    return found

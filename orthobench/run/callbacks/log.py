@@ -1,0 +1,47 @@
+"""Where measurements go: metrics.csv always, and the logger that the run chose."""
+
+from lightning.pytorch import Callback, Trainer
+
+from orthobench.recording.curve import Curve
+from orthobench.run.duration import Duration
+from orthobench.run.learner import Learner
+
+
+class Log(Callback):
+    """Base of every callback that measures something.
+
+    Args:
+        curve: the run's metrics.csv.
+        duration: turns steps into epochs.
+        every: steps between measurements.
+    """
+
+    def __init__(self, curve: Curve, duration: Duration, every: int) -> None:
+        self.curve, self.duration, self.every = curve, duration, every
+
+    def due(self, step: int) -> bool:
+        """Whether `step` is one of those to measure."""
+        return step % self.every == 0
+
+    def write(self, trainer: Trainer, values: dict[str, float]) -> None:
+        """Record values at the current step."""
+        step = trainer.global_step
+        epoch = self.duration.epochs(step)
+        self.curve.append(step, epoch, values)
+        for logger in trainer.loggers:
+            logger.log_metrics({**values, "epoch": epoch}, step=step)
+
+
+class LogAtValidations(Log):
+    """Base of the callbacks that measure before training and at every validation."""
+
+    def on_train_start(self, trainer: Trainer, module: Learner) -> None:  # type: ignore[override]
+        if trainer.global_step == 0:
+            self.measure(trainer, module)
+
+    def on_validation_end(self, trainer: Trainer, module: Learner) -> None:  # type: ignore[override]
+        self.measure(trainer, module)
+
+    def measure(self, trainer: Trainer, module: Learner) -> None:
+        """Look now."""
+        raise AssertionError("a subclass measures")

@@ -1,0 +1,47 @@
+"""How far the constrained matrices are from orthogonal: ||W^T W - I||_F, the largest over layers and gates."""
+
+from typing import Any
+
+import torch
+from lightning.pytorch import Trainer
+
+from orthobench.parametrizations.base import deviation
+from orthobench.run.callbacks.log import Log
+from orthobench.run.learner import Learner
+
+
+class Orthogonality(Log):
+    """Attributes: `max` the largest deviation seen and `last` the latest; null when nothing is constrained.
+
+    `lost` is the first step at which a matrix was further off than its parametrization's `tolerance`; else null.
+    """
+
+    max: float | None = None
+    last: float | None = None
+    lost: int | None = None
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"max": self.max, "last": self.last, "lost": self.lost}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        self.max, self.last, self.lost = state_dict["max"], state_dict["last"], state_dict["lost"]
+
+    def on_train_start(self, trainer: Trainer, module: Learner) -> None:  # type: ignore[override]
+        if trainer.global_step == 0:
+            self.measure(trainer, module)
+
+    def on_train_batch_end(self, trainer: Trainer, module: Learner, *args: Any) -> None:  # type: ignore[override]
+        if self.due(trainer.global_step):
+            self.measure(trainer, module)
+
+    @torch.no_grad()
+    def measure(self, trainer: Trainer, module: Learner) -> None:
+        """Look at every constrained matrix now."""
+        found = [float(deviation(W)) for W in module.model.recurrent_weights()]
+        if found:
+            self.last = max(found)
+            limits = [p.tolerance for p in module.model.constrained()]
+            if self.lost is None and not all(far <= limit for far, limit in zip(found, limits, strict=True)):
+                self.lost = trainer.global_step
+            self.max = max(self.max or 0.0, self.last)
+            self.write(trainer, {"orthogonality": self.last})

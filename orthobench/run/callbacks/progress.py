@@ -1,0 +1,58 @@
+"""The progress bar: loss beside the trivial baseline, steps per second, time left; plain lines without a terminal."""
+
+import sys
+import time
+from typing import Any
+
+from lightning.pytorch import Callback, Trainer
+from tqdm import tqdm
+
+from orthobench.run.learner import Learner
+from orthobench.terminal import say
+
+REFRESH_S = 0.5
+
+
+class Progress(Callback):
+    """Shows one run."""
+
+    def __init__(self) -> None:
+        self._bar: Any = None
+        self._shown = 0.0
+
+    def on_train_start(self, trainer: Trainer, module: Learner) -> None:  # type: ignore[override]
+        if sys.stderr.isatty():
+            form = "{percentage:3.0f}%|{bar:24}| {n_fmt}/{total_fmt} [{elapsed}<{remaining}, {rate_fmt}{postfix}]"
+            total, first = module.duration.steps, trainer.global_step
+            self._bar = tqdm(total=total, initial=first, unit="step", bar_format=form, dynamic_ncols=True)
+        else:
+            self.on_train_batch_end = None  # type: ignore[assignment]  # not called at every step for nothing
+
+    def on_train_batch_end(self, trainer: Trainer, module: Learner, *args: Any) -> None:  # type: ignore[override]
+        if self._bar is None or time.monotonic() - self._shown < REFRESH_S:
+            return
+        self._shown = time.monotonic()
+        self._bar.n = trainer.global_step
+        self._bar.set_postfix_str(_text(module), refresh=True)
+
+    def on_validation_end(self, trainer: Trainer, module: Learner) -> None:  # type: ignore[override]
+        if self._bar is None and not trainer.sanity_checking and trainer.global_step:
+            total = module.duration.steps or "?"
+            say(f"step {trainer.global_step}/{total}  {_text(module)}")
+
+    def teardown(self, trainer: Trainer, module: Learner, stage: str) -> None:  # type: ignore[override]
+        if self._bar is not None and stage == "fit":
+            self._bar.n = trainer.global_step
+            self._bar.set_postfix_str(_text(module), refresh=True)
+            self._bar.close()
+            self._bar = None
+
+
+def _text(module: Learner) -> str:
+    parts = [] if module.loss is None else [f"loss {float(module.loss):.4g}"]
+    metric = module.task.metric
+    if "loss" in module.task.baseline:
+        parts.append(f"baseline {module.task.baseline['loss']:.4g}")
+    if f"val/{metric}" in module.results:
+        parts.append(f"val {metric} {module.results[f'val/{metric}']:.4g}")
+    return ", ".join(parts)

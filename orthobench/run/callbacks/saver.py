@@ -1,0 +1,182 @@
+"""Checkpoints: after every validation, once a minute, and when asked to stop; the best by the headline metric is kept.
+
+Also holds what a record needs and a resumed run must not forget: the best and the latest metrics, the curves and the
+clock. A record is written from what the last checkpoint holds, so that it can be written again.
+"""
+
+import math
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import torch
+from lightning.pytorch import Callback, Trainer
+
+from orthobench import signals
+from orthobench.errors import Stopped
+from orthobench.recording import record as recorder
+from orthobench.recording.curve import Curve
+from orthobench.run.callbacks.finite import Finite
+from orthobench.run.learner import Learner
+from orthobench.terminal import say
+
+KEPT = ("best", "latest", "best_step", "best_test", "validated", "finished", "peak_bytes")
+
+
+class Saver(Callback):
+    """Saves `last.ckpt` and `best.ckpt`.
+
+    Attributes:
+        best: metrics of the best validation so far; null before the first.
+        latest: metrics of the latest validation.
+        best_test: best value of the test metrics over the validations, where the paper selected on test.
+        validated: step of the latest validation.
+        recovered_from: what a run went on from when its newest checkpoint was damaged; null when none ever was.
+        finished: when training ended; null before.
+        peak_bytes: most memory in use up to the end of training; null before, or where it cannot be told.
+        code: the commits that the run was trained with, the first one first.
+        stop_requested: the signal that asked to stop.
+
+    Args:
+        folder: where checkpoints go.
+        curve: metrics.csv, of which every checkpoint holds a copy.
+        every_s: seconds between checkpoints that no validation asks for.
+    """
+
+    def __init__(self, folder: Path, curve: Curve, every_s: float = 60.0) -> None:
+        self.last_path, self.best_path = folder / "last.ckpt", folder / "best.ckpt"
+        self.curve, self.every_s, self._saved_at = curve, every_s, time.monotonic()
+        self.best: dict[str, float] | None = None
+        self.latest: dict[str, float] = {}
+        self.best_step: int | None = None
+        self.best_test: dict[str, float] | None = None
+        self.validated = -1
+        self.finished: str | None = None
+        self.peak_bytes: int | None = None
+        self.recovered_from: str | None = None
+        self.stop_requested: int | None = None
+        self.code: list[str | None] = [recorder.code()["git"]]
+        self._earlier_s, self._started = 0.0, time.monotonic()
+        self._random: list[torch.Tensor] | None = None
+
+    @property
+    def wall_s(self) -> float:
+        """Seconds of all attempts, up to the end of training."""
+        return self._earlier_s if self._started is None else self._earlier_s + time.monotonic() - self._started
+
+    def state_dict(self) -> dict[str, Any]:
+        kept = {name: getattr(self, name) for name in (*KEPT, "recovered_from", "code")}
+        return {**kept, "wall_s": self.wall_s, "curve": self.curve.packed(), "random": _generators()}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        self._random = state_dict["random"]
+        self._earlier_s = state_dict["wall_s"]
+        self.recovered_from = self.recovered_from or state_dict["recovered_from"]
+        earlier, now = state_dict["code"], self.code[-1]
+        changed = state_dict["finished"] is None and now != earlier[-1]
+        self.code = [*earlier, now] if changed else earlier
+        if changed:
+            say(f"begun with the code of {earlier[-1]}, going on with {now}; the record names both")
+        for name in KEPT:
+            setattr(self, name, state_dict[name])
+        if self.finished is not None:
+            self._started = None
+
+    def on_train_start(self, trainer: Trainer, module: Learner) -> None:  # type: ignore[override]
+        self._saved_at = time.monotonic()
+        batches = trainer.global_step * module.duration.accumulate
+        if batches and batches % module.duration.val_every == 0 and self.validated != trainer.global_step:
+            trainer.validating = True  # stopped between a step and its validation: make up for it
+            loop = trainer.fit_loop.epoch_loop.val_loop
+            loop.restarting = False
+            loop.run()
+            trainer.training = True
+
+    def on_train_batch_start(self, trainer: Trainer, module: Learner, batch: Any, index: int) -> None:  # type: ignore[override]
+        if self._random is not None:
+            torch.set_rng_state(self._random[0])
+            if self._random[1:] and torch.cuda.is_available():
+                torch.cuda.set_rng_state(self._random[1])
+            self._random = None
+
+    def on_train_batch_end(self, trainer: Trainer, module: Learner, outputs: Any, batch: Any, index: int) -> None:  # type: ignore[override]
+        if (index + 1) % module.duration.accumulate:
+            return  # a checkpoint holds no half-accumulated gradients
+        stop = self._asked() is not None
+        if (index + 1) % module.duration.val_every == 0 and not stop:
+            return  # the validation that follows saves
+        if stop or time.monotonic() - self._saved_at > self.every_s:
+            self.save(trainer)
+        if stop:
+            self._stop(trainer)
+
+    def on_validation_batch_end(self, trainer: Trainer, module: Learner, *args: Any) -> None:  # type: ignore[override]
+        if self._asked() is not None and trainer.global_step:
+            self.save(trainer)
+            self._stop(trainer)
+
+    def on_test_batch_end(self, trainer: Trainer, module: Learner, *args: Any) -> None:  # type: ignore[override]
+        if self._asked() is not None:
+            self._stop(trainer)  # everything but the test has been saved
+
+    def on_validation_end(self, trainer: Trainer, module: Learner) -> None:  # type: ignore[override]
+        if trainer.sanity_checking:
+            return
+        self.validated = trainer.global_step
+        results, better = dict(module.results), _better(module)
+        self.latest = results
+        if self.best is None or better(results, self.best):
+            self.best, self.best_step = results, trainer.global_step
+            trainer.save_checkpoint(self.best_path)
+        tests = {name: value for name, value in results.items() if name.startswith("test/")}
+        if tests and module.task.select_on_test:
+            old = self.best_test or tests
+            lower = {name: name.endswith(("loss", "perplexity", "bpc")) for name in tests}
+            self.best_test = {n: (min if lower[n] else max)(old[n], v) for n, v in tests.items()}
+        self.save(trainer)
+
+    def finish(self, trainer: Trainer) -> None:
+        """Training has ended: stop the clock and save once more, unless an earlier attempt has."""
+        if self.finished is None:
+            self.finished = datetime.now(UTC).isoformat(timespec="seconds")
+            self._earlier_s, self._started = self.wall_s, None
+            self.peak_bytes = recorder.peak_bytes(trainer.lightning_module.device)
+            self.save(trainer)
+
+    def save(self, trainer: Trainer) -> None:
+        """Write `last.ckpt`.
+
+        Raises:
+            DivergedError: there is nothing worth saving.
+            StorageError: it cannot be written.
+        """
+        for callback in trainer.callbacks:  # type: ignore[attr-defined]
+            if isinstance(callback, Finite):
+                callback.check()
+        trainer.save_checkpoint(self.last_path)
+        self._saved_at = time.monotonic()
+
+    def _asked(self) -> int | None:
+        return self.stop_requested or signals.asked()
+
+    def _stop(self, trainer: Trainer) -> None:
+        name = signals.name(self._asked() or 0)
+        raise Stopped(f"stopped by {name} at step {trainer.global_step}; the same command resumes the run.")
+
+
+def _better(module: Learner) -> Callable[[dict[str, float], dict[str, float]], bool]:
+    """By the headline metric; of equal ones, as small validation sets give, the lower loss is the better."""
+    name, higher = f"val/{module.task.metric}", module.task.higher_is_better
+
+    def rank(results: dict[str, float]) -> tuple[float, float]:
+        value, loss = results[name], results.get("val/loss", math.inf)
+        return (math.inf if math.isnan(value) else -value if higher else value), loss
+
+    return lambda new, old: rank(new) < rank(old)
+
+
+def _generators() -> list[torch.Tensor]:
+    """The state of torch's generator, and of that of the GPU where one is in use."""
+    return [torch.get_rng_state(), *([torch.cuda.get_rng_state()] if torch.cuda.is_initialized() else [])]

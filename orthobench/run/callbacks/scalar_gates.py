@@ -1,0 +1,54 @@
+"""The scalar gates alpha and beta, and the share of steps since the last look after which the bound on beta was active.
+
+One column per layer when there are several: `alpha/1`, `alpha/2`.
+"""
+
+from typing import Any
+
+import torch
+from lightning.pytorch import Trainer
+
+from orthobench.cells.scalar_gated import ScalarGated
+from orthobench.run.callbacks.log import Log
+from orthobench.run.learner import Learner
+
+
+class ScalarGates(Log):
+    """Args: `cells`, the layers; see `Log` for the others."""
+
+    def __init__(self, cells: list[ScalarGated], *args: Any) -> None:
+        super().__init__(*args)
+        self.cells = cells
+        self._clipped: list[Any] = [0.0] * len(cells)
+        self._steps = 0
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"clipped": [float(count) for count in self._clipped], "steps": self._steps}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        self._clipped, self._steps = list(state_dict["clipped"]), state_dict["steps"]
+
+    def on_train_start(self, trainer: Trainer, module: Learner) -> None:  # type: ignore[override]
+        if trainer.global_step == 0:
+            self.write(trainer, self.measure())
+
+    def on_train_batch_end(self, trainer: Trainer, module: Learner, *args: Any) -> None:  # type: ignore[override]
+        self.count()
+        if self.due(trainer.global_step):
+            self.write(trainer, self.measure())
+
+    def count(self) -> None:
+        """Note whether the bounds are active; a GPU is not waited for."""
+        self._steps += 1
+        self._clipped = [count + cell.clipped() for count, cell in zip(self._clipped, self.cells, strict=True)]
+
+    @torch.no_grad()
+    def measure(self) -> dict[str, float]:
+        """The gates now and the share of clipped steps since the last call."""
+        values = {}
+        for i, (cell, count) in enumerate(zip(self.cells, self._clipped, strict=True), start=1):
+            layer = f"/{i}" if len(self.cells) > 1 else ""
+            values |= {f"alpha{layer}": float(cell.alpha()), f"beta{layer}": float(cell.beta())}
+            values[f"clipped{layer}"] = float(count) / self._steps if self._steps else float(cell.clipped())
+        self._clipped, self._steps = [0.0] * len(self.cells), 0
+        return values

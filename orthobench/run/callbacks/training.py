@@ -1,0 +1,58 @@
+"""Loss, learning rates, gradient norm and speed, every few steps; validation metrics when there are any."""
+
+import time
+from typing import Any
+
+import torch
+from lightning.pytorch import Trainer
+
+from orthobench.run.callbacks.log import Log
+from orthobench.run.learner import Learner
+
+
+class TrainingLog(Log):
+    """Attributes: `train_s` seconds spent between batches of training, over all attempts of the run."""
+
+    train_s: float = 0.0
+    _mark: tuple[float, int] | None = None
+    _gradient_norm: torch.Tensor | None = None
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"train_s": self.train_s}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        self.train_s = state_dict["train_s"]
+
+    def on_train_start(self, trainer: Trainer, module: Learner) -> None:  # type: ignore[override]
+        self._mark = (time.monotonic(), trainer.global_step)
+
+    def on_before_optimizer_step(self, trainer: Trainer, module: Learner, optimizer: Any) -> None:  # type: ignore[override]
+        if self.due(trainer.global_step + 1):
+            gradients = [p.grad for p in module.model.parameters() if p.grad is not None]
+            self._gradient_norm = torch.nn.utils.get_total_norm(gradients)
+
+    def on_train_batch_end(self, trainer: Trainer, module: Learner, *args: Any) -> None:  # type: ignore[override]
+        step = trainer.global_step
+        if not self.due(step) or self._gradient_norm is None or module.loss is None:
+            return
+        values = {"train/loss": float(module.loss), "gradient_norm": float(self._gradient_norm)}
+        self._gradient_norm = None
+        values |= {f"lr/{group['name']}": float(group["lr"]) for group in module.optimizer.param_groups}
+        values |= self.pause(step)
+        self.write(trainer, values)
+
+    def pause(self, step: int) -> dict[str, float]:
+        """Stop the clock: adds to `train_s` and tells the speed since the last stop."""
+        if self._mark is None:
+            return {}
+        seconds, steps = time.monotonic() - self._mark[0], step - self._mark[1]
+        self.train_s += seconds
+        self._mark = (time.monotonic(), step)
+        return {"steps_per_s": steps / seconds} if steps and seconds > 0 else {}
+
+    def on_validation_start(self, trainer: Trainer, module: Learner) -> None:  # type: ignore[override]
+        self.pause(trainer.global_step)
+
+    def on_validation_end(self, trainer: Trainer, module: Learner) -> None:  # type: ignore[override]
+        self._mark = (time.monotonic(), trainer.global_step)
+        self.write(trainer, module.results)

@@ -1,0 +1,184 @@
+"""What a run would take on this machine: from the whole program at work for a few steps, and one batch of evaluation.
+
+A short run validates half-way and logs four times, so that a step by itself, and what a validation costs besides its
+batches (diagnostics, checkpoints), can be told apart.
+"""
+
+import contextlib
+import ctypes
+import gc
+import io
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from functools import cache
+from math import inf
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from orthobench.terminal import duration_text
+
+if TYPE_CHECKING:
+    from orthobench.run.run import Experiment
+
+FIRST, ENOUGH_S, MOST = 2, 0.2, 200
+MIB = 1 << 20
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Seconds and bytes of a run.
+
+    Attributes:
+        parameters: trainable numbers.
+        steps: optimizer steps.
+        step_s: one of them.
+        evaluation_s: every validation, and the tests at the end.
+        start_s: the program's start, data and model.
+        peak_bytes: most memory; null where it cannot be told.
+    """
+
+    parameters: int
+    steps: int
+    step_s: float
+    evaluation_s: float
+    start_s: float
+    peak_bytes: int | None
+
+    @property
+    def total_s(self) -> float:
+        """All of it."""
+        return self.steps * self.step_s + self.evaluation_s + self.start_s
+
+    def __str__(self) -> str:
+        parts = [
+            f"{self.parameters:,} parameters",
+            f"{self.steps:,} steps x {1000 * self.step_s:.1f} ms",
+            f"evaluation {duration_text(self.evaluation_s)}",
+            f"start {duration_text(self.start_s)} = {duration_text(self.total_s)}",
+        ]
+        return ", ".join([*parts, *([] if self.peak_bytes is None else [f"{self.peak_bytes / MIB:,.0f} MiB"])])
+
+
+def measure(words: list[str], folders: tuple[Path, ...] = ()) -> Cost:
+    """What a run would take.
+
+    Raises:
+        OrthobenchError: the run is wrong, its data is missing, or its first steps fail.
+    """
+    from orthobench.run.run import experiment
+
+    exp = experiment(words, folders)
+    accumulate = exp.duration.accumulate
+    found = _short_run(words, folders, FIRST, accumulate)
+    if found["step_s"] * FIRST < ENOUGH_S:  # too short for a step; but a validation's own cost stands out best here
+        again = _short_run(words, folders, FIRST, accumulate)  # the first one imported, compiled and loaded
+        longer = _short_run(words, folders, min(int(ENOUGH_S / again["step_s"]) + 1, MOST), accumulate)
+        found = longer | {"validation_s": again["validation_s"]}
+    length, task = exp.duration, exp.task
+    steps = int(min(length.steps or inf, _steps_within(exp.settings.trainer.get("max_time"), found["step_s"])))
+    validations = -(-steps * length.accumulate // length.val_every)
+    limits = exp.settings.trainer.get("limit_val_batches"), exp.settings.trainer.get("limit_test_batches")
+    batches = _batches(task, "val", limits[0]) + (_batches(task, "test", limits[0]) if task.select_on_test else 0)
+    tests = (1 if validations < 2 else 2) * _batches(task, "test", limits[1])
+    evaluation = validations * (found["validation_s"] + batches * found["batch_s"]) + tests * found["batch_s"]
+    return Cost(
+        exp.parameters["total"], steps, found["step_s"], evaluation, start_up() + found["setup_s"], found["peak_bytes"]
+    )
+
+
+def same_cost(identity: dict[str, Any]) -> str:
+    """A key that runs share which differ in what costs nothing: the seed and learning rates."""
+    free = ("lr", "lr_recurrent")
+    optimizer = {key: value for key, value in identity["optimizer"].items() if key not in free}
+    return repr({**identity, "seed": 0, "optimizer": optimizer})
+
+
+@cache
+def start_up() -> float:
+    """Seconds of a run of one step from its start to its end: what every run pays for the program itself."""
+    words = ["model=rnn", "task=recall", "recipe=none", "T=5", "task.val_size=1", "task.test_size=1", "logger=none"]
+    with tempfile.TemporaryDirectory() as root:
+        command = [sys.executable, "-m", "orthobench", *words, "trainer.max_steps=1", f"runs_root={root}"]
+        start = time.perf_counter()
+        subprocess.run(command, check=True, capture_output=True)
+        return time.perf_counter() - start
+
+
+def _short_run(words: list[str], folders: tuple[Path, ...], every: int, accumulate: int) -> dict[str, Any]:
+    """Four times `every` steps with a validation in the middle, in a folder of its own; seconds and bytes by name."""
+    from orthobench.recording.curve import Curve
+    from orthobench.run.run import experiment
+
+    with tempfile.TemporaryDirectory() as root, contextlib.redirect_stdout(io.StringIO()):
+        short = [
+            *("trainer.max_epochs=null", "trainer.limit_val_batches=1", "trainer.limit_test_batches=1", "logger=none"),
+            f"trainer.max_steps={4 * every}",
+            f"trainer.val_check_interval={2 * every * accumulate}",
+            f"trainer.log_every_n_steps={every}",
+            f"runs_root={root}",
+        ]
+        exp = experiment([*words, *short], folders)
+        _forget_peak()
+        start = time.perf_counter()
+        record = exp.run()
+        elapsed = time.perf_counter() - start
+        rows = Curve(exp.settings.folder / "metrics.csv").rows()
+    rate = {row["step"] // every: row["value"] for row in rows if row["name"] == "steps_per_s"}
+    step_s = 0.5 / rate[2] + 0.5 / rate[4]
+    batch_s = _evaluation_batch(exp)
+    return {
+        "step_s": step_s,
+        "validation_s": max(every * (1 / rate[3] - step_s), 0.0),
+        "batch_s": batch_s,
+        "setup_s": max(elapsed - record["time"]["train_s"] - 4 * batch_s, 0.0),
+        "peak_bytes": record["hardware"]["peak_bytes"],
+    }
+
+
+def _evaluation_batch(exp: "Experiment") -> float:
+    """Seconds of one batch of an evaluation, where the run would be."""
+    import torch
+
+    from orthobench.run.memory import device_of
+
+    device = device_of(exp.settings.trainer.get("accelerator", "auto"))
+    exp.model.to(device).eval()
+    seconds = []
+    with torch.inference_mode():
+        for _ in range(2):
+            start = time.perf_counter()
+            x, target, *mask = (part.to(device) for part in exp.task.batch("val", 0, 0))
+            for value in exp.task.measure(exp.model(x)[0], target, *mask).values():
+                float(value)
+            seconds.append(time.perf_counter() - start)
+    return seconds[-1]
+
+
+def _batches(task: Any, split: str, limit: Any) -> int:
+    from orthobench.run.duration import limited
+
+    return limited(task.batches(split), limit)
+
+
+def _steps_within(max_time: str | None, step_s: float) -> float:
+    """Steps until a time limit, days:hours:minutes:seconds."""
+    if max_time is None:
+        return inf
+    days, hours, minutes, seconds = map(int, max_time.split(":"))
+    return (((days * 24 + hours) * 60 + minutes) * 60 + seconds) / step_s
+
+
+def _forget_peak() -> None:
+    """Let the peak of memory be that of what follows; where the system refuses, it is that of all so far."""
+    import torch
+
+    gc.collect()
+    with contextlib.suppress(OSError, AttributeError):  # only the GNU library gives back what was freed
+        ctypes.CDLL(None).malloc_trim(0)
+    if torch.cuda.is_available():
+        torch.cuda.reset_peak_memory_stats()
+    with contextlib.suppress(OSError):
+        Path("/proc/self/clear_refs").write_text("5")

@@ -1,0 +1,157 @@
+"""The one LightningModule: loss, metrics, optimizer and the hooks of the parametrizations."""
+
+import inspect
+from typing import Any
+
+import torch
+from lightning.fabric.utilities import move_data_to_device
+from lightning.pytorch import LightningModule
+from torch import Tensor
+from torch.optim.lr_scheduler import LambdaLR
+
+from orthobench.cells.base import State
+from orthobench.models.base import Network
+from orthobench.optim import Constant, Optimizer, Schedule
+from orthobench.parametrizations.moving_base import Settling
+from orthobench.run.duration import Duration
+from orthobench.run.training_step import TrainingStep
+from orthobench.tasks.base import Batch, Task
+
+
+class Learner(LightningModule):
+    """Trains a model on a task.
+
+    Attributes:
+        loss: the latest training loss, detached; read it rarely, reading waits for a GPU.
+        results: the latest metrics of each evaluated split, such as `val/loss`.
+    """
+
+    def __init__(
+        self, model: Network, task: Task, optimizer: Optimizer, schedule: Schedule, duration: Duration
+    ) -> None:
+        super().__init__()
+        self.model, self.task, self.optimizer = model, task, optimizer
+        self.schedule, self.duration = schedule, duration
+        self.step = TrainingStep(model, task)
+        self.loss: Tensor | None = None
+        self.results: dict[str, float] = {}
+        self._sums: dict[str, tuple[dict[str, Tensor], float]] = {}
+        self._carried: dict[str, list[State]] = {}
+        group_of = {id(p): i for i, group in enumerate(optimizer.param_groups) for p in group["params"]}
+        self._constrained = [(p, {group_of[id(q)] for q in p.parameters()}) for p in model.constrained()]
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name == "_current_fx_name":  # set twice by every hook: not worth a search for parameters
+            self.__dict__[name] = value
+        else:
+            super().__setattr__(name, value)
+
+    def _on_before_batch_transfer(self, batch: Batch, dataloader_idx: int = 0) -> Batch:
+        return batch  # Lightning's own, and that of the next, look for hooks at every batch; there are none
+
+    def _apply_batch_transfer_handler(self, batch: Batch, device: Any = None, dataloader_idx: int = 0) -> Batch:
+        device = device or self.device
+        return batch if device.type == "cpu" else move_data_to_device(batch, device)
+
+    def cpu(self) -> "Learner":
+        return self  # Lightning asks for it after every fit and test; what is recorded then is asked where it ran
+
+    def on_train_start(self) -> None:
+        for parametrization in self.model.parametrizations():
+            if isinstance(parametrization, Settling):
+                parametrization.after_step()  # nothing is due, and it is known from here on without a look
+
+    def training_step(self, batch: Batch, index: int) -> Tensor:
+        loss, state = self.step(batch, self._before("train", index % self.duration.epoch_batches == 0))
+        self._keep("train", state)
+        self.loss = loss.detach()
+        return loss
+
+    def validation_step(self, batch: Batch, index: int, dataloader_idx: int = 0) -> None:
+        self._measure("test" if dataloader_idx else "val", batch, index)
+
+    def test_step(self, batch: Batch, index: int) -> None:
+        self._measure("test", batch, index)
+
+    def _before(self, split: str, first: bool) -> list[State] | None:
+        """The state that the last batch left, where the task carries it from one to the next."""
+        return self._carried.get(split) if self.task.carries_state and not first else None
+
+    def _keep(self, split: str, state: list[State]) -> None:
+        if self.task.carries_state:
+            self._carried[split] = [tuple(s.detach() for s in layer) for layer in state]
+
+    def measured(self, split: str, batch: Batch, index: int) -> dict[str, Tensor]:
+        """Every metric of one batch of an evaluation."""
+        x, target, *mask = batch
+        y, state = self.model(x, self._before(split, index == 0))
+        self._keep(split, state)
+        return self.task.measure(y, target, *mask)
+
+    def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        checkpoint["carried"] = self._carried.get("train")
+
+    def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        if checkpoint["carried"] is not None:
+            self._carried["train"] = checkpoint["carried"]
+
+    def _measure(self, split: str, batch: Batch, index: int) -> None:
+        size = self.task.weight(*batch[1:])
+        sums, count = self._sums.get(split, ({}, 0.0))
+        for name, mean in self.measured(split, batch, index).items():
+            sums[name] = sums.get(name, torch.zeros((), dtype=torch.float64, device=mean.device)) + mean.double() * size
+        self._sums[split] = sums, count + size
+
+    def _finish(self) -> None:
+        for split, (sums, count) in self._sums.items():
+            means = {name: float(total) / count for name, total in sums.items()}
+            self.results |= {f"{split}/{name}": value for name, value in self.task.summarise(means).items()}
+
+    def on_validation_epoch_start(self) -> None:
+        self._sums = {}
+
+    def on_test_epoch_start(self) -> None:
+        self._sums = {}
+
+    def on_validation_epoch_end(self) -> None:
+        self._finish()
+
+    def on_test_epoch_end(self) -> None:
+        self._finish()
+
+    def configure_optimizers(self) -> Any:
+        length = self.duration
+        if isinstance(self.schedule, Constant):
+            return self.optimizer
+
+        def factor(step: int) -> float:
+            return self.schedule.factor(step, length.steps or step + 1, length.epochs(step))
+
+        scheduler = LambdaLR(self.optimizer, factor)
+        return {"optimizer": self.optimizer, "lr_scheduler": {"scheduler": scheduler, "interval": "step"}}
+
+    def configure_gradient_clipping(
+        self, optimizer: Any, gradient_clip_val: Any = None, gradient_clip_algorithm: Any = None
+    ) -> None:
+        if gradient_clip_val:  # Lightning looks whether it may clip before it looks whether it shall
+            super().configure_gradient_clipping(optimizer, gradient_clip_val, gradient_clip_algorithm)
+
+    def optimizer_zero_grad(self, epoch: int, batch_idx: int, optimizer: Any) -> None:
+        for group in self.optimizer.param_groups:
+            for p in group["params"]:
+                p.grad = None
+
+    def optimizer_step(self, *args: Any, **kwargs: Any) -> None:
+        super().optimizer_step(*args, **kwargs)
+        self.after_step()
+
+    def after_step(self) -> None:
+        """What the parametrizations do after an optimizer step."""
+        groups = self.optimizer.param_groups
+        for parametrization, own in self._constrained:
+            parametrization.learning_rate = max(float(groups[i]["lr"]) for i in own)
+            parametrization.after_step()
+
+
+# Lightning asks for it at every step
+Learner.training_step.__signature__ = inspect.signature(Learner.training_step)  # type: ignore[attr-defined]

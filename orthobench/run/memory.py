@@ -1,0 +1,123 @@
+"""How much memory a training step needs, and how much there is."""
+
+import contextlib
+import gc
+import os
+import resource
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from orthobench.errors import ConfigError, MemoryExhausted
+from orthobench.models.base import Network
+from orthobench.tasks.base import Task
+
+if TYPE_CHECKING:
+    from orthobench.run.learner import Learner
+
+HELD = {"reference": 7.0, "fused": 4.0, "native": 4.0, "graph": 8.0, "triton": 5.0}
+GIB = 1 << 30
+
+
+def estimate(model: Network, task: Task) -> int:
+    """Bytes of a training step: saved activations, parameters with gradients and optimizer state, and one batch.
+
+    At the peak of the reverse the plain loop holds up to seven values per unit, gate and time step, gradients included;
+    a scan with a hand-written reverse three, and with scalar gates or as torch's LSTM four. For a GPU's
+    engines buffers are counted, not measured: `graph` copies in and out, `triton` keeps projections beside states.
+    """
+    T, B = getattr(task, "length", task.T) or 1, task.batch_size
+    activations = 0.0
+    cell: Any
+    for cell, (engine, _) in zip(model.cells, model.engines(), strict=False):
+        activations += HELD[engine] * T * B * cell.values_per_step
+    activations += B * model.values_held
+    outputs = T * B * task.output_size * (3 if task.readout == "all" else 0)
+    parameters = 4 * sum(p.numel() for p in model.parameters())
+    return int(4 * (activations + outputs + parameters + T * B * task.input_size))
+
+
+def device_of(accelerator: str) -> torch.device:
+    """Where a run would train."""
+    return torch.device("cuda" if accelerator != "cpu" and torch.cuda.is_available() else "cpu")
+
+
+def available(accelerator: str) -> int:
+    """Bytes that a run could use: of the GPU when it will run there, else of this machine or its control group."""
+    if device_of(accelerator).type == "cuda":
+        return torch.cuda.mem_get_info()[0]
+    page = os.sysconf("SC_PAGE_SIZE")
+    limits = [page * os.sysconf("SC_PHYS_PAGES")]
+    with contextlib.suppress(OSError, ValueError):
+        limits.append(int(Path("/sys/fs/cgroup/memory.max").read_text()))
+    space = resource.getrlimit(resource.RLIMIT_AS)[0]
+    if space != resource.RLIM_INFINITY:
+        used = int(Path("/proc/self/statm").read_text().split()[0]) * page if Path("/proc/self/statm").is_file() else 0
+        limits.append(max(space - used, 0))
+    return min(limits)
+
+
+def refuse_if_too_large(model: Network, task: Task, accelerator: str) -> None:
+    """Refuse a run that cannot fit.
+
+    Raises:
+        ConfigError: with the numbers, and what would fit.
+    """
+    need, have = estimate(model, task), available(accelerator)
+    if need > have:
+        size = int(task.batch_size * have / need)
+        smaller = f"at most task.batch_size={size}, " if size else "a smaller model, "
+        raise ConfigError(
+            f"this run needs about {need / GIB:.1f} GiB and there are {have / GIB:.1f} GiB: use {smaller}"
+            f"{'a shorter T, ' if task.T else ''}or force=true to try all the same."
+        )
+
+
+def exhausted(learner: "Learner") -> MemoryExhausted:
+    """What to say when memory has run out: the largest batch, or else T, of which a training step fits when tried."""
+    task = learner.task
+    gc.collect()
+    try:
+        x = task.batch("train", 0, 0)[0].to(learner.device)
+        if _fits(learner, x):
+            return MemoryExhausted(
+                f"out of memory, though a training step of {len(x)} sequences fits by itself, so perhaps an evaluation "
+                f"does not; use task.eval_batch_size={max(task.eval_batch_size // 2, 1)}."
+            )
+        size = _largest(len(x), lambda size: _fits(learner, x[:size]))
+        if size:
+            return MemoryExhausted(f"out of memory with task.batch_size={task.batch_size}; {size} fits, as was tried.")
+        length = _largest(x.shape[1], lambda length: _fits(learner, x[:1, :length]))
+    except (MemoryError, RuntimeError):
+        length = 0
+    short = f"T={length} fits, as was tried" if length else "no shorter T fits either"
+    return MemoryExhausted(f"out of memory even with task.batch_size=1 at T={task.T}; {short}.")
+
+
+def _largest(limit: int, fits: Callable[[int], bool]) -> int:
+    """The largest number below `limit` that fits, to an eighth of itself; 0 when not even 1 does."""
+    high, low = limit, limit // 2
+    while low and not fits(low):
+        high, low = low, low // 2
+    while low and high - low > max(low // 8, 1):
+        middle = (low + high) // 2
+        low, high = (middle, high) if fits(middle) else (low, middle)
+    return low
+
+
+def _fits(learner: "Learner", x: torch.Tensor) -> bool:
+    """Whether there is room for a training step on these sequences."""
+    try:
+        y, _ = learner.model(x)
+        y.square().mean().backward()
+    except (MemoryError, RuntimeError):
+        return False
+    finally:
+        for p in learner.model.parameters():
+            p.grad = None
+        gc.collect()
+        if torch.cuda.is_available():
+            torch.cuda.empty_cache()
+    return True

@@ -1,0 +1,80 @@
+"""The fused loop, captured in CUDA graphs: for any cell and size, one launch forward and one backward."""
+
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import torch
+from torch import Tensor, nn
+
+from orthobench.cells.base import Cell, Matrices, State
+from orthobench.scan import reference
+from orthobench.scan.families import lookup
+from orthobench.scan.fused import engine as fused
+from orthobench.scan.graph import capture
+from orthobench.scan.graph.capture import Replay, Shelf
+
+SHAPES = 8  # of each cell, kept captured
+SHELVES: WeakKeyDictionary[Cell, Shelf] = WeakKeyDictionary()
+
+
+def supports(cell: Cell) -> bool:
+    """Whether this engine can run the cell where it is."""
+    return why_not(cell) is None
+
+
+def why_not(cell: Cell) -> str | None:
+    """Why this engine cannot run the cell; null when it can."""
+    return None if cell.U.is_cuda else "it is for CUDA devices"
+
+
+def run(cell: Cell, x: Tensor, state: State) -> tuple[Tensor, State]:
+    """Run `cell` over x from `state`; see `reference.run`. Inside of another capture it is a part of that."""
+    steps = lookup(cell, fused.FAMILIES) or reference.run
+    if capture.under_way():
+        return steps(cell, x, state)
+    W = cell.matrices()
+    given = {id(p) for p in (cell.U, cell.h0, *cell.recurrent.parameters())}
+    own = {name: p for name, p in cell.named_parameters() if id(p) not in given}
+    arguments = (cell.project(x).to(W[0].dtype), *state, *W, *own.values())
+    loop = _Loop(cell, steps)
+    names, ends = [f"cell.{name}" for name in own], (1 + len(state), 1 + len(state) + len(W))
+
+    def function(*given: Tensor) -> tuple[Tensor, ...]:
+        parameters = dict(zip(names, given[ends[1] :], strict=True))
+        with torch.autocast(given[0].device.type, enabled=False):
+            inputs = given[0], given[1 : ends[0]], given[ends[0] : ends[1]]
+            return torch.func.functional_call(loop, parameters, inputs)
+
+    lease = SHELVES.setdefault(cell, Shelf("a cell", SHAPES)).lease(function, arguments)
+    if lease is None:
+        return (fused if fused.supports(cell) else reference).run(cell, x, state)
+    h_BTN, *final = Replay.apply(lease, len(arguments), *arguments)
+    return h_BTN, tuple(final)
+
+
+class _Loop(nn.Module):
+    """An engine's loop over a cell as a function of projections, state, matrices and the cell's other parameters."""
+
+    def __init__(self, cell: Cell, run: fused.Run) -> None:
+        super().__init__()
+        self.cell, self.run = cell, run
+
+    def forward(self, p_TBM: Tensor, state: State, W: Matrices) -> tuple[Tensor, ...]:
+        h_BTN, final = self.run(_Given(self.cell, p_TBM, W), p_TBM, state)  # type: ignore[arg-type]
+        return h_BTN, *final
+
+
+class _Given:
+    """A cell whose projection and matrices are there already."""
+
+    def __init__(self, cell: Cell, p_TBM: Tensor, W: Matrices) -> None:
+        self._cell, self._p_TBM, self._W = cell, p_TBM, W
+
+    def project(self, x: Tensor) -> Tensor:
+        return self._p_TBM
+
+    def matrices(self) -> Matrices:
+        return self._W
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._cell, name)

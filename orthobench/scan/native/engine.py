@@ -1,0 +1,187 @@
+"""The loops of the fused engine in C, for CPUs.
+
+The same families, gradients and saved tensors as `fused`, whose files have the equations; native.c does the steps and
+torch the projection. Weights are packed once per call, and activations are applied in cache.
+"""
+
+from collections.abc import Callable
+from typing import Any, get_args
+
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from orthobench.cells.activations import Activation
+from orthobench.cells.base import Cell, State
+from orthobench.cells.elman import Elman
+from orthobench.cells.gru import GRU
+from orthobench.cells.scalar_gated import ScalarGated
+from orthobench.scan.arguments import elman, first_state, own_projection, scaled
+from orthobench.scan.families import lookup
+from orthobench.scan.fused.elman import Gradients, first_gradient
+from orthobench.scan.fused.pointwise import room_for_signs
+from orthobench.scan.native.library import REALS, add_outer, call, load, missing, pack, readable, weight_gradient
+
+ACTIVATIONS = get_args(Activation)
+Run = Callable[[Any, Tensor, State], tuple[Tensor, State]]
+RESETS = ("after", "before", "none")
+
+
+def supports(cell: Cell) -> bool:
+    """Whether this engine can run the cell where and as it is."""
+    return why_not(cell) is None
+
+
+def why_not(cell: Cell) -> str | None:
+    """Why this engine cannot run the cell; null when it can."""
+    if lookup(cell, FAMILIES) is None:
+        return f"it has no loop for {type(cell).__name__}"
+    if cell.U.device.type != "cpu":
+        return "it is for CPUs"
+    return missing(cell.U.dtype) if cell.U.dtype in REALS else f"it has no loop for {cell.U.dtype}"
+
+
+def lacks_compiler(cell: Cell) -> bool:
+    """Whether a compiler is all that is missing."""
+    known = lookup(cell, FAMILIES) is not None and cell.U.device.type == "cpu" and cell.U.dtype in REALS
+    return known and missing(cell.U.dtype) is not None
+
+
+def worthwhile(cell: Cell) -> bool:
+    """Whether this engine, which can run the cell, beats `fused`: not with vectors of 128 bits on x86 (0.4 times)."""
+    return bool(load(cell.U.dtype).worthwhile())
+
+
+def run(cell: Cell, x: Tensor, state: State) -> tuple[Tensor, State]:
+    """Run `cell` over x from `state`; see `reference.run`."""
+    family = lookup(cell, FAMILIES)
+    assert family is not None
+    return family(cell, x, state)
+
+
+def _elman(cell: Any, x: Tensor, state: State) -> tuple[Tensor, State]:
+    arguments, scale = elman(cell, x, state)
+    _check(cell, arguments.p, arguments.W)
+    h_TBN, last = ElmanScan.apply(*arguments, _settings(cell))
+    return scaled(h_TBN.transpose(0, 1), last, scale)
+
+
+def _gru(cell: Any, x: Tensor, state: State) -> tuple[Tensor, State]:
+    W = cell.matrices()
+    p = own_projection(cell, x, W[0].dtype)
+    _check(cell, p, *W)
+    b = cell.b["c"] if "c" in cell.inside else None
+    late = cell.b_hidden["c"] if "c" in cell.late and "c" in cell.b_hidden else None
+    settings = {**_settings(cell), "reset": RESETS.index(cell.reset)}
+    h0 = first_state(state, p, W[0])
+    h_TBN, last = GRUScan.apply(p, torch.cat(W[:2]), W[2] if len(W) == 3 else None, b, late, h0, settings)
+    return h_TBN.transpose(0, 1), (last,)
+
+
+FAMILIES: dict[type, Run] = {Elman: _elman, ScalarGated: _elman, GRU: _gru}
+
+
+def _check(cell: Cell, p: Tensor, *W: Tensor) -> None:
+    """C reads memory as it is told to."""
+    N = W[0].shape[0]
+    if p.shape[-1] != N * len(cell.gates) or any(w.shape != (N, N) for w in W):
+        raise ValueError(f"projection of width {p.shape[-1]} and matrices {[tuple(w.shape) for w in W]} do not fit.")
+
+
+def _settings(cell: Any) -> dict[str, Any]:
+    return {"activation": ACTIVATIONS.index(cell.activation), "slope": cell.negative_slope}
+
+
+def _room(settings: dict[str, Any], A: Tensor, training: bool) -> Tensor | None:
+    return room_for_signs(ACTIVATIONS[settings["activation"]], A, training)
+
+
+def _rows_of(parameter: Tensor | None, G: Tensor) -> Tensor | None:
+    """Where a parameter's gradient is gathered, by row of the batch and unit."""
+    return None if parameter is None else torch.zeros_like(G)
+
+
+class ElmanScan(torch.autograd.Function):
+    """(p_TBN, W, b, h_0, beta, settings) -> (h_TBN, h_T); a takes p's place in memory."""
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        p_TBN: Tensor,
+        W: Tensor,
+        b: Tensor | None,
+        h0: Tensor,
+        beta: Tensor | None,
+        settings: dict[str, Any],
+    ) -> tuple[Tensor, Tensor]:
+        A, h0 = p_TBN.data, h0.contiguous()
+        H = None if beta is None else torch.empty_like(A)
+        signs = _room(settings, A, any(ctx.needs_input_grad))
+        call("elman_forward", A, settings, (pack(W.T),), P=A, H=H, h0=h0, b=b, beta=beta, signs=signs)
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(A, H, h0, W, b, beta, signs)
+        ctx.settings = settings
+        H = A if H is None else H
+        return H, H[-1].clone()
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, dH: Tensor | None, dlast: Tensor | None) -> Gradients:  # type: ignore[override]
+        A, H, h0, W, b, beta, signs = ctx.saved_tensors
+        dH, dZ, G = readable(dH), torch.empty_like(A), first_gradient(A, dH, dlast)
+        db, dbeta = _rows_of(b, G), _rows_of(beta, G)
+        inputs = {"P": A, "H": H, "h0": h0, "beta": beta, "signs": signs, "dH": dH}
+        call("elman_backward", A, ctx.settings, (pack(W),), dZ=dZ, G=G, db=db, dbeta=dbeta, **inputs)
+        dW = weight_gradient(dZ, A if H is None else H, h0)
+        return dZ, dW, None if db is None else db.sum(0), G, None if dbeta is None else dbeta.sum(), None
+
+
+class GRUScan(torch.autograd.Function):
+    """(p_TBM, W_ru, W_c, b, b_k, h_0, settings) -> (h_TBN, h_T); the gates take p's place in memory.
+
+    M = 3N and W_ru (2N, N) stacks W_r and W_u; without a reset M = 2N, it stacks W_u and W_c, and W_c is null.
+    """
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        p_TBM: Tensor,
+        W_ru: Tensor,
+        W_c: Any,
+        b: Tensor | None,
+        late: Tensor | None,
+        h0: Tensor,
+        settings: dict[str, Any],
+    ) -> tuple[Tensor, Tensor]:
+        gates, h0, reset = p_TBM.data, h0.contiguous(), RESETS[settings["reset"]]
+        H = gates.new_empty(*gates.shape[:2], h0.shape[-1])
+        K = torch.empty_like(H) if reset == "after" else None
+        X = torch.empty_like(H[0]) if reset == "before" else None
+        signs = _room(settings, H, any(ctx.needs_input_grad))
+        weights = (pack(W_ru.T),) if W_c is None else (pack(W_ru.T), pack(W_c.T))
+        call("gru_forward", H, settings, weights, P=gates, H=H, K=K, X=X, h0=h0, b=b, late=late, signs=signs)
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(H, gates, K, signs, h0, W_ru, W_c, b, late)
+        ctx.settings = settings
+        return H, H[-1].clone()
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, dH: Tensor | None, dlast: Tensor | None) -> Gradients:  # type: ignore[override]
+        H, gates, K, signs, h0, W_ru, W_c, b, late = ctx.saved_tensors
+        N, reset = H.shape[-1], RESETS[ctx.settings["reset"]]
+        dZ: Tensor = torch.empty_like(gates)
+        dH, G = readable(dH), first_gradient(H, dH, dlast)
+        X: Any = None if W_c is None else torch.empty_like(H)
+        S, db = torch.empty_like(G), _rows_of(b, G)
+        weights = (pack(W_ru),) if W_c is None else (pack(W_ru), pack(W_c))
+        saved = {"P": gates, "H": H, "K": K, "h0": h0, "signs": signs}
+        call("gru_backward", H, ctx.settings, weights, dH=dH, dZ=dZ, G=G, X=X, S=S, db=db, **saved)
+        dW_c = None
+        if reset == "after":
+            dW_c = weight_gradient(X, H, h0)
+        elif reset == "before":
+            dW_c = H.new_zeros(N, N)
+            add_outer(dZ[..., 2 * N :], X, dW_c)
+        biases = None if db is None else db.sum(0), None if late is None else X.sum((0, 1))
+        return dZ, weight_gradient(dZ[..., : 2 * N], H, h0), dW_c, *biases, G, None

@@ -1,0 +1,153 @@
+"""native.c from Python: compiled at first use, called through ctypes, which lets other threads run meanwhile.
+
+The rows of the batch are shared out over torch's threads once for the whole sequence.
+"""
+
+import ctypes
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from orthobench.scan.native.compiler import CompileError, library
+
+SOURCE = Path(__file__).with_name("native.c")
+REALS = {torch.float32: "float", torch.float64: "double"}
+SMALLEST_SHARE = 4  # rows below which a thread is not worth starting
+
+pointer = ctypes.c_void_p
+
+
+class Scan(ctypes.Structure):
+    """The struct of the same name in native.c."""
+
+    _fields_ = (
+        *((name, ctypes.c_int64) for name in ("T", "B", "N", "activation", "reset", "dH_time", "dH_row")),
+        ("slope", ctypes.c_double),
+        *((name, pointer) for name in ("h0", "P", "H", "K", "X", "b", "beta", "late")),
+        ("weights", pointer * 2),
+        *((name, pointer) for name in ("signs", "dH", "dZ", "G", "S", "db", "dbeta")),
+    )
+
+
+@lru_cache
+def load(dtype: torch.dtype) -> ctypes.CDLL:
+    """The compiled loops for a dtype.
+
+    Raises:
+        CompileError: there is no compiler, or it or the loader failed.
+    """
+    try:
+        lib = ctypes.CDLL(str(library(SOURCE, f"REAL={REALS[dtype]}")))
+    except OSError as error:
+        raise CompileError(f"the compiled library could not be used: {error}") from error
+    long = ctypes.c_int64
+    lib.worthwhile.restype, lib.worthwhile.argtypes = long, ()
+    lib.packed_size.restype, lib.packed_size.argtypes = long, (long, long)
+    lib.outer_scratch.restype, lib.outer_scratch.argtypes = long, (long,)
+    lib.pack.restype, lib.pack.argtypes = None, (pointer, *(long,) * 4, pointer)
+    lib.add_outer.restype = None
+    lib.add_outer.argtypes = (pointer, long, pointer, long, long, pointer, pointer, long, long)
+    for family in ("elman", "gru"):
+        for way in ("forward", "backward"):
+            loop = getattr(lib, f"{family}_{way}")
+            loop.restype, loop.argtypes = None, (ctypes.POINTER(Scan), long, long)
+    return lib
+
+
+@lru_cache
+def missing(dtype: torch.dtype) -> str | None:
+    """Why there are no compiled loops for a dtype; null when there are."""
+    if dtype not in REALS:
+        return f"there is none for {dtype}"
+    try:
+        load(dtype)
+    except CompileError as error:
+        return str(error)
+    return None
+
+
+def pack(W: Tensor) -> Tensor:
+    """The factor M of h M, any strided matrix (K, J), in the order that the loops read it."""
+    K, J = W.shape
+    lib = load(W.dtype)
+    packed = W.new_empty(lib.packed_size(K, J))
+    lib.pack(W.data_ptr(), K, J, *W.stride(), packed.data_ptr())
+    return packed
+
+
+def call(
+    name: str, like: Tensor, settings: dict[str, Any], weights: tuple[Tensor, ...], **tensors: Tensor | None
+) -> None:
+    """Run a loop of native.c over all rows of the batch.
+
+    Args:
+        name: such as `elman_forward`.
+        like: a tensor (T, B, N).
+        settings: activation, slope and reset.
+        weights: packed matrices.
+        **tensors: the pointers of `Scan` by name.
+    """
+    T, B, N = like.shape
+    scan = Scan(T=T, B=B, N=N, **settings)
+    for i, packed in enumerate(weights):
+        scan.weights[i] = packed.data_ptr()
+    for key, tensor in tensors.items():
+        setattr(scan, key, None if tensor is None else tensor.data_ptr())
+    dH = tensors.get("dH")
+    if dH is not None:
+        scan.dH_time, scan.dH_row, _ = dH.stride()
+    loop = getattr(load(like.dtype), name)
+    _share_out(lambda first, last: loop(scan, first, last), B)
+
+
+def weight_gradient(dZ: Tensor, H: Tensor, h0: Tensor) -> Tensor:
+    """sum_t dz_t h_{t-1}^T, (M, N), for dZ (T, B, M) with rows of any distance, H (T, B, N) and h0 (B, N)."""
+    dW = H.new_zeros(dZ.shape[-1], H.shape[-1])
+    add_outer(dZ[:1], h0, dW)
+    add_outer(dZ[1:], H, dW)
+    return dW
+
+
+def add_outer(D: Tensor, H: Tensor, out: Tensor) -> None:
+    """Add to out (M, N) the sum over all rows of d h^T, for as many first rows of H as D (T, B, M) has."""
+    (T, B, M), N = D.shape, H.shape[-1]
+    lib = load(H.dtype)
+
+    def share(first: int, last: int) -> None:
+        scratch = H.new_empty(lib.outer_scratch(N))
+        lib.add_outer(
+            D.data_ptr(), D.stride(1), H.data_ptr(), T * B, N, out.data_ptr(), scratch.data_ptr(), first, last
+        )
+
+    _share_out(share, M)
+
+
+def _share_out(work: Callable[[int, int], None], rows: int) -> None:
+    """Do `work` for all rows, on torch's number of threads, this one among them."""
+    threads = max(min(torch.get_num_threads(), rows // SMALLEST_SHARE), 1)
+    edges = [rows * i // threads for i in range(threads + 1)]
+    others = [_helpers(threads - 1).submit(work, *share) for share in pairwise(edges[1:])]
+    work(edges[0], edges[1])
+    for other in others:
+        other.result()
+
+
+@lru_cache
+def _helpers(count: int) -> ThreadPoolExecutor:
+    """Threads that stay: a new one begins on its maker's core, and would be moved when the work is half done."""
+    return ThreadPoolExecutor(count, "orthobench-scan")
+
+
+os.register_at_fork(after_in_child=_helpers.cache_clear)  # threads do not survive a fork
+
+
+def readable(dH: Tensor | None) -> Tensor | None:
+    """The gradient of the hidden states with contiguous rows."""
+    return dH if dH is None or dH.stride(-1) == 1 or dH.shape[-1] == 1 else dH.contiguous()

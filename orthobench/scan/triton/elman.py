@@ -1,0 +1,192 @@
+"""The Elman and the scalar-gated recurrence in one kernel each way; fused/elman.py has the equations.
+
+Shapes have a leading axis S of members, each with a matrix of its own; a single run has one. The states H have h_0 as
+their first, so that one product over all steps gives dW. Where a state does not tell what the reverse needs (behind a
+gate, and of |z|), A holds it.
+"""
+
+# pyright: reportMissingImports=false, reportOperatorIssue=false, reportAttributeAccessIssue=false, reportGeneralTypeIssues=false
+
+from typing import Any
+
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from orthobench.cells.base import State
+from orthobench.scan.arguments import elman, scaled
+from orthobench.scan.triton.kernels import (
+    ROWS,
+    derivative,
+    hold,
+    kept,
+    product,
+    read_bias,
+    read_rows,
+    value,
+    write_rows,
+)
+from orthobench.scan.triton.launch import Members, contiguous, launch, outer
+
+
+def run(cell: Any, x: Tensor, state: State) -> tuple[Tensor, State]:
+    """Run an `Elman` or `ScalarGated` cell over x from `state`; see `reference.run`."""
+    arguments, scale = elman(cell, x, state)
+    members = (None if tensor is None else tensor[None] for tensor in arguments)
+    H, _ = ElmanScan.apply(*members, cell.activation, cell.negative_slope)
+    return scaled(H[0, 1:].transpose(0, 1), H[0, -1], scale)
+
+
+class ElmanScan(Members, torch.autograd.Function):
+    """(p_STBN, W_SNN, b_SN, h0_SBN, beta_S, activation, slope) -> (H, A), H (S, T + 1, B, N) from h_0 on."""
+
+    @staticmethod
+    def forward(
+        p: Tensor, W: Tensor, b: Tensor | None, h0: Tensor, beta: Tensor | None, activation: str, slope: float
+    ) -> tuple[Tensor, Tensor | None]:
+        S, T, B, N = p.shape
+        H = p.new_empty(S, T + 1, B, N)
+        H[:, 0] = h0
+        A = torch.empty_like(H) if beta is not None or activation == "abs" else None
+        tensors = (p.contiguous(), W.contiguous(), contiguous(b), contiguous(beta), H, A)
+        key = {"ACTIVATION": activation, "SLOPE": slope, "GATED": beta is not None}
+        launch(elman_forward, tensors, (S, T, B, N), 1, **key)
+        return H, A
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor | None]) -> None:
+        _, W, b, _, beta, ctx.activation, ctx.slope = inputs
+        H, A = output
+        if A is not None:
+            ctx.mark_non_differentiable(A)
+        ctx.save_for_backward(H, A, W, b, beta)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, dH: Tensor, _: Tensor | None) -> tuple[Tensor | None, ...]:  # type: ignore[override]
+        H, A, W, b, beta = ctx.saved_tensors
+        S, T, B, N = H[:, 1:].shape
+        dp, G = H.new_empty(S, T, B, N), H.new_empty(S, B, N)
+        dbeta = None if beta is None else H.new_empty(S, B)
+        tensors = (dH.contiguous(), W.contiguous(), contiguous(beta), H, A, dp, G, dbeta)
+        key = {"ACTIVATION": ctx.activation, "SLOPE": ctx.slope, "GATED": beta is not None}
+        launch(elman_backward, tensors, (S, T, B, N), 1, **key)
+        dW = outer(dp, H[:, :-1])
+        db = None if b is None else (dp * (H if A is None else A)[:, 1:].sign()).sum((1, 2))
+        return dp, dW, db, G, None if dbeta is None else dbeta.sum(-1), None, None
+
+
+@triton.jit(do_not_specialize=["T", "B"])
+def elman_forward(
+    P,
+    W,
+    bias,
+    betas,
+    H,
+    A,
+    T,
+    B,
+    N: tl.constexpr,
+    K: tl.constexpr,
+    TILES: tl.constexpr,
+    HELD: tl.constexpr,
+    ACTIVATION: tl.constexpr,
+    SLOPE: tl.constexpr,
+    GATED: tl.constexpr,
+    PRECISION: tl.constexpr,
+):
+    """h_t for all t; p_{t+1} is on its way while step t is worked out."""
+    member = tl.program_id(0).to(tl.int64)
+    rows = tl.program_id(1) * ROWS + tl.arange(0, ROWS)
+    inside, step = rows < B, B.to(tl.int64) * N
+    P += member * T * step
+    H += member * (T + 1) * step
+    W += member * N * N
+    held = hold(W, N, K, TILES, HELD, True, PRECISION)
+    p = read_rows(P, rows, inside, N, N, K, TILES)
+    h = read_rows(H, rows, inside, N, N, K, TILES)
+    b = read_bias(bias + member * N if ACTIVATION == "modrelu" else W, p, N, K, TILES, ACTIVATION == "modrelu")
+    if GATED or ACTIVATION == "abs":
+        A += member * (T + 1) * step
+    if GATED:
+        beta = tl.load(betas + member)
+    for t in range(T):
+        P += step
+        H += step
+        following = read_rows(P, rows, inside & (t + 1 < T), N, N, K, TILES)
+        z = product(p, h, W, held, 0, N, K, TILES, HELD, True, PRECISION)
+        a, new = (), ()
+        for j in tl.static_range(TILES):
+            a_j = kept(z[j], b[j], ACTIVATION, SLOPE)
+            h_j = value(a_j, ACTIVATION)
+            if GATED:
+                h_j += beta * h[j]
+            a, new = a + (a_j,), new + (h_j,)
+        if GATED or ACTIVATION == "abs":
+            A += step
+            write_rows(A, a, rows, inside, N, N, K, TILES)
+        write_rows(H, new, rows, inside, N, N, K, TILES)
+        p, h = following, new
+
+
+@triton.jit(do_not_specialize=["T", "B"])
+def elman_backward(
+    dH,
+    W,
+    betas,
+    H,
+    A,
+    dP,
+    G0,
+    dbetas,
+    T,
+    B,
+    N: tl.constexpr,
+    K: tl.constexpr,
+    TILES: tl.constexpr,
+    HELD: tl.constexpr,
+    ACTIVATION: tl.constexpr,
+    SLOPE: tl.constexpr,
+    GATED: tl.constexpr,
+    PRECISION: tl.constexpr,
+):
+    """The dz_t for all t from last to first, dL/dh_0, and of each row of the batch its part of dbeta."""
+    member = tl.program_id(0).to(tl.int64)
+    rows = tl.program_id(1) * ROWS + tl.arange(0, ROWS)
+    inside, step = rows < B, B.to(tl.int64) * N
+    last = (member * (T + 1) + T) * step
+    dH += last
+    H += last
+    A = A + last if GATED or ACTIVATION == "abs" else H
+    dP += (member + 1) * T * step
+    W += member * N * N
+    held = hold(W, N, K, TILES, HELD, False, PRECISION)
+    G = read_rows(dH, rows, inside, N, N, K, TILES)
+    a = read_rows(A, rows, inside, N, N, K, TILES)
+    if GATED:
+        beta, dbeta = tl.load(betas + member), tl.sum(tl.zeros_like(G[0]), axis=1)
+    for t in range(T):
+        dH -= step
+        H -= step
+        A -= step
+        dP -= step
+        outside = read_rows(dH, rows, inside, N, N, K, TILES)
+        preceding = read_rows(A, rows, inside & (t + 1 < T), N, N, K, TILES)
+        if GATED:
+            h = read_rows(H, rows, inside, N, N, K, TILES)
+        dz, carried = (), ()
+        for j in tl.static_range(TILES):
+            dz_j = G[j] * derivative(a[j], ACTIVATION, SLOPE)
+            g_j = outside[j]
+            if GATED:
+                dbeta += tl.sum(G[j] * h[j], axis=1)
+                g_j += beta * G[j]
+            dz, carried = dz + (dz_j,), carried + (g_j,)
+        write_rows(dP, dz, rows, inside, N, N, K, TILES)
+        G = product(carried, dz, W, held, 0, N, K, TILES, HELD, False, PRECISION)
+        a = preceding
+    write_rows(G0 + member * step, G, rows, inside, N, N, K, TILES)
+    if GATED:
+        tl.store(dbetas + member * B + rows, dbeta, mask=inside)

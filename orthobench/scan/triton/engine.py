@@ -1,0 +1,94 @@
+"""The whole sequence in one kernel each way, for CUDA devices: recurrent matrices stay on the chip.
+
+The same families and gradients as `fused`, whose files have the equations. The kernels are in the files named here,
+which import the package triton; it is optional.
+"""
+
+import os
+from functools import lru_cache
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from orthobench.cells.base import Cell, State
+from orthobench.cells.elman import Elman
+from orthobench.cells.gru import GRU
+from orthobench.cells.scalar_gated import ScalarGated
+from orthobench.scan import reference
+from orthobench.scan.families import lookup
+from orthobench.scan.members import core
+
+FAMILIES: dict[type, str] = {Elman: "elman", ScalarGated: "elman", GRU: "gru"}
+LARGEST = 256  # hidden units; a larger matrix would be read from the cache at every step
+TOLERANCE = 1e-3  # over a few steps in float32
+CAPABILITY = (8, 0)  # the first devices with products of TensorFloat-32
+_FAILURES: dict[Any, str | None] = {}
+
+
+def supports(cell: Cell) -> bool:
+    """Whether this engine can run the cell where and as it is."""
+    return why_not(cell) is None
+
+
+def why_not(cell: Cell) -> str | None:
+    """Why this engine cannot run the cell; null when it can."""
+    if lookup(cell, FAMILIES) is None:
+        return f"it has no kernel for {type(cell).__name__}"
+    if cell.hidden_size > LARGEST:
+        return f"its kernels are for up to {LARGEST} hidden units, and there are {cell.hidden_size}"
+    return missing(cell.U.device, cell.U.dtype)
+
+
+def missing(device: torch.device, dtype: torch.dtype) -> str | None:
+    """What this engine lacks on a device; null when nothing."""
+    interpreted = os.environ.get("TRITON_INTERPRET") == "1"
+    if device.type != ("cpu" if interpreted else "cuda"):
+        return f"it is for {'tensors of the CPU while TRITON_INTERPRET=1' if interpreted else 'CUDA devices'}"
+    if not _installed():
+        return "the package triton is not installed (pip install 'orthobench[triton]')"
+    if not interpreted and torch.cuda.get_device_capability(device) < CAPABILITY:
+        return "it needs a device of compute capability 8.0"
+    known = (torch.float32, torch.float64) if interpreted else (torch.float32,)
+    return None if dtype in known else f"it has no kernel for {dtype}"
+
+
+def failure(cell: Cell) -> str | None:
+    """What goes wrong when the cell's kernels run a few steps and are compared with the plain loop; null if nothing.
+
+    Found out once for every kernel; the compilation is needed anyway. Members under vmap are trusted.
+    """
+    named = (getattr(cell, name, None) for name in ("hidden_size", "activation", "negative_slope", "reset"))
+    key = (type(cell), *named, len(cell.b_hidden), cell.U.dtype, cell.U.device)
+    if key not in _FAILURES and not core._functorch.is_batchedtensor(cell.U):
+        _FAILURES[key] = _try(cell)
+    return _FAILURES.get(key)
+
+
+def _try(cell: Cell) -> str | None:
+    with torch.inference_mode(False), torch.enable_grad(), torch.autocast(cell.U.device.type, enabled=False):
+        x = torch.linspace(-1, 1, 6 * cell.input_size, dtype=cell.U.dtype, device=cell.U.device).view(2, 3, -1)
+        found = []
+        for engine in (run, reference.run):
+            try:
+                h_BTN, _ = engine(cell, x, cell.initial_state(2))
+                found.append([h_BTN.detach(), *torch.autograd.grad(h_BTN.square().sum(), [cell.U, *cell.b.values()])])
+            except Exception as error:
+                return f"its kernels fail here ({type(error).__name__}: {str(error).split(chr(10))[0]})"
+    far = max(float((a - b).abs().max() / (1 + b.abs().max())) for a, b in zip(*found, strict=True))
+    return None if far <= TOLERANCE else "its kernels give other numbers than the plain loop here"
+
+
+@lru_cache
+def _installed() -> bool:
+    return find_spec("triton") is not None
+
+
+def run(cell: Cell, x: Tensor, state: State) -> tuple[Tensor, State]:
+    """Run `cell` over x from `state`; see `reference.run`."""
+    family = lookup(cell, FAMILIES)
+    assert family is not None
+    module: Any = import_module(f"orthobench.scan.triton.{family}")
+    return module.run(cell, x, state)

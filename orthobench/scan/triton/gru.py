@@ -1,0 +1,259 @@
+"""The gated recurrent unit in one kernel each way; fused/gru.py has the equations, elman.py says what S and H are.
+
+The gates r, u and c, of their projections and their matrices, are G blocks side by side; without a reset G = 2 and r is
+left out. Saved are the states, the gates, and k = W_c h + b_k where the reset comes after the product.
+"""
+
+# pyright: reportMissingImports=false, reportOperatorIssue=false, reportAttributeAccessIssue=false
+
+from typing import Any
+
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from orthobench.cells.base import State
+from orthobench.scan.triton.kernels import (
+    ROWS,
+    derivative,
+    hold,
+    kept,
+    product,
+    read_bias,
+    read_rows,
+    value,
+    write_rows,
+)
+from orthobench.scan.triton.launch import Members, contiguous, launch, outer
+
+
+def run(cell: Any, x: Tensor, state: State) -> tuple[Tensor, State]:
+    """Run a `GRU` cell over x from `state`; see `reference.run`."""
+    W = torch.stack(cell.matrices())
+    p = cell.project(x).to(W.dtype)
+    b = cell.b["c"][None] if "c" in cell.inside else None
+    b_k = cell.b_hidden["c"][None] if "c" in cell.late and "c" in cell.b_hidden else None
+    h0 = state[0].to(W.dtype).expand(p.shape[1], W.shape[-1])
+    settings = cell.activation, cell.negative_slope, cell.reset
+    H, _, _ = GRUScan.apply(p[None], W[None], b, b_k, h0[None], *settings)
+    return H[0, 1:].transpose(0, 1), (H[0, -1],)
+
+
+class GRUScan(Members, torch.autograd.Function):
+    """(p_STBM, W_SGNN, b_SN, b_k_SN, h0_SBN, activation, slope, reset) -> (H, gates, K) with M = G N.
+
+    b is modReLU's bias and b_k the one that r multiplies; null where the cell has none.
+    """
+
+    @staticmethod
+    def forward(
+        p: Tensor,
+        W: Tensor,
+        b: Tensor | None,
+        b_k: Tensor | None,
+        h0: Tensor,
+        activation: str,
+        slope: float,
+        reset: str,
+    ) -> tuple[Tensor, Tensor, Tensor | None]:
+        (S, T, B, _), (G, N) = p.shape, W.shape[1:3]
+        H, gates = p.new_empty(S, T + 1, B, N), torch.empty_like(p, memory_format=torch.contiguous_format)
+        H[:, 0] = h0
+        K = p.new_empty(S, T, B, N) if reset == "after" else None
+        tensors = (p.contiguous(), W.contiguous(), contiguous(b), contiguous(b_k), H, gates, K)
+        key = {"ACTIVATION": activation, "SLOPE": slope, "RESET": reset, "LATE": b_k is not None}
+        launch(gru_forward, tensors, (S, T, B, N), G, **key)
+        return H, gates, K
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor, Tensor | None]) -> None:
+        _, W, b, b_k, _, *ctx.settings = inputs
+        H, gates, K = output
+        ctx.mark_non_differentiable(*(x for x in (gates, K) if x is not None))
+        ctx.save_for_backward(H, gates, K, W, b, b_k)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, dH: Tensor, *_: Any) -> tuple[Tensor | None, ...]:  # type: ignore[override]
+        H, gates, K, W, b, b_k = ctx.saved_tensors
+        activation, slope, reset = ctx.settings
+        (S, T, B, _), (count, N) = gates.shape, W.shape[1:3]
+        dp, G = torch.empty_like(gates), H.new_empty(S, B, N)
+        tensors = (dH.contiguous(), W.contiguous(), H, gates, K, dp, G)
+        key = {"ACTIVATION": activation, "SLOPE": slope, "RESET": reset}
+        launch(gru_backward, tensors, (S, T, B, N), count, **key)
+        dz_c, h = dp[..., -N:], H[:, :-1]
+        dk = dz_c * gates[..., :N] if reset == "after" else dz_c
+        dW_c = outer(dk, gates[..., :N] * h if reset == "before" else h)
+        others = outer(dp[..., :-N], h).unflatten(1, (-1, N))
+        db = None if b is None else (dz_c * gates[..., -N:].sign()).sum((1, 2))
+        db_k = None if b_k is None else dk.sum((1, 2))
+        return dp, torch.cat([others, dW_c[:, None]], 1), db, db_k, G, None, None, None
+
+
+@triton.jit
+def sigmoid(z, TILES: tl.constexpr):
+    """Of every tile."""
+    found = ()
+    for j in tl.static_range(TILES):
+        found = found + (1 / (1 + tl.exp(-z[j])),)
+    return found
+
+
+@triton.jit(do_not_specialize=["T", "B"])
+def gru_forward(
+    P,
+    W,
+    bias,
+    late,
+    H,
+    gates,
+    recalled,
+    T,
+    B,
+    N: tl.constexpr,
+    K: tl.constexpr,
+    TILES: tl.constexpr,
+    HELD: tl.constexpr,
+    ACTIVATION: tl.constexpr,
+    SLOPE: tl.constexpr,
+    RESET: tl.constexpr,
+    LATE: tl.constexpr,
+    PRECISION: tl.constexpr,
+):
+    """h_t for all t; the projections of step t + 1 are on their way while step t is worked out."""
+    G: tl.constexpr = 2 if RESET == "none" else 3
+    M: tl.constexpr = G * N
+    member = tl.program_id(0).to(tl.int64)
+    rows = tl.program_id(1) * ROWS + tl.arange(0, ROWS)
+    inside, step = rows < B, B.to(tl.int64) * N
+    P += member * T * G * step
+    gates += member * T * G * step
+    H += member * (T + 1) * step
+    W += member * M * N
+    held = hold(W, N, K, TILES, HELD, True, PRECISION)
+    p_r = read_rows(P, rows, inside, M, N, K, TILES)
+    p_u = read_rows(P + M - 2 * N, rows, inside, M, N, K, TILES)
+    p_c = read_rows(P + M - N, rows, inside, M, N, K, TILES)
+    h = read_rows(H, rows, inside, N, N, K, TILES)
+    b = read_bias(bias + member * N if ACTIVATION == "modrelu" else W, h, N, K, TILES, ACTIVATION == "modrelu")
+    b_k = read_bias(late + member * N if LATE else W, h, N, K, TILES, LATE)
+    if RESET == "after":
+        recalled += member * T * step
+    for t in range(T):
+        P += G * step
+        H += step
+        more = inside & (t + 1 < T)
+        next_r = read_rows(P, rows, more, M, N, K, TILES)
+        next_u = read_rows(P + M - 2 * N, rows, more, M, N, K, TILES)
+        next_c = read_rows(P + M - N, rows, more, M, N, K, TILES)
+        u = sigmoid(product(p_u, h, W, held, G - 2, N, K, TILES, HELD, True, PRECISION), TILES)
+        if RESET == "none":
+            z = product(p_c, h, W, held, G - 1, N, K, TILES, HELD, True, PRECISION)
+        else:
+            r = sigmoid(product(p_r, h, W, held, 0, N, K, TILES, HELD, True, PRECISION), TILES)
+            write_rows(gates, r, rows, inside, M, N, K, TILES)
+            if RESET == "after":
+                k = product(b_k, h, W, held, G - 1, N, K, TILES, HELD, True, PRECISION)
+                write_rows(recalled, k, rows, inside, N, N, K, TILES)
+                recalled += step
+                z = ()
+                for j in tl.static_range(TILES):
+                    z = z + (p_c[j] + r[j] * k[j],)
+            else:
+                x = ()
+                for j in tl.static_range(TILES):
+                    x = x + (r[j] * h[j],)
+                z = product(p_c, x, W, held, G - 1, N, K, TILES, HELD, True, PRECISION)
+        c, new = (), ()
+        for j in tl.static_range(TILES):
+            c_j = kept(z[j], b[j], ACTIVATION, SLOPE)
+            a_j = value(c_j, ACTIVATION)
+            c, new = c + (c_j,), new + (a_j + u[j] * (h[j] - a_j),)
+        write_rows(gates + M - 2 * N, u, rows, inside, M, N, K, TILES)
+        write_rows(gates + M - N, c, rows, inside, M, N, K, TILES)
+        write_rows(H, new, rows, inside, N, N, K, TILES)
+        gates += G * step
+        p_r, p_u, p_c, h = next_r, next_u, next_c, new
+
+
+@triton.jit(do_not_specialize=["T", "B"])
+def gru_backward(
+    dH,
+    W,
+    H,
+    gates,
+    recalled,
+    dP,
+    G0,
+    T,
+    B,
+    N: tl.constexpr,
+    K: tl.constexpr,
+    TILES: tl.constexpr,
+    HELD: tl.constexpr,
+    ACTIVATION: tl.constexpr,
+    SLOPE: tl.constexpr,
+    RESET: tl.constexpr,
+    PRECISION: tl.constexpr,
+):
+    """The dz of every gate for all t from last to first, and dL/dh_0."""
+    COUNT: tl.constexpr = 2 if RESET == "none" else 3
+    M: tl.constexpr = COUNT * N
+    member = tl.program_id(0).to(tl.int64)
+    rows = tl.program_id(1) * ROWS + tl.arange(0, ROWS)
+    inside, step = rows < B, B.to(tl.int64) * N
+    last = (member * (T + 1) + T) * step
+    dH += last
+    H += last
+    end = (member + 1) * T * step
+    gates += COUNT * end
+    dP += COUNT * end
+    W += member * M * N
+    held = hold(W, N, K, TILES, HELD, False, PRECISION)
+    G = read_rows(dH, rows, inside, N, N, K, TILES)
+    if RESET == "after":
+        recalled += end
+    for _ in range(T):
+        dH -= step
+        H -= step
+        gates -= COUNT * step
+        dP -= COUNT * step
+        h = read_rows(H, rows, inside, N, N, K, TILES)
+        u = read_rows(gates + M - 2 * N, rows, inside, M, N, K, TILES)
+        c = read_rows(gates + M - N, rows, inside, M, N, K, TILES)
+        outside = read_rows(dH, rows, inside, N, N, K, TILES)
+        dz_u, dz_c, old = (), (), ()
+        for j in tl.static_range(TILES):
+            dz_u = dz_u + (G[j] * (h[j] - value(c[j], ACTIVATION)) * u[j] * (1 - u[j]),)
+            dz_c = dz_c + (G[j] * (1 - u[j]) * derivative(c[j], ACTIVATION, SLOPE),)
+            old = old + (outside[j] + G[j] * u[j],)
+        write_rows(dP + M - 2 * N, dz_u, rows, inside, M, N, K, TILES)
+        write_rows(dP + M - N, dz_c, rows, inside, M, N, K, TILES)
+        if RESET == "none":
+            old = product(old, dz_c, W, held, COUNT - 1, N, K, TILES, HELD, False, PRECISION)
+        else:
+            r = read_rows(gates, rows, inside, M, N, K, TILES)
+            dz_r, recall = (), ()
+            if RESET == "after":
+                recalled -= step
+                k = read_rows(recalled, rows, inside, N, N, K, TILES)
+                for j in tl.static_range(TILES):
+                    dz_r = dz_r + (dz_c[j] * k[j] * r[j] * (1 - r[j]),)
+                    recall = recall + (dz_c[j] * r[j],)
+                old = product(old, recall, W, held, COUNT - 1, N, K, TILES, HELD, False, PRECISION)
+            else:
+                zero = ()
+                for j in tl.static_range(TILES):
+                    zero = zero + (tl.zeros_like(old[j]),)
+                s = product(zero, dz_c, W, held, COUNT - 1, N, K, TILES, HELD, False, PRECISION)
+                for j in tl.static_range(TILES):
+                    dz_r = dz_r + (s[j] * h[j] * r[j] * (1 - r[j]),)
+                    recall = recall + (old[j] + s[j] * r[j],)
+                old = recall
+            write_rows(dP, dz_r, rows, inside, M, N, K, TILES)
+            old = product(old, dz_r, W, held, 0, N, K, TILES, HELD, False, PRECISION)
+        G = product(old, dz_u, W, held, COUNT - 2, N, K, TILES, HELD, False, PRECISION)
+    write_rows(G0 + member * step, G, rows, inside, N, N, K, TILES)

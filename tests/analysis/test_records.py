@@ -1,0 +1,80 @@
+"""The CSV of a table: what is written is read back, sorted, and nothing is lost on the way."""
+
+from pathlib import Path
+
+import pytest
+
+import orthobench
+from orthobench.analysis import records
+from orthobench.config.check import settings
+from orthobench.errors import StorageError
+from orthobench.launch.collect import collect
+from tests.report.made_up import made_up
+
+TINY = (
+    "model=scornn", "task=adding", "recipe=none", "T=5", "model.hidden_size=6", "trainer.max_steps=4",
+    "trainer.val_check_interval=2", "task.val_size=4", "task.test_size=4", "diagnostics.hidden_gradients=[1,5]",
+)  # fmt: skip
+
+
+def test_what_is_written_is_read_back(tmp_path: Path) -> None:
+    lines = [made_up("b", 2, last___test__loss=0.1 + 0.2), made_up("a", 1, T=7, gpu='a "name", with a comma')]
+    records.write(tmp_path, "paper/table1", lines)
+    found = records.read(tmp_path, "paper/table1")
+    assert [line.values for line in found] == [line.values for line in reversed(lines)], "sorted by run id"
+
+
+def test_the_same_lines_give_the_same_bytes(tmp_path: Path) -> None:
+    lines = [made_up(cell, seed, last___test__loss=seed / 3) for cell in "ba" for seed in (2, 1)]
+    records.write(tmp_path, "paper/one", lines)
+    records.write(tmp_path, "paper/two", reversed(lines))
+    assert records.path_of(tmp_path, "paper/one").read_bytes() == records.path_of(tmp_path, "paper/two").read_bytes()
+
+
+def test_a_run_is_there_once(tmp_path: Path) -> None:
+    records.add(tmp_path, "paper/table1", [made_up("a", 1, last___test__loss=1.0)])
+    records.add(tmp_path, "paper/table1", [made_up("a", 1, last___test__loss=2.0), made_up("a", 2)])
+    found = records.read(tmp_path, "paper/table1")
+    assert [line.seed for line in found] == [1, 2]
+    assert found[0].metric("test/loss", "last") == 2.0
+
+
+@pytest.mark.parametrize("text", ["run_id,preset\nx,full\n", "run_id,preset,cell,seed,status\nx,full,a,one,done\n"])
+def test_a_damaged_file_is_named(text: str, tmp_path: Path) -> None:
+    path = records.path_of(tmp_path, "paper/table1")
+    path.parent.mkdir(parents=True)
+    path.write_text(text)
+    with pytest.raises(StorageError, match=r"table1\.csv is damaged"):
+        records.read(tmp_path, "paper/table1")
+
+
+def test_a_score_is_that_of_the_selected_weights() -> None:
+    line = made_up("a", 1, best_val___test__loss=1.0, last___test__loss=2.0, parameters__total=5)
+    assert line.metric("test/loss", "last") == 2.0
+    assert line.metric("test/loss", "best_val") == 1.0
+    assert line.metric("test/loss", "best_test") is None, "no other score stands in for it"
+    assert line.metric("parameters/total", "last") == 5
+
+
+def test_points_of_a_curve() -> None:
+    points = {"loss": [[0, 3.0], [2, 1.0], [4, 2.0]]}
+    wanted = [f"loss@{when}" for when in ("0", "2", "3", "first", "last", "min", "max")] + ["other@last", "plain"]
+    assert records.from_curve(wanted, points) == {
+        "loss@0": 3.0, "loss@2": 1.0, "loss@3": None, "loss@first": 1.0, "loss@last": 2.0, "loss@min": 1.0,
+        "loss@max": 3.0, "other@last": None,
+    }  # fmt: skip
+
+
+def test_the_line_of_a_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    exp = orthobench.build(*TINY)
+    assert collect(settings(TINY), "scornn/figure5", "full", "scornn") is None
+    record = exp.run()
+    line = collect(settings(TINY), "scornn/figure5", "short", "scornn")
+    assert line is not None
+    assert (line.run_id, line.preset, line.cell, line.seed) == (exp.run_id, "short", "scornn", 1)
+    assert line.metric("test/loss", "best_val") == record["metrics"]["best_val"]["test/loss"]
+    assert line.metric("hidden_gradient/1@0") is not None
+    assert line.metric("hidden_gradient/500@300") is None
+    assert line.metric("parameters/total") == exp.parameters["total"]
+    assert line.metric("time/s_per_step") == pytest.approx(1 / record["time"]["steps_per_s"])
+    assert line.values["torch"] == record["env"]["torch"]

@@ -1,0 +1,232 @@
+"""conf/experiment: every published row has its cells, every cell its row, and every cell is a run that can be built."""
+
+from functools import cache
+from pathlib import Path
+
+import pytest
+import yaml
+
+from orthobench.analysis.published import PAPERS, load_table
+from orthobench.analysis.published import load as published
+from orthobench.config.check import Settings
+from orthobench.config.many import Composer
+from orthobench.config.table import FAIR, FULL, PRESETS, Job, Table, expand, load, tables
+from orthobench.errors import ConfigError
+from orthobench.run.build import build_model, build_task, fit_to_budget
+from tests.conftest import REPO
+
+NAMES = tables()
+PUBLISHED = [name for name in NAMES if load(name).track == "published"]
+CONTESTS = [name for name in NAMES if load(name).track == FAIR]
+COMPOSER = Composer()
+GOOD = {
+    "track": "published",
+    "seeds": [1, 2],
+    "margin": {"test/loss": 0.1},
+    "common": ["task=copying"],
+    "cells": {"a": ["T=5"], "b": ["T=6"]},
+    "presets": {"smoke": {"seeds": 1, "overrides": ["trainer.max_steps=1"]}},
+}
+
+
+def test_there_is_a_table_for_every_published_one() -> None:
+    assert {f"{row.paper}/{row.table}" for paper in PAPERS for row in published(paper)} == set(PUBLISHED)
+    assert {name.split("/")[0] for name in set(NAMES) - set(PUBLISHED)} == {FAIR}
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_every_row_has_its_cells_and_every_cell_a_row(name: str) -> None:
+    table, matched = load(name), set()
+    for row in load_table(name):
+        cells = set(row.cells) & set(table.cells)
+        if row.kind == "claim" and row.verb == "wilcoxon":
+            cells = {cell for cell in table.cells if cell.startswith(tuple(f"{model}_" for model in row.cells))}
+        else:
+            assert set(row.cells) <= set(table.cells), (row.row, row.column, set(row.cells) - set(table.cells))
+        assert cells
+        matched |= cells
+    assert matched == set(table.cells)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_scored_metric_has_a_margin(name: str) -> None:
+    scored = {
+        row.metric.split("@")[0]
+        for row in load_table(name)
+        if row.kind == "result" and row.level is None and row.metric != "first_diverged_T"
+    }
+    given = load(name).margin
+    assert all(metric in given or metric.split("/")[0] in given for metric in scored), scored
+
+
+@cache
+def jobs(name: str) -> list[Job]:
+    """The first seed of every cell, and the presets of one cell per model."""
+    table, seed = load(name), load(name).seeds[:1]
+    words = {cell: next(word for word in table.cell(cell) if word.startswith("model=")) for cell in table.cells}
+    chosen = list({word: cell for cell, word in words.items()}.values())
+    return table.jobs(seeds=seed) + [job for preset in PRESETS for job in table.jobs(preset, seed, chosen)]
+
+
+@cache
+def settings(job: Job) -> Settings:
+    return COMPOSER.settings(list(job.overrides))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_cell_composes(name: str) -> None:
+    run_ids: dict[str, str] = {}
+    for job in jobs(name):
+        run_id = settings(job).run_id
+        assert run_id not in run_ids, f"{job.preset} {job.cell} is the same run as {run_ids[run_id]}"
+        run_ids[run_id] = f"{job.preset} {job.cell}"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_cell_builds(name: str) -> None:
+    built: set[str] = set()
+    for job in jobs(name):
+        given = settings(job)
+        what = repr((given.model, given.task["name"]))
+        if job.preset == FULL and what not in built:
+            build_model(given, build_task(given))
+            built.add(what)
+
+
+def test_tables_that_share_a_run_measure_the_same_things() -> None:
+    measured: dict[str, dict[str, object]] = {}
+    for name in NAMES:
+        for job in jobs(name):
+            found = settings(job)
+            assert measured.setdefault(found.run_id, found.diagnostics) == found.diagnostics, name
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_table_has_both_presets_and_says_what_it_is(name: str) -> None:
+    assert tuple(load(name).presets) == PRESETS
+    assert load(name).planned("smoke") == load(name).seeds[:1]
+
+
+@cache
+def contestants(name: str) -> dict[str, Settings]:
+    """The settings of each model of a fair table, at its first length and rate."""
+    table = load(name)
+    first = {point.base: cell for cell, point in reversed(table.points.items())}
+    return {model: COMPOSER.settings([*table.cell(cell)]) for model, cell in first.items()}
+
+
+@pytest.mark.parametrize("name", CONTESTS)
+def test_a_fair_table_has_every_recurrent_model_at_its_budget(name: str) -> None:
+    found = contestants(name)
+    networks = {path.stem: yaml.safe_load(path.read_text()) for path in (REPO / "conf" / "model").glob("*.yaml")}
+    assert set(found) == {model for model, values in networks.items() if values.get("network") != "feed_forward"}
+    for model, settings in found.items():
+        count = build_model(settings, build_task(settings)).parameter_counts()["total"]
+        budget = settings.run["params"]
+        assert abs(count - budget) <= 0.01 * budget, f"{model} has {count} of {budget} parameters"
+
+
+@pytest.mark.parametrize("name", CONTESTS)
+def test_a_fair_table_gives_every_model_the_same(name: str) -> None:
+    own = ("lr_recurrent", "recurrent")
+    shared = set()
+    for settings in contestants(name).values():
+        optimizer = {key: value for key, value in settings.optimizer.items() if key not in own}
+        assert settings.optimizer.get("recurrent", "adam") == "adam"
+        shared.add(repr((settings.task, settings.trainer, settings.schedule, settings.diagnostics, optimizer)))
+    assert len(shared) == 1
+    table = load(name)
+    places = {model: [p.places for p in table.points.values() if p.base == model] for model in contestants(name)}
+    assert len({repr(grid) for grid in places.values()}) == 1
+
+
+@pytest.mark.parametrize("model", ["lstm", "ncgru"])
+def test_the_sizes_of_a_fair_table_are_those_of_its_budget(model: str) -> None:
+    """The size is written out beside `params=`, which finds it in every run."""
+    given = contestants("fair/adding")[model]
+    assert fit_to_budget(given.with_hidden_size(8)).model["hidden_size"] == given.model["hidden_size"]
+
+
+def test_a_grid_is_every_combination(tmp_path: Path) -> None:
+    grid = {"T": {5: ["T=5"], 6: ["T=6"]}, "lr": {"1e-2": ["optimizer.lr=1e-2"]}}
+    table = load(broken(tmp_path, GOOD | {"cells": {"a": ["model=rnn"]}, "grid": grid}), (tmp_path,))
+    assert table.cell("a_T6_lr1e-2") == ("task=copying", "model=rnn", "T=6", "optimizer.lr=1e-2")
+    assert {cell: point.places for cell, point in table.points.items()} == {
+        "a_T5_lr1e-2": {"T": "5", "lr": "1e-2"},
+        "a_T6_lr1e-2": {"T": "6", "lr": "1e-2"},
+    }
+
+
+def broken(tmp_path: Path, content: object) -> str:
+    path = tmp_path / "experiment" / "mine" / "table1.yaml"
+    path.parent.mkdir(parents=True)
+    path.write_text(yaml.safe_dump(content))
+    return "mine/table1"
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"sedes": [1]}, "did you mean 'seeds'"),
+        ({"track": "both"}, "track='both' is not known"),
+        ({"track": "fair"}, "needs a grid and a score"),
+        ({"figures": [{"curve": ["val/loss"]}]}, "title is missing"),
+        ({"figures": [{"title": "a", "bars": ["b", "c"]}]}, "a needs one of curve, through, sweep, bars"),
+        ({"grid": {"T": {"5": ["seed=3"]}}}, "not an override that a table may set"),
+        ({"seeds": [1, 1]}, "seed 1 is there twice"),
+        ({"seeds": ["one"]}, "wrong type"),
+        ({"cells": {}}, "cells is empty"),
+        ({"seeds": []}, "seeds is empty"),
+        ({"cells": None}, "cells is missing"),
+        ({"cells": {"a": "T=5"}}, "must be a list"),
+        ({"cells": {"a": ["seed=3"]}}, "not an override that a table may set"),
+        ({"common": ["copying"]}, "not an override"),
+        ({"presets": {"smok": {"seeds": 1, "overrides": []}}}, "did you mean 'smoke'"),
+        ({"presets": {"smoke": {"seeds": 1, "steps": 2, "overrides": ["a=1"]}}}, "steps is not a key"),
+        ({"margin": {"test/loss": "small"}}, "wrong type"),
+    ],
+)
+def test_a_broken_table_is_refused(changes: dict[str, object], message: str, tmp_path: Path) -> None:
+    name = broken(tmp_path, GOOD | changes)
+    with pytest.raises(ConfigError, match=message):
+        load(name, (tmp_path,))
+
+
+def good(tmp_path: Path) -> Table:
+    return load(broken(tmp_path, GOOD), (tmp_path,))
+
+
+def test_jobs_are_cells_times_seeds(tmp_path: Path) -> None:
+    table = good(tmp_path)
+    assert [(job.cell, job.seed) for job in table.jobs()] == [("a", 1), ("a", 2), ("b", 1), ("b", 2)]
+    assert table.jobs()[0].overrides == ("task=copying", "T=5", "seed=1")
+    assert [job.overrides for job in table.jobs("smoke", cells=["b"])] == [
+        ("task=copying", "T=6", "trainer.max_steps=1", "seed=1")
+    ]
+    with pytest.raises(ConfigError, match="did you mean 'smoke'"):
+        table.jobs("smok")
+    with pytest.raises(ConfigError, match="seed 3 is there twice"):
+        table.jobs(seeds=[3, 3])
+
+
+def test_a_cell_on_the_command_line_is_its_overrides(tmp_path: Path) -> None:
+    good(tmp_path)
+    words = ["experiment=mine/table1", "T=7", "cell=b"]
+    assert expand(words, (tmp_path,)) == ["task=copying", "T=6", "cell=b", "T=7"]
+    assert expand(["T=7"]) == ["T=7"]
+    with pytest.raises(ConfigError, match="cell=c is not in mine/table1"):
+        expand(["experiment=mine/table1", "cell=c"], (tmp_path,))
+    with pytest.raises(ConfigError, match="has 2 cells; choose one"):
+        expand(["experiment=mine/table1"], (tmp_path,))
+    with pytest.raises(ConfigError, match="did you mean 'scornn/table1'"):
+        expand(["experiment=scornn/tabel1", "cell=a"])
+
+
+def test_a_cell_is_the_run_that_its_words_are() -> None:
+    import orthobench
+
+    cell = orthobench.build("experiment=scornn/table1", "cell=scornn_360_pmnist", "seed=4")
+    words = ["model=scornn", "task=pmnist", "model.hidden_size=360", "optimizer.lr_recurrent=1e-5", "seed=4"]
+    assert cell.run_id == orthobench.build(*words).run_id
+    assert cell.settings.run["cell"] == "scornn_360_pmnist"
+    assert orthobench.build("experiment=ncgru/figure8", "T=9").task.T == 9, "the user's own words beat the cell's"

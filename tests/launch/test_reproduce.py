@@ -1,0 +1,143 @@
+"""reproduce: what it plans, what it runs, and what it leaves alone the second time."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import yaml
+
+from orthobench.analysis import records
+from orthobench.config import table as experiment
+from orthobench.ensemble import grouping
+from orthobench.errors import ConfigError
+from orthobench.launch.reproduce import _together, plan, progress, seconds, select
+from orthobench.verbs.reproduce import _seeds, main
+
+NAME = "urnn_ugru/table3"
+
+
+def test_tables_papers_and_all() -> None:
+    assert select(["all"]) == [table for table in experiment.tables() if not table.startswith("fair/")]
+    assert select(["sgornn/table2", "sgornn"])[0] == "sgornn/table2"
+    assert len(select(["sgornn/table2", "sgornn"])) == 7
+    with pytest.raises(ConfigError, match="did you mean 'sgornn/table2'"):
+        select(["sgornn/tabel2"])
+
+
+@pytest.mark.parametrize(("text", "expected"), [("2h", 7200), ("1h30m", 5400), ("90s", 90), ("90", 90), ("0.5h", 1800)])
+def test_budgets(text: str, expected: float) -> None:
+    assert seconds(text) == expected
+
+
+@pytest.mark.parametrize("text", ["", "soon", "2 h", "h2"])
+def test_a_budget_is_a_time(text: str) -> None:
+    with pytest.raises(ConfigError, match="is not a time"):
+        seconds(text)
+
+
+def test_seeds() -> None:
+    assert _seeds("3") == (1, 2, 3)
+    assert _seeds("2,7") == (2, 7)
+    with pytest.raises(ConfigError, match="seed x is not"):
+        _seeds("x,1")
+
+
+def test_the_cheapest_run_comes_first() -> None:
+    found, _ = plan([NAME], "smoke")
+    costs = [run.cost for run in found.runs]
+    assert costs == sorted(costs)
+    assert len(found.runs) == 6
+    assert found.runs[0].settings.task["T"] == 20
+
+
+def test_a_cell_whose_model_is_not_there_is_named(tmp_path: Path) -> None:
+    name = table(tmp_path, {"a": ["model=rnn"], "b": ["model=transformer"]})
+    found, _ = plan([name], "smoke", folders=(tmp_path,))
+    assert [run.job.cell for run in found.runs] == ["a"]
+    assert "transformer is not known" in found.refused[f"{name} b"]
+
+
+def test_a_wrong_cell_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="rho does not apply"):
+        plan([table(tmp_path, {"a": ["model=rnn", "model.rho=3"]})], folders=(tmp_path,))
+
+
+def test_a_word_that_changes_the_numbers_is_refused() -> None:
+    with pytest.raises(ConfigError, match=r"optimizer.lr=1 changes the numbers of urnn_ugru/table3"):
+        plan([NAME], extra=("optimizer.lr=1",))
+    found, results = plan([NAME], "smoke", extra=("results_root=elsewhere", "trainer.accelerator=cpu"))
+    assert found.runs
+    assert results == Path("elsewhere/smoke")
+
+
+def test_progress_counts_cells_runs_failures_and_time() -> None:
+    found, _ = plan([NAME], "smoke", seeds=[1, 2])
+    runs = [replace(run, cost=1.0) for run in found.runs]
+    first = [run for run in runs if run.cell == runs[0].cell]
+    codes = {first[0]: 0, first[1]: 0, next(run for run in runs if run.cell != runs[0].cell): 5}
+    assert progress(runs, codes, 60) == "1 of 6 cells, 3 of 12 runs, 1 failed, 1m 0s, about 3m 0s left"
+    assert progress(runs, {}, 0) == "0 of 6 cells, 0 of 12 runs, 0 failed, 0.0s"
+
+
+def test_a_gpu_trains_the_seeds_of_a_cell_together_but_not_those_of_a_table_about_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(grouping, "has_gpu", lambda settings: True)
+    for name, size in (("scornn/figure1", 2), (NAME, 1)):
+        together = _together(plan([name], "smoke", seeds=[1, 2])[0].runs)
+        assert {len(runs) for runs in together} == {size}
+        assert all(len({run.cell for run in runs}) == 1 for runs in together)
+    monkeypatch.setattr(grouping, "has_gpu", lambda settings: False)
+    assert {len(runs) for runs in _together(plan(["scornn/figure1"], "smoke", seeds=[1, 2])[0].runs)} == {1}
+
+
+def table(root: Path, cells: dict[str, list[str]]) -> str:
+    path = root / "experiment" / "mine" / "table1.yaml"
+    path.parent.mkdir(parents=True)
+    common = ["task=adding", "recipe=none", "T=5", "model.hidden_size=4", "trainer.max_steps=2"]
+    content = {
+        "track": "published", "seeds": [1, 2], "margin": {"test/loss": 1.0}, "common": common, "cells": cells,
+        "presets": {"smoke": {"seeds": 1, "overrides": ["trainer.max_steps=1"]}},
+    }  # fmt: skip
+    path.write_text(yaml.safe_dump(content))
+    return "mine/table1"
+
+
+@pytest.mark.slow
+def test_a_table_is_run_recorded_and_rendered_once(tmp_path: Path, cli) -> None:
+    words = ("reproduce", NAME, "--preset", "smoke", "--jobs", "2", "--seeds", "1")
+    first = cli(*words)
+    assert first.returncode == 0, first.stderr
+    assert "6 runs to do, 0 recorded already" in first.stdout
+    assert "6 of 6 runs recorded, 0 failed, 0 left" in first.stdout
+    assert [path.name for path in (tmp_path / "results").iterdir()] == ["smoke"]  # which git ignores
+    lines = records.read(tmp_path / "results" / "smoke", NAME)
+    assert {line.cell for line in lines} == set(experiment.load(NAME).cells)
+    assert {line.preset for line in lines} == {"smoke"}
+    text = (tmp_path / "results" / "smoke" / "tables" / "urnn_ugru.md").read_text()
+    assert "shortened to smoke: trainer.max_steps=2" in text
+    again = cli(*words)
+    assert "0 runs to do, 6 recorded already" in again.stdout
+
+
+@pytest.mark.slow
+def test_missing_data_is_a_failure_with_its_code_and_reason(tmp_path: Path, cli) -> None:
+    done = cli("reproduce", "sgornn/table2", "--preset", "smoke", f"data_root={tmp_path / 'nothing'}")
+    assert done.returncode == 3
+    assert "0 of 4 runs recorded, 4 failed, 0 left" in done.stdout
+    assert "sgornn/table2 vprnn seed 1 (smoke): exit code 3" in done.stderr
+    assert "prepare" in done.stderr
+
+
+def test_no_time_is_no_run(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main([NAME, "--preset", "smoke", "--budget", "0s"]) == 0
+    assert "0 of 6 runs recorded, 0 failed, 6 left; the same command goes on" in capsys.readouterr().out
+    assert not list(tmp_path.glob("runs/*"))
+
+
+def test_it_asks_for_a_table() -> None:
+    with pytest.raises(ConfigError, match="needs a table, a paper or all"):
+        main([])
+    with pytest.raises(ConfigError, match="unrecognized arguments"):
+        main(["all", "--fast"])

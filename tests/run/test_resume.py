@@ -1,0 +1,169 @@
+"""A run that was stopped or killed and started again ends with the numbers of one that was not."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+import orthobench
+from orthobench.errors import Stopped
+from orthobench.run.callbacks.saver import Saver
+from orthobench.run.run import Experiment
+
+SMALL = (
+    "task.val_size=50",
+    "task.test_size=50",
+    "task.train_size=120",
+    "task.batch_size=20",
+    "T=8",
+    "model.hidden_size=8",
+)
+RUNS = {
+    "scornn with dropout": ("task=copying", "model.dropout=0.2", *SMALL),
+    "two optimizers": ("task=adding", *SMALL),
+    "fresh data, schedule": ("task=adding", "schedule=linear", *SMALL[:2], *SMALL[3:], "task.train_size=null"),
+    "accumulated gradients": ("model=lstm", "task=copying", "trainer.accumulate_grad_batches=2", *SMALL),
+    "workers": ("model=gru", "task=copying", "task.num_workers=2", *SMALL),
+}
+LENGTH = ("trainer.max_steps=12", "trainer.val_check_interval=4", "trainer.log_every_n_steps=3")
+
+
+def build(root: Path, name: str) -> Experiment:
+    return orthobench.build(*RUNS[name], *LENGTH, f"runs_root={root}")
+
+
+def stop_at(step: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if SIGTERM arrived during `step`."""
+    begin = Saver.on_train_batch_start
+
+    def arrive(self: Saver, trainer: Any, module: Any, batch: Any, index: int) -> None:
+        begin(self, trainer, module, batch, index)
+        if trainer.global_step == step - 1:
+            self.stop_requested = signal.SIGTERM
+
+    monkeypatch.setattr(Saver, "on_train_batch_start", arrive)
+
+
+def outcome(exp: Experiment, record: dict[str, Any]) -> dict[str, Any]:
+    rows = (exp.settings.folder / "metrics.csv").read_text().splitlines()
+    kept = ("metrics", "best_step", "crossed", "orthogonality", "steps", "epochs")
+    return {**{key: record[key] for key in kept}, "rows": [row for row in rows if "steps_per_s" not in row]}
+
+
+@pytest.fixture(scope="module")
+def unbroken(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    found = {}
+    for name in RUNS:
+        exp = build(tmp_path_factory.mktemp("unbroken"), name)
+        result = outcome(exp, exp.run())
+        found[name] = result, {key: value.clone() for key, value in exp.model.state_dict().items()}
+    return found
+
+
+@pytest.mark.parametrize("step", [1, 3, 4, 5, 8, 11])
+@pytest.mark.parametrize("name", RUNS)
+def test_stopped_and_resumed_is_bitwise_the_same(
+    name: str, step: int, unbroken: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if name == "workers" and step not in (3, 4):
+        pytest.skip("starting worker processes is slow; two points are enough")
+    with monkeypatch.context() as patch:
+        stop_at(step, patch)
+        with pytest.raises(Stopped, match=f"at step {step}"):
+            build(tmp_path, name).run()
+    stopped = json.loads((build(tmp_path, name).settings.folder / "record.json").read_text())
+    assert (stopped["status"], stopped["steps"]) == ("stopped", step)
+    exp = build(tmp_path, name)
+    result, weights = unbroken[name]
+    assert outcome(exp, exp.run()) == result
+    assert all(torch.equal(value, weights[key]) for key, value in exp.model.state_dict().items())
+
+
+LONG = (
+    "task=copying",
+    "T=10",
+    "model.hidden_size=8",
+    "trainer.max_steps=4000",
+    "trainer.val_check_interval=50",
+    "task.val_size=20",
+)
+
+
+def start(tmp_path: Path, *words: str) -> "subprocess.Popen[str]":
+    env = {**os.environ, "ORTHOBENCH_RUNS": str(tmp_path / "runs")}
+    command = [sys.executable, "-m", "orthobench", *LONG, *words]
+    return subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=tmp_path)
+
+
+def wait_for_checkpoint(tmp_path: Path, process: "subprocess.Popen[str]") -> Path:
+    end = time.monotonic() + 60
+    while time.monotonic() < end and process.poll() is None:
+        found = list((tmp_path / "runs").glob("*/checkpoints/last.ckpt"))
+        if found:
+            return found[0].parents[1]
+        time.sleep(0.02)
+    raise AssertionError(f"no checkpoint: {process.communicate()[0]}")
+
+
+@pytest.mark.slow
+def test_killed_it_resumes_and_finishes(tmp_path: Path) -> None:
+    process = start(tmp_path)
+    folder = wait_for_checkpoint(tmp_path, process)
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+    assert not (folder / "record.json").exists()
+    again = start(tmp_path)
+    out, _ = again.communicate(timeout=120)
+    assert again.returncode == 0, out
+    assert "resuming at step" in out
+    assert json.loads((folder / "record.json").read_text())["steps"] == 4000
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGUSR1])
+def test_a_signal_saves_and_exits_with_75(number: signal.Signals, tmp_path: Path) -> None:
+    process = start(tmp_path)
+    folder = wait_for_checkpoint(tmp_path, process)
+    process.send_signal(number)
+    out, _ = process.communicate(timeout=60)
+    assert process.returncode == 75, out
+    assert f"stopped by {number.name}" in out
+    assert "Traceback" not in out
+    assert json.loads((folder / "record.json").read_text())["status"] == "stopped"
+
+
+@pytest.mark.slow
+def test_a_second_copy_is_never_started(tmp_path: Path) -> None:
+    process = start(tmp_path)
+    try:
+        wait_for_checkpoint(tmp_path, process)
+        second = start(tmp_path)
+        out, _ = second.communicate(timeout=60)
+        assert second.returncode == 0, out
+        assert f"is running elsewhere: process {process.pid} on" in out
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def test_a_damaged_checkpoint_gives_way_to_the_one_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    name = "scornn with dropout"
+    with monkeypatch.context() as patch:
+        stop_at(9, patch)
+        with pytest.raises(Stopped):
+            build(tmp_path, name).run()
+    path = build(tmp_path, name).settings.folder / "checkpoints" / "last.ckpt"
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(bytes(content))
+    record = build(tmp_path, name).run()
+    assert record["status"] == "done"
+    assert record["steps"] == 12
+    assert "last.ckpt.previous" in record["recovered_from"]

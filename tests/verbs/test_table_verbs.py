@@ -1,0 +1,208 @@
+"""The verbs that show published tables: list, plan, compare, plot, report, tables, cite, and -m experiment=."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import orthobench
+from orthobench.__main__ import VERBS, main
+from orthobench.analysis import records
+from orthobench.config.check import settings
+from orthobench.run import cost as plan_cost
+from orthobench.verbs import reproduce
+from tests.report.made_up import made_up
+
+
+@pytest.fixture(autouse=True)
+def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def recorded(results: Path) -> None:
+    lines = [made_up("sgornn", seed, last___test__accuracy=0.94 + seed / 5000) for seed in range(1, 11)]
+    lines += [made_up("lstm", seed, "smoke", last___test__accuracy=0.5) for seed in (1, 2)]
+    records.write(results, "sgornn/table2", [*lines, made_up("lstm", 1, last___test__accuracy=0.9)])
+
+
+def test_list_tables(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["list", "tables"]) == 0
+    out = capsys.readouterr().out
+    assert "sgornn/table2" in out
+    assert "SGORNN, Table 2: HAR-2" in out
+    assert len(out.splitlines()) == 40
+
+
+def test_compare(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    recorded(tmp_path / "results")
+    assert main(["compare", "sgornn/table2"]) == 0
+    out = capsys.readouterr().out
+    assert "94.07 ± 0.20" in out
+    assert "reproduced" in out
+    assert "partial (1 of 10)" in out
+    assert "shortened to smoke" in out
+    assert main(["compare"]) == 2
+
+
+def test_plot(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    recorded(tmp_path / "results")
+    assert main(["plot", "sgornn/table2", "scornn/table1"]) == 0
+    path = Path("results/figures/sgornn-table2-test-accuracy-published-and-ours.svg")
+    assert f"wrote {path}" in capsys.readouterr().out
+    assert path.read_text().startswith("<svg")
+    assert main(["plot", "scornn/table1"]) == 0
+    assert "nothing is recorded" in capsys.readouterr().out
+
+
+def test_report_and_tables(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    recorded(tmp_path / "elsewhere")
+    assert main(["report", "results_root=elsewhere"]) == 0
+    assert "<!doctype html>" in (tmp_path / "elsewhere" / "report.html").read_text()
+    assert main(["tables", "--check", "results_root=elsewhere"]) == 1
+    assert main(["tables", "sgornn", "results_root=elsewhere"]) == 0
+    assert "wrote elsewhere/tables/sgornn.md" in capsys.readouterr().out
+    assert main(["tables", "results_root=elsewhere"]) == 0
+    assert main(["tables", "--check", "results_root=elsewhere"]) == 0
+    assert main(["tables", "sgorn"]) == 2
+    assert "did you mean 'sgornn'" in capsys.readouterr().err
+    assert main(["report", "now"]) == 2
+
+
+def test_plan_of_a_table(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("orthobench.run.cost.start_up", lambda: 5.0)
+    assert main(["plan", "ncgru/figure8", "--preset", "smoke"]) == 0
+    out = capsys.readouterr().out
+    assert "ncgru/figure8: 0 of 1 runs recorded, 1 to do" in out
+    assert "ncgru_c: 1 seed, 10,182 parameters, 2 steps x" in out
+
+
+def test_a_plan_counts_steps_validations_tests_and_the_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = {"step_s": 1.0, "validation_s": 0.5, "batch_s": 0.25, "setup_s": 2.0, "peak_bytes": 1 << 30}
+    monkeypatch.setattr(plan_cost, "_short_run", lambda *_: found)
+    monkeypatch.setattr(plan_cost, "start_up", lambda: 4.0)
+    words = ["model=rnn", "task=recall", "recipe=none", "task.val_size=1000", "task.test_size=600"]
+    words += ["task.train_size=null", "task.eval_batch_size=100", "trainer.max_steps=105", "trainer.max_epochs=null"]
+    cost = plan_cost.measure([*words, "trainer.val_check_interval=10"])
+    assert cost.evaluation_s == 11 * (0.5 + 10 * 0.25) + 2 * 6 * 0.25, "ten validations and one at the end"
+    assert (cost.steps, cost.start_s, cost.total_s) == (105, 6.0, 105 + cost.evaluation_s + 6.0)
+    assert "105 steps x 1000.0 ms, evaluation 36.0s, start 6.0s = 2m 27s, 1,024 MiB" in str(cost)
+    alike = plan_cost.measure([*words, "trainer.val_check_interval=10", "trainer.limit_val_batches=2"])
+    assert alike.evaluation_s == 11 * (0.5 + 2 * 0.25) + 2 * 6 * 0.25
+
+
+def test_runs_that_differ_in_seed_and_rate_cost_the_same() -> None:
+    words = ["model=rnn", "task=recall"]
+    keys = {
+        plan_cost.same_cost(settings([*words, *more]).identity)
+        for more in (["seed=1"], ["seed=2", "optimizer.lr=0.1"], ["T=7"])
+    }
+    assert len(keys) == 2
+
+
+def test_cite_a_table(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["cite", "ncgru/table1"]) == 0
+    assert "Mucllari" in capsys.readouterr().out
+
+
+def test_m_with_an_experiment_is_reproduce(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[Any] = []
+    monkeypatch.setattr(reproduce, "run", lambda *given, folders: seen.append((given, folders)) or 0)
+    words = ["-m", "+experiment=sgornn/table2", "cell=lstm,sgornn", "--config-dir", "mine", "seed=range(1,3)"]
+    assert main([*words, "runs_root=there"]) == 0
+    (((selection,), folders),) = seen
+    assert (selection.names, selection.cells) == (("sgornn/table2",), ("lstm", "sgornn"))
+    assert (selection.seeds, selection.extra) == ((1, 2), ("runs_root=there",))
+    assert folders == (Path("mine"),)
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_every_verb_has_help(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main([verb, "--help"])
+    assert ended.value.code == 0
+    assert capsys.readouterr().out.startswith(f"usage: orthobench {verb}")
+    assert main([verb, "--such-option"]) == 2
+    assert f"orthobench: {verb}: unrecognized arguments: --such-option." in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["plan", "--preset", "smoke", "T=5"], "--preset smoke is of a table"),
+        (["plan", "sgornn/table2", "--preset", "smok"], "did you mean 'smoke'"),
+        (["plan", "-m", "experiment=sgornn/tabel2"], "did you mean 'sgornn/table2'"),
+        (["show", "-m", "seed=1,2"], "`orthobench plan -m`"),
+        (["reproduce", "sgornn/table2", "x=[1"], "not an override of the form key=value"),
+        (["reproduce", "runs_root=x"], "needs a table"),
+        (["cite", "sgornn/tabel2"], "did you mean 'sgornn/table2'"),
+        (["bench", "now"], "'now' is not an argument"),
+    ],
+)
+def test_wrong_words_after_a_verb(words: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(words) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_cite_a_fair_table(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["cite", "fair/copying", "scornn"]) == 0
+    out = capsys.readouterr().out
+    assert out.count("helfrich2018scornn") == 1
+    assert "hochreiter1997lstm" in out
+
+
+RACE = """
+track: fair
+seeds: [1]
+margin: {}
+score: test/loss
+common: [task=copying, params=1000, recipe=none, T=4, task.val_size=5, task.test_size=5, trainer.max_steps=2]
+cells:
+  lstm: [model=lstm]
+grid:
+  lr: {1e-2: [optimizer.lr=1e-2]}
+presets: {}
+"""
+
+
+@pytest.mark.slow
+def test_a_table_of_ones_own_is_run_recorded_compared_and_drawn(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    mine = ["--config-dir", str(tmp_path / "conf")]
+    path = tmp_path / "conf" / "experiment" / "mine" / "race.yaml"
+    path.parent.mkdir(parents=True)
+    path.write_text(RACE)
+    assert main(["reproduce", "mine/race", *mine]) == 0
+    assert "1 of 1 runs recorded" in capsys.readouterr().out
+    assert main(["reproduce", *mine, "mine"]) == 0
+    assert "0 runs to do, 1 recorded already" in capsys.readouterr().out
+    assert main(["compare", "mine/race", *mine]) == 0
+    assert "1 of 1" in capsys.readouterr().out
+    assert main(["plot", "mine/race", *mine]) == 0
+    assert "wrote results/figures/mine-race-" in capsys.readouterr().out
+    assert main(["plan", "mine/race", *mine]) == 0
+    assert "mine/race: 1 of 1 runs recorded, 0 to do" in capsys.readouterr().out
+
+
+def test_a_file_with_a_name_of_ours_is_refused(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    path = tmp_path / "conf" / "model" / "scornn.yaml"
+    path.parent.mkdir(parents=True)
+    path.write_text("hidden_size: 3\n")
+    assert main(["show", "--config-dir", str(tmp_path / "conf")]) == 2
+    assert "orthobench has a file of this name" in capsys.readouterr().err
+
+
+def test_the_version_may_stand_anywhere(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["T=5", "--version"]) == 0
+    assert capsys.readouterr().out == f"orthobench {orthobench.__version__}\n"
+
+
+def test_completion_is_hydras(cli: Any) -> None:
+    assert "hydra_bash_completion" in cli("--shell-completion", "install=bash").stdout
+
+
+def test_help_and_cfg_of_a_sweep_start_nothing(cli: Any, tmp_path: Path) -> None:
+    shown = cli("-m", "T=5", "--cfg", "job")
+    assert shown.returncode == 0
+    assert "T: 5" in shown.stdout
+    assert not (tmp_path / "runs").exists()
