@@ -7,12 +7,12 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from orthobench.cells.base import Cell, State
-    from orthobench.run.run import Experiment
+    from orthobench.run.run import Run
 
 __version__ = "0.1.0"
 
 
-def build(*overrides: str) -> "Experiment":
+def build(*overrides: str) -> "Run":
     """Build one run from the words of the command line.
 
         exp = orthobench.build("model=scornn", "task=copying", "T=200", "seed=1")
@@ -20,9 +20,9 @@ def build(*overrides: str) -> "Experiment":
     Raises:
         orthobench.errors.ConfigError: an unknown key, a wrong type or a value out of range.
     """
-    from orthobench.run.run import experiment
+    from orthobench.run.run import Run
 
-    return experiment(overrides)
+    return Run.of(overrides)
 
 
 def recurrence(cell: "Cell", x: "Tensor", h0: "State | None" = None, engine: str = "auto") -> "tuple[Tensor, State]":

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from orthobench import signals
-from orthobench.config.table import key
+from orthobench.config.words import key
 from orthobench.errors import ConfigError, OrthobenchError, Stopped, code_of
 from orthobench.terminal import complain, say
 
@@ -82,9 +82,9 @@ def _experiment(words: list[str]) -> int:
     from orthobench.config.check import settings
 
     checked = settings(overrides, folders)  # before the slow imports, so that a wrong word is refused at once
-    from orthobench.run.run import from_settings
+    from orthobench.run.run import Run
 
-    record = from_settings(checked).run()
+    record = Run.fitted(checked).run()
     return code_of(record["status"])
 
 
@@ -155,7 +155,7 @@ def _ask(words: list[str]) -> int:
     """Leave the answer to Hydra."""
     import hydra
 
-    from orthobench.config.compose import conf_dir
+    from orthobench.config.files import conf_dir
 
     sys.argv = ["orthobench", *words]
     hydra.main(version_base="1.3", config_path=str(conf_dir()), config_name="config")(_nothing)()

@@ -6,6 +6,7 @@ of parameters at once, of one run or of several, since a GPU takes longer to sta
 """
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -20,20 +21,42 @@ Tensors = list[Tensor]
 lists: Any = torch  # torch's functions of lists of tensors, `_foreach_*`, have no types
 
 
+class Rule(ABC):
+    """How the gradients of some parameters move them. Its fields are its settings in the configuration.
+
+    A rule of one's own is a frozen dataclass, so that parameters of the same rule and rate are moved together.
+
+    Attributes:
+        weight_decay: what a parameter adds of itself to its gradient; constrained parameters never do.
+    """
+
+    weight_decay: float = 0.0
+
+    @abstractmethod
+    def step(self, p: Tensors, g: Tensors, memory: list[Memory], lr: float) -> None:
+        """Move every parameter in place.
+
+        Args:
+            p: the parameters, real tensors of any shape (a complex one as real and imaginary parts, (..., 2)).
+            g: their gradients, of the same shapes.
+            memory: a dictionary per parameter that is kept between steps and saved in checkpoints.
+            lr: the learning rate of this step.
+        """
+
+
 @dataclass(frozen=True)
-class SGD:
+class SGD(Rule):
     """p <- p - lr v,  v <- momentum v + g."""
 
     momentum: Fraction = 0.0
     weight_decay: NonNegativeFloat = 0.0
 
     def step(self, p: Tensors, g: Tensors, memory: list[Memory], lr: float) -> None:
-        """Move every p in place."""
         lists._foreach_sub_(p, _with_momentum(g, memory, self.momentum), alpha=lr)
 
 
 @dataclass(frozen=True)
-class Adam:
+class Adam(Rule):
     """p <- p - lr m^ / (sqrt(v^) + eps), with bias-corrected moments (Kingma & Ba 2015, algorithm 1)."""
 
     beta1: Fraction = 0.9
@@ -42,7 +65,6 @@ class Adam:
     weight_decay: NonNegativeFloat = 0.0
 
     def step(self, p: Tensors, g: Tensors, memory: list[Memory], lr: float) -> None:
-        """Move every p in place."""
         for one in memory:
             one["steps"] = one.get("steps", 0) + 1
         m, v = _slots(memory, "first", p, 0.0), _slots(memory, "second", p, 0.0)
@@ -56,7 +78,7 @@ class Adam:
 
 
 @dataclass(frozen=True)
-class RMSprop:
+class RMSprop(Rule):
     """a <- decay a + (1 - decay) g^2 from a = 0;  p <- p - lr g / (sqrt(a) + eps), as in PyTorch and Keras."""
 
     decay: Fraction = 0.99
@@ -65,7 +87,6 @@ class RMSprop:
     weight_decay: NonNegativeFloat = 0.0
 
     def step(self, p: Tensors, g: Tensors, memory: list[Memory], lr: float) -> None:
-        """Move every p in place."""
         roots = lists._foreach_sqrt(_mean_square(memory, p, g, self.decay, 0.0))
         lists._foreach_add_(roots, self.eps)
         update = _with_momentum(lists._foreach_div(g, roots), memory, self.momentum)
@@ -73,7 +94,7 @@ class RMSprop:
 
 
 @dataclass(frozen=True)
-class RMSpropTF:
+class RMSpropTF(Rule):
     """a <- decay a + (1 - decay) g^2 from a = start;  p <- p - lr g / sqrt(a + eps), as in TensorFlow 1.
 
     The start at one is an implicit warm-up: the first steps have size lr |g| instead of lr sqrt(10). Momentum
@@ -88,15 +109,10 @@ class RMSpropTF:
     start: PositiveFloat = 1.0
 
     def step(self, p: Tensors, g: Tensors, memory: list[Memory], lr: float) -> None:
-        """Move every p in place."""
         roots = lists._foreach_add(_mean_square(memory, p, g, self.decay, self.start), self.eps)
         lists._foreach_sqrt_(roots)
         update = lists._foreach_div(lists._foreach_mul(g, lr), roots)
         lists._foreach_sub_(p, _with_momentum(update, memory, self.momentum))
-
-
-Rule = SGD | Adam | RMSprop | RMSpropTF
-RULES: dict[str, type[Rule]] = {"adam": Adam, "sgd": SGD, "rmsprop": RMSprop, "rmsprop_tf": RMSpropTF}
 
 
 class Optimizer(torch.optim.Optimizer):
@@ -169,54 +185,49 @@ def groups(model: Any, rule: Rule, lr: float, recurrent_rule: Rule, lr_recurrent
     return found
 
 
+class Schedule(ABC):
+    """How the learning rate changes over a run. The arguments of its constructor are its settings."""
+
+    @abstractmethod
+    def factor(self, step: int, steps: int, epoch: int) -> float:
+        """What multiplies the learning rate of step `step` of `steps`, in epoch `epoch`; all count from 0."""
+
+
 @dataclass(frozen=True)
-class Constant:
+class Constant(Schedule):
     """The learning rate as it is."""
 
     def factor(self, step: int, steps: int, epoch: int) -> float:
-        """What multiplies the learning rate of step `step` of `steps`, in epoch `epoch`; all count from 0."""
         return 1.0
 
 
 @dataclass(frozen=True)
-class Linear:
+class Linear(Schedule):
     """From the learning rate to zero over the whole run."""
 
     def factor(self, step: int, steps: int, epoch: int) -> float:
-        """See `Constant.factor`."""
         return max(1 - step / steps, 0.0)
 
 
 @dataclass(frozen=True)
-class Step:
+class Step(Schedule):
     """Times gamma at each of the milestones, counted in epochs from 0."""
 
     gamma: PositiveFloat = 0.1
     milestones: list[int] = (200,)  # type: ignore[assignment]
 
     def factor(self, step: int, steps: int, epoch: int) -> float:
-        """See `Constant.factor`."""
         return self.gamma ** sum(epoch >= milestone for milestone in self.milestones)
 
 
 @dataclass(frozen=True)
-class Exponential:
+class Exponential(Schedule):
     """Times gamma after every epoch."""
 
     gamma: PositiveFloat = 0.8
 
     def factor(self, step: int, steps: int, epoch: int) -> float:
-        """See `Constant.factor`."""
         return self.gamma**epoch
-
-
-Schedule = Constant | Linear | Step | Exponential
-SCHEDULES: dict[str, type[Schedule]] = {
-    "constant": Constant,
-    "linear": Linear,
-    "step": Step,
-    "exponential": Exponential,
-}
 
 
 def _as_real(p: Tensor) -> Tensor:

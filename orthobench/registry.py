@@ -1,5 +1,8 @@
 """Classes by registered name: the word in the configuration is the name of the file that holds the class.
 
+Optimizers and schedules are short and share one file; the word is then the class's own name, `RMSpropTF` as
+`rmsprop_tf`.
+
 A plug-in is any importable module named in $ORTHOBENCH_PLUGINS (comma-separated); a class in it is known by its own
 name in lower case with underscores, `MinimalGate` as `minimal_gate`.
 """
@@ -21,6 +24,8 @@ KINDS = {
     "parametrization": ("orthobench.parametrizations", "Parametrization"),
     "task": ("orthobench.tasks", "Task"),
     "network": ("orthobench.models", "Network"),
+    "optimizer": ("orthobench.optim", "Rule"),
+    "schedule": ("orthobench.optim", "Schedule"),
 }
 
 
@@ -30,19 +35,20 @@ def snake_case(name: str) -> str:
 
 
 def find(kind: str, name: str, key: str) -> type:
-    """The class of a kind (cell, parametrization, task, network) called `name`; `key` is where the name was given.
+    """The class of a kind (a key of `KINDS`) called `name`; `key` is where the name was given.
 
     Raises:
         ConfigError: there is none, or a plug-in cannot be imported.
     """
-    package, base_name = KINDS[kind]
-    base = getattr(importlib.import_module(package), base_name)
-    if isinstance(name, str) and name in _files(package):
-        cls = _namesake(importlib.import_module(f"{package}.{name}"), base)
+    place, base_name = KINDS[kind]
+    home = importlib.import_module(place)
+    base = getattr(home, base_name)
+    if isinstance(name, str) and name in _files(home):
+        cls = _namesake(importlib.import_module(f"{place}.{name}"), base)
         if cls is not None:
             return cls
-    known = {cls_name: cls for module in _plugins() for cls_name, cls in _concrete(module, base).items()}
-    if name not in known:
+    known = {cls_name: cls for module in (*_plugins(), home) for cls_name, cls in _concrete(module, base).items()}
+    if not isinstance(name, str) or name not in known:
         raise ConfigError(f"{key}={name} is not known: {did_you_mean(str(name), [*names(kind), *known])}")
     return known[name]
 
@@ -50,14 +56,17 @@ def find(kind: str, name: str, key: str) -> type:
 @lru_cache
 def names(kind: str) -> tuple[str, ...]:
     """The names of the package's own classes of a kind."""
-    package, base_name = KINDS[kind]
-    base = getattr(importlib.import_module(package), base_name)
-    modules = {name: importlib.import_module(f"{package}.{name}") for name in _files(package)}
-    return tuple(name for name, module in modules.items() if _namesake(module, base) is not None)
+    place, base_name = KINDS[kind]
+    home = importlib.import_module(place)
+    base = getattr(home, base_name)
+    modules = {name: importlib.import_module(f"{place}.{name}") for name in _files(home)}
+    files = (name for name, module in modules.items() if _namesake(module, base) is not None)
+    return (*files, *_concrete(home, base))
 
 
-def _files(package: str) -> list[str]:
-    return [module.name for module in pkgutil.iter_modules(importlib.import_module(package).__path__)]
+def _files(home: ModuleType) -> list[str]:
+    """The modules of a package; none of a single module."""
+    return [module.name for module in pkgutil.iter_modules(getattr(home, "__path__", ()))]
 
 
 def _concrete(module: ModuleType, base: type) -> dict[str, type]:

@@ -52,6 +52,8 @@ NonNegative = Annotated[int, Range(0)]
 PositiveFloat = Annotated[float, Range(0, above=True)]
 NonNegativeFloat = Annotated[float, Range(0)]
 Fraction = Annotated[float, Range(0, 1, below=True)]
+OptionalPositive = Annotated[int | None, Range(1)]
+OptionalPositiveFloat = Annotated[float | None, Range(0, above=True)]
 Count = Annotated[int | float | str, CountOf()]
 
 

@@ -9,11 +9,11 @@ import yaml
 
 import orthobench
 from orthobench.__main__ import VERBS
-from orthobench.config.compose import conf_dir, options
+from orthobench.config.files import conf_dir, options
 from orthobench.errors import ConfigError, DataError
-from orthobench.run import build as builder
+from orthobench.run.build import build_optimizer, build_schedule
 from orthobench.run.learner import Learner
-from orthobench.run.run import Experiment
+from orthobench.run.run import Run
 
 MODELS, TASKS = options("model"), options("task")
 RECIPES = [name for name in options("recipe") if name != "none"]
@@ -25,7 +25,7 @@ REAL = {
 TINY = {"batch_size": 2, "val_size": 4, "test_size": 4, "eval_batch_size": 4}
 
 
-def tiny(model: str, task: str, *words: str) -> Experiment:
+def tiny(model: str, task: str, *words: str) -> Run:
     """A run of a pair at its smallest."""
     from orthobench.registry import find
     from orthobench.schema import fields
@@ -38,10 +38,10 @@ def tiny(model: str, task: str, *words: str) -> Experiment:
     )
 
 
-def one_step(exp: Experiment) -> None:
+def one_step(exp: Run) -> None:
     """One training step, as the trainer takes it."""
-    optimizer = builder.build_optimizer(exp.settings, exp.model)
-    learner = Learner(exp.model, exp.task, optimizer, builder.build_schedule(exp.settings), exp.duration)
+    optimizer = build_optimizer(exp.settings, exp.model)
+    learner = Learner(exp.model, exp.task, optimizer, build_schedule(exp.settings), exp.duration)
     before = {name: value.clone() for name, value in exp.model.named_parameters()}
     loss = learner.training_step(exp.task.batch("train", 0, 0), 0)
     assert torch.isfinite(loss)

@@ -163,7 +163,7 @@ def test_what_does_not_go_together(
 
 
 def test_a_launcher_that_is_not_installed(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("orthobench.config.compose.find_spec", lambda name: None)
+    monkeypatch.setattr("orthobench.config.policy.find_spec", lambda name: None)
     assert main(["-m", *TINY, "seed=1,2", "hydra/launcher=submitit_slurm"]) == 2
     assert "pip install 'orthobench[slurm]'" in capsys.readouterr().err
 

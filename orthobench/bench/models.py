@@ -20,7 +20,8 @@ def measure(bench: Bench) -> Iterator[Row]:
 
 def models(network: str) -> list[str]:
     """The models of a kind, the one that the others are compared with first."""
-    from orthobench.config.compose import compose, options
+    from orthobench.config.compose import compose
+    from orthobench.config.files import options
 
     kinds = {name: compose([f"model={name}"]).values["model"].get("network", "recurrent") for name in options("model")}
     return sorted((name for name, kind in kinds.items() if kind == network), key=lambda name: name != FIRST[network])
@@ -28,9 +29,9 @@ def models(network: str) -> list[str]:
 
 def work(bench: Bench, name: str, case: str) -> Work:
     """A step of one model, the optimizer's left out; random pixels where a task would read its data."""
-    from orthobench.run.run import experiment
+    from orthobench.run.run import Run
 
-    exp = experiment([f"model={name}", *case.split(), "recipe=none"])
+    exp = Run.of([f"model={name}", *case.split(), "recipe=none"])
     model, task = exp.model.to(bench.device), exp.task
     x = task.batch("train", 0, 0)[0] if task.T else torch.randn(task.batch_size, task.input_size)
     x = x.to(bench.device)

@@ -63,10 +63,10 @@ def _words(case: str, steps: int, root: str) -> list[str]:
 
 
 def _bare(exp: Any, bench: Bench) -> Callable[[int], None]:
-    from orthobench.run import build as builder
+    from orthobench.run.build import build_optimizer
 
     model, constrained = exp.model.to(bench.device), exp.model.constrained()
-    optimizer = builder.build_optimizer(exp.settings, model)
+    optimizer = build_optimizer(exp.settings, model)
 
     def step(index: int) -> None:
         x, target, *mask = (part.to(bench.device) for part in exp.task.batch("train", 0, index))

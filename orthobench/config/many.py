@@ -4,13 +4,14 @@ Hydra needs a tenth of a second for a run, which is a quarter of an hour for a s
 """
 
 import copy
-from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from orthobench.config.check import ROOT, Settings, check
-from orthobench.config.compose import Composed, check_values, compose
+from orthobench.config.check import ROOT, check
+from orthobench.config.compose import Composed, compose
+from orthobench.config.policy import check_values
+from orthobench.config.settings import Settings
 from orthobench.schema import coerce
 
 ENVIRONMENT = ("data_root", "runs_root")
@@ -44,8 +45,7 @@ class Composer:
         seed = coerce(seeds[0], ROOT["seed"], "seed")
         if rest not in self._seedless:
             self._seedless[rest] = self._composed(job, parsed)
-        known = self._seedless[rest]
-        return replace(known, run={**known.run, "seed": seed})
+        return self._seedless[rest].with_seed(seed)
 
     def _composed(self, job: list[str], parsed: list[Any]) -> Settings:
         groups = tuple(word for word, (group, _, _) in zip(job, parsed, strict=True) if group)
@@ -69,7 +69,7 @@ def _parsed(word: str) -> tuple[bool, str, Any] | None:
     from hydra.core.override_parser.overrides_parser import OverridesParser
     from hydra.errors import HydraException
 
-    from orthobench.config.compose import GROUPS
+    from orthobench.config.files import GROUPS
 
     try:
         override = OverridesParser.create().parse_override(word)

@@ -25,7 +25,8 @@ from typing import Any, Literal
 
 import yaml
 
-from orthobench.config.compose import conf_dir, options
+from orthobench.config.files import conf_dir, options
+from orthobench.config.words import key, value
 from orthobench.errors import ConfigError
 from orthobench.schema import Positive, coerce, did_you_mean
 
@@ -255,9 +256,9 @@ def _recipe(name: str) -> tuple[str | None, tuple[str, ...]]:
 def _checked(content: Any, keys: dict[str, Any], required: tuple[str, ...], place: str) -> dict[str, Any]:
     if not isinstance(content, dict):
         raise ConfigError(f"{place}a mapping is needed, with {', '.join(required)}.")
-    for key in content:
-        if key not in keys:
-            raise ConfigError(f"{place}{key} is not a key here: {did_you_mean(str(key), keys)}")
+    for name in content:
+        if name not in keys:
+            raise ConfigError(f"{place}{name} is not a key here: {did_you_mean(str(name), keys)}")
     missing = [key for key in required if content.get(key) is None]
     if missing:
         raise ConfigError(f"{place}{', '.join(missing)} is missing.")
@@ -325,31 +326,3 @@ def expand(overrides: list[str] | tuple[str, ...], folders: tuple[Path, ...] = (
     cell = value(cells[-1]) if cells else next(iter(table.cells))
     rest = [word for word in overrides if key(word) not in ("experiment", "cell")]
     return [*table.cell(cell), f"cell={cell}", *rest]
-
-
-def key(word: str) -> str:
-    """What an override sets."""
-    return word.lstrip("+").partition("=")[0]
-
-
-def value(word: str) -> str:
-    """What an override sets it to."""
-    return word.partition("=")[2].strip("'\"")
-
-
-def choices(word: str) -> list[str]:
-    """What an override sets it to, one after the other: `seed=1,2` or `seed=range(1,3)`.
-
-    Raises:
-        ConfigError: not Hydra's grammar.
-    """
-    from hydra.core.override_parser.overrides_parser import OverridesParser
-    from hydra.errors import HydraException
-
-    try:
-        override = OverridesParser.create().parse_override(word)
-        found = list(override.sweep_string_iterator()) if override.is_sweep_override() else [value(word)]
-    except HydraException as error:
-        reason = str(error).splitlines()[0]
-        raise ConfigError(f"{word!r} is not an override of the form key=value: {reason}.") from error
-    return [text.strip("'\"") for text in found]

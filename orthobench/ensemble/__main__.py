@@ -22,12 +22,12 @@ def main(arguments: list[str]) -> int:
     given = parser.parse_args(arguments)
     listed = read_json(given.file)
     assert listed is not None
-    from orthobench.ensemble.running import run
-    from orthobench.run.run import experiment
+    from orthobench.ensemble.running import run_members
+    from orthobench.run.run import Run
 
     try:
         with signals.watched(program=True):
-            codes = run([experiment(words, tuple(given.config_dir)) for words in listed["members"]])
+            codes = run_members([Run.of(words, tuple(given.config_dir)) for words in listed["members"]])
     except OrthobenchError as error:
         complain(f"orthobench: {error}")
         return error.exit_code

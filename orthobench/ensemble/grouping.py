@@ -3,8 +3,8 @@
 import json
 from typing import Any
 
-from orthobench.config.check import Settings
-from orthobench.run import build as builder
+from orthobench.config.settings import Settings
+from orthobench.run.build import build_task
 from orthobench.terminal import say
 
 
@@ -26,7 +26,7 @@ def why_not(settings: Settings) -> str | None:
         return "a search for the loss's scale goes on per run (trainer.precision=16)"
     if settings.logger["name"] == "wandb":
         return "wandb has one run per process"
-    if builder.build_task(settings).carries_state:
+    if build_task(settings).carries_state:
         return f"task={settings.task['name']} carries its state from batch to batch"
     return None
 

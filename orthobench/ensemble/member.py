@@ -8,20 +8,21 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from orthobench.ensemble.stacked import Together
-from orthobench.ensemble.turns import Meeting
+from orthobench.ensemble.stacked import Stacked
+from orthobench.ensemble.turns import Turns
 from orthobench.optim import update
+from orthobench.run.attempt import Attempt
 from orthobench.run.callbacks.progress import Progress
 from orthobench.run.learner import Learner
-from orthobench.run.run import Attempt, Experiment
+from orthobench.run.run import Run
 from orthobench.tasks.base import Batch
 
 
 class MemberLearner(Learner):
     """Attributes: `meeting` and `together`, shared by all members."""
 
-    meeting: Meeting
-    together: Together
+    meeting: Turns
+    together: Stacked
     _gradients: list[Tensor | None]
 
     def training_step(self, batch: Batch, index: int) -> Tensor:
@@ -44,7 +45,7 @@ class Member(Attempt):
     """One member's go at its run.
 
     Args:
-        exp: the run.
+        run: the run.
         folder: its folder.
         size: number of members.
         first: whether this one shows the progress of all.
@@ -55,10 +56,8 @@ class Member(Attempt):
     learner_class: ClassVar[type[Learner]] = MemberLearner
     learner: MemberLearner
 
-    def __init__(
-        self, exp: Experiment, folder: Path, size: int, first: bool, meeting: Meeting, together: Together
-    ) -> None:
-        super().__init__(exp, folder)
+    def __init__(self, run: Run, folder: Path, size: int, first: bool, meeting: Turns, together: Stacked) -> None:
+        super().__init__(run, folder)
         self.size, self.first = size, first
         self.learner.meeting, self.learner.together = meeting, together
         optimizer = self.learner.optimizer
@@ -66,13 +65,13 @@ class Member(Attempt):
         if not first:
             self.callbacks = [callback for callback in self.callbacks if not isinstance(callback, Progress)]
 
-    def _record(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
+    def record(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
         self.provenance = {"ensemble": {"members": self.size, "computed": self.learner.together.forms[0]}}
-        return super()._record(*args, **kwargs)
+        return super().record(*args, **kwargs)
 
-    def _announce(self) -> None:
+    def announce(self) -> None:
         if self.first:
-            super()._announce()
+            super().announce()
 
 
 def _key(what: str, batch: Batch) -> Hashable:

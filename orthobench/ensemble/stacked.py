@@ -33,7 +33,7 @@ def forms(device: torch.device) -> tuple[str, ...]:
     return STACKED if device.type == "cuda" else STACKED[-1:]
 
 
-class Together:
+class Stacked:
     """What members of one shape compute together.
 
     Attributes:

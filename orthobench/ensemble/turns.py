@@ -23,7 +23,7 @@ class Seat:
         self.led: list[Seat] = []
 
 
-class Meeting:
+class Turns:
     """Runs functions in threads, one at a time: each until it meets the others or ends."""
 
     def __init__(self) -> None:

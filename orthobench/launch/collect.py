@@ -6,7 +6,7 @@ from typing import Any
 from orthobench.analysis.curves import Point, thinned
 from orthobench.analysis.published import load_table
 from orthobench.analysis.records import Line, from_curve, line
-from orthobench.config.check import Settings
+from orthobench.config.settings import Settings
 from orthobench.config.table import Table
 from orthobench.recording.digest import final
 
@@ -58,9 +58,9 @@ def cost(settings: Settings) -> float:
 
 
 def _task(settings: Settings) -> Any:
-    from orthobench.run import build as builder
+    from orthobench.run.build import build_task
 
-    return builder.build_task(settings)
+    return build_task(settings)
 
 
 def _duration(settings: Settings) -> Any:

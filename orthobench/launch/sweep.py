@@ -16,9 +16,10 @@ from pathlib import Path
 from typing import Any
 
 from orthobench import signals
-from orthobench.config.check import Settings
-from orthobench.config.compose import Word, compose, conf_dir, parse, quoted
+from orthobench.config.compose import Word, compose, parse, quoted
+from orthobench.config.files import conf_dir
 from orthobench.config.many import Composer
+from orthobench.config.settings import Settings
 from orthobench.errors import ConfigError, Stopped, StorageError, code_of
 from orthobench.launch.processes import Job, Pool, exit_code, label, outcome
 from orthobench.recording.digest import final
@@ -32,7 +33,7 @@ BATCH = 500
 
 
 @dataclass(frozen=True)
-class Cell:
+class SweepRun:
     """One run of a sweep."""
 
     words: list[str]
@@ -105,7 +106,7 @@ def jobs(words: list[Word]) -> list[list[str]]:
     return [list(job) for job in itertools.product(*choices)]
 
 
-def plan(words: list[Word], folders: tuple[Path, ...] = ()) -> list[Cell]:
+def plan(words: list[Word], folders: tuple[Path, ...] = ()) -> list[SweepRun]:
     """The jobs of a sweep, all of them checked.
 
     Raises:
@@ -113,7 +114,7 @@ def plan(words: list[Word], folders: tuple[Path, ...] = ()) -> list[Cell]:
     """
     composer, cells = Composer(folders), []
     for job in jobs([word for word in words if not word.key.startswith("hydra")]):
-        cells.append(Cell(job, _fitted(composer.settings(job))))
+        cells.append(SweepRun(job, _fitted(composer.settings(job))))
     return cells
 
 
@@ -164,7 +165,7 @@ def _folder(runs_root: Path) -> Path:
         raise StorageError(f"{runs_root} cannot be written: {error.strerror}; set runs_root=.") from error
 
 
-def _list(folder: Path, cells: list[Cell], left: list[int]) -> int:
+def _list(folder: Path, cells: list[SweepRun], left: list[int]) -> int:
     """Write jobs.json, the runs of every job; returns how many jobs there are."""
     together = [n for n in left if cells[n].settings.run["ensemble"]]
     jobs = [[n] for n in left if not cells[n].settings.run["ensemble"]]
@@ -185,7 +186,7 @@ def _list(folder: Path, cells: list[Cell], left: list[int]) -> int:
     return len(jobs)
 
 
-def _launch(folder: Path, hydra_words: list[str], cells: list[Cell], count: int, extra: list[str]) -> None:
+def _launch(folder: Path, hydra_words: list[str], cells: list[SweepRun], count: int, extra: list[str]) -> None:
     """Let Hydra's launcher call `Start` for each of the jobs in jobs.json."""
     import hydra
 
@@ -221,7 +222,7 @@ def _code(folder: Path, number: int) -> int | None:
         return None
 
 
-def _summary(cells: list[Cell], codes: dict[int, int | None], folder: Path | None) -> int:
+def _summary(cells: list[SweepRun], codes: dict[int, int | None], folder: Path | None) -> int:
     failed = {n: code for n, code in codes.items() if code}
     missing = [n for n, code in codes.items() if code is None]
     elsewhere = [n for n, code in codes.items() if code == 0 and cells[n].code() is None]

@@ -8,7 +8,7 @@ import urllib.error
 import urllib.request
 from typing import Any
 
-from orthobench.config.check import Settings
+from orthobench.config.settings import Settings
 from orthobench.errors import ConfigError
 from orthobench.terminal import complain
 

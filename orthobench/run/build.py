@@ -7,14 +7,14 @@ from typing import Any
 import numpy as np
 
 from orthobench.cells.base import Cell
-from orthobench.config.check import Settings
+from orthobench.config.settings import Settings
 from orthobench.errors import ConfigError
 from orthobench.models.base import Network
-from orthobench.optim import RULES, SCHEDULES, Optimizer, Schedule, groups
+from orthobench.optim import Optimizer, Schedule, groups
 from orthobench.parametrizations.base import Parametrization
+from orthobench.parametrizations.free import Free
 from orthobench.parametrizations.rectangular_svd import RectangularSVD
 from orthobench.parametrizations.svd import SVD
-from orthobench.registry import find
 from orthobench.schema import fields, resolve_count
 from orthobench.tasks.base import Task
 
@@ -22,23 +22,24 @@ LARGEST = 1 << 14
 
 
 def build_task(settings: Settings) -> Task:
-    """The task; no data is read yet."""
+    """The task, the one that the check made where there is one; no data is read yet."""
+    if settings.task_made is not None:
+        return settings.task_made
     given = {key: value for key, value in settings.task.items() if key != "name"}
-    cls = find("task", settings.task["name"], "task")
-    return cls(seed=settings.run["seed"], data_root=settings.run["data_root"], **given)
+    return settings.parts.task(seed=settings.run["seed"], data_root=settings.run["data_root"], **given)
 
 
 def build_model(settings: Settings, task: Task) -> Network:
     """The model, its initial values drawn from the run's seed."""
     given = settings.model
     rng = np.random.default_rng([settings.run["seed"], len("model")])
-    network: Any = find("network", given["network"], "model.network")
+    network: Any = settings.parts.network
     provided = {
         "input_size": task.input_size,
         "output_size": task.output_size,
         "readout": task.readout,
         "make_cell": partial(_make_cell, settings, rng),
-        "make_matrix": partial(_make_matrix, {**given, **settings.shares}, rng),
+        "make_matrix": partial(_make_matrix, settings, rng),
         "rng": rng,
         "engine": settings.run["engine"],
     }
@@ -48,16 +49,16 @@ def build_model(settings: Settings, task: Task) -> Network:
 def build_optimizer(settings: Settings, model: Network) -> Optimizer:
     """The optimizer, with a group for the constrained parameters."""
     given = settings.optimizer
-    rule_class = RULES[given["name"]]
-    rule = rule_class(**_chosen(given, rule_class))
+    parts = settings.parts
+    rule = parts.rule(**_chosen(given, parts.rule))
     name = given.get("recurrent", given["name"])
-    recurrent_rule = rule if name == given["name"] else RULES[name]()
+    recurrent_rule = rule if name == given["name"] else parts.recurrent_rule()
     return Optimizer(groups(model, rule, given["lr"], recurrent_rule, given.get("lr_recurrent", given["lr"])))
 
 
 def build_schedule(settings: Settings) -> Schedule:
     """The learning-rate schedule."""
-    cls = SCHEDULES[settings.schedule["name"]]
+    cls = settings.parts.schedule
     return cls(**_chosen(settings.schedule, cls))
 
 
@@ -120,20 +121,21 @@ def _chosen(given: dict[str, Any], cls: type) -> dict[str, Any]:
 
 def _make_cell(settings: Settings, rng: np.random.Generator, input_size: int, hidden_size: int) -> Cell:
     given = settings.model
-    cls = find("cell", given["cell"], "model.cell")
+    cls: Any = settings.parts.cell
     arguments = {**_chosen(given, cls), "hidden_size": hidden_size}
-    make_recurrent = partial(_make_recurrent, {**given, **settings.shares}, hidden_size, rng)
+    make_recurrent = partial(_make_recurrent, settings, hidden_size, rng)
     return cls(input_size=input_size, rng=rng, make_recurrent=make_recurrent, **arguments)
 
 
-def _make_matrix(given: dict[str, Any], rng: np.random.Generator, rows: int, columns: int) -> Parametrization:
+def _make_matrix(settings: Settings, rng: np.random.Generator, rows: int, columns: int) -> Parametrization:
     if rows == columns:
-        return _make_recurrent(given, rows, rng, constrained=True, gates=1, input_size=0)
-    if given["recurrent"] != "svd":
+        return _make_recurrent(settings, rows, rng, constrained=True, gates=1, input_size=0)
+    if settings.parts.recurrent is not SVD:
         raise ConfigError(
-            f"model.ends=constrained needs matrices that are not square, which model.recurrent={given['recurrent']} "
-            "does not have: use model.recurrent=svd or model.ends=free."
+            "model.ends=constrained needs matrices that are not square, which "
+            f"model.recurrent={settings.model['recurrent']} does not have: use model.recurrent=svd or model.ends=free."
         )
+    given = {**settings.model, **settings.shares}
     options = _chosen(given, SVD)
     for key, limit in SVD.limits(min(rows, columns)).items():
         options[key] = _fitted(options[key], limit, key)
@@ -147,9 +149,10 @@ def _fitted(value: int | float | str, limit: int, key: str) -> int:
 
 
 def _make_recurrent(
-    given: dict[str, Any], n: int, rng: np.random.Generator, constrained: bool, gates: int, input_size: int
+    settings: Settings, n: int, rng: np.random.Generator, constrained: bool, gates: int, input_size: int
 ) -> Parametrization:
-    cls = find("parametrization", given["recurrent"] if constrained else "free", "model.recurrent")
+    cls: Any = settings.parts.recurrent if constrained else Free
+    given = {**settings.model, **settings.shares}
     arguments = _chosen(given, cls)
     for key, limit in cls.limits(n).items():
         arguments[key] = _fitted(arguments[key], limit, key)

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 from orthobench.terminal import duration_text
 
 if TYPE_CHECKING:
-    from orthobench.run.run import Experiment
+    from orthobench.run.run import Run
 
 FIRST, ENOUGH_S, MOST = 2, 0.2, 200
 MIB = 1 << 20
@@ -68,9 +68,9 @@ def measure(words: list[str], folders: tuple[Path, ...] = ()) -> Cost:
     Raises:
         OrthobenchError: the run is wrong, its data is missing, or its first steps fail.
     """
-    from orthobench.run.run import experiment
+    from orthobench.run.run import Run
 
-    exp = experiment(words, folders)
+    exp = Run.of(words, folders)
     accumulate = exp.duration.accumulate
     found = _short_run(words, folders, FIRST, accumulate)
     if found["step_s"] * FIRST < ENOUGH_S:  # too short for a step; but a validation's own cost stands out best here
@@ -110,7 +110,7 @@ def start_up() -> float:
 def _short_run(words: list[str], folders: tuple[Path, ...], every: int, accumulate: int) -> dict[str, Any]:
     """Four times `every` steps with a validation in the middle, in a folder of its own; seconds and bytes by name."""
     from orthobench.recording.curve import Curve
-    from orthobench.run.run import experiment
+    from orthobench.run.run import Run
 
     with tempfile.TemporaryDirectory() as root, contextlib.redirect_stdout(io.StringIO()):
         short = [
@@ -120,7 +120,7 @@ def _short_run(words: list[str], folders: tuple[Path, ...], every: int, accumula
             f"trainer.log_every_n_steps={every}",
             f"runs_root={root}",
         ]
-        exp = experiment([*words, *short], folders)
+        exp = Run.of([*words, *short], folders)
         _forget_peak()
         start = time.perf_counter()
         record = exp.run()
@@ -138,7 +138,7 @@ def _short_run(words: list[str], folders: tuple[Path, ...], every: int, accumula
     }
 
 
-def _evaluation_batch(exp: "Experiment") -> float:
+def _evaluation_batch(exp: "Run") -> float:
     """Seconds of one batch of an evaluation, where the run would be."""
     import torch
 

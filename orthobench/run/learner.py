@@ -1,11 +1,8 @@
 """The one LightningModule: loss, metrics, optimizer and the hooks of the parametrizations."""
 
-import inspect
 from typing import Any
 
 import torch
-from lightning.fabric.utilities import move_data_to_device
-from lightning.pytorch import LightningModule
 from torch import Tensor
 from torch.optim.lr_scheduler import LambdaLR
 
@@ -14,11 +11,12 @@ from orthobench.models.base import Network
 from orthobench.optim import Constant, Optimizer, Schedule
 from orthobench.parametrizations.moving_base import Settling
 from orthobench.run.duration import Duration
+from orthobench.run.trainer import LeanModule
 from orthobench.run.training_step import TrainingStep
 from orthobench.tasks.base import Batch, Task
 
 
-class Learner(LightningModule):
+class Learner(LeanModule):
     """Trains a model on a task.
 
     Attributes:
@@ -39,22 +37,6 @@ class Learner(LightningModule):
         self._carried: dict[str, list[State]] = {}
         group_of = {id(p): i for i, group in enumerate(optimizer.param_groups) for p in group["params"]}
         self._constrained = [(p, {group_of[id(q)] for q in p.parameters()}) for p in model.constrained()]
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        if name == "_current_fx_name":  # set twice by every hook: not worth a search for parameters
-            self.__dict__[name] = value
-        else:
-            super().__setattr__(name, value)
-
-    def _on_before_batch_transfer(self, batch: Batch, dataloader_idx: int = 0) -> Batch:
-        return batch  # Lightning's own, and that of the next, look for hooks at every batch; there are none
-
-    def _apply_batch_transfer_handler(self, batch: Batch, device: Any = None, dataloader_idx: int = 0) -> Batch:
-        device = device or self.device
-        return batch if device.type == "cpu" else move_data_to_device(batch, device)
-
-    def cpu(self) -> "Learner":
-        return self  # Lightning asks for it after every fit and test; what is recorded then is asked where it ran
 
     def on_train_start(self) -> None:
         for parametrization in self.model.parametrizations():
@@ -130,17 +112,6 @@ class Learner(LightningModule):
         scheduler = LambdaLR(self.optimizer, factor)
         return {"optimizer": self.optimizer, "lr_scheduler": {"scheduler": scheduler, "interval": "step"}}
 
-    def configure_gradient_clipping(
-        self, optimizer: Any, gradient_clip_val: Any = None, gradient_clip_algorithm: Any = None
-    ) -> None:
-        if gradient_clip_val:  # Lightning looks whether it may clip before it looks whether it shall
-            super().configure_gradient_clipping(optimizer, gradient_clip_val, gradient_clip_algorithm)
-
-    def optimizer_zero_grad(self, epoch: int, batch_idx: int, optimizer: Any) -> None:
-        for group in self.optimizer.param_groups:
-            for p in group["params"]:
-                p.grad = None
-
     def optimizer_step(self, *args: Any, **kwargs: Any) -> None:
         super().optimizer_step(*args, **kwargs)
         self.after_step()
@@ -151,7 +122,3 @@ class Learner(LightningModule):
         for parametrization, own in self._constrained:
             parametrization.learning_rate = max(float(groups[i]["lr"]) for i in own)
             parametrization.after_step()
-
-
-# Lightning asks for it at every step
-Learner.training_step.__signature__ = inspect.signature(Learner.training_step)  # type: ignore[attr-defined]

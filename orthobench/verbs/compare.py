@@ -14,7 +14,7 @@ def main(arguments: list[str]) -> int:
     from orthobench.analysis.comparison import compare, everywhere
     from orthobench.analysis.fair import contest
     from orthobench.config import table as experiment
-    from orthobench.launch.reproduce import select
+    from orthobench.launch.plan import select
     from orthobench.report import fair as fair_tables
     from orthobench.report import write as tables
     from orthobench.verbs.report import results_root

@@ -25,7 +25,8 @@ OPTIONAL = (
 
 def main(arguments: list[str]) -> int:
     """Print one line per finding; exits 0 when a run can start, else 2."""
-    from orthobench.config.compose import compose, conf_dir, options
+    from orthobench.config.compose import compose
+    from orthobench.config.files import conf_dir, options
     from orthobench.recording.loggers import wandb_mode
 
     values = compose(Parser(__doc__).read(arguments).words).values

@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from orthobench.config.compose import conf_dir, options
+from orthobench.config.files import conf_dir, options
 from orthobench.errors import ConfigError
 from orthobench.schema import did_you_mean
 from orthobench.terminal import say
@@ -62,10 +62,10 @@ def main(arguments: list[str]) -> int:
 def _counts(model: str) -> str:
     """Counts on copying, or on flat MNIST for a feed-forward model."""
     from orthobench.config.compose import compose
-    from orthobench.run.run import experiment
+    from orthobench.run.run import Run
 
     network = compose([f"model={model}"]).values["model"].get("network", "recurrent")
-    exp = experiment([f"model={model}", "task=copying" if network == "recurrent" else "task=mnist_flat"])
+    exp = Run.of([f"model={model}", "task=copying" if network == "recurrent" else "task=mnist_flat"])
     counts = exp.parameters
     n = exp.settings.model["hidden_size"]
     return f"n={n:<5} {counts['total']:>8,} parameters, {counts['recurrent']:>8,} recurrent   "

@@ -38,13 +38,13 @@ def _plan_runs(overrides: list[str], folders: tuple[Path, ...]) -> int:
     from orthobench.launch.sweep import jobs
     from orthobench.recording.files import read_json
     from orthobench.run.cost import Cost, measure, same_cost
-    from orthobench.run.run import Experiment, experiment
+    from orthobench.run.run import Run
 
     costs: dict[str, Cost] = {}
     states: dict[str, int] = {}
     missing_s = 0.0
     for job in jobs(parse(overrides, folders)):
-        exp: Experiment = experiment(job, folders)
+        exp: Run = Run.of(job, folders)
         record = read_json(exp.settings.folder / "record.json")
         state = record["status"] if record else "missing"
         states[state] = states.get(state, 0) + 1

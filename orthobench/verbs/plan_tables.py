@@ -15,7 +15,7 @@ def plan_tables(selection: Selection, preset: str, folders: tuple[Path, ...]) ->
     """
     from orthobench.analysis import records
     from orthobench.config import table as experiment
-    from orthobench.launch.reproduce import plan, select
+    from orthobench.launch.plan import plan, select
     from orthobench.run.cost import Cost, measure, same_cost
 
     extra = selection.extra

@@ -16,7 +16,7 @@ def main(arguments: list[str]) -> int:
     from orthobench.analysis.comparison import compare, everywhere
     from orthobench.analysis.fair import contest
     from orthobench.config import table as experiment
-    from orthobench.launch.reproduce import select
+    from orthobench.launch.plan import select
     from orthobench.recording.files import write_bytes
     from orthobench.report import fair_figures
     from orthobench.report.figures import figures

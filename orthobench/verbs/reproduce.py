@@ -3,7 +3,8 @@
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from orthobench.config.table import FULL, choices, key
+from orthobench.config.table import FULL
+from orthobench.config.words import choices, key
 from orthobench.errors import ConfigError
 from orthobench.verbs.arguments import Parser
 
@@ -83,7 +84,8 @@ def run(
         ConfigError: no such table, preset or cell, or a word that changes a table's numbers.
     """
     from orthobench.analysis.published import PAPERS
-    from orthobench.launch.reproduce import Runner, plan, reproduce, seconds, select
+    from orthobench.launch.plan import plan, select
+    from orthobench.launch.reproduce import Runner, reproduce, seconds
     from orthobench.report import write as tables
     from orthobench.terminal import say
 

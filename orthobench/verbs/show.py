@@ -17,7 +17,7 @@ def main(arguments: list[str]) -> int:
 
     from orthobench.recording.files import read_json
     from orthobench.run.memory import GIB, device_of, estimate
-    from orthobench.run.run import experiment
+    from orthobench.run.run import Run
 
     parser = Parser(__doc__)
     parser.add_folders()
@@ -25,7 +25,7 @@ def main(arguments: list[str]) -> int:
     given = parser.read(arguments)
     if given.multirun:
         raise ConfigError("show tells of one run; `orthobench plan -m` tells of a sweep.")
-    exp = experiment(given.words, tuple(given.config_dir))
+    exp = Run.of(given.words, tuple(given.config_dir))
     exp.model.to(device_of(exp.settings.trainer.get("accelerator", "auto")))
     say(yaml.safe_dump(exp.settings.as_dict(), sort_keys=False).rstrip())
     counts, length = exp.parameters, exp.duration

@@ -17,7 +17,7 @@ from orthobench.parametrizations.matrix_exp import MatrixExp
 from orthobench.parametrizations.plane_rotations import PlaneRotations
 from orthobench.parametrizations.scaled_cayley import ScaledCayley
 from orthobench.parametrizations.svd import SVD
-from orthobench.run import build as builder
+from orthobench.run.build import build_optimizer, build_schedule
 from orthobench.run.callbacks.jacobian import bounds, chained_jacobian
 from orthobench.run.learner import Learner
 from orthobench.scan import reference
@@ -114,8 +114,8 @@ def test_sgornn_decays_at_least_as_alpha_plus_beta(alpha_raw: float) -> None:
 def test_the_bound_on_beta_holds_after_every_step_of_training() -> None:
     words = ["model=sgornn", "task=adding", "T=10", "recipe=none", "model.hidden_size=8", "optimizer=rmsprop"]
     exp = orthobench.build(*words, "optimizer.lr=0.05")
-    optimizer = builder.build_optimizer(exp.settings, exp.model)
-    learner = Learner(exp.model, exp.task, optimizer, builder.build_schedule(exp.settings), exp.duration)
+    optimizer = build_optimizer(exp.settings, exp.model)
+    learner = Learner(exp.model, exp.task, optimizer, build_schedule(exp.settings), exp.duration)
     cell, clipped = exp.model.cells[0], 0
     for index in range(40):
         optimizer.zero_grad()

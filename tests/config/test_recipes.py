@@ -6,7 +6,7 @@
 import pytest
 
 import orthobench
-from orthobench.config.compose import options
+from orthobench.config.files import options
 
 SIZES = {
     "sgornn": {

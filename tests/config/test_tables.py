@@ -8,8 +8,8 @@ import yaml
 
 from orthobench.analysis.published import PAPERS, load_table
 from orthobench.analysis.published import load as published
-from orthobench.config.check import Settings
 from orthobench.config.many import Composer
+from orthobench.config.settings import Settings
 from orthobench.config.table import FAIR, FULL, PRESETS, Job, Table, expand, load, tables
 from orthobench.errors import ConfigError
 from orthobench.run.build import build_model, build_task, fit_to_budget

@@ -19,15 +19,15 @@ from orthobench import signals
 from orthobench.config.check import settings
 from orthobench.ensemble import grouping
 from orthobench.ensemble.member import MemberLearner
-from orthobench.ensemble.running import run
-from orthobench.ensemble.stacked import STACKED, Together
-from orthobench.ensemble.turns import Meeting
+from orthobench.ensemble.running import run_members
+from orthobench.ensemble.stacked import STACKED, Stacked
+from orthobench.ensemble.turns import Turns
 from orthobench.errors import ConfigError
 from orthobench.launch.sweep import sweep
 from orthobench.optim import Constant, Optimizer
 from orthobench.recording.checkpoint import SafeCheckpointIO
-from orthobench.run import build as builder
-from orthobench.run.run import Experiment, experiment
+from orthobench.run.build import build_optimizer
+from orthobench.run.run import Run
 
 TINY = (
     "recipe=none", "T=6", "model.hidden_size=6", "trainer.max_steps=6", "trainer.val_check_interval=4",
@@ -38,21 +38,21 @@ RATES = {1: "1e-3", 2: "1e-3", 3: "1e-2"}
 FLOAT64: dict[str, Any] = {"rtol": 1e-10, "atol": 1e-12}
 
 
-def members(root: Path, *words: str) -> list[Experiment]:
+def members(root: Path, *words: str) -> list[Run]:
     """Three members: two seeds, and a third with a learning rate of its own."""
     common = (*TINY, f"runs_root={root}", *words)
-    return [experiment((*common, f"seed={seed}", f"optimizer.lr={lr}")) for seed, lr in RATES.items()]
+    return [Run.of((*common, f"seed={seed}", f"optimizer.lr={lr}")) for seed, lr in RATES.items()]
 
 
-def checkpoint(exp: Experiment) -> dict[str, Any]:
+def checkpoint(exp: Run) -> dict[str, Any]:
     return SafeCheckpointIO().load_checkpoint(exp.settings.folder / "checkpoints" / "last.ckpt")
 
 
-def record(exp: Experiment) -> dict[str, Any]:
+def record(exp: Run) -> dict[str, Any]:
     return json.loads((exp.settings.folder / "record.json").read_text())
 
 
-def numbers(exp: Experiment) -> dict[str, Any]:
+def numbers(exp: Run) -> dict[str, Any]:
     """What a run leaves that must be the same however it was computed."""
     state, found = checkpoint(exp), record(exp)
     kept = ("status", "metrics", "best_step", "orthogonality", "crossed", "steps", "diverged")
@@ -82,7 +82,7 @@ def test_members_are_bitwise_what_single_runs_are(tmp_path: Path, words: tuple[s
     single, together = members(tmp_path / "single", *words), members(tmp_path / "together", *words)
     for exp in single:
         exp.run()
-    assert run(together) == [0, 0, 0]
+    assert run_members(together) == [0, 0, 0]
     for one, member in zip(single, together, strict=True):
         assert numbers(one) == numbers(member)
         assert record(member)["ensemble"] == {"members": 3, "computed": "apart"}
@@ -99,8 +99,8 @@ def requests(words: tuple[str, ...], common: tuple[str, ...] = (*TINY, "engine=r
     """A first batch for each of three learners in float64."""
     found = []
     for seed in RATES:
-        exp = experiment((*common, *words, f"seed={seed}"))
-        optimizer = builder.build_optimizer(exp.settings, exp.model)
+        exp = Run.of((*common, *words, f"seed={seed}"))
+        optimizer = build_optimizer(exp.settings, exp.model)
         learner = MemberLearner(exp.model.double(), exp.task, optimizer, Constant(), exp.duration)
         flat = torch.rand(4, exp.task.input_size), torch.randint(exp.task.output_size, (4,))
         batch = exp.task.batch("train", 0, 0) if exp.task.sequential else flat
@@ -132,8 +132,8 @@ def test_so_have_stacked_feed_forward_models() -> None:
 
 
 def check_stacked(asked: list[Any]) -> None:
-    together = Together(asked[0][0].model, STACKED)
-    stacked, single = together.train(asked), [Together(r[0].model, STACKED).train([r])[0] for r in asked]
+    together = Stacked(asked[0][0].model, STACKED)
+    stacked, single = together.train(asked), [Stacked(r[0].model, STACKED).train([r])[0] for r in asked]
     assert together.forms[0] == "stacked"
     for (loss, gradients), (expected, wanted) in zip(stacked, single, strict=True):
         torch.testing.assert_close(loss, expected, **FLOAT64)
@@ -152,7 +152,7 @@ def test_a_stacked_ensemble_runs_from_start_to_end(tmp_path: Path) -> None:
     single, together = members(tmp_path / "single", *words), members(tmp_path / "together", *words)
     for exp in single:
         exp.run()
-    assert run(together, STACKED) == [0, 0, 0]
+    assert run_members(together, STACKED) == [0, 0, 0]
     for one, member in zip(single, together, strict=True):
         torch.testing.assert_close(checkpoint(member)["state_dict"], checkpoint(one)["state_dict"], **FLOAT64)
         assert record(member)["ensemble"]["computed"] == "stacked"
@@ -169,7 +169,7 @@ def test_what_cannot_be_stacked_is_computed_in_another_form(capsys: pytest.Captu
 
     for learner, _ in asked:
         learner.task.loss = loss
-    together = Together(asked[0][0].model, STACKED)
+    together = Stacked(asked[0][0].model, STACKED)
     assert [float(value) for value, _ in together.train(asked)] == [
         float(loss(learner.model(batch[0])[0]).detach()) for learner, batch in asked
     ]
@@ -179,7 +179,7 @@ def test_what_cannot_be_stacked_is_computed_in_another_form(capsys: pytest.Captu
 
 def test_as_many_members_at_once_as_fit(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     asked = requests(("model=scornn", "task=copying"))
-    together, sizes = Together(asked[0][0].model, STACKED), []
+    together, sizes = Stacked(asked[0][0].model, STACKED), []
     train = together._train
 
     def limited(chunk: list[Any]) -> Any:
@@ -218,12 +218,12 @@ def test_a_stopped_ensemble_goes_on_and_so_does_a_member_alone(tmp_path: Path, m
         exp.run()
     with monkeypatch.context() as patch, signals.watched():
         stop_at(3, patch)
-        assert run(members(tmp_path / "stopped", *words)) == [75, 75, 75]
+        assert run_members(members(tmp_path / "stopped", *words)) == [75, 75, 75]
     stopped = members(tmp_path / "stopped", *words)
     assert [(record(exp)["status"], record(exp)["steps"]) for exp in stopped] == [("stopped", 3)] * 3
     stopped[1].run()
     rest = members(tmp_path / "stopped", *words)
-    assert run(rest) == [0, 0, 0]
+    assert run_members(rest) == [0, 0, 0]
     for exp, one in zip(rest, whole, strict=True):
         assert numbers(exp) == numbers(one)
     assert "ensemble" not in record(rest[1])
@@ -244,7 +244,7 @@ def test_a_killed_ensemble_goes_on_from_its_members_checkpoints(tmp_path: Path) 
     process.kill()
     process.wait()
     assert not (killed[0].settings.folder / "record.json").exists()
-    assert run(killed) == [0, 0, 0]
+    assert run_members(killed) == [0, 0, 0]
     for exp, one in zip(killed, whole, strict=True):
         one.run()
         assert numbers(exp) == numbers(one)
@@ -254,16 +254,16 @@ def test_a_member_that_diverges_leaves_the_others(tmp_path: Path) -> None:
     words = [*TINY, "model=irnn", "task=adding", "optimizer=sgd", f"runs_root={tmp_path / 'runs'}"]
     rates = ("1e-3", "1e30", "1e-2")
     words.remove("trainer.gradient_clip_val=0.5")
-    together = [experiment((*words, f"optimizer.lr={lr}")) for lr in rates]
-    assert run(together) == [0, 4, 0]
+    together = [Run.of((*words, f"optimizer.lr={lr}")) for lr in rates]
+    assert run_members(together) == [0, 4, 0]
     assert [record(exp)["status"] for exp in together] == ["done", "diverged", "done"]
-    alone = experiment((*words, "optimizer.lr=1e-2", f"runs_root={tmp_path / 'alone'}"))
+    alone = Run.of((*words, "optimizer.lr=1e-2", f"runs_root={tmp_path / 'alone'}"))
     alone.run()
     assert numbers(together[2]) == numbers(alone)
 
 
 def test_members_take_turns_and_meet_by_what_they_ask() -> None:
-    meeting, served, running = Meeting(), [], []
+    meeting, served, running = Turns(), [], []
 
     def work(name: str, keys: list[str]) -> str:
         answers = []
@@ -286,7 +286,7 @@ def test_members_take_turns_and_meet_by_what_they_ask() -> None:
 
 
 def test_an_error_of_the_shared_arithmetic_is_everyones() -> None:
-    meeting = Meeting()
+    meeting = Turns()
 
     def serve(names: list[str]) -> list[str]:
         raise ValueError("no")
@@ -300,7 +300,7 @@ def test_an_error_of_the_shared_arithmetic_is_everyones() -> None:
 
 
 def test_members_keep_their_random_states() -> None:
-    meeting = Meeting()
+    meeting = Turns()
 
     def work(seed: int) -> float:
         torch.manual_seed(seed)
@@ -367,7 +367,7 @@ def test_on_a_gpu_members_are_single_runs_up_to_rounding(tmp_path: Path, model: 
     single, together = members(tmp_path / "single", *words), members(tmp_path / "together", *words)
     for exp in single:
         exp.run()
-    assert run(together) == [0, 0, 0]
+    assert run_members(together) == [0, 0, 0]
     for one, member in zip(single, together, strict=True):
         assert record(member)["ensemble"]["computed"] == "stacked"
         assert record(member)["metrics"]["last"] == pytest.approx(record(one)["metrics"]["last"], rel=1e-4)

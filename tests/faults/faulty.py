@@ -113,13 +113,13 @@ def _move_clock(seconds: float) -> None:
 
 
 PHASES = {
-    "setup": ("orthobench.run.run", "_check_device"),
-    "build": ("orthobench.run.build", "build_optimizer"),
+    "setup": ("orthobench.run.run", "refuse_if_too_large"),
+    "build": ("orthobench.run.attempt", "build_optimizer"),
     "train": ("orthobench.run.learner", "Learner.training_step"),
     "validate": ("orthobench.run.learner", "Learner.validation_step"),
     "save": ("orthobench.recording.checkpoint", "write_bytes"),
     "test": ("orthobench.run.learner", "Learner.test_step"),
-    "record": ("orthobench.run.run", "write_sealed"),
+    "record": ("orthobench.run.attempt", "write_sealed"),
 }
 
 

@@ -91,7 +91,7 @@ def test_writers_of_results_lose_and_tear_nothing(tmp_path: Path, count: Count) 
 
 def test_two_runs_with_the_same_short_name_are_told_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A pair found by chance among ten thousand jobs; the first ten digits are set equal here."""
-    from orthobench.config.check import Settings
+    from orthobench.config.settings import Settings
     from orthobench.errors import ConfigError
 
     words = (*runs.SHORT, f"runs_root={tmp_path / 'runs'}")

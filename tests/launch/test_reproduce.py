@@ -10,7 +10,8 @@ from orthobench.analysis import records
 from orthobench.config import table as experiment
 from orthobench.ensemble import grouping
 from orthobench.errors import ConfigError
-from orthobench.launch.reproduce import _together, plan, progress, seconds, select
+from orthobench.launch.plan import plan, select
+from orthobench.launch.reproduce import _together, progress, seconds
 from orthobench.verbs.reproduce import _seeds, main
 
 NAME = "urnn_ugru/table3"

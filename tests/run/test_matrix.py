@@ -10,9 +10,9 @@ from orthobench.errors import ConfigError
 from orthobench.parametrizations.base import Parametrization
 from orthobench.recording.checkpoint import SafeCheckpointIO
 from orthobench.registry import find, names
-from orthobench.run import build as builder
+from orthobench.run.build import build_optimizer, build_schedule
 from orthobench.run.learner import Learner
-from orthobench.run.run import Experiment
+from orthobench.run.run import Run
 from orthobench.schema import fields
 
 CELLS, MAPS = sorted(names("cell")), sorted(names("parametrization"))
@@ -24,7 +24,7 @@ PAIRS = [(cell, recurrent) for cell in CELLS for recurrent in MAPS if (cell, rec
 TOLERANCE = {"paper": 1e-5, "code": 1e-2}
 
 
-def pair(cell: str, recurrent: str, *words: str) -> Experiment:
+def pair(cell: str, recurrent: str, *words: str) -> Run:
     """The smallest run of a pair, with every gate constrained where the cell has several."""
     cls = find("cell", cell, "model.cell")
     gates = list(getattr(cls, "gates", ()))
@@ -34,10 +34,10 @@ def pair(cell: str, recurrent: str, *words: str) -> Experiment:
     return orthobench.build("model=rnn", "task=copying", "T=4", "recipe=none", *names, *every, *sizes, *words)
 
 
-def step(exp: Experiment) -> Learner:
+def step(exp: Run) -> Learner:
     """One training step, as the trainer takes it."""
-    optimizer = builder.build_optimizer(exp.settings, exp.model)
-    learner = Learner(exp.model, exp.task, optimizer, builder.build_schedule(exp.settings), exp.duration)
+    optimizer = build_optimizer(exp.settings, exp.model)
+    learner = Learner(exp.model, exp.task, optimizer, build_schedule(exp.settings), exp.duration)
     optimizer.zero_grad()
     learner.training_step(exp.task.batch("train", 0, 0), 0).backward()
     optimizer.step()
@@ -45,7 +45,7 @@ def step(exp: Experiment) -> Learner:
     return learner
 
 
-def output(model: torch.nn.Module, exp: Experiment) -> torch.Tensor:
+def output(model: torch.nn.Module, exp: Run) -> torch.Tensor:
     with torch.no_grad():
         return model(exp.task.batch("val", 0, 0)[0])[0]
 

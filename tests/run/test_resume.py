@@ -15,7 +15,7 @@ import torch
 import orthobench
 from orthobench.errors import Stopped
 from orthobench.run.callbacks.saver import Saver
-from orthobench.run.run import Experiment
+from orthobench.run.run import Run
 
 SMALL = (
     "task.val_size=50",
@@ -35,7 +35,7 @@ RUNS = {
 LENGTH = ("trainer.max_steps=12", "trainer.val_check_interval=4", "trainer.log_every_n_steps=3")
 
 
-def build(root: Path, name: str) -> Experiment:
+def build(root: Path, name: str) -> Run:
     return orthobench.build(*RUNS[name], *LENGTH, f"runs_root={root}")
 
 
@@ -51,7 +51,7 @@ def stop_at(step: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Saver, "on_train_batch_start", arrive)
 
 
-def outcome(exp: Experiment, record: dict[str, Any]) -> dict[str, Any]:
+def outcome(exp: Run, record: dict[str, Any]) -> dict[str, Any]:
     rows = (exp.settings.folder / "metrics.csv").read_text().splitlines()
     kept = ("metrics", "best_step", "crossed", "orthogonality", "steps", "epochs")
     return {**{key: record[key] for key in kept}, "rows": [row for row in rows if "steps_per_s" not in row]}

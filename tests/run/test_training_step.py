@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 import orthobench
-from orthobench.config.compose import options
+from orthobench.config.files import options
 from orthobench.parametrizations import base
 from orthobench.recording.curve import Curve
 from orthobench.run.training_step import TrainingStep

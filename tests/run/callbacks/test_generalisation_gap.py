@@ -1,7 +1,7 @@
 import pytest
 
 import orthobench
-from orthobench.run import build as builder
+from orthobench.run.build import build_optimizer, build_schedule
 from orthobench.run.callbacks.generalisation_gap import gaps, train_scores
 from orthobench.run.learner import Learner
 from tests.run.callbacks.watching import SHORT, SMALL, finished, names, steps
@@ -25,8 +25,8 @@ def test_a_gap_is_positive_where_training_scores_are_better(
 
 def learner(*words: str) -> Learner:
     exp = orthobench.build(*SMALL, *SHORT, *words)
-    optimizer = builder.build_optimizer(exp.settings, exp.model)
-    return Learner(exp.model, exp.task, optimizer, builder.build_schedule(exp.settings), exp.duration)
+    optimizer = build_optimizer(exp.settings, exp.model)
+    return Learner(exp.model, exp.task, optimizer, build_schedule(exp.settings), exp.duration)
 
 
 def test_scores_are_the_tasks_own_over_the_first_batches() -> None:

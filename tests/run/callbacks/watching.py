@@ -7,7 +7,7 @@ from typing import Any
 import orthobench
 from orthobench.recording.curve import Curve
 from orthobench.run.duration import Duration
-from orthobench.run.run import Experiment
+from orthobench.run.run import Run
 
 SMALL = ["task=adding", "T=8", "recipe=none", "engine=fused", "model.hidden_size=8", "task.batch_size=4"]
 SHORT = ["task.val_size=8", "task.test_size=8", "trainer.max_steps=6", "trainer.log_every_n_steps=2"]
@@ -24,7 +24,7 @@ def trainer(step: int = 0) -> Any:
     return SimpleNamespace(global_step=step, loggers=[])
 
 
-def finished(*words: str) -> tuple[Experiment, Curve]:
+def finished(*words: str) -> tuple[Run, Curve]:
     """A run of six steps with a look every second step and a validation every third."""
     exp = orthobench.build(*SMALL, *SHORT, "trainer.val_check_interval=3", *words)
     exp.run()

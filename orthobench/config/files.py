@@ -1,0 +1,49 @@
+"""Where configuration files are, and which names each group of them offers."""
+
+from pathlib import Path
+
+from orthobench.config.policy import check_values
+from orthobench.errors import ConfigError
+
+GROUPS = ("model", "task", "optimizer", "schedule", "trainer", "logger", "recipe", "experiment")
+
+
+def conf_dir() -> Path:
+    """The configuration tree: the checkout's conf/ when there is one, else the copy inside the package."""
+    package = Path(__file__).resolve().parents[1]
+    checkout = package.parent / "conf"
+    return checkout if (checkout / "config.yaml").is_file() else package / "conf"
+
+
+def options(group: str, folders: tuple[Path, ...] = ()) -> list[str]:
+    """The names that a group offers, here and in the user's own folders."""
+    found = set()
+    for folder in (conf_dir(), *folders):
+        root = folder / group
+        found |= {path.relative_to(root).with_suffix("").as_posix() for path in root.rglob("*.yaml")}
+    return sorted(found)
+
+
+def check_folder(folder: Path) -> None:
+    """Refuse a folder of configurations that does more than add values.
+
+    Raises:
+        ConfigError: not a folder, not YAML, or a file with a name of ours, a `hydra:` block, `_target_` or an odd
+            interpolation.
+    """
+    import yaml
+
+    if not Path(folder).is_dir():
+        raise ConfigError(f"--config-dir {folder} is not a folder.")
+    for path in sorted(Path(folder).rglob("*.yaml")):
+        if (conf_dir() / path.relative_to(folder)).is_file() and Path(folder).resolve() != conf_dir():
+            raise ConfigError(f"{path} would not be read: orthobench has a file of this name; give it another.")
+        text = path.read_text(encoding="utf-8", errors="replace")
+        try:
+            content = yaml.safe_load(text)
+        except yaml.YAMLError as error:
+            raise ConfigError(f"{path} is not valid YAML: {' '.join(str(error).split())}") from error
+        header = [line for line in text.splitlines() if line.startswith("#") and "@package" in line]
+        if any("hydra" in line for line in header) or (isinstance(content, dict) and "hydra" in content):
+            raise ConfigError(f"{path} sets Hydra's own configuration, which a model or task file may not do.")
+        check_values(content, f"{path}: ")

@@ -1,0 +1,164 @@
+"""The checked settings of a run, and its identity: a digest of what changes the numbers, and of nothing else."""
+
+import hashlib
+import json
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from orthobench.errors import ConfigError
+from orthobench.schema import resolve_count
+
+if TYPE_CHECKING:
+    from orthobench.cells.base import Cell
+    from orthobench.models.base import Network
+    from orthobench.optim import Rule, Schedule
+    from orthobench.parametrizations.base import Parametrization
+    from orthobench.tasks.base import Task
+
+SECTIONS = ("model", "task", "optimizer", "schedule", "trainer", "logger", "diagnostics")
+
+NO_EFFECT = {"num_workers"}
+
+TRAINER_NUMBERS = (
+    "max_steps", "max_epochs", "min_steps", "min_epochs", "max_time", "limit_train_batches",
+    "limit_val_batches", "limit_test_batches", "val_check_interval", "check_val_every_n_epoch",
+    "accumulate_grad_batches", "gradient_clip_val", "gradient_clip_algorithm", "precision",
+)  # fmt: skip
+
+WHOLE = "1 of an epoch"
+
+UNSAID = {
+    "limit_train_batches": WHOLE, "limit_val_batches": WHOLE, "limit_test_batches": WHOLE, "precision": "32-true",
+    "accumulate_grad_batches": 1, "check_val_every_n_epoch": 1, "gradient_clip_algorithm": "norm",
+}  # fmt: skip
+
+ONLY_WITH = {"gradient_clip_algorithm": "gradient_clip_val", "min_steps": "max_time", "min_epochs": "max_time"}
+
+
+@dataclass(frozen=True)
+class Parts:
+    """The classes that a run's settings name, each found once.
+
+    Attributes:
+        cell: null for a network without recurrent layers.
+        recurrent: the parametrization of the recurrent matrices.
+        rule: the optimizer's rule; `recurrent_rule` is that of the constrained parameters.
+    """
+
+    task: "type[Task]"
+    network: "type[Network]"
+    cell: "type[Cell] | None"
+    recurrent: "type[Parametrization]"
+    rule: "type[Rule]"
+    recurrent_rule: "type[Rule]"
+    schedule: "type[Schedule]"
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Checked settings of one run: plain values, defaults filled in, one dictionary per section.
+
+    Attributes:
+        parts: the classes that the values name.
+        task_made: the task that the check made, which has read no data; null where the settings are another run's but
+            for the seed.
+        shares: the settings of the model that are tied to the hidden size, as they were given.
+        hidden_size: the one that the command line asks for; null where none was typed.
+    """
+
+    model: dict[str, Any]
+    task: dict[str, Any]
+    optimizer: dict[str, Any]
+    schedule: dict[str, Any]
+    trainer: dict[str, Any]
+    logger: dict[str, Any]
+    diagnostics: dict[str, Any]
+    run: dict[str, Any]
+    shares: dict[str, Any]
+    parts: Parts = field(repr=False)
+    hidden_size: int | None = None
+    task_made: "Task | None" = field(default=None, compare=False, repr=False)
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """What changes the numbers."""
+        return {
+            "model": self.model,
+            "task": {key: value for key, value in self.task.items() if key not in NO_EFFECT},
+            "optimizer": self.optimizer,
+            "schedule": self.schedule,
+            "trainer": _numbers(self.trainer),
+            "seed": self.run["seed"],
+        }
+
+    @property
+    def run_id(self) -> str:
+        """`<task>-<model>-<10 hex digits>`, the name of the run's folder."""
+        return f"{self.task['name']}-{self.model['name']}-{self.digest[:10]}"
+
+    @property
+    def digest(self) -> str:
+        """All 64 digits, of which the folder's name has 10: two of ten thousand runs have been seen to share those."""
+        text = json.dumps(_canonical(self.identity), sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(text.encode()).hexdigest()
+
+    @property
+    def folder(self) -> Path:
+        """The run's folder."""
+        return Path(self.run["runs_root"]) / self.run_id
+
+    def as_dict(self) -> dict[str, Any]:
+        """Everything, as config.yaml holds it."""
+        sections = {name: dict(getattr(self, name)) for name in SECTIONS}
+        return {**self.run, **sections}
+
+    def with_hidden_size(self, size: int) -> "Settings":
+        """The same settings with another hidden size; shares of it follow, counts are checked against it.
+
+        Raises:
+            ConfigError: the parametrization does not allow this size, or a count exceeds it.
+        """
+        counts = tied_counts(self.parts.recurrent, self.model["recurrent"], size, self.shares)
+        return replace(self, model=self.model | {"hidden_size": size} | counts)
+
+    def with_seed(self, seed: int) -> "Settings":
+        """The same settings with another seed."""
+        return replace(self, run={**self.run, "seed": seed}, task_made=None)
+
+
+def tied_counts(cls: "type[Parametrization]", name: str, n: int, given: dict[str, Any]) -> dict[str, int]:
+    """The settings of the parametrization `name` that are tied to the hidden size n, as whole numbers.
+
+    Raises:
+        ConfigError: n does not suit the parametrization, or a setting does not suit n.
+    """
+    reason = cls.valid_size(n)
+    if reason:
+        raise ConfigError(f"model.hidden_size={n} does not suit {name}: {reason}")
+    return {key: resolve_count(given[key], limit, f"model.{key}") for key, limit in cls.limits(n).items()}
+
+
+def _numbers(trainer: dict[str, Any]) -> dict[str, Any]:
+    """What of the trainer's settings changes the numbers: nothing that is so anyway, or has no effect here."""
+    found = {key: _length(key, trainer[key]) for key in TRAINER_NUMBERS if trainer.get(key) is not None}
+    if isinstance(found.get("val_check_interval"), int):
+        found.pop("check_val_every_n_epoch", None)
+    return {key: value for key, value in found.items() if value != UNSAID.get(key) and ONLY_WITH.get(key, key) in found}
+
+
+def _length(key: str, value: Any) -> Any:
+    """A length as it is hashed: 1.0 is a whole epoch, 1 is one batch."""
+    share = isinstance(value, float) and (key.startswith("limit_") or key == "val_check_interval")
+    return f"{value:g} of an epoch" if share else value
+
+
+def _canonical(value: Any) -> Any:
+    """The same value however it was spelt: 190.0 as 190."""
+    if isinstance(value, dict):
+        return {key: _canonical(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_canonical(item) for item in value]
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    return value

@@ -1,0 +1,31 @@
+"""One word of the command line: `key=value`, in Hydra's grammar."""
+
+from orthobench.errors import ConfigError
+
+
+def key(word: str) -> str:
+    """What an override sets."""
+    return word.lstrip("+").partition("=")[0]
+
+
+def value(word: str) -> str:
+    """What an override sets it to."""
+    return word.partition("=")[2].strip("'\"")
+
+
+def choices(word: str) -> list[str]:
+    """What an override sets it to, one after the other: `seed=1,2` or `seed=range(1,3)`.
+
+    Raises:
+        ConfigError: not Hydra's grammar.
+    """
+    from hydra.core.override_parser.overrides_parser import OverridesParser
+    from hydra.errors import HydraException
+
+    try:
+        override = OverridesParser.create().parse_override(word)
+        found = list(override.sweep_string_iterator()) if override.is_sweep_override() else [value(word)]
+    except HydraException as error:
+        reason = str(error).splitlines()[0]
+        raise ConfigError(f"{word!r} is not an override of the form key=value: {reason}.") from error
+    return [text.strip("'\"") for text in found]

@@ -1,0 +1,232 @@
+"""One attempt at a run: from its latest checkpoint, or from the start, to its end or to what stops it."""
+
+import errno
+import traceback
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, ClassVar
+
+import torch
+import yaml
+
+from orthobench import signals
+from orthobench.errors import DivergedError, OrthobenchError, Stopped, StorageError
+from orthobench.recording import record as recorder
+from orthobench.recording.checkpoint import SafeCheckpointIO, digest_of, newest, of_step, previous
+from orthobench.recording.curve import Curve, thinned
+from orthobench.recording.digest import owned, write_sealed
+from orthobench.recording.files import sweep_up, write_bytes
+from orthobench.recording.loggers import close, make_logger
+from orthobench.run.build import build_optimizer, build_schedule
+from orthobench.run.callbacks.baseline import BaselineCrossing
+from orthobench.run.callbacks.diagnostics import diagnostics
+from orthobench.run.callbacks.finite import Finite
+from orthobench.run.callbacks.orthogonality import Orthogonality
+from orthobench.run.callbacks.progress import Progress
+from orthobench.run.callbacks.saver import Saver
+from orthobench.run.callbacks.training import TrainingLog
+from orthobench.run.learner import Learner
+from orthobench.run.memory import exhausted
+from orthobench.run.run import Run
+from orthobench.run.trainer import leave_out_unused_hooks, make_trainer, quieten
+from orthobench.terminal import complain, duration_text, say
+
+STATUSES = {DivergedError: "diverged", Stopped: "stopped"}
+POINTS = 500
+
+
+class Attempt:
+    """One attempt at a run: from its latest checkpoint, or from the start, to its end or to what stops it."""
+
+    learner_class: ClassVar[type[Learner]] = Learner
+
+    def __init__(self, run: Run, folder: Path) -> None:
+        self.run, self.folder = run, folder
+        self.provenance: dict[str, Any] = {}
+        quieten()
+        sweep_up(folder)
+        text = owned(yaml.safe_dump(run.settings.as_dict(), sort_keys=False), run.settings.digest)
+        write_bytes(folder / "config.yaml", text.encode())
+        self.curve = Curve(folder / "metrics.csv")
+        self.saver = Saver(folder / "checkpoints", self.curve)
+        self.logger: Any = False
+        every = run.settings.trainer.get("log_every_n_steps", 50)
+        common = (self.curve, run.duration, every)
+        self.training, self.orthogonality = TrainingLog(*common), Orthogonality(*common)
+        self.crossing, self.finite = BaselineCrossing(), Finite(every)
+        watchers = [
+            self.finite,
+            self.training,
+            self.orthogonality,
+            self.crossing,
+            *diagnostics(run.settings.diagnostics, run.model, *common),
+        ]
+        self.callbacks = [*watchers, Progress(), self.saver]
+        optimizer = build_optimizer(run.settings, run.model)
+        schedule = build_schedule(run.settings)
+        self.learner = self.learner_class(run.model, run.task, optimizer, schedule, run.duration)
+        leave_out_unused_hooks(self.learner, *self.callbacks)
+
+    def execute(self) -> dict[str, Any]:
+        """Fit, test and record."""
+        try:
+            self.announce()
+            trainer = self._fit()
+            record = self.record("done", trainer, metrics=self._test(trainer))
+        except Exception as error:
+            translated = _translate(error, self)
+            self._record_failure(translated)
+            if translated is error:
+                raise
+            raise translated from error
+        finally:
+            close(self.logger)
+            self.run.model.cpu()
+        self._close(record)
+        return record
+
+    def _fit(self) -> Any:
+        self.logger = make_logger(self.run.settings)
+        torch.manual_seed(self.run.settings.run["seed"])
+        task, length = self.run.task, self.run.duration
+        resume, step, curve = self._resume()
+        self.curve.restore(curve)
+        signals.check()
+        task.start(step * length.accumulate, length.epoch_batches)
+        trainer = make_trainer(self.run.settings.trainer, task, length, self.callbacks, self.logger, str(self.folder))
+        trainer.fit(self.learner, datamodule=task, ckpt_path=resume, weights_only=True)
+        self.training.pause(trainer.global_step)
+        self.finite.check()
+        if self.saver.validated != trainer.global_step:
+            trainer.validate(self.learner, datamodule=task, verbose=False)
+            self.training.pause(trainer.global_step)
+        self.saver.finish(trainer)
+        return trainer
+
+    def _resume(self) -> tuple[Path | None, int, torch.Tensor | None]:
+        """The checkpoint to go on from, its step and its curves; the start where nothing whole is left."""
+        last = self.saver.last_path
+        resume = newest(last)
+        if resume != last and (last.exists() or previous(last).exists()):
+            self.saver.recovered_from = "the start" if resume is None else resume.name
+            say(f"{last} is damaged or missing; going on from {self.saver.recovered_from}.")
+        if resume is None:
+            return None, 0, None
+        state = SafeCheckpointIO().load_checkpoint(resume)
+        step, saved = state["global_step"], state["callbacks"]["Saver"]
+        if saved["best_step"] is not None and of_step(saved["best_step"], self.saver.best_path, last) is None:
+            self.saver.recovered_from = "the start"
+            say(f"{self.saver.best_path} is damaged; going on from the start, or its numbers would be lost.")
+            return None, 0, None
+        say(f"resuming at step {step}")
+        return resume, step, saved["curve"]
+
+    def _test(self, trainer: Any) -> dict[str, Any]:
+        """The metrics of the last weights, and of the best by validation."""
+        learner, task = self.learner, self.run.task
+        learner.results = dict(self.saver.latest)
+        last = self._score(trainer)
+        best = last
+        if self.saver.best_step not in (None, trainer.global_step):
+            path = of_step(self.saver.best_step, self.saver.best_path, self.saver.last_path)
+            if path is None:
+                raise StorageError(f"{self.saver.best_path} is damaged; the same command starts again.")
+            kept = {key: value.clone() for key, value in learner.state_dict().items()}
+            learner.load_state_dict(SafeCheckpointIO().load_checkpoint(path)["state_dict"])
+            learner.results = dict(self.saver.best or {})
+            best = self._score(trainer)
+            learner.load_state_dict(kept)
+        best_test = self.saver.best_test if task.select_on_test else None
+        return {"best_val": best, "last": last, "best_test": best_test}
+
+    def _score(self, trainer: Any) -> dict[str, float]:
+        trainer.test(self.learner, datamodule=self.run.task, verbose=False)
+        return dict(sorted(self.learner.results.items()))
+
+    def record(
+        self, status: str, trainer: Any, metrics: dict[str, Any] | None, reason: str | None = None
+    ) -> dict[str, Any]:
+        run = self.run
+        step = 0 if trainer is None else trainer.global_step
+        train_s = self.training.train_s
+        curves = {name: self.curve.of(name) for name in ("train/loss", f"val/{run.task.metric}", "orthogonality")}
+        record = {
+            "schema": 2,
+            "status": status,
+            "reason": reason,
+            "run_id": run.run_id,
+            "identity": run.settings.digest,
+            "model": run.settings.model["name"],
+            "task": run.settings.task["name"],
+            "T": run.task.T,
+            "seed": run.settings.run["seed"],
+            "steps": step,
+            "epochs": run.duration.epochs(step),
+            "parameters": run.parameters,
+            "split": run.task.split_name,
+            "baseline": run.task.baseline,
+            "baseline_reason": run.task.baseline_reason,
+            "metrics": metrics or {"best_val": self.saver.best, "last": None, "best_test": None},
+            "best_step": self.saver.best_step,
+            "recovered_from": self.saver.recovered_from,
+            "crossed": self.crossing.steps,
+            "checkpoint": {"last": digest_of(self.saver.last_path), "best": digest_of(self.saver.best_path)},
+            "diverged": {"step": self.finite.step, "last_loss": self.finite.last_loss} if self.finite.step else None,
+            "orthogonality": {name: getattr(self.orthogonality, name) for name in ("max", "last", "lost")},
+            "config": run.settings.as_dict(),
+            "code": recorder.code() | {"trained_with": self.saver.code},
+            "env": recorder.environment(),
+            "hardware": recorder.hardware(self.learner.device)
+            | {"peak_bytes": self.saver.peak_bytes or recorder.peak_bytes(self.learner.device)},
+            **self.provenance,
+            "time": {
+                "finished": self.saver.finished or datetime.now(UTC).isoformat(timespec="seconds"),
+                "wall_s": round(self.saver.wall_s, 3),
+                "train_s": round(train_s, 3),
+                "steps_per_s": round(step / train_s, 3) if train_s else None,
+            },
+            "engine": [{"engine": name, "reason": why} for name, why in run.model.engines()],
+            "curve": {name: thinned(points, POINTS) for name, points in curves.items() if points},
+        }
+        return write_sealed(self.folder / "record.json", record)
+
+    def _record_failure(self, error: Exception) -> None:
+        status = STATUSES.get(type(error), "failed")
+        trainer = self.learner._trainer
+        try:
+            self.record(status, trainer, metrics=None, reason=str(error) or type(error).__name__)
+        except StorageError as second:
+            if not isinstance(error, StorageError):
+                complain(f"orthobench: {error}")
+                raise second from error
+
+    def announce(self) -> None:
+        run = self.run
+        steps = f"{run.duration.steps:,} steps" if run.duration.steps else "until the time limit"
+        counts = run.parameters
+        length = f", T={run.task.T}" if run.task.T else ""
+        engine, why = run.model.engines()[0]
+        model = f"{run.settings.model['name']} (n={run.settings.model['hidden_size']}, {counts['total']:,} parameters)"
+        say(f"{model} on {run.settings.task['name']}{length}, seed {run.settings.run['seed']}")
+        say(f"{steps} of {run.task.batch_size} sequences; engine {engine}: {why}")
+        say(f"folder {self.folder}")
+
+    def _close(self, record: dict[str, Any]) -> None:
+        metric = self.run.task.metric
+        value, baseline = record["metrics"]["best_val"][f"test/{metric}"], self.run.task.baseline.get(metric)
+        beside = "" if baseline is None else f" (baseline {baseline:.4g})"
+        spent = duration_text(record["time"]["train_s"])
+        where = self.folder / "record.json"
+        say(f"{self.run.run_id}: test {metric} {value:.4g}{beside} after {record['steps']:,} steps in {spent}; {where}")
+
+
+def _translate(error: Exception, attempt: Attempt) -> Exception:
+    """What a library raised, as one of our errors where a user can act on it."""
+    text, run = str(error), attempt.run
+    refused = isinstance(error, torch.OutOfMemoryError | MemoryError) or getattr(error, "errno", None) == errno.ENOMEM
+    if refused or "can't allocate memory" in text or "bad_alloc" in text:
+        traceback.clear_frames(error.__traceback__)  # they hold what there was no room for
+        return exhausted(attempt.learner)
+    if isinstance(error, OSError) and not isinstance(error, OrthobenchError):
+        return StorageError(f"{error.filename or run.settings.folder}: {error.strerror or text}.")
+    return error

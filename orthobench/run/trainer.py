@@ -1,0 +1,166 @@
+"""The one place that meets Lightning's Trainer: how it is made, and what of it is left out or replaced, and why.
+
+Lightning is pinned below 2.7, because some of this relies on what is not its public interface; a test fails when a new
+version changes any of it.
+"""
+
+import inspect
+import logging
+import warnings
+from collections.abc import Sequence
+from contextlib import nullcontext
+from typing import Any
+
+import torch
+from lightning.fabric.plugins.environments.lightning import LightningEnvironment
+from lightning.fabric.utilities import move_data_to_device
+from lightning.pytorch import Callback, LightningModule, Trainer
+from lightning.pytorch.profilers import PassThroughProfiler
+from lightning.pytorch.strategies import SingleDeviceStrategy
+
+from orthobench.recording.checkpoint import SafeCheckpointIO
+from orthobench.run.duration import Duration, evaluation_limits
+from orthobench.run.memory import device_of
+from orthobench.tasks.base import Batch, Task
+
+EVERY_STEP = (
+    "on_train_batch_start",
+    "on_before_zero_grad",
+    "on_before_backward",
+    "on_after_backward",
+    "on_before_optimizer_step",
+    "on_train_batch_end",
+)
+COUNTED_BY_US = ("max_epochs", "max_steps", "val_check_interval", "check_val_every_n_epoch", "limit_train_batches")
+NOTHING = nullcontext()
+
+
+class LeanModule(LightningModule):
+    """A LightningModule without the work that Lightning does at every step for features that no run uses.
+
+    Stacked these were a tenth of what a short step costs.
+    """
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        """Keep the signature of `training_step`, which Lightning inspects anew at every step."""
+        super().__init_subclass__(**kwargs)
+        if "training_step" in vars(cls):
+            cls.training_step.__signature__ = inspect.signature(cls.training_step)  # type: ignore[attr-defined]
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        """As of any module, but for `_current_fx_name`, which is set twice by every hook and is no parameter."""
+        if name == "_current_fx_name":
+            self.__dict__[name] = value
+        else:
+            super().__setattr__(name, value)
+
+    def _on_before_batch_transfer(self, batch: Batch, dataloader_idx: int = 0) -> Batch:
+        """The batch: Lightning looks here for the hooks of a data module at every batch, and there are none."""
+        return batch
+
+    def _apply_batch_transfer_handler(self, batch: Batch, device: Any = None, dataloader_idx: int = 0) -> Batch:
+        """The batch on the module's device, without a search for hooks."""
+        device = device or self.device
+        return batch if device.type == "cpu" else move_data_to_device(batch, device)
+
+    def configure_gradient_clipping(
+        self, optimizer: Any, gradient_clip_val: Any = None, gradient_clip_algorithm: Any = None
+    ) -> None:
+        """Clip where that is asked for; Lightning checks whether it may before it looks whether it shall."""
+        if gradient_clip_val:
+            super().configure_gradient_clipping(optimizer, gradient_clip_val, gradient_clip_algorithm)
+
+    def optimizer_zero_grad(self, epoch: int, batch_idx: int, optimizer: Any) -> None:
+        """Drop the gradients, without the profiler's context that torch's own method opens."""
+        for group in optimizer.param_groups:
+            for p in group["params"]:
+                p.grad = None
+
+
+class StayingStrategy(SingleDeviceStrategy):
+    """One device, on which the model stays between fit, validation and test.
+
+    Lightning moves it to the CPU after each of them; captured graphs would be lost, and the record would be told of the
+    wrong device, engine and memory.
+    """
+
+    def teardown(self) -> None:
+        """Close the plug-ins, and move nothing."""
+        self.precision_plugin.teardown()
+        self.checkpoint_io.teardown()
+
+
+class NoProfiler(PassThroughProfiler):
+    """A profiler that measures nothing and costs nothing; Lightning's runs a generator forty times a step."""
+
+    def profile(self, action_name: str) -> Any:
+        """A context that does nothing."""
+        return NOTHING
+
+
+def leave_out_unused_hooks(*owners: Callback | LightningModule) -> None:
+    """Set every hook of a step to null that its owner's class leaves as Lightning defines it: null is passed over.
+
+    For each hook of each callback Lightning opens a profiler's context, notes the hook's name and writes a line for a
+    debug log, though most have nothing to do: half of what a step costs beyond its computation.
+    """
+    for owner in owners:
+        for hook in EVERY_STEP:
+            if getattr(type(owner), hook).__module__.startswith("lightning."):
+                setattr(owner, hook, None)
+
+
+def make_trainer(
+    given: dict[str, Any],
+    task: Task,
+    length: Duration,
+    callbacks: Sequence[Callback],
+    logger: Any,
+    folder: str,
+) -> Trainer:
+    """The trainer of one run on one device.
+
+    Args:
+        given: the settings of `trainer`; lengths among them are counted in steps by `length` instead.
+        task: the run's task.
+        length: the run's lengths.
+        callbacks: what watches and saves.
+        logger: a logger, or false.
+        folder: the run's folder.
+    """
+    alone = LightningEnvironment()  # not Slurm's: a run is one process, whatever task of a job it is
+    alone.set_global_rank(0)
+    kept = {key: value for key, value in given.items() if key not in (*COUNTED_BY_US, "accelerator", "devices")}
+    device = device_of(given.get("accelerator", "auto"))
+    index = torch.device("cuda", torch.cuda.current_device()) if device.type == "cuda" else device
+    trainer = Trainer(
+        **{"gradient_clip_algorithm": None, "profiler": NoProfiler(), **kept, **evaluation_limits(given, task)},
+        accelerator=device.type,
+        devices=1,
+        strategy=StayingStrategy(index),
+        max_steps=length.steps or -1,
+        max_epochs=-1,
+        val_check_interval=length.val_every,
+        check_val_every_n_epoch=None,
+        num_sanity_val_steps=0,
+        logger=logger,
+        callbacks=list(callbacks),
+        plugins=[SafeCheckpointIO(), alone],
+        default_root_dir=folder,
+        enable_checkpointing=False,
+        enable_progress_bar=False,
+        enable_model_summary=False,
+        use_distributed_sampler=False,
+    )
+    trainer._signal_connector.register_signal_handlers = lambda: None  # ours alone: Lightning's end a run unsaved
+    return trainer
+
+
+def quieten() -> None:
+    """Silence Lightning's advice on loaders, devices and logging, none of which applies to a run."""
+    for name in ("lightning.pytorch", "lightning.fabric"):
+        logging.getLogger(name).setLevel(logging.ERROR)
+    warnings.filterwarnings("ignore", module=r"lightning\..*")
+    warnings.filterwarnings("ignore", message=r".*LeafSpec.*")
+    if torch.get_num_threads() > 1 and not torch.cuda.is_available():
+        torch.set_num_threads(1)
