@@ -79,7 +79,7 @@ def _experiment(words: list[str]) -> int:
         from orthobench.launch.sweep import sweep
 
         return sweep(overrides, folders)
-    from orthobench.config.check import settings
+    from orthobench.config.many import settings
 
     checked = settings(overrides, folders)  # before the slow imports, so that a wrong word is refused at once
     from orthobench.run.run import Run

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from orthobench import registry
-from orthobench.config.compose import Composed, compose
+from orthobench.config.compose import Composed
 from orthobench.config.settings import SECTIONS, Parts, Settings, tied_counts
 from orthobench.config.trainer import trainer_settings
 from orthobench.errors import ConfigError
@@ -74,17 +74,12 @@ PROVIDED = {
 TASK_PROVIDED = {"seed", "data_root", "T", "variant"}
 
 
-def settings(overrides: list[str] | tuple[str, ...], folders: tuple[Path, ...] = ()) -> Settings:
-    """Compose and check one run.
+def check(composed: Composed) -> Settings:
+    """Check composed values against the constructors' signatures.
 
     Raises:
         ConfigError: an unknown key, a wrong type or a value out of range, wherever it was written.
     """
-    return check(compose(overrides, folders))
-
-
-def check(composed: Composed) -> Settings:
-    """Check composed values against the constructors' signatures; see `settings`."""
     values, choices = dict(composed.values), composed.choices
     for key in values:
         if key not in ROOT and key not in SECTIONS:

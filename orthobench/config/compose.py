@@ -119,7 +119,8 @@ def compose(overrides: list[str] | tuple[str, ...], folders: tuple[Path, ...] = 
     try:
         with initialize_config_dir(str(conf_dir()), version_base="1.3"):
             cfg = hydra_compose("config", [word.text for word in words] + extra, return_hydra_config=True)
-            base = hydra_compose("config", [word.text for word in words if word.group] + extra)
+            groups = [word.text for word in words if word.group]
+            base = cfg if len(groups) == len(words) else hydra_compose("config", groups + extra)
         choices = {key: value for key, value in cfg.hydra.runtime.choices.items() if key in GROUPS and value}
         check_hydra(OmegaConf.to_container(cfg.hydra, resolve=False))
         with open_dict(cfg):

@@ -1,20 +1,32 @@
-"""Composing many runs that differ in values only: Hydra composes each choice of files once, values are put in here.
+"""From words to checked settings: Hydra composes each choice of files once, values are put in here.
 
 Hydra needs a tenth of a second for a run, which is a quarter of an hour for a sweep of ten thousand.
 """
 
 import copy
+import os
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from orthobench.config.check import ROOT, check
 from orthobench.config.compose import Composed, compose
-from orthobench.config.policy import check_values
+from orthobench.config.files import conf_dir
+from orthobench.config.policy import ENVIRONMENT, check_values
 from orthobench.config.settings import Settings
+from orthobench.config.table import expand
 from orthobench.schema import coerce
 
-ENVIRONMENT = ("data_root", "runs_root")
+
+def settings(words: list[str] | tuple[str, ...], folders: tuple[Path, ...] = ()) -> Settings:
+    """The checked settings of one run; what was composed for it serves the next one too, while no file has changed.
+
+    Raises:
+        ConfigError: an unknown key, a wrong type or a value out of range, wherever it was written.
+    """
+    files = (path for folder in (conf_dir(), *folders) for path in Path(folder).rglob("*.yaml"))
+    state = frozenset((path, path.stat().st_mtime_ns) for path in files)
+    return _composer(folders, state, tuple(map(os.environ.get, ENVIRONMENT))).settings(expand(words, folders))
 
 
 class Composer:
@@ -30,7 +42,7 @@ class Composer:
         self._seedless: dict[tuple[str, ...], Settings] = {}
 
     def settings(self, job: list[str]) -> Settings:
-        """See `orthobench.config.check.settings`, which this equals.
+        """What composing and checking the words of one run by themselves would give.
 
         Raises:
             ConfigError: an unknown key, a wrong type or a value out of range.
@@ -44,7 +56,9 @@ class Composer:
             return self._composed(job, parsed)
         seed = coerce(seeds[0], ROOT["seed"], "seed")
         if rest not in self._seedless:
-            self._seedless[rest] = self._composed(job, parsed)
+            composed = self._composed(job, parsed)
+            self._seedless[rest] = composed.with_seed(seed)
+            return composed
         return self._seedless[rest].with_seed(seed)
 
     def _composed(self, job: list[str], parsed: list[Any]) -> Settings:
@@ -63,6 +77,12 @@ class Composer:
         return check(Composed(values, base.choices, frozenset(typed), new))
 
 
+@lru_cache(maxsize=1)
+def _composer(folders: tuple[Path, ...], state: frozenset[Any], environment: tuple[str | None, ...]) -> Composer:
+    """One for each state of the configuration files and of the environment variables that they may read."""
+    return Composer(folders)
+
+
 @lru_cache(maxsize=1 << 16)
 def _parsed(word: str) -> tuple[bool, str, Any] | None:
     """(whether it chooses a file, key, value) of an override; null where only Hydra knows what it does."""
@@ -76,6 +96,8 @@ def _parsed(word: str) -> tuple[bool, str, Any] | None:
     except HydraException:
         return None
     key, value = override.key_or_group, override.value()
+    if override.is_delete() or override.package is not None or key.startswith("hydra"):
+        return None
     if key in GROUPS:
         return True, key, value
     if isinstance(value, str):  # a quoted string, for which Hydra has a class of its own

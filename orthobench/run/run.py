@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from orthobench import signals
-from orthobench.config.check import settings
+from orthobench.config.many import settings
 from orthobench.config.settings import Settings
 from orthobench.errors import ConfigError
 from orthobench.models.base import Network

@@ -6,7 +6,7 @@ import pytest
 
 import orthobench
 from orthobench.analysis import records
-from orthobench.config.check import settings
+from orthobench.config.many import settings
 from orthobench.errors import StorageError
 from orthobench.launch.collect import collect
 from tests.report.made_up import made_up

@@ -16,7 +16,7 @@ import pytest
 import torch
 
 from orthobench import signals
-from orthobench.config.check import settings
+from orthobench.config.many import settings
 from orthobench.ensemble import grouping
 from orthobench.ensemble.member import MemberLearner
 from orthobench.ensemble.running import run_members

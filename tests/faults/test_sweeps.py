@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 import orthobench
-from orthobench.config.check import settings
-from orthobench.config.compose import parse
+from orthobench.config.check import check
+from orthobench.config.compose import compose, parse
 from orthobench.config.many import Composer
 from orthobench.launch.sweep import jobs, plan, sweep
 from orthobench.recording.digest import write_sealed
@@ -123,7 +123,7 @@ def test_a_stopped_driver_stops_its_jobs_and_goes_on_later(tmp_path: Path) -> No
 def test_composing_once_equals_composing_every_job(words: list[str]) -> None:
     composer = Composer()
     for job in jobs(parse(words)):
-        assert composer.settings(job) == settings([word.lstrip("+") for word in job])
+        assert composer.settings(job) == check(compose([word.lstrip("+") for word in job]))
 
 
 @pytest.mark.faults

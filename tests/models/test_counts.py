@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 
 import orthobench
-from orthobench.config.check import settings
+from orthobench.config.many import settings
 from orthobench.models.recurrent import Recurrent
 from orthobench.run.build import build_model
 

@@ -9,7 +9,7 @@ from orthobench.analysis import curves, records
 from orthobench.analysis.comparison import compare
 from orthobench.analysis.curves import Point
 from orthobench.analysis.published import PAPERS
-from orthobench.config.check import settings
+from orthobench.config.many import settings
 from orthobench.config.table import Figure, load, tables
 from orthobench.launch.collect import drawn
 from orthobench.recording.curve import Curve

@@ -8,7 +8,7 @@ import pytest
 import orthobench
 from orthobench.__main__ import VERBS, main
 from orthobench.analysis import records
-from orthobench.config.check import settings
+from orthobench.config.many import settings
 from orthobench.run import cost as plan_cost
 from orthobench.verbs import reproduce
 from tests.report.made_up import made_up
