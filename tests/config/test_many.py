@@ -15,11 +15,11 @@ SAME = [
     "model=scornn task=copying T=20 seed=3",
     "+T=20 ++seed=4 optimizer.lr=1e-2",
     "T=10 T=20",
-    "model=gru model.recurrent=householder task=adding model.reflectors=3",
+    "model=gru model.recurrent=householder task=adding model.m=3",
     "model=ncgru model.orthogonal=[c,r] task=adding",
     "task=ptb_char model=lstm recipe=none trainer.max_epochs=null trainer.max_steps=5",
     "experiment=sgornn/table2 cell=vprnn seed=2 logger=none",
-    "optimizer=sgd optimizer.lr='0.5'",
+    "optimizer=sgd optimizer.lr=0.5",
     "model.rho='max' variant=code",
 ]
 
