@@ -10,7 +10,7 @@ import inspect
 import math
 import sys
 import types
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
@@ -39,6 +39,13 @@ class Range:
         if self.high is not None:
             parts.append(f"{'<' if self.below else '<='} {self.high}")
         return " and ".join(parts)
+
+
+@dataclass(frozen=True)
+class OneOf:
+    """One of the words that are known when a value is checked."""
+
+    words: Callable[[], Iterable[str]]
 
 
 @dataclass(frozen=True)
@@ -115,6 +122,9 @@ def coerce(value: Any, annotation: Any, key: str) -> Any:
     origin, arguments = get_origin(annotation), get_args(annotation)
     if origin is Annotated:
         base, *notes = arguments
+        for note in notes:
+            if isinstance(note, OneOf):
+                return coerce(value, Literal[tuple(note.words())], key)
         value = coerce(value, base, key)
         for note in notes:
             if isinstance(note, Range) and isinstance(value, int | float) and not note.contains(value):

@@ -84,7 +84,7 @@ def work(cell: Cell, x: Tensor, engine: str) -> Work:
 
 def engines(cell: Cell) -> list[str]:
     """The engines that can run a cell, `reference` first."""
-    return ["reference", *(name for name in ENGINES if name != "reference" and ENGINES[name].why_not(cell) is None)]
+    return [name for name, engine in ENGINES.items() if engine.why_not(cell) is None]
 
 
 def _engines(bench: Bench, name: str, n: int, B: int, T: int, torch_too: bool = False) -> list[Row]:

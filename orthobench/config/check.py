@@ -12,9 +12,11 @@ from orthobench.config.compose import Composed
 from orthobench.config.settings import SECTIONS, Parts, Settings, tied_counts
 from orthobench.config.trainer import trainer_settings
 from orthobench.errors import ConfigError
+from orthobench.scan.engines import words
 from orthobench.schema import (
     Field,
     NonNegative,
+    OneOf,
     OptionalPositive,
     OptionalPositiveFloat,
     Positive,
@@ -30,7 +32,7 @@ ROOT: dict[str, Any] = {
     "seed": Annotated[int, Range(0, 2**64 - 1)],
     "variant": Literal["paper", "code"] | None,
     "params": OptionalPositive,
-    "engine": Literal["auto", "reference", "fused", "native", "graph", "triton"],
+    "engine": Annotated[str, OneOf(words)],
     "ensemble": bool,
     "force": bool,
     "timeout": OptionalPositiveFloat,

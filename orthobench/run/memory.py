@@ -12,12 +12,12 @@ import torch
 
 from orthobench.errors import ConfigError, MemoryExhausted
 from orthobench.models.base import Network
+from orthobench.scan import ENGINES
 from orthobench.tasks.base import Task
 
 if TYPE_CHECKING:
     from orthobench.run.learner import Learner
 
-HELD = {"reference": 7.0, "fused": 4.0, "native": 4.0, "graph": 8.0, "triton": 5.0}
 GIB = 1 << 30
 
 
@@ -25,14 +25,13 @@ def estimate(model: Network, task: Task) -> int:
     """Bytes of a training step: saved activations, parameters with gradients and optimizer state, and one batch.
 
     At the peak of the reverse the plain loop holds up to seven values per unit, gate and time step, gradients included;
-    a scan with a hand-written reverse three, and with scalar gates or as torch's LSTM four. For a GPU's
-    engines buffers are counted, not measured: `graph` copies in and out, `triton` keeps projections beside states.
+    a scan with a hand-written reverse three, and with scalar gates or as torch's LSTM four: see `Engine.held`.
     """
     T, B = getattr(task, "length", task.T) or 1, task.batch_size
     activations = 0.0
     cell: Any
     for cell, (engine, _) in zip(model.cells, model.engines(), strict=False):
-        activations += HELD[engine] * T * B * cell.values_per_step
+        activations += ENGINES[engine].held * T * B * cell.values_per_step
     activations += B * model.values_held
     outputs = T * B * task.output_size * (3 if task.readout == "all" else 0)
     parameters = 4 * sum(p.numel() for p in model.parameters())

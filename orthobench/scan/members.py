@@ -1,7 +1,7 @@
 """Engines under torch.func.vmap, where every tensor has a further axis of members.
 
-The plain loop is mapped as it is, and Triton's kernels have a grid over members. Any other engine runs one member after
-the other, by the same kernel as without vmap: on a CPU to the last bit.
+The plain loop is mapped as it is, and Triton's kernels have a grid over members (see `Engine.mapped`). Any other engine
+runs one member after the other, by the same kernel as without vmap: on a CPU to the last bit.
 """
 
 from collections.abc import Callable
@@ -12,17 +12,16 @@ from torch import Tensor, nn
 from torch.func import functional_call
 
 from orthobench.cells.base import Cell, State
+from orthobench.scan.engines import Engine
 
-MAPPED = ("reference", "triton")
 core: Any = torch._C  # without types
-Run = Callable[[Cell, Tensor, State], tuple[Tensor, State]]
 
 
-def run(engine: str, scan: Run, cell: Cell, x: Tensor, state: State) -> tuple[Tensor, State]:
-    """Run `cell` over x from `state` by the engine's own `scan`, with or without members."""
-    if engine in MAPPED or not core._functorch.is_batchedtensor(x):
-        return scan(cell, x, state)
-    scanned = _Scan(cell, scan)
+def run(engine: Engine, cell: Cell, x: Tensor, state: State) -> tuple[Tensor, State]:
+    """Run `cell` over x from `state`, with or without members."""
+    if engine.mapped or not core._functorch.is_batchedtensor(x):
+        return engine.run(cell, x, state)
+    scanned = _Scan(cell, engine)
     own = dict([*scanned.named_parameters(), *scanned.named_buffers()])
 
     def one(x: Tensor, *tensors: Tensor) -> tuple[Tensor, ...]:
@@ -36,12 +35,12 @@ def run(engine: str, scan: Run, cell: Cell, x: Tensor, state: State) -> tuple[Te
 class _Scan(nn.Module):
     """A scan as a module's forward, whose parameters are the cell's."""
 
-    def __init__(self, cell: Cell, scan: Run) -> None:
+    def __init__(self, cell: Cell, engine: Engine) -> None:
         super().__init__()
-        self.cell, self.scan = cell, scan
+        self.cell, self.engine = cell, engine
 
     def forward(self, x: Tensor, state: State) -> tuple[Tensor, State]:
-        return self.scan(self.cell, x, state)
+        return self.engine.run(self.cell, x, state)
 
 
 class _OneByOne(torch.autograd.Function):

@@ -6,6 +6,16 @@ from torch import Tensor
 from orthobench.cells.base import Cell, State
 
 
+def why_not(cell: Cell) -> str | None:
+    """Null: it runs every cell."""
+    return None
+
+
+def advantage(cell: Cell, device: str) -> str | None:
+    """See `Engine.advantage`."""
+    return "the autograd loop: no faster engine knows this cell"
+
+
 def run(cell: Cell, x: Tensor, state: State, taps: dict[int, Tensor] | None = None) -> tuple[Tensor, State]:
     """Run `cell` over x from `state`, in the precision of its matrices.
 

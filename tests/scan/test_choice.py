@@ -1,21 +1,25 @@
 """Which engine `auto` takes on a GPU, and what is said where an engine cannot run."""
 
+import subprocess
+import sys
 from typing import Any
 
 import pytest
 import torch
 
-from orthobench import scan
+import orthobench
 from orthobench.__main__ import main
+from orthobench.bench import scans
 from orthobench.cells.complex_elman import ComplexElman
 from orthobench.cells.elman import Elman
 from orthobench.cells.gru import GRU
 from orthobench.cells.lstm import LSTM
-from orthobench.config.check import ROOT
 from orthobench.errors import ConfigError
-from orthobench.scan import choose, reference
+from orthobench.run.memory import estimate
+from orthobench.scan import ENGINES, Engine, choose, recurrence, reference, words
 from orthobench.scan.fused import engine as fused
 from orthobench.scan.triton import engine as triton_engine
+from tests.conftest import REPO
 from tests.making import draw, random_cell
 from tests.scan.test_engines import Halved
 
@@ -36,13 +40,12 @@ def test_automatic_choice_on_a_gpu(
     cls: type, options: dict[str, Any], installed: str, without: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cell = random_cell(cls, **options)
-    monkeypatch.setattr(scan, "_on_gpu", lambda _: True)
     monkeypatch.setattr(triton_engine, "missing", lambda *_: None)
     monkeypatch.setattr(triton_engine, "_FAILURES", {})
     monkeypatch.setattr(triton_engine, "run", reference.run)
-    assert choose(cell)[0] == installed
+    assert choose(cell, device="cuda")[0] == installed
     monkeypatch.setattr(triton_engine, "missing", lambda *_: "the package triton is not installed")
-    name, why = choose(cell)
+    name, why = choose(cell, device="cuda")
     assert name == without
     assert ("triton is left out: " in why) == (without == "graph")
 
@@ -65,15 +68,14 @@ def broken(*_: Any) -> Any:
 )
 def test_kernels_that_fail_their_trial_are_left_out(run: Any, said: str, monkeypatch: pytest.MonkeyPatch) -> None:
     cell = random_cell(Elman, activation="modrelu", negative_slope=0.125)
-    monkeypatch.setattr(scan, "_on_gpu", lambda _: True)
     monkeypatch.setattr(triton_engine, "missing", lambda *_: None)
     monkeypatch.setattr(triton_engine, "_FAILURES", {})
     monkeypatch.setattr(triton_engine, "run", run)
     with torch.inference_mode():
-        name, why = choose(cell)
+        name, why = choose(cell, device="cuda")
     assert (name, said in why) == ("graph", True)
     monkeypatch.setattr(triton_engine, "run", reference.run)
-    assert choose(cell)[0] == "graph"
+    assert choose(cell, device="cuda")[0] == "graph"
     assert all(p.grad is None for p in cell.parameters())
 
 
@@ -90,9 +92,45 @@ def test_an_engine_for_gpus_is_refused_without_one(
     assert said.count("\n") == 0
 
 
-def test_every_engine_is_a_value_of_the_key() -> None:
-    assert ROOT["engine"] == scan.Engine
-    assert set(scan.ENGINES) | {"auto"} == set(scan.Engine.__args__)
+@pytest.fixture
+def _toy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(ENGINES, "toy", Engine("toy", "tests.scan.toy_engine", rank=0, held=7.5, mapped=True))
+
+
+@pytest.mark.usefixtures("_toy")
+def test_an_engine_is_one_record() -> None:
+    words = ("model=gru", "task=adding", "T=5", "model.hidden_size=4", "task.batch_size=3")
+    toy, plain = (orthobench.build(*words, f"engine={name}") for name in ("toy", "reference"))
+    assert toy.model.engines() == [("toy", "asked for")]
+    assert orthobench.build(*words).model.engines() == [("toy", "it is a toy")]
+    assert toy.run_id == plain.run_id
+    cell, x = toy.model.cells[0], draw(2, 5, 2).float()
+    assert torch.equal(recurrence(cell, x, engine="toy")[0], recurrence(cell, x, engine="reference")[0].flip(1))
+    assert scans.engines(cell)[-1] == "toy"
+    assert estimate(toy.model, toy.task) - estimate(plain.model, plain.task) == 4 * 0.5 * 5 * 3 * cell.values_per_step
+    members = torch.func.vmap(lambda one: recurrence(cell, one, engine="toy")[0])(torch.stack([x, 2 * x]))
+    assert torch.equal(members[1], recurrence(cell, 2 * x, engine="toy")[0])
+
+
+@pytest.mark.usefixtures("_toy")
+def test_an_engine_refuses_cells_and_is_named_to_users() -> None:
+    with pytest.raises(ConfigError, match=r"engine=toy cannot run Elman .*: it is for gated units"):
+        choose(random_cell(Elman), "toy")
+    with pytest.raises(ConfigError, match=r"allowed: auto, reference, .*toy"):
+        choose(random_cell(GRU), "none")
+    with pytest.raises(ConfigError, match="engine='tyo' is not known: did you mean 'toy'"):
+        orthobench.build("model=gru", "task=adding", "engine=tyo")
+
+
+@pytest.mark.parametrize("page", ["README.md", "conf/config.yaml"])
+def test_every_engine_is_named_to_users(page: str) -> None:
+    text = (REPO / page).read_text(encoding="utf-8")
+    assert all(f"engine={name}" in text for name in ENGINES) or "# " + "|".join(words()) in text
+
+
+def test_the_words_are_known_without_torch() -> None:
+    program = "import sys; import orthobench.config.check, orthobench.scan; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
 
 
 def test_tensorfloat_in_torchs_kernels_only_where_torch_was_told_so() -> None:

@@ -9,12 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from orthobench import scan
 from orthobench.cells.elman import Elman
 from orthobench.cells.lstm import LSTM
 from orthobench.errors import ConfigError
 from orthobench.scan import choose
-from orthobench.scan.native import compiler
+from orthobench.scan.native import compiler, engine
 from orthobench.scan.native import library as native_library
 from orthobench.scan.native.compiler import CompileError, library
 from tests.making import random_cell
@@ -39,7 +38,7 @@ def source(tmp_path: Path) -> Path:
 @pytest.fixture
 def _forget() -> Iterator[None]:
     """What this process knows about compilers is found out anew, before and after the test."""
-    functions = (native_library.load, native_library.missing, scan._warn)
+    functions = (native_library.load, native_library.missing, engine.warn_once)
     for function in functions:
         function.cache_clear()
     yield

@@ -21,21 +21,18 @@ Run = Callable[[Cell, Tensor, State], tuple[Tensor, State]]
 FAMILIES: dict[type, Run] = {Elman: fused_elman.run, ScalarGated: fused_elman.run, GRU: fused_gru.run}
 
 
-def supports(cell: Cell) -> bool:
-    """Whether this engine can run the cell."""
-    return why_not(cell) is None
-
-
 def why_not(cell: Cell) -> str | None:
     """Why this engine cannot run the cell; null when it can."""
     known = lookup(cell, FAMILIES) is not None or torch_kernels.supports(cell)
     return None if known else f"it has no hand-written reverse for {type(cell).__name__}"
 
 
-def reason(cell: Cell) -> str:
-    """Why this engine is the fast one for a cell that it supports."""
-    if _torch_wins(cell):
+def advantage(cell: Cell, device: str) -> str | None:
+    """See `Engine.advantage`: on a GPU a loop of small kernels has none, torch's own have, by what is published."""
+    if torch_kernels.supports(cell) and (device == "cuda" or lookup(cell, FAMILIES) is None):
         return f"torch's own {cell.torch_kernel()} kernel computes this cell"
+    if device == "cuda" or why_not(cell) is not None:
+        return None
     return "one hand-written pass each way, which keeps no more than its reverse needs"
 
 

@@ -12,19 +12,27 @@ from orthobench.scan.families import lookup
 from orthobench.scan.fused import engine as fused
 from orthobench.scan.graph import capture
 from orthobench.scan.graph.capture import Replay, Shelf
+from orthobench.scan.triton import engine as triton
 
 SHAPES = 8  # of each cell, kept captured
 SHELVES: WeakKeyDictionary[Cell, Shelf] = WeakKeyDictionary()
 
 
-def supports(cell: Cell) -> bool:
-    """Whether this engine can run the cell where it is."""
-    return why_not(cell) is None
-
-
 def why_not(cell: Cell) -> str | None:
     """Why this engine cannot run the cell; null when it can."""
     return None if cell.U.is_cuda else "it is for CUDA devices"
+
+
+def advantage(cell: Cell, device: str) -> str | None:
+    """See `Engine.advantage`.
+
+    A cell of one's own may do in its steps what no graph can hold; it is captured only where that is asked for.
+    """
+    known = lookup(cell, fused.FAMILIES) is not None or type(cell).__module__.startswith("orthobench.cells.")
+    if device != "cuda" or not known:
+        return None
+    problem = triton.why_not(cell) or triton.failure(cell)
+    return f"the loop as one CUDA graph each way; engine=triton is left out: {problem}"
 
 
 def run(cell: Cell, x: Tensor, state: State) -> tuple[Tensor, State]:
@@ -47,7 +55,7 @@ def run(cell: Cell, x: Tensor, state: State) -> tuple[Tensor, State]:
 
     lease = SHELVES.setdefault(cell, Shelf("a cell", SHAPES)).lease(function, arguments)
     if lease is None:
-        return (fused if fused.supports(cell) else reference).run(cell, x, state)
+        return (fused if fused.why_not(cell) is None else reference).run(cell, x, state)
     h_BTN, *final = Replay.apply(lease, len(arguments), *arguments)
     return h_BTN, tuple(final)
 

@@ -28,11 +28,6 @@ CAPABILITY = (8, 0)  # the first devices with products of TensorFloat-32
 _FAILURES: dict[Any, str | None] = {}
 
 
-def supports(cell: Cell) -> bool:
-    """Whether this engine can run the cell where and as it is."""
-    return why_not(cell) is None
-
-
 def why_not(cell: Cell) -> str | None:
     """Why this engine cannot run the cell; null when it can."""
     if lookup(cell, FAMILIES) is None:
@@ -40,6 +35,13 @@ def why_not(cell: Cell) -> str | None:
     if cell.hidden_size > LARGEST:
         return f"its kernels are for up to {LARGEST} hidden units, and there are {cell.hidden_size}"
     return missing(cell.U.device, cell.U.dtype)
+
+
+def advantage(cell: Cell, device: str) -> str | None:
+    """See `Engine.advantage`: it beats a graph of small kernels by what is published, not measured here."""
+    if device != "cuda" or why_not(cell) is not None or failure(cell) is not None:
+        return None
+    return "one kernel each way, with the recurrent matrices on the chip"
 
 
 def missing(device: torch.device, dtype: torch.dtype) -> str | None:
