@@ -9,6 +9,7 @@ import yaml
 
 import orthobench
 from orthobench.__main__ import VERBS
+from orthobench.config.about import read
 from orthobench.config.files import conf_dir, options
 from orthobench.errors import ConfigError, DataError
 from orthobench.run.build import build_optimizer, build_schedule
@@ -98,7 +99,16 @@ def test_a_recipe_sets_nothing_but_the_experiment(recipe: str) -> None:
     assert set(content) <= {"T", "model", "task", "optimizer", "schedule", "trainer", "variant", "deviations"}
 
 
-@pytest.mark.parametrize("group", ["model", "task", "optimizer", "schedule", "logger", "trainer"])
+@pytest.mark.parametrize("group", ["model", "task", "experiment"])
+def test_every_file_has_a_description(group: str) -> None:
+    for name in options(group):
+        if name != "none":
+            description = read(group, name)[0].description
+            assert 10 < len(description) < 120, name
+            assert not description.endswith(".")
+
+
+@pytest.mark.parametrize("group", ["optimizer", "schedule", "logger", "trainer"])
 def test_every_file_says_what_it_is(group: str) -> None:
     for path in sorted((conf_dir() / group).glob("*.yaml")):
         first = path.read_text().splitlines()[0]
@@ -168,17 +178,6 @@ def test_without_a_recipe_the_values_are_those_of_the_model_and_config() -> None
 )
 def test_the_papers_parameter_counts(model: str, task: str, total: int) -> None:
     assert orthobench.build(f"model={model}", f"task={task}").parameters["total"] == total
-
-
-@pytest.mark.parametrize("task", TASKS)
-def test_a_tasks_file_repeats_its_shapes_sizes_and_baseline(task: str, tmp_path: Path) -> None:
-    """`list tasks` reads them from there, so that it needs no torch."""
-    model = "mlp" if task == "mnist_flat" else "lstm"
-    words = [f"model={model}", "recipe=none", f"task={task}", f"data_root={tmp_path / 'nowhere'}"]
-    built = orthobench.build(*words).task
-    lines = (conf_dir() / "task" / f"{task}.yaml").read_text().splitlines()
-    assert lines[1] == f"# {built.describe()}"
-    assert lines[2].startswith("# Data: ") == (task in REAL)
 
 
 def test_help_names_every_verb() -> None:

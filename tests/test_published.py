@@ -8,10 +8,12 @@ import pytest
 import yaml
 
 from orthobench.analysis import published
-from orthobench.analysis.published import PAPERS, Row, load, load_table
+from orthobench.analysis.published import Row, load, load_table, papers
+from orthobench.config import table as experiment
 from orthobench.datasets.ucr_table import ENTRIES, lookup
 from orthobench.errors import ConfigError
 
+PAPERS = papers()
 NUMBERS = {
     "scornn": {"table1": 30, "table2": 36, "table3": 22, "figure1": 4, "figure2": 5, "figure5": 4},
     "ncgru": {"table1": 12, "table2": 12, "table3": 12, "table4": 12, "table5": 5, "table6": 5, "figure8": 1},
@@ -88,7 +90,7 @@ def test_the_ucr_counts_follow_from_the_sizes(entry: object) -> None:
     ],
 )
 def test_some_numbers_as_printed(table: str, row: str, column: str, value: float) -> None:
-    (found,) = [r for r in load_table(table) if (r.row, r.column) == (row, column)]
+    (found,) = [r for r in load_table(experiment.load(table)) if (r.row, r.column) == (row, column)]
     assert found.value == value
 
 
@@ -106,11 +108,11 @@ def test_some_numbers_as_printed(table: str, row: str, column: str, value: float
     ],
 )
 def test_misprints_and_contradictions_are_notes(table: str, row: str, word: str) -> None:
-    assert any(r.note and word in r.note for r in load_table(table) if r.row == row)
+    assert any(r.note and word in r.note for r in load_table(experiment.load(table)) if r.row == row)
 
 
 def test_the_spread_over_seeds_is_kept() -> None:
-    rows = [row for row in load_table("sgornn/table2") if row.kind == "result"]
+    rows = [row for row in load_table(experiment.load("sgornn/table2")) if row.kind == "result"]
     assert [row.sd for row in rows] == [0.96, 0.2, 0.49, 1.22]
     assert {row.seeds for row in rows} == {10}
 

@@ -26,6 +26,10 @@ def test_it_holds_the_configuration_and_the_package_alone(wheel: Path) -> None:
     ours = sorted(p.relative_to(REPO / "conf").as_posix() for p in (REPO / "conf").rglob("*.yaml"))
     packed = sorted(name.removeprefix("orthobench/conf/") for name in names if name.startswith("orthobench/conf/"))
     assert packed == ours
+    published = sorted(p.name for p in (REPO / "results" / "published").iterdir())
+    assert {"scornn.yaml", "scornn.bib", "references.bib"} < set(published)
+    start = "orthobench/published/"
+    assert sorted(name.removeprefix(start) for name in names if name.startswith(start)) == published
     assert {name.split("/")[0].split("-")[0] for name in names} == {"orthobench"}
     assert not [name for name in names if "test" in name or "__pycache__" in name]
 

@@ -89,7 +89,7 @@ def compare(table: Table, results: Path, preset: str = FULL) -> Comparison:
     lines = [line for line in records.read(results, table.name) if line.preset == preset]
     cells = {cell: [line for line in lines if line.cell == cell] for cell in table.cells}
     planned = len(table.planned(preset))
-    rows = load_table(table.name)
+    rows = load_table(table)
     numbers = tuple(_number(row, table, cells, planned) for row in rows if row.kind != "claim")
     asserted = [row for row in rows if row.kind == "claim"]
     verdicts = claims.judge(asserted, cells, planned)

@@ -17,9 +17,9 @@ from orthobench.analysis.published import higher_is_better
 from orthobench.analysis.records import Line
 from orthobench.analysis.statistics import Scores
 from orthobench.config import table as experiment
-from orthobench.config.table import FAIR, FULL, PRESETS, Table
+from orthobench.config.table import FAIR, FULL, PRESETS, RATE, Table
 
-RATE, LENGTH = "lr", "T"
+LENGTH = "T"
 MIB = 1 << 20
 
 
@@ -170,10 +170,14 @@ def contest(table: Table, results: Path, preset: str = FULL) -> Contest:
     return Contest(table, preset, entries, lines)
 
 
-def contests(results: Path) -> list[Contest]:
+def contests(results: Path, folders: tuple[Path, ...] = ()) -> list[Contest]:
     """Every fair table in full, or the shortened versions where there are records of these alone."""
-    tables = [experiment.load(name) for name in experiment.tables() if name.startswith(f"{FAIR}/")]
-    full, *shortened = ([contest(table, results, preset) for table in tables] for preset in (FULL, *PRESETS))
+    loaded = (experiment.load(name, folders) for name in experiment.tables(folders))
+    tables = [table for table in loaded if table.track == FAIR]
+    full, *shortened = (
+        [contest(table, results, preset) for table in tables if preset in (FULL, *table.presets)]
+        for preset in (FULL, *PRESETS)
+    )
     recorded = [one for group in shortened for one in group if one.lines]
     return (full if not recorded or any(one.lines for one in full) else []) + recorded
 

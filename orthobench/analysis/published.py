@@ -1,6 +1,9 @@
 """The papers' numbers and comparative claims, as results/published/<paper>.yaml holds them; each is typed there once.
 
-A row is one number (`value`) or one claim in prose (`claim` with a `test`). `kind` says how it is compared:
+A paper is such a file, here or as `published/<paper>.yaml` in a folder of `--config-dir`, with its tables in
+`experiment/<paper>/` and its BibTeX entry in `<paper>.bib` beside it.
+
+A row of the file is one number (`value`) or one claim in prose (`claim` with a `test`). `kind` says how it is compared:
 
     result   a score of a trained network: prediction interval and margin, see `statistics.status`
     exact    a number that nothing random touches, such as a parameter count: equal up to its `rounding`
@@ -15,10 +18,10 @@ from typing import Any
 
 import yaml
 
+from orthobench.config.table import Table
 from orthobench.errors import ConfigError
 from orthobench.schema import did_you_mean
 
-PAPERS = ("scornn", "ncgru", "sgornn", "spectral_rnn", "urnn_ugru")
 KINDS = ("result", "exact", "bound", "claim")
 SELECTS = ("best_val", "last", "best_test", "none")
 OPERANDS: dict[str, set[str]] = {  # of a claim's test: its verb, and what stands beside it
@@ -106,27 +109,59 @@ def published_dir() -> Path:
     return checkout if checkout.is_dir() else package / "published"
 
 
-def load(paper: str) -> list[Row]:
+def published_dirs(folders: tuple[Path, ...] = ()) -> list[Path]:
+    """Ours, then `published/` in each folder of `--config-dir`."""
+    return [published_dir(), *(Path(folder) / "published" for folder in folders)]
+
+
+def papers(folders: tuple[Path, ...] = ()) -> tuple[str, ...]:
+    """Names of all papers, ours and those in the folders of `--config-dir`, in alphabetical order."""
+    return tuple(sorted(_files(folders)))
+
+
+def _files(folders: tuple[Path, ...]) -> dict[str, Path]:
+    """The file of every paper.
+
+    Raises:
+        ConfigError: two folders have a paper of one name.
+    """
+    found: dict[str, Path] = {}
+    for path in (path for folder in dict.fromkeys(published_dirs(folders)) for path in sorted(folder.glob("*.yaml"))):
+        if path.stem in found:
+            raise ConfigError(f"{path} and {found[path.stem]} are two papers of one name; rename one of them.")
+        found[path.stem] = path
+    return found
+
+
+def load(paper: str, folders: tuple[Path, ...] = ()) -> list[Row]:
     """Every row of a paper, in its order.
 
     Raises:
-        ConfigError: the paper is not one of the five, or its file breaks the schema.
+        ConfigError: there is no such paper, or its file breaks the schema.
     """
-    if paper not in PAPERS:
-        raise ConfigError(f"{paper} is not one of the papers: {did_you_mean(paper, PAPERS)}")
-    return list(_read(published_dir() / f"{paper}.yaml"))
+    files = _files(folders)
+    if paper not in files:
+        raise ConfigError(f"{paper} is not one of the papers: {did_you_mean(paper, files)}")
+    return list(_read(files[paper]))
 
 
 @cache
 def _read(path: Path) -> tuple[Row, ...]:
-    rows = yaml.safe_load(path.read_text(encoding="utf-8"))["rows"]
+    try:
+        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except yaml.YAMLError as error:
+        raise ConfigError(f"{path} is not valid YAML: {' '.join(str(error).split())}") from error
+    rows = content.get("rows") if isinstance(content, dict) else None
+    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+        raise ConfigError(f"{path} needs `rows:`, a list of mappings, one for each published number or claim.")
     return tuple(_row(path.stem, row, f"{path.name}, row {number}") for number, row in enumerate(rows, start=1))
 
 
-def load_table(name: str) -> list[Row]:
-    """The rows of `<paper>/<table>`; none of a table that is nobody's paper."""
-    paper, table = name.split("/")
-    return [row for row in load(paper) if row.table == table] if paper in PAPERS else []
+def load_table(table: Table) -> list[Row]:
+    """The rows of a table; none where its name does not begin with that of a paper."""
+    if table.paper not in papers(table.folders):
+        return []
+    return [row for row in load(table.paper, table.folders) if row.table == table.name.split("/")[1]]
 
 
 def _row(paper: str, given: dict[str, Any], place: str) -> Row:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from orthobench.config.about import strip
 from orthobench.config.files import GROUPS, check_folder, conf_dir, options
 from orthobench.config.policy import check_hydra, check_hydra_override, check_values, walk
 from orthobench.errors import ConfigError
@@ -134,6 +135,7 @@ def compose(overrides: list[str] | tuple[str, ...], folders: tuple[Path, ...] = 
     assert isinstance(values, dict)
     plain = {str(key): value for key, value in values.items()}
     typed = frozenset(word.key for word in words if not word.group)
+    strip(plain, typed)
     new = frozenset(key for key in typed if OmegaConf.select(base, key) is None)
     refers = any(isinstance(value, str) and "${" in value and "${oc.env:" not in value for _, _, value in walk(raw))
     return Composed(plain, choices, typed, new, refers)

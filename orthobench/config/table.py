@@ -1,5 +1,6 @@
 """A table or figure as runs: conf/experiment/<paper>/<table>.yaml, which is data and not composed by Hydra.
 
+description: Table 1, pixel MNIST       one line for `orthobench list`; `cite:` gives BibTeX keys
 track: published                       the paper's settings and selection; `fair`: equal budgets, never mixed
 seeds: [1, 2, 3]
 margin: {test/accuracy: 0.005}         how far a mean may be from the published number, see report/statistics.py
@@ -17,7 +18,7 @@ held_out: false                        that the validation set is the test set, 
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from itertools import product
 from pathlib import Path
@@ -25,12 +26,14 @@ from typing import Any, Literal
 
 import yaml
 
+from orthobench.config import about
 from orthobench.config.files import conf_dir, options
 from orthobench.config.words import key, value
 from orthobench.errors import ConfigError
 from orthobench.schema import Positive, coerce, did_you_mean
 
 KEYS: dict[str, Any] = {
+    **about.KEYS,
     "track": Literal["published", "fair"],
     "seeds": list[int],
     "margin": dict,
@@ -50,6 +53,7 @@ PRESET_KEYS: dict[str, Any] = {"seeds": Positive, "overrides": list[str]}
 KINDS = ("curve", "through", "sweep", "bars")
 FULL = "full"
 FAIR = "fair"
+RATE = "lr"
 
 
 @dataclass(frozen=True)
@@ -120,6 +124,7 @@ class Table:
     Attributes:
         cells: overrides by cell, those of a grid's combinations by `<cell>_<axis><place>`.
         points: of a grid, where each of these cells stands.
+        folders: the folders of `--config-dir` that it was looked for in.
     """
 
     name: str
@@ -135,6 +140,7 @@ class Table:
     deviations: tuple[str, ...]
     needs: str | None
     held_out: bool
+    folders: tuple[Path, ...] = ()
 
     @property
     def paper(self) -> str:
@@ -148,7 +154,7 @@ class Table:
         for words in map(self.cell, self.cells):
             given = {key(word): value(word) for word in words}
             name = given.get("recipe", f"{given['model']}/{given['task']}")
-            variant, deviations = _recipe(name)
+            variant, deviations = _recipe(name, self.folders)
             if variant in (None, given.get("variant", variant)):  # the other one would be no deviation
                 for note in deviations:
                     found.setdefault(note, []).append(name)
@@ -203,7 +209,7 @@ def load(name: str, folders: tuple[Path, ...] = ()) -> Table:
     if name not in known:
         raise ConfigError(f"experiment={name} is not known: {did_you_mean(name, known)}")
     files = (folder / "experiment" / f"{name}.yaml" for folder in (conf_dir(), *folders))
-    return _read(next(path for path in files if path.is_file()), name)
+    return replace(_read(next(path for path in files if path.is_file()), name), folders=tuple(folders))
 
 
 @cache
@@ -217,8 +223,8 @@ def _read(path: Path, name: str) -> Table:
     for cell, words in given["cells"].items():
         _check_words(words, f"{place}cells.{cell}")
     cells, points = _crossed(given["cells"], given.get("grid", {}), f"{place}grid")
-    if given["track"] == FAIR and not (points and given.get("score")):
-        raise ConfigError(f"{place}a fair table needs a grid and a score.")
+    if given["track"] == FAIR and not (RATE in given.get("grid", {}) and given.get("score")):
+        raise ConfigError(f"{place}a fair table needs a grid and a score; an axis of the grid is {RATE}.")
     _check_words(given.get("common", []), f"{place}common")
     _check_seeds(given["seeds"], name)
     presets = {}
@@ -246,10 +252,11 @@ def _read(path: Path, name: str) -> Table:
 
 
 @cache
-def _recipe(name: str) -> tuple[str | None, tuple[str, ...]]:
+def _recipe(name: str, folders: tuple[Path, ...]) -> tuple[str | None, tuple[str, ...]]:
     """The variant that a recipe chooses, and its deviations; neither where there is no such recipe."""
-    path = conf_dir() / "recipe" / f"{name}.yaml"
-    content = (yaml.safe_load(path.read_text(encoding="utf-8")) if path.is_file() else None) or {}
+    paths = (folder / "recipe" / f"{name}.yaml" for folder in (conf_dir(), *folders))
+    path = next((path for path in paths if path.is_file()), None)
+    content = (yaml.safe_load(path.read_text(encoding="utf-8")) if path else None) or {}
     return content.get("variant"), tuple(content.get("deviations", ()))
 
 

@@ -11,7 +11,7 @@ from orthobench.config.table import Table
 from orthobench.recording.digest import final
 
 
-def collect(settings: Settings, table: str, preset: str, cell: str) -> Line | None:
+def collect(settings: Settings, table: Table, preset: str, cell: str) -> Line | None:
     """The line of a finished run; null while it is not finished."""
     record = final(settings.folder / "record.json")
     if record is None:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from orthobench.analysis import records
-from orthobench.analysis.published import PAPERS, load_table
+from orthobench.analysis.published import load_table, papers
 from orthobench.config import table as experiment
 from orthobench.config.many import Composer
 from orthobench.config.settings import Settings
@@ -69,12 +69,12 @@ def select(names: Iterable[str], folders: tuple[Path, ...] = ()) -> list[str]:
     Raises:
         ConfigError: none of these.
     """
-    known, found = experiment.tables(folders), []
+    known, known_papers, found = experiment.tables(folders), papers(folders), []
     for name in names:
-        wanted = PAPERS if name == "all" else (name,)
+        wanted = known_papers if name == "all" else (name,)
         chosen = [t for t in known if t in wanted or t.split("/")[0] in wanted]
         if not chosen:
-            raise ConfigError(f"{name} is no table or paper: {did_you_mean(name, [*known, *PAPERS, 'all'])}")
+            raise ConfigError(f"{name} is no table or paper: {did_you_mean(name, [*known, *known_papers, 'all'])}")
         found += chosen
     return list(dict.fromkeys(found))
 
@@ -95,7 +95,7 @@ def plan(
     composer, found, results = Composer(folders), Plan(), _results("results", preset)
     for name in tables:
         table = experiment.load(name, folders)
-        timed = table.track == experiment.FAIR or any(row.metric.startswith("time/") for row in load_table(name))
+        timed = table.track == experiment.FAIR or any(row.metric.startswith("time/") for row in load_table(table))
         known: dict[Path, set[tuple[str, str, str]]] = {}
         for cell in table.cells if cells is None else cells:
             jobs = table.jobs(preset, seeds, [cell])

@@ -104,7 +104,7 @@ class Runner:
         self.codes[run] = code
         if code == DataError.exit_code:
             self.lacking.add(run.data)
-        line = collect(run.settings, run.job.table, run.job.preset, run.job.cell)
+        line = collect(run.settings, run.table, run.job.preset, run.job.cell)
         if line is not None:
             records.add(self.results, run.job.table, [line])
             curves.add(self.results, run.job.table, drawn(run.settings, run.table, run.job.preset, run.job.cell))

@@ -35,9 +35,9 @@ HEADERS = (
 PLACES = 4
 
 
-def render(results: Path) -> dict[str, str]:
+def render(results: Path, folders: tuple[Path, ...] = ()) -> dict[str, str]:
     """The tables by suffix."""
-    found = contests(results)
+    found = contests(results, folders)
     return {"md": _markdown(found), "csv": _csv(found), "tex": _latex(found)}
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from orthobench.analysis.comparison import Comparison
 from orthobench.analysis.fair import contests
-from orthobench.analysis.published import PAPERS
+from orthobench.analysis.published import papers
 from orthobench.analysis.statistics import STATUSES
 from orthobench.analysis.ucr import ranking_lines
 from orthobench.config.table import FULL
@@ -21,12 +21,12 @@ from orthobench.report.page import SCRIPT, STYLE
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:"
 
 
-def page(results: Path) -> str:
+def page(results: Path, folders: tuple[Path, ...] = ()) -> str:
     """The whole page."""
-    found = {paper: tables.comparisons(paper, results) for paper in PAPERS}
+    found = {paper: tables.comparisons(paper, results, folders) for paper in papers(folders)}
     contents = "".join(_contents(paper, comparisons) for paper, comparisons in found.items())
     parts = "".join(_paper(paper, comparisons, results) for paper, comparisons in found.items())
-    fair = contests(results)
+    fair = contests(results, folders)
     contents, parts = contents + html_fair.contents(fair), parts + html_fair.part(fair)
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'

@@ -8,7 +8,7 @@ The same records give the same bytes: no dates, no order but that of the publish
 from pathlib import Path
 
 from orthobench.analysis.comparison import Comparison, compare, presets
-from orthobench.analysis.published import PAPERS
+from orthobench.analysis.published import papers
 from orthobench.analysis.ucr import ranking_lines
 from orthobench.config import table as experiment
 from orthobench.config.table import FAIR, FULL
@@ -17,7 +17,6 @@ from orthobench.report import fair as fair_tables
 from orthobench.report import wording
 from orthobench.report.markup import csv_table, latex_table, markdown_table, md
 
-PARTS = (*PAPERS, FAIR)
 INTRODUCTION = """\
 Published numbers beside ours, written by `orthobench tables`; how statuses are decided stands in
 [reproducing.md](../../docs/reproducing.md). *ours, best validation*: mean ± half of the 95 % interval over n seeds, of
@@ -26,29 +25,34 @@ interval of its number of runs. *converged*: seeds that did not diverge.
 """
 
 
-def comparisons(paper: str, results: Path) -> list[Comparison]:
+def parts(folders: tuple[Path, ...] = ()) -> tuple[str, ...]:
+    """What has a file of its own: every paper, and the fair track."""
+    return (*papers(folders), FAIR)
+
+
+def comparisons(paper: str, results: Path, folders: tuple[Path, ...] = ()) -> list[Comparison]:
     """Every table of a paper in full, each followed by its shortened versions that have records."""
-    names = [name for name in experiment.tables() if name.startswith(f"{paper}/")]
+    names = [name for name in experiment.tables(folders) if name.startswith(f"{paper}/")]
     order = sorted(names, key=lambda name: (not name.startswith(f"{paper}/table"), name))
-    tables = map(experiment.load, order)
+    tables = [table for name in order if (table := experiment.load(name, folders)).track != FAIR]
     return [compare(table, results, preset) for table in tables for preset in (FULL, *presets(table.name, results))]
 
 
-def render(part: str, results: Path) -> dict[str, str]:
+def render(part: str, results: Path, folders: tuple[Path, ...] = ()) -> dict[str, str]:
     """The tables of a paper, or of the fair track, by suffix."""
-    return fair_tables.render(results) if part == FAIR else _published(part, results)
+    return fair_tables.render(results, folders) if part == FAIR else _published(part, results, folders)
 
 
-def _published(paper: str, results: Path) -> dict[str, str]:
-    found = comparisons(paper, results)
+def _published(paper: str, results: Path, folders: tuple[Path, ...]) -> dict[str, str]:
+    found = comparisons(paper, results, folders)
     return {"md": _markdown(paper, found), "csv": _csv(found), "tex": _latex(paper, found)}
 
 
-def write(results: Path, parts: tuple[str, ...] = PARTS) -> list[Path]:
+def write(results: Path, some: tuple[str, ...] = (), folders: tuple[Path, ...] = ()) -> list[Path]:
     """Write the tables of some papers, and always of the fair track, where they changed; returns their paths."""
     changed = []
-    for part in dict.fromkeys((*parts, FAIR)):
-        for suffix, text in render(part, results).items():
+    for part in dict.fromkeys((*some, FAIR)):
+        for suffix, text in render(part, results, folders).items():
             path = results / "tables" / f"{part}.{suffix}"
             if not path.is_file() or path.read_bytes() != text.encode():
                 write_bytes(path, text.encode())
@@ -56,9 +60,9 @@ def write(results: Path, parts: tuple[str, ...] = PARTS) -> list[Path]:
     return changed
 
 
-def stale(results: Path) -> list[Path]:
-    """Tables that are not what the records say."""
-    rendered = ((part, suffix, text) for part in PARTS for suffix, text in render(part, results).items())
+def stale(results: Path, some: tuple[str, ...], folders: tuple[Path, ...] = ()) -> list[Path]:
+    """Files of these parts that are not what the records say."""
+    rendered = ((part, suffix, text) for part in some for suffix, text in render(part, results, folders).items())
     paths = [(results / "tables" / f"{part}.{suffix}", text) for part, suffix, text in rendered]
     return [path for path, text in paths if not path.is_file() or path.read_bytes() != text.encode()]
 

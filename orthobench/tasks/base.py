@@ -35,6 +35,8 @@ class Task(LightningDataModule, ABC):
         tokens_in: whether an input is a token, which a model may embed, and not a vector.
         sequential: whether an input is a sequence; otherwise a vector, which a feed-forward model reads.
         fixed_length: why T cannot be chosen; null when it can.
+        unit: what an example is called.
+        data_set: folder of `data_root` that it reads, as `orthobench prepare` names it; null when it reads nothing.
         carries_state: whether a batch goes on where the one before ended, so that the model's state is carried over
             (truncated back-propagation through time); every pass over a split starts from the initial state.
 
@@ -60,6 +62,7 @@ class Task(LightningDataModule, ABC):
     tokens_in: bool = False
     sequential: ClassVar[bool] = True
     unit: ClassVar[str] = "sequences"
+    data_set: ClassVar[str | None] = None
     carries_state: bool = False
     split_name: str | None = None
     baseline_reason: str | None = None
@@ -97,7 +100,7 @@ class Task(LightningDataModule, ABC):
         return self.batches(split) * (self.batch_size if split == "train" else self.eval_batch_size)
 
     def describe(self) -> str:
-        """Shapes, sizes and baseline in one line, as the task's YAML repeats it for `list tasks`."""
+        """Shapes, sizes and the trivial predictor's score in one line."""
         when = "at every step" if self.readout == "all" else "after the last step"
         length = f"T={self.T}" if self.T else "T varies"
         if not self.sequential:

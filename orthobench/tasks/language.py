@@ -60,6 +60,7 @@ class Language(Task):
     readout: ClassVar[Literal["last", "all"]] = "all"
     higher_is_better: ClassVar[bool] = False
     unit: ClassVar[str] = "tokens"
+    data_set: ClassVar[str | None] = "ptb"
     level: ClassVar[ptb.Level]
     tokens: ClassVar[dict[str, int]]
     T: int

@@ -23,6 +23,7 @@ class Digits(ArrayTask):
     """The images as rows of 784 pixels, and the three splits."""
 
     objective: ClassVar[Literal["classify", "regress"]] = "classify"
+    data_set: ClassVar[str | None] = "mnist"
 
     def __init__(self, eval_batch_size: Positive = 500, **kwargs: Any) -> None:
         super().__init__(eval_batch_size=eval_batch_size, **kwargs)

@@ -51,6 +51,7 @@ class TIMIT(Task):
     metric: ClassVar[str] = "loss"
     higher_is_better: ClassVar[bool] = False
     unit: ClassVar[str] = "recordings"
+    data_set: ClassVar[str | None] = "timit"
     fixed_length: ClassVar[str | None] = "recordings differ in length, and each is read whole"
 
     def __init__(

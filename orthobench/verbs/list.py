@@ -2,70 +2,79 @@
 
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from orthobench.config.files import conf_dir, options
+from orthobench.config.about import read
+from orthobench.config.files import options
 from orthobench.errors import ConfigError
 from orthobench.schema import did_you_mean
 from orthobench.terminal import say
 from orthobench.verbs.arguments import Parser
 
+if TYPE_CHECKING:
+    from orthobench.tasks import Task
+
 KINDS = {"models": "model", "tasks": "task", "tables": "experiment"}
-
-
-def description(group: str, name: str) -> str:
-    """The first line of a configuration file, which says what it is."""
-    text = (conf_dir() / group / f"{name}.yaml").read_text(encoding="utf-8")
-    lines = [
-        line.lstrip("# ").rstrip() for line in text.splitlines() if line.startswith("#") and "@package" not in line
-    ]
-    return lines[0].rstrip(".") if lines else ""
-
-
-def details(task: str, data_root: str) -> list[str]:
-    """The lines below a task: shapes, sizes and baseline, and where its data is."""
-    lines = (conf_dir() / "task" / f"{task}.yaml").read_text(encoding="utf-8").splitlines()
-    found = [line.lstrip("# ") for line in lines[1:3] if line.startswith("# ")]
-    if len(found) == 2:
-        folder = found[1].removeprefix("Data: ")
-        there = (Path(data_root) / folder).is_dir()
-        found[1] = f"data in {Path(data_root) / folder}" if there else f"no data: orthobench prepare {folder}"
-    return found
+NO_DATA = Path("/nonexistent")  # the line about a task is the same whatever data a machine has
 
 
 def main(arguments: list[str]) -> int:
-    """Print one line per model, task or table.
+    """Print the name and description of every model, task or table.
+
+    Below each task of `list tasks` stand its shapes, sizes and the trivial predictor's score, as the built task tells
+    them, and where its data is.
 
     Raises:
-        ConfigError: another word than the three.
+        ConfigError: a word other than the three.
     """
     parser = Parser(__doc__)
     parser.add_argument("--counts", action="store_true", help="parameters of every model, on copying or flat MNIST")
+    parser.add_folders()
     given = parser.read(arguments)
-    words = given.words
+    words, folders = given.words, tuple(given.config_dir)
     for word in words:
         if word not in KINDS:
             raise ConfigError(f"list {word} is not known: {did_you_mean(word, KINDS)}")
-    root = os.environ.get("ORTHOBENCH_DATA", "data")
     for kind in words or list(KINDS):
-        names = [name for name in options(KINDS[kind]) if name != "none"]
+        names = [name for name in options(KINDS[kind], folders) if name != "none"]
         width = max(map(len, names), default=0)
         if not words and names:
             say(f"{kind}:")
         for name in names:
-            counts = _counts(name) if kind == "models" and given.counts else ""
-            say(f"  {name:{width}}  {counts}{description(KINDS[kind], name)}")
-            for line in details(name, root) if kind == "tasks" and words else []:
+            counts = _counts(name, folders) if kind == "models" and given.counts else ""
+            say(f"  {name:{width}}  {counts}{read(KINDS[kind], name, folders)[0].description}".rstrip())
+            for line in details(name, folders) if kind == "tasks" and words else []:
                 say(f"  {'':{width}}    {line}")
     return 0
 
 
-def _counts(model: str) -> str:
+def details(name: str, folders: tuple[Path, ...] = ()) -> list[str]:
+    """What the built task says of itself, and where its data is if it reads any."""
+    task = _built(name, folders)
+    if task.data_set is None:
+        return [task.describe()]
+    folder = Path(os.environ.get("ORTHOBENCH_DATA", "data")) / task.data_set
+    there = f"data in {folder}" if folder.is_dir() else f"no data: orthobench prepare {task.data_set}"
+    return [task.describe(), there]
+
+
+def _built(name: str, folders: tuple[Path, ...]) -> "Task":
+    """A task with the settings of its file and the defaults of its constructor, without any data."""
+    from orthobench.registry import find
+    from orthobench.schema import fields
+
+    cls: Any = find("task", name, "task")
+    defaults = {key: field.default for key, field in fields(cls).items() if not field.required}
+    values = defaults | read("task", name, folders)[1] | {"data_root": str(NO_DATA)}
+    return cls(**cls.resolve(values, NO_DATA))
+
+
+def _counts(model: str, folders: tuple[Path, ...]) -> str:
     """Counts on copying, or on flat MNIST for a feed-forward model."""
-    from orthobench.config.compose import compose
     from orthobench.run.run import Run
 
-    network = compose([f"model={model}"]).values["model"].get("network", "recurrent")
-    exp = Run.of([f"model={model}", "task=copying" if network == "recurrent" else "task=mnist_flat"])
+    feeds_forward = read("model", model, folders)[1].get("network") == "feed_forward"
+    exp = Run.of([f"model={model}", "task=mnist_flat" if feeds_forward else "task=copying"], folders)
     counts = exp.parameters
     n = exp.settings.model["hidden_size"]
     return f"n={n:<5} {counts['total']:>8,} parameters, {counts['recurrent']:>8,} recurrent   "

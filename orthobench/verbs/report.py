@@ -16,9 +16,12 @@ def main(arguments: list[str]) -> int:
     from orthobench.recording.files import write_bytes
     from orthobench.report.html import page
 
-    results = results_root(Parser(__doc__).read(arguments).words)
+    parser = Parser(__doc__)
+    parser.add_folders()
+    given = parser.read(arguments)
+    results = results_root(given.words)
     path = results / "report.html"
-    write_bytes(path, page(results).encode())
+    write_bytes(path, page(results, tuple(given.config_dir)).encode())
     say(f"wrote {path}")
     return 0
 

@@ -83,7 +83,7 @@ def run(
     Raises:
         ConfigError: no such table, preset or cell, or a word that changes a table's numbers.
     """
-    from orthobench.analysis.published import PAPERS
+    from orthobench.analysis.published import papers
     from orthobench.launch.plan import plan, select
     from orthobench.launch.reproduce import Runner, reproduce, seconds
     from orthobench.report import write as tables
@@ -93,8 +93,9 @@ def run(
     found, results = plan(chosen, preset, selection.seeds, selection.cells, selection.extra, folders)
     limit = None if budget is None else seconds(budget)
     code = reproduce(found, Runner(results, max(jobs, 1), limit, selection.extra, folders))
-    papers = tuple(dict.fromkeys(name.split("/")[0] for name in chosen if name.split("/")[0] in PAPERS))
-    for path in tables.write(results, papers):
+    known = papers(folders)
+    parts = tuple(dict.fromkeys(paper for name in chosen if (paper := name.split("/")[0]) in known))
+    for path in tables.write(results, parts, folders):
         say(f"wrote {path}")
     return code
 

@@ -17,17 +17,21 @@ def main(arguments: list[str]) -> int:
 
     parser = Parser(__doc__)
     parser.add_argument("--check", action="store_true", help="write nothing; exit 1 when a table is stale")
+    parser.add_folders()
     given = parser.read(arguments)
+    folders = tuple(given.config_dir)
+    known = tables.parts(folders)
     for word in given.names:
-        if word not in tables.PARTS:
-            raise ConfigError(f"tables {word} is not known: {did_you_mean(word, tables.PARTS)}")
+        if word not in known:
+            raise ConfigError(f"tables {word} is not known: {did_you_mean(word, known)}")
+    chosen = tuple(given.names) or known
     results = results_root(given.overrides)
     if given.check:
-        found = tables.stale(results)
+        found = tables.stale(results, chosen, folders)
         for path in found:
             complain(f"{path} is not what the records say; run `orthobench tables`.")
         return 1 if found else 0
-    changed = tables.write(results, tuple(given.names) or tables.PARTS)
+    changed = tables.write(results, chosen, folders)
     for path in changed:
         say(f"wrote {path}")
     if not changed:

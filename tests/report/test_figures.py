@@ -8,7 +8,7 @@ import pytest
 from orthobench.analysis import curves, records
 from orthobench.analysis.comparison import compare
 from orthobench.analysis.curves import Point
-from orthobench.analysis.published import PAPERS
+from orthobench.analysis.published import papers
 from orthobench.config.many import settings
 from orthobench.config.table import Figure, load, tables
 from orthobench.launch.collect import drawn
@@ -25,7 +25,7 @@ DRAWN = {
 }
 
 
-@pytest.mark.parametrize("paper", PAPERS)
+@pytest.mark.parametrize("paper", papers())
 def test_every_figure_of_a_paper_is_drawn(paper: str) -> None:
     found: set[int] = set()
     for name in (name for name in tables() if name.startswith(f"{paper}/")):

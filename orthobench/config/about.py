@@ -1,0 +1,77 @@
+"""What a configuration file says about itself, beside its settings.
+
+description: one line that `orthobench list` shows
+cite: a BibTeX key, or a list of them, that `orthobench cite` looks up in the .bib files
+
+Neither is a setting: both are taken out of a composed configuration, so that no constructor and no run id sees them.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from orthobench.config.files import conf_dir
+from orthobench.errors import ConfigError
+from orthobench.schema import coerce
+
+KEYS: dict[str, Any] = {"description": str, "cite": str | list[str]}
+SECTIONS = ("model", "task")
+
+
+@dataclass(frozen=True)
+class About:
+    """What a file says about itself.
+
+    Attributes:
+        description: one line; empty where it says nothing.
+        cite: BibTeX keys; null where it does not say, empty where there is nothing to cite.
+    """
+
+    description: str
+    cite: tuple[str, ...] | None
+
+
+def about(content: Any, place: str) -> About:
+    """The `description` and the `cite` of a file's content; `place` is named where one of them is wrong.
+
+    Raises:
+        ConfigError: one has the wrong type.
+    """
+    values = content if isinstance(content, dict) else {}
+    description, cite = (coerce(values.get(key), kind | None, f"{place}.{key}") for key, kind in KEYS.items())
+    keys = (cite,) if isinstance(cite, str) else None if cite is None else tuple(cite)
+    return About(" ".join((description or "").split()), keys)
+
+
+def read(group: str, name: str, folders: tuple[Path, ...] = ()) -> tuple[About, dict[str, Any]]:
+    """What `<group>/<name>.yaml` says about itself, and its settings; `folders` are those of `--config-dir`.
+
+    Raises:
+        ConfigError: there is no such file, or it is not YAML.
+    """
+    paths = [folder / group / f"{name}.yaml" for folder in (conf_dir(), *folders)]
+    path = next((path for path in paths if path.is_file()), None)
+    if path is None:
+        raise ConfigError(f"{group}={name} is not known: there is no {group}/{name}.yaml.")
+    try:
+        content = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
+    except yaml.YAMLError as error:
+        raise ConfigError(f"{path} is not valid YAML: {' '.join(str(error).split())}") from error
+    return about(content, str(path)), {key: value for key, value in content.items() if key not in KEYS}
+
+
+def strip(values: dict[str, Any], typed: frozenset[str]) -> None:
+    """Take `description` and `cite` out of the composed model and task; one that was typed stays, to be refused.
+
+    Raises:
+        ConfigError: one has the wrong type.
+    """
+    for section in SECTIONS:
+        own = values.get(section)
+        if isinstance(own, dict):
+            about(own, section)
+            for key in KEYS:
+                if f"{section}.{key}" not in typed:
+                    own.pop(key, None)

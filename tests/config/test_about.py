@@ -1,0 +1,58 @@
+"""`description:` and `cite:` of a file: read by the verbs, seen by no constructor and no run id."""
+
+from pathlib import Path
+
+import pytest
+
+from orthobench.config.about import read
+from orthobench.config.many import settings
+from orthobench.config.compose import compose
+from orthobench.config.many import Composer
+from orthobench.errors import ConfigError
+
+OWN = "network: recurrent\ncell: lstm\nrecurrent: free\nhidden_size: 7\n"
+
+
+def folder(tmp_path: Path, text: str) -> tuple[Path]:
+    (tmp_path / "model").mkdir()
+    (tmp_path / "model" / "mine.yaml").write_text(text)
+    return (tmp_path,)
+
+
+def test_they_are_no_part_of_the_settings() -> None:
+    values = compose(["model=lstm", "task=adding"]).values
+    assert not {"description", "cite"} & (set(values["model"]) | set(values["task"]))
+
+
+def test_they_do_not_change_the_run_id(tmp_path: Path) -> None:
+    plain = settings(["model=mine"], folder(tmp_path, OWN)).run_id
+    (tmp_path / "model" / "mine.yaml").write_text(f"description: A model\ncite: [a, b]\n{OWN}")
+    assert settings(["model=mine"], (tmp_path,)).run_id == plain
+    assert Composer((tmp_path,)).settings(["model=mine", "seed=1"]).run_id == plain
+
+
+def test_they_are_read_from_the_file(tmp_path: Path) -> None:
+    about, values = read("model", "mine", folder(tmp_path, f"description: A\n  model\ncite: key\n{OWN}"))
+    assert (about.description, about.cite) == ("A model", ("key",))
+    assert set(values) == {"network", "cell", "recurrent", "hidden_size"}
+    (tmp_path / "model" / "mine.yaml").write_text(OWN)
+    about, _ = read("model", "mine", (tmp_path,))
+    assert (about.description, about.cite) == ("", None)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"), [("cite: {a: b}\n", "cite"), ("description: [a]\n", "description"), ("a: [", "not valid YAML")]
+)
+def test_a_wrong_one_is_refused(text: str, message: str, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=message):
+        read("model", "mine", folder(tmp_path, text))
+    with pytest.raises(ConfigError, match=message):
+        settings(["model=mine"], (tmp_path,))
+
+
+@pytest.mark.parametrize("word", ["model.cite=x", "model.description=x", "task.description=x"])
+def test_nobody_sets_them_on_the_command_line(word: str) -> None:
+    with pytest.raises(ConfigError, match="does not apply here"):
+        settings([word])
+    with pytest.raises(ConfigError, match="does not apply here"):
+        Composer().settings([word])

@@ -1,0 +1,129 @@
+"""A paper that the program has never heard of: its files alone make every verb know it, outside and inside."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from orthobench.__main__ import main
+from orthobench.analysis import curves, records
+from orthobench.analysis.curves import Point
+from orthobench.analysis.published import papers
+from orthobench.config.many import settings
+from tests.conftest import REPO
+from tests.report.made_up import made_up
+
+EXPERIMENT = """
+description: "Sixth, Table 1: adding"
+track: published
+seeds: [1, 2, 3]
+margin: {test/loss: 0.01}
+common: [task=adding, recipe=none, T=5, trainer.max_steps=2, task.val_size=2, task.test_size=2]
+cells:
+  lstm: [model=lstm]
+  gru: [model=gru]
+figures:
+  - {title: "Figure 1: loss", curve: [val/loss]}
+presets: {}
+"""
+PUBLISHED = """
+rows:
+  - {table: table1, row: LSTM, column: Test loss, metric: test/loss, section: "1", seeds: 1, select: last, kind: result,
+    value: 0.05, cell: lstm}
+  - {table: table1, row: GRU, column: Test loss, metric: test/loss, section: "1", seeds: 1, select: last, kind: result,
+    value: 0.09, cell: gru}
+  - {table: table1, row: LSTM, column: Test loss, metric: test/loss, section: "1", seeds: 1, select: last, kind: claim,
+    claim: The LSTM is better., test: {better: [lstm], than: [gru]}}
+"""
+BIB = "@misc{sixth2026,\n  title = {A Sixth Paper},\n}\n"
+FILES = {"experiment/sixth/table1.yaml": EXPERIMENT, "published/sixth.yaml": PUBLISHED, "published/sixth.bib": BIB}
+COMMANDS = {
+    ("reproduce", "sixth"): ("0 runs to do, 6 recorded already", "wrote results/tables/sixth.md"),
+    ("plan", "sixth/table1"): ("sixth/table1: 6 of 6 runs recorded, 0 to do",),
+    ("compare", "sixth"): ("Table 1 (`sixth/table1`)", "The LSTM is better.", "reproduced"),
+    ("plot", "all"): ("wrote results/figures/sixth-table1-loss.svg",),
+    ("cite", "sixth", "sixth/table1"): ("@misc{sixth2026",),
+    ("report",): ("wrote results/report.html",),
+    ("tables",): ("wrote results/tables/sgornn.md",),
+    ("list", "tables"): ("Sixth, Table 1: adding",),
+}
+
+
+def write(root: Path) -> None:
+    for name, text in FILES.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+
+
+def record(results: Path, folder: Path) -> None:
+    """Three finished runs of each model, which no training made."""
+    lines, points = [], []
+    for cell, loss in (("lstm", 0.05), ("gru", 0.09)):
+        for seed in (1, 2, 3):
+            words = ["experiment=sixth/table1", f"cell={cell}", f"seed={seed}"]
+            run_id = settings(words, (folder,)).run_id
+            lines.append(made_up(cell, seed, run_id=run_id, last___test__loss=loss + seed / 1e4))
+            points += [Point(run_id, "full", cell, seed, "val/loss", step, loss) for step in (0, 10)]
+    records.write(results, "sixth/table1", lines)
+    curves.add(results, "sixth/table1", points)
+
+
+def test_every_verb_knows_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    folder = tmp_path / "mine"
+    write(folder)
+    record(tmp_path / "results", folder)
+    for words, expected in COMMANDS.items():
+        assert main([*words, "--config-dir", str(folder)]) == 0
+        out = capsys.readouterr().out
+        assert all(text in out for text in expected), (words, out)
+    page = (tmp_path / "results" / "report.html").read_text()
+    assert "sixth-table1" in page
+    assert "The LSTM is better." in page
+    assert main(["tables", "--check", "--config-dir", str(folder)]) == 0
+    assert "sixth" in papers((folder,))
+    assert "sixth" not in papers()
+
+
+def test_without_its_folder_it_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    for verb in ("reproduce", "plan", "compare", "plot", "cite", "tables"):
+        assert main([verb, "sixth"]) == 2
+        assert "sixth is" in capsys.readouterr().err
+
+
+def test_a_second_paper_of_one_name_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "published").mkdir()
+    (tmp_path / "published" / "scornn.yaml").write_text(PUBLISHED)
+    assert main(["tables", "--check", "--config-dir", str(tmp_path)]) == 2
+    assert "two papers of one name" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_inside_the_repository(tmp_path: Path) -> None:
+    root = tmp_path / "checkout"
+    for part in ("orthobench", "conf", "results/published"):
+        shutil.copytree(REPO / part, root / part, ignore=shutil.ignore_patterns("__pycache__"))
+    outside = tmp_path / "mine"
+    write(outside)
+    record(root / "results", outside)
+    for name, text in FILES.items():
+        path = root / ("results" if name.startswith("published") else "conf") / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    for words, expected in COMMANDS.items():
+        done = subprocess.run(
+            [sys.executable, "-m", "orthobench", *words],
+            cwd=root,
+            env={**os.environ, "PYTHONPATH": str(root)},
+            capture_output=True,
+            text=True,
+            timeout=300,
+        )
+        assert done.returncode == 0, done.stderr
+        assert all(text in done.stdout for text in expected), (words, done.stdout)
