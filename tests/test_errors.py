@@ -133,7 +133,7 @@ def test_refused_with_one_sentence(
     [
         (["model=lstm", "model.rho=3"], "model.rho does not apply here"),
         (["model=lstm", "+model.rho=3"], "model.rho does not apply here"),
-        (["model=lstm", "engine=native"], "engine=native cannot run LSTM"),
+        (["model=urnn_full", "engine=fused"], "engine=fused cannot run ComplexElman"),
         (["task=mnist", "T=300"], "does not divide"),
         (["task=adding", "T=2"], "too short"),
         (["model=scornn", "engine=fused", "model.cell=elman", "T=1e400"], "T="),

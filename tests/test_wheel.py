@@ -34,6 +34,13 @@ def test_it_holds_the_configuration_and_the_package_alone(wheel: Path) -> None:
     assert not [name for name in names if "test" in name or "__pycache__" in name]
 
 
+def test_it_holds_the_source_of_the_compiled_loops(wheel: Path) -> None:
+    names, folder = zipfile.ZipFile(wheel).namelist(), "orthobench/scan/native"
+    ours = sorted(p.name for p in (REPO / folder).glob("*.[ch]"))
+    assert ours
+    assert sorted(name.removeprefix(f"{folder}/") for name in names if name.endswith((".c", ".h"))) == ours
+
+
 @pytest.mark.slow
 def test_it_runs_from_another_folder(wheel: Path, tmp_path: Path) -> None:
     site = tmp_path / "site"

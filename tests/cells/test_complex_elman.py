@@ -107,11 +107,9 @@ def test_initial_values() -> None:
     assert one.h0.shape == (2, 2000)
 
 
-@pytest.mark.parametrize("engine", ["fused", "native"])
-def test_no_other_engine_takes_it(engine: str) -> None:
-    assert choose(cell())[0] == "reference"
-    with pytest.raises(ConfigError, match=f"engine={engine} cannot run ComplexElman"):
-        choose(cell(), engine)
+def test_the_fused_engine_does_not_take_it() -> None:
+    with pytest.raises(ConfigError, match="engine=fused cannot run ComplexElman"):
+        choose(cell(), "fused")
 
 
 @pytest.mark.parametrize(
@@ -125,7 +123,7 @@ def test_no_other_engine_takes_it(engine: str) -> None:
 )
 def test_the_engines_reason_says_how_the_matrix_is_applied(words: list[str], said: bool) -> None:
     ((name, why),) = orthobench.build("task=copying", "recipe=none", *words).model.engines()
-    assert name == "reference"
+    assert name in ("native", "reference")  # the second without a C compiler
     assert ("factor by factor" in why) is said
 
 

@@ -5,9 +5,8 @@ from pathlib import Path
 import pytest
 
 from orthobench.config.about import read
-from orthobench.config.many import settings
 from orthobench.config.compose import compose
-from orthobench.config.many import Composer
+from orthobench.config.many import Composer, settings
 from orthobench.errors import ConfigError
 
 OWN = "network: recurrent\ncell: lstm\nrecurrent: free\nhidden_size: 7\n"

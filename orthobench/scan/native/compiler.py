@@ -1,4 +1,4 @@
-"""Compiling one C file into the user's cache, once per source, compiler and CPU.
+"""Compiling C into the user's cache, once per source, compiler and CPU.
 
 A library is named by a hash of what it was made from and a hash of its own bytes. So a changed source, or another
 machine with the same home directory, gets its own, and a damaged file is seen before it is loaded. It appears by an
@@ -28,14 +28,18 @@ class CompileError(Exception):
 def library(source: Path, *defines: str) -> Path:
     """The shared library made of `source` with `-D` defines, from the cache when it is there.
 
+    Args:
+        source: a C file, or a folder of C files and their headers.
+        *defines: such as `REAL=float`.
+
     Raises:
         CompileError: with one sentence of reason.
     """
     compiler = next(filter(None, map(shutil.which, COMPILERS)), None)
     if compiler is None:
         raise CompileError("there is no C compiler (cc, gcc or clang) on the PATH")
-    text = source.read_bytes()
-    key = _digest(text, _version(compiler), _cpu().encode(), " ".join((*OPTIONS, *MACHINES, *defines)).encode())
+    text = [path.read_bytes() for path in sources(source, "*.[ch]")]
+    key = _digest(*text, _version(compiler), _cpu().encode(), " ".join((*OPTIONS, *MACHINES, *defines)).encode())
     folder = _folder()
     for path in folder.glob(f"{source.stem}-{key}-*.so"):
         if _digest(path.read_bytes()) == path.stem.rpartition("-")[2]:
@@ -46,11 +50,16 @@ def library(source: Path, *defines: str) -> Path:
         return made.replace(folder / f"{source.stem}-{key}-{_digest(made.read_bytes())}.so")
 
 
+def sources(source: Path, pattern: str = "*.c") -> list[Path]:
+    """The files that `source` stands for, itself or those of its folder."""
+    return sorted(source.glob(pattern)) if source.is_dir() else [source]
+
+
 def _compile(compiler: str, source: Path, defines: tuple[str, ...], target: Path) -> Path:
     said = ""
     for machine in MACHINES:
         options = [*OPTIONS, *filter(None, [machine]), *(f"-D{define}" for define in defines)]
-        command = [compiler, *options, str(source), "-o", str(target)]
+        command = [compiler, *options, *map(str, sources(source)), "-o", str(target), "-lm"]
         try:
             done = subprocess.run(command, capture_output=True, text=True, timeout=TIME_LIMIT_S)
         except (OSError, subprocess.TimeoutExpired) as error:

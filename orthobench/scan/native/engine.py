@@ -1,7 +1,7 @@
 """The loops of the fused engine in C, for CPUs.
 
-The same families, gradients and saved tensors as `fused`, whose files have the equations; native.c does the steps and
-torch the projection. Weights are packed once per call, and activations are applied in cache.
+The same families, gradients and saved tensors as `fused`, whose files have the equations; C does the steps and torch
+the projection. Weights are packed once per call, and activations are applied in cache.
 """
 
 from collections.abc import Callable
@@ -14,13 +14,16 @@ from torch.autograd.function import once_differentiable
 
 from orthobench.cells.activations import Activation
 from orthobench.cells.base import Cell, State
+from orthobench.cells.complex_elman import ComplexElman
 from orthobench.cells.elman import Elman
 from orthobench.cells.gru import GRU
+from orthobench.cells.lstm import LSTM
 from orthobench.cells.scalar_gated import ScalarGated
 from orthobench.scan.arguments import elman, first_state, own_projection, scaled
 from orthobench.scan.families import lookup
 from orthobench.scan.fused.elman import Gradients, first_gradient
 from orthobench.scan.fused.pointwise import room_for_signs
+from orthobench.scan.native import complex_elman, lstm
 from orthobench.scan.native.library import REALS, add_outer, call, load, missing, pack, readable, weight_gradient
 from orthobench.terminal import complain
 
@@ -56,7 +59,7 @@ def advantage(cell: Cell, device: str) -> str | None:
 @lru_cache
 def warn_once(problem: str) -> None:
     """Say why this engine is left out."""
-    complain(f"orthobench: engine=native is left out, the slower engine=fused is taken: {problem}.")
+    complain(f"orthobench: engine=native is left out, a slower engine is taken: {problem}.")
 
 
 def run(cell: Cell, x: Tensor, state: State) -> tuple[Tensor, State]:
@@ -85,7 +88,13 @@ def _gru(cell: Any, x: Tensor, state: State) -> tuple[Tensor, State]:
     return h_TBN.transpose(0, 1), (last,)
 
 
-FAMILIES: dict[type, Run] = {Elman: _elman, ScalarGated: _elman, GRU: _gru}
+FAMILIES: dict[type, Run] = {
+    Elman: _elman,
+    ScalarGated: _elman,
+    GRU: _gru,
+    LSTM: lstm.run,
+    ComplexElman: complex_elman.run,
+}
 
 
 def _check(cell: Cell, p: Tensor, *W: Tensor) -> None:

@@ -1,4 +1,4 @@
-"""native.c from Python: compiled at first use, called through ctypes, which lets other threads run meanwhile.
+"""The C files of this folder, compiled at first use and called through ctypes, which lets other threads run meanwhile.
 
 The rows of the batch are shared out over torch's threads once for the whole sequence.
 """
@@ -17,15 +17,16 @@ from torch import Tensor
 
 from orthobench.scan.native.compiler import CompileError, library
 
-SOURCE = Path(__file__).with_name("native.c")
+SOURCE = Path(__file__).parent
 REALS = {torch.float32: "float", torch.float64: "double"}
+FAMILIES = ("elman", "gru", "lstm", "complex_elman")
 SMALLEST_SHARE = 4  # rows below which a thread is not worth starting
 
 pointer = ctypes.c_void_p
 
 
 class Scan(ctypes.Structure):
-    """The struct of the same name in native.c."""
+    """The struct of the same name in scan.h."""
 
     _fields_ = (
         *((name, ctypes.c_int64) for name in ("T", "B", "N", "activation", "reset", "dH_time", "dH_row")),
@@ -54,7 +55,7 @@ def load(dtype: torch.dtype) -> ctypes.CDLL:
     lib.pack.restype, lib.pack.argtypes = None, (pointer, *(long,) * 4, pointer)
     lib.add_outer.restype = None
     lib.add_outer.argtypes = (pointer, long, pointer, long, long, pointer, pointer, long, long)
-    for family in ("elman", "gru"):
+    for family in FAMILIES:
         for way in ("forward", "backward"):
             loop = getattr(lib, f"{family}_{way}")
             loop.restype, loop.argtypes = None, (ctypes.POINTER(Scan), long, long)
@@ -85,11 +86,11 @@ def pack(W: Tensor) -> Tensor:
 def call(
     name: str, like: Tensor, settings: dict[str, Any], weights: tuple[Tensor, ...], **tensors: Tensor | None
 ) -> None:
-    """Run a loop of native.c over all rows of the batch.
+    """Run a loop over all rows of the batch.
 
     Args:
         name: such as `elman_forward`.
-        like: a tensor (T, B, N).
+        like: a tensor (T, B, N), complex where the states are.
         settings: activation, slope and reset.
         weights: packed matrices.
         **tensors: the pointers of `Scan` by name.
@@ -102,8 +103,9 @@ def call(
         setattr(scan, key, None if tensor is None else tensor.data_ptr())
     dH = tensors.get("dH")
     if dH is not None:
-        scan.dH_time, scan.dH_row, _ = dH.stride()
-    loop = getattr(load(like.dtype), name)
+        parts = 2 if dH.is_complex() else 1
+        scan.dH_time, scan.dH_row = (parts * stride for stride in dH.stride()[:2])
+    loop = getattr(load(like.dtype.to_real()), name)
     _share_out(lambda first, last: loop(scan, first, last), B)
 
 
@@ -149,5 +151,6 @@ os.register_at_fork(after_in_child=_helpers.cache_clear)  # threads do not survi
 
 
 def readable(dH: Tensor | None) -> Tensor | None:
-    """The gradient of the hidden states with contiguous rows."""
+    """The gradient of the hidden states with contiguous rows, written out where it is a lazy conjugate."""
+    dH = None if dH is None else dH.resolve_conj()
     return dH if dH is None or dH.stride(-1) == 1 or dH.shape[-1] == 1 else dH.contiguous()

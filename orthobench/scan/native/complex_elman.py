@@ -1,0 +1,78 @@
+"""Complex states in C; cells/complex_elman.py has the equations.
+
+Only the states are kept, in the projection's place: |z| is the positive root of r (r + b) = |h| (r + e), and z has the
+phase of h. With G = dL/dh_t and u = h / |h| one step back is
+
+    dz = f G + f' |z| u Re(G conj(u)),   db = |z| / (|z| + e) Re(G conj(u)),   G <- W^H dz + what comes from outside
+"""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from orthobench.cells.base import Cell, State, projection
+from orthobench.cells.complex_elman import OFFSETS, ComplexElman
+from orthobench.scan.arguments import first_state
+from orthobench.scan.fused.elman import Gradients, first_gradient
+from orthobench.scan.native.checks import check
+from orthobench.scan.native.library import call, pack, readable, weight_gradient
+
+
+def run(cell: Any, x: Tensor, state: State) -> tuple[Tensor, State]:
+    """Run a `ComplexElman` cell over x from `state`; see `reference.run`."""
+    dtype = cell.U.dtype.to_complex()
+    W = cell.recurrent["h"]().to(dtype) if cell.stepwise else cell.matrices()[0]
+    p, N = own_complex_projection(cell, x, W.dtype), cell.hidden_size
+    check(p, W, (N, N), N)
+    shift, epsilon = OFFSETS[cell.modrelu]
+    h_TBN, last = ComplexElmanScan.apply(p, W, cell.b["h"] + shift, first_state(state, p, W), epsilon)
+    return h_TBN.transpose(0, 1), (last,)
+
+
+def own_complex_projection(cell: Any, x: Tensor, dtype: torch.dtype) -> Tensor:
+    """The cell's projection, complex (T, B, N), in memory that nobody else reads.
+
+    The rows of V are put so that its product with x has real and imaginary parts side by side.
+    """
+    if type(cell).project is not ComplexElman.project or type(cell).joint_bias is not Cell.joint_bias:
+        return cell.project(x).to(dtype).clone(memory_format=torch.contiguous_format)
+    V = cell.U.unflatten(0, (2, -1)).transpose(0, 1).flatten(0, 1)
+    p = projection(x, V, None).to(dtype.to_real())
+    return torch.view_as_complex(p.contiguous().unflatten(-1, (-1, 2)))
+
+
+def real_form(W: Tensor) -> Tensor:
+    """The real (2K, 2J) matrix that a row of K complex numbers, its parts side by side, is multiplied with for W's."""
+    return torch.view_as_real(torch.stack([W, 1j * W], dim=1)).flatten(2).flatten(0, 1)
+
+
+def parts(z: Tensor) -> Tensor:
+    """A complex (..., N) as a real (..., 2N), of the same memory."""
+    return torch.view_as_real(z).flatten(-2)
+
+
+class ComplexElmanScan(torch.autograd.Function):
+    """(p_TBN, W, b, h_0, epsilon) -> (h_TBN, h_T); h takes p's place in memory."""
+
+    @staticmethod
+    def forward(ctx: Any, p_TBN: Tensor, W: Tensor, b: Tensor, h0: Tensor, epsilon: float) -> tuple[Tensor, Tensor]:
+        H, h0, b = p_TBN.data, h0.resolve_conj().contiguous(), b.contiguous()
+        call("complex_elman_forward", H, {"slope": epsilon}, (pack(real_form(W.T)),), P=H, h0=h0, b=b)
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(H, h0, W, b)
+        ctx.epsilon = epsilon
+        return H, H[-1].clone()
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, dH: Tensor | None, dlast: Tensor | None) -> Gradients:  # type: ignore[override]
+        H, h0, W, b = ctx.saved_tensors
+        dH, dZ, G = readable(dH), torch.empty_like(H), first_gradient(H, dH, dlast)
+        db = torch.zeros_like(G.real, memory_format=torch.contiguous_format)
+        weights = (pack(real_form(W.conj())),)
+        call("complex_elman_backward", H, {"slope": ctx.epsilon}, weights, P=H, b=b, dH=dH, dZ=dZ, G=G, db=db)
+        outer = weight_gradient(parts(dZ), parts(H), parts(h0)).unflatten(0, (-1, 2)).unflatten(2, (-1, 2))
+        dW = torch.complex(outer[:, 0, :, 0] + outer[:, 1, :, 1], outer[:, 1, :, 0] - outer[:, 0, :, 1])
+        return dZ, dW, db.sum(0), G, None

@@ -1,0 +1,43 @@
+/* The plain cell, and the cell behind a scalar gate: the equations are in fused/elman.py. */
+
+#include "scan.h"
+
+ROW add_scaled(const REAL *restrict a, REAL beta, const REAL *restrict h, REAL *restrict out, int64_t n) {
+    EACH out[j] = a[j] + beta * h[j];
+}
+
+void elman_forward(const Scan *s, int64_t first, int64_t last) {
+    int64_t B = s->B, N = s->N;
+    const REAL *states = s->H ? s->H : s->P;
+    for (int64_t t = 0; t < s->T; t++) {
+        const REAL *before = t ? AT(states, t - 1, first, N) : s->h0 + first * N;
+        REAL *block = AT(s->P, t, first, N);
+        product((Product){N, before, N, block, N, block, N, 0}, last - first, N, s->weights[0]);
+        for (int64_t i = first; i < last; i++) activate(s, AT(s->P, t, i, N), AT(s->signs, t, i, N), N);
+        if (s->beta) add_scaled(block, *s->beta, before, AT(s->H, t, first, N), (last - first) * N);
+    }
+}
+
+/* dbeta += G h, and G becomes beta G + outside. */
+ROW gate_back(REAL *restrict G, REAL beta, const REAL *restrict h, const REAL *restrict outside, REAL *restrict dbeta,
+              int64_t n) {
+    EACH dbeta[j] += G[j] * h[j];
+    if (outside) EACH G[j] = beta * G[j] + outside[j];
+    else EACH G[j] *= beta;
+}
+
+void elman_backward(const Scan *s, int64_t first, int64_t last) {
+    int64_t B = s->B, N = s->N;
+    for (int64_t t = s->T - 1; t >= 0; t--) {
+        for (int64_t i = first; i < last; i++) {
+            REAL *G = s->G + i * N, *db = AT(s->db, 0, i, N);
+            derive(s, G, AT(s->P, t, i, N), AT(s->dZ, t, i, N), db, AT(s->signs, t, i, N), N);
+            const REAL *h = t ? AT(s->H, t - 1, i, N) : s->h0 + i * N;
+            if (s->beta) gate_back(G, *s->beta, h, OUTSIDE(t - 1, i), AT(s->dbeta, 0, i, N), N);
+        }
+        REAL *G = s->G + first * N;
+        Product p = {N, AT(s->dZ, t, first, N), N, OUTSIDE(t - 1, first), s->dH_row, G, N, 0};
+        if (s->beta) p.start = G, p.start_row = N;
+        product(p, last - first, N, s->weights[0]);
+    }
+}

@@ -1,0 +1,44 @@
+/* Vectors of this build, and matrix products with them; products.c has the code.
+ *
+ * Every file here is compiled once per REAL (float, double) into one library at first use; see library.py.
+ */
+
+#pragma once
+
+#include <stdint.h>
+#include <string.h>
+
+#ifndef REAL
+#define REAL float
+#endif
+
+#if defined(__AVX512F__)
+#define BYTES 64
+#define VECTORS 4 /* per panel: 6 x 4 sums and 4 factors of 32 registers */
+#elif defined(__AVX__)
+#define BYTES 32
+#define VECTORS 2 /* 6 x 2 sums and 2 factors of 16 registers */
+#elif defined(__aarch64__)
+#define BYTES 16
+#define VECTORS 4
+#else
+#define BYTES 16
+#define VECTORS 2
+#endif
+
+#define LANES ((int64_t)(BYTES / sizeof(REAL)))
+typedef REAL vector __attribute__((vector_size(BYTES), aligned(sizeof(REAL)), may_alias));
+
+typedef struct {
+    int64_t K;
+    const REAL *A;
+    int64_t A_row;
+    const REAL *start; /* what the sums start from; null: zero */
+    int64_t start_row;
+    REAL *out;
+    int64_t out_row;
+    int64_t A_step; /* zero: rows of A are contiguous; else A is read by columns, and the sums are added to out */
+} Product;
+
+/* out = start + A M for `rows` rows and a packed (K, J) matrix M; start and out may be the same. */
+void product(Product p, int64_t rows, int64_t J, const REAL *packed);

@@ -1,0 +1,264 @@
+"""Every compiled loop of cells with a state of their own kind against the plain loop."""
+
+import copy
+from collections.abc import Iterator
+from itertools import chain
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from orthobench.cells.base import Cell, State
+from orthobench.cells.complex_elman import ComplexElman
+from orthobench.cells.lstm import LSTM
+from orthobench.parametrizations.free import Free
+from orthobench.parametrizations.stiefel import Stiefel
+from orthobench.scan import choose, reference
+from orthobench.scan.native import engine
+from tests.making import draw, gradients, random_cell, tokens
+
+pytestmark = pytest.mark.skipif(not engine.supports(random_cell(LSTM)), reason="no C compiler here")
+EUNN = {"modrelu": "eunn", "trainable_h0": False, "features": "real"}
+CASES = [
+    pytest.param(LSTM, {}, id="lstm"),
+    pytest.param(LSTM, {"double_bias": True, "trainable_h0": True}, id="lstm, two biases, trained start"),
+    pytest.param(ComplexElman, {"recurrent": Stiefel}, id="unitary"),
+    pytest.param(ComplexElman, {"modrelu": "eunn"}, id="complex, real matrix"),
+]
+every_case = pytest.mark.parametrize(("cls", "options"), CASES)
+
+
+def make(cls: type, n: int = 6, seed: int = 3, **options: Any) -> Cell:
+    """A random cell in float64 whose recurrent matrices are as they start, or small."""
+    cell = random_cell(cls, hidden_size=n, **options)
+    with torch.no_grad():
+        for parametrization in cell.recurrent.values():
+            if isinstance(parametrization, Free):
+                parametrization.weight.mul_(n**-0.5)
+            elif isinstance(parametrization, Stiefel):
+                parametrization.after_step()
+    return cell
+
+
+def start(cell: Cell, B: int, seed: int = 1) -> State:
+    """A random state of the cell's type."""
+    like = cell.initial_state(1)
+    return tuple(noise(s.expand(B, -1), seed + i) for i, s in enumerate(like))
+
+
+def noise(like: Tensor, seed: int) -> Tensor:
+    """Normal draws of the shape and type of `like`."""
+    real = draw(*like.shape, seed=seed)
+    return (torch.complex(real, draw(*like.shape, seed=seed + 50)) if like.is_complex() else real).to(like.dtype)
+
+
+def results(run: Any, cell: Cell, x: Tensor, state: State) -> tuple[list[Tensor], list[Tensor]]:
+    """Hidden and final states; gradients of the parameters, the input and the initial state."""
+    cell.zero_grad()
+    x = x.clone().requires_grad_() if x.is_floating_point() else x
+    state = tuple(s.detach().clone().requires_grad_() for s in state)
+    h_BTN, final = run(cell, x, state)
+    outputs = [h_BTN, *final]
+    torch.autograd.backward(outputs, [noise(out, 20 + i) for i, out in enumerate(outputs)])
+    found = [*gradients(cell), x.grad, *(s.grad for s in state)]
+    return [out.detach() for out in outputs], [torch.zeros(()) if g is None else g.clone() for g in found]
+
+
+def assert_equal(cell: Cell, x: Tensor, state: State) -> None:
+    """Outputs to 1e-12, gradients to 1e-10 of the largest entry: sums are taken in another order."""
+    own, oracle = results(engine.run, cell, x, state), results(reference.run, cell, x, state)
+    for tolerance, found, expected in zip((1e-12, 1e-10), own, oracle, strict=True):
+        for a, b in zip(found, expected, strict=True):
+            torch.testing.assert_close(a, b.expand_as(a), rtol=0, atol=tolerance * (1 + float(b.abs().max())))
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 5, 17, 64, 128])
+@every_case
+def test_any_hidden_size(cls: type, options: dict[str, Any], n: int) -> None:
+    if reason := options.get("recurrent", Free).valid_size(n):
+        pytest.skip(reason)
+    cell = make(cls, n, **options)
+    assert_equal(cell, draw(5, 7, 3), start(cell, 5))
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (1, 6), (4, 1), (13, 3), (50, 4), (3, 200)], ids=str)
+@every_case
+def test_any_batch_and_length(cls: type, options: dict[str, Any], shape: tuple[int, int]) -> None:
+    cell = make(cls, **options)
+    assert_equal(cell, draw(*shape, 3), start(cell, shape[0]))
+
+
+@every_case
+def test_tokens(cls: type, options: dict[str, Any]) -> None:
+    cell = make(cls, **options)
+    assert_equal(cell, tokens(4, 8, width=5), start(cell, 4))
+
+
+@every_case
+def test_windows_with_a_carried_state_are_the_whole(cls: type, options: dict[str, Any]) -> None:
+    cell = make(cls, **options)
+
+    def windows(cell: Cell, x: Tensor, state: State) -> tuple[Tensor, State]:
+        first, middle = engine.run(cell, x[:, :4], state)
+        second, last = engine.run(cell, x[:, 4:], middle)
+        return torch.cat([first, second], 1), last
+
+    x, state = draw(3, 10, 3), start(cell, 3)
+    for found, expected in zip(results(windows, cell, x, state), results(engine.run, cell, x, state), strict=True):
+        torch.testing.assert_close(found, expected, rtol=1e-10, atol=1e-10)
+
+
+@every_case
+def test_the_final_state_alone(cls: type, options: dict[str, Any]) -> None:
+    cell = make(cls, **options)
+    x, state = draw(3, 6, 3), start(cell, 3)
+    for which in range(len(state)):
+        found = []
+        for run in (engine.run, reference.run):
+            found.append(torch.autograd.grad(run(cell, x, state)[1][which].abs().sum(), cell.U)[0])
+        torch.testing.assert_close(*found, rtol=0, atol=1e-10)
+
+
+@every_case
+def test_strided_inputs_and_gradients(cls: type, options: dict[str, Any]) -> None:
+    cell = make(cls, **options)
+    x, state = draw(6, 3, 5).transpose(1, 2), tuple(s.T.contiguous().T for s in start(cell, 6))
+    assert_equal(cell, x, state)
+    found = []
+    for run in (engine.run, reference.run):
+        h_BTN, _ = run(cell, x, state)
+        outside = noise(h_BTN.permute(1, 2, 0), 4).permute(2, 0, 1).conj()
+        found.append(torch.autograd.grad(h_BTN, cell.U, outside)[0])
+    torch.testing.assert_close(*found, rtol=0, atol=1e-10)
+
+
+@every_case
+def test_without_gradients(cls: type, options: dict[str, Any]) -> None:
+    cell = make(cls, **options)
+    x, state = draw(3, 6, 3), start(cell, 3)
+    expected, _ = engine.run(cell, x, state)
+    for mode in (torch.no_grad(), torch.inference_mode()):
+        with mode:  # in which a parametrization may round its matrix in another order
+            torch.testing.assert_close(engine.run(cell, x, state)[0], expected, rtol=1e-11, atol=1e-11)
+
+
+@every_case
+def test_finite_differences(cls: type, options: dict[str, Any]) -> None:
+    cell = make(cls, n=4, **options)
+    names = [name for name, _ in cell.named_parameters()]
+
+    def scan(x: Tensor, *rest: Tensor) -> tuple[Tensor, ...]:
+        own, state = copy.copy(cell), rest[: cell.states]
+        with torch.nn.utils.stateless._reparametrize_module(own, dict(zip(names, rest[cell.states :], strict=True))):
+            h_BTN, last = engine.run(own, x, state)
+        return h_BTN, *last
+
+    inputs = [draw(2, 3, 3), *start(cell, 2), *(p.detach().clone() for p in cell.parameters())]
+    assert torch.autograd.gradcheck(scan, [i.requires_grad_() for i in inputs])
+
+
+@every_case
+def test_float32_is_as_near_to_float64_as_the_loop(cls: type, options: dict[str, Any]) -> None:
+    """Within four times: its sums run over k in order, which the loop's need not, and rounding grows over the steps."""
+    cell = make(cls, n=34, **options)
+    x, state = draw(6, 60, 3), start(cell, 6)
+    exact = results(reference.run, cell, x, state)
+    single = copy.deepcopy(cell).float()
+    near = tuple(s.to(torch.complex64 if s.is_complex() else torch.float32) for s in state)
+
+    def error(run: Any) -> float:
+        pairs = zip(chain(*results(run, single, x.float(), near)), chain(*exact), strict=True)
+        return sum(float((g - e).norm() / (1e-9 + e.norm())) for g, e in pairs)
+
+    assert error(engine.run) <= 4 * error(reference.run)
+
+
+@pytest.fixture
+def threads() -> Iterator[Any]:
+    before = torch.get_num_threads()
+    yield torch.set_num_threads
+    torch.set_num_threads(before)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+@every_case
+def test_bits_do_not_depend_on_threads(cls: type, options: dict[str, Any], dtype: torch.dtype, threads: Any) -> None:
+    cell = make(cls, n=50, **options)
+    cell = cell.float() if dtype == torch.float32 else cell
+    x, found = draw(37, 9, 3).to(dtype), []
+    state = tuple(s.to(dtype.to_complex() if s.is_complex() else dtype) for s in start(cell, 37))
+    for count in (1, 2, 3):
+        threads(count)
+        outputs, grads = results(engine.run, cell, x, state)
+        found.append([*outputs, *grads[-1 - cell.states :]])  # parameters' go through torch's own sums
+    assert all(torch.equal(a, b) for other in found[1:] for a, b in zip(found[0], other, strict=True))
+
+
+@every_case
+def test_a_state_that_is_not_a_number_stays_so(cls: type, options: dict[str, Any]) -> None:
+    cell = make(cls, **options)
+    state = tuple(torch.full_like(s, torch.nan) for s in start(cell, 2))
+    assert engine.run(cell, draw(2, 3, 3), state)[0].isnan().all()
+
+
+@every_case
+def test_second_derivatives_are_refused(cls: type, options: dict[str, Any]) -> None:
+    cell = make(cls, **options)
+    h_BTN, _ = engine.run(cell, draw(2, 3, 3), start(cell, 2))
+    (once,) = torch.autograd.grad(h_BTN.abs().sum(), cell.U, create_graph=True)
+    with pytest.raises(RuntimeError, match="once_differentiable"):
+        once.sum().backward()
+
+
+@every_case
+def test_mixed_precision_rounds_the_inputs_only(cls: type, options: dict[str, Any]) -> None:
+    cell = make(cls, **options).float()
+    x = draw(3, 6, 3).float()
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        h_BTN, _ = engine.run(cell, x, cell.initial_state(3))
+        h_BTN.abs().sum().backward()
+    exact, _ = engine.run(cell, x, cell.initial_state(3))
+    assert h_BTN.dtype == exact.dtype
+    torch.testing.assert_close(h_BTN, exact, rtol=0, atol=0.1 * float(exact.detach().abs().max()))
+
+
+@every_case
+def test_one_initial_state_for_the_whole_batch(cls: type, options: dict[str, Any]) -> None:
+    cell = make(cls, **options)
+    x, state = draw(3, 5, 3), start(cell, 1)
+    expected, _ = engine.run(cell, x, tuple(s.repeat(3, 1) for s in state))
+    assert torch.equal(engine.run(cell, x, state)[0], expected)
+    with pytest.raises(RuntimeError, match="size"):
+        engine.run(cell, x, start(cell, 2))
+
+
+@every_case
+def test_it_is_the_automatic_choice(cls: type, options: dict[str, Any]) -> None:
+    assert choose(make(cls, **options))[0] == ("native" if engine.worthwhile(make(cls, **options)) else "reference")
+
+
+class Doubled(ComplexElman):
+    """Another projection: the equations of the step are untouched."""
+
+    def project(self, x: Tensor) -> Tensor:
+        return 2 * super().project(x)
+
+
+class Wide(ComplexElman):
+    """A projection that does not fit."""
+
+    def project(self, x: Tensor) -> Tensor:
+        return super().project(x).repeat(1, 1, 2)
+
+
+def test_another_projection_keeps_the_loop() -> None:
+    cell = make(Doubled)
+    assert engine.supports(cell)
+    assert_equal(cell, draw(2, 5, 3), start(cell, 2))
+
+
+def test_a_projection_that_does_not_fit_is_refused() -> None:
+    cell = make(Wide)
+    with pytest.raises(ValueError, match="projection of width 12"):
+        engine.run(cell, draw(2, 5, 3), start(cell, 2))
