@@ -3,7 +3,7 @@
 from torch import Tensor
 
 
-def check(p: Tensor, W: Tensor, shape: tuple[int, int], width: int) -> None:
+def check(p: Tensor, W: Tensor, shape: tuple[int, ...], width: int) -> None:
     """Refuse a projection (T, B, M) and a matrix of other shapes, types or places than the loop was written for.
 
     Raises:

@@ -14,21 +14,34 @@ from torch.autograd.function import once_differentiable
 
 from orthobench.cells.base import Cell, State, projection
 from orthobench.cells.complex_elman import OFFSETS, ComplexElman
-from orthobench.scan.arguments import first_state
 from orthobench.scan.fused.elman import Gradients, first_gradient
 from orthobench.scan.native.checks import check
+from orthobench.scan.native.factored import Factors, FactoredScan, factors
 from orthobench.scan.native.library import call, pack, readable, weight_gradient
 
 
 def run(cell: Any, x: Tensor, state: State) -> tuple[Tensor, State]:
     """Run a `ComplexElman` cell over x from `state`; see `reference.run`."""
-    dtype = cell.U.dtype.to_complex()
-    W = cell.recurrent["h"]().to(dtype) if cell.stepwise else cell.matrices()[0]
-    p, N = own_complex_projection(cell, x, W.dtype), cell.hidden_size
-    check(p, W, (N, N), N)
-    shift, epsilon = OFFSETS[cell.modrelu]
-    h_TBN, last = ComplexElmanScan.apply(p, W, cell.b["h"] + shift, first_state(state, p, W), epsilon)
+    N, dtype, (shift, epsilon) = cell.hidden_size, cell.U.dtype.to_complex(), OFFSETS[cell.modrelu]
+    p, b = own_complex_projection(cell, x, dtype), cell.b["h"] + shift
+    h0 = state[0].to(dtype).expand(p.shape[1], N)
+    W = _matrix(cell)
+    if isinstance(W, Factors):
+        check(p, h0[:N], h0[:N].shape, N)
+        h_TBN, last = FactoredScan.apply(p, W.values, b, h0, epsilon, W)
+    else:
+        check(p, W, (N, N), N)
+        h_TBN, last = ComplexElmanScan.apply(p, W, b, h0, epsilon)
     return h_TBN.transpose(0, 1), (last,)
+
+
+def _matrix(cell: Any) -> Tensor | Factors:
+    """W (N, N), or its factors where they are faster in C, which does not depend on where they are in Python."""
+    if type(cell).matrices is not ComplexElman.matrices:
+        return cell.matrices()[0]
+    with torch.autocast("cpu", enabled=False):
+        found = factors(cell.recurrent["h"], cell.U.dtype)
+        return cell.recurrent["h"]().to(cell.U.dtype.to_complex()) if found is None else found
 
 
 def own_complex_projection(cell: Any, x: Tensor, dtype: torch.dtype) -> Tensor:

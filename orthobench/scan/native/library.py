@@ -20,6 +20,7 @@ from orthobench.scan.native.compiler import CompileError, library
 SOURCE = Path(__file__).parent
 REALS = {torch.float32: "float", torch.float64: "double"}
 FAMILIES = ("elman", "gru", "lstm", "complex_elman")
+WITH_SCRATCH = ("rotations", "fourier")
 SMALLEST_SHARE = 4  # rows below which a thread is not worth starting
 
 pointer = ctypes.c_void_p
@@ -34,6 +35,8 @@ class Scan(ctypes.Structure):
         *((name, pointer) for name in ("h0", "P", "H", "K", "X", "b", "beta", "late")),
         ("weights", pointer * 2),
         *((name, pointer) for name in ("signs", "dH", "dZ", "G", "S", "db", "dbeta")),
+        ("parameters", ctypes.c_int64),
+        *((name, pointer) for name in ("plan", "factors", "tables", "dfactors")),
     )
 
 
@@ -55,10 +58,12 @@ def load(dtype: torch.dtype) -> ctypes.CDLL:
     lib.pack.restype, lib.pack.argtypes = None, (pointer, *(long,) * 4, pointer)
     lib.add_outer.restype = None
     lib.add_outer.argtypes = (pointer, long, pointer, long, long, pointer, pointer, long, long)
-    for family in FAMILIES:
+    lib.lanes.restype, lib.lanes.argtypes = long, ()
+    for family in (*FAMILIES, *WITH_SCRATCH):
         for way in ("forward", "backward"):
             loop = getattr(lib, f"{family}_{way}")
-            loop.restype, loop.argtypes = None, (ctypes.POINTER(Scan), long, long)
+            scratch = (pointer,) if family in WITH_SCRATCH else ()
+            loop.restype, loop.argtypes = None, (ctypes.POINTER(Scan), long, long, *scratch)
     return lib
 
 
@@ -84,15 +89,21 @@ def pack(W: Tensor) -> Tensor:
 
 
 def call(
-    name: str, like: Tensor, settings: dict[str, Any], weights: tuple[Tensor, ...], **tensors: Tensor | None
+    name: str,
+    like: Tensor,
+    settings: dict[str, Any],
+    weights: tuple[Tensor, ...],
+    scratch: int = 0,
+    **tensors: Tensor | None,
 ) -> None:
     """Run a loop over all rows of the batch.
 
     Args:
         name: such as `elman_forward`.
         like: a tensor (T, B, N), complex where the states are.
-        settings: activation, slope and reset.
+        settings: the numbers of `Scan` by name.
         weights: packed matrices.
+        scratch: how many numbers of scratch every thread needs.
         **tensors: the pointers of `Scan` by name.
     """
     T, B, N = like.shape
@@ -105,8 +116,18 @@ def call(
     if dH is not None:
         parts = 2 if dH.is_complex() else 1
         scan.dH_time, scan.dH_row = (parts * stride for stride in dH.stride()[:2])
-    loop = getattr(load(like.dtype.to_real()), name)
-    _share_out(lambda first, last: loop(scan, first, last), B)
+    loop, real = getattr(load(like.dtype.to_real()), name), like.dtype.to_real()
+
+    def share(first: int, last: int) -> None:
+        room = [like.new_empty(scratch, dtype=real)] if scratch else []
+        loop(scan, first, last, *(tensor.data_ptr() for tensor in room))
+
+    _share_out(share, B)
+
+
+def lanes(dtype: torch.dtype) -> int:
+    """How many numbers a vector of the compiled loops holds."""
+    return load(dtype).lanes()
 
 
 def weight_gradient(dZ: Tensor, H: Tensor, h0: Tensor) -> Tensor:

@@ -7,6 +7,8 @@
 /* Whether the vectors of this build are wide enough to beat the products of a BLAS library, which picks its own. */
 int64_t worthwhile(void) { return BYTES >= 32 || VECTORS == 4; }
 
+int64_t lanes(void) { return LANES; }
+
 #define ROWS 6
 #define DEPTH 128 /* rows of a panel used at a time, so that they stay in the first cache */
 

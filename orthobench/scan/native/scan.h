@@ -29,6 +29,10 @@ typedef struct {
     REAL *G;             /* (B, N): dL/dh_T at the start, dL/dh_0 at the end */
     REAL *S;             /* GRU, reset before: a block (B, N) of scratch; LSTM: dL/dc_T, at the end dL/dc_0 */
     REAL *db, *dbeta;    /* (B, N) parts of the gradients of b and beta */
+    int64_t parameters;  /* how many numbers `factors` has */
+    int64_t *plan;       /* how the factors are applied: rotations.c, fourier.c */
+    REAL *factors, *tables;
+    REAL *dfactors;      /* (B, parameters) */
 } Scan;
 
 enum { MODRELU, RELU, LEAKY_RELU, ABS, TANH };

@@ -12,24 +12,42 @@ from torch import Tensor
 from orthobench.cells.base import Cell, State
 from orthobench.cells.complex_elman import ComplexElman
 from orthobench.cells.lstm import LSTM
+from orthobench.errors import ConfigError
 from orthobench.parametrizations.free import Free
+from orthobench.parametrizations.givens import Givens
 from orthobench.parametrizations.stiefel import Stiefel
+from orthobench.parametrizations.unitary_product import UnitaryProduct
 from orthobench.scan import choose, reference
 from orthobench.scan.native import engine
 from tests.making import draw, gradients, random_cell, tokens
 
 pytestmark = pytest.mark.skipif(not engine.supports(random_cell(LSTM)), reason="no C compiler here")
-EUNN = {"modrelu": "eunn", "trainable_h0": False, "features": "real"}
+
+
+def rotations(complex: bool = True, **options: Any) -> Any:
+    """`Givens` with options, as a class to make parametrizations of."""
+
+    def make(**kwargs: Any) -> Givens:
+        return Givens(complex=complex, **options, **kwargs)
+
+    return make
+
+
 CASES = [
     pytest.param(LSTM, {}, id="lstm"),
     pytest.param(LSTM, {"double_bias": True, "trainable_h0": True}, id="lstm, two biases, trained start"),
     pytest.param(ComplexElman, {"recurrent": Stiefel}, id="unitary"),
     pytest.param(ComplexElman, {"modrelu": "eunn"}, id="complex, real matrix"),
+    pytest.param(ComplexElman, {"modrelu": "eunn", "recurrent": rotations(capacity=2)}, id="rotations"),
+    pytest.param(ComplexElman, {"recurrent": rotations(capacity="max")}, id="as many layers as units"),
+    pytest.param(ComplexElman, {"recurrent": rotations(style="fft")}, id="fft rotations"),
+    pytest.param(ComplexElman, {"recurrent": rotations(capacity=2, complex=False)}, id="real rotations"),
+    pytest.param(ComplexElman, {"recurrent": UnitaryProduct}, id="fourier"),
 ]
 every_case = pytest.mark.parametrize(("cls", "options"), CASES)
 
 
-def make(cls: type, n: int = 6, seed: int = 3, **options: Any) -> Cell:
+def make(cls: type, n: int = 8, **options: Any) -> Cell:
     """A random cell in float64 whose recurrent matrices are as they start, or small."""
     cell = random_cell(cls, hidden_size=n, **options)
     with torch.no_grad():
@@ -76,9 +94,10 @@ def assert_equal(cell: Cell, x: Tensor, state: State) -> None:
 @pytest.mark.parametrize("n", [1, 2, 3, 5, 17, 64, 128])
 @every_case
 def test_any_hidden_size(cls: type, options: dict[str, Any], n: int) -> None:
-    if reason := options.get("recurrent", Free).valid_size(n):
-        pytest.skip(reason)
-    cell = make(cls, n, **options)
+    try:
+        cell = make(cls, n, **options)
+    except ConfigError as refused:
+        pytest.skip(str(refused))
     assert_equal(cell, draw(5, 7, 3), start(cell, 5))
 
 
@@ -161,7 +180,7 @@ def test_finite_differences(cls: type, options: dict[str, Any]) -> None:
 @every_case
 def test_float32_is_as_near_to_float64_as_the_loop(cls: type, options: dict[str, Any]) -> None:
     """Within four times: its sums run over k in order, which the loop's need not, and rounding grows over the steps."""
-    cell = make(cls, n=34, **options)
+    cell = make(cls, n=32, **options)
     x, state = draw(6, 60, 3), start(cell, 6)
     exact = results(reference.run, cell, x, state)
     single = copy.deepcopy(cell).float()
@@ -184,7 +203,7 @@ def threads() -> Iterator[Any]:
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
 @every_case
 def test_bits_do_not_depend_on_threads(cls: type, options: dict[str, Any], dtype: torch.dtype, threads: Any) -> None:
-    cell = make(cls, n=50, **options)
+    cell = make(cls, n=64, **options)
     cell = cell.float() if dtype == torch.float32 else cell
     x, found = draw(37, 9, 3).to(dtype), []
     state = tuple(s.to(dtype.to_complex() if s.is_complex() else dtype) for s in start(cell, 37))
@@ -260,5 +279,5 @@ def test_another_projection_keeps_the_loop() -> None:
 
 def test_a_projection_that_does_not_fit_is_refused() -> None:
     cell = make(Wide)
-    with pytest.raises(ValueError, match="projection of width 12"):
+    with pytest.raises(ValueError, match="projection of width 16"):
         engine.run(cell, draw(2, 5, 3), start(cell, 2))
