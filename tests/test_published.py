@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from orthobench.analysis import published
-from orthobench.analysis.published import Row, load, load_table, papers
+from orthobench.analysis.published import load, load_table, papers
 from orthobench.config import table as experiment
 from orthobench.datasets.ucr_table import ENTRIES, lookup
 from orthobench.errors import ConfigError
@@ -160,9 +160,12 @@ def test_an_unknown_paper_is_refused() -> None:
         load("scorn")
 
 
-def test_directions() -> None:
-    rows: dict[str, Row] = {row.metric: row for paper in PAPERS for row in load(paper)}
-    assert rows["test/accuracy"].higher_is_better
-    assert rows["max_T"].higher_is_better
-    assert not rows["gap/accuracy@last"].higher_is_better
-    assert not rows["test/perplexity"].higher_is_better
+def test_every_metric_of_a_paper_has_its_direction() -> None:
+    found = {row.metric: row.direction for name in experiment.tables() for row in load_table(experiment.load(name))}
+    higher = {name for name, direction in found.items() if direction == "higher"}
+    assert higher == {"test/accuracy", "test/segsnr", "test/stoi", "test/pesq", "max_T"}
+    neither = {name.partition("@")[0] for name, direction in found.items() if direction == "neither"}
+    assert {name.partition("/")[0] for name in neither} == {
+        "parameters", "first_diverged_T", "first_failed_depth", "hidden_gradient", "jacobian", "neumann_norm",
+        "singular_value_margin",
+    }  # fmt: skip

@@ -21,7 +21,7 @@ from itertools import product
 from statistics import mean
 from typing import Any
 
-from orthobench.analysis.published import Row
+from orthobench.analysis.published import Published
 from orthobench.analysis.ranks import signed_rank
 from orthobench.analysis.records import Line
 from orthobench.analysis.statistics import (
@@ -45,10 +45,10 @@ from orthobench.analysis.statistics import (
 NEARLY = 0.9  # `not_below` a level: not below nine tenths of it
 TENTH = 0.1
 Cells = dict[str, list[Line]]
-Judge = Callable[[Row, dict[str, Scores]], Verdict]
+Judge = Callable[[Published, dict[str, Scores]], Verdict]
 
 
-def judge(rows: Sequence[Row], cells: Cells, planned: int) -> list[Verdict]:
+def judge(rows: Sequence[Published], cells: Cells, planned: int) -> list[Verdict]:
     """A verdict for every claim of one table.
 
     Args:
@@ -67,7 +67,7 @@ def _corrected(verdicts: list[Verdict], name: str) -> dict[int, float]:
     return dict(zip(known, holm(list(known.values())), strict=True))
 
 
-def _first_look(row: Row, cells: Cells, planned: int) -> Verdict:
+def _first_look(row: Published, cells: Cells, planned: int) -> Verdict:
     if row.verb == "untested":
         return Verdict(UNDERSPECIFIED, row.test["untested"])
     names = list(row.cells)
@@ -97,7 +97,7 @@ def _decided(verdict: Verdict, p: float | None, against: float | None) -> Verdic
     return Verdict(WITHIN, f"undecided, p = {p:.2g}", p, against)
 
 
-def _scores(row: Row, lines: list[Line], planned: int) -> Scores:
+def _scores(row: Published, lines: list[Line], planned: int) -> Scores:
     found: dict[int, float | None] = {}
     for line in lines:
         value = line.metric(row.metric, row.select)
@@ -109,17 +109,17 @@ def _scores(row: Row, lines: list[Line], planned: int) -> Scores:
     return Scores(found, planned)
 
 
-def _pairs(row: Row) -> list[tuple[str, str]]:
+def _pairs(row: Published) -> list[tuple[str, str]]:
     return list(product(row.test[row.verb], row.test["than" if "than" in row.test else "to"]))
 
 
-def _direction(row: Row) -> Alternative:
+def _direction(row: Published) -> Alternative:
     if row.verb in ("greater", "less"):
         return row.verb  # type: ignore[return-value]
-    return "greater" if row.higher_is_better else "less"
+    return "greater" if row.direction == "higher" else "less"
 
 
-def _ordered(row: Row, scores: dict[str, Scores]) -> Verdict:
+def _ordered(row: Published, scores: dict[str, Scores]) -> Verdict:
     """`better`, `greater`, `less`."""
     alternative = _direction(row)
     other: Alternative = "less" if alternative == "greater" else "greater"
@@ -129,14 +129,14 @@ def _ordered(row: Row, scores: dict[str, Scores]) -> Verdict:
     return _combined(p_values, against)
 
 
-def _not_worse(row: Row, scores: dict[str, Scores]) -> Verdict:
+def _not_worse(row: Published, scores: dict[str, Scores]) -> Verdict:
     """Nothing in `than` is better: holds until one is found to be."""
-    alternative: Alternative = "less" if row.higher_is_better else "greater"
-    worst = -math.inf if row.higher_is_better else math.inf
+    alternative: Alternative = "less" if row.direction == "higher" else "greater"
+    worst = -math.inf if row.direction == "higher" else math.inf
     return _combined([], [paired(scores[a], scores[b], alternative, worst=worst) for a, b in _pairs(row)])
 
 
-def _equal(row: Row, scores: dict[str, Scores]) -> Verdict:
+def _equal(row: Published, scores: dict[str, Scores]) -> Verdict:
     within = float(row.test["within"])
     p_values: list[float | None] = []
     against: list[float | None] = []
@@ -148,14 +148,14 @@ def _equal(row: Row, scores: dict[str, Scores]) -> Verdict:
     return _combined(p_values, against)
 
 
-def _spread(row: Row, scores: dict[str, Scores]) -> Verdict:
+def _spread(row: Published, scores: dict[str, Scores]) -> Verdict:
     p_values = [less_spread(scores[a], scores[b]) for a, b in _pairs(row)]
     return _combined(p_values, [None if p is None else 1 - p for p in p_values])
 
 
-def _wilcoxon(row: Row, scores: dict[str, Scores]) -> Verdict:
+def _wilcoxon(row: Published, scores: dict[str, Scores]) -> Verdict:
     (model,) = row.test["wilcoxon"]
-    up, down = ("greater", "less") if row.higher_is_better else ("less", "greater")
+    up, down = ("greater", "less") if row.direction == "higher" else ("less", "greater")
     p_values: list[float | None] = []
     against: list[float | None] = []
     for other in row.test["than"]:
@@ -177,7 +177,7 @@ def _combined(p_values: Sequence[float | None], against: Sequence[float | None])
     return Verdict(WITHIN, p=max(held, default=None), against=min(holm(contradicted)))
 
 
-def _level(row: Row, scores: dict[str, Scores], cells: Cells) -> Verdict:
+def _level(row: Published, scores: dict[str, Scores], cells: Cells) -> Verdict:
     """Claims about a level, cell by cell; a diverged seed is beyond every level on the bad side."""
     kept, total, holds = 0, 0, True
     for name, found in scores.items():
@@ -190,7 +190,7 @@ def _level(row: Row, scores: dict[str, Scores], cells: Cells) -> Verdict:
     return Verdict(REPRODUCED if holds else NOT_REPRODUCED, f"{kept} of {total} runs")
 
 
-def _level_of(row: Row, lines: list[Line]) -> float | None:
+def _level_of(row: Published, lines: list[Line]) -> float | None:
     level: Any = row.test[row.verb]
     if isinstance(level, int | float):
         return float(level)
@@ -199,7 +199,7 @@ def _level_of(row: Row, lines: list[Line]) -> float | None:
     return mean(baselines) * (TENTH if level == "tenth" else 1.0) if baselines else None
 
 
-def _satisfies(row: Row, value: float | None, level: float) -> bool:
+def _satisfies(row: Published, value: float | None, level: float) -> bool:
     if value is None:
         return row.verb == "not_below"
     if row.verb == "within":
@@ -209,7 +209,7 @@ def _satisfies(row: Row, value: float | None, level: float) -> bool:
     return value < level if row.verb == "below" else value >= NEARLY * level
 
 
-def _diverges(row: Row, scores: dict[str, Scores]) -> Verdict:
+def _diverges(row: Published, scores: dict[str, Scores]) -> Verdict:
     found = [sum(bool(value) for value in s.by_seed.values()) for s in scores.values()]
     total = sum(s.done for s in scores.values())
     low, high = wilson(sum(found), total)

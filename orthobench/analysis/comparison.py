@@ -7,7 +7,8 @@ from pathlib import Path
 from statistics import mean, median
 
 from orthobench.analysis import claims, records
-from orthobench.analysis.published import Row, load_table
+from orthobench.analysis.metrics import headline
+from orthobench.analysis.published import Published, load_table
 from orthobench.analysis.records import Line
 from orthobench.analysis.statistics import (
     BETTER,
@@ -24,9 +25,9 @@ from orthobench.analysis.statistics import (
 )
 from orthobench.config import table as experiment
 from orthobench.config.table import FULL, Table
+from orthobench.tasks.metric import Metric
 
 DERIVED = ("max_T", "first_diverged_T", "first_failed_depth")
-SCORED = {"max_T": "test/loss", "first_failed_depth": "test/accuracy"}
 SLACK = 1e-4
 
 
@@ -41,7 +42,7 @@ class Compared:
         runs: ids of the runs behind it.
     """
 
-    row: Row
+    row: Published
     honest: Scores
     scores: Scores
     derived: float | None
@@ -68,9 +69,9 @@ class Compared:
         return self.ours - self.row.value
 
 
-def centre(scores: Scores, row: Row) -> float | None:
+def centre(scores: Scores, row: Published) -> float | None:
     """The mean over the seeds, or the median where one diverged."""
-    return scores.median(row.higher_is_better) if scores.diverged else scores.mean
+    return scores.median(row.direction == "higher") if scores.diverged else scores.mean
 
 
 @dataclass(frozen=True)
@@ -112,7 +113,7 @@ def everywhere(name: str, results: Path) -> list[tuple[str, Path]]:
     return [(FULL, results), *((preset, root) for preset, root in short if preset in presets(name, root))]
 
 
-def scores_of(row: Row, lines: Iterable[Line], planned: int, select: str) -> Scores:
+def scores_of(row: Published, lines: Iterable[Line], planned: int, select: str) -> Scores:
     """Our scores of a row, seed by seed, in the unit that it was printed in."""
     found: dict[int, float | None] = {}
     for line in lines:
@@ -124,17 +125,17 @@ def scores_of(row: Row, lines: Iterable[Line], planned: int, select: str) -> Sco
     return Scores(found, planned)
 
 
-def _number(row: Row, table: Table, cells: dict[str, list[Line]], planned: int) -> Compared:
+def _number(row: Published, table: Table, cells: dict[str, list[Line]], planned: int) -> Compared:
     runs = _runs(row.cells, cells)
     if row.metric in DERIVED:
-        derived, verdict = _derived(row, cells, planned)
+        derived, verdict = _derived(row, table, cells, planned)
         return Compared(row, Scores(), Scores(planned=planned), derived, runs, _explained(verdict, table))
     honest, scores = (scores_of(row, cells[row.cells[0]], planned, select) for select in ("best_val", row.select))
     honest = honest if table.held_out else Scores()
     return Compared(row, honest, scores, None, runs, _explained(_judged(row, scores, table), table))
 
 
-def _judged(row: Row, scores: Scores, table: Table) -> Verdict:
+def _judged(row: Published, scores: Scores, table: Table) -> Verdict:
     if row.kind == "exact":
         return _exact(row, scores)
     if row.value is None:
@@ -143,16 +144,16 @@ def _judged(row: Row, scores: Scores, table: Table) -> Verdict:
         return incomplete(scores) or _within_bound(row, scores)
     margin = table.margin.get(row.metric.split("@")[0], table.margin.get(row.metric.split("/")[0]))
     assert margin is not None  # a test sees to it
-    published, better_up = row.value, row.higher_is_better
+    published = row.value
     if row.unit == "percent":
         margin *= 100
     if row.scale == "log10":
         logs = {seed: None if not value or value < 0 else log10(value) for seed, value in scores.by_seed.items()}
         scores, published = Scores(logs, scores.planned), log10(published)
-    return status(scores, published, row.seeds, margin, better_up)
+    return status(scores, published, row.seeds, margin, row.direction)
 
 
-def _exact(row: Row, scores: Scores) -> Verdict:
+def _exact(row: Published, scores: Scores) -> Verdict:
     if not scores.values:
         return Verdict(NOT_RUN)
     assert row.value is not None
@@ -160,7 +161,7 @@ def _exact(row: Row, scores: Scores) -> Verdict:
     return Verdict(REPRODUCED) if off <= row.rounding else Verdict(NOT_REPRODUCED, f"{off:,.6g} off")
 
 
-def _within_bound(row: Row, scores: Scores) -> Verdict:
+def _within_bound(row: Published, scores: Scores) -> Verdict:
     assert row.value is not None
     slack = SLACK * abs(row.value)
     values = [float("nan") if value is None else value for value in scores.by_seed.values()]
@@ -171,7 +172,7 @@ def _within_bound(row: Row, scores: Scores) -> Verdict:
     return Verdict(REPRODUCED if all(kept) else NOT_REPRODUCED, detail)
 
 
-def _derived(row: Row, cells: dict[str, list[Line]], planned: int) -> tuple[float | None, Verdict]:
+def _derived(row: Published, table: Table, cells: dict[str, list[Line]], planned: int) -> tuple[float | None, Verdict]:
     """A number that several cells decide, each named after its length or depth."""
     by_size = {int(cell.rsplit("_", 1)[1]): cells[cell] for cell in row.cells}
     done = [len({line.seed for line in lines}) for lines in by_size.values()]
@@ -184,7 +185,8 @@ def _derived(row: Row, cells: dict[str, list[Line]], planned: int) -> tuple[floa
         found = [size for size, lines in by_size.items() if any(line.diverged for line in lines)]
     else:
         assert row.level is not None
-        reached = {size for size, lines in by_size.items() if _reaches(row, lines, row.level)}
+        score = headline(table, row.cells)
+        reached = {size for size, lines in by_size.items() if _reaches(row, lines, row.level, score)}
         found = [size for size in by_size if (size in reached) == (row.metric == "max_T")]
     if not found:
         return None, Verdict(NOT_REPRODUCED, "at no size")
@@ -192,15 +194,15 @@ def _derived(row: Row, cells: dict[str, list[Line]], planned: int) -> tuple[floa
     assert row.value is not None
     if abs(ours - row.value) <= row.rounding:
         return ours, Verdict(REPRODUCED)
-    good = row.metric == "max_T" and ours > row.value
+    good = row.direction == "higher" and ours > row.value
     return ours, Verdict(BETTER if good else NOT_REPRODUCED)
 
 
-def _reaches(row: Row, lines: list[Line], level: float) -> bool:
-    """Whether the median seed is beyond the level, a diverged one being worse than any number."""
-    up = row.metric != "max_T"
+def _reaches(row: Published, lines: list[Line], level: float, score: Metric) -> bool:
+    """Whether the median seed is beyond the level of a score, a diverged one being worse than any number."""
+    up = score.direction == "higher"
     worst = float("-inf") if up else float("inf")
-    found = [None if line.diverged else line.metric(SCORED[row.metric], row.select) for line in lines]
+    found = [None if line.diverged else line.metric(score.name, row.select) for line in lines]
     middle = median(worst if value is None else value for value in found)
     return middle >= level if up else middle < level
 
@@ -212,7 +214,7 @@ def _explained(verdict: Verdict, table: Table) -> Verdict:
     return verdict
 
 
-def _cells_of(row: Row, cells: dict[str, list[Line]]) -> list[str]:
+def _cells_of(row: Published, cells: dict[str, list[Line]]) -> list[str]:
     if row.verb != "wilcoxon":
         return list(row.cells)
     return [cell for cell in cells if cell.startswith(tuple(f"{model}_" for model in row.cells))]

@@ -12,12 +12,13 @@ from math import inf
 from pathlib import Path
 from statistics import mean, median
 
-from orthobench.analysis import records
-from orthobench.analysis.published import higher_is_better
+from orthobench.analysis import metrics, records
 from orthobench.analysis.records import Line
 from orthobench.analysis.statistics import Scores
 from orthobench.config import table as experiment
 from orthobench.config.table import FAIR, FULL, PRESETS, RATE, Table
+from orthobench.errors import ConfigError
+from orthobench.tasks.metric import Metric
 
 LENGTH = "T"
 MIB = 1 << 20
@@ -99,6 +100,7 @@ class Contest:
 
     table: Table
     preset: str
+    score: Metric
     entries: tuple[Entry, ...]
     lines: tuple[Line, ...]
 
@@ -109,9 +111,9 @@ class Contest:
         return {"har2": "HAR-2"}.get(name, name.capitalize())
 
     @property
-    def metric(self) -> str:
-        """What models are ranked by."""
-        return str(self.table.score)
+    def higher(self) -> bool:
+        """Whether more of the score is better."""
+        return self.score.direction == "higher"
 
     @property
     def lengths(self) -> list[str]:
@@ -127,14 +129,14 @@ class Contest:
     @property
     def baseline(self) -> float | None:
         """The trivial predictor's mean score over the runs."""
-        name = f"baseline/{self.metric.rsplit('/', 1)[-1]}"
+        name = f"baseline/{self.score.name.rsplit('/', 1)[-1]}"
         values = [value for line in self.lines if (value := line.metric(name)) is not None]
         return mean(values) if values else None
 
     def at(self, length: str) -> list[Entry]:
         """The models at one length, the best first and those without a score last."""
         found = [entry for entry in self.entries if entry.length == length]
-        sign = -1 if higher_is_better(self.metric) else 1
+        sign = -1 if self.higher else 1
         return sorted(found, key=lambda entry: inf if entry.score is None else sign * entry.score)
 
     def horizons(self) -> dict[str, int | None]:
@@ -150,7 +152,15 @@ class Contest:
 
 
 def contest(table: Table, results: Path, preset: str = FULL) -> Contest:
-    """A fair table from its records."""
+    """A fair table from its records.
+
+    Raises:
+        ConfigError: its score is no test score, or one of which neither side is better.
+    """
+    metrics.check(table)
+    score = metrics.metric_of(str(table.score), table)
+    if not score.name.startswith("test/") or score.direction == "neither":
+        raise ConfigError(f"{table.name}: score={table.score} is not test/NAME of a metric with a good side.")
     lines = tuple(line for line in records.read(results, table.name) if line.preset == preset)
     by_cell: dict[str, list[Line]] = {}
     for line in lines:
@@ -162,12 +172,12 @@ def contest(table: Table, results: Path, preset: str = FULL) -> Contest:
         grouped.setdefault(place, {})[point.places[RATE]] = tuple(by_cell.get(cell, ()))
         words = {experiment.key(word): experiment.value(word) for word in table.cells[cell]}
         sizes[point.base] = words.get("model.hidden_size", "")
-    metric, planned = str(table.score), len(table.planned(preset))
+    planned = len(table.planned(preset))
     entries = tuple(
-        Entry(model, sizes[model], length, rates, best_rate(rates, metric), metric, planned)
+        Entry(model, sizes[model], length, rates, best_rate(rates, score), score.name, planned)
         for (model, length), rates in grouped.items()
     )
-    return Contest(table, preset, entries, lines)
+    return Contest(table, preset, score, entries, lines)
 
 
 def contests(results: Path, folders: tuple[Path, ...] = ()) -> list[Contest]:
@@ -182,14 +192,15 @@ def contests(results: Path, folders: tuple[Path, ...] = ()) -> list[Contest]:
     return (full if not recorded or any(one.lines for one in full) else []) + recorded
 
 
-def best_rate(rates: dict[str, tuple[Line, ...]], metric: str) -> str | None:
+def best_rate(rates: dict[str, tuple[Line, ...]], score: Metric) -> str | None:
     """The rate with the best mean validation score, the first of equal ones; null while none is recorded."""
-    name, worst = metric.replace("test/", "val/"), -inf if higher_is_better(metric) else inf
+    higher = score.direction == "higher"
+    name, worst = score.name.replace("test/", "val/", 1), -inf if higher else inf
 
     def validation(lines: Iterable[Line]) -> float:
         found = [None if line.diverged else line.metric(name, "best_val") for line in lines]
         return mean(worst if value is None else value for value in found)
 
     scored = {rate: validation(lines) for rate, lines in rates.items() if lines}
-    best = max if higher_is_better(metric) else min
+    best = max if higher else min
     return best(scored, key=scored.__getitem__) if scored else None

@@ -11,16 +11,18 @@ A row of the file is one number (`value`) or one claim in prose (`claim` with a 
     claim    a sentence: a one-sided test over the seeds, see `claims`
 """
 
-from dataclasses import MISSING, dataclass, field, fields
+from dataclasses import MISSING, dataclass, field, fields, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import yaml
 
+from orthobench.analysis import metrics
 from orthobench.config.table import Table
 from orthobench.errors import ConfigError
 from orthobench.schema import did_you_mean
+from orthobench.tasks.metric import Direction, Metric
 
 KINDS = ("result", "exact", "bound", "claim")
 SELECTS = ("best_val", "last", "best_test", "none")
@@ -33,11 +35,11 @@ OPERANDS: dict[str, set[str]] = {  # of a claim's test: its verb, and what stand
     "never_diverges": set(),
 }
 LEVELS = ("baseline", "tenth")
-HIGHER = ("accuracy", "segsnr", "stoi", "pesq")
+DIRECTED = ("better", "not_worse", "wilcoxon")  # of which a metric says which side is the good one
 
 
 @dataclass(frozen=True)
-class Row:
+class Published:
     """One published number or claim.
 
     Attributes:
@@ -61,6 +63,7 @@ class Row:
         test: how the claim is tested, see `claims`.
         reason: why there is no value.
         note: a misprint, a contradiction, or how a vague word was read.
+        measured: what the metric is, by the tasks of the cells; null until `load_table` has looked it up.
     """
 
     paper: str
@@ -85,6 +88,7 @@ class Row:
     test: dict[str, Any] = field(default_factory=dict)
     reason: str | None = None
     note: str | None = None
+    measured: Metric | None = None
 
     @property
     def verb(self) -> str:
@@ -92,14 +96,10 @@ class Row:
         return next(iter(self.test))
 
     @property
-    def higher_is_better(self) -> bool:
-        """Which direction of the metric is good."""
-        return higher_is_better(self.metric)
-
-
-def higher_is_better(metric: str) -> bool:
-    """Whether more of a metric is better; a gap in accuracy is not an accuracy."""
-    return (metric.split("@")[0].endswith(HIGHER) and not metric.startswith("gap")) or metric == "max_T"
+    def direction(self) -> Direction:
+        """Which of two values of the metric is better."""
+        assert self.measured is not None, "load_table looks it up"
+        return self.measured.direction
 
 
 def published_dir() -> Path:
@@ -133,7 +133,7 @@ def _files(folders: tuple[Path, ...]) -> dict[str, Path]:
     return found
 
 
-def load(paper: str, folders: tuple[Path, ...] = ()) -> list[Row]:
+def load(paper: str, folders: tuple[Path, ...] = ()) -> list[Published]:
     """Every row of a paper, in its order.
 
     Raises:
@@ -146,7 +146,7 @@ def load(paper: str, folders: tuple[Path, ...] = ()) -> list[Row]:
 
 
 @cache
-def _read(path: Path) -> tuple[Row, ...]:
+def _read(path: Path) -> tuple[Published, ...]:
     try:
         content = yaml.safe_load(path.read_text(encoding="utf-8"))
     except yaml.YAMLError as error:
@@ -157,17 +157,42 @@ def _read(path: Path) -> tuple[Row, ...]:
     return tuple(_row(path.stem, row, f"{path.name}, row {number}") for number, row in enumerate(rows, start=1))
 
 
-def load_table(table: Table) -> list[Row]:
-    """The rows of a table; none where its name does not begin with that of a paper."""
+def load_table(table: Table) -> list[Published]:
+    """The numbers and claims of a table; none where its name does not begin with that of a paper.
+
+    Raises:
+        ConfigError: a metric that the tasks of its cells do not declare, or a claim that a metric cannot decide.
+    """
+    metrics.check(table)
     if table.paper not in papers(table.folders):
         return []
-    return [row for row in load(table.paper, table.folders) if row.table == table.name.split("/")[1]]
+    word = table.name.split("/")[1]
+    return [_measured(row, table) for row in load(table.paper, table.folders) if row.table == word]
 
 
-def _row(paper: str, given: dict[str, Any], place: str) -> Row:
-    known = {f.name: f for f in fields(Row)} | {"cell": None}
+def _measured(row: Published, table: Table) -> Published:
+    """The row with what its metric is."""
+    starts = tuple(f"{name}_" for name in row.cells)
+    cells = [cell for cell in table.cells if cell in row.cells or (_over_data_sets(row) and cell.startswith(starts))]
+    if not cells:
+        raise ConfigError(f"{table.name} ({row.row}, {row.column}): it has no cell {', '.join(row.cells)}.")
+    measured = metrics.metric_of(row.metric, table, cells)
+    if row.kind == "claim" and row.verb in DIRECTED and measured.direction == "neither":
+        raise ConfigError(
+            f"{table.name} ({row.row}, {row.column}): test {row.verb} does not apply to {row.metric}, of which neither "
+            "side is better; use greater or less."
+        )
+    return replace(row, measured=measured)
+
+
+def _over_data_sets(row: Published) -> bool:
+    return row.kind == "claim" and row.verb == "wilcoxon"
+
+
+def _row(paper: str, given: dict[str, Any], place: str) -> Published:
+    known = {f.name for f in fields(Published)} - {"paper", "measured"} | {"cell"}
     for key in given:
-        if key not in known or key == "paper":
+        if key not in known:
             raise ConfigError(f"{place}: {key} is not a key of a published row: {did_you_mean(key, known)}")
     values = dict(given)
     if "cell" in values:
@@ -175,12 +200,12 @@ def _row(paper: str, given: dict[str, Any], place: str) -> Row:
     if values.get("kind") == "claim":
         values["cells"] = claimed_cells(values.get("test") or {})
     values["cells"] = tuple(values.get("cells", ()))
-    optional = {f.name for f in fields(Row) if f.default is not MISSING or f.default_factory is not MISSING}
-    required = [f.name for f in fields(Row) if f.name not in optional | {"paper"}]
+    optional = {f.name for f in fields(Published) if f.default is not MISSING or f.default_factory is not MISSING}
+    required = [f.name for f in fields(Published) if f.name not in optional | {"paper"}]
     missing = [key for key in required if values.get(key) is None]
     if missing:
         raise ConfigError(f"{place}: {', '.join(missing)} is missing.")
-    row = Row(paper=paper, **values)
+    row = Published(paper=paper, **values)
     problem = _problem(row, "value" in given)
     if problem:
         raise ConfigError(f"{place} ({row.table}, {row.row}, {row.column}): {problem}.")
@@ -195,7 +220,7 @@ def claimed_cells(test: dict[str, Any]) -> list[str]:
     return list(dict.fromkeys(named))
 
 
-def _problem(row: Row, has_value: bool) -> str | None:
+def _problem(row: Published, has_value: bool) -> str | None:
     """What breaks the schema, or null."""
     if row.kind not in KINDS:
         return f"kind={row.kind} is not one of {', '.join(KINDS)}"

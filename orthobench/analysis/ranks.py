@@ -13,11 +13,12 @@ EXACT = 10  # data sets up to which all 2^n assignments of signs are gone throug
 
 
 @dataclass(frozen=True)
-class Comparison:
+class Pair:
     """One model against another.
 
     Attributes:
         wins: data sets on which `first` is the better one, then ties, then losses.
+        difference: the mean of `first` minus `second`, positive where `first` is the better one.
         p: two-sided p-value, corrected.
     """
 
@@ -35,22 +36,28 @@ class Ranking:
     Attributes:
         ranks: mean rank by model, best first.
         friedman: p-value of all models being equal; null for fewer than three.
-        comparisons: every pair, the better ranked first.
+        pairs: every pair, the better ranked first.
         groups: models between whose ranks no pair differs significantly, longest runs only.
         data_sets: how many there are.
     """
 
     ranks: dict[str, float]
     friedman: float | None
-    comparisons: list[Comparison]
+    pairs: list[Pair]
     groups: list[tuple[str, ...]]
     data_sets: int
 
 
-def rank(scores: dict[str, list[float]]) -> Ranking:
-    """Rank models by their scores on the same data sets, higher being better; at least two of each."""
+def rank(scores: dict[str, list[float]], higher: bool = True) -> Ranking:
+    """Rank models by their scores on the same data sets; at least two models and two data sets.
+
+    Args:
+        scores: a score for each data set, by model.
+        higher: whether more is better.
+    """
     from scipy import stats
 
+    scores = {name: [value if higher else -value for value in values] for name, values in scores.items()}
     names = list(scores)
     columns = list(zip(*scores.values(), strict=True))
     ranked = [stats.rankdata([-value for value in column]) for column in columns]
@@ -58,10 +65,10 @@ def rank(scores: dict[str, list[float]]) -> Ranking:
     ranks = dict(sorted(means.items(), key=lambda item: item[1]))
     flat = all(len(set(column)) == 1 for column in columns)
     friedman = float(stats.friedmanchisquare(*scores.values()).pvalue) if len(names) > 2 and not flat else None
-    pairs = list(combinations(ranks, 2))
-    p_values = holm([signed_rank(scores[a], scores[b]) for a, b in pairs])
-    comparisons = [_comparison(a, b, scores, p) for (a, b), p in zip(pairs, p_values, strict=True)]
-    return Ranking(ranks, friedman, comparisons, _groups(list(ranks), comparisons), len(columns))
+    both = list(combinations(ranks, 2))
+    p_values = holm([signed_rank(scores[a], scores[b]) for a, b in both])
+    pairs = [_pair(a, b, scores, p) for (a, b), p in zip(both, p_values, strict=True)]
+    return Ranking(ranks, friedman, pairs, _groups(list(ranks), pairs), len(columns))
 
 
 def mean_ranks(columns: list[dict[str, float]]) -> dict[str, float]:
@@ -89,14 +96,14 @@ def signed_rank(a: list[float], b: list[float], alternative: str = "two-sided") 
     return float(found.pvalue)
 
 
-def _comparison(a: str, b: str, scores: dict[str, list[float]], p: float) -> Comparison:
+def _pair(a: str, b: str, scores: dict[str, list[float]], p: float) -> Pair:
     differences = [x - y for x, y in zip(scores[a], scores[b], strict=True)]
     wins = (sum(d > 0 for d in differences), sum(d == 0 for d in differences), sum(d < 0 for d in differences))
-    return Comparison(a, b, wins, mean(differences), p)
+    return Pair(a, b, wins, mean(differences), p)
 
 
-def _groups(names: list[str], comparisons: list[Comparison]) -> list[tuple[str, ...]]:
-    differ = {frozenset((c.first, c.second)) for c in comparisons if c.p < ALPHA}
+def _groups(names: list[str], pairs: list[Pair]) -> list[tuple[str, ...]]:
+    differ = {frozenset((c.first, c.second)) for c in pairs if c.p < ALPHA}
     runs = [
         tuple(names[i:j])
         for i in range(len(names))

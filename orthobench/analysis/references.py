@@ -10,7 +10,7 @@ from pathlib import Path
 from orthobench.analysis.published import papers, published_dirs
 from orthobench.config.about import read
 from orthobench.config.files import options
-from orthobench.config.table import Table, key, load, tables, value
+from orthobench.config.table import Table, load, tables
 from orthobench.errors import ConfigError
 from orthobench.schema import did_you_mean
 
@@ -53,8 +53,7 @@ def _of_table(table: Table, folders: tuple[Path, ...]) -> list[str]:
         return [_entry(name, f"experiment/{table.name}.yaml", folders) for name in own]
     if table.paper in papers(folders):
         return _of_paper(table.paper, folders)
-    settings = ({key(word): value(word) for word in table.cell(cell)} for cell in table.cells)
-    models = dict.fromkeys(given["model"] for given in settings if "model" in given)
+    models = dict.fromkeys(table.chosen(cell)["model"] for cell in table.cells)
     return list(dict.fromkeys(entry for model in models for entry in _of_model(model, folders)))
 
 
@@ -86,7 +85,7 @@ def _read(path: Path) -> dict[str, str]:
     """The entries of one file, each from its @ to the brace that closes it."""
     text = path.read_text(encoding="utf-8")
     starts = [(found.start(), found[1]) for found in START.finditer(text)]
-    ends = [start for start, _ in starts[1:]] + [len(text)]
+    ends = [*(start for start, _ in starts), len(text)][1:]
     found = {name: text[start:end].strip() for (start, name), end in zip(starts, ends, strict=True)}
     wrong = [name for name, entry in found.items() if entry.count("{") != entry.count("}") or entry[-1] != "}"]
     if wrong or not found or len(found) < len(starts):

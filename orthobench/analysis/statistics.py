@@ -22,6 +22,8 @@ from dataclasses import dataclass, field
 from statistics import mean, median, stdev
 from typing import Any, Literal
 
+from orthobench.tasks.metric import Direction
+
 REPRODUCED, BETTER, NOT_REPRODUCED, WITHIN = "reproduced", "better", "not reproduced", "within PI only"
 PARTIAL, UNSTABLE, UNDERSPECIFIED, NOT_RUN = "partial", "unstable", "underspecified", "not run"
 STATUSES = (REPRODUCED, BETTER, WITHIN, NOT_REPRODUCED, UNSTABLE, PARTIAL, UNDERSPECIFIED, NOT_RUN)
@@ -135,8 +137,8 @@ def incomplete(scores: Scores) -> Verdict | None:
     return None
 
 
-def status(scores: Scores, published: float, runs: int, margin: float, higher_is_better: bool) -> Verdict:
-    """The status of a cell, by the rule above."""
+def status(scores: Scores, published: float, runs: int, margin: float, direction: Direction) -> Verdict:
+    """The status of a number, by the rule above; a metric of which neither side is better has no good side."""
     if scores.diverged > DIVERGED_ALLOWED:
         return Verdict(UNSTABLE, f"{scores.diverged} of {scores.done} diverged")
     missing = incomplete(scores)
@@ -149,7 +151,8 @@ def status(scores: Scores, published: float, runs: int, margin: float, higher_is
     slack = 1e-9 * max(abs(published), abs(mean(scores.values)))  # identical seeds: an interval without width
     if interval[0] - slack <= published <= interval[1] + slack:
         return Verdict(REPRODUCED if abs(difference) <= margin + slack else WITHIN)
-    return Verdict(BETTER if (difference > 0) == higher_is_better else NOT_REPRODUCED)
+    good = direction != "neither" and (difference > 0) == (direction == "higher")
+    return Verdict(BETTER if good else NOT_REPRODUCED)
 
 
 def paired(a: Scores, b: Scores, alternative: Alternative, shift: float = 0.0, worst: float = math.inf) -> float | None:

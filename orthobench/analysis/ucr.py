@@ -4,8 +4,7 @@ import math
 
 from orthobench.analysis.bootstrap import improvement, interquartile_mean
 from orthobench.analysis.comparison import Comparison
-from orthobench.analysis.ranks import Comparison as Pair
-from orthobench.analysis.ranks import Ranking, rank
+from orthobench.analysis.ranks import Pair, Ranking, rank
 from orthobench.analysis.statistics import LEAST
 
 
@@ -28,11 +27,20 @@ def by_model(comparison: Comparison, published: bool = False) -> dict[str, list[
     return {model: [scores[name] for name in order] for model, scores in found.items()}
 
 
+def higher_is_better(comparison: Comparison) -> bool:
+    """Whether more of what the models are ranked by is better, as the metric of the claim says."""
+    return all(c.row.direction == "higher" for c in comparison.claims if c.row.verb == "wilcoxon")
+
+
 def by_seed(comparison: Comparison) -> dict[str, list[list[float]]]:
-    """Our scores by model and data set, seed by seed, where every model has two or more; a diverged seed as -inf."""
+    """Our scores by model and data set, seed by seed, where every model has two or more; more is better.
+
+    Those of which less is better have the opposite sign, and a diverged seed is -inf.
+    """
+    sign = 1 if higher_is_better(comparison) else -1
     found: dict[str, dict[str, list[float]]] = {model: {} for model in by_model(comparison)}
     for compared in comparison.numbers:
-        values = [-math.inf if value is None else value for value in compared.scores.by_seed.values()]
+        values = [-math.inf if value is None else sign * value for value in compared.scores.by_seed.values()]
         model = compared.row.column.removesuffix(" acc")
         if compared.row.kind == "result" and model in found and len(values) >= LEAST:
             found[model][compared.row.row] = values
@@ -46,7 +54,7 @@ def rankings(comparison: Comparison) -> dict[str, Ranking]:
     for whose, published in (("published", True), ("ours", False)):
         scores = by_model(comparison, published)
         if len(scores) > 1 and len(next(iter(scores.values()))) >= 3:
-            found[whose] = rank(scores)
+            found[whose] = rank(scores, higher_is_better(comparison))
     return found
 
 
@@ -57,21 +65,24 @@ def ranking_lines(comparison: Comparison) -> list[str]:
         ranks = ", ".join(f"{model} {value:.2f}" for model, value in ranking.ranks.items())
         friedman = "" if ranking.friedman is None else f"; Friedman p = {ranking.friedman:.2g}"
         lines.append(f"Mean ranks, {whose}, over {ranking.data_sets} data sets: {ranks}{friedman}.")
-        lines.append("\n".join(f"- {_won(c)}" for c in ranking.comparisons))
+        lines.append("\n".join(f"- {_won(c)}" for c in ranking.pairs))
         if ranking.groups:
             groups = "; ".join(", ".join(group) for group in ranking.groups)
             lines.append(f"No significant difference within: {groups}.")
         if whose == "ours":
-            lines += _over_seeds(by_seed(comparison), ranking)
+            lines += _over_seeds(by_seed(comparison), ranking, higher_is_better(comparison))
     return lines
 
 
-def _over_seeds(scores: dict[str, list[list[float]]], ranking: Ranking) -> list[str]:
+def _over_seeds(scores: dict[str, list[list[float]]], ranking: Ranking, higher: bool) -> list[str]:
     """Interquartile means, and the chance that one model beats another, where there are seeds to tell."""
     if not scores:
         return []
-    means = ", ".join(f"{model} {_estimate(*interquartile_mean(scores[model]))}" for model in ranking.ranks)
-    pairs = [(c.first, c.second) for c in ranking.comparisons]
+    found = {model: interquartile_mean(scores[model]) for model in ranking.ranks}
+    if not higher:
+        found = {model: (-value, (-high, -low)) for model, (value, (low, high)) in found.items()}
+    means = ", ".join(f"{model} {_estimate(*estimate)}" for model, estimate in found.items())
+    pairs = [(c.first, c.second) for c in ranking.pairs]
     chances = [f"- {a} beats {b}: {_estimate(*improvement(scores[a], scores[b]))}" for a, b in pairs]
     return [
         f"Interquartile means over all runs, with 95 % intervals from resampled seeds: {means}.",

@@ -54,6 +54,7 @@ KINDS = ("curve", "through", "sweep", "bars")
 FULL = "full"
 FAIR = "fair"
 RATE = "lr"
+DEFAULTS = {"model": "scornn", "task": "copying"}  # those of conf/config.yaml
 
 
 @dataclass(frozen=True)
@@ -151,8 +152,8 @@ class Table:
     def notes(self) -> tuple[str, ...]:
         """Where the runs differ from the papers': the table's deviations, then those of its cells' recipes."""
         found: dict[str, list[str]] = {}
-        for words in map(self.cell, self.cells):
-            given = {key(word): value(word) for word in words}
+        for cell in self.cells:
+            given = self.chosen(cell)
             name = given.get("recipe", f"{given['model']}/{given['task']}")
             variant, deviations = _recipe(name, self.folders)
             if variant in (None, given.get("variant", variant)):  # the other one would be no deviation
@@ -173,6 +174,14 @@ class Table:
         if name not in self.cells:
             raise ConfigError(f"cell={name} is not in {self.name}: {did_you_mean(name, self.cells)}")
         return self.common + self.cells[name]
+
+    def chosen(self, name: str) -> dict[str, str]:
+        """What a cell sets, by key; its model and task are always among it.
+
+        Raises:
+            ConfigError: there is no such cell.
+        """
+        return DEFAULTS | {key(word): value(word) for word in self.cell(name)}
 
     def jobs(
         self, preset: str = FULL, seeds: Iterable[int] | None = None, cells: Iterable[str] | None = None

@@ -4,7 +4,6 @@ from math import inf
 from pathlib import Path
 
 from orthobench.analysis.fair import Contest, Entry, contests
-from orthobench.analysis.published import higher_is_better
 from orthobench.analysis.ranks import mean_ranks
 from orthobench.analysis.statistics import t_interval, wilson
 from orthobench.config.table import FULL
@@ -53,7 +52,7 @@ def facts(contest: Contest) -> str:
     budget = next(word.partition("=")[2] for word in contest.table.common if word.startswith("params="))
     seeds = len(contest.table.planned(contest.preset))
     told = f"Track fair; {int(budget):,} parameters, rates {', '.join(contest.rates)}"
-    told += f", {seeds} seed{'s' * (seeds > 1)} each; ranked by {contest.metric}"
+    told += f", {seeds} seed{'s' * (seeds > 1)} each; ranked by {contest.score.name}"
     return told + (f", trivial {number(contest.baseline, PLACES)}" if contest.baseline is not None else "")
 
 
@@ -77,7 +76,7 @@ def overview_of(found: list[Contest]) -> tuple[list[str], list[list[str]]]:
         label = f"{name}, T={length}" if length else name
         entries = {entry.model: entry for entry in contest.at(length)}
         columns[label] = {model: number(entry.score, PLACES) for model, entry in entries.items()}
-        sign = 1 if higher_is_better(contest.metric) else -1
+        sign = 1 if contest.higher else -1
         scored.append({m: -inf if e.score is None else sign * e.score for m, e in entries.items() if e.lines})
         if length:
             horizons = contest.horizons().items()
@@ -150,7 +149,7 @@ def _markdown(found: list[Contest]) -> str:
 
 def _csv(found: list[Contest]) -> str:
     rows = [
-        [contest.table.name, contest.preset, length, contest.metric, *line, *rates[1:-1]]
+        [contest.table.name, contest.preset, length, contest.score.name, *line, *rates[1:-1]]
         for contest in found
         for length in contest.lengths
         for line, rates in zip(lines_of(contest, length)[1], sensitivity_of(contest, length)[1], strict=True)

@@ -3,7 +3,6 @@
 from typing import TYPE_CHECKING
 
 from orthobench.analysis.fair import Contest, Entry
-from orthobench.analysis.published import higher_is_better
 from orthobench.report import drawing
 from orthobench.report.drawing import COLOURS, MARKERS
 
@@ -46,7 +45,7 @@ def _pareto(contest: Contest, entries: list[Entry]) -> "Figure":
     """A mark per model; the line joins those that are beaten by no cheaper one."""
     figure, axes = drawing.subplot(WIDTH, 4.6)
     points = [(entry.ms_per_step or 0.0, entry.score or 0.0) for entry in entries]
-    best = [points[index] for index in front(points, higher_is_better(contest.metric))]
+    best = [points[index] for index in front(points, contest.higher)]
     axes.step(*zip(*best, strict=True), where="post", color="#888888", linewidth=1, label="best for its cost")
     for place, (entry, point) in enumerate(zip(entries, points, strict=True)):
         style = COLOURS[place % len(COLOURS)], MARKERS[place // len(COLOURS) % len(MARKERS)]
@@ -105,10 +104,10 @@ def _named(axes: "Axes", entries: list[Entry]) -> None:
 
 def _scored(axes: "Axes", contest: Contest, side: str, values: list[float]) -> None:
     """The axis of the score, with the trivial predictor's where that is near."""
-    level, higher = contest.baseline, higher_is_better(contest.metric)
+    level, higher = contest.baseline, contest.higher
     if level is not None and not (higher and min(values) - level > 2 * (max(values) - min(values))):  # not far below
         draw = axes.axhline if side == "y" else axes.axvline
         draw(level, color="black", linewidth=0.8, linestyle="dotted", label="trivial")
     if min(values) > 0 and not higher:
         (axes.set_yscale if side == "y" else axes.set_xscale)("log")
-    (axes.set_ylabel if side == "y" else axes.set_xlabel)(contest.metric)
+    (axes.set_ylabel if side == "y" else axes.set_xlabel)(contest.score.name)

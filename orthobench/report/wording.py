@@ -1,7 +1,7 @@
 """How numbers, intervals and counts read in a table, the same in Markdown, CSV, LaTeX and HTML."""
 
 from orthobench.analysis.comparison import Compared, Comparison, centre
-from orthobench.analysis.published import Row
+from orthobench.analysis.published import Published
 from orthobench.analysis.statistics import t_interval, wilson
 
 HEADERS = (
@@ -51,7 +51,7 @@ def column_decimals(comparison: Comparison) -> dict[str, int]:
     return found
 
 
-def published(row: Row, places: int) -> str:
+def published(row: Published, places: int) -> str:
     """The published number, with its spread; why there is none."""
     if row.value is None:
         return "lost"

@@ -1,5 +1,6 @@
 """Data, loss, metric and trivial baseline. One task per file; the file's name is the word in the configuration."""
 
 from orthobench.tasks.base import Task
+from orthobench.tasks.metric import Metric
 
-__all__ = ["Task"]
+__all__ = ["Metric", "Task"]

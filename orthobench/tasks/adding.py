@@ -21,7 +21,6 @@ class Adding(Synthetic):
 
     objective: ClassVar[Literal["classify", "regress"]] = "regress"
     metric: ClassVar[str] = "loss"
-    higher_is_better: ClassVar[bool] = False
     shortest: ClassVar[int] = 3
 
     def __init__(self, T: Positive = 200, variant: Variant = "paper", **kwargs: Any) -> None:

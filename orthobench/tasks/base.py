@@ -12,7 +12,9 @@ from torch import Tensor
 from torch.nn import functional as F
 from torch.utils.data import DataLoader, Dataset, Sampler
 
+from orthobench.errors import ConfigError
 from orthobench.schema import NonNegative, Positive
+from orthobench.tasks.metric import ACCURACY, CROSS_ENTROPY, SQUARED_ERROR, Metric
 
 Split = Literal["train", "val", "test"]
 Batch = tuple[Tensor, ...]
@@ -31,7 +33,7 @@ class Task(LightningDataModule, ABC):
         objective: `classify` (cross-entropy over `output_size` classes) or `regress` (mean squared error).
         split_name: which of several splits or corpora the numbers are from; null when there is one.
         baseline_reason: why there is no baseline; null when there is one.
-        metric: the headline metric; `higher_is_better` tells its direction.
+        metric: the headline metric, one of those that are declared.
         tokens_in: whether an input is a token, which a model may embed, and not a vector.
         sequential: whether an input is a sequence; otherwise a vector, which a feed-forward model reads.
         fixed_length: why T cannot be chosen; null when it can.
@@ -57,7 +59,6 @@ class Task(LightningDataModule, ABC):
     readout: ClassVar[Literal["last", "all"]] = "last"
     objective: ClassVar[Literal["classify", "regress"]] = "classify"
     metric: ClassVar[str] = "accuracy"
-    higher_is_better: ClassVar[bool] = True
     fixed_length: ClassVar[str | None] = None
     tokens_in: bool = False
     sequential: ClassVar[bool] = True
@@ -81,6 +82,7 @@ class Task(LightningDataModule, ABC):
         self.batch_size, self.eval_batch_size, self.num_workers = batch_size, eval_batch_size, num_workers
         self.select_on_test = select_on_test
         self._first, self._epoch_batches = 0, None
+        self.metric_of(self.metric)
 
     @staticmethod
     def resolve(given: dict[str, Any], data_root: Path) -> dict[str, Any]:
@@ -119,10 +121,35 @@ class Task(LightningDataModule, ABC):
             DataError: it is missing or damaged.
         """
 
+    @classmethod
+    def declared(cls) -> tuple[Metric, ...]:
+        """The reported metrics; a task that reports others declares them here."""
+        return (CROSS_ENTROPY, ACCURACY) if cls.objective == "classify" else (SQUARED_ERROR,)
+
+    @classmethod
+    def metric_of(cls, name: str) -> Metric:
+        """One of the declared metrics.
+
+        Raises:
+            ConfigError: it is not declared.
+        """
+        found = {metric.name: metric for metric in cls.declared()}
+        if name not in found:
+            raise ConfigError(
+                f"{name} is not a metric that the task {cls.__name__} declares ({', '.join(found)}): "
+                f"add Metric({name!r}, unit, direction) to its `declared`."
+            )
+        return found[name]
+
+    @property
+    def higher_is_better(self) -> bool:
+        """Whether more of the headline metric is better."""
+        return self.metric_of(self.metric).direction == "higher"
+
     @property
     def metrics(self) -> tuple[str, ...]:
-        """Names of what `measure` returns."""
-        return ("loss", "accuracy") if self.objective == "classify" else ("loss",)
+        """Names of the metrics that are reported."""
+        return tuple(metric.name for metric in self.declared())
 
     def loss(self, y: Tensor, target: Tensor, mask: Tensor | None = None) -> Tensor:
         """The training loss, a scalar: cross-entropy in nats, or mean squared error."""

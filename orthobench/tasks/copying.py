@@ -27,7 +27,6 @@ class Copying(Synthetic):
     tokens_in: bool = True
     readout: ClassVar[Literal["last", "all"]] = "all"
     metric: ClassVar[str] = "loss"
-    higher_is_better: ClassVar[bool] = False
 
     def __init__(self, T: Positive = 1000, variant: Variant = "paper", **kwargs: Any) -> None:
         super().__init__(T=T, **kwargs)

@@ -32,7 +32,6 @@ class Denoise(Synthetic):
 
     readout: ClassVar[Literal["last", "all"]] = "all"
     metric: ClassVar[str] = "loss"
-    higher_is_better: ClassVar[bool] = False
 
     def __init__(self, T: Positive = 200, variant: Variant = "code", **kwargs: Any) -> None:
         super().__init__(T=T, **kwargs)

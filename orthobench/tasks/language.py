@@ -33,6 +33,7 @@ from orthobench.datasets import ptb
 from orthobench.errors import ConfigError
 from orthobench.schema import Positive
 from orthobench.tasks.base import SPLITS, Batch, Split, Task
+from orthobench.tasks.metric import CROSS_ENTROPY, Metric
 
 SHORTEST = 5
 SPREAD = 5.0
@@ -58,7 +59,6 @@ class Language(Task):
 
     tokens_in: bool = True
     readout: ClassVar[Literal["last", "all"]] = "all"
-    higher_is_better: ClassVar[bool] = False
     unit: ClassVar[str] = "tokens"
     data_set: ClassVar[str | None] = "ptb"
     level: ClassVar[ptb.Level]
@@ -163,10 +163,9 @@ class Language(Task):
     def measure(self, y: Tensor, target: Tensor, mask: Tensor | None = None) -> dict[str, Tensor]:
         return {"loss": self.loss(y, target)}
 
-    @property
-    def metrics(self) -> tuple[str, ...]:
-        """Names of the reported metrics."""
-        return ("loss", self.metric)
+    @classmethod
+    def declared(cls) -> tuple[Metric, ...]:
+        return (CROSS_ENTROPY,)
 
     def weight(self, target: Tensor, mask: Tensor | None = None) -> float:
         """A batch's number of predicted tokens."""

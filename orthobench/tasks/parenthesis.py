@@ -17,6 +17,7 @@ import numpy as np
 from torch import Tensor
 
 from orthobench.schema import Positive
+from orthobench.tasks.metric import ACCURACY, SQUARED_ERROR, Metric
 from orthobench.tasks.synthetic import Arrays, Synthetic, Variant, integers
 
 PAIRS = {"paper": 10, "code": 3}
@@ -38,7 +39,6 @@ class Parenthesis(Synthetic):
     readout: ClassVar[Literal["last", "all"]] = "all"
     objective: ClassVar[Literal["classify", "regress"]] = "regress"
     metric: ClassVar[str] = "loss"
-    higher_is_better: ClassVar[bool] = False
 
     def __init__(self, T: Positive = 100, variant: Variant = "code", **kwargs: Any) -> None:
         super().__init__(T=T, **kwargs)
@@ -53,9 +53,9 @@ class Parenthesis(Synthetic):
         target = np.eye(self.saturation + 1, dtype=np.float32)[counts]
         return x, target.reshape(size, self.T, self.output_size)
 
-    @property
-    def metrics(self) -> tuple[str, ...]:
-        return ("loss", "accuracy", "exact")
+    @classmethod
+    def declared(cls) -> tuple[Metric, ...]:
+        return SQUARED_ERROR, ACCURACY, Metric("exact", "share", "higher", (0.0, 1.0), None)
 
     def measure(self, y: Tensor, target: Tensor, mask: Tensor | None = None) -> dict[str, Tensor]:
         """`loss`; `accuracy`, the share of counters whose largest output is right; `exact`, of steps with all right."""

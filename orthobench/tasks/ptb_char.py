@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 from orthobench.datasets import ptb
 from orthobench.schema import Positive
 from orthobench.tasks.language import Language
+from orthobench.tasks.metric import Metric
 
 UNIGRAM = 3.012331  # nats, training shares on the test text; recomputed by a test
 
@@ -25,6 +26,10 @@ class PTBChar(Language):
         super().__init__(T=T, batch_size=batch_size, **kwargs)
         self.input_size = self.output_size = 50
         self.baseline = {"loss": UNIGRAM, "bpc": UNIGRAM / math.log(2)}
+
+    @classmethod
+    def declared(cls) -> tuple[Metric, ...]:
+        return *super().declared(), Metric("bpc", "bits per character", "lower", (0.0, None))
 
     def summarise(self, means: dict[str, float]) -> dict[str, float]:
         return {**means, "bpc": means["loss"] / math.log(2)}

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 from orthobench.datasets import ptb
 from orthobench.schema import Positive
 from orthobench.tasks.language import Language, perplexity
+from orthobench.tasks.metric import Metric
 
 UNIGRAM = 6.460375  # nats, training shares on the test text; recomputed by a test
 
@@ -25,6 +26,10 @@ class PTBWord(Language):
         super().__init__(T=T, batch_size=batch_size, **kwargs)
         self.input_size = self.output_size = 10_000
         self.baseline = {"loss": UNIGRAM, "perplexity": perplexity(UNIGRAM)}
+
+    @classmethod
+    def declared(cls) -> tuple[Metric, ...]:
+        return *super().declared(), Metric("perplexity", "words", "lower", (1.0, None))
 
     def summarise(self, means: dict[str, float]) -> dict[str, float]:
         return {**means, "perplexity": perplexity(means["loss"])}

@@ -23,10 +23,16 @@ from orthobench.datasets import timit
 from orthobench.schema import Positive
 from orthobench.tasks import speech_scores
 from orthobench.tasks.base import SPLITS, Batch, Split, Task
+from orthobench.tasks.metric import Metric
 from orthobench.tasks.spectrogram import BINS, SILENCE, frame_count, log_magnitude, stft
 
 PERSISTENCE = {True: 23.086936, False: 38.687086}  # the sample's test recordings; recomputed by a test
 ABOUT_LONGEST = 500
+HEARD = (
+    Metric("segsnr", "dB", "higher"),
+    Metric("stoi", "correlation", "higher", (-1.0, 1.0)),
+    Metric("pesq", "mean opinion score", "higher", (1.0, 5.0)),
+)
 
 
 class TIMIT(Task):
@@ -49,7 +55,6 @@ class TIMIT(Task):
     readout: ClassVar[Literal["last", "all"]] = "all"
     objective: ClassVar[Literal["classify", "regress"]] = "regress"
     metric: ClassVar[str] = "loss"
-    higher_is_better: ClassVar[bool] = False
     unit: ClassVar[str] = "recordings"
     data_set: ClassVar[str | None] = "timit"
     fixed_length: ClassVar[str | None] = "recordings differ in length, and each is read whole"
@@ -162,11 +167,16 @@ class TIMIT(Task):
         chosen = with_padding if self.padding_in_mean else without
         return {"loss": chosen, "mse_with_padding": with_padding, "mse_without_padding": without, **others}
 
+    @classmethod
+    def declared(cls) -> tuple[Metric, ...]:
+        errors = ("loss", "mse_with_padding", "mse_without_padding")
+        return *(Metric(name, "dB^2", "lower", (0.0, None)) for name in errors), *HEARD
+
     @property
     def metrics(self) -> tuple[str, ...]:
-        """Names of the reported metrics; the audio scores are the test's alone."""
-        heard = speech_scores.NAMES if self.audio_scores else ()
-        return ("loss", "mse_with_padding", "mse_without_padding", *heard)
+        """Names of the metrics that are reported; the audio scores are the test's alone."""
+        heard = {metric.name for metric in HEARD}
+        return tuple(name for name in super().metrics if self.audio_scores or name not in heard)
 
 
 def _squared_error(y: Tensor, target: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor]:

@@ -1,17 +1,21 @@
 """Verdicts on claims, from made-up records."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
 from orthobench.analysis.claims import judge
-from orthobench.analysis.published import Row, claimed_cells
+from orthobench.analysis.published import Published, claimed_cells
 from orthobench.analysis.records import Line
+from orthobench.tasks.metric import Direction, Metric
 from tests.report.made_up import made_up
 
 
-def claim(metric: str = "test/loss", **test: object) -> Row:
-    cells = tuple(claimed_cells(test))
-    return Row("paper", "table1", "r", "c", metric, "1", 1, "last", "claim", cells, claim="Words.", test=test)
+def claim(metric: str = "test/loss", direction: Direction = "lower", **test: Any) -> Published:
+    cells, measured = tuple(claimed_cells(test)), Metric(metric, "nats", direction)
+    place = ("paper", "table1", "r", "c", metric, "1", 1, "last", "claim")
+    return Published(*place, cells, claim="Words.", test=test, measured=measured)
 
 
 def cells(**losses: list[float | None]) -> dict[str, list[Line]]:
@@ -68,6 +72,12 @@ def test_verdicts(test: dict[str, object], status: str) -> None:
     metric = "diverged" if "diverges" in next(iter(test)) else "test/loss"
     (verdict,) = judge([claim(metric, **test)], found, planned=4)
     assert verdict.status == status, verdict
+
+
+def test_the_good_side_is_the_metrics() -> None:
+    found = cells(low=LOW, high=HIGH)
+    (verdict,) = judge([claim(direction="higher", better=["high"], than=["low"])], found, planned=4)
+    assert verdict.status == "reproduced"
 
 
 def test_a_diverged_seed_is_the_worst_one() -> None:

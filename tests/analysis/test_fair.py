@@ -14,6 +14,7 @@ from orthobench.report import fair as fair_tables
 from orthobench.report import write as tables
 from orthobench.report.fair_figures import figures, front
 from orthobench.report.html import page
+from orthobench.tasks.metric import Metric
 from tests.report.made_up import made_up
 
 NAME = "fair/adding"
@@ -58,7 +59,7 @@ def test_a_diverged_seed_is_worse_than_any_score(results: Path) -> None:
     assert entry(found, "irnn", "200").rate == "1e-3"
     rnn = entry(found, "rnn", "200")
     assert (rnn.rate, rnn.score, rnn.scores().diverged) == ("1e-2", None, 3)
-    assert best_rate({"1e-2": (), "1e-3": ()}, "test/loss") is None
+    assert best_rate({"1e-2": (), "1e-3": ()}, Metric("test/loss", "nats", "lower")) is None
 
 
 def test_higher_is_better_for_accuracies() -> None:
@@ -66,7 +67,7 @@ def test_higher_is_better_for_accuracies() -> None:
         rate: (made_up("a", 1, best_val___val__accuracy=value),)
         for rate, value in {"1e-2": 0.8, "3e-3": 0.9, "1e-3": 0.7}.items()
     }
-    assert best_rate(rates, "test/accuracy") == "3e-3"
+    assert best_rate(rates, Metric("test/accuracy", "share", "higher")) == "3e-3"
 
 
 def test_costs_are_medians_and_never_is_worse_than_late(results: Path) -> None:

@@ -23,7 +23,7 @@ def test_the_published_ucr_table() -> None:
     assert ranking.data_sets == 21
     assert ranking.friedman is not None
     assert ranking.friedman < 0.001
-    first = {c.second: c for c in ranking.comparisons if c.first == "Spectral-RNN"}
+    first = {c.second: c for c in ranking.pairs if c.first == "Spectral-RNN"}
     assert set(first) == {"oRNN", "LSTM", "RNN"}
     assert all(c.p < 0.05 for c in first.values())
     assert sum(first["RNN"].wins) == 21
@@ -35,6 +35,14 @@ def test_ties_share_their_rank_and_equal_models_a_group() -> None:
     assert set(ranking.ranks.values()) == {2.0}
     assert ranking.groups == [("a", "b", "c")]
     assert ranking.friedman is None
+
+
+def test_where_less_is_better_the_order_turns_round() -> None:
+    scores = {"a": [1.0, 2.0, 3.0], "b": [2.0, 3.0, 5.0]}
+    assert list(rank(scores).ranks) == ["b", "a"]
+    (pair,) = rank(scores, higher=False).pairs
+    assert (pair.first, pair.second, pair.wins) == ("a", "b", (3, 0, 0))
+    assert pair.difference == pytest.approx(4 / 3)
 
 
 def test_wilcoxon_is_scipys() -> None:

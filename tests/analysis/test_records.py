@@ -7,6 +7,7 @@ import pytest
 import orthobench
 from orthobench.analysis import records
 from orthobench.config.many import settings
+from orthobench.config.table import load
 from orthobench.errors import StorageError
 from orthobench.launch.collect import collect
 from tests.report.made_up import made_up
@@ -67,9 +68,9 @@ def test_points_of_a_curve() -> None:
 
 def test_the_line_of_a_run(monkeypatch: pytest.MonkeyPatch) -> None:
     exp = orthobench.build(*TINY)
-    assert collect(settings(TINY), "scornn/figure5", "full", "scornn") is None
+    assert collect(settings(TINY), load("scornn/figure5"), "full", "scornn") is None
     record = exp.run()
-    line = collect(settings(TINY), "scornn/figure5", "short", "scornn")
+    line = collect(settings(TINY), load("scornn/figure5"), "short", "scornn")
     assert line is not None
     assert (line.run_id, line.preset, line.cell, line.seed) == (exp.run_id, "short", "scornn", 1)
     assert line.metric("test/loss", "best_val") == record["metrics"]["best_val"]["test/loss"]

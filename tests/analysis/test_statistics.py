@@ -82,17 +82,22 @@ def test_wilson() -> None:
     ],
 )
 def test_every_status(ours: Scores, published: float, margin: float, expected: str) -> None:
-    assert status(ours, published, 1, margin, higher_is_better=True).status == expected
+    assert status(ours, published, 1, margin, "higher").status == expected
 
 
 def test_the_good_side_depends_on_the_metric() -> None:
-    assert status(scores(1.0, 1.01, 1.02), 2.0, 1, 0.1, higher_is_better=False).status == BETTER
-    assert status(scores(1.0, 1.01, 1.02), 0.5, 1, 0.1, higher_is_better=False).status == NOT_REPRODUCED
+    assert status(scores(1.0, 1.01, 1.02), 2.0, 1, 0.1, "lower").status == BETTER
+    assert status(scores(1.0, 1.01, 1.02), 0.5, 1, 0.1, "lower").status == NOT_REPRODUCED
+
+
+@pytest.mark.parametrize("published", [2.0, 0.5])
+def test_what_is_no_score_has_no_good_side(published: float) -> None:
+    assert status(scores(1.0, 1.01, 1.02), published, 1, 0.1, "neither").status == NOT_REPRODUCED
 
 
 def test_a_partial_status_counts() -> None:
-    assert str(status(scores(0.97, planned=5), 0.97, 1, 0.1, True)) == "partial (1 of 5)"
-    assert str(status(scores(None, None, 1.0), 1.0, 1, 0.1, True)) == "unstable (2 of 3 diverged)"
+    assert str(status(scores(0.97, planned=5), 0.97, 1, 0.1, "higher")) == "partial (1 of 5)"
+    assert str(status(scores(None, None, 1.0), 1.0, 1, 0.1, "higher")) == "unstable (2 of 3 diverged)"
 
 
 def test_a_diverged_seed_is_the_worst_of_the_median() -> None:

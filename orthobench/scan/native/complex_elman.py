@@ -16,7 +16,7 @@ from orthobench.cells.base import Cell, State, projection
 from orthobench.cells.complex_elman import OFFSETS, ComplexElman
 from orthobench.scan.fused.elman import Gradients, first_gradient
 from orthobench.scan.native.checks import check
-from orthobench.scan.native.factored import Factors, FactoredScan, factors
+from orthobench.scan.native.factored import FactoredScan, Factors, factors
 from orthobench.scan.native.library import call, pack, readable, weight_gradient
 
 
