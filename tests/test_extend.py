@@ -12,14 +12,15 @@ import pytest
 from tests.conftest import REPO
 
 PAGE = (REPO / "docs" / "extend.md").read_text(encoding="utf-8")
-FILES = re.findall(r"^`([\w./]+)`, [^\n]*:\n\n```(?:python|yaml)\n(.*?)^```", PAGE, flags=re.M | re.S)
+FILES = re.findall(r"^`([\w./]+)`(?:, [^\n]*)?:\n\n```(?:python|yaml)\n(.*?)^```", PAGE, flags=re.M | re.S)
 COMMANDS = "".join(re.findall(r"^```sh\n(.*?)^```", PAGE, flags=re.M | re.S)).splitlines()
 
 
-def test_the_page_has_three_files_and_its_commands() -> None:
-    files = ["my_cells.py", "my_conf/model/mgu.yaml", "my_conf/experiment/mine/copying.yaml"]
+def test_the_page_has_its_files_and_commands() -> None:
+    files = ["my_cells.py", "my_conf/model/mgu.yaml", "my_tasks.py", "my_conf/task/mine.yaml", "my_optim.py"]
+    files += ["my_conf/optimizer/lion.yaml", "my_conf/experiment/mine/copying.yaml"]
     assert [name for name, _ in FILES] == files
-    assert len(COMMANDS) == 8
+    assert len(COMMANDS) == 14
 
 
 @pytest.mark.slow
@@ -31,13 +32,14 @@ def test_outside_the_repository(tmp_path: Path) -> None:
     program.parent.mkdir()
     program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m orthobench "$@"\n')
     program.chmod(0o755)
+    (program.parent / "python").symlink_to(sys.executable)
     env = {**os.environ, "PYTHONPATH": f"{tmp_path}:{REPO}", "PATH": f"{program.parent}:{os.environ['PATH']}"}
     script = "set -e\n" + "\n".join(COMMANDS)
-    done = subprocess.run(["sh", "-c", script], cwd=tmp_path, env=env, capture_output=True, text=True, timeout=300)
+    done = subprocess.run(["sh", "-c", script], cwd=tmp_path, env=env, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stdout + done.stderr
     folders = {path.parent.name.rsplit("-", 1)[0] for path in (tmp_path / "runs").glob("*/record.json")}
-    assert folders == {"copying-mgu", "copying-scornn", "copying-gru", "copying-lstm"}
-    assert len(list((tmp_path / "runs").glob("*/record.json"))) == 3 + 8
+    assert folders == {"copying-mgu", "copying-scornn", "copying-gru", "copying-lstm", "mine-mgu"}
+    assert len(list((tmp_path / "runs").glob("*/record.json"))) == 5 + 8
     assert re.search(r"mgu +6,7\d\d ", done.stdout), "its row in the comparison"
 
 

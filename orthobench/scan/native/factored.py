@@ -57,7 +57,9 @@ def _fourier(W: UnitaryProduct, dtype: torch.dtype) -> Factors:
     rows = torch.stack([first / root, middle / root, last, v, w])
     radices = prime_factors(W.n)
     plan = torch.cat([W.permutation, torch.tensor([len(radices), *radices])])
-    return Factors("fourier", torch.view_as_real(rows).transpose(1, 2).to(dtype).flatten(), plan, _tables(W.n, dtype), 4)
+    return Factors(
+        "fourier", torch.view_as_real(rows).transpose(1, 2).to(dtype).flatten(), plan, _tables(W.n, dtype), 4
+    )
 
 
 def prime_factors(n: int) -> tuple[int, ...]:
