@@ -4,32 +4,36 @@ Shapes in names: B batch, T time, I input, N hidden, G gates.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from orthobench import initializers
-from orthobench.initializers import Rng, uniform, weight
-from orthobench.parametrizations.base import Parametrization
-from orthobench.parametrizations.free import Free
+from orthobench.cells.initial import Initial, Kernel, MakeRecurrent
+from orthobench.errors import ConfigError
+from orthobench.initializers import Rng, uniform
 from orthobench.schema import NonNegativeFloat, Positive, PositiveFloat
 
 State = tuple[Tensor, ...]
 Matrices = tuple[Tensor, ...]
-MakeRecurrent = Callable[..., Parametrization]
-Kernel = Literal["joint", "grouped", "apart"]
 
 
 class Cell(nn.Module, ABC):
     """A recurrence h_t = step(p_t, state_{t-1}, W) over pre-computed projections p of the input.
 
-    A subclass sets `gates`, calls `_make_parameters` and defines `step`. The recurrent matrices, one per gate, come
-    from parametrizations; a gate named in `orthogonal` gets the configured one, every other gate a free matrix.
+    A subclass sets `gates`, calls `_make_parameters` and defines `step`. The recurrent matrices, one per gate unless
+    `matrix_names` says otherwise, come from parametrizations; one that is named in `orthogonal` is of the configured
+    kind, every other is free.
 
     Attributes:
+        gates: the blocks of N numbers that `project` makes, by name.
+        matrix_names: the recurrent matrices by name, in the order in which `step` gets them: as many as there are,
+            whatever the gates; null: one per gate.
+        states: how many states (B, N) there are; for other shapes a class redefines `state_shapes`.
+        returns_output: whether `step` returns (output, state): the output (B, feature_size) is then what a readout and
+            the next layer see, and of the states only the last is kept.
+        initial: draws the initial values.
         complex_state: whether the hidden state is complex, so that the recurrent matrix may be.
         feature_size: width of `features`.
         own_equations: whether options change the class's equations, so that an engine which was written for the class
@@ -59,9 +63,11 @@ class Cell(nn.Module, ABC):
     """
 
     gates: tuple[str, ...] = ("h",)
+    matrix_names: tuple[str, ...] | None = None
     kernels: ClassVar[tuple[tuple[str, ...], ...]] = ()
     states: ClassVar[int] = 1
     complex_state: ClassVar[bool] = False
+    returns_output: ClassVar[bool] = False
     own_equations: bool = False
     U: Tensor
     b: nn.ParameterDict
@@ -90,11 +96,24 @@ class Cell(nn.Module, ABC):
         self.input_size, self.hidden_size = input_size, hidden_size
         self.feature_size = hidden_size
         self.recurrent_gradient_clip = recurrent_gradient_clip
-        self._rng, self._make_recurrent = rng, make_recurrent
-        self._input_init, self._bias_init, self._modrelu_bias = input_init, bias_init, modrelu_bias
-        self._double_bias, self._kernel, self._fused_orthogonal = double_bias, kernel, fused_orthogonal
+        self.initial = Initial(
+            hidden_size,
+            rng,
+            make_recurrent,
+            input_init,
+            bias_init,
+            modrelu_bias,
+            double_bias,
+            kernel,
+            fused_orthogonal,
+        )
         self.h0 = None
         if trainable_h0:
+            if type(self).state_shapes is not Cell.state_shapes:
+                raise ConfigError(
+                    f"model.trainable_h0=true does not apply to {type(self).__name__}, whose states have other shapes "
+                    "than (N,): use model.trainable_h0=false."
+                )
             bound = (3 / (2 * hidden_size)) ** 0.5
             self.h0 = nn.Parameter(uniform(rng, (self.states, hidden_size), bound))
 
@@ -105,73 +124,59 @@ class Cell(nn.Module, ABC):
         inside: tuple[str, ...] = (),
         inits: dict[str, str | float] | None = None,
     ) -> None:
-        """Input weights, one bias per gate in `biased`, and a recurrent matrix per gate.
+        """Input weights, one bias per gate in `biased`, and the recurrent matrices.
 
         Args:
-            orthogonal: the gates with the configured parametrization.
+            orthogonal: the recurrent matrices with the configured parametrization.
             biased: the gates with a bias.
             inside: those of them whose bias is modReLU's.
             inits: schemes of the input weights of single gates, in place of `input_init`.
+
+        Raises:
+            ConfigError: a setting of the recurrent matrices, where there is none.
+            ValueError: `orthogonal` names a matrix that there is not.
         """
         self.inside = inside
-        I, N = self.input_size, self.hidden_size
-        fans = {gate: self._fans(gate, orthogonal) for gate in self.gates}
+        I, N, draws = self.input_size, self.hidden_size, self.initial
+        fans = {gate: draws.fans(gate, self.gates, orthogonal, self.kernels) for gate in self.gates}
         rows = []
         for gate, (group, _, joined) in fans.items():
-            scheme = (inits or {}).get(gate, self._input_init)
-            rows.append(weight(scheme, self._rng, (N, I), I + N * joined, group * N, units=N))
+            rows.append(draws.input_weight((N, I), I + N * joined, group * N, (inits or {}).get(gate)))
         self.U = nn.Parameter(torch.cat(rows))
-        self.b = nn.ParameterDict({gate: nn.Parameter(self._initial_bias(gate)) for gate in biased})
-        doubled = [gate for gate in biased if gate not in inside] if self._double_bias else []
-        self.b_hidden = nn.ParameterDict({gate: nn.Parameter(self._initial_bias(gate)) for gate in doubled})
+        self.b = nn.ParameterDict({gate: nn.Parameter(draws.bias(gate in inside)) for gate in biased})
+        doubled = [gate for gate in biased if gate not in inside] if draws.double_bias else []
+        self.b_hidden = nn.ParameterDict({gate: nn.Parameter(draws.bias(inside=False)) for gate in doubled})
         self.recurrent = nn.ModuleDict()
-        for gate, (_, group, joined) in fans.items():
-            self.recurrent[gate] = self._make_recurrent(
-                constrained=gate in orthogonal, gates=group, input_size=I * joined
+        names = self._matrix_names()
+        self._refuse_settings_of_matrices(names, orthogonal)
+        for name in names:
+            _, group, joined = fans[name] if self.matrix_names is None else (1, 1, False)
+            self.recurrent[name] = draws.make_recurrent(
+                constrained=name in orthogonal, gates=group, input_size=I * joined
             )
-        if self._fused_orthogonal:
-            self._make_fused_orthogonal()
-        self._forget_the_making()
+        if draws.fused_orthogonal:
+            draws.orthogonal_columns(self.recurrent.values())
 
-    def _forget_the_making(self) -> None:
-        """Drop what was needed to make the parameters."""
-        del self._rng, self._make_recurrent, self._input_init, self._bias_init, self._modrelu_bias
+    def _matrix_names(self) -> tuple[str, ...]:
+        return self.gates if self.matrix_names is None else self.matrix_names
 
-    def _fans(self, gate: str, orthogonal: tuple[str, ...]) -> tuple[int, int, bool]:
-        """Gates in the matrix of U, gates in the matrix of W, and whether the two are one matrix."""
-        G = len(self.gates)
-        if self._kernel == "joint":
-            return G, G, G > 1
-        if self._kernel == "apart":
-            return G, sum(other not in orthogonal for other in self.gates) or 1, False
-        if gate in orthogonal:
-            return 1, 1, False
-        kernel = next((kernel for kernel in self.kernels if gate in kernel), self.gates)
-        shared = sum(other in self.gates and other not in orthogonal for other in kernel)
-        return shared, shared, True
-
-    def _initial_bias(self, gate: str) -> Tensor:
-        N = self.hidden_size
-        if gate in self.inside:
-            return uniform(self._rng, (N,), self._modrelu_bias) if self._modrelu_bias else torch.zeros(N)
-        if self._bias_init == "torch":
-            return uniform(self._rng, (N,), N**-0.5)
-        return torch.full((N,), 0.0 if self._bias_init == "zeros" else float(self._bias_init))
-
-    def _make_fused_orthogonal(self) -> None:
-        free = [p for p in self.recurrent.values() if isinstance(p, Free)]
-        if free:
-            stacked = initializers.orthogonal(self._rng, (len(free) * self.hidden_size, self.hidden_size))
-            for p, block in zip(free, stacked.chunk(len(free)), strict=True):
-                p.weight.data.copy_(block)
+    def _refuse_settings_of_matrices(self, names: tuple[str, ...], orthogonal: tuple[str, ...]) -> None:
+        settings = {
+            "recurrent_gradient_clip": self.recurrent_gradient_clip is not None,
+            "fused_orthogonal": self.initial.fused_orthogonal,
+        }
+        for key in [key for key, given in settings.items() if given and not names]:
+            raise ConfigError(f"model.{key} does not apply to {type(self).__name__}, which has no recurrent matrix.")
+        if not set(orthogonal) <= set(names):
+            raise ValueError(f"orthogonal={orthogonal} names none of the recurrent matrices, which are {names}.")
 
     def matrices(self) -> Matrices:
-        """The recurrent matrices, one (N, N) per gate unless a class stacks them: made once per forward pass.
+        """The recurrent matrices (N, N) unless a class stacks them: made once per forward pass.
 
         Autocast does not reach them: rounded, they would leave their manifold.
         """
         with torch.autocast(self.U.device.type, enabled=False):
-            return tuple(self._clipped_later(self.recurrent[gate]()) for gate in self.gates)
+            return tuple(self._clipped_later(self.recurrent[gate]()) for gate in self._matrix_names())
 
     def _clipped_later(self, W: Tensor) -> Tensor:
         """W, with its gradient clipped on the way back where that is asked for."""
@@ -183,10 +188,14 @@ class Cell(nn.Module, ABC):
         return W
 
     def initial_state(self, batch_size: int) -> State:
-        """The state before the first step, `states` tensors (B, N), h first."""
+        """The state before the first step, tensors (B, ...) of `state_shapes`, h first."""
         if self.h0 is not None:
             return tuple(row.expand(batch_size, -1) for row in self.h0)
-        return tuple(self.U.new_zeros(batch_size, self.hidden_size) for _ in range(self.states))
+        return tuple(self.U.new_zeros(batch_size, *shape) for shape in self.state_shapes())
+
+    def state_shapes(self) -> tuple[tuple[int, ...], ...]:
+        """The shapes of one sequence's states, the hidden state first."""
+        return ((self.hidden_size,),) * self.states
 
     def project(self, x: Tensor) -> Tensor:
         """Everything that does not depend on h, for all time steps at once.
@@ -222,14 +231,22 @@ class Cell(nn.Module, ABC):
         return torch.cat([self.b_hidden[gate] if gate in self.late else zero for gate in self.gates])
 
     @abstractmethod
-    def step(self, p_t: Tensor, state: State, W: Matrices) -> State:
+    def step(self, p_t: Tensor, state: State, W: Matrices) -> Any:
         """One time step.
 
         Args:
             p_t: projection of the input at this step, (B, G * N).
-            state: `states` tensors (B, N), the hidden state first.
+            state: tensors (B, ...) of `state_shapes`, the hidden state first.
             W: what `matrices()` gives.
+
+        Returns:
+            The new state; with `returns_output` the output of this step (B, feature_size), and the new state.
         """
+
+    def advance(self, p_t: Tensor, state: State, W: Matrices) -> tuple[Tensor, State]:
+        """What is seen of a step, its hidden state or its output, and the new state; see `step`."""
+        made = self.step(p_t, state, W)
+        return made if self.returns_output else (made[0], made)
 
     @property
     def values_per_step(self) -> int:
@@ -237,7 +254,10 @@ class Cell(nn.Module, ABC):
         return self.hidden_size * len(self.gates)
 
     def features(self, h: Tensor) -> Tensor:
-        """What a readout and the next layer see of hidden states (..., N): real, (..., feature_size)."""
+        """What a readout and the next layer see of hidden states (..., N): real, (..., feature_size).
+
+        Outputs that steps have returned come through here too, as they are unless a class changes them.
+        """
         return h
 
     def remark(self) -> str | None:

@@ -15,7 +15,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from orthobench.cells.base import Cell, MakeRecurrent, Matrices, State
+from orthobench.cells.base import Cell, Matrices, State
+from orthobench.cells.initial import MakeRecurrent
 from orthobench.initializers import Rng, uniform, weight
 from orthobench.parametrizations.factored import Factored
 from orthobench.schema import NonNegativeFloat
@@ -58,13 +59,12 @@ class ComplexElman(Cell):
         self.modrelu: ModReLU = modrelu
         self.inside = self.gates
         self.U = nn.Parameter(weight(input_init, rng, (2 * N, input_size), units=N))
-        self.b = nn.ParameterDict({"h": nn.Parameter(self._initial_bias("h"))})
+        self.b = nn.ParameterDict({"h": nn.Parameter(self.initial.bias(inside=True))})
         self.b_hidden = nn.ParameterDict()
         self.recurrent = nn.ModuleDict({"h": make_recurrent(constrained=True, gates=1, input_size=0)})
         if trainable_h0:
             self.h0 = nn.Parameter(uniform(rng, (2, N), (3 / (2 * N)) ** 0.5))
         self.feature_size = 2 * N if features == "both" else N
-        self._forget_the_making()
 
     @property
     def stepwise(self) -> bool:

@@ -18,7 +18,8 @@ import torch
 from torch import Tensor
 
 from orthobench.cells.activations import Activation, activate
-from orthobench.cells.base import Cell, Kernel, Matrices, State
+from orthobench.cells.base import Cell, Matrices, State
+from orthobench.cells.initial import Kernel
 from orthobench.errors import ConfigError
 from orthobench.initializers import tensor
 from orthobench.schema import NonNegativeFloat

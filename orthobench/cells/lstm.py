@@ -12,7 +12,8 @@ from typing import Any, ClassVar, Literal
 import torch
 from torch import Tensor, nn
 
-from orthobench.cells.base import Cell, Kernel, Matrices, State
+from orthobench.cells.base import Cell, Matrices, State
+from orthobench.cells.initial import Kernel
 from orthobench.initializers import glorot_uniform
 
 Gate = Literal["i", "f", "g", "o"]

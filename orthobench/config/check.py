@@ -171,8 +171,11 @@ def _model(
     if "make_cell" in own:
         named["cell"] = given.pop("cell", "elman")
         cell = registry.find("cell", named["cell"], "model.cell")
-        known = {**known, **fields(cell)}
-        if len(cell.gates) > 1:
+        matrices = cell.gates if cell.matrix_names is None else cell.matrix_names
+        if not matrices and recurrent != "free":
+            raise ConfigError(f"model.recurrent={recurrent} does not apply: {named['cell']} has no recurrent matrix.")
+        known = {**(known if matrices else {}), **fields(cell)}
+        if len(matrices) > 1:
             known = {**fields(Free), **known}
     known |= own
     legal = {key: field for key, field in known.items() if key not in PROVIDED}

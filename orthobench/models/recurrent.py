@@ -132,7 +132,8 @@ class Recurrent(Network):
                 h, end = recurrence(cell, h, start, self.engine)
             final.append(end)
             if self.readout == "last" and cell is self.cells[-1]:
-                h = end[0]  # a slice of all states would send back a gradient full of zeros
+                # a slice of all states would send back a gradient full of zeros
+                h = h[:, -1] if cell.returns_output else end[0]
             h = cell.features(h)
         decoder = self.embedding if self.output_weight is None else self.output_weight
         assert decoder is not None

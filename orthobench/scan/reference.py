@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from orthobench.cells.base import Cell, State
+from orthobench.cells.base import Cell, Matrices, State
 
 
 def why_not(cell: Cell) -> str | None:
@@ -16,24 +16,32 @@ def advantage(cell: Cell, device: str) -> str | None:
     return "the autograd loop: no faster engine knows this cell"
 
 
+def projected(cell: Cell, x: Tensor, W: Matrices) -> Tensor:
+    """The projections (T, B, M) in the type of the loop over them."""
+    p_TBM = cell.project(x)
+    if W:
+        return p_TBM.to(W[0].dtype)
+    return p_TBM.to(cell.U.dtype.to_complex() if p_TBM.is_complex() else cell.U.dtype)
+
+
 def run(cell: Cell, x: Tensor, state: State, taps: dict[int, Tensor] | None = None) -> tuple[Tensor, State]:
-    """Run `cell` over x from `state`, in the precision of its matrices.
+    """Run `cell` over x from `state`, in the precision of its matrices, or of its input weights where it has none.
 
     Args:
         cell: the cell.
         x: inputs (B, T, I), or tokens (B, T).
-        state: initial state, tensors (B, N).
+        state: initial state, tensors (B, N), or of the shapes that the cell's states have.
         taps: steps (counted from 1) whose hidden state is wanted as a tensor of the graph; filled in here.
 
     Returns:
-        All hidden states (B, T, N), and the final state.
+        All hidden states (B, T, N), or the outputs (B, T, F) of a cell whose steps return them; and the final state.
     """
     W = cell.matrices()
-    hidden, p_TBM = [], cell.project(x).to(W[0].dtype)
+    seen, p_TBM = [], projected(cell, x, W)
     with torch.autocast(x.device.type, enabled=False):
         for t, p_t in enumerate(p_TBM.unbind(0), start=1):
-            state = cell.step(p_t, state, W)
-            hidden.append(state[0])
+            output, state = cell.advance(p_t, state, W)
+            seen.append(output)
             if taps is not None and t in taps:
                 taps[t] = state[0]
-    return torch.stack(hidden, dim=1), state
+    return torch.stack(seen, dim=1), state

@@ -44,7 +44,9 @@ def summary(model: Recurrent, x: Tensor) -> dict[str, float]:
 
 
 def chained_jacobian(cell: Cell, x: Tensor, state: State | None = None) -> Tensor:
-    """dh_T / dh_1, shape (B, N, N), with the other states of an LSTM at step 1 held fixed.
+    """dh_T / dh_1, shape (B, N, N), with the other states (an LSTM's c) at step 1 held fixed.
+
+    States of other shapes count as vectors.
 
     Args:
         cell: the cell.
@@ -52,11 +54,11 @@ def chained_jacobian(cell: Cell, x: Tensor, state: State | None = None) -> Tenso
         state: the state before the first step; the cell's own when null.
     """
     W, (first, *others) = tuple(w.detach() for w in cell.matrices()), cell.project(x).detach().unbind(0)
-    state = cell.step(first, cell.initial_state(len(x)) if state is None else state, W)
+    _, state = cell.advance(first, cell.initial_state(len(x)) if state is None else state, W)
     state = tuple(s.detach() for s in state)
-    B, N = state[0].shape
+    B, N = len(x), state[0][0].numel()
     eye = torch.eye(N, dtype=state[0].dtype, device=state[0].device).expand(B, N, N)
-    chain = [eye, *(torch.zeros_like(eye) for _ in state[1:])]
+    chain = [eye, *(eye.new_zeros(B, s[0].numel(), N) for s in state[1:])]
     for p_t in others:
         state, blocks = _step_jacobian(cell, p_t, state, W)
         M = torch.cat(chain, dim=1)
@@ -65,18 +67,19 @@ def chained_jacobian(cell: Cell, x: Tensor, state: State | None = None) -> Tenso
 
 
 def _step_jacobian(cell: Cell, p_t: Tensor, state: State, W: Matrices) -> tuple[State, list[list[Tensor]]]:
-    """The state after one step, and the blocks d state_k / d state_l, (B, N, N): copy i of a sequence gives row i."""
-    B, N = state[0].shape
-    copies = [s.repeat(N, 1).requires_grad_() for s in state]
+    """The state after one step, and the blocks d s_k / d s_l of states, (B, N_k, N_l): copy i gives row i."""
+    B, sizes = len(state[0]), [s[0].numel() for s in state]
+    N = max(sizes)
+    copies = [s.repeat(N, *(1 for _ in s.shape[1:])).requires_grad_() for s in state]
     with torch.enable_grad():
-        after = cell.step(p_t.repeat(N, 1), tuple(copies), W)
+        _, after = cell.advance(p_t.repeat(N, 1), tuple(copies), W)
         rows = [
             torch.autograd.grad(
-                s.view(N, B, N).diagonal(dim1=0, dim2=2).sum(), copies, retain_graph=True, materialize_grads=True
+                s.reshape(N, B, -1).diagonal(dim1=0, dim2=2).sum(), copies, retain_graph=True, materialize_grads=True
             )
             for s in after
         ]
-    blocks = [[g.view(N, B, N).transpose(0, 1) for g in row] for row in rows]
+    blocks = [[g.reshape(N, B, -1)[:size].transpose(0, 1) for g in row] for size, row in zip(sizes, rows, strict=True)]
     return tuple(s.detach()[:B] for s in after), blocks
 
 

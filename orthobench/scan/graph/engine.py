@@ -43,7 +43,7 @@ def run(cell: Cell, x: Tensor, state: State) -> tuple[Tensor, State]:
     W = cell.matrices()
     given = {id(p) for p in (cell.U, cell.h0, *cell.recurrent.parameters())}
     own = {name: p for name, p in cell.named_parameters() if id(p) not in given}
-    arguments = (cell.project(x).to(W[0].dtype), *state, *W, *own.values())
+    arguments = (reference.projected(cell, x, W), *state, *W, *own.values())
     loop = _Loop(cell, steps)
     names, ends = [f"cell.{name}" for name in own], (1 + len(state), 1 + len(state) + len(W))
 
