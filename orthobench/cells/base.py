@@ -174,9 +174,21 @@ class Cell(nn.Module, ABC):
         """The recurrent matrices (N, N) unless a class stacks them: made once per forward pass.
 
         Autocast does not reach them: rounded, they would leave their manifold.
+
+        Raises:
+            ValueError: a parametrization returns a matrix in another type than that of the parameters.
         """
         with torch.autocast(self.U.device.type, enabled=False):
-            return tuple(self._clipped_later(self.recurrent[gate]()) for gate in self._matrix_names())
+            return tuple(self._clipped_later(self._matrix(name)) for name in self._matrix_names())
+
+    def _matrix(self, name: str) -> Tensor:
+        W = self.recurrent[name]()
+        if W.dtype != self.U.dtype:
+            raise ValueError(
+                f"{type(self.recurrent[name]).__name__} returns a matrix in {W.dtype}, and the other parameters are in "
+                f"{self.U.dtype}: a parametrization returns its matrix in the type of its own parameters."
+            )
+        return W
 
     def _clipped_later(self, W: Tensor) -> Tensor:
         """W, with its gradient clipped on the way back where that is asked for."""

@@ -15,6 +15,7 @@ from orthobench.errors import ConfigError
 from orthobench.initializers import Rng, glorot_uniform, weight
 from orthobench.models.base import Network
 from orthobench.scan import choose, recurrence, reference
+from orthobench.scan.inputs import checked
 from orthobench.schema import Fraction, Positive, did_you_mean
 
 MakeCell = Callable[[int, int], Cell]
@@ -122,18 +123,20 @@ class Recurrent(Network):
         """
         h = x if self.embedding is None else self._drop(F.embedding(x, self.embedding), "embedding")
         final = []
+        if state is not None and len(state) != len(self.cells):
+            raise ValueError(f"the initial state is of {len(state)} layers, and there are {len(self.cells)}.")
         for i, cell in enumerate(self.cells):
-            start = cell.initial_state(x.shape[0]) if state is None else state[i]
+            start = None if state is None else state[i]
             if i:
                 h = self._drop(h, "hidden")
             if taps is not None and cell is self.cells[-1]:
-                h, end = reference.run(cell, h, start, taps)
+                h, end = reference.run(cell, h, checked(cell, h, start), taps)
             else:
                 h, end = recurrence(cell, h, start, self.engine)
             final.append(end)
             if self.readout == "last" and cell is self.cells[-1]:
                 # a slice of all states would send back a gradient full of zeros
-                h = h[:, -1] if cell.returns_output else end[0]
+                h = _last(h) if cell.returns_output else end[0]
             h = cell.features(h)
         decoder = self.embedding if self.output_weight is None else self.output_weight
         assert decoder is not None
@@ -163,6 +166,12 @@ class Recurrent(Network):
             remark = cell.remark()
             found.append((name, why if remark is None else f"{why}; {remark}"))
         return found
+
+
+def _last(h: Tensor) -> Tensor:
+    if not h.shape[1]:
+        raise ValueError(f"a sequence of no steps has no last output: x is (B, 0, ...), and the outputs {h.shape}.")
+    return h[:, -1]
 
 
 def _bias(scheme: str | float, rng: Rng, size: int, width: int) -> Tensor:

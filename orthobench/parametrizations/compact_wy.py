@@ -15,7 +15,8 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
+
+from orthobench.derivatives import first_only
 
 
 def product(A: Tensor) -> Tensor:
@@ -47,7 +48,7 @@ class _Product(torch.autograd.Function):
         ctx.save_for_backward(*inputs, *output[1:])
 
     @staticmethod
-    @once_differentiable
+    @first_only("use a map without reflectors, such as model.recurrent=scaled_cayley")
     def backward(ctx: Any, G: Tensor | None, *_: None) -> Tensor | None:
         if G is None:
             return None
@@ -72,7 +73,7 @@ class _LeftFactor(torch.autograd.Function):
         ctx.save_for_backward(*inputs, *output)
 
     @staticmethod
-    @once_differentiable
+    @first_only("use a map without reflectors, such as model.recurrent=scaled_cayley")
     def backward(ctx: Any, D: Tensor | None, *_: None) -> Tensor | None:
         return None if D is None else _reverse(D, *ctx.saved_tensors)
 

@@ -17,8 +17,8 @@ from typing import Any, Literal
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
+from orthobench.derivatives import first_only
 from orthobench.initializers import Rng
 from orthobench.parametrizations.moving_base import Settling
 from orthobench.parametrizations.scaled_cayley import ScaledCayley
@@ -127,7 +127,7 @@ class _CayleyWithInverse(torch.autograd.Function):
         return W
 
     @staticmethod
-    @once_differentiable
+    @first_only("use model.recurrent=scaled_cayley")
     def backward(ctx: Any, G: Tensor) -> tuple[Tensor, None, None]:
         B, W, signs = ctx.saved_tensors
         X = B.T @ G

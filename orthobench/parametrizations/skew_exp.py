@@ -19,8 +19,8 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
+from orthobench.derivatives import first_only
 from orthobench.parametrizations import base
 
 BOUND = 1.09
@@ -72,14 +72,14 @@ class SkewExponential(torch.autograd.Function):
     def setup_context(ctx: Any, inputs: tuple[Tensor], output: tuple[Tensor, ...]) -> None:
         ctx.mark_non_differentiable(*output[1:])
         ctx.set_materialize_grads(False)
-        ctx.save_for_backward(*output[1:])
+        ctx.save_for_backward(*inputs, *output[1:])
 
     @staticmethod
-    @once_differentiable
+    @first_only("use model.recurrent=scaled_cayley")
     def backward(ctx: Any, G: Tensor | None, *_: None) -> Tensor | None:
         if G is None:
             return None
-        powers, mixing, (B1, _, B3, _, B5), Q, s, *roots = ctx.saved_tensors  # to B_3 Q has been added
+        _, powers, mixing, (B1, _, B3, _, B5), Q, s, *roots = ctx.saved_tensors  # to B_3 Q has been added
         (A, second, third, _), unread = powers, base.reading_waits(powers)
         for i, root in reversed(list(enumerate(roots))):
             before = torch.addmm(G @ root.T, root.T, G)
@@ -119,7 +119,7 @@ class LieAlgebraGradient(torch.autograd.Function):
         ctx.save_for_backward(output)
 
     @staticmethod
-    @once_differentiable
+    @first_only("use model.recurrent=scaled_cayley")
     def backward(ctx: Any, G: Tensor) -> tuple[Tensor, None]:
         (W,) = ctx.saved_tensors
         return G @ W.T, None

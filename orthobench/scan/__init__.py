@@ -49,14 +49,27 @@ def recurrence(cell: "Cell", x: "Tensor", h0: "State | None" = None, engine: str
     Args:
         cell: the cell; its recurrent matrices are materialised once.
         x: inputs (B, T, I), or tokens (B, T).
-        h0: initial state, tensors (B, N); the cell's own when null.
-        engine: auto, or the name of one, see `engines.py`.
+        h0: initial state, a tuple of tensors (B, N), or (1, N) for the whole batch; the cell's own when null.
+        engine: auto, or the name of one, see `engines.py`. Empty batches and sequences run on `reference`, and so does
+            auto in the derivatives of torch.func and in forward mode.
 
     Returns:
-        All hidden states (B, T, N), and the final state.
-    """
-    from orthobench.scan import members  # with torch, which the words of `engine=` do without
+        All hidden states (B, T, N), or the outputs (B, T, F) of a cell whose steps return them; and the final state.
 
+    Raises:
+        ConfigError: the engine cannot run the cell, or not under the transforms of torch.func that are active.
+        ValueError: x or h0 has another shape, type or device than the cell needs.
+    """
+    from orthobench.scan import inputs, members  # with torch, which the words of `engine=` do without
+
+    state = inputs.checked(cell, x, h0)
     name, _ = choose(cell, engine)
-    state = cell.initial_state(x.shape[0]) if h0 is None else h0
+    if 0 in x.shape[:2]:
+        name = "reference"
+    if name != "reference" and members.differentiating():
+        if engine != "auto":
+            raise ConfigError(
+                f"engine={engine} has no forward mode and no torch.func.grad, jvp or hessian: use engine=reference."
+            )
+        name = "reference"
     return members.run(ENGINES[name], cell, x, state)

@@ -9,9 +9,11 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.autograd import forward_ad
 from torch.func import functional_call
 
 from orthobench.cells.base import Cell, State
+from orthobench.scan import reference
 from orthobench.scan.engines import Engine
 
 core: Any = torch._C  # without types
@@ -19,10 +21,12 @@ core: Any = torch._C  # without types
 
 def run(engine: Engine, cell: Cell, x: Tensor, state: State) -> tuple[Tensor, State]:
     """Run `cell` over x from `state`, with or without members."""
-    if engine.mapped or not core._functorch.is_batchedtensor(x):
+    if engine.mapped or not _transforms():
         return engine.run(cell, x, state)
     scanned = _Scan(cell, engine)
     own = dict([*scanned.named_parameters(), *scanned.named_buffers()])
+    if not any(map(core._functorch.is_batchedtensor, (x, *own.values(), *state))):
+        return reference.run(cell, x, state)
 
     def one(x: Tensor, *tensors: Tensor) -> tuple[Tensor, ...]:
         h, final = functional_call(scanned, dict(zip(own, tensors, strict=False)), (x, tensors[len(own) :]))
@@ -30,6 +34,17 @@ def run(engine: Engine, cell: Cell, x: Tensor, state: State) -> tuple[Tensor, St
 
     h, *final = _OneByOne.apply(one, x, *own.values(), *state)
     return h, tuple(final)
+
+
+def differentiating() -> bool:
+    """Whether torch.func takes a derivative of what is computed now, or a tensor may have a tangent (forward mode)."""
+    level = forward_ad._current_level
+    return level >= 0 or any(transform.key() != core._functorch.TransformType.Vmap for transform in _transforms())
+
+
+def _transforms() -> list[Any]:
+    """Those of torch.func that are active, outermost first."""
+    return core._functorch.get_interpreter_stack() or []
 
 
 class _Scan(nn.Module):
@@ -40,7 +55,7 @@ class _Scan(nn.Module):
         self.cell, self.engine = cell, engine
 
     def forward(self, x: Tensor, state: State) -> tuple[Tensor, State]:
-        return self.engine.run(self.cell, x, state)
+        return run(self.engine, self.cell, x, state)
 
 
 class _OneByOne(torch.autograd.Function):

@@ -44,4 +44,10 @@ def run(cell: Cell, x: Tensor, state: State, taps: dict[int, Tensor] | None = No
             seen.append(output)
             if taps is not None and t in taps:
                 taps[t] = state[0]
-    return torch.stack(seen, dim=1), state
+    return torch.stack(seen, dim=1) if seen else _nothing(cell, p_TBM, state), state
+
+
+def _nothing(cell: Cell, p_TBM: Tensor, state: State) -> Tensor:
+    """Of no steps: empty, and with gradients of zero."""
+    shape = (cell.feature_size,) if cell.returns_output else state[0].shape[1:]
+    return p_TBM.new_zeros(p_TBM.shape[1], 0, *shape) + sum((p.sum() for p in cell.parameters()), start=p_TBM.sum())

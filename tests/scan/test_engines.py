@@ -351,3 +351,17 @@ def test_saved_tensors_are_a_quarter_of_the_loop() -> None:
         sizes[engine] = sum(kept.values())
         del output
     assert max(sizes[fused], sizes[native]) <= 0.3 * sizes[reference]
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("alpha_raw", [-3.0, -20.0, -60.0, -100.0])
+@every_engine
+def test_a_gate_that_is_nearly_shut(engine: Any, alpha_raw: float, dtype: torch.dtype) -> None:
+    cell = tame(ScalarGated, activation="tanh").to(dtype)
+    torch.nn.init.constant_(cell.get_parameter("alpha_raw"), alpha_raw)
+    x, state = draw(2, 30, 3).to(dtype), (draw(2, 7, seed=1).to(dtype),)
+    found, expected = (results(one, cell, x, state) for one in (engine, reference))
+    tolerance = 1e-11 if dtype == torch.float64 else 1e-5
+    for parts in zip(found, expected, strict=True):
+        for a, b in zip(*parts, strict=True):
+            torch.testing.assert_close(a, b, rtol=tolerance, atol=tolerance * float(b.abs().max()))

@@ -15,9 +15,9 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from orthobench.cells.base import State
+from orthobench.derivatives import first_only
 from orthobench.scan.arguments import elman, scaled
 from orthobench.scan.fused.pointwise import pointwise, room_for_signs
 
@@ -26,9 +26,9 @@ Gradients = tuple[Tensor | None, ...]
 
 def run(cell: Any, x: Tensor, state: State) -> tuple[Tensor, State]:
     """Run an `Elman` or `ScalarGated` cell over x from `state`; see `reference.run`."""
-    arguments, scale = elman(cell, x, state)
+    arguments, outside = elman(cell, x, state)
     h_TBN, last = ElmanScan.apply(*arguments, cell.activation, cell.negative_slope)
-    return scaled(h_TBN.transpose(0, 1), last, scale)
+    return scaled(h_TBN.transpose(0, 1), last, outside)
 
 
 class ElmanScan(torch.autograd.Function):
@@ -62,7 +62,7 @@ class ElmanScan(torch.autograd.Function):
         return H, h.clone()
 
     @staticmethod
-    @once_differentiable
+    @first_only("use engine=reference")
     def backward(ctx: Any, dH: Tensor | None, dlast: Tensor | None) -> Gradients:  # type: ignore[override]
         H, A, h0, W, b, beta, signs = ctx.saved_tensors
         G, (scratch, db, dbeta) = first_gradient(H, dH, dlast), (torch.zeros_like(H[0]) for _ in range(3))

@@ -16,9 +16,9 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from orthobench.cells.base import State
+from orthobench.derivatives import first_only
 from orthobench.scan.arguments import first_state
 from orthobench.scan.fused.elman import Gradients, first_gradient, rows, weight_gradient
 from orthobench.scan.fused.pointwise import pointwise, room_for_signs
@@ -91,7 +91,7 @@ class GRUScan(torch.autograd.Function):
         return H, h.clone()
 
     @staticmethod
-    @once_differentiable
+    @first_only("use engine=reference")
     def backward(ctx: Any, dH: Tensor | None, dlast: Tensor | None) -> Gradients:  # type: ignore[override]
         H, R, U, C, K, signs, h0, W_r, W_u, W_c, b, b_k = ctx.saved_tensors
         T, (name, slope, reset) = len(H), ctx.settings

@@ -18,8 +18,8 @@ from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
+from orthobench.derivatives import first_only
 from orthobench.terminal import complain
 
 Tensors = tuple[Tensor, ...]
@@ -243,7 +243,7 @@ class Replay(torch.autograd.Function):
         return outputs
 
     @staticmethod
-    @once_differentiable
+    @first_only("use engine=reference")
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:  # type: ignore[override]
         if ctx.lease.program is None:
             raise RuntimeError("engine=graph keeps what a reverse needs for one reverse only; use engine=fused.")

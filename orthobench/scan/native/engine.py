@@ -10,7 +10,6 @@ from typing import Any, get_args
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from orthobench.cells.activations import Activation
 from orthobench.cells.base import Cell, State
@@ -19,6 +18,7 @@ from orthobench.cells.elman import Elman
 from orthobench.cells.gru import GRU
 from orthobench.cells.lstm import LSTM
 from orthobench.cells.scalar_gated import ScalarGated
+from orthobench.derivatives import first_only
 from orthobench.scan.arguments import elman, first_state, own_projection, scaled
 from orthobench.scan.families import lookup
 from orthobench.scan.fused.elman import Gradients, first_gradient
@@ -70,10 +70,10 @@ def run(cell: Cell, x: Tensor, state: State) -> tuple[Tensor, State]:
 
 
 def _elman(cell: Any, x: Tensor, state: State) -> tuple[Tensor, State]:
-    arguments, scale = elman(cell, x, state)
+    arguments, outside = elman(cell, x, state)
     _check(cell, arguments.p, arguments.W)
     h_TBN, last = ElmanScan.apply(*arguments, _settings(cell))
-    return scaled(h_TBN.transpose(0, 1), last, scale)
+    return scaled(h_TBN.transpose(0, 1), last, outside)
 
 
 def _gru(cell: Any, x: Tensor, state: State) -> tuple[Tensor, State]:
@@ -141,7 +141,7 @@ class ElmanScan(torch.autograd.Function):
         return H, H[-1].clone()
 
     @staticmethod
-    @once_differentiable
+    @first_only("use engine=reference")
     def backward(ctx: Any, dH: Tensor | None, dlast: Tensor | None) -> Gradients:  # type: ignore[override]
         A, H, h0, W, b, beta, signs = ctx.saved_tensors
         dH, dZ, G = readable(dH), torch.empty_like(A), first_gradient(A, dH, dlast)
@@ -182,7 +182,7 @@ class GRUScan(torch.autograd.Function):
         return H, H[-1].clone()
 
     @staticmethod
-    @once_differentiable
+    @first_only("use engine=reference")
     def backward(ctx: Any, dH: Tensor | None, dlast: Tensor | None) -> Gradients:  # type: ignore[override]
         H, gates, K, signs, h0, W_ru, W_c, b, late = ctx.saved_tensors
         N, reset = H.shape[-1], RESETS[ctx.settings["reset"]]

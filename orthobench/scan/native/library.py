@@ -107,6 +107,7 @@ def call(
         **tensors: the pointers of `Scan` by name.
     """
     T, B, N = like.shape
+    _check(like.dtype, {**{f"weight {i}": packed for i, packed in enumerate(weights)}, **tensors})
     scan = Scan(T=T, B=B, N=N, **settings)
     for i, packed in enumerate(weights):
         scan.weights[i] = packed.data_ptr()
@@ -128,6 +129,25 @@ def call(
 def lanes(dtype: torch.dtype) -> int:
     """How many numbers a vector of the compiled loops holds."""
     return load(dtype).lanes()
+
+
+def _check(dtype: torch.dtype, tensors: dict[str, Tensor | None]) -> None:
+    """C reads memory as it is told to.
+
+    Raises:
+        ValueError: a tensor of another type or place than the states, or one that is not contiguous.
+    """
+    for name, tensor in tensors.items():
+        if tensor is None:
+            continue
+        wanted = torch.int8 if name == "signs" else dtype
+        if tensor.dtype != wanted or tensor.device.type != "cpu":
+            raise ValueError(
+                f"engine=native reads {wanted} on the CPU here, and {name} is {tensor.dtype} on {tensor.device}: a "
+                "parametrization returns its matrix in the type of its parameters; or use engine=reference."
+            )
+        if not tensor.is_contiguous() and name != "dH":
+            raise ValueError(f"engine=native reads contiguous memory, which {name} is not: use engine=reference.")
 
 
 def weight_gradient(dZ: Tensor, H: Tensor, h0: Tensor) -> Tensor:

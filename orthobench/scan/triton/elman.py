@@ -13,9 +13,9 @@ import torch
 import triton
 import triton.language as tl
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from orthobench.cells.base import State
+from orthobench.derivatives import first_only
 from orthobench.scan.arguments import elman, scaled
 from orthobench.scan.triton.kernels import (
     ROWS,
@@ -33,10 +33,10 @@ from orthobench.scan.triton.launch import Members, contiguous, launch, outer
 
 def run(cell: Any, x: Tensor, state: State) -> tuple[Tensor, State]:
     """Run an `Elman` or `ScalarGated` cell over x from `state`; see `reference.run`."""
-    arguments, scale = elman(cell, x, state)
+    arguments, outside = elman(cell, x, state)
     members = (None if tensor is None else tensor[None] for tensor in arguments)
     H, _ = ElmanScan.apply(*members, cell.activation, cell.negative_slope)
-    return scaled(H[0, 1:].transpose(0, 1), H[0, -1], scale)
+    return scaled(H[0, 1:].transpose(0, 1), H[0, -1], outside)
 
 
 class ElmanScan(Members, torch.autograd.Function):
@@ -64,7 +64,7 @@ class ElmanScan(Members, torch.autograd.Function):
         ctx.save_for_backward(H, A, W, b, beta)
 
     @staticmethod
-    @once_differentiable
+    @first_only("use engine=reference")
     def backward(ctx: Any, dH: Tensor, _: Tensor | None) -> tuple[Tensor | None, ...]:  # type: ignore[override]
         H, A, W, b, beta = ctx.saved_tensors
         S, T, B, N = H[:, 1:].shape

@@ -12,9 +12,9 @@ import torch
 import triton
 import triton.language as tl
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from orthobench.cells.base import State
+from orthobench.derivatives import first_only
 from orthobench.scan.triton.kernels import (
     ROWS,
     derivative,
@@ -75,7 +75,7 @@ class GRUScan(Members, torch.autograd.Function):
         ctx.save_for_backward(H, gates, K, W, b, b_k)
 
     @staticmethod
-    @once_differentiable
+    @first_only("use engine=reference")
     def backward(ctx: Any, dH: Tensor, *_: Any) -> tuple[Tensor | None, ...]:  # type: ignore[override]
         H, gates, K, W, b, b_k = ctx.saved_tensors
         activation, slope, reset = ctx.settings

@@ -1,0 +1,60 @@
+"""What every engine is given: inputs and a state of the cell's shapes and types, or one sentence of refusal.
+
+Kernels of torch's own read memory without a look at shapes, on a CPU at least.
+"""
+
+import torch
+from torch import Tensor
+
+from orthobench.cells.base import Cell, State
+
+TOKENS = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
+
+
+def checked(cell: Cell, x: Tensor, h0: State | None) -> State:
+    """The state that `cell` starts from, tensors (B, ...).
+
+    Args:
+        cell: the cell.
+        x: inputs (B, T, I) in the type of the cell's weights (under autocast in any real one), or tokens (B, T).
+        h0: a tuple of states (B, ...), or (1, ...) for the whole batch; the cell's own when null.
+
+    Raises:
+        ValueError: x or h0 has another shape, type or device.
+    """
+    name, I, U = type(cell).__name__, cell.input_size, cell.U
+    if x.is_floating_point():
+        if x.dim() != 3 or (_is_ours(cell) and x.shape[-1] != I):
+            raise ValueError(f"{name} needs inputs (B, T, {I}) or tokens (B, T): x is {tuple(x.shape)}.")
+        if x.dtype != U.dtype and not torch.is_autocast_enabled(U.device.type):
+            raise ValueError(f"x is {x.dtype} and the weights of {name} are {U.dtype}: use x.to({U.dtype}).")
+    elif x.dtype not in TOKENS or x.dim() != 2:
+        raise ValueError(
+            f"{name} needs inputs (B, T, {I}) in {U.dtype} or tokens (B, T) in whole numbers: "
+            f"x is {tuple(x.shape)} in {x.dtype}."
+        )
+    if x.device != U.device:
+        raise ValueError(f"x is on {x.device} and the weights of {name} on {U.device}: use x.to({str(U.device)!r}).")
+    if h0 is None:
+        return cell.initial_state(x.shape[0])
+    return _states(cell, x.shape[0], h0)
+
+
+def _states(cell: Cell, B: int, h0: State) -> State:
+    own = cell.initial_state(1)
+    wanted = ", ".join(str((B, *s.shape[1:])) for s in own)
+    allowed = f"{type(cell).__name__} needs a tuple of {len(own)} in {own[0].dtype} on {own[0].device}: {wanted}"
+    if not isinstance(h0, tuple | list) or len(h0) != len(own):
+        given = f"a tensor {tuple(h0.shape)}" if isinstance(h0, Tensor) else f"{len(h0)} tensors"
+        raise ValueError(f"the initial state is {given}; {allowed}.")
+    for i, (s, like) in enumerate(zip(h0, own, strict=True)):
+        if s.shape[1:] != like.shape[1:] or s.shape[:1] not in ((B,), (1,)):
+            raise ValueError(f"state {i} is {tuple(s.shape)}; {allowed}.")
+        if s.dtype != like.dtype or s.device != like.device:
+            raise ValueError(f"state {i} is {s.dtype} on {s.device}; {allowed}.")
+    return tuple(s.expand(B, *s.shape[1:]) for s in h0)
+
+
+def _is_ours(cell: Cell) -> bool:
+    """Whether the cell's projection takes inputs of width I, which one of a user's own need not."""
+    return type(cell).project is Cell.project or type(cell).__module__.startswith("orthobench.cells.")

@@ -1,0 +1,167 @@
+"""A wrong shape, type or place is refused with one sentence, by every engine; empty inputs have empty results."""
+
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from orthobench.cells.base import Matrices
+from orthobench.cells.complex_elman import ComplexElman
+from orthobench.cells.elman import Elman
+from orthobench.cells.goru import GORU
+from orthobench.cells.gru import GRU
+from orthobench.cells.lstm import LSTM
+from orthobench.cells.scalar_gated import ScalarGated
+from orthobench.parametrizations.free import Free
+from orthobench.scan import ENGINES, recurrence
+from tests.cells.test_contract import DeltaRule, Oscillators, Ungated
+from tests.making import draw, network, random_cell, tokens
+
+CELLS = [LSTM, Elman, ScalarGated, GRU, GORU, ComplexElman, Oscillators, Ungated]
+every_cell = pytest.mark.parametrize("cls", CELLS)
+
+
+def engines(cls: type) -> list[str]:
+    """Those that can run the cell here."""
+    cell = random_cell(cls)
+    return [name for name, engine in ENGINES.items() if engine.why_not(cell) is None]
+
+
+every_engine = pytest.mark.parametrize(("cls", "engine"), [(cls, name) for cls in CELLS for name in engines(cls)])
+
+
+@pytest.mark.parametrize("width", [1, 2, 4])
+@every_engine
+def test_inputs_of_another_width(cls: type, engine: str, width: int) -> None:
+    with pytest.raises(ValueError, match=rf"needs inputs \(B, T, 3\) or tokens .* x is \(2, 5, {width}\)"):
+        recurrence(random_cell(cls), draw(2, 5, width), engine=engine)
+
+
+@pytest.mark.parametrize(
+    ("x", "said"),
+    [
+        (draw(5, 3), r"x is \(5, 3\)"),
+        (draw(2, 5, 3).float(), r"x is torch.float32 and the weights .* torch.float64: use x.to"),
+        (tokens(2, 5, 1), r"x is \(2, 5, 1\) in torch.int64"),
+        (tokens(2, 5) > 0, r"x is \(2, 5\) in torch.bool"),
+        (torch.complex(draw(2, 5, 3), draw(2, 5, 3)), r"in torch.complex128"),
+    ],
+    ids=["no batch", "float32", "tokens with a width", "booleans", "complex"],
+)
+@every_engine
+def test_inputs_of_another_form(cls: type, engine: str, x: Tensor, said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        recurrence(random_cell(cls), x, engine=engine)
+
+
+@pytest.mark.parametrize("shape", [(3, 4), (2, 3), (2, 5), (4,), (1, 2, 4), (2, 1)])
+@pytest.mark.parametrize("x", [draw(2, 5, 3), tokens(2, 5)], ids=["vectors", "tokens"])
+@every_engine
+def test_states_of_another_shape(cls: type, engine: str, x: Tensor, shape: tuple[int, ...]) -> None:
+    cell = random_cell(cls)
+    own = cell.initial_state(2)
+    for i in range(len(own)):
+        wrong = own[i].new_zeros(shape)
+        with pytest.raises(ValueError, match=rf"state {i} is \({shape[0]},.*needs a tuple of {len(own)} "):
+            recurrence(cell, x, (*own[:i], wrong, *own[i + 1 :]), engine)
+
+
+@every_engine
+def test_states_of_another_type_or_number(cls: type, engine: str) -> None:
+    cell, x = random_cell(cls), draw(2, 5, 3)
+    own: Any = cell.initial_state(2)
+    with pytest.raises(ValueError, match=r"state 0 is torch.float32"):
+        recurrence(cell, x, tuple(s.real.float() for s in own), engine)
+    for wrong in ((*own, own[0]), own[0], ()):
+        with pytest.raises(ValueError, match=r"the initial state is .* needs a tuple of"):
+            recurrence(cell, x, wrong, engine)
+
+
+@every_engine
+def test_one_state_for_the_whole_batch(cls: type, engine: str) -> None:
+    cell, x = random_cell(cls), draw(2, 5, 3)
+    shapes = [(s.shape[1:], s.dtype) for s in cell.initial_state(1)]
+    one = tuple(draw(1, *shape, seed=i).to(dtype) for i, (shape, dtype) in enumerate(shapes))
+    found, _ = recurrence(cell, x, one, engine)
+    expected, _ = recurrence(cell, x, tuple(s.repeat(2, 1) for s in one), engine)
+    assert torch.equal(found, expected)
+
+
+def test_matrix_states_are_checked_too() -> None:
+    cell = random_cell(DeltaRule, hidden_size=6)
+    with pytest.raises(ValueError, match=r"state 0 is \(2, 2, 3, 2\); .*\(2, 2, 2, 3\)"):
+        recurrence(cell, draw(2, 5, 3), (draw(2, 2, 3, 2),))
+
+
+def test_states_of_too_few_layers() -> None:
+    with pytest.raises(ValueError, match="state is of 1 layers, and there are 2"):
+        network(LSTM, layers=2)(draw(2, 5, 3), [(draw(2, 4), draw(2, 4))])
+
+
+def test_autocast_may_have_rounded_the_inputs() -> None:
+    cell, x = random_cell(GRU).float(), draw(2, 5, 3).float()
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        found, _ = recurrence(cell, x.bfloat16())
+    torch.testing.assert_close(found, recurrence(cell, x)[0], atol=0.05, rtol=0.05)
+
+
+@pytest.mark.parametrize(("B", "T"), [(0, 4), (2, 0), (0, 0)])
+@pytest.mark.parametrize("form", ["vectors", "tokens"])
+@every_engine
+def test_empty_inputs(cls: type, engine: str, form: str, B: int, T: int) -> None:
+    cell = random_cell(cls)
+    x = draw(B, T, 3).requires_grad_() if form == "vectors" else tokens(B, T)
+    state = tuple(s.detach().clone().requires_grad_() for s in cell.initial_state(B))
+    h, final = recurrence(cell, x, state, engine)
+    assert (h.shape, h.dtype) == ((B, T, 4), state[0].dtype)
+    assert [s.shape for s in final] == [s.shape for s in state]
+    if not T:
+        assert all(torch.equal(s, f) for s, f in zip(state, final, strict=True))
+    gradients = torch.autograd.grad(h.abs().sum(), list(cell.parameters()), allow_unused=True)
+    assert all(g is None or not g.any() for g in gradients)
+
+
+def test_no_steps_give_gradients_of_zero() -> None:
+    cell = random_cell(GRU)
+    recurrence(cell, draw(2, 0, 3))[0].sum().backward()
+    assert all(p.grad is not None and not p.grad.any() for p in cell.parameters())
+
+
+def test_the_last_of_no_outputs_is_refused() -> None:
+    with pytest.raises(ValueError, match="a sequence of no steps has no last output"):
+        network(DeltaRule, hidden_size=6, readout="last")(draw(2, 0, 3))
+    assert network(LSTM, readout="last")(draw(2, 0, 3))[0].shape == (2, 2)
+
+
+class Double(Free):
+    """A matrix in another type than its parameters."""
+
+    def forward(self) -> Tensor:
+        return super().forward().double()
+
+
+class Own(Elman):
+    """It makes its matrices itself."""
+
+    def matrices(self) -> Matrices:
+        return tuple(W.double() for W in super().matrices())
+
+
+@every_engine
+def test_a_matrix_of_another_type_is_refused(cls: type, engine: str) -> None:
+    if cls not in (ComplexElman, Ungated):
+        cell = random_cell(cls, recurrent=Double).float()
+        with pytest.raises(ValueError, match=r"Double returns a matrix in torch.float64, and .* in torch.float32"):
+            recurrence(cell, draw(2, 5, 3).float(), engine=engine)
+
+
+@pytest.mark.skipif("native" not in engines(Own), reason="no C compiler here")
+def test_compiled_loops_never_misread_memory() -> None:
+    cell = random_cell(Own, activation="modrelu").float()
+    with pytest.raises(ValueError, match=r"engine=native reads torch.float64 .* and b is torch.float32"):
+        recurrence(cell, draw(2, 5, 3).float(), engine="native")
+    cell = random_cell(Elman, activation="modrelu")
+    cell.b["h"].data = torch.randn(8, dtype=torch.float64)[::2]
+    with pytest.raises(ValueError, match=r"engine=native reads contiguous memory, which b is not"):
+        recurrence(cell, draw(2, 5, 3), engine="native")
