@@ -12,12 +12,13 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from orthobench.cells.base import Cell, State, projection
+from orthobench.cells.base import Cell, State
 from orthobench.cells.complex_elman import OFFSETS, ComplexElman
 from orthobench.scan.fused.elman import Gradients, first_gradient
 from orthobench.scan.native.checks import check
 from orthobench.scan.native.factored import FactoredScan, Factors, factors
-from orthobench.scan.native.library import call, pack, readable, weight_gradient
+from orthobench.scan.native.library import call, pack, readable, room, weight_gradient
+from orthobench.scan.native.projection import project
 
 
 def run(cell: Any, x: Tensor, state: State) -> tuple[Tensor, State]:
@@ -52,8 +53,7 @@ def own_complex_projection(cell: Any, x: Tensor, dtype: torch.dtype) -> Tensor:
     if type(cell).project is not ComplexElman.project or type(cell).joint_bias is not Cell.joint_bias:
         return cell.project(x).to(dtype).clone(memory_format=torch.contiguous_format)
     V = cell.U.unflatten(0, (2, -1)).transpose(0, 1).flatten(0, 1)
-    p = projection(x, V, None).to(dtype.to_real())
-    return torch.view_as_complex(p.contiguous().unflatten(-1, (-1, 2)))
+    return torch.view_as_complex(project(x, V, None).unflatten(-1, (-1, 2)))
 
 
 def real_form(W: Tensor) -> Tensor:
@@ -82,7 +82,7 @@ class ComplexElmanScan(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, dH: Tensor | None, dlast: Tensor | None) -> Gradients:  # type: ignore[override]
         H, h0, W, b = ctx.saved_tensors
-        dH, dZ, G = readable(dH), torch.empty_like(H), first_gradient(H, dH, dlast)
+        dH, dZ, G = readable(dH), room(H), first_gradient(H, dH, dlast)
         db = torch.zeros_like(G.real, memory_format=torch.contiguous_format)
         weights = (pack(real_form(W.conj())),)
         call("complex_elman_backward", H, {"slope": ctx.epsilon}, weights, P=H, b=b, dH=dH, dZ=dZ, G=G, db=db)

@@ -15,7 +15,7 @@ from torch.autograd.function import once_differentiable
 from orthobench.parametrizations.givens import Givens
 from orthobench.parametrizations.unitary_product import UnitaryProduct
 from orthobench.scan.fused.elman import Gradients, first_gradient
-from orthobench.scan.native.library import call, lanes, readable
+from orthobench.scan.native.library import call, lanes, readable, room
 
 
 class Factors(NamedTuple):
@@ -107,7 +107,7 @@ class FactoredScan(torch.autograd.Function):
     def backward(ctx: Any, dH: Tensor | None, dlast: Tensor | None) -> Gradients:  # type: ignore[override]
         H, h0, b, values = ctx.saved_tensors
         B, N = h0.shape
-        dH, dZ, G = readable(dH), torch.empty_like(H), first_gradient(H, dH, dlast)
+        dH, dZ, G = readable(dH), room(H), first_gradient(H, dH, dlast)
         sums = {"db": values.new_empty(B, N), "dfactors": values.new_empty(B, len(values))}
         tensors = {"plan": ctx.factors.plan, "factors": values, "tables": ctx.factors.tables}
         scratch = (len(values) + (7 + 2 * ctx.factors.waves) * N) * lanes(values.dtype)

@@ -22,17 +22,20 @@ static inline Wave wave(vector **scratch, int64_t N) {
 }
 
 #if !defined(__clang__)
-typedef __typeof__(((vector){0} < (vector){0})) lane_index;
+#define UNROLL_LANES _Pragma("GCC unroll 16")
+
+typedef int32_t short_lanes __attribute__((vector_size(BYTES)));
+typedef int64_t long_lanes __attribute__((vector_size(BYTES)));
+typedef __typeof__(__builtin_choose_expr(sizeof(REAL) == 8, (long_lanes){0}, (short_lanes){0})) lane_index;
 
 /* LANES vectors as the rows of a square, transposed. */
 static inline __attribute__((always_inline)) void transpose(vector *v) {
+    static const __typeof__(((lane_index){0})[0]) numbers[16] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+    lane_index lane;
+    memcpy(&lane, numbers, sizeof lane);
     _Pragma("GCC unroll 8") for (int h = (int)LANES / 2; h; h /= 2) {
-        lane_index low, high;
-        for (int l = 0; l < LANES; l++) {
-            low[l] = l & h ? LANES + l - h : l;
-            high[l] = l & h ? LANES + l : l + h;
-        }
-        _Pragma("GCC unroll 16") for (int i = 0; i < LANES; i++) {
+        lane_index low = lane + (((lane & h) != 0) & ((int)LANES - h)), high = low + h;
+        UNROLL_LANES for (int i = 0; i < LANES; i++) {
             if (i & h) continue;
             vector a = v[i], b = v[i + h];
             v[i] = __builtin_shuffle(a, b, low);
@@ -42,31 +45,41 @@ static inline __attribute__((always_inline)) void transpose(vector *v) {
 }
 #endif
 
-/* `count` rows of N complex numbers, their parts side by side, into lanes; lanes without a row are zero. */
+/* Rows that the next step reads or writes, far apart as they are, begin to come. */
+static inline void expect(const REAL *rows, int64_t distance, int64_t count, int64_t N) {
+    for (int64_t m = 0; m < count; m++)
+        for (int64_t j = 0; j < 2 * N; j += 64 / (int64_t)sizeof(REAL)) __builtin_prefetch(rows + m * distance + j, 1);
+}
+
+/* `count` rows of N complex numbers, their parts side by side, into lanes; a lane without a row repeats the first. */
 static void gather(const REAL *rows, int64_t distance, int64_t count, int64_t N, Wave to) {
-    int64_t j = 0, half = LANES / 2;
+    const REAL *row[LANES];
+    for (int64_t m = 0; m < LANES; m++) row[m] = rows + (m < count ? m : 0) * distance;
+    int64_t j = 0;
 #if !defined(__clang__)
-    for (; j + half <= N; j += half) {
+    for (; j + LANES / 2 <= N; j += LANES / 2) {
         vector square[LANES];
-        for (int64_t m = 0; m < LANES; m++)
-            square[m] = m < count ? *(const vector *)(rows + m * distance + 2 * j) : (vector){0};
+        UNROLL_LANES for (int m = 0; m < LANES; m++) square[m] = *(const vector *)(row[m] + 2 * j);
         transpose(square);
-        for (int64_t i = 0; i < half; i++) to.re[j + i] = square[2 * i], to.im[j + i] = square[2 * i + 1];
+        UNROLL_LANES for (int i = 0; i < LANES / 2; i++) {
+            to.re[j + i] = square[2 * i];
+            to.im[j + i] = square[2 * i + 1];
+        }
     }
 #endif
     for (; j < N; j++)
-        for (int64_t m = 0; m < LANES; m++) {
-            to.re[j][m] = m < count ? rows[m * distance + 2 * j] : 0;
-            to.im[j][m] = m < count ? rows[m * distance + 2 * j + 1] : 0;
-        }
+        for (int64_t m = 0; m < LANES; m++) to.re[j][m] = row[m][2 * j], to.im[j][m] = row[m][2 * j + 1];
 }
 
 static void scatter(Wave from, REAL *rows, int64_t distance, int64_t count, int64_t N) {
-    int64_t j = 0, half = LANES / 2;
+    int64_t j = 0;
 #if !defined(__clang__)
-    for (; j + half <= N; j += half) {
+    for (; j + LANES / 2 <= N; j += LANES / 2) {
         vector square[LANES];
-        for (int64_t i = 0; i < half; i++) square[2 * i] = from.re[j + i], square[2 * i + 1] = from.im[j + i];
+        UNROLL_LANES for (int i = 0; i < LANES / 2; i++) {
+            square[2 * i] = from.re[j + i];
+            square[2 * i + 1] = from.im[j + i];
+        }
         transpose(square);
         for (int64_t m = 0; m < count; m++) *(vector *)(rows + m * distance + 2 * j) = square[m];
     }
@@ -112,6 +125,7 @@ static inline void lanes_forward(const Scan *s, int64_t first, int64_t last, vec
         int64_t count = last - row < LANES ? last - row : LANES;
         gather(s->h0 + row * width, width, count, N, h);
         for (int64_t t = 0; t < s->T; t++) {
+            if (t + 1 < s->T) expect(AT(s->P, t + 1, row, width), width, count, N);
             apply(s, h, scratch);
             gather(AT(s->P, t, row, width), width, count, N, p);
             for (int64_t j = 0; j < N; j++) {
@@ -139,11 +153,17 @@ static inline void lanes_backward(const Scan *s, int64_t first, int64_t last, ve
         gather(s->G + row * width, width, count, N, G);
         gather(AT(s->P, s->T - 1, row, width), width, count, N, h);
         for (int64_t t = s->T - 1; t >= 0; t--) {
+            if (t > 1) expect(AT(s->P, t - 2, row, width), width, count, N);
+            if (t > 1 && s->dH) expect(OUTSIDE(t - 2, row), s->dH_row, count, N);
+            if (t > 0) expect(AT(s->dZ, t - 1, row, width), width, count, N);
             for (int64_t j = 0; j < N; j++) {
                 REAL Gx[LANES], Gy[LANES], x[LANES], y[LANES], sum[LANES], b = s->b[j];
                 *(vector *)Gx = G.re[j], *(vector *)Gy = G.im[j], *(vector *)x = h.re[j], *(vector *)y = h.im[j];
                 *(vector *)sum = db[j];
-                for (int64_t m = 0; m < LANES; m++) demodulate(Gx + m, Gy + m, x[m], y[m], b, e, sum + m);
+                if (b > 0) /* outside of the loop, which then divides less */
+                    for (int64_t m = 0; m < LANES; m++) demodulate(Gx + m, Gy + m, x[m], y[m], b, 1, e, sum + m);
+                else
+                    for (int64_t m = 0; m < LANES; m++) demodulate(Gx + m, Gy + m, x[m], y[m], b, 0, e, sum + m);
                 G.re[j] = *(vector *)Gx, G.im[j] = *(vector *)Gy, db[j] = *(vector *)sum;
             }
             scatter(G, AT(s->dZ, t, row, width), width, count, N);

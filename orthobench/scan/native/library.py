@@ -58,6 +58,7 @@ def load(dtype: torch.dtype) -> ctypes.CDLL:
     lib.pack.restype, lib.pack.argtypes = None, (pointer, *(long,) * 4, pointer)
     lib.add_outer.restype = None
     lib.add_outer.argtypes = (pointer, long, pointer, long, long, pointer, pointer, long, long)
+    lib.prefer_large_pages.restype, lib.prefer_large_pages.argtypes = None, (pointer, long)
     lib.lanes.restype, lib.lanes.argtypes = long, ()
     for family in (*FAMILIES, *WITH_SCRATCH):
         for way in ("forward", "backward"):
@@ -124,6 +125,13 @@ def call(
         loop(scan, first, last, *(tensor.data_ptr() for tensor in room))
 
     _share_out(share, B)
+
+
+def room(like: Tensor, width: int | None = None) -> Tensor:
+    """An empty tensor of the shape of `like`, or of rows of `width`, in large pages where the system has them."""
+    made = like.new_empty(like.shape if width is None else (*like.shape[:-1], width))
+    load(like.dtype.to_real()).prefer_large_pages(made.data_ptr(), made.nbytes)
+    return made
 
 
 def lanes(dtype: torch.dtype) -> int:

@@ -1,0 +1,43 @@
+"""The input's share of every step, U x_t + bias, in memory that is the loops' own."""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from orthobench.cells.base import projection
+from orthobench.scan.fused.elman import Gradients
+from orthobench.scan.native.library import add_outer, room
+
+
+def project(x: Tensor, U: Tensor, bias: Tensor | None) -> Tensor:
+    """`cells.base.projection`, (T, B, M), whose result may be overwritten."""
+    if x.dtype != U.dtype or torch.is_autocast_enabled("cpu"):  # tokens, or inputs that are to be rounded
+        return projection(x, U, bias).to(U.dtype).contiguous()
+    return Projection.apply(x.transpose(0, 1), U, bias)
+
+
+class Projection(torch.autograd.Function):
+    """(x_TBI, U, bias) -> p_TBM."""
+
+    @staticmethod
+    def forward(ctx: Any, x_TBI: Tensor, U: Tensor, bias: Tensor | None) -> Tensor:
+        x_TBI = x_TBI.contiguous()
+        p = room(x_TBI, len(U))
+        flat = x_TBI.flatten(0, 1)
+        if bias is None:
+            torch.mm(flat, U.T, out=p.flatten(0, 1))
+        else:
+            torch.addmm(bias, flat, U.T, out=p.flatten(0, 1))
+        ctx.save_for_backward(x_TBI, U)
+        return p
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, dP: Tensor) -> Gradients:  # type: ignore[override]
+        x_TBI, U = ctx.saved_tensors
+        dP, dU_t = dP.contiguous(), U.new_zeros(U.shape[::-1])
+        add_outer(x_TBI, dP, dU_t)  # the wider of the two in vectors
+        dx = dP @ U if ctx.needs_input_grad[0] else None
+        return dx, dU_t.T, dP.sum((0, 1)) if ctx.needs_input_grad[2] else None
