@@ -18,6 +18,9 @@ from orthobench.scan.fused.elman import Gradients, first_gradient
 from orthobench.scan.native.library import call, lanes, readable, room
 
 
+APART = 8  # of lanes.h
+
+
 class Factors(NamedTuple):
     """A matrix as the loops `<family>_forward` and `<family>_backward` read it.
 
@@ -55,29 +58,27 @@ def _fourier(W: UnitaryProduct, dtype: torch.dtype) -> Factors:
     (first, middle, last), (v, w) = W.factors()
     root = math.sqrt(W.n)  # of the unitary transforms, each in the diagonal before it
     rows = torch.stack([first / root, middle / root, last, v, w])
-    radices = prime_factors(W.n)
-    plan = torch.cat([W.permutation, torch.tensor([len(radices), *radices])])
-    return Factors(
-        "fourier", torch.view_as_real(rows).transpose(1, 2).to(dtype).flatten(), plan, _tables(W.n, dtype), 4
-    )
+    stages = radices(W.n)
+    plan = torch.cat([W.permutation, torch.tensor([len(stages), *stages])])
+    return Factors("fourier", torch.view_as_real(rows).transpose(1, 2).to(dtype).flatten(), plan, _tables(W.n, dtype), 4)
 
 
-def prime_factors(n: int) -> tuple[int, ...]:
-    """The radices of a transform of n points: fours, then primes."""
-    found, r = [], 4
+def radices(n: int) -> tuple[int, ...]:
+    """The radices of a transform of n points: eights, a four or a two, then odd primes."""
+    found, r = [], 8
     while n > 1:
         if n % r == 0:
             found.append(r)
             n //= r
         else:
-            r = {4: 2, 2: 3}.get(r, r + 2)
+            r = {8: 4, 4: 2, 2: 3}.get(r, r + 2)
     return tuple(found)
 
 
 @lru_cache(maxsize=8)
 def _tables(n: int, dtype: torch.dtype) -> Tensor:
     parts, m = [], n
-    for r in prime_factors(n):
+    for r in radices(n):
         m //= r
         turns = 2 * np.pi * np.arange(r) / r
         twiddles = np.exp(-2j * np.pi * np.outer(np.arange(m), np.arange(r)) / (r * m))
@@ -95,7 +96,7 @@ class FactoredScan(torch.autograd.Function):
         H, h0, b, values = p_TBN.data, h0.resolve_conj().contiguous(), b.contiguous(), values.contiguous()
         settings = {"slope": epsilon, "parameters": len(values)}
         tensors = {"plan": factors.plan, "factors": values, "tables": factors.tables}
-        scratch = 6 * H.shape[-1] * lanes(values.dtype)
+        scratch = 6 * (H.shape[-1] + APART) * lanes(values.dtype)
         call(f"{factors.family}_forward", H, settings, (), scratch, P=H, h0=h0, b=b, **tensors)
         ctx.set_materialize_grads(False)
         ctx.save_for_backward(H, h0, b, values)
@@ -110,7 +111,7 @@ class FactoredScan(torch.autograd.Function):
         dH, dZ, G = readable(dH), room(H), first_gradient(H, dH, dlast)
         sums = {"db": values.new_empty(B, N), "dfactors": values.new_empty(B, len(values))}
         tensors = {"plan": ctx.factors.plan, "factors": values, "tables": ctx.factors.tables}
-        scratch = (len(values) + (7 + 2 * ctx.factors.waves) * N) * lanes(values.dtype)
+        scratch = (len(values) + (7 + 2 * ctx.factors.waves) * (N + APART)) * lanes(values.dtype)
         name = f"{ctx.factors.family}_backward"
         call(name, H, ctx.settings, (), scratch, P=H, h0=h0, b=b, dH=dH, dZ=dZ, G=G, **tensors, **sums)
         return dZ, sums["dfactors"].sum(0), sums["db"].sum(0), G, None, None

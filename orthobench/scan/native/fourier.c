@@ -28,6 +28,25 @@ static inline __attribute__((always_inline)) void stage(const int64_t r, Stage a
                 yr[a.s] = fr + hi, yi[a.s] = fi - hr;
                 yr[2 * a.s] = er - gr, yi[2 * a.s] = ei - gi;
                 yr[3 * a.s] = fr - hi, yi[3 * a.s] = fi + hr;
+            } else if (r == 8) { /* two of four points, of the even and the odd */
+                vector br[2][4], bi[2][4];
+                UNROLL for (int half = 0; half < 2; half++) {
+                    const vector *ur = xr + half * step, *ui = xi + half * step;
+                    vector er = ur[0] + ur[4 * step], ei = ui[0] + ui[4 * step];
+                    vector fr = ur[0] - ur[4 * step], fi = ui[0] - ui[4 * step];
+                    vector gr = ur[2 * step] + ur[6 * step], gi = ui[2 * step] + ui[6 * step];
+                    vector hr = ur[2 * step] - ur[6 * step], hi = ui[2 * step] - ui[6 * step];
+                    br[half][0] = er + gr, bi[half][0] = ei + gi;
+                    br[half][1] = fr + hi, bi[half][1] = fi - hr;
+                    br[half][2] = er - gr, bi[half][2] = ei - gi;
+                    br[half][3] = fr - hi, bi[half][3] = fi + hr;
+                }
+                UNROLL for (int k = 0; k < 4; k++) {
+                    REAL wr = a.cosine[k], wi = -a.sine[k];
+                    vector zr = wr * br[1][k] - wi * bi[1][k], zi = wr * bi[1][k] + wi * br[1][k];
+                    yr[k * a.s] = br[0][k] + zr, yi[k * a.s] = bi[0][k] + zi;
+                    yr[(k + 4) * a.s] = br[0][k] - zr, yi[(k + 4) * a.s] = bi[0][k] - zi;
+                }
             } else { /* odd: the sum and the difference of x_j and x_(r-j) take their places */
                 vector zero_r = xr[0], zero_i = xi[0], sum_r = zero_r, sum_i = zero_i;
                 for (int64_t j = 1; 2 * j < r; j++) {
@@ -70,6 +89,7 @@ static void transform(const Scan *s, Wave *x, Wave *y) {
             case 4: stage(4, a); break;
             case 5: stage(5, a); break;
             case 7: stage(7, a); break;
+            case 8: stage(8, a); break;
             default: stage(r, a);
         }
         table += 2 * r + 2 * r * a.m;
@@ -100,11 +120,13 @@ static Number inner(const REAL *v, Wave x, int64_t N) {
     return sum;
 }
 
-/* x - 2 v a, with a = v^H x */
-static void reflect(const REAL *v, Number a, Wave x, int64_t N) {
+/* y[j] = x[p[j]] - 2 v[p[j]] a, with a = v^H x; without a permutation y may be x. */
+static inline void reflect(const REAL *v, Number a, Wave x, const int64_t *permutation, Wave y, int64_t N) {
     for (int64_t j = 0; j < N; j++) {
-        x.re[j] -= 2 * (v[j] * a.re - v[N + j] * a.im);
-        x.im[j] -= 2 * (v[j] * a.im + v[N + j] * a.re);
+        int64_t k = permutation ? permutation[j] : j;
+        vector re = x.re[k] - 2 * (v[k] * a.re - v[N + k] * a.im);
+        y.im[j] = x.im[k] - 2 * (v[k] * a.im + v[N + k] * a.re);
+        y.re[j] = re;
     }
 }
 
@@ -112,63 +134,48 @@ static void reflect(const REAL *v, Number a, Wave x, int64_t N) {
 static void reflect_back(const REAL *v, Number a, Wave x, Wave dy, vector *dv, int64_t N) {
     Number c = inner(v, dy, N);
     for (int64_t j = 0; j < N; j++) {
-        dv[j] -= 2 * (a.re * dy.re[j] + a.im * dy.im[j] + c.re * x.re[j] + c.im * x.im[j]);
-        dv[N + j] -= 2 * (a.re * dy.im[j] - a.im * dy.re[j] + c.re * x.im[j] - c.im * x.re[j]);
+        vector re = dy.re[j], im = dy.im[j];
+        dv[j] -= 2 * (a.re * re + a.im * im + c.re * x.re[j] + c.im * x.im[j]);
+        dv[N + j] -= 2 * (a.re * im - a.im * re + c.re * x.im[j] - c.im * x.re[j]);
+        dy.re[j] = re - 2 * (v[j] * c.re - v[N + j] * c.im);
+        dy.im[j] = im - 2 * (v[j] * c.im + v[N + j] * c.re);
     }
-    reflect(v, c, dy, N);
-}
-
-static void permute(const Scan *s, Wave x, Wave y) {
-    for (int64_t j = 0; j < s->N; j++) y.re[j] = x.re[s->plan[j]], y.im[j] = x.im[s->plan[j]];
-}
-
-static void copy(Wave x, Wave y, int64_t N) {
-    memcpy(y.re, x.re, N * sizeof(vector));
-    memcpy(y.im, x.im, N * sizeof(vector));
 }
 
 static void multiply_factors(const Scan *s, Wave h, vector *scratch) {
     int64_t N = s->N;
     const REAL *d = s->factors, *v = d + 6 * N, *w = d + 8 * N;
     Wave x = h, y = wave(&scratch, N);
-    scale(x, d, N);
+    scale(x, d, x, N);
     transform(s, &x, &y);
-    reflect(v, inner(v, x, N), x, N);
-    permute(s, x, y);
-    scale(y, d + 2 * N, N);
+    reflect(v, inner(v, x, N), x, s->plan, y, N);
+    scale(y, d + 2 * N, y, N);
     transform_back(s, &y, &x);
-    reflect(w, inner(w, y, N), y, N);
-    scale(y, d + 4 * N, N);
-    if (y.re != h.re) copy(y, h, N);
+    reflect(w, inner(w, y, N), y, 0, y, N);
+    scale(y, d + 4 * N, h, N);
 }
 
 static void multiply_factors_back(const Scan *s, Wave h, Wave G, vector *dfactors, vector *scratch) {
     int64_t N = s->N;
     const REAL *d = s->factors, *v = d + 6 * N, *w = d + 8 * N;
     Wave x = wave(&scratch, N), y = wave(&scratch, N), z = wave(&scratch, N), u = wave(&scratch, N);
-    copy(h, x, N);
-    scale(x, d, N);
+    scale(h, d, x, N);
     transform(s, &x, &z); /* x: F D_1 h */
     Number a = inner(v, x, N);
-    copy(x, z, N);
-    reflect(v, a, z, N);
-    permute(s, z, u); /* u: P R_1 F D_1 h */
-    copy(u, y, N);
-    scale(y, d + 2 * N, N);
+    reflect(v, a, x, s->plan, u, N); /* u: P R_1 x */
+    scale(u, d + 2 * N, y, N);
     transform_back(s, &y, &z); /* y: F^-1 D_2 u */
     Number c = inner(w, y, N);
-    copy(y, z, N);
-    reflect(w, c, z, N);
-    scale_back(z, G, d + 4 * N, dfactors + 4 * N, N);
+    reflect(w, c, y, 0, z, N);
+    scale_back(z, G, d + 4 * N, G, dfactors + 4 * N, N);
     reflect_back(w, c, y, G, dfactors + 8 * N, N);
-    copy(G, y, N);
+    y = G;
     transform(s, &y, &z);
-    scale_back(u, y, d + 2 * N, dfactors + 2 * N, N);
+    scale_back(u, y, d + 2 * N, y, dfactors + 2 * N, N);
     for (int64_t j = 0; j < N; j++) z.re[s->plan[j]] = y.re[j], z.im[s->plan[j]] = y.im[j];
     reflect_back(v, a, x, z, dfactors + 6 * N, N);
     transform_back(s, &z, &y);
-    scale_back(h, z, d, dfactors, N);
-    copy(z, G, N);
+    scale_back(h, z, d, G, dfactors, N);
 }
 
 void fourier_forward(const Scan *s, int64_t first, int64_t last, vector *scratch) {

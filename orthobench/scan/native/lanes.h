@@ -15,9 +15,11 @@ typedef void Apply(const Scan *, Wave h, vector *scratch);
 /* From h and G = dL/d(W h): G becomes dL/dh, and the gradients of the factors are added to dfactors. */
 typedef void Reverse(const Scan *, Wave h, Wave G, vector *dfactors, vector *scratch);
 
+#define APART 8 /* vectors between two arrays, which would share a few sets of the first cache where N is a power of two */
+
 static inline Wave wave(vector **scratch, int64_t N) {
-    Wave found = {*scratch, *scratch + N};
-    *scratch += 2 * N;
+    Wave found = {*scratch, *scratch + N + APART};
+    *scratch += 2 * (N + APART);
     return found;
 }
 
@@ -91,23 +93,23 @@ static void scatter(Wave from, REAL *rows, int64_t distance, int64_t count, int6
         }
 }
 
-/* x[j] d[j] in place, for d's N real parts, then N imaginary ones. */
-static inline void scale(Wave x, const REAL *d, int64_t N) {
+/* y[j] = x[j] d[j] for d's N real parts, then N imaginary ones; y may be x. */
+static inline void scale(Wave x, const REAL *d, Wave y, int64_t N) {
     for (int64_t j = 0; j < N; j++) {
         vector re = x.re[j], im = x.im[j];
-        x.re[j] = d[j] * re - d[N + j] * im;
-        x.im[j] = d[j] * im + d[N + j] * re;
+        y.re[j] = d[j] * re - d[N + j] * im;
+        y.im[j] = d[j] * im + d[N + j] * re;
     }
 }
 
-/* dd += conj(x) dy, and dy becomes dx. */
-static inline void scale_back(Wave x, Wave dy, const REAL *d, vector *dd, int64_t N) {
+/* dd += conj(x) dy and dx = conj(d) dy, which may be dy. */
+static inline void scale_back(Wave x, Wave dy, const REAL *d, Wave dx, vector *dd, int64_t N) {
     for (int64_t j = 0; j < N; j++) {
         vector re = dy.re[j], im = dy.im[j];
         dd[j] += x.re[j] * re + x.im[j] * im;
         dd[N + j] += x.re[j] * im - x.im[j] * re;
-        dy.re[j] = d[j] * re + d[N + j] * im;
-        dy.im[j] = d[j] * im - d[N + j] * re;
+        dx.re[j] = d[j] * re + d[N + j] * im;
+        dx.im[j] = d[j] * im - d[N + j] * re;
     }
 }
 

@@ -169,12 +169,13 @@ def weight_gradient(dZ: Tensor, H: Tensor, h0: Tensor) -> Tensor:
 def add_outer(D: Tensor, H: Tensor, out: Tensor) -> None:
     """Add to out (M, N) the sum over all rows of d h^T, for as many first rows of H as D (T, B, M) has."""
     (T, B, M), N = D.shape, H.shape[-1]
+    distance = D.stride(1) if B > 1 else D.stride(0)  # the stride of an axis of length one may be anything
     lib = load(H.dtype)
 
     def share(first: int, last: int) -> None:
         scratch = H.new_empty(lib.outer_scratch(N))
         lib.add_outer(
-            D.data_ptr(), D.stride(1), H.data_ptr(), T * B, N, out.data_ptr(), scratch.data_ptr(), first, last
+            D.data_ptr(), distance, H.data_ptr(), T * B, N, out.data_ptr(), scratch.data_ptr(), first, last
         )
 
     _share_out(share, M)

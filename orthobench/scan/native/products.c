@@ -12,12 +12,6 @@ int64_t lanes(void) { return LANES; }
 #define ROWS 6
 #define DEPTH 128 /* rows of a panel used at a time, so that they stay in the first cache */
 
-#if defined(__clang__)
-#define UNROLL _Pragma("unroll")
-#else
-#define UNROLL _Pragma("GCC unroll 8")
-#endif
-
 typedef struct { int64_t start, vectors, kept; } Panel;
 
 /* The panel from column j of J on: its first column, its width in vectors, and how many of its first columns belong to

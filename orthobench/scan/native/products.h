@@ -27,6 +27,13 @@
 #endif
 
 #define LANES ((int64_t)(BYTES / sizeof(REAL)))
+
+#if defined(__clang__)
+#define UNROLL _Pragma("unroll")
+#else
+#define UNROLL _Pragma("GCC unroll 8")
+#endif
+
 typedef REAL vector __attribute__((vector_size(BYTES), aligned(sizeof(REAL)), may_alias));
 
 typedef struct {

@@ -53,20 +53,25 @@ static void rotate(const Scan *s, Wave h, vector *scratch) {
     (void)scratch;
     int64_t L = s->plan[0];
     for (int64_t l = 0; l < L; l++) turn(s, l, h, h);
-    scale(h, s->factors + 4 * L * s->N, s->N);
+    scale(h, s->factors + 4 * L * s->N, h, s->N);
+}
+
+static Wave layer(vector *scratch, int64_t l, int64_t N) {
+    scratch += l * 2 * (N + APART);
+    return wave(&scratch, N);
 }
 
 static void rotate_back(const Scan *s, Wave h, Wave G, vector *dfactors, vector *scratch) {
     int64_t L = s->plan[0], N = s->N;
     Wave x = h; /* the input of every layer, one after another */
     for (int64_t l = 0; l < L; l++) {
-        Wave y = {scratch + l * 2 * N, scratch + l * 2 * N + N};
+        Wave y = layer(scratch, l, N);
         turn(s, l, x, y);
         x = y;
     }
-    scale_back(x, G, s->factors + 4 * L * N, dfactors + 4 * L * N, N);
+    scale_back(x, G, s->factors + 4 * L * N, G, dfactors + 4 * L * N, N);
     for (int64_t l = L - 1; l >= 0; l--)
-        turn_back(s, l, l ? (Wave){scratch + (l - 1) * 2 * N, scratch + (l - 1) * 2 * N + N} : h, G, dfactors);
+        turn_back(s, l, l ? layer(scratch, l - 1, N) : h, G, dfactors);
 }
 
 void rotations_forward(const Scan *s, int64_t first, int64_t last, vector *scratch) {
