@@ -60,7 +60,9 @@ def _fourier(W: UnitaryProduct, dtype: torch.dtype) -> Factors:
     rows = torch.stack([first / root, middle / root, last, v, w])
     stages = radices(W.n)
     plan = torch.cat([W.permutation, torch.tensor([len(stages), *stages])])
-    return Factors("fourier", torch.view_as_real(rows).transpose(1, 2).to(dtype).flatten(), plan, _tables(W.n, dtype), 4)
+    return Factors(
+        "fourier", torch.view_as_real(rows).transpose(1, 2).to(dtype).flatten(), plan, _tables(W.n, dtype), 4
+    )
 
 
 def radices(n: int) -> tuple[int, ...]:

@@ -124,7 +124,7 @@ def call(
         room = [like.new_empty(scratch, dtype=real)] if scratch else []
         loop(scan, first, last, *(tensor.data_ptr() for tensor in room))
 
-    _share_out(share, B)
+    share_out(share, B)
 
 
 def room(like: Tensor, width: int | None = None) -> Tensor:
@@ -174,14 +174,12 @@ def add_outer(D: Tensor, H: Tensor, out: Tensor) -> None:
 
     def share(first: int, last: int) -> None:
         scratch = H.new_empty(lib.outer_scratch(N))
-        lib.add_outer(
-            D.data_ptr(), distance, H.data_ptr(), T * B, N, out.data_ptr(), scratch.data_ptr(), first, last
-        )
+        lib.add_outer(D.data_ptr(), distance, H.data_ptr(), T * B, N, out.data_ptr(), scratch.data_ptr(), first, last)
 
-    _share_out(share, M)
+    share_out(share, M)
 
 
-def _share_out(work: Callable[[int, int], None], rows: int) -> None:
+def share_out(work: Callable[[int, int], None], rows: int) -> None:
     """Do `work` for all rows, on torch's number of threads, this one among them."""
     threads = max(min(torch.get_num_threads(), rows // SMALLEST_SHARE), 1)
     edges = [rows * i // threads for i in range(threads + 1)]

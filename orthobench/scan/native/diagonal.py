@@ -1,0 +1,104 @@
+"""Linear recurrences unit by unit, h_t = a_t * h_{t-1} + b_t, real or complex, in C.
+
+With G_t = dL/dh_t the reverse is db_t = G_t, da_t = conj(h_{t-1}) G_t, G_{t-1} = conj(a_t) G_t + what comes from outside.
+"""
+
+import ctypes
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from orthobench.scan.fused.elman import Gradients, first_gradient
+from orthobench.scan.native.library import REALS, load, missing, pointer, readable, room, share_out
+
+
+class Diagonal(ctypes.Structure):
+    """The struct of the same name in diagonal.c."""
+
+    _fields_ = (
+        *((name, ctypes.c_int64) for name in ("T", "B", "M", "complex", "a_time", "a_row", "b_time", "b_row")),
+        *((name, ctypes.c_int64) for name in ("dH_time", "dH_row")),
+        *((name, pointer) for name in ("a", "b", "h0", "H", "dH", "G", "da", "db")),
+        ("summed", ctypes.c_int64),
+    )
+
+
+def why_not(*tensors: Tensor) -> str | None:
+    """Why these tensors cannot be scanned in C; null when they can."""
+    if any(tensor.device.type != "cpu" for tensor in tensors):
+        return "it is for CPUs"
+    real = tensors[0].dtype.to_real()
+    return missing(real) if real in REALS else f"it has no loop for {tensors[0].dtype}"
+
+
+def diagonal_scan(a: Tensor, b: Tensor, h0: Tensor) -> Tensor:
+    """All states of h_t = a_t * h_{t-1} + b_t, (T, B, N).
+
+    Args:
+        a: (N,), or (T, B, N) and what broadcasts to it; real where b is real.
+        b: (T, B, N), float32, float64, complex64 or complex128.
+        h0: (B, N), or what broadcasts to it.
+
+    Raises:
+        ValueError: other shapes or types, or a place other than a CPU with a compiler.
+    """
+    if b.dim() != 3 or not all(b.shape):
+        raise ValueError(f"b has the shape {tuple(b.shape)}: it must be (T, B, N), none of them zero.")
+    if any(tensor.is_complex() and not b.is_complex() for tensor in (a, h0)):
+        raise ValueError(f"a is {a.dtype}, b {b.dtype} and h0 {h0.dtype}: a complex a or h0 needs a complex b.")
+    if any(tensor.dtype.to_real() != b.dtype.to_real() for tensor in (a, h0)):
+        raise ValueError(f"a is {a.dtype}, b {b.dtype} and h0 {h0.dtype}: they must have the same precision.")
+    if problem := why_not(b, a, h0):
+        raise ValueError(f"there is no compiled scan for these tensors: {problem}.")
+    T, B, N = b.shape
+    for name, tensor, shape in (("a", a, (T, B, N)), ("h0", h0, (B, N))):
+        if tensor.dim() > len(shape) or any(
+            size not in (1, full) for size, full in zip(reversed(tensor.shape), reversed(shape), strict=False)
+        ):
+            raise ValueError(f"{name} has the shape {tuple(tensor.shape)}, which does not broadcast to {shape}.")
+    a = a.to(b.dtype).expand(*a.shape[:-1], N) if a.dim() else a.to(b.dtype).expand(N)
+    return DiagonalScan.apply(a, b, h0.to(b.dtype).expand(B, N))
+
+
+class DiagonalScan(torch.autograd.Function):
+    """(a, b_TBN, h_0) -> h_TBN; kept are a and h."""
+
+    @staticmethod
+    def forward(ctx: Any, a: Tensor, b: Tensor, h0: Tensor) -> Tensor:
+        a, b, h0 = _rows(a), _rows(b), h0.resolve_conj().contiguous()
+        H = room(b)
+        _call("diagonal_forward", a, H, b=b, h0=h0)
+        ctx.save_for_backward(a, H, h0)
+        return H
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, dH: Tensor) -> Gradients:  # type: ignore[override]
+        a, H, h0 = ctx.saved_tensors
+        dH, G, db = readable(dH), first_gradient(H, dH, None), room(H)
+        summed = a.dim() < 3 or len(a) == 1
+        da = torch.zeros_like(G) if summed else room(H)
+        _call("diagonal_backward", a, H, h0=h0, dH=dH, G=G, da=da, db=db, summed=summed)
+        return da.sum_to_size(a.shape) if a.dim() < 3 else da.expand(len(a), *G.shape).sum_to_size(a.shape), db, G
+
+
+def _rows(tensor: Tensor) -> Tensor:
+    """The tensor with contiguous rows, no lazy conjugate."""
+    tensor = tensor.resolve_conj()
+    return tensor if tensor.stride(-1) == 1 or tensor.shape[-1] == 1 else tensor.contiguous()
+
+
+def _call(name: str, a: Tensor, H: Tensor, summed: bool = False, **tensors: Tensor | None) -> None:
+    T, B, N = H.shape
+    numbers = 2 if H.is_complex() else 1
+    scan = Diagonal(T=T, B=B, M=numbers * N, complex=H.is_complex(), summed=summed, H=H.data_ptr())
+    for key, tensor in {"a": a.expand(T, B, N), **tensors}.items():
+        setattr(scan, key, None if tensor is None else tensor.data_ptr())
+        if tensor is not None and key in ("a", "b", "dH"):
+            setattr(scan, f"{key}_time", numbers * tensor.stride(0))
+            setattr(scan, f"{key}_row", numbers * tensor.stride(1))
+    loop = getattr(load(H.dtype.to_real()), name)
+    loop.restype, loop.argtypes = None, (ctypes.POINTER(Diagonal), ctypes.c_int64, ctypes.c_int64)
+    share_out(lambda first, last: loop(scan, first, last), B)
