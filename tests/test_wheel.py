@@ -28,6 +28,8 @@ def test_it_holds_the_configuration_and_the_package_alone(wheel: Path) -> None:
     assert packed == ours
     published = sorted(p.name for p in (REPO / "results" / "published").iterdir())
     assert {"scornn.yaml", "scornn.bib", "references.bib"} < set(published)
+    templates = REPO / "orthobench" / "report" / "templates"
+    assert {f"orthobench/report/templates/{path.name}" for path in templates.iterdir()} <= set(names)
     start = "orthobench/published/"
     assert sorted(name.removeprefix(start) for name in names if name.startswith(start)) == published
     assert {name.split("/")[0].split("-")[0] for name in names} == {"orthobench"}

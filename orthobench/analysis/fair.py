@@ -105,12 +105,6 @@ class Contest:
     lines: tuple[Line, ...]
 
     @property
-    def title(self) -> str:
-        """The table as a person says it."""
-        name = self.table.name.split("/")[1]
-        return {"har2": "HAR-2"}.get(name, name.capitalize())
-
-    @property
     def higher(self) -> bool:
         """Whether more of the score is better."""
         return self.score.direction == "higher"

@@ -7,6 +7,7 @@ margin: {test/accuracy: 0.005}         how far a mean may be from the published 
 common: [task=mnist, T=784]            overrides of every cell
 cells: {lstm: [model=lstm], ...}       overrides of each, which beat the common ones
 grid: {lr: {1e-3: [optimizer.lr=1e-3], ...}, ...}   every cell once for each combination, as `lstm_lr1e-3`
+title: HAR-2                           what it is called, where that is not `Table 1` or the name of the file
 score: test/accuracy                   what a fair table ranks models by; of a published one its rows say it
 figures:                               what is drawn from its runs, see `Figure`
   - {title: Figure 1, curve: [val/loss], cells: [_200]}
@@ -41,6 +42,7 @@ KEYS: dict[str, Any] = {
     "cells": dict,
     "grid": dict,
     "score": str,
+    "title": str,
     "figures": list,
     "presets": dict,
     "deviations": list[str],
@@ -125,6 +127,7 @@ class Table:
     Attributes:
         cells: overrides by cell, those of a grid's combinations by `<cell>_<axis><place>`.
         points: of a grid, where each of these cells stands.
+        given_title: `title:` of its file.
         folders: the folders of `--config-dir` that it was looked for in.
     """
 
@@ -141,12 +144,20 @@ class Table:
     deviations: tuple[str, ...]
     needs: str | None
     held_out: bool
+    given_title: str | None = None
     folders: tuple[Path, ...] = ()
 
     @property
     def paper(self) -> str:
         """Name of the paper."""
         return self.name.split("/")[0]
+
+    @property
+    def title(self) -> str:
+        """Its title: what the file says, or `Table 1` and `Adding` for `table1` and `adding`."""
+        word = self.name.split("/")[1]
+        kind = word.rstrip("0123456789")
+        return self.given_title or f"{kind.capitalize()} {word.removeprefix(kind)}".strip()
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -257,6 +268,7 @@ def _read(path: Path, name: str) -> Table:
         deviations=tuple(given.get("deviations", ())),
         needs=given.get("needs"),
         held_out=given.get("held_out", True),
+        given_title=given.get("title"),
     )
 
 

@@ -1,4 +1,4 @@
-"""results/tables/fair.md, .csv and .tex: the models of the fair track side by side, from records alone."""
+"""The fair track as a document: the models of every fair table side by side, from records alone."""
 
 from math import inf
 from pathlib import Path
@@ -6,9 +6,12 @@ from pathlib import Path
 from orthobench.analysis.fair import Contest, Entry, contests
 from orthobench.analysis.ranks import mean_ranks
 from orthobench.analysis.statistics import t_interval, wilson
-from orthobench.config.table import FULL
-from orthobench.report.markup import csv_table, latex_table, markdown_table, md
-from orthobench.report.wording import NOTHING, number
+from orthobench.config import table as experiment
+from orthobench.config.table import FAIR
+from orthobench.report import document
+from orthobench.report.document import Document, Grid, Section
+from orthobench.report.fair_figures import figures
+from orthobench.report.paper import NOTHING, number
 
 INTRODUCTION = """\
 Every model at one budget of parameters, with the same learning rates, optimizer, steps and data, written by
@@ -31,44 +34,57 @@ HEADERS = (
     "peak memory, MiB",
     "runs",
 )
+TEXT = {"model", "rate", "chosen"}
 PLACES = 4
 
 
-def render(results: Path, folders: tuple[Path, ...] = ()) -> dict[str, str]:
-    """The tables by suffix."""
-    found = contests(results, folders)
-    return {"md": _markdown(found), "csv": _csv(found), "tex": _latex(found)}
+def filled(results: Path, folders: tuple[Path, ...] = (), drawn: bool = False) -> Document:
+    """The document of all fair tables, an overview of each preset before them; with figures where `drawn`."""
+    found, sections = contests(results, folders), []
+    for preset in dict.fromkeys(contest.preset for contest in found):
+        group = [contest for contest in found if contest.preset == preset]
+        sections += [overview(group, preset), *(section(contest, drawn) for contest in group)]
+    return Document(FAIR, INTRODUCTION, tuple(one for one in sections if one.facts or one.grids[0].rows), _data(found))
 
 
-def heading(contest: Contest) -> str:
-    """Title of a table, with its length when it is shortened."""
-    name = f"{contest.title} (`{contest.table.name}`)"
-    words = [] if contest.preset == FULL else contest.table.presets[contest.preset].overrides
-    return name + (f", shortened to {contest.preset}: {' '.join(words)}" if words else "")
+def overview(group: list[Contest], preset: str) -> Section:
+    """All tables of one preset at their greatest lengths."""
+    title = document.shortened("All tasks", preset)
+    return Section(document.anchor(FAIR, preset), title, title, grids=(ranked(group),))
 
 
-def facts(contest: Contest) -> str:
-    """What holds for every model of a table."""
-    budget = next(word.partition("=")[2] for word in contest.table.common if word.startswith("params="))
-    seeds = len(contest.table.planned(contest.preset))
-    told = f"Track fair; {int(budget):,} parameters, rates {', '.join(contest.rates)}"
-    told += f", {seeds} seed{'s' * (seeds > 1)} each; ranked by {contest.score.name}"
-    return told + (f", trivial {number(contest.baseline, PLACES)}" if contest.baseline is not None else "")
+def section(contest: Contest, drawn: bool = False) -> Section:
+    """One table; with its figures where `drawn`."""
+    table, preset = contest.table, contest.preset
+    grids = (grid(contest, length) for length in contest.lengths for grid in (models, sensitivity))
+    return Section(
+        anchor=document.anchor(table.name, preset),
+        title=document.title(table.title, preset),
+        heading=document.heading(table, preset),
+        facts=_facts(contest),
+        records=document.records_of(table, contest.lines),
+        grids=tuple(grids),
+        notes=table.deviations,
+        figures=figures(contest) if drawn else {},
+        provenance=document.provenance(contest.lines),
+    )
 
 
-def lines_of(contest: Contest, length: str) -> tuple[list[str], list[list[str]]]:
-    """Headers and lines of one length, the best model first."""
-    return list(HEADERS), [_cells(entry) for entry in contest.at(length)]
+def models(contest: Contest, length: str) -> Grid:
+    """The models at one length, the best one first."""
+    rows = [_cells(entry) for entry in contest.at(length)]
+    return Grid(list(HEADERS), rows, frozenset(HEADERS) - TEXT, length)
 
 
-def sensitivity_of(contest: Contest, length: str) -> tuple[list[str], list[list[str]]]:
-    """Headers and lines of what each rate came to, the best model first."""
+def sensitivity(contest: Contest, length: str) -> Grid:
+    """What each learning rate came to, the best model first."""
     rows = [[e.model, *(_scores(e, rate) for rate in contest.rates), e.rate or NOTHING] for e in contest.at(length)]
-    return ["model", *(f"rate {rate}" for rate in contest.rates), "chosen"], rows
+    headers = ["model", *(f"rate {rate}" for rate in contest.rates), "chosen"]
+    return Grid(headers, rows, frozenset(headers) - TEXT, length, "by learning rate")
 
 
-def overview_of(found: list[Contest]) -> tuple[list[str], list[list[str]]]:
-    """Headers and lines of all tables of one preset at their greatest lengths, the best mean rank first."""
+def ranked(found: list[Contest]) -> Grid:
+    """The models over all tables of one preset at their greatest lengths, the best mean rank first."""
     columns: dict[str, dict[str, str]] = {}
     scored: list[dict[str, float]] = []
     for contest in (one for one in found if one.lines):
@@ -89,12 +105,37 @@ def overview_of(found: list[Contest]) -> tuple[list[str], list[list[str]]]:
         [model, number(ranks.get(model), 2), *(cells.get(model, NOTHING) for cells in columns.values())]
         for model in models
     ]
-    return ["model", "mean rank", *columns], [row for row in rows if any(row[1:])]
+    headers = ["model", "mean rank", *columns]
+    return Grid(headers, [row for row in rows if any(row[1:])], frozenset(headers) - TEXT)
 
 
-def by_preset(found: list[Contest]) -> dict[str, list[Contest]]:
-    """Tables that may be compared with one another: those of one preset, full ones first."""
-    return {preset: [c for c in found if c.preset == preset] for preset in dict.fromkeys(c.preset for c in found)}
+def _facts(contest: Contest) -> tuple[str, ...]:
+    table = contest.table
+    budget = next((experiment.value(word) for word in table.common if experiment.key(word) == "params"), None)
+    size = "" if budget is None else f"{int(budget):,} parameters, "
+    seeds = len(table.planned(contest.preset))
+    trivial = "" if contest.baseline is None else f", trivial {number(contest.baseline, PLACES)}"
+    return (
+        f"Track {table.track}",
+        f"{size}rates {', '.join(contest.rates)}, {seeds} seed{'s' * (seeds > 1)} each",
+        f"ranked by {contest.score.name}{trivial}",
+    )
+
+
+def _data(found: list[Contest]) -> Grid:
+    """All models of all tables at every length, with what each of the rates came to."""
+    rates = list(dict.fromkeys(rate for contest in found for rate in contest.rates))
+    rows = [
+        [
+            *(contest.table.name, contest.preset, length, contest.score.name),
+            *_cells(entry),
+            *(_scores(entry, rate) if rate in entry.rates else NOTHING for rate in rates),
+        ]
+        for contest in found
+        for length in contest.lengths
+        for entry in contest.at(length)
+    ]
+    return Grid(["table", "preset", "T", "metric", *HEADERS, *(f"rate {rate}" for rate in rates)], rows)
 
 
 def _cells(entry: Entry) -> list[str]:
@@ -127,46 +168,3 @@ def _scores(entry: Entry, rate: str) -> str:
     spread = "" if interval is None else f" ± {number((interval[1] - interval[0]) / 2, PLACES)}"
     lost = f", {scores.diverged} diverged" if scores.diverged else ""
     return f"{number(scores.mean, PLACES) or 'none'}{spread} (n={len(scores.values)}{lost})"
-
-
-def _markdown(found: list[Contest]) -> str:
-    parts = ["# fair\n", INTRODUCTION]
-    for preset, group in by_preset(found).items():
-        headers, rows = overview_of(group)
-        if rows:
-            title = "All tasks" + ("" if preset == FULL else f", shortened to {preset}")
-            parts.append(f"## {title}\n\n{markdown_table(headers, rows)}")
-        for contest in group:
-            where = f"[Records](../records/{contest.table.name}.csv)" if contest.lines else "No records yet."
-            parts.append(f"## {md(heading(contest))}\n\n{md(facts(contest))}. {where}\n")
-            for length in contest.lengths:
-                parts += [f"### T = {length}\n"] if length else []
-                parts.append(markdown_table(*lines_of(contest, length)))
-                parts.append(markdown_table(*sensitivity_of(contest, length)))
-            parts.append("".join(f"- {md(note)}\n" for note in contest.table.deviations))
-    return "\n".join(parts)
-
-
-def _csv(found: list[Contest]) -> str:
-    rows = [
-        [contest.table.name, contest.preset, length, contest.score.name, *line, *rates[1:-1]]
-        for contest in found
-        for length in contest.lengths
-        for line, rates in zip(lines_of(contest, length)[1], sensitivity_of(contest, length)[1], strict=True)
-    ]
-    rates = [f"rate {rate}" for rate in found[0].rates]
-    return csv_table(["table", "preset", "T", "metric", *HEADERS, *rates], rows)
-
-
-def _latex(found: list[Contest]) -> str:
-    parts = ["% fair: written by `orthobench tables`; needs the package longtable\n"]
-    for preset, group in by_preset(found).items():
-        headers, rows = overview_of(group)
-        if rows:
-            parts.append(latex_table(f"The fair track, {preset}", headers, rows))
-        for contest in group:
-            for length in contest.lengths:
-                caption = heading(contest) + (f", T = {length}" if length else "")
-                parts.append(latex_table(caption, *lines_of(contest, length)))
-                parts.append(latex_table(f"{caption}, by learning rate", *sensitivity_of(contest, length)))
-    return "\n".join(parts)

@@ -17,7 +17,7 @@ def figures(contest: Contest) -> dict[str, str]:
     """SVG text by title, of every figure that the records of a table allow."""
     if not contest.lines:
         return {}
-    name, length = contest.title, contest.lengths[-1]
+    name, length = contest.table.title, contest.lengths[-1]
     where = f" at T={length}" if length else ""
     entries = [entry for entry in contest.at(length) if entry.score is not None]
     found = {}

@@ -13,7 +13,7 @@ from orthobench.analysis.comparison import Compared, Comparison
 from orthobench.analysis.ranks import Ranking
 from orthobench.analysis.ucr import rankings
 from orthobench.config.table import Figure as Wanted
-from orthobench.report import drawing, wording
+from orthobench.report import drawing
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -25,7 +25,7 @@ Points = list[curves.Point]
 def figures(comparison: Comparison, results: Path) -> dict[str, str]:
     """SVG text by title, of every figure that the records of a table allow."""
     points = [p for p in curves.read(results, comparison.table.name) if p.preset == comparison.preset]
-    name, found = wording.title(comparison), dict[str, str]()
+    name, found = comparison.table.title, dict[str, str]()
     for wanted in comparison.table.figures:
         made = DRAWN[wanted.kind](wanted, points, comparison)
         if made is not None:

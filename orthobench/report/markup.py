@@ -1,14 +1,57 @@
-"""Rows of text as Markdown, CSV and LaTeX, in which nothing that a record or a paper says is markup."""
+"""A document as Markdown, CSV and LaTeX, in which nothing that a record or a paper says is markup."""
 
 import csv
 import io
 from collections.abc import Iterable
 
+from orthobench.report.document import Document, Grid, Section
 
-def markdown_table(headers: list[str], rows: Iterable[list[str]]) -> str:
-    """A table in Markdown."""
-    body = [headers, ["---"] * len(headers), *rows]
-    return "".join("| " + " | ".join(md(cell) for cell in row) + " |\n" for row in body)
+
+def markdown(document: Document) -> str:
+    """The whole document; it is kept in results/tables, beside results/records."""
+    return "\n".join([f"# {document.name}\n", document.introduction, *map(_markdown_section, document.sections)])
+
+
+def csv_text(document: Document) -> str:
+    """Its data, line by line."""
+    text = io.StringIO(newline="")
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(document.data.headers)
+    writer.writerows(map(no_formula, row) for row in document.data.rows)
+    return text.getvalue()
+
+
+def latex(document: Document) -> str:
+    """Its grids, each a longtable."""
+    parts = [f"% {document.name}: written by `orthobench tables`; needs the package longtable\n"]
+    for section in document.sections:
+        for grid in filter(lambda grid: grid.rows, section.grids):
+            length = f"T = {grid.length}" if grid.length else ""
+            caption = ", ".join(filter(None, (section.heading, length, grid.subject)))
+            parts.append(_longtable(caption, grid))
+    return "\n".join(parts)
+
+
+def _markdown_section(section: Section) -> str:
+    parts = []
+    if section.facts:
+        where = f"[Records](../{section.records})" if section.records else "No records yet."
+        parts.append(f"{md('; '.join(section.facts))}. {where}\n")
+    length = ""
+    for grid in filter(lambda grid: grid.rows, section.grids):
+        if grid.length != length:
+            parts.append(f"### T = {grid.length}\n")
+            length = grid.length
+        parts.append(_markdown_table(grid))
+    parts += [text + "\n" for text in section.paragraphs]
+    if section.notes:
+        parts.append("".join(f"- {md(note)}\n" for note in section.notes))
+    return "\n".join([f"## {md(section.heading)}\n", *parts])
+
+
+def _markdown_table(grid: Grid) -> str:
+    lines: Iterable[list[str]] = [grid.headers, ["---"] * len(grid.headers), *grid.rows]
+    return "".join("| " + " | ".join(map(md, line)) + " |\n" for line in lines)
 
 
 def md(text: str) -> str:
@@ -16,15 +59,6 @@ def md(text: str) -> str:
     for plain, safe in (("\\", "\\\\"), ("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"), ("|", "\\|"), ("*", "\\*")):
         text = text.replace(plain, safe)
     return " ".join(text.split())
-
-
-def csv_table(headers: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
-    """Lines of CSV."""
-    text = io.StringIO(newline="")
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(headers)
-    writer.writerows(map(no_formula, row) for row in rows)
-    return text.getvalue()
 
 
 def no_formula(text: str) -> str:
@@ -38,11 +72,10 @@ def no_formula(text: str) -> str:
     return text
 
 
-def latex_table(caption: str, headers: list[str], rows: Iterable[list[str]]) -> str:
-    """A longtable."""
-    columns = "".join("p{0.35\\textwidth}" if header == "claim" else "l" for header in headers)
-    head = " & ".join(map(tex, headers)) + " \\\\ \\hline\n"
-    body = "".join(" & ".join(map(tex, row)) + " \\\\\n" for row in rows)
+def _longtable(caption: str, grid: Grid) -> str:
+    columns = "".join("p{0.35\\textwidth}" if header == "claim" else "l" for header in grid.headers)
+    head = " & ".join(map(tex, grid.headers)) + " \\\\ \\hline\n"
+    body = "".join(" & ".join(map(tex, row)) + " \\\\\n" for row in grid.rows)
     return f"\\begin{{longtable}}{{{columns}}}\n\\caption{{{tex(caption)}}} \\\\\n{head}{body}\\end{{longtable}}\n"
 
 

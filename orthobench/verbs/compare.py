@@ -11,12 +11,10 @@ def main(arguments: list[str]) -> int:
     Raises:
         ConfigError: no table, or none of that name.
     """
-    from orthobench.analysis.comparison import compare, everywhere
-    from orthobench.analysis.fair import contest
+    from orthobench.analysis.comparison import everywhere
     from orthobench.config import table as experiment
     from orthobench.launch.plan import select
-    from orthobench.report import fair as fair_tables
-    from orthobench.report import write as tables
+    from orthobench.report.write import section
     from orthobench.verbs.report import results_root
 
     parser = Parser(__doc__)
@@ -26,22 +24,15 @@ def main(arguments: list[str]) -> int:
     if not given.names:
         raise ConfigError("compare needs a table or paper, for example `orthobench compare sgornn/table2`.")
     for name in select(given.names, folders):
-        table = experiment.load(name, folders)
         for preset, root in everywhere(name, results):
-            if table.track == experiment.FAIR:
-                fair = contest(table, root, preset)
-                say(fair_tables.heading(fair))
-                if not fair.lines:
-                    say("  nothing is recorded")
-                for length in fair.lengths:
-                    if length:
-                        say(f"  T={length}")
-                    _print(*fair_tables.lines_of(fair, length))
-                continue
-            comparison = compare(table, root, preset)
-            say(tables.heading(comparison))
-            for headers, rows in (tables.lines_of(comparison), tables.claims_of(comparison)):
-                _print(headers, rows)
+            shown = section(experiment.load(name, folders), root, preset)
+            say(shown.heading)
+            if not shown.records:
+                say("  nothing is recorded")
+            for grid in (grid for grid in shown.grids if not grid.subject):
+                if grid.length:
+                    say(f"  T={grid.length}")
+                _print(grid.headers, grid.rows)
     return 0
 
 

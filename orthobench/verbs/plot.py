@@ -13,13 +13,11 @@ def main(arguments: list[str]) -> int:
     Raises:
         ConfigError: no such table or paper.
     """
-    from orthobench.analysis.comparison import compare, everywhere
-    from orthobench.analysis.fair import contest
+    from orthobench.analysis.comparison import everywhere
     from orthobench.config import table as experiment
     from orthobench.launch.plan import select
     from orthobench.recording.files import write_bytes
-    from orthobench.report import fair_figures
-    from orthobench.report.figures import figures
+    from orthobench.report.write import section
     from orthobench.verbs.report import results_root
 
     parser = Parser(__doc__)
@@ -30,12 +28,7 @@ def main(arguments: list[str]) -> int:
     for name in select(given.names or ["all"], folders):
         table = experiment.load(name, folders)
         for preset, root in everywhere(name, results):
-            drawn = (
-                fair_figures.figures(contest(table, root, preset))
-                if table.track == experiment.FAIR
-                else figures(compare(table, root, preset), root)
-            )
-            for title, svg in drawn.items():
+            for title, svg in section(table, root, preset, drawn=True).figures.items():
                 words = re.sub(r"[^a-z0-9]+", "-", title.partition(": ")[2].lower()).strip("-")
                 short = "" if preset == FULL else f"-{preset}"
                 path = root / "figures" / f"{name.replace('/', '-')}{short}-{words}.svg"

@@ -89,8 +89,8 @@ def test_the_horizon_is_the_greatest_length_that_most_seeds_solve(results: Path)
 def test_models_stand_by_their_score(results: Path) -> None:
     found = contest(load(NAME), results)
     assert [e.model for e in found.at("200")[:3]] == ["gru", "irnn", "lstm"]
-    headers, rows = fair_tables.lines_of(found, "200")
-    lines = {row[0]: dict(zip(headers, row, strict=True)) for row in rows}
+    grid = fair_tables.models(found, "200")
+    lines = {row[0]: dict(zip(grid.headers, row, strict=True)) for row in grid.rows}
     assert lines["gru"]["test"] == "0.0200 ± 0.0000 (n=3)"
     assert (lines["gru"]["seconds to a tenth"], lines["gru"]["runs"]) == ("14.0", "3 of 9")
     assert lines["irnn"]["steps to a tenth"] == "never"
@@ -99,7 +99,7 @@ def test_models_stand_by_their_score(results: Path) -> None:
     assert lines["scornn"]["test"] == ""
     assert found.lengths == ["50", "100", "200"]
     assert contest(load("fair/copying"), results).lengths == [], "nothing of it is recorded"
-    assert [row[0] for row in fair_tables.sensitivity_of(found, "200")[1]] == [row[0] for row in rows]
+    assert [row[0] for row in fair_tables.sensitivity(found, "200").rows] == [row[0] for row in grid.rows]
 
 
 def test_the_overview_ranks_what_was_run_everywhere(results: Path) -> None:
@@ -108,7 +108,8 @@ def test_the_overview_ranks_what_was_run_everywhere(results: Path) -> None:
         for m, a in (("lstm", 0.9), ("gru", 0.8))
     ]
     records.write(results, "fair/har2", lines)
-    headers, rows = fair_tables.overview_of([contest(load(name), results) for name in (NAME, "fair/har2")])
+    ranked = fair_tables.ranked([contest(load(name), results) for name in (NAME, "fair/har2")])
+    headers, rows = ranked.headers, ranked.rows
     assert headers[:4] == ["model", "mean rank", "adding, T=200", "adding, horizon"]
     assert [row[:2] for row in rows[:3]] == [["gru", "1.50"], ["lstm", "1.50"], ["irnn", ""]]
     assert dict(zip(headers, rows[1], strict=True))["har2"] == "0.9000"
@@ -119,8 +120,14 @@ def test_a_shortened_run_is_in_no_full_table(results: Path) -> None:
     records.write(results, "fair/har2", short)
     found = {(c.table.name, c.preset): c for c in contests(results)}
     assert not found["fair/har2", "full"].lines
-    assert fair_tables.heading(found["fair/har2", "short"]).endswith("shortened to short: trainer.max_steps=1000")
-    assert set(fair_tables.by_preset(list(found.values()))) == {"full", "short"}
+    assert fair_tables.section(found["fair/har2", "short"]).heading.endswith(
+        "shortened to short: trainer.max_steps=1000"
+    )
+    headings = [section.heading for section in fair_tables.filled(results).sections]
+    assert [heading for heading in headings if heading.startswith("All")] == [
+        "All tasks",
+        "All tasks, shortened to short",
+    ]
 
 
 def test_where_all_runs_were_shortened_no_full_table_is_shown(tmp_path: Path) -> None:

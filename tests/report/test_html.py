@@ -12,8 +12,9 @@ from orthobench.analysis.comparison import compare
 from orthobench.analysis.curves import Point
 from orthobench.analysis.statistics import STATUSES
 from orthobench.config.table import load
+from orthobench.report.document import Document, Grid, Section
 from orthobench.report.figures import figures
-from orthobench.report.html import page
+from orthobench.report.html import marked, page, render
 from tests.report.made_up import made_up
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
@@ -90,6 +91,21 @@ def test_statuses_are_words_and_the_summary_counts_them(text: str) -> None:
     assert all(f">{status}</button>" in text for status in STATUSES)
     assert "566 published numbers and claims: " in text
     assert "reproduced" in text.split("</p>")[0]
+
+
+def test_whatever_a_document_says_is_text() -> None:
+    grid = Grid(["status", HOSTILE], [[f"partial {HOSTILE}", HOSTILE]], runs=[HOSTILE], subject=HOSTILE, length="<5")
+    words = {name: f"{name} {HOSTILE}" for name in ("title", "heading")}
+    facts = (f"`{HOSTILE}` *{HOSTILE}* [{HOSTILE}](x)",)
+    section = Section("a", **words, facts=facts, grids=(grid,), paragraphs=(HOSTILE, f"- {HOSTILE}"), notes=(HOSTILE,))
+    text = render([Document("p", HOSTILE, (section,), grid, ("partial",))])
+    assert "<img" not in text
+    assert text.count("&lt;img") >= 12
+    assert '<td class="status partial"><b aria-hidden="true">…</b> partial &lt;img' in text
+
+
+def test_code_and_emphasis_are_marked() -> None:
+    assert str(marked("`a<b` *is* [words](there)")) == "<code>a&lt;b</code> <em>is</em> words"
 
 
 def test_the_same_records_give_the_same_page(results: Path, text: str) -> None:

@@ -17,7 +17,7 @@ from orthobench.analysis.statistics import (
     UNSTABLE,
 )
 from orthobench.config.table import load
-from orthobench.report import markup
+from orthobench.report import markup, paper
 from orthobench.report import write as tables
 from tests.conftest import REPO
 from tests.report.made_up import made_up
@@ -59,8 +59,8 @@ def test_a_cell_has_the_status_of_its_seeds(accuracies: list[float | None], stat
 
 def test_both_selections_stand_side_by_side(tmp_path: Path) -> None:
     records.write(tmp_path, "scornn/table1", mnist(0.972, 0.974, 0.973, 0.971, 0.975))
-    headers, rows = tables.lines_of(compare(load("scornn/table1"), tmp_path))
-    line = dict(zip(headers, rows[1], strict=True))
+    grid = paper.numbers(compare(load("scornn/table1"), tmp_path))
+    line = dict(zip(grid.headers, grid.rows[1], strict=True))
     assert line["published"] == "0.973"
     assert line["ours, best validation"] == "0.9710 ± 0.0020 (n=5)"
     assert line["same protocol"].startswith("0.9730 [0.968")
@@ -70,14 +70,14 @@ def test_both_selections_stand_side_by_side(tmp_path: Path) -> None:
         "5/5",
         "5",
     )
-    count = dict(zip(headers, rows[0], strict=True))
+    count = dict(zip(grid.headers, grid.rows[0], strict=True))
     assert (count["published"], count["same protocol"], count["status"]) == ("about 16,000", "16,415", "reproduced")
 
 
 def test_a_diverged_seed_stays_in_the_denominator(tmp_path: Path) -> None:
     records.write(tmp_path, "scornn/table1", mnist(0.972, 0.974, 0.973, 0.971, None))
-    headers, rows = tables.lines_of(compare(load("scornn/table1"), tmp_path))
-    line = dict(zip(headers, rows[1], strict=True))
+    grid = paper.numbers(compare(load("scornn/table1"), tmp_path))
+    line = dict(zip(grid.headers, grid.rows[1], strict=True))
     assert line["converged"] == "4/5 [0.38, 0.96]"
     assert line["same protocol"] == "median 0.9720", "no interval beside it"
 
@@ -86,10 +86,10 @@ def test_a_shortened_run_fills_no_cell_of_the_full_table(tmp_path: Path) -> None
     records.write(tmp_path, "scornn/table1", mnist(0.972, 0.974, 0.973, 0.971, 0.975, preset="smoke"))
     assert found(tmp_path, "scornn/table1", "scoRNN n=170", ACCURACY).verdict.status == NOT_RUN
     short = compare(load("scornn/table1"), tmp_path, "smoke")
-    headers, rows = tables.lines_of(short)
-    assert "status" not in headers
-    assert "shortened to smoke: trainer.max_steps=2" in tables.heading(short)
-    assert rows[1][headers.index("same protocol")].startswith("0.973")
+    grid = paper.numbers(short)
+    assert "status" not in grid.headers
+    assert "shortened to smoke: trainer.max_steps=2" in paper.section(short).heading
+    assert grid.rows[1][grid.headers.index("same protocol")].startswith("0.973")
     text = tables.render("scornn", tmp_path)["md"]
     assert text.index("## Table 1 (`scornn/table1`)\n") < text.index("## Table 1 (`scornn/table1`), shortened to smoke")
 
@@ -172,11 +172,11 @@ def test_a_stale_table_is_noticed(tmp_path: Path) -> None:
 
 
 def test_footnotes_tell_the_deviations_of_table_and_recipes(tmp_path: Path) -> None:
-    notes = tables.footnotes(compare(load("scornn/figure1"), tmp_path))
+    notes = paper.footnotes(compare(load("scornn/figure1"), tmp_path))
     assert notes[-2].startswith("Optimizers and rates are those of the models' authors' scripts")
     assert notes[-1].startswith("scornn/copying, lstm/copying, urnn_restricted/copying, urnn_full/copying: The marker")
-    assert any("The two halves" in note for note in tables.footnotes(compare(load("scornn/figure2"), tmp_path)))
-    kept = tables.footnotes(compare(load("ncgru/table3"), tmp_path))
+    assert any("The two halves" in note for note in paper.footnotes(compare(load("scornn/figure2"), tmp_path)))
+    kept = paper.footnotes(compare(load("ncgru/table3"), tmp_path))
     assert not any("The two halves" in note for note in kept), "the table has variant=paper"
     assert any(note.startswith("ncgru/adding: The Neumann series") for note in kept)
 

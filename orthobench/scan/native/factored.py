@@ -17,7 +17,6 @@ from orthobench.parametrizations.unitary_product import UnitaryProduct
 from orthobench.scan.fused.elman import Gradients, first_gradient
 from orthobench.scan.native.library import call, lanes, readable, room
 
-
 APART = 8  # of lanes.h
 
 

@@ -1,0 +1,118 @@
+"""What is rendered, before it is Markdown, CSV, LaTeX or HTML: a document of sections, each with its grids of text.
+
+The published tables (paper.py) and the fair ones (fair.py) both fill it; markup.py and html.py only read it.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from orthobench.analysis.records import Line
+from orthobench.config.table import FULL, Table
+
+PROVENANCE = (
+    "cell", "seed", "status", "run_id", "steps", "time/train_s", "device", "cpu", "gpu", "engine", "torch", "git",
+    "dirty", "finished",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Lines of text under headers.
+
+    Attributes:
+        headers: what stands above each column; a column `status` is marked with a sign.
+        rows: the texts, line by line.
+        numeric: headers of the columns that are set flush right.
+        length: T of its runs, where a section has several lengths.
+        subject: what it shows beside the main one of its section, such as `by learning rate`; empty for a main one.
+        runs: for each line the ids of the runs behind it, shown where the pointer rests on the column `runs`.
+    """
+
+    headers: list[str]
+    rows: list[list[str]]
+    numeric: frozenset[str] = frozenset()
+    length: str = ""
+    subject: str = ""
+    runs: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Section:
+    """One table of one preset, with everything that belongs to it.
+
+    Attributes:
+        anchor: the name that links to it.
+        title: its name in a list of contents.
+        heading: its title with what it is shortened to.
+        facts: what holds for the whole table, in half sentences; empty for an overview of several tables.
+        records: the records behind it, relative to the folder of results; null while nothing is recorded.
+        grids: those without lines are left out.
+        paragraphs: further text; a paragraph whose lines begin with `- ` is a list.
+        notes: footnotes.
+        figures: SVG by title.
+        provenance: every run behind it, line by line.
+    """
+
+    anchor: str
+    title: str
+    heading: str
+    facts: tuple[str, ...] = ()
+    records: str | None = None
+    grids: tuple[Grid, ...] = ()
+    paragraphs: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    figures: dict[str, str] = field(default_factory=dict)
+    provenance: Grid | None = None
+
+
+@dataclass(frozen=True)
+class Document:
+    """The tables of a paper, or of the fair track.
+
+    Attributes:
+        name: the paper, or `fair`; also the name of its files.
+        introduction: how its tables are read, in Markdown without blocks.
+        sections: in the order in which they are shown.
+        data: everything as one long grid, for a spreadsheet.
+        statuses: those of the published numbers and claims, shortened tables left out.
+    """
+
+    name: str
+    introduction: str
+    sections: tuple[Section, ...]
+    data: Grid
+    statuses: tuple[str, ...] = ()
+
+
+def anchor(table: str, preset: str = FULL) -> str:
+    """The name that links to a table of a preset."""
+    name = table.replace("/", "-")
+    return name if preset == FULL else f"{name}-{preset}"
+
+
+def title(name: str, preset: str = FULL) -> str:
+    """A title with its preset, where that is not the full table."""
+    return name if preset == FULL else f"{name} ({preset})"
+
+
+def shortened(name: str, preset: str, overrides: Iterable[str] = ()) -> str:
+    """A heading with what shortens the runs below it."""
+    words = " ".join(overrides)
+    return name if preset == FULL else f"{name}, shortened to {preset}" + (f": {words}" if words else "")
+
+
+def heading(table: Table, preset: str) -> str:
+    """The heading of a table: its title and name, and what it is shortened to."""
+    overrides = () if preset == FULL else table.presets[preset].overrides
+    return shortened(f"{table.title} (`{table.name}`)", preset, overrides)
+
+
+def records_of(table: Table, lines: Iterable[Line]) -> str | None:
+    """Where the records of a table are; null where there are none."""
+    return f"records/{table.name}.csv" if tuple(lines) else None
+
+
+def provenance(lines: Iterable[Line]) -> Grid | None:
+    """Every run behind a table: what it was, where, when, with what code and at what cost; null for no run."""
+    rows = [[str(line.values.get(name, "")) for name in PROVENANCE] for line in lines]
+    return Grid(list(PROVENANCE), rows, frozenset({"seed", "steps", "time/train_s"})) if rows else None

@@ -1,0 +1,220 @@
+"""The tables of a paper as a document: published numbers and claims beside ours, in the words of a table."""
+
+from pathlib import Path
+
+from orthobench.analysis.comparison import Compared, Comparison, centre, compare, presets
+from orthobench.analysis.published import Published
+from orthobench.analysis.statistics import t_interval, wilson
+from orthobench.analysis.ucr import ranking_lines
+from orthobench.config import table as experiment
+from orthobench.config.table import FAIR, FULL
+from orthobench.report import document
+from orthobench.report.document import Document, Grid, Section
+
+INTRODUCTION = """\
+Published numbers beside ours, written by `orthobench tables`; how statuses are decided stands in
+[reproducing.md](../../docs/reproducing.md). *ours, best validation*: mean ± half of the 95 % interval over n seeds, of
+the weights with the best validation score. *same protocol*: the paper's own selection, with the 95 % prediction
+interval of its number of runs. *converged*: seeds that did not diverge.
+"""
+HEADERS = (
+    "row",
+    "column",
+    "published",
+    "ours, best validation",
+    "same protocol",
+    "difference",
+    "status",
+    "converged",
+    "runs",
+)
+CLAIM_HEADERS = ("claim", "of", "section", "status", "runs")
+NUMERIC = frozenset({"published", "ours, best validation", "same protocol", "difference", "converged", "runs"})
+NOTHING = ""
+SELECTS = {"best_val": "best validation", "last": "last weights", "best_test": "best test score"}
+
+
+def filled(name: str, results: Path, folders: tuple[Path, ...] = (), drawn: bool = False) -> Document:
+    """A paper's document; with figures where `drawn`."""
+    found = comparisons(name, results, folders)
+    sections = tuple(section(one, results if drawn else None) for one in found)
+    full = [one for one in found if one.preset == FULL]
+    statuses = tuple(compared.verdict.status for one in full for compared in (*one.numbers, *one.claims))
+    return Document(name, INTRODUCTION, sections, _data(found), statuses)
+
+
+def comparisons(name: str, results: Path, folders: tuple[Path, ...] = ()) -> list[Comparison]:
+    """Every table of a paper in full, each followed by its shortened versions that have records."""
+    names = [table for table in experiment.tables(folders) if table.startswith(f"{name}/")]
+    order = sorted(names, key=lambda table: (not table.startswith(f"{name}/table"), table))
+    tables = [table for one in order if (table := experiment.load(one, folders)).track != FAIR]
+    return [compare(table, results, preset) for table in tables for preset in (FULL, *presets(table.name, results))]
+
+
+def section(comparison: Comparison, results: Path | None = None) -> Section:
+    """One table; with the figures of the curves under `results`, where that is given."""
+    from orthobench.report.figures import figures
+
+    table, preset = comparison.table, comparison.preset
+    return Section(
+        anchor=document.anchor(table.name, preset),
+        title=document.title(table.title, preset),
+        heading=document.heading(table, preset),
+        facts=_facts(comparison),
+        records=document.records_of(table, comparison.lines),
+        grids=(numbers(comparison), claims(comparison)),
+        paragraphs=tuple(ranking_lines(comparison)),
+        notes=tuple(footnotes(comparison)),
+        figures={} if results is None else figures(comparison, results),
+        provenance=document.provenance(comparison.lines),
+    )
+
+
+def numbers(comparison: Comparison) -> Grid:
+    """The published numbers beside ours; a shortened table has no status."""
+    places = column_decimals(comparison)
+    rows = [_number(compared, places[compared.row.column]) for compared in comparison.numbers]
+    return _grid(comparison, HEADERS, rows, comparison.numbers)
+
+
+def claims(comparison: Comparison) -> Grid:
+    """The claims; a shortened table has no status."""
+    rows = [_claim(compared) for compared in comparison.claims]
+    return _grid(comparison, CLAIM_HEADERS, rows, comparison.claims)
+
+
+def footnotes(comparison: Comparison) -> list[str]:
+    """What is known of single rows, then where the runs differ from the paper's."""
+    noted = [c.row for c in (*comparison.numbers, *comparison.claims) if c.row.note]
+    notes = [f"{row.row}, {row.column}: {row.note}" for row in noted]
+    lost = sorted({c.row.reason for c in comparison.numbers if c.row.reason})
+    return list(dict.fromkeys([*notes, *(str(reason) for reason in lost), *comparison.table.notes]))
+
+
+def _grid(
+    comparison: Comparison, headers: tuple[str, ...], rows: list[list[str]], compared: tuple[Compared, ...]
+) -> Grid:
+    kept = [i for i, header in enumerate(headers) if comparison.preset == FULL or header != "status"]
+    runs = [" ".join(one.runs) for one in compared]
+    return Grid([headers[i] for i in kept], [[row[i] for i in kept] for row in rows], NUMERIC, runs=runs)
+
+
+def _facts(comparison: Comparison) -> tuple[str, ...]:
+    table = comparison.table
+    margins = ", ".join(f"{name} {value:g}" for name, value in table.margin.items()) or "none"
+    chosen = protocol(comparison)
+    return (
+        f"Track {table.track}, {len(table.planned(comparison.preset))} seeds, margin {margins}",
+        *([f"the paper scores the {chosen}"] if chosen else []),
+        *([f"needs {table.needs}"] if table.needs else []),
+    )
+
+
+def _data(found: list[Comparison]) -> Grid:
+    """All numbers and claims of a paper; what a claim is of stands in the column `row`."""
+    lines = []
+    for comparison in found:
+        for kind, grid in (("number", numbers(comparison)), ("claim", claims(comparison))):
+            for row in grid.rows:
+                named = dict(zip(grid.headers, row, strict=True))
+                named["row"] = named.get("row", named.get("of", ""))
+                cells = [named.get(header, "") for header in (*HEADERS, "claim")]
+                lines.append([comparison.table.name, comparison.preset, kind, *cells])
+    return Grid(["table", "preset", "kind", *HEADERS, "claim"], lines)
+
+
+def number(value: float | None, decimals: int) -> str:
+    """A number with so many decimals; in powers of ten where these would show nothing of it."""
+    if value is None:
+        return NOTHING
+    if value and abs(value) < 0.5 * 10.0**-decimals:
+        return f"{value:.2g}"
+    return f"{value:,.{decimals}f}"
+
+
+def decimals(value: float) -> int:
+    """Decimals that a number was printed with, at least as far as its value tells."""
+    text = f"{value:.10f}".rstrip("0")
+    return len(text.partition(".")[2])
+
+
+def column_decimals(comparison: Comparison) -> dict[str, int]:
+    """Decimals by column; those of the number that has most."""
+    found: dict[str, int] = {}
+    for compared in comparison.numbers:
+        value = compared.row.value
+        found[compared.row.column] = max(found.get(compared.row.column, 0), 4 if value is None else decimals(value))
+    return found
+
+
+def published(row: Published, places: int) -> str:
+    """The published number, with its spread; why there is none."""
+    if row.value is None:
+        return "lost"
+    about = "about " if row.rounding else ""
+    side = {"lower": "at least ", "upper": "at most ", None: ""}[row.side]
+    spread = "" if row.sd is None else f" ± {number(row.sd, places)}"
+    return f"{side}{about}{number(row.value, places)}{spread}"
+
+
+def _number(compared: Compared, places: int) -> list[str]:
+    """One number, in the order of HEADERS."""
+    row, scores = compared.row, compared.scores
+    finer = places + 1 if row.kind != "exact" and compared.derived is None else places
+    difference = compared.difference
+    return [
+        row.row,
+        row.column,
+        published(row, places),
+        _honest(compared, finer) if row.kind == "result" and row.select != "none" else NOTHING,
+        _same_protocol(compared, finer),
+        NOTHING if difference is None else f"{difference:+,.{finer}f}",
+        str(compared.verdict),
+        _converged(compared) if scores.done else NOTHING,
+        str(len(compared.runs)) if compared.runs else NOTHING,
+    ]
+
+
+def _claim(compared: Compared) -> list[str]:
+    """One claim, in the order of CLAIM_HEADERS."""
+    row = compared.row
+    runs = str(len(compared.runs)) if compared.runs else NOTHING
+    return [row.claim or "", f"{row.row}, {row.column}", row.section, str(compared.verdict), runs]
+
+
+def protocol(comparison: Comparison) -> str:
+    """Which weights the paper scored, where one answer holds for the whole table."""
+    chosen = {c.row.select for c in comparison.numbers if c.row.kind == "result"} - {"none"}
+    return " and ".join(SELECTS[select] for select in sorted(chosen))
+
+
+def _honest(compared: Compared, places: int) -> str:
+    scores = compared.honest
+    if not scores.done:
+        return NOTHING
+    middle = number(centre(scores, compared.row), places)
+    if scores.diverged:
+        return f"median {middle or 'none'} (n={scores.done})"
+    interval = t_interval(scores.values)
+    spread = "" if interval is None else f" ± {number((interval[1] - interval[0]) / 2, places)}"
+    return f"{middle}{spread} (n={scores.done})"
+
+
+def _same_protocol(compared: Compared, places: int) -> str:
+    if compared.derived is None and not compared.scores.done:
+        return NOTHING
+    middle = number(compared.ours, places)
+    if compared.scores.diverged:
+        return f"median {middle or 'none'}"
+    interval = compared.interval
+    return middle if interval is None else f"{middle} [{number(interval[0], places)}, {number(interval[1], places)}]"
+
+
+def _converged(compared: Compared) -> str:
+    done, diverged = compared.scores.done, compared.scores.diverged
+    if compared.row.kind == "exact":
+        return NOTHING
+    if not diverged:
+        return f"{done}/{done}"
+    low, high = wilson(done - diverged, done)
+    return f"{done - diverged}/{done} [{low:.2f}, {high:.2f}]"

@@ -1,0 +1,78 @@
+"""What headings, links and lists of runs say, and the same document in three kinds of markup."""
+
+import csv
+import io
+
+import pytest
+
+from orthobench.config.table import load
+from orthobench.report.document import Document, Grid, Section, anchor, heading, provenance, shortened, title
+from orthobench.report.markup import csv_text, latex, markdown
+from tests.report.made_up import made_up
+
+MAIN = Grid(["model", "score"], [["a|b", "1_0"]], length="50")
+BESIDE = Grid(["model", "rate"], [["a|b", "5 %"]], length="50", subject="by learning rate")
+SECTION = Section(
+    "fair-a",
+    "A",
+    "A (`fair/a`)",
+    ("Track fair", "3 seeds"),
+    "records/fair/a.csv",
+    (MAIN, BESIDE),
+    ("Words.",),
+    ("x*y",),
+)
+DOCUMENT = Document("fair", "Introduction.\n", (SECTION, Section("b", "B", "B", ("none",))), MAIN)
+
+
+@pytest.mark.parametrize(
+    ("preset", "expected"),
+    [
+        ("full", ("scornn-table1", "Table 1", "Table 1 (`scornn/table1`)")),
+        ("smoke", ("scornn-table1-smoke", "Table 1 (smoke)", "Table 1 (`scornn/table1`), shortened to smoke: train")),
+    ],
+)
+def test_a_table_has_an_anchor_a_title_and_a_heading(preset: str, expected: tuple[str, str, str]) -> None:
+    table = load("scornn/table1")
+    assert (anchor(table.name, preset), title(table.title, preset)) == expected[:2]
+    assert heading(table, preset).startswith(expected[2])
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"), [("scornn/figure2", "Figure 2"), ("fair/adding", "Adding"), ("fair/har2", "HAR-2")]
+)
+def test_a_table_has_a_title(name: str, expected: str) -> None:
+    assert load(name).title == expected
+
+
+def test_what_shortens_a_table_is_said_where_anything_does() -> None:
+    assert shortened("All tasks", "full") == "All tasks"
+    assert shortened("All tasks", "short") == "All tasks, shortened to short"
+    assert shortened("A", "short", ["a=1", "b=2"]) == "A, shortened to short: a=1 b=2"
+
+
+def test_the_runs_behind_a_table() -> None:
+    grid = provenance([made_up("a", 2, gpu="H100")])
+    assert grid is not None
+    line = dict(zip(grid.headers, grid.rows[0], strict=True))
+    assert (line["cell"], line["seed"], line["gpu"], line["cpu"]) == ("a", "2", "H100", "")
+    assert provenance([]) is None
+
+
+def test_markdown() -> None:
+    assert markdown(DOCUMENT) == (
+        "# fair\n\nIntroduction.\n\n## A (`fair/a`)\n\nTrack fair; 3 seeds. [Records](../records/fair/a.csv)\n\n"
+        "### T = 50\n\n| model | score |\n| --- | --- |\n| a\\|b | 1_0 |\n\n"
+        "| model | rate |\n| --- | --- |\n| a\\|b | 5 % |\n\nWords.\n\n- x\\*y\n\n## B\n\nnone. No records yet.\n"
+    )
+
+
+def test_latex() -> None:
+    text = latex(DOCUMENT)
+    assert "\\caption{A (`fair/a`), T = 50} \\\\" in text
+    assert "\\caption{A (`fair/a`), T = 50, by learning rate} \\\\" in text
+    assert "a\\textbar{}b & 5 \\% \\\\" in text
+
+
+def test_csv() -> None:
+    assert list(csv.reader(io.StringIO(csv_text(DOCUMENT)))) == [["model", "score"], ["a|b", "1_0"]]
