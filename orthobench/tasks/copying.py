@@ -8,12 +8,17 @@ section 5.1.
 `variant=code` (scoRNN's and GORU's scripts): T - 1 blanks, the marker, ten blanks; the first digit is due one step
 after the marker. `variant=paper` ("a 9 placed ten timesteps from the end"; also expRNN): T blanks, the marker, nine
 blanks; the first digit is due at the marker. Lengths and baseline agree.
+
+`marker=false` is a control for testing: the marker is left out and every target is blank; `emitted` is the share of the
+ten steps, at which digits would have been due, that a digit is the answer at all the same.
 """
 
 import math
+from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 import numpy as np
+from torch import Tensor
 
 from orthobench.schema import Positive
 from orthobench.tasks.synthetic import Arrays, Synthetic, Variant
@@ -22,15 +27,22 @@ DIGITS = 10
 
 
 class Copying(Synthetic):
-    """Tokens 0..9 in, nine classes 0..8 out, at every step; T is the number of blank steps to bridge."""
+    """Tokens 0..9 in, nine classes 0..8 out, at every step; T is the number of blank steps to bridge.
+
+    Args:
+        T: blank steps.
+        variant: when the first digit is due.
+        marker: whether there is a marker; true is left out of the settings, so that ids of runs stay as they were.
+        **kwargs: see `Synthetic`.
+    """
 
     tokens_in: bool = True
     readout: ClassVar[Literal["last", "all"]] = "all"
     metric: ClassVar[str] = "loss"
 
-    def __init__(self, T: Positive = 1000, variant: Variant = "paper", **kwargs: Any) -> None:
+    def __init__(self, T: Positive = 1000, variant: Variant = "paper", marker: bool = True, **kwargs: Any) -> None:
         super().__init__(T=T, **kwargs)
-        self.variant = variant
+        self.variant, self.marker = variant, marker
         self.input_size, self.output_size = 10, 9
         self.length = T + 2 * DIGITS
         self.baseline = {
@@ -38,13 +50,32 @@ class Copying(Synthetic):
             "accuracy": (T + DIGITS + DIGITS / 8) / self.length,
         }
 
+        if not marker:
+            self.baseline, self.baseline_reason = {}, "without the marker nothing is to be recalled"
+
+    @staticmethod
+    def resolve(given: dict[str, Any], data_root: Path) -> dict[str, Any]:
+        given = Synthetic.resolve(given, data_root)
+        return {key: value for key, value in given.items() if key != "marker" or not value}
+
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        return super().metrics if self.marker else ("loss", "emitted")
+
+    def measure(self, y: Tensor, target: Tensor, mask: Tensor | None = None) -> dict[str, Tensor]:
+        """`loss` and `accuracy`; without the marker `loss` and `emitted`."""
+        if self.marker:
+            return super().measure(y, target, mask)
+        return {"loss": self.loss(y, target, mask), "emitted": (y[:, -DIGITS:].argmax(-1) > 0).float().mean()}
+
     def generate(self, rng: np.random.Generator | np.random.RandomState, size: int) -> Arrays:
         digits = draw_digits(rng, size)
         x = np.zeros((size, self.length), dtype=np.int64)
         target = np.zeros_like(x)
         x[:, :DIGITS] = digits
-        target[:, -DIGITS:] = digits
-        x[:, -DIGITS - (self.variant == "code")] = 9
+        if self.marker:
+            target[:, -DIGITS:] = digits
+            x[:, -DIGITS - (self.variant == "code")] = 9
         return x, target
 
 

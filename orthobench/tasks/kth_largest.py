@@ -7,7 +7,7 @@ the best constant distribution has the law's entropy as its loss.
 """
 
 import math
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -36,6 +36,9 @@ class KthLargest(Synthetic):
         p = law(T, k)
         p = p[p > 0]
         self.baseline = {"loss": float(-np.sum(p * np.log(p))), "accuracy": float(p.max())}
+
+    def at_length(self, length: int) -> Self:
+        raise ConfigError(f"kth_largest has no test at length {length}: its T is also the width of the model.")
 
     def generate(self, rng: np.random.Generator | np.random.RandomState, size: int) -> Arrays:
         x = integers(rng, 0, self.T, (size, self.T))

@@ -7,33 +7,26 @@ import numpy as np
 import torch
 
 from orthobench.schema import Positive
-from orthobench.tasks.base import SPLITS, Batch, Split, Task
+from orthobench.tasks.base import SPLITS, Batch, Split
+from orthobench.tasks.lengths import Lengths
 
 Variant = Literal["paper", "code"]
 Arrays = tuple[np.ndarray, ...]
 
 
-class Synthetic(Task):
-    """A batch is `generate(rng, size)` with a generator seeded by (seed, split, epoch, index).
-
-    Attributes:
-        shortest: the smallest T for which the task makes sense.
+class Drawn(Lengths):
+    """Sequences drawn by `generate`, and how many of them a split has.
 
     Args:
-        T: the task's length.
         train_size: sequences of a training set that is drawn once and visited in order; null draws fresh ones for ever.
         val_size: sequences for validation.
         test_size: sequences for testing.
         epoch_batches: length of an epoch when sequences are drawn fresh.
-        **kwargs: see `Task`.
+        **kwargs: see `Lengths` and `Task`.
     """
-
-    T: int
-    shortest: ClassVar[int] = 1
 
     def __init__(
         self,
-        T: Positive = 100,
         train_size: Positive | None = None,
         val_size: Positive = 1000,
         test_size: Positive = 1000,
@@ -41,7 +34,6 @@ class Synthetic(Task):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        self.T = T
         self.sizes: dict[str, int | None] = {"train": train_size, "val": val_size, "test": test_size}
         self.epoch_batches = epoch_batches
 
@@ -62,17 +54,39 @@ class Synthetic(Task):
             return self.epoch_batches
         return max(size // self.batch_size, 1) if split == "train" else -(-size // self.eval_batch_size)
 
-    def batch(self, split: Split, epoch: int, index: int) -> Batch:
+    def place(self, split: Split, epoch: int, index: int) -> tuple[int, int]:
+        """The pass that a batch is drawn for, and its size."""
+        whole = self.sizes[split]
         if split == "train":
-            size = min(self.batch_size, self.sizes[split] or self.batch_size)
-            epoch = 0 if self.sizes[split] is not None else epoch
-        else:
-            size = min(self.eval_batch_size, (self.sizes[split] or 0) - index * self.eval_batch_size)
-        rng = np.random.default_rng([self.seed, SPLITS.index(split), epoch, index])
-        return self._tensors(rng, size)
+            return (epoch if whole is None else 0), min(self.batch_size, whole or self.batch_size)
+        return epoch, min(self.eval_batch_size, (whole or 0) - index * self.eval_batch_size)
 
     def _tensors(self, rng: np.random.Generator, size: int) -> Batch:
         return tuple(torch.from_numpy(a) for a in self.generate(rng, size))
+
+
+class Synthetic(Drawn):
+    """A batch is `generate(rng, size)` with a generator seeded by (seed, split, epoch, index).
+
+    Attributes:
+        shortest: the smallest T for which the task makes sense.
+
+    Args:
+        T: the task's length.
+        **kwargs: see `Drawn`.
+    """
+
+    T: int
+    shortest: ClassVar[int] = 1
+
+    def __init__(self, T: Positive = 100, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.T = T
+
+    def batch(self, split: Split, epoch: int, index: int) -> Batch:
+        epoch, size = self.place(split, epoch, index)
+        rng = np.random.default_rng([self.seed, SPLITS.index(split), epoch, index])
+        return self._tensors(rng, size)
 
 
 def integers(

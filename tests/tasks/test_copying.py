@@ -113,3 +113,28 @@ def test_digits_of_the_released_seed(released: dict[str, np.ndarray], split: str
 def test_the_generator_takes_a_legacy_state() -> None:
     x, _ = Copying(T=5).generate(np.random.RandomState(3), 4)
     assert np.array_equal(x[:, :10], draw_digits(np.random.RandomState(3), 4))
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_without_the_marker_every_answer_is_a_blank(variant: Any) -> None:
+    (x, target), (asked, _) = (Copying(T=30, variant=variant, marker=marker).sample(20, 1) for marker in (False, True))
+    assert torch.equal(x, torch.where(asked == 9, 0, asked))
+    assert not target.any()
+
+
+@pytest.mark.parametrize("share", [0.0, 0.3, 1.0])
+def test_digits_that_come_without_a_marker_are_counted(share: float) -> None:
+    task = Copying(T=30, marker=False)
+    _, target = task.sample(20, 1)
+    answers = torch.zeros_like(target)
+    answers[:, 40 : 40 + round(10 * share)] = 5
+    answers[:, :40] = 7  # before digits would have been due, which does not count
+    found = task.measure(torch.nn.functional.one_hot(answers, 9).float(), target)
+    assert tuple(found) == task.metrics == ("loss", "emitted")
+    assert float(found["emitted"]) == pytest.approx(share)
+
+
+def test_without_the_marker_there_is_no_baseline() -> None:
+    task = Copying(T=30, marker=False)
+    assert task.baseline == {}
+    assert task.baseline_reason
