@@ -1,0 +1,113 @@
+"""State tracking: tokens move a state, and the answer is the state after them.
+
+The length L is drawn uniformly from `length` for every sequence by itself. The trivial predictor knows the step and not
+the tokens: it gives the likeliest state after so many, and its loss is the entropy of the law of the state.
+"""
+
+from abc import abstractmethod
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from torch import Tensor
+
+from orthobench.errors import ConfigError
+from orthobench.tasks.lengths import Span, span
+from orthobench.tasks.scaled import Scale, scaled, scales
+from orthobench.tasks.synthetic import Arrays
+from orthobench.tasks.varied import Varied, whole
+
+Labels = Literal["last", "every"]
+
+
+class Tracking(Varied):
+    """Tokens in, the states' number of classes out.
+
+    A subclass says how the state moves (`track`) and what its law is at every step (`law`).
+
+    Attributes:
+        labels: whether the state is asked after the last token (`last`) or at every step (`every`).
+        stride: steps between two states, and between two lengths.
+
+    Args:
+        length: least and greatest number of tokens.
+        **kwargs: see `Drawn`.
+
+    Raises:
+        ConfigError: a length that no sequence has.
+    """
+
+    stride: ClassVar[int] = 1
+    labels: Labels = "every"
+
+    def __init__(self, length: Span = (3, 40), **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.span = span("length", length)
+        if any((end - 1) % self.stride for end in self.span):
+            text = f"task.length=[{length[0]},{length[1]}]"
+            raise ConfigError(f"{text}: lengths must be odd here, digits with one sign between two; take [3,39].")
+        self.length, self.width = self.span[1], 1 + self.span[1]
+        self.answers = 1 if self.labels == "last" else 1 + (self.length - 1) // self.stride
+        law_SO = self.law(1 + (self.length - 1) // self.stride)
+        highest_S = law_SO.max(1)
+        entropy_S = -(law_SO * np.log(np.where(law_SO > 0, law_SO, 1))).sum(1)
+        self.last_chance = float(highest_S[self._states() - 1].mean())
+        self.chance = self._expected(highest_S)
+        self.baseline = {"loss": self._expected(entropy_S), "accuracy": self.chance}
+        self.baseline |= {name: 0.0 for name in self.scales if name.endswith("score")}
+
+    @abstractmethod
+    def track(self, u_BT: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Tokens and the state after every one of them, (B, T) both, from uniform numbers."""
+
+    @abstractmethod
+    def law(self, states: int) -> np.ndarray:
+        """Probabilities of the first `states` states that are asked for, (states, O)."""
+
+    def sequences(self, u_BW: np.ndarray) -> Arrays:
+        low, high = self.span
+        length = low + self.stride * whole(u_BW[:, :1], 0, (high - low) // self.stride)
+        x, state = self.track(u_BW[:, 1:])
+        step = np.arange(1, self.length + 1)
+        inside = step <= length
+        due = step == length if self.labels == "last" else inside & ((step - 1) % self.stride == 0)
+        return x * inside, state * due, due.astype(np.float32)
+
+    @property
+    def scales(self) -> dict[str, Scale]:
+        found = super().scales
+        if self.labels == "last":
+            return found
+        return found | {"last_score": scales(self.last_chance, self.sizes["test"] or 1)["score"]}
+
+    def measure(self, y: Tensor, target: Tensor, mask: Tensor | None = None) -> dict[str, Tensor]:
+        """`loss`, `accuracy`, `score`; and with labels at every step `last_score`, that of the last one."""
+        found = super().measure(y, target, mask)
+        if self.labels == "last":
+            return found
+        right = (y.argmax(-1) == target).float()
+        # the mask's running sum grows until the last label, where its greatest value comes first
+        last = right[:, -1] if mask is None else right.gather(1, mask.cumsum(1).argmax(1, keepdim=True))
+        return found | {"last_score": scaled(last.mean(), self.last_chance)}
+
+    def _states(self) -> np.ndarray:
+        """How many states a sequence goes through, for every length of the range."""
+        return 1 + (np.arange(self.span[0], self.span[1] + 1, self.stride) - 1) // self.stride
+
+    def _expected(self, of_state: np.ndarray) -> float:
+        """The mean over lengths of a quantity at the states that are asked for."""
+        states = self._states()
+        means = of_state if self.labels == "last" else np.cumsum(of_state) / np.arange(1, len(of_state) + 1)
+        return float(means[states - 1].mean())
+
+
+class LastOrEvery(Tracking):
+    """State tracking that is asked at the end, or at every step.
+
+    Args:
+        labels: when the state is asked for: `last`, as in the literature, is harder to learn.
+        **kwargs: see `Tracking`.
+    """
+
+    def __init__(self, labels: Labels = "last", **kwargs: Any) -> None:
+        self.labels = labels
+        super().__init__(**kwargs)
