@@ -1,0 +1,74 @@
+"""The word problem of a finite group: the running product of random elements, at every step.
+
+Every element is a generator, drawn uniformly, so that the product is uniform too, at every step. Z60 and A5 have 60
+elements each, but Z60 commutes and A5 is not even solvable; S5 has 120, A4 x Z5 is solvable and does not commute.
+Merrill, Petty & Sabharwal (2024), section 5.
+
+Elements are numbered: permutations in lexicographic order, so that 0 is the identity, and (a, z) of A4 x Z5 as 5 a + z.
+The product a b is the permutation i -> a[b[i]]; the state is multiplied from the right, P_t = P_{t-1} x_t.
+"""
+
+from functools import lru_cache
+from itertools import permutations
+from typing import Any, Literal
+
+import numpy as np
+
+from orthobench.tasks.tracking import Tracking
+
+Group = Literal["z60", "s3", "a5", "s5", "a4xz5"]
+
+
+class GroupWord(Tracking):
+    """Elements in, elements out at every step; as many classes as the group has elements.
+
+    Args:
+        group: which one.
+        **kwargs: see `Tracking`.
+    """
+
+    def __init__(self, group: Group = "s3", **kwargs: Any) -> None:
+        self.group = group
+        self.input_size = self.output_size = len(product_table(group))
+        super().__init__(**kwargs)
+
+    def track(self, u_BT: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        # drawing the products instead of the tokens is the same law, and needs no loop over time
+        product = (self.output_size * u_BT).astype(np.int64)
+        before = np.zeros_like(product)
+        before[:, 1:] = product[:, :-1]
+        return quotient_table(self.group)[before, product], product
+
+    def law(self, states: int) -> np.ndarray:
+        return np.full((states, self.output_size), 1 / self.output_size)
+
+
+@lru_cache
+def product_table(group: Group) -> np.ndarray:
+    """Entry [a, b] is the number of the product a b."""
+    if group == "z60":
+        return _cyclic(60)
+    if group == "a4xz5":
+        return (5 * _permutations(4, even=True)[:, None, :, None] + _cyclic(5)[None, :, None, :]).reshape(60, 60)
+    return _permutations(int(group[1]), even=group[0] == "a")
+
+
+@lru_cache
+def quotient_table(group: Group) -> np.ndarray:
+    """Entry [a, b] is the x with a x = b."""
+    return np.argsort(product_table(group), axis=1)
+
+
+def _cyclic(n: int) -> np.ndarray:
+    return np.add.outer(np.arange(n), np.arange(n)) % n
+
+
+def _permutations(n: int, even: bool) -> np.ndarray:
+    """The product table of the permutations of n things, or of the even ones."""
+    elements = np.array(list(permutations(range(n))))
+    if even:
+        earlier, later = np.triu_indices(n, 1)
+        elements = elements[(elements[:, earlier] > elements[:, later]).sum(1) % 2 == 0]
+    digits = n ** np.arange(n)[::-1]
+    products = elements[:, elements] @ digits  # [a, b]: a[b[i]], read as one number, which sorts as the permutation
+    return np.searchsorted(elements @ digits, products)

@@ -1,0 +1,124 @@
+from functools import reduce
+from itertools import permutations, product
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from scipy.stats import chisquare
+from torch import Tensor
+from torch.nn import functional as F
+
+from orthobench.tasks.group_word import GroupWord, product_table
+
+GROUPS = ["z60", "s3", "a5", "s5", "a4xz5"]
+ORDER = {"z60": 60, "s3": 6, "a5": 60, "s5": 120, "a4xz5": 60}
+
+
+def cycles_parity(p: tuple[int, ...]) -> int:
+    """0 for an even permutation, by its cycles."""
+    seen, swaps = set(), 0
+    for start in range(len(p)):
+        i, size = start, 0
+        while i not in seen:
+            seen.add(i)
+            i, size = p[i], size + 1
+        swaps += max(size - 1, 0)
+    return swaps % 2
+
+
+def elements(group: str) -> list[Any]:
+    """The elements as the documentation numbers them: whole numbers, permutations, or pairs of both."""
+    if group == "z60":
+        return list(range(60))
+    if group == "a4xz5":
+        return list(product((p for p in permutations(range(4)) if cycles_parity(p) == 0), range(5)))
+    found = permutations(range(int(group[1])))
+    return [p for p in found if group[0] == "s" or cycles_parity(p) == 0]
+
+
+def times(group: str, a: Any, b: Any) -> Any:
+    """The product of two elements."""
+    if group == "z60":
+        return (a + b) % 60
+    if group == "a4xz5":
+        return times("a4", a[0], b[0]), (a[1] + b[1]) % 5
+    return tuple(a[i] for i in b)
+
+
+def multiplied(x: Tensor, group: str) -> Tensor:
+    """What one who multiplies the elements answers at every step."""
+    own = elements(group)
+    number = {element: i for i, element in enumerate(own)}
+    answers = []
+    for word in x.tolist():
+        state, row = own[0], []
+        for token in word:
+            state = times(group, state, own[token])
+            row.append(number[state])
+        answers.append(row)
+    return F.one_hot(torch.tensor(answers), len(own)).float()
+
+
+@pytest.mark.parametrize("group", GROUPS)
+def test_the_table_is_that_of_the_group(group: Any) -> None:
+    own = elements(group)
+    assert len(own) == ORDER[group]
+    number = {element: i for i, element in enumerate(own)}
+    expected = [[number[times(group, a, b)] for b in own] for a in own]
+    assert product_table(group).tolist() == expected
+
+
+@pytest.mark.parametrize(("group", "commutes", "perfect"), [
+    ("z60", True, False), ("s3", False, False), ("a5", False, True), ("s5", False, False), ("a4xz5", False, False),
+])  # fmt: skip
+def test_what_tells_the_groups_apart(group: Any, commutes: bool, perfect: bool) -> None:
+    table = product_table(group)
+    assert (table == table.T).all() == commutes
+    inverse = (table == 0).argmax(1)
+    commutators = np.unique(table[table, table[inverse[:, None], inverse[None]]])
+    generated = reduce(lambda found, _: np.unique(table[np.ix_(found, commutators)]), range(6), commutators)
+    assert (len(generated) == len(table)) == perfect
+
+
+@pytest.mark.parametrize("length", [1, 40, 256])
+@pytest.mark.parametrize("group", GROUPS)
+def test_multiplying_is_perfect(group: Any, length: int) -> None:
+    task = GroupWord(group=group, eval_batch_size=20).at_length(length)
+    x, target, mask = task.batch("test", 0, 0)
+    found = task.measure(multiplied(x, group), target, mask)
+    assert float(found["score"]) == pytest.approx(1, abs=1e-6)
+    assert float(found["last_score"]) == pytest.approx(1, abs=1e-6)
+
+
+def test_sequences_of_a_range_are_products_from_their_own_start() -> None:
+    task = GroupWord(group="s3")
+    x, target, mask = task.sample(100, 1)
+    assert float(task.measure(multiplied(x, "s3"), target, mask)["score"]) == pytest.approx(1, abs=1e-6)
+
+
+@pytest.mark.parametrize("group", GROUPS)
+def test_the_latest_element_alone_scores_nothing(group: Any) -> None:
+    task = GroupWord(group=group, length=(20, 20))
+    x, target, mask = task.sample(2000, 1)
+    found = task.measure(F.one_hot(x, task.output_size).float(), target, mask)
+    assert float(found["score"]) == pytest.approx(1 / 20, abs=4 * 0.5 / 40_000**0.5)  # the first is its own product
+    assert abs(float(found["last_score"])) < 4 * 0.45 / 2000**0.5
+
+
+@pytest.mark.parametrize("group", GROUPS)
+def test_elements_are_uniform(group: Any) -> None:
+    x = GroupWord(group=group, length=(4, 4)).sample(20_000, 1)[0].numpy()
+    assert chisquare(np.bincount(x.ravel(), minlength=ORDER[group])).pvalue > 1e-4
+
+
+def test_elements_are_independent() -> None:
+    x = GroupWord(group="s3", length=(4, 4)).sample(64_800, 1)[0].numpy()
+    assert chisquare(np.bincount(x @ 6 ** np.arange(4), minlength=1296)).pvalue > 1e-4
+
+
+@pytest.mark.parametrize("group", GROUPS)
+def test_a_guess_is_right_once_in_as_many_elements(group: Any) -> None:
+    baseline = GroupWord(group=group).baseline
+    assert baseline["accuracy"] == pytest.approx(1 / ORDER[group])
+    assert baseline["loss"] == pytest.approx(np.log(ORDER[group]))
