@@ -1,0 +1,77 @@
+"""Labels, lengths and baselines of the state-tracking tasks."""
+
+from collections import Counter
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from scipy.stats import chisquare
+from torch.nn import functional as F
+
+from orthobench.tasks.cycle import Cycle
+from orthobench.tasks.group_word import GroupWord
+from orthobench.tasks.modular_arithmetic import ModularArithmetic
+from orthobench.tasks.parity import Parity
+from orthobench.tasks.tracking import Labels, LastOrEvery, Tracking
+
+BOTH: list[type[LastOrEvery]] = [Parity, Cycle, ModularArithmetic]
+STRIDE = {Parity: 1, Cycle: 1, ModularArithmetic: 2, GroupWord: 1}
+
+
+@pytest.mark.parametrize("cls", BOTH)
+def test_both_kinds_of_labels_are_of_the_same_sequences(cls: type[LastOrEvery]) -> None:
+    x, target, last = cls(labels="last", batch_size=50).batch("train", 0, 0)
+    same_x, every_target, every = cls(labels="every", batch_size=50).batch("train", 0, 0)
+    assert torch.equal(x, same_x)
+    assert last.sum(1).tolist() == [1] * 50
+    assert torch.equal(target, every_target * last.long())
+    end = last.argmax(1)
+    for row, mask in enumerate(every):
+        assert np.nonzero(mask.numpy())[0].tolist() == list(range(0, int(end[row]) + 1, STRIDE[cls]))
+        assert not x[row, int(end[row]) + 1 :].any()
+
+
+@pytest.mark.parametrize("cls", [*BOTH, GroupWord])
+def test_lengths_are_uniform(cls: type[Tracking]) -> None:
+    stride = STRIDE[cls]
+    mask = cls(length=(3, 39)).sample(20_000, 1)[2].numpy()
+    length = mask.shape[1] - (mask[:, ::-1] > 0).argmax(1)
+    counts = Counter(length.tolist())
+    assert sorted(counts) == list(range(3, 40, stride))
+    assert chisquare(list(counts.values())).pvalue > 1e-4
+
+
+@pytest.mark.parametrize("labels", ["last", "every"])
+@pytest.mark.parametrize("cls", BOTH)
+def test_the_baseline_is_what_the_law_of_a_step_scores(cls: type[LastOrEvery], labels: Labels) -> None:
+    """The law is estimated from other sequences, so that nothing of it is taken from the task."""
+    task: Any = cls(length=(3, 7), labels=labels)
+    _, target, mask = cls(length=(3, 7), labels="every").sample(200_000, 1)
+    law = torch.stack([
+        torch.bincount(target[mask[:, t] > 0, t], minlength=task.output_size).double() + 1e-9 for t in range(7)
+    ])  # fmt: skip
+    _, target, mask = task.sample(100_000, 2)
+    y = torch.log(law / law.sum(1, keepdim=True)).expand(len(target), -1, -1)
+    found = task.measure(y, target, mask)
+    assert float(found["loss"]) == pytest.approx(task.baseline["loss"], abs=5e-3)
+    assert float(found["accuracy"]) == pytest.approx(task.baseline["accuracy"], abs=8e-3)
+    for name in set(found) & {"score", "last_score"}:
+        assert float(found[name]) == pytest.approx(0, abs=0.015)
+
+
+@pytest.mark.parametrize(("cls", "length"), [(Parity, 10), (Cycle, 10), (GroupWord, 10), (ModularArithmetic, 11)])
+def test_the_last_score_is_that_of_the_last_step(cls: type[Tracking], length: int) -> None:
+    task = cls(**({} if cls is GroupWord else {"labels": "every"})).at_length(length)  # type: ignore[arg-type]
+    _, target, mask = task.batch("test", 0, 0)
+    y = F.one_hot(target, task.output_size).float()
+    y[:, length - 1] = y[:, length - 1].roll(1, -1)
+    found = task.measure(y, target, mask)
+    assert float(found["last_score"]) == pytest.approx(-task.last_chance / (1 - task.last_chance), abs=1e-6)
+    assert float(found["accuracy"]) == pytest.approx(1 - 1 / task.answers)
+
+
+@pytest.mark.parametrize("cls", BOTH)
+def test_with_one_label_there_is_one_score(cls: type[LastOrEvery]) -> None:
+    assert cls(labels="last").metrics == ("loss", "accuracy", "score")
+    assert cls(labels="every").metrics == ("loss", "accuracy", "score", "last_score")

@@ -1,0 +1,220 @@
+"""What holds for every task whose lengths are drawn for each sequence: purity, masks, means and ranges."""
+
+import itertools
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch.nn import functional as F
+
+import orthobench
+from orthobench.errors import ConfigError
+from orthobench.tasks.base import Batch
+from orthobench.tasks.cued_copying import CuedCopying
+from orthobench.tasks.cued_recall import CuedRecall
+from orthobench.tasks.cycle import Cycle
+from orthobench.tasks.group_word import GroupWord
+from orthobench.tasks.modular_arithmetic import ModularArithmetic
+from orthobench.tasks.parity import Parity
+from orthobench.tasks.varied import Varied, whole
+
+TASKS: list[type[Varied]] = [CuedCopying, CuedRecall, Parity, Cycle, ModularArithmetic, GroupWord]
+every_task = pytest.mark.parametrize("cls", TASKS)
+
+
+def make(cls: type[Varied], **kwargs: Any) -> Varied:
+    return cls(**{"seed": 3, "batch_size": 8, "eval_batch_size": 8, **kwargs})
+
+
+def same(a: Batch, b: Batch) -> bool:
+    return all(torch.equal(u, v) for u, v in zip(a, b, strict=True))
+
+
+@every_task
+@pytest.mark.parametrize("split", ["train", "val", "test"])
+def test_a_batch_is_a_pure_function(cls: type[Varied], split: Any) -> None:
+    torch.manual_seed(0)
+    np.random.seed(0)
+    batch = make(cls).batch(split, 1, 2)
+    torch.manual_seed(1)
+    np.random.seed(1)
+    used = make(cls)
+    used.batch("val", 0, 0)
+    used.batch("train", 0, 500)
+    used.batch("train", 3, 0)
+    assert same(used.batch(split, 1, 2), batch)
+
+
+@every_task
+@pytest.mark.parametrize("split", ["train", "val", "test"])
+def test_a_sequence_does_not_depend_on_the_size_of_a_batch(cls: type[Varied], split: Any) -> None:
+    small, large = make(cls, batch_size=5, eval_batch_size=6), make(cls, batch_size=20, eval_batch_size=500)
+    parts = [small.batch(split, 1, index) for index in range(3)]
+    joined = tuple(torch.cat(part) for part in zip(*parts, strict=True))
+    assert same(joined, tuple(a[: len(joined[0])] for a in large.batch(split, 1, 0)))
+
+
+@every_task
+def test_a_later_batch_does_not_depend_on_what_is_drawn_together(cls: type[Varied]) -> None:
+    small, large = make(cls, batch_size=5), make(cls, batch_size=1000)
+    assert same(small.batch("train", 0, 399), tuple(a[995:1000] for a in large.batch("train", 0, 1)))
+
+
+@every_task
+def test_every_argument_counts(cls: type[Varied]) -> None:
+    positions: list[Any] = [
+        (3, "train", 0, 0),
+        (4, "train", 0, 0),
+        (3, "val", 0, 0),
+        (3, "test", 0, 0),
+        (3, "train", 1, 0),
+    ]
+    batches = [make(cls, seed=seed).batch(split, epoch, index)[0] for seed, split, epoch, index in positions]
+    batches += [make(cls).batch("train", 0, 1)[0], make(cls).batch("train", 0, 200)[0]]
+    assert not any(torch.equal(a, b) for a, b in itertools.combinations(batches, 2))
+
+
+@every_task
+def test_a_drawn_training_set_is_the_same_in_every_epoch(cls: type[Varied]) -> None:
+    fixed = make(cls, train_size=40)
+    assert fixed.batches("train") == 5
+    assert same(fixed.batch("train", 7, 3), fixed.batch("train", 0, 3))
+
+
+@every_task
+def test_a_batch_can_be_changed_without_changing_the_data(cls: type[Varied]) -> None:
+    own = make(cls)
+    own.batch("val", 0, 0)[0].fill_(-1)
+    assert own.batch("val", 0, 0)[0].min() >= 0
+
+
+@pytest.mark.filterwarnings("ignore:.*use of fork.*:DeprecationWarning", "ignore:This DataLoader will create")
+def test_workers_do_not_change_the_numbers() -> None:
+    def first_batches(workers: int) -> list[Batch]:
+        return list(itertools.islice(make(CuedRecall, num_workers=workers).train_dataloader(), 5))
+
+    assert all(same(a, b) for a, b in zip(first_batches(0), first_batches(2), strict=True))
+
+
+@every_task
+def test_the_last_evaluation_batch_is_smaller(cls: type[Varied]) -> None:
+    own = make(cls, test_size=19)
+    assert [len(x) for x, _, _ in own.test_dataloader()] == [8, 8, 3]
+
+
+@every_task
+def test_a_sample_depends_on_its_arguments_alone(cls: type[Varied]) -> None:
+    assert same(make(cls, seed=1).sample(4, 9), make(cls, seed=2).sample(4, 9))
+    assert not same(make(cls).sample(4, 9), make(cls).sample(4, 10))
+
+
+@every_task
+def test_shapes_and_types(cls: type[Varied]) -> None:
+    own = make(cls)
+    x, target, mask = own.batch("train", 0, 0)
+    assert x.shape == target.shape == mask.shape == (8, own.length)
+    assert (x.dtype, target.dtype, mask.dtype) == (torch.int64, torch.int64, torch.float32)
+    x, target, mask = own.sample(2000, 1)
+    assert set(x.unique().tolist()) == set(range(own.input_size))
+    assert (target >= 0).all()
+    assert (target < own.output_size).all()
+    assert (mask.sum(1) >= 1).all()
+    assert mask.sum(1).max() == own.answers
+
+
+@every_task
+def test_only_outputs_that_count_are_scored(cls: type[Varied]) -> None:
+    own = make(cls)
+    _, target, mask = own.sample(50, 1)
+    right = F.one_hot(target, own.output_size).float()
+    y = torch.where(mask[..., None] > 0, right, right.roll(1, -1))
+    assert float(own.measure(y, target, mask)["accuracy"]) == 1
+    assert float(own.measure(right.roll(1, -1), target, mask)["accuracy"]) == 0
+
+
+@every_task
+def test_every_sequence_counts_once(cls: type[Varied]) -> None:
+    own = make(cls)
+    _, target, mask = own.sample(6, 1)
+    y = torch.from_numpy(np.random.default_rng(2).normal(size=(*target.shape, own.output_size)))
+    p = torch.log_softmax(y, -1).numpy()
+    losses, right = [], []
+    for row in range(6):
+        due = [t for t in range(own.length) if mask[row, t]]
+        counted = range(own.length) if cls is CuedCopying else due
+        losses.append(np.mean([-p[row, t, target[row, t]] for t in counted]))
+        right.append(np.mean([int(p[row, t].argmax()) == int(target[row, t]) for t in due]))
+    found = own.measure(y, target, mask)
+    assert float(found["loss"]) == pytest.approx(np.mean(losses), rel=1e-6)
+    assert float(found["accuracy"]) == pytest.approx(np.mean(right), rel=1e-6)
+    assert float(found["score"]) == pytest.approx((np.mean(right) - own.chance) / (1 - own.chance), abs=1e-6)
+
+
+@every_task
+def test_scales_name_what_is_measured(cls: type[Varied]) -> None:
+    own = make(cls)
+    _, target, mask = own.sample(20, 1)
+    right = F.one_hot(target, own.output_size).float()
+    best, worst = own.measure(right, target, mask), own.measure(right.roll(1, -1), target, mask)
+    assert tuple(best) == own.metrics
+    for name, scale in own.scales.items():
+        low, high = scale.bounds
+        assert scale.direction == ("lower" if name == "loss" else "higher")
+        if name != "loss":
+            assert float(best[name]) == pytest.approx(high, rel=1e-6)  # float32
+            assert float(worst[name]) == pytest.approx(low, abs=1e-6)
+            assert 0 < scale.resolution <= 2 / 1000
+
+
+@every_task
+def test_members_of_an_ensemble_are_scored_at_once(cls: type[Varied]) -> None:
+    own = make(cls)
+    batches = [own.sample(6, seed)[1:] for seed in (1, 2)]
+    ys = torch.randn(2, 6, own.length, own.output_size, generator=torch.Generator().manual_seed(0))
+    targets, masks = (torch.stack(parts) for parts in zip(*batches, strict=True))
+    together = torch.vmap(own.measure)(ys, targets, masks)
+    for i, (y, batch) in enumerate(zip(ys, batches, strict=True)):
+        for name, value in own.measure(y, *batch).items():
+            assert float(together[name][i]) == pytest.approx(float(value), abs=1e-6)
+
+
+@every_task
+def test_the_trivial_score_is_zero(cls: type[Varied]) -> None:
+    own = make(cls)
+    assert own.baseline["score"] == 0
+    assert own.baseline["accuracy"] == own.chance
+
+
+@pytest.mark.parametrize("u", [0.0, 0.5, 1 - 2**-53])
+@pytest.mark.parametrize(("low", "high"), [(0, 2), (1, 8), (3, 40), (10, 10), (0, 6)])
+def test_uniform_numbers_become_whole_ones_of_the_range(u: float, low: int, high: int) -> None:
+    expected = {0.0: low, 0.5: (low + high + 1) // 2, 1 - 2**-53: high}[u]
+    assert whole(np.array([u]), low, high).tolist() == [expected]
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        (("task=parity", "task.length=[40,3]"), r"task\.length=\[40,3\] is no range"),
+        (("task=cycle", "task.length=[3]"), r"task\.length=\[3\] is no range"),
+        (("task=parity", "task.length=40"), r"task\.length=40 must be a list"),
+        (("task=parity", "task.length=[0,40]"), r"task\.length\[0\]=0 is out of range"),
+        (("task=parity", "task.labels=first"), r"task\.labels='first' is not known: .*every"),
+        (("task=modular_arithmetic", "task.length=[4,39]"), r"task\.length=\[4,39\]: lengths must be odd"),
+        (("task=group_word", "task.group=a6"), r"task\.group='a6' is not known: allowed: a4xz5, a5, s3, s5, z60"),
+        (("task=group_word", "task.labels=last"), r"task\.labels does not apply here"),
+        (("task=cued_copying", "task.delay=[40,10]"), r"task\.delay=\[40,10\] is no range"),
+        (("task=cued_copying", "task.digits=0"), r"task\.digits=0 is out of range"),
+        (("task=cued_copying", "task.onset=-1"), r"task\.onset=-1 is out of range"),
+        (("task=cued_copying", "T=50"), r"T=50 does not apply to task=cued_copying: .*task\.delay"),
+        (("task=parity", "T=50"), r"T=50 does not apply to task=parity: .*task\.length"),
+        (("task=cued_recall", "task.pairs=[9,4]"), r"task\.pairs=\[9,4\] is no range"),
+        (("task=cued_recall", "task.pairs=[4,40]"), r"needs as many keys: task\.keys=32 must be >= 40"),
+        (("task=cued_recall", "task.length=[40,90]"), r"too short for 16 pairs: its lower end must be >= 48"),
+        (("task=noisy_mnist", "T=20"), r"T=20 is too short for noisy_mnist: it must be >= 28"),
+    ],
+)
+def test_bad_settings_are_refused(words: tuple[str, ...], reason: str) -> None:
+    with pytest.raises(ConfigError, match=reason):
+        orthobench.build("model=gru", "recipe=none", *words)
