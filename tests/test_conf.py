@@ -32,7 +32,7 @@ def tiny(model: str, task: str, *words: str) -> Run:
     from orthobench.schema import fields
 
     known = fields(find("task", task, "task"))
-    length = ["T=28"] if task in ("mnist", "pmnist") else ["T=12"] if "T" in known else []
+    length = ["T=28"] if task in ("mnist", "pmnist", "noisy_mnist") else ["T=12"] if "T" in known else []
     sizes = [f"task.{key}={value}" for key, value in TINY.items() if key in known]
     return orthobench.build(
         f"model={model}", f"task={task}", "recipe=none", "model.hidden_size=8", *length, *sizes, *words

@@ -21,6 +21,8 @@ import numpy as np
 from torch import Tensor
 
 from orthobench.schema import Positive
+from orthobench.tasks.metric import Metric
+from orthobench.tasks.scaled import EMITTED
 from orthobench.tasks.synthetic import Arrays, Synthetic, Variant
 
 DIGITS = 10
@@ -49,7 +51,6 @@ class Copying(Synthetic):
             "loss": DIGITS * math.log(8) / self.length,
             "accuracy": (T + DIGITS + DIGITS / 8) / self.length,
         }
-
         if not marker:
             self.baseline, self.baseline_reason = {}, "without the marker nothing is to be recalled"
 
@@ -58,9 +59,13 @@ class Copying(Synthetic):
         given = Synthetic.resolve(given, data_root)
         return {key: value for key, value in given.items() if key != "marker" or not value}
 
+    @classmethod
+    def declared(cls) -> tuple[Metric, ...]:
+        return (*super().declared(), EMITTED)
+
     @property
     def metrics(self) -> tuple[str, ...]:
-        return super().metrics if self.marker else ("loss", "emitted")
+        return ("loss", "accuracy") if self.marker else ("loss", "emitted")
 
     def measure(self, y: Tensor, target: Tensor, mask: Tensor | None = None) -> dict[str, Tensor]:
         """`loss` and `accuracy`; without the marker `loss` and `emitted`."""

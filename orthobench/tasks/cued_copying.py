@@ -19,7 +19,8 @@ from torch import Tensor
 from orthobench.schema import NonNegative, Positive
 from orthobench.tasks.base import Task
 from orthobench.tasks.lengths import Span, span
-from orthobench.tasks.scaled import Scale
+from orthobench.tasks.metric import Metric
+from orthobench.tasks.scaled import EMITTED
 from orthobench.tasks.synthetic import Arrays
 from orthobench.tasks.varied import Varied, whole
 
@@ -59,6 +60,7 @@ class CuedCopying(Varied):
         self.baseline = {"loss": digits * math.log(SYMBOLS) / self.length, "accuracy": self.chance, "score": 0.0}
         if not marker:
             self.baseline, self.baseline_reason = {}, "without the marker nothing is to be recalled"
+            self.metric = "emitted"  # type: ignore[misc]
 
     def sequences(self, u_BW: np.ndarray) -> Arrays:
         start, delay = whole(u_BW[:, :1], 0, self.onset), whole(u_BW[:, 1:2], *self.span)
@@ -75,22 +77,13 @@ class CuedCopying(Varied):
             target.ravel()[due] = digits
         return x, target, mask
 
-    @property
-    def metric(self) -> str:  # type: ignore[override]
-        """`score`, or `emitted` without the marker."""
-        return "score" if self.marker else "emitted"
+    @classmethod
+    def declared(cls) -> tuple[Metric, ...]:
+        return (*super().declared(), EMITTED)
 
     @property
-    def higher_is_better(self) -> bool:  # type: ignore[override]
-        """Whether the headline metric is to be high."""
-        return self.marker
-
-    @property
-    def scales(self) -> dict[str, Scale]:
-        found = super().scales
-        if self.marker:
-            return found
-        return {"loss": found["loss"], "emitted": found["accuracy"]._replace(direction="lower")}
+    def metrics(self) -> tuple[str, ...]:
+        return ("loss", "accuracy", "score") if self.marker else ("loss", "emitted")
 
     def loss(self, y: Tensor, target: Tensor, mask: Tensor | None = None) -> Tensor:
         """Cross-entropy in nats of y (B, T, 9), the mean over all steps."""

@@ -15,8 +15,9 @@ from orthobench.errors import ConfigError
 from orthobench.schema import Positive
 from orthobench.tasks.base import SPLITS, Batch, Split
 from orthobench.tasks.lengths import Lengths
+from orthobench.tasks.metric import Metric
 from orthobench.tasks.mnist import Digits
-from orthobench.tasks.scaled import Scale, scaled, scales
+from orthobench.tasks.scaled import SCORE, scaled
 
 ROWS = 28
 
@@ -41,14 +42,9 @@ class NoisyMNIST(Lengths, Digits):
         self.T, self.input_size = T, ROWS
         self.baseline = {**self.baseline, "score": 0.0}
 
-    @property
-    def metrics(self) -> tuple[str, ...]:
-        return tuple(self.scales)
-
-    @property
-    def scales(self) -> dict[str, Scale]:
-        """Unit, direction, bounds and resolution of every metric."""
-        return scales(self.baseline["accuracy"], self.rows("test"))
+    @classmethod
+    def declared(cls) -> tuple[Metric, ...]:
+        return (*super().declared(), SCORE)
 
     def present(self, batch: Batch) -> Batch:
         return batch  # `batch` knows which images these are, and so their noise

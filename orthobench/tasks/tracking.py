@@ -12,7 +12,8 @@ from torch import Tensor
 
 from orthobench.errors import ConfigError
 from orthobench.tasks.lengths import Span, span
-from orthobench.tasks.scaled import Scale, scaled, scales
+from orthobench.tasks.metric import Metric
+from orthobench.tasks.scaled import LAST_SCORE, scaled
 from orthobench.tasks.synthetic import Arrays
 from orthobench.tasks.varied import Varied, whole
 
@@ -53,7 +54,7 @@ class Tracking(Varied):
         self.last_chance = float(highest_S[self._states() - 1].mean())
         self.chance = self._expected(highest_S)
         self.baseline = {"loss": self._expected(entropy_S), "accuracy": self.chance}
-        self.baseline |= {name: 0.0 for name in self.scales if name.endswith("score")}
+        self.baseline |= {name: 0.0 for name in self.metrics if name.endswith("score")}
 
     @abstractmethod
     def track(self, u_BT: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -72,12 +73,13 @@ class Tracking(Varied):
         due = step == length if self.labels == "last" else inside & ((step - 1) % self.stride == 0)
         return x * inside, state * due, due.astype(np.float32)
 
+    @classmethod
+    def declared(cls) -> tuple[Metric, ...]:
+        return (*super().declared(), LAST_SCORE)
+
     @property
-    def scales(self) -> dict[str, Scale]:
-        found = super().scales
-        if self.labels == "last":
-            return found
-        return found | {"last_score": scales(self.last_chance, self.sizes["test"] or 1)["score"]}
+    def metrics(self) -> tuple[str, ...]:
+        return tuple(name for name in super().metrics if self.labels == "every" or name != "last_score")
 
     def measure(self, y: Tensor, target: Tensor, mask: Tensor | None = None) -> dict[str, Tensor]:
         """`loss`, `accuracy`, `score`; and with labels at every step `last_score`, that of the last one."""

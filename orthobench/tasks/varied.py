@@ -15,7 +15,8 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from orthobench.tasks.base import SPLITS, Batch, Split
-from orthobench.tasks.scaled import Scale, scaled, scales
+from orthobench.tasks.metric import Metric
+from orthobench.tasks.scaled import SCORE, scaled
 from orthobench.tasks.synthetic import Arrays, Drawn
 
 TOGETHER = 1 << 16
@@ -66,14 +67,9 @@ class Varied(Drawn):
         row = index % together * full
         return tuple(torch.tensor(a[row : row + size]) for a in self._drawn[1])
 
-    @property
-    def metrics(self) -> tuple[str, ...]:
-        return tuple(self.scales)
-
-    @property
-    def scales(self) -> dict[str, Scale]:
-        """Unit, direction, bounds and resolution of every metric."""
-        return scales(self.chance, (self.sizes["test"] or 1) * self.answers)
+    @classmethod
+    def declared(cls) -> tuple[Metric, ...]:
+        return (*super().declared(), SCORE)
 
     def loss(self, y: Tensor, target: Tensor, mask: Tensor | None = None) -> Tensor:
         """Cross-entropy in nats of y (B, T, O), the mean over sequences of the mean over the outputs that count."""

@@ -143,7 +143,7 @@ class TestWithoutTheMarker:
         assert float(found["emitted"]) == pytest.approx(emitted)
 
     def test_fewer_digits_are_better(self, task: CuedCopying) -> None:
-        assert (task.metric, task.higher_is_better, task.scales["emitted"].direction) == ("emitted", False, "lower")
+        assert (task.metric, task.higher_is_better, task.metric_of("emitted").direction) == ("emitted", False, "lower")
         assert task.baseline == {}
         assert task.baseline_reason
 
