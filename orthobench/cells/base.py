@@ -4,6 +4,7 @@ Shapes in names: B batch, T time, I input, N hidden, G gates.
 """
 
 from abc import ABC, abstractmethod
+from functools import partial
 from typing import Any, ClassVar, Literal
 
 import torch
@@ -13,6 +14,7 @@ from torch.nn import functional as F
 from orthobench.cells.initial import Initial, Kernel, MakeRecurrent
 from orthobench.errors import ConfigError
 from orthobench.initializers import Rng, uniform
+from orthobench.parametrizations.accumulated import Accumulated
 from orthobench.schema import NonNegativeFloat, Positive, PositiveFloat
 
 State = tuple[Tensor, ...]
@@ -73,6 +75,7 @@ class Cell(nn.Module, ABC):
     b: nn.ParameterDict
     b_hidden: nn.ParameterDict
     recurrent: nn.ModuleDict
+    clips: nn.ModuleDict
     h0: nn.Parameter | None
     inside: tuple[str, ...] = ()
     late: tuple[str, ...] = ()
@@ -146,11 +149,14 @@ class Cell(nn.Module, ABC):
         self.b = nn.ParameterDict({gate: nn.Parameter(draws.bias(gate in inside)) for gate in biased})
         doubled = [gate for gate in biased if gate not in inside] if draws.double_bias else []
         self.b_hidden = nn.ParameterDict({gate: nn.Parameter(draws.bias(inside=False)) for gate in doubled})
-        self.recurrent = nn.ModuleDict()
+        self.recurrent, self.clips = nn.ModuleDict(), nn.ModuleDict()
+        bound = self.recurrent_gradient_clip
         names = self._matrix_names()
         self._refuse_settings_of_matrices(names, orthogonal)
         for name in names:
             _, group, joined = fans[name] if self.matrix_names is None else (1, 1, False)
+            if bound is not None:
+                self.clips[name] = Accumulated(partial(torch.clamp, min=-bound, max=bound))
             self.recurrent[name] = draws.make_recurrent(
                 constrained=name in orthogonal, gates=group, input_size=I * joined
             )
@@ -179,7 +185,7 @@ class Cell(nn.Module, ABC):
             ValueError: a parametrization returns a matrix in another type than that of the parameters.
         """
         with torch.autocast(self.U.device.type, enabled=False):
-            return tuple(self._clipped_later(self._matrix(name)) for name in self._matrix_names())
+            return tuple(self._clipped_later(name, self._matrix(name)) for name in self._matrix_names())
 
     def _matrix(self, name: str) -> Tensor:
         W = self.recurrent[name]()
@@ -190,13 +196,12 @@ class Cell(nn.Module, ABC):
             )
         return W
 
-    def _clipped_later(self, W: Tensor) -> Tensor:
+    def _clipped_later(self, name: str, W: Tensor) -> Tensor:
         """W, with its gradient clipped on the way back where that is asked for."""
-        bound = self.recurrent_gradient_clip
-        if bound is None or not W.requires_grad:
+        if self.recurrent_gradient_clip is None or not W.requires_grad:
             return W
         W = W.view_as(W)  # a free matrix is a parameter, and a hook on it would stay
-        W.register_hook(lambda G: G.clamp(-bound, bound))
+        W.register_hook(self.clips[name])
         return W
 
     def initial_state(self, batch_size: int) -> State:

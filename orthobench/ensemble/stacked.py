@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from torch.func import functional_call, vmap
 
 from orthobench.models.base import Network
+from orthobench.parametrizations.accumulated import accumulated
 from orthobench.parametrizations.base import Parametrization
 from orthobench.run.learner import Learner
 from orthobench.tasks.base import Batch
@@ -86,6 +87,8 @@ class Stacked:
 
     def _train(self, requests: list[Request]) -> list[Trained]:
         learner = requests[0][0]
+        if learner.duration.accumulate > 1 and accumulated(learner.model):
+            raise RuntimeError("gradients of matrices are clipped or scaled over several batches")
         leaves = {name: leaf.requires_grad_() for name, leaf in _stack(requests, nn.Module.named_parameters).items()}
         y, targets = self._outputs(requests, leaves)
         losses = vmap(learner.task.loss)(y, *targets)

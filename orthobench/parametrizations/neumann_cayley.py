@@ -6,8 +6,8 @@ After a step A -> A - delta, with M = B delta and order q,
 
     B <- (I + M + ... + M^q) B,   an error of O(||M||^{q+1}),
 
-and every `reset_period` steps B is inverted anew. The gradient is that of the scaled Cayley transform with B for the
-inverse: dL/dA = V^T - V with V = B^T G (D + W^T), G = dL/dW.
+and every `reset_period` steps, or when theta was set by hand, B is inverted anew. The gradient is that of the scaled
+Cayley transform with B for the inverse: dL/dA = V^T - V with V = B^T G (D + W^T), G = dL/dW.
 Mucllari, Zadorozhnyy, Pospisil, Nguyen & Ye (2022), "Orthogonal Gated Recurrent Unit with Neumann-Cayley
 Transformation", Algorithm 1.
 """
@@ -16,10 +16,11 @@ import math
 from typing import Any, Literal
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from orthobench.derivatives import first_only
 from orthobench.initializers import Rng
+from orthobench.parametrizations import base
 from orthobench.parametrizations.moving_base import Settling
 from orthobench.parametrizations.scaled_cayley import ScaledCayley
 from orthobench.parametrizations.skew import skew
@@ -68,7 +69,17 @@ class NeumannCayley(Settling, ScaledCayley):
         self.register_buffer("previous", self.theta.detach().clone())
 
     def forward(self) -> Tensor:
-        return _CayleyWithInverse.apply(self.skew(), self.B, self.signs)
+        return _CayleyWithInverse.apply(self.skew(), self._inverse_of_now(), self.signs)
+
+    def _inverse_of_now(self) -> Tensor:
+        """B, renewed where theta was set by hand; a GPU is not waited for where theta is given from outside."""
+        own = isinstance(self.theta, nn.Parameter)
+        if (not own and base.reading_waits(self.theta)) or self.is_settled():
+            return self.B
+        if not own:
+            return self._inverse()
+        self.reset()
+        return self.B
 
     @property
     def neumann_norm(self) -> float:
@@ -92,6 +103,7 @@ class NeumannCayley(Settling, ScaledCayley):
         """Invert anew, for a theta that something other than an optimizer's step has set."""
         self.B.copy_(self._inverse())
         self.previous.copy_(self.theta)
+        self._known = self._seen()
 
     def _delta(self) -> Tensor:
         if self.variant == "code" and self.theta.grad is not None:

@@ -16,6 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from orthobench.initializers import Rng
+from orthobench.parametrizations.accumulated import Accumulated
 from orthobench.parametrizations.moving_base import Settling
 from orthobench.parametrizations.skew import upper_indices
 from orthobench.parametrizations.unitary_product import UnitaryProduct
@@ -67,6 +68,7 @@ class Stiefel(Settling):
         self.theta = nn.Parameter(torch.zeros(n * n))
         self.register_buffer("indices", upper_indices(n), persistent=False)
         self.register_buffer("base", _initial(unitary_init, n, rng))
+        self.scaling = Accumulated(self._scaled)
         if rms_gradient:
             self.register_buffer("square", torch.zeros(n, n, 2, dtype=torch.float64))
             self.register_buffer("next_square", torch.zeros(n, n, 2, dtype=torch.float64), persistent=False)
@@ -83,7 +85,7 @@ class Stiefel(Settling):
         S = self.skew()  # at zero C(S) is I + S to first order: the same value and gradient without solving a system
         W = self.base + S @ self.base if self.is_settled() else self._moved(S)
         if self.rms_gradient and W.requires_grad:
-            W.register_hook(self._scaled)
+            W.register_hook(self.scaling)
         return W.to(self.theta.dtype.to_complex())
 
     def looks_settled(self) -> bool:

@@ -9,6 +9,7 @@ from torch.optim.lr_scheduler import LambdaLR
 from orthobench.cells.base import State
 from orthobench.models.base import Network
 from orthobench.optim import Constant, Optimizer, Schedule
+from orthobench.parametrizations.accumulated import accumulated
 from orthobench.parametrizations.moving_base import Settling
 from orthobench.run.duration import Duration
 from orthobench.run.trainer import LeanModule
@@ -36,9 +37,12 @@ class Learner(LeanModule):
         self._sums: dict[str, tuple[dict[str, Tensor], float]] = {}
         self._carried: dict[str, list[State]] = {}
         group_of = {id(p): i for i, group in enumerate(optimizer.param_groups) for p in group["params"]}
+        self._accumulated = accumulated(model)
         self._constrained = [(p, {group_of[id(q)] for q in p.parameters()}) for p in model.constrained()]
 
     def on_train_start(self) -> None:
+        for gradient in self._accumulated:
+            gradient.several = self.duration.accumulate > 1
         for parametrization in self.model.parametrizations():
             if isinstance(parametrization, Settling):
                 parametrization.after_step()  # nothing is due, and it is known from here on without a look
@@ -122,3 +126,5 @@ class Learner(LeanModule):
         for parametrization, own in self._constrained:
             parametrization.learning_rate = max(float(groups[i]["lr"]) for i in own)
             parametrization.after_step()
+        for gradient in self._accumulated:
+            gradient.clear()

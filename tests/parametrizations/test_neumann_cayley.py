@@ -144,3 +144,34 @@ def test_small_sizes(n: int, rng: np.random.Generator) -> None:
     p = NeumannCayley(n, rng)
     assert p.contains(p(), 1e-14)
     assert p.parameter_count() == n * (n - 1) // 2
+
+
+def by_hand(p: NeumannCayley, way: str, value: torch.Tensor) -> None:
+    if way == "in place":
+        with torch.no_grad():
+            p.theta.copy_(value)
+    elif way == "data":
+        p.theta.data = value.clone()
+    else:
+        p.theta.data.copy_(value)
+
+
+@pytest.mark.parametrize("way", ["in place", "data", "data in place"])
+def test_a_theta_that_was_set_by_hand_is_followed(way: str, rng: np.random.Generator) -> None:
+    p, plain = NeumannCayley(9, np.random.default_rng(3)), ScaledCayley(9, np.random.default_rng(3))
+    value = torch.as_tensor(rng.normal(size=36))
+    by_hand(p, way, value)
+    plain.theta.data = value
+    torch.testing.assert_close(p(), plain(), atol=1e-12, rtol=0)
+    perturb(p, 0.01)
+    p.after_step()  # a step from there, not from where it was before
+    assert p.steps == 1
+    assert inverse_error(p) < 1e-2
+
+
+def test_a_theta_given_from_outside_leaves_the_inverse_alone(rng: np.random.Generator) -> None:
+    p, plain = NeumannCayley(9, np.random.default_rng(3)), ScaledCayley(9, np.random.default_rng(3))
+    before, value = p.B.clone(), torch.as_tensor(rng.normal(size=36))
+    plain.theta.data = value
+    torch.testing.assert_close(torch.func.functional_call(p, {"theta": value}, ()), plain(), atol=1e-12, rtol=0)
+    assert torch.equal(p.B, before)
