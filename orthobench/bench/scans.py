@@ -12,12 +12,17 @@ from torch import Tensor, nn
 
 from orthobench.bench.timing import Bench, Row, Work
 from orthobench.cells.base import Cell
+from orthobench.cells.complex_elman import ComplexElman
 from orthobench.cells.elman import Elman
 from orthobench.cells.gru import GRU
 from orthobench.cells.lstm import LSTM
 from orthobench.cells.scalar_gated import ScalarGated
+from orthobench.parametrizations.base import Parametrization
 from orthobench.parametrizations.free import Free
+from orthobench.parametrizations.givens import Givens
+from orthobench.parametrizations.unitary_product import UnitaryProduct
 from orthobench.scan import ENGINES, choose, recurrence
+from orthobench.scan.native import diagonal
 
 WIDTH = 16
 SIZES = [
@@ -41,6 +46,13 @@ CELLS: dict[str, tuple[type, dict[str, Any]]] = {
     "gru after modrelu": (GRU, {"reset": "after", "activation": "modrelu"}),
     "gru before modrelu": (GRU, {"reset": "before", "activation": "modrelu"}),
     "lstm": (LSTM, {}),
+    "urnn_full": (ComplexElman, {}),
+    "eunn capacity=2": (ComplexElman, {"modrelu": "eunn"}),
+    "urnn_restricted": (ComplexElman, {}),
+}
+FACTORED: dict[str, tuple[type, dict[str, Any]]] = {
+    "eunn capacity=2": (Givens, {"capacity": 2, "complex": True}),
+    "urnn_restricted": (UnitaryProduct, {}),
 }
 KINDS: dict[str, tuple[type, int, dict[str, Any]]] = {
     "nn.RNN relu": (nn.RNN, 1, {"nonlinearity": "relu"}),
@@ -52,28 +64,35 @@ KINDS: dict[str, tuple[type, int, dict[str, Any]]] = {
 def measure(bench: Bench) -> Iterator[Row]:
     """All rows of this file."""
     for n, B, T in QUICK_SIZES if bench.quick else SIZES:
-        yield from _engines(bench, "elman modrelu", n, B, T, torch_too=True)
+        yield from _engines(bench, "elman modrelu", n, B, T, tuple(KINDS))
     for name in list(CELLS)[1:]:
-        yield from _engines(bench, name, 128, 50, 100 if bench.quick else 200)
+        beside = ("nn.LSTM",) if name == "lstm" else ()
+        yield from _engines(bench, name, 128, 50, 100 if bench.quick else 200, beside)
+    for n, T in [] if bench.quick else [(512, 100), (2170, 20)]:
+        yield from _engines(bench, "urnn_restricted", n, 50, T)
+    yield from _diagonal(bench, 128, 50, 100 if bench.quick else 1000)
     yield from _growth(bench)
     for name in CELLS:
         yield from _memory(bench, name)
 
 
 def make_cell(name: str, n: int, device: torch.device) -> Cell:
-    """A cell with orthogonal recurrent matrices that are free, so that the scan alone is measured."""
+    """A cell with orthogonal recurrent matrices that are free, so that the scan alone is measured, or with factors."""
     cls, options = CELLS[name]
     rng = np.random.default_rng(0)
 
-    def make(**_: Any) -> Free:
-        return Free(n=n, rng=rng, recurrent_init="orthogonal")
+    recurrent, settings = FACTORED.get(name, (Free, {"recurrent_init": "orthogonal"}))
+
+    def make(**_: Any) -> Parametrization:
+        return recurrent(n=n, rng=rng, **settings)
 
     return cls(input_size=WIDTH, hidden_size=n, rng=rng, make_recurrent=make, **options).to(device)
 
 
 def work(cell: Cell, x: Tensor, engine: str) -> Work:
     """Forward and backward through one engine."""
-    gradient = torch.randn(*x.shape[:2], cell.hidden_size, device=x.device)
+    dtype = cell.U.dtype.to_complex() if cell.complex_state else cell.U.dtype
+    gradient = torch.randn(*x.shape[:2], cell.hidden_size, device=x.device, dtype=dtype)
 
     def run() -> None:
         cell.zero_grad(set_to_none=True)
@@ -87,16 +106,38 @@ def engines(cell: Cell) -> list[str]:
     return [name for name, engine in ENGINES.items() if engine.why_not(cell) is None]
 
 
-def _engines(bench: Bench, name: str, n: int, B: int, T: int, torch_too: bool = False) -> list[Row]:
+def _engines(bench: Bench, name: str, n: int, B: int, T: int, beside: tuple[str, ...] = ()) -> list[Row]:
     cell, x = make_cell(name, n, bench.device), torch.randn(B, T, WIDTH, device=bench.device)
     works = {engine: work(cell, x, engine) for engine in engines(cell)}
-    works["matrix products"] = _floor(n, B, T, len(cell.gates), bench.device)
-    if torch_too:
-        budget = n * (n - 1) // 2 + n * WIDTH + n  # of a skew matrix, as an orthogonal cell counts
-        for kind, (_, gates, _) in KINDS.items():
-            works[kind] = _module(kind, n, x)
+    if name not in FACTORED:  # a complex product is four real ones
+        works["matrix products"] = _floor(n, B, T, 4 if cell.complex_state else len(cell.gates), bench.device)
+    budget = n * (n - 1) // 2 + n * WIDTH + n  # of a skew matrix, as an orthogonal cell counts
+    for kind in beside:
+        works[kind] = _module(kind, n, x)
+        if name == "elman modrelu":
+            gates = KINDS[kind][1]
             works[f"{kind}, equal parameters"] = _module(kind, _equal_size(gates, budget), x)
     return bench.compare("scan", f"{name} n={n} B={B} T={T}", works)
+
+
+def _diagonal(bench: Bench, n: int, B: int, T: int) -> list[Row]:
+    """A linear recurrence unit by unit, alone, beside a whole Elman scan in C."""
+    cell, x = make_cell("elman modrelu", n, bench.device), torch.randn(B, T, WIDTH, device=bench.device)
+    a, b, h0 = (torch.rand(*shape, device=bench.device).requires_grad_() for shape in ((n,), (T, B, n), (B, n)))
+    gradient = torch.randn(T, B, n, device=bench.device)
+
+    def plain() -> None:
+        h, states = h0, []
+        for b_t in b.unbind(0):
+            h = a * h + b_t
+            states.append(h)
+        torch.autograd.grad(torch.stack(states), (a, b, h0), gradient)
+
+    works: dict[str, Work] = {"plain loop": plain}
+    if diagonal.why_not(b) is None:
+        works["native"] = lambda: torch.autograd.grad(diagonal.diagonal_scan(a, b, h0), (a, b, h0), gradient)
+        works["elman modrelu, native"] = work(cell, x, "native")
+    return bench.compare("scan", f"diagonal n={n} B={B} T={T}", works)
 
 
 def _floor(n: int, B: int, T: int, gates: int, device: torch.device) -> Work:

@@ -42,6 +42,7 @@ E50, E128, E190, E512 = (f"elman modrelu n={n} " for n in (50, 128, 190, 512))
 LARGE = (E128, E190, E512)
 USUAL = tuple(f"n={n}" for n in (128, 190, 256, 512))
 FEW = tuple(f"{n} m={m}" for n in USUAL for m in (16, 32))
+FOURIER_128, *FOURIER = (f"urnn_restricted n={n}" for n in (128, 512, 2170))
 GATED = ("scalar_gated", "gru")
 CPU = (
     Target("fused over reference, n=128 B=50", "scan", (f"{E128}B=50",), faster("fused", "reference"), least=1.7),
@@ -53,6 +54,14 @@ CPU = (
     Target("native's time in matrix products, n>=128", "scan", LARGE, faster("matrix products", "native"), most=1.3),
     Target("native over nn.RNN relu, n>=128", "scan", LARGE, faster("native", "nn.RNN relu"), least=1.15),
     Target("native over nn.LSTM, n>=128", "scan", LARGE, faster("native", "nn.LSTM"), least=4),
+    Target("native over nn.LSTM, lstm", "scan", ("lstm",), faster("native", "nn.LSTM"), least=1.25),
+    Target("native over reference, urnn_full", "scan", ("urnn_full",), faster("native", "reference"), least=1.85),
+    Target("native over reference, eunn", "scan", ("eunn",), faster("native", "reference"), least=8),
+    Target("native over reference, urnn_restricted", "scan", (FOURIER_128,), faster("native", "reference"), least=3.8),
+    Target(
+        "native over reference, urnn_restricted, large", "scan", tuple(FOURIER), faster("native", "reference"), least=4
+    ),
+    Target("diagonal over Elman, native", "scan", ("diagonal",), faster("native", "elman modrelu, native"), least=3.3),
     Target("kept by fused, of the reference's", "memory", ("",), faster("reference", "fused"), most=0.3),
     Target("two threads over one, n>=128", "threads", LARGE, faster("two threads", "one thread"), least=1.6),
     Target("ten seeds on two cores, in times of one seed", "seeds", ("",), _value, most=6),

@@ -1,6 +1,7 @@
 """Linear recurrences unit by unit, h_t = a_t * h_{t-1} + b_t, real or complex, in C.
 
-With G_t = dL/dh_t the reverse is db_t = G_t, da_t = conj(h_{t-1}) G_t, G_{t-1} = conj(a_t) G_t + what comes from outside.
+With G_t = dL/dh_t the reverse is db_t = G_t, da_t = conj(h_{t-1}) G_t, and G_{t-1} is conj(a_t) G_t with what comes
+from outside.
 """
 
 import ctypes
@@ -77,10 +78,10 @@ class DiagonalScan(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, dH: Tensor) -> Gradients:  # type: ignore[override]
         a, H, h0 = ctx.saved_tensors
-        dH, G, db = readable(dH), first_gradient(H, dH, None), room(H)
+        G, db = first_gradient(H, dH, None), room(H)
         summed = a.dim() < 3 or len(a) == 1
         da = torch.zeros_like(G) if summed else room(H)
-        _call("diagonal_backward", a, H, h0=h0, dH=dH, G=G, da=da, db=db, summed=summed)
+        _call("diagonal_backward", a, H, h0=h0, dH=readable(dH), G=G, da=da, db=db, summed=summed)
         return da.sum_to_size(a.shape) if a.dim() < 3 else da.expand(len(a), *G.shape).sum_to_size(a.shape), db, G
 
 
@@ -94,7 +95,8 @@ def _call(name: str, a: Tensor, H: Tensor, summed: bool = False, **tensors: Tens
     T, B, N = H.shape
     numbers = 2 if H.is_complex() else 1
     scan = Diagonal(T=T, B=B, M=numbers * N, complex=H.is_complex(), summed=summed, H=H.data_ptr())
-    for key, tensor in {"a": a.expand(T, B, N), **tensors}.items():
+    pointers: dict[str, Tensor | None] = {"a": a.expand(T, B, N), **tensors}
+    for key, tensor in pointers.items():
         setattr(scan, key, None if tensor is None else tensor.data_ptr())
         if tensor is not None and key in ("a", "b", "dH"):
             setattr(scan, f"{key}_time", numbers * tensor.stride(0))

@@ -164,7 +164,7 @@ def test_without_gradients(cls: type, options: dict[str, Any]) -> None:
 
 @every_case
 def test_finite_differences(cls: type, options: dict[str, Any]) -> None:
-    cell = make(cls, n=4, **options)
+    cell = make(cls, **options)
     names = [name for name, _ in cell.named_parameters()]
 
     def scan(x: Tensor, *rest: Tensor) -> tuple[Tensor, ...]:
