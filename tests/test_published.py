@@ -32,7 +32,7 @@ CLAIMS = {
 
 def ucr(column: str) -> dict[str, float]:
     rows = [row for row in load("spectral_rnn") if row.table == "table4" and row.column == column]
-    return {row.row: row.value for row in rows if row.value is not None}
+    return {row.label: row.value for row in rows if row.value is not None}
 
 
 @pytest.mark.parametrize("paper", PAPERS)
@@ -43,7 +43,7 @@ def test_every_number_of_every_table_is_there(paper: str) -> None:
 
 @pytest.mark.parametrize("paper", PAPERS)
 def test_a_row_is_written_once(paper: str) -> None:
-    named = Counter((row.table, row.kind, row.row, row.column, row.metric, row.side) for row in load(paper))
+    named = Counter((row.table, row.kind, row.label, row.column, row.metric, row.side) for row in load(paper))
     assert not [name for name, count in named.items() if count > 1]
 
 
@@ -90,7 +90,7 @@ def test_the_ucr_counts_follow_from_the_sizes(entry: object) -> None:
     ],
 )
 def test_some_numbers_as_printed(table: str, row: str, column: str, value: float) -> None:
-    (found,) = [r for r in load_table(experiment.load(table)) if (r.row, r.column) == (row, column)]
+    (found,) = [r for r in load_table(experiment.load(table)) if (r.label, r.column) == (row, column)]
     assert found.value == value
 
 
@@ -108,7 +108,7 @@ def test_some_numbers_as_printed(table: str, row: str, column: str, value: float
     ],
 )
 def test_misprints_and_contradictions_are_notes(table: str, row: str, word: str) -> None:
-    assert any(r.note and word in r.note for r in load_table(experiment.load(table)) if r.row == row)
+    assert any(r.note and word in r.note for r in load_table(experiment.load(table)) if r.label == row)
 
 
 def test_the_spread_over_seeds_is_kept() -> None:

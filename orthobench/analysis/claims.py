@@ -1,12 +1,12 @@
 """Claims in prose, each tested over the seeds.
 
-    better, not_worse, greater, less   every cell against every cell of `than`, seed by seed: Student's paired test,
+    better, not_worse, greater, less   every row against every row of `than`, seed by seed: Student's paired test,
                                        one-sided; the sign test where a seed diverged
     equal                              two one-sided tests of the difference being within `within` of zero
     less_spread                        F test of the variances
     wilcoxon                           signed-rank test over the data sets, of the means over the seeds
-    below, not_below, above, within    a level, for every cell: all its seeds but at most one of three or more
-    diverges, never_diverges           at least half of every cell's seeds; none of any cell's
+    below, not_below, above, within    a level, for every row: all its seeds but at most one of three or more
+    diverges, never_diverges           at least half of every row's seeds; none of any row's
     untested                           no rule decides it
 
 A claim of several comparisons holds when each does (an intersection-union test, so the largest p-value counts), and is
@@ -44,19 +44,19 @@ from orthobench.analysis.statistics import (
 
 NEARLY = 0.9  # `not_below` a level: not below nine tenths of it
 TENTH = 0.1
-Cells = dict[str, list[Line]]
+Rows = dict[str, list[Line]]
 Judge = Callable[[Published, dict[str, Scores]], Verdict]
 
 
-def judge(rows: Sequence[Published], cells: Cells, planned: int) -> list[Verdict]:
+def judge(claims: Sequence[Published], rows: Rows, planned: int) -> list[Verdict]:
     """A verdict for every claim of one table.
 
     Args:
-        rows: the claims.
-        cells: the finished runs of every cell.
-        planned: seeds of a cell.
+        claims: the claims.
+        rows: the finished runs of every row.
+        planned: seeds of a row.
     """
-    verdicts = [_first_look(row, cells, planned) for row in rows]
+    verdicts = [_first_look(printed, rows, planned) for printed in claims]
     held, contradicted = (_corrected(verdicts, name) for name in ("p", "against"))
     return [_decided(verdict, held.get(i), contradicted.get(i)) for i, verdict in enumerate(verdicts)]
 
@@ -67,21 +67,21 @@ def _corrected(verdicts: list[Verdict], name: str) -> dict[int, float]:
     return dict(zip(known, holm(list(known.values())), strict=True))
 
 
-def _first_look(row: Published, cells: Cells, planned: int) -> Verdict:
-    if row.verb == "untested":
-        return Verdict(UNDERSPECIFIED, row.test["untested"])
-    names = list(row.cells)
-    if row.verb == "wilcoxon":
-        names = [cell for cell in cells if cell.startswith(tuple(f"{model}_" for model in row.cells))]
-    scores = {name: _scores(row, cells[name], planned) for name in names}
+def _first_look(printed: Published, rows: Rows, planned: int) -> Verdict:
+    if printed.verb == "untested":
+        return Verdict(UNDERSPECIFIED, printed.test["untested"])
+    names = list(printed.rows)
+    if printed.verb == "wilcoxon":
+        names = [row for row in rows if row.startswith(tuple(f"{model}_" for model in printed.rows))]
+    scores = {name: _scores(printed, rows[name], planned) for name in names}
     done, wanted = sum(s.done for s in scores.values()), sum(s.wanted for s in scores.values())
     if not done:
         return Verdict(NOT_RUN)
     if any(s.done < s.wanted for s in scores.values()):
         return Verdict(PARTIAL, f"{done} of {wanted} runs")
-    if row.verb in ("below", "not_below", "above", "within"):
-        return _level(row, scores, cells)
-    return JUDGES[row.verb](row, scores)
+    if printed.verb in ("below", "not_below", "above", "within"):
+        return _level(printed, scores, rows)
+    return JUDGES[printed.verb](printed, scores)
 
 
 def _decided(verdict: Verdict, p: float | None, against: float | None) -> Verdict:
@@ -97,50 +97,50 @@ def _decided(verdict: Verdict, p: float | None, against: float | None) -> Verdic
     return Verdict(WITHIN, f"undecided, p = {p:.2g}", p, against)
 
 
-def _scores(row: Published, lines: list[Line], planned: int) -> Scores:
+def _scores(printed: Published, lines: list[Line], planned: int) -> Scores:
     found: dict[int, float | None] = {}
     for line in lines:
-        value = line.metric(row.metric, row.select)
-        if line.diverged and row.metric != "diverged":
+        value = line.metric(printed.metric, printed.select)
+        if line.diverged and printed.metric != "diverged":
             value = None
-        elif value is None and not row.metric.startswith("crossed/"):  # null is a score: never crossed
+        elif value is None and not printed.metric.startswith("crossed/"):  # null is a score: never crossed
             continue
         found[line.seed] = value
     return Scores(found, planned)
 
 
-def _pairs(row: Published) -> list[tuple[str, str]]:
-    return list(product(row.test[row.verb], row.test["than" if "than" in row.test else "to"]))
+def _pairs(printed: Published) -> list[tuple[str, str]]:
+    return list(product(printed.test[printed.verb], printed.test["than" if "than" in printed.test else "to"]))
 
 
-def _direction(row: Published) -> Alternative:
-    if row.verb in ("greater", "less"):
-        return row.verb  # type: ignore[return-value]
-    return "greater" if row.direction == "higher" else "less"
+def _direction(printed: Published) -> Alternative:
+    if printed.verb in ("greater", "less"):
+        return printed.verb  # type: ignore[return-value]
+    return "greater" if printed.direction == "higher" else "less"
 
 
-def _ordered(row: Published, scores: dict[str, Scores]) -> Verdict:
+def _ordered(printed: Published, scores: dict[str, Scores]) -> Verdict:
     """`better`, `greater`, `less`."""
-    alternative = _direction(row)
+    alternative = _direction(printed)
     other: Alternative = "less" if alternative == "greater" else "greater"
     worst = -math.inf if alternative == "greater" else math.inf
-    p_values = [paired(scores[a], scores[b], alternative, worst=worst) for a, b in _pairs(row)]
-    against = [paired(scores[a], scores[b], other, worst=worst) for a, b in _pairs(row)]
+    p_values = [paired(scores[a], scores[b], alternative, worst=worst) for a, b in _pairs(printed)]
+    against = [paired(scores[a], scores[b], other, worst=worst) for a, b in _pairs(printed)]
     return _combined(p_values, against)
 
 
-def _not_worse(row: Published, scores: dict[str, Scores]) -> Verdict:
+def _not_worse(printed: Published, scores: dict[str, Scores]) -> Verdict:
     """Nothing in `than` is better: holds until one is found to be."""
-    alternative: Alternative = "less" if row.direction == "higher" else "greater"
-    worst = -math.inf if row.direction == "higher" else math.inf
-    return _combined([], [paired(scores[a], scores[b], alternative, worst=worst) for a, b in _pairs(row)])
+    alternative: Alternative = "less" if printed.direction == "higher" else "greater"
+    worst = -math.inf if printed.direction == "higher" else math.inf
+    return _combined([], [paired(scores[a], scores[b], alternative, worst=worst) for a, b in _pairs(printed)])
 
 
-def _equal(row: Published, scores: dict[str, Scores]) -> Verdict:
-    within = float(row.test["within"])
+def _equal(printed: Published, scores: dict[str, Scores]) -> Verdict:
+    within = float(printed.test["within"])
     p_values: list[float | None] = []
     against: list[float | None] = []
-    for a, b in _pairs(row):
+    for a, b in _pairs(printed):
         inside = paired(scores[a], scores[b], "greater", -within), paired(scores[a], scores[b], "less", within)
         outside = paired(scores[a], scores[b], "greater", within), paired(scores[a], scores[b], "less", -within)
         p_values.append(None if None in inside else max(p for p in inside if p is not None))
@@ -148,17 +148,17 @@ def _equal(row: Published, scores: dict[str, Scores]) -> Verdict:
     return _combined(p_values, against)
 
 
-def _spread(row: Published, scores: dict[str, Scores]) -> Verdict:
-    p_values = [less_spread(scores[a], scores[b]) for a, b in _pairs(row)]
+def _spread(printed: Published, scores: dict[str, Scores]) -> Verdict:
+    p_values = [less_spread(scores[a], scores[b]) for a, b in _pairs(printed)]
     return _combined(p_values, [None if p is None else 1 - p for p in p_values])
 
 
-def _wilcoxon(row: Published, scores: dict[str, Scores]) -> Verdict:
-    (model,) = row.test["wilcoxon"]
-    up, down = ("greater", "less") if row.direction == "higher" else ("less", "greater")
+def _wilcoxon(printed: Published, scores: dict[str, Scores]) -> Verdict:
+    (model,) = printed.test["wilcoxon"]
+    up, down = ("greater", "less") if printed.direction == "higher" else ("less", "greater")
     p_values: list[float | None] = []
     against: list[float | None] = []
-    for other in row.test["than"]:
+    for other in printed.test["than"]:
         names = [name.removeprefix(f"{model}_") for name in scores if name.startswith(f"{model}_")]
         a, b = ([scores[f"{m}_{name}"].mean for name in names] for m in (model, other))
         pairs = [(x, y) for x, y in zip(a, b, strict=True) if x is not None and y is not None]
@@ -177,44 +177,44 @@ def _combined(p_values: Sequence[float | None], against: Sequence[float | None])
     return Verdict(WITHIN, p=max(held, default=None), against=min(holm(contradicted)))
 
 
-def _level(row: Published, scores: dict[str, Scores], cells: Cells) -> Verdict:
-    """Claims about a level, cell by cell; a diverged seed is beyond every level on the bad side."""
+def _level(printed: Published, scores: dict[str, Scores], rows: Rows) -> Verdict:
+    """Claims about a level, row by row; a diverged seed is beyond every level on the bad side."""
     kept, total, holds = 0, 0, True
     for name, found in scores.items():
-        level = _level_of(row, cells[name])
+        level = _level_of(printed, rows[name])
         if level is None:
             return Verdict(UNDERSPECIFIED, "there is no baseline")
-        good = sum(_satisfies(row, value, level) for value in found.by_seed.values())
+        good = sum(_satisfies(printed, value, level) for value in found.by_seed.values())
         kept, total = kept + good, total + found.done
         holds = holds and good >= found.done - (1 if found.done >= 3 else 0)
     return Verdict(REPRODUCED if holds else NOT_REPRODUCED, f"{kept} of {total} runs")
 
 
-def _level_of(row: Published, lines: list[Line]) -> float | None:
-    level: Any = row.test[row.verb]
+def _level_of(printed: Published, lines: list[Line]) -> float | None:
+    level: Any = printed.test[printed.verb]
     if isinstance(level, int | float):
         return float(level)
-    name = row.metric.split("@")[0].rsplit("/", 1)[-1]
+    name = printed.metric.split("@")[0].rsplit("/", 1)[-1]
     baselines = [value for line in lines if (value := line.metric(f"baseline/{name}")) is not None]
     return mean(baselines) * (TENTH if level == "tenth" else 1.0) if baselines else None
 
 
-def _satisfies(row: Published, value: float | None, level: float) -> bool:
+def _satisfies(printed: Published, value: float | None, level: float) -> bool:
     if value is None:
-        return row.verb == "not_below"
-    if row.verb == "within":
-        return abs(value - float(row.test["of"])) <= level
-    if row.verb == "above":
+        return printed.verb == "not_below"
+    if printed.verb == "within":
+        return abs(value - float(printed.test["of"])) <= level
+    if printed.verb == "above":
         return value > level
-    return value < level if row.verb == "below" else value >= NEARLY * level
+    return value < level if printed.verb == "below" else value >= NEARLY * level
 
 
-def _diverges(row: Published, scores: dict[str, Scores]) -> Verdict:
+def _diverges(printed: Published, scores: dict[str, Scores]) -> Verdict:
     found = [sum(bool(value) for value in s.by_seed.values()) for s in scores.values()]
     total = sum(s.done for s in scores.values())
     low, high = wilson(sum(found), total)
     detail = f"{sum(found)} of {total} diverged, 95 % interval {low:.2f} to {high:.2f}"
-    if row.verb == "never_diverges":
+    if printed.verb == "never_diverges":
         return Verdict(NOT_REPRODUCED if sum(found) else REPRODUCED, detail)
     holds = all(2 * count >= s.done for count, s in zip(found, scores.values(), strict=True))
     return Verdict(REPRODUCED if holds else NOT_REPRODUCED, detail)

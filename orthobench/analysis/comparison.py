@@ -1,4 +1,4 @@
-"""One table, published numbers beside ours: every row with our scores, the difference and the status."""
+"""One table, published numbers beside ours: every printed number with our scores, the difference and the status."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from statistics import mean, median
 
 from orthobench.analysis import claims, records
 from orthobench.analysis.metrics import headline
-from orthobench.analysis.published import Published, load_table
+from orthobench.analysis.published import DERIVED, Published, load_table, margin_of
 from orthobench.analysis.records import Line
 from orthobench.analysis.statistics import (
     BETTER,
@@ -27,7 +27,6 @@ from orthobench.config import table as experiment
 from orthobench.config.table import FULL, Table
 from orthobench.tasks.metric import Metric
 
-DERIVED = ("max_T", "first_diverged_T", "first_failed_depth")
 SLACK = 1e-4
 
 
@@ -38,11 +37,11 @@ class Compared:
     Attributes:
         honest: our values at the best validation, in the paper's unit.
         scores: our values under the paper's own protocol.
-        derived: a number that follows from several cells, in place of scores.
+        derived: a number that follows from several rows, in place of scores.
         runs: ids of the runs behind it.
     """
 
-    row: Published
+    printed: Published
     honest: Scores
     scores: Scores
     derived: float | None
@@ -52,26 +51,26 @@ class Compared:
     @property
     def ours(self) -> float | None:
         """The number that is compared: the mean over the seeds, or the median where one diverged."""
-        return self.derived if self.derived is not None else centre(self.scores, self.row)
+        return self.derived if self.derived is not None else centre(self.scores, self.printed)
 
     @property
     def interval(self) -> Interval | None:
         """Where the published number lies with 95 %, if it is one more run of ours; null where a seed diverged."""
-        if self.scores.diverged or self.row.kind != "result":
+        if self.scores.diverged or self.printed.kind != "result":
             return None
-        return prediction_interval(self.scores.values, self.row.seeds)
+        return prediction_interval(self.scores.values, self.printed.seeds)
 
     @property
     def difference(self) -> float | None:
         """Ours minus published."""
-        if self.ours is None or self.row.value is None:
+        if self.ours is None or self.printed.value is None:
             return None
-        return self.ours - self.row.value
+        return self.ours - self.printed.value
 
 
-def centre(scores: Scores, row: Published) -> float | None:
+def centre(scores: Scores, printed: Published) -> float | None:
     """The mean over the seeds, or the median where one diverged."""
-    return scores.median(row.direction == "higher") if scores.diverged else scores.mean
+    return scores.median(printed.direction == "higher") if scores.diverged else scores.mean
 
 
 @dataclass(frozen=True)
@@ -88,17 +87,17 @@ class Comparison:
 def compare(table: Table, results: Path, preset: str = FULL) -> Comparison:
     """A table from its records."""
     lines = [line for line in records.read(results, table.name) if line.preset == preset]
-    cells = {cell: [line for line in lines if line.cell == cell] for cell in table.cells}
+    rows = {row: [line for line in lines if line.row == row] for row in table.rows}
     planned = len(table.planned(preset))
-    rows = load_table(table)
-    numbers = tuple(_number(row, table, cells, planned) for row in rows if row.kind != "claim")
-    asserted = [row for row in rows if row.kind == "claim"]
-    verdicts = claims.judge(asserted, cells, planned)
-    told = tuple(
-        Compared(row, Scores(), Scores(), None, _runs(_cells_of(row, cells), cells), _explained(verdict, table))
-        for row, verdict in zip(asserted, verdicts, strict=True)
+    told = load_table(table)
+    numbers = tuple(_number(printed, table, rows, planned) for printed in told if printed.kind != "claim")
+    asserted = [printed for printed in told if printed.kind == "claim"]
+    verdicts = claims.judge(asserted, rows, planned)
+    asserted_ours = tuple(
+        Compared(printed, Scores(), Scores(), None, _runs(_rows_of(printed, rows), rows), _explained(verdict, table))
+        for printed, verdict in zip(asserted, verdicts, strict=True)
     )
-    return Comparison(table, preset, numbers, told, tuple(lines))
+    return Comparison(table, preset, numbers, asserted_ours, tuple(lines))
 
 
 def presets(name: str, results: Path) -> list[str]:
@@ -113,96 +112,103 @@ def everywhere(name: str, results: Path) -> list[tuple[str, Path]]:
     return [(FULL, results), *((preset, root) for preset, root in short if preset in presets(name, root))]
 
 
-def scores_of(row: Published, lines: Iterable[Line], planned: int, select: str) -> Scores:
-    """Our scores of a row, seed by seed, in the unit that it was printed in."""
+def scores_of(printed: Published, lines: Iterable[Line], planned: int, select: str) -> Scores:
+    """Our scores of a printed number, seed by seed, in the unit that it was printed in."""
     found: dict[int, float | None] = {}
     for line in lines:
-        value = line.metric(row.metric, select)
-        if row.kind != "exact" and line.diverged:
+        value = line.metric(printed.metric, select)
+        if printed.kind != "exact" and line.diverged:
             found[line.seed] = None
         elif value is not None:
-            found[line.seed] = value * (100 if row.unit == "percent" else 1) - row.excludes
+            found[line.seed] = value * (100 if printed.unit == "percent" else 1) - printed.excludes
     return Scores(found, planned)
 
 
-def _number(row: Published, table: Table, cells: dict[str, list[Line]], planned: int) -> Compared:
-    runs = _runs(row.cells, cells)
-    if row.metric in DERIVED:
-        derived, verdict = _derived(row, table, cells, planned)
-        return Compared(row, Scores(), Scores(planned=planned), derived, runs, _explained(verdict, table))
-    honest, scores = (scores_of(row, cells[row.cells[0]], planned, select) for select in ("best_val", row.select))
+def _number(printed: Published, table: Table, rows: dict[str, list[Line]], planned: int) -> Compared:
+    runs = _runs(printed.rows, rows)
+    if printed.metric in DERIVED:
+        derived, verdict = _derived(printed, table, rows, planned)
+        return Compared(printed, Scores(), Scores(planned=planned), derived, runs, _explained(verdict, table))
+    honest, scores = (
+        scores_of(printed, rows[printed.rows[0]], planned, select) for select in ("best_val", printed.select)
+    )
     honest = honest if table.held_out else Scores()
-    return Compared(row, honest, scores, None, runs, _explained(_judged(row, scores, table), table))
+    return Compared(printed, honest, scores, None, runs, _explained(_judged(printed, scores, table), table))
 
 
-def _judged(row: Published, scores: Scores, table: Table) -> Verdict:
-    if row.kind == "exact":
-        return _exact(row, scores)
-    if row.value is None:
+def _judged(printed: Published, scores: Scores, table: Table) -> Verdict:
+    if printed.kind == "exact":
+        return _exact(printed, scores)
+    if printed.value is None:
         return incomplete(scores) or Verdict(UNDERSPECIFIED, "no number to compare with")
-    if row.kind == "bound":
-        return incomplete(scores) or _within_bound(row, scores)
-    margin = table.margin.get(row.metric.split("@")[0], table.margin.get(row.metric.split("/")[0]))
-    assert margin is not None  # a test sees to it
-    published = row.value
-    if row.unit == "percent":
+    if printed.kind == "bound":
+        return incomplete(scores) or _within_bound(printed, scores)
+    margin = margin_of(printed, table)
+    assert margin is not None, "load_table sees to it"
+    published = printed.value
+    if printed.unit == "percent":
         margin *= 100
-    if row.scale == "log10":
+    if printed.scale == "log10":
         logs = {seed: None if not value or value < 0 else log10(value) for seed, value in scores.by_seed.items()}
         scores, published = Scores(logs, scores.planned), log10(published)
-    return status(scores, published, row.seeds, margin, row.direction)
+    return status(scores, published, printed.seeds, margin, printed.direction)
 
 
-def _exact(row: Published, scores: Scores) -> Verdict:
+def _exact(printed: Published, scores: Scores) -> Verdict:
     if not scores.values:
         return Verdict(NOT_RUN)
-    assert row.value is not None
-    off = max(abs(value - row.value) for value in scores.values)
-    return Verdict(REPRODUCED) if off <= row.rounding else Verdict(NOT_REPRODUCED, f"{off:,.6g} off")
+    assert printed.value is not None
+    off = max(abs(value - printed.value) for value in scores.values)
+    return Verdict(REPRODUCED) if off <= printed.rounding else Verdict(NOT_REPRODUCED, f"{off:,.6g} off")
 
 
-def _within_bound(row: Published, scores: Scores) -> Verdict:
-    assert row.value is not None
-    slack = SLACK * abs(row.value)
+def _within_bound(printed: Published, scores: Scores) -> Verdict:
+    assert printed.value is not None
+    slack = SLACK * abs(printed.value)
     values = [float("nan") if value is None else value for value in scores.by_seed.values()]
-    if row.seeds > 1:  # what was stated is a mean
+    if printed.seeds > 1:  # what was stated is a mean
         values = [mean(values)]
-    kept = [value >= row.value - slack if row.side == "lower" else value <= row.value + slack for value in values]
-    detail = "" if row.seeds > 1 else f"{sum(kept)} of {len(kept)} seeds"
+    kept = [
+        value >= printed.value - slack if printed.side == "lower" else value <= printed.value + slack
+        for value in values
+    ]
+    detail = "" if printed.seeds > 1 else f"{sum(kept)} of {len(kept)} seeds"
     return Verdict(REPRODUCED if all(kept) else NOT_REPRODUCED, detail)
 
 
-def _derived(row: Published, table: Table, cells: dict[str, list[Line]], planned: int) -> tuple[float | None, Verdict]:
-    """A number that several cells decide, each named after its length or depth."""
-    by_size = {int(cell.rsplit("_", 1)[1]): cells[cell] for cell in row.cells}
+def _derived(
+    printed: Published, table: Table, rows: dict[str, list[Line]], planned: int
+) -> tuple[float | None, Verdict]:
+    """A number that several rows decide, each named after its length or depth."""
+    by_size = {int(row.rsplit("_", 1)[1]): rows[row] for row in printed.rows}
     done = [len({line.seed for line in lines}) for lines in by_size.values()]
     if not any(done):
         return None, Verdict(NOT_RUN)
     lacking = incomplete(Scores(dict.fromkeys(range(min(done)), 0.0), planned))
     if lacking:
-        return None, Verdict("partial", f"{min(done)} of {max(planned, 2)} seeds of every cell")
-    if row.metric == "first_diverged_T":
+        return None, Verdict("partial", f"{min(done)} of {max(planned, 2)} seeds of every row")
+    if printed.metric == "first_diverged_T":
         found = [size for size, lines in by_size.items() if any(line.diverged for line in lines)]
     else:
-        assert row.level is not None
-        score = headline(table, row.cells)
-        reached = {size for size, lines in by_size.items() if _reaches(row, lines, row.level, score)}
-        found = [size for size in by_size if (size in reached) == (row.metric == "max_T")]
+        assert printed.level is not None
+        score = headline(table, printed.rows)
+        reached = {size for size, lines in by_size.items() if _reaches(printed, lines, printed.level, score)}
+        found = [size for size in by_size if (size in reached) == (printed.metric == "max_T")]
     if not found:
         return None, Verdict(NOT_REPRODUCED, "at no size")
-    ours = float(max(found) if row.metric == "max_T" else min(found))
-    assert row.value is not None
-    if abs(ours - row.value) <= row.rounding:
+    ours = float(max(found) if printed.metric == "max_T" else min(found))
+    assert printed.value is not None
+    if abs(ours - printed.value) <= printed.rounding:
         return ours, Verdict(REPRODUCED)
-    good = row.direction == "higher" and ours > row.value
+    good = printed.direction == "higher" and ours > printed.value
     return ours, Verdict(BETTER if good else NOT_REPRODUCED)
 
 
-def _reaches(row: Published, lines: list[Line], level: float, score: Metric) -> bool:
+def _reaches(printed: Published, lines: list[Line], level: float, score: Metric) -> bool:
     """Whether the median seed is beyond the level of a score, a diverged one being worse than any number."""
     up = score.direction == "higher"
     worst = float("-inf") if up else float("inf")
-    found = [None if line.diverged else line.metric(score.name, row.select) for line in lines]
+    found = [None if line.diverged else line.metric(score.name, printed.select) for line in lines]
     middle = median(worst if value is None else value for value in found)
     return middle >= level if up else middle < level
 
@@ -214,11 +220,11 @@ def _explained(verdict: Verdict, table: Table) -> Verdict:
     return verdict
 
 
-def _cells_of(row: Published, cells: dict[str, list[Line]]) -> list[str]:
-    if row.verb != "wilcoxon":
-        return list(row.cells)
-    return [cell for cell in cells if cell.startswith(tuple(f"{model}_" for model in row.cells))]
+def _rows_of(printed: Published, rows: dict[str, list[Line]]) -> list[str]:
+    if printed.verb != "wilcoxon":
+        return list(printed.rows)
+    return [row for row in rows if row.startswith(tuple(f"{model}_" for model in printed.rows))]
 
 
-def _runs(names: Iterable[str], cells: dict[str, list[Line]]) -> tuple[str, ...]:
-    return tuple(sorted({line.run_id for name in names for line in cells[name]}))
+def _runs(names: Iterable[str], rows: dict[str, list[Line]]) -> tuple[str, ...]:
+    return tuple(sorted({line.run_id for name in names for line in rows[name]}))

@@ -11,14 +11,15 @@ from orthobench.recording import curve
 from orthobench.recording.files import write_bytes
 
 POINTS = 50
+HEADERS = ("run_id", "preset", "cell", "seed", "name", "step", "value")
 
 
-class Point(NamedTuple):
+class CurvePoint(NamedTuple):
     """One point of one run's curve."""
 
     run_id: str
     preset: str
-    cell: str
+    row: str
     seed: int
     name: str
     step: int
@@ -35,7 +36,7 @@ def thinned(points: list[list[float]]) -> list[list[float]]:
     return curve.thinned(points, POINTS)
 
 
-def read(results: Path, table: str) -> list[Point]:
+def read(results: Path, table: str) -> list[CurvePoint]:
     """Every point of a table's curves; none where nothing was recorded.
 
     Raises:
@@ -47,7 +48,9 @@ def read(results: Path, table: str) -> list[Point]:
     try:
         with path.open(encoding="utf-8", newline="") as file:
             return [
-                Point(r["run_id"], r["preset"], r["cell"], int(r["seed"]), r["name"], int(r["step"]), float(r["value"]))
+                CurvePoint(
+                    r["run_id"], r["preset"], r["cell"], int(r["seed"]), r["name"], int(r["step"]), float(r["value"])
+                )
                 for r in csv.DictReader(file)
             ]
     except (KeyError, ValueError, TypeError) as error:
@@ -56,15 +59,15 @@ def read(results: Path, table: str) -> list[Point]:
         ) from error
 
 
-def add(results: Path, table: str, points: Iterable[Point]) -> None:
+def add(results: Path, table: str, points: Iterable[CurvePoint]) -> None:
     """Append curves; those of a run that is there already are replaced."""
     new = list(points)
-    replaced = {(point.run_id, point.preset, point.cell) for point in new}
-    kept = [p for p in read(results, table) if (p.run_id, p.preset, p.cell) not in replaced]
+    replaced = {(point.run_id, point.preset, point.row) for point in new}
+    kept = [p for p in read(results, table) if (p.run_id, p.preset, p.row) not in replaced]
     if not kept and not new:
         return
     text = io.StringIO(newline="")
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(Point._fields)
+    writer.writerow(HEADERS)
     writer.writerows([*point[:-1], repr(point.value)] for point in sorted([*kept, *new]))
     write_bytes(path_of(results, table), text.getvalue().encode())

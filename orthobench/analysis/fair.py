@@ -25,7 +25,7 @@ MIB = 1 << 20
 
 
 @dataclass(frozen=True)
-class Entry:
+class FairEntry:
     """One model at one length.
 
     Attributes:
@@ -95,13 +95,13 @@ class Entry:
 
 
 @dataclass(frozen=True)
-class Contest:
+class FairTable:
     """One fair table of one preset."""
 
     table: Table
     preset: str
     score: Metric
-    entries: tuple[Entry, ...]
+    entries: tuple[FairEntry, ...]
     lines: tuple[Line, ...]
 
     @property
@@ -127,7 +127,7 @@ class Contest:
         values = [value for line in self.lines if (value := line.metric(name)) is not None]
         return mean(values) if values else None
 
-    def at(self, length: str) -> list[Entry]:
+    def at(self, length: str) -> list[FairEntry]:
         """The models at one length, the best first and those without a score last."""
         found = [entry for entry in self.entries if entry.length == length]
         sign = -1 if self.higher else 1
@@ -145,7 +145,7 @@ class Contest:
         return found
 
 
-def contest(table: Table, results: Path, preset: str = FULL) -> Contest:
+def fair_table(table: Table, results: Path, preset: str = FULL) -> FairTable:
     """A fair table from its records.
 
     Raises:
@@ -156,30 +156,30 @@ def contest(table: Table, results: Path, preset: str = FULL) -> Contest:
     if not score.name.startswith("test/") or score.direction == "neither":
         raise ConfigError(f"{table.name}: score={table.score} is not test/NAME of a metric with a good side.")
     lines = tuple(line for line in records.read(results, table.name) if line.preset == preset)
-    by_cell: dict[str, list[Line]] = {}
+    by_row: dict[str, list[Line]] = {}
     for line in lines:
-        by_cell.setdefault(line.cell, []).append(line)
+        by_row.setdefault(line.row, []).append(line)
     grouped: dict[tuple[str, str], dict[str, tuple[Line, ...]]] = {}
     sizes: dict[str, str] = {}
-    for cell, point in table.points.items():
-        place = (point.base, point.places.get(LENGTH, ""))
-        grouped.setdefault(place, {})[point.places[RATE]] = tuple(by_cell.get(cell, ()))
-        words = {experiment.key(word): experiment.value(word) for word in table.cells[cell]}
-        sizes[point.base] = words.get("model.hidden_size", "")
+    for row, variant in table.variants.items():
+        place = (variant.base, variant.places.get(LENGTH, ""))
+        grouped.setdefault(place, {})[variant.places[RATE]] = tuple(by_row.get(row, ()))
+        words = {experiment.key(word): experiment.value(word) for word in table.rows[row]}
+        sizes[variant.base] = words.get("model.hidden_size", "")
     planned = len(table.planned(preset))
     entries = tuple(
-        Entry(model, sizes[model], length, rates, best_rate(rates, score), score.name, planned)
+        FairEntry(model, sizes[model], length, rates, best_rate(rates, score), score.name, planned)
         for (model, length), rates in grouped.items()
     )
-    return Contest(table, preset, score, entries, lines)
+    return FairTable(table, preset, score, entries, lines)
 
 
-def contests(results: Path, folders: tuple[Path, ...] = ()) -> list[Contest]:
+def fair_tables(results: Path, folders: tuple[Path, ...] = ()) -> list[FairTable]:
     """Every fair table in full, or the shortened versions where there are records of these alone."""
     loaded = (experiment.load(name, folders) for name in experiment.tables(folders))
     tables = [table for table in loaded if table.track == FAIR]
     full, *shortened = (
-        [contest(table, results, preset) for table in tables if preset in (FULL, *table.presets)]
+        [fair_table(table, results, preset) for table in tables if preset in (FULL, *table.presets)]
         for preset in (FULL, *PRESETS)
     )
     recorded = [one for group in shortened for one in group if one.lines]

@@ -112,7 +112,7 @@ def tasks_of(table: Table, rows: Iterable[str] | None = None) -> list[Any]:
     Raises:
         ConfigError: a task is not known, as one that has been removed.
     """
-    names = dict.fromkeys(table.chosen(row)["task"] for row in (table.cells if rows is None else rows))
+    names = dict.fromkeys(table.chosen(row)["task"] for row in (table.rows if rows is None else rows))
     return [find("task", name, f"{table.name}: task") for name in names]
 
 

@@ -35,6 +35,7 @@ OPERANDS: dict[str, set[str]] = {  # of a claim's test: its verb, and what stand
     "never_diverges": set(),
 }
 LEVELS = ("baseline", "tenth")
+DERIVED = ("max_T", "first_diverged_T", "first_failed_depth")  # numbers that several rows decide
 DIRECTED = ("better", "not_worse", "wilcoxon")  # of which a metric says which side is the good one
 
 
@@ -44,13 +45,13 @@ class Published:
 
     Attributes:
         table: `table1`, `figure2`, ...
-        row: what the row of the table is called.
+        label: what the row is called that it is printed in; `row:` in the file.
         column: what its column is called.
         metric: the name in our records; `name@step`, `name@first|last|min|max` is read off a run's curve.
         section: where it stands in the paper.
         seeds: runs behind the number.
         select: weights that were scored: `best_val`, `last`, `best_test`, or `none` where that has no meaning.
-        cells: cells of the table's experiment that it is compared with.
+        rows: rows of the table's experiment that it is compared with; `cells:` or `cell:` in the file.
         value: the number; null when it is lost, with a `reason`.
         sd: standard deviation over the seeds, where printed.
         unit: `percent` where our records hold a share.
@@ -63,19 +64,19 @@ class Published:
         test: how the claim is tested, see `claims`.
         reason: why there is no value.
         note: a misprint, a contradiction, or how a vague word was read.
-        measured: what the metric is, by the tasks of the cells; null until `load_table` has looked it up.
+        measured: what the metric is, by the tasks of the rows; null until `load_table` has looked it up.
     """
 
     paper: str
     table: str
-    row: str
+    label: str
     column: str
     metric: str
     section: str
     seeds: int
     select: str
     kind: str
-    cells: tuple[str, ...] = ()
+    rows: tuple[str, ...] = ()
     value: float | None = None
     sd: float | None = None
     unit: str | None = None
@@ -161,7 +162,7 @@ def load_table(table: Table) -> list[Published]:
     """The numbers and claims of a table; none where its name does not begin with that of a paper.
 
     Raises:
-        ConfigError: a metric that the tasks of its cells do not declare, or a claim that a metric cannot decide.
+        ConfigError: a metric that the tasks of its rows do not declare, or a claim that a metric cannot decide.
     """
     metrics.check(table)
     if table.paper not in papers(table.folders):
@@ -172,17 +173,38 @@ def load_table(table: Table) -> list[Published]:
 
 def _measured(row: Published, table: Table) -> Published:
     """The row with what its metric is."""
-    starts = tuple(f"{name}_" for name in row.cells)
-    cells = [cell for cell in table.cells if cell in row.cells or (_over_data_sets(row) and cell.startswith(starts))]
-    if not cells:
-        raise ConfigError(f"{table.name} ({row.row}, {row.column}): it has no cell {', '.join(row.cells)}.")
-    measured = metrics.metric_of(row.metric, table, cells)
+    starts = tuple(f"{name}_" for name in row.rows)
+    rows = [name for name in table.rows if name in row.rows or (_over_data_sets(row) and name.startswith(starts))]
+    if not rows:
+        raise ConfigError(f"{table.name} ({row.label}, {row.column}): it has no cell {', '.join(row.rows)}.")
+    measured = metrics.metric_of(row.metric, table, rows)
     if row.kind == "claim" and row.verb in DIRECTED and measured.direction == "neither":
         raise ConfigError(
-            f"{table.name} ({row.row}, {row.column}): test {row.verb} does not apply to {row.metric}, of which neither "
-            "side is better; use greater or less."
+            f"{table.name} ({row.label}, {row.column}): test {row.verb} does not apply to {row.metric}, of which "
+            "neither side is better; use greater or less."
         )
+    problem = _missing(row, table)
+    if problem:
+        raise ConfigError(f"{table.name} ({row.label}, {row.column}): {problem}.")
     return replace(row, measured=measured)
+
+
+def margin_of(row: Published, table: Table) -> float | None:
+    """The margin of a number: that of its metric, or of the first part of its name; null where there is none."""
+    return table.margin.get(row.metric.partition("@")[0], table.margin.get(row.metric.partition("/")[0]))
+
+
+def _missing(row: Published, table: Table) -> str | None:
+    """What a row needs to be judged and the files do not say, or null."""
+    if row.metric in DERIVED:
+        unsized = [name for name in row.rows if not name.rpartition("_")[2].isdigit()]
+        if unsized:
+            return f"{row.metric} is read off rows whose names end in a size, as in lstm_500; {unsized[0]} does not"
+        if row.level is None and row.metric != "first_diverged_T":
+            return f"{row.metric} needs `level:`, the score that counts as success"
+    elif row.kind == "result" and row.value is not None and margin_of(row, table) is None:
+        return f"the table has no margin for {row.metric.partition('@')[0]}"
+    return None
 
 
 def _over_data_sets(row: Published) -> bool:
@@ -190,7 +212,8 @@ def _over_data_sets(row: Published) -> bool:
 
 
 def _row(paper: str, given: dict[str, Any], place: str) -> Published:
-    known = {f.name for f in fields(Published)} - {"paper", "measured"} | {"cell"}
+    names = {"row": "label", "cells": "rows"}  # keys of the file that are called otherwise here
+    known = {f.name for f in fields(Published)} - {"paper", "measured", *names.values()} | {"cell", *names}
     for key in given:
         if key not in known:
             raise ConfigError(f"{place}: {key} is not a key of a published row: {did_you_mean(key, known)}")
@@ -198,22 +221,23 @@ def _row(paper: str, given: dict[str, Any], place: str) -> Published:
     if "cell" in values:
         values["cells"] = [values.pop("cell")]
     if values.get("kind") == "claim":
-        values["cells"] = claimed_cells(values.get("test") or {})
+        values["cells"] = claimed_rows(values.get("test") or {})
     values["cells"] = tuple(values.get("cells", ()))
+    values = {names.get(key, key): value for key, value in values.items()}
     optional = {f.name for f in fields(Published) if f.default is not MISSING or f.default_factory is not MISSING}
     required = [f.name for f in fields(Published) if f.name not in optional | {"paper"}]
-    missing = [key for key in required if values.get(key) is None]
+    missing = ["row" if key == "label" else key for key in required if values.get(key) is None]
     if missing:
         raise ConfigError(f"{place}: {', '.join(missing)} is missing.")
     row = Published(paper=paper, **values)
     problem = _problem(row, "value" in given)
     if problem:
-        raise ConfigError(f"{place} ({row.table}, {row.row}, {row.column}): {problem}.")
+        raise ConfigError(f"{place} ({row.table}, {row.label}, {row.column}): {problem}.")
     return row
 
 
-def claimed_cells(test: dict[str, Any]) -> list[str]:
-    """The cells that a claim's test names; of `wilcoxon`, their beginnings."""
+def claimed_rows(test: dict[str, Any]) -> list[str]:
+    """The rows that a claim's test names; of `wilcoxon`, their beginnings."""
     named: list[str] = []
     for operand in test.values():
         named += operand if isinstance(operand, list) else []
@@ -226,7 +250,7 @@ def _problem(row: Published, has_value: bool) -> str | None:
         return f"kind={row.kind} is not one of {', '.join(KINDS)}"
     if row.select not in SELECTS:
         return f"select={row.select} is not one of {', '.join(SELECTS)}"
-    if not row.cells:
+    if not row.rows:
         return "it names no cell"
     if row.kind == "claim":
         if has_value or not row.claim or not row.test:

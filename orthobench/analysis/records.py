@@ -1,6 +1,6 @@
 """results/records/<paper>/<table>.csv: the finished runs of a table, one line each, sorted by run id.
 
-A line holds what the run was (preset, cell, seed, run id), what came of it at the best validation, the last and, where
+A line holds what the run was (preset, row, seed, run id), what came of it at the best validation, the last and, where
 the paper selects on it, the best test, what was read off its curve, and where, with what and at what cost it was made.
 Everything that a table shows is computed from these lines, never from runs/.
 """
@@ -24,7 +24,7 @@ TEXT = {*IDENTITY, *PROVENANCE} - {"seed", "T", "steps", "epochs"}
 
 @dataclass(frozen=True)
 class Line:
-    """One finished run of one cell.
+    """One finished run of one row.
 
     Attributes:
         values: everything by column; a score that there is not is left out.
@@ -43,8 +43,8 @@ class Line:
         return str(self.values["preset"])
 
     @property
-    def cell(self) -> str:
-        """The cell of the table."""
+    def row(self) -> str:
+        """The row of its table."""
         return str(self.values["cell"])
 
     @property
@@ -66,13 +66,13 @@ class Line:
         return found if found is not None or not plain else self.values.get(f"best_val:{name}")
 
 
-def line(record: dict[str, Any], preset: str, cell: str, curve: dict[str, float | None], epoch_steps: int) -> Line:
+def line(record: dict[str, Any], preset: str, row: str, curve: dict[str, float | None], epoch_steps: int) -> Line:
     """The line of a run.
 
     Args:
         record: its record.json.
         preset: `full`, or what shortened it.
-        cell: the cell that it fills.
+        row: the row that it fills.
         curve: what was read off its curve, by column.
         epoch_steps: steps of an epoch.
     """
@@ -80,7 +80,7 @@ def line(record: dict[str, Any], preset: str, cell: str, curve: dict[str, float 
     rate = time.get("steps_per_s")
     engine = ", ".join(dict.fromkeys(layer["engine"] for layer in record.get("engine") or []))
     values: dict[str, Any] = {name: record.get(name) for name in IDENTITY}
-    values |= {"preset": preset, "cell": cell}
+    values |= {"preset": preset, "cell": row}
     values |= {f"parameters/{name}": count for name, count in record["parameters"].items()}
     values |= {f"orthogonality/{name}": value for name, value in record["orthogonality"].items()}
     values |= {f"crossed/{name}": step for name, step in (record.get("crossed") or {}).items()}
@@ -118,7 +118,7 @@ def read(results: Path, table: str) -> list[Line]:
     try:
         lines = [Line({name: _value(name, text) for name, text in row.items() if text}) for row in rows]
         for found in lines:
-            _ = found.run_id, found.preset, found.cell, found.seed, found.diverged
+            _ = found.run_id, found.preset, found.row, found.seed, found.diverged
     except (KeyError, ValueError, TypeError) as error:
         raise StorageError(
             f"{path} is damaged ({error}); restore it, or delete it and run `reproduce` again."
@@ -128,7 +128,7 @@ def read(results: Path, table: str) -> list[Line]:
 
 def write(results: Path, table: str, lines: Iterable[Line]) -> None:
     """Write the lines of a table, sorted by run id; the same lines give the same bytes."""
-    ordered = sorted(lines, key=lambda found: (found.run_id, found.preset, found.cell))
+    ordered = sorted(lines, key=lambda found: (found.run_id, found.preset, found.row))
     others = {name for found in ordered for name in found.values} - {*IDENTITY, *PROVENANCE, *COST}
     columns = [*IDENTITY, *sorted(others), *COST, *PROVENANCE]
     text = io.StringIO(newline="")
@@ -139,8 +139,8 @@ def write(results: Path, table: str, lines: Iterable[Line]) -> None:
 
 
 def add(results: Path, table: str, lines: Iterable[Line]) -> None:
-    """Append lines to a table; one of the same run, preset and cell replaces the one before."""
-    known = {(found.run_id, found.preset, found.cell): found for found in (*read(results, table), *lines)}
+    """Append lines to a table; one of the same run, preset and row replaces the one before."""
+    known = {(found.run_id, found.preset, found.row): found for found in (*read(results, table), *lines)}
     write(results, table, known.values())
 
 

@@ -53,7 +53,7 @@ def _of_table(table: Table, folders: tuple[Path, ...]) -> list[str]:
         return [_entry(name, f"experiment/{table.name}.yaml", folders) for name in own]
     if table.paper in papers(folders):
         return _of_paper(table.paper, folders)
-    models = dict.fromkeys(table.chosen(cell)["model"] for cell in table.cells)
+    models = dict.fromkeys(table.chosen(row)["model"] for row in table.rows)
     return list(dict.fromkeys(entry for model in models for entry in _of_model(model, folders)))
 
 

@@ -1,4 +1,4 @@
-"""The statistics of the tables: intervals, the rule for a cell's status, and tests of one model against another.
+"""The statistics of the tables: intervals, the rule for the status of a number, and tests of one model against another.
 
 The rule is fixed before anything is run. With m and s the mean and standard deviation of our n seeds and k the runs
 behind a published number v, the 95 % prediction interval is m -+ t(n - 1) s sqrt(1/n + 1/k), and
@@ -38,7 +38,7 @@ Alternative = Literal["less", "greater"]
 
 @dataclass(frozen=True)
 class Scores:
-    """One metric of one cell, seed by seed.
+    """One metric of one row, seed by seed.
 
     Attributes:
         by_seed: its value; null for a seed that diverged.

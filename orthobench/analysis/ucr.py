@@ -1,4 +1,4 @@
-"""The models of a table with one cell per model and data set, ranked over the data sets (Spectral-RNN, Table 4)."""
+"""The models of a table with one row per model and data set, ranked over the data sets (Spectral-RNN, Table 4)."""
 
 import math
 
@@ -15,21 +15,21 @@ def by_model(comparison: Comparison, published: bool = False) -> dict[str, list[
         comparison: the table.
         published: whether the paper's scores are wanted, not ours.
     """
-    if not any(c.row.verb == "wilcoxon" for c in comparison.claims):
+    if not any(c.printed.verb == "wilcoxon" for c in comparison.claims):
         return {}
     found: dict[str, dict[str, float]] = {}
     for compared in comparison.numbers:
-        value = compared.row.value if published else compared.ours
-        if compared.row.kind == "result" and value is not None:
-            found.setdefault(compared.row.column.removesuffix(" acc"), {})[compared.row.row] = value
+        value = compared.printed.value if published else compared.ours
+        if compared.printed.kind == "result" and value is not None:
+            found.setdefault(compared.printed.column.removesuffix(" acc"), {})[compared.printed.label] = value
     shared = set.intersection(*(set(scores) for scores in found.values())) if found else set()
-    order = dict.fromkeys(c.row.row for c in comparison.numbers if c.row.row in shared)
+    order = dict.fromkeys(c.printed.label for c in comparison.numbers if c.printed.label in shared)
     return {model: [scores[name] for name in order] for model, scores in found.items()}
 
 
 def higher_is_better(comparison: Comparison) -> bool:
     """Whether more of what the models are ranked by is better, as the metric of the claim says."""
-    return all(c.row.direction == "higher" for c in comparison.claims if c.row.verb == "wilcoxon")
+    return all(c.printed.direction == "higher" for c in comparison.claims if c.printed.verb == "wilcoxon")
 
 
 def by_seed(comparison: Comparison) -> dict[str, list[list[float]]]:
@@ -41,9 +41,9 @@ def by_seed(comparison: Comparison) -> dict[str, list[list[float]]]:
     found: dict[str, dict[str, list[float]]] = {model: {} for model in by_model(comparison)}
     for compared in comparison.numbers:
         values = [-math.inf if value is None else sign * value for value in compared.scores.by_seed.values()]
-        model = compared.row.column.removesuffix(" acc")
-        if compared.row.kind == "result" and model in found and len(values) >= LEAST:
-            found[model][compared.row.row] = values
+        model = compared.printed.column.removesuffix(" acc")
+        if compared.printed.kind == "result" and model in found and len(values) >= LEAST:
+            found[model][compared.printed.label] = values
     shared = set.intersection(*map(set, found.values())) if found else set()
     return {model: [scores[name] for name in sorted(shared)] for model, scores in found.items() if shared}
 

@@ -4,9 +4,9 @@ description: Table 1, pixel MNIST       one line for `orthobench list`; `cite:` 
 track: published                       the paper's settings and selection; `fair`: equal budgets, never mixed
 seeds: [1, 2, 3]
 margin: {test/accuracy: 0.005}         how far a mean may be from the published number, see report/statistics.py
-common: [task=mnist, T=784]            overrides of every cell
-cells: {lstm: [model=lstm], ...}       overrides of each, which beat the common ones
-grid: {lr: {1e-3: [optimizer.lr=1e-3], ...}, ...}   every cell once for each combination, as `lstm_lr1e-3`
+common: [task=mnist, T=784]            overrides of every row
+cells: {lstm: [model=lstm], ...}       the rows: overrides of each, which beat the common ones
+grid: {lr: {1e-3: [optimizer.lr=1e-3], ...}, ...}   every row once for each combination, as `lstm_lr1e-3`
 title: HAR-2                           what it is called, where that is not `Table 1` or the name of the file
 score: test/accuracy                   what a fair table ranks models by; of a published one its rows say it
 figures:                               what is drawn from its runs, see `Figure`
@@ -60,8 +60,8 @@ DEFAULTS = {"model": "scornn", "task": "copying"}  # those of conf/config.yaml
 
 
 @dataclass(frozen=True)
-class Job:
-    """One run of one cell.
+class TableRun:
+    """One run of one row of a table.
 
     Attributes:
         table: `<paper>/<table>`.
@@ -70,7 +70,7 @@ class Job:
     """
 
     table: str
-    cell: str
+    row: str
     seed: int
     preset: str
     overrides: tuple[str, ...]
@@ -90,20 +90,20 @@ class Figure:
 
     Attributes:
         kind: `curve`, metrics during training; `through`, `<metric>/<t>` over t at the first and the last step;
-            `sweep`, a score over the number that ends a cell's name; `bars`, a number of each cell.
+            `sweep`, a score over the number that ends a row's name; `bars`, a number of each row.
         metrics: their names; one but of a curve.
-        cells: names of cells or, from an underscore on, their endings; none for all.
+        rows: names of rows or, from an underscore on, their endings; none for all.
     """
 
     title: str
     kind: str
     metrics: tuple[str, ...]
-    cells: tuple[str, ...]
+    rows: tuple[str, ...]
 
-    def shows(self, cell: str) -> bool:
-        """Whether a cell is in it."""
-        endings = tuple(name for name in self.cells if name.startswith("_"))
-        return not self.cells or cell in self.cells or cell.endswith(endings)
+    def shows(self, row: str) -> bool:
+        """Whether a row is in it."""
+        endings = tuple(name for name in self.rows if name.startswith("_"))
+        return not self.rows or row in self.rows or row.endswith(endings)
 
     def reads(self, metric: str) -> bool:
         """Whether a curve of a run is needed for it."""
@@ -113,8 +113,8 @@ class Figure:
 
 
 @dataclass(frozen=True)
-class Point:
-    """Where a cell stands in a grid: what it is a variant of, and its place on every axis."""
+class Variant:
+    """Where a row stands in a grid: the name that it has without the grid, and its place on every axis."""
 
     base: str
     places: dict[str, str]
@@ -125,8 +125,8 @@ class Table:
     """One table or figure; see the top of this file.
 
     Attributes:
-        cells: overrides by cell, those of a grid's combinations by `<cell>_<axis><place>`.
-        points: of a grid, where each of these cells stands.
+        rows: overrides by row (`cells:` in the file), those of a grid's combinations by `<row>_<axis><place>`.
+        variants: of a grid, where each of these rows stands.
         given_title: `title:` of its file.
         folders: the folders of `--config-dir` that it was looked for in.
     """
@@ -136,8 +136,8 @@ class Table:
     seeds: tuple[int, ...]
     margin: dict[str, float]
     common: tuple[str, ...]
-    cells: dict[str, tuple[str, ...]]
-    points: dict[str, Point]
+    rows: dict[str, tuple[str, ...]]
+    variants: dict[str, Variant]
     score: str | None
     figures: tuple[Figure, ...]
     presets: dict[str, Preset]
@@ -161,10 +161,10 @@ class Table:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Where the runs differ from the papers': the table's deviations, then those of its cells' recipes."""
+        """Where the runs differ from the papers': the table's deviations, then those of its rows' recipes."""
         found: dict[str, list[str]] = {}
-        for cell in self.cells:
-            given = self.chosen(cell)
+        for row in self.rows:
+            given = self.chosen(row)
             name = given.get("recipe", f"{given['model']}/{given['task']}")
             variant, deviations = _recipe(name, self.folders)
             if variant in (None, given.get("variant", variant)):  # the other one would be no deviation
@@ -176,31 +176,31 @@ class Table:
         """The seeds of a preset, or of the full table."""
         return self.seeds if preset == FULL else self.seeds[: self.presets[preset].seeds]
 
-    def cell(self, name: str) -> tuple[str, ...]:
-        """The overrides of a cell, the common ones first.
+    def row(self, name: str) -> tuple[str, ...]:
+        """The overrides of a row, the common ones first.
 
         Raises:
-            ConfigError: there is no such cell.
+            ConfigError: there is no such row.
         """
-        if name not in self.cells:
-            raise ConfigError(f"cell={name} is not in {self.name}: {did_you_mean(name, self.cells)}")
-        return self.common + self.cells[name]
+        if name not in self.rows:
+            raise ConfigError(f"cell={name} is not in {self.name}: {did_you_mean(name, self.rows)}")
+        return self.common + self.rows[name]
 
     def chosen(self, name: str) -> dict[str, str]:
-        """What a cell sets, by key; its model and task are always among it.
+        """What a row sets, by key; its model and task are always among it.
 
         Raises:
-            ConfigError: there is no such cell.
+            ConfigError: there is no such row.
         """
-        return DEFAULTS | {key(word): value(word) for word in self.cell(name)}
+        return DEFAULTS | {key(word): value(word) for word in self.row(name)}
 
-    def jobs(
-        self, preset: str = FULL, seeds: Iterable[int] | None = None, cells: Iterable[str] | None = None
-    ) -> list[Job]:
-        """Every cell with every seed, seeds first.
+    def runs(
+        self, preset: str = FULL, seeds: Iterable[int] | None = None, rows: Iterable[str] | None = None
+    ) -> list[TableRun]:
+        """Every row with every seed, seeds first.
 
         Raises:
-            ConfigError: no such preset or cell, or a seed twice.
+            ConfigError: no such preset or row, or a seed twice.
         """
         if preset != FULL and preset not in self.presets:
             raise ConfigError(f"preset {preset} is not known: {did_you_mean(preset, [FULL, *self.presets])}")
@@ -208,8 +208,8 @@ class Table:
         chosen = list(self.planned(preset) if seeds is None else seeds)
         _check_seeds(chosen, self.name)
         return [
-            Job(self.name, cell, seed, preset, (*self.cell(cell), *extra, f"seed={seed}"))
-            for cell in (self.cells if cells is None else cells)
+            TableRun(self.name, row, seed, preset, (*self.row(row), *extra, f"seed={seed}"))
+            for row in (self.rows if rows is None else rows)
             for seed in chosen
         ]
 
@@ -242,7 +242,7 @@ def _read(path: Path, name: str) -> Table:
     given = _checked(content, KEYS, REQUIRED, place)
     for cell, words in given["cells"].items():
         _check_words(words, f"{place}cells.{cell}")
-    cells, points = _crossed(given["cells"], given.get("grid", {}), f"{place}grid")
+    rows, variants = _crossed(given["cells"], given.get("grid", {}), f"{place}grid")
     if given["track"] == FAIR and not (RATE in given.get("grid", {}) and given.get("score")):
         raise ConfigError(f"{place}a fair table needs a grid and a score; an axis of the grid is {RATE}.")
     _check_words(given.get("common", []), f"{place}common")
@@ -260,8 +260,8 @@ def _read(path: Path, name: str) -> Table:
         seeds=tuple(given["seeds"]),
         margin={metric: coerce(value, float, f"{place}margin.{metric}") for metric, value in given["margin"].items()},
         common=tuple(given.get("common", ())),
-        cells=cells,
-        points=points,
+        rows=rows,
+        variants=variants,
         score=given.get("score"),
         figures=tuple(_figure(body, f"{place}figures: ") for body in given.get("figures", ())),
         presets=presets,
@@ -298,20 +298,20 @@ def _checked(content: Any, keys: dict[str, Any], required: tuple[str, ...], plac
 
 def _crossed(
     cells: dict[Any, list[str]], grid: dict[Any, Any], place: str
-) -> tuple[dict[str, tuple[str, ...]], dict[str, Point]]:
-    """Every cell at every point of a grid, and these points; without a grid the cells themselves."""
+) -> tuple[dict[str, tuple[str, ...]], dict[str, Variant]]:
+    """Every row at every place of a grid, and these variants; without a grid the rows themselves."""
     for axis, choices in grid.items():
         for name, words in coerce(choices, dict, f"{place}.{axis}").items():
             _check_words(words, f"{place}.{axis}.{name}")
-    crossed, points = {}, {}
+    crossed, variants = {}, {}
     for cell, words in cells.items():
         for chosen in product(*(choices.items() for choices in grid.values())):
             places = {str(axis): str(name) for axis, (name, _) in zip(grid, chosen, strict=True)}
             name = "_".join([str(cell), *(axis + at for axis, at in places.items())])
             crossed[name] = tuple(words) + tuple(word for _, more in chosen for word in more)
             if grid:
-                points[name] = Point(str(cell), places)
-    return crossed, points
+                variants[name] = Variant(str(cell), places)
+    return crossed, variants
 
 
 def _figure(body: Any, place: str) -> Figure:
@@ -336,10 +336,10 @@ def _check_seeds(seeds: list[int], name: str) -> None:
 
 
 def expand(overrides: list[str] | tuple[str, ...], folders: tuple[Path, ...] = ()) -> list[str]:
-    """`experiment=<paper>/<table> cell=NAME` as the cell's overrides, before the user's own words, which beat them.
+    """`experiment=<paper>/<table> cell=NAME` as the overrides of that row, then the user's own words, which beat them.
 
     Raises:
-        ConfigError: no such table or cell, or more than one of them.
+        ConfigError: no such table or row, or more than one of them.
     """
     asked = [word for word in overrides if key(word) == "experiment"]
     if not asked:
@@ -347,10 +347,10 @@ def expand(overrides: list[str] | tuple[str, ...], folders: tuple[Path, ...] = (
     if len(asked) > 1 or "," in asked[0]:
         raise ConfigError("experiment= names one table; `orthobench reproduce` runs several.")
     table = load(value(asked[0]), folders)
-    cells = [word for word in overrides if key(word) == "cell"]
-    if not cells and len(table.cells) > 1:
-        shown = ", ".join(table.cells)
-        raise ConfigError(f"{table.name} has {len(table.cells)} cells; choose one with cell=NAME, or add -m: {shown}.")
-    cell = value(cells[-1]) if cells else next(iter(table.cells))
+    asked_rows = [word for word in overrides if key(word) == "cell"]
+    if not asked_rows and len(table.rows) > 1:
+        shown = ", ".join(table.rows)
+        raise ConfigError(f"{table.name} has {len(table.rows)} cells; choose one with cell=NAME, or add -m: {shown}.")
+    row = value(asked_rows[-1]) if asked_rows else next(iter(table.rows))
     rest = [word for word in overrides if key(word) not in ("experiment", "cell")]
-    return [*table.cell(cell), f"cell={cell}", *rest]
+    return [*table.row(row), f"cell={row}", *rest]

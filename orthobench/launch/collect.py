@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from orthobench.analysis.curves import Point, thinned
+from orthobench.analysis.curves import CurvePoint, thinned
 from orthobench.analysis.published import load_table
 from orthobench.analysis.records import Line, from_curve, line
 from orthobench.config.settings import Settings
@@ -11,23 +11,23 @@ from orthobench.config.table import Table
 from orthobench.recording.digest import final
 
 
-def collect(settings: Settings, table: Table, preset: str, cell: str) -> Line | None:
+def collect(settings: Settings, table: Table, preset: str, row: str) -> Line | None:
     """The line of a finished run; null while it is not finished."""
     record = final(settings.folder / "record.json")
     if record is None:
         return None
     wanted = {row.metric for row in load_table(table) if "@" in row.metric}
     points = curves(settings.folder / "metrics.csv") if wanted else {}
-    return line(record, preset, cell, from_curve(sorted(wanted), points), epoch_steps(settings))
+    return line(record, preset, row, from_curve(sorted(wanted), points), epoch_steps(settings))
 
 
-def drawn(settings: Settings, table: Table, preset: str, cell: str) -> list[Point]:
+def drawn(settings: Settings, table: Table, preset: str, row: str) -> list[CurvePoint]:
     """The curves of a run that a figure of its table needs, thinned."""
-    shown = [figure for figure in table.figures if figure.shows(cell)]
+    shown = [figure for figure in table.figures if figure.shows(row)]
     found = curves(settings.folder / "metrics.csv") if shown else {}
-    run = (settings.run_id, preset, cell, settings.run["seed"])
+    run = (settings.run_id, preset, row, settings.run["seed"])
     return [
-        Point(*run, name, int(step), float(value))
+        CurvePoint(*run, name, int(step), float(value))
         for name, points in found.items()
         if any(figure.reads(name) for figure in shown)
         for step, value in thinned(points)

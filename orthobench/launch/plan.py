@@ -7,9 +7,11 @@ from pathlib import Path
 from orthobench.analysis import records
 from orthobench.analysis.published import load_table, papers
 from orthobench.config import table as experiment
+from orthobench.config.files import options
 from orthobench.config.many import Composer
 from orthobench.config.settings import Settings
-from orthobench.config.table import Job, Table
+from orthobench.config.table import Table, TableRun
+from orthobench.config.words import key, value
 from orthobench.errors import ConfigError
 from orthobench.launch.collect import cost
 from orthobench.run.build import fit_to_budget
@@ -26,21 +28,21 @@ class PlannedRun:
     """
 
     table: Table
-    job: Job
+    job: TableRun
     settings: Settings
     cost: float
     timed: bool
 
     @property
     def label(self) -> str:
-        """How messages name it: table, row, seed and preset."""
+        """Its table, row, seed and preset, as messages name it."""
         preset = "" if self.job.preset == experiment.FULL else f" ({self.job.preset})"
-        return f"{self.job.table} {self.job.cell} seed {self.job.seed}{preset}"
+        return f"{self.job.table} {self.job.row} seed {self.job.seed}{preset}"
 
     @property
-    def cell(self) -> tuple[str, str, str]:
-        """The cell of a table that it is for."""
-        return self.job.table, self.job.cell, self.job.preset
+    def row(self) -> tuple[str, str, str]:
+        """The table, the row and the preset that it is for."""
+        return self.job.table, self.job.row, self.job.preset
 
     @property
     def data(self) -> str:
@@ -55,7 +57,7 @@ class Plan:
     Attributes:
         runs: cheapest first.
         recorded: how many are recorded already.
-        refused: cells that cannot be built, each with the reason.
+        refused: rows that cannot be built, each with the reason.
     """
 
     runs: list[PlannedRun] = field(default_factory=list)
@@ -83,36 +85,36 @@ def plan(
     tables: Iterable[str],
     preset: str = experiment.FULL,
     seeds: Iterable[int] | None = None,
-    cells: Iterable[str] | None = None,
+    rows: Iterable[str] | None = None,
     extra: tuple[str, ...] = (),
     folders: tuple[Path, ...] = (),
 ) -> tuple[Plan, Path]:
     """What a call has to do, and the results folder.
 
     Raises:
-        ConfigError: no such preset or cell, or an extra word that changes the numbers.
+        ConfigError: no such preset or row, or an extra word that changes the numbers.
     """
     composer, found, results = Composer(folders), Plan(), _results("results", preset)
     for name in tables:
         table = experiment.load(name, folders)
         timed = table.track == experiment.FAIR or any(row.metric.startswith("time/") for row in load_table(table))
         known: dict[Path, set[tuple[str, str, str]]] = {}
-        for cell in table.cells if cells is None else cells:
-            jobs = table.jobs(preset, seeds, [cell])
+        for row in table.rows if rows is None else rows:
+            jobs = table.runs(preset, seeds, [row])
             try:
                 _refuse_changes(composer, jobs[0], extra)
                 settings = _fitted([composer.settings([*job.overrides, *extra]) for job in jobs])
             except ConfigError as error:
-                if not _waits_for_a_model(table.cell(cell), folders):
+                if not _waits_for_a_model(table.row(row), folders):
                     raise
-                found.refused[f"{name} {cell}"] = str(error)
+                found.refused[f"{name} {row}"] = str(error)
                 continue
             results = _results(settings[0].run["results_root"], preset)
             if results not in known:
-                known[results] = {(line.run_id, line.preset, line.cell) for line in records.read(results, name)}
+                known[results] = {(line.run_id, line.preset, line.row) for line in records.read(results, name)}
             price = cost(settings[0])
             for job, one in zip(jobs, settings, strict=True):
-                if (one.run_id, job.preset, job.cell) in known[results]:
+                if (one.run_id, job.preset, job.row) in known[results]:
                     found.recorded += 1
                 else:
                     found.runs.append(PlannedRun(table, job, one, price, timed))
@@ -121,7 +123,7 @@ def plan(
 
 
 def _fitted(seeds: list[Settings]) -> list[Settings]:
-    """The seeds of a cell, whose budget of parameters, if it has one, decides their one hidden size."""
+    """The seeds of a row, whose budget of parameters, if it has one, decides their one hidden size."""
     if seeds[0].run["params"] is None:
         return seeds
     size = fit_to_budget(seeds[0]).model["hidden_size"]
@@ -134,14 +136,12 @@ def _results(root: str, preset: str) -> Path:
 
 
 def _waits_for_a_model(overrides: Iterable[str], folders: tuple[Path, ...]) -> bool:
-    """Whether a cell names a model or task that there is not."""
-    from orthobench.config.files import options
-
-    chosen = [(experiment.key(word), experiment.value(word)) for word in overrides]
-    return any(key in ("model", "task") and value not in options(key, folders) for key, value in chosen)
+    """Whether a row names a model or task that there is not."""
+    chosen = [(key(word), value(word)) for word in overrides]
+    return any(group in ("model", "task") and name not in options(group, folders) for group, name in chosen)
 
 
-def _refuse_changes(composer: Composer, job: Job, extra: tuple[str, ...]) -> None:
+def _refuse_changes(composer: Composer, job: TableRun, extra: tuple[str, ...]) -> None:
     if not extra or composer.settings([*job.overrides, *extra]).run_id == composer.settings(list(job.overrides)).run_id:
         return
     raise ConfigError(f"{' '.join(extra)} changes the numbers of {job.table}; only a table's own settings fill it.")

@@ -1,7 +1,7 @@
 """Running published tables: every run in a process of its own, cheapest first, each recorded as soon as it is done.
 
 What is recorded already is skipped, what is finished under runs/ is only recorded, what was stopped goes on. A GPU
-trains the seeds of a cell as one program, unless the table is about time. A shortened table is recorded and rendered
+trains the seeds of a row as one program, unless the table is about time. A shortened table is recorded and rendered
 under results/<preset>/, beside what is kept for good.
 """
 
@@ -88,7 +88,7 @@ class Runner:
         return signals.asked() is not None or (self.deadline is not None and time.monotonic() > self.deadline)
 
     def _job(self, runs: list[PlannedRun]) -> child.Job:
-        words = [[*run.job.overrides, f"cell={run.job.cell}", *self.extra] for run in runs]
+        words = [[*run.job.overrides, f"cell={run.job.row}", *self.extra] for run in runs]
         first = runs[0].settings
         beside = Path(first.run["runs_root"]) / ".reproduce" / first.run_id
         files = beside.with_suffix(".log"), beside.with_suffix(".members.json")
@@ -104,10 +104,10 @@ class Runner:
         self.codes[run] = code
         if code == DataError.exit_code:
             self.lacking.add(run.data)
-        line = collect(run.settings, run.table, run.job.preset, run.job.cell)
+        line = collect(run.settings, run.table, run.job.preset, run.job.row)
         if line is not None:
             records.add(self.results, run.job.table, [line])
-            curves.add(self.results, run.job.table, drawn(run.settings, run.table, run.job.preset, run.job.cell))
+            curves.add(self.results, run.job.table, drawn(run.settings, run.table, run.job.preset, run.job.row))
             self.codes[run] = 0  # recorded, and a diverged run is a result
         elif code == 0:
             self.codes[run] = Stopped.exit_code  # another process has it
@@ -120,7 +120,7 @@ class Runner:
         if not sys.stdout.isatty():
             return
         now = [
-            f"{run.job.table} {run.job.cell} {run.job.seed}" for at in self.pool.working for run in self._jobs[at.job]
+            f"{run.job.table} {run.job.row} {run.job.seed}" for at in self.pool.working for run in self._jobs[at.job]
         ]
         parts = [progress(runs, self.codes, time.monotonic() - self.started), self.last, *now[:1]]
         text = "; ".join(part for part in parts if part)[: shutil.get_terminal_size().columns - 1]
@@ -131,10 +131,10 @@ class Runner:
 
 def progress(runs: list[PlannedRun], codes: dict[PlannedRun, int], spent_s: float) -> str:
     """Cells and runs done of all, failures, and the time left at the cost per second so far."""
-    cells, left = {run.cell for run in runs}, {run.cell for run in runs if codes.get(run) != 0}
+    rows, left = {run.row for run in runs}, {run.row for run in runs if codes.get(run) != 0}
     failed = sum(code not in (0, Stopped.exit_code) for code in codes.values())
     done, total = sum(run.cost for run in codes), sum(run.cost for run in runs)
-    text = f"{len(cells - left)} of {len(cells)} cells, {len(codes)} of {len(runs)} runs, {failed} failed"
+    text = f"{len(rows - left)} of {len(rows)} rows, {len(codes)} of {len(runs)} runs, {failed} failed"
     rest = f", about {duration_text(spent_s * (total - done) / done)} left" if 0 < done < total else ""
     return f"{text}, {duration_text(spent_s)}{rest}"
 
@@ -147,24 +147,24 @@ def score(settings: Settings, line: records.Line) -> str:
 
 
 def _together(runs: list[PlannedRun]) -> list[list[PlannedRun]]:
-    """The runs of every process: the seeds of a cell, where one program can train them, and otherwise each alone."""
-    cells: dict[tuple[str, str, str], list[PlannedRun]] = {}
+    """The runs of every process: the seeds of a row, where one program can train them, and otherwise each alone."""
+    rows: dict[tuple[str, str, str], list[PlannedRun]] = {}
     for run in runs:
-        cells.setdefault(run.cell if not run.timed else (run.settings.run_id, *run.cell[:2]), []).append(run)
-    return [[some[i] for i in group] for some in cells.values() for group in groups([run.settings for run in some])]
+        rows.setdefault(run.row if not run.timed else (run.settings.run_id, *run.row[:2]), []).append(run)
+    return [[some[i] for i in group] for some in rows.values() for group in groups([run.settings for run in some])]
 
 
 def reproduce(found: Plan, runner: Runner) -> int:
     """Do what a plan says, tell what failed, and return 0 or the code of the first failure."""
     runs = found.runs
-    say(f"{len(runs)} runs to do, {found.recorded} recorded already, {len(found.refused)} cells cannot be built yet")
+    say(f"{len(runs)} runs to do, {found.recorded} recorded already, {len(found.refused)} rows cannot be built yet")
     runner(runs)
     failed = {run: code for run, code in runner.codes.items() if code not in (0, Stopped.exit_code)}
     for run, code in failed.items():
         what = f"not run, needs {run.table.needs}" if _excused(run, code) else outcome(code)
         complain(f"{run.label}: {what}; {_last_line(runner.log(run))}")
-    for cell, reason in found.refused.items():
-        complain(f"{cell}: not run, {reason}")
+    for row, reason in found.refused.items():
+        complain(f"{row}: not run, {reason}")
     done = sum(code == 0 for code in runner.codes.values())
     left = len(runs) - done - len(failed)
     say(f"{done} of {len(runs)} runs recorded, {len(failed)} failed, {left} left" + (HINT if left else ""))

@@ -3,7 +3,7 @@
 from math import inf
 from pathlib import Path
 
-from orthobench.analysis.fair import Contest, Entry, contests
+from orthobench.analysis.fair import FairEntry, FairTable, fair_tables
 from orthobench.analysis.ranks import mean_ranks
 from orthobench.analysis.statistics import t_interval, wilson
 from orthobench.config import table as experiment
@@ -40,105 +40,107 @@ PLACES = 4
 
 def filled(results: Path, folders: tuple[Path, ...] = (), drawn: bool = False) -> Document:
     """The document of all fair tables, an overview of each preset before them; with figures where `drawn`."""
-    found, sections = contests(results, folders), []
-    for preset in dict.fromkeys(contest.preset for contest in found):
-        group = [contest for contest in found if contest.preset == preset]
-        sections += [overview(group, preset), *(section(contest, drawn) for contest in group)]
+    found, sections = fair_tables(results, folders), []
+    for preset in dict.fromkeys(fair_table.preset for fair_table in found):
+        group = [fair_table for fair_table in found if fair_table.preset == preset]
+        sections += [overview(group, preset), *(section(fair_table, drawn) for fair_table in group)]
     return Document(FAIR, INTRODUCTION, tuple(one for one in sections if one.facts or one.grids[0].rows), _data(found))
 
 
-def overview(group: list[Contest], preset: str) -> Section:
+def overview(group: list[FairTable], preset: str) -> Section:
     """All tables of one preset at their greatest lengths."""
     title = document.shortened("All tasks", preset)
     return Section(document.anchor(FAIR, preset), title, title, grids=(ranked(group),))
 
 
-def section(contest: Contest, drawn: bool = False) -> Section:
+def section(fair_table: FairTable, drawn: bool = False) -> Section:
     """One table; with its figures where `drawn`."""
-    table, preset = contest.table, contest.preset
-    grids = (grid(contest, length) for length in contest.lengths for grid in (models, sensitivity))
+    table, preset = fair_table.table, fair_table.preset
+    grids = (grid(fair_table, length) for length in fair_table.lengths for grid in (models, sensitivity))
     return Section(
         anchor=document.anchor(table.name, preset),
         title=document.title(table.title, preset),
         heading=document.heading(table, preset),
-        facts=_facts(contest),
-        records=document.records_of(table, contest.lines),
+        facts=_facts(fair_table),
+        records=document.records_of(table, fair_table.lines),
         grids=tuple(grids),
         notes=table.deviations,
-        figures=figures(contest) if drawn else {},
-        provenance=document.provenance(contest.lines),
+        figures=figures(fair_table) if drawn else {},
+        provenance=document.provenance(fair_table.lines),
     )
 
 
-def models(contest: Contest, length: str) -> Grid:
+def models(fair_table: FairTable, length: str) -> Grid:
     """The models at one length, the best one first."""
-    rows = [_cells(entry) for entry in contest.at(length)]
+    rows = [_texts(entry) for entry in fair_table.at(length)]
     return Grid(list(HEADERS), rows, frozenset(HEADERS) - TEXT, length)
 
 
-def sensitivity(contest: Contest, length: str) -> Grid:
+def sensitivity(fair_table: FairTable, length: str) -> Grid:
     """What each learning rate came to, the best model first."""
-    rows = [[e.model, *(_scores(e, rate) for rate in contest.rates), e.rate or NOTHING] for e in contest.at(length)]
-    headers = ["model", *(f"rate {rate}" for rate in contest.rates), "chosen"]
+    rows = [
+        [e.model, *(_scores(e, rate) for rate in fair_table.rates), e.rate or NOTHING] for e in fair_table.at(length)
+    ]
+    headers = ["model", *(f"rate {rate}" for rate in fair_table.rates), "chosen"]
     return Grid(headers, rows, frozenset(headers) - TEXT, length, "by learning rate")
 
 
-def ranked(found: list[Contest]) -> Grid:
+def ranked(found: list[FairTable]) -> Grid:
     """The models over all tables of one preset at their greatest lengths, the best mean rank first."""
     columns: dict[str, dict[str, str]] = {}
     scored: list[dict[str, float]] = []
-    for contest in (one for one in found if one.lines):
-        name, length = contest.table.name.split("/")[1], contest.lengths[-1]
+    for fair_table in (one for one in found if one.lines):
+        name, length = fair_table.table.name.split("/")[1], fair_table.lengths[-1]
         label = f"{name}, T={length}" if length else name
-        entries = {entry.model: entry for entry in contest.at(length)}
+        entries = {entry.model: entry for entry in fair_table.at(length)}
         columns[label] = {model: number(entry.score, PLACES) for model, entry in entries.items()}
-        sign = 1 if contest.higher else -1
+        sign = 1 if fair_table.higher else -1
         scored.append({m: -inf if e.score is None else sign * e.score for m, e in entries.items() if e.lines})
         if length:
-            horizons = contest.horizons().items()
+            horizons = fair_table.horizons().items()
             columns[f"{name}, horizon"] = {model: str(h) for model, h in horizons if h is not None}
         columns[f"{name}, ms per step"] = {model: number(entry.ms_per_step, 1) for model, entry in entries.items()}
-    models = list(dict.fromkeys(model for cells in columns.values() for model in cells))
+    models = list(dict.fromkeys(model for texts in columns.values() for model in texts))
     ranks = mean_ranks(scored)
     models.sort(key=lambda model: ranks.get(model, inf))
     rows = [
-        [model, number(ranks.get(model), 2), *(cells.get(model, NOTHING) for cells in columns.values())]
+        [model, number(ranks.get(model), 2), *(texts.get(model, NOTHING) for texts in columns.values())]
         for model in models
     ]
     headers = ["model", "mean rank", *columns]
     return Grid(headers, [row for row in rows if any(row[1:])], frozenset(headers) - TEXT)
 
 
-def _facts(contest: Contest) -> tuple[str, ...]:
-    table = contest.table
+def _facts(fair_table: FairTable) -> tuple[str, ...]:
+    table = fair_table.table
     budget = next((experiment.value(word) for word in table.common if experiment.key(word) == "params"), None)
     size = "" if budget is None else f"{int(budget):,} parameters, "
-    seeds = len(table.planned(contest.preset))
-    trivial = "" if contest.baseline is None else f", trivial {number(contest.baseline, PLACES)}"
+    seeds = len(table.planned(fair_table.preset))
+    trivial = "" if fair_table.baseline is None else f", trivial {number(fair_table.baseline, PLACES)}"
     return (
         f"Track {table.track}",
-        f"{size}rates {', '.join(contest.rates)}, {seeds} seed{'s' * (seeds > 1)} each",
-        f"ranked by {contest.score.name}{trivial}",
+        f"{size}rates {', '.join(fair_table.rates)}, {seeds} seed{'s' * (seeds > 1)} each",
+        f"ranked by {fair_table.score.name}{trivial}",
     )
 
 
-def _data(found: list[Contest]) -> Grid:
+def _data(found: list[FairTable]) -> Grid:
     """All models of all tables at every length, with what each of the rates came to."""
-    rates = list(dict.fromkeys(rate for contest in found for rate in contest.rates))
+    rates = list(dict.fromkeys(rate for fair_table in found for rate in fair_table.rates))
     rows = [
         [
-            *(contest.table.name, contest.preset, length, contest.score.name),
-            *_cells(entry),
+            *(fair_table.table.name, fair_table.preset, length, fair_table.score.name),
+            *_texts(entry),
             *(_scores(entry, rate) if rate in entry.rates else NOTHING for rate in rates),
         ]
-        for contest in found
-        for length in contest.lengths
-        for entry in contest.at(length)
+        for fair_table in found
+        for length in fair_table.lengths
+        for entry in fair_table.at(length)
     ]
     return Grid(["table", "preset", "T", "metric", *HEADERS, *(f"rate {rate}" for rate in rates)], rows)
 
 
-def _cells(entry: Entry) -> list[str]:
+def _texts(entry: FairEntry) -> list[str]:
     scores, diverged = entry.scores(), entry.scores().diverged
     low, high = wilson(scores.done - diverged, scores.done) if diverged else (0.0, 0.0)
     converged = f"{scores.done - diverged}/{scores.done}" + (f" [{low:.2f}, {high:.2f}]" if diverged else "")
@@ -160,7 +162,7 @@ def _cells(entry: Entry) -> list[str]:
     ]
 
 
-def _scores(entry: Entry, rate: str) -> str:
+def _scores(entry: FairEntry, rate: str) -> str:
     scores = entry.scores(rate)
     if not scores.done:
         return NOTHING

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 LOG_RATIO = 30.0
-Points = list[curves.Point]
+Curves = list[curves.CurvePoint]
 
 
 def figures(comparison: Comparison, results: Path) -> dict[str, str]:
@@ -30,9 +30,13 @@ def figures(comparison: Comparison, results: Path) -> dict[str, str]:
         made = DRAWN[wanted.kind](wanted, points, comparison)
         if made is not None:
             found[wanted.title] = drawing.svg(made)
-    shown = [c for c in comparison.numbers if c.row.kind == "result" and c.ours is not None and c.row.value is not None]
-    for column in dict.fromkeys(c.row.column for c in shown):
-        same = [c for c in shown if c.row.column == column]
+    shown = [
+        c
+        for c in comparison.numbers
+        if c.printed.kind == "result" and c.ours is not None and c.printed.value is not None
+    ]
+    for column in dict.fromkeys(c.printed.column for c in shown):
+        same = [c for c in shown if c.printed.column == column]
         if len(same) > 1:
             found[f"{name}: {column}, published and ours"] = drawing.svg(_dots(same))
     for whose, ranking in rankings(comparison).items():
@@ -40,64 +44,62 @@ def figures(comparison: Comparison, results: Path) -> dict[str, str]:
     return found
 
 
-def _curves(wanted: Wanted, points: Points, comparison: Comparison) -> "Figure | None":
-    """A line per cell and metric over the training steps."""
+def _curves(wanted: Wanted, points: Curves, comparison: Comparison) -> "Figure | None":
+    """A line per row and metric over the training steps."""
     lines = {
-        (cell, metric): [(float(p.step), p.value) for p in points if p.cell == cell and p.name == metric]
-        for cell in comparison.table.cells
+        (row, metric): [(float(p.step), p.value) for p in points if p.row == row and p.name == metric]
+        for row in comparison.table.rows
         for metric in wanted.metrics
-        if wanted.shows(cell)
+        if wanted.shows(row)
     }
     several = len(wanted.metrics) > 1
-    labelled = {cell + (f", {metric}" if several else ""): found for (cell, metric), found in lines.items() if found}
+    labelled = {row + (f", {metric}" if several else ""): found for (row, metric), found in lines.items() if found}
     return _lines(labelled, "training steps", " or ".join(wanted.metrics)) if labelled else None
 
 
-def _through(wanted: Wanted, points: Points, comparison: Comparison) -> "Figure | None":
-    """A line per cell over the time steps of a sequence, before training and after it."""
+def _through(wanted: Wanted, points: Curves, comparison: Comparison) -> "Figure | None":
+    """A line per row over the time steps of a sequence, before training and after it."""
     lines: dict[str, list[tuple[float, float]]] = {}
-    for cell in comparison.table.cells:
-        mine = [p for p in points if p.cell == cell and wanted.shows(cell) and wanted.reads(p.name)]
+    for row in comparison.table.rows:
+        mine = [p for p in points if p.row == row and wanted.shows(row) and wanted.reads(p.name)]
         for step in dict.fromkeys((min(p.step for p in mine), max(p.step for p in mine)) if mine else ()):
-            lines[f"{cell}, after {step:,} steps"] = [
+            lines[f"{row}, after {step:,} steps"] = [
                 (float(p.name.rpartition("/")[2]), p.value) for p in mine if p.step == step
             ]
     return _lines(lines, "time step", wanted.metrics[0]) if lines else None
 
 
-def _sweep(wanted: Wanted, points: Points, comparison: Comparison) -> "Figure | None":
-    """A line per kind of cell over the number that ends its name, of the runs that did not diverge."""
+def _sweep(wanted: Wanted, points: Curves, comparison: Comparison) -> "Figure | None":
+    """A line per kind of row over the number that ends its name, of the runs that did not diverge."""
     lines: dict[str, list[tuple[float, float]]] = {}
     for line in comparison.lines:
-        kind, _, size = line.cell.rpartition("_")
+        kind, _, size = line.row.rpartition("_")
         value = None if line.diverged else line.metric(wanted.metrics[0], "best_val")
-        if wanted.shows(line.cell) and value is not None:
+        if wanted.shows(line.row) and value is not None:
             lines.setdefault(kind, []).append((float(size), value))
     return _lines(lines, "size", wanted.metrics[0]) if lines else None
 
 
-def _bars(wanted: Wanted, points: Points, comparison: Comparison) -> "Figure | None":
-    """A bar per cell, the mean over its seeds, with a tick per seed."""
+def _bars(wanted: Wanted, points: Curves, comparison: Comparison) -> "Figure | None":
+    """A bar per row, the mean over its seeds, with a tick per seed."""
     values = {
-        cell: [
-            v for line in comparison.lines if line.cell == cell and (v := line.metric(wanted.metrics[0])) is not None
-        ]
-        for cell in comparison.table.cells
+        row: [v for line in comparison.lines if line.row == row and (v := line.metric(wanted.metrics[0])) is not None]
+        for row in comparison.table.rows
     }
-    shown = {cell: found for cell, found in values.items() if found}
+    shown = {row: found for row, found in values.items() if found}
     if not shown:
         return None
     figure, axes = drawing.subplot(7.2, 0.8 + 0.3 * len(shown))
     for place, found in enumerate(shown.values()):
         axes.barh(place, sum(found) / len(found), color=drawing.COLOURS[0], height=0.6)
         axes.plot(found, [place] * len(found), "k|", markersize=9)
-    axes.set_yticks(range(len(shown)), [drawing.plain(cell) for cell in shown])
+    axes.set_yticks(range(len(shown)), [drawing.plain(row) for row in shown])
     axes.invert_yaxis()
     axes.set_xlabel(wanted.metrics[0])
     return figure
 
 
-DRAWN: dict[str, Callable[[Wanted, Points, Comparison], "Figure | None"]] = {
+DRAWN: dict[str, Callable[[Wanted, Curves, Comparison], "Figure | None"]] = {
     "curve": _curves,
     "through": _through,
     "sweep": _sweep,
@@ -134,12 +136,12 @@ def _dots(shown: list[Compared]) -> "Figure":
     """Published and ours per row, ours with the prediction interval."""
     figure, axes = drawing.subplot(7.2, 0.8 + 0.26 * len(shown))
     for place, compared in enumerate(shown):
-        published, ours = compared.row.value or 0.0, compared.ours or 0.0
+        published, ours = compared.printed.value or 0.0, compared.ours or 0.0
         axes.plot([published], [place], "k|", markersize=11, label="published" if place == 0 else None)
         axes.plot([ours], [place], "o", color=drawing.COLOURS[0], markersize=5, label="ours" if place == 0 else None)
         if compared.interval is not None:
             axes.hlines(place, *compared.interval, color=drawing.COLOURS[0], linewidth=1)
-    axes.set_yticks(range(len(shown)), [drawing.plain(c.row.row) for c in shown])
+    axes.set_yticks(range(len(shown)), [drawing.plain(c.printed.label) for c in shown])
     axes.invert_yaxis()
     axes.margins(y=0.08)
     axes.legend(fontsize=7, frameon=False)

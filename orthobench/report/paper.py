@@ -73,7 +73,7 @@ def section(comparison: Comparison, results: Path | None = None) -> Section:
 def numbers(comparison: Comparison) -> Grid:
     """The published numbers beside ours; a shortened table has no status."""
     places = column_decimals(comparison)
-    rows = [_number(compared, places[compared.row.column]) for compared in comparison.numbers]
+    rows = [_number(compared, places[compared.printed.column]) for compared in comparison.numbers]
     return _grid(comparison, HEADERS, rows, comparison.numbers)
 
 
@@ -85,9 +85,9 @@ def claims(comparison: Comparison) -> Grid:
 
 def footnotes(comparison: Comparison) -> list[str]:
     """What is known of single rows, then where the runs differ from the paper's."""
-    noted = [c.row for c in (*comparison.numbers, *comparison.claims) if c.row.note]
-    notes = [f"{row.row}, {row.column}: {row.note}" for row in noted]
-    lost = sorted({c.row.reason for c in comparison.numbers if c.row.reason})
+    noted = [c.printed for c in (*comparison.numbers, *comparison.claims) if c.printed.note]
+    notes = [f"{one.label}, {one.column}: {one.note}" for one in noted]
+    lost = sorted({c.printed.reason for c in comparison.numbers if c.printed.reason})
     return list(dict.fromkeys([*notes, *(str(reason) for reason in lost), *comparison.table.notes]))
 
 
@@ -118,8 +118,8 @@ def _data(found: list[Comparison]) -> Grid:
             for row in grid.rows:
                 named = dict(zip(grid.headers, row, strict=True))
                 named["row"] = named.get("row", named.get("of", ""))
-                cells = [named.get(header, "") for header in (*HEADERS, "claim")]
-                lines.append([comparison.table.name, comparison.preset, kind, *cells])
+                texts = [named.get(header, "") for header in (*HEADERS, "claim")]
+                lines.append([comparison.table.name, comparison.preset, kind, *texts])
     return Grid(["table", "preset", "kind", *HEADERS, "claim"], lines)
 
 
@@ -142,31 +142,33 @@ def column_decimals(comparison: Comparison) -> dict[str, int]:
     """Decimals by column; those of the number that has most."""
     found: dict[str, int] = {}
     for compared in comparison.numbers:
-        value = compared.row.value
-        found[compared.row.column] = max(found.get(compared.row.column, 0), 4 if value is None else decimals(value))
+        value = compared.printed.value
+        found[compared.printed.column] = max(
+            found.get(compared.printed.column, 0), 4 if value is None else decimals(value)
+        )
     return found
 
 
-def published(row: Published, places: int) -> str:
+def published(printed: Published, places: int) -> str:
     """The published number, with its spread; why there is none."""
-    if row.value is None:
+    if printed.value is None:
         return "lost"
-    about = "about " if row.rounding else ""
-    side = {"lower": "at least ", "upper": "at most ", None: ""}[row.side]
-    spread = "" if row.sd is None else f" ± {number(row.sd, places)}"
-    return f"{side}{about}{number(row.value, places)}{spread}"
+    about = "about " if printed.rounding else ""
+    side = {"lower": "at least ", "upper": "at most ", None: ""}[printed.side]
+    spread = "" if printed.sd is None else f" ± {number(printed.sd, places)}"
+    return f"{side}{about}{number(printed.value, places)}{spread}"
 
 
 def _number(compared: Compared, places: int) -> list[str]:
     """One number, in the order of HEADERS."""
-    row, scores = compared.row, compared.scores
-    finer = places + 1 if row.kind != "exact" and compared.derived is None else places
+    printed, scores = compared.printed, compared.scores
+    finer = places + 1 if printed.kind != "exact" and compared.derived is None else places
     difference = compared.difference
     return [
-        row.row,
-        row.column,
-        published(row, places),
-        _honest(compared, finer) if row.kind == "result" and row.select != "none" else NOTHING,
+        printed.label,
+        printed.column,
+        published(printed, places),
+        _honest(compared, finer) if printed.kind == "result" and printed.select != "none" else NOTHING,
         _same_protocol(compared, finer),
         NOTHING if difference is None else f"{difference:+,.{finer}f}",
         str(compared.verdict),
@@ -177,14 +179,14 @@ def _number(compared: Compared, places: int) -> list[str]:
 
 def _claim(compared: Compared) -> list[str]:
     """One claim, in the order of CLAIM_HEADERS."""
-    row = compared.row
+    printed = compared.printed
     runs = str(len(compared.runs)) if compared.runs else NOTHING
-    return [row.claim or "", f"{row.row}, {row.column}", row.section, str(compared.verdict), runs]
+    return [printed.claim or "", f"{printed.label}, {printed.column}", printed.section, str(compared.verdict), runs]
 
 
 def protocol(comparison: Comparison) -> str:
     """Which weights the paper scored, where one answer holds for the whole table."""
-    chosen = {c.row.select for c in comparison.numbers if c.row.kind == "result"} - {"none"}
+    chosen = {c.printed.select for c in comparison.numbers if c.printed.kind == "result"} - {"none"}
     return " and ".join(SELECTS[select] for select in sorted(chosen))
 
 
@@ -192,7 +194,7 @@ def _honest(compared: Compared, places: int) -> str:
     scores = compared.honest
     if not scores.done:
         return NOTHING
-    middle = number(centre(scores, compared.row), places)
+    middle = number(centre(scores, compared.printed), places)
     if scores.diverged:
         return f"median {middle or 'none'} (n={scores.done})"
     interval = t_interval(scores.values)
@@ -212,7 +214,7 @@ def _same_protocol(compared: Compared, places: int) -> str:
 
 def _converged(compared: Compared) -> str:
     done, diverged = compared.scores.done, compared.scores.diverged
-    if compared.row.kind == "exact":
+    if compared.printed.kind == "exact":
         return NOTHING
     if not diverged:
         return f"{done}/{done}"

@@ -7,7 +7,7 @@ give the same bytes: no dates, no order but that of the published rows.
 from pathlib import Path
 
 from orthobench.analysis.comparison import compare
-from orthobench.analysis.fair import contest
+from orthobench.analysis.fair import fair_table
 from orthobench.analysis.published import papers
 from orthobench.config.table import FAIR, Table
 from orthobench.recording.files import write_bytes
@@ -31,7 +31,7 @@ def filled(part: str, results: Path, folders: tuple[Path, ...] = (), drawn: bool
 def section(table: Table, results: Path, preset: str, drawn: bool = False) -> Section:
     """One table of one preset; with its figures where `drawn`."""
     if table.track == FAIR:
-        return fair.section(contest(table, results, preset), drawn)
+        return fair.section(fair_table(table, results, preset), drawn)
     return paper.section(compare(table, results, preset), results if drawn else None)
 
 

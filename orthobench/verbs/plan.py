@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from orthobench.config.table import FULL
+from orthobench.errors import OrthobenchError
 from orthobench.terminal import duration_text, say
 from orthobench.verbs.arguments import Parser
 from orthobench.verbs.reproduce import WORDS, Selection
@@ -11,23 +12,21 @@ from orthobench.verbs.reproduce import WORDS, Selection
 def main(arguments: list[str]) -> int:
     """Print one line per run with its state, length and cost, and the sum of what is missing.
 
-    Of a table (`sgornn/table2`, a paper, all, or `-m experiment=sgornn/table2`) every cell is measured, with one seed.
+    Of a table (`sgornn/table2`, a paper, all, or `-m experiment=sgornn/table2`) every row is measured, with one seed.
 
     Raises:
         ConfigError: a run of the sweep, a table or an option is wrong.
     """
     parser = Parser(__doc__)
     parser.add_argument("--preset", help=WORDS["--preset"])
-    parser.add_argument("--multirun", "-m", action="store_true", help="allowed, and needed for a table's cells alone")
+    parser.add_argument("--multirun", "-m", action="store_true", help="allowed, and needed for a table's rows alone")
     parser.add_folders()
     given = parser.read(arguments)
     folders = tuple(given.config_dir)
     selection = Selection.of(given.overrides)
-    several = given.multirun or selection.cells is None or len(selection.cells) > 1
+    several = given.multirun or selection.rows is None or len(selection.rows) > 1
     if given.names or (selection.names and several):
-        from orthobench.verbs.plan_tables import plan_tables
-
-        return plan_tables(selection.with_names(given.names), given.preset or FULL, folders)
+        return _plan_tables(selection.with_names(given.names), given.preset or FULL, folders)
     if given.preset:
         parser.error(f"--preset {given.preset} is of a table, and none is named")
     return _plan_runs(given.overrides, folders)
@@ -56,4 +55,43 @@ def _plan_runs(overrides: list[str], folders: tuple[Path, ...]) -> int:
         say(f"{exp.run_id}  {state:8}  {costs[same]}")
     told = ", ".join(f"{count} {state}" for state, count in sorted(states.items()))
     say(f"{told}; {duration_text(missing_s)} to go on this machine, one run at a time")
+    return 0
+
+
+def _plan_tables(selection: Selection, preset: str, folders: tuple[Path, ...]) -> int:
+    """Print one line per row with its seeds, size and cost on this machine, and the sums.
+
+    Raises:
+        ConfigError: no such table, preset or row.
+    """
+    from orthobench.analysis import records
+    from orthobench.config import table as experiment
+    from orthobench.launch.plan import plan, select
+    from orthobench.run.cost import Cost, measure, same_cost
+
+    extra = selection.extra
+    total_s, costs = 0.0, dict[str, Cost]()
+    for name in select(selection.names, folders):
+        table = experiment.load(name, folders)
+        rows = list(table.rows if selection.rows is None else selection.rows)
+        found, results = plan([name], preset, selection.seeds, rows, extra, folders)
+        seeds = list(table.planned(preset) if selection.seeds is None else selection.seeds)
+        failed = sum(line.diverged for line in records.read(results, name) if line.preset == preset)
+        say(
+            f"{name}: {found.recorded} of {len(rows) * len(seeds)} runs recorded"
+            f"{f', {failed} of them diverged' if failed else ''}, {len(found.runs)} to do"
+        )
+        for row in dict.fromkeys(run.job.row for run in found.runs):
+            runs = [run for run in found.runs if run.job.row == row]
+            words, same = [*runs[0].job.overrides, *extra], same_cost(runs[0].settings.identity)
+            try:
+                cost = costs[same] = costs[same] if same in costs else measure(words, folders)
+            except OrthobenchError as error:
+                say(f"  {row}: {error}")
+                continue
+            total_s += cost.total_s * len(runs)
+            say(f"  {row}: {len(runs)} seed{'s' * (len(runs) > 1)}, {cost} each")
+        for row, reason in found.refused.items():
+            say(f"  {row.split()[1]}: cannot be built, {reason}")
+    say(f"{duration_text(total_s)} to go on this machine, one run at a time")
     return 0

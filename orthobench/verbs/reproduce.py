@@ -22,12 +22,12 @@ class Selection:
 
     Attributes:
         names: tables, papers or all.
-        cells, seeds: some of them; null for those of the table.
+        rows, seeds: some of them; null for those of the table.
         extra: further words for every run, which must not change its numbers.
     """
 
     names: tuple[str, ...]
-    cells: tuple[str, ...] | None
+    rows: tuple[str, ...] | None
     seeds: tuple[int, ...] | None
     extra: tuple[str, ...]
 
@@ -54,7 +54,7 @@ def main(arguments: list[str]) -> int:
     """Run what is missing; returns 0, or the code of the first run that failed.
 
     Raises:
-        ConfigError: no such table, preset or cell, or a word that changes a table's numbers.
+        ConfigError: no such table, preset or row, or a word that changes a table's numbers.
     """
     parser = Parser(__doc__)
     parser.add_argument("--seeds", help=WORDS["--seeds"])
@@ -81,7 +81,7 @@ def run(
     """Plan, run, record and render; see `main`.
 
     Raises:
-        ConfigError: no such table, preset or cell, or a word that changes a table's numbers.
+        ConfigError: no such table, preset or row, or a word that changes a table's numbers.
     """
     from orthobench.analysis.published import papers
     from orthobench.launch.plan import plan, select
@@ -90,7 +90,7 @@ def run(
     from orthobench.terminal import say
 
     chosen = select(selection.names, folders)
-    found, results = plan(chosen, preset, selection.seeds, selection.cells, selection.extra, folders)
+    found, results = plan(chosen, preset, selection.seeds, selection.rows, selection.extra, folders)
     limit = None if budget is None else seconds(budget)
     code = reproduce(found, Runner(results, max(jobs, 1), limit, selection.extra, folders))
     known = papers(folders)

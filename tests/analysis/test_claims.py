@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 
 from orthobench.analysis.claims import judge
-from orthobench.analysis.published import Published, claimed_cells
+from orthobench.analysis.published import Published, claimed_rows
 from orthobench.analysis.records import Line
 from orthobench.tasks.metric import Direction, Metric
 from tests.report.made_up import made_up
 
 
 def claim(metric: str = "test/loss", direction: Direction = "lower", **test: Any) -> Published:
-    cells, measured = tuple(claimed_cells(test)), Metric(metric, "nats", direction)
+    cells, measured = tuple(claimed_rows(test)), Metric(metric, "nats", direction)
     place = ("paper", "table1", "r", "c", metric, "1", 1, "last", "claim")
     return Published(*place, cells, claim="Words.", test=test, measured=measured)
 

@@ -7,10 +7,10 @@ import pytest
 
 from orthobench.__main__ import main
 from orthobench.analysis import records
-from orthobench.analysis.fair import Contest, Entry, best_rate, contest, contests
+from orthobench.analysis.fair import FairEntry, FairTable, best_rate, fair_table, fair_tables
 from orthobench.config.table import load
 from orthobench.config.table import tables as tables_of_experiments
-from orthobench.report import fair as fair_tables
+from orthobench.report import fair
 from orthobench.report import write as tables
 from orthobench.report.fair_figures import figures, front
 from orthobench.report.html import page
@@ -42,20 +42,20 @@ def results(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def entry(found: Contest, model: str, length: str) -> Entry:
+def entry(found: FairTable, model: str, length: str) -> FairEntry:
     (one,) = [e for e in found.entries if (e.model, e.length) == (model, length)]
     return one
 
 
 def test_the_rate_is_chosen_on_validation(results: Path) -> None:
-    lstm = entry(contest(load(NAME), results), "lstm", "50")
+    lstm = entry(fair_table(load(NAME), results), "lstm", "50")
     assert lstm.rate == "1e-2", "though the test score of 1e-3 is the better one"
     assert lstm.score == pytest.approx(0.006)
     assert lstm.done == 6
 
 
 def test_a_diverged_seed_is_worse_than_any_score(results: Path) -> None:
-    found = contest(load(NAME), results)
+    found = fair_table(load(NAME), results)
     assert entry(found, "irnn", "200").rate == "1e-3"
     rnn = entry(found, "rnn", "200")
     assert (rnn.rate, rnn.score, rnn.scores().diverged) == ("1e-2", None, 3)
@@ -71,7 +71,7 @@ def test_higher_is_better_for_accuracies() -> None:
 
 
 def test_costs_are_medians_and_never_is_worse_than_late(results: Path) -> None:
-    found = contest(load(NAME), results)
+    found = fair_table(load(NAME), results)
     lstm = entry(found, "lstm", "100")
     assert (lstm.ms_per_step, lstm.steps_to_tenth, lstm.peak_mib) == (10.0, 200, 400)
     assert lstm.seconds_to_tenth == pytest.approx(2.0)
@@ -79,7 +79,7 @@ def test_costs_are_medians_and_never_is_worse_than_late(results: Path) -> None:
 
 
 def test_the_horizon_is_the_greatest_length_that_most_seeds_solve(results: Path) -> None:
-    horizons = contest(load(NAME), results).horizons()
+    horizons = fair_table(load(NAME), results).horizons()
     assert horizons["lstm"] == 100
     assert horizons["gru"] == 200
     assert horizons["irnn"] == 0
@@ -87,9 +87,9 @@ def test_the_horizon_is_the_greatest_length_that_most_seeds_solve(results: Path)
 
 
 def test_models_stand_by_their_score(results: Path) -> None:
-    found = contest(load(NAME), results)
+    found = fair_table(load(NAME), results)
     assert [e.model for e in found.at("200")[:3]] == ["gru", "irnn", "lstm"]
-    grid = fair_tables.models(found, "200")
+    grid = fair.models(found, "200")
     lines = {row[0]: dict(zip(grid.headers, row, strict=True)) for row in grid.rows}
     assert lines["gru"]["test"] == "0.0200 ± 0.0000 (n=3)"
     assert (lines["gru"]["seconds to a tenth"], lines["gru"]["runs"]) == ("14.0", "3 of 9")
@@ -98,8 +98,8 @@ def test_models_stand_by_their_score(results: Path) -> None:
     assert lines["rnn"]["converged"] == "0/3 [0.00, 0.56]"
     assert lines["scornn"]["test"] == ""
     assert found.lengths == ["50", "100", "200"]
-    assert contest(load("fair/copying"), results).lengths == [], "nothing of it is recorded"
-    assert [row[0] for row in fair_tables.sensitivity(found, "200").rows] == [row[0] for row in grid.rows]
+    assert fair_table(load("fair/copying"), results).lengths == [], "nothing of it is recorded"
+    assert [row[0] for row in fair.sensitivity(found, "200").rows] == [row[0] for row in grid.rows]
 
 
 def test_the_overview_ranks_what_was_run_everywhere(results: Path) -> None:
@@ -108,7 +108,7 @@ def test_the_overview_ranks_what_was_run_everywhere(results: Path) -> None:
         for m, a in (("lstm", 0.9), ("gru", 0.8))
     ]
     records.write(results, "fair/har2", lines)
-    ranked = fair_tables.ranked([contest(load(name), results) for name in (NAME, "fair/har2")])
+    ranked = fair.ranked([fair_table(load(name), results) for name in (NAME, "fair/har2")])
     headers, rows = ranked.headers, ranked.rows
     assert headers[:4] == ["model", "mean rank", "adding, T=200", "adding, horizon"]
     assert [row[:2] for row in rows[:3]] == [["gru", "1.50"], ["lstm", "1.50"], ["irnn", ""]]
@@ -118,12 +118,10 @@ def test_the_overview_ranks_what_was_run_everywhere(results: Path) -> None:
 def test_a_shortened_run_is_in_no_full_table(results: Path) -> None:
     short = [made_up("lstm_lr1e-3", 1, "short", best_val___test__accuracy=0.9, best_val___val__accuracy=0.9)]
     records.write(results, "fair/har2", short)
-    found = {(c.table.name, c.preset): c for c in contests(results)}
+    found = {(c.table.name, c.preset): c for c in fair_tables(results)}
     assert not found["fair/har2", "full"].lines
-    assert fair_tables.section(found["fair/har2", "short"]).heading.endswith(
-        "shortened to short: trainer.max_steps=1000"
-    )
-    headings = [section.heading for section in fair_tables.filled(results).sections]
+    assert fair.section(found["fair/har2", "short"]).heading.endswith("shortened to short: trainer.max_steps=1000")
+    headings = [section.heading for section in fair.filled(results).sections]
     assert [heading for heading in headings if heading.startswith("All")] == [
         "All tasks",
         "All tasks, shortened to short",
@@ -131,32 +129,32 @@ def test_a_shortened_run_is_in_no_full_table(results: Path) -> None:
 
 
 def test_where_all_runs_were_shortened_no_full_table_is_shown(tmp_path: Path) -> None:
-    assert len(contests(tmp_path)) == len([name for name in tables_of_experiments() if name.startswith("fair/")])
+    assert len(fair_tables(tmp_path)) == len([name for name in tables_of_experiments() if name.startswith("fair/")])
     short = [made_up("lstm_lr1e-3", 1, "short", best_val___test__accuracy=0.9, best_val___val__accuracy=0.9)]
     records.write(tmp_path, "fair/har2", short)
-    assert [(c.table.name, c.preset) for c in contests(tmp_path)] == [("fair/har2", "short")]
+    assert [(c.table.name, c.preset) for c in fair_tables(tmp_path)] == [("fair/har2", "short")]
 
 
 def test_fair_and_published_tables_are_never_mixed(results: Path) -> None:
     text = tables.render("fair", results)["md"]
     assert "reproduced" not in text
     assert all("fair/" not in tables.render(paper, results)["md"] for paper in ("sgornn", "scornn"))
-    assert all(load(c.table.name).track == "fair" for c in contests(results))
+    assert all(load(c.table.name).track == "fair" for c in fair_tables(results))
 
 
 def test_the_same_records_give_the_same_bytes(results: Path) -> None:
     assert tables.render("fair", results) == tables.render("fair", results)
-    found = contest(load(NAME), results)
+    found = fair_table(load(NAME), results)
     assert figures(found) == figures(found)
 
 
 def test_the_figures(results: Path) -> None:
-    assert list(figures(contest(load(NAME), results))) == [
+    assert list(figures(fair_table(load(NAME), results))) == [
         "Adding: quality against cost at T=200",
         "Adding: sensitivity to the learning rate at T=200",
         "Adding: lengths that are learnt",
     ]
-    assert figures(contest(load("fair/har2"), results)) == {}
+    assert figures(fair_table(load("fair/har2"), results)) == {}
 
 
 def test_the_front_is_what_nothing_beats_in_both() -> None:

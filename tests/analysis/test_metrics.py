@@ -11,7 +11,7 @@ import yaml
 
 from orthobench.__main__ import main
 from orthobench.analysis import records
-from orthobench.analysis.fair import contest
+from orthobench.analysis.fair import fair_table
 from orthobench.analysis.metrics import headline, metric_of
 from orthobench.analysis.published import load_table
 from orthobench.config.compose import compose, options
@@ -101,7 +101,7 @@ def test_a_fair_table_picks_the_highest_f1(table: Callable[..., Table], tmp_path
         for model, rate, score in (("a", "1e-2", 0.2), ("a", "1e-3", 0.9), ("b", "1e-2", 0.4), ("b", "1e-3", 0.3))
     ]
     records.write(tmp_path, "mine/table1", lines)
-    found = contest(table(), tmp_path)
+    found = fair_table(table(), tmp_path)
     assert {entry.model: entry.rate for entry in found.entries} == {"a": "1e-3", "b": "1e-2"}
     assert [entry.model for entry in found.at("")] == ["a", "b"]
 
@@ -116,6 +116,8 @@ def test_a_fair_table_picks_the_highest_f1(table: Callable[..., Table], tmp_path
         ([], {"common": ["task=removed"]}, "removed is not known"),
         ([ROW | {"metric": "test/f2"}], {}, "f2 is not a metric"),
         ([ROW | {"cell": "c"}], {}, "it has no cell c"),
+        ([ROW], {}, "the table has no margin for test/f1"),
+        ([ROW | {"metric": "max_T", "level": 0.1}], {}, "whose names end in a size"),
         ([CLAIM | {"metric": "val/f2", "test": {"better": ["a"], "than": ["b"]}}], {}, "f2 is not a metric"),
         ([CLAIM | {"metric": "gradient_norm@0", "test": {"better": ["a"], "than": ["b"]}}], {}, "use greater or less"),
         ([ROW], {"cells": {"a": ["task=adding"]}}, "f1 is not a metric that the task Adding declares"),
@@ -129,7 +131,7 @@ def test_an_undeclared_metric_is_refused_wherever_it_stands(
             for row in rows]  # fmt: skip
     made = table(*rows, **changes)
     with pytest.raises(ConfigError, match=message):
-        _ = load_table(made), contest(made, tmp_path)
+        _ = load_table(made), fair_table(made, tmp_path)
 
 
 def test_the_verbs_say_it_in_one_sentence(

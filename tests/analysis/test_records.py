@@ -72,7 +72,7 @@ def test_the_line_of_a_run(monkeypatch: pytest.MonkeyPatch) -> None:
     record = exp.run()
     line = collect(settings(TINY), load("scornn/figure5"), "short", "scornn")
     assert line is not None
-    assert (line.run_id, line.preset, line.cell, line.seed) == (exp.run_id, "short", "scornn", 1)
+    assert (line.run_id, line.preset, line.row, line.seed) == (exp.run_id, "short", "scornn", 1)
     assert line.metric("test/loss", "best_val") == record["metrics"]["best_val"]["test/loss"]
     assert line.metric("hidden_gradient/1@0") is not None
     assert line.metric("hidden_gradient/500@300") is None

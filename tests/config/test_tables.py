@@ -1,4 +1,4 @@
-"""conf/experiment: every published row has its cells, every cell its row, and every cell is a run that can be built."""
+"""conf/experiment: every published number has its rows, every row its number, and every row is a run that is built."""
 
 from functools import cache
 from pathlib import Path
@@ -10,7 +10,7 @@ from orthobench.analysis.published import load as published
 from orthobench.analysis.published import load_table, papers
 from orthobench.config.many import Composer
 from orthobench.config.settings import Settings
-from orthobench.config.table import FAIR, FULL, PRESETS, Job, Table, expand, load, tables
+from orthobench.config.table import FAIR, FULL, PRESETS, Table, TableRun, expand, load, tables
 from orthobench.errors import ConfigError
 from orthobench.run.build import build_model, build_task, fit_to_budget
 from tests.conftest import REPO
@@ -35,17 +35,17 @@ def test_there_is_a_table_for_every_published_one() -> None:
 
 
 @pytest.mark.parametrize("name", PUBLISHED)
-def test_every_row_has_its_cells_and_every_cell_a_row(name: str) -> None:
+def test_every_number_has_its_rows_and_every_row_a_number(name: str) -> None:
     table, matched = load(name), set()
     for row in load_table(load(name)):
-        cells = set(row.cells) & set(table.cells)
+        cells = set(row.rows) & set(table.rows)
         if row.kind == "claim" and row.verb == "wilcoxon":
-            cells = {cell for cell in table.cells if cell.startswith(tuple(f"{model}_" for model in row.cells))}
+            cells = {cell for cell in table.rows if cell.startswith(tuple(f"{model}_" for model in row.rows))}
         else:
-            assert set(row.cells) <= set(table.cells), (row.row, row.column, set(row.cells) - set(table.cells))
+            assert set(row.rows) <= set(table.rows), (row.label, row.column, set(row.rows) - set(table.rows))
         assert cells
         matched |= cells
-    assert matched == set(table.cells)
+    assert matched == set(table.rows)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -60,30 +60,30 @@ def test_every_scored_metric_has_a_margin(name: str) -> None:
 
 
 @cache
-def jobs(name: str) -> list[Job]:
+def jobs(name: str) -> list[TableRun]:
     """The first seed of every cell, and the presets of one cell per model."""
     table, seed = load(name), load(name).seeds[:1]
-    words = {cell: next(word for word in table.cell(cell) if word.startswith("model=")) for cell in table.cells}
+    words = {cell: next(word for word in table.row(cell) if word.startswith("model=")) for cell in table.rows}
     chosen = list({word: cell for cell, word in words.items()}.values())
-    return table.jobs(seeds=seed) + [job for preset in PRESETS for job in table.jobs(preset, seed, chosen)]
+    return table.runs(seeds=seed) + [job for preset in PRESETS for job in table.runs(preset, seed, chosen)]
 
 
 @cache
-def settings(job: Job) -> Settings:
+def settings(job: TableRun) -> Settings:
     return COMPOSER.settings(list(job.overrides))
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_every_cell_composes(name: str) -> None:
+def test_every_row_composes(name: str) -> None:
     run_ids: dict[str, str] = {}
     for job in jobs(name):
         run_id = settings(job).run_id
-        assert run_id not in run_ids, f"{job.preset} {job.cell} is the same run as {run_ids[run_id]}"
-        run_ids[run_id] = f"{job.preset} {job.cell}"
+        assert run_id not in run_ids, f"{job.preset} {job.row} is the same run as {run_ids[run_id]}"
+        run_ids[run_id] = f"{job.preset} {job.row}"
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_every_cell_builds(name: str) -> None:
+def test_every_row_builds(name: str) -> None:
     built: set[str] = set()
     for job in jobs(name):
         given = settings(job)
@@ -111,8 +111,8 @@ def test_a_table_has_both_presets_and_says_what_it_is(name: str) -> None:
 def contestants(name: str) -> dict[str, Settings]:
     """The settings of each model of a fair table, at its first length and rate."""
     table = load(name)
-    first = {point.base: cell for cell, point in reversed(table.points.items())}
-    return {model: COMPOSER.settings([*table.cell(cell)]) for model, cell in first.items()}
+    first = {point.base: cell for cell, point in reversed(table.variants.items())}
+    return {model: COMPOSER.settings([*table.row(cell)]) for model, cell in first.items()}
 
 
 @pytest.mark.parametrize("name", CONTESTS)
@@ -136,7 +136,7 @@ def test_a_fair_table_gives_every_model_the_same(name: str) -> None:
         shared.add(repr((settings.task, settings.trainer, settings.schedule, settings.diagnostics, optimizer)))
     assert len(shared) == 1
     table = load(name)
-    places = {model: [p.places for p in table.points.values() if p.base == model] for model in contestants(name)}
+    places = {model: [p.places for p in table.variants.values() if p.base == model] for model in contestants(name)}
     assert len({repr(grid) for grid in places.values()}) == 1
 
 
@@ -150,8 +150,8 @@ def test_the_sizes_of_a_fair_table_are_those_of_its_budget(model: str) -> None:
 def test_a_grid_is_every_combination(tmp_path: Path) -> None:
     grid = {"T": {5: ["T=5"], 6: ["T=6"]}, "lr": {"1e-2": ["optimizer.lr=1e-2"]}}
     table = load(broken(tmp_path, GOOD | {"cells": {"a": ["model=rnn"]}, "grid": grid}), (tmp_path,))
-    assert table.cell("a_T6_lr1e-2") == ("task=copying", "model=rnn", "T=6", "optimizer.lr=1e-2")
-    assert {cell: point.places for cell, point in table.points.items()} == {
+    assert table.row("a_T6_lr1e-2") == ("task=copying", "model=rnn", "T=6", "optimizer.lr=1e-2")
+    assert {cell: point.places for cell, point in table.variants.items()} == {
         "a_T5_lr1e-2": {"T": "5", "lr": "1e-2"},
         "a_T6_lr1e-2": {"T": "6", "lr": "1e-2"},
     }
@@ -198,15 +198,15 @@ def good(tmp_path: Path) -> Table:
 
 def test_jobs_are_cells_times_seeds(tmp_path: Path) -> None:
     table = good(tmp_path)
-    assert [(job.cell, job.seed) for job in table.jobs()] == [("a", 1), ("a", 2), ("b", 1), ("b", 2)]
-    assert table.jobs()[0].overrides == ("task=copying", "T=5", "seed=1")
-    assert [job.overrides for job in table.jobs("smoke", cells=["b"])] == [
+    assert [(job.row, job.seed) for job in table.runs()] == [("a", 1), ("a", 2), ("b", 1), ("b", 2)]
+    assert table.runs()[0].overrides == ("task=copying", "T=5", "seed=1")
+    assert [job.overrides for job in table.runs("smoke", rows=["b"])] == [
         ("task=copying", "T=6", "trainer.max_steps=1", "seed=1")
     ]
     with pytest.raises(ConfigError, match="did you mean 'smoke'"):
-        table.jobs("smok")
+        table.runs("smok")
     with pytest.raises(ConfigError, match="seed 3 is there twice"):
-        table.jobs(seeds=[3, 3])
+        table.runs(seeds=[3, 3])
 
 
 def test_a_cell_on_the_command_line_is_its_overrides(tmp_path: Path) -> None:

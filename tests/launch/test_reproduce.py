@@ -51,14 +51,14 @@ def test_the_cheapest_run_comes_first() -> None:
     assert found.runs[0].settings.task["T"] == 20
 
 
-def test_a_cell_whose_model_is_not_there_is_named(tmp_path: Path) -> None:
+def test_a_row_whose_model_is_not_there_is_named(tmp_path: Path) -> None:
     name = table(tmp_path, {"a": ["model=rnn"], "b": ["model=transformer"]})
     found, _ = plan([name], "smoke", folders=(tmp_path,))
-    assert [run.job.cell for run in found.runs] == ["a"]
+    assert [run.job.row for run in found.runs] == ["a"]
     assert "transformer is not known" in found.refused[f"{name} b"]
 
 
-def test_a_wrong_cell_is_an_error(tmp_path: Path) -> None:
+def test_a_wrong_row_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="rho does not apply"):
         plan([table(tmp_path, {"a": ["model=rnn", "model.rho=3"]})], folders=(tmp_path,))
 
@@ -71,33 +71,33 @@ def test_a_word_that_changes_the_numbers_is_refused() -> None:
     assert results == Path("elsewhere/smoke")
 
 
-def test_progress_counts_cells_runs_failures_and_time() -> None:
+def test_progress_counts_rows_runs_failures_and_time() -> None:
     found, _ = plan([NAME], "smoke", seeds=[1, 2])
     runs = [replace(run, cost=1.0) for run in found.runs]
-    first = [run for run in runs if run.cell == runs[0].cell]
-    codes = {first[0]: 0, first[1]: 0, next(run for run in runs if run.cell != runs[0].cell): 5}
-    assert progress(runs, codes, 60) == "1 of 6 cells, 3 of 12 runs, 1 failed, 1m 0s, about 3m 0s left"
-    assert progress(runs, {}, 0) == "0 of 6 cells, 0 of 12 runs, 0 failed, 0.0s"
+    first = [run for run in runs if run.row == runs[0].row]
+    codes = {first[0]: 0, first[1]: 0, next(run for run in runs if run.row != runs[0].row): 5}
+    assert progress(runs, codes, 60) == "1 of 6 rows, 3 of 12 runs, 1 failed, 1m 0s, about 3m 0s left"
+    assert progress(runs, {}, 0) == "0 of 6 rows, 0 of 12 runs, 0 failed, 0.0s"
 
 
-def test_a_gpu_trains_the_seeds_of_a_cell_together_but_not_those_of_a_table_about_time(
+def test_a_gpu_trains_the_seeds_of_a_row_together_but_not_those_of_a_table_about_time(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(grouping, "has_gpu", lambda settings: True)
     for name, size in (("scornn/figure1", 2), (NAME, 1)):
         together = _together(plan([name], "smoke", seeds=[1, 2])[0].runs)
         assert {len(runs) for runs in together} == {size}
-        assert all(len({run.cell for run in runs}) == 1 for runs in together)
+        assert all(len({run.row for run in runs}) == 1 for runs in together)
     monkeypatch.setattr(grouping, "has_gpu", lambda settings: False)
     assert {len(runs) for runs in _together(plan(["scornn/figure1"], "smoke", seeds=[1, 2])[0].runs)} == {1}
 
 
-def table(root: Path, cells: dict[str, list[str]]) -> str:
+def table(root: Path, rows: dict[str, list[str]]) -> str:
     path = root / "experiment" / "mine" / "table1.yaml"
     path.parent.mkdir(parents=True)
     common = ["task=adding", "recipe=none", "T=5", "model.hidden_size=4", "trainer.max_steps=2"]
     content = {
-        "track": "published", "seeds": [1, 2], "margin": {"test/loss": 1.0}, "common": common, "cells": cells,
+        "track": "published", "seeds": [1, 2], "margin": {"test/loss": 1.0}, "common": common, "cells": rows,
         "presets": {"smoke": {"seeds": 1, "overrides": ["trainer.max_steps=1"]}},
     }  # fmt: skip
     path.write_text(yaml.safe_dump(content))
@@ -113,7 +113,7 @@ def test_a_table_is_run_recorded_and_rendered_once(tmp_path: Path, cli) -> None:
     assert "6 of 6 runs recorded, 0 failed, 0 left" in first.stdout
     assert [path.name for path in (tmp_path / "results").iterdir()] == ["smoke"]  # which git ignores
     lines = records.read(tmp_path / "results" / "smoke", NAME)
-    assert {line.cell for line in lines} == set(experiment.load(NAME).cells)
+    assert {line.row for line in lines} == set(experiment.load(NAME).rows)
     assert {line.preset for line in lines} == {"smoke"}
     text = (tmp_path / "results" / "smoke" / "tables" / "urnn_ugru.md").read_text()
     assert "shortened to smoke: trainer.max_steps=2" in text

@@ -7,7 +7,7 @@ import pytest
 
 from orthobench.analysis import curves, records
 from orthobench.analysis.comparison import compare
-from orthobench.analysis.curves import Point
+from orthobench.analysis.curves import CurvePoint
 from orthobench.analysis.published import papers
 from orthobench.config.many import settings
 from orthobench.config.table import Figure, load, tables
@@ -40,7 +40,7 @@ def test_a_figure_has_cells_and_a_title_of_its_own(name: str) -> None:
     table = load(name)
     assert len({figure.title for figure in table.figures}) == len(table.figures)
     for figure in table.figures:
-        shown = [cell for cell in table.cells if figure.shows(cell)]
+        shown = [cell for cell in table.rows if figure.shows(cell)]
         assert shown, figure.title
         assert len(shown) <= 28 or figure.kind == "sweep", "there are 28 styles"
 
@@ -74,7 +74,7 @@ def test_gradients_are_drawn_over_time_at_the_first_and_last_step(
     seen: dict[str, list[tuple[float, float]]] = {}
     monkeypatch.setattr("orthobench.report.figures._lines", lambda lines, *_: seen.update(lines))
     points = [
-        Point("id", "full", "lstm", 1, f"hidden_gradient/{t}", step, float(t + step))
+        CurvePoint("id", "full", "lstm", 1, f"hidden_gradient/{t}", step, float(t + step))
         for step in (0, 100, 300)
         for t in (1, 500)
     ]
@@ -111,5 +111,7 @@ def test_bars_and_curves_together(tmp_path: Path) -> None:
     records.write(tmp_path, "ncgru/figure6", [made_up("order_1", s, time__minutes_per_epoch=s) for s in (1, 2)])
     assert list(figures(compare(load("ncgru/figure6"), tmp_path), tmp_path)) == ["Figure 6: minutes of an epoch"]
     assert figures(compare(load("ncgru/table1"), tmp_path), tmp_path) == {}
-    curves.add(tmp_path, "ncgru/table1", [Point("id", "full", "lstm_100", 1, "train/loss", t, 1.0) for t in (0, 1)])
+    curves.add(
+        tmp_path, "ncgru/table1", [CurvePoint("id", "full", "lstm_100", 1, "train/loss", t, 1.0) for t in (0, 1)]
+    )
     assert list(figures(compare(load("ncgru/table1"), tmp_path), tmp_path)) == ["Figure 1: parenthesis, T=100"]

@@ -9,7 +9,7 @@ import pytest
 
 from orthobench.analysis import curves, records
 from orthobench.analysis.comparison import compare
-from orthobench.analysis.curves import Point
+from orthobench.analysis.curves import CurvePoint
 from orthobench.analysis.statistics import STATUSES
 from orthobench.config.table import load
 from orthobench.report.document import Document, Grid, Section
@@ -63,7 +63,9 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ]
     records.write(root, "fair/har2", fair)
     curve = [
-        Point("id", "full", "vprnn_0.01", s, "val/loss", t, 0.2 / (1 + t * s)) for s in (1, 2) for t in (0, 100, 200)
+        CurvePoint("id", "full", "vprnn_0.01", s, "val/loss", t, 0.2 / (1 + t * s))
+        for s in (1, 2)
+        for t in (0, 100, 200)
     ]
     curves.add(root, "sgornn/figure1", curve)
     return root

@@ -27,7 +27,7 @@ ACCURACY = "MNIST Test Accuracy"
 
 def found(results: Path, name: str, row: str, column: str, preset: str = "full") -> Compared:
     comparison = compare(load(name), results, preset)
-    (one,) = [c for c in comparison.numbers if (c.row.row, c.row.column) == (row, column)]
+    (one,) = [c for c in comparison.numbers if (c.printed.label, c.printed.column) == (row, column)]
     return one
 
 
@@ -143,7 +143,7 @@ def test_bounds_orders_of_magnitude_and_lost_numbers(tmp_path: Path) -> None:
 def test_ranks_over_the_data_sets(tmp_path: Path) -> None:
     lines = [
         made_up(cell, 1, best_val___test__accuracy=0.5 + 0.1 * cell.startswith("spectral") + i / 1000)
-        for i, cell in enumerate(load("spectral_rnn/table4").cells)
+        for i, cell in enumerate(load("spectral_rnn/table4").rows)
     ]
     records.write(tmp_path, "spectral_rnn/table4", lines)
     text = tables.render("spectral_rnn", tmp_path)["md"]

@@ -10,7 +10,7 @@ import pytest
 
 from orthobench.__main__ import main
 from orthobench.analysis import curves, records
-from orthobench.analysis.curves import Point
+from orthobench.analysis.curves import CurvePoint
 from orthobench.analysis.published import papers
 from orthobench.config.many import settings
 from tests.conftest import REPO
@@ -67,7 +67,7 @@ def record(results: Path, folder: Path) -> None:
             words = ["experiment=sixth/table1", f"cell={cell}", f"seed={seed}"]
             run_id = settings(words, (folder,)).run_id
             lines.append(made_up(cell, seed, run_id=run_id, last___test__loss=loss + seed / 1e4))
-            points += [Point(run_id, "full", cell, seed, "val/loss", step, loss) for step in (0, 10)]
+            points += [CurvePoint(run_id, "full", cell, seed, "val/loss", step, loss) for step in (0, 10)]
     records.write(results, "sixth/table1", lines)
     curves.add(results, "sixth/table1", points)
 

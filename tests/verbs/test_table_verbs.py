@@ -110,7 +110,7 @@ def test_m_with_an_experiment_is_reproduce(monkeypatch: pytest.MonkeyPatch) -> N
     words = ["-m", "+experiment=sgornn/table2", "cell=lstm,sgornn", "--config-dir", "mine", "seed=range(1,3)"]
     assert main([*words, "runs_root=there"]) == 0
     (((selection,), folders),) = seen
-    assert (selection.names, selection.cells) == (("sgornn/table2",), ("lstm", "sgornn"))
+    assert (selection.names, selection.rows) == (("sgornn/table2",), ("lstm", "sgornn"))
     assert (selection.seeds, selection.extra) == ((1, 2), ("runs_root=there",))
     assert folders == (Path("mine"),)
 
