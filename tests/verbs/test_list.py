@@ -34,4 +34,4 @@ def test_a_task_tells_its_shapes_and_its_data(task: str, tmp_path: Path, monkeyp
 
 def test_the_tasks_that_read_data_say_which() -> None:
     reads = {task for task in options("task") if len(details(task)) == 2}
-    assert reads == {"har2", "mnist", "mnist_flat", "pmnist", "ptb_char", "ptb_word", "timit", "ucr"}
+    assert reads == {"har2", "mnist", "mnist_flat", "noisy_mnist", "pmnist", "ptb_char", "ptb_word", "timit", "ucr"}
