@@ -1,1 +1,1 @@
-"""Numbers alone: published ones, records, statistics, statuses."""
+"""What is computed from records and published numbers: statistics, statuses, claims and rankings."""

@@ -62,7 +62,7 @@ def judge(claims: Sequence[Published], rows: Rows, planned: int) -> list[Verdict
 
 
 def _corrected(verdicts: list[Verdict], name: str) -> dict[int, float]:
-    """The p-values of that name of all claims that have one, as a family."""
+    """Holm's adjusted p-values by the place of the claim, of those that have one; `name` is `p` or `against`."""
     known = {i: p for i, verdict in enumerate(verdicts) if (p := getattr(verdict, name)) is not None}
     return dict(zip(known, holm(list(known.values())), strict=True))
 
@@ -85,7 +85,7 @@ def _first_look(printed: Published, rows: Rows, planned: int) -> Verdict:
 
 
 def _decided(verdict: Verdict, p: float | None, against: float | None) -> Verdict:
-    """A verdict by corrected p-values, where it rests on any."""
+    """The verdict with its status by the corrected p-values; unchanged where there are none."""
     if p is None and against is None:
         return verdict
     if p is not None and p < ALPHA:
@@ -120,7 +120,7 @@ def _direction(printed: Published) -> Alternative:
 
 
 def _ordered(printed: Published, scores: dict[str, Scores]) -> Verdict:
-    """`better`, `greater`, `less`."""
+    """The verdict on `better`, `greater` and `less`: paired tests of each model of the claim against each other."""
     alternative = _direction(printed)
     other: Alternative = "less" if alternative == "greater" else "greater"
     worst = -math.inf if alternative == "greater" else math.inf
@@ -130,7 +130,7 @@ def _ordered(printed: Published, scores: dict[str, Scores]) -> Verdict:
 
 
 def _not_worse(printed: Published, scores: dict[str, Scores]) -> Verdict:
-    """Nothing in `than` is better: holds until one is found to be."""
+    """The verdict on `not_worse`: it holds until a test shows that a model of `than` is better."""
     alternative: Alternative = "less" if printed.direction == "higher" else "greater"
     worst = -math.inf if printed.direction == "higher" else math.inf
     return _combined([], [paired(scores[a], scores[b], alternative, worst=worst) for a, b in _pairs(printed)])

@@ -55,7 +55,7 @@ class Compared:
 
     @property
     def interval(self) -> Interval | None:
-        """Where the published number lies with 95 %, if it is one more run of ours; null where a seed diverged."""
+        """The 95 % prediction interval of the published number, as the mean of its runs; null where a seed diverged."""
         if self.scores.diverged or self.printed.kind != "result":
             return None
         return prediction_interval(self.scores.values, self.printed.seeds)
@@ -75,7 +75,7 @@ def centre(scores: Scores, printed: Published) -> float | None:
 
 @dataclass(frozen=True)
 class Comparison:
-    """A table of one preset."""
+    """The published numbers and claims of a table of one preset, each with ours, and the finished runs behind them."""
 
     table: Table
     preset: str

@@ -15,7 +15,7 @@ HEADERS = ("run_id", "preset", "cell", "seed", "name", "step", "value")
 
 
 class CurvePoint(NamedTuple):
-    """One point of one run's curve."""
+    """One point of a curve of one run; `row` is the row of its table, and `step` counts optimizer steps."""
 
     run_id: str
     preset: str

@@ -17,6 +17,7 @@ from orthobench.analysis.records import Line
 from orthobench.analysis.statistics import Scores
 from orthobench.config import table as experiment
 from orthobench.config.table import FAIR, FULL, PRESETS, RATE, Table
+from orthobench.config.words import key, value
 from orthobench.errors import ConfigError
 from orthobench.tasks.metric import Metric
 
@@ -83,7 +84,7 @@ class FairEntry:
 
     @property
     def seconds_to_tenth(self) -> float | None:
-        """Seconds of training until then."""
+        """Seconds of training until the validation loss was first below a tenth of the trivial one; null: never."""
         steps, ms = self.steps_to_tenth, self.ms_per_step
         return None if steps is None or ms is None else steps * ms / 1000
 
@@ -164,7 +165,7 @@ def fair_table(table: Table, results: Path, preset: str = FULL) -> FairTable:
     for row, variant in table.variants.items():
         place = (variant.base, variant.places.get(LENGTH, ""))
         grouped.setdefault(place, {})[variant.places[RATE]] = tuple(by_row.get(row, ()))
-        words = {experiment.key(word): experiment.value(word) for word in table.rows[row]}
+        words = {key(word): value(word) for word in table.rows[row]}
         sizes[variant.base] = words.get("model.hidden_size", "")
     planned = len(table.planned(preset))
     entries = tuple(

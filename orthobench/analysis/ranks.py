@@ -14,7 +14,7 @@ EXACT = 10  # data sets up to which all 2^n assignments of signs are gone throug
 
 @dataclass(frozen=True)
 class Pair:
-    """One model against another.
+    """Two models compared over all data sets.
 
     Attributes:
         wins: data sets on which `first` is the better one, then ties, then losses.

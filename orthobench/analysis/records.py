@@ -39,7 +39,7 @@ class Line:
 
     @property
     def preset(self) -> str:
-        """`full`, or what shortened it."""
+        """`full`, or the name of the preset that shortened it."""
         return str(self.values["preset"])
 
     @property
@@ -54,7 +54,7 @@ class Line:
 
     @property
     def diverged(self) -> bool:
-        """Whether its loss was no longer a number."""
+        """Whether it was stopped because its loss or a gradient was no longer finite."""
         return self.values["status"] == "diverged"
 
     def metric(self, name: str, select: str = "none") -> float | None:
@@ -71,7 +71,7 @@ def line(record: dict[str, Any], preset: str, row: str, curve: dict[str, float |
 
     Args:
         record: its record.json.
-        preset: `full`, or what shortened it.
+        preset: `full`, or the name of the preset that shortened it.
         row: the row that it fills.
         curve: what was read off its curve, by column.
         epoch_steps: steps of an epoch.
@@ -145,8 +145,9 @@ def add(results: Path, table: str, lines: Iterable[Line]) -> None:
 
 
 def from_curve(metrics: Iterable[str], points: dict[str, list[list[float]]]) -> dict[str, float | None]:
-    """`name@when` off a run's curves: at a step, or `first` (after training began), `last`, `min` or `max`.
+    """The values of `name@when` that are read off a run's curves.
 
+    `when` is a step, or `first` (after training began), `last`, `min` or `max`.
     Null where it was not measured.
 
     Args:

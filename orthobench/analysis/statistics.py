@@ -74,7 +74,7 @@ class Scores:
         return mean(self.values) if self.values else None
 
     def median(self, higher_is_better: bool) -> float | None:
-        """Median over all seeds, a diverged one being worse than any number; null when that is no number."""
+        """Median over all seeds, a diverged one being worse than any number; null where the median is such a seed."""
         if not self.by_seed:
             return None
         worst = -math.inf if higher_is_better else math.inf

@@ -9,7 +9,7 @@ from orthobench.analysis.statistics import LEAST
 
 
 def by_model(comparison: Comparison, published: bool = False) -> dict[str, list[float]]:
-    """Scores by model on the data sets for which every model has one; empty where the table is no such table.
+    """Scores by model on the data sets for which every model has one; empty where no claim is about data sets.
 
     Args:
         comparison: the table.

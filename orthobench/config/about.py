@@ -7,12 +7,12 @@ Neither is a setting: both are taken out of a composed configuration, so that no
 """
 
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from orthobench.config.files import conf_dir
 from orthobench.errors import ConfigError
 from orthobench.schema import coerce
 
@@ -51,8 +51,7 @@ def read(group: str, name: str, folders: tuple[Path, ...] = ()) -> tuple[About, 
     Raises:
         ConfigError: there is no such file, or it is not YAML.
     """
-    paths = [folder / group / f"{name}.yaml" for folder in (conf_dir(), *folders)]
-    path = next((path for path in paths if path.is_file()), None)
+    path = _path(group, name, folders)
     if path is None:
         raise ConfigError(f"{group}={name} is not known: there is no {group}/{name}.yaml.")
     try:
@@ -60,6 +59,22 @@ def read(group: str, name: str, folders: tuple[Path, ...] = ()) -> tuple[About, 
     except yaml.YAMLError as error:
         raise ConfigError(f"{path} is not valid YAML: {' '.join(str(error).split())}") from error
     return about(content, str(path)), {key: value for key, value in content.items() if key not in KEYS}
+
+
+@cache
+def recipe(name: str, folders: tuple[Path, ...] = ()) -> tuple[str | None, tuple[str, ...]]:
+    """The variant that a recipe chooses, and its deviations; neither where there is no such recipe."""
+    path = _path("recipe", name, folders)
+    content = (yaml.safe_load(path.read_text(encoding="utf-8")) if path else None) or {}
+    return content.get("variant"), tuple(content.get("deviations", ()))
+
+
+def _path(group: str, name: str, folders: tuple[Path, ...]) -> Path | None:
+    """The file of that name in conf/ or in a folder of `--config-dir`; null where there is none."""
+    from orthobench.config.compose import conf_dir
+
+    paths = (folder / group / f"{name}.yaml" for folder in (conf_dir(), *folders))
+    return next((path for path in paths if path.is_file()), None)
 
 
 def strip(values: dict[str, Any], typed: frozenset[str]) -> None:

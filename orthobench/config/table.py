@@ -166,7 +166,7 @@ class Table:
         for row in self.rows:
             given = self.chosen(row)
             name = given.get("recipe", f"{given['model']}/{given['task']}")
-            variant, deviations = _recipe(name, self.folders)
+            variant, deviations = about.recipe(name, self.folders)
             if variant in (None, given.get("variant", variant)):  # the other one would be no deviation
                 for note in deviations:
                     found.setdefault(note, []).append(name)
@@ -272,28 +272,19 @@ def _read(path: Path, name: str) -> Table:
     )
 
 
-@cache
-def _recipe(name: str, folders: tuple[Path, ...]) -> tuple[str | None, tuple[str, ...]]:
-    """The variant that a recipe chooses, and its deviations; neither where there is no such recipe."""
-    paths = (folder / "recipe" / f"{name}.yaml" for folder in (conf_dir(), *folders))
-    path = next((path for path in paths if path.is_file()), None)
-    content = (yaml.safe_load(path.read_text(encoding="utf-8")) if path else None) or {}
-    return content.get("variant"), tuple(content.get("deviations", ()))
-
-
 def _checked(content: Any, keys: dict[str, Any], required: tuple[str, ...], place: str) -> dict[str, Any]:
     if not isinstance(content, dict):
         raise ConfigError(f"{place}a mapping is needed, with {', '.join(required)}.")
     for name in content:
         if name not in keys:
             raise ConfigError(f"{place}{name} is not a key here: {did_you_mean(str(name), keys)}")
-    missing = [key for key in required if content.get(key) is None]
+    missing = [name for name in required if content.get(name) is None]
     if missing:
         raise ConfigError(f"{place}{', '.join(missing)} is missing.")
-    empty = [key for key in ("cells", "seeds") if key in content and content[key] in ({}, [])]
+    empty = [name for name in ("cells", "seeds") if name in content and content[name] in ({}, [])]
     if empty and "track" in required:
         raise ConfigError(f"{place}{', '.join(empty)} is empty.")
-    return {key: coerce(value, keys[key], f"{place}{key}") for key, value in content.items()}
+    return {name: coerce(body, keys[name], f"{place}{name}") for name, body in content.items()}
 
 
 def _crossed(

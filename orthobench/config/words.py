@@ -1,4 +1,4 @@
-"""One word of the command line: `key=value`, in Hydra's grammar."""
+"""Overrides as text: `key=value`, before anything is composed."""
 
 from orthobench.errors import ConfigError
 

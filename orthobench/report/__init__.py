@@ -1,1 +1,1 @@
-"""Published numbers, statistics, tables, figures, citations. Reads only records and published numbers."""
+"""Tables, figures and pages: what `analysis` has computed, as Markdown, CSV, LaTeX, HTML and SVG."""

@@ -6,8 +6,8 @@ from pathlib import Path
 from orthobench.analysis.fair import FairEntry, FairTable, fair_tables
 from orthobench.analysis.ranks import mean_ranks
 from orthobench.analysis.statistics import t_interval, wilson
-from orthobench.config import table as experiment
 from orthobench.config.table import FAIR
+from orthobench.config.words import key, value
 from orthobench.report import document
 from orthobench.report.document import Document, Grid, Section
 from orthobench.report.fair_figures import figures
@@ -113,7 +113,7 @@ def ranked(found: list[FairTable]) -> Grid:
 
 def _facts(fair_table: FairTable) -> tuple[str, ...]:
     table = fair_table.table
-    budget = next((experiment.value(word) for word in table.common if experiment.key(word) == "params"), None)
+    budget = next((value(word) for word in table.common if key(word) == "params"), None)
     size = "" if budget is None else f"{int(budget):,} parameters, "
     seeds = len(table.planned(fair_table.preset))
     trivial = "" if fair_table.baseline is None else f", trivial {number(fair_table.baseline, PLACES)}"

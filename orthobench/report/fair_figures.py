@@ -32,7 +32,7 @@ def figures(table: FairTable) -> dict[str, str]:
 
 
 def front(points: list[tuple[float, float]], higher: bool) -> list[int]:
-    """Which (cost, quality) points no other one beats in both, by rising cost."""
+    """The Pareto front: indices of the (cost, quality) points that no other point beats in both, by rising cost."""
     found: list[int] = []
     sign = 1 if higher else -1
     for index in sorted(range(len(points)), key=lambda i: (points[i][0], -sign * points[i][1])):

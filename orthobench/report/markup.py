@@ -13,7 +13,7 @@ def markdown(document: Document) -> str:
 
 
 def csv_text(document: Document) -> str:
-    """Its data, line by line."""
+    """The data of a document as CSV, with no text that a spreadsheet would take for a formula."""
     text = io.StringIO(newline="")
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(document.data.headers)
@@ -22,7 +22,7 @@ def csv_text(document: Document) -> str:
 
 
 def latex(document: Document) -> str:
-    """Its grids, each a longtable."""
+    """Every grid of a document as a longtable."""
     parts = [f"% {document.name}: written by `orthobench tables`; needs the package longtable\n"]
     for section in document.sections:
         for grid in filter(lambda grid: grid.rows, section.grids):

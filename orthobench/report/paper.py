@@ -84,7 +84,7 @@ def claims(comparison: Comparison) -> Grid:
 
 
 def footnotes(comparison: Comparison) -> list[str]:
-    """What is known of single rows, then where the runs differ from the paper's."""
+    """Notes on single rows and on lost numbers, then the deviations of the runs from the paper's."""
     noted = [c.printed for c in (*comparison.numbers, *comparison.claims) if c.printed.note]
     notes = [f"{one.label}, {one.column}: {one.note}" for one in noted]
     lost = sorted({c.printed.reason for c in comparison.numbers if c.printed.reason})
@@ -150,7 +150,7 @@ def column_decimals(comparison: Comparison) -> dict[str, int]:
 
 
 def published(printed: Published, places: int) -> str:
-    """The published number, with its spread; why there is none."""
+    """The published number with its spread and how it was rounded; `lost` where there is none."""
     if printed.value is None:
         return "lost"
     about = "about " if printed.rounding else ""

@@ -1,4 +1,7 @@
-"""The arguments of a verb, whose module begins with what it is called with, in backquotes, and what it does."""
+"""The parser of a verb's arguments.
+
+Its usage and help are the first line of the docstring of the verb's module, "`usage`: what the verb does".
+"""
 
 import argparse
 from pathlib import Path
@@ -25,7 +28,7 @@ class Parser(argparse.ArgumentParser):
         self.add_argument("words", nargs="*", help=argparse.SUPPRESS)
 
     def add_folders(self) -> None:
-        """`--config-dir`, more than once if need be."""
+        """Accept `--config-dir DIR`, which may be given more than once."""
         words = "folder of further models, tasks or tables"
         self.add_argument("--config-dir", "-cd", type=Path, action="append", default=[], metavar="DIR", help=words)
 
@@ -37,5 +40,5 @@ class Parser(argparse.ArgumentParser):
         return given
 
     def error(self, message: str) -> NoReturn:
-        """Refuse the arguments."""
+        """Raise ConfigError with the name of the verb."""
         raise ConfigError(f"{self.prog.split()[-1]}: {message}.")

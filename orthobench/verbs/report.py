@@ -8,7 +8,7 @@ from orthobench.verbs.arguments import Parser
 
 
 def main(arguments: list[str]) -> int:
-    """Write the page.
+    """Write the page, with the papers in the folders of `--config-dir` among ours.
 
     Raises:
         ConfigError: an argument other than results_root=.
