@@ -71,7 +71,7 @@ def recipe(name: str, folders: tuple[Path, ...] = ()) -> tuple[str | None, tuple
 
 def _path(group: str, name: str, folders: tuple[Path, ...]) -> Path | None:
     """The file of that name in conf/ or in a folder of `--config-dir`; null where there is none."""
-    from orthobench.config.compose import conf_dir
+    from orthobench.config.files import conf_dir
 
     paths = (folder / group / f"{name}.yaml" for folder in (conf_dir(), *folders))
     return next((path for path in paths if path.is_file()), None)

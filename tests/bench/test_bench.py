@@ -77,6 +77,7 @@ def test_every_cell_runs_in_every_engine_that_knows_it(name: str) -> None:
         assert all(p.grad is not None for p in cell.recurrent.parameters())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("network", "case"), [("recurrent", "task=copying T=3"), ("feed_forward", "task=mnist_flat model.layers=2")]
 )

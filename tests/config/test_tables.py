@@ -73,6 +73,7 @@ def settings(job: TableRun) -> Settings:
     return COMPOSER.settings(list(job.overrides))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_every_row_composes(name: str) -> None:
     run_ids: dict[str, str] = {}
@@ -82,6 +83,7 @@ def test_every_row_composes(name: str) -> None:
         run_ids[run_id] = f"{job.preset} {job.row}"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_every_row_builds(name: str) -> None:
     built: set[str] = set()
@@ -93,6 +95,7 @@ def test_every_row_builds(name: str) -> None:
             built.add(what)
 
 
+@pytest.mark.slow
 def test_tables_that_share_a_run_measure_the_same_things() -> None:
     measured: dict[str, dict[str, object]] = {}
     for name in NAMES:

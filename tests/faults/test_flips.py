@@ -43,6 +43,7 @@ def test_every_flip_in_a_checkpoint_is_noticed(
         count("flips noticed")
 
 
+@pytest.mark.slow
 def test_every_flip_in_a_record_is_noticed(finished: tuple[Path, Any], tmp_path: Path, count: Count) -> None:
     rng, original = random.Random(1), runs.folder(finished[0]) / "record.json"
     path, content = tmp_path / "record.json", read_sealed(original)

@@ -29,6 +29,7 @@ def contend(server: Server, home: Path, contenders: int) -> None:
     assert len(others) == contenders - 1
 
 
+@pytest.mark.slow
 def test_four_at_once(server: Server, tmp_path: Path) -> None:
     contend(server, tmp_path, 4)
 
@@ -40,6 +41,7 @@ def test_many_at_once(server: Server, tmp_path: Path, race: int, count: Count) -
     count("races of 32 processes with one winner")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("workers", [0, 2])
 def test_a_killed_owner_gives_up_its_claim_at_once(server: Server, tmp_path: Path, workers: int) -> None:
     """Its data workers live on for seconds; they must not hold the claim."""

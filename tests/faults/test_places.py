@@ -19,6 +19,7 @@ SECRETS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "order",
     [
@@ -81,6 +82,7 @@ def test_a_read_only_working_folder(server: Server, tmp_path: Path, count: Count
     count("odd places")
 
 
+@pytest.mark.slow
 def test_a_full_tmpdir(server: Server, tmp_path: Path, count: Count) -> None:
     """The compiler cannot work either, with a cache that is empty."""
     (tmp_path / "tmp").mkdir()
@@ -130,6 +132,7 @@ def test_a_clock_set_back(server: Server, tmp_path: Path, monkeypatch: pytest.Mo
     count("odd places")
 
 
+@pytest.mark.slow
 def test_no_secret_is_written(server: Server, tmp_path: Path) -> None:
     (tmp_path / ".netrc").write_text("machine api.wandb.ai login user password canary-netrc-d\n")
     (tmp_path / ".netrc").chmod(0o600)

@@ -30,6 +30,7 @@ def resumes(server: Server, home: Path, words: tuple[str, ...], step: int, expec
     return runs.outcome(home) == expected
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["scornn, dropout", "ncgru, reset inside", "carried state"])
 def test_one_point(server: Server, tmp_path: Path, name: str, unbroken: dict[str, Any], count: Count) -> None:
     assert resumes(server, tmp_path, runs.RUNS[name], 15, unbroken[name], 0)

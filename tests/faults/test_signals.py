@@ -32,6 +32,7 @@ def arrives(server: Server, home: Path, phase: str, numbers: list[int], unbroken
     return code
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("phase", PHASES)
 def test_sigterm_in_every_phase(server: Server, tmp_path: Path, phase: str, unbroken: Any, count: Count) -> None:
     code = arrives(server, tmp_path, phase, [signal.SIGTERM], unbroken)

@@ -110,6 +110,7 @@ def test_a_stopped_driver_stops_its_jobs_and_goes_on_later(tmp_path: Path) -> No
     assert statuses == ["stopped"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "words",
     [

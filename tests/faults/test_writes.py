@@ -35,6 +35,7 @@ def goes_through(server: Server, home: Path, kind: str, at: int, expected: Any) 
     assert runs.outcome(home) == expected, (kind, at)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [*KILLS, *ERRORS])
 def test_a_write_in_the_middle(
     server: Server, tmp_path: Path, kind: str, writes: tuple[list[str], Any], count: Count

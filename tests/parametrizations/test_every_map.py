@@ -58,6 +58,7 @@ def same_state(a: Parametrization, b: Parametrization) -> bool:
     return ours.keys() == theirs.keys() and all(torch.equal(ours[key], theirs[key]) for key in ours)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ORTHOGONAL)
 def test_float32_drift_after_a_thousand_steps(name: str, training) -> None:
     p = make(name)

@@ -91,6 +91,7 @@ def test_a_step_trains_every_parameter_and_keeps_the_manifold(cell: str, recurre
         assert parametrization.contains(parametrization(), TOLERANCE["paper"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("cell", "recurrent"), PAIRS)
 def test_a_checkpoint_gives_the_same_model(cell: str, recurrent: str, tmp_path: Path) -> None:
     exp = pair(cell, recurrent)
@@ -102,6 +103,7 @@ def test_a_checkpoint_gives_the_same_model(cell: str, recurrent: str, tmp_path: 
     assert torch.equal(output(other.model, exp), output(exp.model, exp))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("cell", "recurrent"), PAIRS)
 def test_auto_and_reference_give_the_same_gradients(cell: str, recurrent: str) -> None:
     """Float32 sums over 24 steps in another order; gradients near one."""

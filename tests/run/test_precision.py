@@ -99,6 +99,7 @@ class Reads(TorchDispatchMode):
         return func(*args, **(kwargs or {}))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "model", ["scornn", "spectral_rnn", "vprnn", "sgornn", "lstm", "goru", "eunn", "urnn_exp", "ncgru", "urnn_full"]
 )

@@ -80,6 +80,7 @@ def test_survives_a_damaged_file(source: Path, damage: bytes) -> None:
     assert answer(library(source, "ANSWER=5")) == 5
 
 
+@pytest.mark.slow
 def test_processes_that_start_together(source: Path, cache: Path) -> None:
     code = (
         "import ctypes, pathlib, sys; from orthobench.scan.native.compiler import library; "

@@ -68,6 +68,7 @@ def test_report_and_tables(capsys: pytest.CaptureFixture[str], tmp_path: Path) -
     assert main(["report", "now"]) == 2
 
 
+@pytest.mark.slow
 def test_plan_of_a_table(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("orthobench.run.cost.start_up", lambda: 5.0)
     assert main(["plan", "ncgru/figure8", "--preset", "smoke"]) == 0
