@@ -16,18 +16,22 @@ FILES = re.findall(r"^`([\w./]+)`(?:, [^\n]*)?:\n\n```(?:python|yaml)\n(.*?)^```
 COMMANDS = "".join(re.findall(r"^```sh\n(.*?)^```", PAGE, flags=re.M | re.S)).splitlines()
 
 
+SECOND = "".join(re.findall(r"It goes below the first one:\n\n```python\n(.*?)^```", PAGE, flags=re.M | re.S))
+
+
 def test_the_page_has_its_files_and_commands() -> None:
-    files = ["my_cells.py", "my_conf/model/mgu.yaml", "my_tasks.py", "my_conf/task/mine.yaml", "my_optim.py"]
-    files += ["my_conf/optimizer/lion.yaml", "my_conf/experiment/mine/copying.yaml"]
-    assert [name for name, _ in FILES] == files
-    assert len(COMMANDS) == 14
+    files = ["my_cells.py", "my_conf/model/mgu.yaml", "my_conf/model/oscillators.yaml", "my_tasks.py"]
+    files += ["my_conf/task/mine.yaml", "my_optim.py", "my_conf/optimizer/lion.yaml"]
+    assert [name for name, _ in FILES] == [*files, "my_conf/experiment/mine/copying.yaml"]
+    assert "class Oscillators(Cell)" in SECOND
+    assert len(COMMANDS) == 16
 
 
 @pytest.mark.slow
 def test_outside_the_repository(tmp_path: Path) -> None:
     for name, text in FILES:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_text(text, encoding="utf-8")
+        (tmp_path / name).write_text(text + (f"\n\n{SECOND}" if name == "my_cells.py" else ""), encoding="utf-8")
     program = tmp_path / "bin" / "orthobench"
     program.parent.mkdir()
     program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m orthobench "$@"\n')
@@ -35,11 +39,12 @@ def test_outside_the_repository(tmp_path: Path) -> None:
     (program.parent / "python").symlink_to(sys.executable)
     env = {**os.environ, "PYTHONPATH": f"{tmp_path}:{REPO}", "PATH": f"{program.parent}:{os.environ['PATH']}"}
     script = "set -e\n" + "\n".join(COMMANDS)
-    done = subprocess.run(["sh", "-c", script], cwd=tmp_path, env=env, capture_output=True, text=True, timeout=600)
+    done = subprocess.run(["sh", "-c", script], cwd=tmp_path, env=env, capture_output=True, text=True, timeout=900)
     assert done.returncode == 0, done.stdout + done.stderr
     folders = {path.parent.name.rsplit("-", 1)[0] for path in (tmp_path / "runs").glob("*/record.json")}
-    assert folders == {"copying-mgu", "copying-scornn", "copying-gru", "copying-lstm", "mine-mgu"}
-    assert len(list((tmp_path / "runs").glob("*/record.json"))) == 5 + 8
+    models = ("mgu", "oscillators", "scornn", "gru", "lstm")
+    assert folders == {*(f"copying-{model}" for model in models), "mine-mgu"}
+    assert len(list((tmp_path / "runs").glob("*/record.json"))) == 3 + 2 + 2 + 8
     assert re.search(r"mgu +6,7\d\d ", done.stdout), "its row in the comparison"
 
 

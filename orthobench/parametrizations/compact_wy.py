@@ -16,7 +16,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from orthobench.derivatives import first_only
+from orthobench.parametrizations.derivatives import first_only
 
 
 def product(A: Tensor) -> Tensor:

@@ -18,9 +18,9 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 
-from orthobench.derivatives import first_only
 from orthobench.initializers import Rng
 from orthobench.parametrizations import base
+from orthobench.parametrizations.derivatives import first_only
 from orthobench.parametrizations.moving_base import Settling
 from orthobench.parametrizations.scaled_cayley import ScaledCayley
 from orthobench.parametrizations.skew import skew

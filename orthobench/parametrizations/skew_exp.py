@@ -20,8 +20,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from orthobench.derivatives import first_only
 from orthobench.parametrizations import base
+from orthobench.parametrizations.derivatives import first_only
 
 BOUND = 1.09
 MOST = 12  # squarings without waiting: up to a norm of 4,400, beyond which the result is NaN

@@ -16,6 +16,7 @@ from torch import Tensor
 
 from orthobench.cells.base import Cell, State, projection
 from orthobench.cells.scalar_gated import ScalarGated
+from orthobench.parametrizations import base
 
 wrapped: Any = torch._C._functorch.is_functorch_wrapped_tensor  # type: ignore[attr-defined]
 
@@ -73,7 +74,7 @@ def elman(cell: Any, x: Tensor, state: State) -> tuple[Arguments, Outside | None
 
 def _is_zero(h0: Tensor) -> bool:
     """Whether h_0 is known to be zero and needs no gradient; a GPU is not waited for."""
-    return not h0.requires_grad and h0.device.type == "cpu" and not wrapped(h0) and not bool(h0.any())
+    return not (h0.requires_grad or base.reading_waits(h0) or wrapped(h0) or h0.any())
 
 
 def scaled(g: Tensor, last: Tensor, outside: Outside | None) -> tuple[Tensor, State]:

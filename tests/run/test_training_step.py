@@ -80,6 +80,8 @@ def test_a_run_of_replays_is_the_same_run(
         ("model=gru", "trainer.accumulate_grad_batches=2"),
         ("model=urnn_full", "model.rms_gradient=true"),
         ("model=urnn_full", "trainer.accumulate_grad_batches=2"),
+        ("model=urnn_full", "model.rms_gradient=true", "trainer.accumulate_grad_batches=2"),
+        ("model=gru", "model.recurrent_gradient_clip=1e-3", "trainer.accumulate_grad_batches=2"),
         ("model=exprnn", "model.gradient=geodesic", "trainer.accumulate_grad_batches=2"),
         ("model=exprnn", "model.gradient=geodesic"),
         ("model=scornn", "model.embedding_size=5", "schedule=linear"),

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from orthobench.cells.base import State
-from orthobench.derivatives import first_only
+from orthobench.parametrizations.derivatives import first_only
 from orthobench.scan.arguments import elman, scaled
 from orthobench.scan.fused.pointwise import pointwise, room_for_signs
 

@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from orthobench.cells.base import State
-from orthobench.derivatives import first_only
+from orthobench.parametrizations.derivatives import first_only
 from orthobench.scan.arguments import first_state
 from orthobench.scan.fused.elman import Gradients, first_gradient, rows, weight_gradient
 from orthobench.scan.fused.pointwise import pointwise, room_for_signs

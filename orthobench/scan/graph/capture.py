@@ -19,7 +19,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from orthobench.derivatives import first_only
+from orthobench.parametrizations.derivatives import first_only
 from orthobench.terminal import complain
 
 Tensors = tuple[Tensor, ...]

@@ -10,10 +10,10 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from orthobench.cells.base import Cell, State
 from orthobench.cells.complex_elman import OFFSETS, ComplexElman
+from orthobench.parametrizations.derivatives import first_only
 from orthobench.scan.fused.elman import Gradients, first_gradient
 from orthobench.scan.native.checks import check
 from orthobench.scan.native.factored import FactoredScan, Factors, factors
@@ -79,7 +79,7 @@ class ComplexElmanScan(torch.autograd.Function):
         return H, H[-1].clone()
 
     @staticmethod
-    @once_differentiable
+    @first_only("use engine=reference")
     def backward(ctx: Any, dH: Tensor | None, dlast: Tensor | None) -> Gradients:  # type: ignore[override]
         H, h0, W, b = ctx.saved_tensors
         dH, dZ, G = readable(dH), room(H), first_gradient(H, dH, dlast)

@@ -9,8 +9,8 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
+from orthobench.parametrizations.derivatives import first_only
 from orthobench.scan.fused.elman import Gradients, first_gradient
 from orthobench.scan.native.library import REALS, load, missing, pointer, readable, room, share_out
 
@@ -75,7 +75,7 @@ class DiagonalScan(torch.autograd.Function):
         return H
 
     @staticmethod
-    @once_differentiable
+    @first_only("use engine=reference")
     def backward(ctx: Any, dH: Tensor) -> Gradients:  # type: ignore[override]
         a, H, h0 = ctx.saved_tensors
         G, db = first_gradient(H, dH, None), room(H)

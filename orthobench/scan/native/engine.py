@@ -18,7 +18,7 @@ from orthobench.cells.elman import Elman
 from orthobench.cells.gru import GRU
 from orthobench.cells.lstm import LSTM
 from orthobench.cells.scalar_gated import ScalarGated
-from orthobench.derivatives import first_only
+from orthobench.parametrizations.derivatives import first_only
 from orthobench.scan.arguments import elman, first_state, own_projection, scaled
 from orthobench.scan.families import lookup
 from orthobench.scan.fused.elman import Gradients, first_gradient

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
+from orthobench.parametrizations.derivatives import first_only
 from orthobench.parametrizations.givens import Givens
 from orthobench.parametrizations.unitary_product import UnitaryProduct
 from orthobench.scan.fused.elman import Gradients, first_gradient
@@ -106,7 +106,7 @@ class FactoredScan(torch.autograd.Function):
         return H, H[-1].clone()
 
     @staticmethod
-    @once_differentiable
+    @first_only("use engine=reference")
     def backward(ctx: Any, dH: Tensor | None, dlast: Tensor | None) -> Gradients:  # type: ignore[override]
         H, h0, b, values = ctx.saved_tensors
         B, N = h0.shape

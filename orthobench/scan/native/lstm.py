@@ -10,9 +10,9 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from orthobench.cells.base import State
+from orthobench.parametrizations.derivatives import first_only
 from orthobench.scan.arguments import own_projection
 from orthobench.scan.fused.elman import Gradients, first_gradient
 from orthobench.scan.native.checks import check
@@ -42,7 +42,7 @@ class LSTMScan(torch.autograd.Function):
         return H, H[-1].clone(), C[-1].clone()
 
     @staticmethod
-    @once_differentiable
+    @first_only("use engine=reference")
     def backward(ctx: Any, dH: Tensor | None, dh: Tensor | None, dc: Tensor | None) -> Gradients:  # type: ignore[override]
         H, C, gates, h0, c0, W = ctx.saved_tensors
         dH, dZ, G = readable(dH), torch.empty_like(gates), first_gradient(H, dH, dh)

@@ -4,9 +4,9 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from orthobench.cells.base import projection
+from orthobench.parametrizations.derivatives import first_only
 from orthobench.scan.fused.elman import Gradients
 from orthobench.scan.native.library import add_outer, room
 
@@ -34,7 +34,7 @@ class Projection(torch.autograd.Function):
         return p
 
     @staticmethod
-    @once_differentiable
+    @first_only("use engine=reference")
     def backward(ctx: Any, dP: Tensor) -> Gradients:  # type: ignore[override]
         x_TBI, U = ctx.saved_tensors
         dP, dU_t = dP.contiguous(), U.new_zeros(U.shape[::-1])

@@ -15,7 +15,7 @@ import triton.language as tl
 from torch import Tensor
 
 from orthobench.cells.base import State
-from orthobench.derivatives import first_only
+from orthobench.parametrizations.derivatives import first_only
 from orthobench.scan.arguments import elman, scaled
 from orthobench.scan.triton.kernels import (
     ROWS,
