@@ -19,6 +19,7 @@ from orthobench.errors import ConfigError
 from orthobench.schema import did_you_mean
 
 PLUGINS = "ORTHOBENCH_PLUGINS"
+ENGINES = "orthobench.scan.engines"
 KINDS = {
     "cell": ("orthobench.cells", "Cell"),
     "parametrization": ("orthobench.parametrizations", "Parametrization"),
@@ -51,6 +52,11 @@ def find(kind: str, name: str, key: str) -> type:
     if not isinstance(name, str) or name not in known:
         raise ConfigError(f"{key}={name} is not known: {did_you_mean(str(name), [*names(kind), *known])}")
     return known[name]
+
+
+def engines() -> tuple[str, ...]:
+    """What `engine=` may say; torch is not imported for it."""
+    return importlib.import_module(ENGINES).words()
 
 
 @lru_cache

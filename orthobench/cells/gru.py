@@ -24,7 +24,7 @@ from orthobench.errors import ConfigError
 from orthobench.initializers import tensor
 from orthobench.schema import NonNegativeFloat
 
-Gate = Literal["r", "u", "c"]
+GRUGate = Literal["r", "u", "c"]
 
 
 class GRU(Cell):
@@ -49,7 +49,7 @@ class GRU(Cell):
 
     def __init__(
         self,
-        orthogonal: list[Gate] = ["c"],  # noqa: B006  (read, never changed)
+        orthogonal: list[GRUGate] = ["c"],  # noqa: B006  (read, never changed)
         reset: Literal["before", "after", "none"] = "after",
         activation: Activation = "tanh",
         negative_slope: NonNegativeFloat = 0.1,

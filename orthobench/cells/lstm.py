@@ -16,7 +16,7 @@ from orthobench.cells.base import Cell, Matrices, State
 from orthobench.cells.initial import Kernel
 from orthobench.initializers import glorot_uniform
 
-Gate = Literal["i", "f", "g", "o"]
+LSTMGate = Literal["i", "f", "g", "o"]
 
 
 class LSTM(Cell):
@@ -35,7 +35,7 @@ class LSTM(Cell):
 
     def __init__(
         self,
-        orthogonal: list[Gate] = ["g"],  # noqa: B006  (read, never changed)
+        orthogonal: list[LSTMGate] = ["g"],  # noqa: B006  (read, never changed)
         forget_bias: float | None = 1.0,
         peephole: bool = False,
         kernel: Kernel = "joint",

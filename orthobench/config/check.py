@@ -12,7 +12,6 @@ from orthobench.config.compose import Composed
 from orthobench.config.settings import SECTIONS, Parts, Settings, tied_counts
 from orthobench.config.trainer import trainer_settings
 from orthobench.errors import ConfigError
-from orthobench.scan.engines import words
 from orthobench.schema import (
     Field,
     NonNegative,
@@ -32,7 +31,7 @@ ROOT: dict[str, Any] = {
     "seed": Annotated[int, Range(0, 2**64 - 1)],
     "variant": Literal["paper", "code"] | None,
     "params": OptionalPositive,
-    "engine": Annotated[str, OneOf(words)],
+    "engine": Annotated[str, OneOf(registry.engines)],
     "ensemble": bool,
     "force": bool,
     "timeout": OptionalPositiveFloat,
@@ -158,8 +157,6 @@ def _model(
     given: dict[str, Any], name: str, run: dict[str, Any], typed: frozenset[str]
 ) -> tuple[dict[str, Any], tuple[Any, Any, Any]]:
     """The model's settings, and its classes: network, cell and parametrization."""
-    from orthobench.parametrizations.free import Free
-
     given = dict(given)
     network, recurrent = given.pop("network", "recurrent"), given.pop("recurrent", "free")
     named = {"name": name, "network": network, "recurrent": recurrent}
@@ -176,7 +173,7 @@ def _model(
             raise ConfigError(f"model.recurrent={recurrent} does not apply: {named['cell']} has no recurrent matrix.")
         known = {**(known if matrices else {}), **fields(cell)}
         if len(matrices) > 1:
-            known = {**fields(Free), **known}
+            known = {**fields(cls if recurrent == "free" else registry.find("parametrization", "free", "")), **known}
     known |= own
     legal = {key: field for key, field in known.items() if key not in PROVIDED}
     if typed & {"model.cell", "model.recurrent"}:

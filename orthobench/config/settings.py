@@ -4,17 +4,10 @@ import hashlib
 import json
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from orthobench.errors import ConfigError
 from orthobench.schema import resolve_count
-
-if TYPE_CHECKING:
-    from orthobench.cells.base import Cell
-    from orthobench.models.base import Network
-    from orthobench.optim import Rule, Schedule
-    from orthobench.parametrizations.base import Parametrization
-    from orthobench.tasks.base import Task
 
 SECTIONS = ("model", "task", "optimizer", "schedule", "trainer", "logger", "diagnostics")
 
@@ -38,21 +31,24 @@ ONLY_WITH = {"gradient_clip_algorithm": "gradient_clip_val", "min_steps": "max_t
 
 @dataclass(frozen=True)
 class Parts:
-    """The classes that a run's settings name, each found once.
+    """The classes that a run's settings name, each found once; this room imports none of theirs.
 
     Attributes:
-        cell: null for a network without recurrent layers.
-        recurrent: the parametrization of the recurrent matrices.
-        rule: the optimizer's rule; `recurrent_rule` is that of the constrained parameters.
+        task: a `Task`.
+        network: a `Network`.
+        cell: a `Cell`; null for a network without recurrent layers.
+        recurrent: the `Parametrization` of the recurrent matrices.
+        rule: the optimizer's `Rule`; `recurrent_rule` is that of the constrained parameters.
+        schedule: a `Schedule`.
     """
 
-    task: "type[Task]"
-    network: "type[Network]"
-    cell: "type[Cell] | None"
-    recurrent: "type[Parametrization]"
-    rule: "type[Rule]"
-    recurrent_rule: "type[Rule]"
-    schedule: "type[Schedule]"
+    task: Any
+    network: Any
+    cell: Any
+    recurrent: Any
+    rule: Any
+    recurrent_rule: Any
+    schedule: Any
 
 
 @dataclass(frozen=True)
@@ -78,7 +74,7 @@ class Settings:
     shares: dict[str, Any]
     parts: Parts = field(repr=False)
     hidden_size: int | None = None
-    task_made: "Task | None" = field(default=None, compare=False, repr=False)
+    task_made: Any = field(default=None, compare=False, repr=False)
 
     @property
     def identity(self) -> dict[str, Any]:
@@ -127,7 +123,7 @@ class Settings:
         return replace(self, run={**self.run, "seed": seed}, task_made=None)
 
 
-def tied_counts(cls: "type[Parametrization]", name: str, n: int, given: dict[str, Any]) -> dict[str, int]:
+def tied_counts(cls: Any, name: str, n: int, given: dict[str, Any]) -> dict[str, int]:
     """The settings of the parametrization `name` that are tied to the hidden size n, as whole numbers.
 
     Raises:

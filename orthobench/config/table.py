@@ -113,7 +113,7 @@ class Figure:
 
 
 @dataclass(frozen=True)
-class Variant:
+class GridPlace:
     """Where a row stands in a grid: the name that it has without the grid, and its place on every axis."""
 
     base: str
@@ -137,7 +137,7 @@ class Table:
     margin: dict[str, float]
     common: tuple[str, ...]
     rows: dict[str, tuple[str, ...]]
-    variants: dict[str, Variant]
+    variants: dict[str, GridPlace]
     score: str | None
     figures: tuple[Figure, ...]
     presets: dict[str, Preset]
@@ -289,7 +289,7 @@ def _checked(content: Any, keys: dict[str, Any], required: tuple[str, ...], plac
 
 def _crossed(
     cells: dict[Any, list[str]], grid: dict[Any, Any], place: str
-) -> tuple[dict[str, tuple[str, ...]], dict[str, Variant]]:
+) -> tuple[dict[str, tuple[str, ...]], dict[str, GridPlace]]:
     """Every row at every place of a grid, and these variants; without a grid the rows themselves."""
     for axis, choices in grid.items():
         for name, words in coerce(choices, dict, f"{place}.{axis}").items():
@@ -301,7 +301,7 @@ def _crossed(
             name = "_".join([str(cell), *(axis + at for axis, at in places.items())])
             crossed[name] = tuple(words) + tuple(word for _, more in chosen for word in more)
             if grid:
-                variants[name] = Variant(str(cell), places)
+                variants[name] = GridPlace(str(cell), places)
     return crossed, variants
 
 

@@ -12,9 +12,9 @@ from orthobench.ensemble.stacked import Stacked
 from orthobench.ensemble.turns import Turns
 from orthobench.optim import update
 from orthobench.run.attempt import Attempt
+from orthobench.run.built import Built
 from orthobench.run.callbacks.progress import Progress
 from orthobench.run.learner import Learner
-from orthobench.run.run import Run
 from orthobench.tasks.base import Batch
 
 
@@ -56,7 +56,7 @@ class Member(Attempt):
     learner_class: ClassVar[type[Learner]] = MemberLearner
     learner: MemberLearner
 
-    def __init__(self, run: Run, folder: Path, size: int, first: bool, meeting: Turns, together: Stacked) -> None:
+    def __init__(self, run: Built, folder: Path, size: int, first: bool, meeting: Turns, together: Stacked) -> None:
         super().__init__(run, folder)
         self.size, self.first = size, first
         self.learner.meeting, self.learner.together = meeting, together

@@ -25,7 +25,7 @@ from orthobench.terminal import say
 
 Request = tuple[Learner, Batch]
 Trained = tuple[Tensor, list[Tensor | None]]
-Tensors = dict[str, Tensor]
+NamedTensors = dict[str, Tensor]
 STACKED = ("stacked", "stacked, engine=reference", "apart")
 
 
@@ -102,7 +102,7 @@ class Stacked:
         values = vmap(requests[0][0].task.measure)(y, *targets)
         return [{name: value[i] for name, value in values.items()} for i in range(len(requests))]
 
-    def _outputs(self, requests: list[Request], parameters: Tensors) -> tuple[Tensor, list[Tensor]]:
+    def _outputs(self, requests: list[Request], parameters: NamedTensors) -> tuple[Tensor, list[Tensor]]:
         """Outputs (S, B, ...), targets and masks."""
         tensors = parameters | _stack(requests, nn.Module.named_buffers)
         x, *targets = (torch.stack(parts) for parts in zip(*(batch for _, batch in requests), strict=True))
@@ -113,12 +113,12 @@ class Stacked:
             given[f"{name}.W"] = self._matrices(name, [model.get_submodule(name) for model in models], own)
         rest = {key: t for key, t in tensors.items() if not key.startswith(tuple(f"{name}." for name in self._maps))}
 
-        def output(tensors: Tensors, x: Tensor) -> Tensor:
+        def output(tensors: NamedTensors, x: Tensor) -> Tensor:
             return functional_call(self._template, tensors, (x,))[0]
 
         return vmap(output)(rest | given, x), targets
 
-    def _matrices(self, name: str, maps: list[nn.Module], tensors: Tensors) -> Tensor:
+    def _matrices(self, name: str, maps: list[nn.Module], tensors: NamedTensors) -> Tensor:
         """The members' matrices of one parametrization, (S, N, N)."""
         if self._maps[name]:
             try:
@@ -142,7 +142,7 @@ class _Given(nn.Module):
         return self.get_buffer("W")
 
 
-def _stack(requests: list[Request], named: Callable[[nn.Module], Any]) -> Tensors:
+def _stack(requests: list[Request], named: Callable[[nn.Module], Any]) -> NamedTensors:
     """Parameters or buffers of all members by name, (S, ...)."""
     members = [dict(named(learner.model)) for learner, _ in requests]
     return {name: torch.stack([member[name].detach() for member in members]) for name in members[0]}

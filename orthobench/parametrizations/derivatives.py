@@ -7,10 +7,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-Backward = Callable[..., Any]
+BackwardMethod = Callable[..., Any]
 
 
-def first_only(way_out: str) -> Callable[[Backward], Backward]:
+def first_only(way_out: str) -> Callable[[BackwardMethod], BackwardMethod]:
     """For the `backward` of an autograd Function: what it returns raises a RuntimeError where it is differentiated.
 
     Torch's `once_differentiable` notices that only where the gradient from outside needs one itself: a Hessian, or a
@@ -21,7 +21,7 @@ def first_only(way_out: str) -> Callable[[Backward], Backward]:
         way_out: what a user can do, as the end of a sentence.
     """
 
-    def decorate(backward: Backward) -> Backward:
+    def decorate(backward: BackwardMethod) -> BackwardMethod:
         @wraps(backward)
         def once(ctx: Any, *gradients: Any) -> Any:
             if not torch.is_grad_enabled():  # it is in a reverse with create_graph=True alone

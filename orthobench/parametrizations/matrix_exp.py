@@ -23,7 +23,7 @@ from orthobench.parametrizations.skew import block_diagonal, sample_cayley_angle
 from orthobench.parametrizations.skew_exp import LieAlgebraGradient, exponential
 from orthobench.schema import NonNegativeFloat
 
-Init = Literal["zeros", "uniform", "henaff", "cayley"]
+SkewInit = Literal["zeros", "uniform", "henaff", "cayley"]
 
 
 class MatrixExp(Settling):
@@ -49,7 +49,7 @@ class MatrixExp(Settling):
         n: int,
         rng: Rng,
         gradient: Literal["exact", "lie_algebra", "geodesic"] = "exact",
-        init: Init = "cayley",
+        init: SkewInit = "cayley",
         init_bound: NonNegativeFloat = 0.05,
     ) -> None:
         super().__init__(n)
@@ -107,7 +107,7 @@ class MatrixExp(Settling):
         return float(F.cosine_similarity((X - X.T).flatten(), exact.flatten(), dim=0))
 
 
-def _initial(init: Init, rng: Rng, n: int, bound: float) -> np.ndarray:
+def _initial(init: SkewInit, rng: Rng, n: int, bound: float) -> np.ndarray:
     """The strict upper triangle of A, flat."""
     if init == "uniform":
         return rng.uniform(-bound, bound, size=n * (n - 1) // 2)

@@ -22,7 +22,7 @@ from orthobench.parametrizations.skew import upper_indices
 from orthobench.parametrizations.unitary_product import UnitaryProduct
 from orthobench.schema import Fraction, Positive
 
-Init = Literal["unitary_product", "gaussian", "identity"]
+UnitaryInit = Literal["unitary_product", "gaussian", "identity"]
 EPSILON = 1e-8
 
 
@@ -58,7 +58,7 @@ class Stiefel(Settling):
         self,
         n: int,
         rng: Rng,
-        unitary_init: Init = "unitary_product",
+        unitary_init: UnitaryInit = "unitary_product",
         rms_gradient: bool = False,
         rms_decay: Fraction = 0.9,
         project_every: Positive | None = None,
@@ -122,7 +122,7 @@ def polar(W: Tensor) -> Tensor:
     return U @ Vh
 
 
-def _initial(init: Init, n: int, rng: Rng) -> Tensor:
+def _initial(init: UnitaryInit, n: int, rng: Rng) -> Tensor:
     if init == "identity":
         return torch.eye(n, dtype=torch.complex128)
     if init == "gaussian":

@@ -18,6 +18,7 @@ from orthobench.recording.digest import owned, write_sealed
 from orthobench.recording.files import sweep_up, write_bytes
 from orthobench.recording.loggers import close, make_logger
 from orthobench.run.build import build_optimizer, build_schedule
+from orthobench.run.built import Built
 from orthobench.run.callbacks.baseline import BaselineCrossing
 from orthobench.run.callbacks.diagnostics import diagnostics
 from orthobench.run.callbacks.finite import Finite
@@ -27,7 +28,6 @@ from orthobench.run.callbacks.saver import Saver
 from orthobench.run.callbacks.training import TrainingLog
 from orthobench.run.learner import Learner
 from orthobench.run.memory import exhausted
-from orthobench.run.run import Run
 from orthobench.run.trainer import leave_out_unused_hooks, make_trainer, quieten
 from orthobench.terminal import complain, duration_text, say
 
@@ -40,7 +40,7 @@ class Attempt:
 
     learner_class: ClassVar[type[Learner]] = Learner
 
-    def __init__(self, run: Run, folder: Path) -> None:
+    def __init__(self, run: Built, folder: Path) -> None:
         self.run, self.folder = run, folder
         self.provenance: dict[str, Any] = {}
         quieten()
@@ -226,7 +226,7 @@ def _translate(error: Exception, attempt: Attempt) -> Exception:
     refused = isinstance(error, torch.OutOfMemoryError | MemoryError) or getattr(error, "errno", None) == errno.ENOMEM
     if refused or "can't allocate memory" in text or "bad_alloc" in text:
         traceback.clear_frames(error.__traceback__)  # they hold what there was no room for
-        return exhausted(attempt.learner)
+        return exhausted(run.model, run.task, attempt.learner.device)
     if isinstance(error, OSError) and not isinstance(error, OrthobenchError):
         return StorageError(f"{error.filename or run.settings.folder}: {error.strerror or text}.")
     return error

@@ -6,7 +6,7 @@ import os
 import resource
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
@@ -14,9 +14,6 @@ from orthobench.errors import ConfigError, MemoryExhausted
 from orthobench.models.base import Network
 from orthobench.scan import ENGINES
 from orthobench.tasks.base import Task
-
-if TYPE_CHECKING:
-    from orthobench.run.learner import Learner
 
 GIB = 1 << 30
 
@@ -74,21 +71,20 @@ def refuse_if_too_large(model: Network, task: Task, accelerator: str) -> None:
         )
 
 
-def exhausted(learner: "Learner") -> MemoryExhausted:
+def exhausted(model: Network, task: Task, device: torch.device) -> MemoryExhausted:
     """What to say when memory has run out: the largest batch, or else T, of which a training step fits when tried."""
-    task = learner.task
     gc.collect()
     try:
-        x = task.batch("train", 0, 0)[0].to(learner.device)
-        if _fits(learner, x):
+        x = task.batch("train", 0, 0)[0].to(device)
+        if _fits(model, x):
             return MemoryExhausted(
                 f"out of memory, though a training step of {len(x)} sequences fits by itself, so perhaps an evaluation "
                 f"does not; use task.eval_batch_size={max(task.eval_batch_size // 2, 1)}."
             )
-        size = _largest(len(x), lambda size: _fits(learner, x[:size]))
+        size = _largest(len(x), lambda size: _fits(model, x[:size]))
         if size:
             return MemoryExhausted(f"out of memory with task.batch_size={task.batch_size}; {size} fits, as was tried.")
-        length = _largest(x.shape[1], lambda length: _fits(learner, x[:1, :length]))
+        length = _largest(x.shape[1], lambda length: _fits(model, x[:1, :length]))
     except (MemoryError, RuntimeError):
         length = 0
     short = f"T={length} fits, as was tried" if length else "no shorter T fits either"
@@ -106,15 +102,15 @@ def _largest(limit: int, fits: Callable[[int], bool]) -> int:
     return low
 
 
-def _fits(learner: "Learner", x: torch.Tensor) -> bool:
+def _fits(model: Network, x: torch.Tensor) -> bool:
     """Whether there is room for a training step on these sequences."""
     try:
-        y, _ = learner.model(x)
+        y, _ = model(x)
         y.square().mean().backward()
     except (MemoryError, RuntimeError):
         return False
     finally:
-        for p in learner.model.parameters():
+        for p in model.parameters():
             p.grad = None
         gc.collect()
         if torch.cuda.is_available():

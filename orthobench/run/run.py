@@ -1,10 +1,8 @@
-"""One run: checked settings, the task and model that they make, and the way from the start to a record."""
+"""One run, from words to a record."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
@@ -12,29 +10,18 @@ from orthobench import signals
 from orthobench.config.many import settings
 from orthobench.config.settings import Settings
 from orthobench.errors import ConfigError
-from orthobench.models.base import Network
 from orthobench.recording.claim import Claim
 from orthobench.recording.digest import final, owner
 from orthobench.recording.record import code
-from orthobench.run.build import build_model, build_task, fit_to_budget
-from orthobench.run.duration import Duration, duration
+from orthobench.run.attempt import Attempt
+from orthobench.run.build import fit_to_budget
+from orthobench.run.built import Built
 from orthobench.run.memory import device_of, refuse_if_too_large
-from orthobench.tasks.base import Task
 from orthobench.terminal import say
 
-if TYPE_CHECKING:
-    from orthobench.run.attempt import Attempt
 
-
-@dataclass
-class Run:
-    """One training, built but not started.
-
-    Attributes:
-        settings: checked settings.
-    """
-
-    settings: Settings
+class Run(Built):
+    """One training: built, and then trained, resumed or found done by `run`."""
 
     @classmethod
     def of(cls, words: list[str] | tuple[str, ...], folders: tuple[Path, ...] = ()) -> "Run":
@@ -54,32 +41,7 @@ class Run:
         """The run of checked settings; a budget of parameters (`params=`) decides its hidden size here."""
         return cls(fit_to_budget(checked))
 
-    @cached_property
-    def task(self) -> Task:
-        """The task; no data is read before it is needed."""
-        return build_task(self.settings)
-
-    @cached_property
-    def model(self) -> Network:
-        """The model with its initial weights."""
-        return build_model(self.settings, self.task)
-
-    @property
-    def parameters(self) -> dict[str, int]:
-        """Free parameters, `total` and `recurrent`."""
-        return self.model.parameter_counts()
-
-    @property
-    def run_id(self) -> str:
-        """The name of the run's folder."""
-        return self.settings.run_id
-
-    @cached_property
-    def duration(self) -> Duration:
-        """Lengths in steps."""
-        return duration(self.settings.trainer, self.task)
-
-    def run(self, attempt: "Callable[[Run, Path], Attempt] | None" = None) -> dict[str, Any]:
+    def run(self, attempt: Callable[[Built, Path], Attempt] | None = None) -> dict[str, Any]:
         """Train it, or go on where it stopped, or find it done.
 
         Args:
@@ -91,8 +53,6 @@ class Run:
         Raises:
             OrthobenchError: whatever ended the run; what could be recorded has been.
         """
-        from orthobench.run.attempt import Attempt
-
         with signals.watched():
             return self._finished() or self._start(attempt or Attempt)
 
@@ -106,7 +66,7 @@ class Run:
             say(f"{self.run_id} is {found['status']} already{stale}; {path}")
         return found
 
-    def _start(self, attempt: "Callable[[Run, Path], Attempt]") -> dict[str, Any]:
+    def _start(self, attempt: Callable[[Built, Path], Attempt]) -> dict[str, Any]:
         folder, accelerator = self.settings.folder, self.settings.trainer.get("accelerator", "auto")
         if accelerator in ("gpu", "cuda") and not torch.cuda.is_available():
             raise ConfigError(

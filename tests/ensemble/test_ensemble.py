@@ -134,8 +134,8 @@ def test_so_have_stacked_feed_forward_models() -> None:
 def test_gradients_clipped_over_several_batches_are_left_to_single_members(capsys: pytest.CaptureFixture[str]) -> None:
     words = ("model=gru", "task=adding", "model.recurrent_gradient_clip=1e-3", "trainer.accumulate_grad_batches=2")
     asked = requests(words)
-    together = Together(asked[0][0].model, STACKED)
-    found, single = together.train(asked), [Together(r[0].model, STACKED).train([r])[0] for r in asked]
+    together = Stacked(asked[0][0].model, STACKED)
+    found, single = together.train(asked), [Stacked(r[0].model, STACKED).train([r])[0] for r in asked]
     assert together.forms == ["apart"]
     assert "gradients of matrices are clipped or scaled over several batches" in capsys.readouterr().out
     for (_, gradients), (_, wanted) in zip(found, single, strict=True):

@@ -27,11 +27,11 @@ Gradients = tuple[Tensor | None, ...]
 def run(cell: Any, x: Tensor, state: State) -> tuple[Tensor, State]:
     """Run an `Elman` or `ScalarGated` cell over x from `state`; see `reference.run`."""
     arguments, outside = elman(cell, x, state)
-    h_TBN, last = ElmanScan.apply(*arguments, cell.activation, cell.negative_slope)
+    h_TBN, last = FusedElman.apply(*arguments, cell.activation, cell.negative_slope)
     return scaled(h_TBN.transpose(0, 1), last, outside)
 
 
-class ElmanScan(torch.autograd.Function):
+class FusedElman(torch.autograd.Function):
     """(p_TBN, W, b, h_0, beta, activation, slope) -> (h_TBN, h_T); a takes p's place in memory.
 
     Saved are the hidden states, a where it differs from them, and abs's signs in a byte each.

@@ -17,8 +17,8 @@ from orthobench.scan.fused import elman as fused_elman
 from orthobench.scan.fused import gru as fused_gru
 from orthobench.scan.fused import torch_kernels
 
-Run = Callable[[Cell, Tensor, State], tuple[Tensor, State]]
-FAMILIES: dict[type, Run] = {Elman: fused_elman.run, ScalarGated: fused_elman.run, GRU: fused_gru.run}
+RunCell = Callable[[Cell, Tensor, State], tuple[Tensor, State]]
+FAMILIES: dict[type, RunCell] = {Elman: fused_elman.run, ScalarGated: fused_elman.run, GRU: fused_gru.run}
 
 
 def why_not(cell: Cell) -> str | None:

@@ -26,7 +26,7 @@ from orthobench.scan.fused.pointwise import pointwise, room_for_signs
 sigmoid_backward = torch.ops.aten.sigmoid_backward.grad_input
 
 
-class Settings(NamedTuple):
+class GRUSettings(NamedTuple):
     """What is no tensor: the candidate's activation and where the reset acts."""
 
     activation: Any
@@ -41,12 +41,12 @@ def run(cell: Any, x: Tensor, state: State) -> tuple[Tensor, State]:
     p = cell.project(x).to(W[0].dtype).chunk(len(W), dim=-1)
     b = cell.b["c"] if "c" in cell.inside else None
     b_k = cell.b_hidden["c"] if "c" in cell.late and "c" in cell.b_hidden else None
-    settings = Settings(cell.activation, cell.negative_slope, cell.reset)
-    h_TBN, last = GRUScan.apply(*absent, *p, *absent, *W, b, b_k, first_state(state, p[0], W[0]), settings)
+    settings = GRUSettings(cell.activation, cell.negative_slope, cell.reset)
+    h_TBN, last = FusedGRU.apply(*absent, *p, *absent, *W, b, b_k, first_state(state, p[0], W[0]), settings)
     return h_TBN.transpose(0, 1), (last,)
 
 
-class GRUScan(torch.autograd.Function):
+class FusedGRU(torch.autograd.Function):
     """(p_r, p_u, p_c, W_r, W_u, W_c, b, b_k, h_0, settings) -> (h_TBN, h_T); p_r and W_r are null without a reset.
 
     Saved are h, r, u and c, and k where the reset comes after the product.
@@ -64,7 +64,7 @@ class GRUScan(torch.autograd.Function):
         b: Tensor | None,
         b_k: Tensor | None,
         h0: Tensor,
-        settings: Settings,
+        settings: GRUSettings,
     ) -> tuple[Tensor, Tensor]:
         H, U, C = (torch.empty_like(p_c, memory_format=torch.contiguous_format) for _ in range(3))
         R = None if p_r is None else torch.empty_like(C)

@@ -22,8 +22,8 @@ from torch import Tensor
 from orthobench.parametrizations.derivatives import first_only
 from orthobench.terminal import complain
 
-Tensors = tuple[Tensor, ...]
-Function = Callable[..., Tensors]
+TensorTuple = tuple[Tensor, ...]
+Function = Callable[..., TensorTuple]
 _under_way: ContextVar[bool] = ContextVar("capture", default=False)
 
 
@@ -106,17 +106,19 @@ class Program:
         parameters: what else needs one.
     """
 
-    def __init__(self, function: Function, arguments: Tensors, needed: tuple[bool, ...], parameters: Tensors) -> None:
+    def __init__(
+        self, function: Function, arguments: TensorTuple, needed: tuple[bool, ...], parameters: TensorTuple
+    ) -> None:
         self._inputs = tuple(torch.empty(a.shape, dtype=a.dtype, device=a.device) for a in arguments)
         self._copy_in(self._inputs, arguments)
         leaves = [i.requires_grad_() for i, need in zip(self._inputs, needed, strict=True) if need]
         leaves += parameters
-        self._gradients: Tensors = ()
+        self._gradients: TensorTuple = ()
         self.differentiable: tuple[bool, ...] = ()
         live: list[Tensor] = []
         device = arguments[0].device.type
 
-        def forward() -> Tensors:
+        def forward() -> TensorTuple:
             with torch.set_grad_enabled(bool(leaves)):
                 outputs = function(*self._inputs)
             self.differentiable = tuple(y.requires_grad for y in outputs)
@@ -148,17 +150,17 @@ class Program:
 
     @staticmethod
     @torch.no_grad()
-    def _copy_in(buffers: Tensors, values: Tensors) -> None:
+    def _copy_in(buffers: TensorTuple, values: TensorTuple) -> None:
         for buffer, value in zip(buffers, values, strict=True):
             buffer.copy_(value)
 
-    def forward(self, arguments: Tensors) -> Tensors:
+    def forward(self, arguments: TensorTuple) -> TensorTuple:
         """The function's outputs."""
         self._copy_in(self._inputs, arguments)
         self._forward.replay()
         return tuple(y.clone() for y in self._outputs)
 
-    def reverse(self, gradients: Tensors) -> tuple[Tensor | None, ...]:
+    def reverse(self, gradients: TensorTuple) -> tuple[Tensor | None, ...]:
         """Gradients of the arguments of the latest `forward`, then of the parameters; of every output is one given."""
         self._copy_in(self._gradients, tuple(g for g, d in zip(gradients, self.differentiable, strict=True) if d))
         self._reverse.replay()
@@ -196,7 +198,7 @@ class Shelf:
         self._seen: OrderedDict[Any, list[Program] | None] = OrderedDict()
         self._dropped = 0
 
-    def lease(self, function: Function, arguments: Tensors, parameters: Tensors = ()) -> Lease | None:
+    def lease(self, function: Function, arguments: TensorTuple, parameters: TensorTuple = ()) -> Lease | None:
         """A program of `function`; null for a shape that is new, or that could not be captured."""
         needed = tuple(a.requires_grad and torch.is_grad_enabled() for a in arguments)
         kinds = tuple((a.shape, a.dtype, a.device) for a in arguments)
@@ -234,7 +236,7 @@ class Replay(torch.autograd.Function):
     """(lease, number of arguments, arguments, parameters) -> outputs, by replaying the lease's program."""
 
     @staticmethod
-    def forward(ctx: Any, lease: Lease, count: int, *tensors: Tensor) -> Tensors:
+    def forward(ctx: Any, lease: Lease, count: int, *tensors: Tensor) -> TensorTuple:
         assert lease.program is not None
         outputs = lease.program.forward(tensors[:count])
         ctx.mark_non_differentiable(*(y for y, d in zip(outputs, lease.program.differentiable, strict=True) if not d))

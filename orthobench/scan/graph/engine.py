@@ -63,7 +63,7 @@ def run(cell: Cell, x: Tensor, state: State) -> tuple[Tensor, State]:
 class _Loop(nn.Module):
     """An engine's loop over a cell as a function of projections, state, matrices and the cell's other parameters."""
 
-    def __init__(self, cell: Cell, run: fused.Run) -> None:
+    def __init__(self, cell: Cell, run: fused.RunCell) -> None:
         super().__init__()
         self.cell, self.run = cell, run
 

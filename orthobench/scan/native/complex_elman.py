@@ -16,7 +16,7 @@ from orthobench.cells.complex_elman import OFFSETS, ComplexElman
 from orthobench.parametrizations.derivatives import first_only
 from orthobench.scan.fused.elman import Gradients, first_gradient
 from orthobench.scan.native.checks import check
-from orthobench.scan.native.factored import FactoredScan, Factors, factors
+from orthobench.scan.native.factored import FactoredScan, PackedFactors, factors
 from orthobench.scan.native.library import call, pack, readable, room, weight_gradient
 from orthobench.scan.native.projection import project
 
@@ -27,7 +27,7 @@ def run(cell: Any, x: Tensor, state: State) -> tuple[Tensor, State]:
     p, b = own_complex_projection(cell, x, dtype), cell.b["h"] + shift
     h0 = state[0].to(dtype).expand(p.shape[1], N)
     W = _matrix(cell)
-    if isinstance(W, Factors):
+    if isinstance(W, PackedFactors):
         check(p, h0[:N], h0[:N].shape, N)
         h_TBN, last = FactoredScan.apply(p, W.values, b, h0, epsilon, W)
     else:
@@ -36,7 +36,7 @@ def run(cell: Any, x: Tensor, state: State) -> tuple[Tensor, State]:
     return h_TBN.transpose(0, 1), (last,)
 
 
-def _matrix(cell: Any) -> Tensor | Factors:
+def _matrix(cell: Any) -> Tensor | PackedFactors:
     """W (N, N), or its factors where they are faster in C, which does not depend on where they are in Python."""
     if type(cell).matrices is not ComplexElman.matrices:
         return cell.matrices()[0]

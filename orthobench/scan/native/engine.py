@@ -28,7 +28,7 @@ from orthobench.scan.native.library import REALS, add_outer, call, load, missing
 from orthobench.terminal import complain
 
 ACTIVATIONS = get_args(Activation)
-Run = Callable[[Any, Tensor, State], tuple[Tensor, State]]
+RunNative = Callable[[Any, Tensor, State], tuple[Tensor, State]]
 RESETS = ("after", "before", "none")
 
 
@@ -72,7 +72,7 @@ def run(cell: Cell, x: Tensor, state: State) -> tuple[Tensor, State]:
 def _elman(cell: Any, x: Tensor, state: State) -> tuple[Tensor, State]:
     arguments, outside = elman(cell, x, state)
     _check(cell, arguments.p, arguments.W)
-    h_TBN, last = ElmanScan.apply(*arguments, _settings(cell))
+    h_TBN, last = NativeElman.apply(*arguments, _settings(cell))
     return scaled(h_TBN.transpose(0, 1), last, outside)
 
 
@@ -84,11 +84,11 @@ def _gru(cell: Any, x: Tensor, state: State) -> tuple[Tensor, State]:
     late = cell.b_hidden["c"] if "c" in cell.late and "c" in cell.b_hidden else None
     settings = {**_settings(cell), "reset": RESETS.index(cell.reset)}
     h0 = first_state(state, p, W[0])
-    h_TBN, last = GRUScan.apply(p, torch.cat(W[:2]), W[2] if len(W) == 3 else None, b, late, h0, settings)
+    h_TBN, last = NativeGRU.apply(p, torch.cat(W[:2]), W[2] if len(W) == 3 else None, b, late, h0, settings)
     return h_TBN.transpose(0, 1), (last,)
 
 
-FAMILIES: dict[type, Run] = {
+FAMILIES: dict[type, RunNative] = {
     Elman: _elman,
     ScalarGated: _elman,
     GRU: _gru,
@@ -117,7 +117,7 @@ def _rows_of(parameter: Tensor | None, G: Tensor) -> Tensor | None:
     return None if parameter is None else torch.zeros_like(G)
 
 
-class ElmanScan(torch.autograd.Function):
+class NativeElman(torch.autograd.Function):
     """(p_TBN, W, b, h_0, beta, settings) -> (h_TBN, h_T); a takes p's place in memory."""
 
     @staticmethod
@@ -152,7 +152,7 @@ class ElmanScan(torch.autograd.Function):
         return dZ, dW, None if db is None else db.sum(0), G, None if dbeta is None else dbeta.sum(), None
 
 
-class GRUScan(torch.autograd.Function):
+class NativeGRU(torch.autograd.Function):
     """(p_TBM, W_ru, W_c, b, b_k, h_0, settings) -> (h_TBN, h_T); the gates take p's place in memory.
 
     M = 3N and W_ru (2N, N) stacks W_r and W_u; without a reset M = 2N, it stacks W_u and W_c, and W_c is null.

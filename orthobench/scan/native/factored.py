@@ -21,7 +21,7 @@ APART = 8  # of lanes.h
 UNITS_PER_LAYER = 4  # measured on one core, B=50: at n=128 even near 24 layers, at n=512 past 128
 
 
-class Factors(NamedTuple):
+class PackedFactors(NamedTuple):
     """A matrix as the loops `<family>_forward` and `<family>_backward` read it.
 
     Attributes:
@@ -39,28 +39,28 @@ class Factors(NamedTuple):
     waves: int
 
 
-def factors(W: Any, dtype: torch.dtype) -> Factors | None:
+def factors(W: Any, dtype: torch.dtype) -> PackedFactors | None:
     """The factors of a parametrization in a real dtype; null where it has no loop, or a dense product is faster."""
     if type(W) is Givens:
         return _rotations(W, dtype) if W.n >= UNITS_PER_LAYER * W.L else None
     return _fourier(W, dtype) if type(W) is UnitaryProduct else None
 
 
-def _rotations(W: Givens, dtype: torch.dtype) -> Factors:
+def _rotations(W: Givens, dtype: torch.dtype) -> PackedFactors:
     own, other, *last = (factor.to(dtype.to_complex()) for factor in W.factors())
     final = last[0] if last else torch.ones_like(own[0])
     layers = torch.stack([own.real, own.imag, other.real, other.imag], dim=1)
     values = torch.cat([layers.flatten(), final.real, final.imag])
-    return Factors("rotations", values, torch.cat([torch.tensor([W.L]), W.partners.flatten()]), None, W.L)
+    return PackedFactors("rotations", values, torch.cat([torch.tensor([W.L]), W.partners.flatten()]), None, W.L)
 
 
-def _fourier(W: UnitaryProduct, dtype: torch.dtype) -> Factors:
+def _fourier(W: UnitaryProduct, dtype: torch.dtype) -> PackedFactors:
     (first, middle, last), (v, w) = W.factors()
     root = math.sqrt(W.n)  # of the unitary transforms, each in the diagonal before it
     rows = torch.stack([first / root, middle / root, last, v, w])
     stages = radices(W.n)
     plan = torch.cat([W.permutation, torch.tensor([len(stages), *stages])])
-    return Factors(
+    return PackedFactors(
         "fourier", torch.view_as_real(rows).transpose(1, 2).to(dtype).flatten(), plan, _tables(W.n, dtype), 4
     )
 
@@ -93,7 +93,7 @@ class FactoredScan(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any, p_TBN: Tensor, values: Tensor, b: Tensor, h0: Tensor, epsilon: float, factors: Factors
+        ctx: Any, p_TBN: Tensor, values: Tensor, b: Tensor, h0: Tensor, epsilon: float, factors: PackedFactors
     ) -> tuple[Tensor, Tensor]:
         H, h0, b, values = p_TBN.data, h0.resolve_conj().contiguous(), b.contiguous(), values.contiguous()
         settings = {"slope": epsilon, "parameters": len(values)}

@@ -35,11 +35,11 @@ def run(cell: Any, x: Tensor, state: State) -> tuple[Tensor, State]:
     """Run an `Elman` or `ScalarGated` cell over x from `state`; see `reference.run`."""
     arguments, outside = elman(cell, x, state)
     members = (None if tensor is None else tensor[None] for tensor in arguments)
-    H, _ = ElmanScan.apply(*members, cell.activation, cell.negative_slope)
+    H, _ = TritonElman.apply(*members, cell.activation, cell.negative_slope)
     return scaled(H[0, 1:].transpose(0, 1), H[0, -1], outside)
 
 
-class ElmanScan(Members, torch.autograd.Function):
+class TritonElman(Members, torch.autograd.Function):
     """(p_STBN, W_SNN, b_SN, h0_SBN, beta_S, activation, slope) -> (H, A), H (S, T + 1, B, N) from h_0 on."""
 
     @staticmethod

@@ -37,11 +37,11 @@ def run(cell: Any, x: Tensor, state: State) -> tuple[Tensor, State]:
     b_k = cell.b_hidden["c"][None] if "c" in cell.late and "c" in cell.b_hidden else None
     h0 = state[0].to(W.dtype).expand(p.shape[1], W.shape[-1])
     settings = cell.activation, cell.negative_slope, cell.reset
-    H, _, _ = GRUScan.apply(p[None], W[None], b, b_k, h0[None], *settings)
+    H, _, _ = TritonGRU.apply(p[None], W[None], b, b_k, h0[None], *settings)
     return H[0, 1:].transpose(0, 1), (H[0, -1],)
 
 
-class GRUScan(Members, torch.autograd.Function):
+class TritonGRU(Members, torch.autograd.Function):
     """(p_STBM, W_SGNN, b_SN, b_k_SN, h0_SBN, activation, slope, reset) -> (H, gates, K) with M = G N.
 
     b is modReLU's bias and b_k the one that r multiplies; null where the cell has none.

@@ -1,0 +1,89 @@
+"""The layout of the package: rooms that know only what lies below them, one name for one thing, short files."""
+
+import ast
+from collections import defaultdict
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).resolve().parents[1] / "orthobench"
+FILES = sorted(PACKAGE.rglob("*.py"))
+BELOW = {  # what a room may import, beside the ground
+    "datasets": set(),
+    "parametrizations": set(),
+    "config": set(),
+    "tasks": {"datasets"},
+    "cells": {"parametrizations"},
+    "recording": {"config"},
+    "scan": {"cells", "parametrizations"},
+    "models": {"cells", "parametrizations", "scan"},
+    "analysis": {"config", "recording", "tasks"},
+    "report": {"analysis", "config", "recording"},
+    "run": {"cells", "config", "models", "parametrizations", "recording", "scan", "tasks"},
+    "ensemble": {"config", "models", "parametrizations", "recording", "run", "tasks"},
+    "launch": {"analysis", "config", "ensemble", "recording", "run"},
+}
+GROUND = {"errors", "terminal", "signals", "schema", "registry", "initializers", "optim"}
+
+
+def room(module: str) -> str:
+    return module.split(".")[1] if "." in module else ""
+
+
+def imports(path: Path) -> set[str]:
+    """The modules of the package that a file imports, wherever in it."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "orthobench":
+            names = (
+                f"{node.module}.{alias.name}" if node.module == "orthobench" else str(node.module)
+                for alias in node.names
+            )
+            found |= set(names)
+        elif isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names if alias.name.startswith("orthobench")}
+    return found
+
+
+@pytest.mark.parametrize("name", BELOW)
+def test_a_room_imports_only_what_lies_below_it(name: str) -> None:
+    allowed = BELOW[name] | GROUND | {name, "__version__"}
+    wrong = {
+        f"{path.relative_to(PACKAGE)} imports {module}"
+        for path in (PACKAGE / name).rglob("*.py")
+        for module in imports(path)
+        if room(module) not in allowed
+    }
+    assert not wrong
+
+
+def test_the_rooms_are_those_that_are_known() -> None:
+    rooms = {path.name for path in PACKAGE.iterdir() if path.is_dir() and list(path.glob("*.py"))}
+    assert rooms - {"bench", "verbs", "layers"} == set(BELOW)
+    assert {path.stem for path in PACKAGE.glob("*.py")} == GROUND | {"__init__", "__main__"}
+
+
+def test_the_order_of_the_rooms_has_no_circle() -> None:
+    left = {name: set(below) for name, below in BELOW.items()}
+    while left:
+        free = {name for name, below in left.items() if not below & set(left)}
+        assert free, f"a circle among {sorted(left)}"
+        left = {name: below for name, below in left.items() if name not in free}
+
+
+def test_no_class_has_the_name_of_another() -> None:
+    places: dict[str, list[str]] = defaultdict(list)
+    for path in FILES:
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            targets = [node.name] if isinstance(node, ast.ClassDef) else []
+            if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+                targets = [node.targets[0].id] if not node.targets[0].id.isupper() else []
+            for name in targets:
+                if name[0].isupper():
+                    places[name].append(str(path.relative_to(PACKAGE)))
+    assert {name: found for name, found in places.items() if len(found) > 1} == {}
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_no_file_is_long(path: Path) -> None:
+    assert len(path.read_text(encoding="utf-8").splitlines()) <= 350
