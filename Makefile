@@ -3,7 +3,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: help install install-dev run test test-kernels faults lint format tables reproduce-tables report bench clean
+.PHONY: help install install-dev run test test-all test-kernels faults lint format tables reproduce-tables report bench clean
 
 help:  ## show what can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## */\t/' | expand -t 18
@@ -28,7 +28,10 @@ install-dev: $(VENV)/.installed-dev  ## the same, with what the tests need
 run: install  ## the main job: scoRNN on the copying task, about three minutes on one core
 	$(BIN)/python -m orthobench model=scornn task=copying T=200 trainer.max_steps=2000
 
-test: install-dev  ## the whole test suite
+test: install-dev  ## the tests but for the slow ones, about five minutes on two cores
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not faults and not slow"
+
+test-all: install-dev  ## all tests; with ORTHOBENCH_DATA set to a folder of real data sets those of real data too
 	$(BIN)/python -m pytest -n 2 --dist worksteal
 
 test-kernels: $(VENV)/.installed-kernels  ## the GPU kernels of engine=triton, interpreted on the CPU

@@ -23,7 +23,7 @@ def test_the_readme_has_commands() -> None:
     assert len(RUNS) >= 2
     assert len(VERBS) >= 4
     targets = {line.split()[1] for line in LINES if line.startswith("make")}
-    assert targets == {"run", "install", "test", "test-kernels", "reproduce-tables"}
+    assert targets == {"run", "install", "test", "test-all", "test-kernels", "reproduce-tables"}
 
 
 def test_the_makefile_has_the_readmes_targets() -> None:

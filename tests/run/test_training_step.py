@@ -22,6 +22,7 @@ TINY = (
     "task.batch_size=10", "logger=none", "trainer.accelerator=cpu", "trainer.max_steps=12",
     "trainer.val_check_interval=5", "trainer.log_every_n_steps=4", "optimizer.lr=0.01",
 )  # fmt: skip
+SLOW = pytest.mark.slow
 RECURRENT = [name for name in options("model") if name not in ("mlp", "resnet", "spectral_mlp", "spectral_resnet")]
 
 
@@ -62,7 +63,10 @@ def assert_equal(replayed: dict[str, Any], plain: dict[str, Any], tolerance: flo
 
 
 @pytest.mark.parametrize("task", ["copying", "adding"])
-@pytest.mark.parametrize("model", RECURRENT)
+@pytest.mark.parametrize(
+    "model",
+    [name if name in ("scornn", "ncgru", "urnn_full") else pytest.param(name, marks=SLOW) for name in RECURRENT],
+)
 def test_a_run_of_replays_is_the_same_run(
     model: str, task: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
