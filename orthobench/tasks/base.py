@@ -158,10 +158,10 @@ class Task(LightningDataModule, ABC):
         return F.cross_entropy(y.flatten(0, -2), target.flatten())
 
     def measure(self, y: Tensor, target: Tensor, mask: Tensor | None = None) -> dict[str, Tensor]:
-        """Every metric of one batch, means over the batch; `weight` tells how much a batch counts."""
+        """Every metric of one batch: means over it, of which shares are float64; `weight` tells how much it counts."""
         values = {"loss": self.loss(y, target, mask)}
         if self.objective == "classify":
-            values["accuracy"] = (y.argmax(-1) == target).to(y.dtype).mean()
+            values["accuracy"] = share(y.argmax(-1) == target)
         return values
 
     def weight(self, target: Tensor, mask: Tensor | None = None) -> float:
@@ -203,6 +203,11 @@ class Task(LightningDataModule, ABC):
             generator=torch.Generator().manual_seed(0),
             persistent_workers=self.num_workers > 0,
         )
+
+
+def share(right: Tensor) -> Tensor:
+    """How much of a boolean tensor is true, a scalar in float64: the precision of training is not that of a score."""
+    return right.double().mean()
 
 
 class Batches(Dataset[Batch]):

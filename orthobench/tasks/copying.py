@@ -21,6 +21,7 @@ import numpy as np
 from torch import Tensor
 
 from orthobench.schema import Positive
+from orthobench.tasks.base import share
 from orthobench.tasks.metric import Metric
 from orthobench.tasks.scaled import EMITTED
 from orthobench.tasks.synthetic import Arrays, Synthetic, Variant
@@ -71,7 +72,7 @@ class Copying(Synthetic):
         """`loss` and `accuracy`; without the marker `loss` and `emitted`."""
         if self.marker:
             return super().measure(y, target, mask)
-        return {"loss": self.loss(y, target, mask), "emitted": (y[:, -DIGITS:].argmax(-1) > 0).float().mean()}
+        return {"loss": self.loss(y, target, mask), "emitted": share(y[:, -DIGITS:].argmax(-1) > 0)}
 
     def generate(self, rng: np.random.Generator | np.random.RandomState, size: int) -> Arrays:
         digits = draw_digits(rng, size)

@@ -21,7 +21,7 @@ from torch.nn import functional as F
 from orthobench.datasets import har
 from orthobench.schema import Positive, Range
 from orthobench.tasks.arrays import ArrayTask
-from orthobench.tasks.base import Batch, Split
+from orthobench.tasks.base import Batch, Split, share
 
 ONES = (1, 3, 5)
 STD_FLOOR = 1e-6
@@ -84,7 +84,7 @@ class HAR2(ArrayTask):
 
     def measure(self, y: Tensor, target: Tensor, mask: Tensor | None = None) -> dict[str, Tensor]:
         right = (y.squeeze(-1) > 0) == (target == 1)
-        return {"loss": self.loss(y, target, mask), "accuracy": right.to(y.dtype).mean()}
+        return {"loss": self.loss(y, target, mask), "accuracy": share(right)}
 
 
 def moments(windows: np.ndarray, normalisation: str) -> tuple[np.ndarray | float, np.ndarray | float]:

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from orthobench.errors import ConfigError
 from orthobench.schema import Positive
-from orthobench.tasks.base import SPLITS, Batch, Split
+from orthobench.tasks.base import SPLITS, Batch, Split, share
 from orthobench.tasks.lengths import Lengths
 from orthobench.tasks.metric import Metric
 from orthobench.tasks.mnist import Digits
@@ -62,6 +62,6 @@ class NoisyMNIST(Lengths, Digits):
 
     def measure(self, y: Tensor, target: Tensor, mask: Tensor | None = None) -> dict[str, Tensor]:
         """`loss`, `accuracy`, and `score`: the accuracy with that of the commonest class at 0."""
-        accuracy = (y.argmax(-1) == target).float().mean()
+        accuracy = share(y.argmax(-1) == target)
         score = scaled(accuracy, self.baseline["accuracy"])
         return {"loss": self.loss(y, target, mask), "accuracy": accuracy, "score": score}

@@ -17,6 +17,7 @@ import numpy as np
 from torch import Tensor
 
 from orthobench.schema import Positive
+from orthobench.tasks.base import share
 from orthobench.tasks.metric import ACCURACY, SQUARED_ERROR, Metric
 from orthobench.tasks.synthetic import Arrays, Synthetic, Variant, integers
 
@@ -63,8 +64,8 @@ class Parenthesis(Synthetic):
         right = y.unflatten(-1, blocks).argmax(-1) == target.unflatten(-1, blocks).argmax(-1)
         return {
             "loss": self.loss(y, target, mask),
-            "accuracy": right.to(y.dtype).mean(),
-            "exact": right.all(-1).to(y.dtype).mean(),
+            "accuracy": share(right),
+            "exact": share(right.all(-1)),
         }
 
 

@@ -86,7 +86,7 @@ class Tracking(Varied):
         found = super().measure(y, target, mask)
         if self.labels == "last":
             return found
-        right = (y.argmax(-1) == target).float()
+        right = (y.argmax(-1) == target).double()
         # the mask's running sum grows until the last label, where its greatest value comes first
         last = right[:, -1] if mask is None else right.gather(1, mask.cumsum(1).argmax(1, keepdim=True))
         return found | {"last_score": scaled(last.mean(), self.last_chance)}

@@ -57,7 +57,7 @@ class Varied(Drawn):
 
     def batch(self, split: Split, epoch: int, index: int) -> Batch:
         epoch, size = self.place(split, epoch, index)
-        full = self.batch_size if split == "train" else self.eval_batch_size
+        full = self._full(split)
         together = max(1, TOGETHER // (full * self.length))
         block = (split, epoch, index // together)
         if self._drawn[0] != block:
@@ -78,7 +78,7 @@ class Varied(Drawn):
 
     def measure(self, y: Tensor, target: Tensor, mask: Tensor | None = None) -> dict[str, Tensor]:
         """`loss`; `accuracy` over the outputs that count; `score`, the same with the trivial predictor at 0."""
-        accuracy = _mean((y.argmax(-1) == target).float(), mask)
+        accuracy = _mean((y.argmax(-1) == target).double(), mask)
         return {"loss": self.loss(y, target, mask), "accuracy": accuracy, "score": scaled(accuracy, self.chance)}
 
 

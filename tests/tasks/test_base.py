@@ -1,0 +1,86 @@
+"""What every task's scores promise, whatever the precision of training."""
+
+from typing import Any
+
+import pytest
+import torch
+from torch.nn import functional as F
+
+from orthobench.tasks.adding import Adding
+from orthobench.tasks.base import Task
+from orthobench.tasks.copying import Copying
+from orthobench.tasks.cued_copying import CuedCopying
+from orthobench.tasks.har2 import HAR2
+from orthobench.tasks.noisy_mnist import NoisyMNIST
+from orthobench.tasks.parenthesis import Parenthesis
+from orthobench.tasks.parity import Parity
+from orthobench.tasks.ucr import UCR
+
+WRONG, SIZE = 3, 1000
+RIGHT = 1 - WRONG / SIZE
+
+
+def answers(target: torch.Tensor, classes: int) -> torch.Tensor:
+    """One-hot bfloat16 outputs of which those of the first three sequences are all wrong."""
+    chosen = target.clone()
+    chosen[:WRONG] = (target[:WRONG] + 1) % classes
+    return F.one_hot(chosen, classes).to(torch.bfloat16)
+
+
+@pytest.mark.parametrize(
+    ("task", "shape", "names"),
+    [
+        (Copying(T=5), (25,), ["accuracy"]),
+        (UCR("GunPoint"), (), ["accuracy"]),
+        (NoisyMNIST(), (), ["accuracy", "score"]),
+        (CuedCopying(), (67,), ["accuracy", "score"]),
+        (Parity(labels="every"), (40,), ["accuracy", "score", "last_score"]),
+    ],
+    ids=lambda value: type(value).__name__ if isinstance(value, Task) else None,
+)
+def test_shares_of_bfloat16_outputs_are_exact(task: Any, shape: tuple[int, ...], names: list[str]) -> None:
+    target = torch.randint(task.output_size, (SIZE, *shape), generator=torch.Generator().manual_seed(1))
+    found = task.measure(answers(target, task.output_size), target)
+    chances = {"accuracy": 0.0, "score": getattr(task, "chance", 0.1135), "last_score": 0.5}
+    for name in names:
+        assert found[name].dtype == torch.float64
+        assert float(found[name]) == pytest.approx((RIGHT - chances[name]) / (1 - chances[name]), abs=1e-12)
+
+
+def test_shares_of_bfloat16_logits_are_exact() -> None:
+    target = torch.arange(SIZE) % 2
+    y = (2 * target - 1).to(torch.bfloat16)[:, None]
+    y[:WRONG] *= -1
+    assert float(HAR2().measure(y, target)["accuracy"]) == pytest.approx(RIGHT, abs=1e-12)
+
+
+def test_shares_of_bfloat16_counters_are_exact() -> None:
+    task = Parenthesis(T=4)
+    _, target = task.sample(SIZE, 1)
+    y = target.to(torch.bfloat16)
+    y[:WRONG] = 1 - y[:WRONG]
+    found = task.measure(y, target)
+    assert [float(found[name]) for name in ("accuracy", "exact")] == pytest.approx([RIGHT, RIGHT], abs=1e-12)
+
+
+def test_the_share_of_digits_without_a_marker_is_exact() -> None:
+    target = torch.zeros(SIZE, 25, dtype=torch.int64)
+    found = Copying(T=5, marker=False).measure(answers(target, 9), target)
+    assert float(found["emitted"]) == pytest.approx(WRONG / SIZE, abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("task", "y", "target"),
+    [
+        (Copying(T=5), torch.randn(8, 25, 9), torch.zeros(8, 25, dtype=torch.int64)),
+        (Adding(T=5), torch.randn(8, 1), torch.randn(8, 1)),
+        (HAR2(), torch.randn(8, 1), torch.ones(8, dtype=torch.int64)),
+    ],
+    ids=lambda value: type(value).__name__ if isinstance(value, Task) else None,
+)
+def test_a_loss_in_mixed_precision_is_of_float32(task: Any, y: torch.Tensor, target: torch.Tensor) -> None:
+    rounded = y.to(torch.bfloat16)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        found = task.measure(rounded, target)["loss"]
+    assert found.dtype == torch.float32
+    assert float(found) == pytest.approx(float(task.loss(rounded.float(), target)), rel=1e-6)
