@@ -12,13 +12,15 @@ from orthobench.tasks.lengths import Lengths
 
 Variant = Literal["paper", "code"]
 Arrays = tuple[np.ndarray, ...]
+SAMPLE = tuple(b"sample")  # more words than a split's seed has
 
 
 class Drawn(Lengths):
     """Sequences drawn by `generate`, and how many of them a split has.
 
     Args:
-        train_size: sequences of a training set that is drawn once and visited in order; null draws fresh ones for ever.
+        train_size: sequences of a training set that is drawn once and visited in order, those left over after the
+            whole batches in a smaller one; null draws fresh ones for ever.
         val_size: sequences for validation.
         test_size: sequences for testing.
         epoch_batches: length of an epoch when sequences are drawn fresh.
@@ -42,8 +44,9 @@ class Drawn(Lengths):
         """Draw `size` sequences: arrays (x, target), or (x, target, mask)."""
 
     def sample(self, batch_size: int, seed: int) -> Batch:
-        """A batch that depends on the arguments alone."""
-        return self._tensors(np.random.default_rng(seed), batch_size)
+        """A batch that depends on the arguments alone; no split of any seed has sequences of its stream."""
+        stream = np.random.SeedSequence(seed, spawn_key=SAMPLE)
+        return self._tensors(np.random.default_rng(stream), batch_size)
 
     def examples(self, split: Split) -> int | None:
         return self.sizes[split]
@@ -52,14 +55,18 @@ class Drawn(Lengths):
         size = self.sizes[split]
         if size is None:
             return self.epoch_batches
-        return max(size // self.batch_size, 1) if split == "train" else -(-size // self.eval_batch_size)
+        return -(-size // self._full(split))
 
     def place(self, split: Split, epoch: int, index: int) -> tuple[int, int]:
         """The pass that a batch is drawn for, and its size."""
-        whole = self.sizes[split]
-        if split == "train":
-            return (epoch if whole is None else 0), min(self.batch_size, whole or self.batch_size)
-        return epoch, min(self.eval_batch_size, (whole or 0) - index * self.eval_batch_size)
+        whole, full = self.sizes[split], self._full(split)
+        if whole is None:
+            return epoch, full
+        return (0 if split == "train" else epoch), min(full, whole - index * full)
+
+    def _full(self, split: Split) -> int:
+        """Sequences of a batch that is not the last."""
+        return self.batch_size if split == "train" else self.eval_batch_size
 
     def _tensors(self, rng: np.random.Generator, size: int) -> Batch:
         return tuple(torch.from_numpy(a) for a in self.generate(rng, size))

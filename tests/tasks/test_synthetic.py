@@ -85,7 +85,7 @@ def test_a_fixed_training_set_has_different_batches() -> None:
         ({}, "train", 1000),
         ({"epoch_batches": 7}, "train", 7),
         ({"train_size": 40}, "train", 5),
-        ({"train_size": 47}, "train", 5),
+        ({"train_size": 41}, "train", 6),
         ({"train_size": 3}, "train", 1),
         ({"val_size": 16}, "val", 2),
         ({"val_size": 17}, "val", 3),
@@ -102,6 +102,15 @@ def test_the_last_evaluation_batch_is_smaller(split: Any, index: int, size: int)
     assert len(x) == len(target) == size
 
 
+def test_every_sequence_of_a_training_set_is_used_once_in_an_epoch() -> None:
+    fixed, whole = (task(Adding, train_size=size) for size in (21, 24))
+    first, again = ([fixed.batch("train", epoch, index) for index in range(3)] for epoch in (0, 5))
+    assert [len(x) for x, _ in first] == [8, 8, 5]
+    assert all(equal(a, b) for a, b in zip(first, again, strict=True))
+    assert len(torch.cat([x for x, _ in first]).unique(dim=0)) == 21, "the last five are no sequences of before"
+    assert all(equal(first[index], whole.batch("train", 0, index)) for index in range(2))
+
+
 def test_a_training_set_smaller_than_a_batch_is_not_filled_up() -> None:
     assert len(task(Copying, train_size=3).batch("train", 0, 0)[0]) == 3
 
@@ -109,6 +118,14 @@ def test_a_training_set_smaller_than_a_batch_is_not_filled_up() -> None:
 @pytest.mark.parametrize(("cls", "variant"), TASKS)
 def test_a_sample_depends_on_its_arguments_alone(cls: type[Synthetic], variant: str) -> None:
     assert equal(task(cls, variant=variant, seed=1).sample(4, 9), task(cls, variant=variant, seed=2).sample(4, 9))
+
+
+@pytest.mark.parametrize(("cls", "variant"), TASKS)
+@pytest.mark.parametrize("split", SPLITS)
+def test_a_sample_is_no_batch_of_the_same_seed(cls: type[Synthetic], variant: str, split: Any) -> None:
+    own = task(cls, variant=variant, seed=9)
+    sequences = torch.cat([own.batch(split, 0, index)[0] for index in range(4)])
+    assert not any(torch.equal(a, b) for a in own.sample(8, 9)[0] for b in sequences)
 
 
 @pytest.mark.parametrize(("size", "seed"), [(4, 10), (5, 9)])

@@ -104,6 +104,21 @@ def test_the_last_evaluation_batch_is_smaller(cls: type[Varied]) -> None:
 
 
 @every_task
+def test_every_sequence_of_a_training_set_is_used(cls: type[Varied]) -> None:
+    own, whole = make(cls, train_size=19), make(cls, train_size=24)
+    last = own.batch("train", 4, 2)
+    assert (own.batches("train"), len(last[0])) == (3, 3)
+    assert same(last, tuple(part[:3] for part in whole.batch("train", 0, 2)))
+
+
+@every_task
+@pytest.mark.parametrize("split", ["train", "val", "test"])
+def test_a_sample_is_no_batch_of_the_same_seed(cls: type[Varied], split: Any) -> None:
+    own = make(cls, seed=9)
+    assert not same(own.sample(8, 9), own.batch(split, 0, 0))
+
+
+@every_task
 def test_a_sample_depends_on_its_arguments_alone(cls: type[Varied]) -> None:
     assert same(make(cls, seed=1).sample(4, 9), make(cls, seed=2).sample(4, 9))
     assert not same(make(cls).sample(4, 9), make(cls).sample(4, 10))
