@@ -40,6 +40,10 @@ class Scan(ctypes.Structure):
     )
 
 
+OF_STATES = {"P", "H", "h0", "dH", "dZ", "G"}  # complex where the states are; all others are real
+INTEGERS = {"signs": torch.int8, "plan": torch.int64}
+
+
 @lru_cache
 def load(dtype: torch.dtype) -> ctypes.CDLL:
     """The compiled loops for a dtype.
@@ -148,7 +152,7 @@ def _check(dtype: torch.dtype, tensors: dict[str, Tensor | None]) -> None:
     for name, tensor in tensors.items():
         if tensor is None:
             continue
-        wanted = torch.int8 if name == "signs" else dtype
+        wanted = INTEGERS.get(name, dtype if name in OF_STATES else dtype.to_real())
         if tensor.dtype != wanted or tensor.device.type != "cpu":
             raise ValueError(
                 f"engine=native reads {wanted} on the CPU here, and {name} is {tensor.dtype} on {tensor.device}: a "

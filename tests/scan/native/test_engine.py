@@ -21,7 +21,7 @@ from orthobench.scan import choose, reference
 from orthobench.scan.native import engine
 from tests.making import draw, gradients, random_cell, tokens
 
-pytestmark = pytest.mark.skipif(not engine.supports(random_cell(LSTM)), reason="no C compiler here")
+pytestmark = pytest.mark.skipif(engine.why_not(random_cell(LSTM)) is not None, reason="no C compiler here")
 
 
 def rotations(complex: bool = True, **options: Any) -> Any:
@@ -226,7 +226,7 @@ def test_second_derivatives_are_refused(cls: type, options: dict[str, Any]) -> N
     cell = make(cls, **options)
     h_BTN, _ = engine.run(cell, draw(2, 3, 3), start(cell, 2))
     (once,) = torch.autograd.grad(h_BTN.abs().sum(), cell.U, create_graph=True)
-    with pytest.raises(RuntimeError, match="once_differentiable"):
+    with pytest.raises(RuntimeError, match="second derivatives"):
         once.sum().backward()
 
 
@@ -254,7 +254,9 @@ def test_one_initial_state_for_the_whole_batch(cls: type, options: dict[str, Any
 
 @every_case
 def test_it_is_the_automatic_choice(cls: type, options: dict[str, Any]) -> None:
-    assert choose(make(cls, **options))[0] == ("native" if engine.worthwhile(make(cls, **options)) else "reference")
+    cell = make(cls, **options)
+    assert (choose(cell)[0] == "native") == (engine.advantage(cell, "cpu") is not None)
+    assert engine.advantage(cell, "cuda") is None
 
 
 class Doubled(ComplexElman):
@@ -273,7 +275,7 @@ class Wide(ComplexElman):
 
 def test_another_projection_keeps_the_loop() -> None:
     cell = make(Doubled)
-    assert engine.supports(cell)
+    assert engine.why_not(cell) is None
     assert_equal(cell, draw(2, 5, 3), start(cell, 2))
 
 
