@@ -14,7 +14,7 @@ from orthobench.terminal import complain, say
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # torch's idle threads spin, on cores that a scan's threads need
 
 VERBS = {
-    "list": "models, tasks and tables that there are",
+    "list": "the models, tasks and tables that can be run",
     "show": "what a run would be: configuration, parameters, baseline, engine, folder",
     "plan": "what a sweep would cost: runs done, missing and failed, time and memory",
     "prepare": "download, verify and unpack a data set",
@@ -65,7 +65,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _experiment(words: list[str]) -> int:
-    """Overrides: one run, a sweep, or one of Hydra's own questions."""
+    """Start what the overrides ask for: one run, a sweep, or an option that Hydra answers; returns the exit code."""
     options, overrides, folders = split(words)
     if options.shell_completion and not folders and all(key(word) in COMPLETION for word in overrides):
         return _ask(words)
@@ -132,7 +132,7 @@ def _usage_error(message: str) -> None:
 
 
 def _hydra(words: list[str], overrides: list[str], folders: tuple[Path, ...]) -> int:
-    """`--help`, `--cfg` and the like, answered by Hydra from a configuration that has been looked at first."""
+    """Let Hydra answer `--help`, `--cfg` and the like, from a configuration that has been checked first."""
     from orthobench.config.compose import compose, parse
     from orthobench.config.table import expand
 
@@ -141,7 +141,7 @@ def _hydra(words: list[str], overrides: list[str], folders: tuple[Path, ...]) ->
     parsed = parse(cell, folders)
     swept = [word.key for word in parsed if word.sweep]
     if swept:
-        raise ConfigError(f"{swept[0]}= has several values, and this tells of one run.")
+        raise ConfigError(f"{swept[0]}= has several values, but this option describes a single run: give one value.")
     composed = compose(cell, folders)
     if composed.unknown():
         from orthobench.config.check import check
@@ -163,7 +163,7 @@ def _ask(words: list[str]) -> int:
 
 
 def _nothing(cfg: Any) -> None:
-    """Hydra answers before this would be called."""
+    """The task function that Hydra requires; it is never called, because Hydra answers these options itself."""
 
 
 if __name__ == "__main__":

@@ -38,11 +38,11 @@ class StorageError(OrthobenchError):
 
 
 class Stopped(OrthobenchError):
-    """Asked to stop; the same command resumes the run."""
+    """A signal asked the run to stop; the same command resumes it."""
 
     exit_code = 75
 
 
 def code_of(status: str) -> int:
-    """The exit code of a run that has not failed, from the status that it ended with."""
+    """The exit code that belongs to the final status of a run that ended without an exception."""
     return DivergedError.exit_code if status == "diverged" else 0

@@ -39,7 +39,7 @@ def find(kind: str, name: str, key: str) -> type:
     """The class of a kind (a key of `KINDS`) called `name`; `key` is where the name was given.
 
     Raises:
-        ConfigError: there is none, or a plug-in cannot be imported.
+        ConfigError: there is no such class, or a plug-in cannot be imported.
     """
     place, base_name = KINDS[kind]
     home = importlib.import_module(place)
@@ -55,7 +55,7 @@ def find(kind: str, name: str, key: str) -> type:
 
 
 def engines() -> tuple[str, ...]:
-    """What `engine=` may say; torch is not imported for it."""
+    """The allowed values of `engine=`, found without importing torch."""
     return importlib.import_module(ENGINES).words()
 
 
@@ -71,7 +71,7 @@ def names(kind: str) -> tuple[str, ...]:
 
 
 def _files(home: ModuleType) -> list[str]:
-    """The modules of a package; none of a single module."""
+    """The names of a package's modules; empty for a module that is a single file."""
     return [module.name for module in pkgutil.iter_modules(getattr(home, "__path__", ()))]
 
 

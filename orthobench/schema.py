@@ -43,7 +43,7 @@ class Range:
 
 @dataclass(frozen=True)
 class OneOf:
-    """One of the words that are known when a value is checked."""
+    """One of a set of words that is looked up only when a value is checked."""
 
     words: Callable[[], Iterable[str]]
 
@@ -74,12 +74,12 @@ class Field:
 
     @property
     def required(self) -> bool:
-        """Whether it has no default."""
+        """Whether the argument has no default."""
         return self.default is inspect.Parameter.empty
 
     @property
     def is_count(self) -> bool:
-        """Whether it is tied to the hidden size."""
+        """Whether the argument is a count tied to the hidden size."""
         return CountOf() in getattr(self.annotation, "__metadata__", ())
 
 

@@ -1,4 +1,7 @@
-"""A signal that asks to stop sets a flag; whoever works looks at it where stopping is safe. A second exits at once."""
+"""Signals that ask the program to stop.
+
+The first one only sets a flag, which the work checks at points where stopping is safe; a second one exits at once.
+"""
 
 import os
 import signal
@@ -15,10 +18,13 @@ _state: dict[str, Any] = {"watching": False, "asked": None}
 
 @contextmanager
 def watched(program: bool = False) -> Iterator[None]:
-    """Only note the signals while the block lasts; inside another such block, or beside the main thread, do nothing.
+    """Record the signals instead of ending while the block lasts.
+
+    A block inside another such block, or outside the main thread, does nothing.
 
     Args:
-        program: whether the process is ours alone, so that a second signal may end it; else it is a KeyboardInterrupt.
+        program: whether the whole process is this program, so that a second signal may end it; otherwise a second
+            signal raises KeyboardInterrupt.
     """
 
     def note(number: int, frame: Any) -> None:
@@ -43,15 +49,15 @@ def watched(program: bool = False) -> Iterator[None]:
 
 
 def asked() -> int | None:
-    """The signal that asked to stop, if one did."""
+    """The number of the signal that asked the program to stop; null when none did."""
     return _state["asked"]
 
 
 def check() -> None:
-    """Stop here if a signal asked for it.
+    """Stop here if a signal asked the program to.
 
     Raises:
-        Stopped: one did.
+        Stopped: a signal asked for it.
     """
     if _state["asked"] is not None:
         raise Stopped(f"stopped by {name(_state['asked'])} before the first step; the same command starts again.")

@@ -1,18 +1,18 @@
-"""What the program says to a person: plain lines on standard output, errors on standard error."""
+"""Messages to the user: plain lines on standard output, errors on standard error."""
 
 import contextlib
 import sys
 
 
 def say(text: str) -> None:
-    """One line on standard output; a closed pipe is no reason to fail."""
+    """Print one line on standard output; a closed pipe is ignored."""
     with contextlib.suppress(OSError, ValueError):
         sys.stdout.write(text + "\n")
         sys.stdout.flush()
 
 
 def complain(text: str) -> None:
-    """One line on standard error."""
+    """Print one line on standard error."""
     with contextlib.suppress(OSError, ValueError):
         sys.stderr.write(text + "\n")
         sys.stderr.flush()

@@ -1,7 +1,8 @@
-"""Driving a cell through time: one engine per file, all with the same numbers; `engines.py` lists them.
+"""Running a cell over a sequence: all engines compute the same numbers; `engines.py` lists them.
 
-`reference` is the plain autograd loop, the oracle; `fused` has the reverse written by hand; `native` is the same in C.
-On a GPU, `graph` launches the fused loop as one CUDA graph, and `triton` is one kernel each way.
+`reference` is the plain autograd loop and the oracle of the tests; `fused` has a hand-written backward pass; `native`
+is the same in C. On a GPU, `graph` launches the fused loop as one CUDA graph, and `triton` runs one kernel forward and
+one backward.
 """
 
 from typing import TYPE_CHECKING
@@ -22,8 +23,8 @@ def choose(cell: "Cell", engine: str = "auto", device: str | None = None) -> tup
 
     Args:
         cell: the cell.
-        engine: auto, or the name of one.
-        device: the type of device that `auto` chooses for, cpu or cuda; the one where the parameters are when null.
+        engine: auto, or the name of an engine.
+        device: the type of device that `auto` chooses for, cpu or cuda; null for the device of the parameters.
 
     Raises:
         ConfigError: an engine that cannot run this cell was asked for by name.
@@ -47,11 +48,11 @@ def recurrence(cell: "Cell", x: "Tensor", h0: "State | None" = None, engine: str
     """Run `cell` over a sequence.
 
     Args:
-        cell: the cell; its recurrent matrices are materialised once.
+        cell: the cell; its recurrent matrices are computed once.
         x: inputs (B, T, I), or tokens (B, T).
         h0: initial state, a tuple of tensors (B, N), or (1, N) for the whole batch; the cell's own when null.
-        engine: auto, or the name of one, see `engines.py`. Empty batches and sequences run on `reference`, and so does
-            auto in the derivatives of torch.func and in forward mode.
+        engine: auto, or the name of an engine, see `engines.py`. Empty batches and sequences always run on `reference`;
+            `auto` also takes `reference` under the derivatives of torch.func and in forward mode.
 
     Returns:
         All hidden states (B, T, N), or the outputs (B, T, F) of a cell whose steps return them; and the final state.
@@ -60,7 +61,7 @@ def recurrence(cell: "Cell", x: "Tensor", h0: "State | None" = None, engine: str
         ConfigError: the engine cannot run the cell, or not under the transforms of torch.func that are active.
         ValueError: x or h0 has another shape, type or device than the cell needs.
     """
-    from orthobench.scan import inputs, members  # with torch, which the words of `engine=` do without
+    from orthobench.scan import inputs, members  # here, because listing the engines' names needs no torch
 
     state = inputs.checked(cell, x, h0)
     name, _ = choose(cell, engine)

@@ -1,9 +1,9 @@
-"""What the hand-written loops are given.
+"""The arguments of the hand-written loops.
 
-Of the two gates of h_t = alpha act(p_t + W h_{t-1}) + beta h_{t-1} only beta is left in the loop. A homogeneous
-activation, act(alpha z) = alpha act(z), takes alpha > 0 inside, where it scales small weights, modReLU's bias among
-them, and gets its gradient from theirs. tanh is not homogeneous, and foreign gates may be negative: then the loop runs
-over g, which starts at zero, so that nothing is divided by an alpha that may be tiny.
+The scalar-gated recurrence h_t = alpha act(p_t + W h_{t-1}) + beta h_{t-1} has two gates, and only beta stays in the
+loop. With a homogeneous activation, act(alpha z) = alpha act(z) for alpha > 0, alpha scales the weights instead,
+modReLU's bias included, and gets its gradient from theirs. tanh is not homogeneous, and the gates of a subclass may be
+negative: in these cases the loop runs over g, which starts at zero, so that nothing is divided by a tiny alpha.
 
     h_t = act(alpha p_t + (alpha W) h_{t-1}) + beta h_{t-1}
     h_t = alpha g_t + beta^t h_0,   g_t = tanh((p_t + beta^{t-1} W h_0) + (alpha W) g_{t-1}) + beta g_{t-1}
@@ -22,10 +22,10 @@ wrapped: Any = torch._C._functorch.is_functorch_wrapped_tensor  # type: ignore[a
 
 
 class Arguments(NamedTuple):
-    """Of the loop h_t = act(p_t + W h_{t-1}) + beta h_{t-1}.
+    """The arguments of the loop h_t = act(p_t + W h_{t-1}) + beta h_{t-1}.
 
     Attributes:
-        p: (T, B, N), in memory that nobody else reads.
+        p: the projections (T, B, N), in memory that the loop may overwrite.
         W: (N, N).
         b: modReLU's bias (N,); null for other activations.
         h0: (B, N).
@@ -40,7 +40,7 @@ class Arguments(NamedTuple):
 
 
 class Outside(NamedTuple):
-    """What of h_t = alpha g_t + beta^t h_0 the loop over g leaves out.
+    """The parts of h_t = alpha g_t + beta^t h_0 that the loop over g does not compute.
 
     Attributes:
         alpha: a scalar.
@@ -59,7 +59,7 @@ def elman(cell: Any, x: Tensor, state: State) -> tuple[Arguments, Outside | None
         p = own_projection(cell, x, W.dtype)
         return Arguments(p, W, b, first_state(state, p, W), None), None
     alpha, beta = (gate.to(W.dtype) for gate in gates)
-    if cell.activation == "tanh" or type(cell).matrices is not ScalarGated.matrices:  # whose alpha may be negative
+    if cell.activation == "tanh" or type(cell).matrices is not ScalarGated.matrices:  # a subclass's alpha may be < 0
         p = own_projection(cell, x, W.dtype)
         h0 = first_state(state, p, W)
         if _is_zero(h0):
@@ -73,12 +73,12 @@ def elman(cell: Any, x: Tensor, state: State) -> tuple[Arguments, Outside | None
 
 
 def _is_zero(h0: Tensor) -> bool:
-    """Whether h_0 is known to be zero and needs no gradient; a GPU is not waited for."""
+    """Whether h_0 is known, without waiting for a GPU, to be zero and to need no gradient."""
     return not (h0.requires_grad or base.reading_waits(h0) or wrapped(h0) or h0.any())
 
 
 def scaled(g: Tensor, last: Tensor, outside: Outside | None) -> tuple[Tensor, State]:
-    """An engine's answer from a loop's states (B, T, N) and (B, N)."""
+    """The cell's hidden states (B, T, N) and final state (B, N) from those of the loop."""
     if outside is None:
         return g, (last,)
     alpha, rest = outside
@@ -88,7 +88,7 @@ def scaled(g: Tensor, last: Tensor, outside: Outside | None) -> tuple[Tensor, St
 
 
 def own_projection(cell: Cell, x: Tensor, dtype: torch.dtype) -> Tensor:
-    """The cell's projection in memory that nobody else reads, so that hidden states may take its place."""
+    """The cell's projection (T, B, N) in memory of its own, so that hidden states may overwrite it."""
     p = cell.project(x).to(dtype)
     return p.contiguous() if type(cell).project is Cell.project else p.clone(memory_format=torch.contiguous_format)
 
@@ -101,5 +101,5 @@ def _scaled_projection(cell: Cell, x: Tensor, alpha: Tensor) -> Tensor:
 
 
 def first_state(state: State, p: Tensor, W: Tensor) -> Tensor:
-    """h_0 (B, N), of one row for the whole batch too."""
+    """h_0 as (B, N), also when it was given as one row (1, N) for the whole batch."""
     return state[0].to(W.dtype).expand(p.shape[1], W.shape[0])

@@ -1,8 +1,8 @@
-"""The engines, each one record; torch is imported only when one of them is used.
+"""The list of engines, one record each; torch is imported only when an engine is used.
 
-An engine is a module with three functions: `why_not(cell)`, `advantage(cell, device)` and `run(cell, x, state)`. A new
-one is such a module and one line here: the words of `engine=`, the automatic choice, `orthobench bench`, ensembles and
-the estimate of memory read this list.
+An engine is a module with three functions: `why_not(cell)`, `advantage(cell, device)` and `run(cell, x, state)`. To
+add one, write such a module and add one line here: the values of `engine=`, the automatic choice, `orthobench bench`,
+ensembles and the estimate of memory all read this list.
 """
 
 from dataclasses import dataclass
@@ -17,16 +17,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Engine:
-    """One way to drive a cell through time.
+    """One way to run a cell over a sequence.
 
     Attributes:
         name: the word after `engine=`.
         module: where its three functions are.
         rank: `auto` asks the engines in this order, and takes the first with an advantage.
-        held: numbers that are in memory at the peak of the reverse, per sequence, step and `Cell.values_per_step`,
-            gradients included. Measured on a CPU; a GPU's are counted: `graph` copies in and out, `triton` keeps
-            projections beside states.
-        mapped: whether torch.func.vmap maps its loop as it is; any other runs one member after the other.
+        held: how many numbers are in memory at the peak of the backward pass, gradients included, per sequence, step
+            and unit of `Cell.values_per_step`. Those of the CPU engines were measured; those of the GPU engines were
+            counted from the code: `graph` copies its inputs and outputs, `triton` keeps projections beside states.
+        mapped: whether torch.func.vmap can map its loop directly; any other engine runs one member after the other.
     """
 
     name: str
@@ -65,5 +65,5 @@ ENGINES: dict[str, Engine] = {
 
 
 def words() -> tuple[str, ...]:
-    """What `engine=` may say."""
+    """The allowed values of `engine=`."""
     return "auto", *ENGINES

@@ -1,6 +1,6 @@
-"""What every engine is given: inputs and a state of the cell's shapes and types, or one sentence of refusal.
+"""Checks of the inputs and the initial state, made before any engine runs.
 
-Kernels of torch's own read memory without a look at shapes, on a CPU at least.
+Torch's own kernels do not check shapes themselves, at least on a CPU, and would read foreign memory.
 """
 
 import torch
@@ -56,5 +56,5 @@ def _states(cell: Cell, B: int, h0: State) -> State:
 
 
 def _is_ours(cell: Cell) -> bool:
-    """Whether the cell's projection takes inputs of width I, which one of a user's own need not."""
+    """Whether the cell uses the package's own projection of inputs of width I; a user's cell may redefine it."""
     return type(cell).project is Cell.project or type(cell).__module__.startswith("orthobench.cells.")

@@ -1,7 +1,7 @@
-"""Engines under torch.func.vmap, where every tensor has a further axis of members.
+"""Engines under torch.func.vmap, where every tensor has an additional axis of members.
 
-The plain loop is mapped as it is, and Triton's kernels have a grid over members (see `Engine.mapped`). Any other engine
-runs one member after the other, by the same kernel as without vmap: on a CPU to the last bit.
+The plain loop is mapped directly, and Triton's kernels have a grid over members (see `Engine.mapped`). Any other engine
+runs one member after the other with the same kernel as without vmap, which on a CPU gives the same bits.
 """
 
 from collections.abc import Callable
@@ -16,7 +16,7 @@ from orthobench.cells.base import Cell, State
 from orthobench.scan import reference
 from orthobench.scan.engines import Engine
 
-core: Any = torch._C  # without types
+core: Any = torch._C  # it has no type stubs
 
 
 def run(engine: Engine, cell: Cell, x: Tensor, state: State) -> tuple[Tensor, State]:
@@ -37,13 +37,13 @@ def run(engine: Engine, cell: Cell, x: Tensor, state: State) -> tuple[Tensor, St
 
 
 def differentiating() -> bool:
-    """Whether torch.func takes a derivative of what is computed now, or a tensor may have a tangent (forward mode)."""
+    """Whether a derivative of torch.func is active, or forward mode, in which a tensor may have a tangent."""
     level = forward_ad._current_level
     return level >= 0 or any(transform.key() != core._functorch.TransformType.Vmap for transform in _transforms())
 
 
 def _transforms() -> list[Any]:
-    """Those of torch.func that are active, outermost first."""
+    """The active transforms of torch.func, outermost first."""
     return core._functorch.get_interpreter_stack() or []
 
 
@@ -59,7 +59,7 @@ class _Scan(nn.Module):
 
 
 class _OneByOne(torch.autograd.Function):
-    """(function, *tensors) -> function(*tensors), whose own graph is the one that counts."""
+    """(function, *tensors) -> function(*tensors); gradients flow through the graph that `function` itself records."""
 
     @staticmethod
     def forward(function: Callable[..., tuple[Tensor, ...]], *tensors: Tensor) -> tuple[Tensor, ...]:
@@ -67,7 +67,7 @@ class _OneByOne(torch.autograd.Function):
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
-        """Nothing is kept."""
+        """Saves nothing; torch.func requires the method."""
 
     @staticmethod
     def vmap(info: Any, in_dims: tuple[int | None, ...], function: Any, *tensors: Tensor) -> tuple[Any, Any]:

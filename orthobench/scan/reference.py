@@ -1,4 +1,4 @@
-"""The plain autograd loop: slow, obvious, and the oracle for every other engine."""
+"""The plain autograd loop: slow, simple, and the oracle for every other engine."""
 
 import torch
 from torch import Tensor
@@ -7,7 +7,7 @@ from orthobench.cells.base import Cell, Matrices, State
 
 
 def why_not(cell: Cell) -> str | None:
-    """Null: it runs every cell."""
+    """Always null, because this engine runs every cell."""
     return None
 
 
@@ -31,7 +31,8 @@ def run(cell: Cell, x: Tensor, state: State, taps: dict[int, Tensor] | None = No
         cell: the cell.
         x: inputs (B, T, I), or tokens (B, T).
         state: initial state, tensors (B, N), or of the shapes that the cell's states have.
-        taps: steps (counted from 1) whose hidden state is wanted as a tensor of the graph; filled in here.
+        taps: its keys are the steps, counted from 1, whose hidden state the caller wants as a tensor of the graph; the
+            values are filled in here.
 
     Returns:
         All hidden states (B, T, N), or the outputs (B, T, F) of a cell whose steps return them; and the final state.
@@ -48,6 +49,6 @@ def run(cell: Cell, x: Tensor, state: State, taps: dict[int, Tensor] | None = No
 
 
 def _nothing(cell: Cell, p_TBM: Tensor, state: State) -> Tensor:
-    """Of no steps: empty, and with gradients of zero."""
+    """The empty output (B, 0, N) of a sequence without steps, connected to the graph so that gradients are zero."""
     shape = (cell.feature_size,) if cell.returns_output else state[0].shape[1:]
     return p_TBM.new_zeros(p_TBM.shape[1], 0, *shape) + sum((p.sum() for p in cell.parameters()), start=p_TBM.sum())

@@ -135,7 +135,7 @@ def test_a_second_reverse_is_refused() -> None:
     graph.run(cell, x, cell.initial_state(3))
     h, _ = graph.run(cell, x, cell.initial_state(3))
     h.sum().backward(retain_graph=True)
-    with pytest.raises(RuntimeError, match="one reverse only"):
+    with pytest.raises(RuntimeError, match="one backward pass per forward pass"):
         h.sum().backward()
 
 

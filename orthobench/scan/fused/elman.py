@@ -2,7 +2,8 @@
 
     a_t = act(p_t + W h_{t-1}),   h_t = a_t + beta h_{t-1}
 
-With G_t = dL/dh_t and g_t the part of it that comes from outside the recurrence, the reverse is, from t = T down to 1,
+Let G_t = dL/dh_t, and g_t the part of it that comes from outside the recurrence. From t = T down to 1, the backward
+pass computes
 
     dz_t = G_t act'(z_t),   G_{t-1} = g_{t-1} + beta G_t + W^T dz_t
     dW = sum_t dz_t h_{t-1}^T,   dbeta = sum_t <G_t, h_{t-1}>
@@ -34,7 +35,7 @@ def run(cell: Any, x: Tensor, state: State) -> tuple[Tensor, State]:
 class FusedElman(torch.autograd.Function):
     """(p_TBN, W, b, h_0, beta, activation, slope) -> (h_TBN, h_T); a takes p's place in memory.
 
-    Saved are the hidden states, a where it differs from them, and abs's signs in a byte each.
+    It saves the hidden states, a where it differs from them, and for abs the signs, one byte each.
     """
 
     @staticmethod
@@ -85,12 +86,12 @@ class FusedElman(torch.autograd.Function):
 
 def weight_gradient(dZ: Tensor, H: Tensor, h0: Tensor) -> Tensor:
     """sum_t dz_t h_{t-1}^T for dZ (T, B, M) and H (T, B, N): one product over all steps, and one for the first."""
-    dW = H.new_zeros(dZ.shape[-1], H.shape[-1]).addmm_(dZ[0].T, h0)  # in place: autocast leaves it alone
+    dW = H.new_zeros(dZ.shape[-1], H.shape[-1]).addmm_(dZ[0].T, h0)  # autocast does not change in-place products
     return dW.addmm_(dZ[1:].flatten(0, 1).T, H[:-1].flatten(0, 1))
 
 
 def rows(X: Tensor | None, T: int) -> list[Any]:
-    """X's T blocks, or as many times nothing."""
+    """The T blocks of X, or a list of T nulls where X is null."""
     return [None] * T if X is None else list(X.unbind(0))
 
 

@@ -1,7 +1,7 @@
-"""The whole sequence as one node of the graph, in pure PyTorch: on a CPU and a GPU, always there.
+"""The whole sequence as one node of the autograd graph, in pure PyTorch, on a CPU or a GPU.
 
-One autograd Function per cell family, with its reverse written by hand, or torch's own kernel where that is faster or
-alone. A cell class of one's own joins by `FAMILIES[MyCell] = run`; one that does not is left to `reference`.
+There is one autograd Function with a hand-written backward pass per cell family; torch's own kernel is used where it is
+faster or the only one. Your own cell class joins by `FAMILIES[MyCell] = run`; without that it runs on `reference`.
 """
 
 from collections.abc import Callable
@@ -28,7 +28,10 @@ def why_not(cell: Cell) -> str | None:
 
 
 def advantage(cell: Cell, device: str) -> str | None:
-    """See `Engine.advantage`: on a GPU a loop of small kernels has none, torch's own have, by what is published."""
+    """See `Engine.advantage`.
+
+    On a GPU a loop of small kernels has none; torch's own kernels have one, according to published figures.
+    """
     if torch_kernels.supports(cell) and (device == "cuda" or lookup(cell, FAMILIES) is None):
         return f"torch's own {cell.torch_kernel()} kernel computes this cell"
     if device == "cuda" or why_not(cell) is not None:
@@ -44,5 +47,5 @@ def run(cell: Cell, x: Tensor, state: State) -> tuple[Tensor, State]:
 
 
 def _torch_wins(cell: Cell) -> bool:
-    """CUDA's own kernels beat a loop of small ones; on a CPU our loop beats torch's, which has the only LSTM."""
+    """Whether torch's kernel is taken: on CUDA always, on a CPU only for the LSTM, for which there is no loop here."""
     return torch_kernels.supports(cell) and (cell.U.is_cuda or lookup(cell, FAMILIES) is None)

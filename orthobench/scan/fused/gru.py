@@ -8,8 +8,8 @@ gradient G = dL/dh_t goes back through one step as
     before:   s = W_c^T dz_c,   dr = h_{t-1} s,    dh_{t-1} = u G + W_r^T dz_r + W_u^T dz_u + r s
     none:     dk = dz_c,                           dh_{t-1} = u G + W_u^T dz_u + W_c^T dk
 
-Every gate has a contiguous buffer (T, B, N) of its own, since slices of one of width 3N would cost the gain. The
-weights' gradients are one product each after the loop.
+Every gate has a contiguous buffer (T, B, N) of its own, because slices of one buffer of width 3N would be slower. The
+gradient of each weight is one product after the loop.
 """
 
 from typing import Any, NamedTuple
@@ -27,7 +27,7 @@ sigmoid_backward = torch.ops.aten.sigmoid_backward.grad_input
 
 
 class GRUSettings(NamedTuple):
-    """What is no tensor: the candidate's activation and where the reset acts."""
+    """The arguments that are not tensors: the candidate's activation and where the reset acts."""
 
     activation: Any
     slope: float
@@ -49,7 +49,7 @@ def run(cell: Any, x: Tensor, state: State) -> tuple[Tensor, State]:
 class FusedGRU(torch.autograd.Function):
     """(p_r, p_u, p_c, W_r, W_u, W_c, b, b_k, h_0, settings) -> (h_TBN, h_T); p_r and W_r are null without a reset.
 
-    Saved are h, r, u and c, and k where the reset comes after the product.
+    It saves h, r, u and c, and k where the reset comes after the product.
     """
 
     @staticmethod

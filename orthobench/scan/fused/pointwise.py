@@ -1,7 +1,7 @@
-"""Activations of the fused engine: in place, and with the reverse written by hand.
+"""Activations of the fused engine: in place, and with a hand-written derivative.
 
-Every reverse needs the activation's value a alone, not its argument z: the sign of a tells on which side of the kink z
-was. Only abs loses that sign, so its signs are kept in one byte each.
+Every derivative is computed from the activation's value a alone, not from its argument z: the sign of a tells on which
+side of the kink z was. Only abs loses that sign, so its signs are kept in one byte each.
 """
 
 from collections.abc import Callable
@@ -32,7 +32,7 @@ class Pointwise(NamedTuple):
 def pointwise(name: Activation, b: Any = None, slope: float = 0.1, db: Any = None) -> Pointwise:
     """The activation `name` with modReLU's bias b, a tensor (N,), or leaky ReLU's slope.
 
-    modReLU's reverse adds to the tensor db (B, N) the bias's gradient, row by row of the batch.
+    The backward function of modReLU adds the bias's gradient to the tensor db (B, N), one row per sequence.
     """
     match name:
         case "modrelu":
@@ -48,7 +48,7 @@ def pointwise(name: Activation, b: Any = None, slope: float = 0.1, db: Any = Non
 
 
 def room_for_signs(name: Activation, A: Tensor, training: bool) -> Tensor | None:
-    """A byte for every value of A (T, B, N) where the reverse will need signs."""
+    """A byte for every value of A (T, B, N); null where the backward pass needs no signs."""
     return torch.empty_like(A, dtype=torch.int8) if name == "abs" and training else None
 
 

@@ -1,6 +1,6 @@
 """The whole sequence in one call of torch's own RNN, GRU or LSTM kernel (cuDNN on a GPU).
 
-The matrices go in as arguments: a parametrization registered on nn.RNN would silently stop training.
+The matrices are passed as arguments: a parametrization registered on nn.RNN would silently stop training.
 """
 
 import torch
@@ -17,7 +17,7 @@ CELLS = {Elman: True, GRU: True, LSTM: True}
 
 
 def supports(cell: Cell) -> bool:
-    """Whether torch has a kernel for this cell; the projection is part of it."""
+    """Whether torch has a kernel for this cell, which then also computes the projection."""
     return bool(lookup(cell, CELLS, asked=("matrices", "initial_state"))) and cell.torch_kernel() is not None
 
 
@@ -32,7 +32,7 @@ def run(cell: Cell, x: Tensor, state: State) -> tuple[Tensor, State]:
     weights = [cell.U, torch.cat(cell.matrices()), *bias]
     initial = tuple(s.unsqueeze(0).contiguous() for s in state)
     options = (weights, bool(bias), 1, 0.0, cell.training, False, True)
-    torch.backends.cudnn.allow_tf32 = torch.get_float32_matmul_precision() != "highest"  # torch rounds here unasked
+    torch.backends.cudnn.allow_tf32 = torch.get_float32_matmul_precision() != "highest"  # by default torch rounds here
     call = getattr(torch, kernel)
     with torch.autocast(x.device.type, enabled=False):  # it would round the recurrence too
         h_BTN, *final = call(x.to(cell.U.dtype), initial if kernel == "lstm" else initial[0], *options)

@@ -1,11 +1,12 @@
 """A function of tensors as CUDA graphs: captured once forward and once backward, then replayed.
 
-A program has buffers of its own; to run it is to copy its arguments in, replay, and copy out. Parameters are no
-arguments: they are read where they are. From its forward until its reverse is done, a program is on lease, so that two
-forwards before a reverse never share buffers. A shape is captured when it comes for the second time, and the least
-recently used shapes are dropped, so that a task whose length varies neither waits nor fills a GPU.
+A program has its own buffers: running it means copying its arguments in, replaying, and copying the results out.
+Parameters are not arguments; they are read in place. A program is on lease from its forward pass until its backward
+pass is done, so that two forward passes before a backward pass never share buffers. A shape is captured when it occurs
+for the second time, and the least recently used shapes are dropped, so that a task whose length varies does not spend
+its time on captures or fill the GPU's memory.
 
-A replay repeats what the GPU did, and nothing that Python did: what a function keeps must be tensors, changed in place.
+A replay repeats the GPU's work but not Python's: any state that a function keeps must be tensors, changed in place.
 """
 
 import contextlib
@@ -28,13 +29,13 @@ _under_way: ContextVar[bool] = ContextVar("capture", default=False)
 
 
 def under_way() -> bool:
-    """Whether a function is being captured."""
+    """Whether a function is being captured now."""
     return _under_way.get()
 
 
 @contextlib.contextmanager
 def _capturing() -> Iterator[None]:
-    """Without autocast's memory of what it has cast: a graph would read casts of weights that were."""
+    """Turn autocast's cache off: a graph would otherwise go on reading casts of outdated weights."""
     token, cached = _under_way.set(True), torch.is_autocast_cache_enabled()
     torch.set_autocast_cache_enabled(False)
     try:
@@ -52,10 +53,10 @@ class Graph:
 
     @staticmethod
     def warm_up(work: Callable[[], object]) -> None:
-        """Run what will be captured once as it is, on a stream of its own, so that libraries are set up.
+        """Run the work once without capturing it, on a separate stream, so that libraries are initialised.
 
         Raises:
-            RuntimeError: it waits for the GPU, which a capture does not survive.
+            RuntimeError: the work waits for the GPU, which would make a capture fail.
         """
         stream = torch.cuda.Stream()
         stream.wait_stream(torch.cuda.current_stream())
@@ -65,8 +66,8 @@ class Graph:
         _forget_workspaces()
 
     def capture(self, work: Callable[[], Any], after: "Graph | None" = None) -> Any:
-        """What `work` returns, in buffers that `replay` fills; `after` is a graph whose buffers `work` reads."""
-        here = torch.cuda.stream(torch.cuda.current_stream())  # a capture that fails does not come back by itself
+        """Capture `work`, which may read the buffers of `after`; returns its result, in buffers that `replay` fills."""
+        here = torch.cuda.stream(torch.cuda.current_stream())  # a failed capture does not restore the stream
         pool = None if after is None else after._graph.pool()
         graph = torch.cuda.graph(self._graph, pool=pool, capture_error_mode="thread_local")  # a loader may pin batches
         with here, graph:
@@ -75,7 +76,7 @@ class Graph:
         return found
 
     def replay(self) -> None:
-        """Do the work again."""
+        """Repeat the captured work."""
         self._graph.replay()
 
 
@@ -92,18 +93,18 @@ def _waiting_refused() -> Iterator[None]:
 
 
 def _forget_workspaces() -> None:
-    """Have cuBLAS take new ones: those of a capture belong to its graph, and would end with it."""
+    """Make cuBLAS allocate new workspaces: those of a capture belong to its graph and are freed with it."""
     torch._C._cuda_clearCublasWorkspaces()
 
 
 class Program:
-    """A function's forward, and its reverse where anything needs a gradient, as graphs over buffers of their own.
+    """A function's forward pass, and its backward pass where anything needs a gradient, as graphs with own buffers.
 
     Args:
-        function: from tensors to tensors.
-        arguments: of the first call.
-        needed: which of them need a gradient.
-        parameters: what else needs one.
+        function: takes tensors and returns tensors.
+        arguments: the arguments of the first call.
+        needed: for each argument, whether it needs a gradient.
+        parameters: the other tensors that need a gradient.
     """
 
     def __init__(
@@ -126,7 +127,7 @@ class Program:
             return tuple(y.detach() for y in outputs)
 
         def reverse() -> tuple[Tensor | None, ...]:
-            with torch.autocast(device, enabled=False):  # as a reverse is outside of a capture
+            with torch.autocast(device, enabled=False):  # a backward pass runs without autocast outside a capture, too
                 found = iter(torch.autograd.grad(live, leaves, self._gradients, allow_unused=True))
             return (*(next(found) if need else None for need in needed), *found)
 
@@ -135,7 +136,7 @@ class Program:
             self._gradients = tuple(torch.zeros_like(y) for y in live)
             if live:
                 reverse()
-            live.clear()  # what autograd has noted there belongs to another stream
+            live.clear()  # autograd's records there belong to another stream
 
         with _capturing():
             Graph.warm_up(both)
@@ -155,13 +156,17 @@ class Program:
             buffer.copy_(value)
 
     def forward(self, arguments: TensorTuple) -> TensorTuple:
-        """The function's outputs."""
+        """Replay the forward pass; returns the function's outputs."""
         self._copy_in(self._inputs, arguments)
         self._forward.replay()
         return tuple(y.clone() for y in self._outputs)
 
     def reverse(self, gradients: TensorTuple) -> tuple[Tensor | None, ...]:
-        """Gradients of the arguments of the latest `forward`, then of the parameters; of every output is one given."""
+        """Gradients of the arguments of the latest `forward`, then of the parameters.
+
+        Args:
+            gradients: one for every output.
+        """
         self._copy_in(self._gradients, tuple(g for g, d in zip(gradients, self.differentiable, strict=True) if d))
         self._reverse.replay()
         return tuple(None if g is None else g.clone() for g in self._found)
@@ -175,7 +180,7 @@ class Lease:
         self._shelf = shelf
 
     def release(self) -> None:
-        """Let others use the program."""
+        """Return the program to its shelf, so that others can use it."""
         if self.program is not None:
             self._shelf.append(self.program)
             self.program = None
@@ -184,14 +189,14 @@ class Lease:
 
 
 class Shelf:
-    """The programs of one function that are not in use, by what they were captured for.
+    """The programs of one function that are not in use, by the shapes that they were captured for.
 
     Args:
-        what: the function, as a user knows it.
-        most: shapes that are kept captured.
+        what: the function's name in messages.
+        most: the largest number of shapes that are kept captured.
     """
 
-    closed: ClassVar[bool] = False  # a capture has failed half-way: none is tried in this process any more
+    closed: ClassVar[bool] = False  # a capture failed half-way, so this process tries no other
 
     def __init__(self, what: str, most: int) -> None:
         self._what, self._most = what, most
@@ -222,7 +227,7 @@ class Shelf:
         return Lease(program, free)
 
     def _drop(self, newest: Any) -> None:
-        """Forget the shape that was used least recently, one that was never captured if there is one."""
+        """Drop the least recently used shape, preferring shapes that were never captured."""
         never = (key for key, programs in self._seen.items() if not programs and key != newest)
         self._dropped += bool(self._seen.pop(next(never, next(iter(self._seen)))))
 
@@ -248,7 +253,7 @@ class Replay(torch.autograd.Function):
     @first_only("use engine=reference")
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:  # type: ignore[override]
         if ctx.lease.program is None:
-            raise RuntimeError("engine=graph keeps what a reverse needs for one reverse only; use engine=fused.")
+            raise RuntimeError("engine=graph allows one backward pass per forward pass; use engine=fused.")
         found = ctx.lease.program.reverse(gradients)
         ctx.lease.release()
         return None, None, *found

@@ -14,7 +14,7 @@ from orthobench.scan.graph import capture
 from orthobench.scan.graph.capture import Replay, Shelf
 from orthobench.scan.triton import engine as triton
 
-SHAPES = 8  # of each cell, kept captured
+SHAPES = 8  # how many shapes of each cell are kept captured
 SHELVES: WeakKeyDictionary[Cell, Shelf] = WeakKeyDictionary()
 
 
@@ -26,7 +26,7 @@ def why_not(cell: Cell) -> str | None:
 def advantage(cell: Cell, device: str) -> str | None:
     """See `Engine.advantage`.
 
-    A cell of one's own may do in its steps what no graph can hold; it is captured only where that is asked for.
+    A user's own cell may do things in its steps that a graph cannot capture, so it needs an explicit engine=graph.
     """
     known = lookup(cell, fused.FAMILIES) is not None or type(cell).__module__.startswith("orthobench.cells.")
     if device != "cuda" or not known:
@@ -36,7 +36,7 @@ def advantage(cell: Cell, device: str) -> str | None:
 
 
 def run(cell: Cell, x: Tensor, state: State) -> tuple[Tensor, State]:
-    """Run `cell` over x from `state`; see `reference.run`. Inside of another capture it is a part of that."""
+    """Run `cell` over x from `state`; see `reference.run`. Inside another capture the loop becomes part of it."""
     steps = lookup(cell, fused.FAMILIES) or reference.run
     if capture.under_way():
         return steps(cell, x, state)
@@ -73,7 +73,7 @@ class _Loop(nn.Module):
 
 
 class _Given:
-    """A cell whose projection and matrices are there already."""
+    """A cell whose projection and matrices have been computed already."""
 
     def __init__(self, cell: Cell, p_TBM: Tensor, W: Matrices) -> None:
         self._cell, self._p_TBM, self._W = cell, p_TBM, W

@@ -1,8 +1,9 @@
 """Compiling C into the user's cache, once per source, compiler and CPU.
 
-A library is named by a hash of what it was made from and a hash of its own bytes. So a changed source, or another
-machine with the same home directory, gets its own, and a damaged file is seen before it is loaded. It appears by an
-atomic rename: processes that start together compile side by side and each finds a whole file.
+A library's file name holds a hash of everything that it was made from and a hash of its own bytes. A changed source, or
+another machine with the same home directory, therefore gets a library of its own, and a damaged file is noticed before
+it is loaded. The file appears by an atomic rename: processes that start together may all compile, and each of them
+finds a complete file.
 """
 
 import contextlib
@@ -22,7 +23,7 @@ TIME_LIMIT_S = 120
 
 
 class CompileError(Exception):
-    """No compiler, or one that does not make a library of this source."""
+    """There is no compiler, or it failed to compile this source."""
 
 
 def library(source: Path, *defines: str) -> Path:
@@ -33,7 +34,7 @@ def library(source: Path, *defines: str) -> Path:
         *defines: such as `REAL=float`.
 
     Raises:
-        CompileError: with one sentence of reason.
+        CompileError: there is no compiler or it failed; the sentence gives the reason.
     """
     compiler = next(filter(None, map(shutil.which, COMPILERS)), None)
     if compiler is None:
@@ -51,7 +52,7 @@ def library(source: Path, *defines: str) -> Path:
 
 
 def sources(source: Path, pattern: str = "*.c") -> list[Path]:
-    """The files that `source` stands for, itself or those of its folder."""
+    """`source` itself, or the files in it that match `pattern` where it is a folder."""
     return sorted(source.glob(pattern)) if source.is_dir() else [source]
 
 
@@ -94,7 +95,7 @@ def _version(compiler: str) -> bytes:
 
 
 def _cpu() -> str:
-    """What this CPU can do, as far as the system tells."""
+    """The instruction sets of this CPU, as far as the system reports them."""
     with contextlib.suppress(OSError):
         for line in Path("/proc/cpuinfo").read_text().splitlines():
             if line.startswith(("flags", "Features")):

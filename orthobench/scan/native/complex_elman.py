@@ -1,7 +1,7 @@
 """Complex states in C; cells/complex_elman.py has the equations.
 
-Only the states are kept, in the projection's place: |z| is the positive root of r (r + b) = |h| (r + e), and z has the
-phase of h. With G = dL/dh_t and u = h / |h| one step back is
+Only the states are kept, and they overwrite the projection: |z| is the positive root of r (r + b) = |h| (r + e), and z
+has the phase of h. With G = dL/dh_t and u = h / |h|, one step of the backward pass is
 
     dz = f G + f' |z| u Re(G conj(u)),   db = |z| / (|z| + e) Re(G conj(u)),   G <- W^H dz + what comes from outside
 """
@@ -37,7 +37,7 @@ def run(cell: Any, x: Tensor, state: State) -> tuple[Tensor, State]:
 
 
 def _matrix(cell: Any) -> Tensor | PackedFactors:
-    """W (N, N), or its factors where they are faster in C, which does not depend on where they are in Python."""
+    """W (N, N), or its factors where they are faster in C, which is not always where they are faster in Python."""
     if type(cell).matrices is not ComplexElman.matrices:
         return cell.matrices()[0]
     with torch.autocast("cpu", enabled=False):
@@ -46,9 +46,9 @@ def _matrix(cell: Any) -> Tensor | PackedFactors:
 
 
 def own_complex_projection(cell: Any, x: Tensor, dtype: torch.dtype) -> Tensor:
-    """The cell's projection, complex (T, B, N), in memory that nobody else reads.
+    """The cell's projection, complex (T, B, N), in memory of its own.
 
-    The rows of V are put so that its product with x has real and imaginary parts side by side.
+    The rows of V are ordered so that its product with x has real and imaginary parts side by side.
     """
     if type(cell).project is not ComplexElman.project or type(cell).joint_bias is not Cell.joint_bias:
         return cell.project(x).to(dtype).clone(memory_format=torch.contiguous_format)
@@ -57,12 +57,12 @@ def own_complex_projection(cell: Any, x: Tensor, dtype: torch.dtype) -> Tensor:
 
 
 def real_form(W: Tensor) -> Tensor:
-    """The real (2K, 2J) matrix that a row of K complex numbers, its parts side by side, is multiplied with for W's."""
+    """The real matrix (2K, 2J) that does to rows with real and imaginary parts side by side what W (K, J) does."""
     return torch.view_as_real(torch.stack([W, 1j * W], dim=1)).flatten(2).flatten(0, 1)
 
 
 def parts(z: Tensor) -> Tensor:
-    """A complex (..., N) as a real (..., 2N), of the same memory."""
+    """A complex tensor (..., N) as a real one (..., 2N) in the same memory."""
     return torch.view_as_real(z).flatten(-2)
 
 

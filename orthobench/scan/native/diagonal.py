@@ -1,7 +1,7 @@
-"""Linear recurrences unit by unit, h_t = a_t * h_{t-1} + b_t, real or complex, in C.
+"""Diagonal linear recurrences, h_t = a_t * h_{t-1} + b_t elementwise, real or complex, in C.
 
-With G_t = dL/dh_t the reverse is db_t = G_t, da_t = conj(h_{t-1}) G_t, and G_{t-1} is conj(a_t) G_t with what comes
-from outside.
+With G_t = dL/dh_t the backward pass is db_t = G_t, da_t = conj(h_{t-1}) G_t, and G_{t-1} is conj(a_t) G_t plus the
+gradient that comes from outside.
 """
 
 import ctypes
@@ -38,12 +38,12 @@ def diagonal_scan(a: Tensor, b: Tensor, h0: Tensor) -> Tensor:
     """All states of h_t = a_t * h_{t-1} + b_t, (T, B, N).
 
     Args:
-        a: (N,), or (T, B, N) and what broadcasts to it; real where b is real.
+        a: (N,), (T, B, N), or any shape that broadcasts to it; real where b is real.
         b: (T, B, N), float32, float64, complex64 or complex128.
-        h0: (B, N), or what broadcasts to it.
+        h0: (B, N), or any shape that broadcasts to it.
 
     Raises:
-        ValueError: other shapes or types, or a place other than a CPU with a compiler.
+        ValueError: other shapes or dtypes, tensors that are not on a CPU, or no compiler.
     """
     if b.dim() != 3 or not all(b.shape):
         raise ValueError(f"b has the shape {tuple(b.shape)}: it must be (T, B, N), none of them zero.")
@@ -64,7 +64,7 @@ def diagonal_scan(a: Tensor, b: Tensor, h0: Tensor) -> Tensor:
 
 
 class DiagonalScan(torch.autograd.Function):
-    """(a, b_TBN, h_0) -> h_TBN; kept are a and h."""
+    """(a, b_TBN, h_0) -> h_TBN; it saves a and h."""
 
     @staticmethod
     def forward(ctx: Any, a: Tensor, b: Tensor, h0: Tensor) -> Tensor:
@@ -86,7 +86,7 @@ class DiagonalScan(torch.autograd.Function):
 
 
 def _rows(tensor: Tensor) -> Tensor:
-    """The tensor with contiguous rows, no lazy conjugate."""
+    """The tensor with contiguous rows, written out where it is a lazy conjugate."""
     tensor = tensor.resolve_conj()
     return tensor if tensor.stride(-1) == 1 or tensor.shape[-1] == 1 else tensor.contiguous()
 

@@ -1,7 +1,8 @@
 """The loops of the fused engine in C, for CPUs.
 
-The same families, gradients and saved tensors as `fused`, whose files have the equations; C does the steps and torch
-the projection. Weights are packed once per call, and activations are applied in cache.
+It has the families, gradients and saved tensors of `fused`, whose files have the equations, and two more families, the
+LSTM and complex states. C computes the steps and torch the projection. Weights are packed once per call, and
+activations are applied while their block is in cache.
 """
 
 from collections.abc import Callable
@@ -44,7 +45,7 @@ def why_not(cell: Cell) -> str | None:
 def advantage(cell: Cell, device: str) -> str | None:
     """See `Engine.advantage`: on a CPU it wins at every size, precision and batch that `orthobench bench` measures.
 
-    Not with vectors of 128 bits on x86, where it takes 2.5 times as long as `fused`.
+    The exception is x86 with vectors of only 128 bits, where it takes 2.5 times as long as `fused`.
     """
     if device != "cpu":
         return None
@@ -52,13 +53,13 @@ def advantage(cell: Cell, device: str) -> str | None:
     if problem is None:
         return "compiled loops are the fastest on a CPU" if load(cell.U.dtype).worthwhile() else None
     if lookup(cell, FAMILIES) is not None and cell.U.device.type == "cpu" and cell.U.dtype in REALS:
-        warn_once(problem)  # a compiler is all that is missing
+        warn_once(problem)  # the user can install a compiler
     return None
 
 
 @lru_cache
 def warn_once(problem: str) -> None:
-    """Say why this engine is left out."""
+    """Tell the user, once for each reason, why this engine is left out."""
     complain(f"orthobench: engine=native is left out, a slower engine is taken: {problem}.")
 
 
@@ -98,7 +99,7 @@ FAMILIES: dict[type, RunNative] = {
 
 
 def _check(cell: Cell, p: Tensor, *W: Tensor) -> None:
-    """C reads memory as it is told to."""
+    """Refuse a projection and matrices whose shapes do not fit together, because C does not check them."""
     N = W[0].shape[0]
     if p.shape[-1] != N * len(cell.gates) or any(w.shape != (N, N) for w in W):
         raise ValueError(f"projection of width {p.shape[-1]} and matrices {[tuple(w.shape) for w in W]} do not fit.")
@@ -113,7 +114,7 @@ def _room(settings: dict[str, Any], A: Tensor, training: bool) -> Tensor | None:
 
 
 def _rows_of(parameter: Tensor | None, G: Tensor) -> Tensor | None:
-    """Where a parameter's gradient is gathered, by row of the batch and unit."""
+    """Zeros of the shape of G in which a parameter's gradient is summed; null where there is no such parameter."""
     return None if parameter is None else torch.zeros_like(G)
 
 

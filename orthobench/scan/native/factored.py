@@ -1,6 +1,6 @@
-"""Complex states whose matrix is applied factor by factor, in C, by a cost that grows with n or n log n.
+"""Complex states whose matrix is applied factor by factor, in C, at a cost that grows with n or n log n.
 
-The state before every step is multiplied out again on the way back, so that only the states are kept.
+The backward pass repeats the product of every step, so that only the states are kept.
 """
 
 import math
@@ -17,8 +17,8 @@ from orthobench.parametrizations.unitary_product import UnitaryProduct
 from orthobench.scan.fused.elman import Gradients, first_gradient
 from orthobench.scan.native.library import call, lanes, readable, room
 
-APART = 8  # of lanes.h
-UNITS_PER_LAYER = 4  # measured on one core, B=50: at n=128 even near 24 layers, at n=512 past 128
+APART = 8  # the value of the same name in lanes.h
+UNITS_PER_LAYER = 4  # measured on one core, B=50: both are equally fast near 24 layers at n=128, past 128 at n=512
 
 
 class PackedFactors(NamedTuple):
@@ -26,8 +26,8 @@ class PackedFactors(NamedTuple):
 
     Attributes:
         family: rotations or fourier.
-        values: what the gradients are taken of, real, flat.
-        plan: int64, how they are applied.
+        values: the real numbers, flat, that get gradients.
+        plan: int64, the order in which they are applied.
         tables: roots of unity; null for rotations.
         waves: how many states of scratch the reverse of one product needs.
     """
@@ -40,7 +40,7 @@ class PackedFactors(NamedTuple):
 
 
 def factors(W: Any, dtype: torch.dtype) -> PackedFactors | None:
-    """The factors of a parametrization in a real dtype; null where it has no loop, or a dense product is faster."""
+    """The factors of a parametrization in a real dtype; null where C has no loop or a dense product is faster."""
     if type(W) is Givens:
         return _rotations(W, dtype) if W.n >= UNITS_PER_LAYER * W.L else None
     return _fourier(W, dtype) if type(W) is UnitaryProduct else None
@@ -56,7 +56,7 @@ def _rotations(W: Givens, dtype: torch.dtype) -> PackedFactors:
 
 def _fourier(W: UnitaryProduct, dtype: torch.dtype) -> PackedFactors:
     (first, middle, last), (v, w) = W.factors()
-    root = math.sqrt(W.n)  # of the unitary transforms, each in the diagonal before it
+    root = math.sqrt(W.n)  # the unitary transforms divide by it, which is done in the diagonal before each
     rows = torch.stack([first / root, middle / root, last, v, w])
     stages = radices(W.n)
     plan = torch.cat([W.permutation, torch.tensor([len(stages), *stages])])
@@ -66,7 +66,7 @@ def _fourier(W: UnitaryProduct, dtype: torch.dtype) -> PackedFactors:
 
 
 def radices(n: int) -> tuple[int, ...]:
-    """The radices of a transform of n points: eights, a four or a two, then odd primes."""
+    """The radices of a transform of n points: as many eights as divide n, then a four or a two, then odd primes."""
     found, r = [], 8
     while n > 1:
         if n % r == 0:

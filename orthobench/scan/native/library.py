@@ -1,6 +1,6 @@
-"""The C files of this folder, compiled at first use and called through ctypes, which lets other threads run meanwhile.
+"""The C files of this folder, compiled at first use and called through ctypes, which releases Python's global lock.
 
-The rows of the batch are shared out over torch's threads once for the whole sequence.
+The rows of the batch are divided among torch's threads once for the whole sequence.
 """
 
 import ctypes
@@ -49,7 +49,7 @@ def load(dtype: torch.dtype) -> ctypes.CDLL:
     """The compiled loops for a dtype.
 
     Raises:
-        CompileError: there is no compiler, or it or the loader failed.
+        CompileError: there is no compiler, or compiling or loading failed.
     """
     try:
         lib = ctypes.CDLL(str(library(SOURCE, f"REAL={REALS[dtype]}")))
@@ -85,7 +85,7 @@ def missing(dtype: torch.dtype) -> str | None:
 
 
 def pack(W: Tensor) -> Tensor:
-    """The factor M of h M, any strided matrix (K, J), in the order that the loops read it."""
+    """A matrix W (K, J) of any strides, packed in the order in which the loops for h W read it."""
     K, J = W.shape
     lib = load(W.dtype)
     packed = W.new_empty(lib.packed_size(K, J))
@@ -106,10 +106,10 @@ def call(
     Args:
         name: such as `elman_forward`.
         like: a tensor (T, B, N), complex where the states are.
-        settings: the numbers of `Scan` by name.
+        settings: values for the number fields of `Scan`, by name.
         weights: packed matrices.
-        scratch: how many numbers of scratch every thread needs.
-        **tensors: the pointers of `Scan` by name.
+        scratch: how many numbers of scratch memory every thread needs.
+        **tensors: tensors for the pointer fields of `Scan`, by name.
     """
     T, B, N = like.shape
     _check(like.dtype, {**{f"weight {i}": packed for i, packed in enumerate(weights)}, **tensors})
@@ -132,22 +132,22 @@ def call(
 
 
 def room(like: Tensor, width: int | None = None) -> Tensor:
-    """An empty tensor of the shape of `like`, or of rows of `width`, in large pages where the system has them."""
+    """An empty tensor of the shape of `like`, with `width` as its last size if given, in large pages where possible."""
     made = like.new_empty(like.shape if width is None else (*like.shape[:-1], width))
     load(like.dtype.to_real()).prefer_large_pages(made.data_ptr(), made.nbytes)
     return made
 
 
 def lanes(dtype: torch.dtype) -> int:
-    """How many numbers a vector of the compiled loops holds."""
+    """How many numbers a vector register holds in the compiled loops."""
     return load(dtype).lanes()
 
 
 def _check(dtype: torch.dtype, tensors: dict[str, Tensor | None]) -> None:
-    """C reads memory as it is told to.
+    """Refuse tensors that C would misread.
 
     Raises:
-        ValueError: a tensor of another type or place than the states, or one that is not contiguous.
+        ValueError: a tensor of another dtype or device than the states, or one that is not contiguous.
     """
     for name, tensor in tensors.items():
         if tensor is None:
@@ -163,7 +163,7 @@ def _check(dtype: torch.dtype, tensors: dict[str, Tensor | None]) -> None:
 
 
 def weight_gradient(dZ: Tensor, H: Tensor, h0: Tensor) -> Tensor:
-    """sum_t dz_t h_{t-1}^T, (M, N), for dZ (T, B, M) with rows of any distance, H (T, B, N) and h0 (B, N)."""
+    """sum_t dz_t h_{t-1}^T, (M, N), for dZ (T, B, M) with any stride between rows, H (T, B, N) and h0 (B, N)."""
     dW = H.new_zeros(dZ.shape[-1], H.shape[-1])
     add_outer(dZ[:1], h0, dW)
     add_outer(dZ[1:], H, dW)
@@ -171,7 +171,7 @@ def weight_gradient(dZ: Tensor, H: Tensor, h0: Tensor) -> Tensor:
 
 
 def add_outer(D: Tensor, H: Tensor, out: Tensor) -> None:
-    """Add to out (M, N) the sum over all rows of d h^T, for as many first rows of H as D (T, B, M) has."""
+    """Add to out (M, N) the sum over all rows d of D (T, B, M) of d h^T; h is the row of H in the same place."""
     (T, B, M), N = D.shape, H.shape[-1]
     distance = D.stride(1) if B > 1 else D.stride(0)  # the stride of an axis of length one may be anything
     lib = load(H.dtype)
@@ -184,7 +184,7 @@ def add_outer(D: Tensor, H: Tensor, out: Tensor) -> None:
 
 
 def share_out(work: Callable[[int, int], None], rows: int) -> None:
-    """Do `work` for all rows, on torch's number of threads, this one among them."""
+    """Call `work(first, last)` for parts of the rows, on as many threads as torch uses, this one included."""
     threads = max(min(torch.get_num_threads(), rows // SMALLEST_SHARE), 1)
     edges = [rows * i // threads for i in range(threads + 1)]
     others = [_helpers(threads - 1).submit(work, *share) for share in pairwise(edges[1:])]
@@ -195,7 +195,7 @@ def share_out(work: Callable[[int, int], None], rows: int) -> None:
 
 @lru_cache
 def _helpers(count: int) -> ThreadPoolExecutor:
-    """Threads that stay: a new one begins on its maker's core, and would be moved when the work is half done."""
+    """Threads that are kept: a new thread starts on the core of its creator and would be moved to another too late."""
     return ThreadPoolExecutor(count, "orthobench-scan")
 
 

@@ -1,6 +1,6 @@
 """Long short-term memory in C; cells/lstm.py has the equations.
 
-With G = dL/dh_t, C = dL/dc_t from the step after and s = tanh(c_t), one step back is
+With G = dL/dh_t, s = tanh(c_t) and C the part of dL/dc_t that comes from step t + 1, one step of the backward pass is
 
     d = C + G o (1 - s^2),   dz_i = d g i (1 - i),   dz_f = d c_{t-1} f (1 - f),   dz_g = d i (1 - g^2)
     dz_o = G s o (1 - o),    C <- d f,               G <- W^T dz + what comes from outside
@@ -30,7 +30,7 @@ def run(cell: Any, x: Tensor, state: State) -> tuple[Tensor, State]:
 
 
 class LSTMScan(torch.autograd.Function):
-    """(p_TBM, W, h_0, c_0) -> (h_TBN, h_T, c_T), M = 4N; the gates take p's place in memory."""
+    """(p_TBM, W, h_0, c_0) -> (h_TBN, h_T, c_T), M = 4N; the gates overwrite p."""
 
     @staticmethod
     def forward(ctx: Any, p_TBM: Tensor, W: Tensor, h0: Tensor, c0: Tensor) -> tuple[Tensor, Tensor, Tensor]:

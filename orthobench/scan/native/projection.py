@@ -1,4 +1,4 @@
-"""The input's share of every step, U x_t + bias, in memory that is the loops' own."""
+"""The projection of the input, U x_t + bias for all steps, in memory that the loops may overwrite."""
 
 from typing import Any
 
@@ -12,8 +12,8 @@ from orthobench.scan.native.library import add_outer, room
 
 
 def project(x: Tensor, U: Tensor, bias: Tensor | None) -> Tensor:
-    """`cells.base.projection`, (T, B, M), whose result may be overwritten."""
-    if x.dtype != U.dtype or torch.is_autocast_enabled("cpu"):  # tokens, or inputs that are to be rounded
+    """The same as `cells.base.projection`, (T, B, M), but the result may be overwritten."""
+    if x.dtype != U.dtype or torch.is_autocast_enabled("cpu"):  # tokens, or inputs that autocast rounds
         return projection(x, U, bias).to(U.dtype).contiguous()
     return Projection.apply(x.transpose(0, 1), U, bias)
 
@@ -38,6 +38,6 @@ class Projection(torch.autograd.Function):
     def backward(ctx: Any, dP: Tensor) -> Gradients:  # type: ignore[override]
         x_TBI, U = ctx.saved_tensors
         dP, dU_t = dP.contiguous(), U.new_zeros(U.shape[::-1])
-        add_outer(x_TBI, dP, dU_t)  # the wider of the two in vectors
+        add_outer(x_TBI, dP, dU_t)  # vector registers run along the wider of the two
         dx = dP @ U if ctx.needs_input_grad[0] else None
         return dx, dU_t.T, dP.sum((0, 1)) if ctx.needs_input_grad[2] else None

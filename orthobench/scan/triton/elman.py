@@ -1,8 +1,8 @@
 """The Elman and the scalar-gated recurrence in one kernel each way; fused/elman.py has the equations.
 
-Shapes have a leading axis S of members, each with a matrix of its own; a single run has one. The states H have h_0 as
-their first, so that one product over all steps gives dW. Where a state does not tell what the reverse needs (behind a
-gate, and of |z|), A holds it.
+Shapes have a leading axis S of members, each with a matrix of its own; a single run has one member. H holds h_0 and all
+states after it, so that one product over all steps gives dW. Where the backward pass cannot be computed from the states
+(behind a gate, and for the activation abs), A holds what it needs.
 """
 
 # pyright: reportMissingImports=false, reportOperatorIssue=false, reportAttributeAccessIssue=false, reportGeneralTypeIssues=false
@@ -97,7 +97,7 @@ def elman_forward(
     GATED: tl.constexpr,
     PRECISION: tl.constexpr,
 ):
-    """h_t for all t; p_{t+1} is on its way while step t is worked out."""
+    """h_t for all t; p_{t+1} is loaded while step t is computed."""
     member = tl.program_id(0).to(tl.int64)
     rows = tl.program_id(1) * ROWS + tl.arange(0, ROWS)
     inside, step = rows < B, B.to(tl.int64) * N
@@ -152,7 +152,7 @@ def elman_backward(
     GATED: tl.constexpr,
     PRECISION: tl.constexpr,
 ):
-    """The dz_t for all t from last to first, dL/dh_0, and of each row of the batch its part of dbeta."""
+    """dz_t for all t from last to first, dL/dh_0, and the part of dbeta that each row of the batch contributes."""
     member = tl.program_id(0).to(tl.int64)
     rows = tl.program_id(1) * ROWS + tl.arange(0, ROWS)
     inside, step = rows < B, B.to(tl.int64) * N

@@ -1,7 +1,7 @@
-"""The whole sequence in one kernel each way, for CUDA devices: recurrent matrices stay on the chip.
+"""The whole sequence in one kernel forward and one backward, for CUDA devices: recurrent matrices stay on the chip.
 
-The same families and gradients as `fused`, whose files have the equations. The kernels are in the files named here,
-which import the package triton; it is optional.
+It has the families and gradients of `fused`, whose files have the equations. Only the files with the kernels import the
+package triton, which is optional.
 """
 
 import os
@@ -23,8 +23,8 @@ from orthobench.scan.members import core
 
 FAMILIES: dict[type, str] = {Elman: "elman", ScalarGated: "elman", GRU: "gru"}
 LARGEST = 256  # hidden units; a larger matrix would be read from the cache at every step
-TOLERANCE = 1e-3  # over a few steps in float32
-CAPABILITY = (8, 0)  # the first devices with products of TensorFloat-32
+TOLERANCE = 1e-3  # on the difference from the plain loop over a few steps in float32
+CAPABILITY = (8, 0)  # the first devices whose tensor cores multiply TensorFloat-32
 _FAILURES: dict[Any, str | None] = {}
 
 
@@ -38,14 +38,14 @@ def why_not(cell: Cell) -> str | None:
 
 
 def advantage(cell: Cell, device: str) -> str | None:
-    """See `Engine.advantage`: it beats a graph of small kernels by what is published, not measured here."""
+    """See `Engine.advantage`: published figures put it ahead of a graph of small kernels; none was measured here."""
     if device != "cuda" or why_not(cell) is not None or failure(cell) is not None:
         return None
     return "one kernel each way, with the recurrent matrices on the chip"
 
 
 def missing(device: torch.device, dtype: torch.dtype) -> str | None:
-    """What this engine lacks on a device; null when nothing."""
+    """Why this engine cannot run on a device in a dtype; null when it can."""
     interpreted = os.environ.get("TRITON_INTERPRET") == "1"
     if device.type != ("cpu" if interpreted else "cuda"):
         return f"it is for {'tensors of the CPU while TRITON_INTERPRET=1' if interpreted else 'CUDA devices'}"
@@ -58,9 +58,9 @@ def missing(device: torch.device, dtype: torch.dtype) -> str | None:
 
 
 def failure(cell: Cell) -> str | None:
-    """What goes wrong when the cell's kernels run a few steps and are compared with the plain loop; null if nothing.
+    """Run a few steps and compare them with the plain loop; returns what went wrong, or null.
 
-    Found out once for every kernel; the compilation is needed anyway. Members under vmap are trusted.
+    The answer is kept for every kernel; the compilation is needed anyway. Members under vmap are not checked.
     """
     named = (getattr(cell, name, None) for name in ("hidden_size", "activation", "negative_slope", "reset"))
     key = (type(cell), *named, len(cell.b_hidden), cell.U.dtype, cell.U.device)

@@ -1,7 +1,7 @@
 """The gated recurrent unit in one kernel each way; fused/gru.py has the equations, elman.py says what S and H are.
 
-The gates r, u and c, of their projections and their matrices, are G blocks side by side; without a reset G = 2 and r is
-left out. Saved are the states, the gates, and k = W_c h + b_k where the reset comes after the product.
+Gates, projections and matrices are each stored as G blocks in the order r, u, c; without a reset G = 2 and r is left
+out. It saves the states, the gates, and k = W_c h + b_k where the reset comes after the product.
 """
 
 # pyright: reportMissingImports=false, reportOperatorIssue=false, reportAttributeAccessIssue=false
@@ -44,7 +44,7 @@ def run(cell: Any, x: Tensor, state: State) -> tuple[Tensor, State]:
 class TritonGRU(Members, torch.autograd.Function):
     """(p_STBM, W_SGNN, b_SN, b_k_SN, h0_SBN, activation, slope, reset) -> (H, gates, K) with M = G N.
 
-    b is modReLU's bias and b_k the one that r multiplies; null where the cell has none.
+    b is modReLU's bias, b_k the bias that r multiplies; each is null where the cell has none.
     """
 
     @staticmethod
@@ -95,7 +95,7 @@ class TritonGRU(Members, torch.autograd.Function):
 
 @triton.jit
 def sigmoid(z, TILES: tl.constexpr):
-    """Of every tile."""
+    """The logistic function of every tile of z."""
     found = ()
     for j in tl.static_range(TILES):
         found = found + (1 / (1 + tl.exp(-z[j])),)
@@ -123,7 +123,7 @@ def gru_forward(
     LATE: tl.constexpr,
     PRECISION: tl.constexpr,
 ):
-    """h_t for all t; the projections of step t + 1 are on their way while step t is worked out."""
+    """h_t for all t; the projections of step t + 1 are loaded while step t is computed."""
     G: tl.constexpr = 2 if RESET == "none" else 3
     M: tl.constexpr = G * N
     member = tl.program_id(0).to(tl.int64)
@@ -199,7 +199,7 @@ def gru_backward(
     RESET: tl.constexpr,
     PRECISION: tl.constexpr,
 ):
-    """The dz of every gate for all t from last to first, and dL/dh_0."""
+    """dz_t of every gate for all t from last to first, and dL/dh_0."""
     COUNT: tl.constexpr = 2 if RESET == "none" else 3
     M: tl.constexpr = COUNT * N
     member = tl.program_id(0).to(tl.int64)

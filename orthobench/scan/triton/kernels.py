@@ -1,12 +1,12 @@
-"""What the Triton kernels share: tiles of rows and matrices, their products, and activations.
+"""Functions that the Triton kernels share: tiles of rows and matrices, their products, and activations.
 
-A program owns one member of the leading axis S and ROWS rows of its batch, for all time steps: rows never meet, so that
-no program waits for another. A hidden state is a tuple of TILES tiles (ROWS, K), a stack of G recurrent matrices one of
-G TILES^2 tiles (K, K), so that N = 190 costs 3 x 64 columns and not 256. The first HELD of these stay on the chip
-for the whole sequence; the others come from the cache at every step. B and T are no part of a kernel's key.
+A program computes all time steps of ROWS rows of one member's batch. Rows do not depend on each other, so no program
+waits for another. A hidden state is a tuple of TILES tiles (ROWS, K); a stack of G recurrent matrices is a tuple of
+G TILES^2 tiles (K, K), so that N = 190 costs 3 x 64 columns and not 256. The first HELD tiles of the matrices stay on
+the chip for the whole sequence; the others are read from the cache at every step. A kernel is compiled for any B and T.
 
-    forward     z = p + h W^T       the tiles are transposed
-    backward    G = g + dz W        they are not
+    forward     z = p + h W^T       the matrix tiles are transposed
+    backward    G = g + dz W        the matrix tiles are not transposed
 """
 
 # pyright: reportMissingImports=false, reportAttributeAccessIssue=false, reportGeneralTypeIssues=false
@@ -14,12 +14,12 @@ for the whole sequence; the others come from the cache at every step. B and T ar
 import triton
 import triton.language as tl
 
-ROWS = tl.constexpr(16)  # the fewest that a tensor core's product takes
+ROWS = tl.constexpr(16)  # the fewest rows that tensor cores multiply
 
 
 @triton.jit
 def read_rows(X, rows, inside, width, N: tl.constexpr, K: tl.constexpr, TILES: tl.constexpr):
-    """The tiles of X's block (B, N), whose rows are `width` numbers apart; zero outside."""
+    """The tiles of a block (B, N) of X whose rows are `width` numbers apart; zero outside the block."""
     found = ()
     for j in tl.static_range(TILES):
         columns = j * K + tl.arange(0, K)
@@ -30,7 +30,7 @@ def read_rows(X, rows, inside, width, N: tl.constexpr, K: tl.constexpr, TILES: t
 
 @triton.jit
 def write_rows(X, tiles, rows, inside, width, N: tl.constexpr, K: tl.constexpr, TILES: tl.constexpr):
-    """Put tiles where `read_rows` finds them."""
+    """Write tiles to where `read_rows` reads them."""
     for j in tl.static_range(TILES):
         columns = j * K + tl.arange(0, K)
         mask = inside[:, None] & (columns < N)[None, :]
@@ -39,7 +39,7 @@ def write_rows(X, tiles, rows, inside, width, N: tl.constexpr, K: tl.constexpr, 
 
 @triton.jit
 def read_bias(b, like, N: tl.constexpr, K: tl.constexpr, TILES: tl.constexpr, PRESENT: tl.constexpr):
-    """The bias b (N,) as tiles (ROWS, K) of the type of `like`; zero where there is none."""
+    """The bias b (N,) as tiles (ROWS, K) of the dtype of `like`; zeros where there is no bias."""
     found = ()
     for j in tl.static_range(TILES):
         tile = tl.zeros_like(like[j])
@@ -52,7 +52,7 @@ def read_bias(b, like, N: tl.constexpr, K: tl.constexpr, TILES: tl.constexpr, PR
 
 @triton.jit
 def read_tile(W, index: tl.constexpr, N: tl.constexpr, K: tl.constexpr, TILES: tl.constexpr, TRANSPOSED: tl.constexpr):
-    """Tile `index` of the matrices W (G, N, N), counted row by row of each in turn."""
+    """Tile `index` of the matrices W (G, N, N), counted matrix by matrix and row by row."""
     rows = (index // TILES) % TILES * K + tl.arange(0, K)
     columns = index % TILES * K + tl.arange(0, K)
     mask = (rows < N)[:, None] & (columns < N)[None, :]
@@ -68,7 +68,7 @@ def rounded(x):
 
 @triton.jit
 def split(tile, PRECISION: tl.constexpr):
-    """A tile as two that are to be summed; the second is not used where one product is enough."""
+    """A tile as the sum of two; the second is not used where one product is precise enough."""
     if PRECISION == "tf32x3":
         high = rounded(tile)
         return high, rounded(tile - high)
@@ -86,7 +86,7 @@ def hold(
     TRANSPOSED: tl.constexpr,
     PRECISION: tl.constexpr,
 ):
-    """The first HELD tiles of W, to be read once, split."""
+    """The first HELD tiles of W, split, which the kernel reads once."""
     found = ()
     for index in tl.static_range(HELD):
         found = found + (split(read_tile(W, index, N, K, TILES, TRANSPOSED), PRECISION),)
@@ -105,7 +105,7 @@ def find_tile(
     TRANSPOSED: tl.constexpr,
     PRECISION: tl.constexpr,
 ):
-    """Tile `index`, split, from the chip if it is there."""
+    """Tile `index` of W, split: one of the held tiles, or read from memory."""
     if index < HELD:
         return held[index]
     else:
@@ -128,9 +128,10 @@ def product(
 ):
     """Tiles of z + h W_gate^T when TRANSPOSED, else of z + h W_gate.
 
-    A tensor core rounds its sums toward zero, so a long one would make states shrink: every pair of tiles is summed up
-    from zero, the small products first, and the rest outside (Ootomo & Yokota 2022, "Recovering single precision
-    accuracy from Tensor Cores while surpassing the FP32 theoretical peak performance").
+    A tensor core rounds its sums toward zero, so that long sums would make states shrink. The products of every pair of
+    tiles are therefore summed from zero, the small ones first, and these sums are added in float32 outside the tensor
+    core (Ootomo & Yokota 2022, "Recovering single precision accuracy from Tensor Cores while surpassing the FP32
+    theoretical peak performance").
     """
     halves = ()
     for i in tl.static_range(TILES):
@@ -152,7 +153,7 @@ def product(
 
 @triton.jit
 def tanh(z):
-    """From exp; near zero, where that would cancel, from seven levels of Lambert's continued fraction."""
+    """The hyperbolic tangent of z from exp; near zero, where that cancels, from seven levels of Lambert's continued fraction."""
     q = z * z
     near = z * (135135 + q * (17325 + q * (378 + q))) / (135135 + q * (62370 + q * (3150 + q * 28)))
     e = tl.exp(-2 * tl.abs(z))
@@ -162,7 +163,7 @@ def tanh(z):
 
 @triton.jit
 def kept(z, b, ACTIVATION: tl.constexpr, SLOPE: tl.constexpr):
-    """What the reverse needs of act(z): its value, but for abs, which loses a sign, z itself. Not a number stays so."""
+    """What is saved for the backward pass: act(z), but for abs, which loses the sign, z itself. NaN stays NaN."""
     if ACTIVATION == "modrelu":
         size = tl.abs(z) + b
         size = tl.where(size < 0, 0.0, size)
@@ -188,7 +189,7 @@ def value(a, ACTIVATION: tl.constexpr):
 
 @triton.jit
 def derivative(a, ACTIVATION: tl.constexpr, SLOPE: tl.constexpr):
-    """act'(z) from what `kept` returned, at a kink by the convention of torch."""
+    """act'(z) from what `kept` returned; at a kink the convention is torch's."""
     one = tl.zeros_like(a) + 1
     if ACTIVATION == "modrelu":
         return tl.where(a == 0, 0.0, one)

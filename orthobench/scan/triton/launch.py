@@ -1,4 +1,4 @@
-"""How a Triton kernel is started: tiles, what stays on the chip, precision, and members under torch.func.vmap."""
+"""Starting a Triton kernel: sizes of tiles, tiles kept on the chip, precision, and members under torch.func.vmap."""
 
 # pyright: reportMissingImports=false, reportAttributeAccessIssue=false
 
@@ -12,7 +12,7 @@ from torch import Tensor
 from orthobench.scan.triton.kernels import ROWS
 
 LARGEST_TILE = 64
-SCRATCH = 8 << 10  # bytes of shared memory that compiled kernels use, for each tile of a state and twice more
+SCRATCH = 8 << 10  # bytes of shared memory per tile of a state, and twice more with several matrices, as compiled
 
 
 def launch(
@@ -21,11 +21,11 @@ def launch(
     """Run a kernel over all members and all rows of their batches.
 
     Args:
-        kernel: takes tensors, T, B, what `layout` tells, and the constants.
-        tensors: contiguous; null where the kernel will not look.
+        kernel: takes the tensors, T, B, the result of `layout`, and the constants.
+        tensors: contiguous tensors, or null where the kernel does not read one.
         sizes: S, T, B, N.
-        matrices: recurrent ones of each member.
-        constants: part of the kernel's key.
+        matrices: the number of recurrent matrices of each member.
+        constants: values that the kernel is compiled for.
     """
     S, T, B, N = sizes
     like = tensors[0]
@@ -36,9 +36,9 @@ def launch(
 
 
 def layout(N: int, matrices: int, dtype: torch.dtype, device: torch.device) -> dict[str, Any]:
-    """Sizes of tiles, how many of the matrices' stay on the chip, the products' precision, and threads.
+    """Sizes of tiles, how many matrix tiles stay on the chip, the precision of products, and the number of threads.
 
-    Split for three products, a number takes two places.
+    A number that is split for three products takes twice the memory.
     """
     K = min(LARGEST_TILE, max(ROWS.value, triton.next_power_of_2(N)))
     TILES, precision = triton.cdiv(N, K), product_precision(dtype)
@@ -51,7 +51,7 @@ def layout(N: int, matrices: int, dtype: torch.dtype, device: torch.device) -> d
 
 
 def product_precision(dtype: torch.dtype) -> str:
-    """Three products of TensorFloat-32 make one of float32; a single one only where torch was told that it will do.
+    """Three products of TensorFloat-32 for one of float32; a single one only where torch's setting allows it.
 
     An orthogonal matrix rounded to TensorFloat-32 has singular values up to 3e-4 away from one.
     """
@@ -62,14 +62,14 @@ def product_precision(dtype: torch.dtype) -> str:
 
 @lru_cache
 def shared_memory(device: torch.device) -> int:
-    """Bytes that a program may have for itself; an H100's where kernels are interpreted."""
+    """Bytes of shared memory that a program may use; those of an H100 where kernels are interpreted."""
     if device.type != "cuda":
         return 227 << 10
     return torch.cuda.get_device_properties(device).shared_memory_per_block_optin
 
 
 def contiguous(x: Tensor | None) -> Tensor | None:
-    """The same numbers in the order of the axes, if there is one."""
+    """The tensor in contiguous memory; null for null."""
     return None if x is None else x.contiguous()
 
 
@@ -79,9 +79,9 @@ def outer(dz: Tensor, h: Tensor) -> Tensor:
 
 
 class Members:
-    """For autograd Functions whose tensors have a leading axis S of members: under vmap, it grows.
+    """Base class of autograd Functions whose tensors have a leading axis S of members, which grows under vmap.
 
-    One launch then runs all that is mapped over, each member with matrices of its own.
+    One launch then runs everything that is mapped over, each member with its own matrices.
     """
 
     @classmethod
