@@ -1,4 +1,4 @@
-"""What every recurrent cell offers.
+"""The base class of all recurrent cells.
 
 Shapes in names: B batch, T time, I input, N hidden, G gates.
 """
@@ -25,24 +25,24 @@ class Cell(nn.Module, ABC):
     """A recurrence h_t = step(p_t, state_{t-1}, W) over pre-computed projections p of the input.
 
     A subclass sets `gates`, calls `_make_parameters` and defines `step`. The recurrent matrices, one per gate unless
-    `matrix_names` says otherwise, come from parametrizations; one that is named in `orthogonal` is of the configured
-    kind, every other is free.
+    `matrix_names` says otherwise, come from parametrizations: a matrix named in `orthogonal` has the configured
+    parametrization, every other matrix is free.
 
     Attributes:
-        gates: the blocks of N numbers that `project` makes, by name.
-        matrix_names: the recurrent matrices by name, in the order in which `step` gets them: as many as there are,
-            whatever the gates; null: one per gate.
+        gates: the names of the blocks of N numbers that `project` returns.
+        matrix_names: the names of the recurrent matrices, in the order in which `step` gets them; their number may
+            differ from that of the gates. Null means one per gate.
         states: how many states (B, N) there are; for other shapes a class redefines `state_shapes`.
-        returns_output: whether `step` returns (output, state): the output (B, feature_size) is then what a readout and
-            the next layer see, and of the states only the last is kept.
+        returns_output: whether `step` returns (output, state). A readout and the next layer then see the output
+            (B, feature_size), and only the final state is kept.
         initial: draws the initial values.
         complex_state: whether the hidden state is complex, so that the recurrent matrix may be.
         feature_size: width of `features`.
-        own_equations: whether options change the class's equations, so that an engine which was written for the class
-            must leave this cell to the plain loop.
-        kernels: the gates whose weights TensorFlow 1 keeps in one matrix; empty: all of them.
-        inside: the gates whose bias acts inside the activation (modReLU), and is not added to the projection.
-        late: the gates whose second bias `step` adds to W h by itself.
+        own_equations: whether this cell's options change the equations of its class, so that an engine written for the
+            class must leave the cell to the plain loop.
+        kernels: groups of gates whose weights TensorFlow 1 keeps in one matrix; empty means one group of all gates.
+        inside: the gates whose bias acts inside the activation (modReLU) and is not added to the projection.
+        late: the gates whose second bias is added to W h in `step`.
 
     Args:
         input_size: I.
@@ -53,13 +53,14 @@ class Cell(nn.Module, ABC):
         bias_init: `zeros`, a number that every added bias starts from, or `torch` for U(-b, b), b = 1 / sqrt(N).
         modrelu_bias: the bound b of U(-b, b) that modReLU's biases start from.
         double_bias: whether an added bias is the sum of two vectors, as PyTorch counts them.
-        kernel: what the fans of an initialisation count. `joint`: all gates as one matrix over (x, h), of a single gate
-            the two matrices apart; `grouped`: TensorFlow 1's cells, where the free gates of each of `kernels` share a
-            matrix over (x, h), and a constrained gate's input weights are a matrix of their own; `apart`: Keras's, one
-            matrix over x and one over h.
+        kernel: which matrix the fans of an initialisation belong to. `joint`: one matrix over (x, h) for all gates, but
+            one over x and one over h where there is a single gate; `grouped`: as in TensorFlow 1's cells, the free
+            gates of each group in `kernels` share a matrix over (x, h), and the input weights of a constrained gate are
+            a matrix of their own; `apart`: as in Keras, one matrix over x and one over h.
         fused_orthogonal: whether the free recurrent matrices, stacked, have orthonormal columns at the start (Keras's
             orthogonal draw of one (N, GN) kernel).
-        recurrent_gradient_clip: bound on every entry of dL/dW, a recurrent matrix's own gradient (Chu, section 6).
+        recurrent_gradient_clip: bound on every entry of dL/dW, the gradient of a recurrent matrix itself rather than of
+            its parameters (Chu, section 6).
         trainable_h0: whether the initial state is learnt; U(-c, c) with c = sqrt(3 / 2N) at the start, as in the uRNN
             papers' code.
     """
@@ -132,12 +133,12 @@ class Cell(nn.Module, ABC):
         Args:
             orthogonal: the recurrent matrices with the configured parametrization.
             biased: the gates with a bias.
-            inside: those of them whose bias is modReLU's.
+            inside: the gates whose bias is modReLU's.
             inits: schemes of the input weights of single gates, in place of `input_init`.
 
         Raises:
-            ConfigError: a setting of the recurrent matrices, where there is none.
-            ValueError: `orthogonal` names a matrix that there is not.
+            ConfigError: a setting of the recurrent matrices was given to a cell that has none.
+            ValueError: `orthogonal` names a matrix that does not exist.
         """
         self.inside = inside
         I, N, draws = self.input_size, self.hidden_size, self.initial
@@ -177,12 +178,12 @@ class Cell(nn.Module, ABC):
             raise ValueError(f"orthogonal={orthogonal} names none of the recurrent matrices, which are {names}.")
 
     def matrices(self) -> Matrices:
-        """The recurrent matrices (N, N) unless a class stacks them: made once per forward pass.
+        """The recurrent matrices, (N, N) each unless a class stacks them; computed once per forward pass.
 
-        Autocast does not reach them: rounded, they would leave their manifold.
+        Autocast is off here, because a rounded matrix would leave its manifold.
 
         Raises:
-            ValueError: a parametrization returns a matrix in another type than that of the parameters.
+            ValueError: a parametrization returns a matrix in another dtype than that of the parameters.
         """
         with torch.autocast(self.U.device.type, enabled=False):
             return tuple(self._clipped_later(name, self._matrix(name)) for name in self._matrix_names())
@@ -197,7 +198,7 @@ class Cell(nn.Module, ABC):
         return W
 
     def _clipped_later(self, name: str, W: Tensor) -> Tensor:
-        """W, with its gradient clipped on the way back where that is asked for."""
+        """W, with its gradient clipped in the backward pass where `recurrent_gradient_clip` is set."""
         if self.recurrent_gradient_clip is None or not W.requires_grad:
             return W
         W = W.view_as(W)  # a free matrix is a parameter, and a hook on it would stay
@@ -227,7 +228,7 @@ class Cell(nn.Module, ABC):
         return projection(x, self.U, self.joint_bias())
 
     def joint_bias(self) -> Tensor | None:
-        """What is added to the projection, (G * N,); null when that is nothing."""
+        """The bias that is added to the projection, (G * N,); null when there is none."""
         parts = [self._added_bias(gate) for gate in self.gates]
         if all(part is None for part in parts):
             return None
@@ -254,39 +255,39 @@ class Cell(nn.Module, ABC):
         Args:
             p_t: projection of the input at this step, (B, G * N).
             state: tensors (B, ...) of `state_shapes`, the hidden state first.
-            W: what `matrices()` gives.
+            W: the result of `matrices()`.
 
         Returns:
-            The new state; with `returns_output` the output of this step (B, feature_size), and the new state.
+            The new state; with `returns_output`, the output of this step (B, feature_size) and the new state.
         """
 
     def advance(self, p_t: Tensor, state: State, W: Matrices) -> tuple[Tensor, State]:
-        """What is seen of a step, its hidden state or its output, and the new state; see `step`."""
+        """One step: the hidden state, or with `returns_output` the output, and the new state; see `step`."""
         made = self.step(p_t, state, W)
         return made if self.returns_output else (made[0], made)
 
     @property
     def values_per_step(self) -> int:
-        """Numbers that one step works out per sequence, which memory is estimated from."""
+        """How many numbers one step computes per sequence; the estimate of memory uses it."""
         return self.hidden_size * len(self.gates)
 
     def features(self, h: Tensor) -> Tensor:
-        """What a readout and the next layer see of hidden states (..., N): real, (..., feature_size).
+        """The real features (..., feature_size) that a readout and the next layer get from hidden states (..., N).
 
-        Outputs that steps have returned come through here too, as they are unless a class changes them.
+        With `returns_output` the outputs of the steps are passed through here instead of hidden states.
         """
         return h
 
     def remark(self) -> str | None:
-        """What the cell itself does for speed, for the user to see beside the engine; null when nothing."""
+        """What the cell itself does for speed, shown to the user beside the engine; null when it does nothing."""
         return None
 
     def torch_kernel(self) -> str | None:
-        """Which of torch's own kernels computes this cell exactly: rnn_tanh, rnn_relu, gru, lstm, or none."""
+        """The name of torch's own kernel that computes this cell exactly (rnn_tanh, rnn_relu, gru, lstm), or null."""
         return None
 
     def step_gain(self, W: Matrices) -> tuple[float, float] | None:
-        """Bounds on ||(dh_t / dh_{t-1}) v|| / ||v|| over all v, states and inputs; null where none is known."""
+        """Lower and upper bound on ||(dh_t / dh_{t-1}) v|| / ||v|| over all v, states and inputs; null if unknown."""
         return None
 
 

@@ -68,12 +68,12 @@ class ComplexElman(Cell):
 
     @property
     def stepwise(self) -> bool:
-        """Whether W is applied factor by factor at every step; a GPU takes longer to start so many small kernels."""
+        """Whether W is applied factor by factor at every step; not on a GPU, where starting many kernels is slow."""
         W = self.recurrent["h"]
         return isinstance(W, Factored) and W.stepwise and self.U.device.type == "cpu"
 
     def matrices(self) -> Matrices:
-        """W (N, N), or its factors where it is applied by them."""
+        """W (N, N), or its factors where `stepwise` says that W is applied factor by factor."""
         W, dtype = self.recurrent["h"], self.U.dtype.to_complex()
         with torch.autocast(self.U.device.type, enabled=False):
             if self.stepwise:
@@ -102,7 +102,7 @@ class ComplexElman(Cell):
 
     @property
     def values_per_step(self) -> int:
-        """Three real units' worth of a complex one, as measured, and what autograd keeps of the factors."""
+        """See `Cell`: a complex unit counts as three real ones, as measured, plus what autograd saves of the factors."""
         W = self.recurrent["h"]
         kept = W.kept if self.stepwise and isinstance(W, Factored) else 0
         return (3 + kept) * self.hidden_size

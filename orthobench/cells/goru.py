@@ -28,10 +28,10 @@ class GORU(GRU):
         reset: see `GRU`.
         activation: see `GRU`; only modReLU has the offset.
         input_init: see `Cell`.
-        reset_bias: initial value of b_r; `gate_bias` beats this and the next.
+        reset_bias: initial value of b_r; `gate_bias`, if given, replaces it and `update_bias`.
         update_bias: initial value of b_u, or `glorot` for what TensorFlow draws for a bias created without an
             initialiser: U(-b, b), b = sqrt(3 / N).
-        candidate_bias: what b_c starts from, without the offset.
+        candidate_bias: initial value of b_c, without the offset.
         **kwargs: see `GRU`.
     """
 

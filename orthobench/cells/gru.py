@@ -28,20 +28,20 @@ GRUGate = Literal["r", "u", "c"]
 
 
 class GRU(Cell):
-    """Reset, update and candidate, in this order; without the first when `reset` is none.
+    """The gates are reset, update and candidate, in this order; with `reset` none there is no reset gate.
 
     Args:
         orthogonal: the gates whose recurrent matrix comes from the configured parametrization; the others are free.
         reset: whether r acts before or after the product with W_c; `none` leaves r and its parameters out.
-        activation: of the candidate.
+        activation: the candidate's activation.
         negative_slope: leaky ReLU's factor on negative values.
-        gate_bias: initial value of b_r and b_u, or `normal` for draws from N(0, 1); null: as `bias_init` says.
-        candidate_init: scheme of U_c, or a bound; null: as `input_init` says.
+        gate_bias: initial value of b_r and b_u, or `normal` for draws from N(0, 1); null follows `bias_init`.
+        candidate_init: scheme of U_c, or a bound; null follows `input_init`.
         kernel: see `Cell`.
         **kwargs: see `Cell`.
 
     Raises:
-        ConfigError: r is to be orthogonal but left out.
+        ConfigError: `orthogonal` names r, which `reset` leaves out.
     """
 
     gates: tuple[str, ...] = ("r", "u", "c")
@@ -84,7 +84,7 @@ class GRU(Cell):
         return (u * h + (1 - u) * c,)
 
     def _recall(self, p: tuple[Tensor, ...], h: Tensor, W: Matrices) -> Tensor:
-        """What the candidate remembers of h."""
+        """The recurrent term of the candidate, (B, N): W_c (r * h), r * (W_c h + b_k) or W_c h, as `reset` says."""
         if self.reset == "none":
             return h @ W[-1].T
         r = torch.sigmoid(p[0] + h @ W[0].T)

@@ -18,7 +18,7 @@ Kernel = Literal["joint", "grouped", "apart"]
 
 @dataclass(frozen=True)
 class Initial:
-    """The draws of one cell, in the order in which they are asked for; the arguments are those of `Cell`."""
+    """Draws the initial values of one cell, in the order of the calls; the arguments are those of `Cell`."""
 
     hidden_size: int
     rng: Rng
@@ -60,7 +60,7 @@ class Initial:
         return shared, shared, True
 
     def orthogonal_columns(self, matrices: Iterable[object]) -> None:
-        """Draw the free ones of the matrices anew, so that they have orthonormal columns when stacked."""
+        """Draw the free matrices again so that, stacked, they have orthonormal columns."""
         free = [p for p in matrices if isinstance(p, Free)]
         if free:
             stacked = initializers.orthogonal(self.rng, (len(free) * self.hidden_size, self.hidden_size))

@@ -20,11 +20,11 @@ LSTMGate = Literal["i", "f", "g", "o"]
 
 
 class LSTM(Cell):
-    """Input, forget, candidate and output gate, in this order; the state is (h, c).
+    """The gates are input, forget, candidate and output, in this order; the state is (h, c).
 
     Args:
         orthogonal: the gates whose recurrent matrix comes from the configured parametrization; the others are free.
-        forget_bias: initial value of b_f; null: as `bias_init` says.
+        forget_bias: initial value of b_f; null follows `bias_init`.
         peephole: whether o = sigmoid(U_o x_t + W_o h_{t-1} + V_o c_t + b_o), with V_o (N, N) Glorot uniform.
         kernel: see `Cell`.
         **kwargs: see `Cell`.
@@ -50,7 +50,7 @@ class LSTM(Cell):
         self.V_o = nn.Parameter(glorot_uniform(rng, (N, N))) if peephole else None
 
     def matrices(self) -> Matrices:
-        """The gates' matrices stacked, (4N, N): one product per step."""
+        """The gates' matrices stacked as (4N, N), so that a step needs one product."""
         return (torch.cat(super().matrices()),)
 
     def step(self, p_t: Tensor, state: State, W: Matrices) -> State:

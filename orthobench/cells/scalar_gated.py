@@ -30,7 +30,7 @@ class ScalarGated(Cell):
         activation: modrelu, relu, leaky_relu, abs or tanh.
         negative_slope: leaky ReLU's factor on negative values.
         bounded: whether beta <= 1 - 2 alpha.
-        alpha_raw: initial value; -3.75 is the SGORNN code's, where the bound just holds at beta_raw = 3.
+        alpha_raw: initial value; the SGORNN code has -3.75, with which the bound just holds at beta_raw = 3.
         beta_raw: initial value.
         **kwargs: see `Cell`.
     """
@@ -77,7 +77,7 @@ class ScalarGated(Cell):
         return (alpha * a + beta * h,)
 
     def step_gain(self, W: Matrices) -> tuple[float, float] | None:
-        """Both sides of beta +- alpha max |act'| sigma_max(W); at most alpha + beta for SGORNN."""
+        """beta -+ alpha g with g = max |act'| sigma_max(W), at least 0; for SGORNN at most alpha + beta."""
         W_NN, alpha, beta = (w.detach() for w in W)
         reach = float(alpha) * slopes(self.activation, self.negative_slope)[1] * float(torch.linalg.svdvals(W_NN)[0])
         return max(float(beta) - reach, 0.0), float(beta) + reach

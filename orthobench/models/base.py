@@ -1,4 +1,4 @@
-"""What every network offers to the learner, the optimizer and the records."""
+"""The base class of all networks, with what the learner, the optimizer and the records need of them."""
 
 from abc import ABC, abstractmethod
 from typing import Any
@@ -10,12 +10,12 @@ from orthobench.parametrizations.base import Parametrization
 
 
 class Network(nn.Module, ABC):
-    """A model: y, state = network(x, state).
+    """A model, called as y, state = network(x, state).
 
     Attributes:
         cells: the recurrent layers' cells, a ModuleList; empty where there is no recurrence.
         sequential: whether it reads sequences, (B, T, I) or tokens (B, T); otherwise (B, I).
-        values_held: numbers per example that a training step keeps beside what the recurrent layers keep.
+        values_held: numbers per example that a training step keeps in memory, those of the recurrent layers left out.
     """
 
     cells: Any
@@ -30,14 +30,14 @@ class Network(nn.Module, ABC):
 
     @abstractmethod
     def engines(self) -> list[tuple[str, str]]:
-        """Engine and reason, per recurrent layer, or once for a network without any."""
+        """(engine, reason) for every recurrent layer; one pair for a network without recurrent layers."""
 
     def parametrizations(self) -> list[Parametrization]:
         """Every parametrization of the network, constrained or free."""
         return [module for module in self.modules() if isinstance(module, Parametrization)]
 
     def constrained(self) -> list[Parametrization]:
-        """The parametrizations that promise a manifold."""
+        """The parametrizations whose matrix stays on a manifold."""
         return [p for p in self.parametrizations() if p.constrained]
 
     def recurrent_weights(self) -> list[Tensor]:

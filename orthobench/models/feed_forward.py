@@ -1,4 +1,4 @@
-"""Deep networks without time: a first layer, square layers, a linear readout; residual on demand.
+"""Deep feed-forward networks: a first layer, square layers and a linear readout, with residual blocks as an option.
 
     h_0 = act(W_in x + b_in),   y = W_out h + b_out
 
@@ -6,8 +6,8 @@
     h_k = h_{k-1} + W_{k,2} act(W_{k,1} h_{k-1} + b_{k,1}) + b_{k,2}    residual blocks of two layers
 
 The square matrices come from a parametrization: SVD makes Spectral-MLP and Spectral-ResNet, a free matrix MLP and
-ResNet. The order inside a block, the activation of a plain stack and all initial values are ours where the paper is
-silent. Zhang, Lei & Dhillon (2018), "Stabilizing Gradients for Deep Neural Networks via Efficient SVD
+ResNet. Where the paper is silent, the order inside a block, the activation of a plain stack and all initial values are
+our choice. Zhang, Lei & Dhillon (2018), "Stabilizing Gradients for Deep Neural Networks via Efficient SVD
 Parameterization", sections 5 and 7.2.
 """
 
@@ -38,14 +38,14 @@ class FeedForward(Network):
         rng: generator for the initial values.
         hidden_size: N.
         layers: number of square layers between the first and the readout; 30 to 100 in the paper.
-        residual: whether they form residual blocks of two; of an odd number the last is a block by itself,
-            h + act(W h + b).
+        residual: whether they form residual blocks of two; where their number is odd, the last layer is a block by
+            itself, h + act(W h + b).
         activation: relu, leaky_relu, abs or tanh.
         negative_slope: leaky ReLU's factor on negative values.
         ends: `free`: the first layer and the readout are dense matrices; `constrained`: rectangular matrices of the
             same parametrization as the square ones.
-        input_init: scheme of the first layer's weights, or a bound; of dense ends only.
-        output_init: scheme of the readout's weights, or a bound; of dense ends only.
+        input_init: scheme of the first layer's weights, or a bound; used with `free` ends only.
+        output_init: scheme of the readout's weights, or a bound; used with `free` ends only.
     """
 
     sequential = False
@@ -89,13 +89,14 @@ class FeedForward(Network):
         Args:
             x: (B, I).
             state: unused; there is no time.
-            taps: square layers, counted from 1, whose output is wanted (in a residual network the sum at the end of the
-                layer's block); filled in here, and emptied of layers that do not exist.
+            taps: its keys are the square layers, counted from 1, whose output the caller wants (in a residual network
+                the sum at the end of the layer's block). The values are filled in here; layers that do not exist are
+                removed.
 
         Returns:
             Outputs (B, O), and no state.
         """
-        with torch.autocast(x.device.type, enabled=False):  # rounded, a matrix would leave its manifold
+        with torch.autocast(x.device.type, enabled=False):  # a rounded matrix would leave its manifold
             first = self.first() if self.constrained_ends else self.W_in
             last = self.last() if self.constrained_ends else self.W_out
             matrices = [matrix() for matrix in self.matrices]

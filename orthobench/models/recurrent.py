@@ -32,15 +32,15 @@ class Recurrent(Network):
         readout: `last` reads the last hidden state only, `all` every one.
         make_cell: builds a cell from (input size, hidden size).
         rng: generator for the initial values.
-        engine: which scan runs the cells.
+        engine: the engine that runs the cells, see `orthobench.scan`.
         hidden_size: N.
         layers: number of recurrent layers.
         layer_sizes: hidden size of every layer, in place of `layers` and `hidden_size`.
         dropout: share of units zeroed on the embedding, between layers and before the readout.
-        embedding_dropout: on the embedding alone; null: `dropout`.
-        hidden_dropout: between layers; null: `dropout`.
-        output_dropout: before the readout; null: `dropout`.
-        logit_dropout: after the readout (Chu, section 4).
+        embedding_dropout: share on the embedding; `dropout` when null.
+        hidden_dropout: share between layers; `dropout` when null.
+        output_dropout: share before the readout; `dropout` when null.
+        logit_dropout: share after the readout (Chu, section 4).
         locked_dropout: whether a sequence keeps one mask for all its steps, as in AWD-LSTM (Merity et al. 2018).
         embedding_size: width of a learnt embedding of tokens; null feeds one-hot vectors.
         embedding_init: scheme of the embedding, or a bound.
@@ -116,7 +116,8 @@ class Recurrent(Network):
         Args:
             x: (B, T, I), or tokens (B, T).
             state: initial state of every layer; the cells' own when null.
-            taps: steps of the last layer whose hidden state is wanted from the reference engine; filled in here.
+            taps: its keys are the steps of the last layer whose hidden state the caller wants, which only the engine
+                `reference` provides; the values are filled in here.
 
         Returns:
             Outputs, (B, O) with `readout="last"` and (B, T, O) with `all`; and the final state of every layer.

@@ -1,4 +1,4 @@
-"""Free parameters -> a constrained matrix. One map per file; the file's name is the word in the configuration."""
+"""Maps from free parameters to a constrained matrix, one per file; the file's name is the word in the configuration."""
 
 from orthobench.parametrizations.base import Parametrization
 

@@ -1,4 +1,4 @@
-"""Clipping or scaling a matrix's own gradient, where several reverses add up to the gradient of one step."""
+"""Clipping or scaling a matrix's own gradient where one step has the gradients of several backward passes."""
 
 from collections.abc import Callable
 from typing import Any
@@ -10,14 +10,14 @@ from torch import Tensor, nn
 class Accumulated(nn.Module):
     """A map f of a gradient, to be registered as a tensor's hook.
 
-    Of several reverses before a step the k-th sends on f(G_1 + ... + G_k) - f(G_1 + ... + G_{k-1}), so that what they
-    add up to is f of the whole gradient.
+    The k-th backward pass before a step returns f(G_1 + ... + G_k) - f(G_1 + ... + G_{k-1}), so that the sum over all
+    of them is f of the whole gradient.
 
     Attributes:
-        several: whether a step has several reverses; whoever says so calls `clear` after every step.
+        several: whether a step has several backward passes; the code that sets it must call `clear` after every step.
 
     Args:
-        f: from a gradient to one of the same shape.
+        f: takes a gradient and returns one of the same shape.
     """
 
     def __init__(self, f: Callable[[Tensor], Tensor]) -> None:
@@ -35,11 +35,11 @@ class Accumulated(nn.Module):
             return self.f(total.add_(G)) - before
 
     def clear(self) -> None:
-        """Begin a new sum."""
+        """Start the sum of the next step."""
         if self._total is not None:
             self._total.zero_()
 
 
 def accumulated(model: nn.Module) -> list[Any]:
-    """All of a model's."""
+    """All `Accumulated` modules of a model."""
     return [module for module in model.modules() if isinstance(module, Accumulated)]

@@ -1,4 +1,4 @@
-"""What every parametrization of a recurrent matrix offers."""
+"""The base class of all parametrizations of a recurrent matrix."""
 
 from abc import ABC, abstractmethod
 from typing import Any, ClassVar
@@ -15,9 +15,9 @@ class Parametrization(nn.Module, ABC):
 
     Attributes:
         n: size of the matrix.
-        learning_rate: the optimizer's rate at the step that `after_step` follows, for the maps that use it.
-        tolerance: the largest ||W^H W - I||_F that its arithmetic explains; beyond it a run's record says that
-            orthogonality is lost. Single precision accounts for about 1e-5 at n=500.
+        learning_rate: the optimizer's learning rate in the step before `after_step`, for the maps that use it.
+        tolerance: the largest ||W^H W - I||_F that rounding or the method's own error explains; beyond it a run's
+            record says that orthogonality is lost. Single precision accounts for about 1e-5 at n=500.
         constrained: whether the matrix stays on a manifold (orthogonal, unitary, or singular values in a band). Its
             parameters then form the optimizer's recurrent group and never get weight decay.
     """
@@ -43,10 +43,10 @@ class Parametrization(nn.Module, ABC):
         return float(deviation(W.detach())) <= tolerance
 
     def after_step(self) -> None:
-        """Called after every optimizer step: move the base point, renew an inverse, renormalise. Idempotent."""
+        """Move a base point, renew an inverse or renormalise; called after every optimizer step, and idempotent."""
 
     def learning_rate_scales(self) -> dict[str, float]:
-        """Factors on the recurrent learning rate for parameters that a method scales, by parameter name."""
+        """Factors on the recurrent learning rate, by parameter name; parameters that are not named have 1."""
         return {}
 
     @staticmethod
@@ -61,12 +61,12 @@ class Parametrization(nn.Module, ABC):
 
     @staticmethod
     def valid_size(n: int) -> str | None:
-        """Why n is not possible, as the end of a sentence that names n, with the nearest sizes that are; else null."""
+        """Why n is not possible and which sizes near it are, as the end of a sentence that names n; null if it is."""
         return None
 
 
 def reading_waits(t: Tensor) -> bool:
-    """Whether Python, reading a value of t, would wait for a GPU to get there."""
+    """Whether reading a value of t in Python would wait for a GPU."""
     return t.is_cuda
 
 

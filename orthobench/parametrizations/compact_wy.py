@@ -1,4 +1,4 @@
-"""Products of Householder reflectors by the compact WY form: matrix products and one triangular system, no loop.
+"""Products of Householder reflectors in compact WY form: matrix products and one triangular solve, without a loop.
 
     H(a_1) H(a_2) ... H(a_m) = I - L A^T,   H(a) = I - 2 a a^T / ||a||^2,   A = [a_1, ..., a_m],
 
@@ -25,12 +25,12 @@ def product(A: Tensor) -> Tensor:
 
 
 def left_factor(A: Tensor) -> Tensor:
-    """L, for a product that is never formed."""
+    """L (n, m) alone, for callers that never form the product."""
     return _LeftFactor.apply(A)[0]
 
 
 class _Product(torch.autograd.Function):
-    """A -> H(a_1) ... H(a_m), L and S."""
+    """A -> (H(a_1) ... H(a_m), L, S)."""
 
     generate_vmap_rule = True
 
@@ -53,12 +53,12 @@ class _Product(torch.autograd.Function):
         if G is None:
             return None
         A, L, S = ctx.saved_tensors
-        D = -(A.T @ G.T).T  # wide products: the tall ones, G A and G^T L, take up to ten times as long
+        D = -(A.T @ G.T).T  # products of wide matrices: those of tall ones, G A and G^T L, take up to ten times as long
         return torch.addmm(_reverse(D, A, L, S).T, L.T, G, alpha=-1).T
 
 
 class _LeftFactor(torch.autograd.Function):
-    """A -> L and S."""
+    """A -> (L, S)."""
 
     generate_vmap_rule = True
 
@@ -79,7 +79,7 @@ class _LeftFactor(torch.autograd.Function):
 
 
 def _solve(A: Tensor) -> tuple[Tensor, Tensor]:
-    """L and S. A vanishing column gets the pivot one, which makes its reflector the identity and its gradient zero."""
+    """L and S; a zero column of A gets the pivot one, which makes its reflector the identity and its gradient zero."""
     S = (A.T @ A).triu()
     pivots = S.diagonal()
     pivots.copy_(torch.where(pivots > torch.finfo(A.dtype).tiny, pivots / 2, 1))
@@ -87,7 +87,7 @@ def _solve(A: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _reverse(D: Tensor, A: Tensor, L: Tensor, S: Tensor) -> Tensor:
-    """The gradient with respect to A of <D, L>."""
+    """The gradient of <D, L> with respect to A."""
     X = torch.linalg.solve_triangular(S.T, D, upper=False, left=False)
     N = (L.T @ X).triu()
     N.diagonal().mul_(0.5)

@@ -1,4 +1,4 @@
-"""Reverses written by hand have no derivative of their own, which torch.autograd would take for zero in silence."""
+"""Refusing second derivatives of hand-written backward passes, which torch.autograd would silently take to be zero."""
 
 from collections.abc import Callable
 from functools import wraps
@@ -11,11 +11,11 @@ BackwardMethod = Callable[..., Any]
 
 
 def first_only(way_out: str) -> Callable[[BackwardMethod], BackwardMethod]:
-    """For the `backward` of an autograd Function: what it returns raises a RuntimeError where it is differentiated.
+    """A decorator for the `backward` of an autograd Function: differentiating what it returns raises a RuntimeError.
 
-    Torch's `once_differentiable` notices that only where the gradient from outside needs one itself: a Hessian, or a
-    penalty on the gradient, of a loss that is linear in the outputs would lack terms. A Function that saves no input
-    or output is refused where such a graph is asked for.
+    Torch's `once_differentiable` notices this only where the incoming gradient itself needs a gradient: a Hessian of a
+    loss that is linear in the outputs, or a penalty on its gradient, would silently lack terms. A Function that saves
+    no input or output raises at once when create_graph=True.
 
     Args:
         way_out: what a user can do, as the end of a sentence.
@@ -24,11 +24,11 @@ def first_only(way_out: str) -> Callable[[BackwardMethod], BackwardMethod]:
     def decorate(backward: BackwardMethod) -> BackwardMethod:
         @wraps(backward)
         def once(ctx: Any, *gradients: Any) -> Any:
-            if not torch.is_grad_enabled():  # it is in a reverse with create_graph=True alone
+            if not torch.is_grad_enabled():  # it is enabled only in a backward pass with create_graph=True
                 return backward(ctx, *gradients)
             with torch.no_grad():
                 found = backward(ctx, *gradients)
-            message = f"second derivatives (create_graph=True) are not to be had here: {way_out}."
+            message = f"second derivatives (create_graph=True) are not available here: {way_out}."
             origins = [t for t in ctx.saved_tensors if t is not None and t.requires_grad]
             if not origins:
                 raise RuntimeError(message)
@@ -43,7 +43,7 @@ def first_only(way_out: str) -> Callable[[BackwardMethod], BackwardMethod]:
 
 
 class _Final(torch.autograd.Function):
-    """(message, gradient, *what it depends on) -> gradient, which cannot be differentiated."""
+    """(message, gradient, *tensors that it depends on) -> gradient, whose own backward raises `message`."""
 
     generate_vmap_rule = True
 

@@ -15,9 +15,9 @@ class Factored(Parametrization):
     """A map whose W can be applied factor by factor; the dense W is the same product applied to the identity.
 
     Attributes:
-        stepwise: whether a loop over time is faster with the factors than with the dense matrix, at this size. A cell
-            that reads its matrices through `multiply` may follow it; every other cell gets the dense W.
-        kept: what autograd keeps of one `multiply`, in units of what it keeps of a whole real step.
+        stepwise: whether a loop over time is faster with the factors than with the dense matrix at this size. A cell
+            that can apply its matrix by `multiply` may use it; every other cell gets the dense W.
+        kept: memory that autograd keeps for one `multiply`, as a multiple of that for one real step.
     """
 
     stepwise: bool = False
@@ -25,7 +25,7 @@ class Factored(Parametrization):
 
     @abstractmethod
     def factors(self) -> Factors:
-        """What `multiply` needs, in double precision, made once per forward pass."""
+        """The tensors that `multiply` needs, in double precision, computed once per forward pass."""
 
     @abstractmethod
     def multiply(self, h: Tensor, factors: Sequence[Tensor]) -> Tensor:

@@ -15,8 +15,8 @@ class Free(Parametrization):
         n: size of the matrix.
         rng: generator for the initial values.
         recurrent_init: `glorot`, `orthogonal`, `identity`, `he_uniform`, `he_normal`, `torch`, `zeros`, or a bound.
-        fan_in: fan used by the schemes that need one; n when null.
-        fan_out: likewise; a fused gate kernel's is larger than n.
+        fan_in: number of inputs for the schemes that use it; n when null.
+        fan_out: number of outputs, likewise; larger than n where several gates share one matrix.
     """
 
     constrained: ClassVar[bool] = False

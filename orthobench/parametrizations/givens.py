@@ -3,8 +3,8 @@
     W = D G_L ... G_2 G_1,   on a pair (a, b) of a layer:  [[cos t, -e^{i p} sin t], [sin t, e^{i p} cos t]]
 
 Without phases p and the final diagonal D = diag(e^{i w}) the matrix is real. Layers of the tunable form pair
-(0,1)(2,3)... and (1,2)(3,4)... in turn, the ends of the second staying as they are; layer i of the FFT form pairs k and
-k + n / 2^{i+1} inside blocks of n / 2^i, and there are log2 n of them.
+(0,1)(2,3)... and (1,2)(3,4)... in turn, and the second kind leaves the first and the last coordinate alone. Layer i of
+the log2 n layers of the FFT form pairs k and k + n / 2^{i+1} inside blocks of n / 2^i.
 Jing, Shen, Dubcek, Peurifoy, Skirlo, LeCun, Tegmark & Soljacic (2017), "Tunable Efficient Unitary Neural Networks
 (EUNN) and their application to RNNs", section 4; the phase on the second column is the authors' code.
 """
@@ -20,12 +20,12 @@ from orthobench.initializers import Rng, uniform
 from orthobench.parametrizations.factored import Factored, Factors
 from orthobench.schema import Count, NonNegativeFloat, resolve_count
 
-STEPWISE_PER_LAYER = 64  # measured on one core, as for the unitary product: four layers are even near n = 256
+STEPWISE_PER_LAYER = 64  # measured on one core: with four layers the dense product is as fast near n = 256
 Style = Literal["tunable", "fft"]
 
 
 class Givens(Factored):
-    """One angle per pair, and with `complex` one phase per pair and n more.
+    """The parameters are one angle per pair and, with `complex`, one phase per pair and n phases of D.
 
     Args:
         n: size of the matrix, even; a power of two for the FFT form.
@@ -33,7 +33,7 @@ class Givens(Factored):
         style: `tunable` or `fft`.
         capacity: L, the number of layers of the tunable form, even: a count up to n, a share of n, or `max`; n layers
             reach every such matrix. Unused by the FFT form.
-        complex: whether there are phases.
+        complex: whether there are phases, which make the matrix complex.
         init_bound: angles and phases start from U(-init_bound, init_bound).
 
     Raises:
@@ -74,7 +74,7 @@ class Givens(Factored):
         self.stepwise = n >= STEPWISE_PER_LAYER * self.L
 
     def factors(self) -> Factors:
-        """What multiplies a coordinate and its partner in every layer, (L, n) each; and the final diagonal (n,)."""
+        """The factors on a coordinate and on its partner in every layer, (L, n) each, and the final diagonal (n,)."""
         theta = self.theta.double()
         cosine, sine = theta.cos(), theta.sin()
         if not self.complex:
@@ -83,7 +83,7 @@ class Givens(Factored):
         return self._spread(cosine + 0 * phase, phase * cosine, 1.0), self._spread(-phase * sine, sine + 0j, 0.0), last
 
     def _spread(self, first: Tensor, second: Tensor, rest: float) -> Tensor:
-        """(L, n) from the values of every pair's two coordinates; `rest` for a coordinate without a partner."""
+        """A tensor (L, n) of the values of every pair's two coordinates, with `rest` where there is no partner."""
         values = first.new_full((self.L * self.n,), rest)
         return values.index_copy(0, self.first, first).index_copy(0, self.second, second).view(self.L, self.n)
 

@@ -1,11 +1,11 @@
-"""Matrix exponential: a rotation from a skew matrix.
+"""Matrix exponential: a rotation from a skew-symmetric matrix.
 
     W = exp(A),   A^T = -A,   det W = 1
 
 Three gradients for the free numbers above the diagonal of A, with G = dL/dW, X = G W^T and S = X - X^T:
-`exact` is the derivative (expRNN's static trivialisation); `lie_algebra` takes S in its place (Plumbley; Chu's uRNN), a
-descent direction for certain only while every eigenphase of A is below pi / 2; `geodesic` steps on the group itself,
-W <- exp(-step) W (dynamic trivialisation with K = 1), where S is exact.
+`exact` is the derivative (expRNN's static trivialisation); `lie_algebra` takes S in its place (Plumbley; Chu's uRNN),
+which is guaranteed to be a descent direction only while every eigenphase of A is below pi / 2; `geodesic` steps on the
+group itself, W <- exp(-step) W (dynamic trivialisation with K = 1), where S is exact.
 Lezcano-Casado & Martinez-Rubio (2019), "Cheap Orthogonal Constraints in Neural Networks"; Plumbley (2005), "Geometrical
 methods for non-negative ICA".
 """

@@ -1,4 +1,4 @@
-"""Maps with something to move once theta has moved, which is known without reading a value back from a GPU."""
+"""Maps with a base point or inverse to update after theta has changed, noticed without reading values from a GPU."""
 
 from abc import abstractmethod
 
@@ -9,13 +9,13 @@ from orthobench.parametrizations import base
 
 
 class Settling(base.Parametrization):
-    """Does in `settle` what follows a step, and nothing while theta is as the last `settle` left it.
+    """Calls `settle` after a step, unless theta has not changed since the last call.
 
-    On a GPU torch's count of changes in place tells that (of changes through `theta.data` it cannot). Elsewhere, and
-    once after theta was loaded or moved, its values are looked at.
+    On a GPU torch's count of in-place changes tells whether it has; changes through `theta.data` are not counted.
+    Elsewhere, and once after theta was loaded or moved to another device, its values are compared.
 
     Attributes:
-        steps: how many times it has settled; part of the state.
+        steps: the number of calls of `settle`; part of the state.
     """
 
     theta: nn.Parameter
@@ -25,14 +25,14 @@ class Settling(base.Parametrization):
 
     @abstractmethod
     def settle(self) -> None:
-        """Follow theta, without gradients."""
+        """Update whatever depends on theta, without gradients."""
 
     @abstractmethod
     def looks_settled(self) -> bool:
-        """Whether nothing is due, from theta's values."""
+        """Whether no update is due, judged by theta's values."""
 
     def is_settled(self) -> bool:
-        """Whether nothing is due."""
+        """Whether no update is due."""
         known, seen = self._known, self._seen()
         untold = known is None or known[0] != seen[0] or not base.reading_waits(self.theta)
         return self.looks_settled() if untold else known == seen
@@ -45,7 +45,7 @@ class Settling(base.Parametrization):
         self._known = self._seen()
 
     def get_extra_state(self) -> Tensor:
-        """Torch's name for what a state has besides tensors."""
+        """The number of calls of `settle`, for `state_dict`."""
         return torch.tensor(self.steps)
 
     def set_extra_state(self, state: Tensor) -> None:

@@ -6,8 +6,8 @@ After a step A -> A - delta, with M = B delta and order q,
 
     B <- (I + M + ... + M^q) B,   an error of O(||M||^{q+1}),
 
-and every `reset_period` steps, or when theta was set by hand, B is inverted anew. The gradient is that of the scaled
-Cayley transform with B for the inverse: dL/dA = V^T - V with V = B^T G (D + W^T), G = dL/dW.
+and every `reset_period` steps, or when theta was set by hand, B is computed by an exact inversion. The gradient is that
+of the scaled Cayley transform with B for the inverse: dL/dA = V^T - V with V = B^T G (D + W^T), G = dL/dW.
 Mucllari, Zadorozhnyy, Pospisil, Nguyen & Ye (2022), "Orthogonal Gated Recurrent Unit with Neumann-Cayley
 Transformation", Algorithm 1.
 """
@@ -35,16 +35,17 @@ class NeumannCayley(Settling, ScaledCayley):
         rng: generator for the initial angles, as in `ScaledCayley`.
         rho: how many diagonal entries of D are -1, the last ones: a count, a share of n, or `max`.
         order: q, the last power of the series; `exact` inverts after every step.
-        reset_period: steps from one exact inverse to the next; null stands for 50, the paper's most frequent value, and
-            with `code` for 49, the released code's, which also counts from the first step.
-        variant: `paper` takes for delta the true step A_old - A_new; `code` the learning rate times the raw gradient,
-            as the released code does, so that with Adam B hardly moves and W is far from orthogonal between resets.
+        reset_period: steps from one exact inverse to the next; null means 50, the paper's most frequent value, and with
+            `code` 49, the value of the released code, which also counts from the first step.
+        variant: `paper` takes the true step A_old - A_new for delta; `code` takes the learning rate times the raw
+            gradient, as the released code does, so that with Adam B hardly moves and W is far from orthogonal between
+            resets.
 
     Attributes:
-        tolerance: a tenth: between resets order 2 drifts to 3e-4 at n=118, and order 1 further. None is declared with
-            `code`, which drifts to about 3.
-        learning_rate: the rate that `code` multiplies the gradient by; the caller sets it (and follows a schedule).
-            Unused by `paper`.
+        tolerance: 0.1, because between resets order 2 drifts to 3e-4 at n=118, and order 1 further. With `code`, which
+            drifts to about 3, there is no tolerance.
+        learning_rate: the rate that `code` multiplies the gradient by; the caller sets it before every step, so that it
+            follows a schedule. `paper` does not use it.
     """
 
     B: Tensor
@@ -72,7 +73,7 @@ class NeumannCayley(Settling, ScaledCayley):
         return _CayleyWithInverse.apply(self.skew(), self._inverse_of_now(), self.signs)
 
     def _inverse_of_now(self) -> Tensor:
-        """B, renewed where theta was set by hand; a GPU is not waited for where theta is given from outside."""
+        """B, computed again where theta was set by hand; theta given from outside is not checked on a GPU."""
         own = isinstance(self.theta, nn.Parameter)
         if (not own and base.reading_waits(self.theta)) or self.is_settled():
             return self.B
@@ -83,7 +84,7 @@ class NeumannCayley(Settling, ScaledCayley):
 
     @property
     def neumann_norm(self) -> float:
-        """||(I + A)^{-1} delta||_2 of the last step, computed when asked for; the series converges below one."""
+        """||(I + A)^{-1} delta||_2 of the last step, computed at the call; the series converges below one."""
         return float(torch.linalg.matrix_norm(self._M, 2))
 
     def looks_settled(self) -> bool:
@@ -100,7 +101,7 @@ class NeumannCayley(Settling, ScaledCayley):
 
     @torch.no_grad()
     def reset(self) -> None:
-        """Invert anew, for a theta that something other than an optimizer's step has set."""
+        """Invert exactly, for a theta that was set by something other than an optimizer's step."""
         self.B.copy_(self._inverse())
         self.previous.copy_(self.theta)
         self._known = self._seen()
@@ -123,14 +124,14 @@ class NeumannCayley(Settling, ScaledCayley):
 
     @torch.no_grad()
     def _inverse(self) -> Tensor:
-        """(I + A)^{-1}, inverted in float64: every singular value of I + A is at least one."""
+        """(I + A)^{-1}, inverted in float64; it always exists, as every singular value of I + A is at least one."""
         A = self.skew().double()
         inverse, _ = torch.linalg.inv_ex(torch.eye(self.n, dtype=A.dtype, device=A.device) + A)
         return inverse.to(self.theta.dtype)
 
 
 class _CayleyWithInverse(torch.autograd.Function):
-    """B (I - A) D with B held for (I + A)^{-1}; the gradient -V antisymmetrises to V^T - V in `skew`."""
+    """B (I - A) D with B in place of (I + A)^{-1}; `skew` turns the gradient -V into V^T - V."""
 
     @staticmethod
     def forward(ctx: Any, A: Tensor, B: Tensor, signs: Tensor) -> Tensor:

@@ -2,7 +2,7 @@
 
     W = U (diag(sigma) | 0) V^T,   U of size (rows, rows), V of size (columns, columns)
 
-min(rows, columns) reflectors on each side reach every U and V that matter, so that is what `max` stands for.
+min(rows, columns) reflectors on each side reach every such W, so `max` stands for this number.
 Zhang, Lei & Dhillon (2018), section 5.
 """
 
@@ -13,12 +13,12 @@ from orthobench.parametrizations.svd import SVD
 
 
 def RectangularSVD(rows: int, columns: int, rng: Rng, **options: Any) -> SVD:
-    """A (rows, columns) matrix.
+    """The parametrization of a (rows, columns) matrix.
 
     Args:
         rows: number of outputs.
         columns: number of inputs.
         rng: generator for the initial vectors.
-        options: everything else that `SVD` accepts; counts are tied to min(rows, columns).
+        options: the other arguments of `SVD`; counts are tied to min(rows, columns).
     """
     return SVD((rows, columns), rng, **options)

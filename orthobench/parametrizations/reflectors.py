@@ -19,7 +19,7 @@ ReflectorInit = Literal["glorot", "normal"]
 
 
 class Reflectors(nn.Module):
-    """m vectors in R^n, row by row from the diagonal on in one flat parameter.
+    """m vectors in R^n, stored in one flat parameter, row by row from the diagonal on.
 
     Args:
         n: size of the space.
@@ -53,7 +53,7 @@ class Reflectors(nn.Module):
 
     @torch.no_grad()
     def renormalize(self) -> None:
-        """Divide every vector by its norm; one that is zero, or of norm one to rounding, is left alone."""
+        """Divide every vector by its norm, except those that are zero or have norm one up to rounding."""
         rows = self._rows(self.theta.double())
         norms = torch.linalg.vector_norm(rows, dim=1, keepdim=True)
         done = (norms == 0) | ((norms - 1).abs() <= 8 * torch.finfo(self.theta.dtype).eps)

@@ -1,9 +1,9 @@
-"""Scaled Cayley transform: an orthogonal matrix from a skew one.
+"""Scaled Cayley transform: an orthogonal matrix from a skew-symmetric one.
 
     W = (I + A)^{-1} (I - A) D,   A^T = -A,   D = diag(1, ..., 1, -1, ..., -1) with rho entries -1
 
 D is fixed; a suitable D makes every orthogonal matrix reachable with entries of A bounded by one (Kahan's theorem).
-The system is solved in float64 and cast, as in the authors' code: in float32 W would be 3e-4 off at n = 512 and such A.
+The system is solved in float64 and cast, as in the authors' code: in float32 W would be 3e-4 off for n = 512, |A| <= 1.
 Helfrich, Willmott & Ye (2018), "Orthogonal Recurrent Neural Networks with Scaled Cayley Transform", sections 3 and 4.
 """
 
@@ -45,7 +45,7 @@ class ScaledCayley(Parametrization):
     def forward(self) -> Tensor:
         A = self.skew().double()
         eye = torch.eye(self.n, dtype=A.dtype, device=A.device)
-        W, _ = torch.linalg.solve_ex(eye + A, eye - A)  # never singular: whether it was would be read from a GPU
+        W, _ = torch.linalg.solve_ex(eye + A, eye - A)  # I + A is never singular, and checking would wait for a GPU
         return (W * self.signs).to(self.theta.dtype)
 
     @staticmethod

@@ -1,14 +1,14 @@
-"""The exponential of a real skew matrix and its derivative, by matrix products alone.
+"""The exponential of a real skew-symmetric matrix and its derivative, by matrix products alone.
 
     exp(A) = T(A / 2^s)^{2^s},   T the Taylor polynomial of degree 18, five products (Bader, Blanes & Casas, table 4)
 
-s is the least with ||A / 2^s||_2 <= 1.09, where what T leaves out is below rounding. Eigenvalues +- i w come in pairs,
-hence ||A||_2 <= (||A^6||_F / sqrt 2)^{1/6}, which is a few per cent off; the 1-norm would cost two more squarings.
+s is the least integer with ||A / 2^s||_2 <= 1.09, where the truncation error of T is below rounding. Eigenvalues +- i w
+come in pairs, hence ||A||_2 <= (||A^6||_F / sqrt 2)^{1/6}, a bound that is a few per cent too large; one by the 1-norm
+would cost two more squarings. On a GPU s is not read, because that would wait: all `MOST` squarings are computed, and
+those beyond s are dropped.
 
-On a GPU s stays there, since reading it would wait: squarings beyond it, up to `MOST`, are made and dropped.
-
-The reverse is that of every product in turn. It needs dL/dA on skew matrices only, so a square's reverse is one product
-instead of two: with C = P P, P skew and S = dL/dC + (dL/dC)^T, the skew part of dL/dP is -(S P - (S P)^T) / 2.
+The backward pass goes through every product in turn. Only the part of dL/dA on skew matrices is needed, so that of a
+square takes one product, not two: with C = P P, P skew and S = dL/dC + (dL/dC)^T, it is -(S P - (S P)^T) / 2.
 Shapes: all matrices are (n, n). Use float64: rounding grows with every squaring.
 Bader, Blanes & Casas (2019), "Computing the matrix exponential with an optimized Taylor polynomial approximation".
 """
@@ -24,7 +24,7 @@ from orthobench.parametrizations import base
 from orthobench.parametrizations.derivatives import first_only
 
 BOUND = 1.09
-MOST = 12  # squarings without waiting: up to a norm of 4,400, beyond which the result is NaN
+MOST = 12  # squarings on a GPU: enough up to a norm of 4,400, beyond which the result is NaN
 DEGREES = (1, 2, 3, 6)
 # Rows B_1 ... B_5 over the columns A, A^2, A^3, A^6:  T = B_2 + (B_3 + Q) Q,  Q = B_1 B_5 + B_4
 MIXED = (
@@ -34,16 +34,16 @@ MIXED = (
     (-6.76404519071381882256e-02, 6.75961301770459654925e-02, 2.95552570429315521194e-02, -1.39180257516060693404e-05),
     (0.0, -9.23364619367118555360e-02, -1.69364939002081722752e-02, -1.40086798182036094347e-05),
 )
-IDENTITY = {2: -1.09676396052962061844e01, 3: -9.04316832390810593223e-02}  # the part of I in B_3 and B_4
+IDENTITY = {2: -1.09676396052962061844e01, 3: -9.04316832390810593223e-02}  # the coefficients of I in B_3 and B_4
 
 
 def exponential(A: Tensor) -> Tensor:
-    """exp(A) with the exact gradient, for a skew A and as long as A stays skew."""
+    """exp(A) with the exact gradient on skew matrices, for a skew A (n, n)."""
     return SkewExponential.apply(A)[0]
 
 
 class SkewExponential(torch.autograd.Function):
-    """A -> exp(A), and what its reverse needs. The gradient is the skew part of dL/dA."""
+    """A -> exp(A), and the tensors that its backward pass needs. The gradient is the skew part of dL/dA."""
 
     @staticmethod
     def forward(A: Tensor) -> tuple[Tensor, ...]:
@@ -79,7 +79,7 @@ class SkewExponential(torch.autograd.Function):
     def backward(ctx: Any, G: Tensor | None, *_: None) -> Tensor | None:
         if G is None:
             return None
-        _, powers, mixing, (B1, _, B3, _, B5), Q, s, *roots = ctx.saved_tensors  # to B_3 Q has been added
+        _, powers, mixing, (B1, _, B3, _, B5), Q, s, *roots = ctx.saved_tensors  # Q has been added to B_3
         (A, second, third, _), unread = powers, base.reading_waits(powers)
         for i, root in reversed(list(enumerate(roots))):
             before = torch.addmm(G @ root.T, root.T, G)
@@ -97,13 +97,13 @@ class SkewExponential(torch.autograd.Function):
 
     @staticmethod
     def vmap(info: Any, in_dims: tuple[int], A: Tensor) -> tuple[Any, Any]:
-        """One matrix after another, each with its own number of squarings: the same bits as alone."""
+        """One matrix after another, each with its own number of squarings: the same bits as without vmap."""
         found = [SkewExponential.apply(one)[0] for one in A.unbind(in_dims[0])]
         return (torch.stack(found),), (0,)
 
 
 class LieAlgebraGradient(torch.autograd.Function):
-    """(A, W) -> W, with X = G W^T sent to A as its gradient; antisymmetrised, S = X - X^T.
+    """(A, W) -> W, where A gets the gradient X = G W^T, which `skew` turns into S = X - X^T.
 
     S is the derivative along W -> exp(eps Z) W, hence equals the exact gradient at A = 0 only.
     """
@@ -126,14 +126,14 @@ class LieAlgebraGradient(torch.autograd.Function):
 
 
 def _squarings(sixth: Tensor) -> Tensor:
-    """s, from A^6; zero where that is not finite, so that a diverged matrix is seen as one."""
+    """The number of squarings s from A^6; zero where A^6 is not finite, so that the result is not finite either."""
     norm = (torch.linalg.matrix_norm(sixth) / math.sqrt(2)) ** (1 / 6)
     return torch.frexp(norm.nan_to_num(0.0, 0.0) / BOUND).exponent.clamp(min=0)
 
 
 @cache
 def _constants(dtype: torch.dtype, device: torch.device) -> tuple[Tensor, Tensor]:
-    """`MIXED`, and the degree of each of its columns."""
+    """`MIXED` as a tensor, and the degree of each of its columns."""
     return torch.tensor(MIXED, dtype=dtype, device=device), torch.tensor(DEGREES, dtype=dtype, device=device)
 
 

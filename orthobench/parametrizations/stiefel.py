@@ -29,8 +29,8 @@ EPSILON = 1e-8
 class Stiefel(Settling):
     """n^2 free numbers: the real and the imaginary parts above the diagonal of S, and its imaginary diagonal.
 
-    With the rule `sgd` for the recurrent group this is the authors' step. Any other rule works too; its averages then
-    live in a frame that moves. The base point is kept in double precision and cast.
+    With the rule `sgd` for the recurrent group this is the authors' step. Any other rule works too; its running
+    averages then refer to coordinates that move with the base point, which is kept in double precision and cast.
 
     Args:
         n: size of the matrix.
@@ -39,9 +39,9 @@ class Stiefel(Settling):
             matrix nearest to a complex Gaussian one, `identity` starts from I.
         rms_gradient: whether every real and imaginary part of G is first divided by sqrt(a) + 1e-8, where a is the
             running mean of its square (the authors' MNIST runs).
-        rms_decay: of that running mean.
-        project_every: steps from one projection of W_0 onto the unitary group to the next; null: never, as in the
-            authors' code.
+        rms_decay: the decay of that running mean.
+        project_every: steps from one projection of W_0 onto the unitary group to the next; null means never, as in
+            the authors' code.
 
     Attributes:
         tolerance: 1e-4. After 1,000 steps at n = 116 the base point is 2e-13 off and its cast 4e-7; the first grows
@@ -106,7 +106,7 @@ class Stiefel(Settling):
 
     @torch.no_grad()
     def _scaled(self, G: Tensor) -> Tensor:
-        """G with its parts divided by their root mean squares, this step's included."""
+        """G with every part divided by its running root mean square, which includes this step."""
         parts = torch.view_as_real(G.resolve_conj().contiguous())
         mean = self.next_square.copy_(self.square.lerp(parts.square(), 1 - self.rms_decay))
         return torch.view_as_complex(parts / (mean.sqrt() + EPSILON))

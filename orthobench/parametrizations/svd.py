@@ -28,9 +28,10 @@ class SVD(Parametrization):
     Args:
         n: size of the matrix, or its (rows, columns); see `RectangularSVD`.
         rng: generator for the initial vectors.
-        m1: number of reflectors of U: a count, a share of n, or `max`. A quarter is the authors' code's default.
+        m1: number of reflectors of U: a count, a share of n, or `max`. A quarter is the default of the authors' code.
         m2: number of reflectors of V, likewise.
-        r: margin; every singular value stays within sigma_star - r and sigma_star + r. The code's default.
+        r: margin; every singular value stays between sigma_star - r and sigma_star + r. The default is that of the
+            authors' code.
         sigma_star: middle of the band; 1 in a recurrence, 0 in a residual branch.
         sigma_lr_scale: factor on the learning rate of s.
         reflector_init: `glorot` or `normal`, see `Reflectors`.
@@ -60,7 +61,7 @@ class SVD(Parametrization):
         self.rows, self.columns = rows, columns
         self.m1, self.m2 = resolve_count(m1, smaller, "m1"), resolve_count(m2, smaller, "m2")
         edge = max(abs((sigma_star + sign * r) ** 2 - 1) for sign in (-1, 1))
-        self.tolerance = self.tolerance + edge * math.sqrt(smaller)  # as far as the band lets every singular value go
+        self.tolerance = self.tolerance + edge * math.sqrt(smaller)  # the band itself allows this much
         self.r, self.sigma_star, self.sigma_lr_scale, self.renormalize = r, sigma_star, sigma_lr_scale, renormalize
         self.U = Reflectors(rows, self.m1, rng, reflector_init)
         self.V = Reflectors(columns, self.m2, rng, reflector_init)
@@ -85,11 +86,11 @@ class SVD(Parametrization):
         return s, torch.cat([L_u, right - L_u @ (A_u.T @ right)], dim=1), torch.cat([left, L_v], dim=1)
 
     def _padded(self, X: Tensor, columns: int, rows: int) -> Tensor:
-        """X with zeros below and on its right, up to as many rows, and columns where they are given."""
+        """X padded with zeros on the right to `columns` and below to `rows`; zero leaves a size as it is."""
         return nn.functional.pad(X, (0, max(columns - self.n, 0), 0, rows - self.n))
 
     def contains(self, W: Tensor, tolerance: float) -> bool:
-        """Whether every singular value of W is within the band, to the tolerance."""
+        """Whether every singular value of W is within the band, up to the tolerance."""
         values = torch.linalg.svdvals(W.detach().double())
         low, high = self.sigma_star - self.r - tolerance, self.sigma_star + self.r + tolerance
         return bool((values >= low).all() and (values <= high).all())

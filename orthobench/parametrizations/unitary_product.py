@@ -4,7 +4,7 @@
 
     D_j = diag(e^{i t}),   R = I - 2 v v^H / ||v||^2,   F the unitary discrete Fourier transform,   (P y)[i] = y[p[i]]
 
-7n real numbers reach a small part of the unitary matrices for n > 7. Applied to a vector it costs O(n log n).
+For n > 7 its 7n real numbers reach only a small part of the unitary matrices. A product with a vector costs O(n log n).
 Arjovsky, Shah & Bengio (2016), "Unitary Evolution Recurrent Neural Networks", eq. 6.
 """
 
@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from orthobench.initializers import Rng, uniform
 from orthobench.parametrizations.factored import Factored, Factors
 
-STEPWISE_FROM = 256  # measured on one core, batches of 20 to 128: even near 200, at 512 twice as fast, at 950 six times
+STEPWISE_FROM = 256  # measured on one core, batches of 20 to 128: equal near 200, twice as fast at 512, 6 times at 950
 
 
 class UnitaryProduct(Factored):
@@ -59,5 +59,5 @@ class UnitaryProduct(Factored):
 
 
 def _reflect(h: Tensor, v: Tensor) -> Tensor:
-    """Every row of h reflected at the plane that the unit vector v is normal to."""
+    """Every row of h reflected at the hyperplane whose normal is the unit vector v."""
     return h - torch.outer(h @ v.conj(), 2 * v)

@@ -29,7 +29,7 @@ FAST = [
 every_engine = pytest.mark.parametrize(("cls", "engine"), FAST)
 every_cell = pytest.mark.parametrize("cls", [Elman, ScalarGated, GRU, LSTM])
 pytestmark = pytest.mark.filterwarnings("ignore:`torch.jit.script` is deprecated")  # torch's own, in forward mode
-REFUSED = r"second derivatives \(create_graph=True\) are not to be had here: use "
+REFUSED = r"second derivatives \(create_graph=True\) are not available here: use "
 X = draw(2, 4, 3)
 
 

@@ -153,7 +153,7 @@ def product(
 
 @triton.jit
 def tanh(z):
-    """The hyperbolic tangent of z from exp; near zero, where that cancels, from seven levels of Lambert's continued fraction."""
+    """The hyperbolic tangent, from exp; near zero, where that cancels, from seven levels of Lambert's fraction."""
     q = z * z
     near = z * (135135 + q * (17325 + q * (378 + q))) / (135135 + q * (62370 + q * (3150 + q * 28)))
     e = tl.exp(-2 * tl.abs(z))
