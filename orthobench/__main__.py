@@ -1,5 +1,7 @@
 """The command line: a verb, or overrides that run an experiment."""
 
+import atexit
+import gc
 import os
 import sys
 from importlib import import_module
@@ -43,6 +45,8 @@ REFUSED = ("--config-path", "-cp", "--config-name", "-cn", "--experimental-rerun
 def main(arguments: list[str] | None = None) -> int:
     """Run the program; returns its exit code."""
     words = sys.argv[1:] if arguments is None else arguments
+    if arguments is None:
+        atexit.register(gc.freeze)  # or Python looks through torch's half a million objects again before it ends
     if not words:
         complain(USAGE.format(verbs=", ".join(VERBS)))
         return ConfigError.exit_code

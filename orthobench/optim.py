@@ -5,6 +5,7 @@ for the skew matrix at the same time. The arguments of a rule are its settings i
 of parameters at once, of one run or of several, since a GPU takes longer to start small kernels than to run them.
 """
 
+import inspect
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
@@ -121,6 +122,12 @@ class Optimizer(torch.optim.Optimizer):
     Attributes:
         move: what a step does with the gradients: `update` of this optimizer, unless it is set to another.
     """
+
+    # without the wrapper of torch's own, which imports its compiler, a third of a short run, to be kept out of it
+    add_param_group = inspect.unwrap(torch.optim.Optimizer.add_param_group)
+    state_dict = inspect.unwrap(torch.optim.Optimizer.state_dict)
+    load_state_dict = inspect.unwrap(torch.optim.Optimizer.load_state_dict)
+    zero_grad = inspect.unwrap(torch.optim.Optimizer.zero_grad)
 
     def __init__(self, groups: Iterable[dict[str, Any]]) -> None:
         super().__init__(list(groups), {})

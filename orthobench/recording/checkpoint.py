@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from lightning.fabric.plugins.io.checkpoint_io import CheckpointIO
 
 from orthobench.errors import StorageError
+from orthobench.lean_lightning import CheckpointIO
 from orthobench.recording.files import write_bytes
 
 DIGEST = hashlib.sha256().digest_size

@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 import torch
-from lightning.pytorch import LightningDataModule
 from torch import Tensor
 from torch.nn import functional as F
 from torch.utils.data import DataLoader, Dataset, Sampler
 
 from orthobench.errors import ConfigError
+from orthobench.lean_lightning import LightningDataModule
 from orthobench.schema import NonNegative, Positive
 from orthobench.tasks.metric import ACCURACY, CROSS_ENTROPY, SQUARED_ERROR, Metric
 

@@ -1,0 +1,68 @@
+"""A run leaves SciPy, matplotlib and torch's compiler where they are; what needs them imports them as ever."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+UNUSED = "[name for name in ('scipy', 'matplotlib', 'torch._dynamo', 'sympy') if name in sys.modules]"
+RUN = (
+    "from orthobench.__main__ import main; main(['model=rnn', 'task=recall', 'recipe=none', 'T=5', "
+    "'trainer.max_steps=1', 'task.val_size=1', 'task.test_size=1', 'runs_root={root}'])"
+)
+
+
+def answer(*lines: str) -> str:
+    """What a fresh program prints last."""
+    program = "\n".join(["import sys", *lines])
+    done = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)
+    return done.stdout.splitlines()[-1]
+
+
+def test_a_run_imports_nothing_of_what_it_does_not_use(tmp_path: Path) -> None:
+    assert answer(RUN.format(root=tmp_path), f"print({UNUSED})") == "[]"
+
+
+@pytest.mark.parametrize("module", ["tasks.base", "run.attempt", "recording.checkpoint", "ensemble.member"])
+def test_whatever_is_imported_first(module: str) -> None:
+    assert answer(f"import orthobench.{module}", f"print({UNUSED})") == "[]"
+
+
+def test_all_of_it_can_be_imported_afterwards() -> None:
+    lines = (
+        "import torch, scipy.signal, matplotlib.figure, torchmetrics, orthobench.tasks.base",
+        "import torch._dynamo, lightning_utilities.core.imports as installed",
+        "from lightning.pytorch.utilities.compile import OptimizedModule",
+        "module = torch.nn.Linear(1, 1)",
+        "known = [isinstance(one, OptimizedModule) for one in (module, torch.compile(module))]",
+        "print(known, installed.package_available('scipy'), bool(installed.RequirementCache('matplotlib')))",
+    )
+    assert answer("import orthobench.tasks.base", *lines) == "[False, True] True True"
+
+
+def test_a_task_is_a_data_module_and_a_checkpoint_is_lightnings() -> None:
+    lines = (
+        "from orthobench.tasks.copying import Copying",
+        "from orthobench.recording.checkpoint import SafeCheckpointIO",
+        "from lightning.pytorch import LightningDataModule",
+        "from lightning.fabric.plugins import CheckpointIO",
+        "print(issubclass(Copying, LightningDataModule), issubclass(SafeCheckpointIO, CheckpointIO))",
+    )
+    assert answer(*lines) == "True True"
+
+
+@pytest.mark.parametrize("refused", ["lightning.pytorch", "lightning.pytorch.trainer.trainer", "torchmetrics.metric"])
+def test_lightning_is_imported_as_it_comes_where_something_is_refused(refused: str) -> None:
+    lines = (
+        "class Refusal:",
+        "    def find_spec(self, name, path=None, target=None):",
+        "        compiler = sys.modules.get('torch._dynamo')",
+        f"        if name == {refused!r} and compiler is not None and compiler.__spec__ is None:",
+        "            raise ImportError(name)",
+        "sys.meta_path.insert(0, Refusal())",
+        "import orthobench.tasks.base",
+        "from lightning.pytorch import LightningDataModule",
+        "print(issubclass(orthobench.tasks.base.Task, LightningDataModule), 'scipy' in sys.modules)",
+    )
+    assert answer(*lines) == "True True"
