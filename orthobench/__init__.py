@@ -1,12 +1,13 @@
 """orthobench: which recurrent cell holds memory best, at what cost, beside the published number."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
     import pandas as pd
     from torch import Tensor
 
     from orthobench.cells.base import Cell, State
+    from orthobench.run.load import Finished
     from orthobench.run.run import Run
 
 __version__ = "0.1.0"
@@ -23,6 +24,25 @@ def build(*overrides: str) -> "Run":
     from orthobench.run.run import Run
 
     return Run.of(overrides)
+
+
+def load(run: "str | Any", which: 'Literal["best", "last"]' = "best") -> "Finished":
+    """Open a finished run, named by its folder or by its name under $ORTHOBENCH_RUNS or `runs`.
+
+        run = orthobench.load("runs/copying-scornn-93fdd1b366")
+        run.model, run.task, run.record, run.settings
+
+    Args:
+        run: its folder or its name.
+        which: the weights that were best by validation, or the last ones.
+
+    Raises:
+        orthobench.errors.ConfigError: there is no such run, or it is not done.
+        orthobench.errors.StorageError: a file in its folder is damaged or another run's.
+    """
+    from orthobench.run.load import load as opened
+
+    return opened(run, which)
 
 
 def recurrence(cell: "Cell", x: "Tensor", h0: "State | None" = None, engine: str = "auto") -> "tuple[Tensor, State]":

@@ -21,6 +21,7 @@ VERBS = {
     "plan": "what a sweep would cost: runs done, missing and failed, time and memory",
     "prepare": "download, verify and unpack a data set",
     "reproduce": "run published tables, record and render them",
+    "eval": "a finished run's weights at other lengths or on other data",
     "tables": "write results/tables from what is recorded",
     "compare": "published numbers beside ours, in the terminal",
     "plot": "figures from what is recorded",

@@ -25,3 +25,10 @@ def duration_text(seconds: float) -> str:
     if hours:
         return f"{hours}h {minutes}m"
     return f"{minutes}m {whole % 60}s" if minutes else f"{seconds:.1f}s"
+
+
+def columns(headers: list[str], rows: list[list[str]]) -> None:
+    """A table whose columns are as wide as their widest entry."""
+    widths = [max(map(len, column)) for column in zip(headers, *rows, strict=True)]
+    for line in (headers, *rows):
+        say("  " + "  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip())

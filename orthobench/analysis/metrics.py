@@ -2,6 +2,7 @@
 
     train/NAME, val/NAME, test/NAME, train_eval/NAME, baseline/NAME    declared by the task, see `Task.declared`
     gap/NAME, gap_test/NAME                                            training minus evaluation score of the same
+    length/LENGTH:NAME                                                 the same of the length curve
     everything else                                                    declared here, in MEASURED
 
 `NAME@first`, `@last`, `@min`, `@max` or `@STEP` is read off a curve and has the metric of `NAME`. A name that nobody
@@ -67,6 +68,8 @@ def metric_of(name: str, table: Table, rows: Iterable[str] | None = None) -> Met
     """
     plain = name.partition("@")[0]
     head, _, last = plain.partition("/")
+    if head == "length" and ":" in last:
+        return replace(metric_of(last.partition(":")[2], table, rows), name=plain)
     if head not in (*SPLITS, *GAPS) or not last:
         found = next((metric for pattern, metric in MEASURED.items() if fnmatchcase(plain, pattern)), None)
         if found is None:

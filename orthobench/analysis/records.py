@@ -88,6 +88,8 @@ def line(record: dict[str, Any], preset: str, row: str, curve: dict[str, float |
     for chosen in SCORES:
         scores = record["metrics"].get(chosen) or {}
         values |= {f"{chosen}:{name}": value for name, value in scores.items()}
+    for length, scores in (record.get("lengths") or {}).items():
+        values |= {f"length/{length}:{name}": value for name, value in scores.items()}
     values |= curve
     values |= {"git": code.get("git"), "dirty": code.get("dirty"), "engine": engine, "finished": time.get("finished")}
     values |= {name: record["env"].get(name) for name in ("torch", "python")}

@@ -26,6 +26,7 @@ from orthobench.run.callbacks.orthogonality import Orthogonality
 from orthobench.run.callbacks.progress import Progress
 from orthobench.run.callbacks.saver import Saver
 from orthobench.run.callbacks.training import TrainingLog
+from orthobench.run.evaluate import at_lengths
 from orthobench.run.learner import Learner
 from orthobench.run.memory import exhausted
 from orthobench.run.trainer import leave_out_unused_hooks, make_trainer, quieten
@@ -43,6 +44,7 @@ class Attempt:
     def __init__(self, run: Built, folder: Path) -> None:
         self.run, self.folder = run, folder
         self.provenance: dict[str, Any] = {}
+        self.lengths: dict[str, dict[str, float]] = {}
         quieten()
         sweep_up(folder)
         text = owned(yaml.safe_dump(run.settings.as_dict(), sort_keys=False), run.settings.digest)
@@ -122,11 +124,11 @@ class Attempt:
         return resume, step, saved["curve"]
 
     def _test(self, trainer: Any) -> dict[str, Any]:
-        """The metrics of the last weights, and of the best by validation."""
+        """The metrics of the last weights, and of the best by validation; of these the `lengths` too."""
         learner, task = self.learner, self.run.task
         learner.results = dict(self.saver.latest)
         last = self._score(trainer)
-        best = last
+        best, kept = last, None
         if self.saver.best_step not in (None, trainer.global_step):
             path = of_step(self.saver.best_step, self.saver.best_path, self.saver.last_path)
             if path is None:
@@ -135,6 +137,8 @@ class Attempt:
             learner.load_state_dict(SafeCheckpointIO().load_checkpoint(path)["state_dict"])
             learner.results = dict(self.saver.best or {})
             best = self._score(trainer)
+        self.lengths = at_lengths(trainer, learner)
+        if kept is not None:
             learner.load_state_dict(kept)
         best_test = self.saver.best_test if task.select_on_test else None
         return {"best_val": best, "last": last, "best_test": best_test}
@@ -179,6 +183,7 @@ class Attempt:
             "hardware": recorder.hardware(self.learner.device)
             | {"peak_bytes": self.saver.peak_bytes or recorder.peak_bytes(self.learner.device)},
             **self.provenance,
+            **({"lengths": self.lengths} if self.lengths else {}),
             "time": {
                 "finished": self.saver.finished or datetime.now(UTC).isoformat(timespec="seconds"),
                 "wall_s": round(self.saver.wall_s, 3),

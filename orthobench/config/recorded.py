@@ -1,0 +1,82 @@
+"""The settings of a run that has been, from its config.yaml, and the same with another task."""
+
+from typing import Any
+
+from orthobench.config.check import check
+from orthobench.config.compose import Composed, parse
+from orthobench.config.policy import check_values
+from orthobench.config.settings import SECTIONS, Settings
+from orthobench.errors import ConfigError
+
+NAMED = ("model", "task")
+
+
+def settings(content: Any, data_root: str | None = None, T: int | None = None, **task: Any) -> Settings:
+    """Checked settings from what config.yaml holds.
+
+    Args:
+        content: what config.yaml holds.
+        data_root: where real data are now; where they were when null.
+        T: another length; the recorded one when null.
+        **task: other settings of the task, in place of those recorded.
+
+    Raises:
+        ConfigError: it is not the configuration of a run, or the values do not suit this version or each other.
+    """
+    sections = content if isinstance(content, dict) else {}
+    missing = [name for name in SECTIONS if not isinstance(sections.get(name), dict)]
+    if missing or any("name" not in sections[name] for name in NAMED):
+        raise ConfigError(
+            f"config.yaml is not the configuration of a run: {', '.join(missing) or 'a name'} is missing."
+        )
+    check_values(content)
+    values = {key: dict(value) if isinstance(value, dict) else value for key, value in sections.items()}
+    choices = {name: values[name].pop("name") for name in NAMED}
+    recorded_T = values["task"].pop("T", None)
+    variants = [values[name].pop("variant", None) for name in NAMED]
+    values |= {
+        "T": recorded_T if T is None else T,
+        "variant": values.get("variant") or variants[0] or variants[1],
+        "params": None,  # the hidden size that it made is recorded
+        "data_root": data_root or values.get("data_root", "data"),
+        "task": values["task"] | task,
+    }
+    return check(Composed(values, choices, frozenset(), frozenset()))
+
+
+def task_overrides(words: list[str]) -> tuple[dict[str, Any], list[int] | None]:
+    """What `task.KEY=VALUE` and `T=A,B` set: the task's settings by key, and the lengths; null without `T=`.
+
+    Raises:
+        ConfigError: not Hydra's grammar, or a word that would change more than the data.
+    """
+    from hydra.core.override_parser.overrides_parser import OverridesParser
+
+    task: dict[str, Any] = {}
+    lengths: list[int] | None = None
+    for word in parse(words):
+        override = OverridesParser.create().parse_override(word.text)
+        value = list(override.sweep_iterator()) if override.is_sweep_override() else override.value()
+        section, _, key = word.key.partition(".")
+        if word.key == "T":
+            lengths = [_length(one) for one in (value if isinstance(value, list) else [value])]
+        elif section == "task" and key and not override.is_sweep_override():
+            task[key] = _plain(value)
+        else:
+            use = "T=400,800 and task.KEY=VALUE say what they are tested on"
+            raise ConfigError(f"{word.text.lstrip('+')} does not apply to a run that is finished: {use}.")
+    check_values(task)
+    return task, lengths
+
+
+def _length(value: Any) -> int:
+    if type(value) is not int or value < 1:
+        raise ConfigError(f"T={value} is not a length: whole numbers >= 1 are, such as T=400,800.")
+    return value
+
+
+def _plain(value: Any) -> Any:
+    """A value without Hydra's class for quoted text."""
+    if isinstance(value, list):
+        return [_plain(item) for item in value]
+    return str(value) if not isinstance(value, str | int | float | bool | None) else value

@@ -1,0 +1,168 @@
+"""Trained weights on data that they were not trained for: other lengths, or other settings of the task.
+
+One evaluation is one file, `<run folder>/evaluations/<digest>.json`, named by what was evaluated on what. The run's
+record.json is left as it is.
+"""
+
+import hashlib
+import json
+import os
+from datetime import UTC, datetime
+from typing import Any
+
+import torch
+
+from orthobench.config import recorded
+from orthobench.config.settings import NO_EFFECT
+from orthobench.errors import ConfigError, MemoryExhausted
+from orthobench.recording import record as recorder
+from orthobench.recording.checkpoint import digest_of
+from orthobench.recording.digest import read_sealed, write_sealed
+from orthobench.run.learner import Learner
+from orthobench.run.load import Finished
+from orthobench.run.memory import device_of
+from orthobench.run.trainer import make_trainer, quieten
+from orthobench.tasks.base import Task
+from orthobench.tasks.lengths import Lengths
+
+SHAPE = ("input_size", "output_size", "readout", "tokens_in", "carries_state", "objective")
+
+
+def score(trainer: Any, learner: Learner, task: Task) -> dict[str, float]:
+    """`test/NAME` of the learner's weights on the test split of a task, by its own measure."""
+    trained, learner.task, learner.results = learner.task, task, {}
+    try:
+        trainer.test(learner, datamodule=task, verbose=False)
+    finally:
+        learner.task = trained
+    return dict(sorted(learner.results.items()))
+
+
+def at_lengths(trainer: Any, learner: Learner) -> dict[str, dict[str, float]]:
+    """By length, for each of the task's `eval_lengths`: `test/NAME`, and `baseline/NAME` at that length."""
+    task = learner.task
+    twins = {length: task.at_length(length) for length in task.eval_lengths} if isinstance(task, Lengths) else {}
+    return {
+        str(length): score(trainer, learner, twin) | {f"baseline/{name}": v for name, v in twin.baseline.items()}
+        for length, twin in twins.items()
+    }
+
+
+def evaluate(
+    run: Finished, lengths: list[int] | None = None, data_root: str | None = None, **task: Any
+) -> list[dict[str, Any]]:
+    """Score a finished run at lengths, or on data, of choice; what has been scored before is read.
+
+    Args:
+        run: the run.
+        lengths: the lengths, those of training when null.
+        data_root: where real data are now; $ORTHOBENCH_DATA, or where they were, when null.
+        **task: settings of the task in place of the run's.
+
+    Returns:
+        What each evaluation's file holds, with `found`: whether it was there before.
+
+    Raises:
+        ConfigError: no such setting or length, or the model has another input or output than the task then needs.
+        DataError: the task's data are missing or damaged.
+        MemoryExhausted: a batch of this length does not fit in memory.
+    """
+    root = data_root or os.environ.get("ORTHOBENCH_DATA")
+    settings = recorded.settings(run.content, root, **task)
+    changed = settings.task_made
+    assert changed is not None
+    _refuse_another_shape(run, changed, task)
+    wanted = [(changed, {})] if lengths is None else [_at(run, changed, n, root, task) for n in lengths]
+    return [_evaluation(run, twin, settings.task | own) for twin, own in wanted]
+
+
+def _refuse_another_shape(run: Finished, task: Task, given: dict[str, Any]) -> None:
+    """Refuse a task whose inputs or outputs the model was not made for."""
+    for name in SHAPE:
+        now, then = getattr(task, name), getattr(run.task, name)
+        if now != then:
+            words = " ".join(f"{'' if key == 'T' else 'task.'}{key}={_text(value)}" for key, value in given.items())
+            what = name.replace("_", " ")
+            raise ConfigError(f"{words} does not suit {run.run_id}: {what} would be {now}, and the model has {then}.")
+
+
+def _at(run: Finished, task: Task, length: int, root: str | None, given: dict[str, Any]) -> tuple[Task, dict[str, Any]]:
+    """The task at one length, and the setting that says so."""
+    if isinstance(task, Lengths):
+        return task.at_length(length), {task.length_key: length if task.length_key == "T" else [length, length]}
+    name = run.settings.task["name"]
+    if task.fixed_length:
+        raise ConfigError(f"T={length} does not apply to task={name}: {task.fixed_length}.")
+    made = recorded.settings(run.content, root, T=length, **given).task_made
+    assert made is not None
+    _refuse_another_shape(run, made, {"T": length} | given)
+    if length != made.T:
+        raise ConfigError(f"T={length} does not apply to task={name}: its length follows from its data.")
+    return made, {"T": length}
+
+
+def _evaluation(run: Finished, task: Task, settings: dict[str, Any]) -> dict[str, Any]:
+    """The content of one evaluation's file, made unless it is there."""
+    kept = {key: value for key, value in settings.items() if key not in (*NO_EFFECT, "eval_lengths")}
+    limit = run.settings.trainer.get("limit_test_batches")
+    key = {"run": run.settings.digest, "weights": run.which, "task": kept, "limit_test_batches": limit}
+    name = hashlib.sha256(json.dumps(key, sort_keys=True).encode()).hexdigest()[:16]
+    path = run.folder / "evaluations" / f"{name}.json"
+    digest, found = digest_of(run.checkpoint), read_sealed(path)
+    if found is not None and found.get("checkpoint") == digest:
+        return {**found, "found": True}
+    task.check()
+    trainer = _trainer(run, task)
+    try:
+        metrics = score(trainer, run.learner, task)
+    except (RuntimeError, MemoryError) as error:
+        if isinstance(error, torch.OutOfMemoryError | MemoryError) or "can't allocate memory" in str(error):
+            raise MemoryExhausted(
+                f"{task.eval_batch_size} sequences at once do not fit in memory; set a smaller task.eval_batch_size=."
+            ) from error
+        raise
+    hardware = recorder.hardware(run.learner.device)
+    run.learner.cpu()
+    content = {
+        "schema": 1,
+        "run_id": run.run_id,
+        "identity": run.settings.digest,
+        "weights": run.which,
+        "step": run.step,
+        "checkpoint": digest,
+        "task": kept,
+        "length": kept.get(task.length_key) if isinstance(task, Lengths) else task.T,
+        "T": task.T,
+        "examples": _tested(trainer, task),
+        "unit": task.unit,
+        "metrics": metrics,
+        "baseline": task.baseline,
+        "baseline_reason": task.baseline_reason,
+        "code": recorder.code(),
+        "env": recorder.environment(),
+        "hardware": hardware,
+        "finished": datetime.now(UTC).isoformat(timespec="seconds"),
+    }
+    return {**write_sealed(path, content), "found": False}
+
+
+def _trainer(run: Finished, task: Task) -> Any:
+    """A trainer for testing, on a GPU only where there is one."""
+    quieten()
+    asked = run.settings.trainer.get("accelerator", "auto")
+    device = "cpu" if asked == "cpu" else device_of("auto").type
+    given = {**run.settings.trainer, "accelerator": "gpu" if device == "cuda" else "cpu"}
+    return make_trainer(given, task, run.learner.duration, [], False, str(run.folder))
+
+
+def _tested(trainer: Any, task: Task) -> int | None:
+    """How many examples a limited test has seen; null where that cannot be told."""
+    examples = task.examples("test")
+    seen = sum(trainer.num_test_batches) * task.eval_batch_size
+    return None if examples is None else min(examples, seen)
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, list):
+        return f"[{','.join(map(_text, value))}]"
+    return str(value).lower() if isinstance(value, bool) else str(value)

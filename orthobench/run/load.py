@@ -1,0 +1,165 @@
+"""A finished run's folder, opened: its settings, record, task, and the model with the weights that it ended with."""
+
+import os
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal
+
+import yaml
+
+from orthobench.config import recorded
+from orthobench.config.settings import Settings
+from orthobench.errors import ConfigError, StorageError
+from orthobench.models.base import Network
+from orthobench.recording.checkpoint import SafeCheckpointIO, digest_of
+from orthobench.recording.digest import owner, read_sealed
+from orthobench.run.build import build_model, build_optimizer, build_schedule, build_task
+from orthobench.run.duration import duration
+from orthobench.run.learner import Learner
+from orthobench.tasks.base import Task
+
+Which = Literal["best", "last"]
+
+
+@dataclass
+class Finished:
+    """A run that is done.
+
+    Attributes:
+        folder: where it is.
+        settings: what it was trained with.
+        record: its record.json.
+        content: what config.yaml holds.
+        which: which weights: the best by validation, or the last.
+    """
+
+    folder: Path
+    settings: Settings
+    record: dict[str, Any]
+    content: dict[str, Any]
+    which: Which
+
+    @property
+    def run_id(self) -> str:
+        """The run's name."""
+        return self.settings.run_id
+
+    @property
+    def step(self) -> int:
+        """Optimizer steps that the weights have been trained for."""
+        best = self.record.get("best_step")
+        return self.record["steps"] if self.which == "last" or best is None else best
+
+    @cached_property
+    def task(self) -> Task:
+        """The task that it was trained on; no data is read before it is needed."""
+        return build_task(self.settings)
+
+    @cached_property
+    def model(self) -> Network:
+        """The model with its trained weights, on the CPU and without dropout."""
+        return self.learner.model.eval()
+
+    @cached_property
+    def checkpoint(self) -> Path:
+        """The file that has the weights.
+
+        Raises:
+            StorageError: it is missing, damaged or another run's.
+        """
+        folder, known = self.folder / "checkpoints", self.record.get("checkpoint") or {}
+        own = {digest for digest in known.values() if digest is not None}
+        names = ("last", "best") if self.which == "last" else ("best", "last")
+        digests = {path: digest_of(path) for path in (folder / f"{name}.ckpt" for name in names)}
+        if not any(digests.values()):
+            raise StorageError(f"{folder} has no whole checkpoint; the same run has to be trained again.")
+        for path, digest in digests.items():
+            if digest is not None and (digest in own or not own) and self._state(path)["global_step"] == self.step:
+                return path
+        raise StorageError(f"{folder} has no whole checkpoint of step {self.step} whose digest record.json names: "
+                           "what is there is damaged or another run's.")  # fmt: skip
+
+    @cached_property
+    def learner(self) -> Learner:
+        """What scores the model on a task."""
+        settings = self.settings
+        model = build_model(settings, self.task)
+        if settings.trainer.get("precision") == "64-true":
+            model.double()
+        given = duration(settings.trainer, self.task)
+        learner = Learner(model, self.task, build_optimizer(settings, model), build_schedule(settings), given)
+        try:
+            learner.load_state_dict(self._state(self.checkpoint)["state_dict"])
+        except RuntimeError as error:
+            text = " ".join(str(error).split())
+            raise StorageError(f"{self.checkpoint} does not fit the model of config.yaml: {text}") from error
+        return learner
+
+    @staticmethod
+    def _state(path: Path) -> dict[str, Any]:
+        return SafeCheckpointIO().load_checkpoint(path)
+
+
+def load(
+    run: str | Path, which: Which = "best", data_root: str | None = None, runs_root: str | None = None
+) -> Finished:
+    """Open a finished run.
+
+    Args:
+        run: its folder, or its name under `runs_root`.
+        which: the weights that were best by validation, or the last ones.
+        data_root: where real data are now; $ORTHOBENCH_DATA, or where they were, when null.
+        runs_root: the folder of runs; $ORTHOBENCH_RUNS, or `runs`, when null.
+
+    Raises:
+        ConfigError: there is no such run, it is not finished, or this version cannot read its settings.
+        StorageError: a file in its folder is damaged or another run's.
+    """
+    if which not in ("best", "last"):
+        raise ConfigError(f"which={which!r} is not known: it must be 'best' or 'last'.")
+    folder = folder_of(run, runs_root)
+    path = folder / "record.json"
+    record = read_sealed(path)
+    if record is None and path.exists():
+        raise StorageError(f"{path} is damaged: its digest does not match.")
+    status = "not run to its end" if record is None else record.get("status")
+    if record is None or status != "done":
+        raise ConfigError(f"{folder} is {status}: only a run that is done has weights to look at.")
+    try:
+        content = yaml.safe_load((folder / "config.yaml").read_text(encoding="utf-8"))
+    except (OSError, ValueError, yaml.YAMLError) as error:
+        raise StorageError(f"{folder / 'config.yaml'} cannot be read: {' '.join(str(error).split())}") from error
+    try:
+        settings = recorded.settings(content, data_root or os.environ.get("ORTHOBENCH_DATA"))
+    except ConfigError as error:
+        raise ConfigError(f"{folder / 'config.yaml'} cannot be used by this version: {error}") from error
+    _check_identity(folder, settings, record)
+    return Finished(folder, settings, record, content, which)
+
+
+def folder_of(run: str | Path, runs_root: str | None = None) -> Path:
+    """The folder of a run that is named by its folder or by its name.
+
+    Raises:
+        ConfigError: there is none.
+    """
+    root = Path(runs_root or os.environ.get("ORTHOBENCH_RUNS") or "runs")
+    found = next((path for path in (Path(run), root / run) if (path / "config.yaml").is_file()), None)
+    if found is None:
+        raise ConfigError(
+            f"{run} is no run: neither it nor {root / run} is a folder with a config.yaml; set runs_root=."
+        )
+    return found
+
+
+def _check_identity(folder: Path, settings: Settings, record: dict[str, Any]) -> None:
+    """Refuse a folder whose settings, record and name of the run do not belong together."""
+    named = {"config.yaml's first line": owner(folder / "config.yaml"), "record.json": record.get("identity")}
+    for where, digest in named.items():
+        if digest is not None and digest != settings.digest:
+            raise StorageError(f"{folder} is not of one run: {where} names {digest[:10]}, and the settings in "
+                               f"config.yaml are those of {settings.digest[:10]}.")  # fmt: skip
+    if record["run_id"] != settings.run_id:
+        raise StorageError(f"{folder} is not of one run: its record is of {record['run_id']}, and the settings in "
+                           f"config.yaml are those of {settings.run_id}.")  # fmt: skip

@@ -1,0 +1,60 @@
+"""`orthobench eval RUN [T=400,800] [task.KEY=VALUE...]`: a finished run's weights at other lengths or on other data."""
+
+from typing import Any
+
+from orthobench.config.words import key, value
+from orthobench.errors import ConfigError
+from orthobench.terminal import columns, say
+from orthobench.verbs.arguments import Parser
+
+PLACES = ("runs_root", "data_root")
+
+
+def main(arguments: list[str]) -> int:
+    """Score the run, write `evaluations/` in its folder, and print a table.
+
+    Raises:
+        ConfigError: no run of that name, one that is not done, or a word that does not apply.
+    """
+    from orthobench.config.recorded import task_overrides
+
+    parser = Parser(__doc__)
+    parser.add_argument("--last", action="store_true", help="the last weights, not the best by validation")
+    given = parser.read(arguments)
+    if len(given.names) != 1:
+        raise ConfigError("eval needs one run, by its folder or its name: `orthobench eval runs/NAME T=400,800`.")
+    places = {key(word): value(word) for word in given.overrides if key(word) in PLACES}
+    task, lengths = task_overrides([word for word in given.overrides if key(word) not in PLACES])
+
+    from orthobench.run.evaluate import evaluate
+    from orthobench.run.load import load
+
+    run = load(given.names[0], "last" if given.last else "best", **places)
+    say(f"{run.run_id}: the {run.which} weights, of step {run.step:,}")
+    made = evaluate(run, lengths, places.get("data_root"), **task)
+    columns(*table(made))
+    files = str(run.folder / "evaluations")
+    known = sum(one["found"] for one in made)
+    say(f"{files}: {known} of {len(made)} evaluated before" if known else files)
+    return 0
+
+
+def table(made: list[dict[str, Any]]) -> tuple[list[str], list[list[str]]]:
+    """The header, and a row per evaluation: its length, every metric with the baseline in brackets, how many."""
+    names = list(dict.fromkeys(name for one in made for name in one["metrics"]))
+    rows = []
+    for one in made:
+        cells = []
+        for name in names:
+            score, baseline = one["metrics"].get(name), one["baseline"].get(name.removeprefix("test/"))
+            beside = "" if baseline is None else f" ({baseline:.4g})"
+            cells.append("null" if score is None else f"{score:.4g}{beside}")
+        count = "unknown" if one["examples"] is None else f"{one['examples']:,}"
+        rows.append([_length(one["length"]), *cells, count])
+    return ["length", *(f"{name} (baseline)" for name in names), made[0]["unit"]], rows
+
+
+def _length(length: int | list[int] | None) -> str:
+    if isinstance(length, list):
+        return "..".join(f"{end:,}" for end in dict.fromkeys(length))
+    return "varies" if length is None else f"{length:,}"

@@ -1,0 +1,138 @@
+"""Trained weights at other lengths: the task's own measure at that length, and nothing else touched."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+import orthobench
+from orthobench.analysis.records import line
+from orthobench.ensemble.running import run_members
+from orthobench.errors import ConfigError
+from orthobench.run.evaluate import evaluate
+from orthobench.run.run import Run
+from tests.run.finished import SMALL, finished
+
+HARMED = ("model=rnn", "task=adding", "T=6", "optimizer.lr=100")  # best after the first step of two
+COPYING = ("model=scornn", "task=copying", "T=5")
+CUED = ("model=gru", "task=cued_copying", "task.delay=[2,4]")
+VARIED = {
+    "adding": "T=6", "denoise": "T=14", "parenthesis": "T=20", "recall": "T=5",
+    "cued_recall": "task.pairs=[1,2]", "parity": "task.length=[3,6]", "cycle": "task.length=[3,6]",
+    "modular_arithmetic": "task.length=[3,5]", "group_word": "task.length=[3,6]",
+}  # fmt: skip
+OTHER = {"denoise": 20, "parenthesis": 30, "cued_recall": 20}
+
+
+@pytest.mark.parametrize("words", [COPYING, HARMED, CUED, (*CUED, "trainer.precision=64")])
+def test_as_trained_it_is_the_test_of_the_record(words: tuple[str, ...], tmp_path: Path) -> None:
+    folder, record = finished(tmp_path, *words)
+    for which, name in (("best", "best_val"), ("last", "last")):
+        (found,) = evaluate(orthobench.load(folder, which=which))  # type: ignore[arg-type]
+        assert found["metrics"] == {key: v for key, v in record["metrics"][name].items() if key.startswith("test/")}
+        assert found["baseline"] == record["baseline"]
+
+
+@pytest.mark.parametrize("task", VARIED)
+def test_every_task_whose_length_can_vary(task: str, tmp_path: Path) -> None:
+    length = OTHER.get(task, 9)
+    folder, _ = finished(tmp_path, "model=rnn", f"task={task}", VARIED[task])
+    run = orthobench.load(folder)
+    (found,) = evaluate(run, [length])
+    twin, measured = run.task.at_length(length), []  # type: ignore[attr-defined]
+    with torch.no_grad():
+        x, target, *mask = twin.batch("test", 0, 0)  # all 30 are one batch
+        measured = twin.summarise({k: float(v) for k, v in twin.measure(run.model(x)[0], target, *mask).items()})
+    assert found["metrics"] == pytest.approx({f"test/{name}": value for name, value in measured.items()}, rel=1e-5)
+    assert (found["baseline"], found["examples"]) == (twin.baseline, 30)
+
+
+def test_a_file_beside_the_record_is_found_the_second_time(tmp_path: Path) -> None:
+    folder, _ = finished(tmp_path, *COPYING)
+    before = (folder / "record.json").read_bytes()
+    first = evaluate(orthobench.load(folder), [5, 9])
+    files = sorted((folder / "evaluations").iterdir())
+    again = evaluate(orthobench.load(folder), [9, 5, 11])
+    assert [one["found"] for one in first + again] == [False, False, True, True, False]
+    assert {**again[0], "found": False} == first[1]
+    assert len(files) == 2
+    assert (folder / "record.json").read_bytes() == before
+    assert orthobench.build(*SMALL, *COPYING, f"runs_root={tmp_path}").run()["status"] == "done"
+
+
+def test_a_damaged_file_is_made_again(tmp_path: Path) -> None:
+    folder, _ = finished(tmp_path, *COPYING)
+    (first,) = evaluate(orthobench.load(folder), [9])
+    (file,) = (folder / "evaluations").iterdir()
+    file.write_text(file.read_text().replace('"schema": 1', '"schema": 2'))
+    (again,) = evaluate(orthobench.load(folder), [9])
+    assert not again["found"]
+    assert again["metrics"] == first["metrics"]
+
+
+@pytest.mark.parametrize("words", [COPYING, CUED])
+def test_without_the_marker(words: tuple[str, ...], tmp_path: Path) -> None:
+    (found,) = evaluate(orthobench.load(finished(tmp_path, *words)[0]), marker=False)
+    assert set(found["metrics"]) == {"test/loss", "test/emitted"}
+    assert found["baseline"] == {}
+
+
+@pytest.mark.parametrize(
+    ("words", "lengths", "task", "message"),
+    [
+        (COPYING, None, {"digits": 4}, "task.digits does not apply here"),
+        (CUED, [0], {}, "there is no test at length 0"),
+        (("model=rnn", "task=kth_largest", "T=12"), [15], {}, "its T is also the width of the model"),
+        (("model=rnn", "task=group_word"), None, {"group": "s5"}, "input size would be 120, and the model has 6"),
+    ],
+)
+def test_what_the_model_cannot_be_tested_on(
+    words: Any, lengths: Any, task: dict[str, Any], message: str, tmp_path: Path
+) -> None:
+    run = orthobench.load(finished(tmp_path, *words)[0])
+    with pytest.raises(ConfigError, match=message):
+        evaluate(run, lengths, **task)
+
+
+@pytest.mark.data
+@pytest.mark.parametrize(
+    ("task", "message"), [("mnist_flat", "an image is read at once"), ("mnist", "input size would be 2, and the model")]
+)
+def test_a_length_that_is_fixed(task: str, message: str, tmp_path: Path) -> None:
+    model = "mlp" if task == "mnist_flat" else "rnn"
+    words = [word for word in SMALL if "task." not in word] + [f"task={task}", f"model={model}"]
+    limits = ("trainer.limit_val_batches=1", "trainer.limit_test_batches=1", "trainer.max_steps=1")
+    exp = orthobench.build(*words, *limits, f"runs_root={tmp_path}")
+    exp.run()
+    with pytest.raises(ConfigError, match=message):
+        evaluate(orthobench.load(exp.settings.folder), [392])
+
+
+@pytest.mark.parametrize("words", [COPYING, HARMED, CUED])
+def test_a_run_with_eval_lengths_records_its_curve(words: tuple[str, ...], tmp_path: Path) -> None:
+    folder, record = finished(tmp_path, *words, "task.eval_lengths=[3,7]")
+    found = evaluate(orthobench.load(folder), [3, 7])
+    expected = {
+        str(length): one["metrics"] | {f"baseline/{name}": value for name, value in one["baseline"].items()}
+        for length, one in zip((3, 7), found, strict=True)
+    }
+    assert record["lengths"] == expected
+    values = line(record, "full", "row", {}, 10).values
+    assert values["length/7:test/loss"] == expected["7"]["test/loss"]
+    assert values["length/3:baseline/loss"] == expected["3"]["baseline/loss"]
+
+
+def test_a_run_without_them_has_no_such_key(tmp_path: Path) -> None:
+    assert "lengths" not in finished(tmp_path, *COPYING)[1]
+
+
+def test_members_of_an_ensemble_record_theirs(tmp_path: Path) -> None:
+    words = (*SMALL, *CUED, "task.eval_lengths=[3,7]")
+    runs = [Run.of((*words, f"seed={seed}", f"runs_root={tmp_path / 'together'}")) for seed in (1, 2)]
+    assert run_members(runs) == [0, 0]
+    for seed, run in zip((1, 2), runs, strict=True):
+        _, alone = finished(tmp_path / "alone", *CUED, "task.eval_lengths=[3,7]", f"seed={seed}")
+        together = json.loads((run.settings.folder / "record.json").read_text())
+        assert together["lengths"] == alone["lengths"]

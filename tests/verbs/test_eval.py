@@ -1,0 +1,58 @@
+"""`orthobench eval`: what it prints, and what it refuses."""
+
+from pathlib import Path
+
+import pytest
+
+from orthobench.__main__ import main
+from tests.run.finished import finished
+
+COPYING = ("model=scornn", "task=copying", "T=5")
+
+
+def test_a_table_with_the_baseline_beside_each_number(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder, _ = finished(tmp_path, *COPYING)
+    capsys.readouterr()
+    assert main(["eval", str(folder), "T=5,1200"]) == 0
+    head, names, first, second, where = capsys.readouterr().out.splitlines()
+    assert head == f"{folder.name}: the best weights, of step 2"
+    assert names.split("  ") == ["", "length", "test/accuracy (baseline)", "test/loss (baseline)", "sequences"]
+    assert (first.split()[0], first.split()[-1], second.split()[0]) == ("5", "30", "1,200")
+    assert "(0.65)" in first
+    assert "(0.9928)" in second  # (1200 + 10 + 10 / 8) / 1220
+    assert where == str(folder / "evaluations")
+
+
+def test_the_second_time_it_is_found(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder, _ = finished(tmp_path, *COPYING)
+    capsys.readouterr()
+    printed = []
+    for _ in range(2):
+        assert main(["eval", folder.name, f"runs_root={tmp_path}", "task.marker=false"]) == 0
+        printed.append(capsys.readouterr().out.splitlines())
+    assert printed[0][:-1] == printed[1][:-1]
+    assert "test/emitted" in printed[0][1]
+    assert printed[1][-1].endswith("1 of 1 evaluated before")
+
+
+def test_a_range_is_shown_as_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder, _ = finished(tmp_path, "model=gru", "task=cued_copying", "task.delay=[2,4]")
+    capsys.readouterr()
+    assert main(["eval", str(folder), "--last"]) == 0
+    printed = capsys.readouterr().out.splitlines()
+    assert "the last weights" in printed[0]
+    assert printed[2].split()[0] == "2..4"
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ([], "eval needs one run"),
+        (["a", "b"], "eval needs one run"),
+        (["nowhere"], "nowhere is no run"),
+        (["nowhere", "optimizer.lr=1"], "optimizer.lr=1 does not apply to a run that is finished"),
+    ],
+)
+def test_wrong_words(words: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["eval", *words]) == 2
+    assert message in capsys.readouterr().err
