@@ -2,17 +2,23 @@
 
 A short run validates half-way and logs four times, so that a step by itself, and what a validation costs besides its
 batches (diagnostics, checkpoints), can be told apart.
+
+On a CPU the clock is that of the processor's work, per thread, so that other programs beside it do not count; on a GPU,
+whose work no such clock sees, it is the one on the wall. Work is never measured too short, so that of several
+measurements, and of a longer sequence's, the least is the nearest.
 """
 
 import contextlib
 import ctypes
 import gc
 import io
+import os
 import subprocess
 import sys
 import tempfile
 import time
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
 from functools import cache
 from math import inf
 from pathlib import Path
@@ -23,7 +29,7 @@ from orthobench.terminal import duration_text
 if TYPE_CHECKING:
     from orthobench.run.run import Run
 
-FIRST, ENOUGH_S, MOST = 2, 0.2, 200
+FIRST, ENOUGH_S, MOST, ROUNDS = 2, 0.2, 200, 2
 MIB = 1 << 20
 
 
@@ -75,8 +81,10 @@ def measure(words: list[str], folders: tuple[Path, ...] = ()) -> Cost:
     found = _short_run(words, folders, FIRST, accumulate)
     if found["step_s"] * FIRST < ENOUGH_S:  # too short for a step; but a validation's own cost stands out best here
         again = _short_run(words, folders, FIRST, accumulate)  # the first one imported, compiled and loaded
-        longer = _short_run(words, folders, min(int(ENOUGH_S / again["step_s"]) + 1, MOST), accumulate)
-        found = longer | {"validation_s": again["validation_s"]}
+        every = min(int(ENOUGH_S / again["step_s"]) + 1, MOST)
+        rounds = [_short_run(words, folders, every, accumulate) for _ in range(ROUNDS)]
+        least = {name: min(one[name] for one in rounds) for name in ("step_s", "batch_s", "setup_s")}
+        found = rounds[0] | least | {"validation_s": again["validation_s"]}
     length, task = exp.duration, exp.task
     steps = int(min(length.steps or inf, _steps_within(exp.settings.trainer.get("max_time"), found["step_s"])))
     validations = -(-steps * length.accumulate // length.val_every)
@@ -96,21 +104,73 @@ def same_cost(identity: dict[str, Any]) -> str:
     return repr({**identity, "seed": 0, "optimizer": optimizer})
 
 
+def no_shorter_is_dearer(costs: Iterable[tuple[dict[str, Any], Cost]]) -> list[Cost]:
+    """The costs, each at most that of every longer sequence that is otherwise the same run.
+
+    A shorter sequence is part of the work of a longer one, so what the longer one took is a bound for it as well.
+
+    Args:
+        costs: settings of runs, as their ids are made of, and what was measured.
+    """
+    measured = [(same_cost(_without_length(identity)), identity["task"].get("T"), cost) for identity, cost in costs]
+    found = []
+    for alike, T, cost in measured:
+        bounds = [
+            other
+            for same, length, other in measured
+            if T is not None and length is not None and (same, other.steps) == (alike, cost.steps) and length >= T
+        ]
+        parts = ("step_s", "evaluation_s", "start_s")
+        found.append(replace(cost, **{part: min(getattr(one, part) for one in (cost, *bounds)) for part in parts}))
+    return found
+
+
+def _without_length(identity: dict[str, Any]) -> dict[str, Any]:
+    return identity | {"task": {key: value for key, value in identity["task"].items() if key != "T"}}
+
+
+def busy() -> str | None:
+    """A sentence that other programs keep this machine's cores, asked before work begins; null where one is free."""
+    import torch
+
+    cores, load = len(os.sched_getaffinity(0)), os.getloadavg()[0]
+    if load <= cores - 1:
+        return None
+    meaning = "may be far too long" if torch.cuda.is_available() else "are those of a run that has a core for itself"
+    return f"this machine is busy (load {load:.1f}, {cores} core{'s' * (cores > 1)}): the times below {meaning}."
+
+
+def clock_of(device: str) -> Callable[[], float]:
+    """Seconds of this program's work on a device: the processor's per thread, or those on the wall for a GPU."""
+    import torch
+
+    if device != "cpu":
+        return time.perf_counter
+    return lambda: time.process_time() / torch.get_num_threads()
+
+
 @cache
 def start_up() -> float:
-    """Seconds of a run of one step from its start to its end: what every run pays for the program itself."""
+    """Seconds of work of a run of one step from its start to its end: what every run pays for the program itself."""
     words = ["model=rnn", "task=recall", "recipe=none", "T=5", "task.val_size=1", "task.test_size=1", "logger=none"]
     with tempfile.TemporaryDirectory() as root:
         command = [sys.executable, "-m", "orthobench", *words, "trainer.max_steps=1", f"runs_root={root}"]
-        start = time.perf_counter()
+        before = os.times()
         subprocess.run(command, check=True, capture_output=True)
-        return time.perf_counter() - start
+        after = os.times()
+    return after.children_user - before.children_user + after.children_system - before.children_system
 
 
 def _short_run(words: list[str], folders: tuple[Path, ...], every: int, accumulate: int) -> dict[str, Any]:
     """Four times `every` steps with a validation in the middle, in a folder of its own; seconds and bytes by name."""
     from orthobench.recording.curve import Curve
+    from orthobench.run.attempt import Attempt
     from orthobench.run.run import Run
+
+    def timed(run: Run, folder: Path) -> Attempt:
+        attempt = Attempt(run, folder)
+        attempt.training.clock = clock
+        return attempt
 
     with tempfile.TemporaryDirectory() as root, contextlib.redirect_stdout(io.StringIO()):
         short = [
@@ -121,10 +181,11 @@ def _short_run(words: list[str], folders: tuple[Path, ...], every: int, accumula
             f"runs_root={root}",
         ]
         exp = Run.of([*words, *short], folders)
+        clock = _clock(exp)
         _forget_peak()
-        start = time.perf_counter()
-        record = exp.run()
-        elapsed = time.perf_counter() - start
+        start = clock()
+        record = exp.run(timed)
+        elapsed = clock() - start
         rows = Curve(exp.settings.folder / "metrics.csv").rows()
     rate = {row["step"] // every: row["value"] for row in rows if row["name"] == "steps_per_s"}
     step_s = 0.5 / rate[2] + 0.5 / rate[4]
@@ -146,15 +207,23 @@ def _evaluation_batch(exp: "Run") -> float:
 
     device = device_of(exp.settings.trainer.get("accelerator", "auto"))
     exp.model.to(device).eval()
-    seconds = []
+    seconds, clock = [], _clock(exp)
     with torch.inference_mode():
-        for _ in range(2):
-            start = time.perf_counter()
+        for _ in range(1 + ROUNDS):
+            start = clock()
             x, target, *mask = (part.to(device) for part in exp.task.batch("val", 0, 0))
             for value in exp.task.measure(exp.model(x)[0], target, *mask).values():
                 float(value)
-            seconds.append(time.perf_counter() - start)
-    return seconds[-1]
+            seconds.append(clock() - start)
+    return min(seconds)
+
+
+def _clock(exp: "Run") -> Callable[[], float]:
+    from orthobench.run.memory import device_of
+    from orthobench.run.trainer import quieten
+
+    quieten()  # which decides how many threads there are
+    return clock_of(device_of(exp.settings.trainer.get("accelerator", "auto")).type)
 
 
 def _batches(task: Any, split: str, limit: Any) -> int:

@@ -1,10 +1,11 @@
 """`orthobench plan KEY=VALUE...|TABLE...|PAPER...|all`: what runs would cost, from a few steps of each."""
 
 from pathlib import Path
+from typing import Any
 
 from orthobench.config.table import FULL
 from orthobench.errors import OrthobenchError
-from orthobench.terminal import duration_text, say
+from orthobench.terminal import complain, duration_text, say
 from orthobench.verbs.arguments import Parser
 from orthobench.verbs.reproduce import WORDS, Selection
 
@@ -36,26 +37,35 @@ def _plan_runs(overrides: list[str], folders: tuple[Path, ...]) -> int:
     from orthobench.config.compose import parse
     from orthobench.launch.sweep import jobs
     from orthobench.recording.files import read_json
-    from orthobench.run.cost import Cost, measure, same_cost
+    from orthobench.run.cost import Cost, busy, measure, no_shorter_is_dearer, same_cost
     from orthobench.run.run import Run
 
-    costs: dict[str, Cost] = {}
+    _warn(busy())
+    runs = [(job, Run.of(job, folders)) for job in jobs(parse(overrides, folders))]
+    costs: dict[str, tuple[dict[str, Any], Cost]] = {}
+    for job, exp in runs:
+        same = same_cost(exp.settings.identity)
+        if same not in costs:
+            costs[same] = exp.settings.identity, measure(job, folders)
+    nearest = dict(zip(costs, no_shorter_is_dearer(costs.values()), strict=True))
     states: dict[str, int] = {}
     missing_s = 0.0
-    for job in jobs(parse(overrides, folders)):
-        exp: Run = Run.of(job, folders)
+    for _, exp in runs:
         record = read_json(exp.settings.folder / "record.json")
         state = record["status"] if record else "missing"
         states[state] = states.get(state, 0) + 1
-        same = same_cost(exp.settings.identity)
-        if same not in costs:
-            costs[same] = measure(job, folders)
+        cost = nearest[same_cost(exp.settings.identity)]
         if state not in ("done", "diverged"):
-            missing_s += costs[same].total_s
-        say(f"{exp.run_id}  {state:8}  {costs[same]}")
+            missing_s += cost.total_s
+        say(f"{exp.run_id}  {state:8}  {cost}")
     told = ", ".join(f"{count} {state}" for state, count in sorted(states.items()))
     say(f"{told}; {duration_text(missing_s)} to go on this machine, one run at a time")
     return 0
+
+
+def _warn(sentence: str | None) -> None:
+    if sentence:
+        complain(f"orthobench: {sentence}")
 
 
 def _plan_tables(selection: Selection, preset: str, folders: tuple[Path, ...]) -> int:
@@ -67,8 +77,9 @@ def _plan_tables(selection: Selection, preset: str, folders: tuple[Path, ...]) -
     from orthobench.analysis import records
     from orthobench.config import table as experiment
     from orthobench.launch.plan import plan, select
-    from orthobench.run.cost import Cost, measure, same_cost
+    from orthobench.run.cost import Cost, busy, measure, same_cost
 
+    _warn(busy())
     extra = selection.extra
     total_s, costs = 0.0, dict[str, Cost]()
     for name in select(selection.names, folders):

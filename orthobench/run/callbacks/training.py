@@ -1,6 +1,7 @@
 """Loss, learning rates, gradient norm and speed, every few steps; validation metrics when there are any."""
 
 import time
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -11,9 +12,10 @@ from orthobench.run.learner import Learner
 
 
 class TrainingLog(Log):
-    """Attributes: `train_s` seconds spent between batches of training, over all attempts of the run."""
+    """Attributes: `train_s` seconds of `clock` between batches of training, over all attempts of the run."""
 
     train_s: float = 0.0
+    clock: Callable[[], float] = staticmethod(time.monotonic)
     _mark: tuple[float, int] | None = None
     _gradient_norm: torch.Tensor | None = None
 
@@ -24,7 +26,7 @@ class TrainingLog(Log):
         self.train_s = state_dict["train_s"]
 
     def on_train_start(self, trainer: Trainer, module: Learner) -> None:  # type: ignore[override]
-        self._mark = (time.monotonic(), trainer.global_step)
+        self._mark = (self.clock(), trainer.global_step)
 
     def on_before_optimizer_step(self, trainer: Trainer, module: Learner, optimizer: Any) -> None:  # type: ignore[override]
         if self.due(trainer.global_step + 1):
@@ -45,14 +47,14 @@ class TrainingLog(Log):
         """Stop the clock: adds to `train_s` and tells the speed since the last stop."""
         if self._mark is None:
             return {}
-        seconds, steps = time.monotonic() - self._mark[0], step - self._mark[1]
+        seconds, steps = self.clock() - self._mark[0], step - self._mark[1]
         self.train_s += seconds
-        self._mark = (time.monotonic(), step)
+        self._mark = (self.clock(), step)
         return {"steps_per_s": steps / seconds} if steps and seconds > 0 else {}
 
     def on_validation_start(self, trainer: Trainer, module: Learner) -> None:  # type: ignore[override]
         self.pause(trainer.global_step)
 
     def on_validation_end(self, trainer: Trainer, module: Learner) -> None:  # type: ignore[override]
-        self._mark = (time.monotonic(), trainer.global_step)
+        self._mark = (self.clock(), trainer.global_step)
         self.write(trainer, module.results)
