@@ -1,0 +1,245 @@
+"""The one rule by which a published number is judged, fixed before anything is run.
+
+With p the published number, u half a unit of its last printed digit, d the margin that a reader of the field would call
+no difference, and m, s and w the mean, the standard deviation and the half-width of the 95 % interval of our n seeds:
+
+    not run              no seed is finished
+    unstable             a seed diverged or failed; the others' mean is shown and never judged
+    partial              fewer seeds than planned, or fewer than three
+    reproduced           |m - p| <= d + u and w <= d; or p and m are both no better than the trivial predictor
+    agrees, not precise  |m - p| <= d + u but w > d, or p lies inside the 95 % prediction interval
+    underspecified       none of these, and the paper leaves out a setting on which the value hangs
+    better, not reproduced, differs    by the side on which m lies; `differs` where no side is the good one
+
+The first that holds is the status. A parameter count is no score: `count equal` or `count differs`.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from statistics import fmean, stdev
+from typing import get_args
+
+from orthobench.errors import ConfigError
+from orthobench.tasks.metric import Bounds, Direction
+
+REPRODUCED, BETTER, AGREES = "reproduced", "better", "agrees, not precise"
+NOT_REPRODUCED, DIFFERS = "not reproduced", "differs"
+PARTIAL, UNSTABLE, UNDERSPECIFIED, NOT_RUN = "partial", "unstable", "underspecified", "not run"
+COUNT_EQUAL, COUNT_DIFFERS = "count equal", "count differs"
+STATUSES = (
+    REPRODUCED, BETTER, AGREES, NOT_REPRODUCED, DIFFERS, UNSTABLE, PARTIAL, UNDERSPECIFIED, NOT_RUN,
+)  # fmt: skip
+COUNTS = (COUNT_EQUAL, COUNT_DIFFERS)
+LEVEL = 0.95
+LEAST = 3
+ROUNDING = 1e-9  # of binary fractions, relative: 0.97 is exactly 0.005 from 0.965
+
+Interval = tuple[float, float]
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """A status, and what it rests on.
+
+    Attributes:
+        word: one of `STATUSES` or `COUNTS`.
+        mark: what stands in brackets behind it in a table; empty for nothing.
+        p: of a claim, the p-value of what it says, where there is one.
+        against: of a claim, the p-value of the opposite, where there is one.
+        detail: one sentence with the figures; empty where the mark says it all.
+        interval: the 95 % prediction interval of one published number; null for fewer than two seeds.
+    """
+
+    word: str
+    mark: str = ""
+    p: float | None = None
+    against: float | None = None
+    detail: str = ""
+    interval: Interval | None = None
+
+    def __str__(self) -> str:
+        return f"{self.word} ({self.mark})" if self.mark else self.word
+
+
+@dataclass(frozen=True)
+class _Ours:
+    """Mean, standard deviation with its floor, and number of our seeds."""
+
+    m: float
+    s: float
+    n: int
+
+    @property
+    def half_width(self) -> float:
+        """Half of the 95 % interval of the mean; infinite for one seed."""
+        return _t(self.n - 1) * self.s / math.sqrt(self.n) if self.n > 1 else math.inf
+
+
+def judge(
+    ours: Sequence[float | None],
+    published: float,
+    *,
+    margin: float,
+    direction: Direction,
+    planned: int,
+    decimals: int | None = None,
+    published_sd: float | None = None,
+    published_seeds: int = 1,
+    trivial: float | None = None,
+    bounds: Bounds = (None, None),
+    resolution: float = 0.0,
+    unstated: Sequence[str] = (),
+) -> Verdict:
+    """The status of a published number, all arguments being in its unit.
+
+    Args:
+        ours: one number for each finished seed; null for one that diverged or failed.
+        published: the number as it is printed.
+        margin: the difference that a reader of the field would call none.
+        direction: which of two values is better.
+        planned: seeds that the table asks for.
+        decimals: those that it is printed with, negative for a number rounded to tens; null for an exact one.
+        published_sd: its standard deviation over the seeds, where printed.
+        published_seeds: runs behind it.
+        trivial: the score of the trivial predictor, where there is one.
+        bounds: the least and the greatest value of the metric.
+        resolution: the least difference of two of its values.
+        unstated: settings that the paper leaves out and on which the value hangs.
+
+    Raises:
+        ConfigError: a number that is not finite or lies outside the bounds, or a margin or count below zero.
+    """
+    _check(
+        {"published": published, **{f"ours[{i}]": value for i, value in enumerate(ours)}},
+        {"margin": margin, "planned": planned, "published_sd": published_sd, "published_seeds": published_seeds,
+         "resolution": resolution},
+        trivial, bounds,
+    )  # fmt: skip
+    if direction not in get_args(Direction):
+        raise ConfigError(f"direction={direction} is not one of {', '.join(get_args(Direction))}.")
+    finished = [value for value in ours if value is not None]
+    failed, wanted = len(ours) - len(finished), max(planned, LEAST)
+    interval = prediction_interval(
+        finished, published_sd=published_sd, published_seeds=published_seeds, bounds=bounds, resolution=resolution
+    )
+    if not ours:
+        return Verdict(NOT_RUN, detail=f"None of {wanted} seeds is finished.")
+    if failed:
+        rest = f"; the others' mean is {fmean(finished):.6g}" if finished else ""
+        counted = f"{failed} of {len(ours)}"
+        return Verdict(UNSTABLE, counted, detail=f"{counted} seeds diverged or failed{rest}.", interval=interval)
+    if len(finished) < wanted:
+        counted = f"{len(finished)} of {wanted}"
+        return Verdict(PARTIAL, counted, detail=f"{counted} seeds are finished.", interval=interval)
+    assert interval is not None, "there are three seeds"
+    found = _summary(finished, resolution)
+    unit = 0.0 if decimals is None else 0.5 * 10.0**-decimals
+    slack = ROUNDING * max(abs(found.m), abs(published), margin)
+    width, gap = found.half_width, abs(found.m - published)
+    told = (
+        f"The mean of {found.n} seeds is {found.m:.6g} ± {width:.3g}, {gap:.3g} from {published:.10g}; "
+        f"the margin is {margin:g}"
+    )
+    told += f" and the rounding {unit:g}" if unit else ""
+    near, precise = gap <= margin + unit + slack, width <= margin + slack
+    both = trivial is not None and _both_trivial(found.m, published, trivial, margin + slack, direction)
+    if both or (near and precise):
+        told += f"; both are no better than the trivial predictor's {trivial:.6g}" if both else ""
+        return Verdict(REPRODUCED, "both trivial" if both else "", detail=f"{told}.", interval=interval)
+    inside = interval[0] - slack <= published <= interval[1] + slack
+    if near or inside:
+        told += f"; one published result is expected in {_shown(interval)}"
+        nothing = says_nothing(interval, bounds)
+        told += ", more than half of the metric's range, which says nothing" if nothing else ""
+        return Verdict(AGREES, "the interval says nothing" if nothing else "", detail=f"{told}.", interval=interval)
+    if unstated:
+        missing = ", ".join(unstated)
+        return Verdict(UNDERSPECIFIED, detail=f"{told}; the paper does not state: {missing}.", interval=interval)
+    word = BETTER if (found.m > published) == (direction == "higher") else NOT_REPRODUCED
+    return Verdict(DIFFERS if direction == "neither" else word, detail=f"{told}.", interval=interval)
+
+
+def prediction_interval(
+    values: Sequence[float],
+    *,
+    published_sd: float | None = None,
+    published_seeds: int = 1,
+    bounds: Bounds = (None, None),
+    resolution: float = 0.0,
+) -> Interval | None:
+    """Where one published result lies with 95 %; null for fewer than two values.
+
+    Without a printed standard deviation the published runs are taken to spread as ours do: m -+ t(n - 1) s
+    sqrt(1/n + 1/k). With one the two variances of the means add up, and the degrees of freedom are Welch's (1947).
+    """
+    if len(values) < 2:
+        return None
+    found, k = _summary(values, resolution), max(published_seeds, 1)
+    own, theirs = found.s**2 / found.n, (found.s if published_sd is None else published_sd) ** 2 / k
+    freedom = float(found.n - 1)
+    if published_sd is not None and k > 1 and own + theirs > 0:
+        freedom = (own + theirs) ** 2 / (own**2 / (found.n - 1) + theirs**2 / (k - 1))
+    half = _t(freedom) * math.sqrt(own + theirs)
+    low, high = bounds
+    return (
+        found.m - half if low is None else max(found.m - half, low),
+        found.m + half if high is None else min(found.m + half, high),
+    )
+
+
+def says_nothing(interval: Interval, bounds: Bounds) -> bool:
+    """Whether an interval is wider than half of the metric's range."""
+    low, high = bounds
+    return low is not None and high is not None and interval[1] - interval[0] > (high - low) / 2
+
+
+def count(ours: int, published: float, rounding: float = 0.0) -> Verdict:
+    """The status of a parameter count, which is equal up to how it was rounded."""
+    told = f"The model has {ours:,} parameters, the paper says {'about ' if rounding else ''}{published:,.10g}."
+    return Verdict(COUNT_EQUAL if abs(ours - published) <= rounding else COUNT_DIFFERS, detail=told)
+
+
+def _summary(values: Sequence[float], resolution: float) -> _Ours:
+    floor = resolution / math.sqrt(12)
+    return _Ours(fmean(values), max(stdev(values) if len(values) > 1 else 0.0, floor), len(values))
+
+
+def _both_trivial(m: float, published: float, trivial: float, margin: float, direction: Direction) -> bool:
+    if max(abs(m - trivial), abs(published - trivial)) <= margin:
+        return True
+    if direction == "neither":
+        return False
+    worst = max(m, published) if direction == "higher" else min(m, published)
+    return worst < trivial if direction == "higher" else worst > trivial
+
+
+@cache
+def _t(freedom: float) -> float:
+    from scipy import stats
+
+    return float(stats.t.ppf((1 + LEVEL) / 2, freedom))
+
+
+def _shown(interval: Interval) -> str:
+    return f"[{interval[0]:.6g}, {interval[1]:.6g}]"
+
+
+def _check(
+    judged: dict[str, float | None], sizes: dict[str, float | None], trivial: float | None, bounds: Bounds
+) -> None:
+    """Refuse what is not finite, a size below zero, and what lies outside the bounds."""
+    for name, value in {**judged, **sizes, "trivial": trivial}.items():
+        if value is not None and not math.isfinite(value):
+            raise ConfigError(f"{name}={value} is not finite; give a number, or None for a seed that diverged.")
+    for name, value in sizes.items():
+        if value is not None and value < 0:
+            raise ConfigError(f"{name}={value} is below zero.")
+    low, high = (worst if bound is None else bound for bound, worst in zip(bounds, (-math.inf, math.inf), strict=True))
+    for name, value in judged.items():
+        slack = ROUNDING * abs(value or 0.0)
+        if value is not None and not low - slack <= value <= high + slack:
+            raise ConfigError(
+                f"{name}={value} lies outside the metric's bounds, {low:g} to {high:g}; is it in its unit?"
+            )
