@@ -12,7 +12,7 @@
 A claim of several comparisons holds when each does (an intersection-union test, so the largest p-value counts), and is
 contradicted by any whose opposite holds (the smallest p-value counts, with Holm's correction over the comparisons). The
 claims of one table are a family with Holm's correction, for and against. A claim holds at 0.05 (`reproduced`), is
-contradicted at 0.05 (`not reproduced`), and otherwise is left open (`within PI only`).
+contradicted at 0.05 (`not reproduced`), and otherwise is left open (`agrees, not precise`).
 """
 
 import math
@@ -27,20 +27,14 @@ from orthobench.analysis.records import Line
 from orthobench.analysis.statistics import (
     ALPHA,
     LEAST,
-    NOT_REPRODUCED,
-    NOT_RUN,
-    PARTIAL,
-    REPRODUCED,
-    UNDERSPECIFIED,
-    WITHIN,
     Alternative,
     Scores,
-    Verdict,
     holm,
     less_spread,
     paired,
     wilson,
 )
+from orthobench.analysis.status import AGREES, NOT_REPRODUCED, NOT_RUN, PARTIAL, REPRODUCED, UNDERSPECIFIED, Verdict
 
 NEARLY = 0.9  # `not_below` a level: not below nine tenths of it
 TENTH = 0.1
@@ -94,7 +88,7 @@ def _decided(verdict: Verdict, p: float | None, against: float | None) -> Verdic
         return Verdict(NOT_REPRODUCED, f"the opposite holds, p = {against:.2g}", p, against)
     if p is None:
         return Verdict(REPRODUCED, f"p of the opposite = {against:.2g}", p, against)
-    return Verdict(WITHIN, f"undecided, p = {p:.2g}", p, against)
+    return Verdict(AGREES, f"undecided, p = {p:.2g}", p, against)
 
 
 def _scores(printed: Published, lines: list[Line], planned: int) -> Scores:
@@ -174,7 +168,7 @@ def _combined(p_values: Sequence[float | None], against: Sequence[float | None])
     held, contradicted = [p for p in p_values if p is not None], [p for p in against if p is not None]
     if len(held) < len(p_values) or len(contradicted) < len(against):
         return Verdict(PARTIAL, "fewer than two seeds in common")
-    return Verdict(WITHIN, p=max(held, default=None), against=min(holm(contradicted)))
+    return Verdict(AGREES, p=max(held, default=None), against=min(holm(contradicted)))
 
 
 def _level(printed: Published, scores: dict[str, Scores], rows: Rows) -> Verdict:

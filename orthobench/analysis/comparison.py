@@ -6,26 +6,27 @@ from math import log10
 from pathlib import Path
 from statistics import mean, median
 
-from orthobench.analysis import claims, records
-from orthobench.analysis.metrics import headline
+from orthobench.analysis import claims, records, status
+from orthobench.analysis.composed import ComposedTable
+from orthobench.analysis.metrics import SPLITS, headline
 from orthobench.analysis.published import DERIVED, Published, load_table, margin_of
+from orthobench.analysis.recorded import recorded
 from orthobench.analysis.records import Line
-from orthobench.analysis.statistics import (
+from orthobench.analysis.statistics import Scores, incomplete
+from orthobench.analysis.status import (
     BETTER,
     NOT_REPRODUCED,
     NOT_RUN,
     REPRODUCED,
     UNDERSPECIFIED,
+    UNSTABLE,
     Interval,
-    Scores,
     Verdict,
-    incomplete,
-    prediction_interval,
-    status,
 )
 from orthobench.config import table as experiment
 from orthobench.config.table import FULL, Table
-from orthobench.tasks.metric import Metric
+from orthobench.errors import ConfigError
+from orthobench.tasks.metric import Bounds, Metric
 
 SLACK = 1e-4
 
@@ -50,15 +51,21 @@ class Compared:
 
     @property
     def ours(self) -> float | None:
-        """The number that is compared: the mean over the seeds, or the median where one diverged."""
-        return self.derived if self.derived is not None else centre(self.scores, self.printed)
+        """The number that is compared: the mean over the seeds that did not diverge."""
+        return self.derived if self.derived is not None else self.scores.mean
 
     @property
     def interval(self) -> Interval | None:
-        """The 95 % prediction interval of the published number, as the mean of its runs; null where a seed diverged."""
-        if self.scores.diverged or self.printed.kind != "result":
-            return None
-        return prediction_interval(self.scores.values, self.printed.seeds)
+        """The 95 % prediction interval of one published result; null where a seed diverged."""
+        return None if self.scores.diverged else self.verdict.interval
+
+    @property
+    def vague(self) -> bool:
+        """Whether that interval is wider than half of the metric's range, and says nothing."""
+        if self.interval is None or self.printed.measured is None or self.printed.scale:
+            return False
+        low, high = _bounds(self.printed, self.printed.measured)
+        return status.says_nothing(self.interval, (low, high))
 
     @property
     def difference(self) -> float | None:
@@ -68,36 +75,41 @@ class Compared:
         return self.ours - self.printed.value
 
 
-def centre(scores: Scores, printed: Published) -> float | None:
-    """The mean over the seeds, or the median where one diverged."""
-    return scores.median(printed.direction == "higher") if scores.diverged else scores.mean
-
-
 @dataclass(frozen=True)
 class Comparison:
-    """The published numbers and claims of a table of one preset, each with ours, and the finished runs behind them."""
+    """The published numbers and claims of a table of one preset, each with ours, and the finished runs behind them.
+
+    Attributes:
+        notes: one sentence for each record that was made with other settings and fills nothing.
+    """
 
     table: Table
     preset: str
     numbers: tuple[Compared, ...]
     claims: tuple[Compared, ...]
     lines: tuple[Line, ...]
+    notes: tuple[str, ...] = ()
 
 
 def compare(table: Table, results: Path, preset: str = FULL) -> Comparison:
-    """A table from its records."""
-    lines = [line for line in records.read(results, table.name) if line.preset == preset]
-    rows = {row: [line for line in lines if line.row == row] for row in table.rows}
-    planned = len(table.planned(preset))
+    """A table from its records.
+
+    Raises:
+        StorageError: its records are damaged, or two of them are of one row and seed.
+    """
+    composed = ComposedTable(table, preset)
+    found = recorded(composed, results)
     told = load_table(table)
-    numbers = tuple(_number(printed, table, rows, planned) for printed in told if printed.kind != "claim")
+    rows: dict[str, list[Line]] = {row: [line for line in found.lines if line.row == row] for row in table.rows}
+    planned = len(table.planned(preset))
+    numbers = tuple(_number(printed, composed, rows, planned) for printed in told if printed.kind != "claim")
     asserted = [printed for printed in told if printed.kind == "claim"]
     verdicts = claims.judge(asserted, rows, planned)
     asserted_ours = tuple(
         Compared(printed, Scores(), Scores(), None, _runs(_rows_of(printed, rows), rows), _explained(verdict, table))
         for printed, verdict in zip(asserted, verdicts, strict=True)
     )
-    return Comparison(table, preset, numbers, asserted_ours, tuple(lines))
+    return Comparison(table, preset, numbers, asserted_ours, found.lines, tuple(found.notes))
 
 
 def presets(name: str, results: Path) -> list[str]:
@@ -113,45 +125,107 @@ def everywhere(name: str, results: Path) -> list[tuple[str, Path]]:
 
 
 def scores_of(printed: Published, lines: Iterable[Line], planned: int, select: str) -> Scores:
-    """Our scores of a printed number, seed by seed, in the unit that it was printed in."""
+    """Our scores of a printed number, seed by seed, in the unit that it was printed in.
+
+    A seed that diverged, or ended without this number, is null.
+    """
     found: dict[int, float | None] = {}
     for line in lines:
         value = line.metric(printed.metric, select)
-        if printed.kind != "exact" and line.diverged:
-            found[line.seed] = None
-        elif value is not None:
-            found[line.seed] = value * (100 if printed.unit == "percent" else 1) - printed.excludes
+        failed = value is None or (printed.kind != "exact" and line.diverged)
+        found[line.seed] = None if failed else value * _unit(printed) - printed.excludes  # type: ignore[operator]
     return Scores(found, planned)
 
 
-def _number(printed: Published, table: Table, rows: dict[str, list[Line]], planned: int) -> Compared:
+def _unit(printed: Published) -> int:
+    """How often the unit of the printed number goes into that of our records."""
+    return 100 if printed.unit == "percent" else 1
+
+
+def _number(printed: Published, composed: ComposedTable, rows: dict[str, list[Line]], planned: int) -> Compared:
+    table = composed.table
+    if printed.counts:
+        return _counted(printed, composed)
     runs = _runs(printed.rows, rows)
     if printed.metric in DERIVED:
         derived, verdict = _derived(printed, table, rows, planned)
         return Compared(printed, Scores(), Scores(planned=planned), derived, runs, _explained(verdict, table))
-    honest, scores = (
-        scores_of(printed, rows[printed.rows[0]], planned, select) for select in ("best_val", printed.select)
-    )
-    honest = honest if table.held_out else Scores()
-    return Compared(printed, honest, scores, None, runs, _explained(_judged(printed, scores, table), table))
+    lines = rows[printed.rows[0]]
+    honest, scores = (scores_of(printed, lines, planned, select) for select in ("best_val", printed.select))
+    try:
+        verdict = _judged(printed, scores, composed, lines)
+    except ConfigError as error:
+        raise ConfigError(f"{table.name} ({printed.label}, {printed.column}): {error}") from error
+    return Compared(printed, honest if table.held_out else Scores(), scores, None, runs, _explained(verdict, table))
 
 
-def _judged(printed: Published, scores: Scores, table: Table) -> Verdict:
+def _counted(printed: Published, composed: ComposedTable) -> Compared:
+    """A count of parameters, of the model that is built for it."""
+    assert printed.counts is not None
+    try:
+        ours = composed.counts(printed.rows[0])[printed.counts] - round(printed.excludes)
+    except ConfigError as error:
+        return Compared(printed, Scores(), Scores(), None, (), Verdict(NOT_RUN, f"cannot be built: {error}"))
+    lost = printed.value is None
+    verdict = Verdict(UNDERSPECIFIED) if lost else status.count(ours, printed.value, printed.rounding)  # type: ignore[arg-type]
+    return Compared(printed, Scores(), Scores(), float(ours), (), verdict)
+
+
+def _judged(printed: Published, scores: Scores, composed: ComposedTable, lines: list[Line]) -> Verdict:
     if printed.kind == "exact":
         return _exact(printed, scores)
     if printed.value is None:
         return incomplete(scores) or Verdict(UNDERSPECIFIED, "no number to compare with")
     if printed.kind == "bound":
-        return incomplete(scores) or _within_bound(printed, scores)
-    margin = margin_of(printed, table)
+        unstable = Verdict(UNSTABLE, f"{scores.diverged} of {scores.done}") if scores.diverged else None
+        return unstable or incomplete(scores) or _within_bound(printed, scores)
+    margin, measured, unit = margin_of(printed, composed.table), printed.measured, _unit(printed)
     assert margin is not None, "load_table sees to it"
-    published = printed.value
-    if printed.unit == "percent":
-        margin *= 100
-    if printed.scale == "log10":
-        logs = {seed: None if not value or value < 0 else log10(value) for seed, value in scores.by_seed.items()}
-        scores, published = Scores(logs, scores.planned), log10(published)
-    return status(scores, published, printed.seeds, margin, printed.direction)
+    assert measured is not None, "and to this"
+    trivial, bounds = _baseline(printed, lines), _bounds(printed, measured)
+    given = [value for _, value in sorted(scores.by_seed.items())]
+    logs = printed.scale == "log10"
+    return status.judge(
+        [_log(value) for value in given] if logs else given,
+        log10(printed.value) if logs else printed.value,
+        margin=margin * unit,
+        direction=measured.direction,
+        planned=scores.planned,
+        decimals=None if logs else printed.decimals,
+        published_sd=None if logs else printed.sd,
+        published_seeds=printed.seeds,
+        trivial=_log(trivial) if logs else trivial,
+        bounds=(_log(bounds[0]), _log(bounds[1])) if logs else bounds,
+        resolution=0.0 if logs or not lines else unit * _resolution(printed, measured, composed),
+        unstated=composed.table.unstated.get(printed.rows[0], ()),
+    )
+
+
+def _bounds(printed: Published, measured: Metric) -> Bounds:
+    """The bounds of the metric in the unit of the printed number."""
+    low, high = (None if end is None else end * _unit(printed) for end in measured.bounds)
+    return low, high
+
+
+def _log(value: float | None) -> float | None:
+    """The logarithm of base ten; null of what has none."""
+    return None if value is None or value <= 0 else log10(value)
+
+
+def _baseline(printed: Published, lines: list[Line]) -> float | None:
+    """The trivial predictor's score, as the runs of a row recorded it, in the unit of the printed number."""
+    head, _, name = printed.metric.partition("@")[0].partition("/")
+    found = [value for line in lines if (value := line.values.get(f"baseline/{name}")) is not None]
+    return mean(found) * _unit(printed) if found and head in SPLITS else None
+
+
+def _resolution(printed: Published, measured: Metric, composed: ComposedTable) -> float:
+    """The least difference of two values of a metric, in the unit of the records."""
+    if measured.resolution is not None:
+        return measured.resolution
+    split = printed.metric.partition("/")[0]
+    examples = composed.examples(printed.rows[0], split) if split in ("val", "test") else None
+    return 1 / examples if examples else 0.0
 
 
 def _exact(printed: Published, scores: Scores) -> Verdict:
@@ -215,7 +289,7 @@ def _reaches(printed: Published, lines: list[Line], level: float, score: Metric)
 
 def _explained(verdict: Verdict, table: Table) -> Verdict:
     """`not run` with the reason that the table gives for it."""
-    if verdict.status == NOT_RUN and not verdict.detail and table.needs:
+    if verdict.word == NOT_RUN and not verdict.mark and table.needs:
         return Verdict(NOT_RUN, f"needs {table.needs}")
     return verdict
 

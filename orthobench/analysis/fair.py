@@ -12,7 +12,9 @@ from math import inf
 from pathlib import Path
 from statistics import mean, median
 
-from orthobench.analysis import metrics, records
+from orthobench.analysis import metrics
+from orthobench.analysis.composed import ComposedTable
+from orthobench.analysis.recorded import recorded
 from orthobench.analysis.records import Line
 from orthobench.analysis.statistics import Scores
 from orthobench.config import table as experiment
@@ -97,13 +99,18 @@ class FairEntry:
 
 @dataclass(frozen=True)
 class FairTable:
-    """One fair table of one preset."""
+    """One fair table of one preset.
+
+    Attributes:
+        notes: one sentence for each record that was made with other settings and fills nothing.
+    """
 
     table: Table
     preset: str
     score: Metric
     entries: tuple[FairEntry, ...]
     lines: tuple[Line, ...]
+    notes: tuple[str, ...] = ()
 
     @property
     def higher(self) -> bool:
@@ -156,7 +163,8 @@ def fair_table(table: Table, results: Path, preset: str = FULL) -> FairTable:
     score = metrics.metric_of(str(table.score), table)
     if not score.name.startswith("test/") or score.direction == "neither":
         raise ConfigError(f"{table.name}: score={table.score} is not test/NAME of a metric with a good side.")
-    lines = tuple(line for line in records.read(results, table.name) if line.preset == preset)
+    found = recorded(ComposedTable(table, preset), results)
+    lines = found.lines
     by_row: dict[str, list[Line]] = {}
     for line in lines:
         by_row.setdefault(line.row, []).append(line)
@@ -172,7 +180,7 @@ def fair_table(table: Table, results: Path, preset: str = FULL) -> FairTable:
         FairEntry(model, sizes[model], length, rates, best_rate(rates, score), score.name, planned)
         for (model, length), rates in grouped.items()
     )
-    return FairTable(table, preset, score, entries, lines)
+    return FairTable(table, preset, score, entries, lines, tuple(found.notes))
 
 
 def fair_tables(results: Path, folders: tuple[Path, ...] = ()) -> list[FairTable]:

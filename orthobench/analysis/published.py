@@ -5,8 +5,8 @@ A paper is such a file, here or as `published/<paper>.yaml` in a folder of `--co
 
 A row of the file is one number (`value`) or one claim in prose (`claim` with a `test`). `kind` says how it is compared:
 
-    result   a score of a trained network: prediction interval and margin, see `statistics.status`
-    exact    a number that nothing random touches, such as a parameter count: equal up to its `rounding`
+    result   a score of a trained network: judged by `status.judge`
+    exact    a number that nothing random touches: equal up to its `rounding`; a parameter count needs no run
     bound    a limit on what is measured: `side: lower` or `upper`
     claim    a sentence: a one-sided test over the seeds, see `claims`
 """
@@ -55,8 +55,10 @@ class Published:
         value: the number; null when it is lost, with a `reason`.
         sd: standard deviation over the seeds, where printed.
         unit: `percent` where our records hold a share.
+        decimals: with how many the value was printed: those of its text in the file.
         scale: `log10` where only the order of magnitude counts.
         rounding: how far an exact number may be off, for what was printed as approximate.
+        printed: the value as it was printed, where that is no plain number, such as `~64k`.
         excludes: what a count leaves out.
         side: of a bound, `lower` or `upper`.
         level: score that counts as success, for numbers such as the greatest length that is learnt.
@@ -82,6 +84,7 @@ class Published:
     unit: str | None = None
     scale: str | None = None
     rounding: float = 0
+    printed: str | None = None
     excludes: float = 0
     side: str | None = None
     level: float | None = None
@@ -89,7 +92,14 @@ class Published:
     test: dict[str, Any] = field(default_factory=dict)
     reason: str | None = None
     note: str | None = None
+    decimals: int | None = None
     measured: Metric | None = None
+
+    @property
+    def counts(self) -> str | None:
+        """Which parameters it counts, `total` or `recurrent`; null where it is no count of parameters."""
+        head, _, name = self.metric.partition("/")
+        return name if self.kind == "exact" and head == "parameters" else None
 
     @property
     def verb(self) -> str:
@@ -146,10 +156,35 @@ def load(paper: str, folders: tuple[Path, ...] = ()) -> list[Published]:
     return list(_read(files[paper]))
 
 
+class Printed(float):
+    """A number of the file with the text that it was written as; 100.0 and 100.00 are printed differently."""
+
+    text: str
+
+    @property
+    def decimals(self) -> int:
+        """Digits behind the point, fewer by the power of ten: 2 of 0.25, 5 of 2.5e-4, -2 of 12e2."""
+        digits, _, power = self.text.lower().replace("_", "").partition("e")
+        return len(digits.partition(".")[2]) - int(power or 0)
+
+
+class _Loader(yaml.SafeLoader):
+    """YAML whose numbers with a point keep their text."""
+
+
+def _number(loader: yaml.SafeLoader, node: yaml.ScalarNode) -> Printed:
+    number = Printed(loader.construct_yaml_float(node))
+    number.text = node.value
+    return number
+
+
+_Loader.add_constructor("tag:yaml.org,2002:float", _number)
+
+
 @cache
 def _read(path: Path) -> tuple[Published, ...]:
     try:
-        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+        content = yaml.load(path.read_text(encoding="utf-8"), _Loader)  # a SafeLoader
     except yaml.YAMLError as error:
         raise ConfigError(f"{path} is not valid YAML: {' '.join(str(error).split())}") from error
     rows = content.get("rows") if isinstance(content, dict) else None
@@ -213,7 +248,7 @@ def _over_data_sets(row: Published) -> bool:
 
 def _row(paper: str, given: dict[str, Any], place: str) -> Published:
     names = {"row": "label", "cells": "rows"}  # keys of the file that are called otherwise here
-    known = {f.name for f in fields(Published)} - {"paper", "measured", *names.values()} | {"cell", *names}
+    known = {f.name for f in fields(Published)} - {"paper", "measured", "decimals", *names.values()} | {"cell", *names}
     for key in given:
         if key not in known:
             raise ConfigError(f"{place}: {key} is not a key of a published row: {did_you_mean(key, known)}")
@@ -223,6 +258,8 @@ def _row(paper: str, given: dict[str, Any], place: str) -> Published:
     if values.get("kind") == "claim":
         values["cells"] = claimed_rows(values.get("test") or {})
     values["cells"] = tuple(values.get("cells", ()))
+    value = values.get("value")
+    values["decimals"] = value.decimals if isinstance(value, Printed) else None if value is None else 0
     values = {names.get(key, key): value for key, value in values.items()}
     optional = {f.name for f in fields(Published) if f.default is not MISSING or f.default_factory is not MISSING}
     required = [f.name for f in fields(Published) if f.name not in optional | {"paper"}]

@@ -9,6 +9,7 @@ import csv
 import io
 from collections.abc import Iterable
 from dataclasses import dataclass
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,8 @@ IDENTITY = ("run_id", "preset", "cell", "seed", "status", "reason", "model", "ta
 PROVENANCE = ("git", "dirty", "torch", "python", "device", "cpu", "gpu", "engine", "finished")
 COST = ("memory/peak", "time/wall_s", "time/train_s", "time/steps_per_s", "time/s_per_step", "time/minutes_per_epoch")
 SCORES = ("best_val", "last", "best_test")
-TEXT = {*IDENTITY, *PROVENANCE} - {"seed", "T", "steps", "epochs"}
+DIGEST = "identity"  # all digits of the digest of which the run id has ten; older records have none
+TEXT = {*IDENTITY, *PROVENANCE, DIGEST} - {"seed", "T", "steps", "epochs"}
 
 
 @dataclass(frozen=True)
@@ -80,7 +82,7 @@ def line(record: dict[str, Any], preset: str, row: str, curve: dict[str, float |
     rate = time.get("steps_per_s")
     engine = ", ".join(dict.fromkeys(layer["engine"] for layer in record.get("engine") or []))
     values: dict[str, Any] = {name: record.get(name) for name in IDENTITY}
-    values |= {"preset": preset, "cell": row}
+    values |= {"preset": preset, "cell": row, DIGEST: record.get(DIGEST)}
     values |= {f"parameters/{name}": count for name, count in record["parameters"].items()}
     values |= {f"orthogonality/{name}": value for name, value in record["orthogonality"].items()}
     values |= {f"crossed/{name}": step for name, step in (record.get("crossed") or {}).items()}
@@ -120,6 +122,7 @@ def read(results: Path, table: str) -> list[Line]:
     try:
         lines = [Line({name: _value(name, text) for name, text in row.items() if text}) for row in rows]
         for found in lines:
+            _finite(found)
             _ = found.run_id, found.preset, found.row, found.seed, found.diverged
     except (KeyError, ValueError, TypeError) as error:
         raise StorageError(
@@ -141,8 +144,8 @@ def write(results: Path, table: str, lines: Iterable[Line]) -> None:
 
 
 def add(results: Path, table: str, lines: Iterable[Line]) -> None:
-    """Append lines to a table; one of the same run, preset and row replaces the one before."""
-    known = {(found.run_id, found.preset, found.row): found for found in (*read(results, table), *lines)}
+    """Append lines to a table; one of the same preset, row and seed replaces the one before."""
+    known = {(found.preset, found.row, found.seed): found for found in (*read(results, table), *lines)}
     write(results, table, known.values())
 
 
@@ -171,6 +174,13 @@ def from_curve(metrics: Iterable[str], points: dict[str, list[list[float]]]) -> 
         else:
             found[metric] = next((value for step, value in points.get(name, []) if step == int(when)), None)
     return found
+
+
+def _finite(found: Line) -> None:
+    """Refuse a number that is none: a missing one is left out, never written as NaN."""
+    for name, value in found.values.items():
+        if isinstance(value, float) and not isfinite(value):
+            raise ValueError(f"{name} of run {found.values.get('run_id')} is {value}, which is no number")
 
 
 def _text(value: Any) -> str:

@@ -1,20 +1,4 @@
-"""The statistics of the tables: intervals, the rule for the status of a number, and tests of one model against another.
-
-The rule is fixed before anything is run. With m and s the mean and standard deviation of our n seeds and k the runs
-behind a published number v, the 95 % prediction interval is m -+ t(n - 1) s sqrt(1/n + 1/k), and
-
-    reproduced        v lies inside, and |m - v| <= the table's margin
-    within PI only    v lies inside, but further than the margin: the interval is wide, seeds are few or noisy
-    better            v lies outside, and m is on the good side of it
-    not reproduced    v lies outside, and m is on the bad side
-    partial           fewer seeds are finished than planned, or fewer than two
-    unstable          more than one seed diverged
-    underspecified    there is no number to compare with, or nothing that decides
-    not run           no seed is finished
-
-A diverged seed stays in the denominator: of the median it is the worst value, and there is no interval beside it. One
-is allowed, and the rule then looks at the others.
-"""
+"""Our seeds as numbers: intervals, and tests of one model against another. What they decide is in status.py."""
 
 import math
 from collections.abc import Mapping
@@ -22,17 +6,11 @@ from dataclasses import dataclass, field
 from statistics import mean, median, stdev
 from typing import Any, Literal
 
-from orthobench.tasks.metric import Direction
+from orthobench.analysis.status import LEVEL, NOT_RUN, PARTIAL, Interval, Verdict
 
-REPRODUCED, BETTER, NOT_REPRODUCED, WITHIN = "reproduced", "better", "not reproduced", "within PI only"
-PARTIAL, UNSTABLE, UNDERSPECIFIED, NOT_RUN = "partial", "unstable", "underspecified", "not run"
-STATUSES = (REPRODUCED, BETTER, WITHIN, NOT_REPRODUCED, UNSTABLE, PARTIAL, UNDERSPECIFIED, NOT_RUN)
-LEVEL = 0.95
 ALPHA = 1 - LEVEL
-DIVERGED_ALLOWED = 1
 LEAST = 2
 
-Interval = tuple[float, float]
 Alternative = Literal["less", "greater"]
 
 
@@ -82,32 +60,9 @@ class Scores:
         return middle if math.isfinite(middle) else None
 
 
-@dataclass(frozen=True)
-class Verdict:
-    """A status, and what it rests on in a few words.
-
-    Attributes:
-        p: the p-value of what is claimed, where there is one.
-        against: the p-value of the opposite, where there is one.
-    """
-
-    status: str
-    detail: str = ""
-    p: float | None = None
-    against: float | None = None
-
-    def __str__(self) -> str:
-        return f"{self.status} ({self.detail})" if self.detail else self.status
-
-
 def t_interval(values: list[float]) -> Interval | None:
     """The 95 % interval of the mean; null for fewer than three values."""
     return _interval(values, 1 / len(values)) if len(values) >= 3 else None
-
-
-def prediction_interval(values: list[float], runs: int = 1) -> Interval | None:
-    """Where the mean of `runs` further runs lies with 95 %; null for fewer than two values."""
-    return _interval(values, 1 / len(values) + 1 / max(runs, 1)) if len(values) >= LEAST else None
 
 
 def _interval(values: list[float], variance_factor: float) -> Interval:
@@ -135,24 +90,6 @@ def incomplete(scores: Scores) -> Verdict | None:
     if scores.done < scores.wanted:
         return Verdict(PARTIAL, f"{scores.done} of {scores.wanted}")
     return None
-
-
-def status(scores: Scores, published: float, runs: int, margin: float, direction: Direction) -> Verdict:
-    """The status of a number, by the rule above; a metric of which neither side is better has no good side."""
-    if scores.diverged > DIVERGED_ALLOWED:
-        return Verdict(UNSTABLE, f"{scores.diverged} of {scores.done} diverged")
-    missing = incomplete(scores)
-    if missing:
-        return missing
-    interval = prediction_interval(scores.values, runs)
-    if interval is None:
-        return Verdict(PARTIAL, f"{len(scores.values)} of {scores.wanted}")
-    difference = mean(scores.values) - published
-    slack = 1e-9 * max(abs(published), abs(mean(scores.values)))  # identical seeds: an interval without width
-    if interval[0] - slack <= published <= interval[1] + slack:
-        return Verdict(REPRODUCED if abs(difference) <= margin + slack else WITHIN)
-    good = direction != "neither" and (difference > 0) == (direction == "higher")
-    return Verdict(BETTER if good else NOT_REPRODUCED)
 
 
 def paired(a: Scores, b: Scores, alternative: Alternative, shift: float = 0.0, worst: float = math.inf) -> float | None:

@@ -153,7 +153,7 @@ def judge(
         told += f"; one published result is expected in {_shown(interval)}"
         nothing = says_nothing(interval, bounds)
         told += ", more than half of the metric's range, which says nothing" if nothing else ""
-        return Verdict(AGREES, "the interval says nothing" if nothing else "", detail=f"{told}.", interval=interval)
+        return Verdict(AGREES, detail=f"{told}.", interval=interval)
     if unstated:
         missing = ", ".join(unstated)
         return Verdict(UNDERSPECIFIED, detail=f"{told}; the paper does not state: {missing}.", interval=interval)

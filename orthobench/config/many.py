@@ -24,9 +24,14 @@ def settings(words: list[str] | tuple[str, ...], folders: tuple[Path, ...] = ())
     Raises:
         ConfigError: an unknown key, a wrong type or a value out of range, wherever it was written.
     """
+    return composer(folders).settings(expand(words, folders))
+
+
+def composer(folders: tuple[Path, ...] = ()) -> "Composer":
+    """What composes runs from the files as they are now; the one before while none has changed."""
     files = (path for folder in (conf_dir(), *folders) for path in Path(folder).rglob("*.yaml"))
     state = frozenset((path, path.stat().st_mtime_ns) for path in files)
-    return _composer(folders, state, tuple(map(os.environ.get, ENVIRONMENT))).settings(expand(words, folders))
+    return _composer(folders, state, tuple(map(os.environ.get, ENVIRONMENT)))
 
 
 class Composer:

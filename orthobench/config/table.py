@@ -3,7 +3,7 @@
 description: Table 1, pixel MNIST       one line for `orthobench list`; `cite:` gives BibTeX keys
 track: published                       the paper's settings and selection; `fair`: equal budgets, never mixed
 seeds: [1, 2, 3]
-margin: {test/accuracy: 0.005}         how far a mean may be from the published number, see report/statistics.py
+margin: {test/accuracy: 0.005}         how far a mean may be from the published number, see analysis/status.py
 common: [task=mnist, T=784]            overrides of every row
 cells: {lstm: [model=lstm], ...}       the rows: overrides of each, which beat the common ones
 grid: {lr: {1e-3: [optimizer.lr=1e-3], ...}, ...}   every row once for each combination, as `lstm_lr1e-3`
@@ -15,11 +15,12 @@ presets:                               shortened runs, for tables of their own; 
   smoke: {seeds: 1, overrides: [trainer.max_steps=2]}
 deviations: [...]                      footnotes: where the runs differ from the paper's
 needs: the licensed corpus             what the runs need that not everyone has
+unstated: [rate]                       settings that the paper leaves out; or by row, {lstm: [rate], ...}
 held_out: false                        that the validation set is the test set, on which nothing may be selected
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import product
 from pathlib import Path
@@ -48,6 +49,7 @@ KEYS: dict[str, Any] = {
     "deviations": list[str],
     "needs": str | None,
     "held_out": bool,
+    "unstated": Any,
 }
 REQUIRED = ("track", "seeds", "margin", "cells", "presets")
 PRESETS = ("short", "smoke")
@@ -128,6 +130,7 @@ class Table:
         rows: overrides by row (`cells:` in the file), those of a grid's combinations by `<row>_<axis><place>`.
         variants: of a grid, where each of these rows stands.
         given_title: `title:` of its file.
+        unstated: by row, the settings that the paper leaves out and on which its numbers hang.
         folders: the folders of `--config-dir` that it was looked for in.
     """
 
@@ -145,6 +148,7 @@ class Table:
     needs: str | None
     held_out: bool
     given_title: str | None = None
+    unstated: dict[str, tuple[str, ...]] = field(default_factory=dict)
     folders: tuple[Path, ...] = ()
 
     @property
@@ -269,6 +273,7 @@ def _read(path: Path, name: str) -> Table:
         needs=given.get("needs"),
         held_out=given.get("held_out", True),
         given_title=given.get("title"),
+        unstated=_unstated(given.get("unstated", []), rows, f"{place}unstated"),
     )
 
 
@@ -303,6 +308,15 @@ def _crossed(
             if grid:
                 variants[name] = GridPlace(str(cell), places)
     return crossed, variants
+
+
+def _unstated(given: Any, rows: Iterable[str], place: str) -> dict[str, tuple[str, ...]]:
+    """What the paper leaves out, by row; a list is of every row."""
+    by_row = coerce(given, dict, place) if isinstance(given, dict) else dict.fromkeys(rows, given)
+    unknown = [row for row in by_row if row not in rows]
+    if unknown:
+        raise ConfigError(f"{place}: {unknown[0]} is not a row: {did_you_mean(str(unknown[0]), rows)}")
+    return {row: tuple(coerce(names, list[str], f"{place}.{row}")) for row, names in by_row.items()}
 
 
 def _figure(body: Any, place: str) -> Figure:

@@ -26,6 +26,7 @@ class Grid:
         length: T of its runs, where a section has several lengths.
         subject: what it shows beside the main one of its section, such as `by learning rate`; empty for a main one.
         runs: for each line the ids of the runs behind it, shown where the pointer rests on the column `runs`.
+        details: for each line the sentence behind its status, shown where the pointer rests on that.
     """
 
     headers: list[str]
@@ -34,6 +35,7 @@ class Grid:
     length: str = ""
     subject: str = ""
     runs: list[str] = field(default_factory=list)
+    details: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True)

@@ -64,7 +64,7 @@ def section(fair_table: FairTable, drawn: bool = False) -> Section:
         facts=_facts(fair_table),
         records=document.records_of(table, fair_table.lines),
         grids=tuple(grids),
-        notes=table.deviations,
+        notes=(*fair_table.notes, *table.deviations),
         figures=figures(fair_table) if drawn else {},
         provenance=document.provenance(fair_table.lines),
     )

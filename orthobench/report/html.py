@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from orthobench.analysis.statistics import STATUSES
+from orthobench.analysis.status import COUNTS, STATUSES
 from orthobench.report.document import Document, Grid
 from orthobench.report.write import filled, parts
 
@@ -20,12 +20,15 @@ if TYPE_CHECKING:
 SIGNS = {
     "reproduced": "✓",
     "better": "↑",
-    "within PI only": "≈",
+    "agrees, not precise": "≈",
     "not reproduced": "✗",
+    "differs": "≠",
     "unstable": "!",
     "partial": "…",
     "underspecified": "?",
     "not run": "–",
+    "count equal": "=",
+    "count differs": "≠",
 }
 
 
@@ -35,16 +38,18 @@ def page(results: Path, folders: tuple[Path, ...] = ()) -> str:
 
 
 def render(documents: list[Document]) -> str:
-    """Documents as one page, below how many published numbers and claims have which status."""
+    """Documents as one page, below how many published numbers and claims have which status; counts stand apart."""
     counts = {document.name: Counter(document.statuses) for document in documents if document.statuses}
     total = sum(counts.values(), Counter[str]())
-    told = ", ".join(f"{total[status]} {status}" for status in STATUSES if total[status])
+    told = "; ".join(f"{total[status]} {status}" for status in STATUSES if total[status])
+    counted = "; ".join(f"{total[word]} {word.removeprefix('count ')}" for word in COUNTS)
+    scores, sizes = (sum(total[word] for word in words) for words in (STATUSES, COUNTS))
     return (
         _environment()
         .get_template("page.html")
         .render(
             documents=documents,
-            told=f"{total.total()} published numbers and claims: {told}.",
+            told=f"{scores} published numbers and claims: {told}. {sizes} parameter counts: {counted}.",
             counts=_summary({**counts, "all": total}),
         )
     )
@@ -52,13 +57,23 @@ def render(documents: list[Document]) -> str:
 
 def _summary(found: dict[str, Counter[str]]) -> Grid:
     """How many numbers and claims have which status, a line for each paper."""
-    rows = [[name, *(str(counts[s]) for s in STATUSES), str(counts.total())] for name, counts in found.items()]
-    return Grid(["paper", *STATUSES, "all"], rows, frozenset(STATUSES) | {"all"})
+    rows = [
+        [
+            name,
+            *(str(counts[s]) for s in STATUSES),
+            str(sum(counts[s] for s in STATUSES)),
+            *(str(counts[s]) for s in COUNTS),
+        ]
+        for name, counts in found.items()
+    ]
+    return Grid(["paper", *STATUSES, "all", *COUNTS], rows, frozenset({*STATUSES, *COUNTS, "all"}))
 
 
 def status_of(text: str) -> str:
     """The status that a text begins with; empty where it begins with none."""
-    return next((status for status in sorted(STATUSES, key=len, reverse=True) if text.startswith(status)), "")
+    return next(
+        (status for status in sorted((*STATUSES, *COUNTS), key=len, reverse=True) if text.startswith(status)), ""
+    )
 
 
 def marked(text: str) -> "Markup":

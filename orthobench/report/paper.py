@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from orthobench.analysis.comparison import Compared, Comparison, centre, compare, presets
+from orthobench.analysis.comparison import Compared, Comparison, compare, presets
 from orthobench.analysis.published import Published
 from orthobench.analysis.statistics import t_interval, wilson
 from orthobench.analysis.ucr import ranking_lines
@@ -13,9 +13,9 @@ from orthobench.report.document import Document, Grid, Section
 
 INTRODUCTION = """\
 Published numbers beside ours, written by `orthobench tables`; how statuses are decided stands in
-[reproducing.md](../../docs/reproducing.md). *ours, best validation*: mean ± half of the 95 % interval over n seeds, of
+[judging.md](../../docs/judging.md). *ours, best validation*: mean ± half of the 95 % interval over n seeds, of
 the weights with the best validation score. *same protocol*: the paper's own selection, with the 95 % prediction
-interval of its number of runs. *converged*: seeds that did not diverge.
+interval of one published result. *converged*: seeds that did not diverge; a mean is that of these.
 """
 HEADERS = (
     "row",
@@ -39,7 +39,7 @@ def filled(name: str, results: Path, folders: tuple[Path, ...] = (), drawn: bool
     found = comparisons(name, results, folders)
     sections = tuple(section(one, results if drawn else None) for one in found)
     full = [one for one in found if one.preset == FULL]
-    statuses = tuple(compared.verdict.status for one in full for compared in (*one.numbers, *one.claims))
+    statuses = tuple(compared.verdict.word for one in full for compared in (*one.numbers, *one.claims))
     return Document(name, INTRODUCTION, sections, _data(found), statuses)
 
 
@@ -72,8 +72,7 @@ def section(comparison: Comparison, results: Path | None = None) -> Section:
 
 def numbers(comparison: Comparison) -> Grid:
     """The published numbers beside ours; a shortened table has no status."""
-    places = column_decimals(comparison)
-    rows = [_number(compared, places[compared.printed.column]) for compared in comparison.numbers]
+    rows = [_number(compared) for compared in comparison.numbers]
     return _grid(comparison, HEADERS, rows, comparison.numbers)
 
 
@@ -88,15 +87,16 @@ def footnotes(comparison: Comparison) -> list[str]:
     noted = [c.printed for c in (*comparison.numbers, *comparison.claims) if c.printed.note]
     notes = [f"{one.label}, {one.column}: {one.note}" for one in noted]
     lost = sorted({c.printed.reason for c in comparison.numbers if c.printed.reason})
-    return list(dict.fromkeys([*notes, *(str(reason) for reason in lost), *comparison.table.notes]))
+    return list(dict.fromkeys([*comparison.notes, *notes, *(str(reason) for reason in lost), *comparison.table.notes]))
 
 
 def _grid(
     comparison: Comparison, headers: tuple[str, ...], rows: list[list[str]], compared: tuple[Compared, ...]
 ) -> Grid:
     kept = [i for i, header in enumerate(headers) if comparison.preset == FULL or header != "status"]
-    runs = [" ".join(one.runs) for one in compared]
-    return Grid([headers[i] for i in kept], [[row[i] for i in kept] for row in rows], NUMERIC, runs=runs)
+    runs, details = [" ".join(one.runs) for one in compared], [one.verdict.detail for one in compared]
+    texts = [[row[i] for i in kept] for row in rows]
+    return Grid([headers[i] for i in kept], texts, NUMERIC, runs=runs, details=details)
 
 
 def _facts(comparison: Comparison) -> tuple[str, ...]:
@@ -111,16 +111,22 @@ def _facts(comparison: Comparison) -> tuple[str, ...]:
 
 
 def _data(found: list[Comparison]) -> Grid:
-    """All numbers and claims of a paper; what a claim is of stands in the column `row`."""
+    """All numbers and claims of a paper with the sentence behind each status, and the records that fill nothing.
+
+    What a claim is of stands in the column `row`.
+    """
     lines = []
     for comparison in found:
         for kind, grid in (("number", numbers(comparison)), ("claim", claims(comparison))):
-            for row in grid.rows:
+            for row, detail in zip(grid.rows, grid.details, strict=True):
                 named = dict(zip(grid.headers, row, strict=True))
                 named["row"] = named.get("row", named.get("of", ""))
                 texts = [named.get(header, "") for header in (*HEADERS, "claim")]
+                texts.append(detail if "status" in named else "")
                 lines.append([comparison.table.name, comparison.preset, kind, *texts])
-    return Grid(["table", "preset", "kind", *HEADERS, "claim"], lines)
+        told = ([comparison.table.name, comparison.preset, "record", *[""] * 10, note] for note in comparison.notes)
+        lines += told
+    return Grid(["table", "preset", "kind", *HEADERS, "claim", "detail"], lines)
 
 
 def number(value: float | None, decimals: int) -> str:
@@ -132,42 +138,30 @@ def number(value: float | None, decimals: int) -> str:
     return f"{value:,.{decimals}f}"
 
 
-def decimals(value: float) -> int:
-    """Decimals that a number was printed with, at least as far as its value tells."""
-    text = f"{value:.10f}".rstrip("0")
-    return len(text.partition(".")[2])
+def places(printed: Published) -> int:
+    """Decimals of a number; those that it was printed with, and four where it is lost."""
+    return 4 if printed.decimals is None else max(printed.decimals, 0)
 
 
-def column_decimals(comparison: Comparison) -> dict[str, int]:
-    """Decimals by column; those of the number that has most."""
-    found: dict[str, int] = {}
-    for compared in comparison.numbers:
-        value = compared.printed.value
-        found[compared.printed.column] = max(
-            found.get(compared.printed.column, 0), 4 if value is None else decimals(value)
-        )
-    return found
-
-
-def published(printed: Published, places: int) -> str:
-    """The published number with its spread and how it was rounded; `lost` where there is none."""
+def published(printed: Published) -> str:
+    """The published number as it was printed, with its spread; `lost` where there is none."""
     if printed.value is None:
         return "lost"
     about = "about " if printed.rounding else ""
     side = {"lower": "at least ", "upper": "at most ", None: ""}[printed.side]
-    spread = "" if printed.sd is None else f" ± {number(printed.sd, places)}"
-    return f"{side}{about}{number(printed.value, places)}{spread}"
+    spread = "" if printed.sd is None else f" ± {number(printed.sd, places(printed))}"
+    return printed.printed or f"{side}{about}{number(printed.value, places(printed))}{spread}"
 
 
-def _number(compared: Compared, places: int) -> list[str]:
+def _number(compared: Compared) -> list[str]:
     """One number, in the order of HEADERS."""
     printed, scores = compared.printed, compared.scores
-    finer = places + 1 if printed.kind != "exact" and compared.derived is None else places
+    finer = places(printed) + (printed.kind != "exact" and compared.derived is None)
     difference = compared.difference
     return [
         printed.label,
         printed.column,
-        published(printed, places),
+        published(printed),
         _honest(compared, finer) if printed.kind == "result" and printed.select != "none" else NOTHING,
         _same_protocol(compared, finer),
         NOTHING if difference is None else f"{difference:+,.{finer}f}",
@@ -194,22 +188,23 @@ def _honest(compared: Compared, places: int) -> str:
     scores = compared.honest
     if not scores.done:
         return NOTHING
-    middle = number(centre(scores, compared.printed), places)
-    if scores.diverged:
-        return f"median {middle or 'none'} (n={scores.done})"
-    interval = t_interval(scores.values)
+    middle = number(scores.mean, places) or "none"
+    interval = None if scores.diverged else t_interval(scores.values)
     spread = "" if interval is None else f" ± {number((interval[1] - interval[0]) / 2, places)}"
-    return f"{middle}{spread} (n={scores.done})"
+    return f"{middle}{spread} (n={len(scores.values)}{f' of {scores.done}' if scores.diverged else ''})"
 
 
 def _same_protocol(compared: Compared, places: int) -> str:
-    if compared.derived is None and not compared.scores.done:
+    scores, interval = compared.scores, compared.interval
+    if compared.derived is None and not scores.done:
         return NOTHING
-    middle = number(compared.ours, places)
-    if compared.scores.diverged:
-        return f"median {middle or 'none'}"
-    interval = compared.interval
-    return middle if interval is None else f"{middle} [{number(interval[0], places)}, {number(interval[1], places)}]"
+    middle = number(compared.ours, places) or "none"
+    if scores.diverged:
+        return f"{middle} (n={len(scores.values)} of {scores.done})"
+    if interval is None:
+        return middle
+    low, high = (number(end, places) for end in interval)
+    return f"{middle} [says nothing]" if compared.vague else f"{middle} [{low}, {high}]"
 
 
 def _converged(compared: Compared) -> str:

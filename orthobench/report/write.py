@@ -9,7 +9,8 @@ from pathlib import Path
 from orthobench.analysis.comparison import compare
 from orthobench.analysis.fair import fair_table
 from orthobench.analysis.published import papers
-from orthobench.config.table import FAIR, Table
+from orthobench.analysis.recorded import everything
+from orthobench.config.table import FAIR, Table, load, tables
 from orthobench.recording.files import write_bytes
 from orthobench.report import fair, paper
 from orthobench.report.document import Document, Section
@@ -52,6 +53,12 @@ def write(results: Path, some: tuple[str, ...] = (), folders: tuple[Path, ...] =
 def stale(results: Path, some: tuple[str, ...], folders: tuple[Path, ...] = ()) -> list[Path]:
     """Files of these parts that are not what the records say."""
     return list(_differing(results, some, folders))
+
+
+def unfit(results: Path, some: tuple[str, ...], folders: tuple[Path, ...] = ()) -> list[str]:
+    """One sentence for each record of these parts that was made with other settings than its row has today."""
+    names = (name for name in tables(folders) if name.split("/")[0] in some)
+    return [note for name in names for found in everything(load(name, folders), results) for note in found.notes]
 
 
 def _differing(results: Path, some: tuple[str, ...], folders: tuple[Path, ...]) -> dict[Path, str]:

@@ -8,10 +8,11 @@ from orthobench.verbs.report import results_root
 
 
 def main(arguments: list[str]) -> int:
-    """Write the tables that changed; with `--check` write nothing, and exit 1 when one is stale.
+    """Write the tables that changed; with `--check` write nothing, and exit 1 when a table or a record is stale.
 
     Raises:
         ConfigError: no such paper.
+        StorageError: records are damaged, or two of them are of one row and seed.
     """
     from orthobench.report import write as tables
 
@@ -26,11 +27,14 @@ def main(arguments: list[str]) -> int:
             raise ConfigError(f"tables {word} is not known: {did_you_mean(word, known)}")
     chosen = tuple(given.names) or known
     results = results_root(given.overrides)
+    unfit = tables.unfit(results, chosen, folders)
+    for sentence in unfit:
+        complain(f"{sentence}; it fills nothing: `orthobench reproduce` makes it anew.")
     if given.check:
         found = tables.stale(results, chosen, folders)
         for path in found:
             complain(f"{path} is not what the records say; run `orthobench tables`.")
-        return 1 if found else 0
+        return 1 if found or unfit else 0
     changed = tables.write(results, chosen, folders)
     for path in changed:
         say(f"wrote {path}")

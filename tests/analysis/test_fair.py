@@ -15,7 +15,7 @@ from orthobench.report import write as tables
 from orthobench.report.fair_figures import figures, front
 from orthobench.report.html import page
 from orthobench.tasks.metric import Metric
-from tests.report.made_up import made_up
+from tests.report.made_up import made_up, record
 
 NAME = "fair/adding"
 
@@ -38,7 +38,7 @@ def results(tmp_path: Path) -> Path:
     lines += [run("irnn", 200, "3e-3", s, 0.001, 0.001, diverged=s == 2) for s in (1, 2)]
     lines += [run("irnn", 200, "1e-3", s, 0.05, 0.06) for s in (1, 2)]
     lines += [run("rnn", 200, "1e-2", s, 0.001, 0.001, diverged=True) for s in seeds]
-    records.write(tmp_path, NAME, lines)
+    record(tmp_path, NAME, lines)
     return tmp_path
 
 
@@ -107,7 +107,7 @@ def test_the_overview_ranks_what_was_run_everywhere(results: Path) -> None:
         made_up(f"{m}_lr1e-3", 1, best_val___test__accuracy=a, best_val___val__accuracy=a)
         for m, a in (("lstm", 0.9), ("gru", 0.8))
     ]
-    records.write(results, "fair/har2", lines)
+    record(results, "fair/har2", lines)
     ranked = fair.ranked([fair_table(load(name), results) for name in (NAME, "fair/har2")])
     headers, rows = ranked.headers, ranked.rows
     assert headers[:4] == ["model", "mean rank", "adding, T=200", "adding, horizon"]
@@ -117,7 +117,7 @@ def test_the_overview_ranks_what_was_run_everywhere(results: Path) -> None:
 
 def test_a_shortened_run_is_in_no_full_table(results: Path) -> None:
     short = [made_up("lstm_lr1e-3", 1, "short", best_val___test__accuracy=0.9, best_val___val__accuracy=0.9)]
-    records.write(results, "fair/har2", short)
+    record(results, "fair/har2", short)
     found = {(c.table.name, c.preset): c for c in fair_tables(results)}
     assert not found["fair/har2", "full"].lines
     assert fair.section(found["fair/har2", "short"]).heading.endswith("shortened to short: trainer.max_steps=1000")
@@ -131,7 +131,7 @@ def test_a_shortened_run_is_in_no_full_table(results: Path) -> None:
 def test_where_all_runs_were_shortened_no_full_table_is_shown(tmp_path: Path) -> None:
     assert len(fair_tables(tmp_path)) == len([name for name in tables_of_experiments() if name.startswith("fair/")])
     short = [made_up("lstm_lr1e-3", 1, "short", best_val___test__accuracy=0.9, best_val___val__accuracy=0.9)]
-    records.write(tmp_path, "fair/har2", short)
+    record(tmp_path, "fair/har2", short)
     assert [(c.table.name, c.preset) for c in fair_tables(tmp_path)] == [("fair/har2", "short")]
 
 

@@ -10,7 +10,6 @@ import pytest
 import yaml
 
 from orthobench.__main__ import main
-from orthobench.analysis import records
 from orthobench.analysis.fair import fair_table
 from orthobench.analysis.metrics import headline, metric_of
 from orthobench.analysis.published import load_table
@@ -20,7 +19,8 @@ from orthobench.errors import ConfigError
 from orthobench.registry import find
 from orthobench.tasks.adding import Adding
 from orthobench.tasks.metric import Metric
-from tests.report.made_up import made_up
+from tests.conftest import REPO
+from tests.report.made_up import made_up, record
 
 CONTENT: dict[str, Any] = {
     "track": "fair",
@@ -56,7 +56,13 @@ def table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Tabl
     monkeypatch.setenv("ORTHOBENCH_PLUGINS", module.__name__)
 
     def make(*rows: dict[str, Any], **changes: Any) -> Table:
-        for name, content in (("experiment/mine/table1", CONTENT | changes), ("published/mine", {"rows": list(rows)})):
+        graded = yaml.safe_load((REPO / "conf" / "task" / "adding.yaml").read_text())
+        files = {
+            "experiment/mine/table1": CONTENT | changes,
+            "published/mine": {"rows": list(rows)},
+            "task/graded": graded,
+        }
+        for name, content in files.items():
             path = tmp_path / "conf" / f"{name}.yaml"
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(yaml.safe_dump(content))
@@ -100,8 +106,9 @@ def test_a_fair_table_picks_the_highest_f1(table: Callable[..., Table], tmp_path
         made_up(f"{model}_lr{rate}", 1, best_val___val__f1=score, best_val___test__f1=score)
         for model, rate, score in (("a", "1e-2", 0.2), ("a", "1e-3", 0.9), ("b", "1e-2", 0.4), ("b", "1e-3", 0.3))
     ]
-    records.write(tmp_path, "mine/table1", lines)
-    found = fair_table(table(), tmp_path)
+    made = table()
+    record(tmp_path, "mine/table1", lines, made.folders)
+    found = fair_table(made, tmp_path)
     assert {entry.model: entry.rate for entry in found.entries} == {"a": "1e-3", "b": "1e-2"}
     assert [entry.model for entry in found.at("")] == ["a", "b"]
 

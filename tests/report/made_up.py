@@ -1,8 +1,13 @@
 """Records that no run made, for tests of what is computed from records."""
 
+from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
+from orthobench.analysis import records
+from orthobench.analysis.composed import ComposedTable
 from orthobench.analysis.records import Line
+from orthobench.config.table import load
 
 
 def made_up(cell: str, seed: int, preset: str = "full", **values: Any) -> Line:
@@ -11,3 +16,13 @@ def made_up(cell: str, seed: int, preset: str = "full", **values: Any) -> Line:
     status = "diverged" if named.pop("diverged", False) else "done"
     common = {"run_id": f"task-model-{cell}-{seed}-{preset}", "preset": preset, "cell": cell, "seed": seed}
     return Line({**common, "status": status, "model": "model", "task": "task", "steps": 10, **named})
+
+
+def record(results: Path, table: str, lines: Iterable[Line], folders: tuple[Path, ...] = ()) -> None:
+    """Write lines as those of runs with today's settings of their rows."""
+    records.write(results, table, [_of_today(line, table, folders) for line in lines])
+
+
+def _of_today(line: Line, table: str, folders: tuple[Path, ...]) -> Line:
+    settings = ComposedTable(load(table, folders), line.preset).settings(line.row, line.seed)
+    return Line(line.values | {"run_id": settings.run_id})

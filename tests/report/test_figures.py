@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from orthobench.analysis import curves, records
+from orthobench.analysis import curves
 from orthobench.analysis.comparison import compare
 from orthobench.analysis.curves import CurvePoint
 from orthobench.analysis.published import papers
@@ -14,7 +14,7 @@ from orthobench.config.table import Figure, load, tables
 from orthobench.launch.collect import drawn
 from orthobench.recording.curve import Curve
 from orthobench.report.figures import _lines, _sweep, _through, figures
-from tests.report.made_up import made_up
+from tests.report.made_up import made_up, record
 
 DRAWN = {
     "scornn": range(1, 6),
@@ -91,7 +91,7 @@ def test_a_sweep_is_over_the_number_in_the_name(tmp_path: Path, monkeypatch: pyt
     depths = {f"{model}_{depth}": 1 / depth for model in ("mlp", "spectral_mlp") for depth in (30, 100)}
     lines = [made_up(cell, 1, best_val___test__accuracy=value) for cell, value in depths.items()]
     lines.append(made_up("mlp_50", 1, diverged=True))
-    records.write(tmp_path, "spectral_rnn/figure5", lines)
+    record(tmp_path, "spectral_rnn/figure5", lines)
     _sweep(load("spectral_rnn/figure5").figures[0], [], compare(load("spectral_rnn/figure5"), tmp_path))
     assert {kind: sorted(points) for kind, points in seen.items()} == {
         "mlp": [(30.0, 1 / 30), (100.0, 0.01)],
@@ -108,7 +108,7 @@ def test_a_line_is_the_mean_in_a_band() -> None:
 
 
 def test_bars_and_curves_together(tmp_path: Path) -> None:
-    records.write(tmp_path, "ncgru/figure6", [made_up("order_1", s, time__minutes_per_epoch=s) for s in (1, 2)])
+    record(tmp_path, "ncgru/figure6", [made_up("order_1", s, time__minutes_per_epoch=s) for s in (1, 2)])
     assert list(figures(compare(load("ncgru/figure6"), tmp_path), tmp_path)) == ["Figure 6: minutes of an epoch"]
     assert figures(compare(load("ncgru/table1"), tmp_path), tmp_path) == {}
     curves.add(

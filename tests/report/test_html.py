@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from orthobench.analysis import curves, records
+from orthobench.analysis import curves
 from orthobench.analysis.comparison import compare
 from orthobench.analysis.curves import CurvePoint
-from orthobench.analysis.statistics import STATUSES
+from orthobench.analysis.status import COUNTS, STATUSES
 from orthobench.config.table import load
 from orthobench.report.document import Document, Grid, Section
 from orthobench.report.figures import figures
 from orthobench.report.html import marked, page, render
-from tests.report.made_up import made_up
+from tests.report.made_up import made_up, record
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 HOSTILE = "<img src=x onerror=alert(1)>"
@@ -52,8 +52,8 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
     lines += [
         made_up("lstm", s, last___test__accuracy=0.9 + s / 500, gpu=HOSTILE, parameters__total=19009) for s in seeds
     ]
-    records.write(root, "sgornn/table2", lines)
-    records.write(
+    record(root, "sgornn/table2", lines)
+    record(
         root, "sgornn/figure1", [made_up("vprnn_0.01", s, last___val__loss=0.01, baseline__loss=1 / 6) for s in (1, 2)]
     )
     fair = [
@@ -61,7 +61,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for m, a in (("lstm", 0.9), ("scornn", 0.8))
         for r in ("1e-2", "1e-3")
     ]
-    records.write(root, "fair/har2", fair)
+    record(root, "fair/har2", fair)
     curve = [
         CurvePoint("id", "full", "vprnn_0.01", s, "val/loss", t, 0.2 / (1 + t * s))
         for s in (1, 2)
@@ -90,8 +90,9 @@ def test_what_a_record_says_is_text(text: str) -> None:
 
 
 def test_statuses_are_words_and_the_summary_counts_them(text: str) -> None:
-    assert all(f">{status}</button>" in text for status in STATUSES)
-    assert "566 published numbers and claims: " in text
+    assert all(f">{status}</button>" in text for status in (*STATUSES, *COUNTS))
+    assert "415 published numbers and claims: " in text
+    assert "151 parameter counts: " in text, "no score, so not among them"
     assert "reproduced" in text.split("</p>")[0]
 
 

@@ -7,7 +7,7 @@ import pytest
 from orthobench.analysis import records
 from orthobench.analysis.comparison import Compared, compare
 from orthobench.analysis.published import papers
-from orthobench.analysis.statistics import (
+from orthobench.analysis.status import (
     BETTER,
     NOT_REPRODUCED,
     NOT_RUN,
@@ -20,7 +20,7 @@ from orthobench.config.table import load
 from orthobench.report import markup, paper
 from orthobench.report import write as tables
 from tests.conftest import REPO
-from tests.report.made_up import made_up
+from tests.report.made_up import made_up, record
 
 ACCURACY = "MNIST Test Accuracy"
 
@@ -53,12 +53,12 @@ def mnist(*accuracies: float | None, preset: str = "full", cell: str = "scornn_1
     ],
 )
 def test_a_cell_has_the_status_of_its_seeds(accuracies: list[float | None], status: str, tmp_path: Path) -> None:
-    records.write(tmp_path, "scornn/table1", mnist(*accuracies))
-    assert found(tmp_path, "scornn/table1", "scoRNN n=170", ACCURACY).verdict.status == status
+    record(tmp_path, "scornn/table1", mnist(*accuracies))
+    assert found(tmp_path, "scornn/table1", "scoRNN n=170", ACCURACY).verdict.word == status
 
 
 def test_both_selections_stand_side_by_side(tmp_path: Path) -> None:
-    records.write(tmp_path, "scornn/table1", mnist(0.972, 0.974, 0.973, 0.971, 0.975))
+    record(tmp_path, "scornn/table1", mnist(0.972, 0.974, 0.973, 0.971, 0.975))
     grid = paper.numbers(compare(load("scornn/table1"), tmp_path))
     line = dict(zip(grid.headers, grid.rows[1], strict=True))
     assert line["published"] == "0.973"
@@ -71,20 +71,22 @@ def test_both_selections_stand_side_by_side(tmp_path: Path) -> None:
         "5",
     )
     count = dict(zip(grid.headers, grid.rows[0], strict=True))
-    assert (count["published"], count["same protocol"], count["status"]) == ("about 16,000", "16,415", "reproduced")
+    assert (count["published"], count["same protocol"], count["status"]) == ("≈ 16k", "16,415", "count equal")
+    assert count["runs"] == "", "no run is needed for it"
 
 
 def test_a_diverged_seed_stays_in_the_denominator(tmp_path: Path) -> None:
-    records.write(tmp_path, "scornn/table1", mnist(0.972, 0.974, 0.973, 0.971, None))
+    record(tmp_path, "scornn/table1", mnist(0.972, 0.974, 0.973, 0.971, None))
     grid = paper.numbers(compare(load("scornn/table1"), tmp_path))
     line = dict(zip(grid.headers, grid.rows[1], strict=True))
     assert line["converged"] == "4/5 [0.38, 0.96]"
-    assert line["same protocol"] == "median 0.9720", "no interval beside it"
+    assert line["same protocol"] == "0.9725 (n=4 of 5)", "no interval beside it"
+    assert line["status"] == "unstable (1 of 5)"
 
 
 def test_a_shortened_run_fills_no_cell_of_the_full_table(tmp_path: Path) -> None:
-    records.write(tmp_path, "scornn/table1", mnist(0.972, 0.974, 0.973, 0.971, 0.975, preset="smoke"))
-    assert found(tmp_path, "scornn/table1", "scoRNN n=170", ACCURACY).verdict.status == NOT_RUN
+    record(tmp_path, "scornn/table1", mnist(0.972, 0.974, 0.973, 0.971, 0.975, preset="smoke"))
+    assert found(tmp_path, "scornn/table1", "scoRNN n=170", ACCURACY).verdict.word == NOT_RUN
     short = compare(load("scornn/table1"), tmp_path, "smoke")
     grid = paper.numbers(short)
     assert "status" not in grid.headers
@@ -96,10 +98,10 @@ def test_a_shortened_run_fills_no_cell_of_the_full_table(tmp_path: Path) -> None
 
 def test_percentages_are_compared_as_printed(tmp_path: Path) -> None:
     lines = [made_up("sgornn", seed, last___test__accuracy=0.94 + seed / 5000) for seed in range(1, 11)]
-    records.write(tmp_path, "sgornn/table2", lines)
+    record(tmp_path, "sgornn/table2", lines)
     one = found(tmp_path, "sgornn/table2", "SGORNN", "Test Accuracy")
     assert one.ours == pytest.approx(94.11)
-    assert one.verdict.status == REPRODUCED
+    assert one.verdict.word == REPRODUCED
 
 
 def test_the_greatest_length_that_is_learnt(tmp_path: Path) -> None:
@@ -109,11 +111,11 @@ def test_the_greatest_length_that_is_learnt(tmp_path: Path) -> None:
         for T, value in loss.items()
         for seed in (1, 2, 3)
     ]
-    records.write(tmp_path, "sgornn/table1", lines)
+    record(tmp_path, "sgornn/table1", lines)
     one = found(tmp_path, "sgornn/table1", "VPRNN", "Max Sequence Length")
-    assert (one.ours, one.verdict.status) == (1000, REPRODUCED)
-    records.write(tmp_path, "sgornn/table1", lines[:4])
-    assert found(tmp_path, "sgornn/table1", "VPRNN", "Max Sequence Length").verdict.status == PARTIAL
+    assert (one.ours, one.verdict.word) == (1000, REPRODUCED)
+    record(tmp_path, "sgornn/table1", lines[:4])
+    assert found(tmp_path, "sgornn/table1", "VPRNN", "Max Sequence Length").verdict.word == PARTIAL
 
 
 def test_the_first_length_that_diverges(tmp_path: Path) -> None:
@@ -122,22 +124,22 @@ def test_the_first_length_that_diverges(tmp_path: Path) -> None:
         for T in (500, 1000, 5000)
         for s in (1, 2, 3)
     ]
-    records.write(tmp_path, "sgornn/table1", lines)
+    record(tmp_path, "sgornn/table1", lines)
     one = found(tmp_path, "sgornn/table1", "FastRNN", "Exploding Gradients")
-    assert (one.ours, one.verdict.status) == (1000, REPRODUCED)
+    assert (one.ours, one.verdict.word) == (1000, REPRODUCED)
 
 
 def test_bounds_orders_of_magnitude_and_lost_numbers(tmp_path: Path) -> None:
     seeds = (1, 2, 3)
     values = {"jacobian__min@min": 10.0001, "jacobian__max@max": 10.1}
-    records.write(tmp_path, "urnn_ugru/table6", [made_up("urnn_abs", seed, **values) for seed in seeds])
-    assert found(tmp_path, "urnn_ugru/table6", "Lower", "|x|").verdict.status == REPRODUCED
-    assert found(tmp_path, "urnn_ugru/table6", "Upper", "|x|").verdict.status == NOT_REPRODUCED
+    record(tmp_path, "urnn_ugru/table6", [made_up("urnn_abs", seed, **values) for seed in seeds])
+    assert found(tmp_path, "urnn_ugru/table6", "Lower", "|x|").verdict.word == REPRODUCED
+    assert found(tmp_path, "urnn_ugru/table6", "Upper", "|x|").verdict.word == NOT_REPRODUCED
     gradients = [made_up("scornn", s, **{"hidden_gradient__1@0": 0.008 + s / 500}) for s in range(1, 6)]
-    records.write(tmp_path, "scornn/figure5", gradients)
-    assert found(tmp_path, "scornn/figure5", "scoRNN, start", "t=1").verdict.status == REPRODUCED
-    records.write(tmp_path, "ncgru/table5", [made_up("lstm", seed, best_val___test__bpc=1.4) for seed in seeds])
-    assert found(tmp_path, "ncgru/table5", "LSTM", "bpc").verdict.status == UNDERSPECIFIED
+    record(tmp_path, "scornn/figure5", gradients)
+    assert found(tmp_path, "scornn/figure5", "scoRNN, start", "t=1").verdict.word == REPRODUCED
+    record(tmp_path, "ncgru/table5", [made_up("lstm", seed, best_val___test__bpc=1.4) for seed in seeds])
+    assert found(tmp_path, "ncgru/table5", "LSTM", "bpc").verdict.word == UNDERSPECIFIED
 
 
 def test_ranks_over_the_data_sets(tmp_path: Path) -> None:
@@ -145,7 +147,7 @@ def test_ranks_over_the_data_sets(tmp_path: Path) -> None:
         made_up(cell, 1, best_val___test__accuracy=0.5 + 0.1 * cell.startswith("spectral") + i / 1000)
         for i, cell in enumerate(load("spectral_rnn/table4").rows)
     ]
-    records.write(tmp_path, "spectral_rnn/table4", lines)
+    record(tmp_path, "spectral_rnn/table4", lines)
     text = tables.render("spectral_rnn", tmp_path)["md"]
     assert "Mean ranks, published, over 21 data sets: Spectral-RNN 1.45, oRNN" in text
     assert "Mean ranks, ours, over 21 data sets: Spectral-RNN 1.00" in text
@@ -153,7 +155,7 @@ def test_ranks_over_the_data_sets(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("paper", papers())
 def test_the_same_records_give_the_same_bytes(paper: str, tmp_path: Path) -> None:
-    records.write(tmp_path, "scornn/table1", mnist(0.972, 0.974, 0.973))
+    record(tmp_path, "scornn/table1", mnist(0.972, 0.974, 0.973))
     assert tables.render(paper, tmp_path) == tables.render(paper, tmp_path)
 
 
@@ -167,7 +169,7 @@ def test_a_stale_table_is_noticed(tmp_path: Path) -> None:
     assert len(tables.write(tmp_path, tables.parts())) == 18
     assert tables.write(tmp_path, tables.parts()) == []
     assert tables.stale(tmp_path, tables.parts()) == []
-    records.write(tmp_path, "scornn/table1", mnist(0.972))
+    record(tmp_path, "scornn/table1", mnist(0.972))
     assert {path.name for path in tables.stale(tmp_path, tables.parts())} == {"scornn.md", "scornn.csv", "scornn.tex"}
 
 

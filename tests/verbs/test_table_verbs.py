@@ -7,11 +7,10 @@ import pytest
 
 import orthobench
 from orthobench.__main__ import VERBS, main
-from orthobench.analysis import records
 from orthobench.config.many import settings
 from orthobench.run import cost as plan_cost
 from orthobench.verbs import reproduce
-from tests.report.made_up import made_up
+from tests.report.made_up import made_up, record
 
 
 @pytest.fixture(autouse=True)
@@ -22,7 +21,7 @@ def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def recorded(results: Path) -> None:
     lines = [made_up("sgornn", seed, last___test__accuracy=0.94 + seed / 5000) for seed in range(1, 11)]
     lines += [made_up("lstm", seed, "smoke", last___test__accuracy=0.5) for seed in (1, 2)]
-    records.write(results, "sgornn/table2", [*lines, made_up("lstm", 1, last___test__accuracy=0.9)])
+    record(results, "sgornn/table2", [*lines, made_up("lstm", 1, last___test__accuracy=0.9)])
 
 
 def test_list_tables(capsys: pytest.CaptureFixture[str]) -> None:

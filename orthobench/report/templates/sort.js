@@ -1,9 +1,9 @@
 "use strict";
 const key = cell => {
   const text = cell.textContent.trim();
-  const plain = text.replace(/,/g, "").replace(/^(about|at least|at most|median) /, "");
-  const found = plain.match(/^([+-]?\d+(?:\.\d+)?(?:e[+-]?\d+)?)/);
-  return found ? [0, Number(found[1]), text] : [text === "" ? 2 : 1, 0, text];
+  const plain = text.replace(/,/g, "").replace(/^(≈|about|at least|at most) /, "");
+  const found = plain.match(/^([+-]?\d+(?:\.\d+)?(?:e[+-]?\d+)?)(k?)/);
+  return found ? [0, Number(found[1]) * (found[2] ? 1000 : 1), text] : [text === "" ? 2 : 1, 0, text];
 };
 const compare = (a, b) => a[0] - b[0] || a[1] - b[1] || a[2].localeCompare(b[2]);
 for (const button of document.querySelectorAll("th button")) {

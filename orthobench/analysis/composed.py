@@ -1,0 +1,71 @@
+"""The rows of a table as they are composed today: their settings, what they count, how many examples test them."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from orthobench.config.many import Composer, composer
+from orthobench.config.settings import Settings
+from orthobench.config.table import FULL, Table
+
+_SIZES: dict[Any, int] = {}
+_COUNTS: dict[Any, dict[str, int]] = {}
+
+
+@dataclass(frozen=True)
+class ComposedTable:
+    """A table whose rows are composed when they are asked for.
+
+    Attributes:
+        preset: `full`, or the name of what shortens it.
+    """
+
+    table: Table
+    preset: str = FULL
+    _composers: list[Composer] = field(default_factory=list, repr=False, compare=False)
+
+    def settings(self, row: str, seed: int | None = None) -> Settings:
+        """The settings of a row for one seed; for the first one of the table by default.
+
+        Raises:
+            ConfigError: no such row, or what it asks for cannot be built.
+        """
+        if not self._composers:
+            self._composers.append(composer(self.table.folders))
+        (job,) = self.table.runs(self.preset, [self.table.seeds[0] if seed is None else seed], [row])
+        found = self._composers[0].settings(list(job.overrides))
+        return found if found.run["params"] is None else found.with_hidden_size(_size(found))
+
+    def counts(self, row: str) -> dict[str, int]:
+        """The `total` and the `recurrent` parameters of a row's model, which is built for it; no data is read.
+
+        Raises:
+            ConfigError: it cannot be built.
+        """
+        from orthobench.run.build import build_model, build_task
+
+        found = self.settings(row)
+        name = _shape(found)
+        if name not in _COUNTS:
+            _COUNTS[name] = build_model(found, build_task(found)).parameter_counts()
+        return _COUNTS[name]
+
+    def examples(self, row: str, split: str) -> int | None:
+        """Size of a row's `val` or `test` split; null where there is no end of them."""
+        from orthobench.run.build import build_task
+
+        return build_task(self.settings(row)).examples(split)  # type: ignore[arg-type]
+
+
+def _size(settings: Settings) -> int:
+    """The hidden size that a budget of parameters comes to."""
+    from orthobench.run.build import fit_to_budget
+
+    name = (settings.run["params"], settings.hidden_size, _shape(settings))
+    if name not in _SIZES:
+        _SIZES[name] = fit_to_budget(settings).model["hidden_size"]
+    return _SIZES[name]
+
+
+def _shape(settings: Settings) -> Any:
+    """What a count of parameters depends on."""
+    return repr((settings.model, settings.shares, settings.task)), settings.parts
