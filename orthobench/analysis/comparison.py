@@ -81,6 +81,7 @@ class Comparison:
 
     Attributes:
         notes: one sentence for each record that was made with other settings and fills nothing.
+        stale: ids of the runs behind these records.
     """
 
     table: Table
@@ -89,6 +90,7 @@ class Comparison:
     claims: tuple[Compared, ...]
     lines: tuple[Line, ...]
     notes: tuple[str, ...] = ()
+    stale: frozenset[str] = frozenset()
 
 
 def compare(table: Table, results: Path, preset: str = FULL) -> Comparison:
@@ -109,7 +111,8 @@ def compare(table: Table, results: Path, preset: str = FULL) -> Comparison:
         Compared(printed, Scores(), Scores(), None, _runs(_rows_of(printed, rows), rows), _explained(verdict, table))
         for printed, verdict in zip(asserted, verdicts, strict=True)
     )
-    return Comparison(table, preset, numbers, asserted_ours, found.lines, tuple(found.notes))
+    stale = frozenset(line.run_id for line in found.stale) - {line.run_id for line in found.lines}
+    return Comparison(table, preset, numbers, asserted_ours, found.lines, tuple(found.notes), stale)
 
 
 def presets(name: str, results: Path) -> list[str]:

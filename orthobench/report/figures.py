@@ -24,7 +24,8 @@ Curves = list[curves.CurvePoint]
 
 def figures(comparison: Comparison, results: Path) -> dict[str, str]:
     """SVG text by title, of every figure that the records of a table allow."""
-    points = [p for p in curves.read(results, comparison.table.name) if p.preset == comparison.preset]
+    read = curves.read(results, comparison.table.name)
+    points = [p for p in read if p.preset == comparison.preset and p.run_id not in comparison.stale]
     name, found = comparison.table.title, dict[str, str]()
     for wanted in comparison.table.figures:
         made = DRAWN[wanted.kind](wanted, points, comparison)

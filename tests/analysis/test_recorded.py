@@ -6,13 +6,15 @@ from typing import Any
 import pytest
 
 from orthobench.__main__ import main
-from orthobench.analysis import records
+from orthobench.analysis import curves, records
 from orthobench.analysis.comparison import Compared, compare
 from orthobench.analysis.composed import ComposedTable
+from orthobench.analysis.curves import CurvePoint
 from orthobench.analysis.recorded import everything, recorded
 from orthobench.analysis.records import Line
 from orthobench.config.table import load
 from orthobench.errors import ConfigError, StorageError
+from orthobench.report.figures import figures
 from tests.report.made_up import made_up, record
 
 EXPERIMENT = """
@@ -24,6 +26,8 @@ unstated: {unstated}
 common: [task=adding, recipe=none, T=5, optimizer.lr={lr}, trainer.max_steps=2, task.val_size=2, task.test_size=2]
 cells:
   lstm: [model=lstm, model.hidden_size=4]
+figures:
+  - {{title: Figure 1, curve: [val/loss]}}
 presets: {{}}
 """
 PUBLISHED = """
@@ -86,6 +90,21 @@ def test_another_rate_makes_the_records_stale(results: Path, capsys: pytest.Capt
     capsys.readouterr()
     assert main(["tables", "sixth", "--check", *words]) == 1
     assert "sixth/table1, row lstm, seed 2, run " in capsys.readouterr().err
+
+
+def test_no_figure_is_drawn_from_a_stale_run(results: Path) -> None:
+    folders, points = paper(results, lr="1e-1"), [("val/loss", 0, 1.0), ("val/loss", 2, 0.5)]
+    curves.add(
+        results,
+        NAME,
+        [
+            CurvePoint(line.run_id, "full", "lstm", line.seed, *p)
+            for line in records.read(results, NAME)
+            for p in points
+        ],
+    )
+    for where, drawn in ((paper(results), ["Figure 1"]), (folders, [])):
+        assert list(figures(compare(load(NAME, where), results), results)) == drawn
 
 
 def test_the_whole_digest_is_compared_where_there_is_one(tmp_path: Path) -> None:
