@@ -22,6 +22,7 @@ VERBS = {
     "prepare": "download, verify and unpack a data set",
     "reproduce": "run published tables, record and render them",
     "eval": "a finished run's weights at other lengths or on other data",
+    "inspect": "the dynamics of a trained cell: eigenvalues, Lyapunov exponent, norms, gradients",
     "tables": "write results/tables from what is recorded",
     "compare": "published numbers beside ours, in the terminal",
     "plot": "figures from what is recorded",

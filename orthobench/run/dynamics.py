@@ -1,0 +1,142 @@
+"""The dynamics of a trained recurrent model: its matrices, and what becomes of states and gradients over time.
+
+Everything is computed in float64 with the reference engine, on sequences of the test split. The largest Lyapunov
+exponent is that of one tangent vector per sequence, renormalised after every step (Benettin et al. 1980, "Lyapunov
+characteristic exponents for smooth dynamical systems", part 2): the mean over the steps of ln ||J_t v||, with ||v|| = 1
+and J_t the Jacobian of the whole state of a layer, for the inputs that the layer has. In a stack the exponent of the
+whole is the largest of its layers', because no layer sees a later one.
+"""
+
+import copy
+import math
+import warnings
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from orthobench.cells.base import Cell, Matrices, State
+from orthobench.errors import ConfigError
+from orthobench.run.callbacks.hidden_gradients import hidden_gradients
+from orthobench.run.load import Finished
+
+
+def dynamics(run: Finished, sequences: int = 8) -> dict[str, Any]:
+    """What there is to see of a run's model on the first sequences of the test split.
+
+    Returns:
+        `T`, `sequences`, `layers` (each with `matrices`, `lyapunov` and `state_norm`) and `hidden_gradient`; lists over
+        time begin with t = 1.
+
+    Raises:
+        ConfigError: the model is not recurrent.
+        DataError: the task's data are missing or damaged.
+    """
+    if run.settings.parts.cell is None:
+        name = run.settings.model["name"]
+        raise ConfigError(f"inspect does not apply to {run.run_id}: model={name} is feed-forward, and has no dynamics.")
+    run.task.check()
+    batch = [part[:sequences] for part in run.task.batch("test", 0, 0)]
+    batch = [part.double() if part.is_floating_point() else part for part in batch]
+    learner = copy.deepcopy(run.learner)
+    model: Any = in_float64(learner.model).eval()
+    model.engine = "reference"
+    layers = []
+    with torch.no_grad():
+        x = batch[0] if model.embedding is None else torch.nn.functional.embedding(batch[0], model.embedding)
+        for cell in model.cells:
+            norms, exponents, seen = along(cell, x)
+            layers.append({
+                "cell": type(cell).__name__,
+                "matrices": matrices(cell),
+                "lyapunov": exponents.tolist(),
+                "state_norm": norms.mean(0).tolist(),
+            })  # fmt: skip
+            x = cell.features(seen)
+    T = batch[0].shape[1]
+    gradients = hidden_gradients(learner, batch, list(range(1, T + 1)))
+    return {
+        "T": T,
+        "sequences": len(batch[0]),
+        "layers": layers,
+        "hidden_gradient": [gradients[t] for t in range(1, T + 1)],
+    }
+
+
+def in_float64(model: torch.nn.Module) -> torch.nn.Module:
+    """The model itself, with every parameter and buffer in double precision, complex ones too."""
+    for module in model.double().modules():
+        for name, buffer in module.named_buffers(recurse=False):
+            if buffer.is_complex():
+                setattr(module, name, buffer.to(torch.complex128))
+        for p in module.parameters(recurse=False):
+            if p.is_complex():
+                p.data = p.data.to(torch.complex128)
+    return model
+
+
+def matrices(cell: Cell) -> dict[str, dict[str, Any]]:
+    """By name, of each recurrent matrix (N, N): eigenvalues by falling modulus, and singular values."""
+    found: dict[str, dict[str, Any]] = {}
+    for name, parametrization in cell.recurrent.items():
+        W = parametrization().detach()
+        values = torch.linalg.eigvals(W)
+        values = values[values.abs().argsort(descending=True, stable=True)]
+        found[name] = {
+            "constrained": bool(parametrization.constrained),
+            "modulus": values.abs().tolist(),
+            "phase": values.angle().tolist(),
+            "singular_values": torch.linalg.svdvals(W).tolist(),
+        }
+    return found
+
+
+def along(cell: Cell, x: Tensor, seed: int = 0) -> tuple[Tensor, Tensor, Tensor]:
+    """A layer along its inputs, from its initial state.
+
+    Args:
+        cell: the layer's cell, in float64.
+        x: inputs (B, T, I), or tokens (B, T).
+        seed: of the tangent vectors' first direction.
+
+    Returns:
+        ||h_t|| (B, T), the largest Lyapunov exponent in nats per step (B,), and what the layer shows (B, T, F). An
+        exponent is -inf where a step forgets the state entirely.
+    """
+    W, projected = cell.matrices(), cell.project(x)
+    state = tuple(s.contiguous() for s in cell.initial_state(len(x)))  # a learnt one is expanded
+    if W:
+        projected = projected.to(W[0].dtype)
+        state = tuple(s.to(W[0].dtype) if s.is_complex() or W[0].is_complex() else s for s in state)
+    generator = torch.Generator().manual_seed(seed)
+    tangent = _normalised(tuple(torch.randn(s.shape, dtype=s.dtype, generator=generator) for s in state))[0]
+    norms, seen = [], []
+    total = torch.zeros(len(x), dtype=torch.float64)
+    for p_t in projected.unbind(0):
+        state, pushed, output = _pushed(cell, p_t, state, tangent, W)
+        tangent, growth = _normalised(pushed)
+        total += growth.log()
+        norms.append(state[0].abs().flatten(1).norm(dim=1))
+        seen.append(output)
+    return torch.stack(norms, 1), total / max(len(seen), 1), torch.stack(seen, 1)
+
+
+def _pushed(cell: Cell, p_t: Tensor, state: State, tangent: State, W: Matrices) -> tuple[State, State, Tensor]:
+    """The state after a step, J_t v, and what the layer shows of the step."""
+
+    def step(*before: Tensor) -> tuple[State, Tensor]:
+        output, after = cell.advance(p_t, before, W)
+        return after, output
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # torch's own rules for jvp are scripted
+        after, pushed, *output = torch.func.jvp(step, state, tangent, has_aux=True)
+    return after, pushed, output[0]
+
+
+def _normalised(tangent: State) -> tuple[State, Tensor]:
+    """The vectors over all states of a sequence at length 1, and their lengths (B,); a zero vector stays zero."""
+    length = sum(v.abs().flatten(1).pow(2).sum(1) for v in tangent) ** 0.5
+    assert isinstance(length, Tensor)
+    scale = length.clamp(min=math.ulp(0.0))
+    return tuple(v / scale.view(-1, *[1] * (v.dim() - 1)) for v in tangent), length
