@@ -1,0 +1,38 @@
+"""How far a cell carries what it has learnt: its horizon on a task, read off its length curve.
+
+The rule, fixed before anything is run: the greatest tested length at which the lower end of the 95 % t-interval of the
+mean score over the seeds is above 0.9; none where it is not above 0.9 at one of the lengths that lie in the range of
+training. A seed that diverged has no score, and there is no bound at that length; nor is there with fewer than three.
+"""
+
+from collections.abc import Mapping, Sequence
+
+from orthobench.analysis.statistics import t_interval
+
+LEAST_SCORE = 0.9
+
+
+def lower_bound(scores: Sequence[float | None]) -> float | None:
+    """The lower end of the 95 % t-interval of the mean; null with fewer than three seeds, or one that diverged."""
+    values = [score for score in scores if score is not None]
+    interval = t_interval(values) if len(values) == len(scores) else None
+    return None if interval is None else interval[0]
+
+
+def horizon(curve: Mapping[int, Sequence[float | None]], trained: tuple[int, int]) -> int | None:
+    """The horizon in time steps; null where there is none.
+
+    Args:
+        curve: by length, the score of every seed, null for one that diverged.
+        trained: the least and the greatest length of training.
+
+    Raises:
+        ValueError: no length of the curve lies in the range of training, so that the rule decides nothing.
+    """
+    low, high = trained
+    bounds = {length: lower_bound(scores) for length, scores in curve.items()}
+    above = {length: bound is not None and bound > LEAST_SCORE for length, bound in bounds.items()}
+    learnt = [above[length] for length in curve if low <= length <= high]
+    if not learnt:
+        raise ValueError(f"none of the lengths {sorted(curve)} lies in the range of training, {low}..{high}.")
+    return max(length for length, holds in above.items() if holds) if all(learnt) else None
