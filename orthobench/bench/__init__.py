@@ -1,1 +1,1 @@
-"""How fast the parts are on this machine: ratios measured side by side in one process."""
+"""The speed of the parts on this machine, as ratios between variants that take turns in one process."""

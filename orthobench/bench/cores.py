@@ -1,4 +1,4 @@
-"""What a second core is worth: two threads for one sequence, and ten seeds as processes of one thread each."""
+"""The gain from a second core: two threads for one sequence, and ten seeds in processes of one thread each."""
 
 import multiprocessing
 import os
@@ -17,7 +17,7 @@ SEEDS = 10
 
 
 def measure(bench: Bench) -> Iterator[Row]:
-    """All rows of this file; one that says why, where a second core is missing or busy."""
+    """All rows of this file; a single row with the reason where a second core is missing or busy."""
     if reason := _why_not(bench):
         yield Row("cores", "a second core", "not measured", unit=reason)
         return
@@ -37,7 +37,7 @@ def _why_not(bench: Bench) -> str | None:
 
 
 def _threads(case: str, run: Work, rounds: int, calls: int = 10) -> Iterator[Row]:
-    """The wall's time of a call with one thread and with two, which take turns of some calls each."""
+    """The wall time of a call with one thread and with two, which take turns every few calls."""
     seconds: dict[str, list[float]] = {"one thread": [], "two threads": []}
     for _ in range(rounds):
         for count, (_, found) in enumerate(seconds.items(), start=1):
@@ -56,7 +56,7 @@ def _threads(case: str, run: Work, rounds: int, calls: int = 10) -> Iterator[Row
 
 
 def _seeds(rounds: int, steps: int) -> Row:
-    """The wall's time of ten seeds in two processes, as a multiple of that of one seed."""
+    """The wall time of ten seeds in two processes, as a multiple of that of one seed."""
     ratios = []
     with ProcessPoolExecutor(2, multiprocessing.get_context("spawn")) as pool:
         list(pool.map(train, [1, 1]))
@@ -71,7 +71,7 @@ def _seeds(rounds: int, steps: int) -> Row:
 
 
 def train(steps: int) -> None:
-    """What one seed does: `steps` times forward and backward, on one thread."""
+    """The work of one seed: `steps` forward and backward passes on one thread."""
     torch.set_num_threads(1)
     run = work(make_cell("elman modrelu", 128, torch.device("cpu")), torch.randn(50, 100, WIDTH), "auto")
     for _ in range(steps):

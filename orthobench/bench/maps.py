@@ -51,7 +51,7 @@ def _make(cls: Any, n: int, bench: Bench, **options: object) -> Any:
 
 
 def _both_ways(module: Callable[[], Tensor], n: int, bench: Bench, *leaves: Tensor) -> Work:
-    gradient = torch.randn(n, n, device=bench.device) / n  # a large one would cost torch.matrix_exp more squarings
+    gradient = torch.randn(n, n, device=bench.device) / n  # a large one costs torch.matrix_exp more squarings
     parameters = leaves or tuple(module.parameters()) if isinstance(module, torch.nn.Module) else leaves
 
     def run() -> None:
@@ -95,7 +95,7 @@ def _reflectors(bench: Bench, n: int) -> Iterator[Row]:
             return W
 
         def lapack(A: Tensor = A) -> Tensor:
-            """Its reflectors are I - tau v v^T with v = 1 on the diagonal; m < n columns are padded."""
+            """LAPACK's reflectors are I - tau v v^T with v = 1 on the diagonal; m < n columns are padded."""
             v = A / A.diagonal()
             tau = 2 / v.square().sum(0)
             pad = n - A.shape[1]
@@ -132,7 +132,7 @@ def _rotations(bench: Bench, n: int) -> list[Row]:
     eye = torch.eye(n, dtype=torch.float64, device=bench.device)
 
     def dense() -> Tensor:
-        """Every sublayer as an (n, n) matrix, multiplied."""
+        """The product of all sublayers as (n, n) matrices."""
         theta = ours.theta.double()
         factors = []
         for permutation, angles in zip(ours.permutations, theta, strict=True):

@@ -19,7 +19,7 @@ def measure(bench: Bench) -> Iterator[Row]:
 
 
 def models(network: str) -> list[str]:
-    """The models of a kind, the one that the others are compared with first."""
+    """The models with this network; the one that the others are compared with comes first."""
     from orthobench.config.compose import compose
     from orthobench.config.files import options
 
@@ -28,7 +28,7 @@ def models(network: str) -> list[str]:
 
 
 def work(bench: Bench, name: str, case: str) -> Work:
-    """A step of one model, the optimizer's left out; random pixels where a task would read its data."""
+    """A training step of one model without the optimizer's; random pixels replace data that a task would read."""
     from orthobench.run.run import Run
 
     exp = Run.of([f"model={name}", *case.split(), "recipe=none"])

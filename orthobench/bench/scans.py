@@ -77,7 +77,7 @@ def measure(bench: Bench) -> Iterator[Row]:
 
 
 def make_cell(name: str, n: int, device: torch.device) -> Cell:
-    """A cell with orthogonal recurrent matrices that are free, so that the scan alone is measured, or with factors."""
+    """A cell for timing the scan alone: its recurrent matrices are free and start orthogonal, or are factored."""
     cls, options = CELLS[name]
     rng = np.random.default_rng(0)
 
@@ -111,7 +111,7 @@ def _engines(bench: Bench, name: str, n: int, B: int, T: int, beside: tuple[str,
     works = {engine: work(cell, x, engine) for engine in engines(cell)}
     if name not in FACTORED:  # a complex product is four real ones
         works["matrix products"] = _floor(n, B, T, 4 if cell.complex_state else len(cell.gates), bench.device)
-    budget = n * (n - 1) // 2 + n * WIDTH + n  # of a skew matrix, as an orthogonal cell counts
+    budget = n * (n - 1) // 2 + n * WIDTH + n  # an orthogonal cell has the free numbers of a skew matrix
     for kind in beside:
         works[kind] = _module(kind, n, x)
         if name == "elman modrelu":
@@ -121,7 +121,7 @@ def _engines(bench: Bench, name: str, n: int, B: int, T: int, beside: tuple[str,
 
 
 def _diagonal(bench: Bench, n: int, B: int, T: int) -> list[Row]:
-    """A linear recurrence unit by unit, alone, beside a whole Elman scan in C."""
+    """A diagonal linear recurrence in C beside a whole Elman scan in C."""
     cell, x = make_cell("elman modrelu", n, bench.device), torch.randn(B, T, WIDTH, device=bench.device)
     a, b, h0 = (torch.rand(*shape, device=bench.device).requires_grad_() for shape in ((n,), (T, B, n), (B, n)))
     gradient = torch.randn(T, B, n, device=bench.device)
@@ -191,7 +191,7 @@ def _growth(bench: Bench) -> Iterator[Row]:
 
 
 def _memory(bench: Bench, name: str) -> Iterator[Row]:
-    """What is kept between forward and backward, hidden states included, per hidden value (B T n floats)."""
+    """Memory between forward and backward pass, hidden states included, in floats per hidden value (of B T n)."""
     n, B, T = 128, 8, 100
     cell, x = make_cell(name, n, bench.device), torch.randn(B, T, WIDTH, device=bench.device)
     unit, loop = 4 * n * B * T, 0.0

@@ -14,7 +14,7 @@ from orthobench.bench.timing import Row
 HEAD = "| variant | times faster | (wall) | +- | ms | rounds |\n|---|---|---|---|---|---|"
 NOTES = {
     "memory": "Hidden states alone are one value; a plain loop of relu or tanh keeps two, so half is the least.",
-    "training": "A run also draws from a loader, and looks at every step whether loss and gradient are finite.",
+    "training": "A run also reads from a loader and checks at every step that loss and gradient are finite.",
 }
 
 
@@ -25,7 +25,7 @@ def line(row: Row) -> str:
 
 
 def write(rows: list[Row], folder: Path, device: torch.device) -> tuple[Path, Path]:
-    """speed.csv and speed.md in `folder`."""
+    """Write speed.csv and speed.md into `folder`; returns their paths."""
     folder.mkdir(parents=True, exist_ok=True)
     table, text = folder / "speed.csv", folder / "speed.md"
     with table.open("w", newline="") as file:

@@ -1,4 +1,4 @@
-"""What the parts should reach, and whether they did."""
+"""Targets for the measured speeds, and whether they are met."""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ Measure = Callable[[dict[str, Row]], float | None]
 
 @dataclass(frozen=True)
 class Target:
-    """A bound on a number made from the rows of every case of `group` that begins with one of `cases`."""
+    """A bound on a number that is computed for every case of `group` whose name begins with one of `cases`."""
 
     claim: str
     group: str
@@ -25,7 +25,7 @@ class Target:
 
 
 def faster(name: str, than: str) -> Measure:
-    """How many times faster one variant is than another of its case."""
+    """A measure of how many times faster one variant is than another of the same case."""
 
     def measure(rows: dict[str, Row]) -> float | None:
         first, second = rows.get(name), rows.get(than)
@@ -79,7 +79,7 @@ GPU = (
 
 
 def judge(rows: Iterable[Row], targets: tuple[Target, ...]) -> Iterator[Row]:
-    """One row per target and case, and one for a target that nothing was measured for."""
+    """One row per target and case; one row also for a target without measurements."""
     cases: dict[tuple[str, str], dict[str, Row]] = {}
     for row in rows:
         cases.setdefault((row.group, row.case), {})[row.variant] = row

@@ -1,7 +1,7 @@
-"""Paired timing: the variants of a case take turns, so that whatever else the machine does falls on all of them.
+"""Paired timing: the variants of a case take turns, so that other work on the machine slows all of them alike.
 
-A ratio is the median over rounds of (baseline / variant) in the same round: above one the variant is faster. On a CPU
-the thread's own time is taken beside the wall's, as only it is fair on a machine that others use.
+A ratio is the median over rounds of (baseline / variant) in the same round: above one, the variant is faster. On a CPU
+the thread's own time is measured as well as wall time, because only it is fair on a machine that others use.
 """
 
 import statistics
@@ -12,12 +12,12 @@ from dataclasses import dataclass
 import torch
 
 Work = Callable[[], object]
-SHORTEST_MS = 5.0  # of a timing: shorter work is repeated after an untimed call, for the one before it left cold caches
+SHORTEST_MS = 5.0  # shorter work is repeated within one timing, after an untimed call that warms the caches
 
 
 @dataclass(frozen=True)
 class Row:
-    """One variant of one case; times in milliseconds, medians over `rounds`; `value` is for what is not a time."""
+    """One variant of one case: times in milliseconds are medians over `rounds`; `value` holds any other number."""
 
     group: str
     case: str
@@ -35,7 +35,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Bench:
-    """Where and how long to measure.
+    """The device and the duration of the measurements.
 
     Attributes:
         device: cpu or cuda.
@@ -66,7 +66,7 @@ class Bench:
         return [self._row(group, case, name, baseline, rounds) for name in works]
 
     def _time(self, work: Work, repeats: int) -> tuple[float, float]:
-        """Milliseconds of one call: of the thread (of the device's wall, on a GPU) and of the wall."""
+        """Milliseconds of one call, in thread time (wall time on a GPU) and in wall time."""
         if repeats > 1:
             work()
         self.wait()
@@ -79,7 +79,7 @@ class Bench:
         return scale * (wall if self.device.type == "cuda" else cpu), scale * wall
 
     def wait(self) -> None:
-        """Until a GPU has done everything."""
+        """Wait until a GPU has finished all work."""
         if self.device.type == "cuda":
             torch.cuda.synchronize()
 

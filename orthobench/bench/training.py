@@ -1,6 +1,6 @@
-"""A training step of the whole program, Lightning and our callbacks included, against a bare loop over the same parts.
+"""A training step of the whole program, with Lightning and all callbacks, against a bare loop over the same parts.
 
-The steps of the two take turns: every time that the program asks for a batch, the bare loop does one step.
+The steps of the two alternate: whenever the program asks for a batch, the bare loop does one step.
 """
 
 import contextlib
@@ -20,7 +20,7 @@ SKIPPED = 20
 
 def measure(bench: Bench) -> Iterator[Row]:
     """All rows of this file."""
-    graph = (GRAPH,) if bench.device.type == "cuda" else ()  # the program replays all of a step, the bare loop a cell
+    graph = (GRAPH,) if bench.device.type == "cuda" else ()  # the program replays whole steps, the bare loop a cell
     for case in (*CASES[: 1 if bench.quick else None], *graph):
         pairs = _pairs(bench, case, 150 if bench.quick else 500)[SKIPPED:]
         ratio = statistics.median(bare / whole for bare, whole in pairs)
@@ -31,7 +31,7 @@ def measure(bench: Bench) -> Iterator[Row]:
 
 
 def _pairs(bench: Bench, case: str, steps: int) -> list[tuple[float, float]]:
-    """Seconds of this thread (on a GPU of the wall) for a step of each, step by step."""
+    """Seconds of thread time (on a GPU of wall time) of every pair of steps."""
     from orthobench import build
 
     stamps: list[float] = []

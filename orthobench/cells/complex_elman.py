@@ -102,7 +102,7 @@ class ComplexElman(Cell):
 
     @property
     def values_per_step(self) -> int:
-        """See `Cell`: a complex unit counts as three real ones, as measured, plus what its factors save."""
+        """See `Cell`: a complex unit counts as three, as measured, plus what autograd saves of the factors."""
         W = self.recurrent["h"]
         kept = W.kept if self.stepwise and isinstance(W, Factored) else 0
         return (3 + kept) * self.hidden_size

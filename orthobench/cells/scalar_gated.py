@@ -77,7 +77,7 @@ class ScalarGated(Cell):
         return (alpha * a + beta * h,)
 
     def step_gain(self, W: Matrices) -> tuple[float, float] | None:
-        """Beta -+ alpha g with g = max |act'| sigma_max(W), at least 0; for SGORNN at most alpha + beta."""
+        """Both of beta -+ alpha g with g = max |act'| sigma_max(W), at least 0; for SGORNN at most alpha + beta."""
         W_NN, alpha, beta = (w.detach() for w in W)
         reach = float(alpha) * slopes(self.activation, self.negative_slope)[1] * float(torch.linalg.svdvals(W_NN)[0])
         return max(float(beta) - reach, 0.0), float(beta) + reach

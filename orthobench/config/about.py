@@ -1,4 +1,4 @@
-"""What a configuration file says about itself, beside its settings.
+"""The keys by which a configuration file describes itself, beside its settings.
 
 description: one line that `orthobench list` shows
 cite: a BibTeX key, or a list of them, that `orthobench cite` looks up in the .bib files
@@ -22,11 +22,11 @@ SECTIONS = ("model", "task")
 
 @dataclass(frozen=True)
 class About:
-    """What a file says about itself.
+    """The description of a configuration file.
 
     Attributes:
-        description: one line; empty where it says nothing.
-        cite: BibTeX keys; null where it does not say, empty where there is nothing to cite.
+        description: one line; empty where the file has none.
+        cite: BibTeX keys; null where the file has no `cite`, empty where there is nothing to cite.
     """
 
     description: str
@@ -46,7 +46,7 @@ def about(content: Any, place: str) -> About:
 
 
 def read(group: str, name: str, folders: tuple[Path, ...] = ()) -> tuple[About, dict[str, Any]]:
-    """What `<group>/<name>.yaml` says about itself, and its settings; `folders` are those of `--config-dir`.
+    """The description of `<group>/<name>.yaml`, and its settings; `folders` are those of `--config-dir`.
 
     Raises:
         ConfigError: there is no such file, or it is not YAML.
@@ -78,7 +78,7 @@ def _path(group: str, name: str, folders: tuple[Path, ...]) -> Path | None:
 
 
 def strip(values: dict[str, Any], typed: frozenset[str]) -> None:
-    """Take `description` and `cite` out of the composed model and task; one that was typed stays, to be refused.
+    """Remove `description` and `cite` from the composed model and task, except one that was typed, which is refused.
 
     Raises:
         ConfigError: one has the wrong type.

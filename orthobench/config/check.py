@@ -1,7 +1,7 @@
 """From a composed configuration to checked settings and the run's identity.
 
-Every value is checked against the signature of the constructor that will get it, defaults are filled in, and what
-changes the numbers, and nothing else, is hashed into the run id.
+Every value is checked against the signature of the constructor that will get it, and defaults are filled in. The run id
+is a hash of exactly the settings that change the numbers.
 """
 
 from pathlib import Path
@@ -79,7 +79,7 @@ def check(composed: Composed) -> Settings:
     """Check composed values against the constructors' signatures.
 
     Raises:
-        ConfigError: an unknown key, a wrong type or a value out of range, wherever it was written.
+        ConfigError: a key is unknown, or a value has the wrong type or is out of range, wherever it was written.
     """
     values, choices = dict(composed.values), composed.choices
     for key in values:
@@ -119,13 +119,13 @@ def check(composed: Composed) -> Settings:
 
 
 def _place(key: str, values: dict[str, Any]) -> str:
-    """Where a word that is no top-level key may belong."""
+    """A hint where a word belongs that is not a top-level key."""
     inner = {word: f"{name}.{word}" for name in SECTIONS if isinstance(values[name], dict) for word in values[name]}
     return f"did you mean '{inner[key]}'?" if key in inner else did_you_mean(key, [*ROOT, *SECTIONS])
 
 
 def _fill(given: dict[str, Any], known: dict[str, Field], section: str, beside: tuple[str, ...] = ()) -> dict[str, Any]:
-    """`given` checked against `known` fields, with defaults for what is not given; `beside` are legal too."""
+    """`given`, checked against the `known` fields and completed by their defaults; keys in `beside` are allowed."""
     for key in given:
         if key not in known:
             raise ConfigError(f"{section}.{key} does not apply here: {did_you_mean(key, [*known, *beside])}")
@@ -139,7 +139,7 @@ def _fill(given: dict[str, Any], known: dict[str, Field], section: str, beside: 
 
 
 def _task(given: dict[str, Any], name: str, run: dict[str, Any]) -> tuple[dict[str, Any], Any]:
-    """The task's settings, and the task itself, which refuses what only it can judge."""
+    """The task's settings, and the task itself, whose constructor checks what its signature cannot say."""
     cls: Any = registry.find("task", name, "task")
     known = fields(cls)
     filled = _fill(given, {key: field for key, field in known.items() if key not in TASK_PROVIDED}, "task")
@@ -201,7 +201,7 @@ def _refuse_another_shape(model: dict[str, Any], sequential: bool, task: Any, na
 
 
 def _refuse_scaling(trainer: dict[str, Any], model: dict[str, Any]) -> None:
-    """Settings that look at the size of gradients on their way, where the loss is scaled."""
+    """Refuse settings that depend on the size of gradients in the backward pass where the loss is scaled."""
     for key in ("rms_gradient", "recurrent_gradient_clip"):
         if trainer.get("precision") == "16-mixed" and model.get(key):
             raise ConfigError(
@@ -219,7 +219,7 @@ def _refuse_jacobian(diagnostics: dict[str, Any], model: dict[str, Any], cell: A
 
 
 def _optimizer(given: dict[str, Any], constrained: bool) -> tuple[dict[str, Any], tuple[Any, Any]]:
-    """The optimizer's settings, and its rules: of the free and of the constrained parameters."""
+    """The optimizer's settings, and its rules for the free and for the constrained parameters."""
     given = {key: value for key, value in given.items() if value is not None}
     name = given.pop("name", "adam")
     rule = recurrent_rule = registry.find("optimizer", name, "optimizer.name")

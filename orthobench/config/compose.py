@@ -1,7 +1,7 @@
-"""From the words on a command line to one composed configuration, with nothing executed on the way.
+"""From the words of a command line to one composed configuration, without executing anything.
 
-Hydra composes; this file finds conf/, spares users the `+`, and refuses what a configuration has no business doing:
-running code through `_target_`, moving Hydra's own folders, reading the environment.
+Hydra composes; this file finds conf/, adds the `+` that Hydra needs, and refuses what a configuration must not do: run
+code through `_target_`, move Hydra's own folders, or read the environment.
 """
 
 from dataclasses import dataclass
@@ -23,8 +23,8 @@ class Composed:
         values: plain, resolved values by key.
         choices: the file chosen for every group.
         typed: the keys that the command line set.
-        new: those of them that no configuration file has.
-        interpolated: whether a value refers to another one.
+        new: the typed keys that no configuration file has.
+        interpolated: whether any value refers to another one.
     """
 
     values: dict[str, Any]
@@ -40,7 +40,7 @@ class Composed:
 
 @dataclass(frozen=True)
 class Word:
-    """One override: `key=value`, with the text that Hydra is to see."""
+    """One override, `key=value`, with the text that is passed to Hydra."""
 
     key: str
     text: str
@@ -49,15 +49,15 @@ class Word:
 
     @property
     def prefix(self) -> str:
-        """What Hydra needs before the key."""
+        """The sign that Hydra's grammar needs before the key, empty or `++`."""
         return "" if self.group else "++"
 
 
 def parse(overrides: list[str] | tuple[str, ...], folders: tuple[Path, ...] = ()) -> list[Word]:
-    """Overrides as Hydra is to see them: a value gets `++`, so that nobody types `+`; `experiment=` gets its overrides.
+    """Overrides as they are passed to Hydra: a value gets `++`, `experiment=` is replaced by the overrides of its row.
 
     Raises:
-        ConfigError: not Hydra's grammar, an unknown name in a group, or an override of Hydra's own settings.
+        ConfigError: a word is not in Hydra's grammar, names nothing in its group, or overrides Hydra's own settings.
     """
     from hydra.core.override_parser.overrides_parser import OverridesParser
     from hydra.errors import HydraException
@@ -98,7 +98,7 @@ def compose(overrides: list[str] | tuple[str, ...], folders: tuple[Path, ...] = 
         folders: further configuration folders (`--config-dir`).
 
     Raises:
-        ConfigError: anything that a user can put right.
+        ConfigError: the words or the files are wrong in any way that a user can correct.
     """
     from hydra import compose as hydra_compose
     from hydra import initialize_config_dir
@@ -142,7 +142,7 @@ def compose(overrides: list[str] | tuple[str, ...], folders: tuple[Path, ...] = 
 
 
 def quoted(text: str) -> str:
-    """A value in quotes, for Hydra's grammar."""
+    """A value, quoted for Hydra's grammar."""
     return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 

@@ -16,7 +16,7 @@ def conf_dir() -> Path:
 
 
 def options(group: str, folders: tuple[Path, ...] = ()) -> list[str]:
-    """The names that a group offers, here and in the user's own folders."""
+    """The names that a group offers, in conf/ and in the user's own folders."""
     found = set()
     for folder in (conf_dir(), *folders):
         root = folder / group
@@ -25,11 +25,11 @@ def options(group: str, folders: tuple[Path, ...] = ()) -> list[str]:
 
 
 def check_folder(folder: Path) -> None:
-    """Refuse a folder of configurations that does more than add values.
+    """Refuse a user's configuration folder that does more than add values.
 
     Raises:
-        ConfigError: not a folder, not YAML, or a file with a name of ours, a `hydra:` block, `_target_` or an odd
-            interpolation.
+        ConfigError: it is not a folder, or a file is not YAML, has the name of a file in conf/, a `hydra:` block,
+            `_target_`, or an interpolation other than a plain reference.
     """
     import yaml
 

@@ -1,6 +1,6 @@
-"""From words to checked settings: Hydra composes each choice of files once, values are put in here.
+"""From words to checked settings: Hydra composes each choice of files once, and this file puts in the values.
 
-Hydra needs a tenth of a second for a run, which is a quarter of an hour for a sweep of ten thousand.
+Hydra needs a tenth of a second for each run, which would be a quarter of an hour for a sweep of ten thousand.
 """
 
 import copy
@@ -19,10 +19,10 @@ from orthobench.schema import coerce
 
 
 def settings(words: list[str] | tuple[str, ...], folders: tuple[Path, ...] = ()) -> Settings:
-    """The checked settings of one run; what was composed for it serves the next one too, while no file has changed.
+    """The checked settings of one run; what was composed is used again for later runs while no file has changed.
 
     Raises:
-        ConfigError: an unknown key, a wrong type or a value out of range, wherever it was written.
+        ConfigError: a key is unknown, or a value has the wrong type or is out of range, wherever it was written.
     """
     return composer(folders).settings(expand(words, folders))
 
@@ -47,10 +47,10 @@ class Composer:
         self._seedless: dict[tuple[str, ...], Settings] = {}
 
     def settings(self, job: list[str]) -> Settings:
-        """What composing and checking the words of one run by themselves would give.
+        """The checked settings of one run, the same as composing and checking its words alone would give.
 
         Raises:
-            ConfigError: an unknown key, a wrong type or a value out of range.
+            ConfigError: a key is unknown, or a value has the wrong type or is out of range.
         """
         parsed = [plain for plain in map(_parsed, job) if plain is not None]
         if len(parsed) < len(job):
@@ -84,13 +84,13 @@ class Composer:
 
 @lru_cache(maxsize=1)
 def _composer(folders: tuple[Path, ...], state: frozenset[Any], environment: tuple[str | None, ...]) -> Composer:
-    """One for each state of the configuration files and of the environment variables that they may read."""
+    """The composer for one state of the configuration files and of the environment variables that they may read."""
     return Composer(folders)
 
 
 @lru_cache(maxsize=1 << 16)
 def _parsed(word: str) -> tuple[bool, str, Any] | None:
-    """(whether it chooses a file, key, value) of an override; null where only Hydra knows what it does."""
+    """(whether it chooses a file, key, value) of an override; null for grammar that only Hydra can interpret."""
     from hydra.core.override_parser.overrides_parser import OverridesParser
     from hydra.errors import HydraException
 
@@ -101,7 +101,7 @@ def _parsed(word: str) -> tuple[bool, str, Any] | None:
     except HydraException:
         return None
     key, value = override.key_or_group, override.value()
-    if override.is_delete() or override.package is not None or key.startswith("hydra"):
+    if not key or override.is_delete() or override.package is not None or key.startswith("hydra"):
         return None
     if key in GROUPS:
         return True, key, value

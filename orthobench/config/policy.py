@@ -1,4 +1,4 @@
-"""What a configuration may not do: run code, read the environment, hold secrets, set Hydra's own settings."""
+"""What a configuration must not do: run code, read the environment, hold secrets, or set Hydra's own settings."""
 
 from collections.abc import Iterator
 from importlib.util import find_spec
@@ -25,10 +25,10 @@ def check_hydra_override(key: str, text: str) -> None:
     """Refuse an override of Hydra's own settings other than the launcher's.
 
     Raises:
-        ConfigError: it is one.
+        ConfigError: the override is of this kind.
     """
     if not any(key == name or (name.endswith(".") and key.startswith(name)) for name in HYDRA_ALLOWED):
-        raise ConfigError(f"{text!r} is refused: of Hydra's own settings only the launcher can be changed.")
+        raise ConfigError(f"{text!r} is refused: only the launcher can be changed of Hydra's own settings.")
     if "_target_" in text:
         raise ConfigError(f"{text!r} is refused: a configuration may not name code to run (_target_).")
     for launcher, package, extra in LAUNCHER_PACKAGES:
@@ -46,10 +46,10 @@ def walk(node: Any, place: str = "") -> Iterator[tuple[str, str, Any]]:
 
 
 def check_values(content: Any, source: str = "") -> None:
-    """Refuse values that do more than be values: code to run, secrets, odd interpolations.
+    """Refuse code to run, secrets, and interpolations other than plain references.
 
     Raises:
-        ConfigError: there is one.
+        ConfigError: a value is one of these.
     """
     for place, key, value in walk(content):
         if key == "_target_":
@@ -69,10 +69,10 @@ def _check_interpolation(value: str, place: str) -> None:
 
 
 def check_hydra(hydra: Any) -> None:
-    """Refuse a composed `hydra` node with callbacks, an environment or a launcher that is not ours.
+    """Refuse a composed `hydra` node that sets callbacks, an environment or an unknown launcher class.
 
     Raises:
-        ConfigError: it has one.
+        ConfigError: it sets one of these.
     """
     launcher = hydra["launcher"].get("_target_")
     if hydra.get("callbacks") or hydra["job"].get("env_set") or launcher not in LAUNCHERS:

@@ -1,4 +1,4 @@
-"""The checked settings of a run, and its identity: a digest of what changes the numbers, and of nothing else."""
+"""The checked settings of a run, and its identity: a digest of exactly the settings that change the numbers."""
 
 import hashlib
 import json
@@ -57,10 +57,10 @@ class Settings:
 
     Attributes:
         parts: the classes that the values name.
-        task_made: the task that the check made, which has read no data; null where the settings are another run's but
-            for the seed.
-        shares: the settings of the model that are tied to the hidden size, as they were given.
-        hidden_size: the one that the command line asks for; null where none was typed.
+        task_made: the task that the check made, which has read no data; null for settings that were made from another
+            run's by changing the seed.
+        shares: the model's settings that are tied to the hidden size, as they were given.
+        hidden_size: the hidden size on the command line; null where none was typed.
     """
 
     model: dict[str, Any]
@@ -78,7 +78,7 @@ class Settings:
 
     @property
     def identity(self) -> dict[str, Any]:
-        """What changes the numbers."""
+        """The settings that change the numbers."""
         return {
             "model": self.model,
             "task": {key: value for key, value in self.task.items() if key not in NO_EFFECT},
@@ -95,7 +95,7 @@ class Settings:
 
     @property
     def digest(self) -> str:
-        """All 64 digits, of which the folder's name has 10: two of ten thousand runs have been seen to share those."""
+        """All 64 hexadecimal digits; the folder's name has 10, which two runs of ten thousand were seen to share."""
         text = json.dumps(_canonical(self.identity), sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()
 
@@ -105,12 +105,12 @@ class Settings:
         return Path(self.run["runs_root"]) / self.run_id
 
     def as_dict(self) -> dict[str, Any]:
-        """Everything, as config.yaml holds it."""
+        """All settings, as config.yaml holds them."""
         sections = {name: dict(getattr(self, name)) for name in SECTIONS}
         return {**self.run, **sections}
 
     def with_hidden_size(self, size: int) -> "Settings":
-        """The same settings with another hidden size; shares of it follow, counts are checked against it.
+        """The same settings with another hidden size; shares of it are computed again, counts are checked against it.
 
         Raises:
             ConfigError: the parametrization does not allow this size, or a count exceeds it.
@@ -136,7 +136,7 @@ def tied_counts(cls: Any, name: str, n: int, given: dict[str, Any]) -> dict[str,
 
 
 def _numbers(trainer: dict[str, Any]) -> dict[str, Any]:
-    """What of the trainer's settings changes the numbers: nothing that is so anyway, or has no effect here."""
+    """The trainer's settings that change the numbers, without defaults and settings that have no effect."""
     found = {key: _length(key, trainer[key]) for key in TRAINER_NUMBERS if trainer.get(key) is not None}
     if isinstance(found.get("val_check_interval"), int):
         found.pop("check_val_every_n_epoch", None)
@@ -150,7 +150,7 @@ def _length(key: str, value: Any) -> Any:
 
 
 def _canonical(value: Any) -> Any:
-    """The same value however it was spelt: 190.0 as 190."""
+    """The value in one spelling: 190.0 becomes 190."""
     if isinstance(value, dict):
         return {key: _canonical(item) for key, item in value.items()}
     if isinstance(value, list | tuple):

@@ -7,16 +7,16 @@ margin: {test/accuracy: 0.005}         how far a mean may be from the published 
 common: [task=mnist, T=784]            overrides of every row
 cells: {lstm: [model=lstm], ...}       the rows: overrides of each, which beat the common ones
 grid: {lr: {1e-3: [optimizer.lr=1e-3], ...}, ...}   every row once for each combination, as `lstm_lr1e-3`
-title: HAR-2                           what it is called, where that is not `Table 1` or the name of the file
-score: test/accuracy                   what a fair table ranks models by; of a published one its rows say it
-figures:                               what is drawn from its runs, see `Figure`
+title: HAR-2                           its title, where that is not `Table 1` or the name of the file
+score: test/accuracy                   the metric by which a fair table ranks models; published rows name their own
+figures:                               the figures that are drawn from its runs, see `Figure`
   - {title: Figure 1, curve: [val/loss], cells: [_200]}
 presets:                               shortened runs, for tables of their own; they beat both
   smoke: {seeds: 1, overrides: [trainer.max_steps=2]}
 deviations: [...]                      footnotes: where the runs differ from the paper's
-needs: the licensed corpus             what the runs need that not everyone has
+needs: the licensed corpus             data that the runs need and not everyone has
 unstated: [rate]                       settings that the paper leaves out; or by row, {lstm: [rate], ...}
-held_out: false                        that the validation set is the test set, on which nothing may be selected
+held_out: false                        the validation set is the test set, so nothing may be selected on it
 """
 
 from collections.abc import Iterable
@@ -67,8 +67,8 @@ class TableRun:
 
     Attributes:
         table: `<paper>/<table>`.
-        preset: `full`, or the name of what shortens it.
-        overrides: everything that makes the run, the seed last.
+        preset: `full`, or the name of a shortened version.
+        overrides: all overrides of the run, the seed last.
     """
 
     table: str
@@ -88,13 +88,13 @@ class Preset:
 
 @dataclass(frozen=True)
 class Figure:
-    """What is drawn, and how.
+    """A figure of a table.
 
     Attributes:
         kind: `curve`, metrics during training; `through`, `<metric>/<t>` over t at the first and the last step;
             `sweep`, a score over the number that ends a row's name; `bars`, a number of each row.
-        metrics: their names; one but of a curve.
-        rows: names of rows or, from an underscore on, their endings; none for all.
+        metrics: the names of the metrics; a `curve` may have several, every other kind has one.
+        rows: names of rows, or endings of names that begin with an underscore; empty means all rows.
     """
 
     title: str
@@ -103,12 +103,12 @@ class Figure:
     rows: tuple[str, ...]
 
     def shows(self, row: str) -> bool:
-        """Whether a row is in it."""
+        """Whether the figure shows a row."""
         endings = tuple(name for name in self.rows if name.startswith("_"))
         return not self.rows or row in self.rows or row.endswith(endings)
 
     def reads(self, metric: str) -> bool:
-        """Whether a curve of a run is needed for it."""
+        """Whether the figure needs a metric's curve."""
         if self.kind == "through":
             return metric.rpartition("/")[0] == self.metrics[0]
         return self.kind == "curve" and metric in self.metrics
@@ -116,7 +116,7 @@ class Figure:
 
 @dataclass(frozen=True)
 class GridPlace:
-    """Where a row stands in a grid: the name that it has without the grid, and its place on every axis."""
+    """The place of a row in a grid: its name without the grid, and its place on every axis."""
 
     base: str
     places: dict[str, str]
@@ -128,10 +128,10 @@ class Table:
 
     Attributes:
         rows: overrides by row (`cells:` in the file), those of a grid's combinations by `<row>_<axis><place>`.
-        variants: of a grid, where each of these rows stands.
+        variants: the place in the grid of every row; empty without a grid.
         given_title: `title:` of its file.
-        unstated: by row, the settings that the paper leaves out and on which its numbers hang.
-        folders: the folders of `--config-dir` that it was looked for in.
+        unstated: by row, the settings that the paper leaves out and on which its numbers depend.
+        folders: the folders of `--config-dir` that were searched for the table.
     """
 
     name: str
@@ -158,20 +158,20 @@ class Table:
 
     @property
     def title(self) -> str:
-        """Its title: what the file says, or `Table 1` and `Adding` for `table1` and `adding`."""
+        """Its title: the file's `title:`, or a name such as `Table 1` or `Adding` for `table1` or `adding`."""
         word = self.name.split("/")[1]
         kind = word.rstrip("0123456789")
         return self.given_title or f"{kind.capitalize()} {word.removeprefix(kind)}".strip()
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Where the runs differ from the papers': the table's deviations, then those of its rows' recipes."""
+        """How the runs differ from the paper's: the table's deviations, then those of its rows' recipes."""
         found: dict[str, list[str]] = {}
         for row in self.rows:
             given = self.chosen(row)
             name = given.get("recipe", f"{given['model']}/{given['task']}")
             variant, deviations = about.recipe(name, self.folders)
-            if variant in (None, given.get("variant", variant)):  # the other one would be no deviation
+            if variant in (None, given.get("variant", variant)):  # with the other variant it is not a deviation
                 for note in deviations:
                     found.setdefault(note, []).append(name)
         return (*self.deviations, *(f"{', '.join(dict.fromkeys(names))}: {note}" for note, names in found.items()))
@@ -191,7 +191,7 @@ class Table:
         return self.common + self.rows[name]
 
     def chosen(self, name: str) -> dict[str, str]:
-        """What a row sets, by key; its model and task are always among it.
+        """The values that a row sets, by key; its model and task are always among them.
 
         Raises:
             ConfigError: there is no such row.
@@ -204,7 +204,7 @@ class Table:
         """Every row with every seed, seeds first.
 
         Raises:
-            ConfigError: no such preset or row, or a seed twice.
+            ConfigError: there is no such preset or row, or a seed occurs twice.
         """
         if preset != FULL and preset not in self.presets:
             raise ConfigError(f"preset {preset} is not known: {did_you_mean(preset, [FULL, *self.presets])}")
@@ -227,7 +227,7 @@ def load(name: str, folders: tuple[Path, ...] = ()) -> Table:
     """One table.
 
     Raises:
-        ConfigError: it is not known, or its file breaks the schema.
+        ConfigError: the table is not known, or its file breaks the schema.
     """
     known = tables(folders)
     if name not in known:
@@ -324,7 +324,7 @@ def _figure(body: Any, place: str) -> Figure:
     given = _checked(body, keys, ("title",), place)
     kinds = [kind for kind in KINDS if kind in given]
     if len(kinds) != 1 or (kinds[0] != "curve" and len(given[kinds[0]]) != 1):
-        raise ConfigError(f"{place}{given['title']} needs one of {', '.join(KINDS)}, with one metric but of a curve.")
+        raise ConfigError(f"{place}{given['title']} needs one of {', '.join(KINDS)}; only a curve may have several.")
     return Figure(given["title"], kinds[0], tuple(given[kinds[0]]), tuple(given.get("cells", ())))
 
 
@@ -337,14 +337,14 @@ def _check_words(words: Any, place: str) -> None:
 def _check_seeds(seeds: list[int], name: str) -> None:
     twice = sorted({seed for seed in seeds if seeds.count(seed) > 1})
     if twice:
-        raise ConfigError(f"{name}: seed {twice[0]} is there twice, which would count one run as two.")
+        raise ConfigError(f"{name}: seed {twice[0]} is listed twice, which would count one run as two.")
 
 
 def expand(overrides: list[str] | tuple[str, ...], folders: tuple[Path, ...] = ()) -> list[str]:
     """`experiment=<paper>/<table> cell=NAME` as the overrides of that row, then the user's own words, which beat them.
 
     Raises:
-        ConfigError: no such table or row, or more than one of them.
+        ConfigError: there is no such table or row, or more than one is named.
     """
     asked = [word for word in overrides if key(word) == "experiment"]
     if not asked:

@@ -62,7 +62,7 @@ def trainer_settings(given: dict[str, Any]) -> dict[str, Any]:
     """The settings of `trainer`, checked.
 
     Raises:
-        ConfigError: not an argument of Lightning's Trainer, one that a run does not allow, or a wrong value.
+        ConfigError: a key is not an argument of Lightning's Trainer or is not allowed in a run, or a value is wrong.
     """
     from lightning.pytorch import Trainer
 
@@ -72,7 +72,7 @@ def trainer_settings(given: dict[str, Any]) -> dict[str, Any]:
             raise ConfigError(f"trainer.{key}={value} is refused: {TRAINER_REFUSED[key]}.")
     allowed = {key: field for key, field in known.items() if key not in TRAINER_REFUSED}
     if str(given.get("precision")).startswith(("16-true", "bf16-true", "transformer-engine")):
-        why = "it rounds the recurrent matrix, and what is orthogonal about it is lost; use bf16-mixed"
+        why = "it rounds the recurrent matrix, which is then no longer orthogonal; use bf16-mixed"
         raise ConfigError(f"trainer.precision={given['precision']} is refused: {why}.")
     for key in given:
         if key not in allowed:
@@ -96,7 +96,7 @@ def trainer_settings(given: dict[str, Any]) -> dict[str, Any]:
 
 
 def _time_limit(value: Any) -> str | None:
-    """`01:12:00:00` or {days: 1, hours: 12}, in the first form, which is Lightning's."""
+    """A time limit such as `01:12:00:00` or {days: 1, hours: 12} in the first form, which is Lightning's."""
     if value is None:
         return None
     try:

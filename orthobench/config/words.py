@@ -4,20 +4,20 @@ from orthobench.errors import ConfigError
 
 
 def key(word: str) -> str:
-    """What an override sets."""
+    """The key that an override sets."""
     return word.lstrip("+").partition("=")[0]
 
 
 def value(word: str) -> str:
-    """What an override sets it to."""
+    """The value in an override, as text."""
     return word.partition("=")[2].strip("'\"")
 
 
 def choices(word: str) -> list[str]:
-    """What an override sets it to, one after the other: `seed=1,2` or `seed=range(1,3)`.
+    """The values in an override, one after the other: `seed=1,2` and `seed=range(1,3)` both have 1 and 2.
 
     Raises:
-        ConfigError: not Hydra's grammar.
+        ConfigError: the word is not in Hydra's grammar.
     """
     from hydra.core.override_parser.overrides_parser import OverridesParser
     from hydra.errors import HydraException

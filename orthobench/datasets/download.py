@@ -1,9 +1,9 @@
-"""`prepare`: getting the real data sets, proving that they are the published ones, and putting them where tasks look.
+"""`prepare`: downloading the real data sets, proving that they are the published ones, and putting them in place.
 
-Everything is fetched and checked in a folder of its own inside `data_root` and moved to its place at the end, so that
-whatever fails leaves nothing behind. By hand remain: the whole of TIMIT, which the Linguistic Data Consortium
-licenses (LDC93S1; its TRAIN and TEST folders go under `data_root/timit`), and UCR's archive of 2015, which is no
-longer published; the sets that exchanged TRAIN and TEST since then are exchanged back when they are read.
+Everything is fetched and checked in a separate folder inside `data_root` and moved into place at the end, so that a
+failure leaves nothing behind. Two data sets must be obtained by hand: the whole of TIMIT, which the Linguistic Data
+Consortium licenses (LDC93S1; its TRAIN and TEST folders go under `data_root/timit`), and UCR's archive of 2015, which
+is no longer published. Data sets whose TRAIN and TEST the 2018 archive exchanged are exchanged back when they are read.
 """
 
 import contextlib
@@ -38,7 +38,7 @@ class Source:
     Attributes:
         folder: its folder in `data_root`.
         licence: the line that is shown before anything is fetched.
-        there: whether `data_root` has all of it already.
+        there: tells whether `data_root` has the whole data set already.
         build: puts the verified files into an empty folder laid out like `data_root`.
     """
 
@@ -52,8 +52,8 @@ def prepare(name: str, data_root: Path) -> Path:
     """Download, verify and put in place one data set; returns its folder.
 
     Raises:
-        ConfigError: a name that is not known.
-        DataError: it could not be had, or is not the published data; nothing was left behind.
+        ConfigError: the name is not known.
+        DataError: the download failed, or its content is not the published data; nothing was left behind.
         StorageError: `data_root` cannot be written.
     """
     source = SOURCES.get(TASKS.get(name, name))
@@ -81,7 +81,7 @@ def _is_there(source: Source, root: Path) -> bool:
 
 @contextlib.contextmanager
 def _staging(root: Path) -> Iterator[Path]:
-    """A folder inside `root` that is gone afterwards, as are the folders made for it where they stay empty."""
+    """A temporary folder inside `root`, removed afterwards together with the parents made for it that are empty."""
     made = [folder for folder in (root, *root.parents) if not folder.exists()]
     try:
         root.mkdir(parents=True, exist_ok=True)
@@ -100,7 +100,7 @@ def _staging(root: Path) -> Iterator[Path]:
 
 
 def _move(stage: Path, root: Path) -> int:
-    """Put every file of `stage` at the same place under `root`, each in one step."""
+    """Move every file of `stage` to the same place under `root`, each by one rename; returns their number."""
     files = [path for path in stage.rglob("*") if path.is_file()]
     for path in files:
         target = root / path.relative_to(stage)
@@ -130,7 +130,7 @@ def _build_mnist(stage: Path) -> None:
 
 
 def _build_ptb(stage: Path) -> None:
-    """Words from their mirror or else from Mikolov's archive; characters by the rule that made them from the words."""
+    """Write the word files from a mirror or else from Mikolov's archive, and derive the character files from them."""
     home = _folder(stage, "ptb")
     try:
         _fetch_files(home, ptb.WORDS)
@@ -184,7 +184,7 @@ def _compare_signals(archive: zipfile.ZipFile, path: Path) -> None:
 
 
 def _build_ucr(stage: Path) -> None:
-    """The sets that the papers use, out of an archive whose password its authors print in its description."""
+    """Write the data sets that the papers use; the archive's password is printed in its authors' briefing document."""
     packed = fetch(ucr.URLS, stage / "UCRArchive_2018.zip", None, 512 * MIB)
     with open_zip(packed.read_bytes(), packed) as archive:
         archive.setpassword(ucr.PASSWORD)

@@ -1,4 +1,4 @@
-"""Downloading one file that must be the published one: mirrors in turn, a bounded size, nothing kept that differs."""
+"""Downloading one published file: from mirrors in turn, up to a largest size, and kept only if its digest matches."""
 
 import hashlib
 import logging
@@ -20,7 +20,7 @@ SHOWN = 12
 
 
 class Refused(Exception):
-    """One try that failed; `again` tells whether another may succeed."""
+    """An attempt that failed; `again` tells whether another one may succeed."""
 
     def __init__(self, reason: str, again: bool) -> None:
         super().__init__(reason)
@@ -28,20 +28,20 @@ class Refused(Exception):
 
 
 def fetch(urls: Sequence[str], target: Path, digest: str | None, cap: int) -> Path:
-    """Download a file to `target`, whose folder exists, from the first of `urls` that gives it.
+    """Download a file to `target`, whose folder must exist, from the first of `urls` that provides it.
 
-    An address is asked at most three times, and once only where the answer is final: 403, 404, other content.
+    Each address is tried at most three times, and only once where the answer is final: 403, 404 or wrong content.
 
     Args:
         urls: http or https addresses of the same file.
-        target: where it goes, under its final name only when it matches.
+        target: the file to write; it appears under this name only if its content matches.
         digest: `sha256:...`, `md5:...` or `git:...` (git's id of the content as a blob); null where none is published
-            and the caller looks inside.
+            and the caller checks the content.
         cap: the largest size in bytes that is accepted.
 
     Raises:
-        DataError: no address gave the file; for each of them the sentence has the reason.
-        StorageError: it cannot be written.
+        DataError: no address provided the file; the sentence gives the reason for each of them.
+        StorageError: the file cannot be written.
     """
     reasons = []
     for url in urls:
@@ -71,7 +71,7 @@ def file_digest(path: Path, kind: str) -> str:
 
 
 def _retrieve(url: str, target: Path, digest: str | None, cap: int) -> Path:
-    """One try: pooch keeps the file under a name of its own until its digest matches."""
+    """One attempt; pooch keeps the file under a temporary name until its digest matches."""
     import pooch
 
     pooch.get_logger().setLevel(logging.WARNING)
@@ -85,7 +85,7 @@ def _retrieve(url: str, target: Path, digest: str | None, cap: int) -> Path:
 
 
 class _Download:
-    """What pooch calls to fill a file: one request, of bounded size and duration, whose content must match."""
+    """The downloader that pooch calls: one request of limited size and duration, whose content must match."""
 
     def __init__(self, digest: str | None, cap: int) -> None:
         self.digest, self.cap = digest, cap
@@ -142,7 +142,7 @@ class _Download:
 
 
 def _plain(error: Exception) -> str:
-    """What went wrong in a few words, without the objects' names that urllib3 prints."""
+    """A connection error in a few words, without the object names that urllib3 prints."""
     import requests
 
     if isinstance(error, requests.ConnectTimeout):

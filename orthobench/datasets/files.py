@@ -34,10 +34,10 @@ def find(data_root: Path, folder: str, files: tuple[File, ...], prepare: str) ->
 
 
 def verify(path: Path, sha256: str) -> bytes:
-    """The bytes of `path`, once they match their digest.
+    """The bytes of `path`, checked against their digest.
 
     Raises:
-        DataError: they do not, or cannot be read.
+        DataError: the digest does not match, or the file cannot be read.
     """
     try:
         content = path.read_bytes()

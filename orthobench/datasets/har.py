@@ -87,10 +87,10 @@ def load(data_root: Path) -> tuple[Recordings, Recordings]:
 
 
 def read(home: Path) -> tuple[Recordings, Recordings]:
-    """Both splits from whichever form lies in `home`, checked for form but not for the published sizes.
+    """Both splits from any of the accepted forms in `home`; shapes and labels are checked, the published sizes not.
 
     Raises:
-        DataError: nothing is there, or what is there is malformed.
+        DataError: no form is there, or a file is malformed.
     """
     if (home / NPZ.name).is_file():
         return _pair(home, *_read_npz(home / NPZ.name))
@@ -155,7 +155,7 @@ def _file(top: Path, name: str) -> tuple[bytes, str]:
 
 
 def _read_zip(home: Path, content: bytes, where: str) -> tuple[Recordings, Recordings]:
-    """Both splits from the UCI archive, or from the one that today's UCI archive holds inside."""
+    """Both splits from the UCI archive, or from the archive inside it, as today's download has it."""
     inner = f"{TOP}.zip"
     with open_zip(content, where) as archive:
         if inner not in archive.namelist():

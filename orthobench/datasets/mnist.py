@@ -56,7 +56,7 @@ def parse_idx(content: bytes, path: Path) -> np.ndarray:
     """The array of bytes in a gzipped idx file.
 
     Raises:
-        DataError: not gzip, a wrong magic number, or sizes that do not agree with the length.
+        DataError: the content is not gzip, has a wrong magic number, or sizes that do not agree with its length.
     """
     try:
         raw = gzip.decompress(content)

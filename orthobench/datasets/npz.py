@@ -15,10 +15,10 @@ _PLAIN = re.compile(r"<f[248]|<[iu][248]|\|[iu]1")
 
 
 def read_npy(archive: zipfile.ZipFile, name: str, where: object) -> np.ndarray:
-    """The array called `name`, read-only; its header is compared with its size before anything is allocated.
+    """The array called `name`, read-only; its header is compared with its size before memory is allocated.
 
     Raises:
-        DataError: it is missing, or is no plain little-endian array of numbers in C order.
+        DataError: it is missing, or is not a plain little-endian array of numbers in C order.
     """
     content = member(archive, f"{name}.npy", CAP, where)
     start = 10 + int.from_bytes(content[8:10], "little")

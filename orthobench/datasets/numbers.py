@@ -1,4 +1,4 @@
-"""Tables of numbers in text files, read so that whatever is wrong is named by file, line and column."""
+"""Tables of numbers in text files; an error message names the file, line and column."""
 
 import re
 from itertools import chain
@@ -20,12 +20,12 @@ def read_table(content: bytes, where: object, separator: bytes | None = None, eq
 
     Args:
         content: the file's bytes.
-        where: its name in messages.
-        separator: between two columns; null stands for any run of blanks.
+        where: the file's name in messages.
+        separator: what separates two columns; null stands for any run of blanks.
         equal: whether every row must have as many columns as the first; otherwise shorter rows are filled up with NaN.
 
     Returns:
-        float64 (rows, columns). NaN stands for a cell that says so, or that is not there.
+        float64 (rows, columns), with NaN for a cell that says NaN or is missing.
 
     Raises:
         DataError: no rows, a cell that is not a number or too large for float32, an empty line, rows of unequal length.
@@ -56,7 +56,7 @@ def refuse_nan(table: np.ndarray, where: object, rule: str, first: int = 1) -> N
     """Refuse a table with a NaN; `rule` ends the sentence, `first` is the number of the table's first column.
 
     Raises:
-        DataError: there is one.
+        DataError: the table has a NaN.
     """
     if np.isnan(table).any():
         i, j = np.argwhere(np.isnan(table))[0]
@@ -64,7 +64,7 @@ def refuse_nan(table: np.ndarray, where: object, rule: str, first: int = 1) -> N
 
 
 def shown(cell: bytes) -> str:
-    """A cell as a message shows it: quoted, printable, short."""
+    """A cell as messages show it: quoted, printable and shortened."""
     text = cell.strip().decode("ascii", "backslashreplace")
     return repr(text if len(text) <= 20 else text[:17] + "...")
 

@@ -1,9 +1,9 @@
 """Penn Treebank in Mikolov's preprocessing, by words and by characters (Marcus et al. 1993; the RNNLM toolkit's
 examples).
 
-Word files hold one sentence per line, words between blanks; every line ends with the token `<eos>`. Character files
-hold the same text with `_` for a blank, and every character, the line's end too, is followed by one blank of its own:
-reading them by `split` loses the line ends, reading them by `split(" ")` finds one token too many.
+Word files hold one sentence per line, with words separated by blanks; every line end is read as the token `<eos>`.
+Character files hold the same text with `_` for a blank, and every character, the line end included, is followed by one
+extra blank: reading them by `split` loses the line ends, and `split(" ")` finds one token too many.
 """
 
 from collections import Counter
@@ -72,7 +72,7 @@ def words(content: bytes, path: Path) -> list[str]:
     """The words of a text, with `<eos>` after every line.
 
     Raises:
-        DataError: not text of one sentence per line.
+        DataError: the content is not text of one sentence per line.
     """
     lines = _text(content, path).split("\n")
     return [token for line in lines[:-1] for token in (*line.split(), "<eos>")]
@@ -82,7 +82,7 @@ def characters(content: bytes, path: Path) -> list[str]:
     """The characters of a text in which each is followed by one blank; the line's end is a character.
 
     Raises:
-        DataError: not text of that form.
+        DataError: the content is not text of that form.
     """
     text = _text(content, path, ending="\n ")
     tokens, blanks = text[::2], text[1::2]
@@ -108,7 +108,7 @@ def encode(tokens: list[str], ids: dict[str, int], path: Path) -> np.ndarray:
     """The ids of `tokens`, int64.
 
     Raises:
-        DataError: a token that the training text does not have.
+        DataError: a token does not occur in the training text.
     """
     try:
         return np.fromiter(map(ids.__getitem__, tokens), dtype=np.int64, count=len(tokens))
@@ -118,7 +118,7 @@ def encode(tokens: list[str], ids: dict[str, int], path: Path) -> np.ndarray:
 
 
 def _text(content: bytes, path: Path, ending: str = "\n") -> str:
-    """The decoded file, once it looks like text that ends with a whole line."""
+    """The decoded file; refused unless it is UTF-8 text with lines of plausible length that ends with a whole line."""
     try:
         text = content.decode("utf-8")
     except UnicodeDecodeError as error:

@@ -1,7 +1,7 @@
-"""One recording from the bytes of a RIFF (.wav) or NIST SPHERE file: mono, 16 bit, 16 kHz, as all of TIMIT is.
+"""Decoding one recording from the bytes of a RIFF (.wav) or NIST SPHERE file: mono, 16 bit, 16 kHz, as TIMIT's are.
 
-The name says nothing (TIMIT's SPHERE files end in .WAV too): the first bytes do. libsndfile decodes, but reads a file
-that is cut short without a word, so that what the header promises is compared with what is there before.
+The first bytes tell the format, not the file's name (TIMIT's SPHERE files end in .WAV too). libsndfile decodes, but it
+reads a truncated file without an error, so the header's sizes are first compared with those of the file.
 """
 
 import io
@@ -23,7 +23,8 @@ def decode(content: bytes, name: str) -> np.ndarray:
 
     Raises:
         ConfigError: the package `soundfile` is not installed.
-        DataError: another format, a header that does not agree with the bytes that follow, or no samples.
+        DataError: the format is another one, the header does not agree with the bytes that follow, or there are no
+            samples.
     """
     soundfile = _soundfile()
     if content[:4] == b"RIFF":
@@ -51,7 +52,7 @@ def decode(content: bytes, name: str) -> np.ndarray:
 
 
 def _riff_bytes(content: bytes, name: str) -> int:
-    """Size of the `data` chunk, once every chunk lies within the file."""
+    """Size of the `data` chunk in bytes; refused unless every chunk lies within the file."""
     if len(content) < 12 or content[8:12] != b"WAVE":
         raise DataError(f"{name} is a RIFF file of another kind than WAVE.")
     size = struct.unpack_from("<I", content, 4)[0] + 8
@@ -69,7 +70,7 @@ def _riff_bytes(content: bytes, name: str) -> int:
 
 
 def _sphere_bytes(content: bytes, name: str) -> int:
-    """Size of the samples by the header, once they are there."""
+    """Size of the samples in bytes by the header; refused unless the file holds as many."""
     length = content[8:16].strip()
     if not length.isdigit() or not 16 <= int(length) <= len(content):
         raise DataError(f"{name}: the second line of a SPHERE file is its header's length, not {length!r}.")

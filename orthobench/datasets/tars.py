@@ -1,7 +1,7 @@
-"""Reading named members of a .tar.gz archive, and nothing else of it; nothing is extracted to disk.
+"""Reading the named members of a .tar.gz archive into memory; nothing is extracted to disk.
 
-No name from an archive becomes a path, links and devices are refused, and every size has a limit, whatever the archive
-says of itself.
+No name from an archive is used as a path, links and devices are refused, and every size has a limit that does not
+depend on what the archive declares.
 """
 
 import gzip
@@ -23,7 +23,7 @@ def read_tar(path: Path, names: Iterable[str], limit: int, total: int) -> dict[s
     """The bytes of the named members of a .tar.gz file, each at most `limit`; `total` bounds the unpacked archive.
 
     Raises:
-        DataError: one is missing, there twice, no plain file or too large; or the archive is damaged.
+        DataError: a member is missing, occurs twice, is not a plain file or is too large, or the archive is damaged.
     """
     wanted = set(names)
     try:
@@ -31,7 +31,7 @@ def read_tar(path: Path, names: Iterable[str], limit: int, total: int) -> dict[s
             unpacked = _Limited(cast(BinaryIO, file), total, path)
             with tarfile.open(fileobj=unpacked, mode="r|") as archive:
                 found = _members(archive, wanted, limit, path)
-            while unpacked.read(CHUNK):  # the checksum of the whole comes after its end
+            while unpacked.read(CHUNK):  # the checksum follows the archive's end
                 pass
     except BROKEN as error:
         raise DataError(f"{path} is not a whole .tar.gz file: {error}.") from error
@@ -49,7 +49,7 @@ def _members(archive: tarfile.TarFile, wanted: set[str], limit: int, path: Path)
             continue
         place = f"{path}, member {info.name}"
         if info.name in found:
-            raise DataError(f"{place} is there twice.")
+            raise DataError(f"{place} occurs twice.")
         if not info.isreg():
             raise DataError(f"{place} is not a plain file.")
         if info.size > limit:
@@ -61,7 +61,7 @@ def _members(archive: tarfile.TarFile, wanted: set[str], limit: int, path: Path)
 
 
 class _Limited(io.RawIOBase):
-    """The first `total` bytes of a stream; asking for more is an error."""
+    """The first `total` bytes of a stream; reading more raises a DataError."""
 
     def __init__(self, stream: BinaryIO, total: int, path: Path) -> None:
         self.stream, self.left, self.path = stream, total, path

@@ -5,10 +5,10 @@ Both are found under `data_root/timit`, unpacked at any depth or inside `timit.z
     .../TRAIN/DR1/FCJF0/SA1.WAV      the corpus; training and test speakers have folders of their own
     .../dr1-fvmh0/sa1.wav            the sample: 16 speakers, all of them training speakers of the corpus
 
-The two SA sentences, which everybody reads, are dropped (the corpus's testset.doc). Corpus: the 462 training
-speakers; for validation the 50 development speakers of the Kaldi recipe; for testing the 24 speakers of the core test
-set. Sample: no split of it is published; ours takes one woman and one man for validation, and for testing, each from
-another dialect region whose second speaker stays in training (96 / 16 / 16 utterances).
+The two SA sentences, which every speaker reads, are dropped (the corpus's testset.doc). The corpus is split into the
+462 training speakers, the 50 development speakers of the Kaldi recipe for validation, and the 24 speakers of the core
+test set. No split of the sample is published; ours takes one woman and one man for validation and the same for testing,
+all four from different dialect regions, whose second speakers stay in training (96 / 16 / 16 utterances).
 """
 
 import re
@@ -78,9 +78,8 @@ class Speech:
 
     Attributes:
         name: `full` or `sample`.
-        longest: samples of the longest training recording (`train`) and of the longest of all the others (`eval`),
-            those
-            test speakers of the corpus included that neither validate nor test.
+        longest: samples of the longest training recording (`train`) and of the longest of all other recordings
+            (`eval`), which include those of the corpus's test speakers that are in neither split.
     """
 
     name: Name
@@ -89,7 +88,7 @@ class Speech:
 
 
 def which(data_root: Path) -> Name:
-    """What lies under `data_root/timit`, by names alone; `full`, the papers' data, where there is nothing."""
+    """Which corpus lies under `data_root/timit`, judged by file names; `full`, the papers' data, if there is none."""
     try:
         return _name(utterances(data_root))
     except DataError:
@@ -127,7 +126,7 @@ def utterances(data_root: Path) -> list[Utterance]:
     """Every recording under `data_root/timit` by name, SA sentences left out, in order of speaker and sentence.
 
     Raises:
-        DataError: none is there, or one sentence of a speaker is there twice.
+        DataError: there is no recording, or one sentence of a speaker occurs twice.
     """
     home = Path(data_root) / "timit"
     if not home.is_dir():

@@ -42,7 +42,7 @@ TOPS = ("UCRArchive_2018", "UCR_TS_Archive_2015", ".")
 ENDINGS = (".tsv", ".tsv.gz", "", ".gz")
 NAME = re.compile(r"[A-Za-z0-9_-]+")
 CAP = 1 << 29
-LOCKED = 1  # of a zip member's flags
+LOCKED = 1  # the flag of an encrypted zip member
 Unequal = Literal["refuse", "pad"]
 
 
@@ -81,10 +81,10 @@ def load(
 
 
 def find(home: Path, dataset: str, entry: Entry | None, archive: Archive) -> tuple[Path, Path]:
-    """The files of TRAIN and TEST; the form of the wanted archive first.
+    """The paths of TRAIN and TEST; the form of the wanted archive is tried first.
 
     Raises:
-        DataError: there are none.
+        DataError: there are no such files, or only one of the two.
     """
     names = (dataset,) if entry is None else (entry.name, entry.name_2015)
     tops = (TOPS[1], TOPS[0], TOPS[2]) if archive == "2015" else TOPS
@@ -102,7 +102,7 @@ def find(home: Path, dataset: str, entry: Entry | None, archive: Archive) -> tup
         f"{TOPS[0]}."
     )
     if half:
-        raise DataError(f"half of ucr {dataset}: {half}. {how}")
+        raise DataError(f"ucr {dataset} is incomplete: {half}. {how}")
     if entry is None:
         known = {entry.name for entry in ENTRIES}.union(*(_names(home / top) for top in TOPS))
         hint = did_you_mean(dataset, known)
@@ -111,10 +111,10 @@ def find(home: Path, dataset: str, entry: Entry | None, archive: Archive) -> tup
 
 
 def parse(content: bytes, path: Path, unequal: Unequal = "refuse") -> np.ndarray:
-    """The table of one file, float64 (n, 1 + L): whole-number labels, then values; NaN only to the right, only to pad.
+    """The table of one file, float64 (n, 1 + L): whole-number labels, then values; with `pad`, NaN after the last one.
 
     Raises:
-        DataError: the sentence has file, line and column.
+        DataError: the table is malformed; the sentence names the file, line and column.
     """
     separator = b"\t" if ".tsv" in path.name else b","
     table = read_table(content, path, separator, equal=unequal == "refuse")
@@ -196,7 +196,7 @@ def _members(packed: Path) -> frozenset[str]:
     """Names of the files in an archive.
 
     Raises:
-        DataError: it is no archive, or locked.
+        DataError: the file is not a zip archive, or it is locked.
     """
     with open_zip(packed, packed) as archive:
         files = archive.infolist()

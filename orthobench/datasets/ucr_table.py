@@ -1,4 +1,4 @@
-"""The 21 UCR data sets of Spectral-RNN's Table 4 (Zhang, Lei & Dhillon 2018): sizes known without the data.
+"""The sizes of the 21 UCR data sets of Spectral-RNN's Table 4 (Zhang, Lei & Dhillon 2018), known without the data.
 
 Names, TRAIN and TEST are the 2018 archive's. Three sets have them exchanged with respect to the 2015 archive that the
 paper used; DistalPhalanxTW's printed 154/399 are another set's sizes, its accuracies are multiples of 1/400. Class
@@ -17,10 +17,10 @@ class Entry:
     """One data set.
 
     Attributes:
-        name: in the 2018 archive.
-        name_2015: in the 2015 archive.
-        length: L, values of a series.
-        depth: steps in the paper; each reads L / depth values.
+        name: its name in the 2018 archive.
+        name_2015: its name in the 2015 archive.
+        length: L, the number of values of a series.
+        depth: the number of steps in the paper; each step reads L / depth values.
         outputs: the paper's n_y, inferred from its parameter counts: mostly the largest label plus one.
         train: series per class in TRAIN.
         test: series per class in TEST.
@@ -102,5 +102,5 @@ ENTRIES = (
 
 
 def lookup(dataset: str) -> Entry | None:
-    """The entry of a data set by either name, or null."""
+    """The entry of a data set by either of its names; null when it has none."""
     return next((entry for entry in ENTRIES if dataset in (entry.name, entry.name_2015)), None)

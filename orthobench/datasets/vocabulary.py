@@ -21,8 +21,8 @@ def with_torchtext(counts: Counter[str]) -> dict[str, int]:
     """The ids that torchtext 0.6.0 gives.
 
     Raises:
-        ImportError: it is not installed.
-        OSError: a release that does not fit the installed PyTorch.
+        ImportError: torchtext is not installed.
+        OSError: the installed torchtext does not fit the installed PyTorch.
     """
     from torchtext.vocab import Vocab
 
@@ -31,6 +31,6 @@ def with_torchtext(counts: Counter[str]) -> dict[str, int]:
 
 
 def plain(counts: Counter[str]) -> dict[str, int]:
-    """The same ids from the counts alone."""
+    """The same ids, computed from the counts without torchtext."""
     ordered = sorted(counts, key=lambda token: (-counts[token], token))
     return {token: i for i, token in enumerate(ordered)}

@@ -1,4 +1,4 @@
-"""Reading named members of a zip archive, and nothing else of it; nothing is extracted to disk."""
+"""Reading the named members of a zip archive into memory; nothing is extracted to disk."""
 
 import io
 import lzma
@@ -20,7 +20,7 @@ def read_file(path: Path, cap: int = ARCHIVE_CAP) -> bytes:
     """The bytes of a file of at most `cap` bytes.
 
     Raises:
-        DataError: it is larger or cannot be read.
+        DataError: the file is larger or cannot be read.
     """
     try:
         size = path.stat().st_size
@@ -32,10 +32,10 @@ def read_file(path: Path, cap: int = ARCHIVE_CAP) -> bytes:
 
 
 def open_zip(content: bytes | Path, where: object) -> zipfile.ZipFile:
-    """An archive of at most MEMBERS members, from its bytes or a file; its directory is measured before it is read.
+    """Open an archive of at most MEMBERS members, given as bytes or a file; its size is checked before it is read.
 
     Raises:
-        DataError: it is not a zip archive, or has too large a directory.
+        DataError: it is not a zip archive, or it has too many members.
     """
     tail = _tail(content) if isinstance(content, Path) else content[-_TAIL:]
     start = tail.rfind(b"PK\5\6")
@@ -69,7 +69,7 @@ def member(archive: zipfile.ZipFile, name: str, cap: int, where: object) -> byte
         where: the archive's name in messages.
 
     Raises:
-        DataError: there is none or more than one, it is larger than `cap`, encrypted or damaged.
+        DataError: there is no such member or more than one, or it is larger than `cap`, encrypted or damaged.
     """
     found = [info for info in archive.infolist() if info.filename == name]
     if len(found) != 1:

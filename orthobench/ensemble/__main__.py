@@ -1,7 +1,7 @@
 """The process of an ensemble: `python -m orthobench.ensemble [--config-dir DIR] FILE`, for sweeps to start.
 
-FILE is JSON, `{"members": [[override, ...], ...]}`. The exit code is 0 when every member has a final record, else that
-of the first that has none.
+FILE is JSON, `{"members": [[override, ...], ...]}`. The exit code is 0 when every member has a final record, else the
+exit code of the first member that has none.
 """
 
 import argparse
@@ -15,7 +15,7 @@ from orthobench.terminal import complain
 
 
 def main(arguments: list[str]) -> int:
-    """Run the members."""
+    """Run the members; returns the exit code."""
     parser = argparse.ArgumentParser("orthobench.ensemble")
     parser.add_argument("--config-dir", type=Path, action="append", default=[])
     parser.add_argument("file", type=Path)

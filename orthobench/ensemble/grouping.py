@@ -1,4 +1,4 @@
-"""Which runs can be trained as one program: those that differ in seed and in numbers of the optimizer only."""
+"""Which runs can be trained as one program: those that differ only in the seed and in numbers of the optimizer."""
 
 import json
 from typing import Any
@@ -19,24 +19,24 @@ def why_not(settings: Settings) -> str | None:
     """Why a run cannot be a member; null when it can."""
     model = settings.model
     if any(value for key, value in model.items() if key.endswith("dropout") and not isinstance(value, bool)):
-        return "dropout would draw for all members from one generator"
+        return "dropout would draw from one generator for all members"
     if model.get("recurrent_gradient_clip"):
-        return "model.recurrent_gradient_clip looks at one member's gradient on its way back"
+        return "model.recurrent_gradient_clip clips the gradient of each member separately"
     if str(settings.trainer.get("precision")).startswith("16"):
-        return "a search for the loss's scale goes on per run (trainer.precision=16)"
+        return "trainer.precision=16 adjusts the scale of the loss for each run separately"
     if settings.logger["name"] == "wandb":
-        return "wandb has one run per process"
+        return "wandb allows one run per process"
     if build_task(settings).carries_state:
         return f"task={settings.task['name']} carries its state from batch to batch"
     return None
 
 
 def groups(runs: list[Settings], asked: bool = False) -> list[list[int]]:
-    """The numbers of the runs, those together that one process is to train; in the order of each one's first.
+    """The indices of the runs, grouped by the process that is to train them, in the order of each group's first run.
 
     Args:
         runs: the runs.
-        asked: whether to say why those that asked for an ensemble get processes of their own.
+        asked: whether an ensemble was asked for, so that the user is told why a run gets its own process.
     """
     alike: dict[str, list[int]] = {}
     refused: dict[str, None] = {}
@@ -51,7 +51,7 @@ def groups(runs: list[Settings], asked: bool = False) -> list[list[int]]:
 
 
 def _shape(settings: Settings) -> str:
-    """What members have in common."""
+    """The settings that all members of an ensemble share, as a text to compare."""
     given: dict[str, Any] = settings.as_dict()
     optimizer = {key: value for key, value in settings.optimizer.items() if isinstance(value, str)}
     own = {"seed": None, "optimizer": optimizer, "cell": None, "deviations": None}

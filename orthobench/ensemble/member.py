@@ -1,4 +1,4 @@
-"""A member: an ordinary run whose arithmetic is done at the meeting of all members."""
+"""A member of an ensemble: an ordinary run whose arithmetic is done for all members together."""
 
 from collections.abc import Hashable
 from functools import partial
@@ -19,7 +19,12 @@ from orthobench.tasks.base import Batch
 
 
 class MemberLearner(Learner):
-    """Attributes: `meeting` and `together`, shared by all members."""
+    """A learner whose losses and gradients are computed for all members together.
+
+    Attributes:
+        meeting: the `Turns` of all members.
+        together: the `Stacked` computation of all members.
+    """
 
     meeting: Turns
     together: Stacked
@@ -33,7 +38,7 @@ class MemberLearner(Learner):
     def backward(self, loss: Tensor, *args: Any, **kwargs: Any) -> None:
         """The gradients have been computed along with the loss."""
         for p, g in zip(self.model.parameters(), self._gradients, strict=True):
-            if g is not None and g.stride() != p.stride():  # as autograd lays it out; a norm's bits depend on it
+            if g is not None and g.stride() != p.stride():  # as from autograd; a norm's bits depend on strides
                 g = torch.empty_like(p).copy_(g)
             p.grad = g if p.grad is None or g is None else p.grad + g
 
@@ -42,15 +47,15 @@ class MemberLearner(Learner):
 
 
 class Member(Attempt):
-    """One member's go at its run.
+    """One member's attempt at its run.
 
     Args:
         run: the run.
         folder: its folder.
         size: number of members.
         first: whether this one shows the progress of all.
-        meeting: where they meet.
-        together: what they do there.
+        meeting: the `Turns` of all members.
+        together: the `Stacked` computation of all members.
     """
 
     learner_class: ClassVar[type[Learner]] = MemberLearner
@@ -75,5 +80,5 @@ class Member(Attempt):
 
 
 def _key(what: str, batch: Batch) -> Hashable:
-    """Members with the same key are of one shape."""
+    """A key that is the same for members whose batches have the same shapes."""
     return what, tuple((t.shape, t.dtype) for t in batch)

@@ -1,4 +1,4 @@
-"""Running members from their start to their end."""
+"""Running the members of an ensemble."""
 
 import traceback
 from functools import partial
@@ -17,7 +17,7 @@ def run_members(runs: list[Run], ways: tuple[str, ...] | None = None) -> list[in
 
     Args:
         runs: the members.
-        ways: how to compute, see `stacked.forms`; those of the members' device when null.
+        ways: the ways to compute, see `stacked.forms`; null for those of the members' device.
     """
     accelerator = runs[0].settings.trainer.get("accelerator", "auto")
     room = available(accelerator) // estimate(runs[0].model, runs[0].task)

@@ -1,11 +1,12 @@
 """Loss, gradients and measurements of S models of one shape at once: parameters (S, ...), batches (S, B, ...).
 
-The plain computation of one model is mapped over the members by torch.func.vmap, so that there is nothing to write per
-cell or task. A parametrization that cannot be mapped (a base point, or an inverse, that is looked at) makes its matrix
-member by member, outside. What nothing can map is computed one member after the other.
+The plain computation of one model is mapped over the members by torch.func.vmap, so that cells and tasks need no code
+of their own for it. A parametrization that cannot be mapped, because it reads its base point or inverse, computes its
+matrix member by member outside the map. A model that cannot be mapped at all is computed one member after the other.
 
-On a CPU this is not the arithmetic of single runs to the last bit: a stacked matrix product (bmm) blocks otherwise than
-a single one, and adds a bias after it (addmm adds it before). There members are computed apart; see `forms`.
+On a CPU the stacked arithmetic differs from that of single runs in the last bits: a stacked matrix product (bmm) is
+split into other blocks than a single one and adds a bias afterwards (addmm adds it first). Members are therefore
+computed one by one on a CPU; see `forms`.
 """
 
 import copy
@@ -30,20 +31,20 @@ STACKED = ("stacked", "stacked, engine=reference", "apart")
 
 
 def forms(device: torch.device) -> tuple[str, ...]:
-    """The ways to compute, best first: on a CPU nothing is gained by stacking, and the last bits would be lost."""
+    """The ways to compute, best first; a CPU does not stack, which would gain nothing and change the last bits."""
     return STACKED if device.type == "cuda" else STACKED[-1:]
 
 
 class Stacked:
-    """What members of one shape compute together.
+    """The computations that members of one shape share.
 
     Attributes:
-        forms: the ways that are left; the first one that works stays.
-        at_most: members that fit into memory at once, as far as is known.
+        forms: the ways to compute that have not failed; the first of them is used.
+        at_most: how many members fit into memory at once, as far as is known.
 
     Args:
-        model: any member's.
-        forms: see `forms`.
+        model: the model of any member.
+        forms: the ways to compute, see the function `forms`.
     """
 
     def __init__(self, model: Network, forms: tuple[str, ...]) -> None:
@@ -61,7 +62,7 @@ class Stacked:
         return self._whatever_works(requests, _train_one, self._train)
 
     def measure(self, requests: list[Request]) -> list[dict[str, Tensor]]:
-        """What `task.measure` says of a batch, per member."""
+        """The result of `task.measure` on a batch, per member."""
         return self._whatever_works(requests, _measure_one, self._measure)
 
     def _whatever_works(
@@ -80,7 +81,7 @@ class Stacked:
                     raise
                 self.at_most = len(chunk) // 2
                 say(f"{len(chunk)} members at once do not fit in memory; {self.at_most} at once from here on")
-            except (RuntimeError, ValueError) as error:  # the next form tells whether it is the run's own
+            except (RuntimeError, ValueError) as error:  # the next form shows whether the run itself causes the error
                 reason = str(error).split("\n")[0]
                 say(f"members cannot be computed {self.forms.pop(0)} ({reason}); {self.forms[0]} instead")
         return found
@@ -132,7 +133,7 @@ class Stacked:
 
 
 class _Given(nn.Module):
-    """Stands for a parametrization whose matrix W is known."""
+    """Replaces a parametrization whose matrix W has been computed already."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Threads that take turns, and meet where they want the same thing done, so that it is done for all of them at once."""
+"""Threads that run one at a time and wait for each other where they request the same work, which is then shared."""
 
 import threading
 from collections.abc import Callable, Hashable
@@ -10,7 +10,7 @@ Serve = Callable[[list[Any]], list[Any]]
 
 
 class Seat:
-    """One thread's place: its turn, whose is `after`, what it asks for, and the answer."""
+    """The state of one thread: its turn, the turn that comes `after` it, its request, and the answer."""
 
     def __init__(self, work: Callable[[], Any]) -> None:
         self.work, self.turn, self.globals = work, threading.Semaphore(0), _globals()
@@ -24,18 +24,18 @@ class Seat:
 
 
 class Turns:
-    """Runs functions in threads, one at a time: each until it meets the others or ends."""
+    """Runs functions in threads, one at a time: each runs until it calls `meet` or ends."""
 
     def __init__(self) -> None:
         self._paused, self._mine = threading.Semaphore(0), threading.local()
 
     def run(self, works: list[Callable[[], Any]]) -> list[Any]:
-        """Run them all to their end; returns what they returned. To be called once, from outside of them.
+        """Run all functions to their end and return their results; to be called once, from another thread.
 
-        Whenever all of them wait, those that asked under the same key are served together, in the order of `works`.
+        Whenever all of them wait, the requests with the same key are served together, in the order of `works`.
 
         Raises:
-            BaseException: what the first that failed has raised, when all have ended.
+            BaseException: the exception of the first function that failed, raised when all have ended.
         """
         seats, before = [Seat(work) for work in works], _globals()
         for seat in seats:
@@ -59,12 +59,12 @@ class Turns:
         return [seat.result for seat in seats]
 
     def meet(self, key: Hashable, request: Any, serve: Serve) -> Any:
-        """Wait until every thread waits or has ended, and get this request's part of `serve(requests)`.
+        """Wait until every thread waits or has ended; returns this request's part of `serve(requests)`.
 
-        The first of those with the same key serves, in its own thread and so in its own autograd and autocast modes.
+        Of the threads with the same key the first calls `serve`, so that its own autograd and autocast modes apply.
 
         Raises:
-            Exception: what `serve` raised, in each of the threads that it served.
+            Exception: the exception that `serve` raised, in each of the threads that it served.
         """
         seat: Seat = self._mine.seat
         seat.key, seat.request, seat.globals = key, request, _globals()
@@ -98,7 +98,7 @@ class Turns:
 
 
 def _globals() -> tuple[torch.Tensor, torch.dtype]:
-    """What torch has one of for all threads, and each of ours has its own of: generator, default precision."""
+    """Torch's global state that every thread here has its own copy of: the generator's state and the default dtype."""
     return torch.get_rng_state(), torch.get_default_dtype()
 
 

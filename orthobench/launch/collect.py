@@ -1,4 +1,4 @@
-"""From a run's folder to its line in the records: what record.json says, and what the table reads off the curve."""
+"""From a run's folder to its line in the records: values of record.json, and values that a table reads from curves."""
 
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ from orthobench.recording.digest import final
 
 
 def collect(settings: Settings, table: Table, preset: str, row: str) -> Line | None:
-    """The line of a finished run; null while it is not finished."""
+    """The line of a run in the records; null while the run is not finished."""
     record = final(settings.folder / "record.json")
     if record is None:
         return None
@@ -22,7 +22,7 @@ def collect(settings: Settings, table: Table, preset: str, row: str) -> Line | N
 
 
 def drawn(settings: Settings, table: Table, preset: str, row: str) -> list[CurvePoint]:
-    """The curves of a run that a figure of its table needs, thinned."""
+    """The thinned curves of a run that the figures of its table need."""
     shown = [figure for figure in table.figures if figure.shows(row)]
     found = curves(settings.folder / "metrics.csv") if shown else {}
     run = (settings.run_id, preset, row, settings.run["seed"])
@@ -35,7 +35,7 @@ def drawn(settings: Settings, table: Table, preset: str, row: str) -> list[Curve
 
 
 def curves(path: Path) -> dict[str, list[list[float]]]:
-    """[step, value] of every curve of a run."""
+    """The points [step, value] of every curve in a run's metrics.csv, by metric."""
     from orthobench.recording.curve import Curve
 
     found: dict[str, list[list[float]]] = {}
@@ -50,7 +50,7 @@ def epoch_steps(settings: Settings) -> int:
 
 
 def cost(settings: Settings) -> float:
-    """About how much arithmetic a run takes, in no unit: it orders runs, cheapest first."""
+    """A rough measure, without a unit, of the arithmetic of a run, by which runs are ordered."""
     model, task = settings.model, _task(settings)
     n, layers = model.get("hidden_size", 1), model.get("layers", 1)
     steps = _duration(settings).steps or 1

@@ -23,8 +23,8 @@ class PlannedRun:
     """One run to do.
 
     Attributes:
-        cost: arithmetic of its training, in no unit; orders runs.
-        timed: whether its table says something about time, so that it needs the machine for itself.
+        cost: rough measure of the arithmetic of its training, without a unit; runs are ordered by it.
+        timed: whether its table reports times, so that nothing else may run beside it.
     """
 
     table: Table
@@ -35,29 +35,29 @@ class PlannedRun:
 
     @property
     def label(self) -> str:
-        """Its table, row, seed and preset, as messages name it."""
+        """The table, row, seed and preset, as messages name the run."""
         preset = "" if self.job.preset == experiment.FULL else f" ({self.job.preset})"
         return f"{self.job.table} {self.job.row} seed {self.job.seed}{preset}"
 
     @property
     def row(self) -> tuple[str, str, str]:
-        """The table, the row and the preset that it is for."""
+        """The table, row and preset that the run belongs to."""
         return self.job.table, self.job.row, self.job.preset
 
     @property
     def data(self) -> str:
-        """The data that it reads."""
+        """The task and the data set that the run reads."""
         return f"{self.settings.task['name']} {self.settings.task.get('dataset', '')}"
 
 
 @dataclass
 class Plan:
-    """What there is to do.
+    """The runs that are left to do.
 
     Attributes:
-        runs: cheapest first.
-        recorded: how many are recorded already.
-        refused: rows that cannot be built, each with the reason.
+        runs: the runs, cheapest first.
+        recorded: how many runs are recorded already.
+        refused: the rows that cannot be built, each with the reason.
     """
 
     runs: list[PlannedRun] = field(default_factory=list)
@@ -66,10 +66,12 @@ class Plan:
 
 
 def select(names: Iterable[str], folders: tuple[Path, ...] = ()) -> list[str]:
-    """Tables by name, by paper, `fair`, or `all` of the papers; of a user's folder by name or its first part.
+    """The names of the tables that are meant by a table's name, a paper's, `fair`, or `all` for every paper.
+
+    Tables in a user's own folder are found by their name or its first part.
 
     Raises:
-        ConfigError: none of these.
+        ConfigError: a name is none of these.
     """
     known, known_papers, found = experiment.tables(folders), papers(folders), []
     for name in names:
@@ -89,10 +91,10 @@ def plan(
     extra: tuple[str, ...] = (),
     folders: tuple[Path, ...] = (),
 ) -> tuple[Plan, Path]:
-    """What a call has to do, and the results folder.
+    """The plan of a call, and the results folder.
 
     Raises:
-        ConfigError: no such preset or row, or an extra word that changes the numbers.
+        ConfigError: there is no such preset or row, or an extra word changes the numbers.
     """
     composer, found, results = Composer(folders), Plan(), _results("results", preset)
     for name in tables:
@@ -123,7 +125,7 @@ def plan(
 
 
 def _fitted(seeds: list[Settings]) -> list[Settings]:
-    """The seeds of a row, whose budget of parameters, if it has one, decides their one hidden size."""
+    """The settings of all seeds of a row, with the hidden size that its budget of parameters, if any, allows."""
     if seeds[0].run["params"] is None:
         return seeds
     size = fit_to_budget(seeds[0]).model["hidden_size"]
@@ -131,12 +133,12 @@ def _fitted(seeds: list[Settings]) -> list[Settings]:
 
 
 def _results(root: str, preset: str) -> Path:
-    """Where a preset's records and tables are."""
+    """The folder of a preset's records and tables."""
     return Path(root) if preset == experiment.FULL else Path(root) / preset
 
 
 def _waits_for_a_model(overrides: Iterable[str], folders: tuple[Path, ...]) -> bool:
-    """Whether a row names a model or task that there is not."""
+    """Whether a row names a model or task that does not exist yet."""
     chosen = [(key(word), value(word)) for word in overrides]
     return any(group in ("model", "task") and name not in options(group, folders) for group, name in chosen)
 

@@ -1,4 +1,4 @@
-"""Processes of the program, some at a time: started, watched, stopped when asked to, ended when they take too long."""
+"""Child processes of the program: starting several at a time, watching them, and stopping late or unwanted ones."""
 
 import os
 import signal
@@ -23,14 +23,14 @@ NO_RECORD = 1
 
 @dataclass(frozen=True, eq=False)
 class Job:
-    """What one process does: a run, or the members of an ensemble.
+    """The work of one process: a run, or the members of an ensemble.
 
     Attributes:
         words: overrides of each run.
         folders: folder of each run.
         timeout: seconds that it may take; null for no limit.
-        log: where its output goes; the terminal when null.
-        members: where an ensemble's process reads the words.
+        log: the file for its output; null for the terminal.
+        members: the file from which an ensemble's process reads the words.
     """
 
     words: list[list[str]]
@@ -40,18 +40,18 @@ class Job:
     members: Path
 
     def codes(self, code: int) -> list[int]:
-        """An exit code for each run when the process has ended with `code`; of an ensemble's runs the records tell."""
+        """An exit code for each run when the process has ended with `code`; those of an ensemble are in the records."""
         return [_code(folder, code, len(self.folders) > 1) for folder in self.folders]
 
 
 class Pool:
-    """Runs jobs, each in a process of its own.
+    """Runs jobs, each in its own process.
 
     Args:
-        at_once: how many side by side; never two with a run in common.
-        options: options of every process, `--config-dir`.
-        stopping: whether all is to stop, which a process can be resumed from.
-        known: the exit code of a job that need not be started, when its turn comes; null: start it.
+        at_once: how many jobs run at the same time; two jobs with a run in common never do.
+        options: command-line options of every process, such as `--config-dir`.
+        stopping: tells whether all processes are to stop; they can be resumed.
+        known: gives the exit code of a job that need not be started; null means that it must be.
     """
 
     def __init__(
@@ -65,9 +65,9 @@ class Pool:
         self.working: list[Process] = []
 
     def run(self, jobs: list[Job]) -> Iterator[list[tuple[Job, int]]]:
-        """Run them in this order; yields, again and again, those that have ended since, with their exit codes.
+        """Run the jobs in this order; yields repeatedly the jobs that have ended since the last time, with exit codes.
 
-        Jobs that were never started, because all is to stop, are never yielded.
+        Jobs that were not started because everything is to stop are never yielded.
         """
         waiting = list(jobs)
         while waiting or self.working:
@@ -113,7 +113,7 @@ class Process:
                 self.process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT, start_new_session=True)
 
     def poll(self, stopping: bool) -> int | None:
-        """Look at it: one that is late, or that is to stop, is asked to stop, and killed when it does not."""
+        """The exit code, null while it runs; a process that is late or to stop is asked to stop, and later killed."""
         code, now = self.process.poll(), time.monotonic()
         if code is not None:
             self.code = TIMED_OUT if self.late else code
@@ -127,7 +127,7 @@ class Process:
         return self.code
 
     def _kill(self) -> None:
-        """End it and all that it started."""
+        """Kill the process and all its children."""
         try:
             os.killpg(self.process.pid, signal.SIGKILL)
         except OSError:
@@ -150,7 +150,7 @@ def outcome(code: int) -> str:
 
 
 def exit_code(codes: list[int]) -> int:
-    """The exit code of many: that of the first that failed; one that was ended from outside can go on."""
+    """The exit code of many jobs: that of the first that failed; a job that was ended from outside can be resumed."""
     failed = [code for code in codes if code]
     if not failed:
         return 0
@@ -172,7 +172,7 @@ def _code(folder: Path, code: int, member: bool) -> int:
 
 
 def _is_elsewhere(folder: Path) -> bool:
-    """Whether another process has the run, so that there is no record to be expected yet."""
+    """Whether another process works on the run, so that it has no record yet."""
     from orthobench.recording.claim import is_held
 
     return is_held(folder)

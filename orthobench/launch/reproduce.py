@@ -1,8 +1,8 @@
-"""Running published tables: every run in a process of its own, cheapest first, each recorded as soon as it is done.
+"""Running published tables: every run in its own process, cheapest first, each recorded as soon as it is done.
 
-What is recorded already is skipped, what is finished under runs/ is only recorded, what was stopped goes on. A GPU
-trains the seeds of a row as one program, unless the table is about time. A shortened table is recorded and rendered
-under results/<preset>/, beside what is kept for good.
+Runs that are recorded already are skipped, runs that are finished under runs/ are only recorded, and stopped runs are
+resumed. A GPU trains the seeds of a row as one program, unless the table reports times. A shortened table is recorded
+and rendered under results/<preset>/, apart from the full tables.
 """
 
 import contextlib
@@ -33,7 +33,7 @@ def seconds(text: str) -> float:
     """`2h`, `1h30m`, `90s` or `90` in seconds.
 
     Raises:
-        ConfigError: another form.
+        ConfigError: the text has another form.
     """
     parts = re.findall(r"(\d+(?:\.\d+)?)([smhd])", text)
     if "".join(number + unit for number, unit in parts) == text and parts:
@@ -44,12 +44,12 @@ def seconds(text: str) -> float:
 
 
 class Runner:
-    """Runs child processes, some at a time, until all are done or time is up.
+    """Runs child processes, several at a time, until all are done or the time is up.
 
     Args:
-        results: where records are kept.
-        at_once: how many run side by side.
-        budget_s: seconds after which none is started and those at work are stopped; null for no limit.
+        results: the folder of the records.
+        at_once: how many run at the same time.
+        budget_s: seconds after which no process is started and the running ones are stopped; null for no limit.
         extra: further words for every child.
         folders: further configuration folders.
     """
@@ -69,7 +69,7 @@ class Runner:
         self._jobs: dict[child.Job, list[PlannedRun]] = {}
 
     def __call__(self, runs: list[PlannedRun]) -> None:
-        """PlannedRun them in this order; `codes` then has an exit code for each that was started."""
+        """Do the runs in this order; afterwards `codes` has an exit code for each run that was started."""
         self._jobs = {self._job(some): some for some in _together(runs)}
         with signals.watched(program=True):
             for ended in self.pool.run(list(self._jobs)):
@@ -81,7 +81,7 @@ class Runner:
         self._show(runs, last=True)
 
     def log(self, run: PlannedRun) -> Path:
-        """What a run said."""
+        """The file with the output of a run."""
         return next(job.log for job, runs in self._jobs.items() if run in runs and job.log)
 
     def _over(self) -> bool:
@@ -95,7 +95,7 @@ class Runner:
         return child.Job(words, [run.settings.folder for run in runs], first.run["timeout"], *files)
 
     def _known(self, job: child.Job) -> int | None:
-        """The exit code of a job that need not be started."""
+        """The exit code of a job that need not be started; null for one that must be."""
         if all(final(folder / "record.json") for folder in job.folders):
             return 0
         return DataError.exit_code if self._jobs[job][0].data in self.lacking else None
@@ -110,13 +110,13 @@ class Runner:
             curves.add(self.results, run.job.table, drawn(run.settings, run.table, run.job.preset, run.job.row))
             self.codes[run] = 0  # recorded, and a diverged run is a result
         elif code == 0:
-            self.codes[run] = Stopped.exit_code  # another process has it
+            self.codes[run] = Stopped.exit_code  # another process works on it
         self.last = f"{run.label}: {outcome(self.codes[run]) if line is None else score(run.settings, line)}"
         if not sys.stdout.isatty():
             say(f"[{len(self.codes)}] {self.last}")
 
     def _show(self, runs: list[PlannedRun], last: bool = False) -> None:
-        """One line that is written over, on a terminal only."""
+        """Overwrite the line of progress; only on a terminal."""
         if not sys.stdout.isatty():
             return
         now = [
@@ -130,7 +130,7 @@ class Runner:
 
 
 def progress(runs: list[PlannedRun], codes: dict[PlannedRun, int], spent_s: float) -> str:
-    """Cells and runs done of all, failures, and the time left at the cost per second so far."""
+    """A line with the rows and runs that are done, the failures, and the time left at the speed so far."""
     rows, left = {run.row for run in runs}, {run.row for run in runs if codes.get(run) != 0}
     failed = sum(code not in (0, Stopped.exit_code) for code in codes.values())
     done, total = sum(run.cost for run in codes), sum(run.cost for run in runs)
@@ -140,14 +140,14 @@ def progress(runs: list[PlannedRun], codes: dict[PlannedRun, int], spent_s: floa
 
 
 def score(settings: Settings, line: records.Line) -> str:
-    """The headline metric of a finished run."""
+    """The task's metric of a finished run as text, or the run's status where it has none."""
     metric = f"test/{find('task', settings.task['name'], 'task').metric}"  # type: ignore[attr-defined]
     value = line.metric(metric, "best_val")
     return line.values["status"] if value is None else f"{metric} {value:.4g}"
 
 
 def _together(runs: list[PlannedRun]) -> list[list[PlannedRun]]:
-    """The runs of every process: the seeds of a row, where one program can train them, and otherwise each alone."""
+    """The runs grouped by process: the seeds of a row where one program can train them, otherwise single runs."""
     rows: dict[tuple[str, str, str], list[PlannedRun]] = {}
     for run in runs:
         rows.setdefault(run.row if not run.timed else (run.settings.run_id, *run.row[:2]), []).append(run)
@@ -155,7 +155,7 @@ def _together(runs: list[PlannedRun]) -> list[list[PlannedRun]]:
 
 
 def reproduce(found: Plan, runner: Runner) -> int:
-    """Do what a plan says, tell what failed, and return 0 or the code of the first failure."""
+    """Do the runs of a plan and report the failures; returns 0 or the exit code of the first failure."""
     runs = found.runs
     say(f"{len(runs)} runs to do, {found.recorded} recorded already, {len(found.refused)} rows cannot be built yet")
     runner(runs)
@@ -177,7 +177,7 @@ HINT = "; the same command goes on"
 
 
 def _excused(run: PlannedRun, code: int) -> bool:
-    """Whether it lacks data that the table says not everyone has."""
+    """Whether a run failed for lack of data that, as its table says, not everyone has."""
     return code == DataError.exit_code and run.table.needs is not None
 
 
@@ -186,4 +186,4 @@ def _last_line(log: Path) -> str:
         lines = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
     except OSError:
         return "the same data is missing as above"
-    return lines[-1] if lines else f"nothing was said; {log}"
+    return lines[-1] if lines else f"it printed nothing, see {log}"

@@ -1,7 +1,7 @@
-"""Many runs: one child process per job, whatever the launcher, so that none can harm another.
+"""Sweeps: one child process per job with any launcher, so that no job can harm another.
 
-Hydra's launcher gets the numbers of the jobs that are left, not their words: those that are done cost nothing. With
-`ensemble=true` a job is several runs, where a GPU can train them as one program.
+Hydra's launcher gets the numbers of the jobs that are left, not their words, so that finished jobs cost nothing. With
+`ensemble=true` a job is several runs where a GPU can train them as one program.
 """
 
 import itertools
@@ -45,7 +45,7 @@ class SweepRun:
         return self.settings.folder
 
     def code(self) -> int | None:
-        """The exit code that its record promises; null while it has no final one."""
+        """The exit code by the run's record; null while it has no final record."""
         record = final(self.folder / "record.json")
         if record is None or record.get("identity") not in (None, self.settings.digest):
             return None
@@ -53,10 +53,10 @@ class SweepRun:
 
 
 class Start:
-    """What Hydra calls for one job, wherever its launcher put it.
+    """The function that Hydra calls for one job, in whatever place its launcher chose.
 
     Args:
-        extra: options for the child, `--config-dir`.
+        extra: command-line options for the child, such as `--config-dir`.
     """
 
     def __init__(self, extra: list[str]) -> None:
@@ -88,7 +88,7 @@ def jobs(words: list[Word]) -> list[list[str]]:
     """The overrides of every job of a sweep, in Hydra's order: the last key varies fastest.
 
     Raises:
-        ConfigError: a value that cannot be expanded.
+        ConfigError: a value cannot be expanded.
     """
     from hydra.core.override_parser.overrides_parser import OverridesParser
     from hydra.errors import HydraException
@@ -107,10 +107,10 @@ def jobs(words: list[Word]) -> list[list[str]]:
 
 
 def plan(words: list[Word], folders: tuple[Path, ...] = ()) -> list[SweepRun]:
-    """The jobs of a sweep, all of them checked.
+    """The runs of a sweep, all of them checked.
 
     Raises:
-        ConfigError: any job is wrong.
+        ConfigError: the settings of any run are wrong.
     """
     composer, cells = Composer(folders), []
     for job in jobs([word for word in words if not word.key.startswith("hydra")]):
@@ -119,10 +119,10 @@ def plan(words: list[Word], folders: tuple[Path, ...] = ()) -> list[SweepRun]:
 
 
 def sweep(overrides: list[str], folders: tuple[Path, ...] = ()) -> int:
-    """Run what is left of a sweep; returns 0, or the code of the first job that failed.
+    """Do the unfinished runs of a sweep; returns 0, or the exit code of the first that failed.
 
     Raises:
-        ConfigError: any job is wrong; nothing was started.
+        ConfigError: the settings of any run are wrong; nothing was started.
         StorageError: the sweep's own folder cannot be written.
     """
     words = parse(overrides, folders)
@@ -136,7 +136,7 @@ def sweep(overrides: list[str], folders: tuple[Path, ...] = ()) -> int:
         return _summary(cells, dict(enumerate(codes)), None)
     folder = _folder(cells[0].folder.parent)
     extra = [option for path in folders for option in ("--config-dir", str(path.resolve()))]
-    for _ in range(ROUNDS):  # a launcher that died left some without a trace
+    for _ in range(ROUNDS):  # a launcher that died may have left jobs that never started
         count = _list(folder, cells, left)
         _launch(folder, launcher, cells, count, extra)
         found = {n: _code(folder, n) for n in left}
@@ -148,7 +148,7 @@ def sweep(overrides: list[str], folders: tuple[Path, ...] = ()) -> int:
 
 
 def _fitted(settings: Settings) -> Settings:
-    """The settings that the run itself would use: a budget of parameters decides the hidden size."""
+    """The settings that the run itself would use, with the hidden size that a budget of parameters allows."""
     if settings.run.get("params") is None:
         return settings
     from orthobench.run.build import fit_to_budget
@@ -157,7 +157,7 @@ def _fitted(settings: Settings) -> Settings:
 
 
 def _folder(runs_root: Path) -> Path:
-    """A folder for the traces of this sweep."""
+    """A new folder for the lists, logs and exit codes of this sweep."""
     try:
         make_folder(runs_root / ".hydra")
         return Path(tempfile.mkdtemp(prefix="sweep-", dir=runs_root / ".hydra")).resolve()
@@ -200,7 +200,7 @@ def _launch(folder: Path, hydra_words: list[str], cells: list[SweepRun], count: 
     watcher.start()
     try:
         hydra.main(version_base="1.3", config_path=str(conf_dir()), config_name="config")(Start(extra))()
-    except SystemExit:  # Hydra has said why
+    except SystemExit:  # Hydra has printed the reason
         complain("orthobench: the launcher ended early; what it left is started again.")
     finally:
         over.set()
@@ -208,7 +208,7 @@ def _launch(folder: Path, hydra_words: list[str], cells: list[SweepRun], count: 
 
 
 def _pass_on(folder: Path, over: threading.Event) -> None:
-    """Tell the jobs' own processes, which a launcher may have put elsewhere, that a signal asked to stop."""
+    """Tell the processes of the jobs, which may run on other machines, that a signal asked the sweep to stop."""
     while not over.wait(0.2):
         if signals.asked() is not None:
             (folder / STOP).touch()
@@ -234,7 +234,7 @@ def _summary(cells: list[SweepRun], codes: dict[int, int | None], folder: Path |
         place = f"; {log}" if log is not None and log.is_file() else ""
         complain(f"[{number + 1}] {label(cells[number].words)}: {outcome(code)}{place}")
     for number in missing:
-        complain(f"[{number + 1}] {label(cells[number].words)}: was never started or left no trace")
+        complain(f"[{number + 1}] {label(cells[number].words)}: was never started, or ended without an exit code")
     if signals.asked() is not None:
         return Stopped.exit_code
     return exit_code(list(failed.values())) or (1 if missing else 0)

@@ -1,1 +1,1 @@
-"""What a run leaves behind: its folder, record, checkpoints and curves."""
+"""The files that a run writes: its folder, record, checkpoints and curves."""

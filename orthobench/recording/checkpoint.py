@@ -1,4 +1,4 @@
-"""Checkpoints that are whole or absent: a digest at the end, written by rename, two generations kept.
+"""Checkpoints that are never half written: a digest at the end, an atomic rename, and two generations.
 
 torch.load does not notice a flipped bit, and Lightning's own saving is not atomic across file systems.
 """
@@ -18,13 +18,13 @@ DIGEST = hashlib.sha256().digest_size
 
 
 class SafeCheckpointIO(CheckpointIO):
-    """Payload and SHA-256 trailer in one file; the file before it stays as `<name>.previous`."""
+    """Writes payload and SHA-256 into one file; the file that it replaces is kept as `<name>.previous`."""
 
     def save_checkpoint(self, checkpoint: dict[str, Any], path: Any, storage_options: Any = None) -> None:
         """Write a checkpoint and read it back; see `write_bytes`.
 
         Raises:
-            StorageError: it cannot be written, or does not read back as it was.
+            StorageError: it cannot be written, or what is read back differs.
         """
         buffer = io.BytesIO()
         torch.save(checkpoint, buffer)
@@ -36,7 +36,7 @@ class SafeCheckpointIO(CheckpointIO):
             raise StorageError(f"{path} does not read back as it was written; look at the disk.")
 
     def load_checkpoint(self, path: Any, map_location: Any = None, weights_only: bool | None = True) -> dict[str, Any]:
-        """Read a checkpoint back; only plain data is ever unpickled.
+        """Read a checkpoint; only plain data is unpickled.
 
         Raises:
             StorageError: it cannot be read or its digest does not match.
@@ -48,7 +48,7 @@ class SafeCheckpointIO(CheckpointIO):
             return torch.load(io.BytesIO(content), map_location=map_location or "cpu", weights_only=True)
         except (MemoryError, torch.OutOfMemoryError):
             raise
-        except Exception as error:  # torch lets many kinds through
+        except Exception as error:  # torch raises many kinds
             raise StorageError(f"{path} is not a checkpoint of plain data; delete it to start again.") from error
 
     def remove_checkpoint(self, path: Any) -> None:
@@ -83,7 +83,7 @@ def newest(path: Path) -> Path | None:
 
 
 def of_step(step: int | None, *paths: Path) -> Path | None:
-    """The first whole checkpoint of a step among files and the generations before them; null when there is none."""
+    """The first undamaged checkpoint of a step among the files and their previous generations; null if none is."""
     for path in (candidate for named in paths for candidate in (named, previous(named))):
         if verified(path) is not None and SafeCheckpointIO().load_checkpoint(path)["global_step"] == step:
             return path

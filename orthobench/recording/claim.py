@@ -1,4 +1,4 @@
-"""One run, one owner: a lock on the run's folder that the kernel releases when its owner dies."""
+"""A lock on a run's folder, so that only one process works on a run; the kernel releases it when that process dies."""
 
 import fcntl
 import json
@@ -19,7 +19,7 @@ class Claim:
     """The right to work in a run's folder, held while the `with` block lasts.
 
     Attributes:
-        held: whether this process got it; otherwise `owner` says who has it.
+        held: whether this process has the lock; otherwise `owner` says which process has it.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -52,7 +52,7 @@ class Claim:
         self.close()
 
     def close(self) -> None:
-        """Let go of the file; the lock itself stays while another process has it open."""
+        """Close the lock file; the lock itself stays while another process has the file open."""
         if self._file is not None:
             self._file.close()
 
@@ -74,7 +74,7 @@ os.register_at_fork(after_in_child=_let_go)  # a worker that outlives its killed
 
 
 def is_held(folder: Path) -> bool:
-    """Whether some process works in a run's folder now."""
+    """Whether a process works in a run's folder now."""
     try:
         with (folder / "claim.json").open() as file:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -1,4 +1,4 @@
-"""metrics.csv: one row per logged step, appended as the run goes; a resumed run writes it anew from its checkpoint."""
+"""metrics.csv: one row per logged value, appended during the run; a resumed run rewrites it from its checkpoint."""
 
 import zlib
 from pathlib import Path
@@ -12,13 +12,13 @@ COLUMNS = ("step", "epoch", "name", "value")
 
 
 class Curve:
-    """Rows (step, epoch, name, value): tidy, so that a new metric never changes the columns."""
+    """Rows (step, epoch, name, value), so that a new metric never changes the columns."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
 
     def cut(self, step: int) -> None:
-        """Forget what was written after `step`; a line that was not finished is dropped."""
+        """Remove all rows after `step`, and a last line that was not finished."""
         rows = [row for row in self.rows() if row["step"] <= step]
         lines = [",".join(COLUMNS), *(f"{r['step']},{r['epoch']},{r['name']},{r['value']!r}" for r in rows)]
         write_bytes(self.path, ("\n".join(lines) + "\n").encode())
@@ -29,17 +29,17 @@ class Curve:
         append_bytes(self.path, rows.encode())
 
     def packed(self) -> torch.Tensor:
-        """Every whole row, for a checkpoint: compressed, as bytes (uint8)."""
+        """Every complete row, compressed, as a uint8 tensor for a checkpoint."""
         content = self.path.read_bytes() if self.path.is_file() else b""
         return torch.frombuffer(bytearray(zlib.compress(content[: content.rfind(b"\n") + 1])), dtype=torch.uint8)
 
     def restore(self, packed: torch.Tensor | None) -> None:
-        """Write the file as it was when it was packed; with its columns only when null."""
+        """Write the file as it was when it was packed; for null, write only the header."""
         head = (",".join(COLUMNS) + "\n").encode()
         write_bytes(self.path, head if packed is None else zlib.decompress(packed.numpy().tobytes()))
 
     def rows(self) -> list[dict[str, Any]]:
-        """Every whole row: a last line without its end is torn, even where its value reads as a shorter number."""
+        """Every complete row; a last line without a line end is left out, because its value may be cut off."""
         if not self.path.is_file():
             return []
         found = []
@@ -57,7 +57,7 @@ class Curve:
 
 
 def thinned(points: list[list[float]], about: int) -> list[list[float]]:
-    """At most about `about` of the points, the first and the last among them."""
+    """At most `about` + 1 of the points, at equal distances; the first and the last are always among them."""
     step = max(-(-len(points) // about), 1)
     kept = points[::step]
     return kept if not points or kept[-1] == points[-1] else [*kept, points[-1]]

@@ -1,4 +1,4 @@
-"""Files in which a flipped bit is noticed: records hold their own digest, config.yaml its run's identity twice."""
+"""Files in which a flipped bit is noticed: a record holds its own digest, config.yaml its run's digest twice."""
 
 import hashlib
 import json
@@ -11,7 +11,7 @@ FINAL = ("done", "diverged")
 
 
 def seal(content: dict[str, Any]) -> dict[str, Any]:
-    """The content, with numbers that are not finite as nulls and the digest of all of it as `sha256`."""
+    """The content with null for every number that is not finite, and with its own digest under the key `sha256`."""
     plain = finite({key: value for key, value in content.items() if key != "sha256"})
     return {**plain, "sha256": hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()}
 
@@ -39,18 +39,18 @@ def read_sealed(path: Path) -> dict[str, Any] | None:
 
 
 def final(path: Path) -> dict[str, Any] | None:
-    """The record in a file, if it is one that no further attempt replaces."""
+    """The record in a file if it is final, so that no later attempt replaces it; else null."""
     found = read_sealed(path)
     return found if found is not None and found.get("status") in FINAL else None
 
 
 def owned(text: str, digest: str) -> str:
-    """A YAML text headed by the digest of the run that it belongs to, twice."""
+    """A YAML text after a comment line that holds the digest of its run twice."""
     return f"# {digest} {digest}\n{text}"
 
 
 def owner(path: Path) -> str | None:
-    """The digest that `owned` put there; null when there is no file or its two copies differ, which proves damage."""
+    """The digest that `owned` wrote; null when there is no file, or its two copies differ because it is damaged."""
     try:
         first = path.read_text(errors="replace").split("\n")[0].split()
     except OSError:

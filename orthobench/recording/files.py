@@ -1,6 +1,6 @@
-"""What a run writes for good goes through here, so that a reader sees the old content or the new, never a part.
+"""Atomic writes: a reader sees the old content of a file or the new, never a part of it.
 
-What is not replaced as a whole (metrics.csv, which grows) is only a copy of what the checkpoint holds.
+The one file that is not replaced as a whole, metrics.csv, which grows, is only a copy of what the checkpoint holds.
 """
 
 import contextlib
@@ -22,7 +22,7 @@ def write_bytes(path: Path, content: bytes, keep: Path | None = None) -> None:
     Args:
         path: the file.
         content: its new content.
-        keep: where the old content is to stay, whatever happens on the way; nothing of it is kept when null.
+        keep: the path under which the old content stays available at every moment; null discards it.
 
     Raises:
         StorageError: the folder or the disk refuses.

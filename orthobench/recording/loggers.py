@@ -1,4 +1,4 @@
-"""The mirror that a run can choose beside metrics.csv: Weights & Biases or TensorBoard. Never needed by a record."""
+"""An optional copy of metrics.csv in Weights & Biases or TensorBoard; records never depend on it."""
 
 import contextlib
 import json
@@ -17,10 +17,10 @@ START_S, END_S = 4.0, 20.0
 
 
 def make_logger(settings: Settings) -> Any:
-    """A Lightning logger, or False for none.
+    """A Lightning logger, or False when none was chosen.
 
     Raises:
-        ConfigError: the package that it needs is not installed.
+        ConfigError: the logger's package is not installed.
     """
     name = settings.logger["name"]
     try:
@@ -36,14 +36,14 @@ def make_logger(settings: Settings) -> Any:
 
 
 def close(logger: Any) -> None:
-    """Let a logger write what it still holds."""
+    """Close a logger, which writes what it still buffers."""
     if getattr(logger, "mirror", False):
         with _harmless("finish"):
             logger.experiment.finish()
 
 
 def wandb_mode(asked: str | None) -> str:
-    """What was asked for, else $WANDB_MODE, else online with an API key at hand and offline without."""
+    """The mode that was asked for, else $WANDB_MODE, else `online` with an API key and `offline` without one."""
     return asked or os.environ.get("WANDB_MODE") or ("online" if _has_key() else "offline")
 
 
@@ -75,7 +75,7 @@ def _wandb(settings: Settings) -> Any:
         "settings": wandb.Settings(
             disable_git=True,
             disable_code=True,
-            x_disable_meta=True,  # the command line and the environment's names
+            x_disable_meta=True,  # it would send the command line and the names of environment variables
             console="off",
             init_timeout=START_S,
             login_timeout=START_S,
@@ -103,7 +103,7 @@ def _started(settings: Settings, mode: str, options: dict[str, Any]) -> Any:
 
 
 def _mirror() -> type:
-    """Lightning's logger, which may fail without anybody else noticing."""
+    """Lightning's logger as a class whose failures do not affect the run."""
     from lightning.pytorch.loggers import WandbLogger
 
     class Mirror(WandbLogger):
@@ -122,7 +122,7 @@ def _mirror() -> type:
 
 @contextlib.contextmanager
 def _harmless(what: str) -> Any:
-    """Errors are told once and forgotten."""
+    """A context that reports the first error and suppresses all."""
     try:
         yield
     except Exception as error:  # a mirror may not end a run, whatever happens to it
@@ -135,7 +135,7 @@ _told: set[str] = set()
 
 
 def _outage() -> str | None:
-    """Why the server is of no use now, found out in seconds; null when it answers. Never tells its address."""
+    """Why the server cannot be used, after a few seconds at most; null when it answers. The address is left out."""
     base = os.environ.get("WANDB_BASE_URL", "https://api.wandb.ai").rstrip("/")
     body = json.dumps({"query": "{ serverInfo { cliVersionInfo } }"}).encode()
     request = urllib.request.Request(f"{base}/graphql", body, {"Content-Type": "application/json"})

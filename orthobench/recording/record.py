@@ -1,4 +1,4 @@
-"""record.json: what a run was and what came of it."""
+"""Parts of record.json: the code, environment, hardware and memory of a run."""
 
 import platform
 import subprocess
@@ -15,7 +15,7 @@ PACKAGES = ("orthobench", "torch", "lightning", "hydra-core", "omegaconf", "nump
 
 @lru_cache(maxsize=1)
 def code() -> dict[str, Any]:
-    """The checkout's commit and whether it was changed, results aside, which runs write; nulls outside a checkout."""
+    """The checkout's commit, and whether files other than results differ from it; nulls outside a checkout."""
     here = Path(__file__).resolve().parents[2]
 
     def git(*words: str) -> str | None:
@@ -42,7 +42,7 @@ def environment() -> dict[str, Any]:
 
 
 def hardware(device: torch.device) -> dict[str, Any]:
-    """What the run ran on."""
+    """The type of the device, and the names of the processor and of the GPU, which is null on a CPU."""
     cpu = platform.processor() or platform.machine()
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
@@ -54,9 +54,9 @@ def hardware(device: torch.device) -> dict[str, Any]:
 
 
 def peak_bytes(device: torch.device) -> int | None:
-    """Most memory that this process ever held: tensors on a GPU, everything on a CPU; null where only Linux tells.
+    """Peak memory of this process in bytes: of tensors on a GPU, of everything on a CPU; null where it is unknown.
 
-    Not `ru_maxrss`, which a child inherits from the process that started it.
+    It is not `ru_maxrss`, which a child process inherits from its parent.
     """
     if device.type == "cuda":
         return torch.cuda.max_memory_allocated(device)

@@ -176,7 +176,7 @@ def broken(tmp_path: Path, content: object) -> str:
         ({"figures": [{"curve": ["val/loss"]}]}, "title is missing"),
         ({"figures": [{"title": "a", "bars": ["b", "c"]}]}, "a needs one of curve, through, sweep, bars"),
         ({"grid": {"T": {"5": ["seed=3"]}}}, "not an override that a table may set"),
-        ({"seeds": [1, 1]}, "seed 1 is there twice"),
+        ({"seeds": [1, 1]}, "seed 1 is listed twice"),
         ({"seeds": ["one"]}, "wrong type"),
         ({"cells": {}}, "cells is empty"),
         ({"seeds": []}, "seeds is empty"),
@@ -208,7 +208,7 @@ def test_jobs_are_cells_times_seeds(tmp_path: Path) -> None:
     ]
     with pytest.raises(ConfigError, match="did you mean 'smoke'"):
         table.runs("smok")
-    with pytest.raises(ConfigError, match="seed 3 is there twice"):
+    with pytest.raises(ConfigError, match="seed 3 is listed twice"):
         table.runs(seeds=[3, 3])
 
 

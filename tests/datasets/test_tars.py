@@ -73,7 +73,7 @@ def twice(archive: tarfile.TarFile) -> None:
         (lambda a: plain(a, "data/text.txt"), r"lacks \./data/text\.txt"),
         (lambda a: plain(a, "./DATA/TEXT.TXT"), "lacks"),
         (lambda a: plain(a, "/data/text.txt"), "lacks"),
-        (twice, "is there twice"),
+        (twice, "occurs twice"),
         (lambda a: special(a, WANTED, tarfile.SYMTYPE, "/etc/passwd"), "not a plain file"),
         (lambda a: special(a, WANTED, tarfile.LNKTYPE, "/etc/passwd"), "not a plain file"),
         (lambda a: special(a, WANTED, tarfile.FIFOTYPE), "not a plain file"),
