@@ -28,7 +28,7 @@ def check_hydra_override(key: str, text: str) -> None:
         ConfigError: the override is of this kind.
     """
     if not any(key == name or (name.endswith(".") and key.startswith(name)) for name in HYDRA_ALLOWED):
-        raise ConfigError(f"{text!r} is refused: only the launcher can be changed of Hydra's own settings.")
+        raise ConfigError(f"{text!r} is refused: only the launcher among Hydra's own settings can be changed.")
     if "_target_" in text:
         raise ConfigError(f"{text!r} is refused: a configuration may not name code to run (_target_).")
     for launcher, package, extra in LAUNCHER_PACKAGES:
