@@ -151,7 +151,7 @@ def test_importing_the_package_imports_no_torch() -> None:
 
 @pytest.mark.parametrize(
     "words",
-    [["--help"], ["--cfg", "job"], ["list"], ["list", "models"], ["--version"], ["list", "tasks"], ["cite", "scornn"]],
+    [["--help"], ["--cfg", "job"], ["list"], ["list", "models"], ["--version"], ["cite", "scornn"]],
 )
 def test_quick_questions_import_no_torch(words: list[str], tmp_path: Path) -> None:
     code = (

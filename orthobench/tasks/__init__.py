@@ -1,12 +1,19 @@
-"""Tasks: data, loss, metrics and the trivial predictor's score. Torch is imported when `Task` is asked for."""
+"""Tasks: data, loss, metrics and the trivial predictor's score. One task per file, named as in the configuration.
 
-from typing import Any
+Torch is imported when `Task` is asked for, so that what needs `Metric` alone stays quick.
+"""
 
-__all__ = ["Task"]
+from typing import TYPE_CHECKING, Any
+
+from orthobench.tasks.metric import Metric
+
+if TYPE_CHECKING:
+    from orthobench.tasks.base import Task
+
+__all__ = ["Metric", "Task"]
 
 
 def __getattr__(name: str) -> Any:
-    """`Task`, from its own module, so that what needs the declared metrics' type alone stays quick."""
     if name != "Task":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from orthobench.tasks.base import Task
