@@ -31,6 +31,8 @@ def picture(found: dict[str, Any]) -> str:
         gradients.set_yscale("log")
     plane.set(aspect="equal", title="eigenvalues", xlabel="real part", ylabel="imaginary part")
     spectrum.set(title="singular values", xlabel="rank", ylabel="value")
+    highest = max((m["singular_values"][0] for layer in found["layers"] for m in layer["matrices"].values()), default=1)
+    spectrum.set_ylim(0, 1.1 * highest or 1)
     states.set(title="norm of the state, mean over sequences", xlabel="t", ylabel="||h||")
     gradients.set(title="norm of dL/dh, last layer", xlabel="T - t", ylabel="||dL/dh||")
     for axes in (plane, spectrum, states):
