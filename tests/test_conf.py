@@ -12,7 +12,7 @@ from orthobench.__main__ import VERBS
 from orthobench.config.about import read
 from orthobench.config.files import conf_dir, options
 from orthobench.errors import ConfigError, DataError
-from orthobench.run.build import build_optimizer, build_schedule
+from orthobench.models.build import build_optimizer, build_schedule
 from orthobench.run.learner import Learner
 from orthobench.run.run import Run
 

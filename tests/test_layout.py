@@ -16,14 +16,14 @@ BELOW = {  # what a room may import, beside the ground
     "cells": {"parametrizations"},
     "recording": {"config"},
     "scan": {"cells", "parametrizations"},
-    "models": {"cells", "parametrizations", "scan"},
-    "analysis": {"config", "recording", "tasks"},
+    "models": {"cells", "config", "parametrizations", "scan", "tasks"},
+    "analysis": {"config", "models", "recording", "tasks"},
     "report": {"analysis", "config", "recording"},
     "run": {"cells", "config", "models", "parametrizations", "recording", "scan", "tasks"},
     "ensemble": {"config", "models", "parametrizations", "recording", "run", "tasks"},
     "launch": {"analysis", "config", "ensemble", "recording", "run"},
 }
-GROUND = {"errors", "terminal", "signals", "schema", "registry", "initializers", "optim"}
+GROUND = {"errors", "terminal", "signals", "schema", "registry", "initializers", "lean_lightning", "optim"}
 
 
 def room(module: str) -> str:

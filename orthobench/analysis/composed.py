@@ -41,7 +41,7 @@ class ComposedTable:
         Raises:
             ConfigError: it cannot be built.
         """
-        from orthobench.run.build import build_model, build_task
+        from orthobench.models.build import build_model, build_task
 
         found = self.settings(row)
         name = _shape(found)
@@ -51,14 +51,14 @@ class ComposedTable:
 
     def examples(self, row: str, split: str) -> int | None:
         """Size of a row's `val` or `test` split; null where there is no end of them."""
-        from orthobench.run.build import build_task
+        from orthobench.models.build import build_task
 
         return build_task(self.settings(row)).examples(split)  # type: ignore[arg-type]
 
 
 def _size(settings: Settings) -> int:
     """The hidden size that a budget of parameters comes to."""
-    from orthobench.run.build import fit_to_budget
+    from orthobench.models.build import fit_to_budget
 
     name = (settings.run["params"], settings.hidden_size, _shape(settings))
     if name not in _SIZES:

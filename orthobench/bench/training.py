@@ -63,7 +63,7 @@ def _words(case: str, steps: int, root: str) -> list[str]:
 
 
 def _bare(exp: Any, bench: Bench) -> Callable[[int], None]:
-    from orthobench.run.build import build_optimizer
+    from orthobench.models.build import build_optimizer
 
     model, constrained = exp.model.to(bench.device), exp.model.constrained()
     optimizer = build_optimizer(exp.settings, model)

@@ -29,6 +29,7 @@ from typing import Any, Literal
 import yaml
 
 from orthobench.config import about
+from orthobench.config.figure import FIGURE_KINDS, Figure
 from orthobench.config.files import conf_dir, options
 from orthobench.config.words import key, value
 from orthobench.errors import ConfigError
@@ -54,7 +55,6 @@ KEYS: dict[str, Any] = {
 REQUIRED = ("track", "seeds", "margin", "cells", "presets")
 PRESETS = ("short", "smoke")
 PRESET_KEYS: dict[str, Any] = {"seeds": Positive, "overrides": list[str]}
-KINDS = ("curve", "through", "sweep", "bars")
 FULL = "full"
 FAIR = "fair"
 RATE = "lr"
@@ -84,34 +84,6 @@ class Preset:
 
     seeds: int
     overrides: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class Figure:
-    """A figure of a table.
-
-    Attributes:
-        kind: `curve`, metrics during training; `through`, `<metric>/<t>` over t at the first and the last step;
-            `sweep`, a score over the number that ends a row's name; `bars`, a number of each row.
-        metrics: the names of the metrics; a `curve` may have several, every other kind has one.
-        rows: names of rows, or endings of names that begin with an underscore; empty means all rows.
-    """
-
-    title: str
-    kind: str
-    metrics: tuple[str, ...]
-    rows: tuple[str, ...]
-
-    def shows(self, row: str) -> bool:
-        """Whether the figure shows a row."""
-        endings = tuple(name for name in self.rows if name.startswith("_"))
-        return not self.rows or row in self.rows or row.endswith(endings)
-
-    def reads(self, metric: str) -> bool:
-        """Whether the figure needs a metric's curve."""
-        if self.kind == "through":
-            return metric.rpartition("/")[0] == self.metrics[0]
-        return self.kind == "curve" and metric in self.metrics
 
 
 @dataclass(frozen=True)
@@ -320,11 +292,12 @@ def _unstated(given: Any, rows: Iterable[str], place: str) -> dict[str, tuple[st
 
 
 def _figure(body: Any, place: str) -> Figure:
-    keys = {"title": str, "cells": list[str], **dict.fromkeys(KINDS, list[str])}
+    keys = {"title": str, "cells": list[str], **dict.fromkeys(FIGURE_KINDS, list[str])}
     given = _checked(body, keys, ("title",), place)
-    kinds = [kind for kind in KINDS if kind in given]
+    kinds = [kind for kind in FIGURE_KINDS if kind in given]
     if len(kinds) != 1 or (kinds[0] != "curve" and len(given[kinds[0]]) != 1):
-        raise ConfigError(f"{place}{given['title']} needs one of {', '.join(KINDS)}; only a curve may have several.")
+        known = ", ".join(FIGURE_KINDS)
+        raise ConfigError(f"{place}{given['title']} needs one of {known}; only a curve may have several.")
     return Figure(given["title"], kinds[0], tuple(given[kinds[0]]), tuple(given.get("cells", ())))
 
 

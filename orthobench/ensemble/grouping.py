@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 from orthobench.config.settings import Settings
-from orthobench.run.build import build_task
+from orthobench.models.build import build_task
 from orthobench.terminal import say
 
 

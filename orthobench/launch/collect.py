@@ -58,7 +58,7 @@ def cost(settings: Settings) -> float:
 
 
 def _task(settings: Settings) -> Any:
-    from orthobench.run.build import build_task
+    from orthobench.models.build import build_task
 
     return build_task(settings)
 

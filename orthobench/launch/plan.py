@@ -14,7 +14,7 @@ from orthobench.config.table import Table, TableRun
 from orthobench.config.words import key, value
 from orthobench.errors import ConfigError
 from orthobench.launch.collect import cost
-from orthobench.run.build import fit_to_budget
+from orthobench.models.build import fit_to_budget
 from orthobench.schema import did_you_mean
 
 

@@ -151,7 +151,7 @@ def _fitted(settings: Settings) -> Settings:
     """The settings that the run itself would use, with the hidden size that a budget of parameters allows."""
     if settings.run.get("params") is None:
         return settings
-    from orthobench.run.build import fit_to_budget
+    from orthobench.models.build import fit_to_budget
 
     return fit_to_budget(settings)
 

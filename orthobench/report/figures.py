@@ -12,7 +12,7 @@ from orthobench.analysis import curves
 from orthobench.analysis.comparison import Compared, Comparison
 from orthobench.analysis.ranks import Ranking
 from orthobench.analysis.ucr import rankings
-from orthobench.config.table import Figure as Wanted
+from orthobench.config.figure import Figure as Wanted
 from orthobench.report import drawing
 
 if TYPE_CHECKING:

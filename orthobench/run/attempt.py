@@ -11,13 +11,13 @@ import yaml
 
 from orthobench import signals
 from orthobench.errors import DivergedError, OrthobenchError, Stopped, StorageError
+from orthobench.models.build import build_optimizer, build_schedule
 from orthobench.recording import record as recorder
 from orthobench.recording.checkpoint import SafeCheckpointIO, digest_of, newest, of_step, previous
 from orthobench.recording.curve import Curve, thinned
 from orthobench.recording.digest import owned, write_sealed
 from orthobench.recording.files import sweep_up, write_bytes
 from orthobench.recording.loggers import close, make_logger
-from orthobench.run.build import build_optimizer, build_schedule
 from orthobench.run.built import Built
 from orthobench.run.callbacks.baseline import BaselineCrossing
 from orthobench.run.callbacks.diagnostics import diagnostics

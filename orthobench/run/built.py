@@ -5,7 +5,7 @@ from functools import cached_property
 
 from orthobench.config.settings import Settings
 from orthobench.models.base import Network
-from orthobench.run.build import build_model, build_task
+from orthobench.models.build import build_model, build_task
 from orthobench.run.duration import Duration, duration
 from orthobench.tasks.base import Task
 

@@ -165,9 +165,10 @@ def _short_run(words: list[str], folders: tuple[Path, ...], every: int, accumula
     """Four times `every` steps with a validation in the middle, in a folder of its own; seconds and bytes by name."""
     from orthobench.recording.curve import Curve
     from orthobench.run.attempt import Attempt
+    from orthobench.run.built import Built
     from orthobench.run.run import Run
 
-    def timed(run: Run, folder: Path) -> Attempt:
+    def timed(run: Built, folder: Path) -> Attempt:
         attempt = Attempt(run, folder)
         attempt.training.clock = clock
         return attempt

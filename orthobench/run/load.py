@@ -12,9 +12,9 @@ from orthobench.config import recorded
 from orthobench.config.settings import Settings
 from orthobench.errors import ConfigError, StorageError
 from orthobench.models.base import Network
+from orthobench.models.build import build_model, build_optimizer, build_schedule, build_task
 from orthobench.recording.checkpoint import SafeCheckpointIO, digest_of
 from orthobench.recording.digest import owner, read_sealed
-from orthobench.run.build import build_model, build_optimizer, build_schedule, build_task
 from orthobench.run.duration import duration
 from orthobench.run.learner import Learner
 from orthobench.tasks.base import Task

@@ -10,11 +10,11 @@ from orthobench import signals
 from orthobench.config.many import settings
 from orthobench.config.settings import Settings
 from orthobench.errors import ConfigError
+from orthobench.models.build import fit_to_budget
 from orthobench.recording.claim import Claim
 from orthobench.recording.digest import final, owner
 from orthobench.recording.record import code
 from orthobench.run.attempt import Attempt
-from orthobench.run.build import fit_to_budget
 from orthobench.run.built import Built
 from orthobench.run.memory import device_of, refuse_if_too_large
 from orthobench.terminal import say

@@ -12,12 +12,12 @@ from orthobench.cells.elman import Elman
 from orthobench.cells.gru import GRU
 from orthobench.cells.lstm import LSTM
 from orthobench.cells.scalar_gated import ScalarGated
+from orthobench.models.build import build_optimizer, build_schedule
 from orthobench.parametrizations.free import Free
 from orthobench.parametrizations.matrix_exp import MatrixExp
 from orthobench.parametrizations.plane_rotations import PlaneRotations
 from orthobench.parametrizations.scaled_cayley import ScaledCayley
 from orthobench.parametrizations.svd import SVD
-from orthobench.run.build import build_optimizer, build_schedule
 from orthobench.run.callbacks.jacobian import bounds, chained_jacobian
 from orthobench.run.learner import Learner
 from orthobench.scan import reference

@@ -12,7 +12,7 @@ from orthobench.config.many import Composer
 from orthobench.config.settings import Settings
 from orthobench.config.table import FAIR, FULL, PRESETS, Table, TableRun, expand, load, tables
 from orthobench.errors import ConfigError
-from orthobench.run.build import build_model, build_task, fit_to_budget
+from orthobench.models.build import build_model, build_task, fit_to_budget
 from tests.conftest import REPO
 
 NAMES = tables()

@@ -24,9 +24,9 @@ from orthobench.ensemble.stacked import STACKED, Stacked
 from orthobench.ensemble.turns import Turns
 from orthobench.errors import ConfigError
 from orthobench.launch.sweep import sweep
+from orthobench.models.build import build_optimizer
 from orthobench.optim import Constant, Optimizer
 from orthobench.recording.checkpoint import SafeCheckpointIO
-from orthobench.run.build import build_optimizer
 from orthobench.run.run import Run
 
 TINY = (

@@ -6,8 +6,8 @@ import pytest
 
 import orthobench
 from orthobench.config.many import settings
+from orthobench.models.build import build_model
 from orthobench.models.recurrent import Recurrent
-from orthobench.run.build import build_model
 
 
 def network(*words: str, inputs: int = 2, outputs: int = 1) -> Recurrent:

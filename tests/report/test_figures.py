@@ -9,8 +9,9 @@ from orthobench.analysis import curves
 from orthobench.analysis.comparison import compare
 from orthobench.analysis.curves import CurvePoint
 from orthobench.analysis.published import papers
+from orthobench.config.figure import Figure
 from orthobench.config.many import settings
-from orthobench.config.table import Figure, load, tables
+from orthobench.config.table import load, tables
 from orthobench.launch.collect import drawn
 from orthobench.recording.curve import Curve
 from orthobench.report.figures import _lines, _sweep, _through, figures

@@ -7,10 +7,10 @@ import torch
 
 import orthobench
 from orthobench.errors import ConfigError
+from orthobench.models.build import build_optimizer, build_schedule
 from orthobench.parametrizations.base import Parametrization
 from orthobench.recording.checkpoint import SafeCheckpointIO
 from orthobench.registry import find, names
-from orthobench.run.build import build_optimizer, build_schedule
 from orthobench.run.learner import Learner
 from orthobench.run.run import Run
 from orthobench.schema import fields

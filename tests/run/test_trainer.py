@@ -55,7 +55,7 @@ class Watch(Callback):
 
 
 def fitted(tmp_path: Path, watch: Watch) -> tuple[Trainer, Learner]:
-    from orthobench.run.build import build_optimizer, build_schedule
+    from orthobench.models.build import build_optimizer, build_schedule
 
     exp = orthobench.build(*WORDS, f"runs_root={tmp_path}")
     learner = Learner(

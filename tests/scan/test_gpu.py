@@ -18,7 +18,7 @@ from orthobench.cells.goru import GORU
 from orthobench.cells.gru import GRU
 from orthobench.cells.lstm import LSTM
 from orthobench.config.files import options
-from orthobench.run.build import build_optimizer
+from orthobench.models.build import build_optimizer
 from orthobench.run.training_step import TrainingStep
 from orthobench.scan import ENGINES, choose, reference
 from orthobench.scan.fused import engine as fused

@@ -1,7 +1,7 @@
 import pytest
 
 import orthobench
-from orthobench.run.build import build_optimizer, build_schedule
+from orthobench.models.build import build_optimizer, build_schedule
 from orthobench.run.callbacks.generalisation_gap import gaps, train_scores
 from orthobench.run.learner import Learner
 from tests.run.callbacks.watching import SHORT, SMALL, finished, names, steps
