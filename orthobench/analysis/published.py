@@ -184,7 +184,7 @@ _Loader.add_constructor("tag:yaml.org,2002:float", _number)
 @cache
 def _read(path: Path) -> tuple[Published, ...]:
     try:
-        content = yaml.load(path.read_text(encoding="utf-8"), _Loader)  # a SafeLoader
+        content = _Loader(path.read_text(encoding="utf-8")).get_single_data()
     except yaml.YAMLError as error:
         raise ConfigError(f"{path} is not valid YAML: {' '.join(str(error).split())}") from error
     rows = content.get("rows") if isinstance(content, dict) else None
