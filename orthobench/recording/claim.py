@@ -4,6 +4,7 @@ import fcntl
 import json
 import os
 import socket
+import time
 import weakref
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import IO, Any
 
 from orthobench.errors import StorageError
 
+UNKNOWN = "another process"
 _claims: "weakref.WeakSet[Claim]" = weakref.WeakSet()
 
 
@@ -23,7 +25,7 @@ class Claim:
     """
 
     def __init__(self, folder: Path) -> None:
-        self.path, self.held, self.owner = folder / "claim.json", False, "another process"
+        self.path, self.held, self.owner = folder / "claim.json", False, UNKNOWN
         self._file: IO[str] | None = None
         _claims.add(self)
 
@@ -34,16 +36,10 @@ class Claim:
         except OSError as error:
             raise StorageError(f"{self.path.parent} cannot be written: {error.strerror}; set runs_root=.") from error
         try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            self._write_owner(self._file)
-        except BlockingIOError:
-            self._file.seek(0)
-            self.owner = _describe(self._file.read())
-            return self
+            self.held = self._take(self._file)
         except OSError as error:  # a file system without locks, a full disk
             self._file.close()
             raise StorageError(f"{self.path} cannot be locked: {error.strerror}; set runs_root=.") from error
-        self.held = True
         return self
 
     def __exit__(
@@ -55,6 +51,26 @@ class Claim:
         """Close the lock file; the lock itself stays while another process has the file open."""
         if self._file is not None:
             self._file.close()
+
+    def _take(self, file: IO[str]) -> bool:
+        """Lock the file, or learn from it who has it.
+
+        A lock that is held for a moment only, by `is_held`, is waited for, and so is the name of an owner that has just
+        begun and not yet written it.
+        """
+        for tried in range(100):
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                file.seek(0)
+                self.owner = _describe(file.read())
+                if self.owner != UNKNOWN and tried >= 5:
+                    return False
+                time.sleep(0.02)
+            else:
+                self._write_owner(file)
+                return True
+        return False
 
     @staticmethod
     def _write_owner(file: IO[str]) -> None:
@@ -90,4 +106,4 @@ def _describe(text: str) -> str:
         owner: dict[str, Any] = json.loads(text)
         return f"process {owner['pid']} on {owner['host']} since {owner['since']}"
     except (ValueError, KeyError, TypeError):
-        return "another process"
+        return UNKNOWN

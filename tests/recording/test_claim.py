@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -91,6 +92,25 @@ def test_an_unreadable_owner_is_another_process(tmp_path: Path, text: str) -> No
         (tmp_path / "claim.json").write_text(text)
         with Claim(tmp_path) as second:
             assert (second.held, second.owner) == (False, "another process")
+
+
+def test_an_owner_that_has_just_begun_is_waited_for(tmp_path: Path) -> None:
+    with Claim(tmp_path):
+        owner = (tmp_path / "claim.json").read_text()
+        (tmp_path / "claim.json").write_text("")
+        timer = threading.Timer(0.3, (tmp_path / "claim.json").write_text, [owner])
+        timer.start()
+        with Claim(tmp_path) as second:
+            assert second.owner.startswith(f"process {os.getpid()} on ")
+        timer.join()
+
+
+def test_a_look_at_the_lock_is_no_owner(tmp_path: Path) -> None:
+    with (tmp_path / "claim.json").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        threading.Timer(0.3, fcntl.flock, [file, fcntl.LOCK_UN]).start()
+        with Claim(tmp_path) as claim:
+            assert claim.held
 
 
 def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
