@@ -29,11 +29,19 @@ class ComposedTable:
         Raises:
             ConfigError: no such row, or what it asks for cannot be built.
         """
+        found = self.unfitted(row, seed)
+        return found if found.run["params"] is None else found.with_hidden_size(_size(found))
+
+    def unfitted(self, row: str, seed: int | None = None) -> Settings:
+        """The same with the hidden size as it is written, whatever the budget of parameters comes to.
+
+        Raises:
+            ConfigError: no such row.
+        """
         if not self._composers:
             self._composers.append(composer(self.table.folders))
         (job,) = self.table.runs(self.preset, [self.table.seeds[0] if seed is None else seed], [row])
-        found = self._composers[0].settings(list(job.overrides))
-        return found if found.run["params"] is None else found.with_hidden_size(_size(found))
+        return self._composers[0].settings(list(job.overrides))
 
     def counts(self, row: str) -> dict[str, int]:
         """The `total` and the `recurrent` parameters of a row's model, which is built for it; no data is read.
@@ -48,6 +56,16 @@ class ComposedTable:
         if name not in _COUNTS:
             _COUNTS[name] = build_model(found, build_task(found)).parameter_counts()
         return _COUNTS[name]
+
+    def lengths(self, row: str) -> tuple[tuple[int, ...], tuple[int, int]]:
+        """The lengths of a row's length curve, and the least and the greatest of its training; no lengths: no curve."""
+        from orthobench.models.build import build_task
+        from orthobench.tasks.lengths import Lengths
+
+        task = build_task(self.settings(row))
+        if not isinstance(task, Lengths) or not task.eval_lengths:
+            return (), (0, 0)
+        return tuple(sorted(task.eval_lengths)), task.trained
 
     def examples(self, row: str, split: str) -> int | None:
         """Size of a row's `val` or `test` split; null where there is no end of them."""

@@ -1,100 +1,150 @@
-"""The fair track: models at one budget of parameters and one of tuning, scored on the test set, with what they cost.
+"""The fair track: models at one budget of parameters and one of tuning, scored on the test set by seeds of their own.
 
-Of every model and length the learning rate with the best mean validation score is chosen, over the seeds that are
-recorded, a diverged one counting as worse than any score; only then is the test set looked at. Its other rates show how
-much depends on the choice. A length counts as solved where the validation loss fell below a tenth of the trivial
-predictor's in more than half of the seeds.
+The rate is tuned on seeds that are not reported (tuning.py). What is reported are the table's own seeds at that rate:
+their mean with its 95 % interval, and a rank only where intervals separate models. A model whose interval reaches down
+to the trivial predictor did not learn, and has no rank. A length counts as solved where the validation loss fell below
+a tenth of the trivial predictor's in more than half of the seeds.
 """
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Container, Sequence
+from dataclasses import dataclass, field
 from math import inf
 from pathlib import Path
 from statistics import mean, median
 
 from orthobench.analysis import metrics
 from orthobench.analysis.composed import ComposedTable
+from orthobench.analysis.horizon import horizon
 from orthobench.analysis.recorded import recorded
 from orthobench.analysis.records import Line
-from orthobench.analysis.statistics import Scores
+from orthobench.analysis.statistics import Scores, t_interval
+from orthobench.analysis.status import Interval
+from orthobench.analysis.tuning import TunedRate, choose
 from orthobench.config import table as experiment
 from orthobench.config.table import FAIR, FULL, PRESETS, RATE, Table
 from orthobench.config.words import key, value
 from orthobench.errors import ConfigError
 from orthobench.tasks.metric import Metric
 
-LENGTH = "T"
-MIB = 1 << 20
+PARAMETERS = "parameters/total"
 
 
 @dataclass(frozen=True)
 class FairEntry:
-    """One model at one length.
+    """One model in one case.
 
     Attributes:
-        length: T as the table writes it; empty where the task fixes it.
-        rates: runs by learning rate, in the table's order.
-        rate: the chosen one; null while nothing is recorded.
-        metric: the test score that models are ranked by.
-        planned: seeds of each rate.
+        case: its place in the grid, such as `T=50`; empty where the table has no grid.
+        rows: row of the table, by choice of the rate.
+        tuned: runs of the tuning seeds, by choice.
+        choice: what these say.
+        lines: runs of the table's own seeds at the rate that was chosen.
+        score: the test score that models are ranked by.
+        planned: how many seeds are to be reported.
     """
 
     model: str
     hidden_size: str
-    length: str
-    rates: dict[str, tuple[Line, ...]]
-    rate: str | None
-    metric: str
+    case: str
+    rows: dict[str, str]
+    tuned: dict[str, tuple[Line, ...]]
+    choice: TunedRate
+    lines: tuple[Line, ...]
+    score: Metric
     planned: int
 
     @property
-    def lines(self) -> tuple[Line, ...]:
-        """The runs at the chosen rate."""
-        return self.rates[self.rate] if self.rate else ()
+    def rate(self) -> str | None:
+        """The chosen rate; null while the tuning goes on."""
+        return self.choice.best if self.choice.settled else None
+
+    def scores(self, name: str | None = None) -> Scores:
+        """A test score of the weights with the best validation; that of the ranking by default."""
+        name = name or self.score.name
+        plain = name.startswith("length/")
+        return Scores(
+            {l.seed: None if l.diverged else l.metric(name, "none" if plain else "best_val") for l in self.lines},
+            self.planned,
+        )
+
+    def validation(self, choice: str) -> Scores:
+        """The validation scores of a choice, on the tuning seeds."""
+        name, lines = self.score.name.replace("test/", "val/", 1), self.tuned.get(choice, ())
+        return Scores({l.seed: None if l.diverged else l.metric(name, "best_val") for l in lines}, len(lines))
 
     @property
-    def done(self) -> int:
-        """Runs that are recorded, of all rates."""
-        return sum(map(len, self.rates.values()))
-
-    def scores(self, rate: str | None = None) -> Scores:
-        """Test scores of the weights with the best validation, at a rate, or at the chosen one."""
-        lines = self.lines if rate is None else self.rates[rate]
-        return Scores({l.seed: None if l.diverged else l.metric(self.metric, "best_val") for l in lines}, self.planned)
-
-    @property
-    def score(self) -> float | None:
-        """The mean test score; null where no seed at the chosen rate converged."""
+    def mean(self) -> float | None:
+        """The mean test score; null where no seed converged."""
         return self.scores().mean
 
-    def median(self, column: str) -> float | None:
-        """The median of a cost over the seeds at the chosen rate; null where one half or more have none."""
-        found = [value for line in self.lines if (value := line.metric(column)) is not None]
-        values = sorted([*found, *[inf] * (len(self.lines) - len(found))])
-        return median(values) if values and median(values) < inf else None
+    @property
+    def interval(self) -> Interval | None:
+        """The 95 % interval of the mean of the test score that models are ranked by; see `interval_of`."""
+        return self.interval_of(self.score.name)
+
+    def interval_of(self, name: str) -> Interval | None:
+        """The 95 % interval of the mean, within the bounds; null with a diverged seed, or fewer than three."""
+        found = self.scores(name)
+        if found.diverged or len(found.values) < 3:
+            return None
+        low, high = t_interval(found.values) or (0.0, 0.0)
+        least, most = self.score.bounds
+        return max(low, -inf if least is None else least), min(high, inf if most is None else most)
 
     @property
-    def ms_per_step(self) -> float | None:
-        """Milliseconds of a training step."""
-        seconds = self.median("time/s_per_step")
-        return None if seconds is None else 1000 * seconds
+    def trivial(self) -> float | None:
+        """The trivial predictor's score in this case."""
+        return self.median(f"baseline/{self.score.name.rsplit('/', 1)[-1]}")
+
+    @property
+    def learnt(self) -> bool | None:
+        """Whether the whole interval is better than the trivial predictor; null while there is no interval."""
+        if self.interval is None or self.trivial is None:
+            return None
+        return self.interval[0] > self.trivial if self.score.direction == "higher" else self.interval[1] < self.trivial
+
+    def beats(self, other: "FairEntry") -> bool:
+        """Whether its interval lies on the better side of the other's, clear of it."""
+        if self.interval is None or other.interval is None:
+            return False
+        above, below = self.interval[0] > other.interval[1], self.interval[1] < other.interval[0]
+        return above if self.score.direction == "higher" else below
+
+    def median(self, column: str) -> float | None:
+        """The median of a column over the reported seeds; null where one half or more have none."""
+        return self._median(self.lines, column)
+
+    @property
+    def parameters(self) -> float | None:
+        """How many parameters the model has."""
+        return self._median((*self.lines, *(line for lines in self.tuned.values() for line in lines)), PARAMETERS)
+
+    @staticmethod
+    def _median(lines: Sequence[Line], column: str) -> float | None:
+        found = [value for line in lines if (value := line.metric(column)) is not None]
+        values = sorted([*found, *[inf] * (len(lines) - len(found))])
+        return median(values) if values and median(values) < inf else None
 
     @property
     def steps_to_tenth(self) -> float | None:
         """Steps after which the validation loss was first below a tenth of the trivial one; null: never."""
         return self.median("crossed/tenth")
 
-    @property
-    def seconds_to_tenth(self) -> float | None:
-        """Seconds of training until the validation loss was first below a tenth of the trivial one; null: never."""
-        steps, ms = self.steps_to_tenth, self.ms_per_step
-        return None if steps is None or ms is None else steps * ms / 1000
+    def curve(self, lengths: Sequence[int]) -> dict[int, list[float | None]]:
+        """By length the score of every seed, null for one that diverged."""
+        return {n: list(self.scores(self.at(n)).by_seed.values()) for n in lengths}
 
-    @property
-    def peak_mib(self) -> float | None:
-        """Most memory that a run's process held, in MiB."""
-        peak = self.median("memory/peak")
-        return None if peak is None else peak / MIB
+    def at(self, length: int, name: str | None = None) -> str:
+        """The name in the records of a score at a length."""
+        return f"length/{length}:{name or self.score.name}"
+
+    def due(self, seeds: Sequence[int]) -> dict[str, tuple[int, ...]]:
+        """The seeds that are still to be run, by row: those of the tuning, and then those that are reported."""
+        if self.choice.missing:
+            return {self.rows[choice]: gone for choice, gone in self.choice.missing.items()}
+        known = {line.seed for line in self.lines}
+        gone = tuple(seed for seed in seeds if seed not in known)
+        return {self.rows[self.choice.best]: gone} if gone and self.choice.best else {}
 
 
 @dataclass(frozen=True)
@@ -102,6 +152,9 @@ class FairTable:
     """One fair table of one preset.
 
     Attributes:
+        lines: all runs that fill it, those of the tuning too.
+        lengths: of the length curves, shortest first; none where there are no curves.
+        trained: the least and the greatest length of training.
         notes: one sentence for each record that was made with other settings and fills nothing.
     """
 
@@ -110,7 +163,9 @@ class FairTable:
     score: Metric
     entries: tuple[FairEntry, ...]
     lines: tuple[Line, ...]
-    notes: tuple[str, ...] = ()
+    lengths: tuple[int, ...] = ()
+    trained: tuple[int, int] = (0, 0)
+    notes: tuple[str, ...] = field(default=())
 
     @property
     def higher(self) -> bool:
@@ -118,43 +173,70 @@ class FairTable:
         return self.score.direction == "higher"
 
     @property
-    def lengths(self) -> list[str]:
-        """The lengths of which something is recorded, in the table's order; an empty one where the task fixes it."""
-        recorded = {entry.length for entry in self.entries if entry.lines}
-        return [length for length in dict.fromkeys(entry.length for entry in self.entries) if length in recorded]
+    def seeds(self) -> tuple[int, ...]:
+        """The seeds that are reported."""
+        return self.table.planned(self.preset)
 
     @property
-    def rates(self) -> list[str]:
-        """The learning rates, in the table's order."""
-        return list(self.entries[0].rates)
+    def cases(self) -> list[str]:
+        """The cases of which something is recorded, in the table's order; an empty one where there is no grid."""
+        found = {entry.case for entry in self.entries if entry.tuned or entry.lines}
+        return [case for case in dict.fromkeys(entry.case for entry in self.entries) if case in found]
 
-    @property
-    def baseline(self) -> float | None:
-        """The trivial predictor's mean score over the runs."""
-        name = f"baseline/{self.score.name.rsplit('/', 1)[-1]}"
-        values = [value for line in self.lines if (value := line.metric(name)) is not None]
-        return mean(values) if values else None
+    def choices(self, case: str) -> list[str]:
+        """The choices of the rate that were tried in a case, the least rate first."""
+        tried = {choice for entry in self.entries if entry.case == case for choice in entry.tuned}
+        known = self.table.tuning.choices if self.table.tuning else {}
+        return [choice for choice in known if choice in tried]
 
-    def at(self, length: str) -> list[FairEntry]:
-        """The models at one length, the best first and those without a score last."""
-        found = [entry for entry in self.entries if entry.length == length]
+    def trivial(self, case: str) -> float | None:
+        """The trivial predictor's score in a case."""
+        return next((e.trivial for e in self.entries if e.case == case and e.trivial is not None), None)
+
+    def at(self, case: str) -> list[FairEntry]:
+        """The models in one case of which something is recorded, the best first and those without a score last."""
+        found = [entry for entry in self.entries if entry.case == case and (entry.tuned or entry.lines)]
         sign = -1 if self.higher else 1
-        return sorted(found, key=lambda entry: inf if entry.score is None else sign * entry.score)
+        return sorted(found, key=lambda entry: inf if entry.mean is None else sign * entry.mean)
 
-    def horizons(self) -> dict[str, int | None]:
-        """By model the greatest length that it solves; 0 for none, null while nothing of it is recorded."""
-        found: dict[str, int | None] = {}
-        for entry in self.entries:
-            if entry.length and entry.lines:
-                solved = int(entry.length) if entry.steps_to_tenth is not None else 0
-                found[entry.model] = max(found.get(entry.model) or 0, solved)
-            elif entry.length:
-                found.setdefault(entry.model, None)
-        return found
+    def ranks(self, case: str) -> dict[str, float]:
+        """By model its rank in a case, 1 the best; models that no interval separates share their mean rank.
+
+        Models that did not learn, or have no interval, are left out.
+        """
+        judged = [entry for entry in self.at(case) if entry.learnt]
+        return {
+            e.model: 1
+            + sum(o.beats(e) for o in judged)
+            + sum(not (o is e or o.beats(e) or e.beats(o)) for o in judged) / 2
+            for e in judged
+        }
+
+    def horizon(self, entry: FairEntry) -> int | None:
+        """The greatest length that a model holds; null where there is none or there are no curves."""
+        return horizon(entry.curve(self.lengths), self.trained) if self.lengths and entry.lines else None
+
+    def normalised(self, entry: FairEntry) -> float | None:
+        """(score - trivial) / (perfect - trivial); null where the metric has no perfect value."""
+        perfect = self.score.bounds[1] if self.higher else self.score.bounds[0]
+        if entry.mean is None or entry.trivial is None or perfect is None or perfect == entry.trivial:
+            return None
+        return (entry.mean - entry.trivial) / (perfect - entry.trivial)
+
+    def due(self, models: Container[str]) -> dict[str, tuple[int, ...]]:
+        """The seeds of these models that are to be run next, by row."""
+        asked = (entry for entry in self.entries if entry.model in models)
+        return {row: seeds for entry in asked for row, seeds in entry.due(self.seeds).items()}
 
 
-def fair_table(table: Table, results: Path, preset: str = FULL) -> FairTable:
+def fair_table(table: Table, results: Path, preset: str = FULL, models: Container[str] = ()) -> FairTable:
     """A fair table from its records.
+
+    Args:
+        table: the table.
+        results: the folder of the records.
+        preset: `full`, or the name of what shortens it.
+        models: those of which it is asked what is due, though nothing of them may be recorded.
 
     Raises:
         ConfigError: its score is no test score, or one of which neither side is better.
@@ -163,24 +245,54 @@ def fair_table(table: Table, results: Path, preset: str = FULL) -> FairTable:
     score = metrics.metric_of(str(table.score), table)
     if not score.name.startswith("test/") or score.direction == "neither":
         raise ConfigError(f"{table.name}: score={table.score} is not test/NAME of a metric with a good side.")
-    found = recorded(ComposedTable(table, preset), results)
-    lines = found.lines
+    composed = ComposedTable(table, preset)
+    found = recorded(composed, results)
     by_row: dict[str, list[Line]] = {}
-    for line in lines:
+    for line in found.lines:
         by_row.setdefault(line.row, []).append(line)
-    grouped: dict[tuple[str, str], dict[str, tuple[Line, ...]]] = {}
-    sizes: dict[str, str] = {}
+    rows: dict[tuple[str, str], dict[str, str]] = {}
     for row, variant in table.variants.items():
-        place = (variant.base, variant.places.get(LENGTH, ""))
-        grouped.setdefault(place, {})[variant.places[RATE]] = tuple(by_row.get(row, ()))
-        words = {key(word): value(word) for word in table.rows[row]}
-        sizes[variant.base] = words.get("model.hidden_size", "")
-    planned = len(table.planned(preset))
+        case = ", ".join(f"{axis}={place}" for axis, place in variant.places.items() if axis != RATE)
+        rows.setdefault((variant.base, case), {})[variant.places[RATE]] = row
     entries = tuple(
-        FairEntry(model, sizes[model], length, rates, best_rate(rates, score), score.name, planned)
-        for (model, length), rates in grouped.items()
+        _entry(composed, score, model, case, own, by_row, model in models) for (model, case), own in rows.items()
     )
-    return FairTable(table, preset, score, entries, lines, tuple(found.notes))
+    lengths, trained = composed.lengths(next(iter(table.rows)))
+    return FairTable(table, preset, score, entries, found.lines, lengths, trained, tuple(found.notes))
+
+
+def _entry(
+    composed: ComposedTable,
+    score: Metric,
+    model: str,
+    case: str,
+    rows: dict[str, str],
+    by_row: dict[str, list[Line]],
+    asked: bool,
+) -> FairEntry:
+    table, preset = composed.table, composed.preset
+    tuning = table.tuning
+    assert tuning is not None
+    reported = table.planned(preset)
+    seeds = tuning.seeds[: len(reported)]
+    tuned = {
+        choice: found
+        for choice, row in rows.items()
+        if (found := tuple(line for line in by_row.get(row, ()) if line.seed in seeds))
+    }
+    choice = choose(tuning, tuned, score, seeds, _ratios(composed, rows)) if asked or tuned else TunedRate((), {}, None)
+    best = rows[choice.best] if choice.best and choice.settled else ""
+    lines = tuple(line for line in by_row.get(best, ()) if line.seed in reported)
+    size = {key(word): value(word) for word in table.row(next(iter(rows.values())))}.get("model.hidden_size", "")
+    return FairEntry(model, size, case, rows, tuned, choice, lines, score, len(reported))
+
+
+def _ratios(composed: ComposedTable, rows: dict[str, str]) -> tuple[str, ...]:
+    """The ratios that make a difference to a model: the first alone where it has no constrained parameters."""
+    tuning = composed.table.tuning
+    assert tuning is not None
+    constrained = "lr_recurrent" in composed.unfitted(next(iter(rows.values()))).optimizer
+    return tuning.ratios if constrained else tuning.ratios[:1]
 
 
 def fair_tables(results: Path, folders: tuple[Path, ...] = ()) -> list[FairTable]:
@@ -191,19 +303,13 @@ def fair_tables(results: Path, folders: tuple[Path, ...] = ()) -> list[FairTable
         [fair_table(table, results, preset) for table in tables if preset in (FULL, *table.presets)]
         for preset in (FULL, *PRESETS)
     )
-    recorded = [one for group in shortened for one in group if one.lines]
-    return (full if not recorded or any(one.lines for one in full) else []) + recorded
+    found = [one for group in shortened for one in group if one.lines]
+    return (full if not found or any(one.lines for one in full) else []) + found
 
 
-def best_rate(rates: dict[str, tuple[Line, ...]], score: Metric) -> str | None:
-    """The rate with the best mean validation score, the first of equal ones; null while none is recorded."""
-    higher = score.direction == "higher"
-    name, worst = score.name.replace("test/", "val/", 1), -inf if higher else inf
-
-    def validation(lines: Iterable[Line]) -> float:
-        found = [None if line.diverged else line.metric(name, "best_val") for line in lines]
-        return mean(worst if value is None else value for value in found)
-
-    scored = {rate: validation(lines) for rate, lines in rates.items() if lines}
-    best = max if higher else min
-    return best(scored, key=scored.__getitem__) if scored else None
+def overall(tables: Sequence[FairTable], model: str) -> float | None:
+    """The mean normalised score of a model over all cases of several tables; null where it lacks one of them."""
+    entries = [(one, e) for one in tables for case in one.cases for e in one.at(case) if e.model == model]
+    found = [one.normalised(entry) for one, entry in entries]
+    values = [number for number in found if number is not None]
+    return mean(values) if values and len(values) == sum(len(one.cases) for one in tables) else None

@@ -76,7 +76,7 @@ class Composer:
         values, typed = copy.deepcopy(base.values), {key: value for group, key, value in parsed if not group}
         new = frozenset(key for key in typed if _get(base.values, key) is None)
         for key, value in typed.items():
-            _set(values, key, value)
+            _set(values, key, copy.copy(value))
         check_values(typed)
         check_values(values)
         return check(Composed(values, base.choices, frozenset(typed), new))
@@ -107,7 +107,10 @@ def _parsed(word: str) -> tuple[bool, str, Any] | None:
         return True, key, value
     if isinstance(value, str):  # a quoted string, for which Hydra has a class of its own
         value = str(value)
-    if not isinstance(value, str | int | float | None) or "${" in str(value):
+    plain = isinstance(value, str | int | float | None) or (
+        isinstance(value, list) and all(type(item) in (int, float) for item in value)
+    )
+    if not plain or "${" in str(value):
         return None
     return False, key, value
 

@@ -6,7 +6,8 @@ seeds: [1, 2, 3]
 margin: {test/accuracy: 0.005}         how far a mean may be from the published number, see analysis/status.py
 common: [task=mnist, T=784]            overrides of every row
 cells: {lstm: [model=lstm], ...}       the rows: overrides of each, which beat the common ones
-grid: {lr: {1e-3: [optimizer.lr=1e-3], ...}, ...}   every row once for each combination, as `lstm_lr1e-3`
+grid: {T: {50: [T=50], ...}, ...}      every row once for each combination, as `lstm_T50`
+tuning: {seeds: [...], lr: [...]}      the rates that a fair table tries, see config/tuning.py
 title: HAR-2                           its title, where that is not `Table 1` or the name of the file
 score: test/accuracy                   the metric by which a fair table ranks models; published rows name their own
 figures:                               the figures that are drawn from its runs, see `Figure`
@@ -31,6 +32,7 @@ import yaml
 from orthobench.config import about
 from orthobench.config.figure import FIGURE_KINDS, Figure
 from orthobench.config.files import conf_dir, options
+from orthobench.config.tuning import Tuning
 from orthobench.config.words import key, value
 from orthobench.errors import ConfigError
 from orthobench.schema import Positive, coerce, did_you_mean
@@ -43,6 +45,7 @@ KEYS: dict[str, Any] = {
     "common": list[str],
     "cells": dict,
     "grid": dict,
+    "tuning": dict,
     "score": str,
     "title": str,
     "figures": list,
@@ -101,6 +104,7 @@ class Table:
     Attributes:
         rows: overrides by row (`cells:` in the file), those of a grid's combinations by `<row>_<axis><place>`.
         variants: the place in the grid of every row; empty without a grid.
+        tuning: how the rates of a fair table are tuned; its rows are then of every rate that may ever be tried.
         given_title: `title:` of its file.
         unstated: by row, the settings that the paper leaves out and on which its numbers depend.
         folders: the folders of `--config-dir` that were searched for the table.
@@ -119,6 +123,7 @@ class Table:
     deviations: tuple[str, ...]
     needs: str | None
     held_out: bool
+    tuning: Tuning | None = None
     given_title: str | None = None
     unstated: dict[str, tuple[str, ...]] = field(default_factory=dict)
     folders: tuple[Path, ...] = ()
@@ -218,9 +223,11 @@ def _read(path: Path, name: str) -> Table:
     given = _checked(content, KEYS, REQUIRED, place)
     for cell, words in given["cells"].items():
         _check_words(words, f"{place}cells.{cell}")
-    rows, variants = _crossed(given["cells"], given.get("grid", {}), f"{place}grid")
-    if given["track"] == FAIR and not (RATE in given.get("grid", {}) and given.get("score")):
-        raise ConfigError(f"{place}a fair table needs a grid and a score; an axis of the grid is {RATE}.")
+    if (given["track"] == FAIR) != ("tuning" in given) or (given["track"] == FAIR and not given.get("score")):
+        raise ConfigError(f"{place}a fair table needs tuning: and score:, and no other table has tuning:.")
+    tuning = Tuning.of(given["tuning"], given["seeds"], f"{place}tuning") if "tuning" in given else None
+    grid = given.get("grid", {}) | ({RATE: tuning.choices} if tuning else {})
+    rows, variants = _crossed(given["cells"], grid, f"{place}grid")
     _check_words(given.get("common", []), f"{place}common")
     _check_seeds(given["seeds"], name)
     presets = {}
@@ -244,6 +251,7 @@ def _read(path: Path, name: str) -> Table:
         deviations=tuple(given.get("deviations", ())),
         needs=given.get("needs"),
         held_out=given.get("held_out", True),
+        tuning=tuning,
         given_title=given.get("title"),
         unstated=_unstated(given.get("unstated", []), rows, f"{place}unstated"),
     )

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from orthobench.analysis import records
+from orthobench.analysis.fair import fair_table
 from orthobench.analysis.published import load_table, papers
 from orthobench.config import table as experiment
 from orthobench.config.files import options
@@ -58,11 +59,13 @@ class Plan:
         runs: the runs, cheapest first.
         recorded: how many runs are recorded already.
         refused: the rows that cannot be built, each with the reason.
+        later: runs of fair tables that follow when the rates are tuned, and are not among `runs`.
     """
 
     runs: list[PlannedRun] = field(default_factory=list)
     recorded: int = 0
     refused: dict[str, str] = field(default_factory=dict)
+    later: int = 0
 
 
 def select(names: Iterable[str], folders: tuple[Path, ...] = ()) -> list[str]:
@@ -99,10 +102,10 @@ def plan(
     composer, found, results = Composer(folders), Plan(), _results("results", preset)
     for name in tables:
         table = experiment.load(name, folders)
-        timed = table.track == experiment.FAIR or any(row.metric.startswith("time/") for row in load_table(table))
+        timed = any(row.metric.startswith("time/") for row in load_table(table))
         known: dict[Path, set[tuple[str, str, str]]] = {}
-        for row in table.rows if rows is None else rows:
-            jobs = table.runs(preset, seeds, [row])
+        for row, own in _due(table, preset, seeds, rows, extra, composer, found).items():
+            jobs = table.runs(preset, own, [row])
             try:
                 _refuse_changes(composer, jobs[0], extra)
                 settings = _fitted([composer.settings([*job.overrides, *extra]) for job in jobs])
@@ -122,6 +125,34 @@ def plan(
                     found.runs.append(PlannedRun(table, job, one, price, timed))
     found.runs.sort(key=lambda run: run.cost)
     return found, results
+
+
+def _due(
+    table: Table,
+    preset: str,
+    seeds: Iterable[int] | None,
+    rows: Iterable[str] | None,
+    extra: tuple[str, ...],
+    composer: Composer,
+    found: Plan,
+) -> dict[str, tuple[int, ...]]:
+    """The seeds to run by row: all of a published table; of a fair one those that come next, by what is recorded."""
+    if table.tuning is None:
+        own = tuple(table.planned(preset) if seeds is None else seeds)
+        return dict.fromkeys(table.rows if rows is None else rows, own)
+    if seeds is not None:
+        raise ConfigError(f"{table.name} is a fair table: its seeds and those of its tuning are in its file.")
+    models = dict.fromkeys(variant.base for variant in table.variants.values())
+    for name in rows or ():
+        if name not in models:
+            raise ConfigError(f"cell={name} is no model of {table.name}: {did_you_mean(name, models)}")
+    first = composer.settings([*table.runs(preset, rows=[next(iter(table.rows))])[0].overrides, *extra])
+    chosen = tuple(models if rows is None else rows)
+    fair = fair_table(table, _results(first.run["results_root"], preset), preset, chosen)
+    known = [entry for entry in fair.entries if entry.model in chosen]
+    found.recorded += sum(len(lines) for entry in known for lines in (*entry.tuned.values(), entry.lines))
+    found.later += sum(len(fair.seeds) for entry in known if entry.choice.missing)
+    return fair.due(chosen)
 
 
 def _fitted(seeds: list[Settings]) -> list[Settings]:

@@ -69,8 +69,14 @@ class Runner:
         self._jobs: dict[child.Job, list[PlannedRun]] = {}
 
     def __call__(self, runs: list[PlannedRun]) -> None:
-        """Do the runs in this order; afterwards `codes` has an exit code for each run that was started."""
-        self._jobs = {self._job(some): some for some in _together(runs)}
+        """Do the runs in this order; afterwards `codes` has an exit code for each run that was started.
+
+        Those that are finished in their folders are recorded first, whatever time is left.
+        """
+        for run in runs:
+            if final(run.settings.folder / "record.json"):
+                self._finish(run, 0)
+        self._jobs = {self._job(some): some for some in _together([run for run in runs if run not in self.codes])}
         with signals.watched(program=True):
             for ended in self.pool.run(list(self._jobs)):
                 for job, code in ended:

@@ -23,7 +23,7 @@ class Grid:
         headers: what stands above each column; a column `status` is marked with a sign.
         rows: the texts, line by line.
         numeric: headers of the columns that are set flush right.
-        length: T of its runs, where a section has several lengths.
+        case: what its runs have in common, such as `T=50`, where a section has several cases.
         subject: what it shows beside the main one of its section, such as `by learning rate`; empty for a main one.
         runs: for each line the ids of the runs behind it, shown where the pointer rests on the column `runs`.
         details: for each line the sentence behind its status, shown where the pointer rests on that.
@@ -32,7 +32,7 @@ class Grid:
     headers: list[str]
     rows: list[list[str]]
     numeric: frozenset[str] = frozenset()
-    length: str = ""
+    case: str = ""
     subject: str = ""
     runs: list[str] = field(default_factory=list)
     details: list[str] = field(default_factory=list)

@@ -3,9 +3,8 @@
 from math import inf
 from pathlib import Path
 
-from orthobench.analysis.fair import FairEntry, FairTable, fair_tables
-from orthobench.analysis.ranks import mean_ranks
-from orthobench.analysis.statistics import t_interval, wilson
+from orthobench.analysis.fair import FairEntry, FairTable, fair_tables, overall
+from orthobench.analysis.statistics import Scores, t_interval, wilson
 from orthobench.config.table import FAIR
 from orthobench.config.words import key, value
 from orthobench.report import document
@@ -14,28 +13,19 @@ from orthobench.report.fair_figures import figures
 from orthobench.report.paper import NOTHING, number
 
 INTRODUCTION = """\
-Every model at one budget of parameters, with the same learning rates, optimizer, steps and data, written by
-`orthobench tables`. Per model and length the rate with the best validation score is chosen; the *test* score is that of
-the weights with the best validation, mean ± half of the 95 % interval over n seeds. *to a tenth*: training until the
-validation loss is below a tenth of the trivial predictor's, in more than half of the seeds. *horizon*: the greatest
-length at which that happens. *peak memory* is that of the whole process. Nothing here is a published setting; the
-papers' own stand in the other tables.
+Every model at one budget of parameters, with the same rates to choose from, optimizer, steps and data, written by
+`orthobench tables`. The rate is the one with the best validation score on seeds that are not reported; `x0.1` says that
+the constrained parameters have a tenth of it, and `(edge)` that it lies at the edge of those tried. The *test* score is
+that of the weights with the best validation, the mean of the reported seeds ± half of its 95 % interval. *rank*: 1 is
+the best; models whose intervals overlap share their mean rank, and those whose interval is not clear of the trivial
+predictor did not learn and have none. *to a tenth*: steps until the validation loss is below a tenth of the trivial
+predictor's, in more than half of the seeds. *horizon*: the greatest length at which the lower end of the interval is
+above 0.9. Nothing here is a published setting; the papers' own stand in the other tables.
 """
-HEADERS = (
-    "model",
-    "n",
-    "parameters",
-    "rate",
-    "test",
-    "converged",
-    "ms per step",
-    "steps to a tenth",
-    "seconds to a tenth",
-    "peak memory, MiB",
-    "runs",
-)
+HEADERS = ("model", "n", "parameters", "rate", "rank", "test", "converged", "steps to a tenth", "runs")
 TEXT = {"model", "rate", "chosen"}
 PLACES = 4
+EMITTED = "test/emitted"  # the control of cued copying: answers where nothing was asked
 
 
 def filled(results: Path, folders: tuple[Path, ...] = (), drawn: bool = False) -> Document:
@@ -48,125 +38,167 @@ def filled(results: Path, folders: tuple[Path, ...] = (), drawn: bool = False) -
 
 
 def overview(group: list[FairTable], preset: str) -> Section:
-    """All tables of one preset at their greatest lengths."""
+    """All tables of one preset."""
     title = document.shortened("All tasks", preset)
-    return Section(document.anchor(FAIR, preset), title, title, grids=(ranked(group),))
+    return Section(document.anchor(FAIR, preset), title, title, grids=(together(group),))
 
 
 def section(fair_table: FairTable, drawn: bool = False) -> Section:
     """One table; with its figures where `drawn`."""
     table, preset = fair_table.table, fair_table.preset
-    grids = (grid(fair_table, length) for length in fair_table.lengths for grid in (models, sensitivity))
+    kinds = (models, by_length, sensitivity) if fair_table.lengths else (models, sensitivity)
     return Section(
         anchor=document.anchor(table.name, preset),
         title=document.title(table.title, preset),
         heading=document.heading(table, preset),
         facts=_facts(fair_table),
         records=document.records_of(table, fair_table.lines),
-        grids=tuple(grids),
+        grids=tuple(grid(fair_table, case) for case in fair_table.cases for grid in kinds),
         notes=(*fair_table.notes, *table.deviations),
         figures=figures(fair_table) if drawn else {},
         provenance=document.provenance(fair_table.lines),
     )
 
 
-def models(fair_table: FairTable, length: str) -> Grid:
-    """The models at one length, the best one first."""
-    rows = [_texts(entry) for entry in fair_table.at(length)]
-    return Grid(list(HEADERS), rows, frozenset(HEADERS) - TEXT, length)
+def models(fair_table: FairTable, case: str) -> Grid:
+    """The models in one case, the best one first, and after them the trivial predictor."""
+    rows = [_texts(fair_table, entry) for entry in fair_table.at(case)]
+    trivial = fair_table.trivial(case)
+    if trivial is not None:
+        rows.append([dict(model="trivial predictor", test=number(trivial, PLACES)).get(h, NOTHING) for h in HEADERS])
+    return Grid(list(HEADERS), rows, frozenset(HEADERS) - TEXT, case)
 
 
-def sensitivity(fair_table: FairTable, length: str) -> Grid:
-    """What each learning rate came to, the best model first."""
+def by_length(fair_table: FairTable, case: str) -> Grid:
+    """The score at every length, with the control of each length where the task has one, and the horizon."""
+    entries = [entry for entry in fair_table.at(case) if entry.lines]
+    names = {length: [fair_table.score.name] for length in fair_table.lengths}
+    for length in names:
+        if any(entry.scores(entry.at(length, EMITTED)).values for entry in entries):
+            names[length].append(EMITTED)
+    columns = [(length, name) for name in (fair_table.score.name, EMITTED) for length in names if name in names[length]]
     rows = [
-        [e.model, *(_scores(e, rate) for rate in fair_table.rates), e.rate or NOTHING] for e in fair_table.at(length)
+        [
+            entry.model,
+            *(_interval(entry, entry.at(length, name), 2) for length, name in columns),
+            str(fair_table.horizon(entry) or "none"),
+        ]
+        for entry in entries
     ]
-    headers = ["model", *(f"rate {rate}" for rate in fair_table.rates), "chosen"]
-    return Grid(headers, rows, frozenset(headers) - TEXT, length, "by learning rate")
+    titles = [f"{length}" if name != EMITTED else f"unasked, {length}" for length, name in columns]
+    headers = ["model", *titles, "horizon"]
+    low, high = fair_table.trained
+    return Grid(headers, rows, frozenset(headers) - TEXT, case, f"by length; {low} to {high} in training")
 
 
-def ranked(found: list[FairTable]) -> Grid:
-    """The models over all tables of one preset at their greatest lengths, the best mean rank first."""
+def sensitivity(fair_table: FairTable, case: str) -> Grid:
+    """What each choice of the rate came to in validation, the best model first."""
+    entries = fair_table.at(case)
+    choices = fair_table.choices(case)
+    rows = [
+        [
+            entry.model,
+            *(_validation(entry.validation(choice)) for choice in choices),
+            entry.rate or NOTHING,
+        ]
+        for entry in entries
+    ]
+    headers = ["model", *(f"rate {choice}" for choice in choices), "chosen"]
+    return Grid(headers, rows, frozenset(headers) - TEXT, case, "validation score by rate")
+
+
+def together(found: list[FairTable]) -> Grid:
+    """The models over all cases of all tables of one preset, by their mean normalised score.
+
+    0 is the trivial predictor and 1 is perfect.
+    """
+    tables = [one for one in found if one.lines]
     columns: dict[str, dict[str, str]] = {}
-    scored: list[dict[str, float]] = []
-    for fair_table in (one for one in found if one.lines):
-        name, length = fair_table.table.name.split("/")[1], fair_table.lengths[-1]
-        label = f"{name}, T={length}" if length else name
-        entries = {entry.model: entry for entry in fair_table.at(length)}
-        columns[label] = {model: number(entry.score, PLACES) for model, entry in entries.items()}
-        sign = 1 if fair_table.higher else -1
-        scored.append({m: -inf if e.score is None else sign * e.score for m, e in entries.items() if e.lines})
-        if length:
-            horizons = fair_table.horizons().items()
-            columns[f"{name}, horizon"] = {model: str(h) for model, h in horizons if h is not None}
-        columns[f"{name}, ms per step"] = {model: number(entry.ms_per_step, 1) for model, entry in entries.items()}
-    models = list(dict.fromkeys(model for texts in columns.values() for model in texts))
-    ranks = mean_ranks(scored)
-    models.sort(key=lambda model: ranks.get(model, inf))
+    for one in tables:
+        for case in one.cases:
+            label = ", ".join(part for part in (one.table.title, case) if part)
+            columns[label] = {e.model: number(one.normalised(e), 2) for e in one.at(case)}
+    names = list(dict.fromkeys(model for texts in columns.values() for model in texts))
+    means = {model: overall(tables, model) for model in names}
+    names.sort(key=lambda model: inf if means[model] is None else -float(means[model] or 0.0))
     rows = [
-        [model, number(ranks.get(model), 2), *(texts.get(model, NOTHING) for texts in columns.values())]
-        for model in models
+        [model, number(means[model], 2), *(texts.get(model, NOTHING) for texts in columns.values())] for model in names
     ]
-    headers = ["model", "mean rank", *columns]
-    return Grid(headers, [row for row in rows if any(row[1:])], frozenset(headers) - TEXT)
+    headers = ["model", "mean", *columns]
+    return Grid(headers, [row for row in rows if any(row[1:])], frozenset(headers) - TEXT, subject="normalised scores")
 
 
 def _facts(fair_table: FairTable) -> tuple[str, ...]:
     table = fair_table.table
+    assert table.tuning is not None
     budget = next((value(word) for word in table.common if key(word) == "params"), None)
     size = "" if budget is None else f"{int(budget):,} parameters, "
-    seeds = len(table.planned(fair_table.preset))
-    trivial = "" if fair_table.baseline is None else f", trivial {number(fair_table.baseline, PLACES)}"
+    seeds, tuning = len(fair_table.seeds), len(table.tuning.seeds[: len(fair_table.seeds)])
     return (
         f"Track {table.track}",
-        f"{size}rates {', '.join(fair_table.rates)}, {seeds} seed{'s' * (seeds > 1)} each",
-        f"ranked by {fair_table.score.name}{trivial}",
+        f"{size}{_seeds(tuning)} to tune the rate and {_seeds(seeds)} to report",
+        f"ranked by {fair_table.score.name}",
     )
 
 
+def _seeds(count: int) -> str:
+    return f"{count} seed{'s' * (count > 1)}"
+
+
 def _data(found: list[FairTable]) -> Grid:
-    """All models of all tables at every length, with what each of the rates came to."""
-    rates = list(dict.fromkeys(rate for fair_table in found for rate in fair_table.rates))
+    """All models of all tables in every case, with what each of the rates came to in validation."""
+    choices = list(dict.fromkeys(choice for one in found for case in one.cases for choice in one.choices(case)))
+    lengths = sorted({length for one in found for length in one.lengths})
     rows = [
         [
-            *(fair_table.table.name, fair_table.preset, length, fair_table.score.name),
-            *_texts(entry),
-            *(_scores(entry, rate) if rate in entry.rates else NOTHING for rate in rates),
+            *(one.table.name, one.preset, case, one.score.name),
+            *_texts(one, entry),
+            *(_interval(entry, entry.at(length), PLACES) if length in one.lengths else NOTHING for length in lengths),
+            *(_validation(entry.validation(choice)) for choice in choices),
         ]
-        for fair_table in found
-        for length in fair_table.lengths
-        for entry in fair_table.at(length)
+        for one in found
+        for case in one.cases
+        for entry in one.at(case)
     ]
-    return Grid(["table", "preset", "T", "metric", *HEADERS, *(f"rate {rate}" for rate in rates)], rows)
+    headers = ["table", "preset", "case", "metric", *HEADERS]
+    headers += [f"length {length}" for length in lengths] + [f"validation, rate {choice}" for choice in choices]
+    return Grid(headers, rows)
 
 
-def _texts(entry: FairEntry) -> list[str]:
+def _texts(fair_table: FairTable, entry: FairEntry) -> list[str]:
     scores, diverged = entry.scores(), entry.scores().diverged
     low, high = wilson(scores.done - diverged, scores.done) if diverged else (0.0, 0.0)
     converged = f"{scores.done - diverged}/{scores.done}" + (f" [{low:.2f}, {high:.2f}]" if diverged else "")
-    parameters = entry.median("parameters/total")
-    seconds = entry.seconds_to_tenth
+    rank = fair_table.ranks(entry.case).get(entry.model)
+    unranked = "did not learn" if entry.learnt is False else NOTHING
     never = "never" if entry.lines else NOTHING
+    tuned = sum(map(len, entry.tuned.values()))
     return [
         entry.model,
         entry.hidden_size,
-        number(parameters, 0),
-        entry.rate or NOTHING,
-        _scores(entry, entry.rate) if entry.rate else NOTHING,
+        number(entry.parameters, 0),
+        (entry.rate + " (edge)" * entry.choice.edge) if entry.rate else "not tuned yet",
+        unranked if rank is None else f"{rank:g}",
+        _interval(entry, fair_table.score.name, PLACES),
         converged if entry.lines else NOTHING,
-        number(entry.ms_per_step, 1),
         never if entry.steps_to_tenth is None else number(entry.steps_to_tenth, 0),
-        never if seconds is None else number(seconds, 1),
-        number(entry.peak_mib, 0),
-        f"{entry.done} of {entry.planned * len(entry.rates)}",
+        f"{tuned} + {len(entry.lines)} of {entry.planned}",
     ]
 
 
-def _scores(entry: FairEntry, rate: str) -> str:
-    scores = entry.scores(rate)
+def _interval(entry: FairEntry, name: str, places: int) -> str:
+    """The mean over the reported seeds, half of its interval, and the number of seeds where some are missing."""
+    scores = entry.scores(name)
     if not scores.done:
         return NOTHING
     interval = t_interval(scores.values) if scores.values else None
-    spread = "" if interval is None else f" ± {number((interval[1] - interval[0]) / 2, PLACES)}"
+    spread = "" if interval is None else f" ± {number((interval[1] - interval[0]) / 2, places)}"
     lost = f", {scores.diverged} diverged" if scores.diverged else ""
-    return f"{number(scores.mean, PLACES) or 'none'}{spread} (n={len(scores.values)}{lost})"
+    few = f" (n={len(scores.values)}{lost})" if lost or len(scores.values) < entry.planned else ""
+    return f"{number(scores.mean, places) or 'none'}{spread}{few}"
+
+
+def _validation(scores: Scores) -> str:
+    if not scores.done:
+        return NOTHING
+    return f"{scores.diverged} diverged" if scores.diverged else number(scores.mean, PLACES)

@@ -1,4 +1,4 @@
-"""Figures of the fair track, as SVG: quality against cost, what a rate changes, and the lengths that are learnt."""
+"""Figures of the fair track, as SVG: quality against cost, length curves, what a rate changes, the lengths learnt."""
 
 from typing import TYPE_CHECKING
 
@@ -15,19 +15,16 @@ WIDTH, ROW = 7.2, 0.24
 
 def figures(table: FairTable) -> dict[str, str]:
     """SVG text by title, of every figure that the records of a table allow."""
-    if not table.lines:
-        return {}
-    name, length = table.table.title, table.lengths[-1]
-    where = f" at T={length}" if length else ""
-    entries = [entry for entry in table.at(length) if entry.score is not None]
     found = {}
-    timed = [entry for entry in entries if entry.ms_per_step is not None]
-    if timed:
-        found[f"{name}: quality against cost{where}"] = drawing.svg(_pareto(table, timed))
-    if entries:
-        found[f"{name}: sensitivity to the learning rate{where}"] = drawing.svg(_sensitivity(table, entries))
-    if length:
-        found[f"{name}: lengths that are learnt"] = drawing.svg(_horizons(table))
+    for case in table.cases:
+        where = f"{table.table.title}{', ' if case else ''}{case}"
+        entries = [entry for entry in table.at(case) if entry.mean is not None]
+        if entries and table.lengths:
+            found[f"{where}: score by length"] = drawing.svg(_curves(table, entries))
+        if any(entry.tuned for entry in table.at(case)):
+            found[f"{where}: validation score by rate"] = drawing.svg(_sensitivity(table, case))
+    if table.cases and all(case.startswith("T=") for case in table.cases):
+        found[f"{table.table.title}: lengths that are learnt"] = drawing.svg(_solved(table))
     return found
 
 
@@ -41,57 +38,78 @@ def front(points: list[tuple[float, float]], higher: bool) -> list[int]:
     return found
 
 
-def _pareto(table: FairTable, entries: list[FairEntry]) -> "Figure":
-    """A mark per model; the line joins those that are beaten by no cheaper one."""
+def _curves(table: FairTable, entries: list[FairEntry]) -> "Figure":
+    """A line per model: its mean score at every length with the 95 % interval; the range of training is shaded."""
     figure, axes = drawing.subplot(WIDTH, 4.6)
-    points = [(entry.ms_per_step or 0.0, entry.score or 0.0) for entry in entries]
-    best = [points[index] for index in front(points, table.higher)]
-    axes.step(*zip(*best, strict=True), where="post", color="#888888", linewidth=1, label="best for its cost")
-    for place, (entry, point) in enumerate(zip(entries, points, strict=True)):
+    axes.axvspan(*table.trained, color="#888888", alpha=0.15, linewidth=0, label="in training")
+    for place, entry in enumerate(entries):
+        known = [length for length in table.lengths if entry.scores(entry.at(length)).mean is not None]
+        means = [entry.scores(entry.at(length)).mean or 0.0 for length in known]
+        spans = [entry.interval_of(entry.at(length)) for length in known]
+        errors = [
+            [abs(mean - span[side]) if span else 0.0 for mean, span in zip(means, spans, strict=True)]
+            for side in (0, 1)
+        ]
         style = COLOURS[place % len(COLOURS)], MARKERS[place // len(COLOURS) % len(MARKERS)]
-        axes.plot(*point, color=style[0], marker=style[1], linestyle="none")
-        axes.annotate(drawing.plain(entry.model), point, (5, 3), textcoords="offset points", fontsize=7)
+        axes.errorbar(
+            known, means, errors, color=style[0], marker=style[1], markersize=4, linewidth=1.2, elinewidth=0.7,
+            capsize=2, label=drawing.plain(entry.model),
+        )  # fmt: skip
     axes.set_xscale("log")
-    axes.set_xlabel("milliseconds per training step")
-    _scored(axes, table, "y", [score for _, score in points])
-    axes.legend(fontsize=7, frameon=False)
+    axes.set_xticks(list(table.lengths), list(map(str, table.lengths)))
+    axes.minorticks_off()
+    axes.set_xlabel("length in the test")
+    level = table.trivial(entries[0].case)
+    if level is not None:
+        axes.axhline(level, color="black", linewidth=0.8, linestyle="dotted", label="trivial")
+    axes.set_ylabel(table.score.name)
+    axes.legend(fontsize=7, frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5))
     return figure
 
 
-def _sensitivity(table: FairTable, entries: list[FairEntry]) -> "Figure":
-    """A row per model: its score at every rate, the chosen one filled."""
+def _sensitivity(table: FairTable, case: str) -> "Figure":
+    """A row per model: its validation score at every choice of the rate, the chosen one filled."""
+    entries, choices = table.at(case), table.choices(case)
     figure, axes = drawing.subplot(WIDTH, 1.0 + ROW * len(entries))
     shown: list[float] = []
     for place, entry in enumerate(entries):
-        values = {rate: entry.scores(rate).mean for rate in table.rates}
-        known = {rate: value for rate, value in values.items() if value is not None}
-        axes.hlines(place, min(known.values()), max(known.values()), color="#888888", linewidth=1)
-        for number, rate in enumerate(table.rates):
-            if rate in known:
-                fill = COLOURS[number] if rate == entry.rate else "white"
-                (mark,) = axes.plot([known[rate]], [place], MARKERS[number], color=COLOURS[number], markersize=5)
-                mark.set_markerfacecolor(fill)
+        values = {choice: entry.validation(choice).mean for choice in choices}
+        known = {choice: value for choice, value in values.items() if value is not None}
+        if known:
+            axes.hlines(place, min(known.values()), max(known.values()), color="#888888", linewidth=1)
+        for number, choice in enumerate(choices):
+            if choice in known:
+                colour, marker = COLOURS[number % len(COLOURS)], MARKERS[number // len(COLOURS) % len(MARKERS)]
+                (mark,) = axes.plot([known[choice]], [place], marker, color=colour, markersize=5)
+                mark.set_markerfacecolor(colour if choice == entry.rate else "white")
         shown += known.values()
-    for number, rate in enumerate(table.rates):
-        axes.plot([], [], color=COLOURS[number], marker=MARKERS[number], linestyle="none", label=f"rate {rate}")
+    for number, choice in enumerate(choices):
+        colour, marker = COLOURS[number % len(COLOURS)], MARKERS[number // len(COLOURS) % len(MARKERS)]
+        axes.plot([], [], color=colour, marker=marker, linestyle="none", label=choice)
     _named(axes, entries)
-    _scored(axes, table, "x", shown)
-    axes.legend(fontsize=7, frameon=False, title="filled: chosen", title_fontsize=7)
+    if shown and min(shown) > 0 and not table.higher:
+        axes.set_xscale("log")
+    axes.set_xlabel(table.score.name.replace("test/", "validation "))
+    axes.legend(
+        fontsize=7, frameon=False, title="filled: chosen", title_fontsize=7, loc="center left", bbox_to_anchor=(1, 0.5)
+    )
     return figure
 
 
-def _horizons(table: FairTable) -> "Figure":
+def _solved(table: FairTable) -> "Figure":
     """A row per model: filled where a length is solved, hollow where it is not, nothing where it was not run."""
-    entries = table.at(table.lengths[-1])
+    entries = table.at(table.cases[-1])
     figure, axes = drawing.subplot(WIDTH, 1.0 + ROW * len(entries))
     places = {entry.model: place for place, entry in enumerate(entries)}
+    lengths = [case.removeprefix("T=") for case in table.cases]
     for entry in table.entries:
-        if entry.lines:
+        if entry.lines and entry.model in places:
             fill = COLOURS[0] if entry.steps_to_tenth is not None else "white"
-            axes.plot([int(entry.length)], [places[entry.model]], "o", color=COLOURS[0], markerfacecolor=fill)
+            length = int(entry.case.removeprefix("T="))
+            axes.plot([length], [places[entry.model]], "o", color=COLOURS[0], markerfacecolor=fill)
     _named(axes, entries)
     axes.set_xscale("log")
-    axes.set_xticks([int(length) for length in table.lengths], table.lengths)
+    axes.set_xticks([int(length) for length in lengths], lengths)
     axes.minorticks_off()
     axes.set_xlabel("T; filled: the loss falls below a tenth of the trivial predictor's")
     return figure
@@ -100,14 +118,3 @@ def _horizons(table: FairTable) -> "Figure":
 def _named(axes: "Axes", entries: list[FairEntry]) -> None:
     axes.set_yticks(range(len(entries)), [drawing.plain(entry.model) for entry in entries])
     axes.set_ylim(len(entries) - 0.5, -0.5)
-
-
-def _scored(axes: "Axes", table: FairTable, side: str, values: list[float]) -> None:
-    """The axis of the score, with the trivial predictor's where that is near."""
-    level, higher = table.baseline, table.higher
-    if level is not None and not (higher and min(values) - level > 2 * (max(values) - min(values))):  # not far below
-        draw = axes.axhline if side == "y" else axes.axvline
-        draw(level, color="black", linewidth=0.8, linestyle="dotted", label="trivial")
-    if min(values) > 0 and not higher:
-        (axes.set_yscale if side == "y" else axes.set_xscale)("log")
-    (axes.set_ylabel if side == "y" else axes.set_xlabel)(table.score.name)

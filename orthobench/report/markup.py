@@ -26,7 +26,7 @@ def latex(document: Document) -> str:
     parts = [f"% {document.name}: written by `orthobench tables`; needs the package longtable\n"]
     for section in document.sections:
         for grid in filter(lambda grid: grid.rows, section.grids):
-            length = f"T = {grid.length}" if grid.length else ""
+            length = grid.case
             caption = ", ".join(filter(None, (section.heading, length, grid.subject)))
             parts.append(_longtable(caption, grid))
     return "\n".join(parts)
@@ -39,9 +39,11 @@ def _markdown_section(section: Section) -> str:
         parts.append(f"{md('; '.join(section.facts))}. {where}\n")
     length = ""
     for grid in filter(lambda grid: grid.rows, section.grids):
-        if grid.length != length:
-            parts.append(f"### T = {grid.length}\n")
-            length = grid.length
+        if grid.case != length:
+            parts.append(f"### {grid.case}\n")
+            length = grid.case
+        if grid.subject:
+            parts.append(f"*{md(grid.subject[0].upper() + grid.subject[1:])}*\n")
         parts.append(_markdown_table(grid))
     parts += [text + "\n" for text in section.paragraphs]
     if section.notes:

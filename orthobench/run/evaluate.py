@@ -39,13 +39,16 @@ def score(trainer: Any, learner: Learner, task: Task) -> dict[str, float]:
 
 
 def at_lengths(trainer: Any, learner: Learner) -> dict[str, dict[str, float]]:
-    """By length, for each of the task's `eval_lengths`: `test/NAME`, and `baseline/NAME` at that length."""
+    """By length, for each of the task's `eval_lengths`: `test/NAME` there and of its controls, and `baseline/NAME`."""
     task = learner.task
     twins = {length: task.at_length(length) for length in task.eval_lengths} if isinstance(task, Lengths) else {}
-    return {
-        str(length): score(trainer, learner, twin) | {f"baseline/{name}": v for name, v in twin.baseline.items()}
-        for length, twin in twins.items()
-    }
+    found: dict[str, dict[str, float]] = {}
+    for length, twin in twins.items():
+        own = score(trainer, learner, twin)
+        for control in twin.controls():
+            own = score(trainer, learner, control) | own
+        found[str(length)] = own | {f"baseline/{name}": value for name, value in twin.baseline.items()}
+    return found
 
 
 def evaluate(

@@ -77,6 +77,10 @@ class CuedCopying(Varied):
             target.ravel()[due] = digits
         return x, target, mask
 
+    def controls(self) -> tuple[Task, ...]:
+        """The sequences without their marker, in which `emitted` is to be 0."""
+        return (type(self)(**self._given | {"marker": False, "eval_lengths": ()}),) if self.marker else ()
+
     @classmethod
     def declared(cls) -> tuple[Metric, ...]:
         return (*super().declared(), EMITTED)

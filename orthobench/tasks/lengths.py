@@ -42,6 +42,15 @@ class Lengths(Task):
         for length in self.eval_lengths:
             self.at_length(length)
 
+    @property
+    def trained(self) -> tuple[int, int]:
+        """The least and the greatest length of training."""
+        return getattr(self, "span", None) or (self.T or 0, self.T or 0)
+
+    def controls(self) -> tuple["Task", ...]:
+        """The same task without what its answer hangs on; their test scores join those of the length curve."""
+        return ()
+
     @staticmethod
     def resolve(given: dict[str, Any], data_root: Path) -> dict[str, Any]:
         return {key: value for key, value in given.items() if key != "eval_lengths" or value}

@@ -29,9 +29,9 @@ def main(arguments: list[str]) -> int:
             say(shown.heading)
             if not shown.records:
                 say("  nothing is recorded")
-            for grid in (grid for grid in shown.grids if not grid.subject):
-                if grid.length:
-                    say(f"  T={grid.length}")
+            for grid in (grid for grid in shown.grids if not grid.subject.startswith("validation")):
+                if grid.case or grid.subject:
+                    say(f"  {', '.join(text for text in (grid.case, grid.subject) if text)}")
                 _print(grid.headers, grid.rows)
     return 0
 

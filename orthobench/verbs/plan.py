@@ -75,7 +75,6 @@ def _plan_tables(selection: Selection, preset: str, folders: tuple[Path, ...]) -
         ConfigError: no such table, preset or row.
     """
     from orthobench.analysis import records
-    from orthobench.config import table as experiment
     from orthobench.launch.plan import plan, select
     from orthobench.run.cost import Cost, busy, measure, same_cost
 
@@ -83,14 +82,13 @@ def _plan_tables(selection: Selection, preset: str, folders: tuple[Path, ...]) -
     extra = selection.extra
     total_s, costs = 0.0, dict[str, Cost]()
     for name in select(selection.names, folders):
-        table = experiment.load(name, folders)
-        rows = list(table.rows if selection.rows is None else selection.rows)
-        found, results = plan([name], preset, selection.seeds, rows, extra, folders)
-        seeds = list(table.planned(preset) if selection.seeds is None else selection.seeds)
+        before_s = total_s
+        found, results = plan([name], preset, selection.seeds, selection.rows, extra, folders)
         failed = sum(line.diverged for line in records.read(results, name) if line.preset == preset)
         say(
-            f"{name}: {found.recorded} of {len(rows) * len(seeds)} runs recorded"
+            f"{name}: {found.recorded} of {found.recorded + len(found.runs) + found.later} runs recorded"
             f"{f', {failed} of them diverged' if failed else ''}, {len(found.runs)} to do"
+            f"{f', and then {found.later} at the rates that these will choose' if found.later else ''}"
         )
         for row in dict.fromkeys(run.job.row for run in found.runs):
             runs = [run for run in found.runs if run.job.row == row]
@@ -102,6 +100,8 @@ def _plan_tables(selection: Selection, preset: str, folders: tuple[Path, ...]) -
                 continue
             total_s += cost.total_s * len(runs)
             say(f"  {row}: {len(runs)} seed{'s' * (len(runs) > 1)}, {cost} each")
+        if found.runs:  # runs at the chosen rates cost what those of the tuning do
+            total_s += found.later * (total_s - before_s) / len(found.runs)
         for row, reason in found.refused.items():
             say(f"  {row.split()[1]}: cannot be built, {reason}")
     say(f"{duration_text(total_s)} to go on this machine, one run at a time")

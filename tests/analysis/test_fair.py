@@ -1,4 +1,4 @@
-"""The fair track from made-up records: the choice of a rate, costs, horizons, figures, and tables that never change."""
+"""The fair track from made-up records: what is reported, ranks, horizons, curves, and tables that never change."""
 
 from pathlib import Path
 from typing import Any
@@ -7,130 +7,189 @@ import pytest
 
 from orthobench.__main__ import main
 from orthobench.analysis import records
-from orthobench.analysis.fair import FairEntry, FairTable, best_rate, fair_table, fair_tables
+from orthobench.analysis.fair import FairEntry, FairTable, fair_table, fair_tables
 from orthobench.config.table import load
 from orthobench.config.table import tables as tables_of_experiments
 from orthobench.report import fair
 from orthobench.report import write as tables
 from orthobench.report.fair_figures import figures, front
 from orthobench.report.html import page
-from orthobench.tasks.metric import Metric
 from tests.report.made_up import made_up, record
 
-NAME = "fair/adding"
+NAME, CUED = "fair/adding", "fair/cued_copying"
+RATES = ("3e-2", "1e-2", "3e-3", "1e-3", "3e-4")
+TUNING, SEEDS = (101, 102), (1, 2, 3, 4, 5)
 
 
-def run(model: str, T: int, rate: str, seed: int, val: float, test: float, **more: Any) -> records.Line:
-    costs: dict[str, Any] = {"time__s_per_step": T / 10000, "memory__peak": 400 << 20, "baseline__loss": 1 / 6}
-    scores = {"best_val___val__loss": val, "best_val___test__loss": test, "parameters__total": 4000}
-    return made_up(f"{model}_T{T}_lr{rate}", seed, **(costs | scores | more))
+def tuned(model: str, case: str, best: str, val: float = 0.01, ratios: tuple[str, ...] = ("",)) -> list[records.Line]:
+    """Both tuning runs of every rate, of which one is the best by its validation loss."""
+    return [
+        made_up(f"{model}{case}_lr{r}{x}", s, best_val___val__loss=val if r + x == best else 1.0)
+        for r in RATES
+        for x in ratios
+        for s in TUNING
+    ]
+
+
+def run(model: str, T: int, rate: str, seed: int, test: float, **more: Any) -> records.Line:
+    scores = {"best_val___test__loss": test, "parameters__total": 4000, "baseline__loss": 1 / 6}
+    return made_up(f"{model}_T{T}_lr{rate}", seed, **(scores | more))
 
 
 @pytest.fixture
 def results(tmp_path: Path) -> Path:
-    seeds = (1, 2, 3)
-    lines = [
-        run("lstm", T, "1e-2", s, 0.002, 0.004 + s / 1000, crossed__tenth=100 * s) for T in (50, 100) for s in seeds
-    ]
-    lines += [run("lstm", 50, "1e-3", s, 0.003, 0.001) for s in seeds]
-    lines += [run("lstm", 200, "1e-2", s, 0.1, 0.1, **({"crossed__tenth": 900} if s == 1 else {})) for s in seeds]
-    lines += [run("gru", 200, "3e-3", s, 0.01, 0.02, crossed__tenth=700) for s in seeds]
-    lines += [run("irnn", 200, "3e-3", s, 0.001, 0.001, diverged=s == 2) for s in (1, 2)]
-    lines += [run("irnn", 200, "1e-3", s, 0.05, 0.06) for s in (1, 2)]
-    lines += [run("rnn", 200, "1e-2", s, 0.001, 0.001, diverged=True) for s in seeds]
+    lines = tuned("lstm", "_T50", "1e-2") + tuned("gru", "_T50", "3e-3") + tuned("rnn", "_T50", "1e-3")
+    lines += tuned("irnn", "_T50", "1e-3") + tuned("fastrnn", "_T50", "1e-3")[:-1]
+    lines += [run("lstm", 50, "1e-2", s, 0.004 + s / 1000, crossed__tenth=100 * s) for s in SEEDS]
+    lines += [run("lstm", 50, "1e-3", s, 0.0) for s in SEEDS]
+    lines += [run("gru", 50, "3e-3", s, 0.006 + s / 1000, crossed__tenth=700) for s in SEEDS[:3]]
+    lines += [run("irnn", 50, "1e-3", s, 0.16 + s / 100) for s in SEEDS]
+    lines += [run("rnn", 50, "1e-3", s, 0.001, diverged=s > 3) for s in SEEDS]
     record(tmp_path, NAME, lines)
     return tmp_path
 
 
-def entry(found: FairTable, model: str, length: str) -> FairEntry:
-    (one,) = [e for e in found.entries if (e.model, e.length) == (model, length)]
+def entry(found: FairTable, model: str, case: str) -> FairEntry:
+    (one,) = [e for e in found.entries if (e.model, e.case) == (model, case)]
     return one
 
 
-def test_the_rate_is_chosen_on_validation(results: Path) -> None:
-    lstm = entry(fair_table(load(NAME), results), "lstm", "50")
-    assert lstm.rate == "1e-2", "though the test score of 1e-3 is the better one"
-    assert lstm.score == pytest.approx(0.006)
-    assert lstm.done == 6
+def test_what_is_reported_are_other_seeds_at_the_chosen_rate(results: Path) -> None:
+    lstm = entry(fair_table(load(NAME), results), "lstm", "T=50")
+    assert lstm.rate == "1e-2", "though the reported seeds of 1e-3 are better"
+    assert sorted(lstm.scores().by_seed) == list(SEEDS)
+    assert lstm.mean == pytest.approx(0.007)
+    low, high = lstm.interval or (0.0, 0.0)
+    half = 2.776 * 0.001581 / 5**0.5
+    assert (low, high) == pytest.approx((0.007 - half, 0.007 + half), rel=1e-3)
 
 
-def test_a_diverged_seed_is_worse_than_any_score(results: Path) -> None:
+def test_nothing_is_reported_before_the_tuning_is_done(results: Path) -> None:
+    fastrnn = entry(fair_table(load(NAME), results), "fastrnn", "T=50")
+    assert (fastrnn.rate, fastrnn.mean, fastrnn.lines) == (None, None, ())
+
+
+def test_what_is_to_be_run_next(results: Path) -> None:
+    found = fair_table(load(NAME), results, models=("lstm", "gru", "fastrnn", "scornn"))
+    due = found.due(("lstm", "gru", "fastrnn"))
+    assert due["gru_T50_lr3e-3"] == (4, 5), "the seeds that are still to be reported"
+    assert due["fastrnn_T50_lr3e-4"] == (102,), "the tuning comes first"
+    assert not any(row.startswith("fastrnn_T50") for row in due.keys() - {"fastrnn_T50_lr3e-4"})
+    assert not any(row.startswith("lstm_T50") for row in due)
+    assert due["lstm_T100_lr3e-4"] == TUNING
+    assert not any("x0.1" in row for row in due), "none of the three has constrained parameters"
+    assert found.due(("scornn",))["scornn_T100_lr1e-2x0.1"] == TUNING
+
+
+def test_ranks_only_where_intervals_are_apart(results: Path) -> None:
     found = fair_table(load(NAME), results)
-    assert entry(found, "irnn", "200").rate == "1e-3"
-    rnn = entry(found, "rnn", "200")
-    assert (rnn.rate, rnn.score, rnn.scores().diverged) == ("1e-2", None, 3)
-    assert best_rate({"1e-2": (), "1e-3": ()}, Metric("test/loss", "nats", "lower")) is None
+    assert found.ranks("T=50") == {"lstm": 1.5, "gru": 1.5}, "their intervals overlap"
+    assert entry(found, "irnn", "T=50").learnt is False, "0.19 is no better than the trivial 1/6"
+    assert entry(found, "rnn", "T=50").learnt is None, "two of its seeds diverged"
+    gru = [run("gru", 50, "3e-3", s, 0.1 + s / 1000) for s in SEEDS]
+    record(results, NAME, [*(line for line in records.read(results, NAME) if "gru" not in line.row), *gru])
+    record(results, NAME, [*records.read(results, NAME), *tuned("gru", "_T50", "3e-3")])
+    assert fair_table(load(NAME), results).ranks("T=50") == {"lstm": 1.0, "gru": 2.0}
 
 
-def test_higher_is_better_for_accuracies() -> None:
-    rates = {
-        rate: (made_up("a", 1, best_val___val__accuracy=value),)
-        for rate, value in {"1e-2": 0.8, "3e-3": 0.9, "1e-3": 0.7}.items()
-    }
-    assert best_rate(rates, Metric("test/accuracy", "share", "higher")) == "3e-3"
-
-
-def test_costs_are_medians_and_never_is_worse_than_late(results: Path) -> None:
+def test_never_is_worse_than_late(results: Path) -> None:
     found = fair_table(load(NAME), results)
-    lstm = entry(found, "lstm", "100")
-    assert (lstm.ms_per_step, lstm.steps_to_tenth, lstm.peak_mib) == (10.0, 200, 400)
-    assert lstm.seconds_to_tenth == pytest.approx(2.0)
-    assert entry(found, "lstm", "200").steps_to_tenth is None, "one seed of three got there"
-
-
-def test_the_horizon_is_the_greatest_length_that_most_seeds_solve(results: Path) -> None:
-    horizons = fair_table(load(NAME), results).horizons()
-    assert horizons["lstm"] == 100
-    assert horizons["gru"] == 200
-    assert horizons["irnn"] == 0
-    assert horizons["scornn"] is None, "nothing of it is recorded"
+    assert entry(found, "lstm", "T=50").steps_to_tenth == 300
+    assert entry(found, "irnn", "T=50").steps_to_tenth is None
 
 
 def test_models_stand_by_their_score(results: Path) -> None:
     found = fair_table(load(NAME), results)
-    assert [e.model for e in found.at("200")[:3]] == ["gru", "irnn", "lstm"]
-    grid = fair.models(found, "200")
+    grid = fair.models(found, "T=50")
     lines = {row[0]: dict(zip(grid.headers, row, strict=True)) for row in grid.rows}
-    assert lines["gru"]["test"] == "0.0200 ± 0.0000 (n=3)"
-    assert (lines["gru"]["seconds to a tenth"], lines["gru"]["runs"]) == ("14.0", "3 of 9")
+    assert list(lines) == ["rnn", "lstm", "gru", "irnn", "fastrnn", "trivial predictor"]
+    assert lines["lstm"]["test"] == "0.0070 ± 0.0020"
+    assert (lines["lstm"]["rank"], lines["lstm"]["runs"]) == ("1.5", "10 + 5 of 5")
+    assert lines["gru"]["test"] == "0.0080 ± 0.0025 (n=3)"
+    assert lines["irnn"]["rank"] == "did not learn"
     assert lines["irnn"]["steps to a tenth"] == "never"
-    assert lines["rnn"]["test"] == "none (n=0, 3 diverged)"
-    assert lines["rnn"]["converged"] == "0/3 [0.00, 0.56]"
-    assert lines["scornn"]["test"] == ""
-    assert found.lengths == ["50", "100", "200"]
-    assert fair_table(load("fair/copying"), results).lengths == [], "nothing of it is recorded"
-    assert [row[0] for row in fair.sensitivity(found, "200").rows] == [row[0] for row in grid.rows]
+    assert lines["rnn"]["test"] == "0.0010 ± 0.0000 (n=3, 2 diverged)"
+    assert lines["rnn"]["converged"] == "3/5 [0.23, 0.88]"
+    assert (lines["fastrnn"]["rate"], lines["fastrnn"]["test"]) == ("not tuned yet", "")
+    assert lines["trivial predictor"]["test"] == "0.1667"
+    assert found.cases == ["T=50"]
+    rates = fair.sensitivity(found, "T=50")
+    assert rates.headers == ["model", "rate 3e-4", "rate 1e-3", "rate 3e-3", "rate 1e-2", "rate 3e-2", "chosen"]
+    assert [row[0] for row in rates.rows] == list(lines)[:-1]
+    assert fair_table(load("fair/copying"), results).cases == [], "nothing of it is recorded"
 
 
-def test_the_overview_ranks_what_was_run_everywhere(results: Path) -> None:
-    lines = [
-        made_up(f"{m}_lr1e-3", 1, best_val___test__accuracy=a, best_val___val__accuracy=a)
-        for m, a in (("lstm", 0.9), ("gru", 0.8))
+@pytest.fixture
+def curves(tmp_path: Path) -> FairTable:
+    """Cued copying of one digit: the GRU holds it to 80, scoRNN by a tenth of the rate to none."""
+    lines = []
+    for model, rate, scores in (
+        ("gru", "1e-2", {10: 1.0, 20: 1.0, 40: 0.99, 80: 0.95, 160: 0.5}),
+        ("scornn", "3e-3x0.1", {10: 0.8, 20: 0.97, 40: 0.98, 80: 0.1, 160: 0.0}),
+    ):
+        ratios = ("", "x0.1") if model == "scornn" else ("",)
+        lines += [
+            made_up(f"{model}_digits1_lr{r}{x}", s, best_val___val__score=1.0 if r + x == rate else 0.5)
+            for r in RATES
+            for x in ratios
+            for s in TUNING
+        ]
+        for seed in SEEDS:
+            at = {f"length__{n}___test__score": score - seed / 1000 for n, score in scores.items()}
+            at |= {f"length__{n}___test__emitted": 0.01 for n in scores}
+            mean = sum(scores.values()) / 5 - seed / 1000
+            lines.append(
+                made_up(f"{model}_digits1_lr{rate}", seed, best_val___test__score=mean, baseline__score=0.0, **at)
+            )
+    record(tmp_path, CUED, lines)
+    return fair_table(load(CUED), tmp_path)
+
+
+def test_the_horizon_is_read_off_the_length_curve(curves: FairTable) -> None:
+    assert (curves.lengths, curves.trained) == ((10, 20, 40, 80, 160), (10, 40))
+    assert curves.horizon(entry(curves, "gru", "digits=1")) == 80
+    assert curves.horizon(entry(curves, "scornn", "digits=1")) is None
+    grid = fair.by_length(curves, "digits=1")
+    assert grid.headers == [
+        "model", "10", "20", "40", "80", "160", *(f"unasked, {n}" for n in (10, 20, 40, 80, 160)), "horizon"
+    ]  # fmt: skip
+    assert [(row[0], row[4], row[6], row[-1]) for row in grid.rows] == [
+        ("gru", "0.95 ± 0.002", "0.01 ± 0.00", "80"),
+        ("scornn", "0.10 ± 0.002", "0.01 ± 0.00", "none"),
     ]
-    record(results, "fair/har2", lines)
-    ranked = fair.ranked([fair_table(load(name), results) for name in (NAME, "fair/har2")])
-    headers, rows = ranked.headers, ranked.rows
-    assert headers[:4] == ["model", "mean rank", "adding, T=200", "adding, horizon"]
-    assert [row[:2] for row in rows[:3]] == [["gru", "1.50"], ["lstm", "1.50"], ["irnn", ""]]
-    assert dict(zip(headers, rows[1], strict=True))["har2"] == "0.9000"
+    assert entry(curves, "scornn", "digits=1").rate == "3e-3x0.1"
+
+
+def test_its_figures(curves: FairTable) -> None:
+    drawn = figures(curves)
+    assert list(drawn) == [
+        "Cued copying, digits=1: score by length",
+        "Cued copying, digits=1: validation score by rate",
+    ]
+    assert drawn == figures(curves)
+
+
+def test_the_overview_is_normalised(results: Path, curves: FairTable) -> None:
+    grid = fair.together([fair_table(load(NAME), results), curves])
+    assert grid.headers == ["model", "mean", "Adding, T=50", "Cued copying, digits=1"]
+    assert {row[0]: row[1:] for row in grid.rows}["gru"] == ["0.92", "0.95", "0.89"]
+    assert {row[0]: row[1:] for row in grid.rows}["lstm"] == ["", "0.96", ""]
 
 
 def test_a_shortened_run_is_in_no_full_table(results: Path) -> None:
-    short = [made_up("lstm_lr1e-3", 1, "short", best_val___test__accuracy=0.9, best_val___val__accuracy=0.9)]
+    scores = {"best_val___test__accuracy": 0.9, "best_val___val__accuracy": 0.9}
+    short = [made_up("lstm_lr1e-3", seed, "short", **scores) for seed in (1, 101)]
     record(results, "fair/har2", short)
     found = {(c.table.name, c.preset): c for c in fair_tables(results)}
     assert not found["fair/har2", "full"].lines
     assert fair.section(found["fair/har2", "short"]).heading.endswith("shortened to short: trainer.max_steps=1000")
     headings = [section.heading for section in fair.filled(results).sections]
-    assert [heading for heading in headings if heading.startswith("All")] == [
-        "All tasks",
-        "All tasks, shortened to short",
-    ]
+    assert [heading for heading in headings if heading.startswith("All")] == ["All tasks"]
 
 
 def test_where_all_runs_were_shortened_no_full_table_is_shown(tmp_path: Path) -> None:
     assert len(fair_tables(tmp_path)) == len([name for name in tables_of_experiments() if name.startswith("fair/")])
-    short = [made_up("lstm_lr1e-3", 1, "short", best_val___test__accuracy=0.9, best_val___val__accuracy=0.9)]
+    short = [made_up("lstm_lr1e-3", 101, "short", best_val___test__accuracy=0.9, best_val___val__accuracy=0.9)]
     record(tmp_path, "fair/har2", short)
     assert [(c.table.name, c.preset) for c in fair_tables(tmp_path)] == [("fair/har2", "short")]
 
@@ -148,10 +207,9 @@ def test_the_same_records_give_the_same_bytes(results: Path) -> None:
     assert figures(found) == figures(found)
 
 
-def test_the_figures(results: Path) -> None:
+def test_the_figures_of_lengths_that_are_learnt(results: Path) -> None:
     assert list(figures(fair_table(load(NAME), results))) == [
-        "Adding: quality against cost at T=200",
-        "Adding: sensitivity to the learning rate at T=200",
+        "Adding, T=50: validation score by rate",
         "Adding: lengths that are learnt",
     ]
     assert figures(fair_table(load("fair/har2"), results)) == {}
@@ -166,15 +224,14 @@ def test_the_front_is_what_nothing_beats_in_both() -> None:
 def test_the_page_shows_them(results: Path) -> None:
     text = page(results)
     assert '<section id="fair-adding">' in text
-    assert "Adding: quality against cost at T=200" in text
-    assert '<section id="fair-har2">' in text
+    assert "Adding, T=50: validation score by rate" in text
 
 
 def test_the_verbs(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
     root = f"results_root={results}"
     assert main(["tables", "fair", root]) == 0
-    assert (results / "tables" / "fair.csv").read_text().count("\nfair/adding,full,") == 3 * 19
+    assert (results / "tables" / "fair.csv").read_text().count("\nfair/adding,full,") == 5
     assert main(["compare", NAME, root]) == 0
-    assert "T=200" in capsys.readouterr().out
+    assert "T=50" in capsys.readouterr().out
     assert main(["plot", NAME, root]) == 0
     assert (results / "figures" / "fair-adding-lengths-that-are-learnt.svg").is_file()

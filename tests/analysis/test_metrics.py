@@ -29,7 +29,7 @@ CONTENT: dict[str, Any] = {
     "score": "test/f1",
     "common": ["task=graded"],
     "cells": {"a": ["model=lstm"], "b": ["model=gru"]},
-    "grid": {"lr": {"1e-2": ["optimizer.lr=1e-2"], "1e-3": ["optimizer.lr=1e-3"]}},
+    "tuning": {"seeds": [101], "lr": ["3e-2", "1e-2", "3e-3", "1e-3", "3e-4"]},
     "presets": {},
 }
 ROW: dict[str, Any] = {
@@ -103,8 +103,10 @@ def test_what_nobody_declares_is_refused(name: str, table: Callable[..., Table])
 
 def test_a_fair_table_picks_the_highest_f1(table: Callable[..., Table], tmp_path: Path) -> None:
     lines = [
-        made_up(f"{model}_lr{rate}", 1, best_val___val__f1=score, best_val___test__f1=score)
-        for model, rate, score in (("a", "1e-2", 0.2), ("a", "1e-3", 0.9), ("b", "1e-2", 0.4), ("b", "1e-3", 0.3))
+        made_up(f"{model}_lr{rate}", seed, best_val___val__f1=score, best_val___test__f1=score)
+        for model, scores in (("a", (0.1, 0.2, 0.3, 0.9, 0.5)), ("b", (0.1, 0.4, 0.3, 0.2, 0.1)))
+        for rate, score in zip(("3e-2", "1e-2", "3e-3", "1e-3", "3e-4"), scores, strict=True)
+        for seed in (101, 1)
     ]
     made = table()
     record(tmp_path, "mine/table1", lines, made.folders)

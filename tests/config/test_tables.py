@@ -27,6 +27,8 @@ GOOD = {
     "cells": {"a": ["T=5"], "b": ["T=6"]},
     "presets": {"smoke": {"seeds": 1, "overrides": ["trainer.max_steps=1"]}},
 }
+RATES = {"seeds": [101], "lr": ["3e-2", "1e-2", "3e-3", "1e-3", "3e-4"]}
+FAIR_TABLE = {"track": "fair", "score": "test/loss"}
 
 
 def test_there_is_a_table_for_every_published_one() -> None:
@@ -141,6 +143,8 @@ def test_a_fair_table_gives_every_model_the_same(name: str) -> None:
     table = load(name)
     places = {model: [p.places for p in table.variants.values() if p.base == model] for model in contestants(name)}
     assert len({repr(grid) for grid in places.values()}) == 1
+    assert table.tuning is not None
+    assert not set(table.tuning.seeds) & set(table.seeds)
 
 
 @pytest.mark.parametrize("model", ["lstm", "ncgru"])
@@ -160,6 +164,13 @@ def test_a_grid_is_every_combination(tmp_path: Path) -> None:
     }
 
 
+def test_a_fair_table_has_a_row_for_every_rate_that_may_be_tried(tmp_path: Path) -> None:
+    table = load(broken(tmp_path, GOOD | FAIR_TABLE | {"tuning": RATES | {"ratio": [1, 0.1]}}), (tmp_path,))
+    rates = ["1e-5", "3e-5", "1e-4", "3e-4", "1e-3", "3e-3", "1e-2", "3e-2", "1e-1", "3e-1", "1e0"]
+    assert [row for row in table.rows if row.startswith("a_") and "x" not in row] == [f"a_lr{rate}" for rate in rates]
+    assert table.row("a_lr3e-3x0.1") == ("task=copying", "T=5", "optimizer.lr=3e-3", "optimizer.lr_recurrent=0.0003")
+
+
 def broken(tmp_path: Path, content: object) -> str:
     path = tmp_path / "experiment" / "mine" / "table1.yaml"
     path.parent.mkdir(parents=True)
@@ -172,7 +183,16 @@ def broken(tmp_path: Path, content: object) -> str:
     [
         ({"sedes": [1]}, "did you mean 'seeds'"),
         ({"track": "both"}, "track='both' is not known"),
-        ({"track": "fair"}, "needs a grid and a score"),
+        ({"track": "fair"}, "a fair table needs tuning: and score:"),
+        ({"tuning": RATES}, "no other table has tuning:"),
+        (FAIR_TABLE | {"tuning": RATES | {"seeds": [2]}}, "none of the table's own"),
+        (FAIR_TABLE | {"tuning": RATES | {"seeds": []}}, "one or more seeds are needed"),
+        (FAIR_TABLE | {"tuning": RATES | {"rates": [1]}}, "seeds and lr are needed"),
+        (FAIR_TABLE | {"tuning": RATES | {"lr": ["1e-2", "1e-3"]}}, "5 or more rates in a row"),
+        (FAIR_TABLE | {"tuning": RATES | {"lr": ["1e-1", "3e-2", "1e-2", "1e-3", "3e-4"]}}, "5 or more rates in a row"),
+        (FAIR_TABLE | {"tuning": RATES | {"lr": ["5e-2"]}}, "5e-2 is not 1 or 3 times a power of ten"),
+        (FAIR_TABLE | {"tuning": RATES | {"ratio": [0]}}, "different numbers above 0"),
+        (FAIR_TABLE | {"tuning": RATES | {"ratio": [1, 1]}}, "different numbers above 0"),
         ({"figures": [{"curve": ["val/loss"]}]}, "title is missing"),
         ({"figures": [{"title": "a", "bars": ["b", "c"]}]}, "a needs one of curve, through, sweep, bars"),
         ({"grid": {"T": {"5": ["seed=3"]}}}, "not an override that a table may set"),

@@ -10,8 +10,8 @@ from orthobench.report.document import Document, Grid, Section, anchor, heading,
 from orthobench.report.markup import csv_text, latex, markdown
 from tests.report.made_up import made_up
 
-MAIN = Grid(["model", "score"], [["a|b", "1_0"]], length="50")
-BESIDE = Grid(["model", "rate"], [["a|b", "5 %"]], length="50", subject="by learning rate")
+MAIN = Grid(["model", "score"], [["a|b", "1_0"]], case="T=50")
+BESIDE = Grid(["model", "rate"], [["a|b", "5 %"]], case="T=50", subject="by learning rate")
 SECTION = Section(
     "fair-a",
     "A",
@@ -62,15 +62,16 @@ def test_the_runs_behind_a_table() -> None:
 def test_markdown() -> None:
     assert markdown(DOCUMENT) == (
         "# fair\n\nIntroduction.\n\n## A (`fair/a`)\n\nTrack fair; 3 seeds. [Records](../records/fair/a.csv)\n\n"
-        "### T = 50\n\n| model | score |\n| --- | --- |\n| a\\|b | 1_0 |\n\n"
-        "| model | rate |\n| --- | --- |\n| a\\|b | 5 % |\n\nWords.\n\n- x\\*y\n\n## B\n\nnone. No records yet.\n"
+        "### T=50\n\n| model | score |\n| --- | --- |\n| a\\|b | 1_0 |\n\n"
+        "*By learning rate*\n\n| model | rate |\n| --- | --- |\n| a\\|b | 5 % |\n\n"
+        "Words.\n\n- x\\*y\n\n## B\n\nnone. No records yet.\n"
     )
 
 
 def test_latex() -> None:
     text = latex(DOCUMENT)
-    assert "\\caption{A (`fair/a`), T = 50} \\\\" in text
-    assert "\\caption{A (`fair/a`), T = 50, by learning rate} \\\\" in text
+    assert "\\caption{A (`fair/a`), T=50} \\\\" in text
+    assert "\\caption{A (`fair/a`), T=50, by learning rate} \\\\" in text
     assert "a\\textbar{}b & 5 \\% \\\\" in text
 
 

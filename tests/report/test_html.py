@@ -57,9 +57,10 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
         root, "sgornn/figure1", [made_up("vprnn_0.01", s, last___val__loss=0.01, baseline__loss=1 / 6) for s in (1, 2)]
     )
     fair = [
-        made_up(f"{m}_lr{r}", 1, best_val___val__accuracy=a, best_val___test__accuracy=a, time__s_per_step=0.01)
+        made_up(f"{m}_lr{r}", s, best_val___val__accuracy=a, best_val___test__accuracy=a, baseline__accuracy=0.5)
         for m, a in (("lstm", 0.9), ("scornn", 0.8))
-        for r in ("1e-2", "1e-3")
+        for r in ("3e-2", "1e-2", "3e-3", "1e-3", "3e-4")
+        for s in (101, 102, 1, 2, 3)
     ]
     record(root, "fair/har2", fair)
     curve = [
@@ -97,7 +98,7 @@ def test_statuses_are_words_and_the_summary_counts_them(text: str) -> None:
 
 
 def test_whatever_a_document_says_is_text() -> None:
-    grid = Grid(["status", HOSTILE], [[f"partial {HOSTILE}", HOSTILE]], runs=[HOSTILE], subject=HOSTILE, length="<5")
+    grid = Grid(["status", HOSTILE], [[f"partial {HOSTILE}", HOSTILE]], runs=[HOSTILE], subject=HOSTILE, case="<5")
     words = {name: f"{name} {HOSTILE}" for name in ("title", "heading")}
     facts = (f"`{HOSTILE}` *{HOSTILE}* [{HOSTILE}](x)",)
     section = Section("a", **words, facts=facts, grids=(grid,), paragraphs=(HOSTILE, f"- {HOSTILE}"), notes=(HOSTILE,))

@@ -110,6 +110,9 @@ def test_a_length_that_is_fixed(task: str, message: str, tmp_path: Path) -> None
         evaluate(orthobench.load(exp.settings.folder), [392])
 
 
+EMITTED = "test/emitted"  # the control of cued copying
+
+
 @pytest.mark.parametrize("words", [COPYING, HARMED, CUED])
 def test_a_run_with_eval_lengths_records_its_curve(words: tuple[str, ...], tmp_path: Path) -> None:
     folder, record = finished(tmp_path, *words, "task.eval_lengths=[3,7]")
@@ -118,7 +121,15 @@ def test_a_run_with_eval_lengths_records_its_curve(words: tuple[str, ...], tmp_p
         str(length): one["metrics"] | {f"baseline/{name}": value for name, value in one["baseline"].items()}
         for length, one in zip((3, 7), found, strict=True)
     }
+    controls = {
+        n: {key: scores.pop(key) for key in set(scores) - set(expected[n])} for n, scores in record["lengths"].items()
+    }
     assert record["lengths"] == expected
+    if words == CUED:
+        unasked = evaluate(orthobench.load(folder), [3, 7], marker=False)
+        assert controls == {n: {EMITTED: one["metrics"][EMITTED]} for n, one in zip("37", unasked, strict=True)}
+    else:
+        assert controls == {"3": {}, "7": {}}
     values = line(record, "full", "row", {}, 10).values
     assert values["length/7:test/loss"] == expected["7"]["test/loss"]
     assert values["length/3:baseline/loss"] == expected["3"]["baseline/loss"]

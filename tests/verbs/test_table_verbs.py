@@ -1,5 +1,6 @@
 """The verbs that show published tables: list, plan, compare, plot, report, tables, cite, and -m experiment=."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -158,8 +159,7 @@ score: test/loss
 common: [task=copying, params=1000, recipe=none, T=4, task.val_size=5, task.test_size=5, trainer.max_steps=2]
 cells:
   lstm: [model=lstm]
-grid:
-  lr: {1e-2: [optimizer.lr=1e-2]}
+tuning: {seeds: [101], lr: [1e-1, 3e-2, 1e-2, 3e-3, 1e-3]}
 presets: {}
 """
 
@@ -172,16 +172,24 @@ def test_a_table_of_ones_own_is_run_recorded_compared_and_drawn(
     path = tmp_path / "conf" / "experiment" / "mine" / "race.yaml"
     path.parent.mkdir(parents=True)
     path.write_text(RACE)
+    assert main(["plan", "mine/race", *mine]) == 0
+    assert "0 of 6 runs recorded, 5 to do, and then 1 at the rates that these will choose" in capsys.readouterr().out
     assert main(["reproduce", "mine/race", *mine]) == 0
-    assert "1 of 1 runs recorded" in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert "5 of 5 runs recorded" in out, "the tuning"
+    assert "1 of 1 runs recorded" in out, "the run that is reported"
     assert main(["reproduce", *mine, "mine"]) == 0
-    assert "0 runs to do, 1 recorded already" in capsys.readouterr().out
+    assert "0 runs to do" in capsys.readouterr().out
     assert main(["compare", "mine/race", *mine]) == 0
     assert "1 of 1" in capsys.readouterr().out
     assert main(["plot", "mine/race", *mine]) == 0
     assert "wrote results/figures/mine-race-" in capsys.readouterr().out
     assert main(["plan", "mine/race", *mine]) == 0
-    assert "mine/race: 1 of 1 runs recorded, 0 to do" in capsys.readouterr().out
+    assert re.search(r"mine/race: (\d+) of \1 runs recorded, 0 to do", capsys.readouterr().out)
+    assert main(["reproduce", "mine/race", "--seeds", "2", *mine]) == 2
+    assert "mine/race is a fair table: its seeds" in capsys.readouterr().err
+    assert main(["reproduce", "experiment=mine/race", "cell=lstn", *mine]) == 2
+    assert "cell=lstn is no model of mine/race: did you mean 'lstm'" in capsys.readouterr().err
 
 
 def test_a_file_with_a_name_of_ours_is_refused(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
