@@ -3,12 +3,13 @@
 import csv
 import io
 from collections.abc import Iterable
+from math import isfinite
 from pathlib import Path
 from typing import NamedTuple
 
 from orthobench.errors import StorageError
 from orthobench.recording import curve
-from orthobench.recording.files import write_bytes
+from orthobench.recording.files import read_csv, write_bytes
 
 POINTS = 50
 HEADERS = ("run_id", "preset", "cell", "seed", "name", "step", "value")
@@ -46,13 +47,12 @@ def read(results: Path, table: str) -> list[CurvePoint]:
     if not path.is_file():
         return []
     try:
-        with path.open(encoding="utf-8", newline="") as file:
-            return [
-                CurvePoint(
-                    r["run_id"], r["preset"], r["cell"], int(r["seed"]), r["name"], int(r["step"]), float(r["value"])
-                )
-                for r in csv.DictReader(file)
-            ]
+        return [
+            CurvePoint(
+                r["run_id"], r["preset"], r["cell"], int(r["seed"]), r["name"], int(r["step"]), _number(r["value"])
+            )
+            for r in read_csv(path)
+        ]
     except (KeyError, ValueError, TypeError) as error:
         raise StorageError(
             f"{path} is damaged ({error}); restore it, or delete it and run `reproduce` again."
@@ -71,3 +71,10 @@ def add(results: Path, table: str, points: Iterable[CurvePoint]) -> None:
     writer.writerow(HEADERS)
     writer.writerows([*point[:-1], repr(point.value)] for point in sorted([*kept, *new]))
     write_bytes(path_of(results, table), text.getvalue().encode())
+
+
+def _number(text: str) -> float:
+    value = float(text)
+    if not isfinite(value):
+        raise ValueError(f"{text} is no number")
+    return value

@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from orthobench.errors import StorageError
-from orthobench.recording.files import write_bytes
+from orthobench.recording.digest import FINAL
+from orthobench.recording.files import read_csv, write_bytes
 
 IDENTITY = ("run_id", "preset", "cell", "seed", "status", "reason", "model", "task", "T", "split", "steps", "epochs")
 PROVENANCE = ("git", "dirty", "torch", "python", "device", "cpu", "gpu", "engine", "finished")
@@ -100,7 +101,7 @@ def line(record: dict[str, Any], preset: str, row: str, curve: dict[str, float |
     values |= {f"time/{name}": time.get(name) for name in ("wall_s", "train_s", "steps_per_s")}
     values |= {"time/s_per_step": 1 / rate if rate else None}
     values |= {"time/minutes_per_epoch": epoch_steps / rate / 60 if rate else None}
-    return Line({name: value for name, value in values.items() if value is not None})
+    return Line({name: value for name, value in values.items() if value is not None and not _is_infinite(value)})
 
 
 def path_of(results: Path, table: str) -> Path:
@@ -117,13 +118,10 @@ def read(results: Path, table: str) -> list[Line]:
     path = path_of(results, table)
     if not path.is_file():
         return []
-    with path.open(encoding="utf-8", newline="") as file:
-        rows = list(csv.DictReader(file))
     try:
-        lines = [Line({name: _value(name, text) for name, text in row.items() if text}) for row in rows]
+        lines = [Line({name: _value(name, text) for name, text in row.items() if text}) for row in read_csv(path)]
         for found in lines:
-            _finite(found)
-            _ = found.run_id, found.preset, found.row, found.seed, found.diverged
+            _check(found)
     except (KeyError, ValueError, TypeError) as error:
         raise StorageError(
             f"{path} is damaged ({error}); restore it, or delete it and run `reproduce` again."
@@ -176,11 +174,21 @@ def from_curve(metrics: Iterable[str], points: dict[str, list[list[float]]]) -> 
     return found
 
 
-def _finite(found: Line) -> None:
-    """Refuse a number that is none: a missing one is left out, never written as NaN."""
+def _check(found: Line) -> None:
+    """Refuse a number that is none, as a missing one is left out and never written as NaN, and a run that is none."""
     for name, value in found.values.items():
-        if isinstance(value, float) and not isfinite(value):
+        if _is_infinite(value):
             raise ValueError(f"{name} of run {found.values.get('run_id')} is {value}, which is no number")
+    _ = found.run_id, found.preset, found.row
+    if type(found.values["seed"]) is not int:
+        raise ValueError(f"seed of run {found.run_id} is {found.values['seed']}, which is no whole number")
+    if found.values["status"] not in FINAL:
+        raise ValueError(f"status of run {found.run_id} is {found.values['status']}, not {' or '.join(FINAL)}")
+
+
+def _is_infinite(value: Any) -> bool:
+    """Whether a number is infinite or NaN, as a curve may be that diverges."""
+    return isinstance(value, float) and not isfinite(value)
 
 
 def _text(value: Any) -> str:

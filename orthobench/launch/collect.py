@@ -1,5 +1,6 @@
 """From a run's folder to its line in the records: values of record.json, and values that a table reads from curves."""
 
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,7 @@ def drawn(settings: Settings, table: Table, preset: str, row: str) -> list[Curve
         for name, points in found.items()
         if any(figure.reads(name) for figure in shown)
         for step, value in thinned(points)
+        if isfinite(value)
     ]
 
 

@@ -4,6 +4,7 @@ The one file that is not replaced as a whole, metrics.csv, which grows, is only 
 """
 
 import contextlib
+import csv
 import json
 import math
 import os
@@ -93,6 +94,27 @@ def read_json(path: Path) -> dict[str, Any] | None:
     except (OSError, ValueError, RecursionError):
         return None
     return value if isinstance(value, dict) else None
+
+
+def read_csv(path: Path) -> list[dict[str, str]]:
+    """The lines of a CSV file by its header; a line that is longer or shorter than the header is refused.
+
+    Raises:
+        ValueError: it cannot be read as CSV in UTF-8; the sentence says why.
+    """
+    try:
+        with path.open(encoding="utf-8", newline="") as file:
+            lines = list(csv.DictReader(file))
+    except OSError as error:
+        raise ValueError(f"it cannot be read: {error.strerror or error}") from error
+    except UnicodeDecodeError as error:
+        raise ValueError(f"byte {error.start} is not UTF-8") from error
+    except csv.Error as error:
+        raise ValueError(f"it is no CSV: {error}") from error
+    wrong = next((number for number, line in enumerate(lines, start=1) if None in line or None in line.values()), None)
+    if wrong is not None:
+        raise ValueError(f"record {wrong} has not as many fields as the header")
+    return lines
 
 
 def finite(value: Any) -> Any:

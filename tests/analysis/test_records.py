@@ -1,11 +1,12 @@
 """The CSV of a table: what is written is read back, sorted, and nothing is lost on the way."""
 
+from math import inf, nan
 from pathlib import Path
 
 import pytest
 
 import orthobench
-from orthobench.analysis import records
+from orthobench.analysis import curves, records
 from orthobench.config.many import settings
 from orthobench.config.table import load
 from orthobench.errors import StorageError
@@ -40,13 +41,48 @@ def test_a_run_is_there_once(tmp_path: Path) -> None:
     assert found[0].metric("test/loss", "last") == 2.0
 
 
-@pytest.mark.parametrize("text", ["run_id,preset\nx,full\n", "run_id,preset,cell,seed,status\nx,full,a,one,done\n"])
-def test_a_damaged_file_is_named(text: str, tmp_path: Path) -> None:
+HEAD = b"run_id,preset,cell,seed,status,last:test/loss\n"
+CURVE_HEAD = b"run_id,preset,cell,seed,name,step,value\n"
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (b"run_id,preset\nx,full\n", "'cell'"),
+        (HEAD + b"x,full,a,one,done,1\n", "could not convert"),
+        (HEAD + b"x,full,a,1.5,done,1\n", "seed of run x is 1.5"),
+        (HEAD + b"x,full,a,1,done,NaN\n", "test/loss of run x is nan"),
+        (HEAD + b"x,full,a,1,done,1e999\n", "test/loss of run x is inf"),
+        (HEAD + b"x,full,a,1,ended,1\n", "status of run x is ended"),
+        (HEAD + b"x,full,\xff\xfe,1,done,1\n", "byte 53 is not UTF-8"),
+        (HEAD + b"x,full," + b"a" * 200_000 + b",1,done,1\n", "field larger than field limit"),
+        (HEAD + b"x,full,a,1,done,1,2\n", "record 1 has not as many fields"),
+        (HEAD + b"x,full,a\n", "record 1 has not as many fields"),
+    ],
+)
+def test_a_damaged_file_is_named(content: bytes, reason: str, tmp_path: Path) -> None:
     path = records.path_of(tmp_path, "paper/table1")
     path.parent.mkdir(parents=True)
-    path.write_text(text)
-    with pytest.raises(StorageError, match=r"table1\.csv is damaged"):
+    path.write_bytes(content)
+    with pytest.raises(StorageError, match=rf"table1\.csv is damaged \(.*{reason}"):
         records.read(tmp_path, "paper/table1")
+
+
+@pytest.mark.parametrize("value", [b"nan", b"-inf", b"", b"\xff", b"1" * 200_000])
+def test_a_damaged_file_of_curves_is_named(value: bytes, tmp_path: Path) -> None:
+    path = curves.path_of(tmp_path, "paper/table1")
+    path.parent.mkdir(parents=True)
+    path.write_bytes(CURVE_HEAD + b"x,full,a,1,val/loss,1," + value + b"\n")
+    with pytest.raises(StorageError, match=r"table1\.curves\.csv is damaged"):
+        curves.read(tmp_path, "paper/table1")
+
+
+def test_what_a_diverging_curve_came_to_is_no_score(tmp_path: Path) -> None:
+    record = orthobench.build(*TINY, f"runs_root={tmp_path}").run()
+    found = records.line(record, "full", "a", {"train/loss@max": inf, "train/loss@min": nan, "train/loss@4": 0.5}, 2)
+    assert {name for name in found.values if "@" in name} == {"train/loss@4"}
+    records.write(tmp_path, "paper/table1", [found])
+    assert records.read(tmp_path, "paper/table1")[0].metric("train/loss@4") == 0.5
 
 
 def test_a_score_is_that_of_the_selected_weights() -> None:
