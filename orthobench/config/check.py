@@ -115,6 +115,7 @@ def check(composed: Composed) -> Settings:
         parts=Parts(type(made), network, cell, recurrent, *rules, schedule_class),
         hidden_size=model["hidden_size"] if "model.hidden_size" in composed.typed else None,
         task_made=made,
+        foreign=composed.foreign,
     )
 
 

@@ -25,6 +25,7 @@ class Composed:
         typed: the keys that the command line set.
         new: the typed keys that no configuration file has.
         interpolated: whether any value refers to another one.
+        foreign: the chosen files that are in folders of `--config-dir`, each with its name, such as `model/mgu.yaml`.
     """
 
     values: dict[str, Any]
@@ -32,6 +33,7 @@ class Composed:
     typed: frozenset[str]
     new: frozenset[str]
     interpolated: bool = False
+    foreign: tuple[tuple[str, Path], ...] = ()
 
     def unknown(self) -> bool:
         """Whether a typed key is in no configuration file, so that only a constructor can tell if it is one."""
@@ -138,7 +140,12 @@ def compose(overrides: list[str] | tuple[str, ...], folders: tuple[Path, ...] = 
     strip(plain, typed)
     new = frozenset(key for key in typed if OmegaConf.select(base, key) is None)
     refers = any(isinstance(value, str) and "${" in value and "${oc.env:" not in value for _, _, value in walk(raw))
-    return Composed(plain, choices, typed, new, refers)
+    return Composed(plain, choices, typed, new, refers, _foreign(choices, folders))
+
+
+def _foreign(choices: dict[str, str], folders: tuple[Path, ...]) -> tuple[tuple[str, Path], ...]:
+    names = [f"{group}/{name}.yaml" for group, name in choices.items()]
+    return tuple((name, Path(folder) / name) for name in names for folder in folders if (Path(folder) / name).is_file())
 
 
 def quoted(text: str) -> str:

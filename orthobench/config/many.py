@@ -79,7 +79,7 @@ class Composer:
             _set(values, key, copy.copy(value))
         check_values(typed)
         check_values(values)
-        return check(Composed(values, base.choices, frozenset(typed), new))
+        return check(Composed(values, base.choices, frozenset(typed), new, foreign=base.foreign))
 
 
 @lru_cache(maxsize=1)

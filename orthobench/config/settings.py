@@ -59,6 +59,7 @@ class Settings:
         parts: the classes that the values name.
         task_made: the task that the check made, which has read no data; null for settings that were made from another
             run's by changing the seed.
+        foreign: the YAML files in folders of `--config-dir` that they are from, each with its name.
         shares: the model's settings that are tied to the hidden size, as they were given.
         hidden_size: the hidden size on the command line; null where none was typed.
     """
@@ -75,6 +76,7 @@ class Settings:
     parts: Parts = field(repr=False)
     hidden_size: int | None = None
     task_made: Any = field(default=None, compare=False, repr=False)
+    foreign: tuple[tuple[str, Path], ...] = field(default=(), compare=False, repr=False)
 
     @property
     def identity(self) -> dict[str, Any]:

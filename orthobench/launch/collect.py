@@ -9,14 +9,25 @@ from orthobench.analysis.published import load_table
 from orthobench.analysis.records import Line, from_curve, line
 from orthobench.config.settings import Settings
 from orthobench.config.table import Table
+from orthobench.errors import StorageError
 from orthobench.recording.digest import final
+from orthobench.recording.sources import refuse_changed
 
 
 def collect(settings: Settings, table: Table, preset: str, row: str) -> Line | None:
-    """The line of a run in the records; null while the run is not finished."""
-    record = final(settings.folder / "record.json")
+    """The line of a run in the records; null while the run is not finished.
+
+    Raises:
+        ConfigError: its plug-ins or its data have changed since.
+        StorageError: the record is another run's.
+    """
+    path = settings.folder / "record.json"
+    record = final(path)
     if record is None:
         return None
+    if record.get("identity", settings.digest) != settings.digest or record["run_id"] != settings.run_id:
+        raise StorageError(f"{path} is another run's, {record['run_id']}; put it back where it belongs, or delete it.")
+    refuse_changed(record.get("sources"), settings)
     wanted = {row.metric for row in load_table(table) if "@" in row.metric}
     points = curves(settings.folder / "metrics.csv") if wanted else {}
     return line(record, preset, row, from_curve(sorted(wanted), points), epoch_steps(settings))

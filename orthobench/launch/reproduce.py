@@ -16,7 +16,7 @@ from orthobench import signals
 from orthobench.analysis import curves, records
 from orthobench.config.settings import Settings
 from orthobench.ensemble.grouping import groups
-from orthobench.errors import ConfigError, DataError, Stopped
+from orthobench.errors import ConfigError, DataError, Stopped, StorageError
 from orthobench.launch import processes as child
 from orthobench.launch.collect import collect, drawn
 from orthobench.launch.plan import Plan, PlannedRun
@@ -63,18 +63,20 @@ class Runner:
         self.started = time.monotonic()
         self.deadline = None if budget_s is None else self.started + budget_s
         self.codes: dict[PlannedRun, int] = {}
+        self.reasons: dict[PlannedRun, str] = {}
         self.lacking: set[str] = set()
         self.last = ""
         self._shown = 0.0
         self._jobs: dict[child.Job, list[PlannedRun]] = {}
 
     def __call__(self, runs: list[PlannedRun]) -> None:
-        """Do the runs in this order; afterwards `codes` has an exit code for each run that was started.
+        """Do the runs in this order; afterwards `codes` has an exit code for each run that was started or refused.
 
         Those that are finished in their folders are recorded first, whatever time is left.
         """
         for run in runs:
-            if final(run.settings.folder / "record.json"):
+            self._refuse(run)
+            if run not in self.codes and final(run.settings.folder / "record.json"):
                 self._finish(run, 0)
         self._jobs = {self._job(some): some for some in _together([run for run in runs if run not in self.codes])}
         with signals.watched(program=True):
@@ -86,9 +88,17 @@ class Runner:
                     self._show(runs)
         self._show(runs, last=True)
 
-    def log(self, run: PlannedRun) -> Path:
-        """The file with the output of a run."""
-        return next(job.log for job, runs in self._jobs.items() if run in runs and job.log)
+    def reason(self, run: PlannedRun) -> str:
+        """Why a run failed: why it was refused, or the last line of its output."""
+        log = next((job.log for job, runs in self._jobs.items() if run in runs), None)
+        return self.reasons.get(run) or ("it was not started" if log is None else _last_line(log))
+
+    def _refuse(self, run: PlannedRun) -> None:
+        """Note a finished run that is not the one that is asked for, so that it is neither recorded nor done again."""
+        try:
+            collect(run.settings, run.table, run.job.preset, run.job.row)
+        except (ConfigError, StorageError) as error:
+            self.codes[run], self.reasons[run] = error.exit_code, str(error)
 
     def _over(self) -> bool:
         return signals.asked() is not None or (self.deadline is not None and time.monotonic() > self.deadline)
@@ -168,7 +178,7 @@ def reproduce(found: Plan, runner: Runner) -> int:
     failed = {run: code for run, code in runner.codes.items() if code not in (0, Stopped.exit_code)}
     for run, code in failed.items():
         what = f"not run, needs {run.table.needs}" if _excused(run, code) else outcome(code)
-        complain(f"{run.label}: {what}; {_last_line(runner.log(run))}")
+        complain(f"{run.label}: {what}; {runner.reason(run)}")
     for row, reason in found.refused.items():
         complain(f"{row}: not run, {reason}")
     done = sum(code == 0 for code in runner.codes.values())

@@ -24,6 +24,7 @@ from orthobench.errors import ConfigError, Stopped, StorageError, code_of
 from orthobench.launch.processes import Job, Pool, exit_code, label, outcome
 from orthobench.recording.digest import final
 from orthobench.recording.files import make_folder, read_json, write_json
+from orthobench.recording.sources import refuse_changed
 from orthobench.terminal import complain, say
 
 FOLDER = "ORTHOBENCH_SWEEP"
@@ -45,11 +46,23 @@ class SweepRun:
         return self.settings.folder
 
     def code(self) -> int | None:
-        """The exit code by the run's record; null while it has no final record."""
+        """The exit code by the run's record; null while it has no final record of its own.
+
+        It is that of refused settings where plug-ins or data have changed since, see `stale`.
+        """
         record = final(self.folder / "record.json")
         if record is None or record.get("identity") not in (None, self.settings.digest):
             return None
-        return code_of(record["status"])
+        return ConfigError.exit_code if self.stale(record) else code_of(record["status"])
+
+    def stale(self, record: dict[str, Any] | None = None) -> str | None:
+        """Why the finished run is not the one that is asked for; null where it is, or is not finished."""
+        found = record or final(self.folder / "record.json")
+        try:
+            refuse_changed((found or {}).get("sources"), self.settings)
+        except ConfigError as error:
+            return str(error)
+        return None
 
 
 class Start:
@@ -131,7 +144,8 @@ def sweep(overrides: list[str], folders: tuple[Path, ...] = ()) -> int:
     cells = plan(words, folders)
     codes = [cell.code() for cell in cells]
     left = [number for number, code in enumerate(codes) if code is None]
-    say(f"{len(cells)} runs" + (f", {len(cells) - len(left)} done already" if len(left) < len(cells) else ""))
+    done = sum(code not in (None, ConfigError.exit_code) for code in codes)
+    say(f"{len(cells)} runs" + (f", {done} done already" if done else ""))
     if not left:
         return _summary(cells, dict(enumerate(codes)), None)
     folder = _folder(cells[0].folder.parent)
@@ -230,6 +244,10 @@ def _summary(cells: list[SweepRun], codes: dict[int, int | None], folder: Path |
     told = f", {len(elsewhere)} running elsewhere" if elsewhere else ""
     say(f"{done} of {len(cells)} runs done{told}, {len(failed) + len(missing)} not")
     for number, code in failed.items():
+        reason = cells[number].stale() if code == ConfigError.exit_code else None
+        if reason:
+            complain(f"[{number + 1}] {label(cells[number].words)}: {reason}")
+            continue
         log = None if folder is None else folder / f"{number}.log"
         place = f"; {log}" if log is not None and log.is_file() else ""
         complain(f"[{number + 1}] {label(cells[number].words)}: {outcome(code)}{place}")

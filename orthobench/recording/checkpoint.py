@@ -82,9 +82,29 @@ def newest(path: Path) -> Path | None:
     return next((candidate for candidate in (path, previous(path)) if verified(candidate) is not None), None)
 
 
-def of_step(step: int | None, *paths: Path) -> Path | None:
-    """The first undamaged checkpoint of a step among the files and their previous generations; null if none is."""
+def load_own(path: Path, identity: str) -> dict[str, Any]:
+    """The checkpoint of the run whose settings have this digest; an old one that has no digest is taken for its own.
+
+    Raises:
+        StorageError: it cannot be read, or is another run's.
+    """
+    state = SafeCheckpointIO().load_checkpoint(path)
+    found = (state["callbacks"]["Saver"].get("origin") or {}).get("identity", identity)
+    if found != identity:
+        raise StorageError(
+            f"{path} is another run's: its settings have the digest {found[:10]}, those of this run have "
+            f"{identity[:10]}; delete it to start this run anew."
+        )
+    return state
+
+
+def of_step(step: int | None, identity: str, *paths: Path) -> Path | None:
+    """The first undamaged checkpoint of a step among the files and their previous generations; null if none is.
+
+    Raises:
+        StorageError: one of them is another run's, see `load_own`.
+    """
     for path in (candidate for named in paths for candidate in (named, previous(named))):
-        if verified(path) is not None and SafeCheckpointIO().load_checkpoint(path)["global_step"] == step:
+        if verified(path) is not None and load_own(path, identity)["global_step"] == step:
             return path
     return None

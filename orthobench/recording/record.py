@@ -10,12 +10,17 @@ from typing import Any
 
 import torch
 
+from orthobench import __version__
+
 PACKAGES = ("orthobench", "torch", "lightning", "hydra-core", "omegaconf", "numpy")
 
 
 @lru_cache(maxsize=1)
 def code() -> dict[str, Any]:
-    """The checkout's commit, and whether files other than results differ from it; nulls outside a checkout."""
+    """The version, the checkout's commit, and whether files other than results differ from it.
+
+    Outside a checkout, as in a wheel, the last two are null.
+    """
     here = Path(__file__).resolve().parents[2]
 
     def git(*words: str) -> str | None:
@@ -26,8 +31,23 @@ def code() -> dict[str, Any]:
         return done.stdout.strip() if done.returncode == 0 else None
 
     if not (here / ".git").exists():
-        return {"git": None, "dirty": None, "reason": "not run from a checkout"}
-    return {"git": git("rev-parse", "HEAD"), "dirty": bool(git("status", "--porcelain", "-uno", ":(exclude)results"))}
+        return {"version": __version__, "git": None, "dirty": None, "reason": "not run from a checkout"}
+    dirty = bool(git("status", "--porcelain", "-uno", ":(exclude)results"))
+    return {"version": __version__, "git": git("rev-parse", "HEAD"), "dirty": dirty}
+
+
+def code_name(made: dict[str, Any]) -> str:
+    """What `code` found, in words: its commit, or its version where there is none, and whether that was changed."""
+    name = f"commit {made['git'][:10]}" if made.get("git") else f"version {made.get('version') or 'unknown'}"
+    return f"{name} with local changes" if made.get("dirty") else name
+
+
+def other_code(record: dict[str, Any]) -> str | None:
+    """The code that made a record, in words, where it is not this one; of changed files nobody knows."""
+    made, own = dict(record.get("code") or {}), code()
+    made.setdefault("version", (record.get("env") or {}).get("orthobench"))
+    same = made.get("git") == own["git"] and (own["git"] or made["version"] == own["version"])
+    return None if same and not made.get("dirty") else code_name(made)
 
 
 def environment() -> dict[str, Any]:

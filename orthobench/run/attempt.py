@@ -13,11 +13,12 @@ from orthobench import signals
 from orthobench.errors import DivergedError, OrthobenchError, Stopped, StorageError
 from orthobench.models.build import build_optimizer, build_schedule
 from orthobench.recording import record as recorder
-from orthobench.recording.checkpoint import SafeCheckpointIO, digest_of, newest, of_step, previous
+from orthobench.recording.checkpoint import digest_of, load_own, newest, of_step, previous
 from orthobench.recording.curve import Curve, thinned
 from orthobench.recording.digest import owned, write_sealed
 from orthobench.recording.files import sweep_up, write_bytes
 from orthobench.recording.loggers import close, make_logger
+from orthobench.recording.sources import refuse_changed, sources
 from orthobench.run.built import Built
 from orthobench.run.callbacks.baseline import BaselineCrossing
 from orthobench.run.callbacks.diagnostics import diagnostics
@@ -51,6 +52,7 @@ class Attempt:
         write_bytes(folder / "config.yaml", text.encode())
         self.curve = Curve(folder / "metrics.csv")
         self.saver = Saver(folder / "checkpoints", self.curve)
+        self.saver.origin = {"identity": run.settings.digest, "sources": sources(run.settings, run.task.files_read())}
         self.logger: Any = False
         every = run.settings.trainer.get("log_every_n_steps", 50)
         common = (self.curve, run.duration, every)
@@ -114,9 +116,11 @@ class Attempt:
             say(f"{last} is damaged or missing; going on from {self.saver.recovered_from}.")
         if resume is None:
             return None, 0, None
-        state = SafeCheckpointIO().load_checkpoint(resume)
+        identity = self.run.settings.digest
+        state = load_own(resume, identity)
         step, saved = state["global_step"], state["callbacks"]["Saver"]
-        if saved["best_step"] is not None and of_step(saved["best_step"], self.saver.best_path, last) is None:
+        refuse_changed(saved.get("origin", {}).get("sources"), self.run.settings, "begun")
+        if saved["best_step"] is not None and of_step(saved["best_step"], identity, self.saver.best_path, last) is None:
             self.saver.recovered_from = "the start"
             say(f"{self.saver.best_path} is damaged; going on from the start, or its numbers would be lost.")
             return None, 0, None
@@ -130,11 +134,12 @@ class Attempt:
         last = self._score(trainer)
         best, kept = last, None
         if self.saver.best_step not in (None, trainer.global_step):
-            path = of_step(self.saver.best_step, self.saver.best_path, self.saver.last_path)
+            identity = self.run.settings.digest
+            path = of_step(self.saver.best_step, identity, self.saver.best_path, self.saver.last_path)
             if path is None:
                 raise StorageError(f"{self.saver.best_path} is damaged; the same command starts again.")
             kept = {key: value.clone() for key, value in learner.state_dict().items()}
-            learner.load_state_dict(SafeCheckpointIO().load_checkpoint(path)["state_dict"])
+            learner.load_state_dict(load_own(path, identity)["state_dict"])
             learner.results = dict(self.saver.best or {})
             best = self._score(trainer)
         self.lengths = at_lengths(trainer, learner)
@@ -178,6 +183,7 @@ class Attempt:
             "diverged": {"step": self.finite.step, "last_loss": self.finite.last_loss} if self.finite.step else None,
             "orthogonality": {name: getattr(self.orthogonality, name) for name in ("max", "last", "lost")},
             "config": run.settings.as_dict(),
+            "sources": self.saver.origin["sources"],
             "code": recorder.code() | {"trained_with": self.saver.code},
             "env": recorder.environment(),
             "hardware": recorder.hardware(self.learner.device)

@@ -15,6 +15,7 @@ from orthobench.models.base import Network
 from orthobench.models.build import build_model, build_optimizer, build_schedule, build_task
 from orthobench.recording.checkpoint import SafeCheckpointIO, digest_of
 from orthobench.recording.digest import owner, read_sealed
+from orthobench.recording.sources import refuse_changed
 from orthobench.run.duration import duration
 from orthobench.run.learner import Learner
 from orthobench.tasks.base import Task
@@ -113,7 +114,8 @@ def load(
         runs_root: the folder of runs; $ORTHOBENCH_RUNS, or `runs`, when null.
 
     Raises:
-        ConfigError: there is no such run, it is not finished, or this version cannot read its settings.
+        ConfigError: there is no such run, it is not finished, this version cannot read its settings, or a plug-in of
+            its has changed since.
         StorageError: a file in its folder is damaged or another run's.
     """
     if which not in ("best", "last"):
@@ -135,6 +137,7 @@ def load(
     except ConfigError as error:
         raise ConfigError(f"{folder / 'config.yaml'} cannot be used by this version: {error}") from error
     _check_identity(folder, settings, record)
+    refuse_changed({"plugins": (record.get("sources") or {}).get("plugins") or {}}, settings, "trained")
     return Finished(folder, settings, record, content, which)
 
 

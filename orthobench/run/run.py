@@ -9,11 +9,12 @@ import torch
 from orthobench import signals
 from orthobench.config.many import settings
 from orthobench.config.settings import Settings
-from orthobench.errors import ConfigError
+from orthobench.errors import ConfigError, StorageError
 from orthobench.models.build import fit_to_budget
 from orthobench.recording.claim import Claim
 from orthobench.recording.digest import final, owner
-from orthobench.recording.record import code
+from orthobench.recording.record import other_code
+from orthobench.recording.sources import changed_yaml, refuse_changed
 from orthobench.run.attempt import Attempt
 from orthobench.run.built import Built
 from orthobench.run.memory import device_of, refuse_if_too_large
@@ -61,8 +62,12 @@ class Run(Built):
         path = self.settings.folder / "record.json"
         found = final(path)
         if found is not None:
-            self._check_identity(found.get("identity"))
-            stale = "" if found["code"].get("git") == code()["git"] else " (stale: made by other code)"
+            self._check_identity(path, found.get("identity"), found["run_id"])
+            refuse_changed(found.get("sources"), self.settings)
+            other, files = other_code(found), changed_yaml(found.get("sources"), self.settings)
+            reasons = [f"made by other code, {other}"] if other else []
+            reasons += [f"{name} has changed, but none of its settings" for name in files]
+            stale = f" (stale: {'; '.join(reasons)})" if reasons else ""
             say(f"{self.run_id} is {found['status']} already{stale}; {path}")
         return found
 
@@ -82,16 +87,23 @@ class Run(Built):
             if not claim.held:
                 say(f"{self.run_id} is running elsewhere: {claim.owner}.")
                 return {"status": "running", "run_id": self.run_id, "owner": claim.owner}
-            self._check_identity(owner(folder / "config.yaml"))
+            self._check_identity(folder / "config.yaml", owner(folder / "config.yaml"))
             return self._finished() or attempt(self, folder).execute()  # it may have ended since we looked
 
-    def _check_identity(self, digest: str | None) -> None:
-        """Refuse a folder of other settings whose digest begins alike; a damaged digest is no evidence."""
+    def _check_identity(self, path: Path, digest: str | None, name: str | None = None) -> None:
+        """Refuse a file of other settings by its whole digest, or, where it has none, by the run's name."""
         own = self.settings.digest
-        if digest is not None and len(digest) == 64 and digest[:10] == own[:10] and digest != own:
-            raise ConfigError(
-                f"{self.settings.folder} holds another run of the same short name; use another runs_root=."
-            )
+        if digest is None or len(digest) != 64:  # of an old record, or damaged
+            digest = own if name in (None, self.run_id) else ""
+        if digest == own:
+            return
+        if digest[:10] == own[:10]:
+            raise ConfigError(f"{path.parent} holds another run of the same short name; use another runs_root=.")
+        whose = f"another run's, {name}" if name else "another run's"
+        raise StorageError(
+            f"{path} is {whose}: its settings have the digest {digest[:10] or 'none'}, those of this run have "
+            f"{own[:10]}; put it back where it belongs, or delete it."
+        )
 
     def _tell_budget(self) -> None:
         budget = self.settings.run.get("params")

@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 import numpy as np
 import torch
 
+from orthobench.datasets import opened
 from orthobench.tasks.base import SPLITS, Batch, Split, Task
 
 
@@ -39,7 +40,9 @@ class ArrayTask(Task):
 
     def check(self) -> None:
         if self._data is None:
+            before = opened.now()
             self._data = self.load()
+            self._files = opened.since(before)
 
     def examples(self, split: Split) -> int:
         return self.rows(split)

@@ -11,6 +11,7 @@ from torch import Tensor
 from torch.nn import functional as F
 from torch.utils.data import DataLoader, Dataset, Sampler
 
+from orthobench.datasets import opened
 from orthobench.errors import ConfigError
 from orthobench.lean_lightning import LightningDataModule
 from orthobench.schema import NonNegative, Positive
@@ -78,6 +79,8 @@ class Task(LightningDataModule, ABC):
         select_on_test: bool = False,
     ) -> None:
         super().__init__()
+        opened.watch()
+        self._files: list[Path] = []
         self.seed, self.data_root = seed, Path(data_root)
         self.batch_size, self.eval_batch_size, self.num_workers = batch_size, eval_batch_size, num_workers
         self.select_on_test = select_on_test
@@ -120,6 +123,21 @@ class Task(LightningDataModule, ABC):
         Raises:
             DataError: it is missing or damaged.
         """
+
+    def files_read(self) -> list[Path]:
+        """Look at the data, and tell in which files they are; none for data that are drawn.
+
+        Of a `data_set` that this process has read before, they are all of its files that it has opened.
+
+        Raises:
+            DataError: they are missing or damaged.
+        """
+        before = opened.now()
+        self.check()
+        self._files = opened.since(before) or self._files
+        if not self._files and self.data_set is not None:
+            self._files = opened.below(self.data_root / self.data_set)
+        return self._files
 
     @classmethod
     def declared(cls) -> tuple[Metric, ...]:

@@ -36,7 +36,8 @@ class Saver(Callback):
         recovered_from: what a run went on from when its newest checkpoint was damaged; null when none ever was.
         finished: when training ended; null before.
         peak_bytes: most memory in use up to the end of training; null before, or where it cannot be told.
-        code: the commits that the run was trained with, the first one first.
+        code: the commits that the run was trained with, the first one first; versions where it was not in a checkout.
+        origin: the digest of the run's settings, and the plug-ins, YAML files and data that it is made of.
         stop_requested: the signal that asked to stop.
 
     Args:
@@ -56,8 +57,10 @@ class Saver(Callback):
         self.finished: str | None = None
         self.peak_bytes: int | None = None
         self.recovered_from: str | None = None
+        self.origin: dict[str, Any] = {}
         self.stop_requested: int | None = None
-        self.code: list[str | None] = [recorder.code()["git"]]
+        made = recorder.code()
+        self.code: list[str | None] = [made["git"] or f"version {made['version']}"]
         self._earlier_s, self._started = 0.0, time.monotonic()
         self._random: list[torch.Tensor] | None = None
 
@@ -67,7 +70,7 @@ class Saver(Callback):
         return self._earlier_s if self._started is None else self._earlier_s + time.monotonic() - self._started
 
     def state_dict(self) -> dict[str, Any]:
-        kept = {name: getattr(self, name) for name in (*KEPT, "recovered_from", "code")}
+        kept = {name: getattr(self, name) for name in (*KEPT, "recovered_from", "code", "origin")}
         return {**kept, "wall_s": self.wall_s, "curve": self.curve.packed(), "random": _generators()}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:

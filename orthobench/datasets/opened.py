@@ -1,0 +1,56 @@
+"""Which files this process has opened for reading, so that a record can name the data behind its numbers."""
+
+import itertools
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+CODE = (".py", ".pyc", ".so")
+SYSTEM = ("/proc/", "/sys/", "/dev/", "/etc/", "/usr/", f"{sys.prefix}/", f"{sys.base_prefix}/")
+
+_order = itertools.count(1)
+_opened: dict[str, int] = {}
+_watched: list[bool] = []
+
+
+def watch() -> None:
+    """Note from now on every file that Python opens for reading; a second call changes nothing."""
+    if not _watched:
+        _watched.append(True)
+        sys.addaudithook(_note)
+
+
+def now() -> int:
+    """Return a number for the present moment, which `since` takes."""
+    return next(_order)
+
+
+def since(moment: int = 0) -> list[Path]:
+    """The files opened after a moment, without code and what belongs to the system, sorted."""
+    found = (Path(path) for path, last in _opened.copy().items() if last > moment)
+    return sorted(path for path in found if not path.is_relative_to(_caches()) and path.is_file())
+
+
+def below(folder: Path) -> list[Path]:
+    """All files in a folder and in those below it that have been opened, sorted."""
+    home = os.path.abspath(folder)  # noqa: PTH100  (as the files are named)
+    return [path for path in since() if path.is_relative_to(home)]
+
+
+def _note(event: str, arguments: tuple[Any, ...]) -> None:
+    """An audit hook, called before a file is opened; it raises nothing."""
+    if event != "open" or not isinstance(arguments[0], str | bytes):
+        return
+    path, mode, flags = arguments
+    writes = (flags & os.O_ACCMODE) == os.O_WRONLY if isinstance(flags, int) else False
+    name = os.fsdecode(path)
+    if writes or (mode and "r" not in mode) or name.endswith(CODE):
+        return
+    name = os.path.abspath(name)  # noqa: PTH100  (a link is kept as it was named)
+    if not name.startswith(SYSTEM):
+        _opened[name] = next(_order)
+
+
+def _caches() -> str:
+    return os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")  # noqa: PTH111  (it never fails)
