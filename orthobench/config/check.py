@@ -34,6 +34,7 @@ ROOT: dict[str, Any] = {
     "engine": Annotated[str, OneOf(registry.engines)],
     "ensemble": bool,
     "force": bool,
+    "fork": bool,
     "timeout": OptionalPositiveFloat,
     "cell": str | None,
     "deviations": list[str],

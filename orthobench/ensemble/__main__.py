@@ -14,7 +14,7 @@ from orthobench.recording.files import read_json
 from orthobench.terminal import complain
 
 
-def main(arguments: list[str]) -> int:
+def main(arguments: list[str] | None = None) -> int:
     """Run the members; returns the exit code."""
     parser = argparse.ArgumentParser("orthobench.ensemble")
     parser.add_argument("--config-dir", type=Path, action="append", default=[])
@@ -35,4 +35,4 @@ def main(arguments: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main())

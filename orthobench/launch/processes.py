@@ -1,9 +1,6 @@
 """Child processes of the program: starting several at a time, watching them, and stopping late or unwanted ones."""
 
-import os
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -11,6 +8,8 @@ from pathlib import Path
 
 from orthobench import signals
 from orthobench.errors import OrthobenchError, Stopped, code_of
+from orthobench.launch.forked import launcher
+from orthobench.launch.workers import Command, Subprocesses, WorkerLost
 from orthobench.recording.digest import final
 from orthobench.recording.files import write_json
 from orthobench.terminal import complain
@@ -31,6 +30,7 @@ class Job:
         timeout: seconds that it may take; null for no limit.
         log: the file for its output; null for the terminal.
         members: the file from which an ensemble's process reads the words.
+        fork: whether a fork server may start it; otherwise it is a new interpreter.
     """
 
     words: list[list[str]]
@@ -38,6 +38,7 @@ class Job:
     timeout: float | None
     log: Path | None
     members: Path
+    fork: bool = False
 
     def codes(self, code: int) -> list[int]:
         """An exit code for each run when the process has ended with `code`; those of an ensemble are in the records."""
@@ -101,37 +102,38 @@ class Process:
     def __init__(self, job: Job, options: list[str]) -> None:
         self.job, self.code, self.late = job, None, False
         self.started, self.asked_at = time.monotonic(), None
-        command = [sys.executable, "-m", "orthobench", *options, *job.words[0]]
+        self.command = Command("orthobench", [*options, *job.words[0]], job.log)
         if len(job.words) > 1:
             write_json(job.members, {"members": job.words})
-            command = [sys.executable, "-m", "orthobench.ensemble", *options, str(job.members)]
-        if job.log is None:
-            self.process = subprocess.Popen(command, start_new_session=True)
-        else:
+            self.command = Command("orthobench.ensemble", [*options, str(job.members)], job.log)
+        if job.log is not None:
             job.log.parent.mkdir(parents=True, exist_ok=True)
-            with job.log.open("wb") as log:
-                self.process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT, start_new_session=True)
+            job.log.write_bytes(b"")
+        self.worker = launcher(job.fork).submit(self.command)
 
     def poll(self, stopping: bool) -> int | None:
         """The exit code, null while it runs; a process that is late or to stop is asked to stop, and later killed."""
-        code, now = self.process.poll(), time.monotonic()
+        code, now = self._look(stopping), time.monotonic()
         if code is not None:
             self.code = TIMED_OUT if self.late else code
         elif self.asked_at is None:
             self.late = self.job.timeout is not None and now - self.started > self.job.timeout
             if self.late or stopping:
-                self.process.terminate()
+                self.worker.cancel()
                 self.asked_at = now
         elif now - self.asked_at > GRACE_S:
-            self._kill()
+            self.worker.kill()
         return self.code
 
-    def _kill(self) -> None:
-        """Kill the process and all its children."""
+    def _look(self, stopping: bool) -> int | None:
+        """The exit code of the worker, null while it runs; a lost one's command is given again, or can be resumed."""
         try:
-            os.killpg(self.process.pid, signal.SIGKILL)
-        except OSError:
-            self.process.kill()
+            return self.worker.poll()
+        except WorkerLost:
+            if stopping or self.asked_at is not None:
+                return Stopped.exit_code
+            self.worker = Subprocesses().submit(self.command)
+            return None
 
 
 def label(words: list[str]) -> str:

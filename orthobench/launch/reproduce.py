@@ -108,7 +108,7 @@ class Runner:
         first = runs[0].settings
         beside = Path(first.run["runs_root"]) / ".reproduce" / first.run_id
         files = beside.with_suffix(".log"), beside.with_suffix(".members.json")
-        return child.Job(words, [run.settings.folder for run in runs], first.run["timeout"], *files)
+        return child.Job(words, [run.settings.folder for run in runs], first.run["timeout"], *files, first.run["fork"])
 
     def _known(self, job: child.Job) -> int | None:
         """The exit code of a job that need not be started; null for one that must be."""

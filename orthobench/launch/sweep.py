@@ -85,7 +85,9 @@ class Start:
         first = folder / f"{given['numbers'][0]}.log"
         log = None if "BasicLauncher" in HydraConfig.get().launcher._target_ else first
         members = first.with_suffix(".members.json")
-        job = Job(given["words"], [Path(path) for path in given["folders"]], given["timeout"], log, members)
+        job = Job(
+            given["words"], [Path(path) for path in given["folders"]], given["timeout"], log, members, given["fork"]
+        )
         with signals.watched():
             pool = Pool(1, self.extra, lambda: signals.asked() is not None or (folder / STOP).exists())
             ended = [code for some in pool.run([job]) for _, code in some]
@@ -193,6 +195,7 @@ def _list(folder: Path, cells: list[SweepRun], left: list[int]) -> int:
             "words": [cells[n].words for n in numbers],
             "folders": [str(cells[n].folder.absolute()) for n in numbers],
             "timeout": cells[numbers[0]].settings.run["timeout"],
+            "fork": cells[numbers[0]].settings.run["fork"],
         }
         for numbers in sorted(jobs)
     ]

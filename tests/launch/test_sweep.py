@@ -127,7 +127,7 @@ def job(looks: int, run: str, timeout: float | None = None) -> Job:
 
 @pytest.fixture
 def processes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("orthobench.launch.processes.subprocess.Popen", Fake)
+    monkeypatch.setattr("orthobench.launch.workers.subprocess.Popen", Fake)
     monkeypatch.setattr("orthobench.launch.processes.TICK_S", 0.001)
     Fake.alive = Fake.most = 0
 

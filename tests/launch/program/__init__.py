@@ -1,0 +1,1 @@
+"""A program for launchers to start, which does what its words say."""
