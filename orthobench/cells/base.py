@@ -3,6 +3,7 @@
 Shapes in names: B batch, T time, I input, N hidden, G gates.
 """
 
+import math
 from abc import ABC, abstractmethod
 from functools import partial
 from typing import Any, ClassVar, Literal
@@ -15,6 +16,7 @@ from orthobench.cells.initial import Initial, Kernel, MakeRecurrent
 from orthobench.errors import ConfigError
 from orthobench.initializers import Rng, uniform
 from orthobench.parametrizations.accumulated import Accumulated
+from orthobench.parametrizations.base import inside_and_outside
 from orthobench.schema import NonNegativeFloat, Positive, PositiveFloat
 
 State = tuple[Tensor, ...]
@@ -270,6 +272,26 @@ class Cell(nn.Module, ABC):
     def values_per_step(self) -> int:
         """How many numbers one step computes per sequence; the estimate of memory uses it."""
         return self.hidden_size * len(self.gates)
+
+    def state_bytes(self) -> int:
+        """Bytes of one sequence's states between two steps."""
+        numbers = sum(math.prod(shape) for shape in self.state_shapes())
+        return numbers * self.U.element_size() * (2 if self.complex_state else 1)
+
+    def multiply_adds(self, tokens: bool = False) -> int:
+        """Real multiply-adds of one step of one sequence; elementwise operations are left out.
+
+        Every parametrized matrix acts once, and so does every other parameter with two dimensions or more. A cell that
+        uses one of them otherwise, or multiplies by what is no parameter, defines this anew. Where the state is
+        complex, a multiply-add of a parametrized matrix is complex and counts as four.
+
+        Args:
+            tokens: whether the inputs are tokens, whose product with U is a row of it and costs nothing.
+        """
+        maps, others = inside_and_outside(self)
+        weights = [p for p in others if p.dim() > 1 and p is not self.h0 and not (tokens and p is self.U)]
+        products = sum(W.multiply_adds() for W in maps) * (4 if self.complex_state else 1)
+        return products + sum(p.numel() for p in weights)
 
     def features(self, h: Tensor) -> Tensor:
         """The real features (..., feature_size) that a readout and the next layer get from hidden states (..., N).

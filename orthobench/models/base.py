@@ -6,7 +6,7 @@ from typing import Any
 from torch import Tensor, nn
 
 from orthobench.cells.base import State
-from orthobench.parametrizations.base import Parametrization
+from orthobench.parametrizations.base import Parametrization, inside_and_outside
 
 
 class Network(nn.Module, ABC):
@@ -34,7 +34,7 @@ class Network(nn.Module, ABC):
 
     def parametrizations(self) -> list[Parametrization]:
         """Every parametrization of the network, constrained or free."""
-        return [module for module in self.modules() if isinstance(module, Parametrization)]
+        return inside_and_outside(self)[0]
 
     def constrained(self) -> list[Parametrization]:
         """The parametrizations whose matrix stays on a manifold."""
@@ -46,7 +46,33 @@ class Network(nn.Module, ABC):
 
     def parameter_counts(self) -> dict[str, int]:
         """Free parameters: `total`, and `recurrent` for the recurrent (or hidden, square) matrices alone."""
-        inside = {id(q) for p in self.parametrizations() for q in p.parameters()}
-        recurrent = sum(p.parameter_count() for p in self.parametrizations())
-        others = sum(q.numel() for q in self.parameters() if id(q) not in inside)
-        return {"total": recurrent + others, "recurrent": recurrent}
+        maps, others = inside_and_outside(self)
+        recurrent = sum(p.parameter_count() for p in maps)
+        return {"total": recurrent + sum(q.numel() for q in others), "recurrent": recurrent}
+
+    def budget(self, tokens: bool = False) -> dict[str, int]:
+        """`state_bytes`, what one sequence's states take between two steps, and `multiply_adds` of a step of it.
+
+        Args:
+            tokens: whether the inputs are tokens.
+        """
+        state = sum(cell.state_bytes() for cell in self.cells)
+        return {"state_bytes": state, "multiply_adds": self.multiply_adds(tokens)}
+
+    def multiply_adds(self, tokens: bool = False) -> int:
+        """Real multiply-adds of one step of one sequence, or of one example where there is no time.
+
+        Here those of the cells, and one for every number of every other matrix; a network that uses one of them
+        otherwise defines this anew. Elementwise operations are left out, and so is what is computed once per forward
+        pass or once per sequence.
+
+        Args:
+            tokens: whether the inputs are tokens, whose product with a matrix is a row of it and costs nothing.
+        """
+        maps, others = inside_and_outside(self)
+        known = {id(module) for cell in self.cells for module in (*cell.modules(), *cell.parameters())}
+        free = sum(q.numel() for q in others if q.dim() > 1 and id(q) not in known)
+        return self._of_cells(tokens) + free + sum(p.multiply_adds() for p in maps if id(p) not in known)
+
+    def _of_cells(self, tokens: bool) -> int:
+        return sum(cell.multiply_adds(tokens and not layer) for layer, cell in enumerate(self.cells))

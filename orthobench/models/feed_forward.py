@@ -114,6 +114,10 @@ class FeedForward(Network):
                 del taps[layer]
         return F.linear(h, last, self.b_out), []
 
+    def multiply_adds(self, tokens: bool = False) -> int:
+        """See `Network`: of one example; the biases of all layers are a matrix that multiplies nothing."""
+        return super().multiply_adds(tokens) - self.b.numel()
+
     def _block(self, h: Tensor, layers: list[tuple[Tensor, Tensor]]) -> Tensor:
         (W, b), *second = layers
         z = self._act(F.linear(h, W, b))

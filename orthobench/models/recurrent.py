@@ -151,6 +151,12 @@ class Recurrent(Network):
             h = cell.features(recurrence(cell, h, None, self.engine)[0])
         return h
 
+    def multiply_adds(self, tokens: bool = False) -> int:
+        """See `Network`: the cells, and the readout where it reads every step; an embedding is looked up."""
+        decoder = self.embedding if self.output_weight is None else self.output_weight
+        assert decoder is not None
+        return self._of_cells(tokens and self.embedding is None) + (self.readout == "all") * decoder.numel()
+
     def _drop(self, h: Tensor, place: str) -> Tensor:
         """Dropout on (B, T, N), or on (B, N) after the last step."""
         rate = self.dropouts[place]

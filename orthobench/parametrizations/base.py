@@ -38,6 +38,13 @@ class Parametrization(nn.Module, ABC):
         """Number of free parameters: n(n-1)/2 for a skew matrix."""
         return sum(parameter.numel() for parameter in self.parameters())
 
+    def multiply_adds(self) -> int:
+        """Multiply-adds of one product W h, complex ones where W is complex: n^2, or fewer where W has a structure.
+
+        The structure counts whether or not an engine makes use of it.
+        """
+        return self.n**2
+
     def contains(self, W: Tensor, tolerance: float) -> bool:
         """Whether W lies on the manifold: here ||W^H W - I||_F <= tolerance."""
         return float(deviation(W.detach())) <= tolerance
@@ -63,6 +70,13 @@ class Parametrization(nn.Module, ABC):
     def valid_size(n: int) -> str | None:
         """Why n is not possible and which sizes near it are, as the end of a sentence that names n; null if it is."""
         return None
+
+
+def inside_and_outside(module: nn.Module) -> tuple[list[Parametrization], list[nn.Parameter]]:
+    """A module's parametrizations, and its parameters outside of them."""
+    maps = [found for found in module.modules() if isinstance(found, Parametrization)]
+    inside = {id(p) for found in maps for p in found.parameters()}
+    return maps, [p for p in module.parameters() if id(p) not in inside]
 
 
 def reading_waits(t: Tensor) -> bool:

@@ -93,6 +93,15 @@ class Givens(Factored):
             h = h * c + h.index_select(-1, partner) * s
         return h * last[0] if last else h
 
+    def multiply_adds(self) -> int:
+        """See `Parametrization`: four for every pair.
+
+        Of a complex pair these are real factors on complex numbers, half a complex multiply-add each; every phase, of a
+        pair or of D, is one more.
+        """
+        pairs = len(self.theta)
+        return min(3 * pairs + self.n if self.complex else 4 * pairs, self.n**2)
+
     @staticmethod
     def limits(n: int) -> dict[str, int]:
         return {"capacity": n}

@@ -44,6 +44,10 @@ class Householder(Parametrization):
     def forward(self) -> Tensor:
         return product(self.reflectors()).to(self.reflectors.theta.dtype)
 
+    def multiply_adds(self) -> int:
+        """See `Parametrization`: a vector is multiplied by h, and its multiple subtracted from h."""
+        return min(2 * self.reflectors.theta.numel(), self.n**2)
+
     def after_step(self) -> None:
         if self.renormalize:
             self.reflectors.renormalize()

@@ -78,6 +78,10 @@ class PlaneRotations(Parametrization):
             return torch.cat([first, second], dim=1)[..., None]
         return torch.stack([first, second], dim=2).view(self.k, self.n, 1)
 
+    def multiply_adds(self) -> int:
+        """See `Parametrization`: two for every coordinate and sublayer."""
+        return min(2 * self.k * self.n, self.n**2)
+
     @staticmethod
     def limits(n: int) -> dict[str, int]:
         return {"k": 2 * math.ceil(math.log2(n))}

@@ -95,6 +95,11 @@ class SVD(Parametrization):
         low, high = self.sigma_star - self.r - tolerance, self.sigma_star + self.r + tolerance
         return bool((values >= low).all() and (values <= high).all())
 
+    def multiply_adds(self) -> int:
+        """See `Parametrization`: two for every number of a reflector, and one for every singular value."""
+        structured = 2 * (self.U.theta.numel() + self.V.theta.numel()) + self.n
+        return min(structured, self.rows * self.columns)
+
     def after_step(self) -> None:
         if self.renormalize:
             self.U.renormalize()

@@ -53,6 +53,11 @@ class UnitaryProduct(Factored):
         h = torch.fft.ifft(h.index_select(-1, self.permutation) * middle, norm="ortho")
         return _reflect(h, w) * last
 
+    def multiply_adds(self) -> int:
+        """See `Parametrization`: n for a diagonal, 2n for a reflection, (n / 2) log2 n for a Fourier transform."""
+        n = self.n
+        return min(7 * n + math.ceil(n * math.log2(n)), n**2)
+
     @staticmethod
     def is_complex(given: dict[str, Any]) -> bool:
         return True

@@ -151,3 +151,26 @@ def test_counted_parameters_are_the_stored_ones(name: str) -> None:
 def test_one_module_is_one_parametrization(name: str) -> None:
     inside = [module for module in make(name).modules() if isinstance(module, Parametrization)]
     assert len(inside) == 1  # a model that lists its parametrizations counts none twice
+
+
+@pytest.mark.parametrize(
+    ("name", "count"),
+    [
+        ("scaled_cayley", 64 * 64),
+        ("stiefel", 64 * 64),
+        ("householder", 64 * 64),  # with n reflectors the dense product is cheaper
+        ("householder m=4", 2 * (64 + 63 + 62 + 61)),
+        ("plane_rotations", 2 * 12 * 64),
+        ("svd", 2 * 2 * (16 * 64 - 16 * 15 // 2) + 64),
+        ("givens", 4 * (2 * 32 + 2 * 31)),
+        ("givens complex", 3 * (2 * 32 + 2 * 31) + 64),
+        ("unitary_product", 7 * 64 + 64 * 6),
+    ],
+)
+def test_multiply_adds_of_a_product(name: str, count: int) -> None:
+    assert make(name, n=64).multiply_adds() == count
+
+
+@pytest.mark.parametrize("name", MAPS)
+def test_no_product_costs_more_than_a_dense_one(name: str) -> None:
+    assert make(name, n=4).multiply_adds() <= 4 * 4
