@@ -170,12 +170,7 @@ def _model(
     if "make_cell" in own:
         named["cell"] = given.pop("cell", "elman")
         cell = registry.find("cell", named["cell"], "model.cell")
-        matrices = cell.gates if cell.matrix_names is None else cell.matrix_names
-        if not matrices and recurrent != "free":
-            raise ConfigError(f"model.recurrent={recurrent} does not apply: {named['cell']} has no recurrent matrix.")
-        known = {**(known if matrices else {}), **fields(cell)}
-        if len(matrices) > 1:
-            known = {**fields(cls if recurrent == "free" else registry.find("parametrization", "free", "")), **known}
+        known = recurrence_fields(cell, cls)
     known |= own
     legal = {key: field for key, field in known.items() if key not in PROVIDED}
     if typed & {"model.cell", "model.recurrent"}:
@@ -185,11 +180,36 @@ def _model(
         raise ConfigError(f"params={run['params']} does not apply: model.layer_sizes= says how large the model is.")
     if "variant" in known:
         filled["variant"] = run["variant"] or known["variant"].default
-    if cls.is_complex(filled) and not (cell and cell.complex_state):
-        where = f"model.cell={named['cell']} has a real state" if cell else f"model.network={network} is real"
-        use = "use model.cell=complex_elman or a real parametrization"
-        raise ConfigError(f"model.recurrent={recurrent} is a complex matrix here, but {where}: {use}.")
+    where = f"model.cell={named['cell']} has a real state" if cell else f"model.network={network} is real"
+    refuse_complex(cls, filled, cell, f"model.recurrent={recurrent} is a complex matrix here, but {where}")
     return {**named, **filled}, (network_class, cell, cls)
+
+
+def recurrence_fields(cell: Any, recurrent: Any) -> dict[str, Field]:
+    """The settings of a cell and of its recurrent matrices, by name, those that the caller provides among them.
+
+    Raises:
+        ConfigError: the cell has no recurrent matrix, and `recurrent` is not `Free`.
+    """
+    name = registry.snake_case(recurrent.__name__)
+    matrices = cell.gates if cell.matrix_names is None else cell.matrix_names
+    if not matrices and name != "free":
+        cell_name = registry.snake_case(cell.__name__)
+        raise ConfigError(f"model.recurrent={name} does not apply: {cell_name} has no recurrent matrix.")
+    known = {**(fields(recurrent) if matrices else {}), **fields(cell)}
+    if len(matrices) > 1 and name != "free":
+        return {**fields(registry.find("parametrization", "free", "")), **known}
+    return known
+
+
+def refuse_complex(recurrent: Any, given: dict[str, Any], cell: Any, problem: str) -> None:
+    """Refuse a matrix that is complex with these settings in a model whose state is real.
+
+    Raises:
+        ConfigError: it is one; `problem` is the beginning of the sentence.
+    """
+    if recurrent.is_complex(given) and not (cell and cell.complex_state):
+        raise ConfigError(f"{problem}: use model.cell=complex_elman or a real parametrization.")
 
 
 def _refuse_another_shape(model: dict[str, Any], sequential: bool, task: Any, name: str) -> None:

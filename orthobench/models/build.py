@@ -10,12 +10,11 @@ from orthobench.cells.base import Cell
 from orthobench.config.settings import Settings
 from orthobench.errors import ConfigError
 from orthobench.models.base import Network
+from orthobench.models.make_cell import chosen, fitted, make_cell, make_recurrent
 from orthobench.optim import Optimizer, Schedule, groups
 from orthobench.parametrizations.base import Parametrization
-from orthobench.parametrizations.free import Free
 from orthobench.parametrizations.rectangular_svd import RectangularSVD
 from orthobench.parametrizations.svd import SVD
-from orthobench.schema import fields, resolve_count
 from orthobench.tasks.base import Task
 
 LARGEST = 1 << 14
@@ -43,14 +42,14 @@ def build_model(settings: Settings, task: Task) -> Network:
         "rng": rng,
         "engine": settings.run["engine"],
     }
-    return network(**_chosen(provided, network), **_chosen(given, network))
+    return network(**chosen(provided, network), **chosen(given, network))
 
 
 def build_optimizer(settings: Settings, model: Network) -> Optimizer:
     """The optimizer, with a group for the constrained parameters."""
     given = settings.optimizer
     parts = settings.parts
-    rule = parts.rule(**_chosen(given, parts.rule))
+    rule = parts.rule(**chosen(given, parts.rule))
     name = given.get("recurrent", given["name"])
     recurrent_rule = rule if name == given["name"] else parts.recurrent_rule()
     return Optimizer(groups(model, rule, given["lr"], recurrent_rule, given.get("lr_recurrent", given["lr"])))
@@ -59,7 +58,7 @@ def build_optimizer(settings: Settings, model: Network) -> Optimizer:
 def build_schedule(settings: Settings) -> Schedule:
     """The learning-rate schedule."""
     cls = settings.parts.schedule
-    return cls(**_chosen(settings.schedule, cls))
+    return cls(**chosen(settings.schedule, cls))
 
 
 def fit_to_budget(settings: Settings) -> Settings:
@@ -114,48 +113,21 @@ def fit_to_budget(settings: Settings) -> Settings:
     return settings.with_hidden_size(best)
 
 
-def _chosen(given: dict[str, Any], cls: type) -> dict[str, Any]:
-    """The entries of `given` that the constructor of `cls` takes."""
-    return {key: given[key] for key in fields(cls) if key in given}
-
-
 def _make_cell(settings: Settings, rng: np.random.Generator, input_size: int, hidden_size: int) -> Cell:
-    given = settings.model
-    cls: Any = settings.parts.cell
-    arguments = {**_chosen(given, cls), "hidden_size": hidden_size}
-    make_recurrent = partial(_make_recurrent, settings, hidden_size, rng)
-    return cls(input_size=input_size, rng=rng, make_recurrent=make_recurrent, **arguments)
+    given, parts = {**settings.model, **settings.shares}, settings.parts
+    return make_cell(given, parts.cell, parts.recurrent, rng, input_size, hidden_size)
 
 
 def _make_matrix(settings: Settings, rng: np.random.Generator, rows: int, columns: int) -> Parametrization:
+    given, recurrent = {**settings.model, **settings.shares}, settings.parts.recurrent
     if rows == columns:
-        return _make_recurrent(settings, rows, rng, constrained=True, gates=1, input_size=0)
-    if settings.parts.recurrent is not SVD:
+        return make_recurrent(given, recurrent, rows, rng, constrained=True, gates=1, input_size=0)
+    if recurrent is not SVD:
         raise ConfigError(
             "model.ends=constrained needs matrices that are not square, which "
             f"model.recurrent={settings.model['recurrent']} does not have: use model.recurrent=svd or model.ends=free."
         )
-    given = {**settings.model, **settings.shares}
-    options = _chosen(given, SVD)
+    options = chosen(given, SVD)
     for key, limit in SVD.limits(min(rows, columns)).items():
-        options[key] = _fitted(options[key], limit, key)
+        options[key] = fitted(options[key], limit, key)
     return RectangularSVD(rows, columns, rng, **options)
-
-
-def _fitted(value: int | float | str, limit: int, key: str) -> int:
-    """What a layer narrower than the hidden size makes of a count that is tied to its size: a share, or the count."""
-    count = not isinstance(value, str) and value >= 1
-    return min(int(value), limit) if count else resolve_count(value, limit, f"model.{key}")
-
-
-def _make_recurrent(
-    settings: Settings, n: int, rng: np.random.Generator, constrained: bool, gates: int, input_size: int
-) -> Parametrization:
-    cls: Any = settings.parts.recurrent if constrained else Free
-    given = {**settings.model, **settings.shares}
-    arguments = _chosen(given, cls)
-    for key, limit in cls.limits(n).items():
-        arguments[key] = _fitted(arguments[key], limit, key)
-    if "fan_in" in fields(cls):
-        arguments |= {"fan_in": input_size + n, "fan_out": gates * n}
-    return cls(n=n, rng=rng, **arguments)

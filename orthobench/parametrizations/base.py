@@ -1,6 +1,7 @@
 """The base class of all parametrizations of a recurrent matrix."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 import torch
@@ -20,9 +21,11 @@ class Parametrization(nn.Module, ABC):
             record says that orthogonality is lost. Single precision accounts for about 1e-5 at n=500.
         constrained: whether the matrix stays on a manifold (orthogonal, unitary, or singular values in a band). Its
             parameters then form the optimizer's recurrent group and never get weight decay.
+        in_double: names of buffers that stay in double precision whatever type the module is converted to.
     """
 
     constrained: ClassVar[bool] = True
+    in_double: ClassVar[tuple[str, ...]] = ()
     tolerance: float = 1e-2
     learning_rate: float = 1e-3
 
@@ -55,6 +58,17 @@ class Parametrization(nn.Module, ABC):
     def learning_rate_scales(self) -> dict[str, float]:
         """Factors on the recurrent learning rate, by parameter name; parameters that are not named have 1."""
         return {}
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Any:
+        """`Module._apply`, which moves and converts everything, but for the type of the buffers in `in_double`."""
+        kept = {name: self._buffers.pop(name) for name in self.in_double if name in self._buffers}
+        super()._apply(fn, recurse)
+        for name, buffer in kept.items():
+            assert buffer is not None
+            moved = fn(torch.view_as_real(buffer) if buffer.is_complex() else buffer)
+            same = moved if moved.dtype == torch.float64 else buffer.to(moved.device)
+            self._buffers[name] = torch.view_as_complex(same) if buffer.is_complex() and same is moved else same
+        return self
 
     @staticmethod
     def is_complex(given: dict[str, Any]) -> bool:

@@ -41,8 +41,8 @@ class MatrixExp(Settling):
     """
 
     indices: Tensor
-
     base: Tensor
+    in_double = ("base",)
 
     def __init__(
         self,

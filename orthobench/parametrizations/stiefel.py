@@ -53,6 +53,7 @@ class Stiefel(Settling):
     next_square: Tensor
     indices: Tensor
     tolerance = 1e-4
+    in_double = ("base", "square", "next_square")
 
     def __init__(
         self,

@@ -1,0 +1,65 @@
+"""From a layer's keyword arguments to checked settings and classes."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from orthobench import registry
+from orthobench.config import about
+from orthobench.config.check import recurrence_fields, refuse_complex
+from orthobench.config.settings import tied_counts
+from orthobench.errors import ConfigError
+from orthobench.parametrizations.neumann_cayley import NeumannCayley
+from orthobench.schema import coerce, did_you_mean
+
+MADE_BY_THE_LAYER = ("input_size", "hidden_size", "rng", "make_recurrent", "n", "fan_in", "fan_out")
+
+
+@dataclass(frozen=True)
+class Resolved:
+    """What a layer is made of: the classes of its cell and of its recurrent matrices, and their settings."""
+
+    cell: Any
+    recurrent: Any
+    settings: dict[str, Any]
+
+
+def resolve(layer: str, model: str | None, hidden_size: int, given: dict[str, Any]) -> Resolved:
+    """The settings of `conf/model/<model>.yaml`, with those that were given in their place.
+
+    Args:
+        layer: the layer's name, for messages.
+        model: the name of a model; null for no values but the constructors' own.
+        hidden_size: N, which settings such as `rho` are checked against.
+        given: settings of the cell and of the recurrent matrix by name; `cell` and `recurrent` are classes or names.
+
+    Raises:
+        ConfigError: an unknown setting, a wrong type, a value out of range, or settings that do not suit each other.
+    """
+    base = {} if model is None else about.read("model", model)[1]
+    cell = _class("cell", given.get("cell", base.get("cell", "elman")), layer)
+    recurrent = _class("parametrization", given.get("recurrent", base.get("recurrent", "free")), layer)
+    known = {k: v for k, v in recurrence_fields(cell, recurrent).items() if k not in MADE_BY_THE_LAYER}
+    values = {key: value for key, value in base.items() if key in known}
+    for key, value in given.items():
+        if key in known:
+            values[key] = value
+        elif key not in ("cell", "recurrent"):
+            raise ConfigError(f"{layer}: {key}={value!r} does not apply here: {did_you_mean(key, known)}")
+    for key, field in known.items():
+        if key in values:
+            values[key] = coerce(values[key], field.annotation, f"{layer}: {key}")
+        elif not field.required:
+            values[key] = list(field.default) if isinstance(field.default, tuple) else field.default
+    name = registry.snake_case(recurrent.__name__)
+    refuse_complex(recurrent, values, cell, f"{layer}: recurrent={name} is a complex matrix, and the state is real")
+    tied_counts(recurrent, name, hidden_size, values)
+    if issubclass(recurrent, NeumannCayley) and values["variant"] == "code":
+        why = "multiplies gradients by the optimizer's learning rate, which a layer does not know"
+        raise ConfigError(f"{layer}: variant='code' {why}: use variant='paper'.")
+    return Resolved(cell, recurrent, values)
+
+
+def _class(kind: str, named: Any, layer: str) -> Any:
+    """A class that was given by name, or as it is."""
+    key = "cell" if kind == "cell" else "recurrent"
+    return named if isinstance(named, type) else registry.find(kind, named, f"{layer}: {key}")
