@@ -23,6 +23,8 @@ VERBS = {
     "reproduce": "run published tables, record and render them",
     "eval": "a finished run's weights at other lengths or on other data",
     "inspect": "the dynamics of a trained cell: eigenvalues, Lyapunov exponent, norms, gradients",
+    "export": "a finished run's network as a file for other programs: ONNX, torch.export, weights",
+    "generate": "text from a finished run on a language model's task",
     "tables": "write results/tables from what is recorded",
     "compare": "published numbers beside ours, in the terminal",
     "plot": "figures from what is recorded",

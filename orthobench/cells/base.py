@@ -5,6 +5,7 @@ Shapes in names: B batch, T time, I input, N hidden, G gates.
 
 import math
 from abc import ABC, abstractmethod
+from contextlib import nullcontext
 from functools import partial
 from typing import Any, ClassVar, Literal
 
@@ -187,7 +188,7 @@ class Cell(nn.Module, ABC):
         Raises:
             ValueError: a parametrization returns a matrix in another dtype than that of the parameters.
         """
-        with torch.autocast(self.U.device.type, enabled=False):
+        with torch.autocast(self.U.device.type, enabled=False) if not torch.compiler.is_exporting() else nullcontext():
             return tuple(self._clipped_later(name, self._matrix(name)) for name in self._matrix_names())
 
     def _matrix(self, name: str) -> Tensor:

@@ -52,7 +52,8 @@ def recurrence(cell: "Cell", x: "Tensor", h0: "State | None" = None, engine: str
         x: inputs (B, T, I), or tokens (B, T).
         h0: initial state, a tuple of tensors (B, N), or (1, N) for the whole batch; the cell's own when null.
         engine: auto, or the name of an engine, see `engines.py`. Empty batches and sequences always run on `reference`;
-            `auto` also takes `reference` under the derivatives of torch.func and in forward mode.
+            `auto` also takes `reference` under the derivatives of torch.func and in forward mode. While torch.export or
+            torch.onnx look on, the loop of `reference` becomes one operator.
 
     Returns:
         All hidden states (B, T, N), or the outputs (B, T, F) of a cell whose steps return them; and the final state.
@@ -61,9 +62,13 @@ def recurrence(cell: "Cell", x: "Tensor", h0: "State | None" = None, engine: str
         ConfigError: the engine cannot run the cell, or not under the transforms of torch.func that are active.
         ValueError: x or h0 has another shape, type or device than the cell needs.
     """
-    from orthobench.scan import inputs, members  # here, because listing the engines' names needs no torch
+    import torch  # here, because listing the engines' names needs no torch
+
+    from orthobench.scan import exported, inputs, members
 
     state = inputs.checked(cell, x, h0)
+    if torch.compiler.is_exporting():
+        return exported.run(cell, x, state)
     name, _ = choose(cell, engine)
     if 0 in x.shape[:2]:
         name = "reference"

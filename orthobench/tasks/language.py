@@ -97,9 +97,49 @@ class Language(Task):
 
     def check(self) -> None:
         if self._data is None:
-            corpus = ptb.load(self.data_root, self.level)
+            corpus = self.corpus()
             texts = {"train": corpus.train, "val": corpus.valid, "test": corpus.test}
             self._data = {split: torch.from_numpy(text) for split, text in texts.items()}
+
+    def corpus(self) -> ptb.Corpus:
+        """The three texts as ids, and the tokens by id.
+
+        Raises:
+            DataError: they are missing or damaged.
+        """
+        return ptb.load(self.data_root, self.level)
+
+    def vocabulary(self) -> tuple[str, ...]:
+        """The tokens by id."""
+        return self.corpus().tokens
+
+    def ids(self, text: str) -> list[int]:
+        """The ids of a text's tokens, after the token that ends a line.
+
+        Raises:
+            ConfigError: the training text does not have one of them.
+        """
+        known = {token: i for i, token in enumerate(self.vocabulary())}
+        found = [self.line_end, *self.split(text)]
+        unknown = next((token for token in found if token not in known), None)
+        if unknown is not None:
+            raise ConfigError(f"{unknown!r} is not among the {len(known):,} tokens of the training text.")
+        return [known[token] for token in found]
+
+    @property
+    def line_end(self) -> str:
+        """The token that ends a line."""
+        return "<eos>" if self.level == "word" else "\n"
+
+    def split(self, text: str) -> list[str]:
+        """A text as tokens; in the character files of Penn Treebank a blank is `_`."""
+        return text.split() if self.level == "word" else list(text.replace(" ", "_"))
+
+    def piece(self, token: str) -> str:
+        """What a token adds to a text."""
+        if self.level == "word":
+            return "\n" if token == self.line_end else f" {token}"
+        return " " if token == "_" else token
 
     def examples(self, split: Split) -> int:
         return self.tokens[split]

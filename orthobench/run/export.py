@@ -1,0 +1,137 @@
+"""A finished run's network as a file that needs no orthobench: torch.export, ONNX, or the weights alone."""
+
+import copy
+import io
+import json
+import logging
+import warnings
+from collections.abc import Callable
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from orthobench.errors import ConfigError, OrthobenchError
+from orthobench.models.base import Network
+from orthobench.models.frozen import frozen
+from orthobench.recording.files import make_folder, write_bytes
+from orthobench.run.load import Finished
+
+OPSET = 18
+SUFFIXES = {"torch": "pt", "onnx": "onnx", "pt2": "pt2"}
+NEEDED = ("onnx", "onnxruntime", "onnxscript")
+LENGTHS = ((2, 5), (3, 12))  # batch size and T of the two inputs that the file is checked with
+Compute = Callable[[Tensor], Tensor]
+
+
+class OutputOnly(nn.Module):
+    """The network as a function of its input alone: it starts from its own initial state and drops the final one."""
+
+    def __init__(self, model: Network) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The outputs of inputs (B, T, I), tokens (B, T) or vectors (B, I)."""
+        return self.model(x)[0]
+
+
+def export(run: Finished, form: str) -> tuple[Path, float | None]:
+    """Write `<run folder>/exports/<which>.<suffix>`.
+
+    Args:
+        run: the run.
+        form: `torch` for a dictionary that `torch.load` reads, `pt2` for torch.export, `onnx` for ONNX of opset 18.
+
+    Returns:
+        The file, and the largest difference of its outputs from the model's on two lengths; null for `torch`, whose
+        weights are the model's own.
+
+    Raises:
+        ConfigError: a package that is needed is not installed.
+        OrthobenchError: the file computes something else than the model.
+    """
+    made, compute = {"torch": _torch, "pt2": _pt2, "onnx": _onnx}[form](run)
+    difference = None if compute is None else _largest_difference(run, compute)
+    folder = run.folder / "exports"
+    make_folder(folder)
+    path = folder / f"{run.which}.{SUFFIXES[form]}"
+    write_bytes(path, made)
+    return path, difference
+
+
+def about(run: Finished) -> dict[str, str]:
+    """What an exported file says about its origin."""
+    model = {key: value for key, value in run.settings.model.items()}
+    return {"run_id": run.run_id, "which": run.which, "step": str(run.step), "model": json.dumps(model)}
+
+
+def _torch(run: Finished) -> tuple[bytes, None]:
+    content = {**about(run), "state_dict": run.model.state_dict()}
+    file = io.BytesIO()
+    torch.save(content, file)
+    return file.getvalue(), None
+
+
+def _pt2(run: Finished) -> tuple[bytes, Compute]:
+    file, program = io.BytesIO(), _program(run)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        torch.export.save(program, file, extra_files={"run.json": json.dumps(about(run))})
+        file.seek(0)
+        return file.getvalue(), torch.export.load(file).module()
+
+
+def _onnx(run: Finished) -> tuple[bytes, Compute]:
+    missing = [name for name in NEEDED if find_spec(name) is None]
+    if missing:
+        names = ", ".join(missing)
+        raise ConfigError(f"--format onnx needs {names}, not installed here: pip install 'orthobench[export]'.")
+    import onnx
+    import onnxruntime
+
+    logging.getLogger("torch.onnx").setLevel(logging.ERROR)  # it lists the operators of packages that are not there
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        program: Any = torch.onnx.export(
+            _program(run), dynamo=True, opset_version=OPSET, input_names=["x"], output_names=["y"], verbose=False
+        )
+    model = program.model_proto
+    onnx.helper.set_model_props(model, {f"orthobench.{key}": value for key, value in about(run).items()})
+    made = model.SerializeToString()
+    session = onnxruntime.InferenceSession(made, providers=["CPUExecutionProvider"])
+    return made, lambda x: torch.from_numpy(session.run(None, {"x": x.numpy()})[0])
+
+
+def _program(run: Finished) -> Any:
+    """The network as torch.export sees it; sizes of batch and time are left open."""
+    x = _example(run, 4, 7)
+    open_sizes = {0: torch.export.Dim.DYNAMIC} | ({1: torch.export.Dim.DYNAMIC} if run.task.sequential else {})
+    with torch.no_grad(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return torch.export.export(OutputOnly(frozen(run.model)).eval(), (x,), dynamic_shapes=(open_sizes,))
+
+
+def _example(run: Finished, B: int, T: int) -> Tensor:
+    """An input of the shape that the task's have, the same at every call."""
+    task, generator = run.task, torch.Generator().manual_seed(B)
+    if task.tokens_in:
+        return torch.randint(task.input_size, (B, T), generator=generator)
+    shape = (B, T, task.input_size) if task.sequential else (B, task.input_size)
+    return torch.randn(shape, generator=generator).to(next(run.model.parameters()).dtype)
+
+
+@torch.no_grad()
+def _largest_difference(run: Finished, compute: Compute) -> float:
+    model, largest = copy.deepcopy(run.model).eval(), 0.0
+    for size in LENGTHS:
+        x = _example(run, *size)
+        expected = model(x)[0]
+        off = float((compute(x) - expected).abs().max())
+        bound = 1e-8 if expected.dtype == torch.float64 else 1e-3
+        if not off <= bound * (1 + float(expected.abs().max())):
+            raise OrthobenchError(f"the exported file differs by {off:.3g} from the model at (B, T) = {size}.")
+        largest = max(largest, off)
+    return largest

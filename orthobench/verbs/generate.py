@@ -1,0 +1,48 @@
+"""`orthobench generate RUN [--prompt TEXT] [--tokens N] [--temperature X] [--seed N] [--last]`: text from a trained
+language model.
+"""
+
+import math
+import sys
+
+from orthobench.config.words import key, value
+from orthobench.errors import ConfigError
+from orthobench.verbs.arguments import Parser
+
+PLACES = ("runs_root", "data_root")
+
+
+def main(arguments: list[str]) -> int:
+    """Print the prompt and what the model makes of it.
+
+    Raises:
+        ConfigError: no run of that name, one that is not done or not of a text, or a value out of range.
+    """
+    parser = Parser(__doc__)
+    parser.add_argument("--prompt", default="", help="what the model reads first")
+    parser.add_argument("--tokens", type=int, default=200, help="characters or words to draw (200)")
+    parser.add_argument("--temperature", type=float, default=1.0, help="below 1: likelier tokens more often; 0: always")
+    parser.add_argument("--seed", type=int, default=1, help="of the draws (1)")
+    parser.add_argument("--last", action="store_true", help="the last weights, not the best by validation")
+    given = parser.read(arguments)
+    wrong = [word for word in given.overrides if key(word) not in PLACES]
+    if len(given.names) != 1 or wrong:
+        raise ConfigError('generate needs one run: `orthobench generate runs/NAME --prompt "the" --tokens 200`.')
+    if given.tokens < 1:
+        raise ConfigError(f"--tokens {given.tokens} is out of range: it must be >= 1.")
+    if not (math.isfinite(given.temperature) and given.temperature >= 0):
+        raise ConfigError(f"--temperature {given.temperature} is out of range: it must be a number >= 0.")
+    if not 0 <= given.seed < 2**63:
+        raise ConfigError(f"--seed {given.seed} is out of range: it must be >= 0 and below 2^63.")
+    from orthobench.run.generate import generate
+    from orthobench.run.load import load
+
+    run = load(given.names[0], "last" if given.last else "best", **{key(w): value(w) for w in given.overrides})
+    drawn = generate(run, given.prompt, given.tokens, given.temperature, given.seed)
+    first = next(drawn)  # whatever is wrong is told before the prompt is printed
+    sys.stdout.write(given.prompt + first)
+    for piece in drawn:
+        sys.stdout.write(piece)
+    sys.stdout.write("\n")
+    sys.stdout.flush()
+    return 0
