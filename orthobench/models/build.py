@@ -37,7 +37,7 @@ def build_model(settings: Settings, task: Task) -> Network:
         "input_size": task.input_size,
         "output_size": task.output_size,
         "readout": task.readout,
-        "make_cell": partial(_make_cell, settings, rng),
+        "make_cell": partial(_make_cell, settings, rng, getattr(task, "length", getattr(task, "T", None))),
         "make_matrix": partial(_make_matrix, settings, rng),
         "rng": rng,
         "engine": settings.run["engine"],
@@ -113,8 +113,12 @@ def fit_to_budget(settings: Settings) -> Settings:
     return settings.with_hidden_size(best)
 
 
-def _make_cell(settings: Settings, rng: np.random.Generator, input_size: int, hidden_size: int) -> Cell:
+def _make_cell(
+    settings: Settings, rng: np.random.Generator, steps: int | None, input_size: int, hidden_size: int
+) -> Cell:
     given, parts = {**settings.model, **settings.shares}, settings.parts
+    if "T_max" in given and given["T_max"] is None:
+        given["T_max"] = steps
     return make_cell(given, parts.cell, parts.recurrent, rng, input_size, hidden_size)
 
 

@@ -1,0 +1,79 @@
+"""Chrono initialisation of the LSTM and the GRU."""
+
+from typing import Any
+
+import pytest
+import torch
+
+import orthobench
+from orthobench.cells.gru_chrono import GRUChrono
+from orthobench.cells.lstm_chrono import LSTMChrono
+from orthobench.errors import ConfigError
+from orthobench.scan import choose
+from tests.making import untouched_cell
+
+BOTH = [pytest.param(LSTMChrono, "f", id="lstm"), pytest.param(GRUChrono, "u", id="gru")]
+
+
+@pytest.mark.parametrize(("cls", "gate"), BOTH)
+def test_forgetting_times_are_uniform(cls: Any, gate: str) -> None:
+    times = untouched_cell(cls, hidden_size=1000, T_max=101).b[gate].detach().exp()
+    assert 1 <= times.min() < 3
+    assert 97 < times.max() <= 100
+    assert abs(float(times.mean()) - 50.5) < 4 * 99 / 12**0.5 / 1000**0.5  # four standard errors
+
+
+def test_the_input_gate_mirrors_the_forget_gate() -> None:
+    b = untouched_cell(LSTMChrono, T_max=50).b
+    assert torch.equal(b["i"], -b["f"])
+    assert not b["g"].any()
+    assert not b["o"].any()
+
+
+def test_the_other_gates_of_the_gru_start_at_zero() -> None:
+    b = untouched_cell(GRUChrono, T_max=50).b
+    assert not b["r"].any()
+    assert not b["c"].any()
+
+
+@pytest.mark.parametrize(("cls", "gate"), BOTH)
+def test_the_engines_of_the_plain_cell_run_it(cls: Any, gate: str) -> None:
+    plain = cls.__mro__[1]
+    assert choose(untouched_cell(cls, T_max=9))[0] == choose(untouched_cell(plain))[0]
+
+
+@pytest.mark.parametrize(("model", "gate"), [("lstm_chrono", "f"), ("gru_chrono", "u")])
+@pytest.mark.parametrize(
+    ("words", "longest"),
+    [(("task=copying", "T=200"), 220), (("task=adding", "T=100"), 100), (("task=adding", "model.T_max=30"), 30)],
+)
+def test_the_length_is_the_tasks_unless_it_is_given(
+    model: str, gate: str, words: tuple[str, ...], longest: int
+) -> None:
+    exp = orthobench.build(f"model={model}", *words, "recipe=none", "model.hidden_size=1000")
+    assert 0.95 * (longest - 1) < float(exp.model.cells[0].b[gate].detach().exp().max()) <= (longest - 1) * 1.0001
+
+
+@pytest.mark.parametrize(("model", "plain"), [("lstm_chrono", "lstm"), ("gru_chrono", "gru")])
+def test_no_parameter_more(model: str, plain: str) -> None:
+    counts = [orthobench.build(f"model={name}", "T=9", "model.hidden_size=20").parameters for name in (model, plain)]
+    assert counts[0] == counts[1]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("model=lstm_chrono", "task=copying", "model.T_max=2"), "must be >= 3"),
+        (("model=lstm_chrono", "task=recall", "T=2"), "at least three steps, and has T_max=2"),
+        (("model=lstm_chrono", "model.forget_bias=1"), "does not apply to lstm_chrono"),
+        (("model=gru_chrono", "model.gate_bias=1"), "does not apply to gru_chrono"),
+    ],
+)
+def test_what_cannot_be_is_refused(words: tuple[str, ...], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        assert orthobench.build(*words).model
+
+
+def test_a_length_that_nobody_gives_is_refused() -> None:
+    with pytest.raises(ConfigError, match=r"needs model\.T_max"):
+        untouched_cell(LSTMChrono)
