@@ -64,7 +64,7 @@ def orthogonal(rng: Rng, shape: tuple[int, int]) -> Tensor:
 
 
 SCHEMES = (
-    "glorot", "he_uniform", "he_normal", "torch", "orthogonal", "identity", "zeros",
+    "glorot", "he_uniform", "he_normal", "torch", "linear", "orthogonal", "identity", "zeros",
     "normal 0.1", "truncated_normal 0.1",
 )  # fmt: skip
 
@@ -81,7 +81,7 @@ def weight(
 
     A number stands for U(-number, number); `normal 0.1` and `truncated_normal 0.1` for Gaussians of that deviation;
     `torch` for U(-b, b) with b = 1 / sqrt(units), PyTorch's rule for a recurrent layer of that many units and, with
-    the columns for `units`, for nn.Linear.
+    the columns for `units`, for nn.Linear; `linear` for nn.Linear's rule in every place, b = 1 / sqrt(fan_in).
 
     Raises:
         ConfigError: the scheme is not known, or the number is negative.
@@ -98,6 +98,8 @@ def weight(
         return he_normal(rng, shape, fan_in)
     if scheme == "torch":
         return uniform(rng, shape, 1 / math.sqrt(units or shape[1]))
+    if scheme == "linear":
+        return uniform(rng, shape, 1 / math.sqrt(fan_in or shape[1]))
     if scheme == "orthogonal":
         return orthogonal(rng, shape)
     if scheme == "identity":

@@ -53,7 +53,8 @@ class Cell(nn.Module, ABC):
         rng: generator for the initial values.
         make_recurrent: builds the parametrization of one gate's recurrent matrix, `make_recurrent(constrained=True)`.
         input_init: scheme of the input weights, or a bound for U(-bound, bound).
-        bias_init: `zeros`, a number that every added bias starts from, or `torch` for U(-b, b), b = 1 / sqrt(N).
+        bias_init: `zeros`, a number that every added bias starts from, or U(-b, b): `torch` has b = 1 / sqrt(N), and
+            `linear`, nn.Linear's rule, b = 1 / sqrt(fan-in of the gate).
         modrelu_bias: the bound b of U(-b, b) that modReLU's biases start from.
         double_bias: whether an added bias is the sum of two vectors, as PyTorch counts them.
         kernel: which matrix the fans of an initialisation belong to. `joint`: one matrix over (x, h) for all gates, but
@@ -91,7 +92,7 @@ class Cell(nn.Module, ABC):
         rng: Rng,
         make_recurrent: MakeRecurrent,
         input_init: str | float = "glorot",
-        bias_init: Literal["zeros", "torch"] | float = "zeros",
+        bias_init: Literal["zeros", "torch", "linear"] | float = "zeros",
         modrelu_bias: NonNegativeFloat = 0.0,
         double_bias: bool = False,
         kernel: Kernel = "joint",
@@ -130,6 +131,7 @@ class Cell(nn.Module, ABC):
         biased: tuple[str, ...],
         inside: tuple[str, ...] = (),
         inits: dict[str, str | float] | None = None,
+        fan_in: int | None = None,
     ) -> None:
         """Input weights, one bias per gate in `biased`, and the recurrent matrices.
 
@@ -138,6 +140,8 @@ class Cell(nn.Module, ABC):
             biased: the gates with a bias.
             inside: the gates whose bias is modReLU's.
             inits: schemes of the input weights of single gates, in place of `input_init`.
+            fan_in: columns of the one matrix over all that a gate reads, where it is published as such; null: by
+                `kernel`.
 
         Raises:
             ConfigError: a setting of the recurrent matrices was given to a cell that has none.
@@ -146,13 +150,14 @@ class Cell(nn.Module, ABC):
         self.inside = inside
         I, N, draws = self.input_size, self.hidden_size, self.initial
         fans = {gate: draws.fans(gate, self.gates, orthogonal, self.kernels) for gate in self.gates}
+        widths = {gate: fan_in or I + N * joined for gate, (_, _, joined) in fans.items()}
         rows = []
-        for gate, (group, _, joined) in fans.items():
-            rows.append(draws.input_weight((N, I), I + N * joined, group * N, (inits or {}).get(gate)))
+        for gate, (group, _, _) in fans.items():
+            rows.append(draws.input_weight((N, I), widths[gate], group * N, (inits or {}).get(gate)))
         self.U = nn.Parameter(torch.cat(rows))
-        self.b = nn.ParameterDict({gate: nn.Parameter(draws.bias(gate in inside)) for gate in biased})
+        self.b = nn.ParameterDict({gate: nn.Parameter(draws.bias(gate in inside, widths[gate])) for gate in biased})
         doubled = [gate for gate in biased if gate not in inside] if draws.double_bias else []
-        self.b_hidden = nn.ParameterDict({gate: nn.Parameter(draws.bias(inside=False)) for gate in doubled})
+        self.b_hidden = nn.ParameterDict({gate: nn.Parameter(draws.bias(False, widths[gate])) for gate in doubled})
         self.recurrent, self.clips = nn.ModuleDict(), nn.ModuleDict()
         bound = self.recurrent_gradient_clip
         names = self._matrix_names()
@@ -162,7 +167,7 @@ class Cell(nn.Module, ABC):
             if bound is not None:
                 self.clips[name] = Accumulated(partial(torch.clamp, min=-bound, max=bound))
             self.recurrent[name] = draws.make_recurrent(
-                constrained=name in orthogonal, gates=group, input_size=I * joined
+                constrained=name in orthogonal, gates=group, input_size=fan_in - N if fan_in else I * joined
             )
         if draws.fused_orthogonal:
             draws.orthogonal_columns(self.recurrent.values())

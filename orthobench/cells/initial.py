@@ -24,7 +24,7 @@ class Initial:
     rng: Rng
     make_recurrent: MakeRecurrent
     input_init: str | float = "glorot"
-    bias_init: Literal["zeros", "torch"] | float = "zeros"
+    bias_init: Literal["zeros", "torch", "linear"] | float = "zeros"
     modrelu_bias: float = 0.0
     double_bias: bool = False
     kernel: Kernel = "joint"
@@ -35,13 +35,15 @@ class Initial:
         scheme = self.input_init if scheme is None else scheme
         return weight(scheme, self.rng, shape, fan_in, fan_out, units=self.hidden_size)
 
-    def bias(self, inside: bool) -> Tensor:
-        """A gate's bias (N,), modReLU's where it acts inside."""
+    def bias(self, inside: bool, fan_in: int | None = None) -> Tensor:
+        """A gate's bias (N,), modReLU's where it acts inside; the scheme `linear` needs `fan_in`."""
         N = self.hidden_size
         if inside:
             return uniform(self.rng, (N,), self.modrelu_bias) if self.modrelu_bias else torch.zeros(N)
         if self.bias_init == "torch":
             return uniform(self.rng, (N,), N**-0.5)
+        if self.bias_init == "linear":
+            return uniform(self.rng, (N,), (fan_in or N) ** -0.5)
         return torch.full((N,), 0.0 if self.bias_init == "zeros" else float(self.bias_init))
 
     def fans(

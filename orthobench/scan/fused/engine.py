@@ -9,16 +9,24 @@ from collections.abc import Callable
 from torch import Tensor
 
 from orthobench.cells.base import Cell, State
+from orthobench.cells.cornn import CoRNN
 from orthobench.cells.elman import Elman
 from orthobench.cells.gru import GRU
+from orthobench.cells.lem import LEM
 from orthobench.cells.scalar_gated import ScalarGated
 from orthobench.scan.families import lookup
+from orthobench.scan.fused import cornn, lem, torch_kernels
 from orthobench.scan.fused import elman as fused_elman
 from orthobench.scan.fused import gru as fused_gru
-from orthobench.scan.fused import torch_kernels
 
 RunCell = Callable[[Cell, Tensor, State], tuple[Tensor, State]]
-FAMILIES: dict[type, RunCell] = {Elman: fused_elman.run, ScalarGated: fused_elman.run, GRU: fused_gru.run}
+FAMILIES: dict[type, RunCell] = {
+    Elman: fused_elman.run,
+    ScalarGated: fused_elman.run,
+    GRU: fused_gru.run,
+    LEM: lem.run,
+    CoRNN: cornn.run,
+}
 
 
 def why_not(cell: Cell) -> str | None:
