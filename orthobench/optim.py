@@ -168,16 +168,29 @@ def update(optimizers: list[Optimizer]) -> list[None]:
 def groups(model: Any, rule: Rule, lr: float, recurrent_rule: Rule, lr_recurrent: float) -> list[dict[str, Any]]:
     """Parameter groups of a model: the constrained parameters by one rule and rate, all others by another.
 
-    A parametrization's `learning_rate_scales` gives a parameter a group of its own.
+    The `learning_rate_scales` of a parametrization or a cell give a parameter a group of its own.
     """
+    slow = {
+        id(p): scales[name]
+        for cell in getattr(model, "cells", ())
+        if (scales := cell.learning_rate_scales())
+        for name, p in cell.named_parameters()
+        if name in scales
+    }
     inside: dict[int, float] = {}
     for parametrization in model.constrained():
         scales = parametrization.learning_rate_scales()
         for name, p in parametrization.named_parameters():
             inside[id(p)] = scales.get(name, 1.0)
     parameters = list(model.parameters())
-    others = [p for p in parameters if id(p) not in inside]
+    others = [p for p in parameters if id(p) not in inside and id(p) not in slow]
     found = [{"name": "free", "params": others, "lr": lr, "rule": rule, "constrained": False}] if others else []
+    for scale in sorted(set(slow.values()), reverse=True):
+        chosen = [p for p in parameters if slow.get(id(p)) == scale]
+        # marked as constrained, because these have no weight decay either
+        found.append(
+            {"name": f"free x {scale:g}", "params": chosen, "lr": lr * scale, "rule": rule, "constrained": True}
+        )
     for scale in sorted(set(inside.values()), reverse=True):
         chosen = [p for p in parameters if inside.get(id(p)) == scale]
         name = "recurrent" if scale == 1.0 else f"recurrent x {scale:g}"

@@ -74,7 +74,7 @@ class Cell(nn.Module, ABC):
     kernels: ClassVar[tuple[tuple[str, ...], ...]] = ()
     states: ClassVar[int] = 1
     complex_state: ClassVar[bool] = False
-    returns_output: ClassVar[bool] = False
+    returns_output: bool = False
     own_equations: bool = False
     U: Tensor
     b: nn.ParameterDict
@@ -150,7 +150,8 @@ class Cell(nn.Module, ABC):
         self.inside = inside
         I, N, draws = self.input_size, self.hidden_size, self.initial
         fans = {gate: draws.fans(gate, self.gates, orthogonal, self.kernels) for gate in self.gates}
-        widths = {gate: fan_in or I + N * joined for gate, (_, _, joined) in fans.items()}
+        names = self._matrix_names()
+        widths = {gate: fan_in or I + N * (joined and bool(names)) for gate, (_, _, joined) in fans.items()}
         rows = []
         for gate, (group, _, _) in fans.items():
             rows.append(draws.input_weight((N, I), widths[gate], group * N, (inits or {}).get(gate)))
@@ -160,7 +161,6 @@ class Cell(nn.Module, ABC):
         self.b_hidden = nn.ParameterDict({gate: nn.Parameter(draws.bias(False, widths[gate])) for gate in doubled})
         self.recurrent, self.clips = nn.ModuleDict(), nn.ModuleDict()
         bound = self.recurrent_gradient_clip
-        names = self._matrix_names()
         self._refuse_settings_of_matrices(names, orthogonal)
         for name in names:
             _, group, joined = fans[name] if self.matrix_names is None else (1, 1, False)
@@ -305,6 +305,10 @@ class Cell(nn.Module, ABC):
         With `returns_output` the outputs of the steps are passed through here instead of hidden states.
         """
         return h
+
+    def learning_rate_scales(self) -> dict[str, float]:
+        """Factors on the learning rate, by parameter name, of parameters that learn slower and have no weight decay."""
+        return {}
 
     def remark(self) -> str | None:
         """What the cell itself does for speed, shown to the user beside the engine; null when it does nothing."""

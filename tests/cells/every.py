@@ -7,7 +7,11 @@ import pytest
 from orthobench.cells.cornn import CoRNN
 from orthobench.cells.gru_chrono import GRUChrono
 from orthobench.cells.lem import LEM
+from orthobench.cells.lru import LRU
 from orthobench.cells.lstm_chrono import LSTMChrono
+from orthobench.cells.mingru import MinGRU
+from orthobench.cells.minlstm import MinLSTM
+from orthobench.cells.rotation import Rotation
 
 N = 4
 CELLS: dict[str, tuple[type, dict[str, Any]]] = {
@@ -15,5 +19,12 @@ CELLS: dict[str, tuple[type, dict[str, Any]]] = {
     "gru_chrono": (GRUChrono, {"T_max": 9}),
     "lem": (LEM, {"dt": 0.7}),
     "cornn": (CoRNN, {"dt": 0.2, "gamma": 1.7, "epsilon": 2.3}),
+    "lru": (LRU, {}),
+    "lru both": (LRU, {"features": "both"}),
+    "mingru": (MinGRU, {}),
+    "mingru identity": (MinGRU, {"candidate": "identity"}),
+    "minlstm": (MinLSTM, {}),
+    "rotation": (Rotation, {}),
+    "rotation unitary": (Rotation, {"unitary": True}),
 }
 every_cell = pytest.mark.parametrize(("cls", "options"), [pytest.param(*case, id=name) for name, case in CELLS.items()])

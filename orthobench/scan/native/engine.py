@@ -1,8 +1,8 @@
 """The loops of the fused engine in C, for CPUs.
 
-It has the families, gradients and saved tensors of `fused`, whose files have the equations, and two more families, the
-LSTM and complex states. C computes the steps and torch the projection. Weights are packed once per call, and
-activations are applied while their block is in cache.
+It has the families, gradients and saved tensors of `fused`, whose files have the equations, and more: the LSTM, complex
+states and recurrences that are linear in the state. C computes the steps and torch the projection. Weights are packed
+once per call, and activations are applied while their block is in cache.
 """
 
 from collections.abc import Callable
@@ -17,14 +17,18 @@ from orthobench.cells.base import Cell, State
 from orthobench.cells.complex_elman import ComplexElman
 from orthobench.cells.elman import Elman
 from orthobench.cells.gru import GRU
+from orthobench.cells.lru import LRU
 from orthobench.cells.lstm import LSTM
+from orthobench.cells.mingru import MinGRU
+from orthobench.cells.minlstm import MinLSTM
+from orthobench.cells.rotation import Rotation
 from orthobench.cells.scalar_gated import ScalarGated
 from orthobench.parametrizations.derivatives import first_only
 from orthobench.scan.arguments import elman, first_state, own_projection, scaled
 from orthobench.scan.families import lookup
 from orthobench.scan.fused.elman import Gradients, first_gradient
 from orthobench.scan.fused.pointwise import room_for_signs
-from orthobench.scan.native import complex_elman, lstm
+from orthobench.scan.native import complex_elman, linear, lstm
 from orthobench.scan.native.library import REALS, add_outer, call, load, missing, pack, readable, weight_gradient
 from orthobench.terminal import complain
 
@@ -95,6 +99,10 @@ FAMILIES: dict[type, RunNative] = {
     GRU: _gru,
     LSTM: lstm.run,
     ComplexElman: complex_elman.run,
+    LRU: linear.run,
+    MinGRU: linear.run,
+    MinLSTM: linear.run,
+    Rotation: linear.run,
 }
 
 

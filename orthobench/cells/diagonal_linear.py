@@ -1,0 +1,56 @@
+"""Recurrences that are linear in the state and act on every unit by itself: h_t = a_t * h_{t-1} + b_t.
+
+a_t and b_t depend on the input alone, so that they are computed for all steps at once and an engine needs no more than
+one scan.
+"""
+
+from abc import abstractmethod
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from orthobench.cells.base import Cell, Matrices, State
+
+
+class DiagonalLinear(Cell):
+    """A subclass defines `coefficients`, and `read` where a step shows something else than its state.
+
+    It has one state, real or complex (N,), and no recurrent matrix.
+    """
+
+    matrix_names: tuple[str, ...] | None = ()
+
+    def initial_state(self, batch_size: int) -> State:
+        if not self.complex_state:
+            return super().initial_state(batch_size)
+        return (self.U.new_zeros(batch_size, self.hidden_size, dtype=self.U.dtype.to_complex()),)
+
+    @abstractmethod
+    def coefficients(self, p: Tensor, W: Matrices) -> tuple[Tensor, Tensor]:
+        """The factor a and the term b, (..., N) or what broadcasts to it, from projections (..., M)."""
+
+    def read(self, h: Tensor, p: Tensor, W: Matrices) -> Tensor:
+        """What is seen of states (..., N) after inputs with projections (..., M); used with `returns_output` only."""
+        return h
+
+    def step(self, p_t: Tensor, state: State, W: Matrices) -> Any:
+        a, b = self.coefficients(p_t, W)
+        h = a * state[0] + b
+        return (self.read(h, p_t, W), (h,)) if self.returns_output else (h,)
+
+    def features(self, h: Tensor) -> Tensor:
+        """The two parts of every complex unit side by side, (..., 2N); real states and outputs as they are."""
+        return torch.view_as_real(h).flatten(-2) if h.is_complex() else h
+
+
+def from_pairs(p: Tensor) -> Tensor:
+    """Complex numbers (..., N) from real ones (..., 2N) in which both parts are neighbours; a view where one exists."""
+    pairs = p.unflatten(-1, (-1, 2))
+    odd = any(step % 2 for step in (pairs.storage_offset(), *pairs.stride()[:-1]))
+    return torch.view_as_complex(pairs.contiguous() if odd else pairs)
+
+
+def alternating(re: Tensor, im: Tensor) -> Tensor:
+    """Rows (2N, ...) that are those of `re` and `im` (N, ...) in turn."""
+    return torch.stack([re, im], dim=1).flatten(0, 1)

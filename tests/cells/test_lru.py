@@ -1,0 +1,138 @@
+"""The LRU and the rotation against loops of complex numbers in NumPy, their sizes and their starts."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import orthobench
+from orthobench.cells.lru import LRU
+from orthobench.cells.rotation import Rotation
+from orthobench.errors import ConfigError
+from orthobench.models.build import build_optimizer
+from orthobench.scan import recurrence
+from tests.making import draw, random_cell, untouched_cell
+
+
+def parts(U: torch.Tensor) -> np.ndarray:
+    """A complex matrix from its real parts, stacked above its imaginary ones."""
+    re, im = U.detach().numpy().reshape(2, -1, U.shape[-1])
+    return re + 1j * im
+
+
+def test_the_lru_against_a_loop_of_complex_numbers() -> None:
+    cell, x = random_cell(LRU), draw(2, 6, 3)
+    nu, theta, g, C, d = (getattr(cell, name).detach().numpy() for name in ("nu", "theta", "g", "C", "d"))
+    factor = np.exp(-np.exp(nu) + 1j * np.exp(theta))
+    C = (C[:, ::2] + 1j * C[:, 1::2]).conj()
+    h, seen = np.zeros((2, 4), dtype=complex), []
+    for x_t in x.numpy().transpose(1, 0, 2):
+        h = factor * h + np.exp(g) * (x_t @ parts(cell.U).T)
+        seen.append((h @ C.T).real + d * x_t)
+    found, (last,) = recurrence(cell, x)
+    np.testing.assert_allclose(found.detach().numpy().transpose(1, 0, 2), seen, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(last.detach().numpy(), h, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("unitary", [False, True])
+def test_the_rotation_against_a_loop_of_complex_numbers(unitary: bool) -> None:
+    cell, x = random_cell(Rotation, unitary=unitary), draw(2, 6, 3)
+    U, b = cell.U.detach().numpy(), {gate: b.detach().numpy() for gate, b in cell.b.items()}
+    h, seen = np.zeros((2, 4), dtype=complex), []
+    for x_t in x.numpy().transpose(1, 0, 2):
+        phi = x_t @ U[8:12].T + b["phi"]
+        a = 0.0 if unitary else np.log1p(np.exp(x_t @ U[12:].T + b["a"]))
+        h = np.exp(-a + 1j * phi) * h + x_t @ parts(cell.U[:8]).T
+        seen.append(h)
+    found, _ = recurrence(cell, x)
+    np.testing.assert_allclose(found.detach().numpy().transpose(1, 0, 2), seen, rtol=0, atol=1e-12)
+    shown = cell.features(found).detach().numpy()
+    np.testing.assert_array_equal(shown[..., ::2], found.detach().numpy().real)
+    np.testing.assert_array_equal(shown[..., 1::2], found.detach().numpy().imag)
+
+
+def test_a_unitary_rotation_keeps_the_modulus() -> None:
+    cell, h0 = random_cell(Rotation, unitary=True), torch.complex(draw(2, 4), draw(2, 4, seed=3))
+    with torch.no_grad():
+        cell.U[:8] = 0
+    h, _ = recurrence(cell, draw(2, 500, 3), (h0,))
+    torch.testing.assert_close(h.detach().abs(), h0.abs()[:, None].expand(-1, 500, -1), rtol=1e-12, atol=0)
+
+
+def test_a_rotation_by_pi_computes_parity() -> None:
+    cell = random_cell(Rotation, input_size=2, hidden_size=1, unitary=True)
+    with torch.no_grad():
+        cell.U.zero_()
+        cell.b["phi"].zero_()
+        cell.U[2, 1] = torch.pi
+    bits = torch.from_numpy(np.random.default_rng(1).integers(0, 2, size=(3, 200)))
+    h, _ = recurrence(cell, bits, (torch.ones(3, 1, dtype=torch.complex128),))
+    assert torch.equal(h[..., 0].real < 0, bits.cumsum(1) % 2 == 1)
+
+
+@pytest.mark.parametrize(("I", "N"), [(1, 8), (10, 64), (128, 64)])
+def test_size(I: int, N: int) -> None:
+    def size(cls: Any, **options: Any) -> int:
+        return sum(p.numel() for p in untouched_cell(cls, input_size=I, hidden_size=N, **options).parameters())
+
+    assert size(LRU) == 3 * N + 2 * N * I + 2 * N * I + I
+    assert size(LRU, features="both") == 3 * N + 2 * N * I
+    assert size(Rotation) == N * (4 * I + 2)
+    assert size(Rotation, unitary=True) == N * (3 * I + 1)
+
+
+def test_the_lrus_start() -> None:
+    cell = untouched_cell(LRU, input_size=5, hidden_size=4000, r_min=0.9, r_max=0.999, max_phase=0.3)
+    factor = torch.complex(*cell.matrices()).detach()
+    assert 0.9 <= factor.abs().min() < 0.901
+    assert 0.998 < factor.abs().max() <= 0.999
+    assert 0 < factor.angle().min() < 0.29 < factor.angle().max() < 0.3
+    middle = (0.9**2 + 0.999**2) / 2
+    assert (factor.abs().square() < middle).double().mean() == pytest.approx(0.5, abs=0.03)  # four standard errors
+    np.testing.assert_allclose(cell.g.exp().detach() ** 2, 1 - factor.abs() ** 2, atol=1e-6)  # drawn in float32
+    assert cell.U.detach().std() == pytest.approx(10**-0.5, rel=0.02)
+    assert cell.C.detach().std() == pytest.approx(4000**-0.5, rel=0.02)
+
+
+def test_the_rotations_start() -> None:
+    cell = untouched_cell(Rotation, hidden_size=4000)
+    factor, _ = cell.coefficients(cell.project(torch.zeros(1, 1, 3).double()), ())
+    modulus, phase = factor.detach().abs(), factor.detach().angle()
+    assert 0.9 <= modulus.min() < 0.901
+    assert 0.998 < modulus.max() <= 0.99901
+    assert phase.min() < -3.1
+    assert phase.max() > 3.1
+
+
+def test_the_states_of_white_noise_have_unit_size() -> None:
+    """The purpose of exp(g) = sqrt(1 - |lambda|^2)."""
+    cell = untouched_cell(LRU, hidden_size=400, r_min=0.5, r_max=0.9)
+    _, (last,) = recurrence(cell, draw(50, 100, 3))
+    assert last.detach().abs().square().mean() == pytest.approx(1.0, rel=0.1)
+
+
+def test_some_parameters_learn_slower_and_have_no_weight_decay() -> None:
+    exp = orthobench.build(
+        "model=lru", "model.features=output", "T=9", "optimizer.lr=0.1", "optimizer.weight_decay=0.5"
+    )
+    groups = build_optimizer(exp.settings, exp.model).param_groups
+    assert [(group["name"], group["lr"], group["constrained"]) for group in groups] == [
+        ("free", 0.1, False),
+        ("free x 0.25", 0.025, True),
+    ]
+    cell = exp.model.cells[0]
+    assert {id(p) for p in groups[1]["params"]} == {id(p) for p in (cell.nu, cell.theta, cell.g, cell.U)}
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("model=lru", "model.r_min=0.9", "model.r_max=0.8"),
+        ("model=lru", "model.r_max=1.5"),
+        ("model=rotation", "model.r_max=1.0"),
+    ],
+)
+def test_a_start_outside_the_circle_is_refused(words: tuple[str, ...]) -> None:
+    with pytest.raises(ConfigError, match="do not fit"):
+        assert orthobench.build(*words).model
