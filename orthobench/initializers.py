@@ -32,9 +32,9 @@ def glorot_uniform(rng: Rng, shape: tuple[int, int], fan_in: int | None = None, 
     return uniform(rng, shape, math.sqrt(6 / (fan_in + fan_out)))
 
 
-def he_uniform(rng: Rng, shape: tuple[int, int], fan_in: int | None = None) -> Tensor:
-    """U(-b, b) with b = sqrt(6 / fan_in)."""
-    return uniform(rng, shape, math.sqrt(6 / (fan_in or shape[1])))
+def he_uniform(rng: Rng, shape: tuple[int, int], fan_in: int | None = None, slope: float = 0.0) -> Tensor:
+    """U(-b, b) with b = sqrt(6 / fan_in), divided by sqrt(1 + slope^2) for a leaky ReLU of that slope."""
+    return uniform(rng, shape, math.sqrt(6 / (1 + slope**2) / (fan_in or shape[1])))
 
 
 def normal(rng: Rng, shape: tuple[int, ...], std: float) -> Tensor:
@@ -65,7 +65,7 @@ def orthogonal(rng: Rng, shape: tuple[int, int]) -> Tensor:
 
 SCHEMES = (
     "glorot", "he_uniform", "he_normal", "torch", "linear", "orthogonal", "identity", "zeros",
-    "normal 0.1", "truncated_normal 0.1",
+    "normal 0.1", "truncated_normal 0.1", "shift 1.02", "he_uniform 8",
 )  # fmt: skip
 
 
@@ -80,6 +80,8 @@ def weight(
     """A weight matrix by scheme.
 
     A number stands for U(-number, number); `normal 0.1` and `truncated_normal 0.1` for Gaussians of that deviation;
+    `shift 1.02` for a chain, in which unit i + 1 gets 1.02 of unit i and the first nothing (Orhan & Pitkow 2020);
+    `he_uniform 8` for He's rule before a leaky ReLU of slope 8;
     `torch` for U(-b, b) with b = 1 / sqrt(units), PyTorch's rule for a recurrent layer of that many units and, with
     the columns for `units`, for nn.Linear; `linear` for nn.Linear's rule in every place, b = 1 / sqrt(fan_in).
 
@@ -107,7 +109,14 @@ def weight(
     if scheme == "zeros":
         return torch.zeros(shape)
     kind, _, number = scheme.partition(" ")
-    if kind in ("normal", "truncated_normal") and re.fullmatch(r"\d*\.?\d+(e-\d+)?", number, re.ASCII):
+    given = re.fullmatch(r"\d*\.?\d+(e-\d+)?", number, re.ASCII) is not None
+    if kind == "shift" and given:
+        chain = torch.zeros(shape)
+        chain.diagonal(-1).fill_(float(number))
+        return chain
+    if kind == "he_uniform" and given:
+        return he_uniform(rng, shape, fan_in, slope=float(number))
+    if kind in ("normal", "truncated_normal") and given:
         draw = truncated_normal if kind == "truncated_normal" else normal
         return draw(rng, shape, float(number))
     raise ConfigError(f"initialisation {scheme!r} is not known: {did_you_mean(scheme, SCHEMES)}")

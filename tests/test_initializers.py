@@ -88,6 +88,9 @@ def test_orthogonal_is_uniform_over_the_group() -> None:
         ("normal 6.1e-05", lambda: normal(rng(), (4, 3), 6.1e-5)),
         ("he_normal", lambda: he_normal(rng(), (4, 3), 7)),
         ("orthogonal", lambda: orthogonal(rng(), (4, 3))),
+        ("linear", lambda: uniform(rng(), (4, 3), 7**-0.5)),
+        ("he_uniform 3", lambda: uniform(rng(), (4, 3), (6 / 10 / 7) ** 0.5)),
+        ("shift 1.5", lambda: 1.5 * torch.tensor([[0.0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1]])),
         ("identity", lambda: torch.eye(4, 3)),
         ("zeros", lambda: torch.zeros(4, 3)),
         (0.25, lambda: uniform(rng(), (4, 3), 0.25)),
@@ -115,7 +118,9 @@ def test_truncated_normal_weights() -> None:
     assert torch.equal(weight("truncated_normal 0.3", rng(), SHAPE), truncated_normal(rng(), SHAPE, 0.3))
 
 
-@pytest.mark.parametrize("scheme", ["normal", "normal x", "normal -1", "normal 0.1.2", "uniform 0.1"])
+@pytest.mark.parametrize(
+    "scheme", ["normal", "normal x", "normal -1", "normal 0.1.2", "uniform 0.1", "shift", "shift x"]
+)
 def test_a_scheme_without_its_number_is_refused(scheme: str) -> None:
     with pytest.raises(ConfigError, match=f"initialisation '{scheme}' is not known"):
         weight(scheme, rng(), (4, 3))

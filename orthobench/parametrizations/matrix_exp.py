@@ -54,7 +54,7 @@ class MatrixExp(Settling):
     ) -> None:
         super().__init__(n)
         self.gradient = gradient
-        self.theta = nn.Parameter(tensor(_initial(init, rng, n, init_bound)))
+        self.theta = nn.Parameter(tensor(initial_angles(init, rng, n, init_bound)))
         self.register_buffer("indices", upper_indices(n), persistent=False)
         if gradient == "geodesic":
             self.register_buffer("base", torch.eye(n, dtype=torch.float64))
@@ -107,8 +107,8 @@ class MatrixExp(Settling):
         return float(F.cosine_similarity((X - X.T).flatten(), exact.flatten(), dim=0))
 
 
-def _initial(init: SkewInit, rng: Rng, n: int, bound: float) -> np.ndarray:
-    """The strict upper triangle of A, flat."""
+def initial_angles(init: SkewInit, rng: Rng, n: int, bound: float) -> np.ndarray:
+    """The strict upper triangle of A at the start, flat (n(n-1)/2,); see `MatrixExp`."""
     if init == "uniform":
         return rng.uniform(-bound, bound, size=n * (n - 1) // 2)
     if init == "henaff":

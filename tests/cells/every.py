@@ -1,17 +1,24 @@
 """Every cell that came after the five papers, with settings that make it small, for the tests of what all must obey."""
 
+from functools import partial
 from typing import Any
 
 import pytest
 
 from orthobench.cells.cornn import CoRNN
+from orthobench.cells.elman import Elman
 from orthobench.cells.gru_chrono import GRUChrono
 from orthobench.cells.lem import LEM
+from orthobench.cells.lipschitz import Lipschitz
 from orthobench.cells.lru import LRU
 from orthobench.cells.lstm_chrono import LSTMChrono
 from orthobench.cells.mingru import MinGRU
 from orthobench.cells.minlstm import MinLSTM
 from orthobench.cells.rotation import Rotation
+from orthobench.cells.unicornn import UnICORNN
+from orthobench.parametrizations.antisymmetric import Antisymmetric
+from orthobench.parametrizations.schur import Schur
+from orthobench.parametrizations.skew_symmetric import SkewSymmetric
 
 N = 4
 CELLS: dict[str, tuple[type, dict[str, Any]]] = {
@@ -26,5 +33,9 @@ CELLS: dict[str, tuple[type, dict[str, Any]]] = {
     "minlstm": (MinLSTM, {}),
     "rotation": (Rotation, {}),
     "rotation unitary": (Rotation, {"unitary": True}),
+    "unicornn": (UnICORNN, {"dt": 0.3, "alpha": 1.4}),
+    "lipschitz_rnn": (Lipschitz, {"eps": 0.1, "recurrent": partial(SkewSymmetric, gamma=0.3)}),
+    "antisymmetric_rnn": (Lipschitz, {"eps": 0.1, "linear": False, "recurrent": Antisymmetric}),
+    "nnrnn": (Elman, {"activation": "modrelu", "recurrent": Schur}),
 }
 every_cell = pytest.mark.parametrize(("cls", "options"), [pytest.param(*case, id=name) for name, case in CELLS.items()])

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 from torch.func import functional_call, vmap
 
+from orthobench.parametrizations.free import Free
 from orthobench.run.callbacks.jacobian import chained_jacobian
 from orthobench.scan import ENGINES, choose, recurrence
 from tests.cells.every import N, every_cell
@@ -15,9 +16,15 @@ from tests.making import draw, gradients, network, random_cell, tokens, untouche
 LONG = 2_000
 
 
+def split(options: dict[str, Any]) -> dict[str, Any]:
+    """The options of a cell as a network takes them."""
+    own = dict(options)
+    return {"recurrent": own.pop("recurrent", Free), "cell": own}
+
+
 @every_cell
 def test_gradients_through_two_layers(cls: Any, options: dict[str, Any]) -> None:
-    model = network(cls, hidden_size=N, cell=options, layers=2, engine="reference")
+    model = network(cls, hidden_size=N, **split(options), layers=2, engine="reference")
     own = dict(model.named_parameters())
 
     def output(x: Tensor, *values: Tensor) -> Tensor:
@@ -58,7 +65,7 @@ def test_all_engines_agree(cls: Any, options: dict[str, Any], shape: tuple[int, 
 
 @every_cell
 def test_a_state_goes_on(cls: Any, options: dict[str, Any]) -> None:
-    model, x = network(cls, hidden_size=N, cell=options, layers=2), draw(2, 7, 3)
+    model, x = network(cls, hidden_size=N, **split(options), layers=2), draw(2, 7, 3)
     whole, end = model(x)
     first, middle = model(x[:, :4])
     second, final = model(x[:, 4:], [tuple(s.detach() for s in layer) for layer in middle])
@@ -75,14 +82,14 @@ def test_a_token_is_its_one_hot_vector(cls: Any, options: dict[str, Any]) -> Non
 
 @every_cell
 def test_the_last_output_is_the_last_of_all(cls: Any, options: dict[str, Any]) -> None:
-    models = [network(cls, hidden_size=N, cell=options, readout=readout) for readout in ("all", "last")]
+    models = [network(cls, hidden_size=N, **split(options), readout=readout) for readout in ("all", "last")]
     every, last = (model(draw(2, 4, 3))[0] for model in models)
     torch.testing.assert_close(every[:, -1], last)
 
 
 @every_cell
 def test_members(cls: Any, options: dict[str, Any]) -> None:
-    model, x = network(cls, hidden_size=N, cell=options), draw(3, 2, 4, 3)
+    model, x = network(cls, hidden_size=N, **split(options)), draw(3, 2, 4, 3)
     own = {name: torch.stack([p.detach(), 2 * p.detach(), -p.detach()]) for name, p in model.named_parameters()}
     together = vmap(lambda own, x: functional_call(model, own, (x,))[0])(own, x)
     for i in range(3):
@@ -119,14 +126,14 @@ def test_the_jacobian_of_the_hidden_state(cls: Any, options: dict[str, Any]) -> 
 
 @every_cell
 def test_two_thousand_steps_stay_bounded(cls: Any, options: dict[str, Any]) -> None:
-    """From its own initial values, in float32, on inputs of unit size: finite outputs and gradients, no growth."""
+    """From its own initial values, in float32, on inputs of unit size: finite outputs and gradients, no explosion."""
     cell = untouched_cell(cls, hidden_size=16, **options).float()
     h, final = recurrence(cell, draw(2, LONG, 3).float())
     h[:, -1].abs().square().sum().backward()
     assert all(torch.isfinite(t).all() for t in (h, *final))
     assert all(g is None or torch.isfinite(g).all() for g in gradients(cell))
     early, late = h[:, : LONG // 4].abs().max(), h[:, -LONG // 4 :].abs().max()
-    assert late < 2 * early
+    assert late < 4 * early  # a unitary rotation of noise is a random walk, which doubles from a quarter to the end
     assert early < 100
 
 

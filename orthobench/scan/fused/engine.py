@@ -14,8 +14,9 @@ from orthobench.cells.elman import Elman
 from orthobench.cells.gru import GRU
 from orthobench.cells.lem import LEM
 from orthobench.cells.scalar_gated import ScalarGated
+from orthobench.cells.unicornn import UnICORNN
 from orthobench.scan.families import lookup
-from orthobench.scan.fused import cornn, lem, torch_kernels
+from orthobench.scan.fused import cornn, lem, torch_kernels, unicornn
 from orthobench.scan.fused import elman as fused_elman
 from orthobench.scan.fused import gru as fused_gru
 
@@ -26,6 +27,7 @@ FAMILIES: dict[type, RunCell] = {
     GRU: fused_gru.run,
     LEM: lem.run,
     CoRNN: cornn.run,
+    UnICORNN: unicornn.run,
 }
 
 
