@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from orthobench.cells.cornn import CoRNN
+from orthobench.cells.deltaproduct import DeltaProduct
 from orthobench.cells.elman import Elman
 from orthobench.cells.gru_chrono import GRUChrono
 from orthobench.cells.lem import LEM
@@ -14,7 +15,9 @@ from orthobench.cells.lru import LRU
 from orthobench.cells.lstm_chrono import LSTMChrono
 from orthobench.cells.mingru import MinGRU
 from orthobench.cells.minlstm import MinLSTM
+from orthobench.cells.mlstm import MLSTM
 from orthobench.cells.rotation import Rotation
+from orthobench.cells.slstm import SLSTM
 from orthobench.cells.unicornn import UnICORNN
 from orthobench.parametrizations.antisymmetric import Antisymmetric
 from orthobench.parametrizations.schur import Schur
@@ -37,5 +40,10 @@ CELLS: dict[str, tuple[type, dict[str, Any]]] = {
     "lipschitz_rnn": (Lipschitz, {"eps": 0.1, "recurrent": partial(SkewSymmetric, gamma=0.3)}),
     "antisymmetric_rnn": (Lipschitz, {"eps": 0.1, "linear": False, "recurrent": Antisymmetric}),
     "nnrnn": (Elman, {"activation": "modrelu", "recurrent": Schur}),
+    "deltanet": (DeltaProduct, {"heads": 2, "negative": False}),
+    "deltaproduct": (DeltaProduct, {"heads": 2, "products": 2, "convolution": None}),
+    "gated deltaproduct": (DeltaProduct, {"heads": 2, "products": 2, "gated": True}),
+    "slstm": (SLSTM, {"heads": 2}),
+    "mlstm": (MLSTM, {"heads": 2}),
 }
 every_cell = pytest.mark.parametrize(("cls", "options"), [pytest.param(*case, id=name) for name, case in CELLS.items()])

@@ -1,0 +1,126 @@
+"""DeltaNet and DeltaProduct: a matrix that is written by the delta rule, one or several times a step.
+
+    S <- g_t S                                                  where gated
+    S <- S + beta_j k_j (v_j - S^T k_j)^T,   j = 1 ... n_h      that is S <- (I - beta_j k_j k_j^T) S + beta_j k_j v_j^T
+    o_t = S^T q_t
+
+in every head, with S (d, d). q, k and v are linear in x and pass a causal convolution over the last steps, channel by
+channel, and SiLU; q and k have unit length. beta = s sigmoid(U_b x_t): with s = 2 the factor I - beta k k^T has an
+eigenvalue in (-1, 1) and nears a reflection, so that a step is a product of n_h of them; with s = 1 it is in (0, 1). The
+gate is g_t = exp(-exp(A) softplus(U_a x_t + dt)). The outputs of a head get unit mean square, and a matrix mixes them.
+Yang, Wang, Zhang, Shen & Kim (2024), "Parallelizing Linear Transformers with the Delta Rule over Sequence Length", with
+n_h = 1; Grazzi, Siems, Zela, Franke, Hutter & Pontil (2025), "Unlocking State-Tracking in Linear RNNs Through Negative
+Eigenvalues"; Siems, Carstensen, Zela, Hutter, Pontil & Grazzi (2025), "DeltaProduct: Improving State-Tracking in Linear
+RNNs via Householder Products".
+"""
+
+import math
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from orthobench.cells.base import Matrices, State, projection
+from orthobench.cells.heads import Headed, rms_normalised
+from orthobench.cells.initial import MakeRecurrent
+from orthobench.initializers import Rng, glorot_uniform, tensor, uniform
+from orthobench.schema import OptionalPositive, Positive
+
+GAIN = 2**-2.5  # of the authors' start of every linear map
+
+
+class DeltaProduct(Headed):
+    """The state is S (heads, d, d) and, with a convolution, the last inputs of it; only the outputs (B, N) are kept.
+
+    Args:
+        input_size: I.
+        hidden_size: N, a multiple of `heads`; d = N / heads.
+        rng: generator for the initial values.
+        make_recurrent: unused, as there is no recurrent matrix.
+        heads: number of heads.
+        products: n_h, writes per step; 1 is DeltaNet.
+        negative: whether eigenvalues may be negative, s = 2.
+        gated: whether S is damped before it is written.
+        convolution: steps that the convolution sees, the current one included; null for none.
+    """
+
+    gates: tuple[str, ...] = ("q", "k", "v", "beta")
+    returns_output: bool = True
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: Positive,
+        rng: Rng,
+        make_recurrent: MakeRecurrent,
+        heads: Positive = 4,
+        products: Positive = 1,
+        negative: bool = True,
+        gated: bool = False,
+        convolution: OptionalPositive = 4,
+    ) -> None:
+        super().__init__(input_size, hidden_size, rng, make_recurrent, heads)
+        I, N, n_h = input_size, hidden_size, products
+        self.products, self.reach, self.gated, self.convolution = n_h, 2.0 if negative else 1.0, gated, convolution
+        self.sizes = (N, n_h * N, n_h * N, n_h * heads, *([heads] if gated else []))
+        self.channels = sum(self.sizes[:3])
+        self.U = nn.Parameter(torch.cat([GAIN * glorot_uniform(rng, (size, I)) for size in self.sizes]))
+        if convolution is not None:
+            self.kernel = nn.Parameter(uniform(rng, (convolution, self.channels), convolution**-0.5))
+        if gated:
+            self.A = nn.Parameter(tensor(np.log(rng.uniform(0, 16, size=heads))))
+            pace = np.exp(rng.uniform(math.log(0.001), math.log(0.1), size=heads))
+            self.dt = nn.Parameter(tensor(pace + np.log(-np.expm1(-pace))))  # the inverse of softplus
+        self.scale = nn.Parameter(torch.ones(self.width))
+        self.O = nn.Parameter(GAIN * glorot_uniform(rng, (N, N)))
+
+    def state_shapes(self) -> tuple[tuple[int, ...], ...]:
+        S = (self.heads, self.width, self.width)
+        return (S,) if self.convolution is None else (S, (self.convolution - 1, self.channels))
+
+    def project(self, x: Tensor) -> Tensor:
+        """What q, k, v, beta and the gate are computed from, (T, B, (1 + 2 n_h) N + n_h heads + heads)."""
+        return projection(x, self.U, None)
+
+    def step(self, p_t: Tensor, state: State, W: Matrices) -> tuple[Tensor, State]:
+        S, *seen = state
+        mixed, *rest = p_t.split([self.channels, *self.sizes[3:]], dim=-1)
+        if self.convolution is not None:
+            window = torch.cat([seen[0], mixed[:, None]], dim=1)
+            mixed, seen = (window * self.kernel).sum(1), [window[:, 1:]]
+        S, q = self.write(S, F.silu(mixed), *rest)
+        o = rms_normalised((q[..., None] * S).sum(-2), self.scale)
+        return F.linear(o.flatten(1), self.O), (S, *seen)
+
+    def write(self, S: Tensor, qkv: Tensor, b: Tensor, a: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        """S after the writes of one step, and the query (B, heads, d).
+
+        Args:
+            S: (B, heads, d, d), keys by values.
+            qkv: (B, (1 + 2 n_h) N), after SiLU.
+            b: what beta is computed from, (B, n_h heads).
+            a: what the gate is computed from, (B, heads); null where there is none.
+        """
+        q, k, v = qkv.split(self.sizes[:3], dim=-1)
+        if a is not None:
+            S = torch.exp(-self.A.exp() * F.softplus(a + self.dt))[..., None, None] * S
+        keys, values = unit(self.split(k, self.products)), self.split(v, self.products)
+        betas = self.reach * torch.sigmoid(b).unflatten(-1, (self.products, self.heads))
+        for k_j, v_j, beta_j in zip(keys.unbind(1), values.unbind(1), betas.unbind(1), strict=True):
+            missing = v_j - (k_j[..., None] * S).sum(-2)
+            S = S + (beta_j[..., None] * k_j)[..., None] * missing[..., None, :]
+        return S, unit(self.split(q))
+
+    def learning_rate_scales(self) -> dict[str, float]:
+        """The gate's own parameters have no weight decay, as in the authors' code."""
+        return {"A": 1.0, "dt": 1.0} if self.gated else {}
+
+    @property
+    def values_per_step(self) -> int:
+        return self.hidden_size * (3 * self.products * self.width + 8)
+
+
+def unit(x: Tensor) -> Tensor:
+    """Vectors (..., d) at length 1; those much shorter than 1e-3 stay short, so that zero has a derivative."""
+    return x * torch.rsqrt(x.square().sum(-1, keepdim=True) + 1e-6)

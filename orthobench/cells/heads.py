@@ -1,0 +1,46 @@
+"""Cells whose units are divided among heads, each with a matrix or a block of weights of its own."""
+
+import torch
+from torch import Tensor, nn
+
+from orthobench.cells.base import Cell
+from orthobench.cells.initial import MakeRecurrent
+from orthobench.errors import ConfigError
+from orthobench.initializers import Rng
+from orthobench.schema import Positive
+
+
+class Headed(Cell):
+    """N units in `heads` groups of `width`, no recurrent matrix over all of them, and input weights of its own.
+
+    A subclass sets U, and redefines `project` where a bias is added.
+
+    Raises:
+        ConfigError: N is no multiple of the number of heads.
+    """
+
+    matrix_names: tuple[str, ...] | None = ()
+
+    def __init__(
+        self, input_size: int, hidden_size: Positive, rng: Rng, make_recurrent: MakeRecurrent, heads: Positive = 4
+    ) -> None:
+        super().__init__(input_size, hidden_size, rng, make_recurrent)
+        if hidden_size % heads:
+            raise ConfigError(
+                f"model.hidden_size={hidden_size} does not suit model.heads={heads}: a multiple of the heads is needed."
+            )
+        self.heads, self.width = heads, hidden_size // heads
+        self.b, self.b_hidden = nn.ParameterDict(), nn.ParameterDict()
+        self.recurrent, self.clips = nn.ModuleDict(), nn.ModuleDict()
+
+    def joint_bias(self) -> Tensor | None:
+        return None
+
+    def split(self, x: Tensor, *parts: int) -> Tensor:
+        """(B, ... N) as (B, ..., heads, width), or (B, parts, heads, width)."""
+        return x.unflatten(-1, (*parts, self.heads, self.width))
+
+
+def rms_normalised(x: Tensor, weight: Tensor, epsilon: float = 1e-5) -> Tensor:
+    """Vectors (..., d) at a mean square of one, times `weight` (d,); `epsilon` is added to the mean square."""
+    return x * torch.rsqrt(x.square().mean(-1, keepdim=True) + epsilon) * weight

@@ -1,0 +1,78 @@
+"""mLSTM: a matrix memory with exponential gates that do not see the state.
+
+    C_t = f_t C_{t-1} + i_t k_t v_t^T / sqrt(d),   n_t = f_t n_{t-1} + i_t k_t / sqrt(d)
+    h_t = C_t^T q_t / max(|n_t . q_t|, 1),   y_t = sigmoid(U_o x_t + b_o) * norm(h_t)
+
+in every head, with C (d, d). The gates i = exp(U_i x + b_i) and f = sigmoid(U_f x + b_f) are scalars; C and n are kept
+divided by exp(m_t), m_t = max(ln f_t + m_{t-1}, ln i_t), so that nothing overflows. A head's norm has zero mean and unit
+variance. Beck, Poeppel, Spanring, Auer, Prudnikova, Kopp, Klambauer, Brandstetter & Hochreiter (2024), "xLSTM: Extended
+Long Short-Term Memory", eq. 19 to 27.
+"""
+
+import math
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from orthobench.cells.base import Matrices, State, projection
+from orthobench.cells.heads import Headed
+from orthobench.cells.initial import MakeRecurrent
+from orthobench.initializers import Rng, normal
+from orthobench.schema import Positive
+
+
+class MLSTM(Headed):
+    """The state is (C, n, m) of shapes (heads, d, d), (heads, d) and (heads,); only the outputs (B, N) are kept.
+
+    Args:
+        input_size: I.
+        hidden_size: N, a multiple of `heads`; d = N / heads.
+        rng: generator for the initial values.
+        make_recurrent: unused, as there is no recurrent matrix.
+        heads: number of heads.
+    """
+
+    gates: tuple[str, ...] = ("q", "k", "v", "o", "i", "f")
+    returns_output: bool = True
+
+    def __init__(
+        self, input_size: int, hidden_size: Positive, rng: Rng, make_recurrent: MakeRecurrent, heads: Positive = 4
+    ) -> None:
+        super().__init__(input_size, hidden_size, rng, make_recurrent, heads)
+        I, N = input_size, hidden_size
+        weights = normal(rng, (4 * N, I), math.sqrt(2 / (5 * I)))
+        self.U = nn.Parameter(torch.cat([weights, torch.zeros(2 * heads, I)]))
+        self.b = nn.ParameterDict({
+            "o": nn.Parameter(torch.zeros(N)),
+            "i": nn.Parameter(normal(rng, (heads,), 0.1)),
+            "f": nn.Parameter(torch.linspace(3, 6, heads)),
+        })  # fmt: skip
+        self.scale = nn.Parameter(torch.ones(N))
+
+    def state_shapes(self) -> tuple[tuple[int, ...], ...]:
+        return (self.heads, self.width, self.width), (self.heads, self.width), (self.heads,)
+
+    def joint_bias(self) -> Tensor:
+        return torch.cat([self.U.new_zeros(3 * self.hidden_size), *(self.b[gate] for gate in "oif")])
+
+    def project(self, x: Tensor) -> Tensor:
+        """What q, k, v and the gates o, i and f are computed from, (T, B, 4N + 2 heads)."""
+        return projection(x, self.U, self.joint_bias())
+
+    def step(self, p_t: Tensor, state: State, W: Matrices) -> tuple[Tensor, State]:
+        (C, n, m), N, H = state, self.hidden_size, self.heads
+        *qkv, o, log_i, f = p_t.split([N, N, N, N, H, H], dim=-1)
+        q, k, v = map(self.split, qkv)
+        kept = F.logsigmoid(f) + m
+        m = torch.maximum(kept, log_i)
+        i, f, k = torch.exp(log_i - m), torch.exp(kept - m), k * self.width**-0.5
+        C = f[..., None, None] * C + (i[..., None] * k)[..., None] * v[..., None, :]
+        n = f[..., None] * n + i[..., None] * k
+        size = torch.maximum((n * q).sum(-1).abs(), torch.exp(-m))
+        h = F.layer_norm((q[..., None] * C).sum(-2) / size[..., None], (self.width,))
+        return torch.sigmoid(o) * h.flatten(1) * self.scale, (C, n, m)
+
+    @property
+    def values_per_step(self) -> int:
+        return self.hidden_size * (3 * self.width + 8)
