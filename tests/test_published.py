@@ -125,6 +125,11 @@ def good(**changes: object) -> dict[str, object]:
     return {key: value for key, value in (row | changes).items() if value != "absent"}
 
 
+def said(**test: object) -> dict[str, object]:
+    """What makes a claim of a good row."""
+    return {"kind": "claim", "value": "absent", "claim": "x", "test": test}
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
@@ -143,7 +148,17 @@ def good(**changes: object) -> dict[str, object]:
             "bettr",
         ),
         ({"kind": "claim", "value": "absent", "claim": "x", "test": {"better": ["c"]}}, "needs than"),
-        ({"kind": "claim", "value": "absent", "claim": "x", "test": {"below": "half", "cells": ["c"]}}, "half is not"),
+        (
+            {"kind": "claim", "value": "absent", "claim": "x", "test": {"below": "half", "cells": ["c"]}},
+            "level half is not known",
+        ),
+        (said(sooner=["c"], than=["d"], level="half"), "level half is not known"),
+        (said(above=1, cells=["c"], value="ever"), "value=ever of test above"),
+        (said(below=1, cells=["c"], value="first"), "value=first"),
+        (said(below=1, cells=["c"], within=2), "test below needs cells, and may have value"),
+        (said(ratio=["c"], to=["d"], between=[3, 2], tolerance=0), "a ratio lies between"),
+        (said(ratio=["c"], to=["d"], between=[None, None], tolerance=0), "a ratio lies between"),
+        (said(larger_gap=["c"], than=["d", "e"]), "of two rows"),
     ],
 )
 def test_a_broken_row_is_refused(
@@ -166,6 +181,6 @@ def test_every_metric_of_a_paper_has_its_direction() -> None:
     assert higher == {"test/accuracy", "test/segsnr", "test/stoi", "test/pesq", "max_T"}
     neither = {name.partition("@")[0] for name, direction in found.items() if direction == "neither"}
     assert {name.partition("/")[0] for name in neither} == {
-        "parameters", "first_diverged_T", "first_failed_depth", "hidden_gradient", "jacobian", "neumann_norm",
+        "parameters", "first_diverged_T", "first_failed_depth", "gap", "hidden_gradient", "jacobian", "neumann_norm",
         "singular_value_margin",
     }  # fmt: skip

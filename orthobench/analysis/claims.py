@@ -1,174 +1,193 @@
-"""Claims in prose, each tested over the seeds.
-
-    better, not_worse, greater, less   every row against every row of `than`, seed by seed: Student's paired test,
-                                       one-sided; the sign test where a seed diverged
-    equal                              two one-sided tests of the difference being within `within` of zero
-    less_spread                        F test of the variances
-    wilcoxon                           signed-rank test over the data sets, of the means over the seeds
-    below, not_below, above, within    a level, for every row: all its seeds but at most one of three or more
-    diverges, never_diverges           at least half of every row's seeds; none of any row's
-    untested                           no rule decides it
+"""Claims in prose, each tested over the seeds by its kind, see `claim_test`.
 
 A claim of several comparisons holds when each does (an intersection-union test, so the largest p-value counts), and is
 contradicted by any whose opposite holds (the smallest p-value counts, with Holm's correction over the comparisons). The
-claims of one table are a family with Holm's correction, for and against. A claim holds at 0.05 (`reproduced`), is
-contradicted at 0.05 (`not reproduced`), and otherwise is left open (`agrees, not precise`).
+claims of one table are a family with Holm's correction, for and against, in which a claim without runs counts as
+undecided. A claim holds at 0.05 (`reproduced`), is contradicted at 0.05 (`not reproduced`), and otherwise is left open
+(`agrees, not precise`); it is `partial` while seeds are missing, and where so few are planned that nothing could be
+decided, with the number that it takes.
+
+A level is counted, not tested: it holds when all seeds of every row but at most one of three or more are on its side.
 """
 
 import math
 from collections.abc import Callable, Sequence
-from itertools import product
 from statistics import mean
-from typing import Any
 
+from orthobench.analysis import significance
+from orthobench.analysis.claim_test import pairs, survives
+from orthobench.analysis.curve_values import LEVELS, level_of
 from orthobench.analysis.published import Published
 from orthobench.analysis.ranks import signed_rank
 from orthobench.analysis.records import Line
-from orthobench.analysis.statistics import (
-    ALPHA,
-    LEAST,
-    Alternative,
-    Scores,
-    holm,
-    less_spread,
-    paired,
-    wilson,
-)
+from orthobench.analysis.significance import Test, least_of_pairs, least_of_samples, needed
+from orthobench.analysis.statistics import ALPHA, Scores, holm, wilson
 from orthobench.analysis.status import AGREES, NOT_REPRODUCED, NOT_RUN, PARTIAL, REPRODUCED, UNDERSPECIFIED, Verdict
+from orthobench.errors import ConfigError
 
 NEARLY = 0.9  # `not_below` a level: not below nine tenths of it
-TENTH = 0.1
+BENCH = "bench/"  # what the names of costs begin with that were measured on a machine that did nothing else
+GOOD_SIDE = ("better", "not_worse", "not_better", "sooner")  # verbs by which the better side of a metric is meant
 Rows = dict[str, list[Line]]
-Judge = Callable[[Published, dict[str, Scores]], Verdict]
+Resolution = Callable[[Published], float]
 
 
-def judge(claims: Sequence[Published], rows: Rows, planned: int) -> list[Verdict]:
+def judge(
+    claims: Sequence[Published], rows: Rows, planned: int, resolution: Resolution = lambda _: 0.0
+) -> list[Verdict]:
     """A verdict for every claim of one table.
 
     Args:
         claims: the claims.
         rows: the finished runs of every row.
         planned: seeds of a row.
+        resolution: of a claim, the least difference of two values of its metric.
     """
-    verdicts = [_first_look(printed, rows, planned) for printed in claims]
-    held, contradicted = (_corrected(verdicts, name) for name in ("p", "against"))
+    tested = [printed for printed in claims if printed.claim_kind not in ("level", "untested")]
+    verdicts = [_first_look(printed, rows, planned, len(tested), resolution) for printed in claims]
+    places = [i for i, printed in enumerate(claims) if printed in tested]
+    held, contradicted = (_corrected(verdicts, places, name) for name in ("p", "against"))
     return [_decided(verdict, held.get(i), contradicted.get(i)) for i, verdict in enumerate(verdicts)]
 
 
-def _corrected(verdicts: list[Verdict], name: str) -> dict[int, float]:
-    """Holm's adjusted p-values by the place of the claim, of those that have one; `name` is `p` or `against`."""
-    known = {i: p for i, verdict in enumerate(verdicts) if (p := getattr(verdict, name)) is not None}
-    return dict(zip(known, holm(list(known.values())), strict=True))
+def _corrected(verdicts: list[Verdict], places: list[int], name: str) -> dict[int, float]:
+    """Holm's adjusted p-values by the place of the claim; `name` is `p` or `against`. An unknown one counts as 1."""
+    known = [1.0 if (p := getattr(verdicts[i], name)) is None else p for i in places]
+    return dict(zip(places, holm(known), strict=True))
 
 
-def _first_look(printed: Published, rows: Rows, planned: int) -> Verdict:
+def _decided(verdict: Verdict, p: float | None, against: float | None) -> Verdict:
+    """The verdict with its status by the corrected p-values; unchanged where it has none."""
+    if verdict.p is None or p is None or against is None:
+        return verdict
+    if p < ALPHA:
+        return Verdict(REPRODUCED, f"p = {p:.2g}", p, against)
+    if against < ALPHA:
+        return Verdict(NOT_REPRODUCED, f"the opposite holds, p = {against:.2g}", p, against)
+    return Verdict(AGREES, f"undecided, p = {p:.2g}", p, against)
+
+
+def _first_look(printed: Published, rows: Rows, planned: int, family: int, resolution: Resolution) -> Verdict:
+    """What needs no other claim: why nothing can be said, the verdict on a level, or p-values without correction."""
     if printed.verb == "untested":
         return Verdict(UNDERSPECIFIED, printed.test["untested"])
     names = list(printed.rows)
     if printed.verb == "wilcoxon":
         names = [row for row in rows if row.startswith(tuple(f"{model}_" for model in printed.rows))]
+    lines = [line for name in names for line in rows[name]]
+    lacking = [line for line in lines if not _has_number(printed, line)]
+    if printed.metric.startswith(BENCH) and len(lacking) == len(lines):
+        return Verdict(NOT_RUN, f"no {printed.metric} of a machine that did nothing else")
     scores = {name: _scores(printed, rows[name], planned) for name in names}
     done, wanted = sum(s.done for s in scores.values()), sum(s.wanted for s in scores.values())
     if not done:
         return Verdict(NOT_RUN)
     if any(s.done < s.wanted for s in scores.values()):
         return Verdict(PARTIAL, f"{done} of {wanted} runs")
-    if printed.verb in ("below", "not_below", "above", "within"):
-        return _level(printed, scores, rows)
-    return JUDGES[printed.verb](printed, scores)
+    if lacking:
+        return Verdict(PARTIAL, f"{printed.metric} was not measured in {len(lacking)} of {len(lines)} runs")
+    if printed.claim_kind == "level":
+        return _frequency(printed, scores) if printed.metric == "diverged" else _level(printed, scores, rows)
+    n, least, what = _size(printed, scores)
+    enough = needed(family, least)
+    if n < enough:
+        return Verdict(PARTIAL, f"{n} {what}, and it takes {enough}")
+    if printed.verb == "larger_gap":
+        tests = [_larger_gap(printed, scores)]
+    else:
+        tests = [_compared(printed, scores, a, b, resolution) for a, b in pairs(printed.test)]
+    return Verdict(AGREES, p=max(p for p, _ in tests), against=min(holm([against for _, against in tests])))
 
 
-def _decided(verdict: Verdict, p: float | None, against: float | None) -> Verdict:
-    """The verdict with its status by the corrected p-values; unchanged where there are none."""
-    if p is None and against is None:
-        return verdict
-    if p is not None and p < ALPHA:
-        return Verdict(REPRODUCED, f"p = {p:.2g}", p, against)
-    if against is not None and against < ALPHA:
-        return Verdict(NOT_REPRODUCED, f"the opposite holds, p = {against:.2g}", p, against)
-    if p is None:
-        return Verdict(REPRODUCED, f"p of the opposite = {against:.2g}", p, against)
-    return Verdict(AGREES, f"undecided, p = {p:.2g}", p, against)
+def _has_number(printed: Published, line: Line) -> bool:
+    """Whether a run has what the claim is about; one that diverged needs none, and `crossed/` is null for never."""
+    known = line.diverged or printed.metric.startswith("crossed/")
+    return known or line.metric(printed.metric, printed.select) is not None
 
 
 def _scores(printed: Published, lines: list[Line], planned: int) -> Scores:
-    found: dict[int, float | None] = {}
-    for line in lines:
-        value = line.metric(printed.metric, printed.select)
-        if line.diverged and printed.metric != "diverged":
-            value = None
-        elif value is None and not printed.metric.startswith("crossed/"):  # null is a score: never crossed
-            continue
-        found[line.seed] = value
-    return Scores(found, planned)
+    kept = survives(printed.metric, printed.claim_kind)
+    return Scores(
+        {l.seed: None if l.diverged and not kept else l.metric(printed.metric, printed.select) for l in lines}, planned
+    )
 
 
-def _pairs(printed: Published) -> list[tuple[str, str]]:
-    return list(product(printed.test[printed.verb], printed.test["than" if "than" in printed.test else "to"]))
+def _size(printed: Published, scores: dict[str, Scores]) -> tuple[int, Callable[[int], float], str]:
+    """How many units the smallest comparison has, the least p-value of so many, and what they are called."""
+    if printed.verb == "wilcoxon":
+        return min(len(_data_sets(scores, a)) for a in printed.rows), least_of_pairs, "data sets"
+    if printed.claim_kind == "spread":
+        return min(s.done for s in scores.values()), least_of_samples, "seeds"
+    shared = (len(scores[a].by_seed.keys() & scores[b].by_seed.keys()) for a, b in pairs(printed.test))
+    return min(shared), least_of_pairs, "seeds"
 
 
-def _direction(printed: Published) -> Alternative:
-    if printed.verb in ("greater", "less"):
-        return printed.verb  # type: ignore[return-value]
-    return "greater" if printed.direction == "higher" else "less"
+def _compared(printed: Published, scores: dict[str, Scores], a: str, b: str, resolution: Resolution) -> Test:
+    """The p-value of a claim for two of its rows, and that of the opposite."""
+    if printed.verb == "wilcoxon":
+        return _over_data_sets(printed, scores, a, b)
+    if printed.claim_kind == "spread":
+        return significance.less_spread(scores[a], scores[b])
+    low, high = _limits(printed)
+    ours, theirs = (_values(printed, scores[name]) for name in (a, b))
+    sign = -1.0 if printed.verb == "less" or (printed.verb in GOOD_SIDE and printed.direction == "lower") else 1.0
+    differences = [sign * (ours[seed] - theirs[seed]) for seed in sorted(ours.keys() & theirs.keys())]
+    finest = resolution(printed) if len(differences) > significance.EXACT and printed.claim_kind != "ratio" else 0.0
+    return significance.between(differences, low, high, finest)
 
 
-def _ordered(printed: Published, scores: dict[str, Scores]) -> Verdict:
-    """The verdict on `better`, `greater` and `less`: paired tests of each model of the claim against each other."""
-    alternative = _direction(printed)
-    other: Alternative = "less" if alternative == "greater" else "greater"
-    worst = -math.inf if alternative == "greater" else math.inf
-    p_values = [paired(scores[a], scores[b], alternative, worst=worst) for a, b in _pairs(printed)]
-    against = [paired(scores[a], scores[b], other, worst=worst) for a, b in _pairs(printed)]
-    return _combined(p_values, against)
+def _larger_gap(printed: Published, scores: dict[str, Scores]) -> Test:
+    """Whether one difference between two rows is the larger one, seed by seed."""
+    (a, b), (c, d) = printed.test["larger_gap"], printed.test["than"]
+    values = [_values(printed, scores[name]) for name in (a, b, c, d)]
+    seeds = sorted(set.intersection(*map(set, values)))
+    gaps = [(values[0][s] - values[1][s]) - (values[2][s] - values[3][s]) for s in seeds]
+    return significance.between(gaps, 0.0, math.inf)
 
 
-def _not_worse(printed: Published, scores: dict[str, Scores]) -> Verdict:
-    """The verdict on `not_worse`: it holds until a test shows that a model of `than` is better."""
-    alternative: Alternative = "less" if printed.direction == "higher" else "greater"
-    worst = -math.inf if printed.direction == "higher" else math.inf
-    return _combined([], [paired(scores[a], scores[b], alternative, worst=worst) for a, b in _pairs(printed)])
+def _limits(printed: Published) -> tuple[float, float]:
+    """Between which two numbers the difference of a comparison is said to lie: of a ratio, that of the logarithms."""
+    test = printed.test
+    if printed.verb == "ratio":
+        low, high = test["between"]
+        slack = math.log1p(test["tolerance"])
+        return (
+            -math.inf if low is None else math.log(low) - slack,
+            math.inf if high is None else math.log(high) + slack,
+        )
+    if printed.verb == "equal":
+        return -test["within"], test["within"]
+    if printed.verb == "not_worse":
+        return -test["margin"], math.inf
+    return (-math.inf, test["margin"]) if printed.verb == "not_better" else (0.0, math.inf)
 
 
-def _equal(printed: Published, scores: dict[str, Scores]) -> Verdict:
-    within = float(printed.test["within"])
-    p_values: list[float | None] = []
-    against: list[float | None] = []
-    for a, b in _pairs(printed):
-        inside = paired(scores[a], scores[b], "greater", -within), paired(scores[a], scores[b], "less", within)
-        outside = paired(scores[a], scores[b], "greater", within), paired(scores[a], scores[b], "less", -within)
-        p_values.append(None if None in inside else max(p for p in inside if p is not None))
-        against += outside
-    return _combined(p_values, against)
+def _values(printed: Published, scores: Scores) -> dict[int, float]:
+    """The values by seed, of a ratio their logarithms; a diverged seed is the worst, or proves an explosion."""
+    by_side = {"lower": math.inf, "higher": -math.inf, "neither": math.nan}[printed.direction]
+    worst = {"greater": -math.inf, "less": math.inf, "explodes": math.inf}.get(printed.verb, by_side)
+    found = {seed: worst if value is None else value for seed, value in scores.by_seed.items()}
+    if printed.verb != "ratio":
+        return found
+    if any(value < 0 for value in scores.values):
+        raise ConfigError(
+            f"{printed.label}, {printed.column}: {printed.metric} is below zero, and a ratio says nothing."
+        )
+    return {seed: -math.inf if value <= 0 else math.log(value) for seed, value in found.items()}
 
 
-def _spread(printed: Published, scores: dict[str, Scores]) -> Verdict:
-    p_values = [less_spread(scores[a], scores[b]) for a, b in _pairs(printed)]
-    return _combined(p_values, [None if p is None else 1 - p for p in p_values])
+def _data_sets(scores: dict[str, Scores], model: str) -> list[str]:
+    return [name.removeprefix(f"{model}_") for name in scores if name.startswith(f"{model}_")]
 
 
-def _wilcoxon(printed: Published, scores: dict[str, Scores]) -> Verdict:
-    (model,) = printed.test["wilcoxon"]
-    up, down = ("greater", "less") if printed.direction == "higher" else ("less", "greater")
-    p_values: list[float | None] = []
-    against: list[float | None] = []
-    for other in printed.test["than"]:
-        names = [name.removeprefix(f"{model}_") for name in scores if name.startswith(f"{model}_")]
-        a, b = ([scores[f"{m}_{name}"].mean for name in names] for m in (model, other))
-        pairs = [(x, y) for x, y in zip(a, b, strict=True) if x is not None and y is not None]
-        ours, theirs = [x for x, _ in pairs], [y for _, y in pairs]
-        enough = len(pairs) >= LEAST
-        p_values.append(signed_rank(ours, theirs, up) if enough else None)
-        against.append(signed_rank(ours, theirs, down) if enough else None)
-    return _combined(p_values, against)
-
-
-def _combined(p_values: Sequence[float | None], against: Sequence[float | None]) -> Verdict:
-    """The p-value of every comparison holding, and of the opposite of any."""
-    held, contradicted = [p for p in p_values if p is not None], [p for p in against if p is not None]
-    if len(held) < len(p_values) or len(contradicted) < len(against):
-        return Verdict(PARTIAL, "fewer than two seeds in common")
-    return Verdict(AGREES, p=max(held, default=None), against=min(holm(contradicted)))
+def _over_data_sets(printed: Published, scores: dict[str, Scores], a: str, b: str) -> Test:
+    """Wilcoxon's test of the medians over the seeds, in which a diverged one is the worst."""
+    higher = printed.direction == "higher"
+    ours, theirs = (
+        [scores[f"{model}_{name}"].median(higher) or 0.0 for name in _data_sets(scores, a)] for model in (a, b)
+    )
+    better, worse = ("greater", "less") if higher else ("less", "greater")
+    return signed_rank(ours, theirs, better), signed_rank(ours, theirs, worse)
 
 
 def _level(printed: Published, scores: dict[str, Scores], rows: Rows) -> Verdict:
@@ -185,15 +204,18 @@ def _level(printed: Published, scores: dict[str, Scores], rows: Rows) -> Verdict
 
 
 def _level_of(printed: Published, lines: list[Line]) -> float | None:
-    level: Any = printed.test[printed.verb]
-    if isinstance(level, int | float):
+    level = printed.test[printed.verb]
+    if level not in LEVELS:
         return float(level)
-    name = printed.metric.split("@")[0].rsplit("/", 1)[-1]
+    name = printed.metric.partition("@")[0].rpartition("/")[2]
     baselines = [value for line in lines if (value := line.metric(f"baseline/{name}")) is not None]
-    return mean(baselines) * (TENTH if level == "tenth" else 1.0) if baselines else None
+    return level_of(level, mean(baselines)) if baselines else None
 
 
 def _satisfies(printed: Published, value: float | None, level: float) -> bool:
+    if printed.test.get("value") == "ever":  # the value is the time to the level
+        reached = value is not None and math.isfinite(value)
+        return reached == (printed.verb == "below")
     if value is None:
         return printed.verb == "not_below"
     if printed.verb == "within":
@@ -203,7 +225,8 @@ def _satisfies(printed: Published, value: float | None, level: float) -> bool:
     return value < level if printed.verb == "below" else value >= NEARLY * level
 
 
-def _diverges(printed: Published, scores: dict[str, Scores]) -> Verdict:
+def _frequency(printed: Published, scores: dict[str, Scores]) -> Verdict:
+    """Claims about how many seeds diverge."""
     found = [sum(bool(value) for value in s.by_seed.values()) for s in scores.values()]
     total = sum(s.done for s in scores.values())
     low, high = wilson(sum(found), total)
@@ -212,16 +235,3 @@ def _diverges(printed: Published, scores: dict[str, Scores]) -> Verdict:
         return Verdict(NOT_REPRODUCED if sum(found) else REPRODUCED, detail)
     holds = all(2 * count >= s.done for count, s in zip(found, scores.values(), strict=True))
     return Verdict(REPRODUCED if holds else NOT_REPRODUCED, detail)
-
-
-JUDGES: dict[str, Judge] = {
-    "better": _ordered,
-    "greater": _ordered,
-    "less": _ordered,
-    "not_worse": _not_worse,
-    "equal": _equal,
-    "less_spread": _spread,
-    "wilcoxon": _wilcoxon,
-    "diverges": _diverges,
-    "never_diverges": _diverges,
-}

@@ -106,7 +106,7 @@ def compare(table: Table, results: Path, preset: str = FULL) -> Comparison:
     planned = len(table.planned(preset))
     numbers = tuple(_number(printed, composed, rows, planned) for printed in told if printed.kind != "claim")
     asserted = [printed for printed in told if printed.kind == "claim"]
-    verdicts = claims.judge(asserted, rows, planned)
+    verdicts = claims.judge(asserted, rows, planned, lambda printed: _least_difference(printed, composed))
     asserted_ours = tuple(
         Compared(printed, Scores(), Scores(), None, _runs(_rows_of(printed, rows), rows), _explained(verdict, table))
         for printed, verdict in zip(asserted, verdicts, strict=True)
@@ -229,6 +229,12 @@ def _resolution(printed: Published, measured: Metric, composed: ComposedTable) -
     split = printed.metric.partition("/")[0]
     examples = composed.examples(printed.rows[0], split) if split in ("val", "test") else None
     return 1 / examples if examples else 0.0
+
+
+def _least_difference(printed: Published, composed: ComposedTable) -> float:
+    """The least difference of two values of a claim's metric."""
+    assert printed.measured is not None, "load_table looks it up"
+    return _resolution(printed, printed.measured, composed)
 
 
 def _exact(printed: Published, scores: Scores) -> Verdict:

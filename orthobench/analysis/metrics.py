@@ -5,8 +5,8 @@
     length/LENGTH:NAME                                                 the same of the length curve
     everything else                                                    declared here, in MEASURED
 
-`NAME@first`, `@last`, `@min`, `@max` or `@STEP` is read off a curve and has the metric of `NAME`. A name that nobody
-declares is refused wherever it is written: in a published row, a claim, a margin, a figure or `score:`.
+`NAME@WHEN` is read off a curve, see `curve_values`, and has the metric of `NAME`, where it is no time. A name that
+nobody declares is refused wherever it is written: in a published row, a claim, a margin, a figure or `score:`.
 """
 
 from collections.abc import Iterable
@@ -14,6 +14,7 @@ from dataclasses import replace
 from fnmatch import fnmatchcase
 from typing import Any
 
+from orthobench.analysis.curve_values import FALL, LEVELS, SPREADS, TIME, VALUES, is_time
 from orthobench.config.table import Table
 from orthobench.errors import ConfigError
 from orthobench.registry import find
@@ -22,14 +23,17 @@ from orthobench.tasks.metric import Metric
 
 SPLITS = ("train", "val", "test", "train_eval", "baseline")
 GAPS = ("gap", "gap_test")
+TIME_TO_LEVEL = Metric("time_to_level", "steps", "lower", (0.0, None), 1.0)
 MEASURED = {
     metric.name: metric
     for metric in (
-        # what a run costs, and how large it is
+        # what a run costs, and how large it is; `bench/*` are costs of a machine that did nothing else
+        Metric("bench/*", "what the name says", "lower", (0.0, None)),
         Metric("time/*", "seconds, or what the name says", "lower", (0.0, None)),
         Metric("memory/peak", "bytes", "lower", (0.0, None)),
         Metric("parameters/*", "parameters", "neither", (0.0, None), 1.0),
         # when, and whether, it got somewhere
+        TIME_TO_LEVEL,
         Metric("crossed/*", "steps", "lower", (0.0, None), 1.0),
         Metric("diverged", "share of runs", "lower", (0.0, 1.0), 1.0),
         Metric("max_T", "time steps", "higher", (0.0, None), 1.0),
@@ -66,7 +70,14 @@ def metric_of(name: str, table: Table, rows: Iterable[str] | None = None) -> Met
     Raises:
         ConfigError: nobody declares it, or two tasks of these rows declare opposite directions.
     """
-    plain = name.partition("@")[0]
+    plain, at, when = name.partition("@")
+    if at:
+        found = metric_of(plain, table, rows)
+        if is_time(name):
+            return _timed(found, when, f"{table.name}: {name}")
+        if not when.isdigit() and when not in (*VALUES, "first"):
+            raise ConfigError(f"{table.name}: {name}: @{when} is not read off a curve: {did_you_mean(when, VALUES)}")
+        return replace(found, direction="neither") if when in SPREADS else found
     head, _, last = plain.partition("/")
     if head == "length" and ":" in last:
         return replace(metric_of(last.partition(":")[2], table, rows), name=plain)
@@ -117,6 +128,17 @@ def tasks_of(table: Table, rows: Iterable[str] | None = None) -> list[Any]:
     """
     names = dict.fromkeys(table.chosen(row)["task"] for row in (table.rows if rows is None else rows))
     return [find("task", name, f"{table.name}: task") for name in names]
+
+
+def _timed(metric: Metric, when: str, place: str) -> Metric:
+    """The time that a curve of a metric takes to get below a level."""
+    level = when.removeprefix(TIME[1:])
+    known = level in LEVELS or f"@{when}" == FALL or level.replace(".", "", 1).isdigit()
+    if metric.direction != "lower" or not known:
+        raise ConfigError(
+            f"{place} needs a metric that is better when lower, and a level: {', '.join(LEVELS)} or a number."
+        )
+    return TIME_TO_LEVEL
 
 
 def _declared(task: Any, name: str, place: str) -> Metric:

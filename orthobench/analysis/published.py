@@ -8,7 +8,7 @@ A row of the file is one number (`value`) or one claim in prose (`claim` with a 
     result   a score of a trained network: judged by `status.judge`
     exact    a number that nothing random touches: equal up to its `rounding`; a parameter count needs no run
     bound    a limit on what is measured: `side: lower` or `upper`
-    claim    a sentence: a one-sided test over the seeds, see `claims`
+    claim    a sentence: a test over the seeds, of one of the kinds in `claim_test`
 """
 
 from dataclasses import MISSING, dataclass, field, fields, replace
@@ -18,7 +18,8 @@ from typing import Any
 
 import yaml
 
-from orthobench.analysis import metrics
+from orthobench.analysis import claim_test, metrics
+from orthobench.analysis.claim_test import VERBS
 from orthobench.config.table import Table
 from orthobench.errors import ConfigError
 from orthobench.schema import did_you_mean
@@ -26,17 +27,8 @@ from orthobench.tasks.metric import Direction, Metric
 
 KINDS = ("result", "exact", "bound", "claim")
 SELECTS = ("best_val", "last", "best_test", "none")
-OPERANDS: dict[str, set[str]] = {  # of a claim's test: its verb, and what stands beside it
-    **{verb: {"than"} for verb in ("better", "not_worse", "greater", "less", "less_spread", "wilcoxon")},
-    "equal": {"to", "within"},
-    **{verb: {"cells"} for verb in ("below", "not_below", "above", "untested")},
-    "within": {"of", "cells"},
-    "diverges": set(),
-    "never_diverges": set(),
-}
-LEVELS = ("baseline", "tenth")
+MARGINED = ("not_worse", "not_better")  # claims whose margin is the table's where they give none
 DERIVED = ("max_T", "first_diverged_T", "first_failed_depth")  # numbers that several rows decide
-DIRECTED = ("better", "not_worse", "wilcoxon")  # of which a metric says which side is the good one
 
 
 @dataclass(frozen=True)
@@ -63,7 +55,7 @@ class Published:
         side: of a bound, `lower` or `upper`.
         level: score that counts as success, for numbers such as the greatest length that is learnt.
         claim: the sentence.
-        test: how the claim is tested, see `claims`.
+        test: how the claim is tested, see `claim_test`.
         reason: why there is no value.
         note: a misprint, a contradiction, or how a vague word was read.
         measured: what the metric is, by the tasks of the rows; null until `load_table` has looked it up.
@@ -103,8 +95,13 @@ class Published:
 
     @property
     def verb(self) -> str:
-        """What a claim says: the first key of its test."""
-        return next(iter(self.test))
+        """What a claim says, see `claim_test`."""
+        return claim_test.verb_of(self.test)
+
+    @property
+    def claim_kind(self) -> str:
+        """What a claim is about: `order`, `ratio`, `level`, `time`, `equality` or `spread`; or `untested`."""
+        return VERBS[self.verb].kind
 
     @property
     def direction(self) -> Direction:
@@ -213,14 +210,14 @@ def _measured(row: Published, table: Table) -> Published:
     if not rows:
         raise ConfigError(f"{table.name} ({row.label}, {row.column}): it has no cell {', '.join(row.rows)}.")
     measured = metrics.metric_of(row.metric, table, rows)
-    if row.kind == "claim" and row.verb in DIRECTED and measured.direction == "neither":
-        raise ConfigError(
-            f"{table.name} ({row.label}, {row.column}): test {row.verb} does not apply to {row.metric}, of which "
-            "neither side is better; use greater or less."
-        )
-    problem = _missing(row, table)
+    if row.kind == "claim":
+        name = claim_test.column(row.metric, row.test, measured.direction)
+        row, measured = replace(row, metric=name), metrics.metric_of(name, table, rows)
+    problem = _missing(row, table, measured)
     if problem:
         raise ConfigError(f"{table.name} ({row.label}, {row.column}): {problem}.")
+    if row.kind == "claim" and row.verb in MARGINED:
+        row = replace(row, test={**row.test, "margin": row.test.get("margin", margin_of(row, table))})
     return replace(row, measured=measured)
 
 
@@ -229,7 +226,7 @@ def margin_of(row: Published, table: Table) -> float | None:
     return table.margin.get(row.metric.partition("@")[0], table.margin.get(row.metric.partition("/")[0]))
 
 
-def _missing(row: Published, table: Table) -> str | None:
+def _missing(row: Published, table: Table, measured: Metric) -> str | None:
     """What a row needs to be judged and the files do not say, or null."""
     if row.metric in DERIVED:
         unsized = [name for name in row.rows if not name.rpartition("_")[2].isdigit()]
@@ -237,7 +234,11 @@ def _missing(row: Published, table: Table) -> str | None:
             return f"{row.metric} is read off rows whose names end in a size, as in lstm_500; {unsized[0]} does not"
         if row.level is None and row.metric != "first_diverged_T":
             return f"{row.metric} needs `level:`, the score that counts as success"
-    elif row.kind == "result" and row.value is not None and margin_of(row, table) is None:
+        return None
+    if row.kind == "claim" and row.verb in claim_test.DIRECTED and measured.direction == "neither":
+        return f"test {row.verb} does not apply to {row.metric}, of which neither side is better; use greater or less"
+    needed = row.value is not None if row.kind == "result" else row.kind == "claim" and row.verb in MARGINED
+    if needed and row.test.get("margin", margin_of(row, table)) is None:
         return f"the table has no margin for {row.metric.partition('@')[0]}"
     return None
 
@@ -256,7 +257,7 @@ def _row(paper: str, given: dict[str, Any], place: str) -> Published:
     if "cell" in values:
         values["cells"] = [values.pop("cell")]
     if values.get("kind") == "claim":
-        values["cells"] = claimed_rows(values.get("test") or {})
+        values["cells"] = claim_test.claimed_rows(values.get("test") or {})
     values["cells"] = tuple(values.get("cells", ()))
     value = values.get("value")
     values["decimals"] = value.decimals if isinstance(value, Printed) else None if value is None else 0
@@ -273,14 +274,6 @@ def _row(paper: str, given: dict[str, Any], place: str) -> Published:
     return row
 
 
-def claimed_rows(test: dict[str, Any]) -> list[str]:
-    """The rows that a claim's test names; of `wilcoxon`, their beginnings."""
-    named: list[str] = []
-    for operand in test.values():
-        named += operand if isinstance(operand, list) else []
-    return list(dict.fromkeys(named))
-
-
 def _problem(row: Published, has_value: bool) -> str | None:
     """What breaks the schema, or null."""
     if row.kind not in KINDS:
@@ -292,22 +285,11 @@ def _problem(row: Published, has_value: bool) -> str | None:
     if row.kind == "claim":
         if has_value or not row.claim or not row.test:
             return "a claim has a claim and a test, and no value"
-        return _test_problem(row.test)
+        return claim_test.problem(row.test)
     if not has_value or row.claim or row.test:
         return "a number has a value and neither claim nor test"
     if row.value is None and not row.reason:
         return "a value of null needs a reason"
     if (row.side in ("lower", "upper")) != (row.kind == "bound"):
         return "a bound, and nothing else, has a side, lower or upper"
-    return None
-
-
-def _test_problem(test: dict[str, Any]) -> str | None:
-    verb, *others = test
-    if verb not in OPERANDS:
-        return f"test {verb} is not known: {did_you_mean(verb, OPERANDS)}"
-    if set(others) != OPERANDS[verb]:
-        return f"test {verb} needs {', '.join(sorted(OPERANDS[verb])) or 'nothing else'}"
-    if verb in ("below", "not_below", "above") and isinstance(test[verb], str) and test[verb] not in LEVELS:
-        return f"level {test[verb]} is not known: {did_you_mean(test[verb], LEVELS)}"
     return None

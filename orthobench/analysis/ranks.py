@@ -4,7 +4,7 @@ and the groups of a critical-difference diagram (Demsar 2006; with Wilcoxon's te
 
 from dataclasses import dataclass
 from itertools import combinations
-from statistics import mean
+from statistics import mean, median
 from typing import Any
 
 from orthobench.analysis.statistics import ALPHA, holm
@@ -18,7 +18,7 @@ class Pair:
 
     Attributes:
         wins: data sets on which `first` is the better one, then ties, then losses.
-        difference: the mean of `first` minus `second`, positive where `first` is the better one.
+        difference: the median of `first` minus `second`, positive where `first` is the better one.
         p: two-sided p-value, corrected.
     """
 
@@ -85,21 +85,26 @@ def mean_ranks(columns: list[dict[str, float]]) -> dict[str, float]:
 def signed_rank(a: list[float], b: list[float], alternative: str = "two-sided") -> float:
     """Wilcoxon's p-value, with the ranks of zero differences split between both signs; 1 where nothing differs.
 
-    Exact for few data sets, by all assignments of signs to the ranks; else the normal approximation.
+    Exact for few data sets, by all assignments of signs to the ranks; else the normal approximation. A score may be
+    infinite, as that of a model which diverged; two such are equal.
     """
     from scipy import stats
 
     if a == b:
         return 1.0
     method: Any = stats.PermutationMethod(n_resamples=2**EXACT) if len(a) <= EXACT else "asymptotic"
-    found: Any = stats.wilcoxon(a, b, zero_method="zsplit", alternative=alternative, method=method)
+    found: Any = stats.wilcoxon(_differences(a, b), zero_method="zsplit", alternative=alternative, method=method)
     return float(found.pvalue)
 
 
 def _pair(a: str, b: str, scores: dict[str, list[float]], p: float) -> Pair:
-    differences = [x - y for x, y in zip(scores[a], scores[b], strict=True)]
+    differences = _differences(scores[a], scores[b])
     wins = (sum(d > 0 for d in differences), sum(d == 0 for d in differences), sum(d < 0 for d in differences))
-    return Pair(a, b, wins, mean(differences), p)
+    return Pair(a, b, wins, median(differences), p)
+
+
+def _differences(a: list[float], b: list[float]) -> list[float]:
+    return [0.0 if x == y else x - y for x, y in zip(a, b, strict=True)]
 
 
 def _groups(names: list[str], pairs: list[Pair]) -> list[tuple[str, ...]]:

@@ -13,6 +13,7 @@ from math import isfinite
 from pathlib import Path
 from typing import Any
 
+from orthobench.analysis.curve_values import is_time
 from orthobench.errors import StorageError
 from orthobench.recording.digest import FINAL
 from orthobench.recording.files import read_csv, write_bytes
@@ -101,7 +102,7 @@ def line(record: dict[str, Any], preset: str, row: str, curve: dict[str, float |
     values |= {f"time/{name}": time.get(name) for name in ("wall_s", "train_s", "steps_per_s")}
     values |= {"time/s_per_step": 1 / rate if rate else None}
     values |= {"time/minutes_per_epoch": epoch_steps / rate / 60 if rate else None}
-    return Line({name: value for name, value in values.items() if value is not None and not _is_infinite(value)})
+    return Line({name: value for name, value in values.items() if value is not None and not _is_none(name, value)})
 
 
 def path_of(results: Path, table: str) -> Path:
@@ -147,37 +148,10 @@ def add(results: Path, table: str, lines: Iterable[Line]) -> None:
     write(results, table, known.values())
 
 
-def from_curve(metrics: Iterable[str], points: dict[str, list[list[float]]]) -> dict[str, float | None]:
-    """The values of `name@when` that are read off a run's curves.
-
-    `when` is a step, or `first` (after training began), `last`, `min` or `max`.
-    Null where it was not measured.
-
-    Args:
-        metrics: the names wanted; those without `@` are passed over.
-        points: [step, value] of every curve, in the order of the steps.
-    """
-    found: dict[str, float | None] = {}
-    for metric in metrics:
-        name, at, when = metric.partition("@")
-        if not at:
-            continue
-        values = [value for _, value in points.get(name, [])]
-        if when in ("min", "max"):
-            found[metric] = (min if when == "min" else max)(values, default=None)
-        elif when == "first":
-            found[metric] = next((value for step, value in points.get(name, []) if step > 0), None)
-        elif when == "last":
-            found[metric] = values[-1] if values else None
-        else:
-            found[metric] = next((value for step, value in points.get(name, []) if step == int(when)), None)
-    return found
-
-
 def _check(found: Line) -> None:
     """Refuse a number that is none, as a missing one is left out and never written as NaN, and a run that is none."""
     for name, value in found.values.items():
-        if _is_infinite(value):
+        if _is_none(name, value):
             raise ValueError(f"{name} of run {found.values.get('run_id')} is {value}, which is no number")
     _ = found.run_id, found.preset, found.row
     if type(found.values["seed"]) is not int:
@@ -186,9 +160,12 @@ def _check(found: Line) -> None:
         raise ValueError(f"status of run {found.run_id} is {found.values['status']}, not {' or '.join(FINAL)}")
 
 
-def _is_infinite(value: Any) -> bool:
-    """Whether a number is infinite or NaN, as a curve may be that diverges."""
-    return isinstance(value, float) and not isfinite(value)
+def _is_none(name: str, value: Any) -> bool:
+    """Whether a value is infinite or NaN, as a curve may be that diverges.
+
+    A time to a level is infinite where the level was never reached, and that is a number.
+    """
+    return isinstance(value, float) and not isfinite(value) and not (is_time(name) and value > 0)
 
 
 def _text(value: Any) -> str:

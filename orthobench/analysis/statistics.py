@@ -1,17 +1,14 @@
-"""Our seeds as numbers: intervals, and tests of one model against another. What they decide is in status.py."""
+"""Our seeds as numbers, their intervals, and Holm's correction. Tests are in significance.py, statuses in status.py."""
 
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from statistics import mean, median, stdev
-from typing import Any, Literal
 
 from orthobench.analysis.status import LEVEL, NOT_RUN, PARTIAL, Interval, Verdict
 
 ALPHA = 1 - LEVEL
 LEAST = 2
-
-Alternative = Literal["less", "greater"]
 
 
 @dataclass(frozen=True)
@@ -52,12 +49,11 @@ class Scores:
         return mean(self.values) if self.values else None
 
     def median(self, higher_is_better: bool) -> float | None:
-        """Median over all seeds, a diverged one being worse than any number; null where the median is such a seed."""
+        """Median over all seeds, a diverged one being infinitely bad; null where no seed is finished."""
         if not self.by_seed:
             return None
         worst = -math.inf if higher_is_better else math.inf
-        middle = median(worst if value is None else value for value in self.by_seed.values())
-        return middle if math.isfinite(middle) else None
+        return median(worst if value is None else value for value in self.by_seed.values())
 
 
 def t_interval(values: list[float]) -> Interval | None:
@@ -90,42 +86,6 @@ def incomplete(scores: Scores) -> Verdict | None:
     if scores.done < scores.wanted:
         return Verdict(PARTIAL, f"{scores.done} of {scores.wanted}")
     return None
-
-
-def paired(a: Scores, b: Scores, alternative: Alternative, shift: float = 0.0, worst: float = math.inf) -> float | None:
-    """The p-value of `a - b - shift` being less, or greater, than zero, over the seeds that both have.
-
-    Student's test on the differences; with a diverged seed among them, which counts as `worst`, the sign test.
-    Null for fewer than two pairs.
-    """
-    from scipy import stats
-
-    seeds = sorted(set(a.by_seed) & set(b.by_seed))
-    if len(seeds) < LEAST:
-        return None
-    sides = [[worst if s.by_seed[seed] is None else float(s.by_seed[seed] or 0.0) for seed in seeds] for s in (a, b)]
-    if not all(math.isfinite(value) for side in sides for value in side):
-        signs = [(x > y + shift) - (x < y + shift) for x, y in zip(*sides, strict=True)]
-        decided = sum(sign != 0 for sign in signs)
-        return float(stats.binomtest(signs.count(1), decided, alternative=alternative).pvalue) if decided else 1.0
-    differences = [x - y - shift for x, y in zip(*sides, strict=True)]
-    centre = mean(differences)
-    if max(differences) - min(differences) <= 1e-9 * max(map(abs, differences)):
-        return 0.0 if centre and (centre > 0) == (alternative == "greater") else 1.0
-    found: Any = stats.ttest_1samp(differences, 0.0, alternative=alternative)
-    return float(found.pvalue)
-
-
-def less_spread(a: Scores, b: Scores) -> float | None:
-    """The p-value of the variance of `a` being less than that of `b`, by the F test; null for fewer than two values."""
-    from scipy import stats
-
-    if min(len(a.values), len(b.values)) < LEAST:
-        return None
-    below, above = stdev(a.values) ** 2, stdev(b.values) ** 2
-    if above == 0:
-        return 1.0
-    return float(stats.f.cdf(below / above, len(a.values) - 1, len(b.values) - 1))
 
 
 def holm(p_values: list[float]) -> list[float]:

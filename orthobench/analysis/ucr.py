@@ -3,7 +3,7 @@
 import math
 
 from orthobench.analysis.bootstrap import improvement, interquartile_mean
-from orthobench.analysis.comparison import Compared, Comparison
+from orthobench.analysis.comparison import Comparison
 from orthobench.analysis.ranks import Pair, Ranking, rank
 from orthobench.analysis.statistics import LEAST
 
@@ -19,18 +19,12 @@ def by_model(comparison: Comparison, published: bool = False) -> dict[str, list[
         return {}
     found: dict[str, dict[str, float]] = {}
     for compared in comparison.numbers:
-        value = compared.printed.value if published else _middle(compared)
+        value = compared.printed.value if published else compared.scores.median(compared.printed.direction == "higher")
         if compared.printed.kind == "result" and value is not None:
             found.setdefault(compared.printed.column.removesuffix(" acc"), {})[compared.printed.label] = value
     shared = set.intersection(*(set(scores) for scores in found.values())) if found else set()
     order = dict.fromkeys(c.printed.label for c in comparison.numbers if c.printed.label in shared)
     return {model: [scores[name] for name in order] for model, scores in found.items()}
-
-
-def _middle(compared: Compared) -> float | None:
-    """The mean over the seeds, or where one diverged the median, in which that one is the worst."""
-    scores = compared.scores
-    return scores.median(compared.printed.direction == "higher") if scores.diverged else scores.mean
 
 
 def higher_is_better(comparison: Comparison) -> bool:
@@ -104,6 +98,6 @@ def _estimate(value: float, interval: tuple[float, float]) -> str:
 def _won(c: Pair) -> str:
     won, tied, lost = c.wins
     return (
-        f"{c.first} against {c.second}: {won} won, {tied} tied, {lost} lost, mean difference {c.difference:+.3f}, "
+        f"{c.first} against {c.second}: {won} won, {tied} tied, {lost} lost, median difference {c.difference:+.3f}, "
         f"Wilcoxon-Holm p = {c.p:.2g}"
     )

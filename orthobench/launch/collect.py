@@ -4,9 +4,10 @@ from math import isfinite
 from pathlib import Path
 from typing import Any
 
+from orthobench.analysis.curve_values import from_curve
 from orthobench.analysis.curves import CurvePoint, thinned
 from orthobench.analysis.published import load_table
-from orthobench.analysis.records import Line, from_curve, line
+from orthobench.analysis.records import Line, line
 from orthobench.config.settings import Settings
 from orthobench.config.table import Table
 from orthobench.errors import StorageError
@@ -30,7 +31,7 @@ def collect(settings: Settings, table: Table, preset: str, row: str) -> Line | N
     refuse_changed(record.get("sources"), settings)
     wanted = {row.metric for row in load_table(table) if "@" in row.metric}
     points = curves(settings.folder / "metrics.csv") if wanted else {}
-    return line(record, preset, row, from_curve(sorted(wanted), points), epoch_steps(settings))
+    return line(record, preset, row, from_curve(sorted(wanted), points, record["baseline"]), epoch_steps(settings))
 
 
 def drawn(settings: Settings, table: Table, preset: str, row: str) -> list[CurvePoint]:

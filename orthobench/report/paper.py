@@ -28,7 +28,7 @@ HEADERS = (
     "converged",
     "runs",
 )
-CLAIM_HEADERS = ("claim", "of", "section", "status", "runs")
+CLAIM_HEADERS = ("claim", "of", "kind", "section", "status", "runs")
 NUMERIC = frozenset({"published", "ours, best validation", "same protocol", "difference", "converged", "runs"})
 NOTHING = ""
 SELECTS = {"best_val": "best validation", "last": "last weights", "best_test": "best test score"}
@@ -175,7 +175,8 @@ def _claim(compared: Compared) -> list[str]:
     """One claim, in the order of CLAIM_HEADERS."""
     printed = compared.printed
     runs = str(len(compared.runs)) if compared.runs else NOTHING
-    return [printed.claim or "", f"{printed.label}, {printed.column}", printed.section, str(compared.verdict), runs]
+    of, kind = f"{printed.label}, {printed.column}", printed.claim_kind
+    return [printed.claim or "", of, kind, printed.section, str(compared.verdict), runs]
 
 
 def protocol(comparison: Comparison) -> str:

@@ -89,13 +89,22 @@ def test_every_task_declares_what_it_reports(task: str) -> None:
         ("memory/peak", "lower"), ("orthogonality/max", "lower"), ("crossed/tenth", "lower"), ("diverged", "lower"),
         ("gradient_norm", "neither"), ("hidden_gradient/1@0", "neither"), ("max_T", "higher"),
         ("parameters/total", "neither"), ("lr/recurrent", "neither"), ("alpha/2", "neither"),
+        ("bench/s_per_step", "lower"), ("val/loss@below_tenth", "lower"), ("gap/f1@below_0.5", "lower"),
+        ("val/loss@fall", "lower"),
+        ("val/loss@sd", "neither"), ("gap/f1@growth", "neither"),
     ],
 )  # fmt: skip
 def test_directions(name: str, direction: str, table: Callable[..., Table]) -> None:
     assert metric_of(name, table()).direction == direction
 
 
-@pytest.mark.parametrize("name", ["test/f2", "test/accuracy", "gap/f2", "losss", "test", "hidden_gradients/1"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "test/f2", "test/accuracy", "gap/f2", "losss", "test", "hidden_gradients/1", "val/loss@below_half",
+        "val/f1@below_tenth", "val/f1@fall", "val/loss@least",
+    ],
+)  # fmt: skip
 def test_what_nobody_declares_is_refused(name: str, table: Callable[..., Table]) -> None:
     with pytest.raises(ConfigError, match=name):
         metric_of(name, table())
@@ -129,6 +138,8 @@ def test_a_fair_table_picks_the_highest_f1(table: Callable[..., Table], tmp_path
         ([ROW | {"metric": "max_T", "level": 0.1}], {}, "whose names end in a size"),
         ([CLAIM | {"metric": "val/f2", "test": {"better": ["a"], "than": ["b"]}}], {}, "f2 is not a metric"),
         ([CLAIM | {"metric": "gradient_norm@0", "test": {"better": ["a"], "than": ["b"]}}], {}, "use greater or less"),
+        ([CLAIM | {"metric": "val/f1@fall", "test": {"better": ["a"], "than": ["b"]}}], {}, "better when lower"),
+        ([CLAIM | {"test": {"not_worse": ["a"], "than": ["b"]}}], {}, "the table has no margin for test/f1"),
         ([ROW], {"cells": {"a": ["task=adding"]}}, "f1 is not a metric that the task Adding declares"),
     ],
 )  # fmt: skip

@@ -42,7 +42,7 @@ def test_where_less_is_better_the_order_turns_round() -> None:
     assert list(rank(scores).ranks) == ["b", "a"]
     (pair,) = rank(scores, higher=False).pairs
     assert (pair.first, pair.second, pair.wins) == ("a", "b", (3, 0, 0))
-    assert pair.difference == pytest.approx(4 / 3)
+    assert pair.difference == 1.0
 
 
 def test_wilcoxon_is_scipys() -> None:
@@ -58,3 +58,11 @@ def test_wilcoxon_of_few_is_exact_with_ties_and_zeros() -> None:
     """Four wins: the least two-sided p-value that there is. Equal sizes, one of them nothing: by hand."""
     assert signed_rank([4, 5, 6, 7], [1, 1, 1, 1]) == pytest.approx(2 / 2**4)
     assert signed_rank([2, 2, 1], [1, 1, 1], "greater") == pytest.approx(2 / 2**3)
+
+
+def test_a_model_that_diverged_is_the_worst_on_its_data_set() -> None:
+    ours, theirs = [0.9, 0.8, 0.7, 0.9, 0.6], [0.7, 0.75, 0.65, 0.9, float("-inf")]
+    assert signed_rank(ours, theirs, "greater") == pytest.approx(signed_rank(ours, [*theirs[:4], -100.0], "greater"))
+    (pair,) = rank({"a": ours, "b": theirs}).pairs
+    assert pair.wins == (4, 1, 0)
+    assert signed_rank([float("-inf")] * 5, [float("-inf")] * 5) == 1.0

@@ -93,15 +93,6 @@ def test_a_score_is_that_of_the_selected_weights() -> None:
     assert line.metric("parameters/total", "last") == 5
 
 
-def test_points_of_a_curve() -> None:
-    points = {"loss": [[0, 3.0], [2, 1.0], [4, 2.0]]}
-    wanted = [f"loss@{when}" for when in ("0", "2", "3", "first", "last", "min", "max")] + ["other@last", "plain"]
-    assert records.from_curve(wanted, points) == {
-        "loss@0": 3.0, "loss@2": 1.0, "loss@3": None, "loss@first": 1.0, "loss@last": 2.0, "loss@min": 1.0,
-        "loss@max": 3.0, "other@last": None,
-    }  # fmt: skip
-
-
 def test_the_line_of_a_run(monkeypatch: pytest.MonkeyPatch) -> None:
     exp = orthobench.build(*TINY)
     assert collect(settings(TINY), load("scornn/figure5"), "full", "scornn") is None
@@ -115,3 +106,14 @@ def test_the_line_of_a_run(monkeypatch: pytest.MonkeyPatch) -> None:
     assert line.metric("parameters/total") == exp.parameters["total"]
     assert line.metric("time/s_per_step") == pytest.approx(1 / record["time"]["steps_per_s"])
     assert line.values["torch"] == record["env"]["torch"]
+
+
+def test_a_level_that_was_never_reached_stays_infinite(tmp_path: Path) -> None:
+    line = made_up("a", 1, val__loss=1.0)
+    line.values["val/loss@below_tenth"] = float("inf")
+    records.write(tmp_path, "scornn/figure1", [line])
+    assert records.read(tmp_path, "scornn/figure1")[0].metric("val/loss@below_tenth") == float("inf")
+    line.values["val/loss"] = float("inf")
+    records.write(tmp_path, "scornn/figure1", [line])
+    with pytest.raises(StorageError, match="val/loss of run"):
+        records.read(tmp_path, "scornn/figure1")
