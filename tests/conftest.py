@@ -15,8 +15,10 @@ os.environ["WANDB_MODE"] = "offline"
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
+@pytest.hookimpl(tryfirst=True)  # before `-m` looks at the marks
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests that need what this machine lacks are skipped, each with its reason."""
+    """Tests that need what this machine lacks are skipped, each with its reason; of sampled ones most are slow."""
+    _sample(items)
     for item in items:
         if item.get_closest_marker("data") and not DATA:
             item.add_marker(pytest.mark.skip(reason="$ORTHOBENCH_DATA is not set: no real data sets here"))
@@ -25,6 +27,19 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
             if not torch.cuda.is_available():
                 item.add_marker(pytest.mark.skip(reason="no CUDA device here"))
+
+
+def _sample(items: list[pytest.Item]) -> None:
+    """Mark all but n cases of every test with `sampled(n)` as slow."""
+    cases: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        if item.get_closest_marker("sampled"):
+            cases.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    for found in cases.values():
+        kept = found[0].get_closest_marker("sampled").args[0]  # type: ignore[union-attr]
+        for place, item in enumerate(found):
+            if place * kept // len(found) == (place - 1) * kept // len(found):
+                item.add_marker("slow")
 
 
 @pytest.fixture(autouse=True)

@@ -83,6 +83,7 @@ def test_every_pair_trains_or_says_why(model: str, task: str) -> None:
         assert model in str(error) or task in str(error)
 
 
+@pytest.mark.sampled(25)
 @pytest.mark.parametrize("recipe", RECIPES)
 def test_every_recipe_composes_and_names_its_sources(recipe: str) -> None:
     model, task = recipe.split("/")

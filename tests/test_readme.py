@@ -68,6 +68,7 @@ def test_a_verb(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_the_python_example() -> None:
     (block,) = re.findall(r"^```python\n(.*?)^```", TEXT, flags=re.M | re.S)
     done = subprocess.run(

@@ -58,6 +58,7 @@ def test_one_failure_spoils_nothing_and_gives_its_code(cli) -> None:
     assert "exit code 4" in done.stderr
 
 
+@pytest.mark.slow
 def test_a_wrong_job_is_refused_before_any_starts(cli, tmp_path: Path) -> None:
     done = cli("-m", "model=scornn,lstm", "model.rho=1", *TINY)
     assert done.returncode == 2

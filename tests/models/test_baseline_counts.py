@@ -35,6 +35,7 @@ GORU = {"parenthesis": (7, 18, 64, 11024), "denoise": (10, 10, 128, 38536), "add
         "copying": (10, 9, 100, 24407)}  # fmt: skip
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize(("task", "model", "size", "count"), SCORNN)
 def test_scornn_tables(task: str, model: str, size: int, count: int) -> None:
     inputs, outputs = WIDTHS[task]

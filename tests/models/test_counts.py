@@ -96,6 +96,7 @@ TABLE4 = {
 }
 
 
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("model", TABLE4)
 @pytest.mark.parametrize("dataset", UCR)
 def test_spectral_rnn_table_4(dataset: str, model: str) -> None:
@@ -161,6 +162,7 @@ COLUMNS = {
 }
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("column", COLUMNS)
 @pytest.mark.parametrize("task", NCGRU)
 def test_ncgru_synthetic_tasks(task: str, column: str) -> None:
@@ -187,6 +189,7 @@ PTB = {
 }
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("stack", ["h,h,e", "h,e", "e,h,e"])
 @pytest.mark.parametrize("row", PTB)
 def test_ncgru_stacks(row: str, stack: str) -> None:

@@ -5,7 +5,6 @@ from pathlib import Path
 import pytest
 import torch
 
-
 from orthobench.__main__ import main
 from orthobench.cells.lstm import LSTM
 from orthobench.models.recurrent import Recurrent

@@ -76,6 +76,7 @@ def test_a_complex_matrix_in_a_feed_forward_network_is_refused(network: str) -> 
         orthobench.build(f"model={network}", "task=mnist_flat", "model.recurrent=stiefel")
 
 
+@pytest.mark.sampled(30)
 @pytest.mark.parametrize(("cell", "recurrent"), PAIRS)
 def test_a_step_trains_every_parameter_and_keeps_the_manifold(cell: str, recurrent: str) -> None:
     exp = pair(cell, recurrent)

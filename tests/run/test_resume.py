@@ -67,6 +67,7 @@ def unbroken(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("step", [1, 3, 4, 5, 8, 11])
 @pytest.mark.parametrize("name", RUNS)
 def test_stopped_and_resumed_is_bitwise_the_same(

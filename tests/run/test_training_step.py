@@ -76,6 +76,7 @@ def test_a_run_of_replays_is_the_same_run(
     assert "could not" not in capsys.readouterr().err
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     "words",
     [
