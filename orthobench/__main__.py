@@ -4,11 +4,13 @@ import atexit
 import gc
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from orthobench import signals
+from orthobench import __version__, lean_lightning, signals
 from orthobench.config.words import key
 from orthobench.errors import ConfigError, OrthobenchError, Stopped, code_of
 from orthobench.terminal import complain, say
@@ -43,6 +45,7 @@ usage: orthobench KEY=VALUE ...        run an experiment (-m: a sweep)
 
 orthobench --help explains every key; orthobench --version tells the version."""
 COMPLETION = ("install", "uninstall", "query")
+ANNOUNCED = {"-m", "--multirun", "-cd", "--config-dir"}
 REFUSED = ("--config-path", "-cp", "--config-name", "-cn", "--experimental-rerun")
 
 
@@ -56,8 +59,6 @@ def main(arguments: list[str] | None = None) -> int:
         return ConfigError.exit_code
     try:
         if "--version" in words:
-            from orthobench import __version__
-
             say(f"orthobench {__version__}")
             return 0
         if words[0] in VERBS:
@@ -74,11 +75,13 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _experiment(words: list[str]) -> int:
     """Start what the overrides ask for: one run, a sweep, or an option that Hydra answers; returns the exit code."""
+    _announce(words)
     options, overrides, folders = split(words)
     if options.shell_completion and not folders and all(key(word) in COMPLETION for word in overrides):
         return _ask(words)
     if options.help or options.hydra_help or options.cfg or options.info is not None:
         return _hydra(words, overrides, folders)
+    lean_lightning.deferred = True
     if options.multirun:
         if any(key(word) == "experiment" for word in overrides):
             from orthobench.verbs import reproduce
@@ -87,13 +90,37 @@ def _experiment(words: list[str]) -> int:
         from orthobench.launch.sweep import sweep
 
         return sweep(overrides, folders)
-    from orthobench.config.many import settings
+    with _uncollected():
+        from orthobench.config.many import settings
 
-    checked = settings(overrides, folders)  # before the slow imports, so that a wrong word is refused at once
-    from orthobench.run.run import Run
+        checked = settings(overrides, folders)  # before the slow imports, so that a wrong word is refused at once
+        from orthobench.models.build import fit_to_budget
+        from orthobench.recording.finished import finished
 
-    record = Run.fitted(checked).run()
-    return code_of(record["status"])
+        checked = fit_to_budget(checked)
+        record = finished(checked)
+        if record is None:
+            lean_lightning.import_lightning()
+            from orthobench.run.run import Run
+    return code_of((record or Run(checked).run())["status"])
+
+
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """Import without looking for garbage among the half a million objects that torch and Lightning make to stay."""
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.freeze()
+        gc.enable()
+
+
+def _announce(words: list[str]) -> None:
+    """Say what is being read, before the imports take a second; nothing where an option asks for another answer."""
+    options = {word.split("=")[0] for word in words if word.startswith("-")}
+    if options <= ANNOUNCED and any("=" in word for word in words):
+        say(f"orthobench {__version__}: {' '.join(words)}")
 
 
 def split(words: list[str]) -> tuple[Any, list[str], tuple[Path, ...]]:

@@ -5,6 +5,9 @@ torchmetrics is told that SciPy and matplotlib are not installed, and Lightning 
 All three can be imported as ever afterwards; only torchmetrics, which no task here uses, goes on without its plots, and
 Lightning's own code would be compiled where it asks not to be. Where Lightning has been imported before, or a new
 version wants more than there is here, it is as it comes.
+
+A program that may end without any training, because its run is done or its settings are refused, sets `deferred`: tasks
+are then made without Lightning, and become its data modules when it is imported.
 """
 
 import importlib
@@ -14,13 +17,27 @@ from contextlib import contextmanager
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-import lightning_utilities.core.imports as installed
-import torch  # noqa: F401 - before the stand-in, which is not meant for torch
-
 UNUSED = ("scipy", "matplotlib")
 COMPILER = "torch._dynamo"
 LIGHTNING = "lightning.pytorch"
 REFUSED = ImportError, AttributeError, TypeError
+deferred = False
+
+
+class _Replaceable:
+    """A base that can be exchanged, which `object` cannot."""
+
+
+class DataModule(_Replaceable):
+    """What tasks are before Lightning is imported; then it derives from Lightning's data module.
+
+    The values are those that a data module of Lightning's begins with.
+    """
+
+    trainer: Any = None
+    prepare_data_per_node = True
+    allow_zero_length_dataloader_with_multiple_devices = False
+    _log_hyperparams = False
 
 
 class _KnowsCompiled(type):
@@ -47,6 +64,9 @@ def without_unused() -> Iterator[None]:
     Raises:
         AttributeError: another version asks otherwise what is installed.
     """
+    import lightning_utilities.core.imports as installed
+    import torch  # noqa: F401 - before the stand-in, which is not meant for torch
+
     cache = installed.RequirementCache
     package_available, check = installed.package_available, cache._check_available
 
@@ -70,6 +90,13 @@ def without_unused() -> Iterator[None]:
 
 def import_lightning() -> Any:
     """`lightning.pytorch`: without what is unused, or as it comes where that is refused."""
+    found = _imported()
+    if found.LightningDataModule not in DataModule.__bases__:
+        DataModule.__bases__ = (found.LightningDataModule,)
+    return found
+
+
+def _imported() -> Any:
     before = set(sys.modules)
     try:
         if LIGHTNING in sys.modules:
@@ -87,5 +114,14 @@ if TYPE_CHECKING:
     from lightning.fabric.plugins import CheckpointIO as CheckpointIO
     from lightning.pytorch import LightningDataModule as LightningDataModule
 else:
-    LightningDataModule = import_lightning().LightningDataModule
-    CheckpointIO = importlib.import_module("lightning.fabric.plugins").CheckpointIO
+
+    def __getattr__(name: str) -> Any:
+        """`LightningDataModule`, what stands for it when that is deferred, or `CheckpointIO`."""
+        if name == "LightningDataModule":
+            if not deferred:
+                import_lightning()
+            return DataModule
+        if name == "CheckpointIO":
+            import_lightning()
+            return importlib.import_module("lightning.fabric.plugins").CheckpointIO
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,10 +1,12 @@
-"""A run leaves SciPy, matplotlib and torch's compiler where they are; what needs them imports them as ever."""
+"""What each path of the program imports: no Lightning where nothing is trained, and never SciPy or a compiler."""
 
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+import orthobench
 
 UNUSED = "[name for name in ('scipy', 'matplotlib', 'torch._dynamo', 'sympy') if name in sys.modules]"
 RUN = (
@@ -22,6 +24,66 @@ def answer(*lines: str) -> str:
 
 def test_a_run_imports_nothing_of_what_it_does_not_use(tmp_path: Path) -> None:
     assert answer(RUN.format(root=tmp_path), f"print({UNUSED})") == "[]"
+
+
+IMPORTED = "[name for name in ('torch', 'lightning', 'hydra') if name in sys.modules]"
+TINY = ("model=rnn", "task=recall", "recipe=none", "T=5", "trainer.max_steps=1", "task.val_size=1", "task.test_size=1")
+
+
+def program(root: Path, *words: str) -> str:
+    """A line that runs the program in `root`."""
+    given = [*words, f"runs_root={root}"] if "=" in words[-1] else list(words)
+    return f"from orthobench.__main__ import main; code = main({given!r})"
+
+
+@pytest.mark.parametrize(
+    ("words", "found"),
+    [
+        (("--version",), "0 []"),
+        (("list",), "0 []"),
+        (("list", "models"), "0 []"),
+        (("modle=rnn",), "2 ['hydra']"),
+        (("plan", "model=rnn", "model.rho=3"), "2 ['torch', 'hydra']"),
+        (("model=rnn", "model.rho=3"), "2 ['torch', 'hydra']"),
+        (("model=rnn", "trainer.max_steps=0"), "2 ['torch', 'hydra']"),
+        (("-m", "model=rnn", "seed=1,2", "model.rho=3"), "2 ['torch', 'hydra']"),
+    ],
+)
+def test_what_trains_nothing_imports_no_lightning(tmp_path: Path, words: tuple[str, ...], found: str) -> None:
+    assert answer(program(tmp_path, *words), f"print(code, {IMPORTED})") == found
+
+
+def test_a_done_run_is_found_without_lightning(tmp_path: Path) -> None:
+    first = answer(program(tmp_path, *TINY), "import lightning.pytorch", f"print(code, {IMPORTED})")
+    assert first == "0 ['torch', 'lightning', 'hydra']"
+    for words in (TINY, ("-m", *TINY, "seed=1")):
+        assert answer(program(tmp_path, *words), f"print(code, {IMPORTED})") == "0 ['torch', 'hydra']"
+
+
+def test_a_task_made_before_lightning_becomes_its_data_module() -> None:
+    lines = (
+        "from orthobench import lean_lightning",
+        "lean_lightning.deferred = True",
+        "from orthobench.tasks.copying import Copying",
+        "task = Copying(T=3)",
+        "before = 'lightning' in sys.modules",
+        "module = lean_lightning.import_lightning().LightningDataModule",
+        "begins = {name: getattr(task, name, 'lacks') for name in vars(module())}",
+        "print(before, isinstance(task, module), begins == vars(module()), isinstance(Copying(T=3), module))",
+    )
+    assert answer(*lines) == "False True True True"
+
+
+def test_the_first_line_comes_before_the_imports(tmp_path: Path) -> None:
+    lines = (
+        "from orthobench import __main__ as program",
+        "heard = []",
+        f"program.say = lambda text: heard.append((text, {IMPORTED}))",
+        "code = program.main(['model=rnn', 'model.rho=3'])",
+        "program.main(['model=rnn', '--cfg', 'job'])",
+        "print(heard)",
+    )
+    assert answer(*lines) == f"[('orthobench {orthobench.__version__}: model=rnn model.rho=3', [])]"
 
 
 @pytest.mark.parametrize("module", ["tasks.base", "run.attempt", "recording.checkpoint", "ensemble.member"])

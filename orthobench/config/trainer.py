@@ -4,6 +4,7 @@ from datetime import timedelta
 from typing import Annotated, Any, Literal
 
 from orthobench.errors import ConfigError
+from orthobench.lean_lightning import import_lightning
 from orthobench.schema import (
     OptionalPositive,
     OptionalPositiveFloat,
@@ -54,6 +55,7 @@ TRAINER_TYPES: dict[str, Any] = {
     "limit_val_batches": Share,
     "limit_test_batches": Share,
     "precision": Literal["32", "64", "16", "bf16", "32-true", "64-true", "16-mixed", "bf16-mixed"] | None,
+    "max_time": Any,
     "profiler": Literal["simple", "advanced", "pytorch"] | None,
 }
 
@@ -64,23 +66,20 @@ def trainer_settings(given: dict[str, Any]) -> dict[str, Any]:
     Raises:
         ConfigError: a key is not an argument of Lightning's Trainer or is not allowed in a run, or a value is wrong.
     """
-    from lightning.pytorch import Trainer
-
-    known = fields(Trainer)
     for key, value in given.items():
         if key in TRAINER_REFUSED:
             raise ConfigError(f"trainer.{key}={value} is refused: {TRAINER_REFUSED[key]}.")
-    allowed = {key: field for key, field in known.items() if key not in TRAINER_REFUSED}
     if str(given.get("precision")).startswith(("16-true", "bf16-true", "transformer-engine")):
         why = "it rounds the recurrent matrix, which is then no longer orthogonal; use bf16-mixed"
         raise ConfigError(f"trainer.precision={given['precision']} is refused: {why}.")
+    kinds = TRAINER_TYPES if given.keys() <= TRAINER_TYPES.keys() else _signature() | TRAINER_TYPES
     for key in given:
-        if key not in allowed:
-            raise ConfigError(f"trainer.{key} is not an argument of Lightning's Trainer: {did_you_mean(key, allowed)}")
-    filled = {}
-    for key, value in given.items():
-        kind = TRAINER_TYPES.get(key, allowed[key].annotation)
-        filled[key] = _time_limit(value) if key == "max_time" else coerce(value, kind, f"trainer.{key}")
+        if key not in kinds:
+            raise ConfigError(f"trainer.{key} is not an argument of Lightning's Trainer: {did_you_mean(key, kinds)}")
+    filled: dict[str, Any] = {
+        key: _time_limit(value) if key == "max_time" else coerce(value, kinds[key], f"trainer.{key}")
+        for key, value in given.items()
+    }
     if filled.get("precision"):
         filled["precision"] = PRECISIONS.get(filled["precision"], filled["precision"])
     steps = filled.get("max_steps", -1)
@@ -93,6 +92,12 @@ def trainer_settings(given: dict[str, Any]) -> dict[str, Any]:
     if steps == -1 and not filled.get("max_epochs") and not filled.get("max_time"):
         raise ConfigError("trainer.max_steps=-1 without trainer.max_epochs would never end; set one of them.")
     return filled
+
+
+def _signature() -> dict[str, Any]:
+    """The types of all arguments of Lightning's Trainer that a run may use."""
+    found = fields(import_lightning().Trainer)
+    return {key: field.annotation for key, field in found.items() if key not in TRAINER_REFUSED}
 
 
 def _time_limit(value: Any) -> str | None:

@@ -81,6 +81,7 @@ def refused() -> str | None:
 
 def _import() -> None:
     """Import what a run imports, read what it reads of this program, and keep all of it out of garbage collections."""
+    gc.disable()
     for name in ("orthobench.__main__", "orthobench.run.run", "orthobench.scan.native.engine"):
         import_module(name)
     from orthobench.config.many import settings
@@ -91,6 +92,7 @@ def _import() -> None:
     code()
     gc.collect()
     gc.freeze()
+    gc.enable()
 
 
 def _fork() -> dict[str, Any]:

@@ -9,12 +9,11 @@ import torch
 from orthobench import signals
 from orthobench.config.many import settings
 from orthobench.config.settings import Settings
-from orthobench.errors import ConfigError, StorageError
+from orthobench.errors import ConfigError
 from orthobench.models.build import fit_to_budget
 from orthobench.recording.claim import Claim
-from orthobench.recording.digest import final, owner
-from orthobench.recording.record import other_code
-from orthobench.recording.sources import changed_yaml, refuse_changed
+from orthobench.recording.digest import owner
+from orthobench.recording.finished import check_identity, finished
 from orthobench.run.attempt import Attempt
 from orthobench.run.built import Built
 from orthobench.run.memory import device_of, refuse_if_too_large
@@ -55,21 +54,7 @@ class Run(Built):
             OrthobenchError: whatever ended the run; what could be recorded has been.
         """
         with signals.watched():
-            return self._finished() or self._start(attempt or Attempt)
-
-    def _finished(self) -> dict[str, Any] | None:
-        """The final record of the run, if there is one."""
-        path = self.settings.folder / "record.json"
-        found = final(path)
-        if found is not None:
-            self._check_identity(path, found.get("identity"), found["run_id"])
-            refuse_changed(found.get("sources"), self.settings)
-            other, files = other_code(found), changed_yaml(found.get("sources"), self.settings)
-            reasons = [f"made by other code, {other}"] if other else []
-            reasons += [f"{name} has changed, but none of its settings" for name in files]
-            stale = f" (stale: {'; '.join(reasons)})" if reasons else ""
-            say(f"{self.run_id} is {found['status']} already{stale}; {path}")
-        return found
+            return finished(self.settings) or self._start(attempt or Attempt)
 
     def _start(self, attempt: Callable[[Built, Path], Attempt]) -> dict[str, Any]:
         folder, accelerator = self.settings.folder, self.settings.trainer.get("accelerator", "auto")
@@ -87,23 +72,8 @@ class Run(Built):
             if not claim.held:
                 say(f"{self.run_id} is running elsewhere: {claim.owner}.")
                 return {"status": "running", "run_id": self.run_id, "owner": claim.owner}
-            self._check_identity(folder / "config.yaml", owner(folder / "config.yaml"))
-            return self._finished() or attempt(self, folder).execute()  # it may have ended since we looked
-
-    def _check_identity(self, path: Path, digest: str | None, name: str | None = None) -> None:
-        """Refuse a file of other settings by its whole digest, or, where it has none, by the run's name."""
-        own = self.settings.digest
-        if digest is None or len(digest) != 64:  # of an old record, or damaged
-            digest = own if name in (None, self.run_id) else ""
-        if digest == own:
-            return
-        if digest[:10] == own[:10]:
-            raise ConfigError(f"{path.parent} holds another run of the same short name; use another runs_root=.")
-        whose = f"another run's, {name}" if name else "another run's"
-        raise StorageError(
-            f"{path} is {whose}: its settings have the digest {digest[:10] or 'none'}, those of this run have "
-            f"{own[:10]}; put it back where it belongs, or delete it."
-        )
+            check_identity(self.settings, folder / "config.yaml", owner(folder / "config.yaml"))
+            return finished(self.settings) or attempt(self, folder).execute()  # it may have ended since we looked
 
     def _tell_budget(self) -> None:
         budget = self.settings.run.get("params")

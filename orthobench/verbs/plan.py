@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+from orthobench import lean_lightning
 from orthobench.config.table import FULL
 from orthobench.errors import OrthobenchError
 from orthobench.terminal import complain, duration_text, say
@@ -18,6 +19,7 @@ def main(arguments: list[str]) -> int:
     Raises:
         ConfigError: a run of the sweep, a table or an option is wrong.
     """
+    lean_lightning.deferred = True
     parser = Parser(__doc__)
     parser.add_argument("--preset", help=WORDS["--preset"])
     parser.add_argument("--multirun", "-m", action="store_true", help="allowed, and needed for a table's rows alone")
@@ -35,13 +37,16 @@ def main(arguments: list[str]) -> int:
 
 def _plan_runs(overrides: list[str], folders: tuple[Path, ...]) -> int:
     from orthobench.config.compose import parse
+    from orthobench.config.many import settings
     from orthobench.launch.sweep import jobs
     from orthobench.recording.files import read_json
+
+    checked = [(job, settings(job, folders)) for job in jobs(parse(overrides, folders))]
     from orthobench.run.cost import Cost, busy, measure, no_shorter_is_dearer, same_cost
     from orthobench.run.run import Run
 
     _warn(busy())
-    runs = [(job, Run.of(job, folders)) for job in jobs(parse(overrides, folders))]
+    runs = [(job, Run.fitted(one)) for job, one in checked]
     costs: dict[str, tuple[dict[str, Any], Cost]] = {}
     for job, exp in runs:
         same = same_cost(exp.settings.identity)
