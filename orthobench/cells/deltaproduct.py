@@ -6,7 +6,7 @@
 
 in every head, with S (d, d). q, k and v are linear in x and pass a causal convolution over the last steps, channel by
 channel, and SiLU; q and k have unit length. beta = s sigmoid(U_b x_t): with s = 2 the factor I - beta k k^T has an
-eigenvalue in (-1, 1) and nears a reflection, so that a step is a product of n_h of them; with s = 1 it is in (0, 1). The
+eigenvalue in (-1, 1) and nears a reflection, n_h of which make a step; with s = 1 it is in (0, 1). The
 gate is g_t = exp(-exp(A) softplus(U_a x_t + dt)). The outputs of a head get unit mean square, and a matrix mixes them.
 Yang, Wang, Zhang, Shen & Kim (2024), "Parallelizing Linear Transformers with the Delta Rule over Sequence Length", with
 n_h = 1; Grazzi, Siems, Zela, Franke, Hutter & Pontil (2025), "Unlocking State-Tracking in Linear RNNs Through Negative

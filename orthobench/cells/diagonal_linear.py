@@ -48,7 +48,7 @@ def from_pairs(p: Tensor) -> Tensor:
     """Complex numbers (..., N) from real ones (..., 2N) in which both parts are neighbours; a view where one exists."""
     pairs = p.unflatten(-1, (-1, 2))
     odd = any(step % 2 for step in (pairs.storage_offset(), *pairs.stride()[:-1]))
-    return torch.view_as_complex(pairs.contiguous() if odd else pairs)
+    return torch.view_as_complex(pairs.clone(memory_format=torch.contiguous_format) if odd else pairs)
 
 
 def alternating(re: Tensor, im: Tensor) -> Tensor:

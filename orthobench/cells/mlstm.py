@@ -4,9 +4,9 @@
     h_t = C_t^T q_t / max(|n_t . q_t|, 1),   y_t = sigmoid(U_o x_t + b_o) * norm(h_t)
 
 in every head, with C (d, d). The gates i = exp(U_i x + b_i) and f = sigmoid(U_f x + b_f) are scalars; C and n are kept
-divided by exp(m_t), m_t = max(ln f_t + m_{t-1}, ln i_t), so that nothing overflows. A head's norm has zero mean and unit
-variance. Beck, Poeppel, Spanring, Auer, Prudnikova, Kopp, Klambauer, Brandstetter & Hochreiter (2024), "xLSTM: Extended
-Long Short-Term Memory", eq. 19 to 27.
+divided by exp(m_t), m_t = max(ln f_t + m_{t-1}, ln i_t), so that nothing overflows. The norm gives a head zero mean and
+unit variance. Beck, Poeppel, Spanring, Auer, Prudnikova, Kopp, Klambauer, Brandstetter & Hochreiter (2024), "xLSTM:
+Extended Long Short-Term Memory", eq. 19 to 27.
 """
 
 import math

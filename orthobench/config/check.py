@@ -173,7 +173,7 @@ def _model(
         known = recurrence_fields(cell, cls)
     known |= own
     legal = {key: field for key, field in known.items() if key not in PROVIDED}
-    if typed & {"model.cell", "model.recurrent"}:
+    if typed & {"model.cell", "model.recurrent", "model.network"}:
         given = {key: value for key, value in given.items() if key in legal or f"model.{key}" in typed}
     filled = _fill(given, legal, "model", tuple(named)[1:])
     if run["params"] is not None and filled.get("layer_sizes"):

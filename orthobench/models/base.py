@@ -7,6 +7,7 @@ from torch import Tensor, nn
 
 from orthobench.cells.base import State
 from orthobench.parametrizations.base import Parametrization, inside_and_outside
+from orthobench.scan import choose
 
 
 class Network(nn.Module, ABC):
@@ -16,11 +17,15 @@ class Network(nn.Module, ABC):
         cells: the recurrent layers' cells, a ModuleList; empty where there is no recurrence.
         sequential: whether it reads sequences, (B, T, I) or tokens (B, T); otherwise (B, I).
         values_held: numbers per example that a training step keeps in memory, those of the recurrent layers left out.
+        values_per_step: the same, per example and step of a sequence.
+        engine: what runs the cells, see `orthobench.scan`.
     """
 
     cells: Any
     sequential: bool = True
     values_held: int = 0
+    values_per_step: int = 0
+    engine: str = "auto"
 
     @abstractmethod
     def forward(
@@ -28,9 +33,18 @@ class Network(nn.Module, ABC):
     ) -> tuple[Tensor, list[State]]:
         """The outputs and the final state of every recurrent layer."""
 
-    @abstractmethod
     def engines(self) -> list[tuple[str, str]]:
         """(engine, reason) for every recurrent layer; one pair for a network without recurrent layers."""
+        found = []
+        for cell in self.cells:
+            name, why = choose(cell, self.engine)
+            remark = cell.remark()
+            found.append((name, why if remark is None else f"{why}; {remark}"))
+        return found
+
+    def layer_inputs(self, x: Tensor) -> list[Tensor]:
+        """What every recurrent layer reads when the model is given x from the initial state, without dropout."""
+        return []
 
     def parametrizations(self) -> list[Parametrization]:
         """Every parametrization of the network, constrained or free."""

@@ -14,7 +14,7 @@ from orthobench.cells.base import Cell, State
 from orthobench.errors import ConfigError
 from orthobench.initializers import Rng, glorot_uniform, weight
 from orthobench.models.base import Network
-from orthobench.scan import choose, recurrence, reference
+from orthobench.scan import recurrence, reference
 from orthobench.scan.inputs import checked
 from orthobench.schema import Fraction, Positive, did_you_mean
 
@@ -106,7 +106,7 @@ class Recurrent(Network):
         if tied and width != last:
             raise ConfigError(f"model.tied=true does not apply here: the cell has {width} features of {last} units.")
         self.output_weight = None if tied else nn.Parameter(weight(output_init, rng, (output_size, width)))
-        self.output_bias = nn.Parameter(_bias(output_bias_init, rng, output_size, width))
+        self.output_bias = nn.Parameter(readout_bias(output_bias_init, rng, output_size, width))
 
     def forward(
         self, x: Tensor, state: list[State] | None = None, taps: dict[int, Tensor] | None = None
@@ -137,19 +137,18 @@ class Recurrent(Network):
             final.append(end)
             if self.readout == "last" and cell is self.cells[-1]:
                 # a slice of all states would send back a gradient full of zeros
-                h = _last(h) if cell.returns_output else end[0]
+                h = last_of(h) if cell.returns_output else end[0]
             h = cell.features(h)
         decoder = self.embedding if self.output_weight is None else self.output_weight
         assert decoder is not None
         y = F.linear(self._drop(h, "output"), decoder, self.output_bias)
         return self._drop(y, "logits"), final
 
-    def last_layer_input(self, x: Tensor) -> Tensor:
-        """What the last layer reads when the model is given x from the initial state, without dropout."""
-        h = x if self.embedding is None else F.embedding(x, self.embedding)
+    def layer_inputs(self, x: Tensor) -> list[Tensor]:
+        found = [x if self.embedding is None else F.embedding(x, self.embedding)]
         for cell in self.cells[:-1]:
-            h = cell.features(recurrence(cell, h, None, self.engine)[0])
-        return h
+            found.append(cell.features(recurrence(cell, found[-1], None, self.engine)[0]))
+        return found
 
     def multiply_adds(self, tokens: bool = False) -> int:
         """See `Network`: the cells, and the readout where it reads every step; an embedding is looked up."""
@@ -166,22 +165,20 @@ class Recurrent(Network):
             return h * F.dropout(torch.ones_like(h[:, :1]), rate)
         return F.dropout(h, rate)
 
-    def engines(self) -> list[tuple[str, str]]:
-        found = []
-        for cell in self.cells:
-            name, why = choose(cell, self.engine)
-            remark = cell.remark()
-            found.append((name, why if remark is None else f"{why}; {remark}"))
-        return found
 
+def last_of(h: Tensor) -> Tensor:
+    """The outputs of the last step, (B, F), of outputs (B, T, F).
 
-def _last(h: Tensor) -> Tensor:
+    Raises:
+        ValueError: there is no step.
+    """
     if not h.shape[1]:
         raise ValueError(f"a sequence of no steps has no last output: x is (B, 0, ...), and the outputs {h.shape}.")
     return h[:, -1]
 
 
-def _bias(scheme: str | float, rng: Rng, size: int, width: int) -> Tensor:
+def readout_bias(scheme: str | float, rng: Rng, size: int, width: int) -> Tensor:
+    """The bias (size,) of a readout of `width` features, by scheme; see `Recurrent`."""
     if scheme == "glorot":
         return glorot_uniform(rng, (1, size), fan_in=size, fan_out=size)[0]
     if not isinstance(scheme, str) or scheme == "zeros":

@@ -43,16 +43,14 @@ def dynamics(run: Finished, sequences: int = 8) -> dict[str, Any]:
     model.engine = "reference"
     layers = []
     with torch.no_grad():
-        x = batch[0] if model.embedding is None else torch.nn.functional.embedding(batch[0], model.embedding)
-        for cell in model.cells:
-            norms, exponents, seen = along(cell, x)
+        for cell, x in zip(model.cells, model.layer_inputs(batch[0]), strict=True):
+            norms, exponents, _ = along(cell, x)
             layers.append({
                 "cell": type(cell).__name__,
                 "matrices": matrices(cell),
                 "lyapunov": exponents.tolist(),
                 "state_norm": norms.mean(0).tolist(),
             })  # fmt: skip
-            x = cell.features(seen)
     T = batch[0].shape[1]
     gradients = hidden_gradients(learner, batch, list(range(1, T + 1)))
     return {

@@ -29,7 +29,7 @@ def estimate(model: Network, task: Task) -> int:
     cell: Any
     for cell, (engine, _) in zip(model.cells, model.engines(), strict=False):
         activations += ENGINES[engine].held * T * B * cell.values_per_step
-    activations += B * model.values_held
+    activations += B * model.values_held + T * B * model.values_per_step
     outputs = T * B * task.output_size * (3 if task.readout == "all" else 0)
     parameters = 4 * sum(p.numel() for p in model.parameters())
     return int(4 * (activations + outputs + parameters + T * B * task.input_size))

@@ -13,7 +13,7 @@ from lightning.pytorch import Trainer
 from torch import Tensor
 
 from orthobench.cells.base import Cell, Matrices, State
-from orthobench.models.recurrent import Recurrent
+from orthobench.models.base import Network
 from orthobench.run.callbacks.log import LogAtValidations
 from orthobench.run.learner import Learner
 
@@ -33,11 +33,11 @@ class Jacobian(LogAtValidations):
         self.write(trainer, values)
 
 
-def summary(model: Recurrent, x: Tensor) -> dict[str, float]:
+def summary(model: Network, x: Tensor) -> dict[str, float]:
     """The values that are recorded, for inputs (B, T, I) or tokens (B, T)."""
     cell = model.cells[-1]
     assert isinstance(cell, Cell)
-    norms = torch.linalg.matrix_norm(chained_jacobian(cell, model.last_layer_input(x)))
+    norms = torch.linalg.matrix_norm(chained_jacobian(cell, model.layer_inputs(x)[-1]))
     values = {"jacobian": float(norms.mean()), "jacobian/min": float(norms.min()), "jacobian/max": float(norms.max())}
     limits = bounds(cell, x.shape[1])
     return values | ({} if limits is None else {"jacobian/lower": limits[0], "jacobian/upper": limits[1]})

@@ -46,12 +46,12 @@ def test_gated_cells_have_no_bound(model: str) -> None:
 def test_in_a_stack_the_last_layer_is_measured() -> None:
     model, x = network(Elman, layers=2), draw(3, 5, 3)
     with torch.no_grad():
-        expected = torch.linalg.matrix_norm(chained_jacobian(model.cells[1], model.last_layer_input(x)))
+        expected = torch.linalg.matrix_norm(chained_jacobian(model.cells[1], model.layer_inputs(x)[-1]))
         assert summary(model, x)["jacobian"] == pytest.approx(expected.mean().item())
 
 
 def test_the_last_layer_reads_what_the_others_give() -> None:
     model, x = network(Elman, layers=2), draw(3, 5, 3)
-    hidden, _ = orthobench.recurrence(model.cells[1], model.last_layer_input(x))
+    hidden, _ = orthobench.recurrence(model.cells[1], model.layer_inputs(x)[-1])
     y = hidden @ model.output_weight.T + model.output_bias
     torch.testing.assert_close(y, model(x)[0], rtol=0, atol=1e-12)
