@@ -47,7 +47,7 @@ Unequal = Literal["refuse", "pad"]
 
 
 @dataclass(frozen=True)
-class Series:
+class LabelledSeries:
     """One file: values float32 (n, L), labels int64 (n,) from 0..C-1."""
 
     values: np.ndarray
@@ -57,7 +57,7 @@ class Series:
 @lru_cache(maxsize=2)
 def load(
     data_root: Path, dataset: str, archive: Archive = "archive", unequal: Unequal = "refuse"
-) -> tuple[Series, Series]:
+) -> tuple[LabelledSeries, LabelledSeries]:
     """TRAIN and TEST of a data set.
 
     Args:
@@ -139,7 +139,9 @@ def parse(content: bytes, path: Path, unequal: Unequal = "refuse") -> np.ndarray
     return table
 
 
-def pair_up(train: np.ndarray, test: np.ndarray, paths: tuple[Path, Path], unequal: Unequal) -> tuple[Series, Series]:
+def pair_up(
+    train: np.ndarray, test: np.ndarray, paths: tuple[Path, Path], unequal: Unequal
+) -> tuple[LabelledSeries, LabelledSeries]:
     """Both tables with one length and one set of classes.
 
     Raises:
@@ -159,13 +161,15 @@ def pair_up(train: np.ndarray, test: np.ndarray, paths: tuple[Path, Path], unequ
     return _series(train, classes, length), _series(test, classes, length)
 
 
-def _series(table: np.ndarray, classes: np.ndarray, length: int) -> Series:
+def _series(table: np.ndarray, classes: np.ndarray, length: int) -> LabelledSeries:
     values = np.zeros((len(table), length), dtype=np.float32)
     values[:, : table.shape[1] - 1] = np.nan_to_num(table[:, 1:])
-    return Series(values, np.searchsorted(classes, table[:, 0]))
+    return LabelledSeries(values, np.searchsorted(classes, table[:, 0]))
 
 
-def _compare(entry: Entry, archive: Archive, pair: tuple[Series, Series], paths: tuple[Path, Path]) -> None:
+def _compare(
+    entry: Entry, archive: Archive, pair: tuple[LabelledSeries, LabelledSeries], paths: tuple[Path, Path]
+) -> None:
     """Refuse a data set of another size than the published one."""
     for series, counts, path in zip(pair, entry.counts(archive), paths, strict=True):
         found = tuple(np.bincount(series.labels, minlength=len(counts)).tolist())

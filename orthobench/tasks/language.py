@@ -64,6 +64,7 @@ class Language(Task):
     level: ClassVar[ptb.Level]
     tokens: ClassVar[dict[str, int]]
     T: int
+    _data: dict[str, Tensor] | None = None
 
     def __init__(
         self,
@@ -79,7 +80,6 @@ class Language(Task):
         self.T, self.variant, self.random_bptt = T, variant, random_bptt
         self.carries_state = windows == "carried"
         self.in_columns = self.carries_state or random_bptt
-        self._data: dict[str, Tensor] | None = None
         self._cuts: tuple[int, np.ndarray] = (-1, np.empty(0, dtype=np.int64))
         if random_bptt and T < 2 * SHORTEST:
             raise ConfigError(f"T={T} is too short for task.random_bptt=true: it must be >= {2 * SHORTEST}.")
@@ -114,13 +114,14 @@ class Language(Task):
         return self.corpus().tokens
 
     def ids(self, text: str) -> list[int]:
-        """The ids of a text's tokens, after the token that ends a line.
+        """The ids of a text's tokens, after the token that ends a line if the training text has one.
 
         Raises:
             ConfigError: the training text does not have one of them.
         """
         known = {token: i for i, token in enumerate(self.vocabulary())}
-        found = [self.line_end, *self.split(text)]
+        tokens = self.split(text)
+        found = [self.line_end, *tokens] if self.line_end in known or not tokens else tokens
         unknown = next((token for token in found if token not in known), None)
         if unknown is not None:
             raise ConfigError(f"{unknown!r} is not among the {len(known):,} tokens of the training text.")

@@ -121,5 +121,5 @@ def depth(length: int) -> int:
     return length // next(n for n in range(isqrt(length), 0, -1) if length % n == 0)
 
 
-def _rows(series: ucr.Series, chosen: np.ndarray) -> Batch:
+def _rows(series: ucr.LabelledSeries, chosen: np.ndarray) -> Batch:
     return torch.from_numpy(series.values[chosen]), torch.from_numpy(series.labels[chosen])

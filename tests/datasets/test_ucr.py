@@ -36,7 +36,7 @@ def commas(content: bytes) -> bytes:
     return content.replace(b"\t", b",").replace(b"\n1,", b"\n1.0000000e+00,")
 
 
-def check_toy(pair: tuple[ucr.Series, ucr.Series]) -> None:
+def check_toy(pair: tuple[ucr.LabelledSeries, ucr.LabelledSeries]) -> None:
     train, test = pair
     np.testing.assert_allclose(train.values, [[0.5, 1.5, -2], [0.25, -0.5, 1e-3], [3, 4, 5]], rtol=1e-7)
     assert train.values.dtype == np.float32

@@ -1,0 +1,68 @@
+"""A text of one's own as three parts of one vocabulary."""
+
+from collections import Counter
+from functools import lru_cache
+from pathlib import Path
+from typing import Literal
+
+from orthobench.datasets import ptb
+from orthobench.datasets.vocabulary import plain
+from orthobench.errors import DataError
+
+By = Literal["characters", "words"]
+UNKNOWN = "<unk>"
+END = {"characters": "\n", "words": "<eos>"}
+
+
+def load(path: Path, by: By, val_share: float, test_share: float, min_count: int) -> ptb.Corpus:
+    """The text's beginning for training, then the parts for validation and test, as ids.
+
+    Args:
+        path: a file in UTF-8.
+        by: what a token is; every line end is one too.
+        val_share: share of the tokens for validation.
+        test_share: share of the tokens, the last ones, for the test.
+        min_count: tokens that are rarer in the training part become `<unk>`, as do those that it lacks.
+
+    Raises:
+        DataError: the file is missing, is no text in UTF-8, or is too short to be divided.
+    """
+    try:
+        changed = path.stat().st_mtime_ns
+    except OSError as error:
+        raise DataError(f"{path} cannot be read: {error.strerror}; task.path= names a text file.") from error
+    return _load(path, by, val_share, test_share, min_count, changed)
+
+
+@lru_cache(maxsize=2)
+def _load(path: Path, by: By, val_share: float, test_share: float, min_count: int, changed: int) -> ptb.Corpus:
+    found = tokens(_text(path), by)
+    val, test = round(len(found) * (1 - val_share - test_share)), round(len(found) * (1 - test_share))
+    parts = found[:val], found[val:test], found[test:]
+    if min(map(len, parts)) < 2:
+        raise DataError(
+            f"{path} is too short: {len(found)} {by} make parts of {', '.join(str(len(p)) for p in parts)}."
+        )
+    counts = Counter({token: n for token, n in Counter(parts[0]).items() if n >= min_count and token != UNKNOWN})
+    ids = {**plain(counts), UNKNOWN: len(counts)}
+    known = ([token if token in counts else UNKNOWN for token in part] for part in parts)
+    return ptb.Corpus(*(ptb.encode(part, ids, path) for part in known), tokens=tuple(ids))
+
+
+def tokens(text: str, by: By) -> list[str]:
+    """The tokens of a text."""
+    if by == "characters":
+        return list(text)
+    *whole, last = text.split("\n")
+    return [token for line in whole for token in (*line.split(), END[by])] + last.split()
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_bytes().decode("utf-8").replace("\r\n", "\n")
+    except OSError as error:
+        raise DataError(f"{path} cannot be read: {error.strerror}.") from error
+    except UnicodeDecodeError as error:
+        raise DataError(
+            f"{path} is no text in UTF-8: byte {error.start + 1} is {error.object[error.start]:#04x}."
+        ) from error

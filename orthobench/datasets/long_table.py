@@ -1,0 +1,78 @@
+"""Sequences from a table in long form, CSV or Parquet: one row per step, with the columns id, t, features and target.
+
+`target` is the same in all rows of an id; a column `part` with train, val or test is optional.
+"""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from orthobench.datasets.sequences import PARTS, padded
+from orthobench.errors import DataError
+
+NAMED = ("id", "t", "target")
+PART = "part"
+
+
+def read(path: Path) -> tuple[np.ndarray, np.ndarray, np.ndarray, dict[str, np.ndarray]]:
+    """The arrays x (N, T, I), y (N,), lengths (N,) and the parts; sequences in the order of their ids.
+
+    Raises:
+        DataError: a column is missing or has no numbers, a step occurs twice, or a target or part changes in an id.
+    """
+    table = _table(path)
+    missing = [name for name in NAMED if name not in table.columns]
+    features = [name for name in table.columns if name not in (*NAMED, PART)]
+    if missing or not features:
+        lacks = ", ".join(missing) or "a column of features"
+        raise DataError(f"{path} lacks {lacks}: columns id, t, one or more features, and target are needed.")
+    if not len(table):
+        raise DataError(f"{path} has no rows.")
+    for name in ("t", *features):
+        if table[name].dtype.kind not in "fiub":
+            raise DataError(f"{path}: column {name} has something that is not a number.")
+    empty = [name for name in table.columns if table[name].isna().any()]
+    if empty:
+        line = int(table[empty[0]].isna().to_numpy().argmax())
+        raise DataError(f"{path}: column {empty[0]} is empty in row {line + 1} after the header.")
+    if table.duplicated(["id", "t"]).any():
+        row = table[table.duplicated(["id", "t"])].iloc[0]
+        raise DataError(f"{path}: id {row['id']} has step t={row['t']} twice.")
+    sequences, targets, parts = [], [], []
+    for name, rows in table.groupby("id", sort=False):
+        for column in (column for column in ("target", PART) if column in table.columns):
+            if rows[column].nunique() > 1:
+                raise DataError(f"{path}: id {name} has more than one {column}.")
+        ordered = rows.sort_values("t")
+        sequences.append(ordered[features].to_numpy(dtype=np.float64))
+        targets.append(ordered["target"].iloc[0])
+        parts.append(ordered[PART].iloc[0] if PART in table.columns else None)
+    return *_arrays(sequences, targets), _indices(parts, path)
+
+
+def _table(path: Path) -> Any:
+    import pandas as pd
+
+    try:
+        return pd.read_csv(path) if path.suffix.lower() == ".csv" else pd.read_parquet(path)
+    except ImportError as error:
+        raise DataError(
+            f"{path}: reading Parquet needs a package that is not installed: pip install pyarrow."
+        ) from error
+    except (OSError, ValueError, UnicodeDecodeError) as error:
+        raise DataError(f"{path} cannot be read as a table: {' '.join(str(error).split())}") from error
+
+
+def _arrays(sequences: list[np.ndarray], targets: list[Any]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    x, lengths = padded(sequences)
+    y = np.array(targets)
+    return x, y.astype(str) if y.dtype == object else y, lengths
+
+
+def _indices(parts: list[Any], path: Path) -> dict[str, np.ndarray]:
+    found = {part: np.flatnonzero([one == part for one in parts]) for part in PARTS}
+    unknown = [one for one in dict.fromkeys(parts) if one is not None and one not in PARTS]
+    if unknown:
+        raise DataError(f"{path}: {PART} is {unknown[0]!r} somewhere; train, val and test are the parts.")
+    return {part: chosen for part, chosen in found.items() if len(chosen)}

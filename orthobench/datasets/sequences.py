@@ -1,0 +1,140 @@
+"""Labelled sequences from a file of one's own: NumPy's .npz, a table in long form, or the .ts files of the UEA archive.
+
+Shapes: N sequences, T steps of the longest one, I features.
+"""
+
+import zipfile
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+
+from orthobench.errors import DataError
+
+PARTS = ("train", "val", "test")
+ENDINGS = (".npz", ".csv", ".parquet", ".ts")
+
+
+@dataclass(frozen=True)
+class Sequences:
+    """Sequences of unequal length are padded with zeros at their end.
+
+    Attributes:
+        x: (N, T, I), float32.
+        y: (N,), classes of any type, or float64 values.
+        lengths: (N,), int64.
+        parts: indices of the sequences of `train`, `val` and `test`, as far as the file says.
+    """
+
+    x: np.ndarray
+    y: np.ndarray
+    lengths: np.ndarray
+    parts: dict[str, np.ndarray] = field(default_factory=dict)
+
+
+def load(path: Path) -> Sequences:
+    """The sequences of a file; `NAME_TRAIN.ts` has those of `NAME_TEST.ts` beside it as its test part.
+
+    Raises:
+        DataError: the file is missing, of another kind, or malformed.
+    """
+    files = files_of(path)
+    missing = next((file for file in files if not file.is_file()), None)
+    if missing is not None:
+        raise DataError(f"{missing} is not there, or is no file; task.path= names a file of sequences.")
+    return _load(files, tuple(file.stat().st_mtime_ns for file in files))
+
+
+def files_of(path: Path) -> tuple[Path, ...]:
+    """The files that `load` reads."""
+    twin = path.with_name(path.name.replace("_TRAIN.ts", "_TEST.ts"))
+    return (path, twin) if twin != path else (path,)
+
+
+@lru_cache(maxsize=2)
+def _load(files: tuple[Path, ...], changed: tuple[int, ...]) -> Sequences:
+    from orthobench.datasets import long_table, uea
+
+    path, kind = files[0], files[0].suffix.lower()
+    if kind == ".npz":
+        return checked(*_npz(path), path)
+    if kind == ".ts":
+        return checked(*uea.read(files), path)
+    if kind in ENDINGS:
+        return checked(*long_table.read(path), path)
+    raise DataError(f"{path} ends in {kind or 'nothing'}: {', '.join(ENDINGS)} can be read.")
+
+
+def _npz(path: Path) -> tuple[np.ndarray, np.ndarray, np.ndarray | None, dict[str, np.ndarray]]:
+    known = ("x", "y", "lengths", *PARTS)
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            arrays = {name: archive[name] for name in archive.files}
+    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
+        raise DataError(f"{path} is no .npz archive of plain arrays: {' '.join(str(error).split())}") from error
+    unknown = sorted(set(arrays) - set(known))
+    if unknown or not {"x", "y"} <= set(arrays):
+        allowed = f"x and y are needed, {', '.join(known[2:])} may be there"
+        raise DataError(f"{path} has the arrays {', '.join(sorted(arrays))}: {allowed}.")
+    return arrays["x"], arrays["y"], arrays.get("lengths"), {part: arrays[part] for part in PARTS if part in arrays}
+
+
+def checked(
+    x: np.ndarray, y: np.ndarray, lengths: np.ndarray | None, parts: Mapping[str, np.ndarray], path: Path
+) -> Sequences:
+    """Arrays as `Sequences`.
+
+    Raises:
+        DataError: shapes that do not belong together, values that are not finite, or wrong indices.
+    """
+    if x.ndim == 2:
+        x = x[:, :, None]
+    if x.ndim != 3 or 0 in x.shape or x.dtype.kind not in "fiub":
+        raise DataError(f"{path}: x is {x.shape} of {x.dtype}; numbers of shape (N, T, I) or (N, T) are needed.")
+    N, T, _ = x.shape
+    if y.shape != (N,) or y.dtype.kind not in "fiubUS":
+        raise DataError(f"{path}: y is {y.shape} of {y.dtype}; one class or value for each of {N} sequences is needed.")
+    lengths = np.full(N, T) if lengths is None else lengths
+    if lengths.shape != (N,) or lengths.dtype.kind not in "iu" or lengths.min() < 1 or lengths.max() > T:
+        raise DataError(f"{path}: lengths must be {N} whole numbers from 1 to {T}.")
+    lengths = lengths.astype(np.int64)
+    beyond = np.arange(T)[None, :] >= lengths[:, None]
+    with np.errstate(over="ignore"):
+        x = np.where(beyond[:, :, None], 0, x).astype(np.float32)
+    wrong = np.argwhere(~np.isfinite(x))
+    if len(wrong):
+        n, t, i = wrong[0].tolist()
+        raise DataError(f"{path}: sequence {n}, step {t}, feature {i} is no finite number in float32.")
+    if y.dtype.kind == "f" and not np.isfinite(y).all():
+        raise DataError(f"{path}: y of sequence {int(np.flatnonzero(~np.isfinite(y))[0])} is not a finite number.")
+    return Sequences(x, y, lengths, _parts(parts, N, path))
+
+
+def _parts(parts: Mapping[str, np.ndarray], N: int, path: Path) -> dict[str, np.ndarray]:
+    seen = np.zeros(N, dtype=np.int64)
+    for part, chosen in parts.items():
+        if (
+            chosen.ndim != 1
+            or chosen.dtype.kind not in "iu"
+            or not len(chosen)
+            or chosen.min() < 0
+            or chosen.max() >= N
+        ):
+            raise DataError(f"{path}: {part} must be a list of indices from 0 to {N - 1}.")
+        np.add.at(seen, chosen, 1)
+    if (seen > 1).any():
+        raise DataError(f"{path}: sequence {int(seen.argmax())} is in more than one part, or twice in one.")
+    if parts and "train" not in parts:
+        raise DataError(f"{path}: the parts are {', '.join(parts)}, without train.")
+    return {part: chosen.astype(np.int64) for part, chosen in parts.items()}
+
+
+def padded(sequences: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+    """Sequences (T_n, I) as (N, T, I) with zeros at their ends, and their lengths."""
+    lengths = np.array([len(one) for one in sequences], dtype=np.int64)
+    x = np.zeros((len(sequences), int(lengths.max()), sequences[0].shape[1]))
+    for row, one in zip(x, sequences, strict=True):
+        row[: len(one)] = one
+    return x, lengths

@@ -1,0 +1,207 @@
+"""Sequences of one's own: a class or a number for each, from the file that `task.path=` names.
+
+An .npz archive with x (N, T, I) and y (N,), optionally lengths (N,) and indices train, val and test; a table in long
+form (.csv, .parquet) with the columns id, t, features and target, optionally part; or .ts files of the UEA archive.
+
+The answer is read after a sequence's own last step. Features are normalised by the mean and deviation of each over all
+steps of the training part; numbers to predict likewise, so that the loss is in variances of the training targets and
+the mean of the training part has a loss near 1. Without parts in the file, `test_share` of the sequences are the test
+part, drawn once for all seeds, and `val_share` of the rest the validation part, drawn by the seed.
+"""
+
+from functools import cached_property
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Literal
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from orthobench.datasets import sequences
+from orthobench.errors import ConfigError, DataError
+from orthobench.schema import Positive, Range
+from orthobench.tasks.arrays import ArrayTask
+from orthobench.tasks.base import Batch, Split, share
+from orthobench.tasks.metric import ACCURACY, Metric
+
+Share = Annotated[float, Range(0, 1, above=True, below=True)]
+LOSS = Metric("loss", "nats, or variances of the training targets", "lower", (0.0, None))
+
+
+class Series(ArrayTask):
+    """I numbers in at every step; C classes or one number out after the last.
+
+    Args:
+        path: the file.
+        target: whether y is a `class` or a `value`; `auto` takes numbers with a fraction for values.
+        normalisation: `channel`, or `none` for the numbers as they are.
+        val_share: share of the training sequences for validation, where the file has no part for it.
+        test_share: share of all sequences for the test, where the file has no parts.
+        batch_size: sequences in a training batch.
+        eval_batch_size: sequences in an evaluation batch.
+        **kwargs: see `Task`.
+    """
+
+    fixed_length: ClassVar[str | None] = "the file says how long its sequences are"
+    keeps_rest: ClassVar[bool] = True
+
+    def __init__(
+        self,
+        path: str | None = None,
+        target: Literal["auto", "class", "value"] = "auto",
+        normalisation: Literal["channel", "none"] = "channel",
+        val_share: Share = 0.2,
+        test_share: Share = 0.2,
+        batch_size: Positive = 32,
+        eval_batch_size: Positive = 500,
+        **kwargs: Any,
+    ) -> None:
+        self.path, self.target, self.normalisation = path, target, normalisation
+        self.val_share, self.test_share = val_share, test_share
+        super().__init__(batch_size=batch_size, eval_batch_size=eval_batch_size, **kwargs)
+
+    def files(self) -> list[Path]:
+        """The files that the task reads."""
+        return [] if self.path is None else list(sequences.files_of(Path(self.path)))
+
+    @cached_property
+    def stored(self) -> sequences.Sequences:
+        """What the file holds.
+
+        Raises:
+            ConfigError: no file is named.
+            DataError: the file is missing or malformed.
+        """
+        if self.path is None:
+            kinds = ", ".join(sequences.ENDINGS)
+            raise ConfigError(f"task=series needs task.path=FILE, a file of sequences ({kinds}): see docs/own_data.md.")
+        return sequences.load(Path(self.path))
+
+    @cached_property
+    def objective(self) -> Literal["classify", "regress"]:  # type: ignore[override]
+        y = self.stored.y
+        whole = y.dtype.kind != "f" or bool((y == np.floor(y)).all())
+        if self.target == "value" and y.dtype.kind in "US":
+            raise DataError(f"{self.path}: task.target=value needs numbers, and y has words such as {str(y[0])!r}.")
+        return "regress" if self.target == "value" or (self.target == "auto" and not whole) else "classify"
+
+    @property
+    def classes(self) -> list[str]:
+        """The classes of y, in the order of the outputs; empty where values are predicted."""
+        return [str(one) for one in np.unique(self.stored.y)] if self.objective == "classify" else []
+
+    @property
+    def metric(self) -> str:  # type: ignore[override]
+        return "accuracy" if self.path is None or self.objective == "classify" else "loss"
+
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        return ("loss", "accuracy") if self.objective == "classify" else ("loss",)
+
+    @classmethod
+    def declared(cls) -> tuple[Metric, ...]:
+        return LOSS, ACCURACY
+
+    @property
+    def T(self) -> int | None:  # type: ignore[override]
+        return self.stored.x.shape[1] if self.readout == "last" else None
+
+    @property
+    def input_size(self) -> int:  # type: ignore[override]
+        return self.stored.x.shape[2]
+
+    @property
+    def output_size(self) -> int:  # type: ignore[override]
+        return len(self.classes) or 1
+
+    @property
+    def readout(self) -> Literal["last", "all"]:  # type: ignore[override]
+        """`all` where lengths differ: the loss then takes the output after each sequence's own last step."""
+        lengths = self.stored.lengths
+        return "last" if (lengths == self.stored.x.shape[1]).all() else "all"
+
+    @property
+    def baseline(self) -> dict[str, float]:  # type: ignore[override]
+        """Test scores of what the training part suggests for every sequence: class shares, or the mean."""
+        train, test = (self.targets(split) for split in ("train", "test"))
+        if self.objective == "regress":
+            return {"loss": float(np.mean((test - train.mean()) ** 2))}
+        counts = np.bincount(train, minlength=self.output_size)
+        shares = np.maximum(counts, 1) / np.maximum(counts, 1).sum()  # a class that training lacks counts as one
+        return {"loss": float(-np.log(shares[test]).mean()), "accuracy": float((test == counts.argmax()).mean())}
+
+    @cached_property
+    def parts(self) -> dict[str, np.ndarray]:
+        """The indices of the sequences of every split."""
+        given, N = self.stored.parts, len(self.stored.y)
+        rest = given["train"] if given else np.arange(N)
+        test, val = given.get("test"), given.get("val")
+        if test is None:
+            test, rest = self._drawn(rest, self.test_share, np.random.default_rng(0))
+        if val is None:
+            val, rest = self._drawn(rest, self.val_share, np.random.default_rng([self.seed, 1]))
+        return {"train": rest, "val": val, "test": test}
+
+    def _drawn(self, rows: np.ndarray, part: float, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+        """A share of the rows, at least one, and the others."""
+        count = max(round(part * len(rows)), 1)
+        if count >= len(rows):
+            raise DataError(f"{self.path} has too few sequences: {len(rows)} cannot be divided into parts.")
+        order = rng.permutation(len(rows))
+        return rows[np.sort(order[:count])], rows[np.sort(order[count:])]
+
+    def targets(self, split: Split | str) -> np.ndarray:
+        """Classes (int64) or normalised values (float64) of a split."""
+        y, chosen = self.stored.y, self.parts[split]
+        if self.objective == "classify":
+            return np.unique(y, return_inverse=True)[1].astype(np.int64)[chosen]
+        values = y.astype(np.float64)
+        train = values[self.parts["train"]]
+        return (values[chosen] - train.mean()) / (train.std() or 1.0)
+
+    def rows(self, split: Split) -> int:
+        return len(self.parts[split])
+
+    def load(self) -> dict[str, Batch]:
+        x, lengths = self.stored.x, self.stored.lengths
+        inside = np.arange(x.shape[1])[None, :] < lengths[:, None]
+        if self.normalisation == "channel":
+            train = self.parts["train"]
+            values = x[train][inside[train]].astype(np.float64)
+            deviation = values.std(0)
+            x = (x - values.mean(0)) / np.where(deviation < 1e-12, 1.0, deviation)
+            x = np.where(inside[:, :, None], x, 0).astype(np.float32)
+        found = {}
+        for split, chosen in self.parts.items():
+            y = self.targets(split)
+            arrays = [x[chosen], y if y.dtype == np.int64 else y.astype(np.float32)[:, None]]
+            if self.readout == "all":
+                arrays.append(np.arange(x.shape[1])[None, :] == lengths[chosen][:, None] - 1)
+            found[split] = tuple(map(torch.from_numpy, arrays))
+        return found
+
+    def loss(self, y: Tensor, target: Tensor, mask: Tensor | None = None) -> Tensor:
+        """Cross-entropy in nats, or mean squared error in variances of the training targets."""
+        y = _asked(y, mask)
+        return F.cross_entropy(y, target) if self.objective == "classify" else F.mse_loss(y, target)
+
+    def measure(self, y: Tensor, target: Tensor, mask: Tensor | None = None) -> dict[str, Tensor]:
+        values = {"loss": self.loss(y, target, mask)}
+        if self.objective == "classify":
+            values["accuracy"] = share(_asked(y, mask).argmax(-1) == target)
+        return values
+
+    def describe(self) -> str:
+        if self.path is None:
+            return (
+                "task.path=FILE: its features in, its classes or one number out; accuracy or loss, baseline of the file"
+            )
+        return super().describe()
+
+
+def _asked(y: Tensor, mask: Tensor | None) -> Tensor:
+    """The outputs (B, O) that the mask (B, T) marks, one per sequence; y itself where there is no mask."""
+    if mask is None:
+        return y
+    return y[torch.arange(len(y), device=y.device), mask.to(torch.int8).argmax(1)]

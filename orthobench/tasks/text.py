@@ -1,0 +1,127 @@
+"""A text of one's own: predict the next character or word of the file that `task.path=` names.
+
+The file's beginning is for training, `val_share` of its tokens after that for validation and the last `test_share` for
+the test. The vocabulary is the training part's, and `<unk>`. Windows are those of `Language`.
+"""
+
+import math
+from functools import cached_property
+from pathlib import Path
+from typing import Annotated, Any, ClassVar
+
+import numpy as np
+
+from orthobench.datasets import corpus
+from orthobench.datasets.ptb import Corpus
+from orthobench.errors import ConfigError
+from orthobench.schema import Positive, Range
+from orthobench.tasks.language import Language, perplexity
+from orthobench.tasks.metric import CROSS_ENTROPY, Metric
+
+Share = Annotated[float, Range(0, 0.5, above=True, below=True)]
+METRICS = {
+    "characters": Metric("bpc", "bits per character", "lower", (0.0, None)),
+    "words": Metric("perplexity", "words", "lower", (1.0, None)),
+}
+
+
+class Text(Language):
+    """Tokens in and out at every step; T is the window of truncated back-propagation.
+
+    Args:
+        path: the file, in UTF-8.
+        by: `characters`, reported in bits per character, or `words` between blanks, reported as perplexity.
+        val_share: share of the tokens for validation.
+        test_share: share of the tokens for the test.
+        min_count: rarer tokens become `<unk>`.
+        T: see `Language`.
+        **kwargs: see `Language`.
+    """
+
+    data_set: ClassVar[str | None] = None
+
+    def __init__(
+        self,
+        path: str | None = None,
+        by: corpus.By = "characters",
+        val_share: Share = 0.1,
+        test_share: Share = 0.1,
+        min_count: Positive = 1,
+        T: Positive = 100,
+        **kwargs: Any,
+    ) -> None:
+        self.path, self.min_count = path, min_count
+        self.by: corpus.By = by
+        self.val_share, self.test_share = val_share, test_share
+        if path is not None:
+            super().__init__(T=T, **kwargs)
+        else:  # enough for a description; whatever needs the text asks for its file
+            super(Language, self).__init__()
+
+    def files(self) -> list[Path]:
+        """The files that the task reads."""
+        return [] if self.path is None else [Path(self.path)]
+
+    def corpus(self) -> Corpus:
+        return self._corpus
+
+    @cached_property
+    def _corpus(self) -> Corpus:
+        if self.path is None:
+            raise ConfigError("task=text needs task.path=FILE, a text in UTF-8: see docs/own_data.md.")
+        return corpus.load(Path(self.path), self.by, self.val_share, self.test_share, self.min_count)
+
+    @property
+    def level(self) -> str:  # type: ignore[override]
+        return "char" if self.by == "characters" else "word"
+
+    @property
+    def metric(self) -> str:  # type: ignore[override]
+        return METRICS[self.by].name
+
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        return "loss", self.metric
+
+    @classmethod
+    def declared(cls) -> tuple[Metric, ...]:
+        return CROSS_ENTROPY, *METRICS.values()
+
+    @property
+    def tokens(self) -> dict[str, int]:  # type: ignore[override]
+        """Length of every split."""
+        found = self._corpus
+        return {"train": len(found.train), "val": len(found.valid), "test": len(found.test)}
+
+    @property
+    def input_size(self) -> int:  # type: ignore[override]
+        return len(self._corpus.tokens)
+
+    @property
+    def output_size(self) -> int:  # type: ignore[override]
+        return self.input_size
+
+    @cached_property
+    def baseline(self) -> dict[str, float]:  # type: ignore[override]
+        """The unigram model on the test part; a token that training lacks counts as one there."""
+        size = self.input_size
+        shares = np.maximum(np.bincount(self._corpus.train, minlength=size), 1)
+        tested = np.bincount(self._corpus.test, minlength=size)
+        return self.summarise({"loss": float(-(tested @ np.log(shares / shares.sum())) / tested.sum())})
+
+    def summarise(self, means: dict[str, float]) -> dict[str, float]:
+        loss = means["loss"]
+        return {**means, self.metric: loss / math.log(2) if self.by == "characters" else perplexity(loss)}
+
+    def split(self, text: str) -> list[str]:
+        return list(text) if self.by == "characters" else text.split()
+
+    def piece(self, token: str) -> str:
+        return token if self.by == "characters" else super().piece(token)
+
+    def describe(self) -> str:
+        if self.path is None:
+            return (
+                "task.path=FILE: its tokens in, its tokens out at every step; bpc or perplexity, baseline of the file"
+            )
+        return super().describe()

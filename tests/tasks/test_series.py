@@ -1,0 +1,163 @@
+"""Tasks on a file of one's own: splits, normalisation, losses after each sequence's last step, and refusals."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import orthobench
+from orthobench.__main__ import main
+from orthobench.errors import ConfigError, DataError
+from orthobench.tasks.series import Series
+from orthobench.tasks.text import Text
+
+N = 40
+
+
+def written(folder: Path, **changes: Any) -> str:
+    rng = np.random.default_rng(1)
+    y = rng.integers(0, 3, N)
+    x = rng.normal(2.0, 3.0, size=(N, 6, 2)) + y[:, None, None]
+    np.savez(folder / "my.npz", **{"x": x, "y": y, **changes})
+    return str(folder / "my.npz")
+
+
+def test_splits_are_apart_and_the_test_part_is_the_same_for_every_seed(tmp_path: Path) -> None:
+    a, b = Series(path=written(tmp_path), seed=1), Series(path=written(tmp_path), seed=2)
+    assert sorted(np.concatenate(list(a.parts.values())).tolist()) == list(range(N))
+    assert [a.rows(split) for split in ("train", "val", "test")] == [26, 6, 8]
+    assert a.parts["test"].tolist() == b.parts["test"].tolist()
+    assert a.parts["val"].tolist() != b.parts["val"].tolist()
+
+
+def test_features_are_normalised_by_the_training_part_without_its_padding(tmp_path: Path) -> None:
+    lengths = np.random.default_rng(2).integers(1, 7, N)
+    task = Series(path=written(tmp_path, lengths=lengths), batch_size=N)
+    x, _, mask = task.batch("train", 0, 0)
+    assert mask.sum(1).tolist() == [1] * task.rows("train")
+    inside = torch.arange(6)[None, :] <= mask.to(torch.int8).argmax(1)[:, None]
+    torch.testing.assert_close(x[inside].mean(0), torch.zeros(2), atol=1e-5, rtol=0)
+    torch.testing.assert_close(x[inside].std(0, correction=0), torch.ones(2), atol=1e-5, rtol=0)
+    assert not x[~inside].any()
+
+
+def test_the_loss_is_that_of_the_last_step_of_each_sequence(tmp_path: Path) -> None:
+    lengths = np.random.default_rng(2).integers(1, 7, N)
+    exp = orthobench.build(
+        "model=gru", "task=series", f"task.path={written(tmp_path, lengths=lengths)}", "model.hidden_size=5"
+    )
+    assert isinstance(exp.task, Series)
+    assert exp.task.T is None
+    x, target, mask = exp.task.batch("test", 0, 0)
+    y, _ = exp.model(x)
+    chosen = exp.task.parts["test"]
+    pairs = zip(x, lengths[chosen], strict=True)
+    alone = torch.stack([exp.model(row[None, :length])[0][0, -1] for row, length in pairs])
+    torch.testing.assert_close(exp.task.loss(y, target, mask), torch.nn.functional.cross_entropy(alone, target))
+    accuracy = exp.task.measure(y, target, mask)["accuracy"]
+    assert float(accuracy) == pytest.approx(float((alone.argmax(-1) == target).double().mean()))
+
+
+def test_values_are_in_deviations_of_the_training_part(tmp_path: Path) -> None:
+    task = Series(path=written(tmp_path, y=np.random.default_rng(3).normal(50, 7, N)), batch_size=N)
+    _, target = task.batch("train", 0, 0)
+    assert (task.objective, task.output_size, task.metric, task.metrics) == ("regress", 1, "loss", ("loss",))
+    torch.testing.assert_close(target.mean(), torch.tensor(0.0), atol=1e-5, rtol=0)
+    torch.testing.assert_close(target.std(correction=0), torch.tensor(1.0), atol=1e-5, rtol=0)
+    test = task.targets("test")
+    assert task.baseline["loss"] == pytest.approx((test**2).mean())
+
+
+def test_whole_numbers_are_classes_unless_they_are_called_values(tmp_path: Path) -> None:
+    path = written(tmp_path)
+    assert Series(path=path).output_size == 3
+    assert Series(path=path, target="value").output_size == 1
+    words = Series(path=written(tmp_path, y=np.array(["dog", "cat"] * (N // 2))))
+    assert words.classes == ["cat", "dog"]
+
+
+def test_the_baseline_is_the_score_of_the_class_shares(tmp_path: Path) -> None:
+    task = Series(path=written(tmp_path))
+    train, test = task.targets("train"), task.targets("test")
+    shares = np.bincount(train, minlength=3) / len(train)
+    assert task.baseline["loss"] == pytest.approx(-np.log(shares[test]).mean())
+    assert task.baseline["accuracy"] == pytest.approx((test == shares.argmax()).mean())
+
+
+def test_the_files_parts_are_kept(tmp_path: Path) -> None:
+    path = written(tmp_path, train=np.arange(30), test=np.arange(30, N))
+    task = Series(path=path)
+    assert task.parts["test"].tolist() == list(range(30, N))
+    assert set(task.parts["val"].tolist()) < set(range(30))
+    assert task.files() == [Path(path)]
+
+
+def test_a_text_is_cut_in_order_and_baselines_are_the_unigram_models(tmp_path: Path) -> None:
+    path = tmp_path / "text.txt"
+    path.write_text("a b a c\n" * 50 + "d a\n" * 5)
+    task = Text(path=str(path), by="words", T=5, batch_size=2, eval_batch_size=2, val_share=0.1, test_share=0.1)
+    tokens = ("a b a c <eos> " * 50 + "d a <eos> " * 5).split()
+    names = task.vocabulary()
+    found = task.corpus()
+    joined = [names[i] for part in (found.train, found.valid, found.test) for i in part]
+    assert joined == ["<unk>" if token == "d" else token for token in tokens]
+    assert [task.tokens[split] for split in ("train", "val", "test")] == [212, 26, 27]
+    train = [names[i] for i in found.train]
+    counts = {name: max(train.count(name), 1) for name in names}
+    tested = [names[i] for i in found.test]
+    expected = -np.mean([np.log(counts[name] / sum(counts.values())) for name in tested])
+    assert task.baseline["loss"] == pytest.approx(expected)
+    assert task.baseline["perplexity"] == pytest.approx(np.exp(expected))
+
+
+def test_text_by_characters_and_back(tmp_path: Path) -> None:
+    path = tmp_path / "text.txt"
+    path.write_text("ab ba\n" * 60)
+    task = Text(path=str(path), T=5, batch_size=2, eval_batch_size=2)
+    assert task.input_size == 5
+    names = task.vocabulary()
+    assert "".join(task.piece(names[i]) for i in task.ids("ab b")) == "\nab b"
+    with pytest.raises(ConfigError, match="'z' is not among the 5 tokens"):
+        task.ids("z")
+    assert task.metrics == ("loss", "bpc")
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "message"),
+    [
+        (["task=series"], 2, "needs task.path=FILE"),
+        (["task=text"], 2, "needs task.path=FILE"),
+        (["task=series", "task.path=nothing.csv"], 3, "nothing.csv is not there"),
+        (["task=text", "task.path=nothing.txt"], 3, "nothing.txt cannot be read"),
+        (["task=series", "task.path=my.npz", "task.val_share=1"], 2, "task.val_share=1.0 is out of range"),
+        (["task=series", "task.path=my.npz", "T=9"], 2, "T=9 does not apply to task=series"),
+        (["task=series", "task.path=words.npz", "task.target=value"], 3, "task.target=value needs numbers"),
+        (["task=text", "task.path=short.txt"], 3, "short.txt is too short"),
+        (["task=text", "task.path=binary.txt"], 3, "byte 1 is 0xff"),
+    ],
+)
+def test_refusals(
+    words: list[str],
+    code: int,
+    message: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    written(tmp_path)
+    np.savez("words.npz", x=np.zeros((3, 2)), y=np.array(["a", "b", "a"]))
+    Path("short.txt").write_text("abc\n")
+    Path("binary.txt").write_bytes(b"\xff\xfe")
+    assert main(["model=gru", "logger=none", "trainer.max_steps=1", *words]) == code
+    error = capsys.readouterr().err
+    assert message in error
+    assert len(error.splitlines()) == 1
+
+
+def test_too_few_sequences_are_refused(tmp_path: Path) -> None:
+    np.savez(tmp_path / "two.npz", x=np.zeros((2, 2)), y=np.array([0, 1]))
+    with pytest.raises(DataError, match="too few sequences"):
+        _ = Series(path=str(tmp_path / "two.npz")).parts

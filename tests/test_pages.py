@@ -1,0 +1,70 @@
+"""docs/own_data.md and docs/finished_runs.md, followed word for word in an empty folder."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import REPO
+
+OWN = (REPO / "docs" / "own_data.md").read_text(encoding="utf-8")
+FINISHED = (REPO / "docs" / "finished_runs.md").read_text(encoding="utf-8")
+
+
+def blocks(page: str, kind: str) -> list[str]:
+    return re.findall(rf"^```{kind}\n(.*?)^```", page, flags=re.M | re.S)
+
+
+def shell(folder: Path, commands: list[str]) -> str:
+    """What the commands print; `orthobench` and `python` are those of this checkout."""
+    programs = folder / "bin"
+    programs.mkdir(exist_ok=True)
+    for name, words in (("orthobench", "-m orthobench "), ("python", "")):
+        (programs / name).write_text(f'#!/bin/sh\nexec "{sys.executable}" {words}"$@"\n')
+        (programs / name).chmod(0o755)
+    env = {**os.environ, "PYTHONPATH": str(REPO), "PATH": f"{programs}:{os.environ['PATH']}"}
+    env["ORTHOBENCH_RUNS"] = str(folder / "runs")
+    script = "set -e\n" + "".join(commands)
+    done = subprocess.run(["sh", "-c", script], cwd=folder, env=env, capture_output=True, text=True, timeout=600)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.mark.slow
+def test_own_data_and_the_text_that_it_writes(tmp_path: Path) -> None:
+    for name, text in re.findall(r"^`([\w.]+)`:\n\n```\w+\n(.*?)^```", OWN, flags=re.M | re.S):
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    (code,) = blocks(OWN, "python")
+    subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=True, timeout=120)
+    shell(tmp_path, blocks(OWN, "sh"))
+    kinds = [path.parent.name.rsplit("-", 1)[0] for path in (tmp_path / "runs").glob("*/record.json")]
+    assert sorted(kinds) == ["series-gru", "series-scornn", "series-sgornn"] + ["text-lstm"] * 2
+    (command,) = [block for block in blocks(FINISHED, "sh") if "LANGUAGE_RUN" in block]
+    run = max((tmp_path / "runs").glob("text-lstm-*"), key=lambda path: "words" in (path / "config.yaml").read_text())
+    printed = [shell(tmp_path, [command.replace("LANGUAGE_RUN", run.name)]) for _ in range(2)]
+    assert printed[0].startswith("the cat ")
+    assert printed[0] == printed[1]
+
+
+@pytest.mark.slow
+def test_what_to_do_with_a_finished_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("onnxruntime", reason="onnxruntime is not installed: see the extra `export`")
+    pytest.importorskip("onnxscript", reason="onnxscript is not installed: see the extra `export`")
+    commands = [block for block in blocks(FINISHED, "sh") if "LANGUAGE_RUN" not in block]
+    shell(tmp_path, commands[:1])
+    (run,) = [path.name for path in (tmp_path / "runs").iterdir() if path.name.startswith("adding")]
+    out = shell(tmp_path, [block.replace("RUN", run) for block in commands[1:]])
+    assert len(re.findall(r"of the model at two lengths$", out, flags=re.M)) == 2
+    assert {path.name for path in (tmp_path / "runs" / run / "exports").iterdir()} == {
+        "best.pt",
+        "best.pt2",
+        "best.onnx",
+    }
+    monkeypatch.chdir(tmp_path)
+    (code,) = blocks(FINISHED, "python")
+    names: dict[str, object] = {}
+    exec(compile(code.replace("RUN", run), "docs/finished_runs.md", "exec"), names)
+    assert tuple(getattr(names["y"], "shape", ())) == (8, 1)
