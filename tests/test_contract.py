@@ -25,7 +25,7 @@ TINY = (
     "task.test_size=30",
 )
 KEYS = {
-    "status", "run_id", "model", "task", "T", "seed", "steps", "epochs", "parameters", "baseline", "metrics",
+    "status", "run_id", "model", "task", "T", "seed", "steps", "epochs", "parameters", "budget", "baseline", "metrics",
     "orthogonality", "config", "code", "env", "hardware", "time", "curve", "reason",
 }  # fmt: skip
 
@@ -46,6 +46,7 @@ def test_the_record_has_every_key(finished: Any) -> None:
     assert (record["model"], record["task"], record["T"], record["seed"]) == ("scornn", "copying", 5, 1)
     assert (record["steps"], record["epochs"]) == (6, 3)
     assert set(record["parameters"]) == {"total", "recurrent"}
+    assert record["budget"] == {"state_bytes": 4 * 8, "multiply_adds": 8 * 8 + 9 * 8}
     assert set(record["metrics"]) == {"best_val", "last", "best_test"}
     assert record["metrics"]["best_test"] is None
     for which in ("best_val", "last"):
@@ -188,7 +189,12 @@ def test_training_needs_only_the_core_packages(tmp_path: Path) -> None:
 def test_verbs_answer(words: tuple[str, ...], capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     assert main(list(words)) == 0
     out = capsys.readouterr().out
-    expected = {"list": "21,764", "show": "parameters  ", "doctor": "a run can start", "plan": "2 missing"}
+    expected = {
+        "list": "760 bytes of state,   37,810 multiply-adds",
+        "show": "32 bytes of state, 136 multiply-adds",
+        "doctor": "a run can start",
+        "plan": "2 missing",
+    }
     assert expected[words[0]] in out
 
 

@@ -8,7 +8,7 @@ from orthobench.config.settings import Settings
 from orthobench.config.table import FULL, Table
 
 _SIZES: dict[Any, int] = {}
-_COUNTS: dict[Any, dict[str, int]] = {}
+_COUNTS: dict[Any, tuple[dict[str, int], dict[str, int]]] = {}
 
 
 @dataclass(frozen=True)
@@ -49,13 +49,18 @@ class ComposedTable:
         Raises:
             ConfigError: it cannot be built.
         """
-        from orthobench.models.build import build_model, build_task
+        return _counted(self.settings(row))[0]
 
-        found = self.settings(row)
-        name = _shape(found)
-        if name not in _COUNTS:
-            _COUNTS[name] = build_model(found, build_task(found)).parameter_counts()
-        return _COUNTS[name]
+    def budget(self, row: str) -> dict[str, int]:
+        """The `parameters` of a row's model, its `state_bytes` and its `multiply_adds` per sequence and step.
+
+        It is built for this, with weights in single precision; no data is read.
+
+        Raises:
+            ConfigError: it cannot be built.
+        """
+        counts, budget = _counted(self.settings(row))
+        return {"parameters": counts["total"], **budget}
 
     def lengths(self, row: str) -> tuple[tuple[int, ...], tuple[int, int]]:
         """The lengths of a row's length curve, and the least and the greatest of its training; no lengths: no curve."""
@@ -82,6 +87,18 @@ def _size(settings: Settings) -> int:
     if name not in _SIZES:
         _SIZES[name] = fit_to_budget(settings).model["hidden_size"]
     return _SIZES[name]
+
+
+def _counted(settings: Settings) -> tuple[dict[str, int], dict[str, int]]:
+    """Parameters, and state and multiply-adds, of the model that is built for them."""
+    from orthobench.models.build import build_model, build_task
+
+    name = _shape(settings)
+    if name not in _COUNTS:
+        task = build_task(settings)
+        model = build_model(settings, task)
+        _COUNTS[name] = model.parameter_counts(), model.budget(task.tokens_in)
+    return _COUNTS[name]
 
 
 def _shape(settings: Settings) -> Any:

@@ -32,6 +32,8 @@ MEASURED = {
         Metric("time/*", "seconds, or what the name says", "lower", (0.0, None)),
         Metric("memory/peak", "bytes", "lower", (0.0, None)),
         Metric("parameters/*", "parameters", "neither", (0.0, None), 1.0),
+        Metric("budget/state_bytes", "bytes per sequence", "neither", (0.0, None), 1.0),
+        Metric("budget/multiply_adds", "multiply-adds per step and sequence", "neither", (0.0, None), 1.0),
         # when, and whether, it got somewhere
         TIME_TO_LEVEL,
         Metric("crossed/*", "steps", "lower", (0.0, None), 1.0),

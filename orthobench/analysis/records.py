@@ -86,6 +86,7 @@ def line(record: dict[str, Any], preset: str, row: str, curve: dict[str, float |
     values: dict[str, Any] = {name: record.get(name) for name in IDENTITY}
     values |= {"preset": preset, "cell": row, DIGEST: record.get(DIGEST)}
     values |= {f"parameters/{name}": count for name, count in record["parameters"].items()}
+    values |= {f"budget/{name}": count for name, count in (record.get("budget") or {}).items()}
     values |= {f"orthogonality/{name}": value for name, value in record["orthogonality"].items()}
     values |= {f"crossed/{name}": step for name, step in (record.get("crossed") or {}).items()}
     values |= {f"baseline/{name}": value for name, value in record["baseline"].items()}

@@ -172,6 +172,7 @@ class Attempt:
             "steps": step,
             "epochs": run.duration.epochs(step),
             "parameters": run.parameters,
+            "budget": run.budget,
             "split": run.task.split_name,
             "baseline": run.task.baseline,
             "baseline_reason": run.task.baseline_reason,

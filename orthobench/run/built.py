@@ -36,6 +36,11 @@ class Built:
         return self.model.parameter_counts()
 
     @property
+    def budget(self) -> dict[str, int]:
+        """`state_bytes` and `multiply_adds` of a sequence, see `Network.budget`."""
+        return self.model.budget(self.task.tokens_in)
+
+    @property
     def run_id(self) -> str:
         """The name of the run's folder."""
         return self.settings.run_id

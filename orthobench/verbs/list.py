@@ -28,7 +28,11 @@ def main(arguments: list[str]) -> int:
         ConfigError: a word other than the three.
     """
     parser = Parser(__doc__)
-    parser.add_argument("--counts", action="store_true", help="parameters of every model, on copying or flat MNIST")
+    parser.add_argument(
+        "--counts",
+        action="store_true",
+        help="parameters, state and multiply-adds of every model, on copying or flat MNIST",
+    )
     parser.add_folders()
     given = parser.read(arguments)
     words, folders = given.words, tuple(given.config_dir)
@@ -70,11 +74,14 @@ def _built(name: str, folders: tuple[Path, ...]) -> "Task":
 
 
 def _counts(model: str, folders: tuple[Path, ...]) -> str:
-    """Counts on copying, or on flat MNIST for a feed-forward model."""
+    """Parameters, state and work of a step on copying, or of an example of flat MNIST for a feed-forward model."""
     from orthobench.run.run import Run
 
     feeds_forward = read("model", model, folders)[1].get("network") == "feed_forward"
     exp = Run.of([f"model={model}", "task=mnist_flat" if feeds_forward else "task=copying"], folders)
-    counts = exp.parameters
+    counts = exp.parameters | exp.budget
     n = exp.settings.model["hidden_size"]
-    return f"n={n:<5} {counts['total']:>8,} parameters, {counts['recurrent']:>8,} recurrent   "
+    return (
+        f"n={n:<5} {counts['total']:>8,} parameters, {counts['recurrent']:>8,} recurrent, "
+        f"{counts['state_bytes']:>6,} bytes of state, {counts['multiply_adds']:>8,} multiply-adds   "
+    )

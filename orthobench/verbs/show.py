@@ -28,9 +28,10 @@ def main(arguments: list[str]) -> int:
     exp = Run.of(given.words, tuple(given.config_dir))
     exp.model.to(device_of(exp.settings.trainer.get("accelerator", "auto")))
     say(yaml.safe_dump(exp.settings.as_dict(), sort_keys=False).rstrip())
-    counts, length = exp.parameters, exp.duration
+    counts, length = exp.parameters | exp.budget, exp.duration
     say("")
     say(f"parameters  {counts['total']:,} in all, {counts['recurrent']:,} recurrent")
+    say(f"sequence    {counts['state_bytes']:,} bytes of state, {counts['multiply_adds']:,} multiply-adds per step")
     say("baseline    " + ", ".join(f"{name} {value:.6g}" for name, value in exp.task.baseline.items()))
     for layer, (name, why) in enumerate(exp.model.engines(), start=1):
         say(f"engine      {name} (layer {layer}): {why}")

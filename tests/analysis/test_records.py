@@ -1,5 +1,6 @@
 """The CSV of a table: what is written is read back, sorted, and nothing is lost on the way."""
 
+import json
 from math import inf, nan
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from orthobench.errors import StorageError
 from orthobench.launch.collect import collect
 from tests.report.made_up import made_up
 
+BEFORE = Path(__file__).parents[1] / "made_before" / "recall-rnn-5613bd3813"
 TINY = (
     "model=scornn", "task=adding", "recipe=none", "T=5", "model.hidden_size=6", "trainer.max_steps=4",
     "trainer.val_check_interval=2", "task.val_size=4", "task.test_size=4", "diagnostics.hidden_gradients=[1,5]",
@@ -104,6 +106,8 @@ def test_the_line_of_a_run(monkeypatch: pytest.MonkeyPatch) -> None:
     assert line.metric("hidden_gradient/1@0") is not None
     assert line.metric("hidden_gradient/500@300") is None
     assert line.metric("parameters/total") == exp.parameters["total"]
+    assert line.metric("budget/state_bytes") == 4 * 6
+    assert line.metric("budget/multiply_adds") == 6 * 6 + 6 * 2
     assert line.metric("time/s_per_step") == pytest.approx(1 / record["time"]["steps_per_s"])
     assert line.values["torch"] == record["env"]["torch"]
 
@@ -117,3 +121,10 @@ def test_a_level_that_was_never_reached_stays_infinite(tmp_path: Path) -> None:
     records.write(tmp_path, "scornn/figure1", [line])
     with pytest.raises(StorageError, match="val/loss of run"):
         records.read(tmp_path, "scornn/figure1")
+
+
+def test_a_record_from_before_budgets_has_a_line() -> None:
+    record = json.loads((BEFORE / "record.json").read_text())
+    line = records.line(record, "full", "rnn", {}, epoch_steps=10)
+    assert line.metric("parameters/total") == record["parameters"]["total"]
+    assert line.metric("budget/multiply_adds") is None
