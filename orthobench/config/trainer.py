@@ -17,7 +17,7 @@ from orthobench.schema import (
 
 Length = Annotated[int | float, Range(0, above=True)]
 
-Share = Annotated[int, Range(1)] | Annotated[float, Range(0, 1, above=True)] | None
+Limit = Annotated[int, Range(1)] | Annotated[float, Range(0, 1, above=True)] | None
 
 TRAINER_REFUSED = {
     "logger": "use logger=csv|wandb|tensorboard|none",
@@ -51,9 +51,9 @@ TRAINER_TYPES: dict[str, Any] = {
     "gradient_clip_algorithm": Literal["norm", "value"] | None,
     "log_every_n_steps": Positive,
     "check_val_every_n_epoch": Positive,
-    "limit_train_batches": Share,
-    "limit_val_batches": Share,
-    "limit_test_batches": Share,
+    "limit_train_batches": Limit,
+    "limit_val_batches": Limit,
+    "limit_test_batches": Limit,
     "precision": Literal["32", "64", "16", "bf16", "32-true", "64-true", "16-mixed", "bf16-mixed"] | None,
     "max_time": Any,
     "profiler": Literal["simple", "advanced", "pytorch"] | None,
