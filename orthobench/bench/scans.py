@@ -54,6 +54,7 @@ FACTORED: dict[str, tuple[type, dict[str, Any]]] = {
     "eunn capacity=2": (Givens, {"capacity": 2, "complex": True}),
     "urnn_restricted": (UnitaryProduct, {}),
 }
+LONG = ("elman modrelu", "gru after modrelu", "lstm")
 KINDS: dict[str, tuple[type, int, dict[str, Any]]] = {
     "nn.RNN relu": (nn.RNN, 1, {"nonlinearity": "relu"}),
     "nn.GRU": (nn.GRU, 3, {}),
@@ -70,7 +71,10 @@ def measure(bench: Bench) -> Iterator[Row]:
         yield from _engines(bench, name, 128, 50, 100 if bench.quick else 200, beside)
     for n, T in [] if bench.quick else [(512, 100), (2170, 20)]:
         yield from _engines(bench, "urnn_restricted", n, 50, T)
-    yield from _diagonal(bench, 128, 50, 100 if bench.quick else 1000)
+    for dtype in (torch.float32, torch.complex64):
+        yield from _diagonal(bench, 128, 50, 100 if bench.quick else 1000, dtype)
+    for name in LONG:
+        yield from long_sequences(bench, name, 128, 20)
     yield from _growth(bench)
     for name in CELLS:
         yield from _memory(bench, name)
@@ -120,11 +124,12 @@ def _engines(bench: Bench, name: str, n: int, B: int, T: int, beside: tuple[str,
     return bench.compare("scan", f"{name} n={n} B={B} T={T}", works)
 
 
-def _diagonal(bench: Bench, n: int, B: int, T: int) -> list[Row]:
+def _diagonal(bench: Bench, n: int, B: int, T: int, dtype: torch.dtype) -> list[Row]:
     """A diagonal linear recurrence in C beside a whole Elman scan in C."""
     cell, x = make_cell("elman modrelu", n, bench.device), torch.randn(B, T, WIDTH, device=bench.device)
-    a, b, h0 = (torch.rand(*shape, device=bench.device).requires_grad_() for shape in ((n,), (T, B, n), (B, n)))
-    gradient = torch.randn(T, B, n, device=bench.device)
+    device: Any = {"device": bench.device, "dtype": dtype}
+    a, b, h0 = (torch.rand(*shape, **device).requires_grad_() for shape in ((n,), (T, B, n), (B, n)))
+    gradient = torch.randn(T, B, n, **device)
 
     def plain() -> None:
         h, states = h0, []
@@ -137,7 +142,16 @@ def _diagonal(bench: Bench, n: int, B: int, T: int) -> list[Row]:
     if diagonal.why_not(b) is None:
         works["native"] = lambda: torch.autograd.grad(diagonal.diagonal_scan(a, b, h0), (a, b, h0), gradient)
         works["elman modrelu, native"] = work(cell, x, "native")
-    return bench.compare("scan", f"diagonal n={n} B={B} T={T}", works)
+    kind = "complex diagonal" if dtype.is_complex else "diagonal"
+    return bench.compare("scan", f"{kind} n={n} B={B} T={T}", works)
+
+
+def long_sequences(bench: Bench, name: str, n: int, B: int) -> list[Row]:
+    """Sequences of several lengths, by the engine that `auto` takes."""
+    cell = make_cell(name, n, bench.device)
+    lengths = (500, 2000) if bench.quick else (500, 2000, 8000)
+    works = {f"T={T}": work(cell, torch.randn(B, T, WIDTH, device=bench.device), "auto") for T in lengths}
+    return bench.compare("long", f"{name} n={n} B={B}", works)
 
 
 def _floor(n: int, B: int, T: int, gates: int, device: torch.device) -> Work:

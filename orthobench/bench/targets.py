@@ -34,6 +34,21 @@ def faster(name: str, than: str) -> Measure:
     return measure
 
 
+def milliseconds(name: str) -> Measure:
+    """A measure of the processor's time of one call of a variant."""
+
+    def measure(rows: dict[str, Row]) -> float | None:
+        return rows[name].cpu_ms if name in rows else None
+
+    return measure
+
+
+def growth(rows: dict[str, Row]) -> float | None:
+    """What a step costs at the length where it costs most, in what it costs at the first length."""
+    steps = {int(name.removeprefix("T=")): row.ratio for name, row in rows.items() if row.ratio}
+    return max(min(steps) / (T * ratio) for T, ratio in steps.items()) if len(steps) > 1 else None
+
+
 def _value(rows: dict[str, Row]) -> float | None:
     return next(iter(rows.values())).value
 
@@ -43,6 +58,7 @@ LARGE = (E128, E190, E512)
 USUAL = tuple(f"n={n}" for n in (128, 190, 256, 512))
 FEW = tuple(f"{n} m={m}" for n in USUAL for m in (16, 32))
 FOURIER_128, *FOURIER = (f"urnn_restricted n={n}" for n in (128, 512, 2170))
+USUAL_SCAN = "n=128 B=50 T=200"
 GATED = ("scalar_gated", "gru")
 CPU = (
     Target("fused over reference, n=128 B=50", "scan", (f"{E128}B=50",), faster("fused", "reference"), least=1.7),
@@ -61,6 +77,17 @@ CPU = (
     Target(
         "native over reference, urnn_restricted, large", "scan", tuple(FOURIER), faster("native", "reference"), least=4
     ),
+    Target("native's ms, urnn_full", "scan", (f"urnn_full {USUAL_SCAN}",), milliseconds("native"), most=50),
+    Target("native's ms, eunn", "scan", (f"eunn capacity=2 {USUAL_SCAN}",), milliseconds("native"), most=12),
+    Target("native's ms, urnn_restricted", "scan", (f"urnn_restricted {USUAL_SCAN}",), milliseconds("native"), most=25),
+    Target(
+        "native's ms, complex diagonal",
+        "scan",
+        ("complex diagonal n=128 B=50 T=1000",),
+        milliseconds("native"),
+        most=20,
+    ),
+    Target("a step's growth with T", "long", ("",), growth, most=1.25),
     Target("diagonal over Elman, native", "scan", ("diagonal",), faster("native", "elman modrelu, native"), least=3.3),
     Target("kept by fused, of the reference's", "memory", ("",), faster("reference", "fused"), most=0.3),
     Target("two threads over one, n>=128", "threads", LARGE, faster("two threads", "one thread"), least=1.6),

@@ -29,7 +29,7 @@ from orthobench.run.callbacks.saver import Saver
 from orthobench.run.callbacks.training import TrainingLog
 from orthobench.run.evaluate import at_lengths
 from orthobench.run.learner import Learner
-from orthobench.run.memory import exhausted
+from orthobench.run.memory import exhausted, keep_freed_memory
 from orthobench.run.trainer import leave_out_unused_hooks, make_trainer, quieten
 from orthobench.terminal import complain, duration_text, say
 
@@ -47,6 +47,7 @@ class Attempt:
         self.provenance: dict[str, Any] = {}
         self.lengths: dict[str, dict[str, float]] = {}
         quieten()
+        keep_freed_memory()
         sweep_up(folder)
         text = owned(yaml.safe_dump(run.settings.as_dict(), sort_keys=False), run.settings.digest)
         write_bytes(folder / "config.yaml", text.encode())

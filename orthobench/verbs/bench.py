@@ -24,11 +24,13 @@ def main(arguments: list[str]) -> int:
     from orthobench.bench import cores, maps, models, scans, targets, training
     from orthobench.bench.tables import line, write
     from orthobench.bench.timing import Bench
+    from orthobench.run.memory import keep_freed_memory
 
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     bench = Bench(device, 0.7 if options.quick else 8.0, 3, 9 if options.quick else 15, options.quick)
     rows = []
     torch.set_num_threads(1)
+    keep_freed_memory()
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
     parts = (part.measure(bench) for part in (scans, maps, models, training, cores))
     judged = targets.GPU if device.type == "cuda" else targets.CPU

@@ -116,6 +116,27 @@ def test_vprnn_by_one_matrix_and_by_its_sublayers_is_the_same() -> None:
     torch.testing.assert_close(*(work() for work in found.values()))
 
 
+def test_a_target_in_milliseconds_and_one_for_the_growth_with_length() -> None:
+    def row(case: str, variant: str, ratio: float, ms: float) -> Row:
+        return Row("long", case, variant, ratio=ratio, cpu_ms=ms)
+
+    rows = [row("a", "T=500", 1, 10), row("a", "T=2000", 0.2, 50), row("a", "T=8000", 1 / 18, 180)]
+    wanted = (
+        targets.Target("slow", "long", ("a",), targets.milliseconds("T=2000"), most=49),
+        targets.Target("flat", "long", ("a",), targets.growth, most=1.25),
+    )
+    slow, flat = targets.judge(rows, wanted)
+    assert (slow.value, slow.unit) == (50, "<= 49: not met")
+    assert (flat.value, flat.unit) == (pytest.approx(5 / 4), "<= 1.25: met")
+
+
+def test_long_sequences_are_compared_with_the_shortest(bench: Bench) -> None:
+    rows = scans.long_sequences(bench, "elman modrelu", 4, 2)
+    assert [(row.case, row.variant, row.baseline) for row in rows] == [
+        ("elman modrelu n=4 B=2", f"T={T}", "T=500") for T in (500, 2000)
+    ]
+
+
 @pytest.mark.parametrize(
     ("cores_here", "load", "reason"), [(1, 0.0, "one core"), (2, 1.9, "a load of 1.9"), (2, 1, None)]
 )
