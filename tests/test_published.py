@@ -111,6 +111,36 @@ def test_misprints_and_contradictions_are_notes(table: str, row: str, word: str)
     assert any(r.note and word in r.note for r in load_table(experiment.load(table)) if r.label == row)
 
 
+def test_every_claim_is_of_a_kind() -> None:
+    kinds = Counter(row.claim_kind for paper in PAPERS for row in load(paper) if row.kind == "claim")
+    assert set(kinds) == {"order", "ratio", "level", "time", "equality", "spread"}
+    assert kinds.total() == 166
+
+
+@pytest.mark.parametrize(
+    ("table", "row", "column", "kind", "metric"),
+    [
+        ("scornn/table1", "LSTM", "MNIST", "order", "test/accuracy"),
+        ("scornn/table3", "scoRNN n=170", "against the full uRNN", "ratio", "bench/minutes_per_epoch"),
+        ("scornn/figure1", "LSTM, rest. uRNN", "T=1000", "level", "val/loss@below_baseline"),
+        ("scornn/figure1", "Full uRNN", "T=1000, speed", "time", "val/loss@below_tenth"),
+        ("sgornn/table2", "SGORNN", "standard deviation", "spread", "test/accuracy"),
+        ("sgornn/figure2", "FastRNN, best", "T=1000", "level", "val/loss@below_baseline"),
+        ("spectral_rnn/figure4", "LSTM", "gradient", "order", "hidden_gradient/1@last"),
+        ("urnn_ugru/table4", "uRNN", "time per batch", "ratio", "bench/s_per_step"),
+    ],
+)
+def test_what_a_claim_reads(table: str, row: str, column: str, kind: str, metric: str) -> None:
+    told = [r for r in load_table(experiment.load(table)) if r.kind == "claim"]
+    (found,) = [r for r in told if (r.label, r.column, r.metric) == (row, column, metric)]
+    assert found.claim_kind == kind
+
+
+def test_a_time_is_never_read_from_runs_that_shared_their_machine() -> None:
+    told = [r for paper in PAPERS for r in load(paper) if r.kind == "claim"]
+    assert not [r for r in told if r.metric.startswith(("time/", "steps_per_s"))]
+
+
 def test_the_spread_over_seeds_is_kept() -> None:
     rows = [row for row in load_table(experiment.load("sgornn/table2")) if row.kind == "result"]
     assert [row.sd for row in rows] == [0.96, 0.2, 0.49, 1.22]
@@ -181,6 +211,6 @@ def test_every_metric_of_a_paper_has_its_direction() -> None:
     assert higher == {"test/accuracy", "test/segsnr", "test/stoi", "test/pesq", "max_T"}
     neither = {name.partition("@")[0] for name, direction in found.items() if direction == "neither"}
     assert {name.partition("/")[0] for name in neither} == {
-        "parameters", "first_diverged_T", "first_failed_depth", "gap", "hidden_gradient", "jacobian", "neumann_norm",
-        "singular_value_margin",
+        "parameters", "first_diverged_T", "first_failed_depth", "gap", "gradient_norm", "hidden_gradient", "jacobian",
+        "neumann_norm", "singular_value_margin", "val",
     }  # fmt: skip

@@ -17,6 +17,7 @@ from orthobench.parametrizations.plane_rotations import PlaneRotations
 from orthobench.parametrizations.scaled_cayley import ScaledCayley
 from orthobench.parametrizations.stiefel import Stiefel
 from orthobench.parametrizations.svd import SVD
+from orthobench.parametrizations.uniform_cayley import UniformCayley
 from orthobench.parametrizations.unitary_product import UnitaryProduct
 from orthobench.schema import fields
 
@@ -24,6 +25,7 @@ N = 24
 Make = Callable[..., Parametrization]
 MAPS: dict[str, tuple[type[Parametrization], dict]] = {
     "scaled_cayley": (ScaledCayley, {}),
+    "uniform_cayley": (UniformCayley, {}),
     "neumann_cayley": (NeumannCayley, {"order": 2}),
     "neumann_cayley code": (NeumannCayley, {"variant": "code"}),
     "neumann_cayley exact": (NeumannCayley, {"order": "exact"}),
