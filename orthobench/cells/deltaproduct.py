@@ -112,6 +112,10 @@ class DeltaProduct(Headed):
             S = S + (beta_j[..., None] * k_j)[..., None] * missing[..., None, :]
         return S, unit(self.split(q))
 
+    def multiply_adds(self, tokens: bool = False) -> int:
+        """See `Cell`: S is multiplied by every key and by the query, and every write adds a product of two vectors."""
+        return super().multiply_adds(tokens) + (2 * self.products + 1) * self.hidden_size * self.width
+
     def learning_rate_scales(self) -> dict[str, float]:
         """The gate's own parameters have no weight decay, as in the authors' code."""
         return {"A": 1.0, "dt": 1.0} if self.gated else {}

@@ -73,6 +73,10 @@ class MLSTM(Headed):
         h = F.layer_norm((q[..., None] * C).sum(-2) / size[..., None], (self.width,))
         return torch.sigmoid(o) * h.flatten(1) * self.scale, (C, n, m)
 
+    def multiply_adds(self, tokens: bool = False) -> int:
+        """See `Cell`: the product that is added to C, that of C and q, and n . q."""
+        return super().multiply_adds(tokens) + self.hidden_size * (2 * self.width + 1)
+
     @property
     def values_per_step(self) -> int:
         return self.hidden_size * (3 * self.width + 8)

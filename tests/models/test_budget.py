@@ -24,9 +24,19 @@ DENSE = {
     "ncgru": (),
     "lstm": (),
     "lstm peephole": ("model.peephole=true",),
+    "lem": (),
+    "cornn": (),
+    "lipschitz_rnn": (),
+    "nnrnn": (),
+    "slstm": (),
+    "unicornn": (),
+    "minlstm": (),
+    "rotation": (),
+    "lru": ("model.features=output",),
     "two layers": ("model.layers=2",),
     "embedded": ("model.embedding_size=7",),
 }
+TOKENS_ONLY = {"embedded", "lru"}  # the product of the LRU's diagonal d and x is one with a dense matrix in the loop
 MODELS = {"two layers": "gru", "embedded": "lstm"}
 
 
@@ -51,16 +61,16 @@ def counted(model: nn.Module, x: torch.Tensor) -> int:
     return added
 
 
-@pytest.mark.parametrize("n", [8, 30])
+@pytest.mark.parametrize("n", [8, 32])
 @pytest.mark.parametrize("name", DENSE)
 def test_a_dense_step_is_what_torch_counts(name: str, n: int) -> None:
     model = built(name, f"model.hidden_size={n}", *DENSE[name])
     assert model.multiply_adds(tokens=True) == counted(model, tokens(B, 3, width=WIDTH))
-    if model.embedding is None:
+    if name not in TOKENS_ONLY:
         assert model.multiply_adds() == counted(model, torch.zeros(B, 3, WIDTH))
 
 
-@pytest.mark.parametrize("n", [8, 30])
+@pytest.mark.parametrize("n", [8, 32])
 def test_a_complex_product_counts_four_times(n: int) -> None:
     model = built("urnn_full", f"model.hidden_size={n}")
     complex_as_one = counted(model, torch.zeros(B, 3, WIDTH))
@@ -84,7 +94,26 @@ def test_a_structured_matrix_costs_what_its_factors_do(words: tuple[str, ...], r
     assert model.multiply_adds(tokens=True) == recurrent + 9 * features
 
 
-@pytest.mark.parametrize("name", ["lstm", "urnn_restricted"])
+@pytest.mark.parametrize(
+    ("words", "count", "state"),
+    [
+        # U_q ... are looked up; the convolution, S k and a write for every key, S q, the mixing matrix
+        (("deltanet", "model.heads=2", "model.convolution=4"), 4 * 3 * 16 + 3 * 16 * 8 + 16 * 16, 2 * 8 * 8 + 3 * 48),
+        (
+            ("deltaproduct", "model.heads=2", "model.products=3", "model.convolution=null"),
+            7 * 16 * 8 + 16 * 16,
+            2 * 8 * 8,
+        ),
+        (("mlstm", "model.heads=2"), 2 * 16 * 8 + 16, 2 * 8 * 8 + 16 + 2),
+        (("slstm", "model.heads=2"), 4 * 16 * 8, 4 * 16),
+    ],
+)
+def test_a_state_of_matrices(words: tuple[str, ...], count: int, state: int) -> None:
+    model = built(*words, "model.hidden_size=16")
+    assert model.budget(tokens=True) == {"state_bytes": 4 * state, "multiply_adds": count + 9 * 16}
+
+
+@pytest.mark.parametrize("name", ["lstm", "urnn_restricted", "mlstm"])
 def test_a_projection_of_vectors_costs_its_weights(name: str) -> None:
     model = built(name)
     assert model.multiply_adds() - model.multiply_adds(tokens=True) == model.cells[0].U.numel()
