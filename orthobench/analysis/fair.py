@@ -26,8 +26,6 @@ from orthobench.config.words import key, value
 from orthobench.errors import ConfigError
 from orthobench.tasks.metric import Metric
 
-PARAMETERS = "parameters/total"
-
 
 @dataclass(frozen=True)
 class FairEntry:
@@ -41,6 +39,7 @@ class FairEntry:
         lines: runs of the table's own seeds at the rate that was chosen.
         score: the test score that models are ranked by.
         planned: how many seeds are to be reported.
+        budget: `parameters`, `state_bytes` and `multiply_adds` of the model; empty while nothing of it is recorded.
     """
 
     model: str
@@ -52,6 +51,7 @@ class FairEntry:
     lines: tuple[Line, ...]
     score: Metric
     planned: int
+    budget: dict[str, int] = field(default_factory=dict)
 
     @property
     def rate(self) -> str | None:
@@ -112,17 +112,8 @@ class FairEntry:
 
     def median(self, column: str) -> float | None:
         """The median of a column over the reported seeds; null where one half or more have none."""
-        return self._median(self.lines, column)
-
-    @property
-    def parameters(self) -> float | None:
-        """How many parameters the model has."""
-        return self._median((*self.lines, *(line for lines in self.tuned.values() for line in lines)), PARAMETERS)
-
-    @staticmethod
-    def _median(lines: Sequence[Line], column: str) -> float | None:
-        found = [value for line in lines if (value := line.metric(column)) is not None]
-        values = sorted([*found, *[inf] * (len(lines) - len(found))])
+        found = [value for line in self.lines if (value := line.metric(column)) is not None]
+        values = sorted([*found, *[inf] * (len(self.lines) - len(found))])
         return median(values) if values and median(values) < inf else None
 
     @property
@@ -283,8 +274,9 @@ def _entry(
     choice = choose(tuning, tuned, score, seeds, _ratios(composed, rows)) if asked or tuned else TunedRate((), {}, None)
     best = rows[choice.best] if choice.best and choice.settled else ""
     lines = tuple(line for line in by_row.get(best, ()) if line.seed in reported)
+    budget = composed.budget(best or next(iter(rows.values()))) if tuned or lines else {}
     size = {key(word): value(word) for word in table.row(next(iter(rows.values())))}.get("model.hidden_size", "")
-    return FairEntry(model, size, case, rows, tuned, choice, lines, score, len(reported))
+    return FairEntry(model, size, case, rows, tuned, choice, lines, score, len(reported), budget)
 
 
 def _ratios(composed: ComposedTable, rows: dict[str, str]) -> tuple[str, ...]:

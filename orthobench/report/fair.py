@@ -20,9 +20,12 @@ that of the weights with the best validation, the mean of the reported seeds ± 
 the best; models whose intervals overlap share their mean rank, and those whose interval is not clear of the trivial
 predictor did not learn and have none. *to a tenth*: steps until the validation loss is below a tenth of the trivial
 predictor's, in more than half of the seeds. *horizon*: the greatest length at which the lower end of the interval is
-above 0.9. Nothing here is a published setting; the papers' own stand in the other tables.
+above 0.9. *state* is what the model keeps of one sequence from step to step, and *multiply-adds* are those of one step
+of one sequence, by the structure of its matrices. Nothing here is a published setting; the papers' own stand in the
+other tables.
 """
-HEADERS = ("model", "n", "parameters", "rate", "rank", "test", "converged", "steps to a tenth", "runs")
+BUDGETS = {"parameters": "parameters", "state_bytes": "state, bytes", "multiply_adds": "multiply-adds"}
+HEADERS = ("model", "n", *BUDGETS.values(), "rate", "rank", "test", "converged", "steps to a tenth", "runs")
 TEXT = {"model", "rate", "chosen"}
 PLACES = 4
 EMITTED = "test/emitted"  # the control of cued copying: answers where nothing was asked
@@ -176,7 +179,7 @@ def _texts(fair_table: FairTable, entry: FairEntry) -> list[str]:
     return [
         entry.model,
         entry.hidden_size,
-        number(entry.parameters, 0),
+        *(number(entry.budget.get(name), 0) for name in BUDGETS),
         (entry.rate + " (edge)" * entry.choice.edge) if entry.rate else "not tuned yet",
         unranked if rank is None else f"{rank:g}",
         _interval(entry, fair_table.score.name, PLACES),

@@ -19,6 +19,8 @@ def figures(table: FairTable) -> dict[str, str]:
     for case in table.cases:
         where = f"{table.table.title}{', ' if case else ''}{case}"
         entries = [entry for entry in table.at(case) if entry.mean is not None]
+        if entries:
+            found[f"{where}: score against multiply-adds"] = drawing.svg(_pareto(table, entries))
         if entries and table.lengths:
             found[f"{where}: score by length"] = drawing.svg(_curves(table, entries))
         if any(entry.tuned for entry in table.at(case)):
@@ -36,6 +38,30 @@ def front(points: list[tuple[float, float]], higher: bool) -> list[int]:
         if not found or sign * points[index][1] > sign * points[found[-1]][1]:
             found.append(index)
     return found
+
+
+def _pareto(table: FairTable, entries: list[FairEntry]) -> "Figure":
+    """A mark per model; the line joins those that are beaten by none of fewer multiply-adds."""
+    figure, axes = drawing.subplot(WIDTH, 4.6)
+    points = [(float(entry.budget["multiply_adds"]), entry.mean or 0.0) for entry in entries]
+    best = [points[index] for index in front(points, table.higher)]
+    axes.step(*zip(*best, strict=True), where="post", color="#888888", linewidth=1, label="best for its cost")
+    for place, (entry, point) in enumerate(zip(entries, points, strict=True)):
+        style = COLOURS[place % len(COLOURS)], MARKERS[place // len(COLOURS) % len(MARKERS)]
+        span = entry.interval
+        error = [[abs(point[1] - end)] for end in span] if span else None
+        axes.errorbar(*point, error, color=style[0], marker=style[1], linestyle="none", elinewidth=0.7, capsize=2)
+        axes.annotate(drawing.plain(entry.model), point, (5, 3), textcoords="offset points", fontsize=7)
+    axes.set_xscale("log")
+    axes.set_xlabel("multiply-adds per step and sequence")
+    level = table.trivial(entries[0].case)
+    if level is not None:
+        axes.axhline(level, color="black", linewidth=0.8, linestyle="dotted", label="trivial")
+    if not table.higher and min(score for _, score in points) > 0:
+        axes.set_yscale("log")
+    axes.set_ylabel(table.score.name)
+    axes.legend(fontsize=7, frameon=False)
+    return figure
 
 
 def _curves(table: FairTable, entries: list[FairEntry]) -> "Figure":

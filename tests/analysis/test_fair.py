@@ -104,6 +104,7 @@ def test_models_stand_by_their_score(results: Path) -> None:
     lines = {row[0]: dict(zip(grid.headers, row, strict=True)) for row in grid.rows}
     assert list(lines) == ["rnn", "lstm", "gru", "irnn", "fastrnn", "trivial predictor"]
     assert lines["lstm"]["test"] == "0.0070 ± 0.0020"
+    assert (lines["lstm"]["parameters"], lines["lstm"]["state, bytes"]) == ("3,991", "240")
     assert (lines["lstm"]["rank"], lines["lstm"]["runs"]) == ("1.5", "10 + 5 of 5")
     assert lines["gru"]["test"] == "0.0080 ± 0.0025 (n=3)"
     assert lines["irnn"]["rank"] == "did not learn"
@@ -163,6 +164,7 @@ def test_the_horizon_is_read_off_the_length_curve(curves: FairTable) -> None:
 def test_its_figures(curves: FairTable) -> None:
     drawn = figures(curves)
     assert list(drawn) == [
+        "Cued copying, digits=1: score against multiply-adds",
         "Cued copying, digits=1: score by length",
         "Cued copying, digits=1: validation score by rate",
     ]
@@ -209,6 +211,7 @@ def test_the_same_records_give_the_same_bytes(results: Path) -> None:
 
 def test_the_figures_of_lengths_that_are_learnt(results: Path) -> None:
     assert list(figures(fair_table(load(NAME), results))) == [
+        "Adding, T=50: score against multiply-adds",
         "Adding, T=50: validation score by rate",
         "Adding: lengths that are learnt",
     ]
