@@ -112,6 +112,14 @@ class Block(Network):
             h = h.mean(1)
         return F.linear(h, self.output_weight, self.output_bias), final
 
+    def multiply_adds(self, tokens: bool = False) -> int:
+        """See `Network`: where only the last step is read, the last block's branch is taken once per sequence."""
+        once = self.readout == "last" and self.pooling == "last"
+        maps = [*self.V[:-1]] if once else [*self.V]
+        maps += [] if tokens else [self.encoder]
+        maps += [self.output_weight] if self.readout == "all" else []
+        return self._of_cells(tokens=False) + sum(p.numel() for p in maps)
+
     def layer_inputs(self, x: Tensor) -> list[Tensor]:
         h, found = self._encoded(x), []
         for i, cell in enumerate(self.cells):

@@ -135,6 +135,23 @@ def test_a_learnt_initial_state_multiplies_nothing(trainable_h0: bool) -> None:
     assert untouched_cell(Elman, trainable_h0=trainable_h0).multiply_adds() == 4 * (3 + 4)
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("task=copying", "model.layers=2"),
+        ("task=copying", "model.glu=false", "model.norm=none"),
+        ("task=adding", "model.layers=2"),
+        ("task=adding", "model.pooling=mean", "model.width=6"),
+    ],
+)
+def test_a_step_through_blocks_is_what_torch_counts(words: tuple[str, ...]) -> None:
+    sizes = ("model=gru", "model.network=block", "model.hidden_size=8", "recipe=none", "engine=reference")
+    exp = orthobench.build(*sizes, *words)
+    I = exp.task.input_size
+    assert exp.model.multiply_adds() == counted(exp.model, torch.zeros(B, 3, I))
+    assert exp.model.multiply_adds(tokens=True) == counted(exp.model, tokens(B, 3, width=I))
+
+
 def test_a_feed_forward_example() -> None:
     model = orthobench.build("model=mlp", "task=mnist_flat", "model.hidden_size=16", "model.layers=3").model
     with FlopCounterMode(display=False) as counter:
