@@ -5,6 +5,11 @@ exponent is that of one tangent vector per sequence, renormalised after every st
 characteristic exponents for smooth dynamical systems", part 2): the mean over the steps of ln ||J_t v||, with ||v|| = 1
 and J_t the Jacobian of the whole state of a layer, for the inputs that the layer has. In a stack the exponent of the
 whole is the largest of its layers', because no layer sees a later one.
+
+A recurrence could also be computed for all steps at once, by Newton's method on h_t - f(h_{t-1}, x_t) = 0 with a scan
+for each linear system (Lim et al. 2024, "Parallelizing non-linear sequential models over the sequence length"; Gonzalez
+et al. 2024, "Towards scalable and stable parallelization of nonlinear RNNs"). The number of its sweeps tells whether
+that would pay for this cell on these sequences.
 """
 
 import copy
@@ -25,8 +30,8 @@ def dynamics(run: Finished, sequences: int = 8) -> dict[str, Any]:
     """What there is to see of a run's model on the first sequences of the test split.
 
     Returns:
-        `T`, `sequences`, `layers` (each with `matrices`, `lyapunov` and `state_norm`) and `hidden_gradient`; lists over
-        time begin with t = 1.
+        `T`, `sequences`, `layers` (each with `matrices`, `lyapunov`, `newton_sweeps` and `state_norm`) and
+        `hidden_gradient`; lists over time begin with t = 1.
 
     Raises:
         ConfigError: the model is not recurrent.
@@ -49,6 +54,7 @@ def dynamics(run: Finished, sequences: int = 8) -> dict[str, Any]:
                 "cell": type(cell).__name__,
                 "matrices": matrices(cell),
                 "lyapunov": exponents.tolist(),
+                "newton_sweeps": newton_sweeps(cell, x),
                 "state_norm": norms.mean(0).tolist(),
             })  # fmt: skip
     T = batch[0].shape[1]
@@ -101,11 +107,7 @@ def along(cell: Cell, x: Tensor, seed: int = 0) -> tuple[Tensor, Tensor, Tensor]
         ||h_t|| (B, T), the largest Lyapunov exponent in nats per step (B,), and what the layer shows (B, T, F). An
         exponent is -inf where a step forgets the state entirely.
     """
-    W, projected = cell.matrices(), cell.project(x)
-    state = tuple(s.contiguous() for s in cell.initial_state(len(x)))  # a learnt one is expanded
-    if W:
-        projected = projected.to(W[0].dtype)
-        state = tuple(s.to(W[0].dtype) if s.is_complex() or W[0].is_complex() else s for s in state)
+    W, projected, state = _start(cell, x)
     generator = torch.Generator().manual_seed(seed)
     tangent = _normalised(tuple(torch.randn(s.shape, dtype=s.dtype, generator=generator) for s in state))[0]
     norms, seen = [], []
@@ -117,6 +119,48 @@ def along(cell: Cell, x: Tensor, seed: int = 0) -> tuple[Tensor, Tensor, Tensor]
         norms.append(state[0].abs().flatten(1).norm(dim=1))
         seen.append(output)
     return torch.stack(norms, 1), total / max(len(seen), 1), torch.stack(seen, 1)
+
+
+def newton_sweeps(cell: Cell, x: Tensor, tolerance: float = 1e-6) -> int:
+    """Sweeps of Newton's method over all steps, from states of zero, until no state is far from that of the plain loop.
+
+    A sweep sets h_t to f(h_{t-1}, x_t) + J_t (new h_{t-1} - h_{t-1}), for t = 1, 2, ..., T in the states of the sweep
+    before; after k sweeps the first k states are exact, so that T sweeps always do.
+
+    Args:
+        cell: the layer's cell, in float64.
+        x: inputs (B, T, I), or tokens (B, T).
+        tolerance: the largest difference that counts as none, beside the largest entry of the states.
+    """
+    W, projected, start = _start(cell, x)
+    exact, state = [], start
+    for p_t in projected.unbind(0):
+        state = cell.advance(p_t, state, W)[1]
+        exact.append(state)
+    near = tolerance * max((float(s.abs().max()) for after in exact for s in after), default=0.0)
+    guess = [tuple(torch.zeros_like(s) for s in after) for after in exact]
+    for sweep in range(1, len(exact) + 1):
+        old, new, found = start, start, []
+        for p_t, after in zip(projected.unbind(0), guess, strict=True):
+            moved = tuple(a - b for a, b in zip(new, old, strict=True))
+            value, pushed, _ = _pushed(cell, p_t, old, moved, W)
+            new, old = tuple(a + b for a, b in zip(value, pushed, strict=True)), after
+            found.append(new)
+        guess = found
+        pairs = (pair for one, other in zip(guess, exact, strict=True) for pair in zip(one, other, strict=True))
+        if all(float((a - b).abs().max()) <= near for a, b in pairs):
+            return sweep
+    return len(exact)
+
+
+def _start(cell: Cell, x: Tensor) -> tuple[Matrices, Tensor, State]:
+    """Matrices, projected inputs and initial state of a layer, complex where the layer is."""
+    W, projected = cell.matrices(), cell.project(x)
+    state = tuple(s.contiguous() for s in cell.initial_state(len(x)))  # a learnt one is expanded
+    if W:
+        projected = projected.to(W[0].dtype)
+        state = tuple(s.to(W[0].dtype) if s.is_complex() or W[0].is_complex() else s for s in state)
+    return W, projected, state
 
 
 def _pushed(cell: Cell, p_t: Tensor, state: State, tangent: State, W: Matrices) -> tuple[State, State, Tensor]:

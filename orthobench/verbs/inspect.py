@@ -62,10 +62,12 @@ def _print(found: dict[str, Any]) -> None:
             rows.append([str(number), name, "yes" if matrix["constrained"] else "no", *spread])
         per_step = layer["lyapunov"]
         mean = sum(per_step) / len(per_step)
-        exponents.append([str(number), layer["cell"], f"{mean:.4g}", f"{min(per_step):.4g}", f"{max(per_step):.4g}"])
+        spread = [f"{mean:.4g}", f"{min(per_step):.4g}", f"{max(per_step):.4g}"]
+        exponents.append([str(number), layer["cell"], *spread, f"{layer['newton_sweeps']:,} for {found['T']:,} steps"])
     if rows:
         columns(["layer", "matrix", "constrained", "eigenvalue modulus", "largest phase", "singular values"], rows)
-    columns(["layer", "cell", "largest Lyapunov exponent per step", "smallest", "largest of the sequences"], exponents)
+    titles = ["layer", "cell", "largest Lyapunov exponent per step", "smallest", "largest of the sequences"]
+    columns([*titles, "Newton sweeps"], exponents)
     T, last = found["T"], found["layers"][-1]["state_norm"]
     chosen = sorted({T - 1, *(d for d in _distances(T))})
     times = [[f"{d:,}", f"{last[T - d - 1]:.4g}", f"{found['hidden_gradient'][T - d - 1]:.4g}"] for d in chosen]

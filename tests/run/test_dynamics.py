@@ -13,7 +13,7 @@ from orthobench.cells.elman import Elman
 from orthobench.cells.gru import GRU
 from orthobench.cells.lstm import LSTM
 from orthobench.errors import ConfigError
-from orthobench.run.dynamics import along, dynamics, in_float64, matrices
+from orthobench.run.dynamics import along, dynamics, in_float64, matrices, newton_sweeps
 from orthobench.run.load import Finished
 from tests.making import draw, random_cell
 from tests.run.finished import finished
@@ -54,6 +54,28 @@ def test_growth_is_that_of_autograds_jacobian(cls: type) -> None:
     with torch.no_grad():
         _, exponents, _ = along(cell, x)
     torch.testing.assert_close(exponents, expected.detach(), rtol=1e-7, atol=1e-8)
+
+
+def test_newton_needs_one_sweep_for_a_linear_cell() -> None:
+    with torch.no_grad():
+        assert newton_sweeps(linear(KNOWN), draw(2, 50, 3)) == 1
+
+
+@pytest.mark.parametrize("cls", [Elman, GRU, LSTM])
+def test_newton_needs_fewer_sweeps_than_steps(cls: type) -> None:
+    cell, x = random_cell(cls), draw(2, 30, 3)
+    with torch.no_grad():
+        assert 1 < newton_sweeps(cell, x) < 30
+        assert newton_sweeps(cell, x[:, :1]) == 1
+        assert newton_sweeps(cell, x, 1e-12) >= newton_sweeps(cell, x, 1e-3)
+
+
+def test_after_k_sweeps_the_first_k_states_are_exact() -> None:
+    """So a chaotic cell needs no more sweeps than there are steps."""
+    cell: Any = random_cell(Elman, hidden_size=8, activation="tanh")
+    with torch.no_grad():
+        next(cell.recurrent["h"].parameters()).mul_(20)
+        assert newton_sweeps(cell, 3 * draw(2, 25, 3)) <= 25
 
 
 def test_a_step_that_forgets_everything_has_no_finite_exponent() -> None:
