@@ -1,13 +1,14 @@
 """One table, published numbers beside ours: every printed number with our scores, the difference and the status."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import log10
 from pathlib import Path
 from statistics import mean, median
 
 from orthobench.analysis import claims, records, status
 from orthobench.analysis.composed import ComposedTable
+from orthobench.analysis.made_by import MadeBy, made_by
 from orthobench.analysis.metrics import SPLITS, headline
 from orthobench.analysis.published import DERIVED, Published, load_table, margin_of
 from orthobench.analysis.recorded import recorded
@@ -40,6 +41,9 @@ class Compared:
         scores: our values under the paper's own protocol.
         derived: a number that follows from several rows, in place of scores.
         runs: ids of the runs behind it.
+        final: our values of the last weights, in the paper's unit.
+        trivial: the trivial predictor's score, in the paper's unit; null where there is none.
+        resolution: the least difference of two of our values, in the paper's unit; 0 where there is none.
     """
 
     printed: Published
@@ -48,6 +52,9 @@ class Compared:
     derived: float | None
     runs: tuple[str, ...]
     verdict: Verdict
+    final: Scores = field(default_factory=Scores)
+    trivial: float | None = None
+    resolution: float = 0.0
 
     @property
     def ours(self) -> float | None:
@@ -60,17 +67,21 @@ class Compared:
         return None if self.scores.diverged else self.verdict.interval
 
     @property
+    def bounds(self) -> Bounds:
+        """The bounds of the metric in the unit of the printed number."""
+        return (None, None) if self.printed.measured is None else _bounds(self.printed, self.printed.measured)
+
+    @property
     def vague(self) -> bool:
         """Whether that interval is wider than half of the metric's range, and says nothing."""
         if self.interval is None or self.printed.measured is None or self.printed.scale:
             return False
-        low, high = _bounds(self.printed, self.printed.measured)
-        return status.says_nothing(self.interval, (low, high))
+        return status.says_nothing(self.interval, self.bounds)
 
     @property
     def difference(self) -> float | None:
-        """Ours minus published."""
-        if self.ours is None or self.printed.value is None:
+        """Ours minus published; null where that was not printed as a number."""
+        if self.ours is None or self.printed.value is None or (self.printed.counts and self.printed.printed):
             return None
         return self.ours - self.printed.value
 
@@ -82,6 +93,7 @@ class Comparison:
     Attributes:
         notes: one sentence for each record that was made with other settings and fills nothing.
         stale: ids of the runs behind these records.
+        made_by: which code made which run.
     """
 
     table: Table
@@ -91,6 +103,7 @@ class Comparison:
     lines: tuple[Line, ...]
     notes: tuple[str, ...] = ()
     stale: frozenset[str] = frozenset()
+    made_by: MadeBy = MadeBy({}, {})  # noqa: RUF009  (it is frozen)
 
 
 def compare(table: Table, results: Path, preset: str = FULL) -> Comparison:
@@ -112,7 +125,8 @@ def compare(table: Table, results: Path, preset: str = FULL) -> Comparison:
         for printed, verdict in zip(asserted, verdicts, strict=True)
     )
     stale = frozenset(line.run_id for line in found.stale) - {line.run_id for line in found.lines}
-    return Comparison(table, preset, numbers, asserted_ours, found.lines, tuple(found.notes), stale)
+    codes = made_by(composed, found.lines)
+    return Comparison(table, preset, numbers, asserted_ours, found.lines, tuple(found.notes), stale, codes)
 
 
 def presets(name: str, results: Path) -> list[str]:
@@ -154,12 +168,27 @@ def _number(printed: Published, composed: ComposedTable, rows: dict[str, list[Li
         derived, verdict = _derived(printed, table, rows, planned)
         return Compared(printed, Scores(), Scores(planned=planned), derived, runs, _explained(verdict, table))
     lines = rows[printed.rows[0]]
-    honest, scores = (scores_of(printed, lines, planned, select) for select in ("best_val", printed.select))
+    chosen = ("best_val", "last", printed.select)
+    honest, final, scores = (scores_of(printed, lines, planned, select) for select in chosen)
+    trivial = _trivial(printed, composed, lines)
     try:
         verdict = _judged(printed, scores, composed, lines)
     except ConfigError as error:
         raise ConfigError(f"{table.name} ({printed.label}, {printed.column}): {error}") from error
-    return Compared(printed, honest if table.held_out else Scores(), scores, None, runs, _explained(verdict, table))
+    honest = honest if table.held_out else Scores()
+    assert printed.measured is not None, "load_table sees to it"
+    least = _unit(printed) * _resolution(printed, printed.measured, composed) if lines and not printed.scale else 0.0
+    return Compared(printed, honest, scores, None, runs, _explained(verdict, table), final, trivial, least)
+
+
+def _trivial(printed: Published, composed: ComposedTable, lines: list[Line]) -> float | None:
+    """The trivial predictor's score, as the runs recorded it, or as the task says where nothing has run."""
+    head, _, name = printed.metric.partition("@")[0].partition("/")
+    if head not in SPLITS:
+        return None
+    found = _baseline(printed, lines)
+    today = composed.baseline(printed.rows[0], name) if found is None else None
+    return found if today is None else today * _unit(printed)
 
 
 def _counted(printed: Published, composed: ComposedTable) -> Compared:
@@ -170,8 +199,13 @@ def _counted(printed: Published, composed: ComposedTable) -> Compared:
     except ConfigError as error:
         return Compared(printed, Scores(), Scores(), None, (), Verdict(NOT_RUN, f"cannot be built: {error}"))
     lost = printed.value is None
-    verdict = Verdict(UNDERSPECIFIED) if lost else status.count(ours, printed.value, printed.rounding)  # type: ignore[arg-type]
+    verdict = Verdict(UNDERSPECIFIED) if lost else _same_count(printed, ours)
     return Compared(printed, Scores(), Scores(), float(ours), (), verdict)
+
+
+def _same_count(printed: Published, ours: int) -> Verdict:
+    assert printed.value is not None
+    return status.count(ours, printed.value, printed.rounding, printed.printed)
 
 
 def _judged(printed: Published, scores: Scores, composed: ComposedTable, lines: list[Line]) -> Verdict:

@@ -6,6 +6,7 @@ from typing import Any
 from orthobench.config.many import Composer, composer
 from orthobench.config.settings import Settings
 from orthobench.config.table import FULL, Table
+from orthobench.errors import ConfigError
 
 _SIZES: dict[Any, int] = {}
 _COUNTS: dict[Any, tuple[dict[str, int], dict[str, int]]] = {}
@@ -71,6 +72,15 @@ class ComposedTable:
         if not isinstance(task, Lengths) or not task.eval_lengths:
             return (), (0, 0)
         return tuple(sorted(task.eval_lengths)), task.trained
+
+    def baseline(self, row: str, name: str) -> float | None:
+        """The trivial predictor's score of a row's task by a metric, known before any data is read; null for none."""
+        from orthobench.models.build import build_task
+
+        try:
+            return build_task(self.settings(row)).baseline.get(name)
+        except ConfigError:  # its model or task is not there
+            return None
 
     def examples(self, row: str, split: str) -> int | None:
         """Size of a row's `val` or `test` split; null where there is no end of them."""

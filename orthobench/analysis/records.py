@@ -17,13 +17,15 @@ from orthobench.analysis.curve_values import is_time
 from orthobench.errors import StorageError
 from orthobench.recording.digest import FINAL
 from orthobench.recording.files import read_csv, write_bytes
+from orthobench.recording.sources import combined
 
 IDENTITY = ("run_id", "preset", "cell", "seed", "status", "reason", "model", "task", "T", "split", "steps", "epochs")
 PROVENANCE = ("git", "dirty", "torch", "python", "device", "cpu", "gpu", "engine", "finished")
 COST = ("memory/peak", "time/wall_s", "time/train_s", "time/steps_per_s", "time/s_per_step", "time/minutes_per_epoch")
 SCORES = ("best_val", "last", "best_test")
 DIGEST = "identity"  # all digits of the digest of which the run id has ten; older records have none
-TEXT = {*IDENTITY, *PROVENANCE, DIGEST} - {"seed", "T", "steps", "epochs"}
+MADE_OF = ("version", "plugins", "data")  # the package's version, one digest of all plug-ins, one of all data
+TEXT = {*IDENTITY, *PROVENANCE, *MADE_OF, DIGEST} - {"seed", "T", "steps", "epochs"}
 
 
 @dataclass(frozen=True)
@@ -85,6 +87,9 @@ def line(record: dict[str, Any], preset: str, row: str, curve: dict[str, float |
     engine = ", ".join(dict.fromkeys(layer["engine"] for layer in record.get("engine") or []))
     values: dict[str, Any] = {name: record.get(name) for name in IDENTITY}
     values |= {"preset": preset, "cell": row, DIGEST: record.get(DIGEST)}
+    made_of = record.get("sources") or {}
+    values |= {"version": code.get("version") or record["env"].get("orthobench")}
+    values |= {kind: combined(made_of.get(kind)) for kind in ("plugins", "data")}
     values |= {f"parameters/{name}": count for name, count in record["parameters"].items()}
     values |= {f"budget/{name}": count for name, count in (record.get("budget") or {}).items()}
     values |= {f"orthogonality/{name}": value for name, value in record["orthogonality"].items()}
@@ -103,7 +108,7 @@ def line(record: dict[str, Any], preset: str, row: str, curve: dict[str, float |
     values |= {f"time/{name}": time.get(name) for name in ("wall_s", "train_s", "steps_per_s")}
     values |= {"time/s_per_step": 1 / rate if rate else None}
     values |= {"time/minutes_per_epoch": epoch_steps / rate / 60 if rate else None}
-    return Line({name: value for name, value in values.items() if value is not None and not _is_none(name, value)})
+    return Line({name: value for name, value in values.items() if _is_written(name, value)})
 
 
 def path_of(results: Path, table: str) -> Path:
@@ -123,7 +128,8 @@ def read(results: Path, table: str) -> list[Line]:
     try:
         lines = [Line({name: _value(name, text) for name, text in row.items() if text}) for row in read_csv(path)]
         for found in lines:
-            _check(found)
+            _finite(found)
+            _whole(found)
     except (KeyError, ValueError, TypeError) as error:
         raise StorageError(
             f"{path} is damaged ({error}); restore it, or delete it and run `reproduce` again."
@@ -149,11 +155,15 @@ def add(results: Path, table: str, lines: Iterable[Line]) -> None:
     write(results, table, known.values())
 
 
-def _check(found: Line) -> None:
-    """Refuse a number that is none, as a missing one is left out and never written as NaN, and a run that is none."""
+def _finite(found: Line) -> None:
+    """Refuse a number that is none: a missing one is left out, never written as NaN."""
     for name, value in found.values.items():
-        if _is_none(name, value):
+        if not _is_written(name, value):
             raise ValueError(f"{name} of run {found.values.get('run_id')} is {value}, which is no number")
+
+
+def _whole(found: Line) -> None:
+    """Refuse a line that is of no finished run."""
     _ = found.run_id, found.preset, found.row
     if type(found.values["seed"]) is not int:
         raise ValueError(f"seed of run {found.run_id} is {found.values['seed']}, which is no whole number")
@@ -161,12 +171,13 @@ def _check(found: Line) -> None:
         raise ValueError(f"status of run {found.run_id} is {found.values['status']}, not {' or '.join(FINAL)}")
 
 
-def _is_none(name: str, value: Any) -> bool:
-    """Whether a value is infinite or NaN, as a curve may be that diverges.
+def _is_written(name: str, value: Any) -> bool:
+    """Whether a value is kept in a record: one that is there, and finite, as that of a diverging curve is not.
 
     A time to a level is infinite where the level was never reached, and that is a number.
     """
-    return isinstance(value, float) and not isfinite(value) and not (is_time(name) and value > 0)
+    number = not isinstance(value, float) or isfinite(value) or (is_time(name) and value > 0)
+    return value is not None and number
 
 
 def _text(value: Any) -> str:

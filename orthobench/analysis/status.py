@@ -195,9 +195,10 @@ def says_nothing(interval: Interval, bounds: Bounds) -> bool:
     return low is not None and high is not None and interval[1] - interval[0] > (high - low) / 2
 
 
-def count(ours: int, published: float, rounding: float = 0.0) -> Verdict:
-    """The status of a parameter count, which is equal up to how it was rounded."""
-    told = f"The model has {ours:,} parameters, the paper says {'about ' if rounding else ''}{published:,.10g}."
+def count(ours: int, published: float, rounding: float = 0.0, printed: str | None = None) -> Verdict:
+    """The status of a parameter count, which is equal up to how it was rounded; `printed` is how that was written."""
+    theirs = printed or f"{'about ' if rounding else ''}{published:,.10g}"
+    told = f"The model has {ours:,} parameters, the paper says {theirs}."
     return Verdict(COUNT_EQUAL if abs(ours - published) <= rounding else COUNT_DIFFERS, detail=told)
 
 

@@ -11,6 +11,7 @@ from typing import Any
 import torch
 
 from orthobench import __version__
+from orthobench.recording.code_name import code_name
 
 PACKAGES = ("orthobench", "torch", "lightning", "hydra-core", "omegaconf", "numpy")
 
@@ -34,12 +35,6 @@ def code() -> dict[str, Any]:
         return {"version": __version__, "git": None, "dirty": None, "reason": "not run from a checkout"}
     dirty = bool(git("status", "--porcelain", "-uno", ":(exclude)results"))
     return {"version": __version__, "git": git("rev-parse", "HEAD"), "dirty": dirty}
-
-
-def code_name(made: dict[str, Any]) -> str:
-    """What `code` found, in words: its commit, or its version where there is none, and whether that was changed."""
-    name = f"commit {made['git'][:10]}" if made.get("git") else f"version {made.get('version') or 'unknown'}"
-    return f"{name} with local changes" if made.get("dirty") else name
 
 
 def other_code(record: dict[str, Any]) -> str | None:

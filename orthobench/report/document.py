@@ -11,7 +11,7 @@ from orthobench.config.table import FULL, Table
 
 PROVENANCE = (
     "cell", "seed", "status", "run_id", "steps", "time/train_s", "device", "cpu", "gpu", "engine", "torch", "git",
-    "dirty", "finished",
+    "dirty", "version", "plugins", "data", "finished",
 )  # fmt: skip
 
 
@@ -27,6 +27,8 @@ class Grid:
         subject: what it shows beside the main one of its section, such as `by learning rate`; empty for a main one.
         runs: for each line the ids of the runs behind it, shown where the pointer rests on the column `runs`.
         details: for each line the sentence behind its status, shown where the pointer rests on that.
+        aside: headers of the columns for which Markdown and LaTeX have no room.
+        caption: what all its lines are about, where a column that says so is left aside.
     """
 
     headers: list[str]
@@ -36,6 +38,13 @@ class Grid:
     subject: str = ""
     runs: list[str] = field(default_factory=list)
     details: list[str] = field(default_factory=list)
+    aside: frozenset[str] = frozenset()
+    caption: str = ""
+
+    def narrow(self) -> tuple[list[str], list[list[str]]]:
+        """The headers and the lines without what is left aside."""
+        kept = [i for i, header in enumerate(self.headers) if header not in self.aside]
+        return [self.headers[i] for i in kept], [[row[i] for i in kept] for row in self.rows]
 
 
 @dataclass(frozen=True)

@@ -3,8 +3,11 @@
 import csv
 import io
 from collections.abc import Iterable
+from textwrap import fill
 
 from orthobench.report.document import Document, Grid, Section
+
+WIDTH = 120
 
 
 def markdown(document: Document) -> str:
@@ -22,13 +25,15 @@ def csv_text(document: Document) -> str:
 
 
 def latex(document: Document) -> str:
-    """Every grid of a document as a longtable."""
+    """Every grid of a document as a longtable, and the footnotes of each section as a list below."""
     parts = [f"% {document.name}: written by `orthobench tables`; needs the package longtable\n"]
     for section in document.sections:
         for grid in filter(lambda grid: grid.rows, section.grids):
-            length = grid.case
-            caption = ", ".join(filter(None, (section.heading, length, grid.subject)))
+            caption = ", ".join(filter(None, (section.heading, grid.case, grid.subject, grid.caption)))
             parts.append(_longtable(caption, grid))
+        if section.notes:
+            items = "".join(f"\\item {tex(note)}\n" for note in section.notes)
+            parts.append(f"\\begin{{itemize}}\n{items}\\end{{itemize}}\n")
     return "\n".join(parts)
 
 
@@ -37,23 +42,42 @@ def _markdown_section(section: Section) -> str:
     if section.facts:
         where = f"[Records](../{section.records})" if section.records else "No records yet."
         parts.append(f"{md('; '.join(section.facts))}. {where}\n")
-    length = ""
+    case = ""
     for grid in filter(lambda grid: grid.rows, section.grids):
-        if grid.case != length:
+        if grid.case != case:
             parts.append(f"### {grid.case}\n")
-            length = grid.case
+            case = grid.case
         if grid.subject:
             parts.append(f"*{md(grid.subject[0].upper() + grid.subject[1:])}*\n")
-        parts.append(_markdown_table(grid))
+        parts.append((f"{md(grid.caption)}:\n\n" if grid.caption else "") + _markdown_table(grid))
     parts += [text + "\n" for text in section.paragraphs]
     if section.notes:
         parts.append("".join(f"- {md(note)}\n" for note in section.notes))
+    if section.provenance:
+        parts.append(_run_names(section.provenance))
     return "\n".join([f"## {md(section.heading)}\n", *parts])
 
 
 def _markdown_table(grid: Grid) -> str:
-    lines: Iterable[list[str]] = [grid.headers, ["---"] * len(grid.headers), *grid.rows]
+    headers, rows = grid.narrow()
+    lines: Iterable[list[str]] = [headers, ["---"] * len(headers), *rows]
     return "".join("| " + " | ".join(map(md, line)) + " |\n" for line in lines)
+
+
+def _run_names(provenance: Grid) -> str:
+    """The names of the runs by row, in the order of their seeds, with what they have in common written once."""
+    row, seed, name = (provenance.headers.index(header) for header in ("cell", "seed", "run_id"))
+    found: dict[str, list[str]] = {}
+    for line in sorted(provenance.rows, key=lambda line: int(line[seed])):
+        found.setdefault(line[row], []).append(line[name])
+    lines = []
+    for label, names in found.items():
+        common = names[0].rpartition("-")[0] + "-"
+        common = common if len(names) > 1 and all(one.startswith(common) for one in names) else ""
+        behind = f" {common}..." if common else ""
+        text = f"- {md(label)}:{behind} {', '.join(one.removeprefix(common) for one in names)}"
+        lines.append(fill(text, WIDTH, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False))
+    return "Runs by row, in the order of their seeds:\n\n" + "\n".join(lines) + "\n"
 
 
 def md(text: str) -> str:
@@ -75,9 +99,10 @@ def no_formula(text: str) -> str:
 
 
 def _longtable(caption: str, grid: Grid) -> str:
-    columns = "".join("p{0.35\\textwidth}" if header == "claim" else "l" for header in grid.headers)
-    head = " & ".join(map(tex, grid.headers)) + " \\\\ \\hline\n"
-    body = "".join(" & ".join(map(tex, row)) + " \\\\\n" for row in grid.rows)
+    headers, rows = grid.narrow()
+    columns = "".join("p{0.35\\textwidth}" if header == "claim" else "l" for header in headers)
+    head = " & ".join(map(tex, headers)) + " \\\\ \\hline\n"
+    body = "".join(" & ".join(map(tex, row)) + " \\\\\n" for row in rows)
     return f"\\begin{{longtable}}{{{columns}}}\n\\caption{{{tex(caption)}}} \\\\\n{head}{body}\\end{{longtable}}\n"
 
 

@@ -1,12 +1,17 @@
 """Published beside ours: what a table shows for made-up records, and that rendering is a function of them."""
 
+import csv
+import io
+import re
 from pathlib import Path
 
 import pytest
 
+from orthobench import __version__
 from orthobench.analysis import records
 from orthobench.analysis.comparison import Compared, compare
 from orthobench.analysis.published import papers
+from orthobench.analysis.records import Line
 from orthobench.analysis.status import (
     BETTER,
     NOT_REPRODUCED,
@@ -19,6 +24,7 @@ from orthobench.analysis.status import (
 from orthobench.config.table import load
 from orthobench.report import markup, paper
 from orthobench.report import write as tables
+from orthobench.report.html import page
 from tests.conftest import REPO
 from tests.report.made_up import made_up, record
 
@@ -34,7 +40,7 @@ def found(results: Path, name: str, row: str, column: str, preset: str = "full")
 def mnist(*accuracies: float | None, preset: str = "full", cell: str = "scornn_170_mnist") -> list[records.Line]:
     return [
         made_up(cell, seed, preset, best_test___test__accuracy=value, best_val___test__accuracy=value - 0.002,
-                parameters__total=16415)
+                last___test__accuracy=value - 0.004, parameters__total=16415)
         if value is not None
         else made_up(cell, seed, preset, diverged=True, parameters__total=16415)
         for seed, value in enumerate(accuracies, start=1)
@@ -60,25 +66,97 @@ def test_a_cell_has_the_status_of_its_seeds(accuracies: list[float | None], stat
 def test_both_selections_stand_side_by_side(tmp_path: Path) -> None:
     record(tmp_path, "scornn/table1", mnist(0.972, 0.974, 0.973, 0.971, 0.975))
     grid = paper.numbers(compare(load("scornn/table1"), tmp_path))
-    line = dict(zip(grid.headers, grid.rows[1], strict=True))
-    assert line["published"] == "0.973"
+    line = dict(zip(grid.headers, grid.rows[0], strict=True))
+    assert (line["published"], line["paper's runs"], line["trivial"]) == ("0.973", "1, best test", "0.1135")
     assert line["ours, best validation"] == "0.9710 ± 0.0020 (n=5)"
+    assert line["ours, last"] == "0.9690 ± 0.0020 (n=5)"
     assert line["same protocol"].startswith("0.9730 [0.968")
     assert (line["difference"], line["status"], line["converged"], line["runs"]) == (
         "+0.0000",
         "reproduced",
         "5/5",
-        "5",
+        "5 [a]",
     )
-    count = dict(zip(grid.headers, grid.rows[0], strict=True))
-    assert (count["published"], count["same protocol"], count["status"]) == ("≈ 16k", "16,415", "count equal")
-    assert count["runs"] == "", "no run is needed for it"
+    sizes = paper.counts(compare(load("scornn/table1"), tmp_path))
+    assert sizes.rows[0] == ["scoRNN n=170", "# parameters", "≈ 16k", "16,415", "count equal"]
+    assert sizes.runs[0] == "", "no run is needed for it"
+
+
+def test_every_row_says_what_is_behind_it_before_anything_has_run(tmp_path: Path) -> None:
+    grid = paper.numbers(compare(load("scornn/table1"), tmp_path))
+    shown = [dict(zip(grid.headers, row, strict=True)) for row in grid.rows]
+    assert {line["trivial"] for line in shown} == {"0.1135"}
+    assert {line["paper's runs"] for line in shown} == {"1, best test"}
+    assert {line["ours, last"] for line in shown} == {""}
+
+
+def test_an_interval_of_accuracies_ends_where_they_do(tmp_path: Path) -> None:
+    lines = [made_up("sgornn", seed, last___test__accuracy=1 - 0.0001 * (seed % 2)) for seed in range(1, 4)]
+    record(tmp_path, "sgornn/table2", lines)
+    grid = paper.numbers(compare(load("sgornn/table2"), tmp_path))
+    assert grid.rows[1][grid.headers.index("ours, last")] == "99.99 [99.98, 100.00] (n=3)", (
+        "2,947 windows resolve no more"
+    )
+
+
+def test_the_code_behind_a_number_stands_beside_it_in_every_format(tmp_path: Path) -> None:
+    codes = [
+        {"git": "a" * 40, "dirty": "False"},
+        {"git": "a" * 40, "dirty": "True"},
+        {"version": "0.0.1"},
+        {"git": "b" * 40, "version": "0.0.1", "plugins": "c" * 64},
+        {"git": "a" * 40, "dirty": "False"},
+    ]
+    lines = [Line(line.values | code) for line, code in zip(mnist(*[0.973] * 5), codes, strict=True)]
+    record(tmp_path, "scornn/table1", lines)
+    words = {
+        "commit aaaaaaaaaa",
+        "commit aaaaaaaaaa with local changes",
+        f"version 0.0.1 where this is {__version__}",
+        "commit bbbbbbbbbb of version 0.0.1 and the plug-ins cccccccccc, which have changed since",
+    }
+    texts, html = tables.render("scornn", tmp_path), page(tmp_path)
+    for text in (texts["md"], texts["tex"], html):
+        assert "5 [a, b, c, d]" in text
+        assert set(re.findall(r"\[[a-d]\] made by ([^\n<]*)", text)) == words
+    found = [line for line in csv.DictReader(io.StringIO(texts["csv"])) if line["made by"]]
+    assert {line["kind"] for line in found} == {"number", "claim"}
+    for line in found:
+        assert set(line["made by"].split("; ")) == words
+        assert (line["runs"], len(line["run ids"].split())) == ("5", 5)
+
+
+def test_other_data_of_one_row_are_told(tmp_path: Path) -> None:
+    lines = [Line(line.values | {"data": digest * 64}) for line, digest in zip(mnist(0.9, 0.9), "12", strict=True)]
+    record(tmp_path, "scornn/table1", lines)
+    notes = paper.footnotes(compare(load("scornn/table1"), tmp_path))[:2]
+    told = {f"made by version unknown on the data {digest * 10}, other seeds on others" for digest in "12"}
+    assert {note.partition("] ")[2] for note in notes} == told
+
+
+def test_the_names_of_the_runs_stand_below(tmp_path: Path) -> None:
+    record(tmp_path, "scornn/table1", mnist(0.973, 0.974))
+    ids = [line.run_id for line in records.read(tmp_path, "scornn/table1")]
+    text, html = tables.render("scornn", tmp_path)["md"], page(tmp_path)
+    assert "- scornn_170_mnist: mnist-scornn-... " in text
+    assert all(name.rpartition("-")[2] in text for name in ids)
+    for name in ids:
+        assert f'<a href="#scornn-table1-{name}">{name}</a>' in html
+        assert f'<tr id="scornn-table1-{name}">' in html
+
+
+@pytest.mark.parametrize("paper", papers())
+def test_lines_of_committed_tables_can_be_read(paper: str) -> None:
+    text = (REPO / "results" / "tables" / f"{paper}.md").read_text(encoding="utf-8")
+    rows = [line for line in text.splitlines() if line.startswith("| ") and "| claim |" not in line]
+    scores = [line for line in rows if line.count("|") > 7]
+    assert max(map(len, scores)) <= 160
 
 
 def test_a_diverged_seed_stays_in_the_denominator(tmp_path: Path) -> None:
     record(tmp_path, "scornn/table1", mnist(0.972, 0.974, 0.973, 0.971, None))
     grid = paper.numbers(compare(load("scornn/table1"), tmp_path))
-    line = dict(zip(grid.headers, grid.rows[1], strict=True))
+    line = dict(zip(grid.headers, grid.rows[0], strict=True))
     assert line["converged"] == "4/5 [0.38, 0.96]"
     assert line["same protocol"] == "0.9725 (n=4 of 5)", "no interval beside it"
     assert line["status"] == "unstable (1 of 5)"
@@ -91,7 +169,7 @@ def test_a_shortened_run_fills_no_cell_of_the_full_table(tmp_path: Path) -> None
     grid = paper.numbers(short)
     assert "status" not in grid.headers
     assert "shortened to smoke: trainer.max_steps=2" in paper.section(short).heading
-    assert grid.rows[1][grid.headers.index("same protocol")].startswith("0.973")
+    assert grid.rows[0][grid.headers.index("same protocol")].startswith("0.973")
     text = tables.render("scornn", tmp_path)["md"]
     assert text.index("## Table 1 (`scornn/table1`)\n") < text.index("## Table 1 (`scornn/table1`), shortened to smoke")
 

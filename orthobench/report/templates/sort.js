@@ -18,3 +18,10 @@ for (const button of document.querySelectorAll("th button")) {
     body.append(...rows.map(pair => pair[1]));
   });
 }
+const reveal = () => {
+  const row = location.hash && document.getElementById(decodeURIComponent(location.hash.slice(1)));
+  for (let one = row && row.closest("details"); one; one = one.parentElement.closest("details")) one.open = true;
+  if (row) row.scrollIntoView({ block: "nearest" });
+};
+addEventListener("hashchange", reveal);
+reveal();

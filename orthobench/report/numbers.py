@@ -1,0 +1,173 @@
+"""The published numbers of a table beside ours, as lines of text."""
+
+from orthobench.analysis.comparison import Compared, Comparison
+from orthobench.analysis.published import DERIVED, Published
+from orthobench.analysis.statistics import Scores, t_interval, wilson
+from orthobench.analysis.status import Interval
+from orthobench.config.table import FULL
+from orthobench.report.document import Grid
+from orthobench.tasks.metric import Bounds
+
+BEST, LAST, PROTOCOL = "ours, best validation", "ours, last", "same protocol"
+HEADERS = (
+    "row", "column", "published", "paper's runs", "trivial", BEST, LAST, PROTOCOL, "difference", "status", "converged",
+    "runs",
+)  # fmt: skip
+COUNT_HEADERS = ("row", "column", "published", "ours", "status")
+NUMERIC = frozenset(HEADERS) - {"row", "column", "paper's runs", "status"} | {"ours"}
+NOTHING = ""
+SELECTS = {"best_val": "best validation", "last": "last weights", "best_test": "best test score"}
+SHORT = {"best_val": "best val", "last": "last", "best_test": "best test"}
+
+
+def numbers(comparison: Comparison) -> Grid:
+    """The scores, and everything else that is no count of parameters; a shortened table has no status.
+
+    Markdown and LaTeX have no room for a column that is the same in all rows, for the paper's own protocol where that
+    is one of the two beside it, and for the interval of the converged seeds.
+    """
+    found = [compared for compared in comparison.numbers if not compared.printed.counts]
+    columns = {compared.printed.column for compared in found}
+    aside = {"converged"} | ({"column"} if len(columns) == 1 else set())
+    if all(_is_beside(compared) for compared in found):
+        aside.add(PROTOCOL)
+    rows = [texts(compared, comparison) for compared in found]
+    caption = columns.pop() if len(columns) == 1 else ""
+    return _grid(comparison, HEADERS, rows, found, frozenset(aside), caption)
+
+
+def counts(comparison: Comparison) -> Grid:
+    """The counts of parameters, which need no run."""
+    found = [compared for compared in comparison.numbers if compared.printed.counts]
+    rows = [
+        [one.printed.label, one.printed.column, published(one.printed), same_protocol(one), str(one.verdict)]
+        for one in found
+    ]
+    return _grid(comparison, COUNT_HEADERS, rows, found, frozenset(), "")
+
+
+def texts(compared: Compared, comparison: Comparison) -> list[str]:
+    """One number, in the order of HEADERS."""
+    printed, scores = compared.printed, compared.scores
+    places, chosen = finer(compared), printed.kind != "exact" and printed.select != "none"
+    runs = f"{len(compared.runs)} {comparison.made_by.mark(compared.runs)}" if compared.runs else NOTHING
+    difference = compared.difference
+    return [
+        printed.label,
+        printed.column,
+        published(printed),
+        paper_runs(printed),
+        number(compared.trivial, places),
+        mean(compared.honest, places, compared.bounds) if chosen else NOTHING,
+        mean(compared.final, places, compared.bounds) if chosen else NOTHING,
+        same_protocol(compared),
+        NOTHING if difference is None else f"{difference:+,.{places}f}",
+        str(compared.verdict),
+        _converged(compared) if scores.done else NOTHING,
+        runs.strip(),
+    ]
+
+
+def number(value: float | None, decimals: int) -> str:
+    """A number with so many decimals; in powers of ten where these would show nothing of it."""
+    if value is None:
+        return NOTHING
+    if value and abs(value) < 0.5 * 10.0**-decimals:
+        return f"{value:.2g}"
+    return f"{value:,.{decimals}f}"
+
+
+def places(printed: Published) -> int:
+    """Decimals of a number; those that it was printed with, and four where it is lost."""
+    return 4 if printed.decimals is None else max(printed.decimals, 0)
+
+
+def finer(compared: Compared) -> int:
+    """Decimals of ours: one more than printed where it is a mean over seeds and the test set resolves it."""
+    printed = places(compared.printed)
+    resolved = compared.resolution * (1 - 1e-9) <= 10.0 ** -(printed + 1)
+    return printed + (compared.printed.kind != "exact" and compared.derived is None and resolved)
+
+
+def published(printed: Published) -> str:
+    """The published number as it was printed, with its spread; `lost` where there is none."""
+    if printed.value is None:
+        return "lost"
+    about = "about " if printed.rounding else ""
+    side = {"lower": "at least ", "upper": "at most ", None: ""}[printed.side]
+    spread = "" if printed.sd is None else f" ± {number(printed.sd, places(printed))}"
+    return printed.printed or f"{side}{about}{number(printed.value, places(printed))}{spread}"
+
+
+def paper_runs(printed: Published) -> str:
+    """How many runs are behind a published number, and which of their weights were scored."""
+    if printed.value is None or printed.kind == "exact":
+        return NOTHING
+    return ", ".join(filter(None, (str(printed.seeds), SHORT.get(printed.select))))
+
+
+def protocol(comparison: Comparison) -> str:
+    """Which weights the paper scored, where one answer holds for the whole table."""
+    chosen = {c.printed.select for c in comparison.numbers if c.printed.kind == "result"} - {"none"}
+    return " and ".join(SELECTS[select] for select in sorted(chosen))
+
+
+def mean(scores: Scores, places: int, bounds: Bounds = (None, None)) -> str:
+    """The mean of our seeds and half of its 95 % interval, or where bounds cut that off, its ends; and how many."""
+    if not scores.done:
+        return NOTHING
+    middle = number(scores.mean, places) or "none"
+    interval = None if scores.diverged else t_interval(scores.values)
+    spread = "" if interval is None else f" ± {number((interval[1] - interval[0]) / 2, places)}"
+    if interval is not None and (ends := _clipped(interval, bounds)) != interval:
+        spread = f" [{number(ends[0], places)}, {number(ends[1], places)}]"
+    return f"{middle}{spread} (n={len(scores.values)}{f' of {scores.done}' if scores.diverged else ''})"
+
+
+def same_protocol(compared: Compared) -> str:
+    """Ours under the paper's own protocol, with the interval in which one published result is expected."""
+    scores, interval, places = compared.scores, compared.interval, finer(compared)
+    if compared.derived is None and not scores.done:
+        return NOTHING
+    middle = number(compared.ours, places) or "none"
+    if scores.diverged:
+        return f"{middle} (n={len(scores.values)} of {scores.done})"
+    if interval is None:
+        return middle
+    low, high = (number(end, places) for end in interval)
+    return f"{middle} [says nothing]" if compared.vague else f"{middle} [{low}, {high}]"
+
+
+def _grid(
+    comparison: Comparison,
+    headers: tuple[str, ...],
+    rows: list[list[str]],
+    compared: list[Compared],
+    aside: frozenset[str],
+    caption: str,
+) -> Grid:
+    kept = [i for i, header in enumerate(headers) if comparison.preset == FULL or header != "status"]
+    runs, details = [" ".join(one.runs) for one in compared], [one.verdict.detail for one in compared]
+    shown = [[row[i] for i in kept] for row in rows]
+    return Grid([headers[i] for i in kept], shown, NUMERIC, runs=runs, details=details, aside=aside, caption=caption)
+
+
+def _is_beside(compared: Compared) -> bool:
+    """Whether ours under the paper's protocol is that of the best validation or of the last weights."""
+    printed = compared.printed
+    return printed.kind == "result" and printed.select in ("best_val", "last") and printed.metric not in DERIVED
+
+
+def _clipped(interval: Interval, bounds: Bounds) -> Interval:
+    (low, high), (least, most) = interval, bounds
+    return low if least is None else max(low, least), high if most is None else min(high, most)
+
+
+def _converged(compared: Compared) -> str:
+    done, diverged = compared.scores.done, compared.scores.diverged
+    if compared.printed.kind == "exact":
+        return NOTHING
+    if not diverged:
+        return f"{done}/{done}"
+    low, high = wilson(done - diverged, done)
+    return f"{done - diverged}/{done} [{low:.2f}, {high:.2f}]"
