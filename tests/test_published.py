@@ -8,8 +8,10 @@ import pytest
 import yaml
 
 from orthobench.analysis import published
+from orthobench.analysis.composed import ComposedTable
 from orthobench.analysis.published import load, load_table, papers
 from orthobench.config import table as experiment
+from orthobench.config.many import settings
 from orthobench.datasets.ucr_table import ENTRIES, lookup
 from orthobench.errors import ConfigError
 
@@ -214,3 +216,14 @@ def test_every_metric_of_a_paper_has_its_direction() -> None:
         "parameters", "first_diverged_T", "first_failed_depth", "gap", "gradient_norm", "hidden_gradient", "jacobian",
         "neumann_norm", "singular_value_margin", "val",
     }  # fmt: skip
+
+
+def test_the_full_capacity_urnn_has_its_authors_settings() -> None:
+    ours = ComposedTable(experiment.load("spectral_rnn/table2")).settings("urnn_full")
+    theirs = settings(("model=urnn_full", "task=mnist"))
+    assert (ours.model, ours.optimizer, ours.task["batch_size"]) == (
+        theirs.model,
+        theirs.optimizer,
+        theirs.task["batch_size"],
+    )
+    assert ours.schedule == {"name": "exponential", "gamma": 1.0}, "which is constant"

@@ -6,7 +6,6 @@ from orthobench.analysis.statistics import Scores, t_interval, wilson
 from orthobench.analysis.status import Interval
 from orthobench.config.table import FULL
 from orthobench.report.document import Grid
-from orthobench.tasks.metric import Bounds
 
 BEST, LAST, PROTOCOL = "ours, best validation", "ours, last", "same protocol"
 HEADERS = (
@@ -16,6 +15,7 @@ HEADERS = (
 COUNT_HEADERS = ("row", "column", "published", "ours", "status")
 NUMERIC = frozenset(HEADERS) - {"row", "column", "paper's runs", "status"} | {"ours"}
 NOTHING = ""
+Ends = tuple[float | None, float | None]  # of a metric's values
 SELECTS = {"best_val": "best validation", "last": "last weights", "best_test": "best test score"}
 SHORT = {"best_val": "best val", "last": "last", "best_test": "best test"}
 
@@ -112,7 +112,7 @@ def protocol(comparison: Comparison) -> str:
     return " and ".join(SELECTS[select] for select in sorted(chosen))
 
 
-def mean(scores: Scores, places: int, bounds: Bounds = (None, None)) -> str:
+def mean(scores: Scores, places: int, bounds: Ends = (None, None)) -> str:
     """The mean of our seeds and half of its 95 % interval, or where bounds cut that off, its ends; and how many."""
     if not scores.done:
         return NOTHING
@@ -158,7 +158,7 @@ def _is_beside(compared: Compared) -> bool:
     return printed.kind == "result" and printed.select in ("best_val", "last") and printed.metric not in DERIVED
 
 
-def _clipped(interval: Interval, bounds: Bounds) -> Interval:
+def _clipped(interval: Interval, bounds: Ends) -> Interval:
     (low, high), (least, most) = interval, bounds
     return low if least is None else max(low, least), high if most is None else min(high, most)
 

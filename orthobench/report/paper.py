@@ -10,7 +10,18 @@ from orthobench.report import document
 from orthobench.report.document import Document, Grid, Section
 from orthobench.report.numbers import HEADERS, NOTHING, NUMERIC, counts, number, numbers, protocol, texts
 
-__all__ = ["NOTHING", "claims", "comparisons", "counts", "filled", "footnotes", "number", "numbers", "section"]
+__all__ = [
+    "NOTHING",
+    "claims",
+    "comparisons",
+    "counts",
+    "filled",
+    "footnotes",
+    "number",
+    "numbers",
+    "section",
+    "unstated",
+]
 
 INTRODUCTION = """\
 Published numbers beside ours, written by `orthobench tables`; how statuses are decided stands in

@@ -203,3 +203,8 @@ def test_a_count_is_equal_up_to_its_rounding() -> None:
     assert count(16415, 16000, 500).word == "count equal"
     assert count(16501, 16000, 500).word == "count differs"
     assert count(17930, 35000).detail == "The model has 17,930 parameters, the paper says 35,000."
+
+
+def test_a_count_is_named_as_it_was_printed() -> None:
+    assert count(65_900, 65_536, 1023, "≈ 64k").detail == "The model has 65,900 parameters, the paper says ≈ 64k."
+    assert count(65_900, 65_536, 1023).detail.endswith("the paper says about 65,536.")

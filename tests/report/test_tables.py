@@ -259,6 +259,15 @@ def test_footnotes_tell_the_deviations_of_table_and_recipes(tmp_path: Path) -> N
     assert any(note.startswith("ncgru/adding: The Neumann series") for note in kept)
 
 
+def test_footnotes_tell_what_the_paper_leaves_out() -> None:
+    assert paper.unstated(load("scornn/table3")) == ["Not stated in the paper: batch."]
+    assert paper.unstated(load("urnn_ugru/table7")) == [
+        "Not stated in the paper for gru_35: length of the windows.",
+        "Not stated in the paper for ugru_35: length of the windows, start of B.",
+        "Not stated in the paper for ugru_150: start of B.",
+    ]
+
+
 @pytest.mark.parametrize("name", ["=cmd()", "+1|x", "@x", "-x"])
 def test_a_name_is_no_formula(name: str) -> None:
     assert markup.no_formula(name) == f"'{name}"
