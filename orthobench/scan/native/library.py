@@ -62,6 +62,8 @@ def load(dtype: torch.dtype) -> ctypes.CDLL:
     lib.pack.restype, lib.pack.argtypes = None, (pointer, *(long,) * 4, pointer)
     lib.add_outer.restype = None
     lib.add_outer.argtypes = (pointer, long, pointer, long, long, pointer, pointer, long, long)
+    lib.long_product.restype = None
+    lib.long_product.argtypes = (pointer, long, pointer, pointer, long, pointer, long, long)
     lib.prefer_large_pages.restype, lib.prefer_large_pages.argtypes = None, (pointer, long)
     lib.lanes.restype, lib.lanes.argtypes = long, ()
     for family in (*FAMILIES, *WITH_SCRATCH):
@@ -129,6 +131,14 @@ def call(
         loop(scan, first, last, *(tensor.data_ptr() for tensor in room))
 
     share_out(share, B)
+
+
+def long_product(x: Tensor, W: Tensor, bias: Tensor | None, out: Tensor) -> None:
+    """Write x (R, K) @ W (K, J) + bias (J,) into `out` (R, J); made for many rows."""
+    (R, K), packed, start = x.shape, pack(W), None if bias is None else bias.contiguous()
+    loop, first = load(x.dtype).long_product, None if start is None else start.data_ptr()
+    given = x.data_ptr(), K, first, packed.data_ptr(), W.shape[1], out.data_ptr()
+    share_out(lambda *rows: loop(*given, *rows), R)
 
 
 def room(like: Tensor, width: int | None = None) -> Tensor:

@@ -141,6 +141,17 @@ void product(Product p, int64_t rows, int64_t J, const REAL *packed) {
     }
 }
 
+#define TOGETHER (16 * ROWS) /* rows of a long product: what is written stays in cache until it is whole */
+
+/* out (R, J) = start + X M for the rows first..last-1 of X (R, K) and a packed (K, J) matrix M; start is (J), or null. */
+void long_product(const REAL *X, int64_t K, const REAL *start, const REAL *packed, int64_t J, REAL *out, int64_t first,
+                  int64_t last) {
+    for (int64_t row = first; row < last; row += TOGETHER) {
+        int64_t count = last - row < TOGETHER ? last - row : TOGETHER;
+        product((Product){K, X + row * K, K, start, 0, out + row * J, J, 0}, count, J, packed);
+    }
+}
+
 /* out (M, N) += D^T H over R rows of D (their distance is D_row) and H (R, N), for the rows first..last-1 of out; the
  * sums of DEPTH rows each are added one after another. `scratch` has room for packed_size(DEPTH, N). */
 void add_outer(const REAL *D, int64_t D_row, const REAL *H, int64_t R, int64_t N, REAL *out, REAL *scratch,

@@ -8,7 +8,7 @@ from torch import Tensor
 from orthobench.cells.base import projection
 from orthobench.parametrizations.derivatives import first_only
 from orthobench.scan.fused.elman import Gradients
-from orthobench.scan.native.library import add_outer, room
+from orthobench.scan.native.library import add_outer, long_product, room
 
 
 def project(x: Tensor, U: Tensor, bias: Tensor | None) -> Tensor:
@@ -25,11 +25,7 @@ class Projection(torch.autograd.Function):
     def forward(ctx: Any, x_TBI: Tensor, U: Tensor, bias: Tensor | None) -> Tensor:
         x_TBI = x_TBI.contiguous()
         p = room(x_TBI, len(U))
-        flat = x_TBI.flatten(0, 1)
-        if bias is None:
-            torch.mm(flat, U.T, out=p.flatten(0, 1))
-        else:
-            torch.addmm(bias, flat, U.T, out=p.flatten(0, 1))
+        long_product(x_TBI.flatten(0, 1), U.T, bias, p.flatten(0, 1))
         ctx.save_for_backward(x_TBI, U)
         return p
 
@@ -39,5 +35,7 @@ class Projection(torch.autograd.Function):
         x_TBI, U = ctx.saved_tensors
         dP, dU_t = dP.contiguous(), U.new_zeros(U.shape[::-1])
         add_outer(x_TBI, dP, dU_t)  # vector registers run along the wider of the two
-        dx = dP @ U if ctx.needs_input_grad[0] else None
+        dx = torch.empty_like(x_TBI) if ctx.needs_input_grad[0] else None
+        if dx is not None:
+            long_product(dP.flatten(0, 1), U, None, dx.flatten(0, 1))
         return dx, dU_t.T, dP.sum((0, 1)) if ctx.needs_input_grad[2] else None
