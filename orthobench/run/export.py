@@ -108,10 +108,15 @@ def _onnx(run: Finished) -> tuple[bytes, Compute]:
 def _program(run: Finished) -> Any:
     """The network as torch.export sees it; sizes of batch and time are left open."""
     x = _example(run, 4, 7)
+    model = frozen(run.model)
+    for cell in model.cells:
+        if cell.complex_state:
+            name = type(cell).__name__
+            raise ConfigError(f"onnx and pt2 do not apply to {name}, whose state is complex: use --format torch.")
     open_sizes = {0: torch.export.Dim.DYNAMIC} | ({1: torch.export.Dim.DYNAMIC} if run.task.sequential else {})
     with torch.no_grad(), warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return torch.export.export(OutputOnly(frozen(run.model)).eval(), (x,), dynamic_shapes=(open_sizes,))
+        return torch.export.export(OutputOnly(model).eval(), (x,), dynamic_shapes=(open_sizes,))
 
 
 def _example(run: Finished, B: int, T: int) -> Tensor:

@@ -14,7 +14,8 @@ def run(cell: Cell, x: Tensor, state: State) -> tuple[Tensor, State]:
 
     def step(before: State, p_t: Tensor) -> tuple[State, Tensor]:
         output, after = cell.advance(p_t, before, W)
-        return tuple(after), output.clone()  # an output that is also a state may not share its memory
+        # a state keeps its layout from step to step, and an output that is also a state may not share its memory
+        return tuple(s.contiguous() for s in after), output.clone()
 
     final, h_TBN = scan(step, tuple(s.clone() for s in state), reference.projected(cell, x, W))
     return h_TBN.transpose(0, 1), tuple(final)

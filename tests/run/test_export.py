@@ -20,7 +20,7 @@ from orthobench.scan import exported
 from tests.making import draw, random_cell, tokens
 from tests.run.finished import finished
 
-MODELS = ["scornn", "urnn_restricted", "eunn", "lstm", "ncgru", "sgornn"]
+MODELS = ["scornn", "urnn_restricted", "eunn", "lstm", "ncgru", "sgornn", "deltanet", "slstm_block"]
 
 
 def run_of(root: Path, model: str) -> Finished:
@@ -65,6 +65,11 @@ def test_a_program_of_torch_computes_the_same_at_other_lengths(model: str, tmp_p
     for size in ((1, 3), (7, 31)):
         x, y = expected(run, *size)
         torch.testing.assert_close(program(x), y, atol=1e-5, rtol=1e-5)
+
+
+def test_a_complex_state_that_has_no_real_form_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="Rotation, whose state is complex: use --format torch"):
+        export(run_of(tmp_path, "rotation"), "pt2")
 
 
 def test_weights_are_read_by_the_safe_loader(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
