@@ -61,6 +61,7 @@ def counted(model: nn.Module, x: torch.Tensor) -> int:
     return added
 
 
+@pytest.mark.sampled(14)
 @pytest.mark.parametrize("n", [8, 32])
 @pytest.mark.parametrize("name", DENSE)
 def test_a_dense_step_is_what_torch_counts(name: str, n: int) -> None:
