@@ -6,15 +6,19 @@ import select
 import signal
 import subprocess
 import sys
+import time
 from functools import cache
 from multiprocessing.connection import Pipe
 from pathlib import Path
 from typing import Any
 
+from orthobench import signals
 from orthobench.launch.forkserver import hear, tell
 from orthobench.launch.workers import Command, Launcher, Subprocesses, Worker, WorkerLost
 
-PATIENCE_S = 60.0
+PATIENCE_S = 300.0  # for imports from a slow disk
+LOOK_S = 0.2
+END_S = 10.0
 SERVERS = 3
 
 
@@ -70,7 +74,12 @@ class Server:
         with other:
             self.process = subprocess.Popen(command, env=environment, pass_fds=[other.fileno()], start_new_session=True)
         atexit.register(self.close)
-        self._answer()
+        try:
+            self._answer(starting=True)
+        except BaseException:
+            self.process.kill()
+            self.close()
+            raise
 
     def start(self, command: Command) -> int:
         """Fork a child for a command; returns its process id.
@@ -97,13 +106,17 @@ class Server:
         atexit.unregister(self.close)
         self.connection.close()
         try:
-            self.process.wait(PATIENCE_S)
+            self.process.wait(END_S)
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()
 
-    def _answer(self) -> dict[str, Any]:
-        if self.connection.closed or not self.connection.poll(PATIENCE_S):
+    def _answer(self, starting: bool = False) -> dict[str, Any]:
+        end = time.monotonic() + PATIENCE_S
+        while not self.connection.closed and not self.connection.poll(LOOK_S):
+            if time.monotonic() > end or (starting and signals.asked() is not None):
+                raise EOFError
+        if self.connection.closed:
             raise EOFError
         found = hear(self.connection)
         if "refused" in found:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import sys
 import threading
@@ -149,6 +150,14 @@ def test_a_server_ends_with_what_it_serves_and_its_children_go_on(tmp_path: Path
     worker.kill()
     with pytest.raises(WorkerLost):
         ended(worker)
+
+
+def test_a_server_that_cannot_start_leaves_no_zombie(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = children(os.getpid()).count("Z")
+    monkeypatch.setattr(sys, "executable", shutil.which("false"))
+    with pytest.raises(EOFError):
+        Server()
+    assert children(os.getpid()).count("Z") == before
 
 
 def test_threads_are_a_reason_not_to_fork() -> None:
