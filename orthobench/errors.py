@@ -45,4 +45,4 @@ class Stopped(OrthobenchError):
 
 def code_of(status: str) -> int:
     """The exit code that belongs to the final status of a run that ended without an exception."""
-    return DivergedError.exit_code if status == "diverged" else 0
+    return {"diverged": DivergedError.exit_code, "running": Stopped.exit_code}.get(status, 0)

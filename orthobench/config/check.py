@@ -37,6 +37,7 @@ ROOT: dict[str, Any] = {
     "fork": bool,
     "timeout": OptionalPositiveFloat,
     "cell": str | None,
+    "init_from": str | None,
     "deviations": list[str],
     "data_root": str,
     "runs_root": str,
@@ -98,6 +99,7 @@ def check(composed: Composed) -> Settings:
         raise ConfigError(f"model.embedding_size={size} does not apply to task={task['name']}: it has no tokens.")
     optimizer, rules = _optimizer(values["optimizer"], recurrent.constrained)
     trainer = trainer_settings(values["trainer"])
+    trainer, cap = _typed_steps(trainer, made, composed.typed)
     _refuse_scaling(trainer, model)
     schedule, schedule_class = _schedule(values["schedule"])
     diagnostics = _fill(values["diagnostics"], DIAGNOSTICS, "diagnostics")
@@ -116,6 +118,7 @@ def check(composed: Composed) -> Settings:
         parts=Parts(type(made), network, cell, recurrent, *rules, schedule_class),
         hidden_size=model["hidden_size"] if "model.hidden_size" in composed.typed else None,
         task_made=made,
+        cap=cap,
         foreign=composed.foreign,
     )
 
@@ -210,6 +213,19 @@ def refuse_complex(recurrent: Any, given: dict[str, Any], cell: Any, problem: st
     """
     if recurrent.is_complex(given) and not (cell and cell.complex_state):
         raise ConfigError(f"{problem}: use model.cell=complex_elman or a real parametrization.")
+
+
+def _typed_steps(trainer: dict[str, Any], task: Any, typed: frozenset[str]) -> tuple[dict[str, Any], int | None]:
+    """The settings of the trainer, and a recipe's max_epochs where a typed max_steps is longer, which then counts."""
+    steps, epochs = trainer.get("max_steps", -1), trainer.get("max_epochs")
+    if "trainer.max_steps" not in typed or "trainer.max_epochs" in typed or steps == -1 or not epochs:
+        return trainer, None
+    batches, limit = task.batches("train"), trainer.get("limit_train_batches")
+    if limit is not None:
+        batches = max(int(limit * batches), 1) if isinstance(limit, float) else min(batches, limit)
+    if epochs * batches // (trainer.get("accumulate_grad_batches") or 1) >= steps:
+        return trainer, None
+    return {key: value for key, value in trainer.items() if key != "max_epochs"}, epochs
 
 
 def _refuse_another_shape(model: dict[str, Any], sequential: bool, task: Any, name: str) -> None:

@@ -62,6 +62,7 @@ class Settings:
         foreign: the YAML files in folders of `--config-dir` that they are from, each with its name.
         shares: the model's settings that are tied to the hidden size, as they were given.
         hidden_size: the hidden size on the command line; null where none was typed.
+        cap: the recipe's max_epochs, which a longer max_steps on the command line has replaced; null where none has.
     """
 
     model: dict[str, Any]
@@ -75,6 +76,7 @@ class Settings:
     shares: dict[str, Any]
     parts: Parts = field(repr=False)
     hidden_size: int | None = None
+    cap: int | None = None
     task_made: Any = field(default=None, compare=False, repr=False)
     foreign: tuple[tuple[str, Path], ...] = field(default=(), compare=False, repr=False)
 
@@ -88,6 +90,7 @@ class Settings:
             "schedule": self.schedule,
             "trainer": _numbers(self.trainer),
             "seed": self.run["seed"],
+            **({"init_from": Path(self.run["init_from"]).name} if self.run.get("init_from") else {}),
         }
 
     @property

@@ -162,6 +162,8 @@ def exit_code(codes: list[int]) -> int:
 
 
 def _code(folder: Path, code: int, member: bool) -> int:
+    if code == Stopped.exit_code and _is_elsewhere(folder):
+        return 0  # it has no record yet, by which a sweep knows that it is not done
     if code and not member:
         return code
     record = final(folder / "record.json")

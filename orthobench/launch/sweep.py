@@ -258,4 +258,4 @@ def _summary(cells: list[SweepRun], codes: dict[int, int | None], folder: Path |
         complain(f"[{number + 1}] {label(cells[number].words)}: was never started, or ended without an exit code")
     if signals.asked() is not None:
         return Stopped.exit_code
-    return exit_code(list(failed.values())) or (1 if missing else 0)
+    return exit_code(list(failed.values())) or (1 if missing else Stopped.exit_code if elsewhere else 0)

@@ -8,6 +8,7 @@ from orthobench.errors import ConfigError, StorageError
 from orthobench.recording.digest import final
 from orthobench.recording.record import other_code
 from orthobench.recording.sources import changed_yaml, refuse_changed
+from orthobench.registry import find
 from orthobench.terminal import say
 
 
@@ -27,8 +28,17 @@ def finished(settings: Settings) -> dict[str, Any] | None:
         reasons = [f"made by other code, {other}"] if other else []
         reasons += [f"{name} has changed, but none of its settings" for name in files]
         stale = f" (stale: {'; '.join(reasons)})" if reasons else ""
-        say(f"{settings.run_id} is {found['status']} already{stale}; {path}")
+        say(f"{settings.run_id} is {found['status']} already{stale}{_score(settings, found)}; {path}")
     return found
+
+
+def _score(settings: Settings, record: dict[str, Any]) -> str:
+    """The headline metric of a record beside the trivial predictor's, as the end of a sentence."""
+    metric = (settings.task_made or find("task", settings.task["name"], "task")).metric
+    value = ((record.get("metrics") or {}).get("best_val") or {}).get(f"test/{metric}")
+    baseline = (record.get("baseline") or {}).get(metric)
+    beside = "" if baseline is None else f" (baseline {baseline:.4g})"
+    return "" if value is None else f": test {metric} {value:.4g}{beside}"
 
 
 def check_identity(settings: Settings, path: Path, digest: str | None, name: str | None = None) -> None:

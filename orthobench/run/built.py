@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from orthobench.config.settings import Settings
+from orthobench.errors import ConfigError
 from orthobench.models.base import Network
 from orthobench.models.build import build_model, build_task
 from orthobench.run.duration import Duration, duration
@@ -27,8 +28,22 @@ class Built:
 
     @cached_property
     def model(self) -> Network:
-        """The model with its initial weights."""
-        return build_model(self.settings, self.task)
+        """The model with its initial weights, those of the run `init_from=` where one is named.
+
+        Raises:
+            ConfigError: there is no such run, it is not done, or its weights do not fit.
+        """
+        model, name = build_model(self.settings, self.task), self.settings.run.get("init_from")
+        if name is not None:
+            from orthobench.run.load import load  # which opens runs, and so needs what a run is made of
+
+            run = load(name, data_root=self.settings.run["data_root"], runs_root=self.settings.run["runs_root"])
+            try:
+                model.load_state_dict(run.model.state_dict())
+            except RuntimeError as error:
+                text = " ".join(str(error).split()[-24:])
+                raise ConfigError(f"init_from={name} does not fit this run's model: ... {text}") from error
+        return model
 
     @property
     def parameters(self) -> dict[str, int]:

@@ -16,6 +16,7 @@ from orthobench.recording.digest import owner
 from orthobench.recording.finished import check_identity, finished
 from orthobench.run.attempt import Attempt
 from orthobench.run.built import Built
+from orthobench.run.longer import begin_from_shorter
 from orthobench.run.memory import device_of, refuse_if_too_large
 from orthobench.terminal import say
 
@@ -63,6 +64,9 @@ class Run(Built):
                 f"trainer.accelerator={accelerator}: there is no GPU here; use trainer.accelerator=cpu or auto."
             )
         self._tell_budget()
+        if self.settings.cap is not None:
+            told = f"trainer.max_steps={self.settings.trainer['max_steps']} is longer than the recipe's max_epochs"
+            say(f"{told}={self.settings.cap}, which is left out")
         self.task.check()
         self.model.to(device_of(accelerator))
         if not self.settings.run["force"]:
@@ -73,7 +77,10 @@ class Run(Built):
                 say(f"{self.run_id} is running elsewhere: {claim.owner}.")
                 return {"status": "running", "run_id": self.run_id, "owner": claim.owner}
             check_identity(self.settings, folder / "config.yaml", owner(folder / "config.yaml"))
-            return finished(self.settings) or attempt(self, folder).execute()  # it may have ended since we looked
+            done = finished(self.settings)  # it may have ended since we looked
+            if done is None and attempt is Attempt:
+                begin_from_shorter(self, folder)
+            return done or attempt(self, folder).execute()
 
     def _tell_budget(self) -> None:
         budget = self.settings.run.get("params")

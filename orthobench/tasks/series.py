@@ -25,7 +25,7 @@ from orthobench.tasks.arrays import ArrayTask
 from orthobench.tasks.base import Batch, Split, share
 from orthobench.tasks.metric import ACCURACY, Metric
 
-Share = Annotated[float, Range(0, 1, above=True, below=True)]
+SHARE = Annotated[float, Range(0, 1, above=True, below=True)]
 LOSS = Metric("loss", "nats, or variances of the training targets", "lower", (0.0, None))
 
 
@@ -51,8 +51,8 @@ class Series(ArrayTask):
         path: str | None = None,
         target: Literal["auto", "class", "value"] = "auto",
         normalisation: Literal["channel", "none"] = "channel",
-        val_share: Share = 0.2,
-        test_share: Share = 0.2,
+        val_share: SHARE = 0.2,
+        test_share: SHARE = 0.2,
         batch_size: Positive = 32,
         eval_batch_size: Positive = 500,
         **kwargs: Any,

@@ -18,7 +18,7 @@ from orthobench.schema import Positive, Range
 from orthobench.tasks.language import Language, perplexity
 from orthobench.tasks.metric import CROSS_ENTROPY, Metric
 
-HalfShare = Annotated[float, Range(0, 0.5, above=True, below=True)]
+SHARE = Annotated[float, Range(0, 0.5, above=True, below=True)]
 METRICS = {
     "characters": Metric("bpc", "bits per character", "lower", (0.0, None)),
     "words": Metric("perplexity", "words", "lower", (1.0, None)),
@@ -44,8 +44,8 @@ class Text(Language):
         self,
         path: str | None = None,
         by: corpus.By = "characters",
-        val_share: HalfShare = 0.1,
-        test_share: HalfShare = 0.1,
+        val_share: SHARE = 0.1,
+        test_share: SHARE = 0.1,
         min_count: Positive = 1,
         T: Positive = 100,
         **kwargs: Any,

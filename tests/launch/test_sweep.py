@@ -94,6 +94,7 @@ def test_a_run_going_on_elsewhere_is_not_counted_as_done(capsys: pytest.CaptureF
     cells: Any = [Elsewhere(), Elsewhere()]
     assert _summary(cells, {0: 0, 1: 3}, None) == 3
     assert "0 of 2 runs done, 1 running elsewhere, 1 not" in capsys.readouterr().out
+    assert _summary(cells, {0: 0, 1: 0}, None) == 75
 
 
 class Fake:

@@ -1,0 +1,104 @@
+"""A run that is a longer one of a finished run goes on from where that one ended.
+
+The longer run has the same bits as if it had been trained alone. It is therefore only begun this way where everything
+but the length is equal, the learning rate's schedule does not depend on the length, and the shorter run's last
+validation is one that the longer run has too.
+"""
+
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from orthobench.config import recorded
+from orthobench.config.settings import Settings
+from orthobench.errors import ConfigError, OrthobenchError
+from orthobench.models.build import build_schedule
+from orthobench.recording.checkpoint import SafeCheckpointIO, load_own, of_step, previous, verified
+from orthobench.recording.digest import read_sealed
+from orthobench.recording.sources import refuse_changed
+from orthobench.run.built import Built
+from orthobench.run.duration import duration
+from orthobench.terminal import say
+
+LENGTHS = ("max_steps", "max_epochs")
+CHECKED = 2000  # steps at which two schedules are compared
+
+
+def begin_from_shorter(run: Built, folder: Path) -> None:
+    """Put the checkpoints of the longest finished run of the same settings into the folder of a run that has none.
+
+    What stands against it is said; the run then starts from its beginning.
+    """
+    if (folder / "checkpoints").exists() or not run.duration.steps:
+        return
+    found = sorted(_shorter(run.settings), key=lambda one: one[1]["steps"], reverse=True)
+    if not found:
+        return
+    other, record = found[0]
+    problem = _problem(run, other, record) or _taken_over(run.settings.digest, folder, other, record)
+    steps = f"{other.run_id} has its first {record['steps']:,} steps"
+    say(f"{steps}: going on from them" if problem is None else f"{steps}, but {problem}: starting from the beginning")
+
+
+def _shorter(settings: Settings) -> list[tuple[Settings, dict[str, Any]]]:
+    """The finished runs that differ from this one in nothing but their length, and are shorter."""
+    found = []
+    name, seed = settings.run_id.rpartition("-")[0], settings.run["seed"]
+    for folder in settings.folder.parent.glob(f"{name}-*"):
+        record = read_sealed(folder / "record.json")
+        if folder == settings.folder or record is None or (record["status"], record["seed"]) != ("done", seed):
+            continue
+        try:
+            content = yaml.safe_load((folder / "config.yaml").read_text(encoding="utf-8"))
+            other = recorded.settings(content, settings.run["data_root"])
+        except (OSError, ValueError, yaml.YAMLError, OrthobenchError):
+            continue  # of another version, or damaged: not a run to go on from
+        if other.run_id == folder.name and _without_length(other) == _without_length(settings):
+            found.append((other, record))
+    own = settings.trainer.get("max_steps", -1)
+    return [(other, record) for other, record in found if own == -1 or record["steps"] < own]
+
+
+def _without_length(settings: Settings) -> dict[str, Any]:
+    trainer = {key: value for key, value in settings.identity["trainer"].items() if key not in LENGTHS}
+    return settings.identity | {"trainer": trainer}
+
+
+def _problem(run: Built, other: Settings, record: dict[str, Any]) -> str | None:
+    """Why the longer run cannot go on from the shorter one's end; null if it can."""
+    steps, length, schedule = record["steps"], run.duration, build_schedule(run.settings)
+    short = duration(other.trainer, run.task)
+    if other.trainer.get("max_time") or steps != short.steps or length.steps is None or steps >= length.steps:
+        return "it was not ended by its number of steps"
+    for step in range(0, steps, max(steps // CHECKED, 1)):
+        epoch = length.epochs(step)
+        if schedule.factor(step, steps, epoch) != schedule.factor(step, length.steps, epoch):
+            return f"schedule={run.settings.schedule['name']} depends on the length"
+    if steps * length.accumulate % length.val_every:
+        return f"this run has no validation after step {steps:,}, where the shorter one has its last"
+    return None
+
+
+def _taken_over(identity: str, folder: Path, other: Settings, record: dict[str, Any]) -> str | None:
+    """Write the shorter run's checkpoints as this run's; why that is not possible, or null."""
+    source, steps = other.folder.parent / other.run_id / "checkpoints", record["steps"]
+    last = previous(source / "last.ckpt")  # of the last validation; the newest is from after the end of training
+    try:
+        if verified(last) is None:
+            return "its last checkpoint is damaged or missing"
+        state = load_own(last, other.digest)
+        saved = state["callbacks"]["Saver"]
+        if state["global_step"] != steps or saved["finished"] is not None:
+            return "its last checkpoint is not of its last validation"
+        refuse_changed(saved.get("origin", {}).get("sources"), other)
+        best = of_step(saved["best_step"], other.digest, source / "best.ckpt", source / "last.ckpt")
+        if best is None:
+            return "its best checkpoint is damaged or missing"
+        for name, content in (("best", load_own(best, other.digest)), ("last", state)):
+            origin = content["callbacks"]["Saver"].setdefault("origin", {})
+            origin["identity"] = identity
+            SafeCheckpointIO().save_checkpoint(content, folder / "checkpoints" / f"{name}.ckpt")
+    except ConfigError as error:
+        return str(error).rstrip(".")
+    return None
