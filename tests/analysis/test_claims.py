@@ -218,12 +218,12 @@ def test_the_claims_of_a_table_are_one_family() -> None:
 
 
 def test_noise_contradicts_a_claim_of_many_comparisons_no_more_often_than_one() -> None:
-    rng, contradicted, tables = np.random.default_rng(0), 0, 100
-    names = [f"m{i}" for i in range(8)]
+    rng, contradicted, tables = np.random.default_rng(0), 0, 60
+    names = [f"m{i}" for i in range(6)]
     for _ in range(tables):
         found = cells(**{name: list(rng.normal(1.0, 0.1, 8)) for name in names})
         contradicted += verdict(claim(better=names[:1], than=names[1:]), found).word == "not reproduced"
-    assert contradicted <= 0.11 * tables  # three standard deviations above 0.05 at the most
+    assert contradicted <= 0.13 * tables  # three standard deviations above 0.05 at the most
 
 
 def test_models_over_data_sets() -> None:

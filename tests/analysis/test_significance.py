@@ -100,4 +100,23 @@ def test_how_many_seeds_it_takes(family: int, n: int) -> None:
 
 
 def test_the_least_p_value_of_two_samples() -> None:
-    assert less_spread(scores(0.0, 0.1, 0.2), scores(0.0, 5.0, 10.0))[0] >= least_of_samples(3) == 1 / 20
+    assert less_spread(scores(0.0, 0.1, 0.2), scores(0.0, 5.0, 10.0))[0] >= least_of_samples(3) == 1 / 6
+
+
+def share_below(p_values: list[float]) -> float:
+    return sum(p < 0.05 for p in p_values) / len(p_values)
+
+
+@pytest.mark.parametrize(("n", "power"), [(5, 0.5), (6, 0.75), (8, 0.9)])
+def test_an_order_is_seldom_seen_where_there_is_none_and_mostly_where_it_is_large(n: int, power: float) -> None:
+    """By theory at most 3.1, 4.7 and 4.7 %; three standard errors of 200 draws are added or taken off."""
+    pairs = np.random.default_rng(n).normal(0, math.sqrt(2), (200, n))
+    assert share_below([above_zero(list(pair)) for pair in pairs]) <= 0.05 + 0.046
+    assert share_below([above_zero(list(pair + 2)) for pair in pairs]) >= power
+
+
+@pytest.mark.slow
+def test_a_spread_is_seldom_seen_where_there_is_none_and_often_where_it_is_a_fifth() -> None:
+    draws = np.random.default_rng(0).normal(0, 1, (200, 2, 5))
+    assert share_below([less_spread(scores(*a), scores(*b))[0] for a, b in draws]) <= 0.05 + 0.046
+    assert share_below([less_spread(scores(*a), scores(*(5 * b)))[0] for a, b in draws[:100]]) >= 0.33
