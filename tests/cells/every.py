@@ -47,3 +47,11 @@ CELLS: dict[str, tuple[type, dict[str, Any]]] = {
     "mlstm": (MLSTM, {"heads": 2}),
 }
 every_cell = pytest.mark.parametrize(("cls", "options"), [pytest.param(*case, id=name) for name, case in CELLS.items()])
+MANY_NUMBERS = {"deltanet", "deltaproduct", "gated deltaproduct", "slstm", "mlstm"}
+every_cell_at_length = pytest.mark.parametrize(
+    ("cls", "options"),
+    [
+        pytest.param(*case, id=name, marks=pytest.mark.slow if name in MANY_NUMBERS else ())
+        for name, case in CELLS.items()
+    ],
+)

@@ -10,7 +10,7 @@ from torch.func import functional_call, vmap
 from orthobench.parametrizations.free import Free
 from orthobench.run.callbacks.jacobian import chained_jacobian
 from orthobench.scan import ENGINES, choose, recurrence
-from tests.cells.every import N, every_cell
+from tests.cells.every import N, every_cell, every_cell_at_length
 from tests.making import draw, gradients, network, random_cell, tokens, untouched_cell
 
 LONG = 2_000
@@ -30,7 +30,7 @@ def test_gradients_through_two_layers(cls: Any, options: dict[str, Any]) -> None
     def output(x: Tensor, *values: Tensor) -> Tensor:
         return functional_call(model, dict(zip(own, values, strict=True)), (x,))[0]
 
-    assert torch.autograd.gradcheck(output, (draw(2, 3, 3).requires_grad_(), *own.values()))
+    assert torch.autograd.gradcheck(output, (draw(2, 3, 3).requires_grad_(), *own.values()), fast_mode=True)
 
 
 def results(engine: str, cell: Any, x: Tensor, state: Any) -> list[Tensor]:
@@ -124,7 +124,7 @@ def test_the_jacobian_of_the_hidden_state(cls: Any, options: dict[str, Any]) -> 
     torch.testing.assert_close(chained_jacobian(cell, x)[0], expected)
 
 
-@every_cell
+@every_cell_at_length
 def test_two_thousand_steps_stay_bounded(cls: Any, options: dict[str, Any]) -> None:
     """From its own initial values, in float32, on inputs of unit size: finite outputs and gradients, no explosion."""
     cell = untouched_cell(cls, hidden_size=16, **options).float()
