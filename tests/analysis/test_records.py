@@ -110,6 +110,10 @@ def test_the_line_of_a_run(monkeypatch: pytest.MonkeyPatch) -> None:
     assert line.metric("budget/multiply_adds") == 6 * 6 + 6 * 2
     assert line.metric("time/s_per_step") == pytest.approx(1 / record["time"]["steps_per_s"])
     assert line.values["torch"] == record["env"]["torch"]
+    timed = collect(settings(TINY), load("scornn/figure2"), "short", "scornn_200")
+    assert timed is not None
+    assert timed.metric("val/loss@below_baseline") == float("inf"), "four steps, two validations"
+    assert (timed.metric("val/loss@rises") or 0.0) >= 0
 
 
 def test_a_level_that_was_never_reached_stays_infinite(tmp_path: Path) -> None:
