@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from orthobench import __version__, lean_lightning, signals
+from orthobench.config import slips
 from orthobench.config.words import key
 from orthobench.errors import ConfigError, OrthobenchError, Stopped, code_of
 from orthobench.terminal import complain, say
@@ -131,7 +132,13 @@ def split(words: list[str]) -> tuple[Any, list[str], tuple[Path, ...]]:
     """
     from hydra._internal.utils import get_args_parser
 
+    from orthobench.config.check import ROOT
+    from orthobench.config.files import GROUPS
+
     for word in words:
+        problem = slips.dashed(word, {*ROOT, *GROUPS})
+        if problem:
+            raise ConfigError(problem)
         if word.split("=")[0] in REFUSED:
             raise ConfigError(
                 f"{word.split('=')[0]} is refused: the configuration is orthobench's own; use --config-dir."
@@ -142,7 +149,8 @@ def split(words: list[str]) -> tuple[Any, list[str], tuple[Path, ...]]:
             and word not in ("job", "hydra", "all")
             and not _follows(words, word)
         ):
-            raise ConfigError(f"{word!r} is neither a verb nor key=value: {_hint(word)}")
+            sentence = slips.misplaced(words, word)
+            raise ConfigError(sentence or f"{word!r} is neither a verb nor key=value: {_hint(word)}")
     parser = get_args_parser()
     parser.error = _usage_error  # type: ignore[method-assign]
     options = parser.parse_intermixed_args(words)

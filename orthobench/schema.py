@@ -105,7 +105,8 @@ def fields(cls: type) -> dict[str, Field]:
 def did_you_mean(word: str, allowed: Iterable[str]) -> str:
     """`; did you mean 'x'?`, or the whole list when nothing is close."""
     options = sorted(map(str, allowed))
-    close = difflib.get_close_matches(str(word), options, n=1, cutoff=0.6)
+    caseless = [option for option in options if option.lower() == str(word).lower()]
+    close = caseless or difflib.get_close_matches(str(word), options, n=1, cutoff=0.6)
     if close:
         return f"did you mean {close[0]!r}?"
     return f"allowed: {', '.join(options)}" if options else "none is allowed here"

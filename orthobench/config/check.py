@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from orthobench import registry
+from orthobench.config import slips
 from orthobench.config.compose import Composed
 from orthobench.config.settings import SECTIONS, Parts, Settings, tied_counts
 from orthobench.config.trainer import trainer_settings
@@ -126,7 +127,9 @@ def check(composed: Composed) -> Settings:
 def _place(key: str, values: dict[str, Any]) -> str:
     """A hint where a word belongs that is not a top-level key."""
     inner = {word: f"{name}.{word}" for name in SECTIONS if isinstance(values[name], dict) for word in values[name]}
-    return f"did you mean '{inner[key]}'?" if key in inner else did_you_mean(key, [*ROOT, *SECTIONS])
+    if key in inner:
+        return f"did you mean '{inner[key]}'?"
+    return slips.other_key(key) or did_you_mean(key, [*ROOT, *SECTIONS])
 
 
 def _fill(given: dict[str, Any], known: dict[str, Field], section: str, beside: tuple[str, ...] = ()) -> dict[str, Any]:

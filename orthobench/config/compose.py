@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from orthobench.config import slips
 from orthobench.config.about import strip
 from orthobench.config.files import GROUPS, check_folder, conf_dir, options
 from orthobench.config.policy import check_hydra, check_hydra_override, check_values, walk
@@ -62,6 +63,7 @@ def parse(overrides: list[str] | tuple[str, ...], folders: tuple[Path, ...] = ()
         ConfigError: a word is not in Hydra's grammar, names nothing in its group, or overrides Hydra's own settings.
     """
     from hydra.core.override_parser.overrides_parser import OverridesParser
+    from hydra.core.override_parser.types import Glob
     from hydra.errors import HydraException
 
     from orthobench.config.table import expand
@@ -71,8 +73,10 @@ def parse(overrides: list[str] | tuple[str, ...], folders: tuple[Path, ...] = ()
         try:
             override = OverridesParser.create().parse_override(text)
         except HydraException as error:
+            sentence = slips.spelling(text)
             reason = str(error).splitlines()[0]
-            raise ConfigError(f"{text!r} is not an override of the form key=value: {reason}.") from error
+            wrong = f"{text!r} is not an override of the form key=value: {reason}."
+            raise ConfigError(sentence or wrong) from error
         key, plain = override.key_or_group, text.lstrip("+~")
         if not key:
             raise ConfigError(f"{text!r} is not an override of the form key=value.")
@@ -83,6 +87,8 @@ def parse(overrides: list[str] | tuple[str, ...], folders: tuple[Path, ...] = ()
             words.append(Word(key, text, True, override.is_sweep_override()))
         elif key in GROUPS:
             sweep = override.is_sweep_override()
+            if isinstance(override.value(), Glob):
+                raise ConfigError(f"{text} is not supported: name every {key}, as `orthobench list` shows them.")
             values = list(override.sweep_string_iterator()) if sweep else [override.value()]
             for value in values:
                 _check_choice(key, value, folders)

@@ -1,5 +1,6 @@
 """Overrides as text: `key=value`, before anything is composed."""
 
+from orthobench.config import slips
 from orthobench.errors import ConfigError
 
 
@@ -27,5 +28,6 @@ def choices(word: str) -> list[str]:
         found = list(override.sweep_string_iterator()) if override.is_sweep_override() else [value(word)]
     except HydraException as error:
         reason = str(error).splitlines()[0]
-        raise ConfigError(f"{word!r} is not an override of the form key=value: {reason}.") from error
+        wrong = f"{word!r} is not an override of the form key=value: {reason}."
+        raise ConfigError(slips.spelling(word) or wrong) from error
     return [text.strip("'\"") for text in found]

@@ -31,7 +31,8 @@ def make_logger(settings: Settings) -> Any:
 
             return TensorBoardLogger(str(settings.folder), name="", version="tensorboard")
     except ModuleNotFoundError as error:
-        raise ConfigError(f"logger={name} needs the package {error.name}: pip install orthobench[{name}].") from error
+        package = name if error.name is None else error.name.partition(".")[0]
+        raise ConfigError(f"logger={name} needs the package {package}: pip install 'orthobench[{name}]'.") from error
     return False
 
 

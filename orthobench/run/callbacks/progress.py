@@ -1,5 +1,6 @@
 """The progress bar: loss beside the trivial baseline, steps per second, time left; plain lines without a terminal."""
 
+import shutil
 import sys
 import time
 from typing import Any
@@ -11,6 +12,9 @@ from orthobench.run.learner import Learner
 from orthobench.terminal import say
 
 REFRESH_S = 0.5
+WIDE = "{percentage:3.0f}%|{bar:24}| {n_fmt}/{total_fmt} [{elapsed}<{remaining}, {rate_fmt}{postfix}]"
+NARROW = "{percentage:3.0f}% {n_fmt}/{total_fmt} [{remaining}{postfix}]"
+WIDE_FROM = 110  # columns
 
 
 class Progress(Callback):
@@ -22,9 +26,8 @@ class Progress(Callback):
 
     def on_train_start(self, trainer: Trainer, module: Learner) -> None:  # type: ignore[override]
         if sys.stderr.isatty():
-            form = "{percentage:3.0f}%|{bar:24}| {n_fmt}/{total_fmt} [{elapsed}<{remaining}, {rate_fmt}{postfix}]"
             total, first = module.duration.steps, trainer.global_step
-            self._bar = tqdm(total=total, initial=first, unit="step", bar_format=form, dynamic_ncols=True)
+            self._bar = tqdm(total=total, initial=first, unit="step", bar_format=NARROW, dynamic_ncols=True)
         else:
             self.on_train_batch_end = None  # type: ignore[assignment]  # not called at every step for nothing
 
@@ -32,8 +35,7 @@ class Progress(Callback):
         if self._bar is None or time.monotonic() - self._shown < REFRESH_S:
             return
         self._shown = time.monotonic()
-        self._bar.n = trainer.global_step
-        self._bar.set_postfix_str(_text(module), refresh=True)
+        self._draw(trainer, module)
 
     def on_validation_end(self, trainer: Trainer, module: Learner) -> None:  # type: ignore[override]
         if self._bar is None and not trainer.sanity_checking and trainer.global_step:
@@ -42,10 +44,27 @@ class Progress(Callback):
 
     def teardown(self, trainer: Trainer, module: Learner, stage: str) -> None:  # type: ignore[override]
         if self._bar is not None and stage == "fit":
-            self._bar.n = trainer.global_step
-            self._bar.set_postfix_str(_text(module), refresh=True)
+            self._draw(trainer, module)
             self._bar.close()
             self._bar = None
+
+    def on_exception(self, trainer: Trainer, module: Learner, exception: BaseException) -> None:  # type: ignore[override]
+        if self._bar is not None:  # the line stays as it is, and what is said next begins below it
+            self._bar.disable = True
+            self._bar = None
+            sys.stderr.write("\n")
+
+    def _draw(self, trainer: Trainer, module: Learner) -> None:
+        """The bar as it fits the terminal now: without what there is no room for."""
+        columns = shutil.get_terminal_size().columns
+        self._bar.bar_format = WIDE if columns >= WIDE_FROM else NARROW
+        self._bar.n = trainer.global_step
+        parts = _text(module).split(", ")
+        self._bar.set_postfix_str(", ".join(parts), refresh=False)
+        while parts and len(str(self._bar)) > columns:
+            parts.pop()
+            self._bar.set_postfix_str(", ".join(parts), refresh=False)
+        self._bar.refresh()
 
 
 def _text(module: Learner) -> str:
