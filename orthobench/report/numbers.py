@@ -49,7 +49,7 @@ def counts(comparison: Comparison) -> Grid:
 def texts(compared: Compared, comparison: Comparison) -> list[str]:
     """One number, in the order of HEADERS."""
     printed, scores = compared.printed, compared.scores
-    places, chosen = finer(compared), printed.kind != "exact" and printed.select != "none"
+    decimals, chosen = finer(compared), printed.kind != "exact" and printed.select != "none"
     runs = f"{len(compared.runs)} {comparison.made_by.mark(compared.runs)}" if compared.runs else NOTHING
     difference = compared.difference
     return [
@@ -57,11 +57,11 @@ def texts(compared: Compared, comparison: Comparison) -> list[str]:
         printed.column,
         published(printed),
         paper_runs(printed),
-        number(compared.trivial, places),
-        mean(compared.honest, places, compared.bounds) if chosen else NOTHING,
-        mean(compared.final, places, compared.bounds) if chosen else NOTHING,
+        number(compared.trivial, places(printed) + 1),
+        mean(compared.honest, decimals, compared.bounds) if chosen else NOTHING,
+        mean(compared.final, decimals, compared.bounds) if chosen else NOTHING,
         same_protocol(compared),
-        NOTHING if difference is None else f"{difference:+,.{places}f}",
+        NOTHING if difference is None else f"{difference:+,.{decimals}f}",
         str(compared.verdict),
         _converged(compared) if scores.done else NOTHING,
         runs.strip(),
