@@ -200,8 +200,7 @@ def recurrence_fields(cell: Any, recurrent: Any) -> dict[str, Field]:
     name = registry.snake_case(recurrent.__name__)
     matrices = cell.gates if cell.matrix_names is None else cell.matrix_names
     if not matrices and name != "free":
-        cell_name = registry.snake_case(cell.__name__)
-        raise ConfigError(f"model.recurrent={name} does not apply: {cell_name} has no recurrent matrix.")
+        raise ConfigError(f"model.recurrent={name} does not apply: {cell.__name__} has no recurrent matrix.")
     known = {**(fields(recurrent) if matrices else {}), **fields(cell)}
     if len(matrices) > 1 and name != "free":
         return {**fields(registry.find("parametrization", "free", "")), **known}

@@ -29,6 +29,13 @@ SHARE = Annotated[float, Range(0, 1, above=True, below=True)]
 LOSS = Metric("loss", "nats, or variances of the training targets", "lower", (0.0, None))
 
 
+class _Headline:
+    """The metric by which a task is judged: the accuracy, or the loss of one that predicts values."""
+
+    def __get__(self, task: "Series | None", cls: type) -> str:
+        return "accuracy" if task is None or task.path is None or task.objective == "classify" else "loss"
+
+
 class Series(ArrayTask):
     """I numbers in at every step; C classes or one number out after the last.
 
@@ -91,9 +98,7 @@ class Series(ArrayTask):
         """The classes of y, in the order of the outputs; empty where values are predicted."""
         return [str(one) for one in np.unique(self.stored.y)] if self.objective == "classify" else []
 
-    @property
-    def metric(self) -> str:  # type: ignore[override]
-        return "accuracy" if self.path is None or self.objective == "classify" else "loss"
+    metric = _Headline()  # type: ignore[assignment]
 
     @property
     def metrics(self) -> tuple[str, ...]:

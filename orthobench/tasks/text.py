@@ -25,6 +25,13 @@ METRICS = {
 }
 
 
+class _Headline:
+    """The metric by which a task is judged: bits per character, or the perplexity of words."""
+
+    def __get__(self, task: "Text | None", cls: type) -> str:
+        return METRICS["characters" if task is None else task.by].name
+
+
 class Text(Language):
     """Tokens in and out at every step; T is the window of truncated back-propagation.
 
@@ -75,9 +82,7 @@ class Text(Language):
     def level(self) -> str:  # type: ignore[override]
         return "char" if self.by == "characters" else "word"
 
-    @property
-    def metric(self) -> str:  # type: ignore[override]
-        return METRICS[self.by].name
+    metric = _Headline()  # type: ignore[assignment]
 
     @property
     def metrics(self) -> tuple[str, ...]:

@@ -88,7 +88,7 @@ def test_the_start_is_that_of_linear_layers(model: str) -> None:
 
 
 def test_without_a_recurrent_matrix_there_is_no_parametrization() -> None:
-    with pytest.raises(ConfigError, match="mingru has no recurrent matrix"):
+    with pytest.raises(ConfigError, match="MinGRU has no recurrent matrix"):
         orthobench.build("model=mingru", "model.recurrent=scaled_cayley")
 
 
