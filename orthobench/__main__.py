@@ -118,10 +118,13 @@ def _uncollected() -> Iterator[None]:
 
 
 def _announce(words: list[str]) -> None:
-    """Say what is being read, before the imports take a second; nothing where an option asks for another answer."""
+    """Say that the program has begun, before the imports take a second; not where an option asks for another answer.
+
+    The words are not repeated: one of them may be a secret, which is then refused.
+    """
     options = {word.split("=")[0] for word in words if word.startswith("-")}
     if options <= ANNOUNCED and any("=" in word for word in words):
-        say(f"orthobench {__version__}: {' '.join(words)}")
+        say(f"orthobench {__version__} reads the configuration")
 
 
 def split(words: list[str]) -> tuple[Any, list[str], tuple[Path, ...]]:

@@ -42,7 +42,7 @@ def test_outside_the_repository(tmp_path: Path) -> None:
     done = subprocess.run(["sh", "-c", script], cwd=tmp_path, env=env, capture_output=True, text=True, timeout=900)
     assert done.returncode == 0, done.stdout + done.stderr
     folders = {path.parent.name.rsplit("-", 1)[0] for path in (tmp_path / "runs").glob("*/record.json")}
-    models = ("mgu", "oscillators", "gru")
+    models = ("mgu", "oscillators", "gru", "scornn")
     assert folders == {*(f"copying-{model}" for model in models), "mine-mgu"}
     tried = len(list((tmp_path / "runs").glob("*/record.json"))) - 3 - 2 - 2
     assert 2 * (5 + 1) <= tried <= 2 * (5 + 3 + 1), "five rates or more of each model, then the run that is reported"
