@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from orthobench.analysis import claims
-from orthobench.analysis.claim_test import claimed_rows
+from orthobench.analysis.claim_rule import claimed_rows
 from orthobench.analysis.published import Published
 from orthobench.analysis.records import Line
 from orthobench.analysis.status import judge

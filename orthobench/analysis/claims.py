@@ -1,4 +1,4 @@
-"""Claims in prose, each tested over the seeds by its kind, see `claim_test`.
+"""Claims in prose, each tested over the seeds by its kind, see `claim_rule`.
 
 A claim of several comparisons holds when each does (an intersection-union test, so the largest p-value counts), and is
 contradicted by any whose opposite holds (the smallest p-value counts, with Holm's correction over the comparisons). The
@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from statistics import mean
 
 from orthobench.analysis import significance
-from orthobench.analysis.claim_test import pairs, survives
+from orthobench.analysis.claim_rule import pairs, survives
 from orthobench.analysis.curve_values import LEVELS, level_of
 from orthobench.analysis.published import Published
 from orthobench.analysis.ranks import signed_rank

@@ -8,7 +8,7 @@ A row of the file is one number (`value`) or one claim in prose (`claim` with a 
     result   a score of a trained network: judged by `status.judge`
     exact    a number that nothing random touches: equal up to its `rounding`; a parameter count needs no run
     bound    a limit on what is measured: `side: lower` or `upper`
-    claim    a sentence: a test over the seeds, of one of the kinds in `claim_test`
+    claim    a sentence: a test over the seeds, of one of the kinds in `claim_rule`
 """
 
 from dataclasses import MISSING, dataclass, field, fields, replace
@@ -18,8 +18,8 @@ from typing import Any
 
 import yaml
 
-from orthobench.analysis import claim_test, metrics
-from orthobench.analysis.claim_test import VERBS
+from orthobench.analysis import claim_rule, metrics
+from orthobench.analysis.claim_rule import VERBS
 from orthobench.config.table import Table
 from orthobench.errors import ConfigError
 from orthobench.schema import did_you_mean
@@ -55,7 +55,7 @@ class Published:
         side: of a bound, `lower` or `upper`.
         level: score that counts as success, for numbers such as the greatest length that is learnt.
         claim: the sentence.
-        test: how the claim is tested, see `claim_test`.
+        test: how the claim is tested, see `claim_rule`.
         reason: why there is no value.
         note: a misprint, a contradiction, or how a vague word was read.
         measured: what the metric is, by the tasks of the rows; null until `load_table` has looked it up.
@@ -95,8 +95,8 @@ class Published:
 
     @property
     def verb(self) -> str:
-        """What a claim says, see `claim_test`."""
-        return claim_test.verb_of(self.test)
+        """What a claim says, see `claim_rule`."""
+        return claim_rule.verb_of(self.test)
 
     @property
     def claim_kind(self) -> str:
@@ -211,7 +211,7 @@ def _measured(row: Published, table: Table) -> Published:
         raise ConfigError(f"{table.name} ({row.label}, {row.column}): it has no cell {', '.join(row.rows)}.")
     measured = metrics.metric_of(row.metric, table, rows)
     if row.kind == "claim":
-        name = claim_test.column(row.metric, row.test, measured.direction)
+        name = claim_rule.column(row.metric, row.test, measured.direction)
         row, measured = replace(row, metric=name), metrics.metric_of(name, table, rows)
     problem = _missing(row, table, measured)
     if problem:
@@ -235,7 +235,7 @@ def _missing(row: Published, table: Table, measured: Metric) -> str | None:
         if row.level is None and row.metric != "first_diverged_T":
             return f"{row.metric} needs `level:`, the score that counts as success"
         return None
-    if row.kind == "claim" and row.verb in claim_test.DIRECTED and measured.direction == "neither":
+    if row.kind == "claim" and row.verb in claim_rule.DIRECTED and measured.direction == "neither":
         return f"test {row.verb} does not apply to {row.metric}, of which neither side is better; use greater or less"
     needed = row.value is not None if row.kind == "result" else row.kind == "claim" and row.verb in MARGINED
     if needed and row.test.get("margin", margin_of(row, table)) is None:
@@ -257,7 +257,7 @@ def _row(paper: str, given: dict[str, Any], place: str) -> Published:
     if "cell" in values:
         values["cells"] = [values.pop("cell")]
     if values.get("kind") == "claim":
-        values["cells"] = claim_test.claimed_rows(values.get("test") or {})
+        values["cells"] = claim_rule.claimed_rows(values.get("test") or {})
     values["cells"] = tuple(values.get("cells", ()))
     value = values.get("value")
     values["decimals"] = value.decimals if isinstance(value, Printed) else None if value is None else 0
@@ -285,7 +285,7 @@ def _problem(row: Published, has_value: bool) -> str | None:
     if row.kind == "claim":
         if has_value or not row.claim or not row.test:
             return "a claim has a claim and a test, and no value"
-        return claim_test.problem(row.test)
+        return claim_rule.problem(row.test)
     if not has_value or row.claim or row.test:
         return "a number has a value and neither claim nor test"
     if row.value is None and not row.reason:

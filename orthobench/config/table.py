@@ -154,7 +154,13 @@ class Table:
         return (*self.deviations, *(f"{', '.join(dict.fromkeys(names))}: {note}" for note, names in found.items()))
 
     def planned(self, preset: str = FULL) -> tuple[int, ...]:
-        """The seeds of a preset, or of the full table."""
+        """The seeds of a preset, or of the full table.
+
+        Raises:
+            ConfigError: there is no such preset.
+        """
+        if preset != FULL and preset not in self.presets:
+            raise ConfigError(f"preset {preset} is not known: {did_you_mean(preset, [FULL, *self.presets])}")
         return self.seeds if preset == FULL else self.seeds[: self.presets[preset].seeds]
 
     def row(self, name: str) -> tuple[str, ...]:
@@ -183,10 +189,9 @@ class Table:
         Raises:
             ConfigError: there is no such preset or row, or a seed occurs twice.
         """
-        if preset != FULL and preset not in self.presets:
-            raise ConfigError(f"preset {preset} is not known: {did_you_mean(preset, [FULL, *self.presets])}")
+        planned = self.planned(preset)
         extra = () if preset == FULL else self.presets[preset].overrides
-        chosen = list(self.planned(preset) if seeds is None else seeds)
+        chosen = list(planned if seeds is None else seeds)
         _check_seeds(chosen, self.name)
         return [
             TableRun(self.name, row, seed, preset, (*self.row(row), *extra, f"seed={seed}"))

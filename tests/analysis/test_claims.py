@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from orthobench.analysis.claim_test import claimed_rows
+from orthobench.analysis.claim_rule import claimed_rows
 from orthobench.analysis.claims import judge
 from orthobench.analysis.published import Published
 from orthobench.analysis.records import Line
