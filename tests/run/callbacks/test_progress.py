@@ -1,7 +1,6 @@
 """The progress bar: as wide as the terminal, and left alone when a run is stopped."""
 
 import io
-import os
 import sys
 from types import SimpleNamespace
 from typing import Any
@@ -27,7 +26,7 @@ def screen(monkeypatch: pytest.MonkeyPatch, columns: int) -> Terminal:
     """A terminal in place of standard error; made in the test's body, as pytest sets its own between phases."""
     made = Terminal()
     monkeypatch.setattr(sys, "stderr", made)
-    monkeypatch.setattr("shutil.get_terminal_size", lambda *_: os.terminal_size((columns, 20)))
+    monkeypatch.setenv("COLUMNS", str(columns))
     return made
 
 
