@@ -25,7 +25,7 @@ install: $(VENV)/.installed  ## a virtual environment in .venv with everything a
 
 install-dev: $(VENV)/.installed-dev  ## the same, with what the tests need
 
-run: install  ## the main job: scoRNN on the copying task, about three minutes on one core
+run: install  ## the main job: scoRNN on the copying task, about a minute on one core
 	$(BIN)/python -m orthobench model=scornn task=copying T=200 trainer.max_steps=2000
 
 test: install-dev  ## the tests but for the slow ones, about five minutes on two cores

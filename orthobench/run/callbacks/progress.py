@@ -61,10 +61,14 @@ class Progress(Callback):
         self._bar.n = trainer.global_step
         parts = _text(module).split(", ")
         self._bar.set_postfix_str(", ".join(parts), refresh=False)
-        while parts and len(str(self._bar)) > columns:
+        while parts and self._length() > columns:
             parts.pop()
             self._bar.set_postfix_str(", ".join(parts), refresh=False)
         self._bar.refresh()
+
+    def _length(self) -> int:
+        """Characters of the whole line, which tqdm would cut at the terminal's edge."""
+        return len(self._bar.format_meter(**self._bar.format_dict | {"ncols": None}))
 
 
 def _text(module: Learner) -> str:

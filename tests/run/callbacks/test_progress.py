@@ -52,6 +52,7 @@ def test_a_line_fits_its_terminal(columns: int, monkeypatch: pytest.MonkeyPatch)
 
 def test_what_is_shown_first_is_the_loss(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "loss 0.0611" in drawn(48, monkeypatch)
+    assert drawn(112, monkeypatch).rstrip("]").endswith("baseline 0.09452"), "no part is cut in the middle"
     wide = drawn(140, monkeypatch)
     assert "baseline 0.09452, val accuracy 0.9731" in wide
     assert "█" in wide or "#" in wide
