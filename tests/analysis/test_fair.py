@@ -196,6 +196,7 @@ def test_where_all_runs_were_shortened_no_full_table_is_shown(tmp_path: Path) ->
     assert [(c.table.name, c.preset) for c in fair_tables(tmp_path)] == [("fair/har2", "short")]
 
 
+@pytest.mark.slow
 def test_fair_and_published_tables_are_never_mixed(results: Path) -> None:
     text = tables.render("fair", results)["md"]
     assert "reproduced" not in text
@@ -224,6 +225,7 @@ def test_the_front_is_what_nothing_beats_in_both() -> None:
     assert front(points, higher=True) == [0, 1]
 
 
+@pytest.mark.slow
 def test_the_page_shows_them(results: Path) -> None:
     text = page(results)
     assert '<section id="fair-adding">' in text

@@ -13,6 +13,8 @@ from orthobench.scan import ENGINES, choose, recurrence
 from tests.cells.every import N, every_cell, every_cell_at_length
 from tests.making import draw, gradients, network, random_cell, tokens, untouched_cell
 
+pytestmark = pytest.mark.sampled(12)
+
 LONG = 2_000
 
 

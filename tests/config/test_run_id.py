@@ -6,6 +6,8 @@ import pytest
 
 import orthobench
 
+pytestmark = pytest.mark.sampled(12)
+
 BASE = ("model=scornn", "task=copying", "T=40")
 
 

@@ -82,6 +82,7 @@ def test_a_damaged_run_goes_on(
     count("damaged runs that went on")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("damaged", "recovered"),
     [

@@ -18,6 +18,8 @@ from orthobench.errors import ConfigError
 from orthobench.layers import NCGRU, URNN, Layer, Recurrent, ScoRNN, SpectralRNN
 from orthobench.parametrizations.householder import Householder
 
+pytestmark = pytest.mark.sampled(7)
+
 NAMED = [name for name in layers.__all__ if name not in ("Layer", "Recurrent", "URNN")]
 KINDS: dict[str, dict[str, Any]] = {
     **{name: {} for name in NAMED},

@@ -21,6 +21,8 @@ from orthobench.parametrizations.uniform_cayley import UniformCayley
 from orthobench.parametrizations.unitary_product import UnitaryProduct
 from orthobench.schema import fields
 
+pytestmark = pytest.mark.sampled(8)
+
 N = 24
 Make = Callable[..., Parametrization]
 MAPS: dict[str, tuple[type[Parametrization], dict]] = {

@@ -113,6 +113,7 @@ def test_code_and_emphasis_are_marked() -> None:
     assert str(marked("`a<b` *is* [words](there)")) == "<code>a&lt;b</code> <em>is</em> words"
 
 
+@pytest.mark.slow
 def test_the_same_records_give_the_same_page(results: Path, text: str) -> None:
     assert page(results) == text
 

@@ -62,6 +62,7 @@ def assert_equal(replayed: dict[str, Any], plain: dict[str, Any], tolerance: flo
         assert replayed["metrics"][which] == pytest.approx(plain["metrics"][which], rel=10 * tolerance)
 
 
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("task", ["copying", "adding"])
 @pytest.mark.parametrize(
     "model",

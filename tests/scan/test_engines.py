@@ -20,6 +20,8 @@ from orthobench.scan.fused import engine as fused
 from orthobench.scan.native import engine as native
 from tests.making import draw, gradients, random_cell, tokens
 
+pytestmark = pytest.mark.sampled(40)
+
 ENGINES = [
     pytest.param(fused, id="fused"),
     pytest.param(

@@ -72,6 +72,7 @@ def record(results: Path, folder: Path) -> None:
     curves.add(results, "sixth/table1", points)
 
 
+@pytest.mark.slow
 def test_every_verb_knows_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -21,7 +21,10 @@ from orthobench.scan import choose, reference
 from orthobench.scan.native import engine
 from tests.making import draw, gradients, random_cell, tokens
 
-pytestmark = pytest.mark.skipif(engine.why_not(random_cell(LSTM)) is not None, reason="no C compiler here")
+pytestmark = [
+    pytest.mark.skipif(engine.why_not(random_cell(LSTM)) is not None, reason="no C compiler here"),
+    pytest.mark.sampled(30),
+]
 
 
 def rotations(complex: bool = True, **options: Any) -> Any:
