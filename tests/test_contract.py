@@ -150,6 +150,7 @@ def test_importing_the_package_imports_no_torch() -> None:
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     "words",
     [["--help"], ["--cfg", "job"], ["list"], ["list", "models"], ["--version"], ["cite", "scornn"]],
@@ -169,6 +170,7 @@ def test_quick_questions_import_no_torch(words: list[str], tmp_path: Path) -> No
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.slow
 def test_training_needs_only_the_core_packages(tmp_path: Path) -> None:
     """With logger=csv: torch, numpy, lightning, hydra-core, omegaconf (torchmetrics wants SciPy, matplotlib)."""
     code = (

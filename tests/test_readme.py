@@ -46,6 +46,7 @@ def test_a_run(words: list[str], cli) -> None:
     assert "record.json" in done.stdout.splitlines()[-1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("words", [words for words in RUNS if "-m" in words], ids=" ".join)
 def test_a_sweep_composes(words: list[str]) -> None:
     from orthobench.config.check import check
