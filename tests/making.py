@@ -78,3 +78,17 @@ def arrays(cell: Cell) -> dict[str, np.ndarray]:
 def gradients(module: nn.Module) -> list[torch.Tensor | None]:
     """The gradient of every parameter."""
     return [p.grad for p in module.parameters()]
+
+
+def jacobian_by_autograd(cell: Cell, x: torch.Tensor) -> torch.Tensor:
+    """d h_T / d h_1 of one sequence x (1, T, I), as autograd has it."""
+    W, p = cell.matrices(), cell.project(x)
+    _, state = cell.advance(p[0], cell.initial_state(1), W)
+
+    def last(first: torch.Tensor) -> torch.Tensor:
+        after = (first.view_as(state[0]), *state[1:])
+        for p_t in p[1:]:
+            _, after = cell.advance(p_t, after, W)
+        return after[0].flatten()
+
+    return torch.autograd.functional.jacobian(last, state[0].flatten())

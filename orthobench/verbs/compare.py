@@ -1,7 +1,7 @@
 """`orthobench compare TABLE...|PAPER...|all`: published numbers beside ours, or fair ones, in the terminal."""
 
 from orthobench.errors import ConfigError
-from orthobench.terminal import say
+from orthobench.terminal import columns, say
 from orthobench.verbs.arguments import Parser
 
 
@@ -37,9 +37,7 @@ def main(arguments: list[str]) -> int:
 
 
 def _print(headers: list[str], rows: list[list[str]]) -> None:
-    """Columns of one width; empty ones are left out."""
+    """The columns that say something."""
     kept = [i for i in range(len(headers)) if any(row[i] for row in rows)]
-    lines = [[headers[i] for i in kept], *([row[i] for i in kept] for row in rows)]
-    widths = [max(len(line[i]) for line in lines) for i in range(len(kept))]
-    for line in lines if rows else []:
-        say("  " + "  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip())
+    if rows:
+        columns([headers[i] for i in kept], [[row[i] for i in kept] for row in rows])

@@ -13,7 +13,7 @@ from orthobench.cells.elman import Elman
 from orthobench.errors import ConfigError
 from orthobench.run.callbacks.jacobian import chained_jacobian
 from orthobench.scan import choose, recurrence, reference
-from tests.making import draw, network, random_cell, tokens
+from tests.making import draw, jacobian_by_autograd, network, random_cell, tokens
 
 DT, GAMMA, EPSILON = 0.3, 0.7, 0.4
 HEADS, KEYS, VALUES = 2, 3, 2
@@ -193,17 +193,7 @@ def test_taps_hold_the_hidden_state(cls: Any) -> None:
 @every_cell
 def test_the_jacobian_of_the_hidden_state(cls: Any) -> None:
     cell, x = random_cell(cls, hidden_size=N), draw(1, 4, 3)
-    W, p = cell.matrices(), cell.project(x)
-    _, state = cell.advance(p[0], cell.initial_state(1), W)
-
-    def last(first: Tensor) -> Tensor:
-        after = (first.view_as(state[0]), *state[1:])
-        for p_t in p[1:]:
-            _, after = cell.advance(p_t, after, W)
-        return after[0].flatten()
-
-    expected = torch.autograd.functional.jacobian(last, state[0].flatten())
-    torch.testing.assert_close(chained_jacobian(cell, x)[0], expected)
+    torch.testing.assert_close(chained_jacobian(cell, x)[0], jacobian_by_autograd(cell, x))
 
 
 @every_cell

@@ -11,7 +11,7 @@ from orthobench.parametrizations.free import Free
 from orthobench.run.callbacks.jacobian import chained_jacobian
 from orthobench.scan import ENGINES, choose, recurrence
 from tests.cells.every import N, every_cell, every_cell_at_length
-from tests.making import draw, gradients, network, random_cell, tokens, untouched_cell
+from tests.making import draw, gradients, jacobian_by_autograd, network, random_cell, tokens, untouched_cell
 
 pytestmark = pytest.mark.sampled(12)
 
@@ -113,17 +113,7 @@ def test_the_jacobian_of_the_hidden_state(cls: Any, options: dict[str, Any]) -> 
     if cell.complex_state:
         pytest.skip("the diagnostic is for real states")
     x = draw(1, 3, 3)
-    W, p = cell.matrices(), cell.project(x)
-    _, state = cell.advance(p[0], cell.initial_state(1), W)
-
-    def last(first: Tensor) -> Tensor:
-        after = (first.view_as(state[0]), *state[1:])
-        for p_t in p[1:]:
-            _, after = cell.advance(p_t, after, W)
-        return after[0].flatten()
-
-    expected = torch.autograd.functional.jacobian(last, state[0].flatten())
-    torch.testing.assert_close(chained_jacobian(cell, x)[0], expected)
+    torch.testing.assert_close(chained_jacobian(cell, x)[0], jacobian_by_autograd(cell, x))
 
 
 @every_cell_at_length
