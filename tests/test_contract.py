@@ -188,6 +188,7 @@ def test_training_needs_only_the_core_packages(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "words", [("list", "models", "--counts"), ("show", *TINY), ("doctor",), ("plan", *TINY, "seed=1,2")]
 )
+@pytest.mark.sampled(2)
 def test_verbs_answer(words: tuple[str, ...], capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     assert main(list(words)) == 0
     out = capsys.readouterr().out

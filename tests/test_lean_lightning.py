@@ -49,6 +49,7 @@ def program(root: Path, *words: str) -> str:
         (("-m", "model=rnn", "seed=1,2", "model.rho=3"), "2 ['torch', 'hydra']"),
     ],
 )
+@pytest.mark.sampled(3)
 def test_what_trains_nothing_imports_no_lightning(tmp_path: Path, words: tuple[str, ...], found: str) -> None:
     assert answer(program(tmp_path, *words), f"print(code, {IMPORTED})") == found
 
@@ -86,6 +87,7 @@ def test_the_first_line_comes_before_the_imports(tmp_path: Path) -> None:
     assert answer(*lines) == f"[('orthobench {orthobench.__version__} reads the configuration', [])]"
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("module", ["tasks.base", "run.attempt", "recording.checkpoint", "ensemble.member"])
 def test_whatever_is_imported_first(module: str) -> None:
     assert answer(f"import orthobench.{module}", f"print({UNUSED})") == "[]"
@@ -114,6 +116,7 @@ def test_a_task_is_a_data_module_and_a_checkpoint_is_lightnings() -> None:
     assert answer(*lines) == "True True"
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("refused", ["lightning.pytorch", "lightning.pytorch.trainer.trainer", "torchmetrics.metric"])
 def test_lightning_is_imported_as_it_comes_where_something_is_refused(refused: str) -> None:
     lines = (

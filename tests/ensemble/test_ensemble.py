@@ -78,6 +78,7 @@ def numbers(exp: Run) -> dict[str, Any]:
     ],
     ids=lambda words: words[0],
 )
+@pytest.mark.sampled(2)
 def test_members_are_bitwise_what_single_runs_are(tmp_path: Path, words: tuple[str, ...]) -> None:
     single, together = members(tmp_path / "single", *words), members(tmp_path / "together", *words)
     for exp in single:

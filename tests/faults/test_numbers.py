@@ -79,6 +79,7 @@ def test_a_gpu_notes_the_first_bad_step() -> None:
 @pytest.mark.parametrize(
     ("name", "lost"), [("ncgru, reset inside", False), ("svd", False), ("geodesic", False), ("ncgru, code", False)]
 )
+@pytest.mark.sampled(2)
 def test_orthogonality_is_not_lost_in_a_sound_run(server: Server, tmp_path: Path, name: str, lost: bool) -> None:
     assert server.run(tmp_path, *runs.RUNS[name]) == 0
     assert (runs.record(tmp_path)["orthogonality"]["lost"] is not None) == lost

@@ -52,6 +52,7 @@ def test_odd_characters_in_every_path(server: Server, tmp_path: Path, how: str, 
     count("odd places")
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("kind", ["file", "dangling link", "file above", "read-only"])
 def test_a_root_that_cannot_be_used_is_code_6(server: Server, tmp_path: Path, kind: str, count: Count) -> None:
     root, order = tmp_path / "root", {}

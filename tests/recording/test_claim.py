@@ -86,6 +86,7 @@ def test_it_ends_with_its_process(tmp_path: Path, holder: subprocess.Popen, numb
         assert claim.held
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"pid": 1}', "null"])
 def test_an_unreadable_owner_is_another_process(tmp_path: Path, text: str) -> None:
     with Claim(tmp_path):

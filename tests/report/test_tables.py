@@ -58,6 +58,7 @@ def mnist(*accuracies: float | None, preset: str = "full", cell: str = "scornn_1
         ([], NOT_RUN),
     ],
 )
+@pytest.mark.sampled(3)
 def test_a_cell_has_the_status_of_its_seeds(accuracies: list[float | None], status: str, tmp_path: Path) -> None:
     record(tmp_path, "scornn/table1", mnist(*accuracies))
     assert found(tmp_path, "scornn/table1", "scoRNN n=170", ACCURACY).verdict.word == status
@@ -99,6 +100,7 @@ def test_an_interval_of_accuracies_ends_where_they_do(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.slow
 def test_the_code_behind_a_number_stands_beside_it_in_every_format(tmp_path: Path) -> None:
     codes = [
         {"git": "a" * 40, "dirty": "False"},
@@ -134,6 +136,7 @@ def test_other_data_of_one_row_are_told(tmp_path: Path) -> None:
     assert {note.partition("] ")[2] for note in notes} == told
 
 
+@pytest.mark.slow
 def test_the_names_of_the_runs_stand_below(tmp_path: Path) -> None:
     record(tmp_path, "scornn/table1", mnist(0.973, 0.974))
     ids = [line.run_id for line in records.read(tmp_path, "scornn/table1")]
@@ -231,6 +234,7 @@ def test_ranks_over_the_data_sets(tmp_path: Path) -> None:
     assert "Mean ranks, ours, over 21 data sets: Spectral-RNN 1.00" in text
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("paper", papers())
 def test_the_same_records_give_the_same_bytes(paper: str, tmp_path: Path) -> None:
     record(tmp_path, "scornn/table1", mnist(0.972, 0.974, 0.973))

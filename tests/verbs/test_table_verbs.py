@@ -55,6 +55,7 @@ def test_plot(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     assert "nothing is recorded" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_report_and_tables(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     recorded(tmp_path / "elsewhere")
     assert main(["report", "results_root=elsewhere"]) == 0
