@@ -130,7 +130,7 @@ def test_a_fair_table_has_every_recurrent_model_at_its_budget(name: str) -> None
     found = contestants(name)
     networks = {path.stem: yaml.safe_load(path.read_text()) for path in (REPO / "conf" / "model").glob("*.yaml")}
     bare = {model for model, values in networks.items() if values.get("network", "recurrent") == "recurrent"}
-    assert set(found) == bare
+    assert {settings.model["name"] for settings in found.values()} == bare
     for model, settings in found.items():
         count = build_model(settings, build_task(settings)).parameter_counts()["total"]
         budget = settings.run["params"]
