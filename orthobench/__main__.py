@@ -155,6 +155,7 @@ def split(words: list[str]) -> tuple[Any, list[str], tuple[Path, ...]]:
             sentence = slips.misplaced(words, word)
             raise ConfigError(sentence or f"{word!r} is neither a verb nor key=value: {_hint(word)}")
     parser = get_args_parser()
+    parser.allow_abbrev = False  # or the start of a refused option would be that option
     parser.error = _usage_error  # type: ignore[method-assign]
     options = parser.parse_intermixed_args(words)
     folders = (Path(options.config_dir),) if options.config_dir else ()

@@ -11,7 +11,14 @@ from typing import Any
 from orthobench.config import slips
 from orthobench.config.about import strip
 from orthobench.config.files import GROUPS, check_folder, conf_dir, options
-from orthobench.config.policy import check_hydra, check_hydra_override, check_values, walk
+from orthobench.config.policy import (
+    COMMAND_LINE_ALONE,
+    check_foreign,
+    check_hydra,
+    check_hydra_override,
+    check_values,
+    walk,
+)
 from orthobench.errors import ConfigError
 from orthobench.schema import did_you_mean
 
@@ -131,7 +138,15 @@ def compose(overrides: list[str] | tuple[str, ...], folders: tuple[Path, ...] = 
             groups = [word.text for word in words if word.group]
             base = cfg if len(groups) == len(words) else hydra_compose("config", groups + extra)
         choices = {key: value for key, value in cfg.hydra.runtime.choices.items() if key in GROUPS and value}
-        check_hydra(OmegaConf.to_container(cfg.hydra, resolve=False))
+        found = OmegaConf.to_container(cfg, resolve=False)
+        check_hydra(found["hydra"])
+        if folders:
+            alone = [
+                word.text for word in words if word.key.split(".")[0].split("/")[0] in ("hydra", *COMMAND_LINE_ALONE)
+            ]
+            with initialize_config_dir(str(conf_dir()), version_base="1.3"):
+                shipped = hydra_compose("config", alone, return_hydra_config=True)
+            check_foreign(found, OmegaConf.to_container(shipped, resolve=False))
         with open_dict(cfg):
             del cfg["hydra"]
         raw = OmegaConf.to_container(cfg, resolve=False)

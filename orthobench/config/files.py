@@ -43,7 +43,10 @@ def check_folder(folder: Path) -> None:
             content = yaml.safe_load(text)
         except yaml.YAMLError as error:
             raise ConfigError(f"{path} is not valid YAML: {' '.join(str(error).split())}") from error
-        header = [line for line in text.splitlines() if line.startswith("#") and "@package" in line]
-        if any("hydra" in line for line in header) or (isinstance(content, dict) and "hydra" in content):
+        header = [line for line in text.splitlines() if "@package" in line]
+        entries = content.get("defaults") if isinstance(content, dict) else None
+        if any("hydra" in line for line in (*header, str(entries or ""))) or (
+            isinstance(content, dict) and "hydra" in content
+        ):
             raise ConfigError(f"{path} sets Hydra's own configuration, which a model or task file may not do.")
         check_values(content, f"{path}: ")

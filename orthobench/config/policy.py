@@ -18,6 +18,8 @@ LAUNCHER_PACKAGES = (
     ("submitit", "hydra_plugins.hydra_submitit_launcher", "slurm"),
     ("joblib", "hydra_plugins.hydra_joblib_launcher", "joblib"),
 )
+COMMAND_LINE_ALONE = ("data_root", "runs_root", "results_root", "logger", "force", "fork", "timeout")
+OF_THE_RUN = {"runtime", "overrides", "searchpath", "job", "mode"}
 ENVIRONMENT = ("ORTHOBENCH_DATA", "ORTHOBENCH_RUNS", "ORTHOBENCH_RESULTS")
 
 
@@ -61,10 +63,12 @@ def check_values(content: Any, source: str = "") -> None:
 
 
 def _check_interpolation(value: str, place: str) -> None:
-    for part in value.split("${")[1:]:
-        inside = part.split("}")[0]
+    parts = value.split("${")[1:]
+    for number, part in enumerate(parts, start=1):
+        inside, closed, _ = part.partition("}")
         resolver, colon, argument = inside.partition(":")
-        if colon and not (resolver == "oc.env" and argument.split(",")[0] in ENVIRONMENT):
+        nested = not closed and number < len(parts)  # a resolver's name could be made of it
+        if nested or (colon and not (resolver == "oc.env" and argument.split(",")[0] in ENVIRONMENT)):
             raise ConfigError(f"{place}={value} is refused: only plain references such as ${{seed}} are allowed.")
 
 
@@ -77,3 +81,22 @@ def check_hydra(hydra: Any) -> None:
     launcher = hydra["launcher"].get("_target_")
     if hydra.get("callbacks") or hydra["job"].get("env_set") or launcher not in LAUNCHERS:
         raise ConfigError("the configuration sets Hydra's callbacks, environment or launcher class, which is refused.")
+
+
+def check_foreign(found: dict[str, Any], shipped: dict[str, Any]) -> None:
+    """Refuse what the files of `--config-dir` may not change: Hydra's own settings, the places that are written to and
+    the logger, which are for the command line alone.
+
+    Args:
+        found: the composed configuration, with its `hydra` node.
+        shipped: the same without these files, of the words for Hydra, places and logger alone.
+
+    Raises:
+        ConfigError: one of them differs.
+    """
+    for key, value in shipped["hydra"].items():
+        if key not in OF_THE_RUN and found["hydra"].get(key) != value:
+            raise ConfigError(f"a file of --config-dir changes hydra.{key}, which is refused.")
+    for key in COMMAND_LINE_ALONE:
+        if found.get(key) != shipped.get(key):
+            raise ConfigError(f"a file of --config-dir sets {key}, which is for the command line alone.")

@@ -32,6 +32,7 @@ import yaml
 from orthobench.config import about
 from orthobench.config.figure import FIGURE_KINDS, Figure
 from orthobench.config.files import conf_dir, options
+from orthobench.config.policy import COMMAND_LINE_ALONE
 from orthobench.config.tuning import Tuning
 from orthobench.config.words import key, value
 from orthobench.errors import ConfigError
@@ -316,7 +317,8 @@ def _figure(body: Any, place: str) -> Figure:
 
 def _check_words(words: Any, place: str) -> None:
     for word in coerce(words, list[str], place):
-        if "=" not in word or word.startswith(("seed=", "experiment=", "cell=", "hydra")):
+        name = key(word).split(".")[0].split("/")[0].lstrip("~")
+        if "=" not in word or name in ("seed", "experiment", "cell", "hydra", *COMMAND_LINE_ALONE):
             raise ConfigError(f"{place}: {word!r} is not an override that a table may set.")
 
 

@@ -1,4 +1,8 @@
-"""A lock on a run's folder, so that only one process works on a run; the kernel releases it when that process dies."""
+"""A lock on a run's folder, so that only one process works on a run; the kernel releases it when that process dies.
+
+The file claim.json is locked, and tells whose lock it is; the folder is locked too, so that the claim stays where that
+file is removed. A network file system may have no locks of folders, and the file's alone counts there.
+"""
 
 import fcntl
 import json
@@ -12,6 +16,7 @@ from types import TracebackType
 from typing import IO, Any
 
 from orthobench.errors import StorageError
+from orthobench.recording.files import refuse_links
 
 UNKNOWN = "another process"
 _claims: "weakref.WeakSet[Claim]" = weakref.WeakSet()
@@ -27,18 +32,21 @@ class Claim:
     def __init__(self, folder: Path) -> None:
         self.path, self.held, self.owner = folder / "claim.json", False, UNKNOWN
         self._file: IO[str] | None = None
+        self._folder: int | None = None
         _claims.add(self)
 
     def __enter__(self) -> "Claim":
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            self._file = self.path.open("a+", encoding="utf-8")
+            refuse_links(self.path.parent)
+            self._folder = os.open(self.path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+            self._file = open(self.path, "a+", encoding="utf-8", opener=_no_link)
         except OSError as error:
             raise StorageError(f"{self.path.parent} cannot be written: {error.strerror}; set runs_root=.") from error
         try:
-            self.held = self._take(self._file)
+            self.held = self._take(self._file, self._folder)
         except OSError as error:  # a file system without locks, a full disk
-            self._file.close()
+            self.close()
             raise StorageError(f"{self.path} cannot be locked: {error.strerror}; set runs_root=.") from error
         return self
 
@@ -51,16 +59,19 @@ class Claim:
         """Close the lock file; the lock itself stays while another process has the file open."""
         if self._file is not None:
             self._file.close()
+        if self._folder is not None:
+            os.close(self._folder)
+            self._folder = None
 
-    def _take(self, file: IO[str]) -> bool:
-        """Lock the file, or learn from it who has it.
+    def _take(self, file: IO[str], folder: int) -> bool:
+        """Lock the file and the folder, or learn from the file who has them.
 
         A lock that is held for a moment only, by `is_held`, is waited for, and so is the name of an owner that has just
         begun and not yet written it.
         """
         for tried in range(100):
             try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                _lock(file, folder)
             except BlockingIOError:
                 file.seek(0)
                 self.owner = _describe(file.read())
@@ -91,14 +102,35 @@ os.register_at_fork(after_in_child=_let_go)  # a worker that outlives its killed
 
 def is_held(folder: Path) -> bool:
     """Whether a process works in a run's folder now."""
+    for path in (folder / "claim.json", folder):
+        try:
+            place = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
+        except OSError:
+            continue
+        try:
+            fcntl.flock(place, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        except OSError:
+            pass
+        finally:
+            os.close(place)
+    return False
+
+
+def _lock(file: IO[str], folder: int) -> None:
+    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     try:
-        with (folder / "claim.json").open() as file:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
+        fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:  # the file was removed under its owner, and this is another one
+        fcntl.flock(file, fcntl.LOCK_UN)
+        raise
     except OSError:
         pass
-    return False
+
+
+def _no_link(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_NOFOLLOW, 0o666)
 
 
 def _describe(text: str) -> str:

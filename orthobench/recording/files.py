@@ -50,7 +50,7 @@ def append_bytes(path: Path, content: bytes) -> None:
         StorageError: the folder or the disk refuses.
     """
     try:
-        file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o666)
+        file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW, 0o666)
         try:
             _write(file, content)
         finally:
@@ -71,6 +71,18 @@ def make_folder(path: Path) -> None:
             os.mkdir(path)  # noqa: PTH102  (tests make `os` fail)
         if not path.is_dir():
             raise FileExistsError(17, "File exists, and is not a folder", str(path))
+
+
+def refuse_links(folder: Path) -> None:
+    """Refuse a run's folder that is a link, or holds one: what is written through it would land elsewhere.
+
+    Raises:
+        StorageError: it is, or it does.
+    """
+    for place, folders, names in os.walk(folder):
+        for path in (folder, *(Path(place) / name for name in (*folders, *names))):
+            if path.is_symlink():
+                raise StorageError(f"{path} is a link, which the folder of a run must not be or hold: remove it.")
 
 
 def sweep_up(folder: Path) -> list[Path]:

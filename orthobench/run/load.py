@@ -15,6 +15,7 @@ from orthobench.models.base import Network
 from orthobench.models.build import build_model, build_optimizer, build_schedule, build_task
 from orthobench.recording.checkpoint import SafeCheckpointIO, digest_of
 from orthobench.recording.digest import owner, read_sealed
+from orthobench.recording.files import refuse_links
 from orthobench.recording.sources import refuse_changed
 from orthobench.run.duration import duration
 from orthobench.run.learner import Learner
@@ -121,6 +122,7 @@ def load(
     if which not in ("best", "last"):
         raise ConfigError(f"which={which!r} is not known: it must be 'best' or 'last'.")
     folder = folder_of(run, runs_root)
+    refuse_links(folder)
     path = folder / "record.json"
     record = read_sealed(path)
     if record is None and path.exists():

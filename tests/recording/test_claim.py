@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 
 from orthobench.errors import StorageError
-from orthobench.recording.claim import Claim
+from orthobench.recording.claim import Claim, is_held
 
 HOLDER = """
 import sys, time
 from pathlib import Path
-from orthobench.recording.claim import Claim
+from orthobench.recording.claim import Claim, is_held
 with Claim(Path(sys.argv[1])) as claim:
     print(claim.held, flush=True)
     time.sleep(60)
@@ -127,3 +127,38 @@ def test_a_file_system_without_locks_is_no_other_owner(tmp_path: Path, monkeypat
     monkeypatch.setattr(fcntl, "flock", flock)
     with pytest.raises(StorageError, match="cannot be locked: No locks available"), Claim(tmp_path):
         pytest.fail("it was claimed")
+
+
+def test_it_stays_where_its_file_is_removed(holder: subprocess.Popen, tmp_path: Path) -> None:
+    (tmp_path / "claim.json").unlink()
+    with Claim(tmp_path) as second:
+        assert not second.held
+    assert is_held(tmp_path)
+    holder.kill()
+    holder.wait()
+    with Claim(tmp_path) as third:
+        assert third.held
+    assert not is_held(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["claim.json", "checkpoints", "record.json", "checkpoints/last.ckpt", "."])
+def test_a_link_in_the_folder_of_a_run_is_refused(name: str, tmp_path: Path) -> None:
+    outside, run = tmp_path / "outside", tmp_path / "runs" / "run"
+    outside.mkdir()
+    (outside / "file").write_text("kept")
+    if name == ".":
+        run.parent.mkdir()
+        run.symlink_to(outside)
+    else:
+        (run / name).parent.mkdir(parents=True)
+        (run / name).symlink_to(outside if name == "checkpoints" else outside / "file")
+    with pytest.raises(StorageError, match="is a link"), Claim(run):
+        pytest.fail("claimed")
+    assert [(path.name, path.read_text()) for path in outside.iterdir()] == [("file", "kept")]
+
+
+def test_runs_may_lie_behind_a_link(tmp_path: Path) -> None:
+    (tmp_path / "disk").mkdir()
+    (tmp_path / "runs").symlink_to(tmp_path / "disk")
+    with Claim(tmp_path / "runs" / "run") as claim:
+        assert claim.held

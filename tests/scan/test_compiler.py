@@ -4,6 +4,7 @@ import ctypes
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -88,7 +89,7 @@ def test_processes_that_start_together(source: Path, cache: Path) -> None:
     )
     started = [subprocess.Popen([sys.executable, "-c", code, str(source)]) for _ in range(4)]
     assert [process.wait(120) for process in started] == [7] * 4
-    assert not [path for path in cache.iterdir() if path.suffix != ".so"]
+    assert [sorted(file.name for file in made.iterdir()) for made in cache.iterdir()] == [["library.so", "sha256"]]
 
 
 def test_a_cache_that_cannot_be_written(source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -106,6 +107,51 @@ def test_a_source_that_does_not_compile(source: Path) -> None:
 def test_the_cache_is_private(source: Path, cache: Path) -> None:
     library(source, "ANSWER=1")
     assert cache.stat().st_mode & 0o077 == 0
+
+
+@pytest.mark.parametrize("how", ["writable", "a link", "in a writable folder", "without its digest"])
+def test_a_planted_library_is_not_loaded(source: Path, how: str, tmp_path: Path) -> None:
+    """With a digest that fits: whoever can write the library can write that too."""
+    path, other = library(source, "ANSWER=5"), tmp_path / "other.c"
+    other.write_text("int answer(void) { return 666; }\n")
+    planted = library(other).read_bytes()
+    path.write_bytes(planted)
+    (path.parent / "sha256").write_text(compiler._digest(planted))
+    if how == "writable":
+        path.chmod(0o777)
+    elif how == "a link":
+        path.rename(tmp_path / "elsewhere.so")
+        path.symlink_to(tmp_path / "elsewhere.so")
+    elif how == "in a writable folder":
+        path.parent.chmod(0o777)
+    else:
+        (path.parent / "sha256").unlink()
+    assert answer(library(source, "ANSWER=5")) == 5
+
+
+def test_a_cache_of_another_user_is_not_used(source: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cache.mkdir(parents=True)
+    monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
+    path = library(source, "ANSWER=9")
+    assert answer(path) == 9
+    assert cache not in path.parents
+
+
+@pytest.mark.parametrize("sleeps_at", ["--version", "-shared"])
+def test_a_compiler_that_hangs(source: Path, sleeps_at: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fake = tmp_path / "bin" / "cc"
+    fake.parent.mkdir()
+    fake.write_text(f'#!/bin/sh\ncase "$*" in *{sleeps_at}*) sleep 3600 & echo $! > {tmp_path}/pid; wait;; esac\n')
+    fake.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{fake.parent}{os.pathsep}/usr/bin{os.pathsep}/bin")
+    monkeypatch.setattr(compiler, "TIME_LIMIT_S", 0.5)
+    monkeypatch.setattr(compiler, "VERSION_LIMIT_S", 0.5)
+    with pytest.raises(CompileError, match=r"could not be run: .*timed out"):
+        library(source)
+    state, until = Path(f"/proc/{(tmp_path / 'pid').read_text().strip()}/stat"), time.monotonic() + 20
+    while state.exists() and state.read_text().rpartition(")")[2].split()[0] != "Z":
+        assert time.monotonic() < until, "what the compiler started goes on"
+        time.sleep(0.05)
 
 
 @pytest.mark.usefixtures("_forget")

@@ -1,9 +1,10 @@
 """Compiling C into the user's cache, once per source, compiler and CPU.
 
-A library's file name holds a hash of everything that it was made from and a hash of its own bytes. A changed source, or
-another machine with the same home directory, therefore gets a library of its own, and a damaged file is noticed before
-it is loaded. The file appears by an atomic rename: processes that start together may all compile, and each of them
-finds a complete file.
+A library has a folder of its own, named by a hash of everything that it was made from, with a file that holds the hash
+of the library's bytes. A changed source, or another machine with the same home directory, therefore gets a library of
+its own, and a damaged file is noticed before it is loaded. The folder appears by an atomic rename: processes that start
+together may all compile, and each of them finds a complete library. Loading a library runs it: what another user owns
+or can write is never loaded.
 """
 
 import contextlib
@@ -11,6 +12,8 @@ import hashlib
 import os
 import platform
 import shutil
+import signal
+import stat
 import subprocess
 import tempfile
 from functools import lru_cache
@@ -19,7 +22,8 @@ from pathlib import Path
 COMPILERS = ("cc", "gcc", "clang")
 OPTIONS = ("-O3", "-std=gnu11", "-shared", "-fPIC", "-ffp-contract=fast", "-fno-math-errno", "-fno-trapping-math")
 MACHINES = ("-march=native", "-mcpu=native", "")
-TIME_LIMIT_S = 120
+TIME_LIMIT_S, VERSION_LIMIT_S = 60, 5
+LIBRARY, DIGEST = "library.so", "sha256"
 
 
 class CompileError(Exception):
@@ -41,14 +45,47 @@ def library(source: Path, *defines: str) -> Path:
         raise CompileError("there is no C compiler (cc, gcc or clang) on the PATH")
     text = [path.read_bytes() for path in sources(source, "*.[ch]")]
     key = _digest(*text, _version(compiler), _cpu().encode(), " ".join((*OPTIONS, *MACHINES, *defines)).encode())
-    folder = _folder()
-    for path in folder.glob(f"{source.stem}-{key}-*.so"):
-        if _digest(path.read_bytes()) == path.stem.rpartition("-")[2]:
-            return path
-        path.unlink(missing_ok=True)
-    with tempfile.TemporaryDirectory(dir=folder) as scratch:
-        made = _compile(compiler, source, defines, Path(scratch) / "made.so")
-        return made.replace(folder / f"{source.stem}-{key}-{_digest(made.read_bytes())}.so")
+    own = _folder() / f"{source.stem}-{key}"
+    if not _whole(own):
+        with tempfile.TemporaryDirectory(dir=own.parent) as scratch:
+            made = _compile(compiler, source, defines, Path(scratch) / "new" / LIBRARY)
+            (made.parent / DIGEST).write_text(_digest(made.read_bytes()))
+            (made.parent / DIGEST).chmod(0o600)
+            _put(made.parent, own)
+    return own / LIBRARY
+
+
+def _whole(own: Path) -> bool:
+    """Whether a library is there, undamaged, and nobody else's."""
+    try:
+        return all(map(_ours, (own, own / LIBRARY, own / DIGEST))) and _digest((own / LIBRARY).read_bytes()) == (
+            own / DIGEST
+        ).read_text(errors="replace")
+    except OSError:
+        return False
+
+
+def _ours(path: Path) -> bool:
+    """Whether this user alone can write a file or folder, which is no link."""
+    found = path.lstat()
+    kind = stat.S_ISREG(found.st_mode) or stat.S_ISDIR(found.st_mode)
+    return kind and found.st_uid == os.geteuid() and not found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+
+
+def _put(new: Path, own: Path) -> None:
+    """Move a new library to its place, unless another process has just put a whole one there."""
+    try:
+        new.rename(own)
+    except OSError as error:
+        if _whole(own):
+            return
+        damaged = new.parent / "damaged"
+        try:
+            own.rename(damaged)
+            new.rename(own)
+        except OSError:
+            if not _whole(own):
+                raise CompileError(f"{own} cannot be replaced: {error.strerror}") from error
 
 
 def sources(source: Path, pattern: str = "*.c") -> list[Path]:
@@ -58,16 +95,15 @@ def sources(source: Path, pattern: str = "*.c") -> list[Path]:
 
 def _compile(compiler: str, source: Path, defines: tuple[str, ...], target: Path) -> Path:
     said = ""
+    target.parent.mkdir(mode=0o700)
     for machine in MACHINES:
         options = [*OPTIONS, *filter(None, [machine]), *(f"-D{define}" for define in defines)]
         command = [compiler, *options, *map(str, sources(source)), "-o", str(target), "-lm"]
-        try:
-            done = subprocess.run(command, capture_output=True, text=True, timeout=TIME_LIMIT_S)
-        except (OSError, subprocess.TimeoutExpired) as error:
-            raise CompileError(f"{compiler} could not be run: {error}") from error
-        if done.returncode == 0 and target.exists():
+        code, error = _run(command, TIME_LIMIT_S)
+        if code == 0 and target.exists():
+            target.chmod(0o700)
             return target
-        said = said or done.stderr.strip()
+        said = said or error.decode(errors="replace").strip()
     raise CompileError(f"{compiler} failed: {said.splitlines()[0] if said else 'it said nothing'}")
 
 
@@ -77,8 +113,10 @@ def _folder() -> Path:
         root = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
         folder = Path(root) / "orthobench"
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        folder.chmod(0o700)
         with tempfile.TemporaryFile(dir=folder):
-            return folder
+            if _ours(folder):
+                return folder
     return Path(_temporary().name)
 
 
@@ -88,10 +126,28 @@ def _temporary() -> "tempfile.TemporaryDirectory[str]":
 
 
 def _version(compiler: str) -> bytes:
+    return _run([compiler, "--version"], VERSION_LIMIT_S, output=True)[1]
+
+
+def _run(command: list[str], limit_s: float, output: bool = False) -> tuple[int, bytes]:
+    """The exit code of a compiler and what it said, on standard output or standard error.
+
+    It and all that it started end with the limit, and with this process's wait for it.
+    """
+    streams = (subprocess.PIPE, subprocess.DEVNULL) if output else (subprocess.DEVNULL, subprocess.PIPE)
     try:
-        return subprocess.run([compiler, "--version"], capture_output=True, timeout=TIME_LIMIT_S).stdout
+        with subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=streams[0], stderr=streams[1], start_new_session=True
+        ) as process:
+            try:
+                said = process.communicate(timeout=limit_s)[0 if output else 1]
+            except BaseException:
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)
+                raise
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise CompileError(f"{compiler} could not be run: {error}") from error
+        raise CompileError(f"{command[0]} could not be run: {error}") from error
+    return process.returncode, said
 
 
 def _cpu() -> str:
