@@ -21,7 +21,7 @@ def main(arguments: list[str]) -> int:
         parser.error(f"{options.words[0]!r} is not an argument here")
     import torch
 
-    from orthobench.bench import cores, maps, models, scans, targets, training
+    from orthobench.bench import cores, maps, models, newer, scans, targets, training
     from orthobench.bench.tables import line, write
     from orthobench.bench.timing import Bench
     from orthobench.run.memory import keep_freed_memory
@@ -32,7 +32,7 @@ def main(arguments: list[str]) -> int:
     torch.set_num_threads(1)
     keep_freed_memory()
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
-    parts = (part.measure(bench) for part in (scans, maps, models, training, cores))
+    parts = (part.measure(bench) for part in (scans, newer, maps, models, training, cores))
     judged = targets.GPU if device.type == "cuda" else targets.CPU
     for row in chain(*parts, targets.judge(rows, judged)):
         rows.append(row)

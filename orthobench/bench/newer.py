@@ -1,0 +1,80 @@
+"""The later models beside a plain loop of the same equations and beside torchrecurrent's layers.
+
+One call is forward and backward over a sequence, recurrent matrices included, with a gradient on every output. Ours
+runs by the engine that `auto` takes.
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from importlib import import_module, util
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from orthobench.bench import plain_loops
+from orthobench.bench.scans import WIDTH
+from orthobench.bench.timing import Bench, Row, Work
+from orthobench.cells.base import Cell
+from orthobench.layers import Layer
+from orthobench.scan import choose, recurrence
+
+LIBRARY = "torchrecurrent"
+LAYERS = {"lem": "LEM", "cornn": "coRNN", "unicornn": "UnICORNN", "antisymmetric_rnn": "AntisymmetricRNN"}
+
+
+def measure(bench: Bench) -> Iterator[Row]:
+    """All rows of this file."""
+    for model in plain_loops.PLAIN:
+        yield from compare(bench, model, 128, 50, 30 if bench.quick else 200)
+
+
+def compare(bench: Bench, model: str, n: int, B: int, T: int) -> list[Row]:
+    """One model, with a row that says so where torchrecurrent has the cell and is not installed."""
+    x, case = torch.randn(B, T, WIDTH, device=bench.device), f"{model} n={n} B={B} T={T}"
+    cell = make_cell(model, n, T).to(bench.device)
+    found = bench.compare("newer", case, works(model, cell, x))
+    found[1] = replace(found[1], unit=f"by {choose(cell)[0]}")
+    if model in LAYERS and not installed():
+        found.append(Row("newer", case, library_name(model), unit=f"not measured: {LIBRARY} is not installed"))
+    return found
+
+
+def works(model: str, cell: Cell, x: Tensor) -> dict[str, Work]:
+    """What takes turns: the plain loop first, ours, and torchrecurrent's layer where there is one."""
+    found = {
+        "plain loop": _both_ways(cell, lambda: plain_loops.run(model, cell, x)),
+        "ours": _both_ways(cell, lambda: recurrence(cell, x)[0]),
+    }
+    if model in LAYERS and installed():
+        layer = getattr(import_module(LIBRARY), LAYERS[model])(x.shape[-1], cell.hidden_size, batch_first=True)
+        layer.to(x.device)
+        found[library_name(model)] = _both_ways(layer, lambda: layer(x)[0])
+    return found
+
+
+def make_cell(model: str, n: int, T: int, width: int = WIDTH) -> Cell:
+    """The cell of conf/model/<model>.yaml with n units, made for sequences of T steps."""
+    layer: Any = type(model, (Layer,), {}, model=model)
+    horizon = {"T_max": max(T, 3)} if model.endswith("chrono") else {}
+    return layer(width, n, **horizon).cells[0]
+
+
+def installed() -> bool:
+    """Whether torchrecurrent can be imported."""
+    return util.find_spec(LIBRARY) is not None
+
+
+def library_name(model: str) -> str:
+    """The name of torchrecurrent's layer for a model of `LAYERS`."""
+    return f"{LIBRARY}.{LAYERS[model]}"
+
+
+def _both_ways(module: torch.nn.Module, forward: Any) -> Work:
+    gradient = torch.randn_like(forward())
+
+    def run() -> None:
+        module.zero_grad(set_to_none=True)
+        forward().backward(gradient)
+
+    return run
