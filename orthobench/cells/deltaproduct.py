@@ -90,8 +90,7 @@ class DeltaProduct(Headed):
             window = torch.cat([seen[0], mixed[:, None]], dim=1)
             mixed, seen = (window * self.kernel).sum(1), [window[:, 1:]]
         S, q = self.write(S, F.silu(mixed), *rest)
-        o = rms_normalised((q[..., None] * S).sum(-2), self.scale)
-        return F.linear(o.flatten(1), self.O), (S, *seen)
+        return self.read((q[..., None] * S).sum(-2)), (S, *seen)
 
     def write(self, S: Tensor, qkv: Tensor, b: Tensor, a: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """S after the writes of one step, and the query (B, heads, d).
@@ -104,13 +103,21 @@ class DeltaProduct(Headed):
         """
         q, k, v = qkv.split(self.sizes[:3], dim=-1)
         if a is not None:
-            S = torch.exp(-self.A.exp() * F.softplus(a + self.dt))[..., None, None] * S
+            S = self.gate(a)[..., None, None] * S
         keys, values = unit(self.split(k, self.products)), self.split(v, self.products)
         betas = self.reach * torch.sigmoid(b).unflatten(-1, (self.products, self.heads))
         for k_j, v_j, beta_j in zip(keys.unbind(1), values.unbind(1), betas.unbind(1), strict=True):
             missing = v_j - (k_j[..., None] * S).sum(-2)
             S = S + (beta_j[..., None] * k_j)[..., None] * missing[..., None, :]
         return S, unit(self.split(q))
+
+    def gate(self, a: Tensor) -> Tensor:
+        """The factor that damps S, (..., heads), from what it is computed from."""
+        return torch.exp(-self.A.exp() * F.softplus(a + self.dt))
+
+    def read(self, o: Tensor) -> Tensor:
+        """The output (..., N) of what the query found (..., heads, d)."""
+        return F.linear(rms_normalised(o, self.scale).flatten(-2), self.O)
 
     def multiply_adds(self, tokens: bool = False) -> int:
         """See `Cell`: S is multiplied by every key and by the query, and every write adds a product of two vectors."""

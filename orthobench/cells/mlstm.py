@@ -69,9 +69,21 @@ class MLSTM(Headed):
         i, f, k = torch.exp(log_i - m), torch.exp(kept - m), k * self.width**-0.5
         C = f[..., None, None] * C + (i[..., None] * k)[..., None] * v[..., None, :]
         n = f[..., None] * n + i[..., None] * k
+        return self.read((q[..., None] * C).sum(-2), q, n, m, o), (C, n, m)
+
+    def read(self, recalled: Tensor, q: Tensor, n: Tensor, m: Tensor, o: Tensor) -> Tensor:
+        """The output y (..., N).
+
+        Args:
+            recalled: C^T q, (..., heads, d).
+            q: the query, of the same shape.
+            n: the normaliser, of the same shape.
+            m: (..., heads).
+            o: what the output gate is computed from, (..., N).
+        """
         size = torch.maximum((n * q).sum(-1).abs(), torch.exp(-m))
-        h = F.layer_norm((q[..., None] * C).sum(-2) / size[..., None], (self.width,))
-        return torch.sigmoid(o) * h.flatten(1) * self.scale, (C, n, m)
+        h = F.layer_norm(recalled / size[..., None], (self.width,))
+        return torch.sigmoid(o) * h.flatten(-2) * self.scale
 
     def multiply_adds(self, tokens: bool = False) -> int:
         """See `Cell`: the product that is added to C, that of C and q, and n . q."""

@@ -1,8 +1,8 @@
 """The loops of the fused engine in C, for CPUs.
 
 It has the families, gradients and saved tensors of `fused`, whose files have the equations, and more: the LSTM, complex
-states and recurrences that are linear in the state. C computes the steps and torch the projection. Weights are packed
-once per call, and activations are applied while their block is in cache.
+states, and recurrences that are linear in the state, be it a vector or a matrix. C computes the steps and torch the
+projection. Weights are packed once per call, and activations are applied while their block is in cache.
 """
 
 from collections.abc import Callable
@@ -15,12 +15,14 @@ from torch import Tensor
 from orthobench.cells.activations import Activation
 from orthobench.cells.base import Cell, State
 from orthobench.cells.complex_elman import ComplexElman
+from orthobench.cells.deltaproduct import DeltaProduct
 from orthobench.cells.elman import Elman
 from orthobench.cells.gru import GRU
 from orthobench.cells.lru import LRU
 from orthobench.cells.lstm import LSTM
 from orthobench.cells.mingru import MinGRU
 from orthobench.cells.minlstm import MinLSTM
+from orthobench.cells.mlstm import MLSTM
 from orthobench.cells.rotation import Rotation
 from orthobench.cells.scalar_gated import ScalarGated
 from orthobench.parametrizations.derivatives import first_only
@@ -28,7 +30,7 @@ from orthobench.scan.arguments import elman, first_state, own_projection, scaled
 from orthobench.scan.families import lookup
 from orthobench.scan.fused.elman import Gradients, first_gradient
 from orthobench.scan.fused.pointwise import room_for_signs
-from orthobench.scan.native import complex_elman, linear, lstm
+from orthobench.scan.native import complex_elman, linear, lstm, matrix_cells
 from orthobench.scan.native.library import REALS, add_outer, call, load, missing, pack, readable, weight_gradient
 from orthobench.terminal import complain
 
@@ -103,6 +105,8 @@ FAMILIES: dict[type, RunNative] = {
     MinGRU: linear.run,
     MinLSTM: linear.run,
     Rotation: linear.run,
+    DeltaProduct: matrix_cells.delta_product,
+    MLSTM: matrix_cells.mlstm,
 }
 
 

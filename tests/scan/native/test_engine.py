@@ -11,7 +11,9 @@ from torch import Tensor
 
 from orthobench.cells.base import Cell, State
 from orthobench.cells.complex_elman import ComplexElman
+from orthobench.cells.deltaproduct import DeltaProduct
 from orthobench.cells.lstm import LSTM
+from orthobench.cells.mlstm import MLSTM
 from orthobench.errors import ConfigError
 from orthobench.parametrizations.free import Free
 from orthobench.parametrizations.givens import Givens
@@ -46,6 +48,12 @@ CASES = [
     pytest.param(ComplexElman, {"recurrent": rotations(style="fft")}, id="fft rotations"),
     pytest.param(ComplexElman, {"recurrent": rotations(capacity=2, complex=False)}, id="real rotations"),
     pytest.param(ComplexElman, {"recurrent": UnitaryProduct}, id="fourier"),
+    pytest.param(DeltaProduct, {"heads": 1, "negative": False}, id="deltanet"),
+    pytest.param(DeltaProduct, {"heads": 2, "products": 3, "gated": True}, id="deltaproduct, gated"),
+    pytest.param(DeltaProduct, {"heads": 1, "products": 2, "convolution": None}, id="deltaproduct, no convolution"),
+    pytest.param(DeltaProduct, {"heads": 4, "convolution": 2, "gated": True}, id="deltanet, short convolution"),
+    pytest.param(MLSTM, {"heads": 1}, id="mlstm, one head"),
+    pytest.param(MLSTM, {"heads": 2}, id="mlstm"),
 ]
 every_case = pytest.mark.parametrize(("cls", "options"), CASES)
 
@@ -65,13 +73,18 @@ def make(cls: type, n: int = 8, **options: Any) -> Cell:
 def start(cell: Cell, B: int, seed: int = 1) -> State:
     """A random state of the cell's type."""
     like = cell.initial_state(1)
-    return tuple(noise(s.expand(B, -1), seed + i) for i, s in enumerate(like))
+    return tuple(noise(s.expand(B, *s.shape[1:]), seed + i) for i, s in enumerate(like))
 
 
 def noise(like: Tensor, seed: int) -> Tensor:
     """Normal draws of the shape and type of `like`."""
     real = draw(*like.shape, seed=seed)
     return (torch.complex(real, draw(*like.shape, seed=seed + 50)) if like.is_complex() else real).to(like.dtype)
+
+
+def strided(s: Tensor) -> Tensor:
+    """The same numbers, the first axis the fastest."""
+    return s.movedim(0, -1).contiguous().movedim(-1, 0)
 
 
 def results(run: Any, cell: Cell, x: Tensor, state: State) -> tuple[list[Tensor], list[Tensor]]:
@@ -145,7 +158,7 @@ def test_the_final_state_alone(cls: type, options: dict[str, Any]) -> None:
 @every_case
 def test_strided_inputs_and_gradients(cls: type, options: dict[str, Any]) -> None:
     cell = make(cls, **options)
-    x, state = draw(6, 3, 5).transpose(1, 2), tuple(s.T.contiguous().T for s in start(cell, 6))
+    x, state = draw(6, 3, 5).transpose(1, 2), tuple(strided(s) for s in start(cell, 6))
     assert_equal(cell, x, state)
     found = []
     for run in (engine.run, reference.run):
@@ -168,11 +181,11 @@ def test_without_gradients(cls: type, options: dict[str, Any]) -> None:
 @every_case
 def test_finite_differences(cls: type, options: dict[str, Any]) -> None:
     cell = make(cls, **options)
-    names = [name for name, _ in cell.named_parameters()]
+    names, states = [name for name, _ in cell.named_parameters()], len(cell.initial_state(1))
 
     def scan(x: Tensor, *rest: Tensor) -> tuple[Tensor, ...]:
-        own, state = copy.copy(cell), rest[: cell.states]
-        with torch.nn.utils.stateless._reparametrize_module(own, dict(zip(names, rest[cell.states :], strict=True))):
+        own, state = copy.copy(cell), rest[:states]
+        with torch.nn.utils.stateless._reparametrize_module(own, dict(zip(names, rest[states:], strict=True))):
             h_BTN, last = engine.run(own, x, state)
         return h_BTN, *last
 
@@ -213,7 +226,7 @@ def test_bits_do_not_depend_on_threads(cls: type, options: dict[str, Any], dtype
     for count in (1, 2, 3):
         threads(count)
         outputs, grads = results(engine.run, cell, x, state)
-        found.append([*outputs, *grads[-1 - cell.states :]])  # parameters' go through torch's own sums
+        found.append([*outputs, *grads[-1 - len(state) :]])  # parameters' go through torch's own sums
     assert all(torch.equal(a, b) for other in found[1:] for a, b in zip(found[0], other, strict=True))
 
 
@@ -249,7 +262,7 @@ def test_mixed_precision_rounds_the_inputs_only(cls: type, options: dict[str, An
 def test_one_initial_state_for_the_whole_batch(cls: type, options: dict[str, Any]) -> None:
     cell = make(cls, **options)
     x, state = draw(3, 5, 3), start(cell, 1)
-    expected, _ = engine.run(cell, x, tuple(s.repeat(3, 1) for s in state))
+    expected, _ = engine.run(cell, x, tuple(s.repeat(3, *[1] * (s.dim() - 1)) for s in state))
     assert torch.equal(engine.run(cell, x, state)[0], expected)
     with pytest.raises(RuntimeError, match="size"):
         engine.run(cell, x, start(cell, 2))

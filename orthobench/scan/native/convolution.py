@@ -1,0 +1,87 @@
+"""A causal convolution over time, channel by channel, with SiLU behind it, in C.
+
+    z_t = sum over k of c_k * x_(t - K + 1 + k),   y_t = z_t sigmoid(z_t)
+
+With s = sigmoid(z_t) the backward pass is dz_t = dy_t s (1 + z_t (1 - s)), dc_k = sum of dz_t * x, and every x gets
+c_k * dz_t; z is computed anew.
+"""
+
+import ctypes
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from orthobench.parametrizations.derivatives import first_only
+from orthobench.scan.fused.elman import Gradients
+from orthobench.scan.native.library import load, pointer, readable, share_out
+
+POINTERS = ("X", "before", "kernel", "Y", "dY", "dX", "dbefore", "dkernel")
+
+
+class Convolution(ctypes.Structure):
+    """The struct of the same name in convolution.c."""
+
+    _fields_ = (
+        *((name, ctypes.c_int64) for name in ("T", "B", "M", "K", "X_row", "X_time")),
+        *((name, pointer) for name in POINTERS),
+    )
+
+
+def convolve(x: Tensor, before: Tensor, kernel: Tensor) -> tuple[Tensor, Tensor]:
+    """The outputs (B, T, M), and the last inputs, which are `before` for the steps that follow.
+
+    Args:
+        x: (B, T, M).
+        before: the inputs before the first, (B, K - 1, M).
+        kernel: (K, M), the factor of the current step last.
+
+    Raises:
+        ValueError: shapes, dtypes or devices that do not fit each other.
+    """
+    (B, T, M), K = x.shape, kernel.shape[0]
+    if before.shape != (B, K - 1, M) or kernel.shape != (K, M):
+        raise ValueError(
+            f"inputs {tuple(x.shape)}, {tuple(before.shape)} before them and a kernel {tuple(kernel.shape)} do not fit."
+        )
+    if any(tensor.dtype != x.dtype or tensor.device != x.device for tensor in (before, kernel)):
+        raise ValueError(f"inputs {x.dtype}, {before.dtype} before them and a kernel {kernel.dtype} do not fit.")
+    latest = torch.cat([before, x[:, max(T - K + 1, 0) :]], dim=1)
+    return CausalConvolution.apply(x, before, kernel), latest[:, latest.shape[1] - K + 1 :]
+
+
+class CausalConvolution(torch.autograd.Function):
+    """(x_BTM, before, kernel) -> y_BTM; it saves its arguments alone."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, before: Tensor, kernel: Tensor) -> Tensor:
+        x, before, kernel = readable(x), before.contiguous(), kernel.contiguous()  # type: ignore[assignment]
+        y = x.new_empty(x.shape)
+        _call("forward", 0, x, before=before, kernel=kernel, Y=y)
+        ctx.save_for_backward(x, before, kernel)
+        return y
+
+    @staticmethod
+    @first_only("use engine=reference")
+    def backward(ctx: Any, dy: Tensor) -> Gradients:  # type: ignore[override]
+        x, before, kernel = ctx.saved_tensors
+        dx, dbefore, dkernel = x.new_empty(x.shape), torch.zeros_like(before), x.new_zeros(len(x), *kernel.shape)
+        parts = {"dY": dy.contiguous(), "dX": dx, "dbefore": dbefore, "dkernel": dkernel}
+        _call("backward", x.shape[-1], x, before=before, kernel=kernel, **parts)
+        return dx, dbefore, dkernel.sum(0)
+
+
+def _call(name: str, scratch: int, x: Tensor, **tensors: Tensor) -> None:
+    B, T, M = x.shape
+    given = Convolution(T, B, M, tensors["kernel"].shape[0], *x.stride()[:2], x.data_ptr())
+    for key, tensor in tensors.items():
+        setattr(given, key, tensor.data_ptr())
+    loop = getattr(load(x.dtype), f"convolution_{name}")
+    more = (pointer,) if scratch else ()
+    loop.restype, loop.argtypes = None, (ctypes.POINTER(Convolution), ctypes.c_int64, ctypes.c_int64, *more)
+
+    def share(first: int, last: int) -> None:
+        room = [x.new_empty(scratch)] if scratch else []
+        loop(given, first, last, *(tensor.data_ptr() for tensor in room))
+
+    share_out(share, B)
