@@ -18,6 +18,7 @@ from orthobench.cells.complex_elman import ComplexElman
 from orthobench.cells.deltaproduct import DeltaProduct
 from orthobench.cells.elman import Elman
 from orthobench.cells.gru import GRU
+from orthobench.cells.lipschitz import Lipschitz
 from orthobench.cells.lru import LRU
 from orthobench.cells.lstm import LSTM
 from orthobench.cells.mingru import MinGRU
@@ -30,7 +31,7 @@ from orthobench.scan.arguments import elman, first_state, own_projection, scaled
 from orthobench.scan.families import lookup
 from orthobench.scan.fused.elman import Gradients, first_gradient
 from orthobench.scan.fused.pointwise import room_for_signs
-from orthobench.scan.native import complex_elman, linear, lstm, matrix_cells
+from orthobench.scan.native import complex_elman, linear, lipschitz, lstm, matrix_cells
 from orthobench.scan.native.library import REALS, add_outer, call, load, missing, pack, readable, weight_gradient
 from orthobench.terminal import complain
 
@@ -100,6 +101,7 @@ FAMILIES: dict[type, RunNative] = {
     ScalarGated: _elman,
     GRU: _gru,
     LSTM: lstm.run,
+    Lipschitz: lipschitz.run,
     ComplexElman: complex_elman.run,
     LRU: linear.run,
     MinGRU: linear.run,

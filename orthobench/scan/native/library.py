@@ -19,7 +19,7 @@ from orthobench.scan.native.compiler import CompileError, library
 
 SOURCE = Path(__file__).parent
 REALS = {torch.float32: "float", torch.float64: "double"}
-FAMILIES = ("elman", "gru", "lstm", "complex_elman")
+FAMILIES = ("elman", "gru", "lstm", "lipschitz", "complex_elman")
 WITH_SCRATCH = ("rotations", "fourier")
 SMALLEST_SHARE = 4  # rows below which a thread is not worth starting
 

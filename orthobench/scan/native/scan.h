@@ -13,16 +13,16 @@ typedef struct {
     int64_t T, B, N;
     int64_t activation, reset;
     int64_t dH_time, dH_row; /* strides of dH */
-    double slope;        /* leaky ReLU's; complex modReLU's epsilon */
+    double slope;        /* leaky ReLU's; complex modReLU's epsilon; the time step of a flow */
     REAL *h0;            /* (B, N) the state before the first step */
     REAL *P;             /* projections (T, B, N) of every gate; replaced by a, or by the gates' values */
     REAL *H;             /* hidden states; null: they are in P */
     REAL *K;             /* GRU, reset after: W_c h + b_k; LSTM: the cells c */
     REAL *X;             /* GRU: dk or r h, (T, B, N); forward with reset before: one block (B, N) of scratch;
-                            LSTM: c_0 (B, N) */
+                            LSTM: c_0 (B, N); flows: dL/dh_t, (T, B, N), of which the last is given */
     REAL *b, *beta;      /* modReLU's bias (N); a number, the scalar gate, or null */
     REAL *late;          /* GRU: b_k (N) */
-    REAL *weights[2];    /* packed matrices */
+    REAL *weights[2];    /* packed matrices; null: there is none */
     int8_t *signs;       /* abs: the sign of z */
     REAL *dH;            /* gradient of every hidden state from outside, or null */
     REAL *dZ;            /* gradient of the projections, shaped as P */

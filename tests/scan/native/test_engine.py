@@ -12,11 +12,13 @@ from torch import Tensor
 from orthobench.cells.base import Cell, State
 from orthobench.cells.complex_elman import ComplexElman
 from orthobench.cells.deltaproduct import DeltaProduct
+from orthobench.cells.lipschitz import Lipschitz
 from orthobench.cells.lstm import LSTM
 from orthobench.cells.mlstm import MLSTM
 from orthobench.errors import ConfigError
 from orthobench.parametrizations.free import Free
 from orthobench.parametrizations.givens import Givens
+from orthobench.parametrizations.skew_symmetric import SkewSymmetric
 from orthobench.parametrizations.stiefel import Stiefel
 from orthobench.parametrizations.unitary_product import UnitaryProduct
 from orthobench.scan import choose, reference
@@ -48,6 +50,8 @@ CASES = [
     pytest.param(ComplexElman, {"recurrent": rotations(style="fft")}, id="fft rotations"),
     pytest.param(ComplexElman, {"recurrent": rotations(capacity=2, complex=False)}, id="real rotations"),
     pytest.param(ComplexElman, {"recurrent": UnitaryProduct}, id="fourier"),
+    pytest.param(Lipschitz, {"eps": 0.3, "recurrent": SkewSymmetric}, id="lipschitz"),
+    pytest.param(Lipschitz, {"eps": 0.3, "linear": False}, id="nonlinear flow"),
     pytest.param(DeltaProduct, {"heads": 1, "negative": False}, id="deltanet"),
     pytest.param(DeltaProduct, {"heads": 2, "products": 3, "gated": True}, id="deltaproduct, gated"),
     pytest.param(DeltaProduct, {"heads": 1, "products": 2, "convolution": None}, id="deltaproduct, no convolution"),
