@@ -1,4 +1,4 @@
-"""docs/own_data.md and docs/finished_runs.md, followed word for word in an empty folder."""
+"""docs/own_data.md, docs/own_sweeps.md and docs/finished_runs.md, followed word for word in an empty folder."""
 
 import os
 import re
@@ -11,6 +11,7 @@ import pytest
 from tests.conftest import REPO
 
 OWN = (REPO / "docs" / "own_data.md").read_text(encoding="utf-8")
+SWEEPS = (REPO / "docs" / "own_sweeps.md").read_text(encoding="utf-8")
 FINISHED = (REPO / "docs" / "finished_runs.md").read_text(encoding="utf-8")
 
 
@@ -57,7 +58,7 @@ def test_what_to_do_with_a_finished_run(tmp_path: Path, monkeypatch: pytest.Monk
     shell(tmp_path, commands[:1])
     (run,) = [path.name for path in (tmp_path / "runs").iterdir() if path.name.startswith("adding")]
     out = shell(tmp_path, [block.replace("RUN", run) for block in commands[1:]])
-    assert len(re.findall(r"of the model at two lengths$", out, flags=re.M)) == 2
+    assert len(re.findall(r"of the model at two lengths$", out, flags=re.M)) == 2 + 1, "of all, and of the chosen"
     assert "has its first 4 steps: going on from them" in out
     assert {path.name for path in (tmp_path / "runs" / run / "exports").iterdir()} == {
         "best.pt",
@@ -69,3 +70,13 @@ def test_what_to_do_with_a_finished_run(tmp_path: Path, monkeypatch: pytest.Monk
     names: dict[str, object] = {}
     exec(compile(code.replace("RUN", run), "docs/finished_runs.md", "exec"), names)
     assert tuple(getattr(names["y"], "shape", ())) == (8, 1)
+
+
+@pytest.mark.slow
+def test_own_sweeps(tmp_path: Path) -> None:
+    out = shell(tmp_path, blocks(SWEEPS, "sh"))
+    assert "8 of 8 runs done" in out
+    assert len(re.findall(r"^  (gru|lstm) .* best ", out, flags=re.M)) == 2 + 1, "of all, and of the chosen"
+    assert len(list((tmp_path / "runs" / "figures").glob("*.svg"))) == 2
+    assert out.count("has its first 4 steps: going on from them") == 4
+    assert out.count("2 of 2 runs done") == 2

@@ -65,15 +65,20 @@ def choose(tuning: Tuning, lines: Lines, score: Metric, seeds: Sequence[int], ra
 
 def best_of(lines: Lines, score: Metric) -> str | None:
     """The choice with the best mean validation score; null while nothing is recorded."""
-    sign = 1 if score.direction == "higher" else -1
-    by_score, by_loss = score.name.replace("test/", "val/", 1), "val/loss"
-
-    def quality(found: Sequence[Line]) -> tuple[bool, float, float]:
-        scores = [None if line.diverged else line.metric(by_score, "best_val") for line in found]
-        losses = [line.metric(by_loss, "best_val") for line in found]
-        if None in scores:
-            return False, -sum(value is None for value in scores), 0.0
-        return True, sign * mean(v for v in scores if v is not None), -mean(inf if v is None else v for v in losses)
-
-    scored = {choice: quality(found) for choice, found in lines.items() if found}
+    scored = {choice: quality(found, score) for choice, found in lines.items() if found}
     return max(scored, key=scored.__getitem__) if scored else None
+
+
+def quality(lines: Sequence[Line], score: Metric) -> tuple[bool, float, float]:
+    """What the best choice has most of: no diverged seed, the validation score, of equal ones a lower loss.
+
+    Args:
+        lines: runs that differ in their seed alone, one or more.
+        score: the test score whose namesake in validation counts.
+    """
+    sign = 1 if score.direction == "higher" else -1
+    scores = [None if l.diverged else l.metric(score.name.replace("test/", "val/", 1), "best_val") for l in lines]
+    losses = [l.metric("val/loss", "best_val") for l in lines]
+    if None in scores:
+        return False, -sum(value is None for value in scores), 0.0
+    return True, sign * mean(v for v in scores if v is not None), -mean(inf if v is None else v for v in losses)

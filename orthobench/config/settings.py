@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -83,15 +84,7 @@ class Settings:
     @property
     def identity(self) -> dict[str, Any]:
         """The settings that change the numbers."""
-        return {
-            "model": self.model,
-            "task": {key: value for key, value in self.task.items() if key not in NO_EFFECT},
-            "optimizer": self.optimizer,
-            "schedule": self.schedule,
-            "trainer": _numbers(self.trainer),
-            "seed": self.run["seed"],
-            **({"init_from": Path(self.run["init_from"]).name} if self.run.get("init_from") else {}),
-        }
+        return identity_of(self.as_dict())
 
     @property
     def run_id(self) -> str:
@@ -126,6 +119,19 @@ class Settings:
     def with_seed(self, seed: int) -> "Settings":
         """The same settings with another seed."""
         return replace(self, run={**self.run, "seed": seed}, task_made=None)
+
+
+def identity_of(values: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings that change the numbers, of all the settings of a run as config.yaml holds them."""
+    return {
+        "model": values["model"],
+        "task": {key: value for key, value in values["task"].items() if key not in NO_EFFECT},
+        "optimizer": values["optimizer"],
+        "schedule": values["schedule"],
+        "trainer": _numbers(values["trainer"]),
+        "seed": values["seed"],
+        **({"init_from": Path(values["init_from"]).name} if values.get("init_from") else {}),
+    }
 
 
 def tied_counts(cls: Any, name: str, n: int, given: dict[str, Any]) -> dict[str, int]:

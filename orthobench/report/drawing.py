@@ -5,6 +5,7 @@ The same figure gives the same bytes.
 
 import io
 import os
+from itertools import cycle
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
 
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#000000")
 DASHES = ("solid", "dashed", "dashdot", "dotted")
+LOG_RATIO = 30.0
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 
 
@@ -22,6 +24,40 @@ def subplot(width: float, height: float) -> tuple["Figure", "Axes"]:
 
     figure = Figure(figsize=(width, height), layout="constrained")
     return figure, figure.add_subplot()
+
+
+def lines(labelled: dict[str, list[tuple[float, float]]], along: str, what: str, rates: bool = False) -> "Figure":
+    """Lines by label, each the mean where it has several values, in a band from the least to the greatest.
+
+    Args:
+        labelled: the points of each line.
+        along: what the places are.
+        what: what the values are.
+        rates: whether the places are numbers that are tried by their ratios, so that their axis is logarithmic too.
+    """
+    figure, axes = subplot(7.2, 3.8)
+    styles = cycle([(colour, dash) for dash in DASHES for colour in COLOURS])
+    values: list[float] = []
+    for label, points in labelled.items():
+        at: dict[float, list[float]] = {}
+        for place, value in points:
+            at.setdefault(place, []).append(value)
+        places = sorted(at)
+        middle = [sum(at[place]) / len(at[place]) for place in places]
+        colour, dash = next(styles)
+        mark = "o" if len(places) == 1 or rates else None
+        axes.plot(places, middle, color=colour, linestyle=dash, linewidth=1.4, marker=mark, label=plain(label))
+        low, high = ([f(at[place]) for place in places] for f in (min, max))
+        axes.fill_between(places, low, high, color=colour, alpha=0.15, linewidth=0)
+        values += middle
+    if min(values) > 0 and max(values) / min(values) > LOG_RATIO:
+        axes.set_yscale("log")
+    if rates:
+        axes.set_xscale("log")
+    axes.set_xlabel(along)
+    axes.set_ylabel(what)
+    axes.legend(fontsize=7, ncols=2, frameon=False)
+    return figure
 
 
 def svg(figure: "Figure") -> str:

@@ -4,7 +4,6 @@ The same records give the same bytes. Cells differ in dash or marker too, so tha
 """
 
 from collections.abc import Callable
-from itertools import cycle
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,7 +17,6 @@ from orthobench.report import drawing
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-LOG_RATIO = 30.0
 Curves = list[curves.CurvePoint]
 
 
@@ -55,7 +53,7 @@ def _curves(wanted: Wanted, points: Curves, comparison: Comparison) -> "Figure |
     }
     several = len(wanted.metrics) > 1
     labelled = {row + (f", {metric}" if several else ""): found for (row, metric), found in lines.items() if found}
-    return _lines(labelled, "training steps", " or ".join(wanted.metrics)) if labelled else None
+    return drawing.lines(labelled, "training steps", " or ".join(wanted.metrics)) if labelled else None
 
 
 def _through(wanted: Wanted, points: Curves, comparison: Comparison) -> "Figure | None":
@@ -67,7 +65,7 @@ def _through(wanted: Wanted, points: Curves, comparison: Comparison) -> "Figure 
             lines[f"{row}, after {step:,} steps"] = [
                 (float(p.name.rpartition("/")[2]), p.value) for p in mine if p.step == step
             ]
-    return _lines(lines, "time step", wanted.metrics[0]) if lines else None
+    return drawing.lines(lines, "time step", wanted.metrics[0]) if lines else None
 
 
 def _sweep(wanted: Wanted, points: Curves, comparison: Comparison) -> "Figure | None":
@@ -78,7 +76,7 @@ def _sweep(wanted: Wanted, points: Curves, comparison: Comparison) -> "Figure | 
         value = None if line.diverged else line.metric(wanted.metrics[0], "best_val")
         if wanted.shows(line.row) and value is not None:
             lines.setdefault(kind, []).append((float(size), value))
-    return _lines(lines, "size", wanted.metrics[0]) if lines else None
+    return drawing.lines(lines, "size", wanted.metrics[0]) if lines else None
 
 
 def _bars(wanted: Wanted, points: Curves, comparison: Comparison) -> "Figure | None":
@@ -106,31 +104,6 @@ DRAWN: dict[str, Callable[[Wanted, Curves, Comparison], "Figure | None"]] = {
     "sweep": _sweep,
     "bars": _bars,
 }
-
-
-def _lines(lines: dict[str, list[tuple[float, float]]], along: str, what: str) -> "Figure":
-    """Lines by label, each the mean where it has several values, in a band from the least to the greatest."""
-    figure, axes = drawing.subplot(7.2, 3.8)
-    styles = cycle([(colour, dash) for dash in drawing.DASHES for colour in drawing.COLOURS])
-    values: list[float] = []
-    for label, points in lines.items():
-        at: dict[float, list[float]] = {}
-        for place, value in points:
-            at.setdefault(place, []).append(value)
-        places = sorted(at)
-        middle = [sum(at[place]) / len(at[place]) for place in places]
-        colour, dash = next(styles)
-        mark = "o" if len(places) == 1 else None
-        axes.plot(places, middle, color=colour, linestyle=dash, linewidth=1.4, marker=mark, label=drawing.plain(label))
-        low, high = ([f(at[place]) for place in places] for f in (min, max))
-        axes.fill_between(places, low, high, color=colour, alpha=0.15, linewidth=0)
-        values += middle
-    if min(values) > 0 and max(values) / min(values) > LOG_RATIO:
-        axes.set_yscale("log")
-    axes.set_xlabel(along)
-    axes.set_ylabel(what)
-    axes.legend(fontsize=7, ncols=2, frameon=False)
-    return figure
 
 
 def _dots(shown: list[Compared]) -> "Figure":

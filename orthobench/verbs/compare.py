@@ -1,39 +1,61 @@
-"""`orthobench compare TABLE...|PAPER...|all`: published numbers beside ours, or fair ones, in the terminal."""
+"""`orthobench compare TABLE...|PAPER...|all|FOLDER [KEY=VALUE...]`: published, fair or your numbers side by side."""
 
 from orthobench.errors import ConfigError
+from orthobench.report.document import Section
 from orthobench.terminal import columns, say
+from orthobench.verbs import own_runs
 from orthobench.verbs.arguments import Parser
 
 
 def main(arguments: list[str]) -> int:
     """Print each table: the numbers, then the claims; of a fair one the models, length by length.
 
+    Of a folder of runs (`runs/ model=scornn,lstm task=copying`) a table per task and length: a row per combination of
+    settings, its seeds as repeats, and the best row of each model by validation.
+
     Raises:
-        ConfigError: no table, or none of that name.
+        ConfigError: no table, or none of that name; no folder, or no run in it that is asked for.
     """
     from orthobench.analysis.comparison import everywhere
     from orthobench.config import table as experiment
     from orthobench.launch.plan import select
+    from orthobench.report import own
     from orthobench.report.write import section
     from orthobench.verbs.report import results_root
 
     parser = Parser(__doc__)
     parser.add_folders()
     given = parser.read(arguments)
-    folders, results = tuple(given.config_dir), results_root(given.overrides)
+    folders = tuple(given.config_dir)
     if not given.names:
-        raise ConfigError("compare needs a table or paper, for example `orthobench compare sgornn/table2`.")
+        raise ConfigError(
+            "compare needs a table, a paper or a folder of runs: `orthobench compare sgornn/table2` or "
+            "`orthobench compare runs/`."
+        )
+    places = own_runs.folders(given.names, folders)
+    for found in own_runs.tables(places, given.overrides) if places else ():
+        shown = own.section(found)
+        _show(shown)
+        for sentence in (*shown.facts, *shown.notes):
+            say(f"  {sentence}")
+    if places:
+        return 0
+    results = results_root(given.overrides)
     for name in select(given.names, folders):
         for preset, root in everywhere(name, results):
             shown = section(experiment.load(name, folders), root, preset)
-            say(shown.heading)
-            if not shown.records:
-                say("  nothing is recorded")
-            for grid in (grid for grid in shown.grids if not grid.subject.startswith("validation")):
-                if grid.case or grid.subject:
-                    say(f"  {', '.join(text for text in (grid.case, grid.subject) if text)}")
-                _print(grid.headers, grid.rows)
+            _show(shown)
     return 0
+
+
+def _show(shown: Section) -> None:
+    say(shown.heading)
+    if not shown.provenance:
+        say("  nothing is recorded")
+    for grid in (grid for grid in shown.grids if not grid.subject.startswith("validation")):
+        if grid.case or grid.subject:
+            say(f"  {', '.join(text for text in (grid.case, grid.subject) if text)}")
+        _print(grid.headers, grid.rows)
 
 
 def _print(headers: list[str], rows: list[list[str]]) -> None:

@@ -1,40 +1,65 @@
-"""`orthobench plot [TABLE...|PAPER...|all]`: results/figures/*.svg from what is recorded."""
+"""`orthobench plot [TABLE...|PAPER...|all|FOLDER [KEY=VALUE...]]`: figures of what is recorded, or of your runs."""
 
 import re
+from collections.abc import Iterator
+from pathlib import Path
 
 from orthobench.config.table import FULL
 from orthobench.terminal import say
+from orthobench.verbs import own_runs
 from orthobench.verbs.arguments import Parser
 
 
 def main(arguments: list[str]) -> int:
-    """Write the figures that the records of the named tables allow; all tables when none is named.
+    """Write the figures that the records of the named tables allow into results/figures; of all when none is named.
+
+    Those of a folder of runs, chosen by `KEY=VALUE`, are written into `figures` in that folder.
 
     Raises:
-        ConfigError: no such table or paper.
+        ConfigError: no such table or paper; no such folder, or no run in it that is asked for.
     """
-    from orthobench.analysis.comparison import everywhere
-    from orthobench.config import table as experiment
-    from orthobench.launch.plan import select
     from orthobench.recording.files import write_bytes
-    from orthobench.report.write import section
-    from orthobench.verbs.report import results_root
 
     parser = Parser(__doc__)
     parser.add_folders()
     given = parser.read(arguments)
-    folders, results = tuple(given.config_dir), results_root(given.overrides)
+    folders = tuple(given.config_dir)
+    places = own_runs.folders(given.names, folders)
+    drawn = _of_runs(places, given.overrides) if places else _of_tables(given.names, given.overrides, folders)
     written = 0
-    for name in select(given.names or ["all"], folders):
-        table = experiment.load(name, folders)
-        for preset, root in everywhere(name, results):
-            for title, svg in section(table, root, preset, drawn=True).figures.items():
-                words = re.sub(r"[^a-z0-9]+", "-", title.partition(": ")[2].lower()).strip("-")
-                short = "" if preset == FULL else f"-{preset}"
-                path = root / "figures" / f"{name.replace('/', '-')}{short}-{words}.svg"
-                write_bytes(path, svg.encode())
-                say(f"wrote {path}")
-                written += 1
+    for path, svg in drawn:
+        write_bytes(path, svg.encode())
+        say(f"wrote {path}")
+        written += 1
     if not written:
         say("nothing is recorded that could be drawn")
     return 0
+
+
+def _of_tables(names: list[str], overrides: list[str], folders: tuple[Path, ...]) -> Iterator[tuple[Path, str]]:
+    from orthobench.analysis.comparison import everywhere
+    from orthobench.config import table as experiment
+    from orthobench.launch.plan import select
+    from orthobench.report.write import section
+    from orthobench.verbs.report import results_root
+
+    results = results_root(overrides)
+    for name in select(names or ["all"], folders):
+        table = experiment.load(name, folders)
+        for preset, root in everywhere(name, results):
+            short = "" if preset == FULL else f"-{preset}"
+            for title, svg in section(table, root, preset, drawn=True).figures.items():
+                name_of = _slug(title.partition(": ")[2])
+                yield root / "figures" / f"{name.replace('/', '-')}{short}-{name_of}.svg", svg
+
+
+def _of_runs(places: list[Path], overrides: list[str]) -> Iterator[tuple[Path, str]]:
+    from orthobench.report.own import section
+
+    for table in own_runs.tables(places, overrides):
+        for title, svg in section(table, drawn=True).figures.items():
+            yield places[0] / "figures" / f"{_slug(title)}.svg", svg
+
+
+def _slug(title: str) -> str:
+    return re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-")

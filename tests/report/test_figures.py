@@ -14,7 +14,8 @@ from orthobench.config.many import settings
 from orthobench.config.table import load, tables
 from orthobench.launch.collect import drawn
 from orthobench.recording.curve import Curve
-from orthobench.report.figures import _lines, _sweep, _through, figures
+from orthobench.report import drawing
+from orthobench.report.figures import _sweep, _through, figures
 from tests.report.made_up import made_up, record
 
 DRAWN = {
@@ -73,7 +74,7 @@ def test_gradients_are_drawn_over_time_at_the_first_and_last_step(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen: dict[str, list[tuple[float, float]]] = {}
-    monkeypatch.setattr("orthobench.report.figures._lines", lambda lines, *_: seen.update(lines))
+    monkeypatch.setattr("orthobench.report.drawing.lines", lambda lines, *_: seen.update(lines))
     points = [
         CurvePoint("id", "full", "lstm", 1, f"hidden_gradient/{t}", step, float(t + step))
         for step in (0, 100, 300)
@@ -88,7 +89,7 @@ def test_gradients_are_drawn_over_time_at_the_first_and_last_step(
 
 def test_a_sweep_is_over_the_number_in_the_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: dict[str, list[tuple[float, float]]] = {}
-    monkeypatch.setattr("orthobench.report.figures._lines", lambda lines, *_: seen.update(lines))
+    monkeypatch.setattr("orthobench.report.drawing.lines", lambda lines, *_: seen.update(lines))
     depths = {f"{model}_{depth}": 1 / depth for model in ("mlp", "spectral_mlp") for depth in (30, 100)}
     lines = [made_up(cell, 1, best_val___test__accuracy=value) for cell, value in depths.items()]
     lines.append(made_up("mlp_50", 1, diverged=True))
@@ -101,7 +102,7 @@ def test_a_sweep_is_over_the_number_in_the_name(tmp_path: Path, monkeypatch: pyt
 
 
 def test_a_line_is_the_mean_in_a_band() -> None:
-    figure = _lines({"a": [(0.0, 1.0), (0.0, 3.0), (10.0, 5.0)], "b": [(0.0, 0.1)]}, "step", "loss")
+    figure = drawing.lines({"a": [(0.0, 1.0), (0.0, 3.0), (10.0, 5.0)], "b": [(0.0, 0.1)]}, "step", "loss")
     line, band = figure.axes[0].lines[0], figure.axes[0].collections[0].get_paths()[0]
     assert line.get_path().vertices.tolist() == [[0.0, 2.0], [10.0, 5.0]]  # type: ignore[union-attr]
     assert (band.get_extents().y0, band.get_extents().y1) == (1.0, 5.0)

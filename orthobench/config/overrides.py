@@ -1,0 +1,118 @@
+"""From the settings of a run that has been to the words that ask for it again, and to a recipe that holds them.
+
+A run records what it was, not what was typed. The words are those settings that the model and the task, with the
+paper's recipe for the two, do not bring by themselves.
+"""
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from orthobench.config.compose import quoted
+from orthobench.config.many import settings
+from orthobench.config.settings import Settings, identity_of
+from orthobench.errors import ConfigError
+
+SECTIONS = ("model", "task", "optimizer", "schedule", "trainer")
+TOP = {"model.name": "model", "task.name": "task", "optimizer.name": "optimizer", "schedule.name": "schedule"}
+TOP |= {"task.T": "T", "task.variant": "variant", "model.variant": "variant"}
+CHOICES = ("model.network", "model.cell", "model.recurrent", "T", "variant")
+STAGES: tuple[Callable[[str], bool], ...] = (  # what a later one follows from
+    lambda key: key in ("optimizer", "schedule"),
+    lambda key: key in CHOICES or key.startswith("task."),
+    lambda key: key == "model.hidden_size",
+    lambda key: True,
+)
+PLAIN = re.compile(r"[A-Za-z_][\w./-]*")
+
+
+def by_key(values: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings that change the numbers, by their keys on the command line.
+
+    Args:
+        values: all settings of a run, as config.yaml and record.json hold them.
+    """
+    identity, found = identity_of(values), dict[str, Any]()
+    for section in SECTIONS:
+        given = {key: values[section][key] for key in identity[section]}
+        found |= {TOP.get(f"{section}.{key}", f"{section}.{key}"): value for key, value in given.items()}
+    return found | {key: identity[key] for key in ("seed", "init_from") if key in identity}
+
+
+def words(values: Mapping[str, Any], folders: tuple[Path, ...] = (), recipe: str | None = None) -> list[str]:
+    """The words that ask for a run with these settings; none that the model, the task and the recipe bring along.
+
+    Args:
+        values: all settings of the run.
+        folders: further configuration folders (`--config-dir`), for its model or task.
+        recipe: in place of the paper's for the model and the task.
+
+    Raises:
+        ConfigError: its model or task is not known here, or no words give the same run in this version.
+    """
+    wanted = by_key(values)
+    found = [f"model={wanted['model']}", f"task={wanted['task']}", *([f"recipe={recipe}"] if recipe else [])]
+    for belongs in STAGES:
+        found += [word(key, value) for key, value in _missing(wanted, _composed(found, folders)) if belongs(key)]
+    made = settings(found, folders)
+    wrong = {key for key, _ in _missing(wanted, made)} | (set(by_key(made.as_dict())) - set(wanted))
+    if wrong:
+        named = ", ".join(sorted(wrong))
+        raise ConfigError(f"no words give these settings in this version of orthobench, which differs in {named}.")
+    return found
+
+
+def recipe(values: Mapping[str, Any], folders: tuple[Path, ...] = ()) -> dict[str, Any]:
+    """A recipe, by section, with which the model and the task of these settings get all of them but the seed.
+
+    Raises:
+        ConfigError: see `words`.
+    """
+    wanted = by_key(values)
+    base = settings([f"model={wanted['model']}", f"task={wanted['task']}", "recipe=none"], folders)
+    made: dict[str, Any] = {}
+    for key, value in _missing(wanted, base):
+        section, _, name = (f"{key}.name" if key in ("optimizer", "schedule") else key).partition(".")
+        if name:
+            made.setdefault(section, {})[name] = value
+        elif key != "seed":
+            made[key] = value
+    return made
+
+
+def word(key: str, value: Any) -> str:
+    """One override, in Hydra's grammar."""
+    return f"{key}={_text(value)}"
+
+
+def _composed(found: list[str], folders: tuple[Path, ...]) -> Settings | None:
+    """What the words give so far; null where they do not suit each other without those that are to come."""
+    try:
+        return settings(found, folders)
+    except ConfigError:
+        return None
+
+
+def _missing(wanted: dict[str, Any], base: Settings | None) -> list[tuple[str, Any]]:
+    """The settings that differ; of those that only `base` has, the trainer's, which null switches off."""
+    have = {} if base is None else by_key(base.as_dict())
+    changed = [(key, value) for key, value in wanted.items() if key not in have or not _same(have[key], value)]
+    gone = [(key, None) for key in have if key not in wanted and key.startswith("trainer.")]
+    return [(key, value) for key, value in changed + gone if key not in ("model", "task")]
+
+
+def _same(a: Any, b: Any) -> bool:
+    """Whether two values are one setting: 1.0 is a whole epoch, 1 is one batch, and true is not 1."""
+    return json.dumps(a) == json.dumps(b)
+
+
+def _text(value: Any) -> str:
+    if value is None or isinstance(value, bool):
+        return {None: "null", True: "true", False: "false"}[value]
+    if isinstance(value, list | tuple):
+        return f"[{','.join(map(_text, value))}]"
+    if isinstance(value, str):
+        return value if PLAIN.fullmatch(value) and value not in ("null", "true", "false") else quoted(value)
+    return repr(value)

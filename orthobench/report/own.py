@@ -1,0 +1,127 @@
+"""A user's own runs as sections and figures: a row per combination of settings, the best of each model marked."""
+
+from collections import Counter
+from collections.abc import Iterable
+from math import floor, log10
+from string import ascii_lowercase
+
+from orthobench.analysis.own_runs import OwnRun, text
+from orthobench.analysis.own_tables import OwnRow, OwnTable
+from orthobench.report import document, drawing
+from orthobench.report.document import Grid, Section
+from orthobench.report.numbers import NOTHING, mean, number
+
+LEFT = {"model", "best", "differs"}
+DIGITS, FEWEST, MOST = 4, 2, 8  # significant digits; decimals
+
+
+def section(table: OwnTable, drawn: bool = False) -> Section:
+    """One task and length; with its figures where `drawn`."""
+    letters = _letters(table)
+    runs = [run for row in table.rows for run in row.runs]
+    direction = f"the best of each model by {table.validation}, {table.score.direction} is better"
+    notes = [f"{letter}: {sentence}." for sentence, letter in letters.items()]
+    return Section(
+        anchor="own-" + "-".join(text(value) for value in table.case.values()),
+        title=table.title,
+        heading=table.title,
+        facts=(f"{len(runs)} runs", direction),
+        grids=(_grid(table, letters),),
+        notes=(*notes, *troubles(runs)),
+        figures=figures(table) if drawn else {},
+        provenance=document.provenance(run.line for run in runs),
+    )
+
+
+def troubles(runs: Iterable[OwnRun]) -> list[str]:
+    """A sentence for each run that diverged, and for each reason for which runs are stale."""
+    found, stale = [], Counter[str]()
+    names: dict[str, str] = {}
+    for run in runs:
+        if run.line.diverged:
+            found.append(f"{run.line.run_id} diverged: {run.record.get('reason') or 'no reason is recorded'}")
+        for reason in run.stale:
+            stale[reason] += 1
+            names[reason] = run.line.run_id
+    found += [f"stale: {names[r] if n == 1 else f'{n} runs'}, {r}" for r, n in stale.items()]
+    return [one if one.endswith(".") else f"{one}." for one in found]
+
+
+def _grid(table: OwnTable, letters: dict[str, str]) -> Grid:
+    names = [table.validation, table.score.name]
+    decimals = {name: _decimals(row.scores(name).mean for row in table.rows) for name in names}
+    headers = ["model", *table.swept, "best", *names, "parameters", "steps", "differs"]
+    rows = []
+    for row in table.rows:
+        swept = [text(row.settings[key]) if key in row.settings else NOTHING for key in table.swept]
+        scores = [mean(row.scores(name), decimals[name], table.score.bounds) for name in names]
+        lines = [run.line for run in row.runs]
+        sizes = [_spread(line.values.get(name) for line in lines) for name in ("parameters/total", "steps")]
+        best = "best" if table.best[row.model] == row.name else NOTHING
+        rows.append([row.model, *swept, best, *scores, *sizes, letters.get(_difference(row), NOTHING)])
+    trivial = f"baseline/{table.score.name.rpartition('/')[2]}"
+    known = (run.line.metric(trivial) for row in table.rows for run in row.runs)
+    level = next((value for value in known if value is not None), None)
+    if level is not None:
+        shown = {"model": "trivial predictor", table.score.name: number(level, decimals[table.score.name])}
+        rows.append([shown.get(header, NOTHING) for header in headers])
+    return Grid(headers, rows, frozenset(headers) - LEFT - set(table.swept))
+
+
+def _letters(table: OwnTable) -> dict[str, str]:
+    """A letter for each of the ways in which rows differ from the others beside what is swept."""
+    sentences = dict.fromkeys(_difference(row) for row in table.rows if row.others)
+    letters = [*ascii_lowercase, *(a + b for a in ascii_lowercase for b in ascii_lowercase)]
+    return dict(zip(sentences, letters, strict=False))
+
+
+def _difference(row: OwnRow) -> str:
+    """`trainer.max_steps=20 (others: 2000), schedule=linear (others: constant)`."""
+    return ", ".join(f"{key}={text(value)} (others: {text(usual)})" for key, (value, usual) in row.others.items())
+
+
+def _spread(values: Iterable[float | None]) -> str:
+    """A whole number that all runs of a row have, else the least and the greatest."""
+    found = sorted({int(value) for value in values if value is not None})
+    return " to ".join(f"{end:,}" for end in dict.fromkeys((found[0], found[-1]))) if found else NOTHING
+
+
+def _decimals(values: Iterable[float | None]) -> int:
+    """Decimals with which the least of some means still has its significant digits."""
+    sizes = [abs(value) for value in values if value]
+    return min(max(DIGITS - 1 - floor(log10(min(sizes))), FEWEST), MOST) if sizes else FEWEST
+
+
+def figures(table: OwnTable) -> dict[str, str]:
+    """SVG text by title: the score by each swept number, and the curves of the best rows."""
+    found = {}
+    for key in table.swept:
+        lines = _by_number(table, key)
+        if any(len({place for place, _ in points}) > 1 for points in lines.values()):
+            places = [place for points in lines.values() for place, _ in points]
+            ratios = min(places) > 0 and max(places) / min(places) > drawing.LOG_RATIO / 10
+            what = f"{table.validation}, best of the other settings"
+            found[f"{table.title}: {table.validation} by {key}"] = drawing.svg(drawing.lines(lines, key, what, ratios))
+    curves = {row.model: _curve(row, table.validation) for row in table.rows if table.best[row.model] == row.name}
+    shown = {model: points for model, points in curves.items() if points}
+    if shown:
+        figure = drawing.lines(shown, "training steps", table.validation)
+        found[f"{table.title}: {table.validation} of each model's best settings"] = drawing.svg(figure)
+    return found
+
+
+def _by_number(table: OwnTable, key: str) -> dict[str, list[tuple[float, float]]]:
+    """By model, a point per seed of the best row at each value of a setting that is a number."""
+    numbers = [row for row in table.rows if type(row.settings.get(key)) in (int, float)]
+    best: dict[tuple[str, float], OwnRow] = {}
+    for row in numbers:  # the best of a model come first
+        best.setdefault((row.model, float(row.settings[key])), row)
+    found: dict[str, list[tuple[float, float]]] = {}
+    for (model, place), row in best.items():
+        found.setdefault(model, []).extend((place, value) for value in row.scores(table.validation).values)
+    return {model: points for model, points in found.items() if points}
+
+
+def _curve(row: OwnRow, name: str) -> list[tuple[float, float]]:
+    points = [point for run in row.runs for point in (run.record.get("curve") or {}).get(name, [])]
+    return [(float(step), float(value)) for step, value in points if value is not None]

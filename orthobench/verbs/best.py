@@ -1,0 +1,65 @@
+"""`orthobench best FOLDER [--by KEY] [--steps N] [KEY=VALUE...]`: the command that runs your best settings longer."""
+
+import os
+import shlex
+from pathlib import Path
+
+from orthobench.errors import ConfigError
+from orthobench.schema import did_you_mean
+from orthobench.terminal import complain, say
+from orthobench.verbs import own_runs
+from orthobench.verbs.arguments import Parser
+
+LENGTHS = ("trainer.max_steps", "trainer.max_epochs", "trainer.min_steps", "trainer.min_epochs", "trainer.max_time")
+
+
+def main(arguments: list[str]) -> int:
+    """Print, for each task, length and model, the winner by validation and the command that trains it for longer.
+
+    The output is a shell script; all but the commands are comments.
+
+    Raises:
+        ConfigError: no folder, no run in it that is asked for, or no such setting.
+    """
+    from orthobench.config.overrides import word, words
+
+    parser = Parser(__doc__)
+    parser.add_argument("--by", default="model", metavar="KEY", help="a winner for each value of it (model)")
+    parser.add_argument("--steps", type=int, metavar="N", help="of the longer run; twice as many as now by default")
+    parser.add_folders()
+    given = parser.read(arguments)
+    if not given.names:
+        raise ConfigError("best needs a folder of runs: `orthobench best runs/ --by model`.")
+    if given.steps is not None and given.steps < 1:
+        raise ConfigError(f"--steps {given.steps} is out of range: it must be >= 1.")
+    places, code = [Path(name) for name in given.names], 0
+    for table in own_runs.tables(places, given.overrides):
+        known = {key for row in table.rows for key in row.settings}
+        if given.by not in known:
+            raise ConfigError(f"--by {given.by} is no setting of these runs: {did_you_mean(given.by, known)}")
+        for value, row in table.best_by(lambda row: str(row.settings.get(given.by))).items():
+            scores = row.scores(table.validation)
+            mean = "diverged" if scores.mean is None else f"{scores.mean:.4g}"
+            told = f"{table.validation} {mean} over {scores.done} seed{'s' * (scores.done > 1)}"
+            count = sum(str(one.settings.get(given.by)) == value for one in table.rows)
+            say(f"# {table.title}, {given.by}={value}: {told}, {f'the best of {count}' if count > 1 else 'alone'}")
+            try:
+                config = row.runs[0].record["config"]
+                found = words(config, tuple(given.config_dir))
+            except ConfigError as error:
+                complain(f"orthobench: {row.runs[0].line.run_id}: {error}")
+                code = ConfigError.exit_code
+                continue
+            steps = given.steps or 2 * max(int(run.line.values["steps"]) for run in row.runs)
+            kept = [one for one in found if one.partition("=")[0] not in (*LENGTHS, "seed")]
+            seeds = ",".join(str(seed) for seed in sorted(scores.by_seed))
+            roots = [word("runs_root", str(places[0]))] if _elsewhere(places[0]) else []
+            command = [*kept, f"seed={seeds}", word("trainer.max_steps", steps), *roots]
+            options = [option for path in given.config_dir for option in ("--config-dir", str(path))]
+            say(shlex.join(["orthobench", *(["-m"] if "," in seeds else []), *options, *command]))
+    return code
+
+
+def _elsewhere(folder: Path) -> bool:
+    """Whether a folder is not the one that runs go to where no other is named."""
+    return folder.resolve() != Path(os.environ.get("ORTHOBENCH_RUNS", "runs")).resolve()

@@ -1,0 +1,60 @@
+"""What `compare`, `plot` and `best` share: which words are folders of a user's own runs, and what is in them."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from orthobench.errors import ConfigError
+from orthobench.terminal import complain, say
+
+if TYPE_CHECKING:
+    from orthobench.analysis.own_tables import OwnTable
+
+
+def folders(names: list[str], further: tuple[Path, ...] = ()) -> list[Path]:
+    """The names as folders; none of them where all are tables or papers, or unknown.
+
+    Args:
+        names: the words of the command line without `=`.
+        further: configuration folders (`--config-dir`), which may have tables too.
+
+    Raises:
+        ConfigError: folders among tables.
+    """
+    from orthobench.analysis.published import papers
+    from orthobench.config.table import tables
+
+    known = {"all", *papers(further), *(part for table in tables(further) for part in (table, table.split("/")[0]))}
+    found = [name for name in names if name not in known and (Path(name).exists() or _is_path(name))]
+    if found and len(found) < len(names):
+        raise ConfigError(f"{found[0]} is a folder and {(set(names) - set(found)).pop()} is none: name either alone.")
+    return [Path(name) for name in found]
+
+
+def tables(places: list[Path], words: list[str]) -> "list[OwnTable]":
+    """The tables of the runs in some folders, after a line about each run that is left out and one that counts them.
+
+    Args:
+        places: the folders.
+        words: `key=value,value`, which choose among the runs.
+
+    Raises:
+        ConfigError: no folder, no finished run in it, or none that the words choose.
+    """
+    from orthobench.analysis import own_runs, own_tables
+
+    found = own_runs.read(places)
+    for sentence in found.left_out:
+        complain(f"orthobench: {sentence}")
+    if not found.finished:
+        raise ConfigError(f"{', '.join(map(str, places))}: none of the runs is finished.")
+    chosen = found.of(words)
+    left = f", {len(found.left_out)} left out" if found.left_out else ""
+    others = f", {len(chosen.finished)} of them chosen" if words else ""
+    say(f"# {', '.join(map(str, places))}: {len(found.finished)} finished runs{left}{others}")
+    if not chosen.finished:
+        raise ConfigError(f"no run has all of {' '.join(words)}.")
+    return own_tables.tables(chosen.finished)
+
+
+def _is_path(name: str) -> bool:
+    return name.endswith("/") or name.startswith(("/", ".", "~"))

@@ -1,0 +1,68 @@
+"""The words, and the recipe, that give recorded settings again."""
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+
+from orthobench.config.many import settings
+from orthobench.config.overrides import by_key, recipe, words
+from orthobench.errors import ConfigError
+
+ASKED = [
+    ["model=scornn", "task=copying"],
+    ["model=scornn", "task=copying", "T=200", "seed=3", "trainer.max_steps=2000"],
+    ["model=gru", "task=adding", "optimizer=sgd", "optimizer.lr=0.5", "schedule=linear", "variant=code"],
+    ["model=gru", "model.recurrent=scaled_cayley", "model.hidden_size=12", "model.rho=0.25", "task=adding", "T=20"],
+    ["model=vprnn", "task=adding", "model.hidden_size=16", "trainer.gradient_clip_val=1"],
+    ["model=ncgru", "task=copying", "recipe=none", "model.orthogonal=[c,r]", "task.select_on_test=true"],
+    ["model=lstm", "task=mnist", "trainer.max_steps=7", "trainer.limit_val_batches=1.0", "precision=64-true"][:-1],
+    ["model=lru_block", "task=cued_copying", "params=5000", "trainer.limit_train_batches=2"],
+    ["model=lstm", "task=ucr", "task.dataset=ECG200", "trainer.max_time='00:00:10:00'"],
+    [
+        "model=urnn_full",
+        "task=copying",
+        "T=30",
+        "optimizer.lr_recurrent=2e-5",
+        "init_from=copying-urnn_full-0123456789",
+    ],
+]
+
+
+@pytest.mark.parametrize("asked", ASKED, ids=" ".join)
+def test_the_words_give_the_same_run(asked: list[str]) -> None:
+    made = settings(asked)
+    found = words(json.loads(json.dumps(made.as_dict())))  # as a record holds it
+    assert settings(found).digest == made.digest
+
+
+def test_the_words_are_those_that_the_recipe_does_not_bring() -> None:
+    asked = ["model=scornn", "task=copying", "T=200", "optimizer.lr=0.01", "trainer.max_steps=2000"]
+    assert words(settings(asked).as_dict()) == asked
+    assert words(settings(["model=scornn", "task=copying"]).as_dict()) == ["model=scornn", "task=copying"]
+
+
+def test_a_setting_that_this_version_does_not_have_is_told() -> None:
+    values = settings(["model=scornn", "task=copying"]).as_dict()
+    values["model"] = values["model"] | {"warp": 9}
+    with pytest.raises(ConfigError, match=r"model\.warp"):
+        words(values)
+
+
+@pytest.mark.parametrize("asked", [ASKED[1], ASKED[2], ASKED[3], ASKED[5]], ids=" ".join)
+def test_the_recipe_gives_the_same_run(asked: list[str], tmp_path: Path) -> None:
+    made = settings(asked)
+    (tmp_path / "recipe").mkdir()
+    text = "# @package _global_\n" + yaml.safe_dump(recipe(made.as_dict()))
+    (tmp_path / "recipe" / "tuned.yaml").write_text(text)
+    plain = [f"model={made.model['name']}", f"task={made.task['name']}", f"seed={made.run['seed']}", "recipe=tuned"]
+    assert settings(plain, (tmp_path,)).digest == made.digest
+
+
+def test_settings_have_the_keys_of_the_command_line() -> None:
+    found = by_key(settings(["model=gru", "task=adding", "T=20", "seed=4"]).as_dict())
+    assert (found["model"], found["task"], found["T"], found["seed"]) == ("gru", "adding", 20, 4)
+    assert found["optimizer"] == "adam"
+    assert "task.num_workers" not in found, "it changes no number"
+    assert not {"logger", "data_root", "trainer.accelerator"} & set(found)

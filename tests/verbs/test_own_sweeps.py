@@ -1,0 +1,94 @@
+"""compare, best and plot of a folder of runs."""
+
+import shlex
+from pathlib import Path
+
+import pytest
+
+from orthobench.__main__ import main
+from orthobench.config.many import settings
+from tests.own_runs import run
+
+ADDING = ("task=adding", "T=20")
+
+
+@pytest.fixture(autouse=True)
+def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture
+def sweep() -> Path:
+    for seed in (1, 2, 3):
+        for lr, val in (("0.01", 0.00020), ("0.001", 0.00031)):
+            run(Path("runs"), "model=gru", *ADDING, f"optimizer.lr={lr}", f"seed={seed}", val=val + seed / 1e5)
+    run(Path("runs"), "model=scornn", *ADDING, val=None, status="diverged", reason="the training loss is nan at step 3")
+    run(Path("runs"), "model=lstm", *ADDING, status="stopped", reason="stopped by SIGTERM at step 4")
+    return Path("runs")
+
+
+def test_compare(sweep: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["compare", "runs/"]) == 0
+    out, err = capsys.readouterr()
+    lines = [" ".join(line.split()) for line in out.splitlines()]
+    assert lines[0] == "# runs: 7 finished runs, 1 left out"
+    assert "gru 0.01 best 0.0002200 ± 0.0000248 (n=3) 0.0002200 ± 0.0000248 (n=3) 100 10" in " ".join(lines)
+    assert any(line.startswith("trivial predictor 0.25") for line in lines)
+    assert any("none (n=0 of 1)" in line for line in lines)
+    assert any("diverged: the training loss is nan at step 3" in line for line in lines)
+    assert "stopped by SIGTERM at step 4; it is left out." in err
+
+
+def test_best_prints_commands_that_can_be_run(sweep: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["best", "runs", "model=gru", "--by", "model"]) == 0
+    out = capsys.readouterr().out
+    (command,) = [line for line in out.splitlines() if not line.startswith("#")]
+    words = shlex.split(command)
+    assert words[:2] == ["orthobench", "-m"]
+    assert {"seed=1,2,3", "optimizer.lr=0.01", "trainer.max_steps=20", "T=20"} <= set(words)
+    assert settings([*[w for w in words[2:] if not w.startswith("seed=")], "seed=1"]).optimizer["lr"] == 0.01
+    assert main(["best", "runs", "model=gru", "--by", "optimizer.lr", "--steps", "500"]) == 0
+    assert capsys.readouterr().out.count("trainer.max_steps=500") == 2
+
+
+def test_best_stays_in_a_folder_that_is_not_the_usual_one(capsys: pytest.CaptureFixture[str]) -> None:
+    run(Path("mine"), "model=gru", *ADDING)
+    assert main(["best", "mine"]) == 0
+    assert capsys.readouterr().out.rstrip().endswith("seed=1 trainer.max_steps=20 runs_root=mine")
+
+
+def test_best_names_what_cannot_be_asked_for_again(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["model=gru", *ADDING]
+    config = settings(words).as_dict()
+    run(Path("runs"), *words, config=config | {"model": config["model"] | {"name": "of_a_plug_in"}})
+    assert main(["best", "runs"]) == 2
+    assert "model=of_a_plug_in is not known" in capsys.readouterr().err
+
+
+def test_plot(sweep: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["plot", "runs/", "model=gru"]) == 0
+    written = sorted(Path("runs/figures").iterdir())
+    assert [path.name for path in written] == [
+        "adding-t-20-val-loss-by-optimizer-lr.svg",
+        "adding-t-20-val-loss-of-each-model-s-best-settings.svg",
+    ]
+    assert all(path.read_text().startswith("<svg") for path in written)
+    assert main(["compare", "runs"]) == 0, "the figures are no run"
+
+
+@pytest.mark.parametrize("verb", ["compare", "best", "plot"])
+def test_a_folder_without_runs(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("empty").mkdir()
+    assert main([verb, "empty"]) == 2
+    assert capsys.readouterr().err == "orthobench: empty has no runs: name a folder of runs, such as runs/.\n"
+    assert main([verb, "nowhere/"]) == 2
+    assert "nowhere is not a folder" in capsys.readouterr().err
+
+
+def test_words_that_are_wrong(sweep: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["compare", "runs", "scornn"]) == 2
+    assert "name either alone" in capsys.readouterr().err
+    assert main(["best", "runs", "--by", "modle"]) == 2
+    assert "did you mean 'model'?" in capsys.readouterr().err
+    assert main(["best", "runs", "--steps", "0"]) == 2
+    assert main(["best"]) == 2
