@@ -31,6 +31,7 @@ VERBS = {
     "tables": "write results/tables from what is recorded",
     "compare": "published numbers beside ours, or the settings of your own runs, in the terminal",
     "best": "the command that runs the best settings of your own runs longer",
+    "tune": "the best settings of a model on a task by validation, found by Optuna",
     "plot": "figures from what is recorded, or of your own runs",
     "report": "one HTML page of every table and figure",
     "cite": "the BibTeX entry of a model's paper",

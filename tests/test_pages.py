@@ -74,9 +74,14 @@ def test_what_to_do_with_a_finished_run(tmp_path: Path, monkeypatch: pytest.Monk
 
 @pytest.mark.slow
 def test_own_sweeps(tmp_path: Path) -> None:
+    pytest.importorskip("optuna", reason="optuna is not installed: see the extra `tune`")
     out = shell(tmp_path, blocks(SWEEPS, "sh"))
     assert "8 of 8 runs done" in out
     assert len(re.findall(r"^  (gru|lstm) .* best ", out, flags=re.M)) == 2 + 1, "of all, and of the chosen"
     assert len(list((tmp_path / "runs" / "figures").glob("*.svg"))) == 2
     assert out.count("has its first 4 steps: going on from them") == 4
     assert out.count("2 of 2 runs done") == 2
+    assert "[6/6] optimizer.lr=" in out
+    (study,) = (tmp_path / "runs").glob("tune-adding-scornn-*")
+    assert {"importance.svg", "journal.log", "conf"} <= {path.name for path in study.iterdir()}
+    assert "on adding, T=20, seed 2" in out.split("recipe=tuned")[-1]

@@ -20,6 +20,7 @@ OPTIONAL = (
     "soundfile",
     "triton",
     "hydra-joblib-launcher",
+    "optuna",
 )
 
 

@@ -1,0 +1,141 @@
+"""One trial of a tuning: an ordinary run in a process of its own, whose validation curve is followed and may end it."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import isfinite
+from pathlib import Path
+
+from orthobench import signals
+from orthobench.errors import Stopped
+from orthobench.launch.processes import Job, Process, exit_code, outcome
+from orthobench.launch.sweep import SweepRun
+from orthobench.recording.claim import Claim, is_held
+from orthobench.recording.curve import Curve
+from orthobench.recording.digest import final, read_sealed, write_sealed
+
+LOOK_S = 0.1
+Report = Callable[[int, float], bool]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of a trial.
+
+    Attributes:
+        status: `done`, `diverged`, `pruned`, `failed`, `refused`, or `stopped` where a signal asked for it.
+        reason: why, where it is not done.
+        value: the validation score of the best weights, where it is done.
+        code: the exit code of the run's process, where it failed.
+    """
+
+    status: str
+    reason: str = ""
+    value: float | None = None
+    code: int = 0
+
+
+@dataclass(frozen=True)
+class TrialRun:
+    """The run of a trial.
+
+    Attributes:
+        run: the run.
+        score: the validation score, as `val/NAME`.
+        log: the file for its output.
+        options: command-line options of its process, such as `--config-dir`.
+    """
+
+    run: SweepRun
+    score: str
+    log: Path
+    options: list[str]
+
+
+def follow(trial: TrialRun, report: Report) -> Outcome:
+    """Start or resume the run, or wait for it where another process has it, until it has ended.
+
+    Args:
+        trial: its run.
+        report: is given each point of the validation curve, and tells whether the run is to be pruned there.
+    """
+    points = _Points(trial, report)
+    code = 0
+    while (found := _ended(trial)) is None:
+        if signals.asked() is not None:
+            return Outcome("stopped")
+        if is_held(trial.run.folder):  # its process outlived the one that started it, or somebody else runs it
+            points.read()
+            time.sleep(LOOK_S)
+            continue
+        code = _attempt(trial, points)
+        if _ended(trial) is None and points.pruned_at is not None:
+            return Outcome("pruned", _write_pruned(trial, points.pruned_at))
+        if code and signals.asked() is None:
+            reason = f"{outcome(code)}; see {trial.log}"
+            return Outcome("failed", reason, code=exit_code([code]))
+    points.read(to_the_end=True)
+    return found
+
+
+class _Points:
+    """Reads the validation curve of a run as it grows.
+
+    Attributes:
+        pruned_at: the step at which the run is pruned; null while it is not.
+    """
+
+    def __init__(self, trial: TrialRun, report: Report) -> None:
+        self.curve, self.score, self.report = Curve(trial.run.folder / "metrics.csv"), trial.score, report
+        self.pruned_at: int | None = None
+        self._size, self._step = -1, -1
+
+    def read(self, to_the_end: bool = False) -> bool:
+        """Report the points that are new; whether the run is to be pruned. `to_the_end`: it is over, and cannot be."""
+        path = self.curve.path
+        size = path.stat().st_size if path.is_file() else 0
+        if size != self._size and (self.pruned_at is None or to_the_end):
+            self._size = size
+            for step, value in self.curve.of(self.score):
+                if step > self._step and isfinite(value):
+                    self._step = int(step)
+                    if self.report(self._step, value) and not to_the_end:
+                        self.pruned_at = self._step
+                        break
+        return self.pruned_at is not None
+
+
+def _attempt(trial: TrialRun, points: _Points) -> int:
+    """One process of the run, to its end; it is asked to stop where the run is pruned, or a signal asked for it."""
+    run, members = trial.run, trial.log.with_suffix(".json")
+    job = Job([run.words], [run.folder], None, trial.log, members, run.settings.run["fork"])
+    process = Process(job, trial.options)
+    while (code := process.poll(points.read() or signals.asked() is not None)) is None:
+        time.sleep(LOOK_S)
+    return 0 if code == Stopped.exit_code else code
+
+
+def _ended(trial: TrialRun) -> Outcome | None:
+    """The outcome of a finished run; null where it is not finished."""
+    record = final(trial.run.folder / "record.json")
+    if record is None or record.get("identity") not in (None, trial.run.settings.digest):
+        return None
+    if stale := trial.run.stale(record):
+        return Outcome("failed", stale, code=2)
+    if record["status"] == "diverged":
+        return Outcome("diverged", str(record["reason"]))
+    value = ((record.get("metrics") or {}).get("best_val") or {}).get(trial.score)
+    return (
+        Outcome("failed", f"its record has no {trial.score}", code=2) if value is None else Outcome("done", value=value)
+    )
+
+
+def _write_pruned(trial: TrialRun, step: int) -> str:
+    """Write into the record of the stopped run why it was stopped; returns that."""
+    reason = f"pruned by its validation score at step {step:,}"
+    path = trial.run.folder / "record.json"
+    with Claim(trial.run.folder) as claim:
+        record = read_sealed(path)
+        if claim.held and record is not None and record.get("status") == "stopped":
+            write_sealed(path, record | {"reason": f"{reason}; the same command resumes the run."})
+    return reason

@@ -1,0 +1,65 @@
+"""What a tuning has found: its best trial, the recipe that gives these settings again, and which settings mattered."""
+
+import warnings
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from orthobench.config.overrides import recipe
+from orthobench.launch.search import Search
+from orthobench.recording.digest import final
+from orthobench.recording.files import write_bytes
+
+NAME = "tuned"
+LEAST = 4  # finished trials, below which nothing is said about importance
+
+
+def counts(study: Any) -> dict[str, int]:
+    """How many trials ended in which way, those that are still worked on as `open`."""
+    trials = study.get_trials(deepcopy=False)
+    return dict(Counter(t.user_attrs.get("status", "open") if t.state.is_finished() else "open" for t in trials))
+
+
+def best(study: Any) -> Any | None:
+    """The finished trial with the best validation score; null where none is finished."""
+    from optuna.trial import TrialState
+
+    done = [t for t in study.get_trials(deepcopy=False) if t.state == TrialState.COMPLETE]
+    return study.best_trial if done else None
+
+
+def write_recipe(search: Search, run_id: str) -> tuple[Path, str]:
+    """Write the settings of a trial's run as a recipe into a folder for `--config-dir`.
+
+    Returns:
+        That folder, and the name for `recipe=`.
+
+    Raises:
+        ConfigError: this version gives other settings by the same values.
+        StorageError: it cannot be written.
+    """
+    folder = search.folder / "conf"
+    record = final(search.folder.parent / run_id / "record.json") or {}
+    text = yaml.safe_dump(recipe(record["config"], search.folders), sort_keys=False)
+    head = f"# @package _global_\n# The best of a tuning, by {search.score}: {run_id}\n"
+    write_bytes(folder / "recipe" / f"{NAME}.yaml", (head + text).encode())
+    return folder, NAME
+
+
+def importances(study: Any) -> dict[str, float]:
+    """How much each setting mattered for being among the best trials, in shares of 1 (PED-ANOVA: Watanabe et al. 2023).
+
+    Empty for fewer than LEAST finished trials, or where all of them had one score.
+    """
+    from optuna.importance import PedAnovaImportanceEvaluator, get_param_importances
+    from optuna.trial import TrialState
+
+    done = [t for t in study.get_trials(deepcopy=False) if t.state == TrialState.COMPLETE]
+    if len(done) < LEAST or len({t.value for t in done}) < 2:
+        return {}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of Optuna's, that the method is new
+        found = get_param_importances(study, evaluator=PedAnovaImportanceEvaluator())
+    return found if sum(found.values()) else {}

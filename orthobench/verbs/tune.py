@@ -1,0 +1,85 @@
+"""`orthobench tune KEY=VALUE... KEY=RANGE... [--trials N] [--pruner NAME]`: the best settings by validation."""
+
+import shlex
+from typing import TYPE_CHECKING, Any
+
+from orthobench import lean_lightning, signals
+from orthobench.errors import ConfigError
+from orthobench.schema import did_you_mean
+from orthobench.terminal import say
+from orthobench.verbs.arguments import Parser
+
+if TYPE_CHECKING:
+    from orthobench.launch.search import Search
+
+
+def main(arguments: list[str]) -> int:
+    """Try values, each as an ordinary run; the same command goes on with a tuning that was stopped or killed.
+
+    A range is `log(1e-4,1e-1)`, `float(0,1)`, `int(1,95)`, `int(8,256,log)` or `{a,b,c}`. Several processes may work on
+    one tuning. The result is a recipe and a picture of the importance of each setting.
+
+    Raises:
+        ConfigError: Optuna is not installed, or a range or another word is wrong; nothing was started.
+        StorageError: the journal of the study cannot be written or read.
+    """
+    lean_lightning.deferred = True
+    from orthobench.config import ranges
+    from orthobench.launch.search import PRUNERS, Search, Trials, import_optuna, open_study
+
+    parser = Parser(__doc__)
+    parser.add_argument(
+        "--trials", type=int, default=40, metavar="N", help="trials in all, earlier ones among them (40)"
+    )
+    parser.add_argument(
+        "--pruner", default="none", metavar="NAME", help=f"stops bad trials early: {', '.join(PRUNERS)}"
+    )
+    parser.add_folders()
+    given = parser.read(arguments)
+    if given.names:
+        parser.error(f"{given.names[0]!r} is not an argument here: write KEY=VALUE or KEY=RANGE")
+    if given.trials < 1:
+        raise ConfigError(f"--trials {given.trials} is out of range: it must be >= 1.")
+    if given.pruner not in PRUNERS:
+        raise ConfigError(f"--pruner {given.pruner} is not known: {did_you_mean(given.pruner, PRUNERS)}")
+    import_optuna()
+    tried = tuple(ranges.parse(word) for word in given.overrides if ranges.is_range(word))
+    fixed = tuple(word for word in given.overrides if not ranges.is_range(word))
+    search = Search(fixed, tried, tuple(given.config_dir))
+    search.check()
+    with signals.watched(program=True):
+        study = open_study(search, given.pruner)
+        known = len(study.get_trials(deepcopy=False))
+        say(f"{search.folder}: {known} of {given.trials} trials begun" if known else f"{search.folder}: a new tuning")
+        code = Trials(search, study, given.trials).work()
+    _tell(search, study)
+    return code
+
+
+def _tell(search: "Search", study: Any) -> None:
+    """Write the recipe and the picture, and say where they are and what they hold."""
+    from optuna.trial import TrialState
+
+    from orthobench.launch import tuned
+    from orthobench.recording.files import write_bytes
+    from orthobench.report.importance import picture
+
+    told = ", ".join(f"{count} {status}" for status, count in sorted(tuned.counts(study).items()))
+    best = tuned.best(study)
+    if best is None:
+        say(f"{told or 'no trials'}; none has a validation score yet")
+        return
+    values = " ".join(one.word(best) for one in search.ranges)
+    say(f"{told}; the best: {search.score} {best.value:.4g}, {values}, run {best.user_attrs['run_id']}")
+    shares = tuned.importances(study)
+    trials = study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
+    drawn = picture(shares, [(t.number + 1, t.value) for t in trials], search.score, search.task.higher_is_better)
+    path = search.folder / "importance.svg"
+    write_bytes(path, drawn.encode())
+    say(f"{path}: {', '.join(f'{name} {share:.2f}' for name, share in shares.items()) or 'too few trials'}")
+    folder, name = tuned.write_recipe(search, best.user_attrs["run_id"])
+    if search.folders:
+        say(f"recipe={name}: copy {folder / 'recipe' / f'{name}.yaml'} into {search.folders[-1] / 'recipe'}")
+        return
+    words = [f"model={best.params.get('model', search.first.model['name'])}", f"task={search.first.task['name']}"]
+    say(shlex.join(["orthobench", *words, "--config-dir", str(folder), f"recipe={name}"]))

@@ -1,0 +1,114 @@
+"""A trial is followed by its validation curve: it is pruned, resumed, waited for, or found finished."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from orthobench.config.many import settings
+from orthobench.launch import trial as module
+from orthobench.launch.sweep import SweepRun
+from orthobench.launch.trial import Outcome, TrialRun, follow
+from orthobench.recording.digest import read_sealed
+from tests.own_runs import run
+
+WORDS = ["model=gru", "task=adding", "T=20"]
+
+
+class Trained:
+    """A process that validates between two looks at it, and ends when it is asked to, or after `steps` of these."""
+
+    steps, code = 4, 0
+
+    def __init__(self, job: Any, options: list[str]) -> None:
+        self.folder, self.words, self.done = job.folders[0], job.words[0], 0
+        self.folder.mkdir(parents=True, exist_ok=True)
+
+    def poll(self, stopping: bool) -> int | None:
+        root, words = self.folder.parent, [word.lstrip("+") for word in self.words]
+        if stopping:
+            run(root, *words, status="stopped", reason="stopped by SIGTERM")
+            return 75
+        if self.done == self.steps:
+            if not self.code:
+                run(root, *words, val=0.25)
+            return self.code
+        self.done += 1
+        rows = "".join(f"{step},0,val/loss,{1 / step}\n" for step in range(1, self.done + 1))
+        (self.folder / "metrics.csv").write_text(f"step,epoch,name,value\n{rows}")
+        return None
+
+
+@pytest.fixture
+def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> TrialRun:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(module, "Process", Trained)
+    monkeypatch.setattr(module, "LOOK_S", 0.0)
+    return TrialRun(SweepRun(WORDS, settings([*WORDS, "runs_root=runs"])), "val/loss", tmp_path / "0.log", [])
+
+
+def test_a_run_is_followed_to_its_end(work: TrialRun) -> None:
+    seen: dict[int, float] = {}
+    assert follow(work, lambda step, value: bool(seen.setdefault(step, value)) and False) == Outcome("done", value=0.25)
+    assert seen == {1: 1.0, 2: 0.5, 3: 1 / 3, 4: 0.25}
+
+
+def test_a_pruned_run_is_no_finished_one(work: TrialRun) -> None:
+    outcome = follow(work, lambda step, value: step == 2)
+    assert outcome == Outcome("pruned", "pruned by its validation score at step 2")
+    record = read_sealed(work.run.folder / "record.json")
+    assert record is not None
+    assert (record["status"], record["reason"]) == (
+        "stopped",
+        "pruned by its validation score at step 2; the same command resumes the run.",
+    )
+    assert work.run.code() is None, "a sweep would go on with it"
+
+
+def test_a_finished_run_is_not_started_and_never_pruned(work: TrialRun, monkeypatch: pytest.MonkeyPatch) -> None:
+    run(Path("runs"), *WORDS, val=0.125)
+    monkeypatch.setattr(module, "Process", None)
+    assert follow(work, lambda step, value: True) == Outcome("done", value=0.125)
+
+
+@pytest.mark.parametrize(
+    ("changes", "outcome"),
+    [
+        ({"status": "diverged", "reason": "nan"}, Outcome("diverged", "nan")),
+        ({"metrics": {"best_val": {}}}, Outcome("failed", "its record has no val/loss", code=2)),
+    ],
+)
+def test_what_a_finished_run_may_lack(work: TrialRun, changes: dict[str, Any], outcome: Outcome) -> None:
+    run(Path("runs"), *WORDS, **changes)
+    assert follow(work, lambda step, value: False) == outcome
+
+
+def test_a_run_that_fails_is_told_with_its_code(work: TrialRun, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Trained, "code", 3)
+    outcome = follow(work, lambda step, value: False)
+    assert (outcome.status, outcome.code, outcome.value) == ("failed", 3, None)
+    assert str(work.log) in outcome.reason
+
+
+def test_a_run_of_another_process_is_waited_for(work: TrialRun, monkeypatch: pytest.MonkeyPatch) -> None:
+    looks = iter([True, True, False])
+
+    def held(folder: Path) -> bool:
+        if (found := next(looks)) is False:
+            run(Path("runs"), *WORDS, val=0.5)
+        return found
+
+    monkeypatch.setattr(module, "is_held", held)
+    monkeypatch.setattr(Trained, "steps", 0)
+    assert follow(work, lambda step, value: False).status == "done"
+    assert list(looks) == []
+
+
+def test_a_point_that_is_no_number_is_not_reported(work: TrialRun, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Trained, "steps", 0)
+    work.run.folder.mkdir(parents=True)
+    (work.run.folder / "metrics.csv").write_text("step,epoch,name,value\n1,0,val/loss,nan\n2,0,val/loss,0.5\n")
+    seen: list[Any] = []
+    follow(work, lambda step, value: bool(seen.append((step, value))))
+    assert json.dumps(seen) == "[[2, 0.5]]"
