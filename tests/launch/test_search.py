@@ -1,4 +1,4 @@
-"""Tunings of runs that are finished already, so that nothing is trained: the study, its trials, what is made of them."""
+"""Tunings of runs that are finished already, so that nothing is trained: the study, its trials, what they give."""
 
 from pathlib import Path
 from typing import Any
