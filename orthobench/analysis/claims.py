@@ -8,9 +8,12 @@ undecided. A claim holds at 0.05 (`reproduced`), is contradicted at 0.05 (`not r
 decided, with the number that it takes.
 
 A level is counted, not tested: it holds when all seeds of every row but at most one of three or more are on its side.
+
+Claims about `bench/` are read from measured steps in place of runs, see `step_costs`; their rounds are the seeds.
 """
 
 import math
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from statistics import mean
 
@@ -27,13 +30,18 @@ from orthobench.errors import ConfigError
 
 NEARLY = 0.9  # `not_below` a level: not below nine tenths of it
 BENCH = "bench/"  # what the names of costs begin with that were measured on a machine that did nothing else
+ROUNDS = 5  # of such a measurement at the least
 GOOD_SIDE = ("better", "not_worse", "not_better", "sooner")  # verbs by which the better side of a metric is meant
 Rows = dict[str, list[Line]]
 Resolution = Callable[[Published], float]
 
 
 def judge(
-    claims: Sequence[Published], rows: Rows, planned: int, resolution: Resolution = lambda _: 0.0
+    claims: Sequence[Published],
+    rows: Rows,
+    planned: int,
+    resolution: Resolution = lambda _: 0.0,
+    costs: Rows | None = None,
 ) -> list[Verdict]:
     """A verdict for every claim of one table.
 
@@ -42,12 +50,36 @@ def judge(
         rows: the finished runs of every row.
         planned: seeds of a row.
         resolution: of a claim, the least difference of two values of its metric.
+        costs: the rounds of every row whose steps were measured, for claims about `bench/`.
     """
-    tested = [printed for printed in claims if printed.claim_kind not in ("level", "untested")]
-    verdicts = [_first_look(printed, rows, planned, len(tested), resolution) for printed in claims]
+    tested = _family(claims)
+    measured, least = defaultdict(list, costs or {}), rounds(claims)
+    verdicts = [
+        _first_look(printed, measured, least, len(tested), resolution)
+        if is_cost(printed)
+        else _first_look(printed, rows, planned, len(tested), resolution)
+        for printed in claims
+    ]
     places = [i for i, printed in enumerate(claims) if printed in tested]
     held, contradicted = (_corrected(verdicts, places, name) for name in ("p", "against"))
     return [_decided(verdict, held.get(i), contradicted.get(i)) for i, verdict in enumerate(verdicts)]
+
+
+def is_cost(printed: Published) -> bool:
+    """Whether a claim is about a cost that is measured by `bench --record`."""
+    return printed.metric.startswith(BENCH)
+
+
+def rounds(claims: Sequence[Published]) -> int:
+    """How many rounds of a measurement the claims of a table need, for any of them to hold or to be contradicted."""
+    family = _family(claims)
+    most = max((len(pairs(printed.test)) for printed in family if is_cost(printed)), default=1)
+    return max(needed(most * len(family), least_of_pairs), ROUNDS)
+
+
+def _family(claims: Sequence[Published]) -> list[Published]:
+    """The claims that are corrected for one another: those that are tested."""
+    return [printed for printed in claims if printed.claim_kind not in ("level", "untested")]
 
 
 def _corrected(verdicts: list[Verdict], places: list[int], name: str) -> dict[int, float]:
@@ -76,14 +108,14 @@ def _first_look(printed: Published, rows: Rows, planned: int, family: int, resol
         names = [row for row in rows if row.startswith(tuple(f"{model}_" for model in printed.rows))]
     lines = [line for name in names for line in rows[name]]
     lacking = [line for line in lines if not _has_number(printed, line)]
-    if printed.metric.startswith(BENCH) and len(lacking) == len(lines):
+    if is_cost(printed) and len(lacking) == len(lines):
         return Verdict(NOT_RUN, f"no {printed.metric} of a machine that did nothing else")
     scores = {name: _scores(printed, rows[name], planned) for name in names}
     done, wanted = sum(s.done for s in scores.values()), sum(s.wanted for s in scores.values())
     if not done:
         return Verdict(NOT_RUN)
     if any(s.done < s.wanted for s in scores.values()):
-        return Verdict(PARTIAL, f"{done} of {wanted} runs")
+        return Verdict(PARTIAL, f"{done} of {wanted} {'rounds' if is_cost(printed) else 'runs'}")
     if lacking:
         return Verdict(PARTIAL, f"{printed.metric} was not measured in {len(lacking)} of {len(lines)} runs")
     if printed.claim_kind == "level":

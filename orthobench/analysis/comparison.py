@@ -6,7 +6,7 @@ from math import log10
 from pathlib import Path
 from statistics import mean, median
 
-from orthobench.analysis import claims, records, status
+from orthobench.analysis import claims, records, status, step_costs
 from orthobench.analysis.composed import ComposedTable
 from orthobench.analysis.made_by import MadeBy, made_by
 from orthobench.analysis.metrics import SPLITS, headline
@@ -24,6 +24,7 @@ from orthobench.analysis.status import (
     Interval,
     Verdict,
 )
+from orthobench.analysis.step_costs import StepCost
 from orthobench.config import table as experiment
 from orthobench.config.table import FULL, Table
 from orthobench.errors import ConfigError
@@ -94,6 +95,7 @@ class Comparison:
         notes: one sentence for each record that was made with other settings and fills nothing.
         stale: ids of the runs behind these records.
         made_by: which code made which run.
+        costs: the measured steps of its rows, which claims about `bench/` are read from.
     """
 
     table: Table
@@ -104,6 +106,7 @@ class Comparison:
     notes: tuple[str, ...] = ()
     stale: frozenset[str] = frozenset()
     made_by: MadeBy = MadeBy({}, {})  # noqa: RUF009  (it is frozen)
+    costs: dict[str, StepCost] = field(default_factory=dict)
 
 
 def compare(table: Table, results: Path, preset: str = FULL) -> Comparison:
@@ -119,14 +122,17 @@ def compare(table: Table, results: Path, preset: str = FULL) -> Comparison:
     planned = len(table.planned(preset))
     numbers = tuple(_number(printed, composed, rows, planned) for printed in told if printed.kind != "claim")
     asserted = [printed for printed in told if printed.kind == "claim"]
-    verdicts = claims.judge(asserted, rows, planned, lambda printed: _least_difference(printed, composed))
+    costs, stale_costs = step_costs.current(composed, step_costs.read(results))
+    measured = {row: cost.lines() for row, cost in costs.items()}
+    verdicts = claims.judge(asserted, rows, planned, lambda printed: _resolution(printed, composed), measured)
     asserted_ours = tuple(
         Compared(printed, Scores(), Scores(), None, _runs(_rows_of(printed, rows), rows), _explained(verdict, table))
         for printed, verdict in zip(asserted, verdicts, strict=True)
     )
     stale = frozenset(line.run_id for line in found.stale) - {line.run_id for line in found.lines}
     codes = made_by(composed, found.lines)
-    return Comparison(table, preset, numbers, asserted_ours, found.lines, tuple(found.notes), stale, codes)
+    notes = (*found.notes, *stale_costs)
+    return Comparison(table, preset, numbers, asserted_ours, found.lines, notes, stale, codes, costs)
 
 
 def presets(name: str, results: Path) -> list[str]:
@@ -176,8 +182,7 @@ def _number(printed: Published, composed: ComposedTable, rows: dict[str, list[Li
     except ConfigError as error:
         raise ConfigError(f"{table.name} ({printed.label}, {printed.column}): {error}") from error
     honest = honest if table.held_out else Scores()
-    assert printed.measured is not None, "load_table sees to it"
-    least = _unit(printed) * _resolution(printed, printed.measured, composed) if lines and not printed.scale else 0.0
+    least = _unit(printed) * _resolution(printed, composed) if lines and not printed.scale else 0.0
     return Compared(printed, honest, scores, None, runs, _explained(verdict, table), final, trivial, least)
 
 
@@ -233,7 +238,7 @@ def _judged(printed: Published, scores: Scores, composed: ComposedTable, lines: 
         published_seeds=printed.seeds,
         trivial=_log(trivial) if logs else trivial,
         bounds=(_log(bounds[0]), _log(bounds[1])) if logs else bounds,
-        resolution=0.0 if logs or not lines else unit * _resolution(printed, measured, composed),
+        resolution=0.0 if logs or not lines else unit * _resolution(printed, composed),
         unstated=composed.table.unstated.get(printed.rows[0], ()),
     )
 
@@ -256,19 +261,14 @@ def _baseline(printed: Published, lines: list[Line]) -> float | None:
     return mean(found) * _unit(printed) if found and head in SPLITS else None
 
 
-def _resolution(printed: Published, measured: Metric, composed: ComposedTable) -> float:
+def _resolution(printed: Published, composed: ComposedTable) -> float:
     """The least difference of two values of a metric, in the unit of the records."""
-    if measured.resolution is not None:
-        return measured.resolution
+    assert printed.measured is not None, "load_table looks it up"
+    if printed.measured.resolution is not None:
+        return printed.measured.resolution
     split = printed.metric.partition("/")[0]
     examples = composed.examples(printed.rows[0], split) if split in ("val", "test") else None
     return 1 / examples if examples else 0.0
-
-
-def _least_difference(printed: Published, composed: ComposedTable) -> float:
-    """The least difference of two values of a claim's metric."""
-    assert printed.measured is not None, "load_table looks it up"
-    return _resolution(printed, printed.measured, composed)
 
 
 def _exact(printed: Published, scores: Scores) -> Verdict:
@@ -338,6 +338,8 @@ def _explained(verdict: Verdict, table: Table) -> Verdict:
 
 
 def _rows_of(printed: Published, rows: dict[str, list[Line]]) -> list[str]:
+    if claims.is_cost(printed):  # it rests on no run
+        return []
     if printed.verb != "wilcoxon":
         return list(printed.rows)
     return [row for row in rows if row.startswith(tuple(f"{model}_" for model in printed.rows))]

@@ -7,18 +7,19 @@ a tenth of the trivial predictor's in more than half of the seeds.
 """
 
 from collections.abc import Container, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import inf
 from pathlib import Path
 from statistics import mean, median
 
-from orthobench.analysis import metrics
+from orthobench.analysis import metrics, step_costs
 from orthobench.analysis.composed import ComposedTable
 from orthobench.analysis.horizon import horizon
 from orthobench.analysis.recorded import recorded
 from orthobench.analysis.records import Line
 from orthobench.analysis.statistics import Scores, t_interval
 from orthobench.analysis.status import Interval
+from orthobench.analysis.step_costs import StepCost
 from orthobench.analysis.tuning import TunedRate, choose
 from orthobench.config import table as experiment
 from orthobench.config.table import FAIR, FULL, PRESETS, RATE, Table
@@ -40,6 +41,7 @@ class FairEntry:
         score: the test score that models are ranked by.
         planned: how many seeds are to be reported.
         budget: `parameters`, `state_bytes` and `multiply_adds` of the model; empty while nothing of it is recorded.
+        cost: its measured training step; null while it was not measured.
     """
 
     model: str
@@ -52,6 +54,7 @@ class FairEntry:
     score: Metric
     planned: int
     budget: dict[str, int] = field(default_factory=dict)
+    cost: StepCost | None = None
 
     @property
     def rate(self) -> str | None:
@@ -241,15 +244,28 @@ def fair_table(table: Table, results: Path, preset: str = FULL, models: Containe
     by_row: dict[str, list[Line]] = {}
     for line in found.lines:
         by_row.setdefault(line.row, []).append(line)
+    costs, stale_costs = step_costs.current(composed, step_costs.read(results))
+    entries = tuple(
+        replace(entry, cost=costs.get(timed_row(own)))
+        for (model, case), own in rates(table).items()
+        if (entry := _entry(composed, score, model, case, own, by_row, model in models))
+    )
+    lengths, trained = composed.lengths(next(iter(table.rows)))
+    return FairTable(table, preset, score, entries, found.lines, lengths, trained, (*found.notes, *stale_costs))
+
+
+def rates(table: Table) -> dict[tuple[str, str], dict[str, str]]:
+    """The rows of each model in each case, by choice of the rate."""
     rows: dict[tuple[str, str], dict[str, str]] = {}
     for row, variant in table.variants.items():
         case = ", ".join(f"{axis}={place}" for axis, place in variant.places.items() if axis != RATE)
         rows.setdefault((variant.base, case), {})[variant.places[RATE]] = row
-    entries = tuple(
-        _entry(composed, score, model, case, own, by_row, model in models) for (model, case), own in rows.items()
-    )
-    lengths, trained = composed.lengths(next(iter(table.rows)))
-    return FairTable(table, preset, score, entries, found.lines, lengths, trained, tuple(found.notes))
+    return rows
+
+
+def timed_row(rows: dict[str, str]) -> str:
+    """The row whose step is measured for a model in a case; the rate makes no difference to it."""
+    return next(iter(rows.values()))
 
 
 def _entry(

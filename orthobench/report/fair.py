@@ -7,7 +7,7 @@ from orthobench.analysis.fair import FairEntry, FairTable, fair_tables, overall
 from orthobench.analysis.statistics import Scores, t_interval, wilson
 from orthobench.config.table import FAIR
 from orthobench.config.words import key, value
-from orthobench.report import document
+from orthobench.report import costs, document
 from orthobench.report.document import Document, Grid, Section
 from orthobench.report.fair_figures import figures
 from orthobench.report.paper import NOTHING, number
@@ -19,13 +19,15 @@ the constrained parameters have a tenth of it, and `(edge)` that it lies at the 
 that of the weights with the best validation, the mean of the reported seeds ± half of its 95 % interval. *rank*: 1 is
 the best; models whose intervals overlap share their mean rank, and those whose interval is not clear of the trivial
 predictor did not learn and have none. *to a tenth*: steps until the validation loss is below a tenth of the trivial
-predictor's, in more than half of the seeds. *horizon*: the greatest length at which the lower end of the interval is
-above 0.9. *state* is what the model keeps of one sequence from step to step, and *multiply-adds* are those of one step
-of one sequence, by the structure of its matrices. Nothing here is a published setting; the papers' own stand in the
-other tables.
+predictor's, in more than half of the seeds. *ms a step*, where it was measured: a training step on the processor named
+below the table, median ± half of the distance between the quartiles, by `bench --record` while nothing else ran.
+*horizon*: the greatest length at which the lower end of the interval is above 0.9. *state* is what the model keeps of
+one sequence from step to step, and *multiply-adds* are those of one step of one sequence, by the structure of its
+matrices. Nothing here is a published setting; the papers' own stand in the other tables.
 """
 BUDGETS = {"parameters": "parameters", "state_bytes": "state, bytes", "multiply_adds": "multiply-adds"}
-HEADERS = ("model", "n", *BUDGETS.values(), "rate", "rank", "test", "converged", "steps to a tenth", "runs")
+STEP = "ms a step"
+HEADERS = ("model", "n", *BUDGETS.values(), STEP, "rate", "rank", "test", "converged", "steps to a tenth", "runs")
 TEXT = {"model", "rate", "chosen"}
 PLACES = 4
 EMITTED = "test/emitted"  # the control of cued copying: answers where nothing was asked
@@ -57,7 +59,7 @@ def section(fair_table: FairTable, drawn: bool = False) -> Section:
         facts=_facts(fair_table),
         records=document.records_of(table, fair_table.lines),
         grids=tuple(grid(fair_table, case) for case in fair_table.cases for grid in kinds),
-        notes=(*fair_table.notes, *table.deviations),
+        notes=(*fair_table.notes, *costs.notes(e.cost for e in fair_table.entries if e.cost), *table.deviations),
         figures=figures(fair_table) if drawn else {},
         provenance=document.provenance(fair_table.lines),
     )
@@ -69,7 +71,8 @@ def models(fair_table: FairTable, case: str) -> Grid:
     trivial = fair_table.trivial(case)
     if trivial is not None:
         rows.append([dict(model="trivial predictor", test=number(trivial, PLACES)).get(h, NOTHING) for h in HEADERS])
-    return Grid(list(HEADERS), rows, frozenset(HEADERS) - TEXT, case)
+    timed = any(entry.cost for entry in fair_table.at(case))
+    return Grid(list(HEADERS), rows, frozenset(HEADERS) - TEXT, case, aside=frozenset(() if timed else (STEP,)))
 
 
 def by_length(fair_table: FairTable, case: str) -> Grid:
@@ -180,6 +183,7 @@ def _texts(fair_table: FairTable, entry: FairEntry) -> list[str]:
         entry.model,
         entry.hidden_size,
         *(number(entry.budget.get(name), 0) for name in BUDGETS),
+        costs.step(entry.cost) if entry.cost else NOTHING,
         (entry.rate + " (edge)" * entry.choice.edge) if entry.rate else "not tuned yet",
         unranked if rank is None else f"{rank:g}",
         _interval(entry, fair_table.score.name, PLACES),

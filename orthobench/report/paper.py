@@ -6,7 +6,7 @@ from orthobench.analysis.comparison import Compared, Comparison, compare, preset
 from orthobench.analysis.ucr import ranking_lines
 from orthobench.config import table as experiment
 from orthobench.config.table import FAIR, FULL, Table
-from orthobench.report import document
+from orthobench.report import costs, document
 from orthobench.report.document import Document, Grid, Section
 from orthobench.report.numbers import HEADERS, NOTHING, NUMERIC, counts, number, numbers, protocol, texts
 
@@ -63,7 +63,7 @@ def section(comparison: Comparison, results: Path | None = None) -> Section:
         heading=document.heading(table, preset),
         facts=_facts(comparison),
         records=document.records_of(table, comparison.lines),
-        grids=(numbers(comparison), counts(comparison), claims(comparison)),
+        grids=(numbers(comparison), counts(comparison), claims(comparison), costs.costs(comparison.costs)),
         paragraphs=tuple(ranking_lines(comparison)),
         notes=tuple(footnotes(comparison)),
         figures={} if results is None else figures(comparison, results),
@@ -83,7 +83,7 @@ def footnotes(comparison: Comparison) -> list[str]:
     notes = [f"{one.label}, {one.column}: {one.note}" for one in noted]
     lost = sorted({c.printed.reason for c in comparison.numbers if c.printed.reason})
     reasons = (str(reason) for reason in lost)
-    codes = comparison.made_by.notes
+    codes = [*comparison.made_by.notes, *costs.notes(comparison.costs.values())]
     told = [*comparison.notes, *codes, *notes, *reasons, *unstated(comparison.table), *comparison.table.notes]
     return list(dict.fromkeys(told))
 

@@ -1,22 +1,34 @@
-"""`orthobench bench [--quick] [--output DIR]`: how fast the parts are on this machine."""
+"""`orthobench bench [--quick] [--output DIR] | --record [TABLE...|PAPER...|fair|all]`: how fast the parts are here."""
 
 from itertools import chain
 from pathlib import Path
 
-from orthobench.terminal import say
+from orthobench.config.table import FAIR
+from orthobench.errors import ConfigError, DataError
+from orthobench.terminal import complain, say
 from orthobench.verbs.arguments import Parser
+from orthobench.verbs.report import results_root
 
 
 def main(arguments: list[str]) -> int:
     """Measure, print a line per result as it comes, and write speed.csv and speed.md.
 
+    With `--record` the steps are measured that claims about seconds and the fair tables name, see `bench/steps.py`.
+
     Raises:
-        ConfigError: an option that is not known.
+        ConfigError: an option or a table that is not known.
+        Stopped: the machine is not quiet enough for `--record`, or a signal asked to stop.
     """
     parser = Parser(__doc__)
     parser.add_argument("--quick", action="store_true", help="small sizes and few rounds: within two minutes")
     parser.add_argument("--output", type=Path, default=Path("results/bench"), help="folder of speed.csv and speed.md")
+    parser.add_argument(
+        "--record", action="store_true", help="measure the steps that tables name: results/bench/steps.csv"
+    )
+    parser.add_folders()
     options = parser.read(arguments)
+    if options.record:
+        return _record(options.names, results_root(options.overrides), tuple(options.config_dir))
     if options.words:
         parser.error(f"{options.words[0]!r} is not an argument here")
     import torch
@@ -40,3 +52,45 @@ def main(arguments: list[str]) -> int:
     for path in write(rows, options.output, device):
         say(f"wrote {path}")
     return 0
+
+
+def _record(names: list[str], results: Path, folders: tuple[Path, ...]) -> int:
+    """Measure what is not measured yet of some tables, of all by default; what its data are missing for is passed over.
+
+    Returns 0, or the exit code of missing data.
+    """
+    import torch
+
+    from orthobench import signals
+    from orthobench.analysis import step_costs
+    from orthobench.bench import steps
+    from orthobench.bench.quiet import refuse_if_busy
+    from orthobench.launch.plan import select
+    from orthobench.run.memory import keep_freed_memory
+
+    torch.set_num_threads(1)
+    keep_freed_memory()
+    asked = steps.groups(select(names or ["all", FAIR], folders), folders)
+    if not asked:
+        raise ConfigError(f"bench --record {' '.join(names)}: no claim or fair table there is about seconds.")
+    missing, code = 0, 0
+    for number, group in enumerate(asked, start=1):
+        begun = steps.due(group, step_costs.read(results))
+        if begun is None:
+            continue
+        if not missing:
+            refuse_if_busy()
+        missing += 1
+        try:
+            with signals.watched():
+                for told in steps.measure(group, begun, results):
+                    say(f"[{number} of {len(asked)}] {told}")
+        except DataError as error:
+            complain(f"[{number} of {len(asked)}] {group.label}: not measured; {error}")
+            code = error.exit_code
+    path = step_costs.path_of(results)
+    if not missing:
+        say(f"{path} has all {len(asked)} groups of rows")
+    elif path.is_file():
+        say(f"wrote {path}; `orthobench tables` reads it")
+    return code

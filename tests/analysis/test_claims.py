@@ -195,7 +195,10 @@ def test_a_time_is_read_from_undisturbed_machines_alone() -> None:
     name, test = "bench/s_per_step", {"ratio": ["b"], "to": ["a"], "between": [2, 3], "tolerance": 0.1}
     told = verdict(claim(name, **test), cells(a=LOW, b=HIGH))
     assert str(told) == f"not run (no {name} of a machine that did nothing else)"
-    assert verdict(claim(name, **test), cells(name, a=LOW, b=HIGH)).word == "reproduced"
+    measured = cells(name, a=LOW, b=HIGH)
+    assert verdict(claim(name, **test), measured).word == "not run", "a run's own time is none"
+    (told,) = judge([claim(name, **test)], {"a": [], "b": []}, planned=3, costs=measured)
+    assert told.word == "reproduced"
 
 
 def test_too_few_seeds_say_how_many_it_takes() -> None:

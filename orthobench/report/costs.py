@@ -1,0 +1,38 @@
+"""Measured steps as text: what a step costs, and on which machine that was measured."""
+
+from collections.abc import Iterable
+
+from orthobench.analysis.step_costs import StepCost
+from orthobench.report.document import Grid
+
+HEADERS = ("row", "ms a step", "minutes per epoch", "building W")
+
+
+def costs(found: dict[str, StepCost]) -> Grid:
+    """The measured steps of a table's rows; without lines where nothing was measured."""
+    rows = [
+        [row, step(cost), f"{cost.s_per_step * cost.epoch_steps / 60:.3g}", _share(cost)] for row, cost in found.items()
+    ]
+    return Grid(list(HEADERS), rows, frozenset(HEADERS[1:]), subject="what a training step costs")
+
+
+def step(cost: StepCost) -> str:
+    """Milliseconds of a step: the median of the rounds ± half of the distance between their quartiles."""
+    decimals = 1 if cost.s_per_step < 1 else 0
+    return f"{1000 * cost.s_per_step:,.{decimals}f} ± {1000 * cost.spread:,.{decimals}f}"
+
+
+def notes(found: Iterable[StepCost]) -> list[str]:
+    """Where the steps were measured, a sentence for each machine and code."""
+    words: dict[str, list[StepCost]] = {}
+    for cost in found:
+        words.setdefault(cost.words, []).append(cost)
+    return [
+        f"Steps measured on {text}; {len(same[0].seconds)} rounds in turns, other programs had at most "
+        f"{max(cost.others for cost in same):.0%} of a core."
+        for text, same in words.items()
+    ]
+
+
+def _share(cost: StepCost) -> str:
+    return "" if cost.matrix_share is None else f"{100 * cost.matrix_share:.1f} %"
