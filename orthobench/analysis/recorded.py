@@ -11,6 +11,7 @@ from pathlib import Path
 from orthobench.analysis import records
 from orthobench.analysis.composed import ComposedTable
 from orthobench.analysis.records import DIGEST, Line
+from orthobench.config.settings import Settings
 from orthobench.config.table import Table
 from orthobench.errors import ConfigError, StorageError
 
@@ -75,6 +76,9 @@ def _is_current(line: Line, composed: ComposedTable) -> bool:
         settings = composed.settings(line.row, line.seed)
     except ConfigError:
         return False
-    if settings.run_id != line.run_id:
-        return False
-    return line.values.get(DIGEST) in (None, settings.digest)
+    return is_of(line, settings)
+
+
+def is_of(line: Line, settings: Settings) -> bool:
+    """Whether a record was made with these settings, by its whole digest where it has one."""
+    return settings.run_id == line.run_id and line.values.get(DIGEST) in (None, settings.digest)

@@ -10,8 +10,9 @@ from orthobench.analysis.published import load_table
 from orthobench.analysis.records import Line, line
 from orthobench.config.settings import Settings
 from orthobench.config.table import Table
-from orthobench.errors import StorageError
-from orthobench.recording.digest import final
+from orthobench.errors import ConfigError, StorageError
+from orthobench.recording.digest import FINAL, final
+from orthobench.recording.files import read_json
 from orthobench.recording.sources import refuse_changed
 
 
@@ -22,6 +23,31 @@ def collect(settings: Settings, table: Table, preset: str, row: str) -> Line | N
         ConfigError: its plug-ins or its data have changed since.
         StorageError: the record is another run's.
     """
+    record = _own(settings)
+    if record is None:
+        return None
+    wanted = {row.metric for row in load_table(table) if "@" in row.metric}
+    points = curves(settings.folder / "metrics.csv") if wanted else {}
+    return line(record, preset, row, from_curve(sorted(wanted), points, record["baseline"]), epoch_steps(settings))
+
+
+def why_stale(settings: Settings) -> str | None:
+    """Why the finished run in a folder is not the one that is asked for, in one sentence; null where it is, or none is.
+
+    It is what keeps `collect` from recording it.
+    """
+    try:
+        _own(settings)
+    except (ConfigError, StorageError) as error:
+        return str(error)
+    path = settings.folder / "record.json"
+    if final(path) is None and ((read_json(path) or {}).get("status") in FINAL):
+        return f"{path} has been changed since it was written, and the run is done again."
+    return None
+
+
+def _own(settings: Settings) -> dict[str, Any] | None:
+    """The final record of a run; null while there is none."""
     path = settings.folder / "record.json"
     record = final(path)
     if record is None:
@@ -29,9 +55,7 @@ def collect(settings: Settings, table: Table, preset: str, row: str) -> Line | N
     if record.get("identity", settings.digest) != settings.digest or record["run_id"] != settings.run_id:
         raise StorageError(f"{path} is another run's, {record['run_id']}; put it back where it belongs, or delete it.")
     refuse_changed(record.get("sources"), settings)
-    wanted = {row.metric for row in load_table(table) if "@" in row.metric}
-    points = curves(settings.folder / "metrics.csv") if wanted else {}
-    return line(record, preset, row, from_curve(sorted(wanted), points, record["baseline"]), epoch_steps(settings))
+    return record
 
 
 def drawn(settings: Settings, table: Table, preset: str, row: str) -> list[CurvePoint]:

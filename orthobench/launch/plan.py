@@ -7,6 +7,8 @@ from pathlib import Path
 from orthobench.analysis import records
 from orthobench.analysis.fair import fair_table
 from orthobench.analysis.published import load_table, papers
+from orthobench.analysis.recorded import is_of
+from orthobench.analysis.records import Line
 from orthobench.config import table as experiment
 from orthobench.config.files import options
 from orthobench.config.many import Composer
@@ -14,7 +16,7 @@ from orthobench.config.settings import Settings
 from orthobench.config.table import Table, TableRun
 from orthobench.config.words import key, value
 from orthobench.errors import ConfigError
-from orthobench.launch.collect import cost
+from orthobench.launch.collect import cost, why_stale
 from orthobench.models.build import fit_to_budget
 from orthobench.schema import did_you_mean
 
@@ -26,6 +28,7 @@ class PlannedRun:
     Attributes:
         cost: rough measure of the arithmetic of its training, without a unit; runs are ordered by it.
         timed: whether its table reports times, so that nothing else may run beside it.
+        stale: why what is recorded or finished of it does not count; null where nothing is.
     """
 
     table: Table
@@ -33,6 +36,7 @@ class PlannedRun:
     settings: Settings
     cost: float
     timed: bool
+    stale: str | None = None
 
     @property
     def label(self) -> str:
@@ -103,7 +107,7 @@ def plan(
     for name in tables:
         table = experiment.load(name, folders)
         timed = any(row.metric.startswith("time/") for row in load_table(table))
-        known: dict[Path, set[tuple[str, str, str]]] = {}
+        known: dict[Path, dict[tuple[str, str, int], Line]] = {}
         for row, own in _due(table, preset, seeds, rows, extra, composer, found).items():
             jobs = table.runs(preset, own, [row])
             try:
@@ -116,13 +120,16 @@ def plan(
                 continue
             results = _results(settings[0].run["results_root"], preset)
             if results not in known:
-                known[results] = {(line.run_id, line.preset, line.row) for line in records.read(results, name)}
+                lines = records.read(results, name)
+                known[results] = {(line.preset, line.row, line.seed): line for line in lines}
             price = cost(settings[0])
             for job, one in zip(jobs, settings, strict=True):
-                if (one.run_id, job.preset, job.row) in known[results]:
+                line = known[results].get((job.preset, job.row, job.seed))
+                if line is not None and is_of(line, one):
                     found.recorded += 1
-                else:
-                    found.runs.append(PlannedRun(table, job, one, price, timed))
+                    continue
+                stale = why_stale(one) if line is None else f"run {line.run_id} is recorded, made with other settings."
+                found.runs.append(PlannedRun(table, job, one, price, timed, stale))
     found.runs.sort(key=lambda run: run.cost)
     return found, results
 

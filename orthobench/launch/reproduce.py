@@ -75,9 +75,7 @@ class Runner:
         Those that are finished in their folders are recorded first, whatever time is left.
         """
         for run in runs:
-            self._refuse(run)
-            if run not in self.codes and final(run.settings.folder / "record.json"):
-                self._finish(run, 0)
+            self._finish(run)
         self._jobs = {self._job(some): some for some in _together([run for run in runs if run not in self.codes])}
         with signals.watched(program=True):
             for ended in self.pool.run(list(self._jobs)):
@@ -92,13 +90,6 @@ class Runner:
         """Why a run failed: why it was refused, or the last line of its output."""
         log = next((job.log for job, runs in self._jobs.items() if run in runs), None)
         return self.reasons.get(run) or ("it was not started" if log is None else _last_line(log))
-
-    def _refuse(self, run: PlannedRun) -> None:
-        """Note a finished run that is not the one that is asked for, so that it is neither recorded nor done again."""
-        try:
-            collect(run.settings, run.table, run.job.preset, run.job.row)
-        except (ConfigError, StorageError) as error:
-            self.codes[run], self.reasons[run] = error.exit_code, str(error)
 
     def _over(self) -> bool:
         return signals.asked() is not None or (self.deadline is not None and time.monotonic() > self.deadline)
@@ -116,17 +107,28 @@ class Runner:
             return 0
         return DataError.exit_code if self._jobs[job][0].data in self.lacking else None
 
-    def _finish(self, run: PlannedRun, code: int) -> None:
-        self.codes[run] = code
+    def _finish(self, run: PlannedRun, code: int | None = None) -> None:
+        """Record a run that is finished; one that is not the one that is asked for is neither recorded nor done again.
+
+        Args:
+            run: the run.
+            code: that of the process which did it; null where none was started, and then it may be left to do.
+        """
         if code == DataError.exit_code:
             self.lacking.add(run.data)
-        line = collect(run.settings, run.table, run.job.preset, run.job.row)
+        try:
+            line = collect(run.settings, run.table, run.job.preset, run.job.row)
+        except (ConfigError, StorageError) as error:
+            self.codes[run], self.reasons[run] = error.exit_code, str(error)
+            return
         if line is not None:
             records.add(self.results, run.job.table, [line])
             curves.add(self.results, run.job.table, drawn(run.settings, run.table, run.job.preset, run.job.row))
             self.codes[run] = 0  # recorded, and a diverged run is a result
-        elif code == 0:
-            self.codes[run] = Stopped.exit_code  # another process works on it
+        elif code is None:
+            return
+        else:
+            self.codes[run] = code or Stopped.exit_code  # without a record another process works on it
         self.last = f"{run.label}: {outcome(self.codes[run]) if line is None else score(run.settings, line)}"
         if not sys.stdout.isatty():
             say(f"[{len(self.codes)}] {self.last}")

@@ -14,6 +14,8 @@ from orthobench.verbs.reproduce import WORDS, Selection
 def main(arguments: list[str]) -> int:
     """Print one line per run with its state, length and cost, and the sum of what is missing.
 
+    A run is `stale` where `reproduce` would not take what is finished or recorded of it; it counts as missing.
+
     Of a table (`sgornn/table2`, a paper, all, or `-m experiment=sgornn/table2`) every row is measured, with one seed.
 
     Raises:
@@ -38,6 +40,7 @@ def main(arguments: list[str]) -> int:
 def _plan_runs(overrides: list[str], folders: tuple[Path, ...]) -> int:
     from orthobench.config.compose import parse
     from orthobench.config.many import settings
+    from orthobench.launch.collect import why_stale
     from orthobench.launch.sweep import jobs
     from orthobench.recording.files import read_json
 
@@ -56,13 +59,13 @@ def _plan_runs(overrides: list[str], folders: tuple[Path, ...]) -> int:
     states: dict[str, int] = {}
     missing_s = 0.0
     for _, exp in runs:
-        record = read_json(exp.settings.folder / "record.json")
-        state = record["status"] if record else "missing"
+        record, why = read_json(exp.settings.folder / "record.json"), why_stale(exp.settings)
+        state = "stale" if why else (record or {}).get("status", "missing")
         states[state] = states.get(state, 0) + 1
         cost = nearest[same_cost(exp.settings.identity)]
         if state not in ("done", "diverged"):
             missing_s += cost.total_s
-        say(f"{exp.run_id}  {state:8}  {cost}")
+        say(f"{exp.run_id}  {state:8}  {cost}{f'; {why}' if why else ''}")
     told = ", ".join(f"{count} {state}" for state, count in sorted(states.items()))
     say(f"{told}; {duration_text(missing_s)} to go on this machine, one run at a time")
     return 0
@@ -89,12 +92,17 @@ def _plan_tables(selection: Selection, preset: str, folders: tuple[Path, ...]) -
     for name in select(selection.names, folders):
         before_s = total_s
         found, results = plan([name], preset, selection.seeds, selection.rows, extra, folders)
-        failed = sum(line.diverged for line in records.read(results, name) if line.preset == preset)
+        stale = {(run.job.row, run.job.seed): run.stale for run in found.runs if run.stale}
+        lines = (line for line in records.read(results, name) if line.preset == preset)
+        failed = sum(line.diverged for line in lines if (line.row, line.seed) not in stale)
         say(
             f"{name}: {found.recorded} of {found.recorded + len(found.runs) + found.later} runs recorded"
             f"{f', {failed} of them diverged' if failed else ''}, {len(found.runs)} to do"
+            f"{f', {len(stale)} of which are stale' if stale else ''}"
             f"{f', and then {found.later} at the rates that these will choose' if found.later else ''}"
         )
+        for (row, seed), why in stale.items():
+            say(f"  {row} seed {seed}: stale: {why}")
         for row in dict.fromkeys(run.job.row for run in found.runs):
             runs = [run for run in found.runs if run.job.row == row]
             words, same = [*runs[0].job.overrides, *extra], same_cost(runs[0].settings.identity)

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -11,7 +12,7 @@ from orthobench.config import table as experiment
 from orthobench.ensemble import grouping
 from orthobench.errors import ConfigError
 from orthobench.launch.plan import plan, select
-from orthobench.launch.reproduce import _together, progress, seconds
+from orthobench.launch.reproduce import Runner, _together, progress, seconds
 from orthobench.verbs.reproduce import _seeds, main
 
 NAME = "urnn_ugru/table3"
@@ -102,6 +103,27 @@ def table(root: Path, rows: dict[str, list[str]]) -> str:
     }  # fmt: skip
     path.write_text(yaml.safe_dump(content))
     return "mine/table1"
+
+
+def test_what_changes_while_a_run_is_at_work_fails_that_run_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its data are exchanged before it ends: the record is refused, and the other runs go on."""
+    monkeypatch.chdir(tmp_path)
+    runs, asked = plan([NAME], "smoke", seeds=[1])[0].runs[:2], []
+
+    def collected(settings: Any, *_: Any) -> None:
+        asked.append(settings.run_id)
+        if asked.count(runs[0].settings.run_id) == 2 and settings is runs[0].settings:
+            raise ConfigError("the folder is stale.")
+
+    monkeypatch.setattr("orthobench.launch.reproduce.collect", collected)
+    runner = Runner(tmp_path, 1, None, (), ())
+    monkeypatch.setattr(runner.pool, "run", lambda jobs: [[(job, 0) for job in jobs]])
+    runner(runs)
+    assert [runner.codes[run] for run in runs] == [ConfigError.exit_code, 1], "the other one left no record"
+    assert runner.reason(runs[0]) == "the folder is stale."
+    assert [asked.count(run.settings.run_id) for run in runs] == [2, 2], "once before, once after"
 
 
 @pytest.mark.slow

@@ -8,8 +8,11 @@ import pytest
 
 import orthobench
 from orthobench.__main__ import VERBS, main
+from orthobench.analysis import records
 from orthobench.config.many import settings
 from orthobench.config.table import tables as table_names
+from orthobench.recording.digest import write_sealed
+from orthobench.recording.files import write_json
 from orthobench.run import cost as plan_cost
 from orthobench.verbs import reproduce
 from tests.report.made_up import made_up, record
@@ -77,6 +80,59 @@ def test_plan_of_a_table(capsys: pytest.CaptureFixture[str], monkeypatch: pytest
     out = capsys.readouterr().out
     assert "ncgru/figure8: 0 of 1 runs recorded, 1 to do" in out
     assert "ncgru_c: 1 seed, 10,182 parameters, 2 steps x" in out
+
+
+COST = plan_cost.Cost(100, 10, 1.0, 0.0, 0.0, None)
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({}, "done"),
+        (
+            {"sources": {"data": {"mine.npz": "0" * 64}}},
+            "is stale: it was made before a change of the data in mine.npz",
+        ),
+        ({"identity": "0" * 64}, "record.json is another run's"),
+        (None, "record.json has been changed since it was written"),
+    ],
+    ids=str,
+)
+def test_a_plan_does_not_call_a_stale_run_done(
+    change: dict[str, Any] | None, told: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(plan_cost, "measure", lambda *_: COST)
+    words = ["model=rnn", "task=recall", "recipe=none", "trainer.max_steps=10", "data_root=here"]
+    Path("here").mkdir()
+    Path("here/mine.npz").write_text("other data than before")
+    asked = settings(words)
+    record = {"status": "done", "run_id": asked.run_id, "identity": asked.digest, **(change or {})}
+    sealed = write_sealed(asked.folder / "record.json", record)
+    if change is None:
+        write_json(asked.folder / "record.json", {**sealed, "status": "diverged"})
+    assert main(["plan", *words]) == 0
+    first, last = capsys.readouterr().out.splitlines()
+    done = change == {}
+    assert first.split()[:2] == [asked.run_id, "done" if done else "stale"]
+    assert told in first
+    assert last.startswith("1 done; 0" if done else "1 stale; 10")
+
+
+def test_a_plan_of_a_table_says_which_records_are_stale(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(plan_cost, "measure", lambda *_: COST)
+    recorded(tmp_path / "results")
+    path = records.path_of(tmp_path / "results", "sgornn/table2")
+    (line,) = [
+        line for line in records.read(tmp_path / "results", "sgornn/table2") if line.row == "sgornn" and line.seed == 3
+    ]
+    path.write_text(path.read_text().replace(line.run_id, "har2-sgornn-0123456789").replace(",done,", ",diverged,"))
+    assert main(["plan", "experiment=sgornn/table2", "-m", "cell=sgornn"]) == 0
+    out = capsys.readouterr().out
+    assert "9 of 10 runs recorded" in out
+    assert "1 to do, 1 of which are stale" in out
+    assert "  sgornn seed 3: stale: run har2-sgornn-0123456789 is recorded, made with other settings." in out
 
 
 def test_a_plan_counts_steps_validations_tests_and_the_start(monkeypatch: pytest.MonkeyPatch) -> None:
