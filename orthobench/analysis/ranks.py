@@ -71,17 +71,6 @@ def rank(scores: dict[str, list[float]], higher: bool = True) -> Ranking:
     return Ranking(ranks, friedman, pairs, _groups(list(ranks), pairs), len(columns))
 
 
-def mean_ranks(columns: list[dict[str, float]]) -> dict[str, float]:
-    """Mean rank of the names that every column has, 1 for the highest; equal scores share their ranks."""
-    from scipy import stats
-
-    if not columns:
-        return {}
-    names = [name for name in columns[0] if all(name in column for column in columns)]
-    ranked = [stats.rankdata([-column[name] for name in names]) for column in columns]
-    return {name: float(mean(float(column[i]) for column in ranked)) for i, name in enumerate(names)}
-
-
 def signed_rank(a: list[float], b: list[float], alternative: str = "two-sided") -> float:
     """Wilcoxon's p-value, with the ranks of zero differences split between both signs; 1 where nothing differs.
 
