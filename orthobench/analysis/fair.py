@@ -8,6 +8,7 @@ a tenth of the trivial predictor's in more than half of the seeds.
 
 from collections.abc import Container, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from math import inf
 from pathlib import Path
 from statistics import mean, median
@@ -15,10 +16,11 @@ from statistics import mean, median
 from orthobench.analysis import metrics, step_costs
 from orthobench.analysis.composed import ComposedTable
 from orthobench.analysis.horizon import horizon
+from orthobench.analysis.made_by import MadeBy, made_by
 from orthobench.analysis.recorded import recorded
 from orthobench.analysis.records import Line
 from orthobench.analysis.statistics import Scores, t_interval
-from orthobench.analysis.status import Interval
+from orthobench.analysis.status import Interval, clipped
 from orthobench.analysis.step_costs import StepCost
 from orthobench.analysis.tuning import TunedRate, choose
 from orthobench.config import table as experiment
@@ -57,6 +59,11 @@ class FairEntry:
     cost: StepCost | None = None
 
     @property
+    def runs(self) -> tuple[str, ...]:
+        """The ids of the runs behind it: those of the tuning, which decide the rate, and those that are reported."""
+        return tuple(line.run_id for lines in (*self.tuned.values(), self.lines) for line in lines)
+
+    @property
     def rate(self) -> str | None:
         """The chosen rate; null while the tuning goes on."""
         return self.choice.best if self.choice.settled else None
@@ -80,7 +87,7 @@ class FairEntry:
         """The mean test score; null where no seed converged."""
         return self.scores().mean
 
-    @property
+    @cached_property
     def interval(self) -> Interval | None:
         """The 95 % interval of the mean of the test score that models are ranked by; see `interval_of`."""
         return self.interval_of(self.score.name)
@@ -88,11 +95,8 @@ class FairEntry:
     def interval_of(self, name: str) -> Interval | None:
         """The 95 % interval of the mean, within the bounds; null with a diverged seed, or fewer than three."""
         found = self.scores(name)
-        if found.diverged or len(found.values) < 3:
-            return None
-        low, high = t_interval(found.values) or (0.0, 0.0)
-        least, most = self.score.bounds
-        return max(low, -inf if least is None else least), min(high, inf if most is None else most)
+        interval = None if found.diverged else t_interval(found.values)
+        return None if interval is None else clipped(interval, self.score.bounds)
 
     @property
     def trivial(self) -> float | None:
@@ -150,6 +154,7 @@ class FairTable:
         lengths: of the length curves, shortest first; none where there are no curves.
         trained: the least and the greatest length of training.
         notes: one sentence for each record that was made with other settings and fills nothing.
+        made_by: which code made which run.
     """
 
     table: Table
@@ -160,6 +165,7 @@ class FairTable:
     lengths: tuple[int, ...] = ()
     trained: tuple[int, int] = (0, 0)
     notes: tuple[str, ...] = field(default=())
+    made_by: MadeBy = MadeBy({}, {})  # noqa: RUF009  (it is frozen)
 
     @property
     def higher(self) -> bool:
@@ -198,13 +204,11 @@ class FairTable:
 
         Models that did not learn, or have no interval, are left out.
         """
-        judged = [entry for entry in self.at(case) if entry.learnt]
-        return {
-            e.model: 1
-            + sum(o.beats(e) for o in judged)
-            + sum(not (o is e or o.beats(e) or e.beats(o)) for o in judged) / 2
-            for e in judged
-        }
+        return self._ranks.get(case, {})
+
+    @cached_property
+    def _ranks(self) -> dict[str, dict[str, float]]:
+        return {case: _ranked([entry for entry in self.at(case) if entry.learnt]) for case in self.cases}
 
     def horizon(self, entry: FairEntry) -> int | None:
         """The greatest length that a model holds; null where there is none or there are no curves."""
@@ -221,6 +225,16 @@ class FairTable:
         """The seeds of these models that are to be run next, by row."""
         asked = (entry for entry in self.entries if entry.model in models)
         return {row: seeds for entry in asked for row, seeds in entry.due(self.seeds).items()}
+
+
+def _ranked(entries: list[FairEntry]) -> dict[str, float]:
+    """By model 1, one for each entry that beats it, and half of one for each that no interval tells it from."""
+    return {
+        e.model: 1
+        + sum(o.beats(e) for o in entries)
+        + sum(not (o is e or o.beats(e) or e.beats(o)) for o in entries) / 2
+        for e in entries
+    }
 
 
 def fair_table(table: Table, results: Path, preset: str = FULL, models: Container[str] = ()) -> FairTable:
@@ -251,7 +265,8 @@ def fair_table(table: Table, results: Path, preset: str = FULL, models: Containe
         if (entry := _entry(composed, score, model, case, own, by_row, model in models))
     )
     lengths, trained = composed.lengths(next(iter(table.rows)))
-    return FairTable(table, preset, score, entries, found.lines, lengths, trained, (*found.notes, *stale_costs))
+    notes, codes = (*found.notes, *stale_costs), made_by(composed, found.lines)
+    return FairTable(table, preset, score, entries, found.lines, lengths, trained, notes, codes)
 
 
 def rates(table: Table) -> dict[tuple[str, str], dict[str, str]]:

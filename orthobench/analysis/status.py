@@ -182,11 +182,13 @@ def prediction_interval(
     if published_sd is not None and k > 1 and own + theirs > 0:
         freedom = (own + theirs) ** 2 / (own**2 / (found.n - 1) + theirs**2 / (k - 1))
     half = _t(freedom) * math.sqrt(own + theirs)
-    low, high = bounds
-    return (
-        found.m - half if low is None else max(found.m - half, low),
-        found.m + half if high is None else min(found.m + half, high),
-    )
+    return clipped((found.m - half, found.m + half), bounds)
+
+
+def clipped(interval: Interval, bounds: Bounds) -> Interval:
+    """The part of an interval that lies within the bounds of a metric."""
+    (low, high), (least, most) = interval, bounds
+    return low if least is None else max(low, least), high if most is None else min(high, most)
 
 
 def says_nothing(interval: Interval, bounds: Bounds) -> bool:

@@ -21,9 +21,10 @@ the best; models whose intervals overlap share their mean rank, and those whose 
 predictor did not learn and have none. *to a tenth*: steps until the validation loss is below a tenth of the trivial
 predictor's, in more than half of the seeds. *ms a step*, where it was measured: a training step on the processor named
 below the table, median ± half of the distance between the quartiles, by `bench --record` while nothing else ran.
-*horizon*: the greatest length at which the lower end of the interval is above 0.9. *state* is what the model keeps of
-one sequence from step to step, and *multiply-adds* are those of one step of one sequence, by the structure of its
-matrices. Nothing here is a published setting; the papers' own stand in the other tables.
+*runs*: those of the tuning and those that are reported, and which code made them. *horizon*: the greatest length at
+which the lower end of the interval is above 0.9. *state* is what the model keeps of one sequence from step to step, and
+*multiply-adds* are those of one step of one sequence, by the structure of its matrices. Nothing here is a published
+setting; the papers' own stand in the other tables.
 """
 BUDGETS = {"parameters": "parameters", "state_bytes": "state, bytes", "multiply_adds": "multiply-adds"}
 STEP = "ms a step"
@@ -51,6 +52,7 @@ def overview(group: list[FairTable], preset: str) -> Section:
 def section(fair_table: FairTable, drawn: bool = False) -> Section:
     """One table; with its figures where `drawn`."""
     table, preset = fair_table.table, fair_table.preset
+    measured = costs.notes(entry.cost for entry in fair_table.entries if entry.cost)
     kinds = (models, by_length, sensitivity) if fair_table.lengths else (models, sensitivity)
     return Section(
         anchor=document.anchor(table.name, preset),
@@ -59,7 +61,7 @@ def section(fair_table: FairTable, drawn: bool = False) -> Section:
         facts=_facts(fair_table),
         records=document.records_of(table, fair_table.lines),
         grids=tuple(grid(fair_table, case) for case in fair_table.cases for grid in kinds),
-        notes=(*fair_table.notes, *costs.notes(e.cost for e in fair_table.entries if e.cost), *table.deviations),
+        notes=(*fair_table.notes, *fair_table.made_by.notes, *measured, *table.deviations),
         figures=figures(fair_table) if drawn else {},
         provenance=document.provenance(fair_table.lines),
     )
@@ -159,6 +161,7 @@ def _data(found: list[FairTable]) -> Grid:
         [
             *(one.table.name, one.preset, case, one.score.name),
             *_texts(one, entry),
+            one.made_by.words(entry.runs),
             *(_interval(entry, entry.at(length), PLACES) if length in one.lengths else NOTHING for length in lengths),
             *(_validation(entry.validation(choice)) for choice in choices),
         ]
@@ -166,7 +169,7 @@ def _data(found: list[FairTable]) -> Grid:
         for case in one.cases
         for entry in one.at(case)
     ]
-    headers = ["table", "preset", "case", "metric", *HEADERS]
+    headers = ["table", "preset", "case", "metric", *HEADERS, "made by"]
     headers += [f"length {length}" for length in lengths] + [f"validation, rate {choice}" for choice in choices]
     return Grid(headers, rows)
 
@@ -189,7 +192,7 @@ def _texts(fair_table: FairTable, entry: FairEntry) -> list[str]:
         _interval(entry, fair_table.score.name, PLACES),
         converged if entry.lines else NOTHING,
         never if entry.steps_to_tenth is None else number(entry.steps_to_tenth, 0),
-        f"{tuned} + {len(entry.lines)} of {entry.planned}",
+        f"{tuned} + {len(entry.lines)} of {entry.planned} {fair_table.made_by.mark(entry.runs)}".strip(),
     ]
 
 

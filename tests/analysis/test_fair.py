@@ -54,6 +54,32 @@ def entry(found: FairTable, model: str, case: str) -> FairEntry:
     return one
 
 
+def test_the_code_behind_the_numbers_stands_beside_them(tmp_path: Path) -> None:
+    """Two commits made the runs of the LSTM, one those of the GRU."""
+    lines = tuned("lstm", "_T50", "1e-2") + tuned("gru", "_T50", "1e-2")
+    lines += [run("lstm", 50, "1e-2", s, 0.1 + s / 1000) for s in SEEDS] + [
+        run("gru", 50, "1e-2", s, 0.2) for s in SEEDS
+    ]
+    made = [
+        records.Line(line.values | {"git": ("b" if "lstm" in line.row and line.seed == 3 else "a") * 40})
+        for line in lines
+    ]
+    record(tmp_path, NAME, made)
+    found = fair_table(load(NAME), tmp_path)
+    runs = {row[0]: row[fair.HEADERS.index("runs")] for row in fair.models(found, "T=50").rows}
+    letters = dict.fromkeys(found.made_by.letters.values())
+    assert list(letters) == ["a", "b"]
+    assert runs["lstm"] == "10 + 5 of 5 [a, b]"
+    assert runs["gru"] in ("10 + 5 of 5 [a]", "10 + 5 of 5 [b]")
+    notes = fair.section(found).notes
+    assert {"made by commit aaaaaaaaaa", "made by commit bbbbbbbbbb"} == {
+        n[4:] for n in notes if n[4:].startswith("made by")
+    }
+    data = fair.filled(tmp_path).data
+    rows = {row[data.headers.index("model")]: row[data.headers.index("made by")] for row in data.rows}
+    assert sorted(rows["lstm"].split("; ")) == ["commit aaaaaaaaaa", "commit bbbbbbbbbb"]
+
+
 def test_what_is_reported_are_other_seeds_at_the_chosen_rate(results: Path) -> None:
     lstm = entry(fair_table(load(NAME), results), "lstm", "T=50")
     assert lstm.rate == "1e-2", "though the reported seeds of 1e-3 are better"
@@ -105,7 +131,7 @@ def test_models_stand_by_their_score(results: Path) -> None:
     assert list(lines) == ["rnn", "lstm", "gru", "irnn", "fastrnn", "trivial predictor"]
     assert lines["lstm"]["test"] == "0.0070 ± 0.0020"
     assert (lines["lstm"]["parameters"], lines["lstm"]["state, bytes"]) == ("3,991", "240")
-    assert (lines["lstm"]["rank"], lines["lstm"]["runs"]) == ("1.5", "10 + 5 of 5")
+    assert (lines["lstm"]["rank"], lines["lstm"]["runs"]) == ("1.5", "10 + 5 of 5 [a]")
     assert lines["gru"]["test"] == "0.0080 ± 0.0025 (n=3)"
     assert lines["irnn"]["rank"] == "did not learn"
     assert lines["irnn"]["steps to a tenth"] == "never"
