@@ -15,6 +15,7 @@ Claims about `bench/` are read from measured steps in place of runs, see `step_c
 import math
 from collections import defaultdict
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from statistics import mean
 
 from orthobench.analysis import significance
@@ -73,8 +74,44 @@ def is_cost(printed: Published) -> bool:
 def rounds(claims: Sequence[Published]) -> int:
     """How many rounds of a measurement the claims of a table need, for any of them to hold or to be contradicted."""
     family = _family(claims)
-    most = max((len(pairs(printed.test)) for printed in family if is_cost(printed)), default=1)
+    most = max((_comparisons(printed) for printed in family if is_cost(printed)), default=1)
     return max(needed(most * len(family), least_of_pairs), ROUNDS)
+
+
+@dataclass(frozen=True)
+class NeededSeeds:
+    """How many seeds the claims of a table need, all of them pointing the same way.
+
+    Attributes:
+        claims: how many are tested, of whatever; they are one family.
+        hold: seeds with which every claim over seeds can hold.
+        opposite: seeds with which the opposite of any single comparison of such a claim can be seen.
+    """
+
+    claims: int
+    hold: int
+    opposite: int
+
+
+def needed_seeds(claims: Sequence[Published]) -> NeededSeeds | None:
+    """How many seeds the claims of a table need; null where none is tested over seeds."""
+    family = _family(claims)
+    found = [printed for printed in family if not is_cost(printed) and printed.verb != "wilcoxon"]
+    if not found:
+        return None
+    hold = max(needed(len(family), _least(printed)) for printed in found)
+    opposite = max(needed(len(family) * _comparisons(printed), _least(printed)) for printed in found)
+    return NeededSeeds(len(family), hold, opposite)
+
+
+def _least(printed: Published) -> Callable[[int], float]:
+    """The least p-value of a claim by the number of its units."""
+    return least_of_samples if printed.claim_kind == "spread" else least_of_pairs
+
+
+def _comparisons(printed: Published) -> int:
+    """How many tests a claim consists of."""
+    return 1 if printed.verb == "larger_gap" else len(pairs(printed.test))
 
 
 def _family(claims: Sequence[Published]) -> list[Published]:
@@ -147,11 +184,11 @@ def _scores(printed: Published, lines: list[Line], planned: int) -> Scores:
 def _size(printed: Published, scores: dict[str, Scores]) -> tuple[int, Callable[[int], float], str]:
     """How many units the smallest comparison has, the least p-value of so many, and what they are called."""
     if printed.verb == "wilcoxon":
-        return min(len(_data_sets(scores, a)) for a in printed.rows), least_of_pairs, "data sets"
+        return min(len(_data_sets(scores, a)) for a in printed.rows), _least(printed), "data sets"
     if printed.claim_kind == "spread":
-        return min(s.done for s in scores.values()), least_of_samples, "seeds"
+        return min(s.done for s in scores.values()), _least(printed), "seeds"
     shared = (len(scores[a].by_seed.keys() & scores[b].by_seed.keys()) for a, b in pairs(printed.test))
-    return min(shared), least_of_pairs, "seeds"
+    return min(shared), _least(printed), "seeds"
 
 
 def _compared(printed: Published, scores: dict[str, Scores], a: str, b: str, resolution: Resolution) -> Test:

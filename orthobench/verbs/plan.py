@@ -1,5 +1,6 @@
 """`orthobench plan KEY=VALUE...|TABLE...|PAPER...|all`: what runs would cost, from a few steps of each."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +9,7 @@ from orthobench.config.table import FULL
 from orthobench.errors import OrthobenchError
 from orthobench.terminal import complain, duration_text, say
 from orthobench.verbs.arguments import Parser
-from orthobench.verbs.reproduce import WORDS, Selection
+from orthobench.verbs.reproduce import WORDS, Selection, seeds_of
 
 
 def main(arguments: list[str]) -> int:
@@ -23,17 +24,21 @@ def main(arguments: list[str]) -> int:
     """
     lean_lightning.deferred = True
     parser = Parser(__doc__)
+    parser.add_argument("--seeds", help=WORDS["--seeds"])
     parser.add_argument("--preset", help=WORDS["--preset"])
     parser.add_argument("--multirun", "-m", action="store_true", help="allowed, and needed for a table's rows alone")
     parser.add_folders()
     given = parser.read(arguments)
     folders = tuple(given.config_dir)
     selection = Selection.of(given.overrides)
+    if given.seeds is not None:
+        selection = replace(selection, seeds=seeds_of(given.seeds))
     several = given.multirun or selection.rows is None or len(selection.rows) > 1
     if given.names or (selection.names and several):
         return _plan_tables(selection.with_names(given.names), given.preset or FULL, folders)
-    if given.preset:
-        parser.error(f"--preset {given.preset} is of a table, and none is named")
+    for option in ("preset", "seeds"):
+        if getattr(given, option):
+            parser.error(f"--{option} {getattr(given, option)} is of a table, and none is named")
     return _plan_runs(given.overrides, folders)
 
 

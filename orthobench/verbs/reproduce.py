@@ -10,7 +10,7 @@ from orthobench.errors import ConfigError
 from orthobench.verbs.arguments import Parser
 
 WORDS = {
-    "--seeds": "how many seeds (1, 2, ...), or which ones: 3 or 1,2,7; default: those of the table",
+    "--seeds": "how many seeds (1, 2, ...), or which ones: 10, 4..10 or 1,2,7; default: those of the table",
     "--preset": "full, or a shortened version, which fills a table of its own: short, smoke",
     "--budget": "time after which nothing more is started, such as 2h",
     "--jobs": "how many runs side by side",
@@ -68,7 +68,7 @@ def main(arguments: list[str]) -> int:
     if not selection.names:
         raise ConfigError("reproduce needs a table, a paper or all, for example `orthobench reproduce sgornn/table2`.")
     if given.seeds is not None:
-        selection = replace(selection, seeds=_seeds(given.seeds))
+        selection = replace(selection, seeds=seeds_of(given.seeds))
     return run(selection, given.preset, tuple(given.config_dir), given.budget, given.jobs)
 
 
@@ -106,8 +106,18 @@ def run(
     return code
 
 
-def _seeds(text: str) -> tuple[int, ...]:
-    """`3` is the first three, `1,2,7` are these."""
+def seeds_of(text: str) -> tuple[int, ...]:
+    """`3` is the first three, `4..10` is from 4 to 10, `1,2,7` are these.
+
+    Raises:
+        ConfigError: it is none of these.
+    """
+    first, dots, last = text.partition("..")
+    if dots:
+        low, high = _whole(first), _whole(last)
+        if low > high:
+            raise ConfigError(f"--seeds {text} has no seed; write {last}..{first}.")
+        return tuple(range(low, high + 1))
     if "," not in text:
         return tuple(range(1, _whole(text) + 1))
     return tuple(_whole(part) for part in text.split(",") if part)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from orthobench.analysis.claim_rule import claimed_rows
-from orthobench.analysis.claims import judge
+from orthobench.analysis.claims import judge, needed_seeds
 from orthobench.analysis.published import Published
 from orthobench.analysis.records import Line
 from orthobench.tasks.metric import Direction, Metric
@@ -199,6 +199,33 @@ def test_a_time_is_read_from_undisturbed_machines_alone() -> None:
     assert verdict(claim(name, **test), measured).word == "not run", "a run's own time is none"
     (told,) = judge([claim(name, **test)], {"a": [], "b": []}, planned=3, costs=measured)
     assert told.word == "reproduced"
+
+
+@pytest.mark.parametrize(
+    ("tests", "expected"),
+    [
+        ([], None),
+        ([{"below": 0.1, "cells": ["a"]}, {"wilcoxon": ["a"], "than": ["b"]}], None),
+        ([{"better": ["a"], "than": ["b"]}], (1, 5, 5)),
+        ([{"better": ["a"], "than": ["b"]}] * 2, (2, 6, 6)),
+        ([{"better": ["a"], "than": ["b", "c", "d", "e"]}], (1, 5, 7)),
+        ([{"better": ["a"], "than": ["b"]}, {"wilcoxon": ["a"], "than": ["b"]}], (2, 6, 6)),
+        ([{"less_spread": ["a"], "than": ["b"]}], (1, 4, 4)),
+        ([{"larger_gap": ["a", "b"], "than": ["c", "d"]}], (1, 5, 5)),
+    ],
+    ids=str,
+)
+def test_how_many_seeds_claims_need(tests: list[dict[str, Any]], expected: tuple[int, ...] | None) -> None:
+    found = needed_seeds([claim(**test) for test in tests])
+    assert (found and (found.claims, found.hold, found.opposite)) == expected
+
+
+def test_with_as_many_seeds_a_claim_holds_and_with_one_less_it_cannot() -> None:
+    """Two claims of one table, each of one comparison, and all seeds on one side."""
+    claims = [claim(better=["a"], than=["b"]), claim(better=["a"], than=["c"])]
+    for n, word in ((5, "partial"), (6, "reproduced")):
+        found = cells(a=[0.1] * n, b=[0.2 + i / 100 for i in range(n)], c=[0.3 + i / 100 for i in range(n)])
+        assert {v.word for v in judge(claims, found, planned=3)} == {word}
 
 
 def test_too_few_seeds_say_how_many_it_takes() -> None:

@@ -13,7 +13,7 @@ from orthobench.ensemble import grouping
 from orthobench.errors import ConfigError
 from orthobench.launch.plan import plan, select
 from orthobench.launch.reproduce import Runner, _together, progress, seconds
-from orthobench.verbs.reproduce import _seeds, main
+from orthobench.verbs.reproduce import main, seeds_of
 
 NAME = "urnn_ugru/table3"
 
@@ -37,11 +37,27 @@ def test_a_budget_is_a_time(text: str) -> None:
         seconds(text)
 
 
-def test_seeds() -> None:
-    assert _seeds("3") == (1, 2, 3)
-    assert _seeds("2,7") == (2, 7)
-    with pytest.raises(ConfigError, match="seed x is not"):
-        _seeds("x,1")
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("3", (1, 2, 3)), ("1,2,7", (1, 2, 7)), ("1..10", tuple(range(1, 11))), ("4..6", (4, 5, 6)), ("4,", (4,))],
+)
+def test_seeds(text: str, expected: tuple[int, ...]) -> None:
+    assert seeds_of(text) == expected
+
+
+@pytest.mark.parametrize("text", ["0", "few", "5..4", "1..", "..4", "1..2,3", "1...4"])
+def test_what_is_no_seeds(text: str) -> None:
+    with pytest.raises(ConfigError, match="seed"):
+        seeds_of(text)
+
+
+def test_seeds_beyond_those_of_the_table_are_runs_of_the_same_ids(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    planned, more = (plan([NAME], seeds=seeds, rows=["urnn_20"])[0].runs for seeds in (None, range(1, 11)))
+    assert {run.settings.run_id for run in planned} < {run.settings.run_id for run in more}
+    assert (len(planned), len(more)) == (5, 10)
 
 
 def test_the_cheapest_run_comes_first() -> None:
