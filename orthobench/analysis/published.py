@@ -21,6 +21,7 @@ import yaml
 from orthobench.analysis import claim_rule, metrics
 from orthobench.analysis.claim_rule import VERBS
 from orthobench.config.table import Table
+from orthobench.config.yaml_file import read_yaml
 from orthobench.errors import ConfigError
 from orthobench.schema import did_you_mean
 from orthobench.tasks.metric import Direction, Metric
@@ -180,10 +181,7 @@ _Loader.add_constructor("tag:yaml.org,2002:float", _number)
 
 @cache
 def _read(path: Path) -> tuple[Published, ...]:
-    try:
-        content = _Loader(path.read_text(encoding="utf-8")).get_single_data()
-    except yaml.YAMLError as error:
-        raise ConfigError(f"{path} is not valid YAML: {' '.join(str(error).split())}") from error
+    content = read_yaml(path, _Loader)
     rows = content.get("rows") if isinstance(content, dict) else None
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
         raise ConfigError(f"{path} needs `rows:`, a list of mappings, one for each published number or claim.")

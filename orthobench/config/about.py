@@ -11,8 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import yaml
-
+from orthobench.config.yaml_file import read_yaml
 from orthobench.errors import ConfigError
 from orthobench.schema import coerce
 
@@ -54,10 +53,9 @@ def read(group: str, name: str, folders: tuple[Path, ...] = ()) -> tuple[About, 
     path = _path(group, name, folders)
     if path is None:
         raise ConfigError(f"{group}={name} is not known: there is no {group}/{name}.yaml.")
-    try:
-        content = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
-    except yaml.YAMLError as error:
-        raise ConfigError(f"{path} is not valid YAML: {' '.join(str(error).split())}") from error
+    content = read_yaml(path) or {}
+    if not isinstance(content, dict):
+        raise ConfigError(f"{path} needs lines of the form `key: value`.")
     return about(content, str(path)), {key: value for key, value in content.items() if key not in KEYS}
 
 
@@ -65,7 +63,7 @@ def read(group: str, name: str, folders: tuple[Path, ...] = ()) -> tuple[About, 
 def recipe(name: str, folders: tuple[Path, ...] = ()) -> tuple[str | None, tuple[str, ...]]:
     """The variant that a recipe chooses, and its deviations; neither where there is no such recipe."""
     path = _path("recipe", name, folders)
-    content = (yaml.safe_load(path.read_text(encoding="utf-8")) if path else None) or {}
+    content = (read_yaml(path) if path else None) or {}
     return content.get("variant"), tuple(content.get("deviations", ()))
 
 

@@ -122,12 +122,12 @@ def compose(overrides: list[str] | tuple[str, ...], folders: tuple[Path, ...] = 
     from omegaconf import OmegaConf, open_dict
     from omegaconf.errors import OmegaConfBaseException
 
+    for folder in folders:
+        check_folder(folder)
     words = parse(overrides, folders)
     swept = [word.key for word in words if word.sweep]
     if swept:
         raise ConfigError(f"{swept[0]}= has several values; add -m to run them all as a sweep.")
-    for folder in folders:
-        check_folder(folder)
     GlobalHydra.instance().clear()
     extra = (
         [f"hydra.searchpath=[{','.join(quoted(f'file://{Path(f).resolve()}') for f in folders)}]"] if folders else []

@@ -31,19 +31,15 @@ def check_folder(folder: Path) -> None:
         ConfigError: it is not a folder, or a file is not YAML, has the name of a file in conf/, a `hydra:` block,
             `_target_`, or an interpolation other than a plain reference.
     """
-    import yaml
+    from orthobench.config.yaml_file import read_yaml
 
     if not Path(folder).is_dir():
         raise ConfigError(f"--config-dir {folder} is not a folder.")
     for path in sorted(Path(folder).rglob("*.yaml")):
         if (conf_dir() / path.relative_to(folder)).is_file() and Path(folder).resolve() != conf_dir():
             raise ConfigError(f"{path} would not be read: orthobench has a file of this name; give it another.")
-        text = path.read_text(encoding="utf-8", errors="replace")
-        try:
-            content = yaml.safe_load(text)
-        except yaml.YAMLError as error:
-            raise ConfigError(f"{path} is not valid YAML: {' '.join(str(error).split())}") from error
-        header = [line for line in text.splitlines() if "@package" in line]
+        content = read_yaml(path)
+        header = [line for line in path.read_text(encoding="utf-8").splitlines() if "@package" in line]
         entries = content.get("defaults") if isinstance(content, dict) else None
         if any("hydra" in line for line in (*header, str(entries or ""))) or (
             isinstance(content, dict) and "hydra" in content

@@ -27,14 +27,13 @@ from itertools import product
 from pathlib import Path
 from typing import Any, Literal
 
-import yaml
-
 from orthobench.config import about
 from orthobench.config.figure import FIGURE_KINDS, Figure
 from orthobench.config.files import conf_dir, options
 from orthobench.config.policy import COMMAND_LINE_ALONE
 from orthobench.config.tuning import Tuning
 from orthobench.config.words import key, value
+from orthobench.config.yaml_file import read_yaml
 from orthobench.errors import ConfigError
 from orthobench.schema import Positive, coerce, did_you_mean
 
@@ -221,10 +220,7 @@ def load(name: str, folders: tuple[Path, ...] = ()) -> Table:
 
 @cache
 def _read(path: Path, name: str) -> Table:
-    try:
-        content = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except yaml.YAMLError as error:
-        raise ConfigError(f"{path} is not valid YAML: {' '.join(str(error).split())}") from error
+    content = read_yaml(path)
     place = f"experiment {name}: "
     given = _checked(content, KEYS, REQUIRED, place)
     for cell, words in given["cells"].items():

@@ -6,10 +6,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
-import yaml
-
 from orthobench.config import recorded
 from orthobench.config.settings import Settings
+from orthobench.config.yaml_file import read_yaml
 from orthobench.errors import ConfigError, StorageError
 from orthobench.models.base import Network
 from orthobench.models.build import build_model, build_optimizer, build_schedule, build_task
@@ -131,8 +130,8 @@ def load(
     if record is None or status != "done":
         raise ConfigError(f"{folder} is {status}: only a run that is done has weights to look at.")
     try:
-        content = yaml.safe_load((folder / "config.yaml").read_text(encoding="utf-8"))
-    except (OSError, ValueError, yaml.YAMLError) as error:
+        content = read_yaml(folder / "config.yaml")
+    except (OSError, ConfigError) as error:
         raise StorageError(f"{folder / 'config.yaml'} cannot be read: {' '.join(str(error).split())}") from error
     try:
         settings = recorded.settings(content, data_root or os.environ.get("ORTHOBENCH_DATA"))

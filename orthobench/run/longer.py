@@ -8,10 +8,9 @@ validation is one that the longer run has too.
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from orthobench.config import recorded
 from orthobench.config.settings import Settings
+from orthobench.config.yaml_file import read_yaml
 from orthobench.errors import ConfigError, OrthobenchError
 from orthobench.models.build import build_schedule
 from orthobench.recording.checkpoint import SafeCheckpointIO, load_own, of_step, previous, verified
@@ -50,9 +49,9 @@ def _shorter(settings: Settings) -> list[tuple[Settings, dict[str, Any]]]:
         if folder == settings.folder or record is None or (record["status"], record["seed"]) != ("done", seed):
             continue
         try:
-            content = yaml.safe_load((folder / "config.yaml").read_text(encoding="utf-8"))
+            content = read_yaml(folder / "config.yaml")
             other = recorded.settings(content, settings.run["data_root"])
-        except (OSError, ValueError, yaml.YAMLError, OrthobenchError):
+        except (OSError, OrthobenchError):
             continue  # of another version, or damaged: not a run to go on from
         if other.run_id == folder.name and _without_length(other) == _without_length(settings):
             found.append((other, record))

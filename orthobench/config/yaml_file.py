@@ -1,0 +1,76 @@
+"""Reading YAML files, which may be a stranger's: a file that is no plain, moderate text is refused in one sentence."""
+
+import stat
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from orthobench.errors import ConfigError
+
+LARGEST = 2_000_000  # bytes; the largest of ours has 60,000
+DEEPEST = 30
+LONGEST_WORD = 20_000  # characters of one key or value
+LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+def read_yaml(path: Path, loader: Any = LOADER) -> Any:
+    """The content of a YAML file, made of plain values alone.
+
+    Args:
+        path: the file.
+        loader: PyYAML's class that makes values, a safe one.
+
+    Raises:
+        ConfigError: it is not a file, too large, not UTF-8, not YAML, too deep, has a key twice, or an alias in what
+            another alias repeats, by which a few lines become gigabytes or have no end.
+        OSError: it cannot be read.
+    """
+    state = path.stat()
+    if not stat.S_ISREG(state.st_mode):
+        raise ConfigError(f"{path} is not a file.")
+    if state.st_size > LARGEST:
+        raise ConfigError(f"{path} has {state.st_size:,} bytes; a YAML file may have {LARGEST:,}.")
+    try:
+        text = path.read_bytes().decode()
+        problem = _problem(text)
+        content = None if problem else yaml.load(text, loader)
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{path} is not UTF-8: byte {error.start}.") from error
+    except (yaml.YAMLError, ValueError, TypeError) as error:  # also 5,000 digits, the 31st of February, a list as a key
+        raise ConfigError(f"{path} is not valid YAML: {' '.join(str(error).split())}") from error
+    if problem:
+        raise ConfigError(f"{path}: {problem}.")
+    return content
+
+
+def _problem(text: str) -> str | None:
+    """What is wrong with YAML whose grammar is right, told before anything is made of it; null where nothing is."""
+    nodes: list[tuple[set[str] | None, bool]] = []  # of each open collection: a mapping's keys, whether it is anchored
+    at_key: list[bool] = []
+    for event in yaml.parse(text, LOADER):
+        line = f"line {event.start_mark.line + 1}"
+        if isinstance(event, yaml.CollectionEndEvent):
+            nodes.pop()
+            at_key.pop()
+            continue
+        if not isinstance(event, yaml.NodeEvent):
+            continue
+        if isinstance(event, yaml.AliasEvent) and any(anchored for _, anchored in nodes):
+            return f"{line} has an alias inside an anchor, which is refused"
+        keys = nodes[-1][0] if nodes else None
+        if isinstance(event, yaml.ScalarEvent):
+            if len(event.value) > LONGEST_WORD:
+                return f"{line} has a word of {len(event.value):,} characters; {LONGEST_WORD:,} are allowed"
+            if keys is not None and at_key[-1]:
+                if event.value in keys:
+                    return f"{line} has the key {event.value} a second time"
+                keys.add(event.value)
+        if at_key:
+            at_key[-1] = not at_key[-1]
+        if isinstance(event, yaml.CollectionStartEvent):
+            if len(nodes) == DEEPEST:
+                return f"{line} is nested more than {DEEPEST} levels deep"
+            nodes.append((set() if isinstance(event, yaml.MappingStartEvent) else None, event.anchor is not None))
+            at_key.append(True)
+    return None

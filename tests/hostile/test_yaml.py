@@ -1,0 +1,95 @@
+"""YAML that is damaged, endless or enormous is refused in one sentence, within two seconds, by every way in."""
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from orthobench.__main__ import main
+from orthobench.config.yaml_file import DEEPEST, read_yaml
+from orthobench.errors import ConfigError
+
+BOMB = "a: &a [x, x, x, x, x, x, x, x, x]\n" + "".join(
+    f"{new}: &{new} [{', '.join([f'*{old}'] * 9)}]\n" for old, new in zip("abcdefghi", "bcdefghij", strict=True)
+)
+TEXTS = {
+    "not UTF-8": b"cell: elman\nx: \xff\xfe\n",
+    "UTF-16": "cell: elman\n".encode("utf-16"),
+    "a recursive list": b"cell: elman\nx: &a [*a]\n",
+    "a recursive mapping": b"cell: elman\nx: &a {b: *a}\n",
+    "a bomb of aliases": BOMB.encode() + b"cell: elman\n",
+    "a key twice": b"cell: elman\ncell: lstm\n",
+    "a key twice, inside": b"cell: elman\nx: {a: 1, b: 2, a: 3}\n",
+    "5,000 digits": b"cell: elman\nhidden_size: " + b"9" * 5000 + b"\n",
+    "50,000 characters": b"cell: " + b"a" * 50_000 + b"\n",
+    "deep lists": b"cell: " + b"[" * 5000 + b"]" * 5000 + b"\n",
+    "deep mappings": b"cell: " + b"{a: " * 100 + b"1" + b"}" * 100 + b"\n",
+    "20 MB": b"cell: elman\nx: '" + b"a" * 20_000_000 + b"'\n",
+    "a null byte": b"cell: el\0man\n",
+    "a day that is none": b"cell: elman\nx: 2024-02-31\n",
+    "a list as a key": b"cell: elman\n? [a, b]\n: 1\n",
+    "an open quote": b"cell: 'elman\n",
+    "a tab": b"cell:\n\telman\n",
+    "python": b"cell: !!python/object/apply:os.system [touch canary]\n",
+    "a tag": b"cell: !mine elman\n",
+    "several documents": b"cell: elman\n---\ncell: lstm\n",
+}
+NO_MAPPING = {"a word alone": b"elman\n", "a list alone": b"- elman\n"}
+WAYS = {
+    "model": ("model/evil.yaml", ["model=evil", "task=copying", "T=5", "trainer.max_steps=1"]),
+    "sweep": ("model/evil.yaml", ["-m", "model=evil", "task=copying", "T=5", "trainer.max_steps=1"]),
+    "list": ("model/evil.yaml", ["list", "models"]),
+    "table": ("experiment/evil/table1.yaml", ["compare", "evil/table1"]),
+    "published": ("published/evil.yaml", ["tables", "--check"]),
+}
+
+
+@pytest.mark.sampled(30)
+@pytest.mark.parametrize(
+    ("kind", "way"),
+    [
+        *((kind, way) for kind in TEXTS for way in WAYS),
+        *((kind, way) for kind in NO_MAPPING for way in WAYS if way != "published"),  # without a table it is not asked
+    ],
+)
+def test_a_file(
+    kind: str, way: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    name, words = WAYS[way]
+    monkeypatch.chdir(tmp_path)
+    Path("conf", name).parent.mkdir(parents=True)
+    Path("conf", name).write_bytes((TEXTS | NO_MAPPING)[kind])
+    verb = [] if words[0].startswith(("-", "model")) else words[:1]
+    began = time.process_time()
+    assert main([*verb, "--config-dir", "conf", *words[len(verb) :]]) == 2
+    assert time.process_time() - began < 20, "no number of seconds is a test of speed; a bomb takes for ever"
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1
+    assert len(said) < 1000
+    assert [path.name for path in tmp_path.iterdir()] == ["conf"]
+
+
+@pytest.mark.parametrize("kind", ["a pipe", "a device", "a folder"])
+def test_what_is_no_file(kind: str, tmp_path: Path) -> None:
+    path = tmp_path / "evil.yaml"
+    if kind == "a pipe":
+        os.mkfifo(path)
+    elif kind == "a device":
+        path.symlink_to("/dev/zero")
+    else:
+        path.mkdir()
+    with pytest.raises(ConfigError, match="is not a file"):
+        read_yaml(path)
+
+
+def test_what_is_allowed(tmp_path: Path) -> None:
+    path = tmp_path / "fine.yaml"
+    deep = "[" * DEEPEST + "]" * DEEPEST
+    path.write_text("a: &one [1, 2.5, 'x']\nb: *one\nc: {d: {d: 1}}\n")
+    assert read_yaml(path) == {"a": [1, 2.5, "x"], "b": [1, 2.5, "x"], "c": {"d": {"d": 1}}}
+    path.write_text(deep)
+    read_yaml(path)
+    path.write_text(f"[{deep}]")
+    with pytest.raises(ConfigError, match="nested more than"):
+        read_yaml(path)
