@@ -27,6 +27,8 @@ UNSAID = {
     "accumulate_grad_batches": 1, "check_val_every_n_epoch": 1, "gradient_clip_algorithm": "norm",
 }  # fmt: skip
 
+LATER = {"gain_penalty": 0}  # model settings that came later, with the value that changes no number
+
 ONLY_WITH = {"gradient_clip_algorithm": "gradient_clip_val", "min_steps": "max_time", "min_epochs": "max_time"}
 
 
@@ -124,7 +126,7 @@ class Settings:
 def identity_of(values: Mapping[str, Any]) -> dict[str, Any]:
     """The settings that change the numbers, of all the settings of a run as config.yaml holds them."""
     return {
-        "model": values["model"],
+        "model": {key: value for key, value in values["model"].items() if key not in LATER or value != LATER[key]},
         "task": {key: value for key, value in values["task"].items() if key not in NO_EFFECT},
         "optimizer": values["optimizer"],
         "schedule": values["schedule"],

@@ -11,6 +11,7 @@ computed one by one on a CPU; see `forms`.
 
 import copy
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
@@ -92,11 +93,21 @@ class Stacked:
             raise RuntimeError("gradients of matrices are clipped or scaled over several batches")
         leaves = {name: leaf.requires_grad_() for name, leaf in _stack(requests, nn.Module.named_parameters).items()}
         y, targets = self._outputs(requests, leaves)
-        losses = vmap(learner.task.loss)(y, *targets)
+        losses = vmap(learner.task.loss)(y, *targets) + self._penalties(learner.model, leaves)
         total = (losses / learner.duration.accumulate).sum()
         gradients = torch.autograd.grad(total, list(leaves.values()), allow_unused=True)
         rows = [[None] * len(requests) if g is None else g.unbind() for g in gradients]
         return list(zip(losses.detach().unbind(), map(list, zip(*rows, strict=True)), strict=True))
+
+    def _penalties(self, model: nn.Module, leaves: NamedTensors) -> Tensor | float:
+        """What is added to every member's loss, (S,)."""
+        total: Tensor | float = 0.0
+        for name in self._maps:
+            penalty = _Penalty(model.get_submodule(name))
+            if penalty() is not None:
+                own = {f"map.{key}": leaves[f"{name}.{key}"] for key, _ in model.get_submodule(name).named_parameters()}
+                total = total + vmap(partial(functional_call, penalty, args=()))(own)
+        return total
 
     def _measure(self, requests: list[Request]) -> list[dict[str, Tensor]]:
         y, targets = self._outputs(requests, _stack(requests, nn.Module.named_parameters))
@@ -132,6 +143,17 @@ class Stacked:
         return torch.stack([functional_call(one, row, ()) for one, row in zip(maps, rows, strict=True)])
 
 
+class _Penalty(nn.Module):
+    """The penalty of a parametrization, as a module's forward."""
+
+    def __init__(self, parametrization: nn.Module) -> None:
+        super().__init__()
+        self.map: Any = parametrization
+
+    def forward(self) -> Tensor | None:
+        return self.map.penalty()
+
+
 class _Given(nn.Module):
     """Replaces a parametrization whose matrix W has been computed already."""
 
@@ -151,7 +173,8 @@ def _stack(requests: list[Request], named: Callable[[nn.Module], Any]) -> NamedT
 
 def _train_one(request: Request) -> Trained:
     learner, (x, target, *mask) = request
-    loss = learner.task.loss(learner.model(x)[0], target, *mask)
+    loss, penalty = learner.task.loss(learner.model(x)[0], target, *mask), learner.model.penalty()
+    loss = loss if penalty is None else loss + penalty
     parameters = list(learner.model.parameters())
     gradients = torch.autograd.grad(loss / learner.duration.accumulate, parameters, allow_unused=True)
     return loss.detach(), list(gradients)

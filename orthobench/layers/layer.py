@@ -17,7 +17,7 @@ from orthobench.errors import ConfigError
 from orthobench.layers.resolve import resolve
 from orthobench.models.make_cell import make_cell
 from orthobench.optim import SGD, groups
-from orthobench.parametrizations.base import Parametrization
+from orthobench.parametrizations.base import Parametrization, total_penalty
 from orthobench.parametrizations.moving_base import Settling
 from orthobench.scan import choose, recurrence
 from orthobench.schema import Fraction, Positive, coerce
@@ -143,6 +143,13 @@ class Layer(nn.Module):
     def constrained(self) -> list[Parametrization]:
         """The parametrizations whose matrix stays on a manifold."""
         return [p for p in self.parametrizations() if p.constrained]
+
+    def penalty(self) -> Tensor | None:
+        """What is to be added to the loss in training, a scalar; null for nothing.
+
+        Only a setting such as `gain_penalty` of `NNRNN` asks for it.
+        """
+        return total_penalty(self.parametrizations())
 
     def recurrent_weights(self) -> list[Tensor]:
         """The constrained matrices (N, N), one per layer and gate; empty when there is none."""

@@ -6,7 +6,7 @@ from typing import Any
 from torch import Tensor, nn
 
 from orthobench.cells.base import State
-from orthobench.parametrizations.base import Parametrization, inside_and_outside
+from orthobench.parametrizations.base import Parametrization, inside_and_outside, total_penalty
 from orthobench.scan import choose
 
 
@@ -49,6 +49,10 @@ class Network(nn.Module, ABC):
     def parametrizations(self) -> list[Parametrization]:
         """Every parametrization of the network, constrained or free."""
         return inside_and_outside(self)[0]
+
+    def penalty(self) -> Tensor | None:
+        """What training adds to the loss for the sake of the matrices, a scalar; null for nothing."""
+        return total_penalty(self.parametrizations())
 
     def constrained(self) -> list[Parametrization]:
         """The parametrizations whose matrix stays on a manifold."""

@@ -1,7 +1,7 @@
 """The base class of all parametrizations of a recurrent matrix."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, ClassVar
 
 import torch
@@ -55,6 +55,10 @@ class Parametrization(nn.Module, ABC):
     def after_step(self) -> None:
         """Move a base point, renew an inverse or renormalise; called after every optimizer step, and idempotent."""
 
+    def penalty(self) -> Tensor | None:
+        """What training adds to the loss, a scalar; null for nothing."""
+        return None
+
     def learning_rate_scales(self) -> dict[str, float]:
         """Factors on the recurrent learning rate, by parameter name; parameters that are not named have 1."""
         return {}
@@ -91,6 +95,12 @@ def inside_and_outside(module: nn.Module) -> tuple[list[Parametrization], list[n
     maps = [found for found in module.modules() if isinstance(found, Parametrization)]
     inside = {id(p) for found in maps for p in found.parameters()}
     return maps, [p for p in module.parameters() if id(p) not in inside]
+
+
+def total_penalty(maps: Iterable[Parametrization]) -> Tensor | None:
+    """The sum of the penalties of several parametrizations, a scalar; null where none has any."""
+    found = [penalty for p in maps if (penalty := p.penalty()) is not None]
+    return torch.stack(found).sum() if found else None
 
 
 def reading_waits(t: Tensor) -> bool:

@@ -5,7 +5,7 @@
 R(t) turns a plane by t, so that W has the eigenvalues g_i exp(+- i t_i); with g = 1 and U = 0 it is orthogonal. Kerg,
 Goyette, Touzel, Gidel, Vorontsov, Bengio & Lajoie (2019), "Non-normal Recurrent Neural Network (nnRNN): learning long
 time dependencies while improving expressivity with transient dynamics", section 2. P is the exponential of a skew
-matrix, as in expRNN. The paper's penalty on gains away from one is left out.
+matrix, as in expRNN. Training may add a penalty on gains away from one to the loss, delta sum_i (g_i - 1)^2.
 """
 
 import numpy as np
@@ -31,6 +31,7 @@ class Schur(Parametrization):
         init: how P starts, see `MatrixExp`; the angles of D start as those of `henaff`, from U(-pi, pi).
         init_bound: used by `init=uniform` only.
         upper_bound: the bound b of U(-b, b) that the part above the blocks starts from.
+        gain_penalty: delta; 0 for no penalty.
     """
 
     tolerance: float = float("inf")
@@ -44,8 +45,10 @@ class Schur(Parametrization):
         init: SkewInit = "cayley",
         init_bound: NonNegativeFloat = 0.05,
         upper_bound: NonNegativeFloat = 0.0,
+        gain_penalty: NonNegativeFloat = 0.0,
     ) -> None:
         super().__init__(n)
+        self.gain_penalty = gain_penalty
         self.theta = nn.Parameter(tensor(initial_angles(init, rng, n, init_bound)))
         self.angles = nn.Parameter(uniform(rng, (n // 2,), np.pi))
         self.gains = nn.Parameter(torch.ones(n // 2))
@@ -65,6 +68,9 @@ class Schur(Parametrization):
         cos, sin = self.gains * self.angles.cos(), self.gains * self.angles.sin()
         blocks = torch.stack([cos, -sin, sin, cos], dim=-1).view(-1, 2, 2)
         return upper + torch.block_diag(*blocks)
+
+    def penalty(self) -> Tensor | None:
+        return self.gain_penalty * (self.gains - 1).square().sum() if self.gain_penalty else None
 
     def contains(self, W: Tensor, tolerance: float) -> bool:
         return True

@@ -50,7 +50,8 @@ class TrainingStep:
         x, target, *mask = batch
         y, state = self.model(x, carried)
         self._sizes = [len(layer) for layer in state]
-        return self.task.loss(y, target, *mask), state
+        loss, penalty = self.task.loss(y, target, *mask), self.model.penalty()
+        return loss if penalty is None else loss + penalty, state
 
     def _layers(self, tensors: tuple[Tensor, ...]) -> list[State]:
         """The states of all layers, of which `tensors` are the parts."""

@@ -121,6 +121,16 @@ def test_stacked_members_have_the_gradients_of_single_ones(words: tuple[str, ...
     check_stacked(requests(words))
 
 
+def test_so_have_stacked_models_with_a_penalty() -> None:
+    asked = requests(("model=nnrnn", "task=adding", "model.gain_penalty=30"))
+    for i, (learner, _) in enumerate(asked):
+        with torch.no_grad():
+            learner.model.constrained()[0].gains.add_(0.1 + 0.1 * i)
+    losses = [float(loss) for loss, _ in Stacked(asked[0][0].model, STACKED).train(asked)]
+    assert all(loss > 30 * 3 * (0.1 + 0.1 * i) ** 2 for i, loss in enumerate(losses))  # six units have three gains
+    check_stacked(asked)
+
+
 def test_so_have_stacked_feed_forward_models() -> None:
     words = (
         "model=spectral_resnet",

@@ -6,8 +6,12 @@ import torch
 
 import orthobench
 from orthobench.errors import ConfigError
+from orthobench.layers import NNRNN as Layer
+from orthobench.models.build import build_optimizer
+from orthobench.optim import Constant
 from orthobench.parametrizations.base import deviation
 from orthobench.parametrizations.schur import Schur
+from orthobench.run.learner import Learner
 
 N = 8
 
@@ -61,6 +65,18 @@ def test_gradient() -> None:
     assert torch.autograd.gradcheck(form, tuple(own.values()))
 
 
+def test_the_penalty_on_gains() -> None:
+    p = random_form()
+    assert p.penalty() is None
+    p.gain_penalty = 0.3
+    gains = p.gains.detach().numpy()
+    penalty = p.penalty()
+    assert float(penalty.detach()) == pytest.approx(0.3 * ((gains - 1) ** 2).sum(), rel=1e-14)
+    found = torch.autograd.grad(penalty, list(p.parameters()), allow_unused=True)
+    np.testing.assert_allclose(found[2], 0.6 * (gains - 1), rtol=1e-14)
+    assert [g is None for g in found] == [True, True, False, True]
+
+
 def test_any_cell_can_have_it() -> None:
     exp = orthobench.build("model=gru", "model.recurrent=schur", "model.hidden_size=6", "T=9")
     assert [type(W).__name__ for W in exp.model.constrained()] == ["Schur"]
@@ -69,3 +85,32 @@ def test_any_cell_can_have_it() -> None:
 def test_an_odd_size_is_refused() -> None:
     with pytest.raises(ConfigError, match="pairs of units, use 6 or 8"):
         orthobench.build("model=nnrnn", "model.hidden_size=7")
+
+
+WORDS = ("model=nnrnn", "task=copying", "T=6", "model.hidden_size=8", "recipe=none")
+
+
+def test_training_alone_has_the_penalty() -> None:
+    exp = orthobench.build(*WORDS, "model.gain_penalty=0.5", "model.layers=2")
+    with torch.no_grad():
+        for W in exp.model.constrained():
+            W.gains.add_(1.0)
+    batch = exp.task.batch("train", 0, 0)
+    learner = Learner(exp.model, exp.task, build_optimizer(exp.settings, exp.model), Constant(), exp.duration)
+    measured = float(learner.measured("val", batch, 0)["loss"].detach())
+    assert float(learner.training_step(batch, 0).detach()) == pytest.approx(measured + 0.5 * 4 * 2, rel=1e-6)
+
+
+def test_a_layer_gives_its_penalty() -> None:
+    layer = Layer(3, 8, num_layers=2, gain_penalty=0.5)
+    with torch.no_grad():
+        for W in layer.constrained():
+            W.gains.add_(1.0)
+    assert float(layer.penalty().detach()) == pytest.approx(0.5 * 4 * 2)
+    assert Layer(3, 8, gain_penalty=0.0).penalty() is None
+
+
+def test_without_a_penalty_run_ids_are_those_of_before_it() -> None:
+    """Made by the version that knew no penalty."""
+    exp = orthobench.build("model=nnrnn", "task=copying", "T=200", "model.hidden_size=8", "model.gain_penalty=0")
+    assert exp.run_id == "copying-nnrnn-11a14c4375"
