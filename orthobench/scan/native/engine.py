@@ -27,12 +27,13 @@ from orthobench.cells.mlstm import MLSTM
 from orthobench.cells.rotation import Rotation
 from orthobench.cells.scalar_gated import ScalarGated
 from orthobench.parametrizations.derivatives import first_only
-from orthobench.scan.arguments import elman, first_state, own_projection, scaled
+from orthobench.scan.arguments import elman, first_state, scaled
 from orthobench.scan.families import lookup
 from orthobench.scan.fused.elman import Gradients, first_gradient
 from orthobench.scan.fused.pointwise import room_for_signs
 from orthobench.scan.native import complex_elman, linear, lipschitz, lstm, matrix_cells
 from orthobench.scan.native.library import REALS, add_outer, call, load, missing, pack, readable, weight_gradient
+from orthobench.scan.native.projection import own_projection
 from orthobench.terminal import complain
 
 ACTIVATIONS = get_args(Activation)

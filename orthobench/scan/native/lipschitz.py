@@ -13,10 +13,11 @@ from torch import Tensor
 
 from orthobench.cells.base import State
 from orthobench.parametrizations.derivatives import first_only
-from orthobench.scan.arguments import first_state, own_projection
+from orthobench.scan.arguments import first_state
 from orthobench.scan.fused.elman import Gradients, first_gradient
 from orthobench.scan.native.checks import check
 from orthobench.scan.native.library import call, pack, readable, weight_gradient
+from orthobench.scan.native.projection import own_projection
 
 
 def run(cell: Any, x: Tensor, state: State) -> tuple[Tensor, State]:

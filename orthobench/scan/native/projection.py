@@ -5,10 +5,18 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from orthobench.cells.base import projection
+from orthobench.cells.base import Cell, projection
 from orthobench.parametrizations.derivatives import first_only
+from orthobench.scan import arguments
 from orthobench.scan.fused.elman import Gradients
 from orthobench.scan.native.library import add_outer, long_product, room
+
+
+def own_projection(cell: Cell, x: Tensor, dtype: torch.dtype) -> Tensor:
+    """The cell's projection (T, B, M) in memory of its own, by the product in C where it is the usual one."""
+    if type(cell).project is not Cell.project or type(cell).joint_bias is not Cell.joint_bias:
+        return arguments.own_projection(cell, x, dtype)
+    return project(x, cell.U, cell.joint_bias()).to(dtype)
 
 
 def project(x: Tensor, U: Tensor, bias: Tensor | None) -> Tensor:
