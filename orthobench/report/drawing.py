@@ -1,10 +1,11 @@
 """What every figure shares: colours and marks that can be told apart without colour, and SVG that never changes.
 
-The same figure gives the same bytes.
+The same figure gives the same bytes. What is black or white in it follows the reader's light or dark mode.
 """
 
 import io
 import os
+import re
 from itertools import cycle
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,12 @@ if TYPE_CHECKING:
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#000000")
 DASHES = ("solid", "dashed", "dashdot", "dotted")
 LOG_RATIO = 30.0
+SPLITS = {"train": "training", "val": "validation", "test": "test", "train_eval": "training, evaluated"}
+LIGHT, DARK = ("#000", "#fff"), ("#e6e6e6", "#121212")  # ink and paper
+MODES = (
+    "svg{{color:{0[0]};background:{0[1]};--paper:{0[1]}}}"
+    "@media(prefers-color-scheme:dark){{svg{{color:{1[0]};background:{1[1]};--paper:{1[1]}}}}}"
+)
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 
 
@@ -67,9 +74,17 @@ def svg(figure: "Figure") -> str:
     os.environ.setdefault("SOURCE_DATE_EPOCH", "0")
     text = io.StringIO()
     with matplotlib.rc_context({"svg.hashsalt": "orthobench", "svg.fonttype": "path", "font.size": 9}):
-        figure.savefig(text, format="svg", metadata={"Date": None, "Creator": None})
+        figure.savefig(text, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
     found = text.getvalue()
-    return found[found.index("<svg") :]
+    found = re.sub(r"(fill|stroke): #000000", r"\1: currentColor", found[found.index("<svg") :])
+    found = found.replace("fill: #ffffff", "fill: var(--paper)")
+    return found.replace(">", f' fill="currentColor"><style>{MODES.format(LIGHT, DARK)}</style>', 1)
+
+
+def words(metric: str) -> str:
+    """`validation loss` for `val/loss`."""
+    split, slash, name = metric.partition("/")
+    return f"{SPLITS[split]} {name}" if slash and split in SPLITS else metric.replace("_", " ")
 
 
 def plain(text: Any) -> str:

@@ -46,7 +46,7 @@ def filled(results: Path, folders: tuple[Path, ...] = (), drawn: bool = False) -
 def overview(group: list[FairTable], preset: str) -> Section:
     """All tables of one preset."""
     title = document.shortened("All tasks", preset)
-    return Section(document.anchor(FAIR, preset), title, title, grids=(together(group),))
+    return Section(document.anchor(f"{FAIR}/all", preset), title, title, grids=(together(group),))
 
 
 def section(fair_table: FairTable, drawn: bool = False) -> Section:

@@ -46,20 +46,24 @@ def _pareto(table: FairTable, entries: list[FairEntry]) -> "Figure":
     points = [(float(entry.budget["multiply_adds"]), entry.mean or 0.0) for entry in entries]
     best = [points[index] for index in front(points, table.higher)]
     axes.step(*zip(*best, strict=True), where="post", color="#888888", linewidth=1, label="best for its cost")
+    same: dict[tuple[float, float], list[str]] = {}
     for place, (entry, point) in enumerate(zip(entries, points, strict=True)):
         style = COLOURS[place % len(COLOURS)], MARKERS[place // len(COLOURS) % len(MARKERS)]
         span = entry.interval
         error = [[abs(point[1] - end)] for end in span] if span else None
         axes.errorbar(*point, error, color=style[0], marker=style[1], linestyle="none", elinewidth=0.7, capsize=2)
-        axes.annotate(drawing.plain(entry.model), point, (5, 3), textcoords="offset points", fontsize=7)
+        same.setdefault((point[0], round(point[1], 2)), []).append(drawing.plain(entry.model))
+    for point, models in same.items():
+        axes.annotate(", ".join(models), point, (5, 3), textcoords="offset points", fontsize=7)
     axes.set_xscale("log")
+    axes.margins(x=0.12)  # for the names at the right
     axes.set_xlabel("multiply-adds per step and sequence")
     level = table.trivial(entries[0].case)
     if level is not None:
-        axes.axhline(level, color="black", linewidth=0.8, linestyle="dotted", label="trivial")
+        axes.axhline(level, color="black", linewidth=0.8, linestyle="dotted", label="trivial predictor")
     if not table.higher and min(score for _, score in points) > 0:
         axes.set_yscale("log")
-    axes.set_ylabel(table.score.name)
+    axes.set_ylabel(drawing.words(table.score.name))
     axes.legend(fontsize=7, frameon=False)
     return figure
 
@@ -87,8 +91,8 @@ def _curves(table: FairTable, entries: list[FairEntry]) -> "Figure":
     axes.set_xlabel("length in the test")
     level = table.trivial(entries[0].case)
     if level is not None:
-        axes.axhline(level, color="black", linewidth=0.8, linestyle="dotted", label="trivial")
-    axes.set_ylabel(table.score.name)
+        axes.axhline(level, color="black", linewidth=0.8, linestyle="dotted", label="trivial predictor")
+    axes.set_ylabel(drawing.words(table.score.name))
     axes.legend(fontsize=7, frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5))
     return figure
 
@@ -111,11 +115,11 @@ def _sensitivity(table: FairTable, case: str) -> "Figure":
         shown += known.values()
     for number, choice in enumerate(choices):
         colour, marker = COLOURS[number % len(COLOURS)], MARKERS[number // len(COLOURS) % len(MARKERS)]
-        axes.plot([], [], color=colour, marker=marker, linestyle="none", label=choice)
+        axes.plot([], [], color=colour, marker=marker, linestyle="none", label=_rate(choice))
     _named(axes, entries)
     if shown and min(shown) > 0 and not table.higher:
         axes.set_xscale("log")
-    axes.set_xlabel(table.score.name.replace("test/", "validation "))
+    axes.set_xlabel(drawing.words(table.score.name.replace("test/", "val/")))
     axes.legend(
         fontsize=7, frameon=False, title="filled: chosen", title_fontsize=7, loc="center left", bbox_to_anchor=(1, 0.5)
     )
@@ -139,6 +143,12 @@ def _solved(table: FairTable) -> "Figure":
     axes.minorticks_off()
     axes.set_xlabel("T; filled: the loss falls below a tenth of the trivial predictor's")
     return figure
+
+
+def _rate(choice: str) -> str:
+    """`rate 1e-3, constrained 1e-4` for `1e-3x0.1`."""
+    rate, _, ratio = choice.partition("x")
+    return f"rate {rate}" + (f", constrained {float(rate) * float(ratio):.0e}".replace("e-0", "e-") if ratio else "")
 
 
 def _named(axes: "Axes", entries: list[FairEntry]) -> None:

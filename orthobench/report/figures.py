@@ -52,8 +52,14 @@ def _curves(wanted: Wanted, points: Curves, comparison: Comparison) -> "Figure |
         if wanted.shows(row)
     }
     several = len(wanted.metrics) > 1
-    labelled = {row + (f", {metric}" if several else ""): found for (row, metric), found in lines.items() if found}
-    return drawing.lines(labelled, "training steps", " or ".join(wanted.metrics)) if labelled else None
+    names = _names(comparison, [row for (row, _), found in lines.items() if found])
+    labelled = {
+        names[row] + (f", {drawing.words(metric)}" if several else ""): found
+        for (row, metric), found in lines.items()
+        if found
+    }
+    what = " or ".join(map(drawing.words, wanted.metrics))
+    return drawing.lines(labelled, "training steps", what) if labelled else None
 
 
 def _through(wanted: Wanted, points: Curves, comparison: Comparison) -> "Figure | None":
@@ -62,10 +68,11 @@ def _through(wanted: Wanted, points: Curves, comparison: Comparison) -> "Figure 
     for row in comparison.table.rows:
         mine = [p for p in points if p.row == row and wanted.shows(row) and wanted.reads(p.name)]
         for step in dict.fromkeys((min(p.step for p in mine), max(p.step for p in mine)) if mine else ()):
-            lines[f"{row}, after {step:,} steps"] = [
+            name = _names(comparison, [row])[row]
+            lines[f"{name}, after {step:,} steps"] = [
                 (float(p.name.rpartition("/")[2]), p.value) for p in mine if p.step == step
             ]
-    return drawing.lines(lines, "time step", wanted.metrics[0]) if lines else None
+    return drawing.lines(lines, "time step", drawing.words(wanted.metrics[0])) if lines else None
 
 
 def _sweep(wanted: Wanted, points: Curves, comparison: Comparison) -> "Figure | None":
@@ -76,7 +83,7 @@ def _sweep(wanted: Wanted, points: Curves, comparison: Comparison) -> "Figure | 
         value = None if line.diverged else line.metric(wanted.metrics[0], "best_val")
         if wanted.shows(line.row) and value is not None:
             lines.setdefault(kind, []).append((float(size), value))
-    return drawing.lines(lines, "size", wanted.metrics[0]) if lines else None
+    return drawing.lines(lines, "size", drawing.words(wanted.metrics[0])) if lines else None
 
 
 def _bars(wanted: Wanted, points: Curves, comparison: Comparison) -> "Figure | None":
@@ -94,8 +101,19 @@ def _bars(wanted: Wanted, points: Curves, comparison: Comparison) -> "Figure | N
         axes.plot(found, [place] * len(found), "k|", markersize=9)
     axes.set_yticks(range(len(shown)), [drawing.plain(row) for row in shown])
     axes.invert_yaxis()
-    axes.set_xlabel(wanted.metrics[0])
+    axes.set_xlabel(drawing.words(wanted.metrics[0]))
     return figure
+
+
+def _names(comparison: Comparison, rows: list[str]) -> dict[str, str]:
+    """The rows as the paper calls them, where that tells them apart; else by their own names, in words."""
+    found: dict[str, set[str]] = {row: set() for row in rows}
+    for compared in comparison.numbers:
+        for row in found.keys() & set(compared.printed.rows):
+            found[row].add(compared.printed.label)
+    named = {row: labels.pop() if len(labels) == 1 else "" for row, labels in found.items()}
+    apart = all(named.values()) and len(set(named.values())) == len(named)
+    return named if apart else {row: row.replace("_", " ") for row in rows}
 
 
 DRAWN: dict[str, Callable[[Wanted, Curves, Comparison], "Figure | None"]] = {

@@ -32,12 +32,18 @@ SIGNS = {
 }
 
 
-def page(results: Path, folders: tuple[Path, ...] = ()) -> str:
-    """The whole page, from what is recorded under `results`."""
-    return render([filled(part, results, folders, drawn=True) for part in parts(folders)])
+def page(results: Path, folders: tuple[Path, ...] = (), written: str = "") -> str:
+    """The whole page, from what is recorded under `results`.
+
+    Args:
+        results: the folder of the records.
+        folders: those of `--config-dir`.
+        written: when, by what code and on which machine the page is made.
+    """
+    return render([filled(part, results, folders, drawn=True) for part in parts(folders)], written)
 
 
-def render(documents: list[Document]) -> str:
+def render(documents: list[Document], written: str = "") -> str:
     """Documents as one page, below how many published numbers and claims have which status; counts stand apart."""
     counts = {document.name: Counter(document.statuses) for document in documents if document.statuses}
     total = sum(counts.values(), Counter[str]())
@@ -49,6 +55,7 @@ def render(documents: list[Document]) -> str:
         .get_template("page.html")
         .render(
             documents=documents,
+            written=written,
             told=f"{scores} published numbers and claims: {told}. {sizes} parameter counts: {counted}.",
             counts=_summary({**counts, "all": total}),
         )

@@ -100,12 +100,12 @@ def figures(table: OwnTable) -> dict[str, str]:
         if any(len({place for place, _ in points}) > 1 for points in lines.values()):
             places = [place for points in lines.values() for place, _ in points]
             ratios = min(places) > 0 and max(places) / min(places) > drawing.LOG_RATIO / 10
-            what = f"{table.validation}, best of the other settings"
+            what = f"{drawing.words(table.validation)}, best of the other settings"
             found[f"{table.title}: {table.validation} by {key}"] = drawing.svg(drawing.lines(lines, key, what, ratios))
     curves = {row.model: _curve(row, table.validation) for row in table.rows if table.best[row.model] == row.name}
     shown = {model: points for model, points in curves.items() if points}
     if shown:
-        figure = drawing.lines(shown, "training steps", table.validation)
+        figure = drawing.lines(shown, "training steps", drawing.words(table.validation))
         found[f"{table.title}: {table.validation} of each model's best settings"] = drawing.svg(figure)
     return found
 

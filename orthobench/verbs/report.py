@@ -1,5 +1,8 @@
 """`orthobench report`: results/report.html, everything that is recorded on one page."""
 
+import os
+import platform
+from datetime import UTC, datetime
 from pathlib import Path
 
 from orthobench.errors import ConfigError
@@ -21,9 +24,24 @@ def main(arguments: list[str]) -> int:
     given = parser.read(arguments)
     results = results_root(given.words)
     path = results / "report.html"
-    write_bytes(path, page(results, tuple(given.config_dir)).encode())
+    write_bytes(path, page(results, tuple(given.config_dir), _written()).encode())
     say(f"wrote {path}")
     return 0
+
+
+def _written() -> str:
+    """When, by what code and on which machine the page is made."""
+    import torch
+
+    from orthobench.recording.code_name import code_name
+    from orthobench.recording.record import code, hardware
+
+    now = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
+    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    made = hardware(device)
+    machine = ", ".join(filter(None, (made["cpu"], made["gpu"], f"{os.cpu_count()} cores", platform.platform())))
+    versions = f"Python {platform.python_version()}, torch {torch.__version__}"
+    return f"Written on {now} by {code_name(code())}, on {machine}; {versions}. Each run names its own below its table."
 
 
 def results_root(arguments: list[str]) -> Path:

@@ -29,7 +29,20 @@ addEventListener("load", () => setTimeout(() => {
   const wide = [...document.querySelectorAll("body *")].filter(
     one => one.getBoundingClientRect().right > innerWidth + 1 && !one.closest(".wide, svg, details"));
   const links = [...document.querySelectorAll("a[href^='#']")];
+  const status = [...document.querySelectorAll("#sgornn-table2 td.status")].map(one => one.getBoundingClientRect());
+  const ids = [...document.querySelectorAll("main [id]")].filter(one => !one.closest("svg")).map(one => one.id);
+  const box = document.querySelector(".filter input");
+  box.value = "LSTM sgornn/table2"; box.dispatchEvent(new Event("input"));
+  const kept = [...document.querySelectorAll("main tbody tr")].filter(row => row.checkVisibility());
+  const other = document.querySelector("#scornn-table1").checkVisibility();
+  box.value = ""; box.dispatchEvent(new Event("input"));
+  const ink = one => getComputedStyle(one).color;
   const found = {
+    filtered: kept.length > 0 && kept.every(row => row.textContent.toLowerCase().includes("lstm")) && !other,
+    unfiltered: document.querySelectorAll("main [hidden]").length,
+    status: status.length > 0 && status.every(one => one.width > 0 && one.left >= 0 && one.right <= innerWidth),
+    twice: ids.length - new Set(ids).size,
+    ink: [...document.querySelectorAll("figure svg")].every(one => ink(one) === ink(document.body)),
     up: up.every((v, i) => !i || up[i - 1] <= v), down: down.every((v, i) => !i || down[i - 1] >= v),
     sorted: table.tHead.rows[0].cells[column].getAttribute("aria-sort"),
     width: innerWidth, fits: document.documentElement.scrollWidth <= innerWidth, wide: wide.length,
@@ -157,5 +170,6 @@ def test_it_works_in_a_browser(width: int, text: str, tmp_path: Path) -> None:
     answer = json.loads(re.findall(r"<pre>(.*?)</pre>", done.stdout, flags=re.S)[0])
     assert answer == {
         "up": True, "down": True, "sorted": "descending", "width": width, "fits": True, "wide": 0, "broken": 0,
-        "images": 0, "links": True, "figures": 5,
+        "images": 0, "links": True, "figures": 4,
+        "filtered": True, "unfiltered": 0, "status": True, "twice": 0, "ink": True,
     }  # fmt: skip

@@ -62,6 +62,8 @@ def test_plot(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
 def test_report_and_tables(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     recorded(tmp_path / "elsewhere")
     assert main(["report", "results_root=elsewhere"]) == 0
+    written = re.findall(r"Written on (.*?)</p>", Path("elsewhere/report.html").read_text())
+    assert re.match(r"\d{4}-\d\d-\d\d \d\d:\d\d UTC by (commit|version) .*, on .* cores, .*; Python ", written[0])
     assert "<!doctype html>" in (tmp_path / "elsewhere" / "report.html").read_text()
     assert main(["tables", "--check", "results_root=elsewhere"]) == 1
     assert main(["tables", "sgornn", "results_root=elsewhere"]) == 0
