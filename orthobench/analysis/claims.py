@@ -187,7 +187,8 @@ def _size(printed: Published, scores: dict[str, Scores]) -> tuple[int, Callable[
         return min(len(_data_sets(scores, a)) for a in printed.rows), _least(printed), "data sets"
     if printed.claim_kind == "spread":
         return min(s.done for s in scores.values()), _least(printed), "seeds"
-    shared = (len(scores[a].by_seed.keys() & scores[b].by_seed.keys()) for a, b in pairs(printed.test))
+    compared = [scores] if printed.verb == "larger_gap" else [(a, b) for a, b in pairs(printed.test)]
+    shared = (len(set.intersection(*(set(scores[row].by_seed) for row in rows))) for rows in compared)
     return min(shared), _least(printed), "seeds"
 
 

@@ -16,6 +16,7 @@ from orthobench.analysis.records import Line
 from orthobench.analysis.statistics import Scores, incomplete
 from orthobench.analysis.status import (
     BETTER,
+    DIFFERS,
     NOT_REPRODUCED,
     NOT_RUN,
     REPRODUCED,
@@ -264,11 +265,7 @@ def _baseline(printed: Published, lines: list[Line]) -> float | None:
 def _resolution(printed: Published, composed: ComposedTable) -> float:
     """The least difference of two values of a metric, in the unit of the records."""
     assert printed.measured is not None, "load_table looks it up"
-    if printed.measured.resolution is not None:
-        return printed.measured.resolution
-    split = printed.metric.partition("/")[0]
-    examples = composed.examples(printed.rows[0], split) if split in ("val", "test") else None
-    return 1 / examples if examples else 0.0
+    return composed.resolution(printed.rows[0], printed.measured)
 
 
 def _exact(printed: Published, scores: Scores) -> Verdict:
@@ -311,14 +308,15 @@ def _derived(
         score = headline(table, printed.rows)
         reached = {size for size, lines in by_size.items() if _reaches(printed, lines, printed.level, score)}
         found = [size for size in by_size if (size in reached) == (printed.metric == "max_T")]
+    other = DIFFERS if printed.direction == "neither" else NOT_REPRODUCED
     if not found:
-        return None, Verdict(NOT_REPRODUCED, "at no size")
+        return None, Verdict(other, "at no size")
     ours = float(max(found) if printed.metric == "max_T" else min(found))
     assert printed.value is not None
     if abs(ours - printed.value) <= printed.rounding:
         return ours, Verdict(REPRODUCED)
     good = printed.direction == "higher" and ours > printed.value
-    return ours, Verdict(BETTER if good else NOT_REPRODUCED)
+    return ours, Verdict(BETTER if good else other)
 
 
 def _reaches(printed: Published, lines: list[Line], level: float, score: Metric) -> bool:

@@ -7,6 +7,7 @@ from orthobench.config.many import Composer, composer
 from orthobench.config.settings import Settings
 from orthobench.config.table import FULL, Table
 from orthobench.errors import ConfigError
+from orthobench.tasks.metric import Metric
 
 _SIZES: dict[Any, int] = {}
 _COUNTS: dict[Any, tuple[dict[str, int], dict[str, int]]] = {}
@@ -87,6 +88,14 @@ class ComposedTable:
         from orthobench.models.build import build_task
 
         return build_task(self.settings(row)).examples(split)  # type: ignore[arg-type]
+
+    def resolution(self, row: str, measured: Metric) -> float:
+        """The least difference of two values of a metric in the records of a row; 0 where there is none."""
+        if measured.resolution is not None:
+            return measured.resolution
+        split = measured.name.partition("/")[0]
+        examples = self.examples(row, split) if split in ("val", "test") else None
+        return 1 / examples if examples else 0.0
 
 
 def _size(settings: Settings) -> int:

@@ -44,6 +44,7 @@ class FairEntry:
         planned: how many seeds are to be reported.
         budget: `parameters`, `state_bytes` and `multiply_adds` of the model; empty while nothing of it is recorded.
         cost: its measured training step; null while it was not measured.
+        resolution: the least difference of two test scores; 0 where there is none.
     """
 
     model: str
@@ -57,6 +58,7 @@ class FairEntry:
     planned: int
     budget: dict[str, int] = field(default_factory=dict)
     cost: StepCost | None = None
+    resolution: float = 0.0
 
     @property
     def runs(self) -> tuple[str, ...]:
@@ -84,8 +86,9 @@ class FairEntry:
 
     @property
     def mean(self) -> float | None:
-        """The mean test score; null where no seed converged."""
-        return self.scores().mean
+        """The mean test score; null where a seed diverged, whose survivors' mean says little, or none is finished."""
+        found = self.scores()
+        return None if found.diverged else found.mean
 
     @cached_property
     def interval(self) -> Interval | None:
@@ -94,9 +97,13 @@ class FairEntry:
 
     def interval_of(self, name: str) -> Interval | None:
         """The 95 % interval of the mean, within the bounds; null with a diverged seed, or fewer than three."""
-        found = self.scores(name)
-        interval = None if found.diverged else t_interval(found.values)
+        interval = self.t_interval_of(name)
         return None if interval is None else clipped(interval, self.score.bounds)
+
+    def t_interval_of(self, name: str) -> Interval | None:
+        """The same, whatever the bounds; that of the score of the ranking is never narrower than its resolution."""
+        found, finest = self.scores(name), self.resolution if name == self.score.name else 0.0
+        return None if found.diverged else t_interval(found.values, finest)
 
     @property
     def trivial(self) -> float | None:
@@ -194,7 +201,7 @@ class FairTable:
         return next((e.trivial for e in self.entries if e.case == case and e.trivial is not None), None)
 
     def at(self, case: str) -> list[FairEntry]:
-        """The models in one case of which something is recorded, the best first and those without a score last."""
+        """The models in one case of which something is recorded, the best first and those without a mean last."""
         found = [entry for entry in self.entries if entry.case == case and (entry.tuned or entry.lines)]
         sign = -1 if self.higher else 1
         return sorted(found, key=lambda entry: inf if entry.mean is None else sign * entry.mean)
@@ -259,8 +266,9 @@ def fair_table(table: Table, results: Path, preset: str = FULL, models: Containe
     for line in found.lines:
         by_row.setdefault(line.row, []).append(line)
     costs, stale_costs = step_costs.current(composed, step_costs.read(results))
+    finest = composed.resolution(next(iter(table.rows)), score) if found.lines else 0.0
     entries = tuple(
-        replace(entry, cost=costs.get(timed_row(own)))
+        replace(entry, cost=costs.get(timed_row(own)), resolution=finest)
         for (model, case), own in rates(table).items()
         if (entry := _entry(composed, score, model, case, own, by_row, model in models))
     )

@@ -56,15 +56,19 @@ class Scores:
         return median(worst if value is None else value for value in self.by_seed.values())
 
 
-def t_interval(values: list[float]) -> Interval | None:
-    """The 95 % interval of the mean; null for fewer than three values."""
-    return _interval(values, 1 / len(values)) if len(values) >= 3 else None
+def t_interval(values: list[float], resolution: float = 0.0) -> Interval | None:
+    """The 95 % interval of the mean; null for fewer than three values.
 
-
-def _interval(values: list[float], variance_factor: float) -> Interval:
+    Args:
+        values: the values.
+        resolution: the least difference of two of them; their standard deviation is not taken below that of rounding.
+    """
+    if len(values) < 3:
+        return None
     from scipy import stats
 
-    centre, scale = mean(values), stdev(values) * math.sqrt(variance_factor)
+    centre = mean(values)
+    scale = max(stdev(values), resolution / math.sqrt(12)) / math.sqrt(len(values))
     if scale == 0:
         return centre, centre
     low, high = stats.t.interval(LEVEL, len(values) - 1, loc=centre, scale=scale)

@@ -3,7 +3,7 @@
 import math
 
 from orthobench.analysis.bootstrap import improvement, interquartile_mean
-from orthobench.analysis.comparison import Comparison
+from orthobench.analysis.comparison import Compared, Comparison
 from orthobench.analysis.ranks import Pair, Ranking, rank
 from orthobench.analysis.statistics import LEAST
 
@@ -25,6 +25,17 @@ def by_model(comparison: Comparison, published: bool = False) -> dict[str, list[
     shared = set.intersection(*(set(scores) for scores in found.values())) if found else set()
     order = dict.fromkeys(c.printed.label for c in comparison.numbers if c.printed.label in shared)
     return {model: [scores[name] for name in order] for model, scores in found.items()}
+
+
+def unfinished(comparison: Comparison) -> int:
+    """On how many of the data sets that our ranking is over a model has fewer seeds than planned."""
+    scores = [c for c in comparison.numbers if c.printed.kind == "result" and c.scores.done]
+    models = {c.printed.column for c in scores}
+    by_set: dict[str, list[Compared]] = {}
+    for one in scores:
+        by_set.setdefault(one.printed.label, []).append(one)
+    whole = [found for found in by_set.values() if len(found) == len(models)]
+    return sum(any(one.scores.done < one.scores.wanted for one in found) for found in whole)
 
 
 def higher_is_better(comparison: Comparison) -> bool:
@@ -64,7 +75,9 @@ def ranking_lines(comparison: Comparison) -> list[str]:
     for whose, ranking in rankings(comparison).items():
         ranks = ", ".join(f"{model} {value:.2f}" for model, value in ranking.ranks.items())
         friedman = "" if ranking.friedman is None else f"; Friedman p = {ranking.friedman:.2g}"
-        lines.append(f"Mean ranks, {whose}, over {ranking.data_sets} data sets: {ranks}{friedman}.")
+        few = unfinished(comparison) if whose == "ours" else 0
+        told = f", {few} of them with fewer seeds than planned" if few else ""
+        lines.append(f"Mean ranks, {whose}, over {ranking.data_sets} data sets{told}: {ranks}{friedman}.")
         lines.append("\n".join(f"- {_won(c)}" for c in ranking.pairs))
         if ranking.groups:
             groups = "; ".join(", ".join(group) for group in ranking.groups)

@@ -4,27 +4,28 @@ from math import inf
 from pathlib import Path
 
 from orthobench.analysis.fair import FairEntry, FairTable, fair_tables, overall
-from orthobench.analysis.statistics import Scores, t_interval, wilson
+from orthobench.analysis.statistics import Scores, wilson
 from orthobench.config.table import FAIR
 from orthobench.config.words import key, value
 from orthobench.report import costs, document
 from orthobench.report.document import Document, Grid, Section
 from orthobench.report.fair_figures import figures
+from orthobench.report.numbers import spread
 from orthobench.report.paper import NOTHING, number
 
 INTRODUCTION = """\
 Every model at one budget of parameters, with the same rates to choose from, optimizer, steps and data, written by
 `orthobench tables`. The rate is the one with the best validation score on seeds that are not reported; `x0.1` says that
 the constrained parameters have a tenth of it, and `(edge)` that it lies at the edge of those tried. The *test* score is
-that of the weights with the best validation, the mean of the reported seeds ± half of its 95 % interval. *rank*: 1 is
-the best; models whose intervals overlap share their mean rank, and those whose interval is not clear of the trivial
-predictor did not learn and have none. *to a tenth*: steps until the validation loss is below a tenth of the trivial
-predictor's, in more than half of the seeds. *ms a step*, where it was measured: a training step on the processor named
-below the table, median ± half of the distance between the quartiles, by `bench --record` while nothing else ran.
-*runs*: those of the tuning and those that are reported, and which code made them. *horizon*: the greatest length at
-which the lower end of the interval is above 0.9. *state* is what the model keeps of one sequence from step to step, and
-*multiply-adds* are those of one step of one sequence, by the structure of its matrices. Nothing here is a published
-setting; the papers' own stand in the other tables.
+that of the weights with the best validation, the mean of the reported seeds ± half of its 95 % interval, or the ends of
+that where the metric ends. *rank*: 1 is the best; models whose intervals overlap share their mean rank, and those whose
+interval is not clear of the trivial predictor did not learn and have none. *to a tenth*: steps until the validation
+loss is below a tenth of the trivial predictor's, in more than half of the seeds. *ms a step*, where it was measured: a
+training step on the processor named below the table, median ± half of the distance between the quartiles, by `bench
+--record` while nothing else ran. *runs*: those of the tuning and those that are reported, and which code made them.
+*horizon*: the greatest length at which the lower end of the interval is above 0.9. *state* is what the model keeps of
+one sequence from step to step, and *multiply-adds* are those of one step of one sequence, by the structure of its
+matrices. Nothing here is a published setting; the papers' own stand in the other tables.
 """
 BUDGETS = {"parameters": "parameters", "state_bytes": "state, bytes", "multiply_adds": "multiply-adds"}
 STEP = "ms a step"
@@ -197,15 +198,14 @@ def _texts(fair_table: FairTable, entry: FairEntry) -> list[str]:
 
 
 def _interval(entry: FairEntry, name: str, places: int) -> str:
-    """The mean over the reported seeds, half of its interval, and the number of seeds where some are missing."""
+    """The mean over the reported seeds, its interval, and the number of seeds where some diverged or are missing."""
     scores = entry.scores(name)
     if not scores.done:
         return NOTHING
-    interval = t_interval(scores.values) if scores.values else None
-    spread = "" if interval is None else f" ± {number((interval[1] - interval[0]) / 2, places)}"
+    behind = spread(entry.t_interval_of(name), places, entry.score.bounds)
     lost = f", {scores.diverged} diverged" if scores.diverged else ""
     few = f" (n={len(scores.values)}{lost})" if lost or len(scores.values) < entry.planned else ""
-    return f"{number(scores.mean, places) or 'none'}{spread}{few}"
+    return f"{number(scores.mean, places) or 'none'}{behind}{few}"
 
 
 def _validation(scores: Scores) -> str:

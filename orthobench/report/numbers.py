@@ -3,10 +3,9 @@
 from orthobench.analysis.comparison import Compared, Comparison
 from orthobench.analysis.published import DERIVED, Published
 from orthobench.analysis.statistics import Scores, t_interval, wilson
-from orthobench.analysis.status import clipped
+from orthobench.analysis.status import Interval, clipped
 from orthobench.config.table import FULL
 from orthobench.report.document import Grid
-from orthobench.tasks.metric import Bounds
 
 BEST, LAST, PROTOCOL = "ours, best validation", "ours, last", "same protocol"
 HEADERS = (
@@ -16,6 +15,7 @@ HEADERS = (
 COUNT_HEADERS = ("row", "column", "published", "ours", "status")
 NUMERIC = frozenset(HEADERS) - {"row", "column", "paper's runs", "status"} | {"ours"}
 NOTHING = ""
+Ends = tuple[float | None, float | None]  # of a metric's values
 SELECTS = {"best_val": "best validation", "last": "last weights", "best_test": "best test score"}
 SHORT = {"best_val": "best val", "last": "last", "best_test": "best test"}
 
@@ -112,16 +112,22 @@ def protocol(comparison: Comparison) -> str:
     return " and ".join(SELECTS[select] for select in sorted(chosen))
 
 
-def mean(scores: Scores, places: int, bounds: Bounds = (None, None)) -> str:
+def mean(scores: Scores, places: int, bounds: Ends = (None, None)) -> str:
     """The mean of our seeds and half of its 95 % interval, or where bounds cut that off, its ends; and how many."""
     if not scores.done:
         return NOTHING
     middle = number(scores.mean, places) or "none"
-    interval = None if scores.diverged else t_interval(scores.values)
-    spread = "" if interval is None else f" ± {number((interval[1] - interval[0]) / 2, places)}"
-    if interval is not None and (ends := clipped(interval, bounds)) != interval:
-        spread = f" [{number(ends[0], places)}, {number(ends[1], places)}]"
-    return f"{middle}{spread} (n={len(scores.values)}{f' of {scores.done}' if scores.diverged else ''})"
+    behind = spread(None if scores.diverged else t_interval(scores.values), places, bounds)
+    return f"{middle}{behind} (n={len(scores.values)}{f' of {scores.done}' if scores.diverged else ''})"
+
+
+def spread(interval: Interval | None, places: int, bounds: Ends = (None, None)) -> str:
+    """Half of the interval of a mean, or where bounds cut that off, its ends; empty where there is none."""
+    if interval is None:
+        return ""
+    if (ends := clipped(interval, bounds)) != interval:
+        return f" [{number(ends[0], places)}, {number(ends[1], places)}]"
+    return f" ± {number((interval[1] - interval[0]) / 2, places)}"
 
 
 def same_protocol(compared: Compared) -> str:

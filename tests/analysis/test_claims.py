@@ -228,6 +228,15 @@ def test_with_as_many_seeds_a_claim_holds_and_with_one_less_it_cannot() -> None:
         assert {v.word for v in judge(claims, found, planned=3)} == {word}
 
 
+def test_a_difference_of_differences_needs_seeds_that_all_four_rows_share() -> None:
+    """Each row of the one side shares five seeds with each of the other, and all four share none."""
+    test = {"larger_gap": ["a", "b"], "than": ["c", "d"]}
+    found = cells(**{row: [0.1 * i for i in range(1, 11)] for row in "abcd"})
+    found["a"], found["b"] = found["a"][:5], found["b"][5:]
+    (told,) = judge([claim(**test)], found, planned=5)
+    assert str(told) == "partial (0 seeds, and it takes 5)"
+
+
 def test_too_few_seeds_say_how_many_it_takes() -> None:
     found = cells(a=[0.1, 0.11, 0.1], b=[0.2, 0.21, 0.2])
     assert str(verdict(claim(better=["a"], than=["b"]), found)) == "partial (3 seeds, and it takes 5)"
