@@ -24,13 +24,13 @@ def estimate(model: Network, task: Task) -> int:
     """Bytes of a training step: saved activations, parameters with gradients and optimizer state, and one batch.
 
     At the peak of the reverse the plain loop holds up to seven values per unit, gate and time step, gradients included;
-    a scan with a hand-written reverse three, and with scalar gates or as torch's LSTM four: see `Engine.held`.
+    a scan with a hand-written reverse three, and with scalar gates or as torch's LSTM four: see `Engine.peak`.
     """
     T, B = getattr(task, "length", task.T) or 1, task.batch_size
     activations = 0.0
     cell: Any
     for cell, (engine, _) in zip(model.cells, model.engines(), strict=False):
-        activations += ENGINES[engine].held * T * B * cell.values_per_step
+        activations += ENGINES[engine].peak(cell) * T * B
     activations += B * model.values_held + T * B * model.values_per_step
     outputs = T * B * task.output_size * (3 if task.readout == "all" else 0)
     parameters = 4 * sum(p.numel() for p in model.parameters())

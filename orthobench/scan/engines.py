@@ -1,6 +1,7 @@
 """The list of engines, one record each; torch is imported only when an engine is used.
 
-An engine is a module with three functions: `why_not(cell)`, `advantage(cell, device)` and `run(cell, x, state)`. To
+An engine is a module with three functions: `why_not(cell)`, `advantage(cell, device)` and `run(cell, x, state)`; a
+fourth, `values_per_step(cell)`, takes the place of the cell's where the engine keeps less than the plain loop. To
 add one, write such a module and add one line here: the values of `engine=`, the automatic choice, `orthobench bench`,
 ensembles and the estimate of memory all read this list.
 """
@@ -42,6 +43,11 @@ class Engine:
     def advantage(self, cell: "Cell", device: str) -> str | None:
         """Why `auto` takes this engine, unless one before it does, on a type of device (cpu, cuda); else null."""
         return self._functions.advantage(cell, device)
+
+    def peak(self, cell: "Cell") -> float:
+        """Numbers in memory at the peak of the backward pass, gradients included, per sequence and step."""
+        own = getattr(self._functions, "values_per_step", None)
+        return self.held * (cell.values_per_step if own is None else own(cell))
 
     def run(self, cell: "Cell", x: "Tensor", state: "State") -> "tuple[Tensor, State]":
         """Run the cell over x from `state`; see `reference.run`."""

@@ -71,6 +71,11 @@ def warn_once(problem: str) -> None:
     complain(f"orthobench: engine=native is left out, a slower engine is taken: {problem}.")
 
 
+def values_per_step(cell: Any) -> int:
+    """What the memory of a step is estimated from, as `Cell.values_per_step`; a matrix state is kept for few steps."""
+    return matrix_cells.values_per_step(cell) if isinstance(cell, DeltaProduct | MLSTM) else cell.values_per_step
+
+
 def run(cell: Cell, x: Tensor, state: State) -> tuple[Tensor, State]:
     """Run `cell` over x from `state`; see `reference.run`."""
     family = lookup(cell, FAMILIES)

@@ -32,6 +32,11 @@ def mlstm(cell: Any, x: Tensor, state: State) -> tuple[Tensor, State]:
     return _in_windows(_mlstm, cell, x, state)
 
 
+def values_per_step(cell: Any) -> int:
+    """See `Cell.values_per_step`: as measured, a half more than the projection has, and a share of a window's state."""
+    return 3 * len(cell.U) // 2 + cell.hidden_size * cell.width // WINDOW
+
+
 def _in_windows(window: Window, cell: Any, x: Tensor, state: State) -> tuple[Tensor, State]:
     seen, state = [], tuple(s.expand(x.shape[0], *s.shape[1:]) for s in state)
     p_TBM = projected(cell, x, ())

@@ -4,6 +4,9 @@ import pytest
 import torch
 from torch import Tensor
 
+from orthobench.bench.newer import make_cell
+from orthobench.bench.scans import saved_bytes
+from orthobench.scan import ENGINES
 from orthobench.scan.native.convolution import convolve
 from orthobench.scan.native.library import missing
 from orthobench.scan.native.matrix_state import MatrixScan
@@ -74,3 +77,10 @@ def test_the_convolution_against_torchs() -> None:
 def test_a_kernel_that_does_not_fit_is_refused(before: Tensor, kernel: Tensor) -> None:
     with pytest.raises(ValueError, match=r"before them and a kernel .* do not fit"):
         convolve(draw(2, 5, 3), before, kernel)
+
+
+@pytest.mark.parametrize("model", ["deltanet", "deltaproduct", "mlstm"])
+def test_the_estimate_of_memory_knows_that_states_are_not_kept(model: str) -> None:
+    cell, x = make_cell(model, 64, 96), torch.randn(2, 96, 16)
+    kept, engine = saved_bytes(cell, x, "native") / x.element_size() / (2 * 96), ENGINES["native"]
+    assert kept <= engine.peak(cell) < ENGINES["reference"].peak(cell) / 4
