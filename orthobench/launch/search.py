@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from orthobench import signals
 from orthobench.config.compose import parse
@@ -27,9 +27,6 @@ from orthobench.launch.trial import Outcome, TrialRun, follow
 from orthobench.models.build import build_task, fit_to_budget
 from orthobench.recording.claim import Claim
 from orthobench.terminal import complain, say
-
-if TYPE_CHECKING:
-    from orthobench.tasks import Task
 
 PRUNERS = ("none", "median", "halving")
 WAIT_S = 0.2
@@ -84,7 +81,7 @@ class Search:
         return Path(self.first.run["runs_root"]) / name
 
     @cached_property
-    def task(self) -> "Task":
+    def task(self) -> Any:
         """The task, of which no data is read that its metric does not depend on."""
         return build_task(self.first)
 

@@ -1,5 +1,6 @@
 """Sequences from files of one's own: every form gives the same arrays, and what is wrong is one sentence."""
 
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -35,7 +36,16 @@ def ts(folder: Path, text: str = TS) -> Path:
     return path
 
 
-@pytest.mark.parametrize("write", [npz, table, ts])
+def parquet(folder: Path) -> Path:
+    pytest.importorskip("pyarrow", reason="pyarrow is not installed: pip install pyarrow")
+    import pandas as pd
+
+    path = folder / "my.parquet"
+    pd.read_csv(table(folder)).to_parquet(path)
+    return path
+
+
+@pytest.mark.parametrize("write", [npz, table, ts, parquet])
 def test_every_form_holds_the_same_sequences(write: Callable[[Path], Path], tmp_path: Path) -> None:
     found = sequences.load(write(tmp_path))
     expected, lengths = sequences.padded(X)
@@ -151,3 +161,18 @@ def test_other_files_are_refused(tmp_path: Path) -> None:
     (tmp_path / "my.npz").write_text("1")
     with pytest.raises(DataError, match=r"is no \.npz archive"):
         sequences.load(tmp_path / "my.npz")
+
+
+def test_parquet_without_its_package_names_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("pyarrow", "fastparquet"):
+        monkeypatch.setitem(sys.modules, name, None)
+    (tmp_path / "my.parquet").write_bytes(b"PAR1")
+    with pytest.raises(DataError, match=r"my\.parquet: reading Parquet needs .* pip install pyarrow\.$"):
+        sequences.load(tmp_path / "my.parquet")
+
+
+def test_a_file_that_is_no_parquet_is_told(tmp_path: Path) -> None:
+    pytest.importorskip("pyarrow", reason="pyarrow is not installed: pip install pyarrow")
+    (tmp_path / "my.parquet").write_bytes(b"id,t,x,target\n")
+    with pytest.raises(DataError, match=r"my\.parquet cannot be read as a table"):
+        sequences.load(tmp_path / "my.parquet")
