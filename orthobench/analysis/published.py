@@ -226,6 +226,10 @@ def margin_of(row: Published, table: Table) -> float | None:
 
 def _missing(row: Published, table: Table, measured: Metric) -> str | None:
     """What a row needs to be judged and the files do not say, or null."""
+    if row.kind != "claim" and row.metric.startswith("bench/"):
+        return (
+            f"{row.metric} is of steps that are measured for claims; a number is compared with the runs' own, time/..."
+        )
     if row.metric in DERIVED:
         unsized = [name for name in row.rows if not name.rpartition("_")[2].isdigit()]
         if unsized:

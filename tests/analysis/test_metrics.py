@@ -136,6 +136,7 @@ def test_a_fair_table_picks_the_highest_f1(table: Callable[..., Table], tmp_path
         ([ROW | {"cell": "c"}], {}, "it has no cell c"),
         ([ROW], {}, "the table has no margin for test/f1"),
         ([ROW | {"metric": "max_T", "level": 0.1}], {}, "whose names end in a size"),
+        ([ROW | {"metric": "bench/s_per_step"}], {"margin": {"bench/s_per_step": 1.0}}, "measured for claims"),
         ([CLAIM | {"metric": "val/f2", "test": {"better": ["a"], "than": ["b"]}}], {}, "f2 is not a metric"),
         ([CLAIM | {"metric": "gradient_norm@0", "test": {"better": ["a"], "than": ["b"]}}], {}, "use greater or less"),
         ([CLAIM | {"metric": "val/f1@fall", "test": {"better": ["a"], "than": ["b"]}}], {}, "better when lower"),
