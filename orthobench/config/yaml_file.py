@@ -34,7 +34,7 @@ def read_yaml(path: Path, loader: Any = LOADER) -> Any:
     try:
         text = path.read_bytes().decode()
         problem = _problem(text)
-        content = None if problem else yaml.load(text, loader)
+        content = None if problem else loader(text).get_single_data()
     except UnicodeDecodeError as error:
         raise ConfigError(f"{path} is not UTF-8: byte {error.start}.") from error
     except (yaml.YAMLError, ValueError, TypeError) as error:  # also 5,000 digits, the 31st of February, a list as a key
