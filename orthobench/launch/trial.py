@@ -69,7 +69,9 @@ def follow(trial: TrialRun, report: Report) -> Outcome:
             time.sleep(LOOK_S)
             continue
         code = _attempt(trial, points)
-        if _ended(trial) is None and points.pruned_at is not None:
+        if _ended(trial) is not None:  # also where the wish to prune it came while its process was ending
+            continue
+        if points.pruned_at is not None:
             return Outcome("pruned", _write_pruned(trial, points.pruned_at))
         if code and signals.asked() is None:
             reason = f"{outcome(code)}; see {trial.log}"
