@@ -5,6 +5,7 @@ code through `_target_`, move Hydra's own folders, or read the environment.
 """
 
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -138,18 +139,15 @@ def compose(overrides: list[str] | tuple[str, ...], folders: tuple[Path, ...] = 
             groups = [word.text for word in words if word.group]
             base = cfg if len(groups) == len(words) else hydra_compose("config", groups + extra)
         choices = {key: value for key, value in cfg.hydra.runtime.choices.items() if key in GROUPS and value}
-        found = OmegaConf.to_container(cfg, resolve=False)
+        found: Any = OmegaConf.to_container(cfg, resolve=False)
         check_hydra(found["hydra"])
         if folders:
-            alone = [
-                word.text for word in words if word.key.split(".")[0].split("/")[0] in ("hydra", *COMMAND_LINE_ALONE)
-            ]
-            with initialize_config_dir(str(conf_dir()), version_base="1.3"):
-                shipped = hydra_compose("config", alone, return_hydra_config=True)
-            check_foreign(found, OmegaConf.to_container(shipped, resolve=False))
+            apart = ("hydra", *COMMAND_LINE_ALONE)
+            alone = [word.text for word in words if word.key.split(".")[0].split("/")[0] in apart]
+            check_foreign(found, _shipped(conf_dir(), tuple(alone)))
         with open_dict(cfg):
             del cfg["hydra"]
-        raw = OmegaConf.to_container(cfg, resolve=False)
+        raw = {key: value for key, value in found.items() if key != "hydra"}
         check_values(raw)
         values = OmegaConf.to_container(cfg, resolve=True)
     except (HydraException, OmegaConfBaseException) as error:
@@ -162,6 +160,20 @@ def compose(overrides: list[str] | tuple[str, ...], folders: tuple[Path, ...] = 
     new = frozenset(key for key in typed if OmegaConf.select(base, key) is None)
     refers = any(isinstance(value, str) and "${" in value and "${oc.env:" not in value for _, _, value in walk(raw))
     return Composed(plain, choices, typed, new, refers, _foreign(choices, folders))
+
+
+@lru_cache
+def _shipped(conf: Path, words: tuple[str, ...]) -> dict[str, Any]:
+    """What the files in `conf` alone give with some words for Hydra, places and the logger, unresolved."""
+    from hydra import compose as hydra_compose
+    from hydra import initialize_config_dir
+    from omegaconf import OmegaConf
+
+    with initialize_config_dir(str(conf), version_base="1.3"):
+        made: Any = OmegaConf.to_container(
+            hydra_compose("config", list(words), return_hydra_config=True), resolve=False
+        )
+    return made
 
 
 def _foreign(choices: dict[str, str], folders: tuple[Path, ...]) -> tuple[tuple[str, Path], ...]:

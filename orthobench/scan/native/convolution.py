@@ -14,7 +14,7 @@ from torch import Tensor
 
 from orthobench.parametrizations.derivatives import first_only
 from orthobench.scan.fused.elman import Gradients
-from orthobench.scan.native.library import load, pointer, readable, share_out
+from orthobench.scan.native.library import load, over_rows, pointer, readable
 
 POINTERS = ("X", "before", "kernel", "Y", "dY", "dX", "dbefore", "dkernel")
 
@@ -79,9 +79,4 @@ def _call(name: str, scratch: int, x: Tensor, **tensors: Tensor) -> None:
     loop = getattr(load(x.dtype), f"convolution_{name}")
     more = (pointer,) if scratch else ()
     loop.restype, loop.argtypes = None, (ctypes.POINTER(Convolution), ctypes.c_int64, ctypes.c_int64, *more)
-
-    def share(first: int, last: int) -> None:
-        room = [x.new_empty(scratch)] if scratch else []
-        loop(given, first, last, *(tensor.data_ptr() for tensor in room))
-
-    share_out(share, B)
+    over_rows(loop, given, B, x, scratch)

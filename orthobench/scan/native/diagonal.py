@@ -12,7 +12,7 @@ from torch import Tensor
 
 from orthobench.parametrizations.derivatives import first_only
 from orthobench.scan.fused.elman import Gradients, first_gradient
-from orthobench.scan.native.library import REALS, load, missing, pointer, readable, room, share_out
+from orthobench.scan.native.library import REALS, load, missing, over_rows, pointer, readable, room
 
 
 class Diagonal(ctypes.Structure):
@@ -103,4 +103,4 @@ def _call(name: str, a: Tensor, H: Tensor, summed: bool = False, **tensors: Tens
             setattr(scan, f"{key}_row", numbers * tensor.stride(1))
     loop = getattr(load(H.dtype.to_real()), name)
     loop.restype, loop.argtypes = None, (ctypes.POINTER(Diagonal), ctypes.c_int64, ctypes.c_int64)
-    share_out(lambda first, last: loop(scan, first, last), B)
+    over_rows(loop, scan, B, H)

@@ -124,13 +124,7 @@ def call(
     if dH is not None:
         parts = 2 if dH.is_complex() else 1
         scan.dH_time, scan.dH_row = (parts * stride for stride in dH.stride()[:2])
-    loop, real = getattr(load(like.dtype.to_real()), name), like.dtype.to_real()
-
-    def share(first: int, last: int) -> None:
-        room = [like.new_empty(scratch, dtype=real)] if scratch else []
-        loop(scan, first, last, *(tensor.data_ptr() for tensor in room))
-
-    share_out(share, B)
+    over_rows(getattr(load(like.dtype.to_real()), name), scan, B, like, scratch)
 
 
 def long_product(x: Tensor, W: Tensor, bias: Tensor | None, out: Tensor) -> None:
@@ -191,6 +185,24 @@ def add_outer(D: Tensor, H: Tensor, out: Tensor) -> None:
         lib.add_outer(D.data_ptr(), distance, H.data_ptr(), T * B, N, out.data_ptr(), scratch.data_ptr(), first, last)
 
     share_out(share, M)
+
+
+def over_rows(loop: Any, given: ctypes.Structure, rows: int, like: Tensor, scratch: int = 0) -> None:
+    """Call a compiled loop for parts of the rows, as `share_out` does.
+
+    Args:
+        loop: takes `given`, the first row, the one after the last, and scratch memory where there is any.
+        given: the struct that it reads.
+        rows: how many there are.
+        like: a tensor on the same device, of the same precision.
+        scratch: how many real numbers of scratch memory every thread needs.
+    """
+
+    def share(first: int, last: int) -> None:
+        room = [like.new_empty(scratch, dtype=like.dtype.to_real())] if scratch else []
+        loop(given, first, last, *(tensor.data_ptr() for tensor in room))
+
+    share_out(share, rows)
 
 
 def share_out(work: Callable[[int, int], None], rows: int) -> None:

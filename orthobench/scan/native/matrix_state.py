@@ -18,7 +18,7 @@ from torch import Tensor
 
 from orthobench.parametrizations.derivatives import first_only
 from orthobench.scan.fused.elman import Gradients
-from orthobench.scan.native.library import lanes, load, pointer, readable, share_out
+from orthobench.scan.native.library import lanes, load, over_rows, pointer, readable
 
 NUMBERS = ("T", "B", "H", "d", "writes", "delta", "X_row", "X_time")
 POINTERS = ("X", "beta", "gate", "S0", "S", "O", "U", "dO", "dX", "dbeta", "dgate", "dS")
@@ -80,12 +80,7 @@ def _call(name: str, x: Tensor, beta: Tensor, S0: Tensor, delta: bool, **tensors
     loop.restype, loop.argtypes = None, (ctypes.POINTER(MatrixState), ctypes.c_int64, ctypes.c_int64, pointer)
     width = -(-d // lanes(x.dtype)) * lanes(x.dtype)
     states = 1 if name == "forward" else 3 + T * (writes + (tensors["gate"] is not None))
-
-    def share(first: int, last: int) -> None:
-        scratch = x.new_empty(width * (5 + d * states))
-        loop(state, first, last, scratch.data_ptr())
-
-    share_out(share, B * H)
+    over_rows(loop, state, B * H, x, width * (5 + d * states))
 
 
 def _check(tensors: dict[str, Tensor | None], x: Tensor, shape: tuple[int, ...], state: tuple[int, ...]) -> None:
