@@ -6,7 +6,7 @@ to the trivial predictor did not learn, and has no rank. A length counts as solv
 a tenth of the trivial predictor's in more than half of the seeds.
 """
 
-from collections.abc import Container, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import inf
@@ -59,6 +59,11 @@ class FairEntry:
     budget: dict[str, int] = field(default_factory=dict)
     cost: StepCost | None = None
     resolution: float = 0.0
+
+    @property
+    def names(self) -> set[str]:
+        """What `cell=` may say for it: its model, such as `gru`, or the model in this case, such as `gru_T200`."""
+        return names(self.model, self.case)
 
     @property
     def runs(self) -> tuple[str, ...]:
@@ -228,9 +233,9 @@ class FairTable:
             return None
         return (entry.mean - entry.trivial) / (perfect - entry.trivial)
 
-    def due(self, models: Container[str]) -> dict[str, tuple[int, ...]]:
-        """The seeds of these models that are to be run next, by row."""
-        asked = (entry for entry in self.entries if entry.model in models)
+    def due(self, cells: Collection[str]) -> dict[str, tuple[int, ...]]:
+        """The seeds that are to be run next, by row, of these models, or models in a case."""
+        asked = (entry for entry in self.entries if not entry.names.isdisjoint(cells))
         return {row: seeds for entry in asked for row, seeds in entry.due(self.seeds).items()}
 
 
@@ -244,14 +249,19 @@ def _ranked(entries: list[FairEntry]) -> dict[str, float]:
     }
 
 
-def fair_table(table: Table, results: Path, preset: str = FULL, models: Container[str] = ()) -> FairTable:
+def names(model: str, case: str) -> set[str]:
+    """What `cell=` may say for a model in a case; see `FairEntry.names`."""
+    return {model, "_".join([model, *case.replace("=", "").split(", ")])} if case else {model}
+
+
+def fair_table(table: Table, results: Path, preset: str = FULL, cells: Collection[str] = ()) -> FairTable:
     """A fair table from its records.
 
     Args:
         table: the table.
         results: the folder of the records.
         preset: `full`, or the name of what shortens it.
-        models: those of which it is asked what is due, though nothing of them may be recorded.
+        cells: models, or models in a case, of which it is asked what is due, though nothing of them may be recorded.
 
     Raises:
         ConfigError: its score is no test score, or one of which neither side is better.
@@ -270,7 +280,7 @@ def fair_table(table: Table, results: Path, preset: str = FULL, models: Containe
     entries = tuple(
         replace(entry, cost=costs.get(timed_row(own)), resolution=finest)
         for (model, case), own in rates(table).items()
-        if (entry := _entry(composed, score, model, case, own, by_row, model in models))
+        if (entry := _entry(composed, score, model, case, own, by_row, not names(model, case).isdisjoint(cells)))
     )
     lengths, trained = composed.lengths(next(iter(table.rows)))
     notes, codes = (*found.notes, *stale_costs), made_by(composed, found.lines)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from orthobench.analysis import records
-from orthobench.analysis.fair import fair_table
+from orthobench.analysis.fair import fair_table, names, rates
 from orthobench.analysis.published import load_table, papers
 from orthobench.analysis.recorded import is_of
 from orthobench.analysis.records import Line
@@ -150,13 +150,14 @@ def _due(
     if seeds is not None:
         raise ConfigError(f"{table.name} is a fair table: its seeds and those of its tuning are in its file.")
     models = dict.fromkeys(variant.base for variant in table.variants.values())
+    cells = [*models, *(name for entry in rates(table) for name in sorted(names(*entry)) if name not in models)]
     for name in rows or ():
-        if name not in models:
-            raise ConfigError(f"cell={name} is no model of {table.name}: {did_you_mean(name, models)}")
+        if name not in cells:
+            raise ConfigError(f"cell={name} is no model of {table.name}: {did_you_mean(name, cells)}")
     first = composer.settings([*table.runs(preset, rows=[next(iter(table.rows))])[0].overrides, *extra])
     chosen = tuple(models if rows is None else rows)
     fair = fair_table(table, _results(first.run["results_root"], preset), preset, chosen)
-    known = [entry for entry in fair.entries if entry.model in chosen]
+    known = [entry for entry in fair.entries if not entry.names.isdisjoint(chosen)]
     found.recorded += sum(len(lines) for entry in known for lines in (*entry.tuned.values(), entry.lines))
     found.later += sum(len(fair.seeds) for entry in known if entry.choice.missing)
     return fair.due(chosen)

@@ -96,7 +96,7 @@ def test_nothing_is_reported_before_the_tuning_is_done(results: Path) -> None:
 
 
 def test_what_is_to_be_run_next(results: Path) -> None:
-    found = fair_table(load(NAME), results, models=("lstm", "gru", "fastrnn", "scornn"))
+    found = fair_table(load(NAME), results, cells=("lstm", "gru", "fastrnn", "scornn"))
     due = found.due(("lstm", "gru", "fastrnn"))
     assert due["gru_T50_lr3e-3"] == (4, 5), "the seeds that are still to be reported"
     assert due["fastrnn_T50_lr3e-4"] == (102,), "the tuning comes first"

@@ -11,6 +11,8 @@ from orthobench.__main__ import VERBS, main
 from orthobench.analysis import records
 from orthobench.config.many import settings
 from orthobench.config.table import tables as table_names
+from orthobench.errors import ConfigError
+from orthobench.launch.plan import plan
 from orthobench.recording.digest import write_sealed
 from orthobench.recording.files import write_json
 from orthobench.run import cost as plan_cost
@@ -250,6 +252,13 @@ def test_a_table_of_ones_own_is_run_recorded_compared_and_drawn(
     assert "mine/race is a fair table: its seeds" in capsys.readouterr().err
     assert main(["reproduce", "experiment=mine/race", "cell=lstn", *mine]) == 2
     assert "cell=lstn is no model of mine/race: did you mean 'lstm'" in capsys.readouterr().err
+
+
+def test_a_model_is_chosen_in_one_case_of_a_fair_table(tmp_path: Path) -> None:
+    found, _ = plan(["fair/adding"], rows=["gru_T200", "lstm_T50"], extra=(f"results_root={tmp_path}",))
+    assert {run.job.row.rsplit("_lr", 1)[0] for run in found.runs} == {"gru_T200", "lstm_T50"}
+    with pytest.raises(ConfigError, match="cell=gru_T201 is no model of fair/adding: did you mean 'gru_T200'"):
+        plan(["fair/adding"], rows=["gru_T201"])
 
 
 def test_a_file_with_a_name_of_ours_is_refused(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
