@@ -5,7 +5,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from orthobench.analysis import records
-from orthobench.analysis.fair import fair_table, names, rates
+from orthobench.analysis.fair import fair_table, rates
+from orthobench.analysis.fair_entry import names
 from orthobench.analysis.published import load_table, papers
 from orthobench.analysis.recorded import is_of
 from orthobench.analysis.records import Line

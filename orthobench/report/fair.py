@@ -3,7 +3,8 @@
 from math import inf
 from pathlib import Path
 
-from orthobench.analysis.fair import FairEntry, FairTable, fair_tables, overall
+from orthobench.analysis.fair import FairTable, fair_tables, overall
+from orthobench.analysis.fair_entry import FairEntry
 from orthobench.analysis.statistics import Scores, wilson
 from orthobench.config.table import FAIR
 from orthobench.config.words import key, value

@@ -2,7 +2,8 @@
 
 from typing import TYPE_CHECKING
 
-from orthobench.analysis.fair import FairEntry, FairTable
+from orthobench.analysis.fair import FairTable
+from orthobench.analysis.fair_entry import FairEntry
 from orthobench.report import drawing
 from orthobench.report.drawing import COLOURS, MARKERS
 

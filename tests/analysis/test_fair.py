@@ -7,7 +7,8 @@ import pytest
 
 from orthobench.__main__ import main
 from orthobench.analysis import records
-from orthobench.analysis.fair import FairEntry, FairTable, fair_table, fair_tables
+from orthobench.analysis.fair import FairTable, fair_table, fair_tables
+from orthobench.analysis.fair_entry import FairEntry
 from orthobench.config.table import load
 from orthobench.config.table import tables as tables_of_experiments
 from orthobench.report import fair
