@@ -50,6 +50,10 @@ DIAGNOSTICS = {
     "jacobian": Field("jacobian", NonNegative, 0),
     "train_batches": Field("train_batches", NonNegative, 0),
 }
+STOPPING = {
+    "patience": Field("patience", OptionalPositive, None),
+    "metric": Field("metric", str | None, None),
+}
 LOGGERS = {
     "csv": {},
     "none": {},
@@ -103,6 +107,7 @@ def check(composed: Composed) -> Settings:
     trainer, cap = _typed_steps(trainer, made, composed.typed)
     _refuse_scaling(trainer, model)
     schedule, schedule_class = _schedule(values["schedule"])
+    stopping = _stopping(values["stopping"], made)
     diagnostics = _fill(values["diagnostics"], DIAGNOSTICS, "diagnostics")
     _refuse_jacobian(diagnostics, model, cell)
     counts = tied_counts(recurrent, model["recurrent"], model["hidden_size"], model)
@@ -112,6 +117,7 @@ def check(composed: Composed) -> Settings:
         optimizer=optimizer,
         schedule=schedule,
         trainer=trainer,
+        stopping=stopping,
         logger=_logger(values["logger"]),
         diagnostics=diagnostics,
         run=run,
@@ -281,6 +287,19 @@ def _schedule(given: dict[str, Any]) -> tuple[dict[str, Any], Any]:
     name = given.pop("name", "constant")
     cls = registry.find("schedule", name, "schedule.name")
     return {"name": name, **_fill(given, fields(cls), "schedule", ("name",))}, cls
+
+
+def _stopping(given: dict[str, Any], task: Any) -> dict[str, Any]:
+    """When training ends early; without a metric it is the task's own by which the best weights are chosen."""
+    filled = _fill(given, STOPPING, "stopping")
+    metric = filled["metric"]
+    if filled["patience"] is None:
+        if metric is not None:
+            raise ConfigError(f"stopping.metric={metric} has no effect without stopping.patience=, in validations.")
+        return filled
+    if metric is not None and metric not in task.metrics:
+        raise ConfigError(f"stopping.metric={metric} is no metric of this task: {did_you_mean(metric, task.metrics)}")
+    return filled | {"metric": metric or task.metric}
 
 
 def _logger(given: dict[str, Any]) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from orthobench.config.many import settings
 from orthobench.config.settings import Settings, identity_of
 from orthobench.errors import ConfigError
 
-SECTIONS = ("model", "task", "optimizer", "schedule", "trainer")
+SECTIONS = ("model", "task", "optimizer", "schedule", "trainer", "stopping")
 TOP = {"model.name": "model", "task.name": "task", "optimizer.name": "optimizer", "schedule.name": "schedule"}
 TOP |= {"task.T": "T", "task.variant": "variant", "model.variant": "variant"}
 CHOICES = ("model.network", "model.cell", "model.recurrent", "T", "variant")
@@ -35,7 +35,7 @@ def by_key(values: Mapping[str, Any]) -> dict[str, Any]:
         values: all settings of a run, as config.yaml and record.json hold them.
     """
     identity, found = identity_of(values), dict[str, Any]()
-    for section in SECTIONS:
+    for section in (name for name in SECTIONS if name in identity):
         given = {key: values[section][key] for key in identity[section]}
         found |= {TOP.get(f"{section}.{key}", f"{section}.{key}"): value for key, value in given.items()}
     return found | {key: identity[key] for key in ("seed", "init_from") if key in identity}
@@ -99,7 +99,7 @@ def _missing(wanted: dict[str, Any], base: Settings | None) -> list[tuple[str, A
     """The settings that differ; of those that only `base` has, the trainer's, which null switches off."""
     have = {} if base is None else by_key(base.as_dict())
     changed = [(key, value) for key, value in wanted.items() if key not in have or not _same(have[key], value)]
-    gone = [(key, None) for key in have if key not in wanted and key.startswith("trainer.")]
+    gone = [(key, None) for key in have if key not in wanted and key.startswith(("trainer.", "stopping."))]
     return [(key, value) for key, value in changed + gone if key not in ("model", "task")]
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from orthobench.errors import ConfigError
 from orthobench.schema import resolve_count
 
-SECTIONS = ("model", "task", "optimizer", "schedule", "trainer", "logger", "diagnostics")
+SECTIONS = ("model", "task", "optimizer", "schedule", "trainer", "stopping", "logger", "diagnostics")
 
 NO_EFFECT = {"num_workers"}
 
@@ -29,7 +29,10 @@ UNSAID = {
 
 LATER = {"gain_penalty": 0}  # model settings that came later, with the value that changes no number
 
-ONLY_WITH = {"gradient_clip_algorithm": "gradient_clip_val", "min_steps": "max_time", "min_epochs": "max_time"}
+ONLY_WITH = {
+    "gradient_clip_algorithm": ("gradient_clip_val",), "min_steps": ("max_time", "patience"),
+    "min_epochs": ("max_time", "patience"),
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -73,6 +76,7 @@ class Settings:
     optimizer: dict[str, Any]
     schedule: dict[str, Any]
     trainer: dict[str, Any]
+    stopping: dict[str, Any]
     logger: dict[str, Any]
     diagnostics: dict[str, Any]
     run: dict[str, Any]
@@ -125,12 +129,14 @@ class Settings:
 
 def identity_of(values: Mapping[str, Any]) -> dict[str, Any]:
     """The settings that change the numbers, of all the settings of a run as config.yaml holds them."""
+    stopping = {key: value for key, value in values.get("stopping", {}).items() if value is not None}
     return {
         "model": {key: value for key, value in values["model"].items() if key not in LATER or value != LATER[key]},
         "task": {key: value for key, value in values["task"].items() if key not in NO_EFFECT},
         "optimizer": values["optimizer"],
         "schedule": values["schedule"],
-        "trainer": _numbers(values["trainer"]),
+        "trainer": _numbers(values["trainer"], stopping),
+        **({"stopping": stopping} if stopping else {}),
         "seed": values["seed"],
         **({"init_from": Path(values["init_from"]).name} if values.get("init_from") else {}),
     }
@@ -148,12 +154,13 @@ def tied_counts(cls: Any, name: str, n: int, given: dict[str, Any]) -> dict[str,
     return {key: resolve_count(given[key], limit, f"model.{key}") for key, limit in cls.limits(n).items()}
 
 
-def _numbers(trainer: dict[str, Any]) -> dict[str, Any]:
+def _numbers(trainer: dict[str, Any], stopping: dict[str, Any]) -> dict[str, Any]:
     """The trainer's settings that change the numbers, without defaults and settings that have no effect."""
     found = {key: _length(key, trainer[key]) for key in TRAINER_NUMBERS if trainer.get(key) is not None}
     if isinstance(found.get("val_check_interval"), int):
         found.pop("check_val_every_n_epoch", None)
-    return {key: value for key, value in found.items() if value != UNSAID.get(key) and ONLY_WITH.get(key, key) in found}
+    given = {*found, *stopping}
+    return {k: v for k, v in found.items() if v != UNSAID.get(k) and not given.isdisjoint(ONLY_WITH.get(k, (k,)))}
 
 
 def _length(key: str, value: Any) -> Any:

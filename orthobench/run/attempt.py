@@ -26,6 +26,7 @@ from orthobench.run.callbacks.finite import Finite
 from orthobench.run.callbacks.orthogonality import Orthogonality
 from orthobench.run.callbacks.progress import Progress
 from orthobench.run.callbacks.saver import Saver
+from orthobench.run.callbacks.stopping import Stopping
 from orthobench.run.callbacks.training import TrainingLog
 from orthobench.run.evaluate import at_lengths
 from orthobench.run.learner import Learner
@@ -59,11 +60,13 @@ class Attempt:
         common = (self.curve, run.duration, every)
         self.training, self.orthogonality = TrainingLog(*common), Orthogonality(*common)
         self.crossing, self.finite = BaselineCrossing(), Finite(every)
+        patience, metric = run.settings.stopping["patience"], run.settings.stopping["metric"]
         watchers = [
             self.finite,
             self.training,
             self.orthogonality,
             self.crossing,
+            *([Stopping(patience, metric)] if patience else []),
             *diagnostics(run.settings.diagnostics, run.model, *common),
         ]
         self.callbacks = [*watchers, Progress(), self.saver]

@@ -18,6 +18,7 @@ ASKED = [
     ["model=vprnn", "task=adding", "model.hidden_size=16", "trainer.gradient_clip_val=1"],
     ["model=ncgru", "task=copying", "recipe=none", "model.orthogonal=[c,r]", "task.select_on_test=true"],
     ["model=lstm", "task=mnist", "trainer.max_steps=7", "trainer.limit_val_batches=1.0", "precision=64-true"][:-1],
+    ["model=gru", "task=copying", "stopping.patience=3", "stopping.metric=loss", "trainer.min_steps=5"],
     ["model=lru_block", "task=cued_copying", "params=5000", "trainer.limit_train_batches=2"],
     ["model=lstm", "task=ucr", "task.dataset=ECG200", "trainer.max_time='00:00:10:00'"],
     [
@@ -50,7 +51,7 @@ def test_a_setting_that_this_version_does_not_have_is_told() -> None:
         words(values)
 
 
-@pytest.mark.parametrize("asked", [ASKED[1], ASKED[2], ASKED[3], ASKED[5]], ids=" ".join)
+@pytest.mark.parametrize("asked", [ASKED[1], ASKED[2], ASKED[3], ASKED[5], ASKED[7]], ids=" ".join)
 def test_the_recipe_gives_the_same_run(asked: list[str], tmp_path: Path) -> None:
     made = settings(asked)
     (tmp_path / "recipe").mkdir()

@@ -1,0 +1,108 @@
+"""Early stopping: what counts as better, where training ends, and that a resumed run ends at the same step."""
+
+import math
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+import orthobench
+from orthobench.errors import ConfigError, Stopped
+from orthobench.run.callbacks.saver import Saver
+from orthobench.run.callbacks.stopping import Stopping
+from tests.run.callbacks.watching import SMALL, finished, steps
+
+WORDS = (*SMALL, "task.val_size=8", "task.test_size=8", "trainer.max_steps=40", "trainer.val_check_interval=2")
+WORDS += ("optimizer.lr=0.3", "stopping.patience=3", "stopping.metric=loss")
+
+
+def looked_at(values: list[float], patience: int, direction: str = "lower") -> int | None:
+    """The number of the validation that ends training."""
+    callback, trainer = Stopping(patience, "m"), SimpleNamespace(global_step=7, should_stop=False)
+    task = SimpleNamespace(metric_of=lambda name: SimpleNamespace(direction=direction))
+    for number, value in enumerate(values, 1):
+        callback.on_validation_end(trainer, SimpleNamespace(results={"val/m": value}, task=task))  # type: ignore[arg-type]
+        if trainer.should_stop:
+            return number
+    return None
+
+
+@pytest.mark.parametrize(
+    ("values", "patience", "direction", "end"),
+    [
+        ([3, 2, 1, 0.5], 1, "lower", None),
+        ([3, 4], 1, "lower", 2),
+        ([3, 3, 3], 2, "lower", 3),
+        ([3, 4, 2, 5, 6, 1], 3, "lower", None),
+        ([0.1, 0.2, 0.2, 0.15], 2, "higher", 4),
+        ([math.nan, math.nan], 2, "lower", 2),
+        ([math.nan, 5, 6, math.nan], 2, "lower", 4),
+    ],
+)
+def test_only_a_strictly_better_number_counts(
+    values: list[float], patience: int, direction: str, end: int | None
+) -> None:
+    assert looked_at(values, patience, direction) == end
+
+
+def test_training_ends_and_the_run_is_finished(capsys: pytest.CaptureFixture[str]) -> None:
+    exp, curve = finished(*WORDS[len(SMALL) :])
+    found = exp.run()
+    losses = [value for _, value in curve.of("val/loss")]
+    end = looked_at(losses, 3)
+    assert end is not None, "it was to end early"
+    assert end == len(losses)
+    assert (found["status"], found["steps"]) == ("done", 2 * end)
+    assert steps(curve, "val/loss")[-1] == 2 * end < 40
+    assert found["config"]["stopping"] == {"patience": 3, "metric": "loss"}
+    assert "has not improved for 3 validations: training ends at step" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("place", ["on_train_batch_end", "finish"])
+def test_a_run_that_was_interrupted_ends_at_the_same_step(
+    place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = orthobench.build(*WORDS, f"runs_root={tmp_path / 'whole'}").run()
+    inner = getattr(Saver, place)
+
+    def interrupted(self: Saver, trainer: Any, *args: Any) -> None:
+        if place == "on_train_batch_end" and trainer.global_step == whole["steps"] - 1:
+            self.stop_requested = 15
+        elif place == "finish":
+            raise Stopped("after the validation that ended it")
+        inner(self, trainer, *args)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Saver, place, interrupted)
+        with pytest.raises(Stopped):
+            orthobench.build(*WORDS, f"runs_root={tmp_path / 'two'}").run()
+    again = orthobench.build(*WORDS, f"runs_root={tmp_path / 'two'}").run()
+    for key in ("metrics", "steps", "best_step", "status", "identity"):
+        assert again[key] == whole[key]
+
+
+def test_it_is_part_of_the_identity_with_its_metric() -> None:
+    plain, own, named = (
+        orthobench.build(*SMALL, *words).run_id
+        for words in ((), ("stopping.patience=3",), ("stopping.patience=3", "stopping.metric=loss"))
+    )
+    assert plain != own
+    assert own == named, "the adding task's own metric is the loss"
+    least = [orthobench.build(*SMALL, f"trainer.min_steps={n}", *WORDS[-2:]).run_id for n in (2, 4)]
+    assert least[0] != least[1], "the least number of steps counts where training may end early"
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("stopping.metric=loss",), "has no effect without stopping.patience="),
+        (("stopping.patience=2", "stopping.metric=los"), "no metric of this task: did you mean 'loss'"),
+        (("stopping.patience=0",), "must be >= 1"),
+        (("stopping.patience=2.5",), "stopping.patience=2.5"),
+        (("stopping.wait=2",), "stopping.wait"),
+    ],
+)
+def test_wrong_settings_are_refused(words: tuple[str, ...], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        orthobench.build(*SMALL, *words)
