@@ -1,0 +1,195 @@
+"""What the records say: sentences in results/findings.yaml, each with the tests that must hold for it to be said.
+
+- title: Who holds symbols until a cue?            a group of findings
+  findings:
+    - says: "... ({ncgru.score}) ..."              the sentence; numbers in it are filled in from the records
+      table: fair/cued_copying                     the table that it rests on, and the case of its grid
+      case: digits=3
+      tests: [{beats: {ncgru: [lstm]}}]            what must hold, see `FAIR_TESTS`; of published tables `status`
+      why: "..."                                   the most likely reason, where one is offered
+      short: true                                  whether it stands in the README as well
+
+A sentence about a fair table names models as `{MODEL.score}`, `.horizon`, `.ms`, `.state` or `.rate`.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from orthobench.analysis.comparison import Comparison, compare
+from orthobench.analysis.fair import FairTable, fair_table
+from orthobench.analysis.fair_entry import FairEntry
+from orthobench.config.table import FAIR, load
+from orthobench.config.yaml_file import read_yaml
+from orthobench.errors import ConfigError
+from orthobench.schema import coerce, did_you_mean
+
+KEYS = {"says": str, "table": str, "case": str, "tests": list[dict], "why": str, "short": bool}
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A sentence about a table's records.
+
+    Attributes:
+        says: the sentence, with places for numbers.
+        tests: each a mapping of one test to what it is given.
+    """
+
+    title: str
+    says: str
+    table: str
+    tests: tuple[dict[str, Any], ...]
+    case: str = ""
+    why: str = ""
+    short: bool = False
+
+
+def read(path: Path) -> list[Finding]:
+    """The findings of a file.
+
+    Raises:
+        ConfigError: the file breaks the form above, or a finding has no test.
+    """
+    found = []
+    for group in read_yaml(path):
+        for given in group["findings"]:
+            unknown = next((key for key in given if key not in KEYS), None)
+            if unknown is not None or not given.get("tests"):
+                what = "tests are missing" if unknown is None else f"{unknown}: {did_you_mean(unknown, KEYS)}"
+                raise ConfigError(f"{path}: {given.get('says', group['title'])!r}: {what}.")
+            values = {key: coerce(value, KEYS[key], f"{path}: {key}") for key, value in given.items()}
+            found.append(Finding(group["title"], **values | {"tests": tuple(values["tests"])}))
+    return found
+
+
+def problems(finding: Finding, results: Path) -> list[str]:
+    """Why the records do not say what a finding says; none where every test of it holds.
+
+    Raises:
+        ConfigError: a test, a model, a case or a number that does not exist.
+    """
+    if load(finding.table).track == FAIR:
+        fair = fair_of(finding.table, results)
+        return [why for name, given in _tests(finding, FAIR_TESTS) for why in FAIR_TESTS[name](fair, finding, given)]
+    compared = compare(load(finding.table), results)
+    return [why for name, given in _tests(finding, PAPER_TESTS) for why in PAPER_TESTS[name](compared, given)]
+
+
+@lru_cache
+def fair_of(name: str, results: Path) -> FairTable:
+    """A fair table, read once for all findings that rest on it."""
+    return fair_table(load(name), results)
+
+
+def entry(table: FairTable, finding: Finding, model: str) -> FairEntry:
+    """A model in the case of a finding.
+
+    Raises:
+        ConfigError: nothing of it is recorded there.
+    """
+    known = {one.model: one for one in table.at(finding.case)}
+    if model not in known:
+        raise ConfigError(f"{finding.table} {finding.case}: nothing of {model} is recorded; {', '.join(known)} is.")
+    return known[model]
+
+
+def _tests(finding: Finding, known: dict[str, Any]) -> list[tuple[str, Any]]:
+    named = [pair for test in finding.tests for pair in test.items()]
+    for name, _ in named:
+        if name not in known:
+            raise ConfigError(f"{finding.says!r}: {name} is no test: {did_you_mean(name, known)}")
+    return named
+
+
+def _each(wrong: Callable[[FairEntry], str | None]) -> Callable[[FairTable, Finding, list[str]], list[str]]:
+    """A test of single models, from what is wrong with one of them."""
+
+    def test(table: FairTable, finding: Finding, models: list[str]) -> list[str]:
+        entries = [entry(table, finding, model) for model in models]
+        return [f"{one.model} {why}" for one in entries if (why := _unfinished(one) or wrong(one)) is not None]
+
+    return test
+
+
+def _unfinished(one: FairEntry) -> str | None:
+    return None if len(one.lines) == one.planned else f"has {len(one.lines)} of {one.planned} seeds"
+
+
+def _beats(table: FairTable, finding: Finding, given: dict[str, list[str]]) -> list[str]:
+    """The interval of each model lies clear of those of the models listed for it; `all`: of all others."""
+    found = []
+    for model, others in given.items():
+        better = entry(table, finding, model)
+        rest = [one.model for one in table.at(finding.case) if one.model != model] if others == "all" else others
+        for one in (entry(table, finding, other) for other in rest):
+            reason = _unfinished(better) or (None if others == "all" and not one.lines else _unfinished(one))
+            if reason or not (better.beats(one) or (better.learnt and one.learnt is False)):
+                found.append(f"{model} is not clear of {one.model}" + (f": {reason}" if reason else ""))
+    return found
+
+
+def _equal(table: FairTable, finding: Finding, models: list[str]) -> list[str]:
+    """No interval of two of these models tells them apart, and all have learnt."""
+    entries = [entry(table, finding, model) for model in models]
+    found = [f"{one.model} did not learn" for one in entries if not one.learnt]
+    return found + [f"{a.model} beats {b.model}" for a in entries for b in entries if a.beats(b)]
+
+
+def _horizon(table: FairTable, finding: Finding, given: dict[str, int | None]) -> list[str]:
+    """The greatest length that each model holds; null for none."""
+    found = {model: table.horizon(entry(table, finding, model)) for model in given}
+    return [f"{model} holds {found[model]}, not {wanted}" for model, wanted in given.items() if found[model] != wanted]
+
+
+def _above(table: FairTable, finding: Finding, given: dict[str, float]) -> list[str]:
+    """The lower end of the interval of each model is at least this."""
+    entries = {model: entry(table, finding, model) for model in given}
+    return [f"{m} is not above {x}" for m, x in given.items() if not (i := entries[m].interval) or i[0] < x]
+
+
+def _below(table: FairTable, finding: Finding, given: dict[str, float]) -> list[str]:
+    """The upper end of the interval of each model is at most this."""
+    entries = {model: entry(table, finding, model) for model in given}
+    return [f"{m} is not below {x}" for m, x in given.items() if not (i := entries[m].interval) or i[1] > x]
+
+
+def _cheaper(table: FairTable, finding: Finding, given: dict[str, list[str]]) -> list[str]:
+    """A training step of each model takes less time than those of the models listed for it, clear of their spread."""
+    found = []
+    for model, others in given.items():
+        one = entry(table, finding, model).cost
+        for other in others:
+            two = entry(table, finding, other).cost
+            if one is None or two is None or one.s_per_step + one.spread >= two.s_per_step - two.spread:
+                found.append(f"a step of {model} is not clearly faster than one of {other}")
+    return found
+
+
+def _status(compared: Comparison, given: dict[str, list[str]]) -> list[str]:
+    """The published numbers, as `row / column`, and claims, as `row, column`, that have each status."""
+    known = {f"{one.printed.label} / {one.printed.column}": one for one in compared.numbers}
+    known |= {f"{one.printed.label}, {one.printed.column}": one for one in compared.claims}
+    found = []
+    for word, names in given.items():
+        for name in names:
+            if name not in known:
+                raise ConfigError(f"{compared.table.name} has no row {name!r}: {did_you_mean(name, known)}")
+            if known[name].verdict.word != word:
+                found.append(f"{name} is {known[name].verdict.word!r}, not {word!r}")
+    return found
+
+
+FAIR_TESTS: dict[str, Callable[[FairTable, Finding, Any], list[str]]] = {
+    "learnt": _each(lambda one: None if one.learnt else "did not learn"),
+    "not_learnt": _each(lambda one: None if one.learnt is False else "learnt"),
+    "beats": _beats,
+    "equal": _equal,
+    "horizon": _horizon,
+    "above": _above,
+    "below": _below,
+    "cheaper": _cheaper,
+}
+PAPER_TESTS: dict[str, Callable[[Comparison, Any], list[str]]] = {"status": _status}

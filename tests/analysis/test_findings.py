@@ -1,0 +1,96 @@
+"""What docs/findings.md and the README say follows from the records, and a sentence that does not is found."""
+
+from pathlib import Path
+
+import pytest
+
+from orthobench.analysis.findings import Finding, problems, read
+from orthobench.config.table import load
+from orthobench.errors import ConfigError
+from scripts import findings as script
+from tests.conftest import REPO
+
+RESULTS = REPO / "results"
+FOUND = read(RESULTS / "findings.yaml")
+CUED = {"title": "", "says": "a sentence", "table": "fair/cued_copying", "case": "digits=3"}
+
+
+@pytest.mark.parametrize("found", FOUND, ids=lambda found: found.says[:60])
+def test_every_finding_holds(found: Finding) -> None:
+    assert problems(found, RESULTS) == []
+
+
+@pytest.mark.slow
+def test_the_page_and_the_readme_are_what_the_records_say() -> None:
+    for path, text in script.texts().items():
+        assert path.read_text(encoding="utf-8") == text, "run: python scripts/findings.py --write"
+
+
+@pytest.mark.parametrize(
+    ("test", "problem"),
+    [
+        ({"learnt": ["lstm", "ncgru"]}, None),
+        ({"not_learnt": ["ncgru"]}, "ncgru learnt"),
+        ({"beats": {"ncgru": ["lstm"]}}, None),
+        ({"beats": {"lstm": ["ncgru"]}}, "lstm is not clear of ncgru"),
+        ({"beats": {"lstm": "all"}}, "lstm is not clear of"),
+        ({"equal": ["scornn", "gru"]}, None),
+        ({"equal": ["ncgru", "lstm"]}, "ncgru beats lstm"),
+        ({"horizon": {"ncgru": 160, "lstm": None}}, None),
+        ({"horizon": {"ncgru": 80}}, "ncgru holds 160, not 80"),
+        ({"above": {"ncgru": 0.99}}, None),
+        ({"above": {"lstm": 0.99}}, "lstm is not above 0.99"),
+        ({"below": {"lstm": 0.5}}, None),
+        ({"below": {"ncgru": 0.5}}, "ncgru is not below 0.5"),
+        ({"cheaper": {"gru": ["vprnn"]}}, None),
+        ({"cheaper": {"vprnn": ["gru"]}}, "a step of vprnn is not clearly faster"),
+    ],
+    ids=str,
+)
+def test_a_test_tells_right_from_wrong(test: dict, problem: str | None) -> None:
+    found = problems(Finding(**CUED, tests=(test,)), RESULTS)
+    assert (found == []) if problem is None else any(problem in one for one in found)
+
+
+def test_a_model_without_all_its_seeds_supports_nothing(tmp_path: Path) -> None:
+    lines = (RESULTS / "records" / "fair" / "cued_copying.csv").read_text(encoding="utf-8").splitlines(keepends=True)
+    seeds = load("fair/cued_copying").seeds
+    fewer = [
+        line for line in lines if not (line.split(",")[1].startswith("ncgru_digits3") and f",{seeds[-1]}," in line)
+    ]
+    assert 0 < len(lines) - len(fewer) < 10
+    path = tmp_path / "records" / "fair" / "cued_copying.csv"
+    path.parent.mkdir(parents=True)
+    path.write_text("".join(fewer), encoding="utf-8")
+    found = problems(Finding(**CUED, tests=({"learnt": ["ncgru"]}, {"beats": {"ncgru": ["lstm"]}})), tmp_path)
+    assert len(found) == 2
+    assert all("has 4 of 5 seeds" in one for one in found)
+
+
+def test_the_status_of_a_published_row() -> None:
+    given = {"title": "", "says": "a sentence", "table": "spectral_rnn/table4"}
+    right = Finding(**given, tests=({"status": {"reproduced": ["Gun Point / oRNN acc"]}},))
+    wrong = Finding(**given, tests=({"status": {"not run": ["Gun Point / oRNN acc"]}},))
+    assert problems(right, RESULTS) == []
+    assert problems(wrong, RESULTS) == ["Gun Point / oRNN acc is 'reproduced', not 'not run'"]
+
+
+@pytest.mark.parametrize(
+    ("tests", "message"),
+    [
+        ([{"beat": {}}], "beat is no test: did you mean 'beats'"),
+        ([{"learnt": ["mlp"]}], "nothing of mlp is recorded"),
+        ([{"status": {}}], "status is no test"),
+    ],
+    ids=str,
+)
+def test_a_wrong_test_is_refused(tests: list[dict], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        problems(Finding(**CUED, tests=tuple(tests)), RESULTS)
+
+
+def test_a_sentence_without_a_test_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "findings.yaml"
+    path.write_text("- title: A\n  findings:\n    - says: It is so.\n      table: fair/adding\n")
+    with pytest.raises(ConfigError, match=r"It is so\.'?.*tests are missing"):
+        read(path)
