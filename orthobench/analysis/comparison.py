@@ -11,6 +11,7 @@ from orthobench.analysis.composed import ComposedTable
 from orthobench.analysis.made_by import MadeBy, made_by
 from orthobench.analysis.metrics import SPLITS, headline
 from orthobench.analysis.published import DERIVED, Published, load_table, margin_of
+from orthobench.analysis.rates import chosen
 from orthobench.analysis.recorded import recorded
 from orthobench.analysis.records import Line
 from orthobench.analysis.statistics import Scores, incomplete
@@ -119,7 +120,8 @@ def compare(table: Table, results: Path, preset: str = FULL) -> Comparison:
     composed = ComposedTable(table, preset)
     found = recorded(composed, results)
     told = load_table(table)
-    rows: dict[str, list[Line]] = {row: [line for line in found.lines if line.row == row] for row in table.rows}
+    lines, rates = chosen(composed, found.lines)
+    rows: dict[str, list[Line]] = {row: [line for line in lines if line.row == row] for row in table.rows}
     planned = len(table.planned(preset))
     numbers = tuple(_number(printed, composed, rows, planned) for printed in told if printed.kind != "claim")
     asserted = [printed for printed in told if printed.kind == "claim"]
@@ -131,9 +133,9 @@ def compare(table: Table, results: Path, preset: str = FULL) -> Comparison:
         for printed, verdict in zip(asserted, verdicts, strict=True)
     )
     stale = frozenset(line.run_id for line in found.stale) - {line.run_id for line in found.lines}
-    codes = made_by(composed, found.lines)
-    notes = (*found.notes, *stale_costs)
-    return Comparison(table, preset, numbers, asserted_ours, found.lines, notes, stale, codes, costs)
+    codes = made_by(composed, lines)
+    notes = (*found.notes, *stale_costs, *rates)
+    return Comparison(table, preset, numbers, asserted_ours, lines, notes, stale, codes, costs)
 
 
 def presets(name: str, results: Path) -> list[str]:
@@ -175,8 +177,8 @@ def _number(printed: Published, composed: ComposedTable, rows: dict[str, list[Li
         derived, verdict = _derived(printed, table, rows, planned)
         return Compared(printed, Scores(), Scores(planned=planned), derived, runs, _explained(verdict, table))
     lines = rows[printed.rows[0]]
-    chosen = ("best_val", "last", printed.select)
-    honest, final, scores = (scores_of(printed, lines, planned, select) for select in chosen)
+    selects = ("best_val", "last", printed.select)
+    honest, final, scores = (scores_of(printed, lines, planned, select) for select in selects)
     trivial = _trivial(printed, composed, lines)
     try:
         verdict = _judged(printed, scores, composed, lines)

@@ -8,6 +8,7 @@ common: [task=mnist, T=784]            overrides of every row
 cells: {lstm: [model=lstm], ...}       the rows: overrides of each, which beat the common ones
 grid: {T: {50: [T=50], ...}, ...}      every row once for each combination, as `lstm_T50`
 tuning: {seeds: [...], lr: [...]}      the rates that a fair table tries, see config/tuning.py
+rates: [1e-3, 3e-3, 1e-2]              tried where the paper states none, see analysis/rates.py
 title: HAR-2                           its title, where that is not `Table 1` or the name of the file
 score: test/accuracy                   the metric by which a fair table ranks models; published rows name their own
 figures:                               the figures that are drawn from its runs, see `Figure`
@@ -20,17 +21,18 @@ unstated: [rate]                       settings that the paper leaves out; or by
 held_out: false                        the validation set is the test set, so nothing may be selected on it
 """
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from functools import cache
-from itertools import product
 from pathlib import Path
 from typing import Any, Literal
 
 from orthobench.config import about
-from orthobench.config.figure import FIGURE_KINDS, Figure
+from orthobench.config import table_parts as parts
+from orthobench.config.figure import Figure
 from orthobench.config.files import conf_dir, options
-from orthobench.config.policy import COMMAND_LINE_ALONE
+from orthobench.config.table_parts import GridPlace
 from orthobench.config.tuning import Tuning
 from orthobench.config.words import key, value
 from orthobench.config.yaml_file import read_yaml
@@ -46,6 +48,7 @@ KEYS: dict[str, Any] = {
     "cells": dict,
     "grid": dict,
     "tuning": dict,
+    "rates": list[Any],
     "score": str,
     "title": str,
     "figures": list,
@@ -61,6 +64,7 @@ PRESET_KEYS: dict[str, Any] = {"seeds": Positive, "overrides": list[str]}
 FULL = "full"
 FAIR = "fair"
 RATE = "lr"
+NUMBER = re.compile(r"\d+(\.\d+)?(e-?\d+)?")
 DEFAULTS = {"model": "scornn", "task": "copying"}  # those of conf/config.yaml
 
 
@@ -90,14 +94,6 @@ class Preset:
 
 
 @dataclass(frozen=True)
-class GridPlace:
-    """The place of a row in a grid: its name without the grid, and its place on every axis."""
-
-    base: str
-    places: dict[str, str]
-
-
-@dataclass(frozen=True)
 class Table:
     """One table or figure; see the top of this file.
 
@@ -105,6 +101,7 @@ class Table:
         rows: overrides by row (`cells:` in the file), those of a grid's combinations by `<row>_<axis><place>`.
         variants: the place in the grid of every row; empty without a grid.
         tuning: how the rates of a fair table are tuned; its rows are then of every rate that may ever be tried.
+        rates: those that each row of a published table is trained with, as `<row>_lr<rate>`; mostly none.
         given_title: `title:` of its file.
         unstated: by row, the settings that the paper leaves out and on which its numbers depend.
         folders: the folders of `--config-dir` that were searched for the table.
@@ -124,6 +121,7 @@ class Table:
     needs: str | None
     held_out: bool
     tuning: Tuning | None = None
+    rates: tuple[str, ...] = ()
     given_title: str | None = None
     unstated: dict[str, tuple[str, ...]] = field(default_factory=dict)
     folders: tuple[Path, ...] = ()
@@ -169,9 +167,24 @@ class Table:
         Raises:
             ConfigError: there is no such row.
         """
-        if name not in self.rows:
-            raise ConfigError(f"cell={name} is not in {self.name}: {did_you_mean(name, self.rows)}")
-        return self.common + self.rows[name]
+        base, _, rate = name.rpartition(f"_{RATE}")
+        if name not in self.rows and (base not in self.rows or rate not in self.rates):
+            raise ConfigError(f"cell={name} is not in {self.name}: {did_you_mean(name, self.trained())}")
+        if name in self.rows:
+            return self.common + self.rows[name]
+        return (*self.common, *self.rows[base], f"optimizer.lr={rate}")
+
+    def trained(self, rows: Iterable[str] | None = None) -> list[str]:
+        """The names of what is trained for these rows, or for all: each with each of the rates, where there are any."""
+        names = list(self.rows if rows is None else rows)
+        if not self.rates:
+            return names
+        several = {row: [f"{row}_{RATE}{rate}" for rate in self.rates] for row in names if row in self.rows}
+        return [one for name in names for one in several.get(name, [name])]
+
+    def base(self, name: str) -> str:
+        """The row that something is trained for."""
+        return name if name in self.rows else name.rpartition(f"_{RATE}")[0]
 
     def chosen(self, name: str) -> dict[str, str]:
         """The values that a row sets, by key; its model and task are always among them.
@@ -192,10 +205,10 @@ class Table:
         planned = self.planned(preset)
         extra = () if preset == FULL else self.presets[preset].overrides
         chosen = list(planned if seeds is None else seeds)
-        _check_seeds(chosen, self.name)
+        parts.check_seeds(chosen, self.name)
         return [
             TableRun(self.name, row, seed, preset, (*self.row(row), *extra, f"seed={seed}"))
-            for row in (self.rows if rows is None else rows)
+            for row in (self.trained() if rows is None else rows)
             for seed in chosen
         ]
 
@@ -222,23 +235,25 @@ def load(name: str, folders: tuple[Path, ...] = ()) -> Table:
 def _read(path: Path, name: str) -> Table:
     content = read_yaml(path)
     place = f"experiment {name}: "
-    given = _checked(content, KEYS, REQUIRED, place)
+    given = parts.checked(content, KEYS, REQUIRED, place)
     for cell, words in given["cells"].items():
-        _check_words(words, f"{place}cells.{cell}")
+        parts.check_words(words, f"{place}cells.{cell}")
     if (given["track"] == FAIR) != ("tuning" in given) or (given["track"] == FAIR and not given.get("score")):
         raise ConfigError(f"{place}a fair table needs tuning: and score:, and no other table has tuning:.")
+    if given["track"] == FAIR and "rates" in given:
+        raise ConfigError(f"{place}rates: are those of a published table; a fair table has tuning:.")
     tuning = Tuning.of(given["tuning"], given["seeds"], f"{place}tuning") if "tuning" in given else None
     grid = given.get("grid", {}) | ({RATE: tuning.choices} if tuning else {})
-    rows, variants = _crossed(given["cells"], grid, f"{place}grid")
-    _check_words(given.get("common", []), f"{place}common")
-    _check_seeds(given["seeds"], name)
+    rows, variants = parts.crossed(given["cells"], grid, f"{place}grid")
+    parts.check_words(given.get("common", []), f"{place}common")
+    parts.check_seeds(given["seeds"], name)
     presets = {}
     for preset, body in given["presets"].items():
         if preset not in PRESETS:
             raise ConfigError(f"{place}preset {preset} is not known: {did_you_mean(preset, PRESETS)}")
-        checked = _checked(body, PRESET_KEYS, tuple(PRESET_KEYS), f"{place}presets.{preset}.")
-        _check_words(checked["overrides"], f"{place}presets.{preset}")
-        presets[preset] = Preset(checked["seeds"], tuple(checked["overrides"]))
+        short = parts.checked(body, PRESET_KEYS, tuple(PRESET_KEYS), f"{place}presets.{preset}.")
+        parts.check_words(short["overrides"], f"{place}presets.{preset}")
+        presets[preset] = Preset(short["seeds"], tuple(short["overrides"]))
     return Table(
         name=name,
         track=given["track"],
@@ -248,80 +263,31 @@ def _read(path: Path, name: str) -> Table:
         rows=rows,
         variants=variants,
         score=given.get("score"),
-        figures=tuple(_figure(body, f"{place}figures: ") for body in given.get("figures", ())),
+        figures=tuple(parts.figure(body, f"{place}figures: ") for body in given.get("figures", ())),
         presets=presets,
         deviations=tuple(given.get("deviations", ())),
         needs=given.get("needs"),
         held_out=given.get("held_out", True),
         tuning=tuning,
+        rates=_rates(given, rows, place),
         given_title=given.get("title"),
-        unstated=_unstated(given.get("unstated", []), rows, f"{place}unstated"),
+        unstated=parts.unstated(given.get("unstated", []), rows, f"{place}unstated"),
     )
 
 
-def _checked(content: Any, keys: dict[str, Any], required: tuple[str, ...], place: str) -> dict[str, Any]:
-    if not isinstance(content, dict):
-        raise ConfigError(f"{place}a mapping is needed, with {', '.join(required)}.")
-    for name in content:
-        if name not in keys:
-            raise ConfigError(f"{place}{name} is not a key here: {did_you_mean(str(name), keys)}")
-    missing = [name for name in required if content.get(name) is None]
-    if missing:
-        raise ConfigError(f"{place}{', '.join(missing)} is missing.")
-    empty = [name for name in ("cells", "seeds") if name in content and content[name] in ({}, [])]
-    if empty and "track" in required:
-        raise ConfigError(f"{place}{', '.join(empty)} is empty.")
-    return {name: coerce(body, keys[name], f"{place}{name}") for name, body in content.items()}
-
-
-def _crossed(
-    cells: dict[Any, list[str]], grid: dict[Any, Any], place: str
-) -> tuple[dict[str, tuple[str, ...]], dict[str, GridPlace]]:
-    """Every row at every place of a grid, and these variants; without a grid the rows themselves."""
-    for axis, choices in grid.items():
-        for name, words in coerce(choices, dict, f"{place}.{axis}").items():
-            _check_words(words, f"{place}.{axis}.{name}")
-    crossed, variants = {}, {}
-    for cell, words in cells.items():
-        for chosen in product(*(choices.items() for choices in grid.values())):
-            places = {str(axis): str(name) for axis, (name, _) in zip(grid, chosen, strict=True)}
-            name = "_".join([str(cell), *(axis + at for axis, at in places.items())])
-            crossed[name] = tuple(words) + tuple(word for _, more in chosen for word in more)
-            if grid:
-                variants[name] = GridPlace(str(cell), places)
-    return crossed, variants
-
-
-def _unstated(given: Any, rows: Iterable[str], place: str) -> dict[str, tuple[str, ...]]:
-    """What the paper leaves out, by row; a list is of every row."""
-    by_row = coerce(given, dict, place) if isinstance(given, dict) else dict.fromkeys(rows, given)
-    unknown = [row for row in by_row if row not in rows]
-    if unknown:
-        raise ConfigError(f"{place}: {unknown[0]} is not a row: {did_you_mean(str(unknown[0]), rows)}")
-    return {row: tuple(coerce(names, list[str], f"{place}.{row}")) for row, names in by_row.items()}
-
-
-def _figure(body: Any, place: str) -> Figure:
-    keys = {"title": str, "cells": list[str], **dict.fromkeys(FIGURE_KINDS, list[str])}
-    given = _checked(body, keys, ("title",), place)
-    kinds = [kind for kind in FIGURE_KINDS if kind in given]
-    if len(kinds) != 1 or (kinds[0] != "curve" and len(given[kinds[0]]) != 1):
-        known = ", ".join(FIGURE_KINDS)
-        raise ConfigError(f"{place}{given['title']} needs one of {known}; only a curve may have several.")
-    return Figure(given["title"], kinds[0], tuple(given[kinds[0]]), tuple(given.get("cells", ())))
-
-
-def _check_words(words: Any, place: str) -> None:
-    for word in coerce(words, list[str], place):
-        name = key(word).split(".")[0].split("/")[0].lstrip("~")
-        if "=" not in word or name in ("seed", "experiment", "cell", "hydra", *COMMAND_LINE_ALONE):
-            raise ConfigError(f"{place}: {word!r} is not an override that a table may set.")
-
-
-def _check_seeds(seeds: list[int], name: str) -> None:
-    twice = sorted({seed for seed in seeds if seeds.count(seed) > 1})
-    if twice:
-        raise ConfigError(f"{name}: seed {twice[0]} is listed twice, which would count one run as two.")
+def _rates(given: dict[str, Any], rows: Iterable[str], place: str) -> tuple[str, ...]:
+    """The rates that are tried, as they are written: two or more, each once, where the paper leaves the rate out."""
+    rates = tuple(str(rate) for rate in given.get("rates", ()))
+    if not rates:
+        return ()
+    left_out = parts.unstated(given.get("unstated", []), rows, f"{place}unstated")
+    stated = next((row for row in rows if "rate" not in left_out.get(row, ())), None)
+    if stated is not None:
+        raise ConfigError(f"{place}rates: are where the paper states none; {stated} has no rate in unstated:.")
+    numbers = {float(rate) for rate in rates if NUMBER.fullmatch(rate)}
+    if len(numbers) < max(2, len(rates)) or min(numbers) <= 0:
+        raise ConfigError(f"{place}rates: two or more different numbers above 0 are needed, such as [1e-3, 3e-3].")
+    return rates
 
 
 def expand(overrides: list[str] | tuple[str, ...], folders: tuple[Path, ...] = ()) -> list[str]:
@@ -341,5 +307,8 @@ def expand(overrides: list[str] | tuple[str, ...], folders: tuple[Path, ...] = (
         shown = ", ".join(table.rows)
         raise ConfigError(f"{table.name} has {len(table.rows)} cells; choose one with cell=NAME, or add -m: {shown}.")
     row = value(asked_rows[-1]) if asked_rows else next(iter(table.rows))
+    if table.rates and row in table.rows:
+        shown = ", ".join(table.trained([row]))
+        raise ConfigError(f"cell={row} of {table.name} is trained with {len(table.rates)} rates; choose one: {shown}.")
     rest = [word for word in overrides if key(word) not in ("experiment", "cell")]
     return [*table.row(row), f"cell={row}", *rest]

@@ -60,7 +60,7 @@ def _own(settings: Settings) -> dict[str, Any] | None:
 
 def drawn(settings: Settings, table: Table, preset: str, row: str) -> list[CurvePoint]:
     """The thinned curves of a run that the figures of its table need."""
-    shown = [figure for figure in table.figures if figure.shows(row)]
+    shown = [figure for figure in table.figures if figure.shows(table.base(row))]
     found = curves(settings.folder / "metrics.csv") if shown else {}
     run = (settings.run_id, preset, row, settings.run["seed"])
     return [

@@ -147,7 +147,7 @@ def _due(
     """The seeds to run by row: all of a published table; of a fair one those that come next, by what is recorded."""
     if table.tuning is None:
         own = tuple(table.planned(preset) if seeds is None else seeds)
-        return dict.fromkeys(table.rows if rows is None else rows, own)
+        return dict.fromkeys(table.trained(rows), own)
     if seeds is not None:
         raise ConfigError(f"{table.name} is a fair table: its seeds and those of its tuning are in its file.")
     models = dict.fromkeys(variant.base for variant in table.variants.values())

@@ -68,11 +68,11 @@ def test_a_model_without_all_its_seeds_supports_nothing(tmp_path: Path) -> None:
 
 
 def test_the_status_of_a_published_row() -> None:
-    given = {"title": "", "says": "a sentence", "table": "spectral_rnn/table4"}
-    right = Finding(**given, tests=({"status": {"reproduced": ["Gun Point / oRNN acc"]}},))
-    wrong = Finding(**given, tests=({"status": {"not run": ["Gun Point / oRNN acc"]}},))
-    assert problems(right, RESULTS) == []
-    assert problems(wrong, RESULTS) == ["Gun Point / oRNN acc is 'reproduced', not 'not run'"]
+    given = {"title": "", "says": "a sentence", "table": "sgornn/table2"}
+    name = "LSTM / Test Accuracy"
+    assert problems(Finding(**given, tests=({"status": {"agrees, not precise": [name]}},)), RESULTS) == []
+    wrong = problems(Finding(**given, tests=({"status": {"not run": [name]}},)), RESULTS)
+    assert wrong == [f"{name} is 'agrees, not precise', not 'not run'"]
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,41 @@
+"""Which of several rates a row of a published table is reported with, where its paper states none.
+
+Every row is trained with each of the table's `rates` and all of the table's seeds. The rate with the best mean
+validation score counts, one with a diverged seed losing to any without; of equal scores the one with the lower
+validation loss. Nothing is reported of a row before all of these runs are recorded. The rule is ours, and the number
+stays one whose rate the paper leaves out.
+"""
+
+from dataclasses import replace
+
+from orthobench.analysis.composed import ComposedTable
+from orthobench.analysis.metrics import headline
+from orthobench.analysis.records import Line
+from orthobench.analysis.tuning import best_of
+
+
+def chosen(composed: ComposedTable, lines: tuple[Line, ...]) -> tuple[tuple[Line, ...], tuple[str, ...]]:
+    """The runs that count, as those of their rows, and what is to be said about the choice.
+
+    Args:
+        composed: the table.
+        lines: all its runs; those of a table without rates are returned as they are.
+    """
+    table = composed.table
+    if not table.rates:
+        return lines, ()
+    planned, kept, best, waiting = set(table.planned(composed.preset)), list[Line](), dict[str, list[str]](), 0
+    for row in table.rows:
+        found = {name: [line for line in lines if line.row == name] for name in table.trained([row])}
+        if any(planned - {line.seed for line in own} for own in found.values()):
+            waiting += any(found.values())
+            continue
+        counted = {name: [line for line in own if line.seed in planned] for name, own in found.items()}
+        name = best_of(counted, headline(table, [row]))
+        assert name is not None, "there are runs"
+        kept += [replace(line, values={**line.values, "cell": row}) for line in found[name]]
+        best.setdefault(name.removeprefix(f"{row}_lr"), []).append(row)
+    notes = [f"Rate {rate}, by validation: {', '.join(rows)}." for rate, rows in sorted(best.items())]
+    if waiting:
+        notes.append(f"{waiting} more of {len(table.rows)} rows have runs, but not yet of all rates and seeds.")
+    return tuple(kept), tuple(notes)

@@ -1,0 +1,105 @@
+"""The parts of a table's file, checked: its mappings, the rows of its grid, its figures, words and seeds."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+from orthobench.config.figure import FIGURE_KINDS, Figure
+from orthobench.config.policy import COMMAND_LINE_ALONE
+from orthobench.config.words import key
+from orthobench.errors import ConfigError
+from orthobench.schema import coerce, did_you_mean
+
+
+@dataclass(frozen=True)
+class GridPlace:
+    """The place of a row in a grid: its name without the grid, and its place on every axis."""
+
+    base: str
+    places: dict[str, str]
+
+
+def checked(content: Any, keys: dict[str, Any], required: tuple[str, ...], place: str) -> dict[str, Any]:
+    """A mapping with all required and no other than known keys, its values as the keys' types.
+
+    Raises:
+        ConfigError: it is not one.
+    """
+    if not isinstance(content, dict):
+        raise ConfigError(f"{place}a mapping is needed, with {', '.join(required)}.")
+    for name in content:
+        if name not in keys:
+            raise ConfigError(f"{place}{name} is not a key here: {did_you_mean(str(name), keys)}")
+    missing = [name for name in required if content.get(name) is None]
+    if missing:
+        raise ConfigError(f"{place}{', '.join(missing)} is missing.")
+    empty = [name for name in ("cells", "seeds") if name in content and content[name] in ({}, [])]
+    if empty and "track" in required:
+        raise ConfigError(f"{place}{', '.join(empty)} is empty.")
+    return {name: coerce(body, keys[name], f"{place}{name}") for name, body in content.items()}
+
+
+def crossed(
+    cells: dict[Any, list[str]], grid: dict[Any, Any], place: str
+) -> tuple[dict[str, tuple[str, ...]], dict[str, GridPlace]]:
+    """Every row at every place of a grid, and these variants; without a grid the rows themselves."""
+    for axis, choices in grid.items():
+        for name, words in coerce(choices, dict, f"{place}.{axis}").items():
+            check_words(words, f"{place}.{axis}.{name}")
+    rows, variants = {}, {}
+    for cell, words in cells.items():
+        for chosen in product(*(choices.items() for choices in grid.values())):
+            places = {str(axis): str(name) for axis, (name, _) in zip(grid, chosen, strict=True)}
+            name = "_".join([str(cell), *(axis + at for axis, at in places.items())])
+            rows[name] = tuple(words) + tuple(word for _, more in chosen for word in more)
+            if grid:
+                variants[name] = GridPlace(str(cell), places)
+    return rows, variants
+
+
+def unstated(given: Any, rows: Iterable[str], place: str) -> dict[str, tuple[str, ...]]:
+    """What the paper leaves out, by row; a list is of every row."""
+    by_row = coerce(given, dict, place) if isinstance(given, dict) else dict.fromkeys(rows, given)
+    unknown = [row for row in by_row if row not in rows]
+    if unknown:
+        raise ConfigError(f"{place}: {unknown[0]} is not a row: {did_you_mean(str(unknown[0]), rows)}")
+    return {row: tuple(coerce(names, list[str], f"{place}.{row}")) for row, names in by_row.items()}
+
+
+def figure(body: Any, place: str) -> Figure:
+    """A figure of a table.
+
+    Raises:
+        ConfigError: it is of no kind, or of two.
+    """
+    keys = {"title": str, "cells": list[str], **dict.fromkeys(FIGURE_KINDS, list[str])}
+    given = checked(body, keys, ("title",), place)
+    kinds = [kind for kind in FIGURE_KINDS if kind in given]
+    if len(kinds) != 1 or (kinds[0] != "curve" and len(given[kinds[0]]) != 1):
+        known = ", ".join(FIGURE_KINDS)
+        raise ConfigError(f"{place}{given['title']} needs one of {known}; only a curve may have several.")
+    return Figure(given["title"], kinds[0], tuple(given[kinds[0]]), tuple(given.get("cells", ())))
+
+
+def check_words(words: Any, place: str) -> None:
+    """Look at overrides.
+
+    Raises:
+        ConfigError: one of them is none, or not a table's to set.
+    """
+    for word in coerce(words, list[str], place):
+        name = key(word).split(".")[0].split("/")[0].lstrip("~")
+        if "=" not in word or name in ("seed", "experiment", "cell", "hydra", *COMMAND_LINE_ALONE):
+            raise ConfigError(f"{place}: {word!r} is not an override that a table may set.")
+
+
+def check_seeds(seeds: list[int], name: str) -> None:
+    """Look at seeds.
+
+    Raises:
+        ConfigError: one is listed twice.
+    """
+    twice = sorted({seed for seed in seeds if seeds.count(seed) > 1})
+    if twice:
+        raise ConfigError(f"{name}: seed {twice[0]} is listed twice, which would count one run as two.")
