@@ -5,7 +5,7 @@ import gc
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -57,6 +57,7 @@ def main(arguments: list[str] | None = None) -> int:
     words = sys.argv[1:] if arguments is None else arguments
     if arguments is None:
         atexit.register(gc.freeze)  # or Python looks through torch's half a million objects again before it ends
+        _keep_path()
     if not words:
         complain(USAGE.format(verbs=", ".join(VERBS)))
         return ConfigError.exit_code
@@ -74,6 +75,13 @@ def main(arguments: list[str] | None = None) -> int:
     except KeyboardInterrupt:
         complain("orthobench: interrupted")
         return Stopped.exit_code
+
+
+def _keep_path() -> None:
+    """Let no process that this one starts import modules of the working directory, unless this one does."""
+    with suppress(OSError):  # a folder that has been removed
+        if not {"", str(Path.cwd())} & set(sys.path):
+            os.environ["PYTHONSAFEPATH"] = "1"
 
 
 def _experiment(words: list[str]) -> int:

@@ -1,0 +1,70 @@
+"""No process of a sweep imports a module that lies in the working directory, unless the program itself does."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import REPO
+
+PLANTED = ("orthobench", "hydra", "torch", "numpy", "omegaconf", "lightning", "joblib", "json", "yaml", "typing", "gc")
+PROGRAM = "import sys\nfrom orthobench.__main__ import main\nsys.exit(main())\n"
+RUNS = (
+    "-m",
+    "model=rnn",
+    "task=copying",
+    "T=5",
+    "recipe=none",
+    "seed=1,2",
+    "model.hidden_size=4",
+    "trainer.max_steps=1",
+)
+STARTED = {
+    "a fork server": (),
+    "new interpreters": ("fork=false",),
+    "joblib": ("hydra/launcher=joblib", "hydra.launcher.n_jobs=2"),
+}
+CELL = "from orthobench.cells.elman import Elman\nclass Planted(Elman):\n    pass\n"
+
+
+def run(command: list[str], words: tuple[str, ...], folder: Path, **env: str) -> "subprocess.CompletedProcess[str]":
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+    return subprocess.run(
+        [sys.executable, *command, *words],
+        cwd=folder,
+        env={**clean, **env},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("way", STARTED)
+def test_planted_modules(way: str, tmp_path: Path) -> None:
+    for name in PLANTED:
+        (tmp_path / f"{name}.py").write_text(
+            f"import os\nos.mkdir({str(tmp_path / 'canary')!r})\nraise SystemExit(99)\n"
+        )
+    program = tmp_path / "bin" / "program.py"  # what a console script is
+    program.parent.mkdir()
+    program.write_text(PROGRAM)
+    done = run([str(program)], (*RUNS, *STARTED[way]), tmp_path, PYTHONPATH=str(REPO))
+    assert not (tmp_path / "canary").exists(), done.stderr
+    assert done.returncode == 0, done.stderr
+    assert "2 of 2 runs done" in done.stdout
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("way", ["a fork server", "new interpreters"])
+@pytest.mark.parametrize("found_by", ["-m", "PYTHONPATH"])
+def test_plug_ins_of_the_working_directory(way: str, found_by: str, tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(CELL)
+    words = (*RUNS, "model.cell=planted", *STARTED[way])
+    (tmp_path / "program.py").write_text(PROGRAM)
+    command = ["-m", "orthobench"] if found_by == "-m" else ["-P", "program.py"]
+    path = str(REPO) if found_by == "-m" else f"{REPO}:"
+    done = run(command, words, tmp_path, PYTHONPATH=path, ORTHOBENCH_PLUGINS="mine")
+    assert done.returncode == 0, done.stderr
