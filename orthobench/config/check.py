@@ -54,6 +54,7 @@ STOPPING = {
     "patience": Field("patience", OptionalPositive, None),
     "metric": Field("metric", str | None, None),
 }
+DATA = {"verify": Field("verify", bool, True)}
 LOGGERS = {
     "csv": {},
     "none": {},
@@ -96,7 +97,8 @@ def check(composed: Composed) -> Settings:
         if not isinstance(values[name], dict):
             raise ConfigError(f"{name}={values[name]!r}: {name} is a group of settings, each set as {name}.KEY=VALUE.")
     run = {key: coerce(values[key], kind, key) for key, kind in ROOT.items() if key in values}
-    task, made = _task(values["task"], choices["task"], run)
+    data = _fill(values["data"], DATA, "data")
+    task, made = _task(values["task"], choices["task"], run, data)
     model, (network, cell, recurrent) = _model(values["model"], choices["model"], run, composed.typed)
     _refuse_another_shape(model, network.sequential, made, task["name"])
     if model.get("embedding_size") and not made.tokens_in:
@@ -120,6 +122,7 @@ def check(composed: Composed) -> Settings:
         stopping=stopping,
         logger=_logger(values["logger"]),
         diagnostics=diagnostics,
+        data=data,
         run=run,
         shares={key: model[key] for key in counts},
         parts=Parts(type(made), network, cell, recurrent, *rules, schedule_class),
@@ -152,7 +155,7 @@ def _fill(given: dict[str, Any], known: dict[str, Field], section: str, beside: 
     return filled
 
 
-def _task(given: dict[str, Any], name: str, run: dict[str, Any]) -> tuple[dict[str, Any], Any]:
+def _task(given: dict[str, Any], name: str, run: dict[str, Any], data: dict[str, Any]) -> tuple[dict[str, Any], Any]:
     """The task's settings, and the task itself, whose constructor checks what its signature cannot say."""
     cls: Any = registry.find("task", name, "task")
     known = fields(cls)
@@ -164,7 +167,9 @@ def _task(given: dict[str, Any], name: str, run: dict[str, Any]) -> tuple[dict[s
     if "variant" in known:
         filled["variant"] = run["variant"] or known["variant"].default
     filled = cls.resolve(filled, Path(run["data_root"]))
-    return {"name": name, **filled}, cls(seed=run["seed"], data_root=run["data_root"], **filled)
+    made = cls(seed=run["seed"], data_root=run["data_root"], **filled)
+    made.verify = data["verify"]
+    return {"name": name, **filled}, made
 
 
 def _model(

@@ -18,7 +18,7 @@ LAUNCHER_PACKAGES = (
     ("submitit", "hydra_plugins.hydra_submitit_launcher", "slurm"),
     ("joblib", "hydra_plugins.hydra_joblib_launcher", "joblib"),
 )
-COMMAND_LINE_ALONE = ("data_root", "runs_root", "results_root", "logger", "force", "fork", "timeout")
+COMMAND_LINE_ALONE = ("data_root", "runs_root", "results_root", "data", "logger", "force", "fork", "timeout")
 OF_THE_RUN = {"runtime", "overrides", "searchpath", "job", "mode"}
 ENVIRONMENT = ("ORTHOBENCH_DATA", "ORTHOBENCH_RUNS", "ORTHOBENCH_RESULTS")
 

@@ -23,7 +23,7 @@ def settings(content: Any, data_root: str | None = None, T: int | None = None, *
     Raises:
         ConfigError: it is not the configuration of a run, or the values do not suit this version or each other.
     """
-    sections = {"stopping": {}, **content} if isinstance(content, dict) else {}
+    sections = {"stopping": {}, "data": {}, **content} if isinstance(content, dict) else {}  # of earlier versions
     missing = [name for name in SECTIONS if not isinstance(sections.get(name), dict)]
     if missing or any("name" not in sections[name] for name in NAMED):
         raise ConfigError(

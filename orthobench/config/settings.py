@@ -10,7 +10,7 @@ from typing import Any
 from orthobench.errors import ConfigError
 from orthobench.schema import resolve_count
 
-SECTIONS = ("model", "task", "optimizer", "schedule", "trainer", "stopping", "logger", "diagnostics")
+SECTIONS = ("model", "task", "optimizer", "schedule", "trainer", "stopping", "logger", "diagnostics", "data")
 
 NO_EFFECT = {"num_workers"}
 
@@ -79,6 +79,7 @@ class Settings:
     stopping: dict[str, Any]
     logger: dict[str, Any]
     diagnostics: dict[str, Any]
+    data: dict[str, Any]
     run: dict[str, Any]
     shares: dict[str, Any]
     parts: Parts = field(repr=False)

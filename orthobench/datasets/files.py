@@ -4,6 +4,7 @@ import hashlib
 from dataclasses import dataclass
 from pathlib import Path
 
+from orthobench.datasets.zips import read_file
 from orthobench.errors import DataError
 
 
@@ -33,20 +34,17 @@ def find(data_root: Path, folder: str, files: tuple[File, ...], prepare: str) ->
     return [home / file.name for file in files]
 
 
-def verify(path: Path, sha256: str) -> bytes:
-    """The bytes of `path`, checked against their digest.
+def read_published(path: Path, sha256: str | None) -> bytes:
+    """The bytes of `path`, checked against their digest, unless that is null.
 
     Raises:
         DataError: the digest does not match, or the file cannot be read.
     """
-    try:
-        content = path.read_bytes()
-    except OSError as error:
-        raise DataError(f"{path} cannot be read: {error.strerror}.") from error
+    content = read_file(path)
     found = hashlib.sha256(content).hexdigest()
-    if found != sha256:
+    if sha256 is not None and found != sha256:
         raise DataError(
             f"{path} is damaged or another file: sha256 {found[:12]}... instead of {sha256[:12]}... "
-            f"({len(content)} bytes); delete it and download it again."
+            f"({len(content)} bytes); delete it and download it again, or set data.verify=false to read it as it is."
         )
     return content

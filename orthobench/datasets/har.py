@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from orthobench.datasets.files import File
+from orthobench.datasets import digests
 from orthobench.datasets.npz import read_npy
 from orthobench.datasets.numbers import read_table, refuse_nan
 from orthobench.datasets.zips import member, open_zip, read_file
@@ -40,22 +40,9 @@ SUBJECTS = {
     19: 360, 21: 408, 22: 321, 23: 372, 25: 409, 26: 392, 27: 376, 28: 382, 29: 344, 30: 383,
 }  # fmt: skip
 TOP = "UCI HAR Dataset"
-NPZ = File("uci_har_inertial.npz", "fb67051d0fb6ccbdc497f503687bef23db018f8f62a29d5f7daf9b99721d6390")
+NPZ = "uci_har_inertial.npz"
 ZIPS = (f"{TOP}.zip", *(url.rpartition("/")[2] for url in URLS))
 MEMBER_CAP = 64 << 20
-# MD5 of the original members of {train,test}/Inertial Signals, in the order of CHANNELS.
-MD5 = {
-    "train": (
-        "e3087d3b90d9351373fadb5ac16b9b9e", "e61680ffedb484079d27ada3a09f0c41", "b2a698af509e6e75ca25b7af4942ec9d",
-        "956ab35d94c0323b85ca3dd449314ad3", "f4640ec2116609e4cba777ce8195a25e", "298dba92b1afb1cd66598f4d9c5d176b",
-        "e1835d381eddf25f87cdd76b8496a66b", "b6d4340832e2794ac9e00f7399811268", "1d468f860be0f9c4a85daf647affb024",
-    ),
-    "test": (
-        "518c13e338855fd91d35e19a239839b0", "98565e3d20ff203fafab963eb12ba4eb", "bd16672b40a311b2ce7dbe7f6885a9fb",
-        "764c3c88a640f438283b0522513453a5", "827df00364700315c2cd8470823c99a5", "8077511168efaa1d2b1cada53b8127ce",
-        "128ac90197f2df2898b0c7a7dd17b99e", "581719b307415ea5f5fd0bd508624c79", "c8b3276a850155d67df345709e30087a",
-    ),
-}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -68,13 +55,17 @@ class Recordings:
 
 
 @lru_cache(maxsize=1)
-def load(data_root: Path) -> tuple[Recordings, Recordings]:
+def load(data_root: Path, verify: bool = True) -> tuple[Recordings, Recordings]:
     """The 7,352 training and the 2,947 test windows of the official split, by disjoint subjects.
+
+    Args:
+        data_root: folder of real data sets.
+        verify: whether all values must be the published ones.
 
     Raises:
         DataError: files are missing or malformed, or hold another split than the published one.
     """
-    train, test = read(Path(data_root) / "har")
+    train, test = read(Path(data_root) / "har", verify)
     for split, recordings in (("train", train), ("test", test)):
         counts = tuple(np.bincount(recordings.labels, minlength=7)[1:].tolist())
         if counts != COUNTS[split]:
@@ -86,34 +77,39 @@ def load(data_root: Path) -> tuple[Recordings, Recordings]:
     return train, test
 
 
-def read(home: Path) -> tuple[Recordings, Recordings]:
-    """Both splits from any of the accepted forms in `home`; shapes and labels are checked, the published sizes not.
+def read(home: Path, verify: bool = False) -> tuple[Recordings, Recordings]:
+    """Both splits from any of the accepted forms in `home`; shapes and labels are checked, the published sizes
+    not; `verify` compares all values with the published ones.
 
     Raises:
         DataError: no form is there, or a file is malformed.
     """
-    if (home / NPZ.name).is_file():
-        return _pair(home, *_read_npz(home / NPZ.name))
+    if (home / NPZ).is_file():
+        return _pair(home, verify, *_read_npz(home / NPZ, verify))
     for top in (home / TOP, home):
         if any((top / split).is_dir() for split in WINDOWS):
-            return _pair(home, *(_read_text(split, partial(_file, top)) for split in WINDOWS))
+            return _pair(home, verify, *(_read_text(split, partial(_file, top), verify) for split in WINDOWS))
     for name in ZIPS:
         if (home / name).is_file():
-            return _read_zip(home, read_file(home / name), str(home / name))
+            return _read_zip(home, read_file(home / name), str(home / name), verify)
     raise DataError(
-        f"no data for har2: {home} has neither {NPZ.name}, nor {TOP}/train and {TOP}/test, nor {ZIPS[0]}. Run "
+        f"no data for har2: {home} has neither {NPZ}, nor {TOP}/train and {TOP}/test, nor {ZIPS[0]}. Run "
         "`python -m orthobench prepare har`, or set data_root= (or $ORTHOBENCH_DATA) to the folder that holds har/."
     )
 
 
-def _pair(home: Path, train: Recordings, test: Recordings) -> tuple[Recordings, Recordings]:
+def _pair(home: Path, verify: bool, train: Recordings, test: Recordings) -> tuple[Recordings, Recordings]:
+    for split, recordings in (("train", train), ("test", test)) if verify else ():
+        for name in ("labels", "subjects"):
+            values = getattr(recordings, name).astype("<i8").tobytes()
+            digests.verify("har", f"{name} of {split}", values, f"{home}: the {name} of {split}")
     shared = np.intersect1d(train.subjects, test.subjects)
     if len(shared):
         raise DataError(f"{home}: subject {shared[0]} is in both splits; a subject belongs to train or to test.")
     return train, test
 
 
-def _read_text(split: str, content: Callable[[str], tuple[bytes, str]]) -> Recordings:
+def _read_text(split: str, content: Callable[[str], tuple[bytes, str]], verify: bool) -> Recordings:
     """One split from its eleven text files; `content` gives a file's bytes and its name in messages."""
     labels = _whole(*content(f"{split}/y_{split}.txt"), high=6)
     raw, where = content(f"{split}/subject_{split}.txt")
@@ -121,7 +117,10 @@ def _read_text(split: str, content: Callable[[str], tuple[bytes, str]]) -> Recor
     _same_length(len(subjects), labels, where, split)
     windows = np.empty((len(labels), STEPS, len(CHANNELS)), dtype=np.float32)
     for c, channel in enumerate(CHANNELS):
-        raw, where = content(f"{split}/Inertial Signals/{channel}_{split}.txt")
+        name = f"{channel}_{split}.txt"
+        raw, where = content(f"{split}/Inertial Signals/{name}")
+        if verify:
+            digests.verify("har", name, raw, where)
         table = read_table(raw, where)
         refuse_nan(table, where, "a window needs all its samples")
         if table.shape[1] != STEPS:
@@ -154,28 +153,30 @@ def _file(top: Path, name: str) -> tuple[bytes, str]:
     return read_file(path, MEMBER_CAP), str(path)
 
 
-def _read_zip(home: Path, content: bytes, where: str) -> tuple[Recordings, Recordings]:
+def _read_zip(home: Path, content: bytes, where: str, verify: bool) -> tuple[Recordings, Recordings]:
     """Both splits from the UCI archive, or from the archive inside it, as today's download has it."""
     inner = f"{TOP}.zip"
     with open_zip(content, where) as archive:
         if inner not in archive.namelist():
-            return _read_members(home, archive, where)
+            return _read_members(home, archive, where, verify)
         content = member(archive, inner, 2 * MEMBER_CAP, where)
     with open_zip(content, f"{where}!{inner}") as archive:
-        return _read_members(home, archive, f"{where}!{inner}")
+        return _read_members(home, archive, f"{where}!{inner}", verify)
 
 
-def _read_members(home: Path, archive: zipfile.ZipFile, where: str) -> tuple[Recordings, Recordings]:
+def _read_members(home: Path, archive: zipfile.ZipFile, where: str, verify: bool) -> tuple[Recordings, Recordings]:
     def content(name: str) -> tuple[bytes, str]:
         return member(archive, f"{TOP}/{name}", MEMBER_CAP, where), f"{where}!{name}"
 
-    return _pair(home, *(_read_text(split, content) for split in WINDOWS))
+    return _pair(home, verify, *(_read_text(split, content, verify) for split in WINDOWS))
 
 
-def _read_npz(path: Path) -> list[Recordings]:
+def _read_npz(path: Path, verify: bool) -> list[Recordings]:
     """Both splits from NumPy's archive of {train,test}_{x,y,subject}."""
-    splits = []
-    with open_zip(read_file(path), path) as archive:
+    splits, content = [], read_file(path)
+    if verify:
+        digests.verify("har", NPZ, content, path)
+    with open_zip(content, path) as archive:
         for split in WINDOWS:
             x, y, subject = (read_npy(archive, f"{split}_{part}", path) for part in ("x", "y", "subject"))
             if x.ndim != 3 or x.shape[1:] != (STEPS, len(CHANNELS)) or x.dtype.kind != "f" or not len(x):

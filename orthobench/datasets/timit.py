@@ -20,6 +20,7 @@ from typing import Literal
 
 import numpy as np
 
+from orthobench.datasets import digests
 from orthobench.datasets.speech_audio import decode
 from orthobench.datasets.zips import member, open_zip, read_file
 from orthobench.errors import DataError
@@ -100,8 +101,14 @@ def _name(found: list[Utterance]) -> Name:
 
 
 @lru_cache(maxsize=1)
-def load(data_root: Path, corpus: Choice = "auto") -> Speech:
+def load(data_root: Path, corpus: Choice = "auto", verify: bool = True) -> Speech:
     """The recordings of the chosen corpus, without SA sentences, resampled to 8 kHz.
+
+    Args:
+        data_root: folder of real data sets.
+        corpus: which one is wanted.
+        verify: whether recordings of the sample must be the published ones; no digests of the licensed corpus are
+            known.
 
     Raises:
         ConfigError: the package `soundfile` is not installed.
@@ -113,13 +120,21 @@ def load(data_root: Path, corpus: Choice = "auto") -> Speech:
         home = Path(data_root) / "timit"
         raise DataError(f"task.corpus={corpus} was asked for, and {home} holds the {name} one: {HOW}.")
     chosen = _full_split(found) if name == "full" else _sample_split(found)
-    read = {split: [resample(decode(u.read(), u.name)) for u in part] for split, part in chosen.items()}
+    compared = verify and name == "sample"
+    read = {split: [resample(_decoded(u, compared)) for u in part] for split, part in chosen.items()}
     longest = {
         "train": max(map(len, read["train"])),
         "eval": max(len(samples) for split in read if split != "train" for samples in read[split]),
     }
     read.pop("other")
     return Speech(name, read, longest)
+
+
+def _decoded(utterance: Utterance, compared: bool) -> np.ndarray:
+    content = utterance.read()
+    if compared:
+        digests.verify("timit", f"{utterance.speaker}/{utterance.sentence}", content, utterance.name)
+    return decode(content, utterance.name)
 
 
 def utterances(data_root: Path) -> list[Utterance]:

@@ -184,6 +184,11 @@ def _waits_for_a_model(overrides: Iterable[str], folders: tuple[Path, ...]) -> b
 
 
 def _refuse_changes(composer: Composer, job: TableRun, extra: tuple[str, ...]) -> None:
-    if not extra or composer.settings([*job.overrides, *extra]).run_id == composer.settings(list(job.overrides)).run_id:
+    if not extra:
+        return
+    changed = composer.settings([*job.overrides, *extra])
+    if not changed.data["verify"]:
+        raise ConfigError(f"data.verify=false does not apply to {job.table}: a table holds numbers of published data.")
+    if changed.run_id == composer.settings(list(job.overrides)).run_id:
         return
     raise ConfigError(f"{' '.join(extra)} changes the numbers of {job.table}; only a table's own settings fill it.")

@@ -25,7 +25,9 @@ def build_task(settings: Settings) -> Task:
     if settings.task_made is not None:
         return settings.task_made
     given = {key: value for key, value in settings.task.items() if key != "name"}
-    return settings.parts.task(seed=settings.run["seed"], data_root=settings.run["data_root"], **given)
+    task = settings.parts.task(seed=settings.run["seed"], data_root=settings.run["data_root"], **given)
+    task.verify = settings.data["verify"]
+    return task
 
 
 def build_model(settings: Settings, task: Task) -> Network:

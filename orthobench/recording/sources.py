@@ -2,6 +2,7 @@
 
     {"plugins": {"my_cells": "9f86...", ...}, "yaml": {"model/mgu.yaml": ...}, "data": {"mine.npz": ...}}
 
+Published data that were not compared with their digests (`data.verify=false`) have `"unverified": true` beside these.
 Data are named by their place in `data_root`; more than a hundred files of one kind are one entry, such as
 `timit/**/*.wav`. All that a YAML file can say is among the settings, so that one which has changed is told, and a run
 of the same settings is still the same.
@@ -25,7 +26,7 @@ from orthobench.recording.plugin_modules import changed_modules, plugin_modules
 
 SEVERAL = 100
 Digests = dict[str, str]
-Sources = dict[str, Digests]
+Sources = dict[str, Any]
 
 
 def sources(settings: Settings, data: Iterable[Path]) -> Sources:
@@ -39,6 +40,7 @@ def sources(settings: Settings, data: Iterable[Path]) -> Sources:
         "plugins": plugin_modules(settings.parts),
         "yaml": {name: _yaml(path) for name, path in settings.foreign},
         "data": _data(data, Path(settings.run["data_root"])),
+        **({} if settings.data["verify"] else {"unverified": True}),
     }
 
 
@@ -52,7 +54,12 @@ def changed(known: Sources | None, settings: Settings) -> list[str]:
     root = Path(settings.run["data_root"])
     modules = [f"the plug-in {name}" for name in changed_modules(known.get("plugins") or {}, settings.parts)]
     data = {name: (digest, _entry(root, name)) for name, digest in (known.get("data") or {}).items()}
-    return [*modules, *(f"the data in {name}" for name, (old, now) in data.items() if now not in (None, old))]
+    unverified = ["data.verify, which was false"] if known.get("unverified") and settings.data["verify"] else []
+    return [
+        *unverified,
+        *modules,
+        *(f"the data in {name}" for name, (old, now) in data.items() if now not in (None, old)),
+    ]
 
 
 def changed_yaml(known: Sources | None, settings: Settings) -> list[str]:

@@ -42,6 +42,7 @@ class Task(LightningDataModule, ABC):
         data_set: folder of `data_root` that it reads, as `orthobench prepare` names it; null when it reads nothing.
         carries_state: whether a batch goes on where the one before ended, so that the model's state is carried over
             (truncated back-propagation through time); every pass over a split starts from the initial state.
+        verify: whether files of a `data_set` must be the published ones.
 
     Args:
         seed: of everything random in the data.
@@ -66,6 +67,7 @@ class Task(LightningDataModule, ABC):
     unit: ClassVar[str] = "sequences"
     data_set: ClassVar[str | None] = None
     carries_state: bool = False
+    verify: bool = True
     split_name: str | None = None
     baseline_reason: str | None = None
 

@@ -63,7 +63,7 @@ class HAR2(ArrayTask):
         return {"train": har.WINDOWS["train"] - held_out, "val": held_out or test, "test": test}[split]
 
     def load(self) -> dict[str, Batch]:
-        train, test = har.load(self.data_root)
+        train, test = har.load(self.data_root, self.verify)
         held_out = np.isin(train.subjects, self.val_subjects)
         shift, scale = moments(train.windows[~held_out], self.normalisation)
 

@@ -30,7 +30,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from orthobench.datasets import ptb
-from orthobench.errors import ConfigError
+from orthobench.errors import ConfigError, DataError
 from orthobench.schema import Positive
 from orthobench.tasks.base import SPLITS, Batch, Split, Task
 from orthobench.tasks.metric import CROSS_ENTROPY, Metric
@@ -99,6 +99,12 @@ class Language(Task):
         if self._data is None:
             corpus = self.corpus()
             texts = {"train": corpus.train, "val": corpus.valid, "test": corpus.test}
+            found = {split: len(text) for split, text in texts.items()}
+            if found != self.tokens or len(corpus.tokens) != self.input_size:
+                raise DataError(
+                    f"{self.data_root / str(self.data_set)} has {found} tokens, {len(corpus.tokens):,} different ones; "
+                    f"{self.tokens} and {self.input_size:,} are needed."
+                )
             self._data = {split: torch.from_numpy(text) for split, text in texts.items()}
 
     def corpus(self) -> ptb.Corpus:
@@ -107,7 +113,7 @@ class Language(Task):
         Raises:
             DataError: they are missing or damaged.
         """
-        return ptb.load(self.data_root, self.level)
+        return ptb.load(self.data_root, self.level, self.verify)
 
     def vocabulary(self) -> tuple[str, ...]:
         """The tokens by id."""

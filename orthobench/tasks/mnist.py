@@ -34,7 +34,7 @@ class Digits(ArrayTask):
         return {"train": 60000 - VALIDATION, "val": VALIDATION, "test": 10000}[split]
 
     def load(self) -> dict[str, Batch]:
-        train, test = mnist.load(self.data_root)
+        train, test = mnist.load(self.data_root, self.verify)
         pixels, labels = torch.tensor(self.arrange(train.pixels)), torch.tensor(train.labels)
         return {
             "train": (pixels[VALIDATION:], labels[VALIDATION:]),

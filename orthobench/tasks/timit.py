@@ -101,7 +101,7 @@ class TIMIT(Task):
         if self.audio_scores:
             speech_scores.require()
         if self._spectra is None:
-            speech = timit.load(self.data_root, self.corpus)
+            speech = timit.load(self.data_root, self.corpus, self.verify)
             self._longest = {part: frame_count(samples) for part, samples in speech.longest.items()}
             self._spectra = {
                 split: [stft(signal).astype(np.complex64) for signal in signals]

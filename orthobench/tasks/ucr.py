@@ -70,7 +70,7 @@ class UCR(ArrayTask):
         """L, and the series per class of TRAIN and TEST."""
         if self.entry is not None:
             return self.entry.length, *self.entry.counts(self.archive)
-        train, test = ucr.load(self.data_root, self.dataset, self.archive, self.unequal)
+        train, test = ucr.load(self.data_root, self.dataset, self.archive, self.unequal, self.verify)
         classes = int(train.labels.max()) + 1
         counts = (tuple(np.bincount(series.labels, minlength=classes).tolist()) for series in (train, test))
         return train.values.shape[1], *counts  # type: ignore[return-value]
@@ -102,7 +102,7 @@ class UCR(ArrayTask):
         return min(max(round(self.val_share * train), 1), train - 1)
 
     def load(self) -> dict[str, Batch]:
-        train, test = ucr.load(self.data_root, self.dataset, self.archive, self.unequal)
+        train, test = ucr.load(self.data_root, self.dataset, self.archive, self.unequal, self.verify)
         order = np.random.default_rng([self.seed, 1]).permutation(len(train.labels))
         held_out = self._held_out(len(order))
         return {

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from orthobench.datasets import mnist
-from orthobench.datasets.files import verify
+from orthobench.datasets.files import read_published
 from orthobench.datasets.mnist import parse_idx
 from orthobench.errors import DataError
 from tests.idx_files import accept, idx, install
@@ -90,7 +90,7 @@ def test_a_file_with_another_digest(root: Path, name: str, damage: Any) -> None:
 
 def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=re.escape(f"{tmp_path} cannot be read")):
-        verify(tmp_path, "0" * 64)
+        read_published(tmp_path, "0" * 64)
 
 
 def test_damage_behind_a_matching_digest(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -34,6 +34,7 @@ PLACES = (
     "runs_root: canary",
     "results_root: canary",
     "data_root: canary",
+    "data: {verify: false}",
     "logger: {project: canary}",
     "logger: {entity: canary}",
     "force: true",
