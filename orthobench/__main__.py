@@ -68,6 +68,7 @@ def main(arguments: list[str] | None = None) -> int:
         if words[0] in VERBS:
             return import_module(f"orthobench.verbs.{words[0]}").main(words[1:])
         with signals.watched(program=True):
+            signals.end_with_parent()
             return _experiment(words)
     except OrthobenchError as error:
         complain(f"orthobench: {error}")

@@ -3,8 +3,10 @@
 The first one only sets a flag, which the work checks at points where stopping is safe; a second one exits at once.
 """
 
+import ctypes
 import os
 import signal
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,6 +15,8 @@ from typing import Any
 from orthobench.errors import Stopped
 
 SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1, signal.SIGUSR2)
+TIED = "ORTHOBENCH_TIED"
+_DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG
 _state: dict[str, Any] = {"watching": False, "asked": None}
 
 
@@ -46,6 +50,19 @@ def watched(program: bool = False) -> Iterator[None]:
         for number, handler in handlers.items():
             signal.signal(number, handler)
         _state.update(watching=False, asked=None)
+
+
+def end_with_parent() -> None:
+    """Ask this process to stop when the one dies that $ORTHOBENCH_TIED names as its parent; on Linux alone.
+
+    What runs on a cluster's node must not go on unseen after the node's daemon has been killed, because the same run is
+    then started elsewhere.
+    """
+    parent = os.environ.pop(TIED, "")
+    if parent and sys.platform == "linux":
+        ctypes.CDLL(None, use_errno=True).prctl(_DEATH_SIGNAL, signal.SIGTERM)
+        if os.getppid() != int(parent):  # it died before
+            os.kill(os.getpid(), signal.SIGTERM)
 
 
 def asked() -> int | None:

@@ -14,9 +14,12 @@ LAUNCHERS = (
     "hydra_plugins.hydra_submitit_launcher.submitit_launcher.LocalLauncher",
     "hydra_plugins.hydra_submitit_launcher.submitit_launcher.SlurmLauncher",
 )
+OWN_LAUNCHERS = ("local", "slurm", "ray")
 LAUNCHER_PACKAGES = (
     ("submitit", "hydra_plugins.hydra_submitit_launcher", "slurm"),
     ("joblib", "hydra_plugins.hydra_joblib_launcher", "joblib"),
+    ("slurm", "submitit", "slurm"),
+    ("ray", "ray", "ray"),
 )
 COMMAND_LINE_ALONE = ("data_root", "runs_root", "results_root", "data", "logger", "force", "fork", "timeout")
 OF_THE_RUN = {"runtime", "overrides", "searchpath", "job", "mode"}
@@ -34,8 +37,15 @@ def check_hydra_override(key: str, text: str) -> None:
     if "_target_" in text:
         raise ConfigError(f"{text!r} is refused: a configuration may not name code to run (_target_).")
     for launcher, package, extra in LAUNCHER_PACKAGES:
-        if f"={launcher}" in text and find_spec(package) is None:
+        if f"hydra/launcher={launcher}" in text and not _is_there(package):
             raise ConfigError(f"{text} needs a package that is not installed: pip install 'orthobench[{extra}]'.")
+
+
+def _is_there(package: str) -> bool:
+    try:
+        return find_spec(package) is not None
+    except ModuleNotFoundError:  # of a package that the name begins with
+        return False
 
 
 def walk(node: Any, place: str = "") -> Iterator[tuple[str, str, Any]]:
@@ -79,7 +89,8 @@ def check_hydra(hydra: Any) -> None:
         ConfigError: it sets one of these.
     """
     launcher = hydra["launcher"].get("_target_")
-    if hydra.get("callbacks") or hydra["job"].get("env_set") or launcher not in LAUNCHERS:
+    own = launcher is None and hydra["launcher"].get("name") in OWN_LAUNCHERS
+    if hydra.get("callbacks") or hydra["job"].get("env_set") or not (own or launcher in LAUNCHERS):
         raise ConfigError("the configuration sets Hydra's callbacks, environment or launcher class, which is refused.")
 
 

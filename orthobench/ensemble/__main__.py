@@ -27,6 +27,7 @@ def main(arguments: list[str] | None = None) -> int:
 
     try:
         with signals.watched(program=True):
+            signals.end_with_parent()
             codes = run_members([Run.of(words, tuple(given.config_dir)) for words in listed["members"]])
     except OrthobenchError as error:
         complain(f"orthobench: {error}")

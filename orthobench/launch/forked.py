@@ -6,6 +6,7 @@ import select
 import signal
 import subprocess
 import sys
+import threading
 import time
 from functools import cache
 from multiprocessing.connection import Pipe
@@ -14,7 +15,7 @@ from typing import Any
 
 from orthobench import signals
 from orthobench.launch.forkserver import hear, tell
-from orthobench.launch.workers import Command, Launcher, Subprocesses, Worker, WorkerLost
+from orthobench.launch.workers import Command, Launcher, Subprocesses, Worker, WorkerLost, environment
 
 PATIENCE_S = 300.0  # for imports from a slow disk
 LOOK_S = 0.2
@@ -30,12 +31,19 @@ def launcher(fork: bool) -> Launcher:
 class Forks:
     """Lets a fork server start commands, and a new interpreter where the server refuses or is gone for good."""
 
+    at_once, remote = 1, False
+
     def __init__(self) -> None:
         self.server: Server | None = None
         self.left = SERVERS
+        self._one = threading.Lock()
 
     def submit(self, command: Command) -> Worker:
         """Start a command; a server that was killed is replaced."""
+        with self._one:
+            return self._submit(command)
+
+    def _submit(self, command: Command) -> Worker:
         while self.server is not None or self.left > 0:
             try:
                 if self.server is None:
@@ -68,6 +76,7 @@ class Server:
     """
 
     def __init__(self) -> None:
+        self._one = threading.Lock()  # tuning has several threads, and an answer belongs to one question
         self.connection, other = Pipe()
         command = [sys.executable, "-m", "orthobench.launch.forkserver", str(other.fileno())]
         environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}  # NumPy would start threads when it is imported
@@ -89,8 +98,9 @@ class Server:
         """
         log = None if command.log is None else str(command.log.absolute())
         given = {"module": command.module, "words": command.words, "log": log, "folder": str(Path.cwd())}
-        tell(self.connection, {"start": {**given, "environment": dict(os.environ)}})
-        return self._answer()["pid"]
+        with self._one:
+            tell(self.connection, {"start": {**given, "environment": environment(command)}})
+            return self._answer()["pid"]
 
     def code(self, pid: int) -> int:
         """The exit code of a child that has ended.
@@ -98,8 +108,9 @@ class Server:
         Raises:
             EOFError: the server is gone, and the exit code with it.
         """
-        tell(self.connection, {"wait": pid})
-        return self._answer()["code"]
+        with self._one:
+            tell(self.connection, {"wait": pid})
+            return self._answer()["code"]
 
     def close(self) -> None:
         """End the server; its children go on."""

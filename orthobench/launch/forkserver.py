@@ -25,6 +25,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, NoReturn
 
+from orthobench import signals
 from orthobench.errors import OrthobenchError
 
 WARM = ("model=rnn", "task=copying")
@@ -119,6 +120,8 @@ def _become(given: dict[str, Any]) -> Callable[[], int]:
         torch.set_num_threads(int(threads))
     os.environ.clear()
     os.environ.update(given["environment"])
+    if signals.TIED in os.environ:
+        os.environ[signals.TIED] = str(os.getppid())  # this server ends with the process that started it
     os.chdir(given["folder"])
     if given["log"] is not None:
         log = os.open(given["log"], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)

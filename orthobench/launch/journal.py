@@ -22,15 +22,16 @@ class KernelLock:
 
     def acquire(self) -> bool:
         """Wait until no other process has it."""
-        self._file = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o666)
-        fcntl.flock(self._file, fcntl.LOCK_EX)
+        file = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o666)
+        fcntl.flock(file, fcntl.LOCK_EX)
+        self._file = file  # not before: another thread's is open until then
         return True
 
     def release(self) -> None:
         """Let others have it."""
         if self._file is not None:
-            os.close(self._file)
-            self._file = None
+            file, self._file = self._file, None
+            os.close(file)
 
 
 def storage(path: Path) -> Any:

@@ -9,7 +9,7 @@ from pathlib import Path
 from orthobench import signals
 from orthobench.errors import OrthobenchError, Stopped, code_of
 from orthobench.launch.forked import launcher
-from orthobench.launch.workers import Command, Subprocesses, WorkerLost
+from orthobench.launch.workers import Command, Launcher, Worker, WorkerLost
 from orthobench.recording.digest import final
 from orthobench.recording.files import write_json
 from orthobench.terminal import complain
@@ -18,6 +18,7 @@ GRACE_S = 30.0
 TICK_S = 0.05
 TIMED_OUT = 124
 NO_RECORD = 1
+LOSSES = 5  # of one command; a run that ends its node again and again must not do so for ever
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,9 +41,36 @@ class Job:
     members: Path
     fork: bool = False
 
+    def command(self, options: list[str]) -> Command:
+        """The program that does it, with further command-line options; an ensemble's file of words is written."""
+        name, folder = self.folders[0].name, self.folders[0]
+        rest = {"timeout": self.timeout, "fork": self.fork}
+        if len(self.words) == 1:
+            return Command("orthobench", [*options, *self.words[0]], self.log, name, folder, **rest)
+        write_json(self.members, {"members": self.words})
+        name = f"{name}+{len(self.words) - 1}"
+        return Command("orthobench.ensemble", [*options, str(self.members)], self.log, name, **rest)
+
     def codes(self, code: int) -> list[int]:
         """An exit code for each run when the process has ended with `code`; those of an ensemble are in the records."""
         return [_code(folder, code, len(self.folders) > 1) for folder in self.folders]
+
+
+class Local:
+    """The machine of this process: a fork server where a command may be forked, else new interpreters.
+
+    Args:
+        at_once: how many commands at the same time.
+    """
+
+    remote = False
+
+    def __init__(self, at_once: int = 1) -> None:
+        self.at_once = at_once
+
+    def submit(self, command: Command) -> Worker:
+        """Start a command."""
+        return launcher(command.fork).submit(command)
 
 
 class Pool:
@@ -53,6 +81,7 @@ class Pool:
         options: command-line options of every process, such as `--config-dir`.
         stopping: tells whether all processes are to stop; they can be resumed.
         known: gives the exit code of a job that need not be started; null means that it must be.
+        place: where they run; this machine when null.
     """
 
     def __init__(
@@ -61,9 +90,11 @@ class Pool:
         options: list[str],
         stopping: Callable[[], bool],
         known: Callable[[Job], int | None] = lambda job: None,
+        place: Launcher | None = None,
     ) -> None:
         self.at_once, self.options, self.stopping, self.known = at_once, options, stopping, known
-        self.working: list[Process] = []
+        self.place = place or Local()
+        self.working: dict[Job, Process] = {}
 
     def run(self, jobs: list[Job]) -> Iterator[list[tuple[Job, int]]]:
         """Run the jobs in this order; yields repeatedly the jobs that have ended since the last time, with exit codes.
@@ -74,42 +105,51 @@ class Pool:
         while waiting or self.working:
             stopping = self.stopping()
             waiting = [] if stopping else waiting
-            ended = [(process.job, code) for process in self.working if (code := process.poll(stopping)) is not None]
-            self.working = [process for process in self.working if process.code is None]
-            busy = {folder for process in self.working for folder in process.job.folders}
-            for job in [job for job in waiting if busy.isdisjoint(job.folders)]:
+            found = ((job, process.poll(stopping)) for job, process in self.working.items())
+            ended = [(job, code) for job, code in found if code is not None]
+            self.working = {job: process for job, process in self.working.items() if process.code is None}
+            busy = {folder for job in self.working for folder in job.folders}
+            free = [job for job in waiting if busy.isdisjoint(job.folders)] if len(self.working) < self.at_once else []
+            begun = set()
+            for job in free:
                 if len(self.working) >= self.at_once or not busy.isdisjoint(job.folders):
                     break
-                waiting.remove(job)
+                begun.add(job)
                 code = self.known(job)
                 if code is None:
-                    self.working.append(Process(job, self.options))
+                    self.working[job] = Process(job.command(self.options), self.place)
                     busy |= set(job.folders)
                 else:
                     ended.append((job, code))
+            waiting = [job for job in waiting if job not in begun] if begun else waiting
             yield ended
             if self.working:
                 time.sleep(TICK_S)
 
 
 class Process:
-    """The process of a job.
+    """The process of a command.
+
+    Args:
+        command: the command.
+        place: where it runs; this machine when null.
 
     Attributes:
         code: its exit code, negative for a signal; null while it runs.
+
+    Raises:
+        ConfigError: the launcher refuses it for a reason that a user can correct.
     """
 
-    def __init__(self, job: Job, options: list[str]) -> None:
-        self.job, self.code, self.late = job, None, False
+    def __init__(self, command: Command, place: Launcher | None = None) -> None:
+        self.command, self.place = command, place or Local()
+        self.code, self.late, self.losses = None, False, 0
         self.started, self.asked_at = time.monotonic(), None
-        self.command = Command("orthobench", [*options, *job.words[0]], job.log)
-        if len(job.words) > 1:
-            write_json(job.members, {"members": job.words})
-            self.command = Command("orthobench.ensemble", [*options, str(job.members)], job.log)
-        if job.log is not None:
-            job.log.parent.mkdir(parents=True, exist_ok=True)
-            job.log.write_bytes(b"")
-        self.worker = launcher(job.fork).submit(self.command)
+        if command.log is not None and not self.place.remote:  # there one that is at work already may be writing it
+            command.log.parent.mkdir(parents=True, exist_ok=True)
+            if not command.tied:
+                command.log.write_bytes(b"")
+        self.worker = self.place.submit(command)
 
     def poll(self, stopping: bool) -> int | None:
         """The exit code, null while it runs; a process that is late or to stop is asked to stop, and later killed."""
@@ -117,11 +157,12 @@ class Process:
         if code is not None:
             self.code = TIMED_OUT if self.late else code
         elif self.asked_at is None:
-            self.late = self.job.timeout is not None and now - self.started > self.job.timeout
+            timeout = None if self.place.remote else self.command.timeout
+            self.late = timeout is not None and now - self.started > timeout
             if self.late or stopping:
                 self.worker.cancel()
                 self.asked_at = now
-        elif now - self.asked_at > GRACE_S:
+        elif now - self.asked_at > (2 * GRACE_S if self.place.remote else GRACE_S):
             self.worker.kill()
         return self.code
 
@@ -130,9 +171,10 @@ class Process:
         try:
             return self.worker.poll()
         except WorkerLost:
-            if stopping or self.asked_at is not None:
+            self.losses += 1
+            if stopping or self.asked_at is not None or self.losses >= LOSSES:
                 return Stopped.exit_code
-            self.worker = Subprocesses().submit(self.command)
+            self.worker = self.place.submit(self.command)
             return None
 
 

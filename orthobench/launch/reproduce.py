@@ -21,6 +21,7 @@ from orthobench.launch import processes as child
 from orthobench.launch.collect import collect, drawn
 from orthobench.launch.plan import Plan, PlannedRun
 from orthobench.launch.processes import Pool, exit_code, outcome
+from orthobench.launch.workers import Launcher
 from orthobench.recording.digest import final
 from orthobench.registry import find
 from orthobench.terminal import complain, duration_text, say
@@ -52,14 +53,21 @@ class Runner:
         budget_s: seconds after which no process is started and the running ones are stopped; null for no limit.
         extra: further words for every child.
         folders: further configuration folders.
+        place: where they run; this machine when null.
     """
 
     def __init__(
-        self, results: Path, at_once: int, budget_s: float | None, extra: tuple[str, ...], folders: tuple[Path, ...]
+        self,
+        results: Path,
+        at_once: int,
+        budget_s: float | None,
+        extra: tuple[str, ...],
+        folders: tuple[Path, ...],
+        place: Launcher | None = None,
     ) -> None:
         self.results, self.extra = results, extra
         options = [option for folder in folders for option in ("--config-dir", str(folder))]
-        self.pool = Pool(at_once, options, self._over, self._known)
+        self.pool = Pool(at_once, options, self._over, self._known, place)
         self.started = time.monotonic()
         self.deadline = None if budget_s is None else self.started + budget_s
         self.codes: dict[PlannedRun, int] = {}
@@ -137,9 +145,7 @@ class Runner:
         """Overwrite the line of progress; only on a terminal."""
         if not sys.stdout.isatty():
             return
-        now = [
-            f"{run.job.table} {run.job.row} {run.job.seed}" for at in self.pool.working for run in self._jobs[at.job]
-        ]
+        now = [f"{run.job.table} {run.job.row} {run.job.seed}" for at in self.pool.working for run in self._jobs[at]]
         parts = [progress(runs, self.codes, time.monotonic() - self.started), self.last, *now[:1]]
         text = "; ".join(part for part in parts if part)[: shutil.get_terminal_size().columns - 1]
         with contextlib.suppress(OSError, ValueError):

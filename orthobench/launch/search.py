@@ -10,6 +10,7 @@ import json
 import time
 from collections import Counter
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -24,6 +25,7 @@ from orthobench.errors import ConfigError, MemoryExhausted, Stopped
 from orthobench.launch.journal import storage
 from orthobench.launch.sweep import SweepRun
 from orthobench.launch.trial import Outcome, TrialRun, follow
+from orthobench.launch.workers import Launcher
 from orthobench.models.build import build_task, fit_to_budget
 from orthobench.recording.claim import Claim
 from orthobench.terminal import complain, say
@@ -144,10 +146,19 @@ class Trials:
         search: what is tuned.
         study: Optuna's study of it.
         count: how many trials there are to be in all.
+        place: where their runs are done; this machine when null.
     """
 
-    def __init__(self, search: Search, study: Any, count: int) -> None:
-        self.search, self.study, self.count = search, study, count
+    def __init__(self, search: Search, study: Any, count: int, place: Launcher | None = None) -> None:
+        self.search, self.study, self.count, self.place = search, study, count, place
+
+    def work_on(self, several: int) -> int:
+        """`work` on several trials side by side; returns the code of the first failure."""
+        with ThreadPoolExecutor(several) as pool:
+            codes = [one.result() for one in [pool.submit(self.work) for _ in range(several)]]
+        failed = [code for code in codes if code not in (0, Stopped.exit_code)]
+        still = signals.asked() is not None or self._open()
+        return failed[0] if failed else Stopped.exit_code if still else 0
 
     def work(self) -> int:
         """Go on until there is nothing left for this process; returns an exit code.
@@ -211,7 +222,7 @@ class Trials:
         trial.set_user_attr("run_id", run.settings.run_id)
         log = self.search.folder / "logs" / f"{trial.number}.log"
         options = [word for folder in self.search.folders for word in ("--config-dir", str(folder.resolve()))]
-        work = TrialRun(run, self.search.score, log, options)
+        work = TrialRun(run, self.search.score, log, options, self.place)
         outcome = follow(work, _reporter(trial))
         if outcome.status == "stopped":
             return Stopped.exit_code

@@ -1,7 +1,7 @@
 """Sweeps: one child process per job with any launcher, so that no job can harm another.
 
-Hydra's launcher gets the numbers of the jobs that are left, not their words, so that finished jobs cost nothing. With
-`ensemble=true` a job is several runs where a GPU can train them as one program.
+A launcher of this program is given the jobs that are left. One of Hydra's gets their numbers, not their words, so that
+finished jobs cost nothing. With `ensemble=true` a job is several runs where a GPU can train them as one program.
 """
 
 import itertools
@@ -16,12 +16,15 @@ from pathlib import Path
 from typing import Any
 
 from orthobench import signals
-from orthobench.config.compose import Word, compose, parse, quoted
+from orthobench.config.compose import Word, parse, quoted
 from orthobench.config.files import conf_dir
+from orthobench.config.launchers import launcher_settings
 from orthobench.config.many import Composer
 from orthobench.config.settings import Settings
 from orthobench.errors import ConfigError, Stopped, StorageError, code_of
+from orthobench.launch.launchers import made
 from orthobench.launch.processes import Job, Pool, exit_code, label, outcome
+from orthobench.launch.workers import Launcher
 from orthobench.recording.digest import final
 from orthobench.recording.files import make_folder, read_json, write_json
 from orthobench.recording.sources import refuse_changed
@@ -29,6 +32,7 @@ from orthobench.terminal import complain, say
 
 FOLDER = "ORTHOBENCH_SWEEP"
 STOP = "stop"
+LOGS = ".launched"
 ROUNDS = 3
 BATCH = 500
 
@@ -84,19 +88,27 @@ class Start:
         given = listed["jobs"][int(cfg.cell)]
         first = folder / f"{given['numbers'][0]}.log"
         log = None if "BasicLauncher" in HydraConfig.get().launcher._target_ else first
-        members = first.with_suffix(".members.json")
-        job = Job(
-            given["words"], [Path(path) for path in given["folders"]], given["timeout"], log, members, given["fork"]
-        )
+        job = _job(given, log, first.with_suffix(".members.json"))
         with signals.watched():
             pool = Pool(1, self.extra, lambda: signals.asked() is not None or (folder / STOP).exists())
             ended = [code for some in pool.run([job]) for _, code in some]
             codes = job.codes(ended[0] if ended else Stopped.exit_code)
-        for number, words, code, path in zip(given["numbers"], job.words, codes, job.folders, strict=True):
-            write_json(folder / f"{number}.json", {"code": code})
-            told = "is running elsewhere" if code == 0 and final(path / "record.json") is None else outcome(code)
-            (say if code == 0 else complain)(f"[{number + 1}] {label(words)}: {told}")
+        _tell(folder, given, job, codes)
         return exit_code(codes)
+
+
+def _job(given: dict[str, Any], log: Path | None, members: Path) -> Job:
+    """A job by its entry in jobs.json."""
+    folders = [Path(path) for path in given["folders"]]
+    return Job(given["words"], folders, given["timeout"], log, members, given["fork"])
+
+
+def _tell(folder: Path, given: dict[str, Any], job: Job, codes: list[int]) -> None:
+    """Write the exit codes of a job's runs into the sweep's folder, and say them."""
+    for number, words, code, path in zip(given["numbers"], job.words, codes, job.folders, strict=True):
+        write_json(folder / f"{number}.json", {"code": code})
+        told = "is running elsewhere" if code == 0 and final(path / "record.json") is None else outcome(code)
+        (say if code == 0 else complain)(f"[{number + 1}] {label(words)}: {told}")
 
 
 def jobs(words: list[Word]) -> list[list[str]]:
@@ -142,7 +154,7 @@ def sweep(overrides: list[str], folders: tuple[Path, ...] = ()) -> int:
     """
     words = parse(overrides, folders)
     launcher = [word.text for word in words if word.key.startswith("hydra")]
-    compose(launcher, folders)
+    chosen = launcher_settings(launcher)
     cells = plan(words, folders)
     codes = [cell.code() for cell in cells]
     left = [number for number, code in enumerate(codes) if code is None]
@@ -151,16 +163,33 @@ def sweep(overrides: list[str], folders: tuple[Path, ...] = ()) -> int:
     if not left:
         return _summary(cells, dict(enumerate(codes)), None)
     folder = _folder(cells[0].folder.parent)
+    own = None if "_target_" in chosen else made(chosen, cells[0].folder.parent)
     extra = [option for path in folders for option in ("--config-dir", str(path.resolve()))]
     for _ in range(ROUNDS):  # a launcher that died may have left jobs that never started
-        count = _list(folder, cells, left)
-        _launch(folder, launcher, cells, count, extra)
+        listed = _list(folder, cells, left)
+        if own is None:
+            _launch(folder, launcher, cells, len(listed), extra)
+        else:
+            _pool(folder, listed, extra, own)
         found = {n: _code(folder, n) for n in left}
         codes = [found.get(n, code) for n, code in enumerate(codes)]
         left = [n for n in left if found[n] is None]
         if not left or signals.asked() is not None:
             break
-    return _summary(cells, dict(enumerate(codes)), folder)
+    return _summary(cells, dict(enumerate(codes)), folder, own is not None)
+
+
+def _pool(folder: Path, listed: list[dict[str, Any]], extra: list[str], own: Launcher) -> None:
+    """Let a launcher of this program carry out jobs, whose logs have the ids of their runs."""
+    given = {_job(one, _log(one["folders"][0]), folder / f"{one['numbers'][0]}.members.json"): one for one in listed}
+    pool = Pool(own.at_once, extra, lambda: signals.asked() is not None, place=own)
+    for ended in pool.run(list(given)):
+        for job, code in ended:
+            _tell(folder, given[job], job, job.codes(code))
+
+
+def _log(folder: str | Path) -> Path:
+    return Path(folder).parent / LOGS / f"{Path(folder).name}.log"
 
 
 def _fitted(settings: Settings) -> Settings:
@@ -181,8 +210,8 @@ def _folder(runs_root: Path) -> Path:
         raise StorageError(f"{runs_root} cannot be written: {error.strerror}; set runs_root=.") from error
 
 
-def _list(folder: Path, cells: list[SweepRun], left: list[int]) -> int:
-    """Write jobs.json, the runs of every job; returns how many jobs there are."""
+def _list(folder: Path, cells: list[SweepRun], left: list[int]) -> list[dict[str, Any]]:
+    """Write jobs.json, the runs of every job; returns them."""
     together = [n for n in left if cells[n].settings.run["ensemble"]]
     jobs = [[n] for n in left if not cells[n].settings.run["ensemble"]]
     if together:
@@ -200,7 +229,7 @@ def _list(folder: Path, cells: list[SweepRun], left: list[int]) -> int:
         for numbers in sorted(jobs)
     ]
     write_json(folder / "jobs.json", {"jobs": listed})
-    return len(jobs)
+    return listed
 
 
 def _launch(folder: Path, hydra_words: list[str], cells: list[SweepRun], count: int, extra: list[str]) -> None:
@@ -239,7 +268,7 @@ def _code(folder: Path, number: int) -> int | None:
         return None
 
 
-def _summary(cells: list[SweepRun], codes: dict[int, int | None], folder: Path | None) -> int:
+def _summary(cells: list[SweepRun], codes: dict[int, int | None], folder: Path | None, own: bool = False) -> int:
     failed = {n: code for n, code in codes.items() if code}
     missing = [n for n, code in codes.items() if code is None]
     elsewhere = [n for n, code in codes.items() if code == 0 and cells[n].code() is None]
@@ -251,7 +280,7 @@ def _summary(cells: list[SweepRun], codes: dict[int, int | None], folder: Path |
         if reason:
             complain(f"[{number + 1}] {label(cells[number].words)}: {reason}")
             continue
-        log = None if folder is None else folder / f"{number}.log"
+        log = None if folder is None else _log(cells[number].folder) if own else folder / f"{number}.log"
         place = f"; {log}" if log is not None and log.is_file() else ""
         complain(f"[{number + 1}] {label(cells[number].words)}: {outcome(code)}{place}")
     for number in missing:

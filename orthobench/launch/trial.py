@@ -10,6 +10,7 @@ from orthobench import signals
 from orthobench.errors import Stopped
 from orthobench.launch.processes import Job, Process, exit_code, outcome
 from orthobench.launch.sweep import SweepRun
+from orthobench.launch.workers import Launcher
 from orthobench.recording.claim import Claim, is_held
 from orthobench.recording.curve import Curve
 from orthobench.recording.digest import final, read_sealed, write_sealed
@@ -44,12 +45,14 @@ class TrialRun:
         score: the validation score, as `val/NAME`.
         log: the file for its output.
         options: command-line options of its process, such as `--config-dir`.
+        place: where it runs; this machine when null.
     """
 
     run: SweepRun
     score: str
     log: Path
     options: list[str]
+    place: Launcher | None = None
 
 
 def follow(trial: TrialRun, report: Report) -> Outcome:
@@ -111,7 +114,7 @@ def _attempt(trial: TrialRun, points: _Points) -> int:
     """One process of the run, to its end; it is asked to stop where the run is pruned, or a signal asked for it."""
     run, members = trial.run, trial.log.with_suffix(".json")
     job = Job([run.words], [run.folder], None, trial.log, members, run.settings.run["fork"])
-    process = Process(job, trial.options)
+    process = Process(job.command(trial.options), trial.place)
     while (code := process.poll(points.read() or signals.asked() is not None)) is None:
         time.sleep(LOOK_S)
     return 0 if code == Stopped.exit_code else code

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from orthobench import signals
+
 
 class WorkerLost(Exception):
     """Nobody knows any more how a command ended.
@@ -29,11 +31,26 @@ class Command:
         module: the package whose `__main__` is run.
         words: the command line.
         log: the file that its output is appended to; null for the terminal.
+        name: the id of its run, by which a launcher knows it again after this process has been killed.
+        folder: the folder of its run; null for several.
+        timeout: seconds that it may take from its beginning; null for no limit.
+        fork: whether a fork server may start it; otherwise it is a new interpreter.
+        tied: whether it is to stop, with its state saved, when the process that started it dies.
     """
 
     module: str
     words: list[str]
     log: Path | None
+    name: str = ""
+    folder: Path | None = None
+    timeout: float | None = None
+    fork: bool = False
+    tied: bool = False
+
+
+def environment(command: Command) -> dict[str, str]:
+    """The environment of a command's process."""
+    return {**os.environ, **({signals.TIED: str(os.getpid())} if command.tied else {})}
 
 
 class Worker(Protocol):
@@ -57,23 +74,39 @@ class Worker(Protocol):
 
 
 class Launcher(Protocol):
-    """A place where commands are carried out."""
+    """A place where commands are carried out.
+
+    Attributes:
+        at_once: how many commands it is given at the same time.
+        remote: whether a command may have to wait for its turn, so that its time is kept where it is carried out.
+    """
+
+    at_once: int
+    remote: bool
 
     def submit(self, command: Command) -> Worker:
-        """Start a command."""
+        """Start a command, or put it in a queue; one of this name that is in the queue already is not put there again.
+
+        Raises:
+            ConfigError: the launcher refuses it for a reason that a user can correct.
+        """
         ...
 
 
 class Subprocesses:
     """Starts a new interpreter for each command, in a session of its own."""
 
+    at_once, remote = 1, False
+
     def submit(self, command: Command) -> "Subprocess":
         """Start a command."""
-        words = [sys.executable, "-m", command.module, *command.words]
+        words, given = [sys.executable, "-m", command.module, *command.words], environment(command)
         if command.log is None:
-            return Subprocess(subprocess.Popen(words, start_new_session=True))
+            return Subprocess(subprocess.Popen(words, start_new_session=True, env=given))
         with command.log.open("ab") as log:
-            return Subprocess(subprocess.Popen(words, stdout=log, stderr=subprocess.STDOUT, start_new_session=True))
+            return Subprocess(
+                subprocess.Popen(words, stdout=log, stderr=subprocess.STDOUT, start_new_session=True, env=given)
+            )
 
 
 class Subprocess:

@@ -13,7 +13,8 @@ WORDS = {
     "--seeds": "how many seeds (1, 2, ...), or which ones: 10, 4..10 or 1,2,7; default: those of the table",
     "--preset": "full, or a shortened version, which fills a table of its own: short, smoke",
     "--budget": "time after which nothing more is started, such as 2h",
-    "--jobs": "how many runs side by side",
+    "--jobs": "how many runs side by side; default: 1, or as many as the launcher's settings say",
+    "--launcher": "where runs are done: local (this machine), joblib, slurm, ray; hydra.launcher.KEY=VALUE sets it",
 }
 
 
@@ -61,7 +62,8 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--seeds", help=WORDS["--seeds"])
     parser.add_argument("--preset", default=FULL, help=WORDS["--preset"])
     parser.add_argument("--budget", help=WORDS["--budget"])
-    parser.add_argument("--jobs", type=int, default=1, help=WORDS["--jobs"])
+    parser.add_argument("--jobs", type=int, help=WORDS["--jobs"])
+    parser.add_argument("--launcher", metavar="NAME", help=WORDS["--launcher"])
     parser.add_folders()
     given = parser.read(arguments)
     selection = Selection.of(given.overrides).with_names(given.names)
@@ -69,7 +71,7 @@ def main(arguments: list[str]) -> int:
         raise ConfigError("reproduce needs a table, a paper or all, for example `orthobench reproduce sgornn/table2`.")
     if given.seeds is not None:
         selection = replace(selection, seeds=seeds_of(given.seeds))
-    return run(selection, given.preset, tuple(given.config_dir), given.budget, given.jobs)
+    return run(selection, given.preset, tuple(given.config_dir), given.budget, given.jobs, given.launcher)
 
 
 def run(
@@ -77,7 +79,8 @@ def run(
     preset: str = FULL,
     folders: tuple[Path, ...] = (),
     budget: str | None = None,
-    jobs: int = 1,
+    jobs: int | None = None,
+    launcher: str | None = None,
 ) -> int:
     """Plan, run, record and render; see `main`.
 
@@ -85,6 +88,8 @@ def run(
         ConfigError: no such table, preset or row, or a word that changes a table's numbers.
     """
     from orthobench.analysis.published import papers
+    from orthobench.config.launchers import split
+    from orthobench.launch.launchers import named
     from orthobench.launch.plan import plan, select
     from orthobench.launch.reproduce import Runner, reproduce, seconds
     from orthobench.report import write as tables
@@ -92,11 +97,17 @@ def run(
 
     chosen = select(selection.names, folders)
     end = None if budget is None else time.monotonic() + seconds(budget)
+    about, extra = split(list(selection.extra))
+    selection = replace(selection, extra=tuple(extra))
+    place = None
     tuning = True
     while tuning:  # what a fair table reports follows from its tuning
         found, results = plan(chosen, preset, selection.seeds, selection.rows, selection.extra, folders)
         left = None if end is None else end - time.monotonic()
-        runner = Runner(results, max(jobs, 1), left, selection.extra, folders)
+        if found.runs and place is None:
+            place = named(launcher, about, Path(found.runs[0].settings.run["runs_root"]))
+        at_once = place.at_once if jobs is None and place is not None else max(jobs or 1, 1)
+        runner = Runner(results, at_once, left, selection.extra, folders, place)
         code = reproduce(found, runner)
         tuning = bool(found.later) and [*runner.codes.values()] == [0] * len(found.runs)
     known = papers(folders)

@@ -8,6 +8,7 @@ from orthobench.errors import ConfigError
 from orthobench.schema import did_you_mean
 from orthobench.terminal import say
 from orthobench.verbs.arguments import Parser
+from orthobench.verbs.reproduce import WORDS
 
 if TYPE_CHECKING:
     from orthobench.launch.search import Search
@@ -25,6 +26,8 @@ def main(arguments: list[str]) -> int:
     """
     lean_lightning.deferred = True
     from orthobench.config import ranges
+    from orthobench.config.launchers import split
+    from orthobench.launch.launchers import named
     from orthobench.launch.search import PRUNERS, Search, Trials, import_optuna, open_study
 
     parser = Parser(__doc__)
@@ -34,6 +37,8 @@ def main(arguments: list[str]) -> int:
     parser.add_argument(
         "--pruner", default="none", metavar="NAME", help=f"stops bad trials early: {', '.join(PRUNERS)}"
     )
+    parser.add_argument("--jobs", type=int, default=1, metavar="N", help="how many trials side by side (1)")
+    parser.add_argument("--launcher", metavar="NAME", help=WORDS["--launcher"])
     parser.add_folders()
     given = parser.read(arguments)
     if given.names:
@@ -43,15 +48,17 @@ def main(arguments: list[str]) -> int:
     if given.pruner not in PRUNERS:
         raise ConfigError(f"--pruner {given.pruner} is not known: {did_you_mean(given.pruner, PRUNERS)}")
     import_optuna()
-    tried = tuple(ranges.parse(word) for word in given.overrides if ranges.is_range(word))
-    fixed = tuple(word for word in given.overrides if not ranges.is_range(word))
+    about, words = split(given.overrides)
+    tried = tuple(ranges.parse(word) for word in words if ranges.is_range(word))
+    fixed = tuple(word for word in words if not ranges.is_range(word))
     search = Search(fixed, tried, tuple(given.config_dir))
     search.check()
+    place = named(given.launcher, about, search.folder.parent)
     with signals.watched(program=True):
         study = open_study(search, given.pruner)
         known = len(study.get_trials(deepcopy=False))
         say(f"{search.folder}: {known} of {given.trials} trials begun" if known else f"{search.folder}: a new tuning")
-        code = Trials(search, study, given.trials).work()
+        code = Trials(search, study, given.trials, place).work_on(max(given.jobs, 1))
     _tell(search, study)
     return code
 

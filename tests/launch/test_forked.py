@@ -220,14 +220,7 @@ def test_a_late_child_is_stopped(pooled: Forks, tmp_path: Path) -> None:
     assert children(server_of(pooled).process.pid) == []
 
 
-def test_the_command_of_a_lost_child_is_given_again(
-    pooled: Forks, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    class Again(Subprocesses):
-        def submit(self, given: Command) -> Subprocess:
-            return super().submit(command(*given.words, log=given.log))
-
-    monkeypatch.setattr(processes, "Subprocesses", Again)
+def test_the_command_of_a_lost_child_is_given_again(pooled: Forks, tmp_path: Path) -> None:
     began = tmp_path / "began"
     lost = job("sleep once", str(began))
     found = []

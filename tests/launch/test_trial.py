@@ -21,8 +21,8 @@ class Trained:
 
     steps, code = 4, 0
 
-    def __init__(self, job: Any, options: list[str]) -> None:
-        self.folder, self.words, self.done = job.folders[0], job.words[0], 0
+    def __init__(self, command: Any, place: Any) -> None:
+        self.folder, self.words, self.done = command.folder, command.words, 0
         self.folder.mkdir(parents=True, exist_ok=True)
 
     def poll(self, stopping: bool) -> int | None:

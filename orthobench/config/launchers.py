@@ -1,0 +1,44 @@
+"""The settings of the launcher that `hydra/launcher=NAME` and `hydra.launcher.KEY=VALUE` choose."""
+
+from typing import Any
+
+from orthobench.config.compose import compose, parse
+from orthobench.config.files import conf_dir
+from orthobench.config.words import key
+from orthobench.errors import ConfigError
+from orthobench.schema import did_you_mean
+
+NAMES = ("local", "joblib", "slurm", "ray")
+
+
+def split(words: list[str]) -> tuple[list[str], list[str]]:
+    """The words that are about the launcher, and the others."""
+    about = [word for word in words if key(word).startswith(("hydra/launcher", "hydra.launcher."))]
+    return about, [word for word in words if word not in about]
+
+
+def launcher_settings(words: list[str]) -> dict[str, Any]:
+    """The settings of a launcher, with `name` where it is orthobench's own, else Hydra's `_target_`.
+
+    Raises:
+        ConfigError: there is no such launcher or setting, or its package is not installed.
+    """
+    from hydra import compose as hydra_compose
+    from hydra import initialize_config_dir
+    from omegaconf import OmegaConf
+
+    compose(words)  # refuses what is wrong
+    with initialize_config_dir(str(conf_dir()), version_base="1.3"):
+        cfg = hydra_compose("config", [word.text for word in parse(words)], return_hydra_config=True)
+    node: Any = OmegaConf.to_container(cfg.hydra.launcher, resolve=True)
+    return node
+
+
+def check_name(name: str) -> None:
+    """Refuse an unknown value of `--launcher`.
+
+    Raises:
+        ConfigError: it is unknown.
+    """
+    if name not in NAMES:
+        raise ConfigError(f"--launcher {name} is not known: {did_you_mean(name, NAMES)}")

@@ -1,0 +1,111 @@
+"""From the settings of a launcher to the launcher."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from orthobench.config.launchers import check_name, launcher_settings
+from orthobench.errors import ConfigError
+from orthobench.launch.processes import Local
+from orthobench.launch.workers import Launcher
+
+FOLDER = ".slurm"
+
+
+def named(name: str | None, words: list[str], runs_root: Path) -> Launcher | None:
+    """The launcher that `--launcher NAME` and words about it ask for; null where they do not.
+
+    Args:
+        name: its name; null where the words may name it.
+        words: `hydra/launcher=NAME`, `hydra.launcher.KEY=VALUE`.
+        runs_root: the folder of the runs, beside which a launcher may keep what it has submitted.
+
+    Raises:
+        ConfigError: a name, a setting or the launcher's package is unknown or missing, or nothing answers.
+    """
+    if name is not None:
+        check_name(name)
+        words = [f"hydra/launcher={name}", *(word for word in words if not word.startswith("hydra/launcher"))]
+    return made(launcher_settings(words), runs_root) if words else None
+
+
+def made(settings: dict[str, Any], runs_root: Path) -> Launcher | None:
+    """The launcher of these settings; null for one that is a plug-in of Hydra's, unless it is joblib's.
+
+    Raises:
+        ConfigError: a setting is of a wrong type or out of range, its package is missing, or nothing answers.
+    """
+    name = "joblib" if "JoblibLauncher" in str(settings.get("_target_")) else settings.get("name")
+    return _MAKERS[name](settings, runs_root) if name in _MAKERS else None
+
+
+def _local(given: dict[str, Any], runs_root: Path) -> Launcher:
+    return Local(_number(given, "jobs", int, 1))
+
+
+def _joblib(given: dict[str, Any], runs_root: Path) -> Launcher:
+    from orthobench.launch.joblib import Joblib
+
+    return Joblib(given["n_jobs"])
+
+
+def _ray(given: dict[str, Any], runs_root: Path) -> Launcher:
+    from orthobench.launch.ray import Ray
+
+    return Ray(
+        str(given["address"]),
+        _number(given, "cpus", float, 0),
+        _number(given, "gpus", float, 0),
+        None if given["memory_gb"] is None else _number(given, "memory_gb", float, 0),
+        _number(given, "retries", int, 0),
+        _number(given, "queued", int, 1),
+    )
+
+
+def _slurm(given: dict[str, Any], runs_root: Path) -> Launcher:
+    from orthobench.launch.slurm import Slurm
+
+    gpus = _number(given, "gpus", int, 0)
+    memory = None if given["memory_gb"] is None else f"{1024 * _number(given, 'memory_gb', float, 0.01):.0f}M"
+    options = {
+        "partition": given["partition"],
+        "account": given["account"],
+        "qos": given["qos"],
+        "constraint": given["constraint"],
+        "time": _number(given, "time", int, 1),
+        "cpus_per_task": _number(given, "cpus", int, 1),
+        "gpus_per_node": gpus or None,
+        "mem": memory,
+        "array_parallelism": _number(given, "running", int, 1),
+        "signal_delay_s": _number(given, "signal_s", int, 1),
+        "setup": list(given["setup"]) or None,
+        "stderr_to_stdout": True,
+        "additional_parameters": {"requeue": True, **given["options"]},
+    }
+    if options["signal_delay_s"] >= 60 * options["time"]:
+        raise ConfigError(f"hydra.launcher.signal_s={given['signal_s']} is not within the time limit of the runs.")
+    return Slurm(
+        runs_root / FOLDER,
+        {name: value for name, value in options.items() if value is not None},
+        _number(given, "array", int, 1),
+        _number(given, "requeues", int, 0),
+        _number(given, "queued", int, 1),
+        _number(given, "poll_s", float, 0.1),
+    )
+
+
+_MAKERS: dict[Any, Callable[[dict[str, Any], Path], Launcher]] = {
+    "local": _local,
+    "joblib": _joblib,
+    "slurm": _slurm,
+    "ray": _ray,
+}
+
+
+def _number(given: dict[str, Any], name: str, kind: type[int] | type[float], least: float) -> Any:
+    value = given[name]
+    right = isinstance(value, int | float) and not isinstance(value, bool) and (kind is float or int(value) == value)
+    if not right or value < least:
+        what = "a whole number" if kind is int else "a number"
+        raise ConfigError(f"hydra.launcher.{name}={value} is not {what} >= {least:g}.")
+    return kind(value)
