@@ -5,6 +5,7 @@ tasks give back are exit codes.
 """
 
 import logging
+import signal
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor, wait
@@ -38,9 +39,12 @@ class Ray:
         self, address: str, cpus: float, gpus: float, memory_gb: float | None, retries: int, queued: int
     ) -> None:
         self.at_once, self.ray = queued, import_ray()
+        handler = signal.getsignal(signal.SIGTERM)
         try:
             if not self.ray.is_initialized():
                 self.ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
+                if threading.current_thread() is threading.main_thread():
+                    signal.signal(signal.SIGTERM, handler)  # Ray's would end this process at once
         except (ConnectionError, ValueError, RuntimeError) as error:
             reason = " ".join(str(error).split())[:200]
             raise ConfigError(

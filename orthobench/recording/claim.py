@@ -1,25 +1,29 @@
 """A lock on a run's folder, so that only one process works on a run; the kernel releases it when that process dies.
 
 The file claim.json is locked, and tells whose lock it is; the folder is locked too, so that the claim stays where that
-file is removed. A network file system may have no locks of folders, and the file's alone counts there.
+file is removed. A network file system may have no locks of folders, and the file's alone counts there. Locks may not
+reach other machines, so that an owner there is known by its signs of life (lease.py).
 """
 
 import fcntl
 import json
 import os
-import socket
+import threading
 import time
 import weakref
-from datetime import UTC, datetime
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Any
 
-from orthobench.errors import StorageError
+from orthobench.errors import Stopped, StorageError
+from orthobench.recording import lease
 from orthobench.recording.files import refuse_links
+from orthobench.terminal import complain
 
 UNKNOWN = "another process"
 _claims: "weakref.WeakSet[Claim]" = weakref.WeakSet()
+_keepers: dict[int, threading.Thread] = {}
 
 
 class Claim:
@@ -33,6 +37,7 @@ class Claim:
         self.path, self.held, self.owner = folder / "claim.json", False, UNKNOWN
         self._file: IO[str] | None = None
         self._folder: int | None = None
+        self._own: dict[str, Any] = {}
         _claims.add(self)
 
     def __enter__(self) -> "Claim":
@@ -48,12 +53,28 @@ class Claim:
         except OSError as error:  # a file system without locks, a full disk
             self.close()
             raise StorageError(f"{self.path} cannot be locked: {error.strerror}; set runs_root=.") from error
+        if self.held:
+            _keep()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        if self.held and self._file is not None and self._is_own():
+            with suppress(OSError):  # a full disk: another machine then waits for the end of the lease
+                self._write({**self._own, "released": True})
         self.close()
+
+    def renew(self) -> None:
+        """Show that the owner lives; where another has followed it, which took it for dead, this process ends.
+
+        Nothing more is written then: the folder is the other's.
+        """
+        if self.held and self._file is not None:
+            if not self._is_own():
+                complain(f"orthobench: {self.path.parent} was taken over by another process, which thought this dead")
+                os._exit(Stopped.exit_code)
+            os.utime(self._file.fileno())
 
     def close(self) -> None:
         """Close the lock file; the lock itself stays while another process has the file open."""
@@ -79,16 +100,41 @@ class Claim:
                     return False
                 time.sleep(0.02)
             else:
-                self._write_owner(file)
-                return True
+                return self._follow(file)
         return False
 
-    @staticmethod
-    def _write_owner(file: IO[str]) -> None:
+    def _follow(self, file: IO[str]) -> bool:
+        """Take the place of the owner before, with the lock; whether nobody on another machine has it."""
+        file.seek(0)
+        text = file.read()
+        if lease.is_elsewhere(text) and not lease.outlived(self.path):
+            self.owner = _describe(text)
+            return False
+        mark = lease.follow(self.path, text)
+        if mark is None:
+            self.owner = _describe(self.path.read_text(encoding="utf-8", errors="replace"))
+            return False
+        try:
+            self._own = lease.new_owner()
+            self._write(self._own, file)
+        finally:
+            mark.unlink(missing_ok=True)
+        return True
+
+    def _is_own(self) -> bool:
+        """Whether claim.json names nobody else."""
+        try:
+            found = lease.owner(self.path.read_text(encoding="utf-8", errors="replace"))
+        except OSError:
+            return True
+        return found.get("token", self._own["token"]) == self._own["token"]
+
+    def _write(self, owner: dict[str, Any], file: IO[str] | None = None) -> None:
+        file = file or self._file
+        assert file is not None
         file.seek(0)
         file.truncate()
-        now = datetime.now(UTC).isoformat(timespec="seconds")
-        json.dump({"host": socket.gethostname(), "pid": os.getpid(), "since": now}, file)
+        json.dump(owner, file)
         file.flush()
 
 
@@ -100,8 +146,23 @@ def _let_go() -> None:
 os.register_at_fork(after_in_child=_let_go)  # a worker that outlives its killed parent must not keep the claim
 
 
+def _keep() -> None:
+    """Let a thread of this process renew its claims."""
+    if _keepers.get(os.getpid()) is None:
+        _keepers[os.getpid()] = threading.Thread(target=_renew, daemon=True, name="claims")
+        _keepers[os.getpid()].start()
+
+
+def _renew() -> None:
+    while True:
+        time.sleep(lease.RENEW_S)
+        for claim in list(_claims):
+            with suppress(OSError, ValueError):  # a file system that fails for a moment, a claim that ends just now
+                claim.renew()
+
+
 def is_held(folder: Path) -> bool:
-    """Whether a process works in a run's folder now."""
+    """Whether a process works in a run's folder now; one elsewhere that was not seen before is thought to."""
     for path in (folder / "claim.json", folder):
         try:
             place = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
@@ -115,7 +176,7 @@ def is_held(folder: Path) -> bool:
             pass
         finally:
             os.close(place)
-    return False
+    return lease.lives(folder / "claim.json")
 
 
 def _lock(file: IO[str], folder: int) -> None:

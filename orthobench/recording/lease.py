@@ -1,0 +1,144 @@
+"""Signs of life of a claim's owner, for machines that the kernel's locks do not reach.
+
+claim.json names its owner's host, boot and process, and its time of change is renewed while the owner lives. Where the
+owner is of this machine and this boot, the lock tells whether it lives. Another machine's is watched by this one's own
+clock for as long as a lease lasts, so that clocks may differ: what changes within that time is alive. Of several
+machines that find the same owner gone, the one follows it that makes the file `claim.<digest of that owner>`.
+"""
+
+import hashlib
+import json
+import os
+import socket
+import time
+import uuid
+from contextlib import suppress
+from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from orthobench import signals
+
+LEASE_S = 90.0
+RENEW_S = 15.0
+LOOK_S = 0.2
+MARK_S = 5.0  # within which a file that marks a successor is filled
+LONG_AGO_S = 3600.0  # far more than clocks differ
+_seen: dict[Path, tuple[Any, float]] = {}
+
+
+@cache
+def boot() -> str:
+    """What tells this boot of this machine from all others."""
+    with suppress(OSError):
+        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    return socket.gethostname()
+
+
+def new_owner() -> dict[str, Any]:
+    """An owner that is the process which asks."""
+    now = datetime.now(UTC).isoformat(timespec="seconds")
+    own = {"host": socket.gethostname(), "pid": os.getpid(), "since": now}
+    return {**own, "boot": boot(), "token": uuid.uuid4().hex}
+
+
+def owner(text: str) -> dict[str, Any]:
+    """The owner that claim.json names; empty where it names none that can be read."""
+    try:
+        found = json.loads(text)
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def is_elsewhere(text: str) -> bool:
+    """Whether an owner is of another machine, or another boot of this one, and has not given its claim up."""
+    found = owner(text)
+    return bool(found.get("token")) and found.get("boot") != boot() and not found.get("released")
+
+
+def lives(path: Path) -> bool:
+    """Whether an owner elsewhere may live, by what this process has seen of its file so far; it does not wait."""
+    state = _state(path)
+    if state is None or not is_elsewhere(state[1]) or _is_long_ago(state):
+        return False
+    known, since = _seen.get(path, (None, 0.0))
+    if known != state:
+        _seen[path] = state, time.monotonic()
+        return True
+    return time.monotonic() - since < LEASE_S
+
+
+def outlived(path: Path) -> bool:
+    """Wait until an owner elsewhere shows that it lives, or its lease is over; whether it is over."""
+    begun = _state(path)
+    while lives(path):
+        if _state(path) != begun or signals.asked() is not None:
+            return False
+        time.sleep(LOOK_S)
+    return True
+
+
+def follow(path: Path, text: str) -> Path | None:
+    """Become the one that may follow an owner that is gone, of all machines; null where another has.
+
+    Args:
+        path: claim.json, which this process has locked.
+        text: what it holds: the owner that is gone.
+
+    Returns:
+        The file that says so, to be removed when claim.json names this process.
+
+    Raises:
+        OSError: it cannot be made.
+    """
+    mark = path.with_name(f"claim.{hashlib.sha256(text.encode()).hexdigest()[:12]}")
+    for _ in range(2):
+        try:
+            file = os.open(mark, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+        except FileExistsError:
+            if not _is_left(mark):
+                return None
+            mark.unlink(missing_ok=True)
+            continue
+        try:
+            os.write(file, json.dumps(new_owner()).encode())
+        except OSError:
+            mark.unlink(missing_ok=True)
+            raise
+        finally:
+            os.close(file)
+        if path.read_text(encoding="utf-8", errors="replace") == text:
+            return mark
+        mark.unlink(missing_ok=True)  # another one has followed, and has removed its own already
+        return None
+    return None
+
+
+def _is_left(mark: Path) -> bool:
+    """Whether the process is gone that made a mark; one of this machine is, since it has not the lock."""
+    begun, start = _state(mark), time.monotonic()
+    if begun is None:
+        return False
+    filled = bool(owner(begun[1]).get("token"))
+    if filled and not is_elsewhere(begun[1]):
+        return True
+    while _state(mark) == begun and signals.asked() is None:
+        if time.monotonic() - start > (LEASE_S if filled else MARK_S):
+            return True
+        time.sleep(LOOK_S)
+    return False
+
+
+def _state(path: Path) -> tuple[int, str] | None:
+    """The time of change and the content of a file, opened anew because network file systems then ask their server."""
+    try:
+        with path.open(encoding="utf-8", errors="replace") as file:
+            return os.fstat(file.fileno()).st_mtime_ns, file.read()
+    except OSError:
+        return None
+
+
+def _is_long_ago(state: tuple[int, str]) -> bool:
+    return time.time() - state[0] / 1e9 > LONG_AGO_S
