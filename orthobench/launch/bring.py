@@ -1,0 +1,220 @@
+"""Finished runs that were made elsewhere, brought into the runs folder here after they have been checked.
+
+A place is a runs folder, the folder of one run, or an archive (.zip, .tar, also compressed) of either. Of an archive
+only the files of runs are read, under the names that they have here; a member whose path leads outside makes the whole
+archive refused.
+"""
+
+import shutil
+import tarfile
+import tempfile
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import IO, Any
+
+from orthobench.config.recorded import settings
+from orthobench.errors import ConfigError, StorageError
+from orthobench.recording.checkpoint import digest_of
+from orthobench.recording.claim import Claim
+from orthobench.recording.curve import Curve, thinned
+from orthobench.recording.digest import FINAL, final, owner, read_sealed
+from orthobench.recording.files import finite, make_folder, refuse_links
+from orthobench.recording.record import other_code
+from orthobench.recording.sources import refuse_changed
+
+SCHEMAS = (1, 2)
+POINTS = 500  # of a curve in record.json
+FILES = ("checkpoints/last.ckpt", "checkpoints/best.ckpt", "metrics.csv", "config.yaml", "record.json")
+LARGEST = 8 << 30  # bytes of a file in an archive
+CHUNK = 1 << 20
+
+
+@dataclass(frozen=True)
+class Brought:
+    """What came of one run.
+
+    Attributes:
+        run_id: the run.
+        status: `brought`, `here` already, `unfinished`, or `refused`.
+        reason: why it was refused; of one that was brought, why it is stale, empty where it is not.
+    """
+
+    run_id: str
+    status: str
+    reason: str = ""
+
+
+def bring(place: Path, runs_root: Path, data_root: str) -> Iterator[Brought]:
+    """Bring the finished runs of a place into `runs_root`; a run that is there already is left as it is.
+
+    Args:
+        place: where they are.
+        runs_root: the runs folder here.
+        data_root: where the data are here, by which a run made from other data is known.
+
+    Raises:
+        StorageError: there is no such place, it is no archive that can be read, or one with a path that leads outside.
+    """
+    try:
+        make_folder(runs_root)
+        with tempfile.TemporaryDirectory(prefix=".collect-", dir=runs_root) as staged, _opened(place) as runs:
+            for name, files in sorted(runs.items()):
+                folder = Path(staged) / name
+                reason = _copy(files, folder)
+                yield Brought(name, "refused", reason) if reason else _accept(folder, runs_root, data_root)
+                shutil.rmtree(folder, ignore_errors=True)
+    except (OSError, EOFError, tarfile.TarError, zipfile.BadZipFile) as error:
+        raise StorageError(f"{place} cannot be collected: {getattr(error, 'strerror', None) or error}.") from error
+
+
+class _Member:
+    """A file of a run, in a folder or in an archive."""
+
+    def __init__(self, size: int, opened: Any) -> None:
+        self.size, self.opened = size, opened
+
+    def copy(self, to: Path) -> None:
+        to.parent.mkdir(parents=True, exist_ok=True)
+        source: IO[bytes]
+        with self.opened() as source, to.open("xb") as file:
+            shutil.copyfileobj(source, file, CHUNK)
+
+
+@contextmanager
+def _opened(place: Path) -> Iterator[dict[str, dict[str, _Member]]]:
+    """The files of every run of a place, by the run's name."""
+    if place.is_dir():
+        homes = [place] if (place / "record.json").is_file() else sorted(path.parent for path in _records(place))
+        for home in homes:
+            refuse_links(home)
+        yield {
+            home.resolve().name: {name: _file(home / name) for name in FILES if (home / name).is_file()}
+            for home in homes
+        }
+    elif zipfile.is_zipfile(place):
+        with zipfile.ZipFile(place) as archive:
+            members = {one.filename: _zipped(archive, one) for one in archive.infolist() if not one.is_dir()}
+            yield _runs(members, place)
+    elif place.is_file():
+        with tarfile.open(place) as archive:
+            plain = [one for one in archive.getmembers() if not one.isdir()]
+            yield _runs(
+                {one.name: _Member(one.size if one.isreg() else -1, _tarred(archive, one)) for one in plain}, place
+            )
+    else:
+        raise StorageError(f"{place} is neither a folder nor an archive.")
+
+
+def _records(place: Path) -> list[Path]:
+    return [path for path in place.glob("*/record.json") if not path.parent.is_symlink()]
+
+
+def _file(path: Path) -> _Member:
+    return _Member(path.stat().st_size, lambda: path.open("rb"))
+
+
+def _zipped(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> _Member:
+    return _Member(member.file_size, lambda: archive.open(member))
+
+
+def _tarred(archive: tarfile.TarFile, member: tarfile.TarInfo) -> Any:
+    return lambda: archive.extractfile(member)
+
+
+def _runs(members: dict[str, _Member], place: Path) -> dict[str, dict[str, _Member]]:
+    """The members of an archive by run and by their name in it.
+
+    Raises:
+        StorageError: a path leads outside, or two runs have one name.
+    """
+    found: dict[str, dict[str, _Member]] = {}
+    homes: dict[str, PurePosixPath] = {}
+    for name in members:
+        path = PurePosixPath(name.replace("\\", "/"))
+        if path.is_absolute() or ".." in path.parts or ":" in path.parts[0]:
+            raise StorageError(f"{place} is refused: its member {name!r} leads outside.")
+        if path.name == "record.json" and len(path.parts) > 1:
+            run = path.parent.name
+            if homes.setdefault(run, path.parent) != path.parent:
+                raise StorageError(f"{place} is refused: it has two runs of the name {run}.")
+    for run, home in homes.items():
+        found[run] = {name: members[str(home / name)] for name in FILES if str(home / name) in members}
+    return found
+
+
+def _copy(files: dict[str, _Member], folder: Path) -> str:
+    """Copy a run's files; returns why it cannot be, empty where it was."""
+    for name, member in files.items():
+        if member.size < 0:
+            return f"{name} is no plain file"
+        if member.size > LARGEST:
+            return f"{name} has {member.size:,} bytes"
+        member.copy(folder / name)
+    return ""
+
+
+def _accept(folder: Path, runs_root: Path, data_root: str) -> Brought:
+    """Check a run that was copied into a folder, and move it into the runs folder."""
+    name, target = folder.name, runs_root / folder.name
+    record = read_sealed(folder / "record.json")
+    if record is None:
+        return Brought(name, "refused", "record.json is damaged: its digest does not match")
+    if record.get("status") not in FINAL:
+        return Brought(name, "unfinished", f"it is {record.get('status')}")
+    try:
+        reason, stale = _problem(folder, record), _stale(record, data_root)
+    except (ConfigError, StorageError, KeyError, TypeError, ValueError) as error:
+        reason, stale = f"its settings do not suit this version ({error})", ""
+    if reason:
+        return Brought(name, "refused", reason)
+    known = final(target / "record.json")
+    if known is not None:
+        same = {key: known.get(key) for key in ("sha256", "identity")} == {
+            key: record.get(key) for key in ("sha256", "identity")
+        }
+        return Brought(name, "here", "" if same else "with another record, which is kept")
+    with Claim(target) as claim:
+        if not claim.held:
+            return Brought(name, "refused", f"it is running here: {claim.owner}")
+        for file in (path for path in FILES if (folder / path).is_file()):  # record.json, which makes it final, last
+            make_folder((target / file).parent)
+            shutil.move(folder / file, target / file)
+    return Brought(name, "brought", stale)
+
+
+def _problem(folder: Path, record: dict[str, Any]) -> str:
+    """Why a record is not to be trusted, or not that of its folder; empty where it is."""
+    if record.get("schema") not in SCHEMAS:
+        return f"record.json has the form {record.get('schema')}, which this version does not know"
+    found = settings(record["config"])
+    if record.get("identity", found.digest) != found.digest or record["run_id"] != found.run_id:
+        return f"its settings are those of {found.run_id}, not of {record['run_id']}"
+    if folder.name != record["run_id"]:
+        return f"it is the record of {record['run_id']}"
+    if owner(folder / "config.yaml") not in (None, found.digest) or not (folder / "config.yaml").is_file():
+        return "config.yaml is missing, or another run's"
+    curve = Curve(folder / "metrics.csv")
+    for metric, points in (record.get("curve") or {}).items():
+        if finite(thinned(curve.of(metric), POINTS)) != points:
+            return f"metrics.csv is damaged: {metric} is not what the record has"
+    for which, digest in (record.get("checkpoint") or {}).items():
+        path = folder / "checkpoints" / f"{which}.ckpt"
+        if path.is_file() and digest is not None and digest_of(path) != digest:
+            return f"{path.name} is damaged: its digest does not match"
+    return ""
+
+
+def _stale(record: dict[str, Any], data_root: str) -> str:
+    """Why a run, which is brought all the same, would not be taken for one that was made here."""
+    reasons = []
+    other = other_code(record)
+    if other:
+        reasons.append(f"made by other code, {other}")
+    try:
+        refuse_changed(record.get("sources"), settings(record["config"], data_root))
+    except ConfigError as error:
+        reasons.append(str(error))
+    return "; ".join(reasons)

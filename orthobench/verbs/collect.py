@@ -1,0 +1,45 @@
+"""`orthobench collect FOLDER|ARCHIVE... [runs_root=FOLDER]`: finished runs made elsewhere, checked and brought here."""
+
+from collections import Counter
+from pathlib import Path
+
+from orthobench import lean_lightning
+from orthobench.errors import ConfigError, StorageError
+from orthobench.terminal import complain, say
+from orthobench.verbs.arguments import Parser
+
+NAMES = {"brought": "brought here", "here": "here already", "unfinished": "unfinished", "refused": "refused"}
+
+
+def main(arguments: list[str]) -> int:
+    """Bring the finished runs of other runs folders and of archives (.zip, .tar, .tar.gz) into the runs folder here.
+
+    Each record's digest, identity and form are checked, and what lies beside it. What is damaged is refused, what other
+    code or other data made is said to be stale. `reproduce` then records those that belong to tables.
+
+    Raises:
+        ConfigError: no place is named.
+        StorageError: a place cannot be read, or something in it was refused.
+    """
+    lean_lightning.deferred = True
+    parser = Parser(__doc__)
+    given = parser.read(arguments)
+    if not given.names:
+        raise ConfigError("collect needs a runs folder or an archive, for example `orthobench collect other/runs.tar`.")
+    from orthobench.config.many import settings
+    from orthobench.launch.bring import bring
+
+    own = settings(given.overrides).run
+    counts: Counter[str] = Counter()
+    for place in map(Path, given.names):
+        for one in bring(place, Path(own["runs_root"]), own["data_root"]):
+            counts[one.status] += 1
+            stale = one.status == "brought" and bool(one.reason)
+            counts["stale"] += stale
+            tell = complain if one.status == "refused" else say
+            if one.status != "here" or one.reason:
+                tell(f"{one.run_id}: {NAMES[one.status]}{', stale' * stale}{f': {one.reason}' if one.reason else ''}")
+    told = ", ".join(f"{counts[status]} {name}" for status, name in NAMES.items() if counts[status])
+    stale_ones = f" ({counts['stale']} stale)" if counts["stale"] else ""
+    say(f"{told or 'no runs there'}{stale_ones}; {own['runs_root']}")
+    return StorageError.exit_code if counts["refused"] else 0
