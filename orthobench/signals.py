@@ -17,7 +17,7 @@ from orthobench.errors import Stopped
 SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1, signal.SIGUSR2)
 TIED = "ORTHOBENCH_TIED"
 _DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG
-_state: dict[str, Any] = {"watching": False, "asked": None}
+_state: dict[str, Any] = {"watching": False, "asked": None, "tied": False}
 
 
 @contextmanager
@@ -34,6 +34,8 @@ def watched(program: bool = False) -> Iterator[None]:
     def note(number: int, frame: Any) -> None:
         if _state["asked"] is None:
             _state["asked"] = number
+        elif _state["tied"]:  # a cluster may send a signal to all processes of a job, and its worker another one
+            return
         elif program:
             os._exit(Stopped.exit_code)
         else:
@@ -56,9 +58,10 @@ def end_with_parent() -> None:
     """Ask this process to stop when the one dies that $ORTHOBENCH_TIED names as its parent; on Linux alone.
 
     What runs on a cluster's node must not go on unseen after the node's daemon has been killed, because the same run is
-    then started elsewhere.
+    then started elsewhere. A second signal no longer ends it at once: its worker kills it where it does not stop.
     """
     parent = os.environ.pop(TIED, "")
+    _state["tied"] = bool(parent)
     if parent and sys.platform == "linux":
         ctypes.CDLL(None, use_errno=True).prctl(_DEATH_SIGNAL, signal.SIGTERM)
         if os.getppid() != int(parent):  # it died before

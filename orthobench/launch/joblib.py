@@ -1,6 +1,8 @@
 """Commands carried out by the worker processes of joblib, on this machine."""
 
+import shutil
 import tempfile
+import weakref
 from concurrent.futures import Future
 from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
@@ -31,14 +33,15 @@ class Joblib:
                 "the joblib launcher needs a package that is not installed: pip install 'orthobench[joblib]'."
             ) from error
         self.at_once = n_jobs if n_jobs > 0 else max(cpu_count() + 1 + n_jobs, 1)
-        self.stops = tempfile.TemporaryDirectory(prefix="orthobench-")
+        self.stops = Path(tempfile.mkdtemp(prefix="orthobench-"))
+        weakref.finalize(self, shutil.rmtree, self.stops, ignore_errors=True)
         self._executor: Any = None
         self._count = 0
 
     def submit(self, command: Command) -> "JoblibWorker":
         """Give a command to a worker process."""
         self._count += 1
-        stop = Path(self.stops.name) / str(self._count)
+        stop = self.stops / str(self._count)
         given = (command, str(stop), Surroundings.of_this_process())
         try:
             future = self._workers().submit(_work, *given)
@@ -46,6 +49,11 @@ class Joblib:
             self._executor = None
             future = self._workers().submit(_work, *given)
         return JoblibWorker(future, stop)
+
+    def close(self) -> None:
+        """End the worker processes."""
+        if self._executor is not None:
+            self._executor.shutdown(kill_workers=True)
 
     def _workers(self) -> Any:
         if self._executor is None:

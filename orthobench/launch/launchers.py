@@ -80,7 +80,7 @@ def _slurm(given: dict[str, Any], runs_root: Path) -> Launcher:
         "signal_delay_s": _number(given, "signal_s", int, 1),
         "setup": list(given["setup"]) or None,
         "stderr_to_stdout": True,
-        "additional_parameters": {"requeue": True, **given["options"]},
+        "additional_parameters": {"requeue": True, **(given["options"] or {})},
     }
     if options["signal_delay_s"] >= 60 * options["time"]:
         raise ConfigError(f"hydra.launcher.signal_s={given['signal_s']} is not within the time limit of the runs.")

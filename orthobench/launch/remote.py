@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
+from orthobench import signals
 from orthobench.errors import Stopped
 from orthobench.launch.processes import Process
 from orthobench.launch.workers import Command
@@ -78,7 +79,8 @@ def _attempt(command: Command, stopping: Callable[[], bool]) -> int:
     process = Process(replace(command, tied=True))
     while (code := process.poll(stopping())) is None:
         time.sleep(LOOK_S)
-    return code
+    early = code < 0 and -code in signals.SIGNALS  # it was asked to stop before it could take note
+    return Stopped.exit_code if early else code
 
 
 def _is_elsewhere(command: Command) -> bool:
