@@ -3,7 +3,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: help install install-dev run test test-all test-kernels faults lint format tables reproduce-tables report bench clean
+.PHONY: help install install-dev run test test-all test-kernels test-slurm test-ray faults lint format tables reproduce-tables report bench clean
 
 help:  ## show what can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## */\t/' | expand -t 18
@@ -21,6 +21,10 @@ $(VENV)/.installed-kernels: $(VENV)/.installed-dev
 	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,triton]'
 	@touch $@
 
+$(VENV)/.installed-clusters: $(VENV)/.installed-dev
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,slurm,ray]'
+	@touch $@
+
 install: $(VENV)/.installed  ## a virtual environment in .venv with everything a run needs
 
 install-dev: $(VENV)/.installed-dev  ## the same, with what the tests need
@@ -36,6 +40,13 @@ test-all: install-dev  ## all tests; with ORTHOBENCH_DATA set to a folder of rea
 
 test-kernels: $(VENV)/.installed-kernels  ## the GPU kernels of engine=triton, interpreted on the CPU
 	TRITON_INTERPRET=1 $(BIN)/python -m pytest tests/scan/test_triton.py -n 2
+
+test-slurm: $(VENV)/.installed-clusters  ## runs on a real Slurm of this machine, about ten minutes; as root, with slurm-wlm and munge
+	@$(BIN)/python -m tests.clusters.slurm_cluster --check
+	ORTHOBENCH_CLUSTERS=1 $(BIN)/python -m pytest tests/clusters/test_slurm.py
+
+test-ray: $(VENV)/.installed-clusters  ## runs on a real Ray cluster of three nodes on this machine, about five minutes; MANY=1000 runs
+	ORTHOBENCH_CLUSTERS=1 ORTHOBENCH_MANY=$(or $(MANY),40) $(BIN)/python -m pytest tests/clusters/test_ray.py
 
 faults: install-dev  ## kills, full disks, flipped bits, signals, failing sweeps: see docs/reliability.md; LONG=1 for more
 	$(BIN)/python -m pytest tests/faults -m "faults or not faults" -n 2 --dist worksteal

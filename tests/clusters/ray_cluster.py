@@ -1,6 +1,6 @@
 """A real Ray cluster on this machine: a head without processors and two worker nodes of one each.
 
-python tests/clusters/ray_cluster.py FOLDER      starts it, and ends it when its standard input closes
+python -m tests.clusters.ray_cluster FOLDER      starts it, and ends it when its standard input closes
 """
 
 import os

@@ -1,6 +1,7 @@
 """A real Slurm of one node with two processors on this machine, as root and without systemd.
 
-    python tests/clusters/slurm_cluster.py FOLDER      starts it, and ends it when its standard input closes
+    python -m tests.clusters.slurm_cluster FOLDER      starts it, and ends it when its standard input closes
+    python -m tests.clusters.slurm_cluster --check     installs what it needs, or says why it cannot
 
 Everything is in FOLDER: configuration, keys, logs and sockets; a Slurm of the machine's own is not touched.
 """
@@ -48,7 +49,6 @@ KillWait=20
 MinJobAge=300
 InactiveLimit=0
 MaxJobCount={most}
-SlurmctldParameters=enable_configless
 MpiDefault=none
 NodeName={host} NodeAddr=127.0.0.1 CPUs=2 RealMemory=2000 State=UNKNOWN
 PartitionName=low Nodes={host} Default=YES MaxTime=INFINITE State=UP PriorityTier=1 PreemptMode=REQUEUE GraceTime=15
@@ -80,7 +80,7 @@ class SlurmCluster:
         self.configuration = folder / "slurm.conf"
         ports = {"port": _free_port(), "node_port": _free_port()}
         text = CONFIGURATION.format(host=self.host, folder=folder, most=most, **ports)
-        self.configuration.write_text(text.replace("SlurmctldParameters=enable_configless\n", ""))
+        self.configuration.write_text(text)
         self.environment = {**os.environ, "SLURM_CONF": str(self.configuration)}
 
     def start(self) -> None:
@@ -202,7 +202,21 @@ def _until(true: Callable[[], bool], otherwise: str) -> None:
         time.sleep(0.2)
 
 
+def _check() -> None:
+    """Install what is lacking, where apt-get can, or end with the reason."""
+    if lacking() and os.geteuid() == 0 and shutil.which("apt-get"):
+        subprocess.run(
+            ["apt-get", "install", "-y", "-qq", "--no-install-recommends", "slurm-wlm", "munge"], check=False
+        )
+    reason = lacking()
+    if reason:
+        sys.exit(f"there can be no Slurm here: {reason}")
+
+
 if __name__ == "__main__":
+    if sys.argv[1:] == ["--check"]:
+        _check()
+        sys.exit(0)
     cluster = SlurmCluster(Path(sys.argv[1]).absolute())
     try:
         cluster.start()
