@@ -16,7 +16,7 @@ from typing import Any
 from orthobench.errors import ConfigError, Stopped
 from orthobench.launch import slurm_queue
 from orthobench.launch.remote import Surroundings
-from orthobench.launch.slurm_task import Task
+from orthobench.launch.slurm_task import SlurmTask
 from orthobench.launch.workers import Command, WorkerLost
 from orthobench.recording.files import read_json, write_json
 from orthobench.terminal import complain, say
@@ -132,7 +132,7 @@ class Slurm:
         executor = self.submitit.SlurmExecutor(folder, max_num_timeout=self.requeues)
         executor.update_parameters(**self.options, job_name=f"orthobench-{token}")
         here = Surroundings.of_this_process()
-        tasks = [Task(command, here, folder / f"{index}.json") for index, command in enumerate(commands)]
+        tasks = [SlurmTask(command, here, folder / f"{index}.json") for index, command in enumerate(commands)]
         with executor.batch():
             jobs = [executor.submit(task) for task in tasks]
         job = str(jobs[0].job_id).partition("_")[0]

@@ -17,7 +17,7 @@ from orthobench.recording.files import write_json
 END_S = 60.0
 
 
-class Task:
+class SlurmTask:
     """One command of an array, which submitit calls on a node.
 
     Args:
@@ -64,7 +64,7 @@ class Task:
         if self.future.done() and self.future.result() != Stopped.exit_code:
             write_json(self.outcome, {"code": self.future.result()})
             return None
-        return DelayedSubmission(Task(self.command, self.surroundings, self.outcome))
+        return DelayedSubmission(SlurmTask(self.command, self.surroundings, self.outcome))
 
     def _note(self, number: int, frame: Any) -> None:
         self.asked = number

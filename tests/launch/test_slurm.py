@@ -13,7 +13,7 @@ import pytest
 from orthobench.errors import ConfigError, Stopped
 from orthobench.launch import slurm_queue
 from orthobench.launch.slurm import Slurm
-from orthobench.launch.slurm_task import Task
+from orthobench.launch.slurm_task import SlurmTask
 from orthobench.launch.workers import Command, WorkerLost
 from orthobench.recording.files import write_json
 
@@ -29,7 +29,7 @@ class Site:
         self.queue: dict[str, tuple[str, str]] | None = {}
         self.states: dict[str, str] = {}
         self.stopped: list[str] = []
-        self.arrays: list[list[Task]] = []
+        self.arrays: list[list[SlurmTask]] = []
         self.refusals: list[str] = []
         self.parameters: dict[str, Any] = {}
 
@@ -48,7 +48,7 @@ def site(monkeypatch: pytest.MonkeyPatch) -> Site:
 
     class Executor:
         def __init__(self, folder: Path, max_num_timeout: int) -> None:
-            self.tasks: list[Task] = []
+            self.tasks: list[SlurmTask] = []
 
         def update_parameters(self, **parameters: Any) -> None:
             site.parameters = parameters
@@ -66,7 +66,7 @@ def site(monkeypatch: pytest.MonkeyPatch) -> Site:
                 assert site.queue is not None
                 site.queue[job.job_id] = ("PENDING", site.parameters["job_name"])
 
-        def submit(self, task: Task) -> Any:
+        def submit(self, task: SlurmTask) -> Any:
             self.tasks.append(task)
             self.jobs.append(SimpleNamespace(job_id=None))
             return self.jobs[-1]
