@@ -40,7 +40,12 @@ class Driver:
 
     def wait(self) -> int:
         """Its exit code, negative for a signal."""
-        return self.process.wait(LIMIT_S)
+        try:
+            return self.process.wait(LIMIT_S)
+        finally:
+            if self.process.poll() is None:
+                self.process.kill()
+                self.process.wait()
 
     def text(self) -> str:
         """What it and those before it have printed."""
@@ -51,18 +56,16 @@ class Driver:
         return [json.loads(path.read_text()) for path in sorted((self.home / "runs").glob("*/record.json"))]
 
     def logs(self) -> list[str]:
-        """The logs of its runs, which have the names of the runs."""
-        paths = sorted((self.home / "runs" / ".launched").glob("*.log"))
-        assert all((self.home / "runs" / path.stem).is_dir() for path in paths)
-        return [path.read_text() for path in paths]
+        """The logs of its runs, by the ids of the runs."""
+        return [path.read_text() for path in sorted((self.home / "runs" / ".launched").glob("*.log"))]
 
     def saved(self) -> bool:
         """Whether a run has saved a checkpoint."""
         return bool(list((self.home / "runs").glob("*/checkpoints/last.ckpt")))
 
-    def until(self, true: Callable[[], bool]) -> None:
+    def until(self, true: Callable[[], bool], limit_s: float = LIMIT_S / 3) -> None:
         """Wait until something is true of what it does."""
-        end = time.monotonic() + LIMIT_S / 3
+        end = time.monotonic() + limit_s
         while not true():
             assert self.process.poll() is None, self.text()
             assert time.monotonic() < end, f"it hangs: {self.text()}"

@@ -46,7 +46,7 @@ ReturnToService=2
 SlurmdTimeout=10
 SlurmctldTimeout=10
 KillWait=20
-MinJobAge=300
+MinJobAge={age}
 InactiveLimit=0
 MaxJobCount={most}
 MpiDefault=none
@@ -69,17 +69,18 @@ class SlurmCluster:
 
     Args:
         folder: for all that they write; its path must be short, because it holds a socket.
-        most: how many jobs the queue holds.
+        most: how many jobs Slurm holds, those that have ended among them.
+        age: seconds for which it holds one that has ended.
     """
 
-    def __init__(self, folder: Path, most: int = 10000) -> None:
+    def __init__(self, folder: Path, most: int = 10000, age: int = 300) -> None:
         self.folder, self.host = folder, socket.gethostname().partition(".")[0]
         self.daemons: dict[str, subprocess.Popen[bytes]] = {}
         for name in ("state", "spool"):
             (folder / name).mkdir(parents=True)
         self.configuration = folder / "slurm.conf"
         ports = {"port": _free_port(), "node_port": _free_port()}
-        text = CONFIGURATION.format(host=self.host, folder=folder, most=most, **ports)
+        text = CONFIGURATION.format(host=self.host, folder=folder, most=most, age=age, **ports)
         self.configuration.write_text(text)
         self.environment = {**os.environ, "SLURM_CONF": str(self.configuration)}
 

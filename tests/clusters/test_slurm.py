@@ -61,6 +61,8 @@ def test_a_sweep_is_one_array_and_each_log_names_its_job(cluster: SlurmCluster, 
     assert is_done(driver.records(), 4, 2)
     assert submissions(driver) == 1
     assert {log.split()[3].partition("_")[2] for log in driver.logs()} == {"0", "1", "2", "3"}
+    found = {path.stem for path in (tmp_path / "runs" / ".launched").iterdir()}
+    assert found == {record["run_id"] for record in driver.records()}
     assert driver.text().count("Slurm job") == 1
 
 
@@ -141,10 +143,10 @@ def test_a_wrong_setting_is_refused_in_a_sentence(cluster: SlurmCluster, tmp_pat
 
 
 def test_a_time_limit_stops_a_run_and_puts_it_back_into_the_queue(cluster: SlurmCluster, tmp_path: Path) -> None:
-    driver = drive(cluster, tmp_path, *long(steps=10**6), time=1)
-    driver.until(lambda: bool(driver.logs()) and "started again 2 times" in driver.logs()[0])
-    log = driver.logs()[0]
-    assert log.count("resuming at step") >= 1
+    driver = drive(cluster, tmp_path, *long(steps=10**6), time=2)
+    driver.until(lambda: bool(driver.logs()) and "resuming at step" in driver.logs()[0], 400)
+    assert "stopped by SIGUSR2 at step" in driver.logs()[0]
+    assert "started again 1 times" in driver.logs()[0]
     assert submissions(driver) == 1
     driver.kill(signal.SIGTERM)
     assert driver.wait() == 75
@@ -153,7 +155,7 @@ def test_a_time_limit_stops_a_run_and_puts_it_back_into_the_queue(cluster: Slurm
 
 def test_a_full_queue_is_waited_for(tmp_path: Path) -> None:
     with tempfile.TemporaryDirectory(prefix="slurm-", dir="/tmp") as name:
-        small = begun(Path(name) / "c", most=5)
+        small = begun(Path(name) / "c", most=5, age=3)
         try:
             driver = drive(small, tmp_path, *SHORT, "seed=1,2,3,4,5,6,7,8")
             assert driver.wait() == 0, driver.text()
