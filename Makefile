@@ -18,7 +18,7 @@ $(VENV)/.installed-dev: $(VENV)/.installed
 	@touch $@
 
 $(VENV)/.installed-kernels: $(VENV)/.installed-dev
-	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,triton]'
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,kernels]'
 	@touch $@
 
 $(VENV)/.installed-clusters: $(VENV)/.installed-dev

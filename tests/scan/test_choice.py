@@ -55,6 +55,15 @@ def scaled(cell: Any, x: Any, state: Any) -> Any:
     return 1.01 * h, final
 
 
+def in_tensorfloat(cell: Any, x: Any, state: Any) -> Any:
+    """The loop with a matrix of 10 bits of fraction, as one product of TensorFloat-32 has it."""
+    W = cell.matrices()[0]
+    rounded = ((W.float().view(torch.int32) + 0x1000) & -0x2000).view(torch.float32).to(W.dtype)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(cell, "matrices", lambda: (W + (rounded - W).detach(),), raising=False)
+        return reference.run(cell, x, state)
+
+
 def broken(*_: Any) -> Any:
     raise RuntimeError("out of resource: shared memory\nand more")
 
@@ -63,6 +72,7 @@ def broken(*_: Any) -> Any:
     ("run", "said"),
     [
         (scaled, "other numbers than the plain loop"),
+        (in_tensorfloat, "other numbers than the plain loop"),
         (broken, "fail here (RuntimeError: out of resource: shared memory)"),
     ],
 )

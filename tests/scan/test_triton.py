@@ -134,10 +134,64 @@ def test_without_gradients(cls: type, options: dict[str, Any]) -> None:
 
 
 @interpreted
-def test_a_state_that_is_not_a_number_stays_so() -> None:
-    for activation in ACTIVATIONS:
-        state = (torch.full((2, 5), torch.nan, dtype=torch.float64),)
-        assert triton.run(tame(Elman, 5, activation=activation), draw(2, 3, 3), state)[0].isnan().all()
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@every_activation
+@some_families
+def test_a_state_that_is_not_a_number_stays_so(
+    cls: type, options: dict[str, Any], activation: Any, dtype: torch.dtype
+) -> None:
+    """With the bits of the NaN that a GPU makes, which no rounding may carry over into the sign."""
+    bits, form = (0x7FFFFFFF, torch.int32) if dtype == torch.float32 else (0x7FFFFFFF << 32 | 0xFFFFFFFF, torch.int64)
+    cell = tame(cls, 5, activation=activation, **options).to(dtype)
+    state = (torch.full((2, 5), bits, dtype=form).view(dtype),)
+    assert triton.run(cell, draw(2, 3, 3).to(dtype), state)[0].isnan().all()
+
+
+@interpreted
+@some_families
+def test_gradients_that_nothing_needs_are_not_computed(
+    cls: type, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cell, x = tame(cls, 5, activation="modrelu", **options), draw(3, 4, 3)
+    family = importlib.import_module(f"orthobench.scan.triton.{triton.FAMILIES[cls]}")
+    products: list[int] = []
+    outer = family.outer
+    monkeypatch.setattr(family, "outer", lambda *factors: (products.append(1), outer(*factors))[1])
+
+    def gradient_of_U(engine: Any) -> Tensor:
+        h_BTN, _ = engine.run(cell, x, cell.initial_state(3))
+        return torch.autograd.grad(h_BTN.square().sum(), cell.U)[0]
+
+    gradient_of_U(triton)
+    assert products
+    products.clear()
+    for p in cell.parameters():
+        p.requires_grad_(p is cell.U)
+    torch.testing.assert_close(gradient_of_U(triton), gradient_of_U(reference), rtol=0, atol=1e-10)
+    assert not products
+
+
+@interpreted
+@some_families
+def test_nothing_is_stored_for_a_backward_pass_that_will_not_come(
+    cls: type, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cell, x = tame(cls, 5, activation="abs", **options), draw(3, 4, 3)
+    family = importlib.import_module(f"orthobench.scan.triton.{triton.FAMILIES[cls]}")
+    stored: list[int] = []
+    launch = family.launch
+    monkeypatch.setattr(
+        family, "launch", lambda k, tensors, *a, **c: (stored.append(written(tensors, x)), launch(k, tensors, *a, **c))
+    )
+    with_gradients = triton.run(cell, x, cell.initial_state(3))[0]
+    with torch.no_grad():
+        assert torch.equal(triton.run(cell, x, cell.initial_state(3))[0], with_gradients)
+    assert stored[0] > stored[1] == 1
+
+
+def written(tensors: Any, x: Tensor) -> int:
+    """How many of a kernel's tensors hold states: (1, T or T + 1, B, ...), the projections left out."""
+    return sum(t is not None and t.dim() == 4 and t.shape[2] == len(x) for t in tensors[1:])
 
 
 @interpreted

@@ -35,29 +35,39 @@ def run(cell: Any, x: Tensor, state: State) -> tuple[Tensor, State]:
     """Run an `Elman` or `ScalarGated` cell over x from `state`; see `reference.run`."""
     arguments, outside = elman(cell, x, state)
     members = (None if tensor is None else tensor[None] for tensor in arguments)
-    H, _ = TritonElman.apply(*members, cell.activation, cell.negative_slope)
+    H, _ = TritonElman.apply(*members, cell.activation, cell.negative_slope, torch.is_grad_enabled())
     return scaled(H[0, 1:].transpose(0, 1), H[0, -1], outside)
 
 
 class TritonElman(Members, torch.autograd.Function):
-    """(p_STBN, W_SNN, b_SN, h0_SBN, beta_S, activation, slope) -> (H, A), H (S, T + 1, B, N) from h_0 on."""
+    """(p_STBN, W_SNN, b_SN, h0_SBN, beta_S, activation, slope, training) -> (H, A), H (S, T + 1, B, N) from h_0 on.
+
+    A is null where it equals H, and where there is no backward pass, unless `training`.
+    """
 
     @staticmethod
     def forward(
-        p: Tensor, W: Tensor, b: Tensor | None, h0: Tensor, beta: Tensor | None, activation: str, slope: float
+        p: Tensor,
+        W: Tensor,
+        b: Tensor | None,
+        h0: Tensor,
+        beta: Tensor | None,
+        activation: str,
+        slope: float,
+        training: bool,
     ) -> tuple[Tensor, Tensor | None]:
         S, T, B, N = p.shape
         H = p.new_empty(S, T + 1, B, N)
         H[:, 0] = h0
-        A = torch.empty_like(H) if beta is not None or activation == "abs" else None
+        A = torch.empty_like(H) if training and (beta is not None or activation == "abs") else None
         tensors = (p.contiguous(), W.contiguous(), contiguous(b), contiguous(beta), H, A)
-        key = {"ACTIVATION": activation, "SLOPE": slope, "GATED": beta is not None}
+        key = {"ACTIVATION": activation, "SLOPE": slope, "GATED": beta is not None, "KEPT": A is not None}
         launch(elman_forward, tensors, (S, T, B, N), 1, **key)
         return H, A
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor | None]) -> None:
-        _, W, b, _, beta, ctx.activation, ctx.slope = inputs
+        _, W, b, _, beta, ctx.activation, ctx.slope, _ = inputs
         H, A = output
         if A is not None:
             ctx.mark_non_differentiable(A)
@@ -73,9 +83,10 @@ class TritonElman(Members, torch.autograd.Function):
         tensors = (dH.contiguous(), W.contiguous(), contiguous(beta), H, A, dp, G, dbeta)
         key = {"ACTIVATION": ctx.activation, "SLOPE": ctx.slope, "GATED": beta is not None}
         launch(elman_backward, tensors, (S, T, B, N), 1, **key)
-        dW = outer(dp, H[:, :-1])
-        db = None if b is None else (dp * (H if A is None else A)[:, 1:].sign()).sum((1, 2))
-        return dp, dW, db, G, None if dbeta is None else dbeta.sum(-1), None, None
+        needed = ctx.needs_input_grad
+        dW = outer(dp, H[:, :-1]) if needed[1] else None
+        db = (dp * (H if A is None else A)[:, 1:].sign()).sum((1, 2)) if needed[2] else None
+        return dp, dW, db, G, None if dbeta is None else dbeta.sum(-1), None, None, None
 
 
 @triton.jit(do_not_specialize=["T", "B"])
@@ -95,6 +106,7 @@ def elman_forward(
     ACTIVATION: tl.constexpr,
     SLOPE: tl.constexpr,
     GATED: tl.constexpr,
+    KEPT: tl.constexpr,
     PRECISION: tl.constexpr,
 ):
     """h_t for all t; p_{t+1} is loaded while step t is computed."""
@@ -108,7 +120,7 @@ def elman_forward(
     p = read_rows(P, rows, inside, N, N, K, TILES)
     h = read_rows(H, rows, inside, N, N, K, TILES)
     b = read_bias(bias + member * N if ACTIVATION == "modrelu" else W, p, N, K, TILES, ACTIVATION == "modrelu")
-    if GATED or ACTIVATION == "abs":
+    if KEPT:
         A += member * (T + 1) * step
     if GATED:
         beta = tl.load(betas + member)
@@ -124,7 +136,7 @@ def elman_forward(
             if GATED:
                 h_j += beta * h[j]
             a, new = a + (a_j,), new + (h_j,)
-        if GATED or ACTIVATION == "abs":
+        if KEPT:
             A += step
             write_rows(A, a, rows, inside, N, N, K, TILES)
         write_rows(H, new, rows, inside, N, N, K, TILES)

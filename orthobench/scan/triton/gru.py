@@ -36,15 +36,16 @@ def run(cell: Any, x: Tensor, state: State) -> tuple[Tensor, State]:
     b = cell.b["c"][None] if "c" in cell.inside else None
     b_k = cell.b_hidden["c"][None] if "c" in cell.late and "c" in cell.b_hidden else None
     h0 = state[0].to(W.dtype).expand(p.shape[1], W.shape[-1])
-    settings = cell.activation, cell.negative_slope, cell.reset
+    settings = cell.activation, cell.negative_slope, cell.reset, torch.is_grad_enabled()
     H, _, _ = TritonGRU.apply(p[None], W[None], b, b_k, h0[None], *settings)
     return H[0, 1:].transpose(0, 1), (H[0, -1],)
 
 
 class TritonGRU(Members, torch.autograd.Function):
-    """(p_STBM, W_SGNN, b_SN, b_k_SN, h0_SBN, activation, slope, reset) -> (H, gates, K) with M = G N.
+    """(p_STBM, W_SGNN, b_SN, b_k_SN, h0_SBN, activation, slope, reset, training) -> (H, gates, K) with M = G N.
 
-    b is modReLU's bias, b_k the bias that r multiplies; each is null where the cell has none.
+    b is modReLU's bias, b_k the bias that r multiplies; each is null where the cell has none. Gates and K are null
+    where there is no backward pass, unless `training`.
     """
 
     @staticmethod
@@ -57,19 +58,20 @@ class TritonGRU(Members, torch.autograd.Function):
         activation: str,
         slope: float,
         reset: str,
-    ) -> tuple[Tensor, Tensor, Tensor | None]:
+        training: bool,
+    ) -> tuple[Tensor, Tensor | None, Tensor | None]:
         (S, T, B, _), (G, N) = p.shape, W.shape[1:3]
-        H, gates = p.new_empty(S, T + 1, B, N), torch.empty_like(p, memory_format=torch.contiguous_format)
+        H, gates = p.new_empty(S, T + 1, B, N), p.new_empty(p.shape) if training else None
         H[:, 0] = h0
-        K = p.new_empty(S, T, B, N) if reset == "after" else None
+        K = p.new_empty(S, T, B, N) if training and reset == "after" else None
         tensors = (p.contiguous(), W.contiguous(), contiguous(b), contiguous(b_k), H, gates, K)
-        key = {"ACTIVATION": activation, "SLOPE": slope, "RESET": reset, "LATE": b_k is not None}
+        key = {"ACTIVATION": activation, "SLOPE": slope, "RESET": reset, "LATE": b_k is not None, "KEPT": training}
         launch(gru_forward, tensors, (S, T, B, N), G, **key)
         return H, gates, K
 
     @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor, Tensor | None]) -> None:
-        _, W, b, b_k, _, *ctx.settings = inputs
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor | None, ...]) -> None:
+        _, W, b, b_k, _, *ctx.settings, _ = inputs
         H, gates, K = output
         ctx.mark_non_differentiable(*(x for x in (gates, K) if x is not None))
         ctx.save_for_backward(H, gates, K, W, b, b_k)
@@ -84,13 +86,13 @@ class TritonGRU(Members, torch.autograd.Function):
         tensors = (dH.contiguous(), W.contiguous(), H, gates, K, dp, G)
         key = {"ACTIVATION": activation, "SLOPE": slope, "RESET": reset}
         launch(gru_backward, tensors, (S, T, B, N), count, **key)
-        dz_c, h = dp[..., -N:], H[:, :-1]
-        dk = dz_c * gates[..., :N] if reset == "after" else dz_c
-        dW_c = outer(dk, gates[..., :N] * h if reset == "before" else h)
-        others = outer(dp[..., :-N], h).unflatten(1, (-1, N))
-        db = None if b is None else (dz_c * gates[..., -N:].sign()).sum((1, 2))
-        db_k = None if b_k is None else dk.sum((1, 2))
-        return dp, torch.cat([others, dW_c[:, None]], 1), db, db_k, G, None, None, None
+        needed, dz_c, h, dW = ctx.needs_input_grad, dp[..., -N:], H[:, :-1], None
+        dk = dz_c * gates[..., :N] if reset == "after" and (needed[1] or needed[3]) else dz_c
+        if needed[1]:
+            dW_c = outer(dk, gates[..., :N] * h if reset == "before" else h)
+            dW = torch.cat([outer(dp[..., :-N], h).unflatten(1, (-1, N)), dW_c[:, None]], 1)
+        db = (dz_c * gates[..., -N:].sign()).sum((1, 2)) if needed[2] else None
+        return dp, dW, db, dk.sum((1, 2)) if needed[3] else None, G, None, None, None, None
 
 
 @triton.jit
@@ -121,6 +123,7 @@ def gru_forward(
     SLOPE: tl.constexpr,
     RESET: tl.constexpr,
     LATE: tl.constexpr,
+    KEPT: tl.constexpr,
     PRECISION: tl.constexpr,
 ):
     """h_t for all t; the projections of step t + 1 are loaded while step t is computed."""
@@ -130,7 +133,6 @@ def gru_forward(
     rows = tl.program_id(1) * ROWS + tl.arange(0, ROWS)
     inside, step = rows < B, B.to(tl.int64) * N
     P += member * T * G * step
-    gates += member * T * G * step
     H += member * (T + 1) * step
     W += member * M * N
     held = hold(W, N, K, TILES, HELD, True, PRECISION)
@@ -140,8 +142,10 @@ def gru_forward(
     h = read_rows(H, rows, inside, N, N, K, TILES)
     b = read_bias(bias + member * N if ACTIVATION == "modrelu" else W, h, N, K, TILES, ACTIVATION == "modrelu")
     b_k = read_bias(late + member * N if LATE else W, h, N, K, TILES, LATE)
-    if RESET == "after":
-        recalled += member * T * step
+    if KEPT:
+        gates += member * T * G * step
+        if RESET == "after":
+            recalled += member * T * step
     for t in range(T):
         P += G * step
         H += step
@@ -154,11 +158,13 @@ def gru_forward(
             z = product(p_c, h, W, held, G - 1, N, K, TILES, HELD, True, PRECISION)
         else:
             r = sigmoid(product(p_r, h, W, held, 0, N, K, TILES, HELD, True, PRECISION), TILES)
-            write_rows(gates, r, rows, inside, M, N, K, TILES)
+            if KEPT:
+                write_rows(gates, r, rows, inside, M, N, K, TILES)
             if RESET == "after":
                 k = product(b_k, h, W, held, G - 1, N, K, TILES, HELD, True, PRECISION)
-                write_rows(recalled, k, rows, inside, N, N, K, TILES)
-                recalled += step
+                if KEPT:
+                    write_rows(recalled, k, rows, inside, N, N, K, TILES)
+                    recalled += step
                 z = ()
                 for j in tl.static_range(TILES):
                     z = z + (p_c[j] + r[j] * k[j],)
@@ -172,10 +178,11 @@ def gru_forward(
             c_j = kept(z[j], b[j], ACTIVATION, SLOPE)
             a_j = value(c_j, ACTIVATION)
             c, new = c + (c_j,), new + (a_j + u[j] * (h[j] - a_j),)
-        write_rows(gates + M - 2 * N, u, rows, inside, M, N, K, TILES)
-        write_rows(gates + M - N, c, rows, inside, M, N, K, TILES)
+        if KEPT:
+            write_rows(gates + M - 2 * N, u, rows, inside, M, N, K, TILES)
+            write_rows(gates + M - N, c, rows, inside, M, N, K, TILES)
+            gates += G * step
         write_rows(H, new, rows, inside, N, N, K, TILES)
-        gates += G * step
         p_r, p_u, p_c, h = next_r, next_u, next_c, new
 
 

@@ -62,8 +62,9 @@ def read_tile(W, index: tl.constexpr, N: tl.constexpr, K: tl.constexpr, TILES: t
 
 @triton.jit
 def rounded(x):
-    """The nearest numbers that TensorFloat-32 holds: 10 bits of fraction."""
-    return ((x.to(tl.int32, bitcast=True) + 0x1000) & -0x2000).to(tl.float32, bitcast=True)
+    """The nearest numbers that TensorFloat-32 holds: 10 bits of fraction. NaN stays NaN, whose bits would carry over."""
+    nearest = ((x.to(tl.int32, bitcast=True) + 0x1000) & -0x2000).to(tl.float32, bitcast=True)
+    return tl.where(x == x, nearest, x)
 
 
 @triton.jit
