@@ -22,7 +22,7 @@ from orthobench.scan import reference
 from orthobench.scan.triton import engine as triton
 from tests.ensemble.test_ensemble import check_stacked, requests
 from tests.making import draw, random_cell, randomise, tokens
-from tests.scan.test_engines import ACTIVATIONS, Halved, assert_equal, every_activation, every_family, results, tame
+from tests.scan.test_engines import Halved, assert_equal, every_activation, every_family, results, tame
 
 interpreted = pytest.mark.skipif(
     os.environ.get("TRITON_INTERPRET") != "1" or find_spec("triton") is None,

@@ -82,7 +82,11 @@ def _try(cell: Cell) -> str | None:
             except Exception as error:
                 return f"its kernels fail here ({type(error).__name__}: {str(error).split(chr(10))[0]})"
     far = max(float((a - b).abs().max() / (1 + b.abs().max())) for a, b in zip(*found, strict=True))
-    return None if far <= TOLERANCE[torch.get_float32_matmul_precision()] else "its kernels give other numbers than the plain loop here"
+    return (
+        None
+        if far <= TOLERANCE[torch.get_float32_matmul_precision()]
+        else "its kernels give other numbers than the plain loop here"
+    )
 
 
 @lru_cache
