@@ -1,11 +1,13 @@
 """The loss of a batch, and the state after it: step by step or, with engine=graph, replayed as a whole."""
 
+import contextlib
+from collections.abc import Iterator
 from functools import cached_property
 from itertools import islice
 
-from torch import Tensor
+from torch import Tensor, nn
 
-from orthobench.cells.base import State
+from orthobench.cells.base import Matrices, State
 from orthobench.models.base import Network
 from orthobench.scan.graph.capture import Replay, Shelf
 from orthobench.tasks.base import Batch, Task
@@ -16,8 +18,9 @@ SHAPES = 2  # kept captured: more than that is a task whose length varies, and l
 class TrainingStep:
     """From a batch and the state before it to the loss and the state after it.
 
-    Where engine=graph runs every layer, all of it (matrices, projections, loops, readout, loss) and its reverse are one
-    CUDA graph each for the shapes that come again. The optimizer, clipping and what follows a step stay outside.
+    Where engine=graph runs every layer, all of it (projections, loops, readout, loss) and its reverse are one CUDA graph
+    each for the shapes that come again. The recurrent matrices and their penalties stay outside, because solvers and
+    factorizations cannot be captured everywhere; so do the optimizer, clipping and what follows a step.
 
     Attributes:
         replays: whether it may be replayed; not where hooks of modules are to be called.
@@ -25,41 +28,70 @@ class TrainingStep:
 
     def __init__(self, model: Network, task: Task) -> None:
         self.model, self.task = model, task
-        self._shelf = Shelf("a training step", SHAPES)
+        self._shelf = Shelf("a training step", SHAPES, "its cells are captured one by one")
         self._sizes: list[int] = []
         self.replays = True
 
     def __call__(self, batch: Batch, carried: list[State] | None) -> tuple[Tensor, list[State]]:
         if not (self.replays and self._is_captured):
             return self._plain(batch, carried)
-        arguments = (*batch, *(s for layer in carried or () for s in layer))
+        matrices = [cell.matrices() for cell in self.model.cells]
+        states = tuple(s for layer in carried or () for s in layer)
+        arguments = (*batch, *states, *(W for layer in matrices for W in layer))
+        counts, ends = [len(layer) for layer in matrices], (len(batch), len(batch) + len(states))
         parameters = tuple(p for p in self.model.parameters() if p.requires_grad)
 
         def function(*given: Tensor) -> tuple[Tensor, ...]:
-            before = self._layers(given[len(batch) :]) if carried is not None else None
-            loss, state = self._plain(given[: len(batch)], before)
+            before = self._layers(given[ends[0] : ends[1]]) if carried is not None else None
+            with _given(self.model.cells, _parts(given[ends[1] :], counts)):
+                loss, state = self._loss(given[: ends[0]], before)
             return loss, *(s.detach() for layer in state for s in layer)
 
         lease = self._shelf.lease(function, arguments, parameters)
         if lease is None:
-            return self._plain(batch, carried)
+            with _given(self.model.cells, matrices):
+                return self._plain(batch, carried)
         loss, *state = Replay.apply(lease, len(arguments), *arguments, *parameters)
-        return loss, self._layers(tuple(state))
+        return self._with_penalty(loss), self._layers(tuple(state))
 
     def _plain(self, batch: tuple[Tensor, ...], carried: list[State] | None) -> tuple[Tensor, list[State]]:
+        loss, state = self._loss(batch, carried)
+        return self._with_penalty(loss), state
+
+    def _loss(self, batch: tuple[Tensor, ...], carried: list[State] | None) -> tuple[Tensor, list[State]]:
         x, target, *mask = batch
         y, state = self.model(x, carried)
         self._sizes = [len(layer) for layer in state]
-        loss, penalty = self.task.loss(y, target, *mask), self.model.penalty()
-        return loss if penalty is None else loss + penalty, state
+        return self.task.loss(y, target, *mask), state
+
+    def _with_penalty(self, loss: Tensor) -> Tensor:
+        penalty = self.model.penalty()
+        return loss if penalty is None else loss + penalty
 
     def _layers(self, tensors: tuple[Tensor, ...]) -> list[State]:
         """The states of all layers, of which `tensors` are the parts."""
-        parts = iter(tensors)
-        return [tuple(islice(parts, size)) for size in self._sizes]
+        return _parts(tensors, self._sizes)
 
     @cached_property
     def _is_captured(self) -> bool:
         """Looked at when training begins, where the model will stay."""
         engines = {name for name, _ in self.model.engines()}
         return engines == {"graph"}
+
+
+def _parts(tensors: tuple[Tensor, ...], sizes: list[int]) -> list[tuple[Tensor, ...]]:
+    rest = iter(tensors)
+    return [tuple(islice(rest, size)) for size in sizes]
+
+
+@contextlib.contextmanager
+def _given(cells: nn.ModuleList, matrices: list[Matrices]) -> Iterator[None]:
+    """Within it `cell.matrices()` returns what is given for the cell."""
+    pairs = list(zip(cells, matrices, strict=True))
+    for cell, own in pairs:
+        cell.matrices = lambda own=own: own  # type: ignore[assignment]
+    try:
+        yield
+    finally:
+        for cell, _ in pairs:
+            del cell.matrices

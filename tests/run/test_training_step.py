@@ -163,12 +163,51 @@ def test_what_cannot_be_captured_runs_step_by_step(capsys: pytest.CaptureFixture
     values = [float(step(exp.task.sample(4, 0), None)[0].detach()) for _ in range(3)]
     assert len(set(values)) == 1
     err = capsys.readouterr().err
-    assert "engine=graph could not capture a training step, which runs step by step instead" in err
+    assert "engine=graph could not capture a training step, so its cells are captured one by one: " in err
     assert len(err.splitlines()) == 1
     assert not capture.Shelf.closed, "it was found out before the capture"
 
 
-def test_after_a_capture_that_failed_half_way_there_is_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_matrices_are_made_outside_of_a_captured_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    exp = build("model=scornn", "task=copying", "engine=graph")
+    step, (cell,), seen = TrainingStep(exp.model, exp.task), exp.model.cells, []
+    matrix = type(cell.recurrent["h"]).forward
+    monkeypatch.setattr(
+        type(cell.recurrent["h"]), "forward", lambda self: (seen.append(capture.under_way()), matrix(self))[1]
+    )
+    for seed in range(4):
+        step(exp.task.sample(4, seed), None)[0].backward()
+    assert seen == [False] * 4
+    assert Recorded.reverses[1] == 3
+    assert "matrices" not in vars(cell)
+
+
+@pytest.mark.parametrize("failures", [1, 2])
+def test_after_a_step_that_failed_half_way_the_cells_are_captured(
+    failures: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    done, real = [], Recorded.capture
+
+    def fails(self: Recorded, work: Any, after: Any = None) -> Any:
+        done.append(1)
+        if len(done) <= failures:
+            raise RuntimeError("operation not permitted when stream is capturing")
+        return real(self, work, after)
+
+    monkeypatch.setattr(Recorded, "capture", fails)
+    exp = build("model=scornn", "task=copying", "engine=graph")
+    step, plain = TrainingStep(exp.model, exp.task), build("model=scornn", "task=copying", "engine=fused")
+    for seed in range(4):
+        loss = step(exp.task.sample(4, seed), None)[0]
+        expected = TrainingStep(plain.model, plain.task)(exp.task.sample(4, seed), None)[0]
+        assert float(loss.detach()) == pytest.approx(float(expected.detach()), rel=1e-6)
+    programs = [free for free in graph.SHELVES[exp.model.cells[0]]._seen.values() if free is not None]
+    assert capture.Shelf.closed == (failures == 2)
+    assert len(programs) == (1 if failures == 1 else 0)
+    assert capsys.readouterr().err.count("could not capture") == failures
+
+
+def test_after_a_cell_that_failed_half_way_there_is_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
     def fails(self: Recorded, work: Any, after: Any = None) -> Any:
         raise RuntimeError("operation not permitted when stream is capturing")
 
@@ -180,7 +219,7 @@ def test_after_a_capture_that_failed_half_way_there_is_no_other(monkeypatch: pyt
     for T in (6, 6, 5, 5, 5):
         step(build("model=scornn", "task=copying", f"T={T}").task.sample(4, 0), None)[0].backward()
     assert capture.Shelf.closed
-    assert len(tried) == 1
+    assert len(tried) == 2, "the step, and then its cell"
 
 
 def test_a_parameter_that_has_moved_is_another_program() -> None:

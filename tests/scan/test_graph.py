@@ -1,8 +1,10 @@
 """What engine=graph does around its graphs, on a CPU: a stand-in does the work again. test_gpu has the rest."""
 
+import contextlib
 import gc
 import weakref
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -20,6 +22,9 @@ from orthobench.scan.graph import capture
 from orthobench.scan.graph import engine as graph
 from tests.making import draw, random_cell, tokens
 from tests.scan.test_engines import Halved, Plain, assert_equal, every_family, results, tame
+
+
+Captured = capture.Graph
 
 
 class Again:
@@ -189,7 +194,51 @@ def test_what_cannot_be_captured_runs_step_by_step_and_says_so_once(
         assert_equal(graph, cell, x, state)
     said = capsys.readouterr().err
     assert said.count("\n") == 1
-    assert "step by step instead: operation not permitted when stream is capturing." in said
+    assert "so it runs step by step instead: operation not permitted when stream is capturing." in said
+
+
+class Streams:
+    """What of torch.cuda a capture uses, without a GPU; it notes on which stream work is done."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.made, self.current = [], object()
+        self.default = self.current
+        functions = {
+            "CUDAGraph": object,
+            "Stream": self.stream,
+            "stream": self.on,
+            "graph": lambda graph, pool, stream, capture_error_mode: self.on(stream),
+            "current_stream": lambda: SimpleNamespace(wait_stream=lambda other: None, own=self.current),
+            "current_device": lambda: 0,
+            "get_sync_debug_mode": lambda: 0,
+            "set_sync_debug_mode": lambda mode: None,
+        }
+        for name, function in functions.items():
+            monkeypatch.setattr(capture.torch.cuda, name, function)
+        monkeypatch.setattr(capture, "_forget_workspaces", lambda: None)
+        capture._stream.cache_clear()
+
+    def stream(self, device: int) -> Any:
+        self.made.append(SimpleNamespace(wait_stream=lambda other: None))
+        return self.made[-1]
+
+    @contextlib.contextmanager
+    def on(self, stream: Any) -> Any:
+        before, self.current = self.current, getattr(stream, "own", stream)
+        yield
+        self.current = before
+
+
+def test_work_is_warmed_up_and_captured_on_one_stream(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A solver that is captured on another stream than the one on which it was warmed up makes the capture invalid."""
+    streams, seen = Streams(monkeypatch), []
+    for _ in range(2):
+        Captured.warm_up(lambda: seen.append(streams.current))
+        Captured().capture(lambda: seen.append(streams.current))
+    capture._stream.cache_clear()
+    assert len(streams.made) == 1
+    assert all(place is streams.made[0] for place in seen)
+    assert streams.current is streams.default
 
 
 def test_mixed_precision_keeps_the_loop_in_float32() -> None:

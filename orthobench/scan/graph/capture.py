@@ -45,6 +45,19 @@ def _capturing() -> Iterator[None]:
         _under_way.reset(token)
 
 
+class CaptureError(RuntimeError):
+    """A capture that had begun and failed."""
+
+
+@lru_cache
+def _stream(device: int) -> Any:
+    """The one stream of a device on which work is warmed up and captured.
+
+    Solvers keep memory for each stream that they have run on, and a capture on another one is invalid.
+    """
+    return torch.cuda.Stream(device)
+
+
 class Graph:
     """One torch.cuda.CUDAGraph."""
 
@@ -53,12 +66,12 @@ class Graph:
 
     @staticmethod
     def warm_up(work: Callable[[], object]) -> None:
-        """Run the work once without capturing it, on a separate stream, so that libraries are initialised.
+        """Run the work once without capturing it, on the stream of captures, so that libraries are initialised.
 
         Raises:
             RuntimeError: the work waits for the GPU, which would make a capture fail.
         """
-        stream = torch.cuda.Stream()
+        stream = _stream(torch.cuda.current_device())
         stream.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(stream), _waiting_refused():
             work()
@@ -69,7 +82,10 @@ class Graph:
         """Capture `work`, which may read the buffers of `after`; returns its result, in buffers that `replay` fills."""
         here = torch.cuda.stream(torch.cuda.current_stream())  # a failed capture does not restore the stream
         pool = None if after is None else after._graph.pool()
-        graph = torch.cuda.graph(self._graph, pool=pool, capture_error_mode="thread_local")  # a loader may pin batches
+        stream = _stream(torch.cuda.current_device())
+        graph = torch.cuda.graph(
+            self._graph, pool, stream, capture_error_mode="thread_local"
+        )  # a loader may pin batches
         with here, graph:
             found = work()
         _forget_workspaces()
@@ -145,9 +161,8 @@ class Program:
                 self._outputs = self._forward.capture(forward)
                 if live:
                     self._found = self._reverse.capture(reverse, after=self._forward)
-            except RuntimeError:
-                Shelf.closed = True  # torch does not promise that another capture works then
-                raise
+            except RuntimeError as error:
+                raise CaptureError(*error.args) from error
 
     @staticmethod
     @torch.no_grad()
@@ -194,12 +209,15 @@ class Shelf:
     Args:
         what: the function's name in messages.
         most: the largest number of shapes that are kept captured.
+        instead: what is done where a capture fails half-way, in messages; null for nothing, after which this process
+            tries no other capture, because torch does not promise that one works then.
     """
 
-    closed: ClassVar[bool] = False  # a capture failed half-way, so this process tries no other
+    closed: ClassVar[bool] = False
 
-    def __init__(self, what: str, most: int) -> None:
-        self._what, self._most = what, most
+    def __init__(self, what: str, most: int, instead: str | None = None) -> None:
+        self._what, self._most, self._instead = what, most, instead
+        self._failed = False
         self._seen: OrderedDict[Any, list[Program] | None] = OrderedDict()
         self._dropped = 0
 
@@ -216,12 +234,14 @@ class Shelf:
             self._drop(key)
         if new or free is None:
             return None
-        if not free and (Shelf.closed or self._dropped > self._most):
+        if not free and (Shelf.closed or self._failed or self._dropped > self._most):
             return None
         try:
             program = free.pop() if free else Program(function, arguments, needed, parameters)
         except RuntimeError as error:
-            _warn(self._what, str(error).split("\n")[0])
+            if isinstance(error, CaptureError):
+                self._failed, Shelf.closed = True, Shelf.closed or self._instead is None
+            _warn(self._what, self._instead or "it runs step by step instead", str(error).split("\n")[0])
             self._seen[key] = None
             return None
         return Lease(program, free)
@@ -233,8 +253,8 @@ class Shelf:
 
 
 @lru_cache
-def _warn(what: str, problem: str) -> None:
-    complain(f"orthobench: engine=graph could not capture {what}, which runs step by step instead: {problem}.")
+def _warn(what: str, instead: str, problem: str) -> None:
+    complain(f"orthobench: engine=graph could not capture {what}, so {instead}: {problem}.")
 
 
 class Replay(torch.autograd.Function):
