@@ -23,7 +23,6 @@ from orthobench.scan.graph import engine as graph
 from tests.making import draw, random_cell, tokens
 from tests.scan.test_engines import Halved, Plain, assert_equal, every_family, results, tame
 
-
 Captured = capture.Graph
 
 
