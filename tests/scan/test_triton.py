@@ -37,7 +37,19 @@ SOME = [
 some_families = pytest.mark.parametrize(("cls", "options"), SOME)
 
 
+@pytest.fixture(params=["rows", "blocks"])
+def form(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Both forms of the kernels, whatever they cost."""
+    costs = importlib.import_module("orthobench.scan.triton.launch")
+    monkeypatch.setattr(costs, "cheaper", lambda *_: request.param)
+    return request.param
+
+
+both_forms = pytest.mark.usefixtures("form")
+
+
 @interpreted
+@both_forms
 @every_activation
 @every_family
 def test_equals_the_loop(cls: type, options: dict[str, Any], activation: Any) -> None:
@@ -45,6 +57,7 @@ def test_equals_the_loop(cls: type, options: dict[str, Any], activation: Any) ->
 
 
 @interpreted
+@both_forms
 @pytest.mark.parametrize(("n", "B"), [(1, 1), (16, 16), (64, 20), (70, 17)])
 @some_families
 def test_any_size(cls: type, options: dict[str, Any], n: int, B: int) -> None:
@@ -64,6 +77,7 @@ def test_matrices_that_fit_on_the_chip_in_part(n: int, room: int, monkeypatch: p
 
 
 @interpreted
+@both_forms
 @pytest.mark.parametrize("activation", ["leaky_relu", "tanh"])
 @some_families
 def test_float32_is_as_near_to_float64_as_the_loop(cls: type, options: dict[str, Any], activation: Any) -> None:
@@ -79,6 +93,7 @@ def test_float32_is_as_near_to_float64_as_the_loop(cls: type, options: dict[str,
 
 
 @interpreted
+@both_forms
 @every_activation
 @some_families
 def test_at_the_kink(cls: type, options: dict[str, Any], activation: Any) -> None:
@@ -100,6 +115,7 @@ def test_tokens_and_strided_tensors(cls: type, options: dict[str, Any]) -> None:
 
 
 @interpreted
+@both_forms
 @some_families
 def test_only_the_final_state_is_used(cls: type, options: dict[str, Any]) -> None:
     cell, x, state = tame(cls, 5, activation="relu", **options), draw(3, 4, 3), (draw(3, 5, seed=1),)
@@ -112,6 +128,7 @@ def test_only_the_final_state_is_used(cls: type, options: dict[str, Any]) -> Non
 
 
 @interpreted
+@both_forms
 @some_families
 def test_trains_one_initial_state_for_the_whole_batch(cls: type, options: dict[str, Any]) -> None:
     cell, x = randomise(tame(cls, 5, trainable_h0=True, **options)), draw(3, 4, 3)
@@ -125,6 +142,7 @@ def test_trains_one_initial_state_for_the_whole_batch(cls: type, options: dict[s
 
 
 @interpreted
+@both_forms
 @some_families
 def test_without_gradients(cls: type, options: dict[str, Any]) -> None:
     cell, x, state = tame(cls, 5, activation="abs", **options), draw(3, 4, 3), (draw(3, 5, seed=1),)
@@ -134,6 +152,7 @@ def test_without_gradients(cls: type, options: dict[str, Any]) -> None:
 
 
 @interpreted
+@both_forms
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @every_activation
 @some_families
@@ -148,6 +167,7 @@ def test_a_state_that_is_not_a_number_stays_so(
 
 
 @interpreted
+@both_forms
 @some_families
 def test_gradients_that_nothing_needs_are_not_computed(
     cls: type, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
@@ -172,6 +192,7 @@ def test_gradients_that_nothing_needs_are_not_computed(
 
 
 @interpreted
+@both_forms
 @some_families
 def test_nothing_is_stored_for_a_backward_pass_that_will_not_come(
     cls: type, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
@@ -207,6 +228,7 @@ def test_mixed_precision_rounds_the_inputs_only(cls: type, options: dict[str, An
 
 
 @interpreted
+@both_forms
 @some_families
 def test_members_under_vmap_are_one_launch_with_the_numbers_of_each(
     cls: type, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch

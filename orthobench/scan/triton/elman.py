@@ -1,5 +1,7 @@
 """The Elman and the scalar-gated recurrence in one kernel each way; fused/elman.py has the equations.
 
+The kernels here compute sixteen sequences per program, those of `elman_rows.py` one; `costs.py` tells which are taken.
+
 Shapes have a leading axis S of members, each with a matrix of its own; a single run has one member. H holds h_0 and all
 states after it, so that one product over all steps gives dW. Where the backward pass cannot be computed from the states
 (behind a gate, and for the activation abs), A holds what it needs.
@@ -17,6 +19,7 @@ from torch import Tensor
 from orthobench.cells.base import State
 from orthobench.parametrizations.derivatives import first_only
 from orthobench.scan.arguments import elman, scaled
+from orthobench.scan.triton.elman_rows import elman_row_backward, elman_row_forward
 from orthobench.scan.triton.kernels import (
     ROWS,
     derivative,
@@ -28,7 +31,7 @@ from orthobench.scan.triton.kernels import (
     value,
     write_rows,
 )
-from orthobench.scan.triton.launch import Members, contiguous, launch, outer
+from orthobench.scan.triton.launch import Members, contiguous, form_of, launch, outer
 
 
 def run(cell: Any, x: Tensor, state: State) -> tuple[Tensor, State]:
@@ -60,9 +63,12 @@ class TritonElman(Members, torch.autograd.Function):
         H = p.new_empty(S, T + 1, B, N)
         H[:, 0] = h0
         A = torch.empty_like(H) if training and (beta is not None or activation == "abs") else None
-        tensors = (p.contiguous(), W.contiguous(), contiguous(b), contiguous(beta), H, A)
+        form = form_of("elman", (S, T, B, N))
+        M = W.mT if form == "rows" else W
+        tensors = (p.contiguous(), M.contiguous(), contiguous(b), contiguous(beta), H, A)
         key = {"ACTIVATION": activation, "SLOPE": slope, "GATED": beta is not None, "KEPT": A is not None}
-        launch(elman_forward, tensors, (S, T, B, N), 1, **key)
+        kernel = elman_row_forward if form == "rows" else elman_forward
+        launch(kernel, tensors, (S, T, B, N), 1, form, **key)
         return H, A
 
     @staticmethod
@@ -82,7 +88,9 @@ class TritonElman(Members, torch.autograd.Function):
         dbeta = None if beta is None else H.new_empty(S, B)
         tensors = (dH.contiguous(), W.contiguous(), contiguous(beta), H, A, dp, G, dbeta)
         key = {"ACTIVATION": ctx.activation, "SLOPE": ctx.slope, "GATED": beta is not None}
-        launch(elman_backward, tensors, (S, T, B, N), 1, **key)
+        form = form_of("elman", (S, T, B, N))
+        kernel = elman_row_backward if form == "rows" else elman_backward
+        launch(kernel, tensors, (S, T, B, N), 1, form, **key)
         needed = ctx.needs_input_grad
         dW = outer(dp, H[:, :-1]) if needed[1] else None
         db = (dp * (H if A is None else A)[:, 1:].sign()).sum((1, 2)) if needed[2] else None

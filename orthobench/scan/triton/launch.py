@@ -9,6 +9,7 @@ import torch
 import triton
 from torch import Tensor
 
+from orthobench.scan.triton.costs import cheaper
 from orthobench.scan.triton.kernels import ROWS
 
 LARGEST_TILE = 64
@@ -16,23 +17,50 @@ SCRATCH = 8 << 10  # bytes of shared memory per tile of a state, and twice more 
 
 
 def launch(
-    kernel: Any, tensors: tuple[Tensor | None, ...], sizes: tuple[int, int, int, int], matrices: int, **constants: Any
+    kernel: Any,
+    tensors: tuple[Tensor | None, ...],
+    sizes: tuple[int, int, int, int],
+    matrices: int,
+    form: str = "blocks",
+    **constants: Any,
 ) -> None:
     """Run a kernel over all members and all rows of their batches.
 
     Args:
-        kernel: takes the tensors, T, B, the result of `layout`, and the constants.
+        kernel: takes the tensors, T, B, the result of `layout` or `row_layout`, and the constants.
         tensors: contiguous tensors, or null where the kernel does not read one.
         sizes: S, T, B, N.
         matrices: the number of recurrent matrices of each member.
+        form: blocks for a program per 16 sequences, rows for one per sequence.
         constants: values that the kernel is compiled for.
     """
     S, T, B, N = sizes
     like = tensors[0]
     assert like is not None
-    shape = layout(N, matrices, like.dtype, like.device)
+    rows = form == "rows"
+    shape = row_layout(N, matrices) if rows else layout(N, matrices, like.dtype, like.device)
     with torch.cuda.device_of(like):
-        kernel[S, triton.cdiv(B, ROWS.value)](*tensors, T, B, **shape, **constants)
+        kernel[S, B if rows else triton.cdiv(B, ROWS.value)](*tensors, T, B, **shape, **constants)
+
+
+def form_of(family: str, sizes: tuple[int, int, int, int]) -> str:
+    """The cheaper form of a family's kernels for S, T, B, N: rows or blocks."""
+    S, _, B, N = sizes
+    return cheaper(family, N, S * B)
+
+
+def row_layout(N: int, matrices: int) -> dict[str, Any]:
+    """Sizes of tiles, how many matrix tiles are in registers, and the number of threads, of a kernel of rows.
+
+    A thread has 255 registers. The sizes are those that compile without spilling any for one matrix up to 256 units;
+    `tests/scan/test_compiled.py` reads it from the compiled kernels.
+    """
+    if N <= 64:
+        K, warps = max(16, triton.next_power_of_2(N)), 1 if N <= 32 else 4
+    else:
+        K, warps = (128, 4) if N <= 128 else (64, 8)
+    TILES = triton.cdiv(N, K)
+    return {"N": N, "K": K, "TILES": TILES, "HELD": min(TILES**2, 9), "num_warps": warps, "num_stages": 1}
 
 
 def layout(N: int, matrices: int, dtype: torch.dtype, device: torch.device) -> dict[str, Any]:

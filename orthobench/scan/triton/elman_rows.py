@@ -1,0 +1,122 @@
+"""The Elman and the scalar-gated recurrence, one sequence per program; elman.py has the kernels for many sequences."""
+
+# pyright: reportMissingImports=false, reportAttributeAccessIssue=false, reportGeneralTypeIssues=false
+
+import triton
+import triton.language as tl
+
+from orthobench.scan.triton.kernels import derivative, kept, value
+from orthobench.scan.triton.rows import hold_tiles, read_row, row_product, write_row
+
+
+@triton.jit(do_not_specialize=["T", "B"])
+def elman_row_forward(
+    P,
+    W,
+    bias,
+    betas,
+    H,
+    A,
+    T,
+    B,
+    N: tl.constexpr,
+    K: tl.constexpr,
+    TILES: tl.constexpr,
+    HELD: tl.constexpr,
+    ACTIVATION: tl.constexpr,
+    SLOPE: tl.constexpr,
+    GATED: tl.constexpr,
+    KEPT: tl.constexpr,
+):
+    """h_t for all t; p_{t+1} is loaded while step t is computed."""
+    member, row = tl.program_id(0).to(tl.int64), tl.program_id(1)
+    step = B.to(tl.int64) * N
+    P += member * T * step + row * N
+    H += member * (T + 1) * step + row * N
+    W += member * N * N
+    held = hold_tiles(W, N, K, TILES, HELD)
+    p, h = read_row(P, T > 0, N, K, TILES), read_row(H, True, N, K, TILES)
+    if ACTIVATION == "modrelu":
+        b = read_row(bias + member * N, True, N, K, TILES)
+    else:
+        b = h
+    if KEPT:
+        A += member * (T + 1) * step + row * N
+    if GATED:
+        beta = tl.load(betas + member)
+    for t in range(T):
+        P += step
+        H += step
+        following = read_row(P, t + 1 < T, N, K, TILES)
+        z = row_product(p, h, W, held, 0, N, K, TILES, HELD)
+        a, new = (), ()
+        for j in tl.static_range(TILES):
+            a_j = kept(z[j], b[j], ACTIVATION, SLOPE)
+            h_j = value(a_j, ACTIVATION)
+            if GATED:
+                h_j += beta * h[j]
+            a, new = a + (a_j,), new + (h_j,)
+        if KEPT:
+            A += step
+            write_row(A, a, N, K, TILES)
+        write_row(H, new, N, K, TILES)
+        p, h = following, new
+
+
+@triton.jit(do_not_specialize=["T", "B"])
+def elman_row_backward(
+    dH,
+    W,
+    betas,
+    H,
+    A,
+    dP,
+    G0,
+    dbetas,
+    T,
+    B,
+    N: tl.constexpr,
+    K: tl.constexpr,
+    TILES: tl.constexpr,
+    HELD: tl.constexpr,
+    ACTIVATION: tl.constexpr,
+    SLOPE: tl.constexpr,
+    GATED: tl.constexpr,
+):
+    """dz_t for all t from last to first, dL/dh_0, and the row's part of dbeta; the next step's reads are made early."""
+    member, row = tl.program_id(0).to(tl.int64), tl.program_id(1)
+    step = B.to(tl.int64) * N
+    last = (member * (T + 1) + T) * step + row * N
+    dH += last
+    H += last
+    A = A + last if GATED or ACTIVATION == "abs" else H
+    dP += (member + 1) * T * step + row * N
+    W += member * N * N
+    held = hold_tiles(W, N, K, TILES, HELD)
+    G, a = read_row(dH, True, N, K, TILES), read_row(A, True, N, K, TILES)
+    if GATED:
+        beta, dbeta = tl.load(betas + member), G[0] * 0
+    outside = read_row(dH - step, T > 0, N, K, TILES)
+    for t in range(T):
+        dH -= step
+        H -= step
+        A -= step
+        dP -= step
+        following = read_row(dH - step, t + 1 < T, N, K, TILES)
+        preceding = read_row(A, t + 1 < T, N, K, TILES)
+        if GATED:
+            h = read_row(H, True, N, K, TILES)
+        dz, carried = (), ()
+        for j in tl.static_range(TILES):
+            dz_j = G[j] * derivative(a[j], ACTIVATION, SLOPE)
+            g_j = outside[j]
+            if GATED:
+                dbeta += G[j] * h[j]
+                g_j += beta * G[j]
+            dz, carried = dz + (dz_j,), carried + (g_j,)
+        write_row(dP, dz, N, K, TILES)
+        G = row_product(carried, dz, W, held, 0, N, K, TILES, HELD)
+        a, outside = preceding, following
+    write_row(G0 + member * step + row * N, G, N, K, TILES)
+    if GATED:
+        tl.store(dbetas + member * B + row, tl.sum(dbeta, axis=0))

@@ -1,0 +1,78 @@
+"""Functions of the kernels that compute one sequence per program, with the recurrent matrices in registers.
+
+A program owns one sequence of one member. It loads a matrix M (summed over, found) once, as tiles (K, K), keeps the
+first HELD of them in registers for the whole sequence and reads the others, where a matrix is too large, from the cache
+at every step. A product is then one fused multiply-add of float32 for each number that a thread holds, and a sum over
+the threads: no tensor core, no split, no rounding beyond float32's own.
+
+    forward     z = p + W h         M = W^T, transposed in memory, so that both loads are contiguous
+    backward    G = g + W^T dz      M = W
+"""
+
+# pyright: reportMissingImports=false, reportAttributeAccessIssue=false, reportGeneralTypeIssues=false
+
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def read_row(X, present, N: tl.constexpr, K: tl.constexpr, TILES: tl.constexpr):
+    """The tiles (K,) of N numbers at X; zeros beyond, or all zeros where they are not present."""
+    found = ()
+    for j in tl.static_range(TILES):
+        columns = j * K + tl.arange(0, K)
+        found = found + (tl.load(X + columns, mask=(columns < N) & present, other=0.0),)
+    return found
+
+
+@triton.jit
+def write_row(X, tiles, N: tl.constexpr, K: tl.constexpr, TILES: tl.constexpr):
+    """Write tiles to where `read_row` reads them."""
+    for j in tl.static_range(TILES):
+        columns = j * K + tl.arange(0, K)
+        tl.store(X + columns, tiles[j], mask=columns < N)
+
+
+@triton.jit
+def matrix_tile(M, index: tl.constexpr, N: tl.constexpr, K: tl.constexpr, TILES: tl.constexpr):
+    """Tile `index` of the matrices M (G, N, N), counted matrix by matrix and, within one, column by column."""
+    rows = index % TILES * K + tl.arange(0, K)
+    columns = (index // TILES) % TILES * K + tl.arange(0, K)
+    mask = (rows < N)[:, None] & (columns < N)[None, :]
+    at = index // (TILES * TILES) * N * N + rows[:, None] * N + columns[None, :]
+    return tl.load(M + at, mask=mask, other=0.0)
+
+
+@triton.jit
+def find_held(M, held, index: tl.constexpr, N: tl.constexpr, K: tl.constexpr, TILES: tl.constexpr, HELD: tl.constexpr):
+    """Tile `index` of M: one of the held tiles, or read from memory."""
+    if index < HELD:
+        return held[index]
+    else:
+        return matrix_tile(M, index, N, K, TILES)
+
+
+@triton.jit
+def hold_tiles(M, N: tl.constexpr, K: tl.constexpr, TILES: tl.constexpr, HELD: tl.constexpr):
+    """The first HELD tiles of M."""
+    found = ()
+    for index in tl.static_range(HELD):
+        found = found + (matrix_tile(M, index, N, K, TILES),)
+    return found
+
+
+@triton.jit
+def row_product(
+    z, h, M, held, gate: tl.constexpr, N: tl.constexpr, K: tl.constexpr, TILES: tl.constexpr, HELD: tl.constexpr
+):
+    """Tiles of z + h M_gate."""
+    found = ()
+    for j in tl.static_range(TILES):
+        for i in tl.static_range(TILES):
+            part = find_held(M, held, (gate * TILES + j) * TILES + i, N, K, TILES, HELD) * h[i][:, None]
+            if i == 0:
+                total = part
+            else:
+                total += part
+        found = found + (z[j] + tl.sum(total, axis=0),)
+    return found
