@@ -1,5 +1,7 @@
 """The gated recurrent unit in one kernel each way; fused/gru.py has the equations, elman.py says what S and H are.
 
+The kernels here compute sixteen sequences per program, those of `gru_rows.py` one.
+
 Gates, projections and matrices are each stored as G blocks in the order r, u, c; without a reset G = 2 and r is left
 out. It saves the states, the gates, and k = W_c h + b_k where the reset comes after the product.
 """
@@ -15,6 +17,7 @@ from torch import Tensor
 
 from orthobench.cells.base import State
 from orthobench.parametrizations.derivatives import first_only
+from orthobench.scan.triton.gru_rows import gru_row_backward, gru_row_forward
 from orthobench.scan.triton.kernels import (
     ROWS,
     derivative,
@@ -26,7 +29,7 @@ from orthobench.scan.triton.kernels import (
     value,
     write_rows,
 )
-from orthobench.scan.triton.launch import Members, contiguous, launch, outer
+from orthobench.scan.triton.launch import Members, contiguous, form_of, launch, outer
 
 
 def run(cell: Any, x: Tensor, state: State) -> tuple[Tensor, State]:
@@ -64,9 +67,11 @@ class TritonGRU(Members, torch.autograd.Function):
         H, gates = p.new_empty(S, T + 1, B, N), p.new_empty(p.shape) if training else None
         H[:, 0] = h0
         K = p.new_empty(S, T, B, N) if training and reset == "after" else None
-        tensors = (p.contiguous(), W.contiguous(), contiguous(b), contiguous(b_k), H, gates, K)
+        form = form_of("gru", (S, T, B, N))
+        M = W.mT if form == "rows" else W
+        tensors = (p.contiguous(), M.contiguous(), contiguous(b), contiguous(b_k), H, gates, K)
         key = {"ACTIVATION": activation, "SLOPE": slope, "RESET": reset, "LATE": b_k is not None, "KEPT": training}
-        launch(gru_forward, tensors, (S, T, B, N), G, **key)
+        launch(gru_row_forward if form == "rows" else gru_forward, tensors, (S, T, B, N), G, form, **key)
         return H, gates, K
 
     @staticmethod
@@ -85,7 +90,8 @@ class TritonGRU(Members, torch.autograd.Function):
         dp, G = torch.empty_like(gates), H.new_empty(S, B, N)
         tensors = (dH.contiguous(), W.contiguous(), H, gates, K, dp, G)
         key = {"ACTIVATION": activation, "SLOPE": slope, "RESET": reset}
-        launch(gru_backward, tensors, (S, T, B, N), count, **key)
+        form = form_of("gru", (S, T, B, N))
+        launch(gru_row_backward if form == "rows" else gru_backward, tensors, (S, T, B, N), count, form, **key)
         needed, dz_c, h, dW = ctx.needs_input_grad, dp[..., -N:], H[:, :-1], None
         dk = dz_c * gates[..., :N] if reset == "after" and (needed[1] or needed[3]) else dz_c
         if needed[1]:
