@@ -144,6 +144,14 @@ class Optimizer(torch.optim.Optimizer):
         self.move()
         return loss
 
+    def settings(self) -> dict[int, tuple[Rule, float, float]]:
+        """Rule, rate before any schedule, and weight decay of every parameter, by its id."""
+        return {
+            id(p): (rule, group.get("initial_lr", group["lr"]), 0.0 if group["constrained"] else rule.weight_decay)
+            for rule, group in zip(self._rules, self.param_groups, strict=True)
+            for p in group["params"]
+        }
+
     def pending(self) -> Iterator[tuple[Rule, float, Tensor, Tensor, Memory]]:
         """Rule, rate, parameter, gradient with weight decay, and memory of every parameter that has a gradient."""
         for rule, group in zip(self._rules, self.param_groups, strict=True):
@@ -151,7 +159,7 @@ class Optimizer(torch.optim.Optimizer):
             for p in group["params"]:
                 if p.grad is not None:
                     g = p.grad.add(p, alpha=decay) if decay else p.grad
-                    yield rule, group["lr"], _as_real(p), _as_real(g), self.state[p]
+                    yield rule, group["lr"], as_real(p), as_real(g), self.state[p]
 
 
 def update(optimizers: list[Optimizer]) -> list[None]:
@@ -250,9 +258,9 @@ class Exponential(Schedule):
         return self.gamma**epoch
 
 
-def _as_real(p: Tensor) -> Tensor:
+def as_real(p: Tensor) -> Tensor:
     """Real and imaginary parts of a complex tensor as two numbers, each with averages of its own (as torch does)."""
-    return torch.view_as_real(p.resolve_conj()) if p.is_complex() else p
+    return torch.viewas_real(p.resolve_conj()) if p.is_complex() else p
 
 
 def _slots(memory: list[Memory], name: str, like: Tensors, start: float) -> Tensors:

@@ -6,8 +6,10 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import torch
+from lightning.pytorch import Callback, Trainer
 from torch import Tensor
 
+from orthobench.ensemble.ahead import Follower, run_ahead
 from orthobench.ensemble.stacked import Stacked
 from orthobench.ensemble.turns import Turns
 from orthobench.optim import update
@@ -15,6 +17,7 @@ from orthobench.run.attempt import Attempt
 from orthobench.run.built import Built
 from orthobench.run.callbacks.progress import Progress
 from orthobench.run.learner import Learner
+from orthobench.run.trainer import before_every_batch
 from orthobench.tasks.base import Batch
 
 
@@ -46,6 +49,35 @@ class MemberLearner(Learner):
         return self.meeting.meet(_key("measure", batch), (self, batch), self.together.measure)
 
 
+class Lockstep(Callback):
+    """Lets a member train ahead together with the others, see `ahead.py`.
+
+    Args:
+        member: the member.
+        every: steps between two that write.
+    """
+
+    def __init__(self, member: "Member", every: int) -> None:
+        self.member, self.every = member, every
+
+    def on_train_start(self, trainer: Trainer, module: MemberLearner) -> None:  # type: ignore[override]
+        member, follower = self.member, None
+
+        def work(batches: Any) -> int:
+            nonlocal follower
+            if follower is None:
+                follower = Follower(module, trainer, batches, member.finite, member.saver, self.every)
+            if not (follower.is_simple() and follower.quiet()):
+                return 0
+            key = "ahead", str(trainer.global_step)
+            made, notes = module.meeting.meet(key, follower, partial(run_ahead, module.together))
+            if notes is not None:
+                member.finite.hear(notes)
+            return made
+
+        before_every_batch(trainer, work)
+
+
 class Member(Attempt):
     """One member's attempt at its run.
 
@@ -67,6 +99,7 @@ class Member(Attempt):
         self.learner.meeting, self.learner.together = meeting, together
         optimizer = self.learner.optimizer
         optimizer.move = partial(meeting.meet, "update", optimizer, update)
+        self.callbacks.append(Lockstep(self, self.finite.every))
         if not first:
             self.callbacks = [callback for callback in self.callbacks if not isinstance(callback, Progress)]
 

@@ -50,6 +50,7 @@ class Stacked:
 
     def __init__(self, model: Network, forms: tuple[str, ...]) -> None:
         self.forms, self.at_most = list(forms), 1 << 30
+        self._trained = 0
         self._template = copy.deepcopy(model)
         self._engine: Any = getattr(model, "engine", "auto")
         inside = [name for name, module in model.named_modules() if isinstance(module, Parametrization)]
@@ -91,13 +92,27 @@ class Stacked:
         learner = requests[0][0]
         if learner.duration.accumulate > 1 and accumulated(learner.model):
             raise RuntimeError("gradients of matrices are clipped or scaled over several batches")
-        leaves = {name: leaf.requires_grad_() for name, leaf in _stack(requests, nn.Module.named_parameters).items()}
-        y, targets = self._outputs(requests, leaves)
-        losses = vmap(learner.task.loss)(y, *targets) + self._penalties(learner.model, leaves)
-        total = (losses / learner.duration.accumulate).sum()
-        gradients = torch.autograd.grad(total, list(leaves.values()), allow_unused=True)
+        learners, models = [one for one, _ in requests], [one.model for one, _ in requests]
+        leaves = {name: leaf.requires_grad_() for name, leaf in stacked(models, nn.Module.named_parameters).items()}
+        buffers = stacked(models, nn.Module.named_buffers)
+        losses, gradients = self.gradients(learners, leaves, buffers, [batch for _, batch in requests])
+        self._trained = len(requests)
         rows = [[None] * len(requests) if g is None else g.unbind() for g in gradients]
-        return list(zip(losses.detach().unbind(), map(list, zip(*rows, strict=True)), strict=True))
+        return list(zip(losses.unbind(), map(list, zip(*rows, strict=True)), strict=True))
+
+    def whole(self, members: int) -> bool:
+        """Whether so many members have been computed stacked, and all at once."""
+        return 1 < members <= min(self.at_most, self._trained) and self.forms[0] != "apart"
+
+    def gradients(
+        self, learners: list[Learner], leaves: NamedTensors, buffers: NamedTensors, batches: list[Batch]
+    ) -> tuple[Tensor, list[Tensor | None]]:
+        """The losses (S,), and the gradient (S, ...) of every one of the stacked parameters, null where it has none."""
+        task, accumulate = learners[0].task, learners[0].duration.accumulate
+        y, targets = self._outputs([learner.model for learner in learners], leaves, buffers, batches)
+        losses = vmap(task.loss)(y, *targets) + self._penalties(learners[0].model, leaves)
+        found = torch.autograd.grad((losses / accumulate).sum(), list(leaves.values()), allow_unused=True)
+        return losses.detach(), list(found)
 
     def _penalties(self, model: nn.Module, leaves: NamedTensors) -> Tensor | float:
         """What is added to every member's loss, (S,)."""
@@ -110,15 +125,18 @@ class Stacked:
         return total
 
     def _measure(self, requests: list[Request]) -> list[dict[str, Tensor]]:
-        y, targets = self._outputs(requests, _stack(requests, nn.Module.named_parameters))
+        models = [one.model for one, _ in requests]
+        both = (stacked(models, named) for named in (nn.Module.named_parameters, nn.Module.named_buffers))
+        y, targets = self._outputs(models, *both, [batch for _, batch in requests])
         values = vmap(requests[0][0].task.measure)(y, *targets)
         return [{name: value[i] for name, value in values.items()} for i in range(len(requests))]
 
-    def _outputs(self, requests: list[Request], parameters: NamedTensors) -> tuple[Tensor, list[Tensor]]:
+    def _outputs(
+        self, models: list[Any], parameters: NamedTensors, buffers: NamedTensors, batches: list[Batch]
+    ) -> tuple[Tensor, list[Tensor]]:
         """Outputs (S, B, ...), targets and masks."""
-        tensors = parameters | _stack(requests, nn.Module.named_buffers)
-        x, *targets = (torch.stack(parts) for parts in zip(*(batch for _, batch in requests), strict=True))
-        models: list[Any] = [learner.model for learner, _ in requests]
+        tensors = parameters | buffers
+        x, *targets = (torch.stack(parts) for parts in zip(*batches, strict=True))
         given = {}
         for name in self._maps:
             own = {key.removeprefix(f"{name}."): t for key, t in tensors.items() if key.startswith(f"{name}.")}
@@ -165,9 +183,9 @@ class _Given(nn.Module):
         return self.get_buffer("W")
 
 
-def _stack(requests: list[Request], named: Callable[[nn.Module], Any]) -> NamedTensors:
+def stacked(models: list[Any], named: Callable[[nn.Module], Any]) -> NamedTensors:
     """Parameters or buffers of all members by name, (S, ...)."""
-    members = [dict(named(learner.model)) for learner, _ in requests]
+    members = [dict(named(model)) for model in models]
     return {name: torch.stack([member[name].detach() for member in members]) for name in members[0]}
 
 

@@ -7,7 +7,7 @@ version changes any of it.
 import inspect
 import logging
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from typing import Any
 
@@ -154,6 +154,50 @@ def make_trainer(
     )
     trainer._signal_connector.register_signal_handlers = lambda: None  # ours alone: Lightning's end a run unsaved
     return trainer
+
+
+def hooked_at_every_step(owner: Callback) -> bool:
+    """Whether a callback has anything to do at a step, see `leave_out_unused_hooks`."""
+    hooks = (getattr(owner, hook) for hook in EVERY_STEP)
+    return any(hook is not None and not hook.__module__.startswith("lightning.") for hook in hooks)
+
+
+def before_every_batch(trainer: Trainer, work: Callable[[Any], int]) -> None:
+    """Let `work` train by itself before every batch of the trainer's own loop.
+
+    Args:
+        trainer: a trainer whose training begins.
+        work: takes the source of batches, which it may read from; returns how many steps it made, which the trainer
+            then counts as its own.
+    """
+    loop: Any = trainer.fit_loop.epoch_loop
+    advance = loop.advance
+
+    def after_work(batches: Any) -> None:
+        made = work(batches)
+        if made:
+            _count(trainer, made)
+        advance(batches)
+
+    loop.advance = after_work
+
+
+def _count(trainer: Trainer, steps: int) -> None:
+    """Count steps of one batch each that were made elsewhere."""
+    loop: Any = trainer.fit_loop.epoch_loop
+    progress = loop.automatic_optimization.optim_progress.optimizer
+    for counted in (loop.batch_progress, progress.step, progress.zero_grad):
+        counted.increment_by(steps)
+    loop._batches_that_stepped += steps
+    for config in trainer.lr_scheduler_configs:
+        loop.scheduler_progress.increment_by(steps)
+        scheduler: Any = config.scheduler
+        scheduler._step_count += steps
+        scheduler.last_epoch += steps
+        pairs = zip(scheduler.base_lrs, scheduler.lr_lambdas, strict=True)
+        scheduler._last_lr = [base * factor(scheduler.last_epoch) for base, factor in pairs]
+        for group, rate in zip(scheduler.optimizer.param_groups, scheduler._last_lr, strict=True):
+            group["lr"] = rate
 
 
 def quieten() -> None:

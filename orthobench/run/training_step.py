@@ -18,9 +18,9 @@ SHAPES = 2  # kept captured: more than that is a task whose length varies, and l
 class TrainingStep:
     """From a batch and the state before it to the loss and the state after it.
 
-    Where engine=graph runs every layer, projections, loops, readout, loss and their reverse are one CUDA graph each way,
-    for the shapes that come again. The recurrent matrices and their penalties stay outside, because solvers and
-    factorizations cannot be captured everywhere; so do the optimizer, clipping and what follows a step.
+    Where engine=graph runs every layer, projections, loops, readout and loss are one CUDA graph, and their reverse
+    another, for the shapes that come again. The recurrent matrices and their penalties stay outside, because solvers
+    and factorizations cannot be captured everywhere; so do the optimizer, clipping and what follows a step.
 
     Attributes:
         replays: whether it may be replayed; not where hooks of modules are to be called.

@@ -17,7 +17,7 @@ import torch
 
 from orthobench import signals
 from orthobench.config.many import settings
-from orthobench.ensemble import grouping
+from orthobench.ensemble import grouping, member
 from orthobench.ensemble.member import MemberLearner
 from orthobench.ensemble.running import run_members
 from orthobench.ensemble.stacked import STACKED, Stacked
@@ -180,6 +180,92 @@ def test_a_stacked_ensemble_runs_from_start_to_end(tmp_path: Path) -> None:
         assert record(member)["ensemble"]["computed"] == "stacked"
         found, expected = record(member)["metrics"]["last"], record(one)["metrics"]["last"]
         assert found == pytest.approx(expected, rel=1e-6)  # the readout's metrics are rounded to float32 on the way
+
+
+@pytest.mark.sampled(3)
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("model=scornn", "optimizer.recurrent=rmsprop", "schedule=linear"),
+        ("model=irnn", "optimizer=sgd", "optimizer.momentum=0.5", "schedule=linear"),
+        ("model=rnn", "optimizer.weight_decay=0.1", "trainer.gradient_clip_val=0.01"),
+        ("model=gru", "optimizer=rmsprop_tf", "trainer.gradient_clip_algorithm=value"),
+        ("model=nnrnn", "model.gain_penalty=3"),
+        ("model=urnn_restricted",),
+    ],
+    ids=" ".join,
+)
+def test_steps_between_two_that_write_are_made_at_once_and_counted(
+    tmp_path: Path, words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    more = ("task=adding", "trainer.precision=64-true", "engine=reference", "trainer.max_steps=11")
+    more = (*more, "trainer.log_every_n_steps=5", "trainer.val_check_interval=7", *words)
+    common = [(*TINY, f"seed={seed}", *more) for seed in (1, 2)]
+    single, together = ([Run.of((*w, f"runs_root={tmp_path / name}")) for w in common] for name in ("one", "two"))
+    for exp in single:
+        exp.run()
+    made: list[int] = []
+    real = member.run_ahead
+    monkeypatch.setattr(member, "run_ahead", lambda *a: (found := real(*a), made.append(found[0][0]))[0])
+    assert run_members(together, STACKED) == [0, 0]
+    assert made == [0, 3, 1, 2], "from step 1 (the first was computed alone) to 4, from 5 to 6, from 7 to 9"
+    for one, other in zip(single, together, strict=True):
+        torch.testing.assert_close(checkpoint(other)["state_dict"], checkpoint(one)["state_dict"], **FLOAT64)
+        assert repr(checkpoint(other)["loops"]) == repr(checkpoint(one)["loops"])
+        states, expected = (checkpoint(exp)["optimizer_states"][0] for exp in (other, one))
+        assert states["param_groups"] == expected["param_groups"]
+        torch.testing.assert_close(states["state"], expected["state"], **FLOAT64)
+        assert checkpoint(other)["lr_schedulers"] == checkpoint(one)["lr_schedulers"]
+        assert [row.split(",")[:3] for row in curve(other)] == [row.split(",")[:3] for row in curve(one)]
+        assert record(other)["metrics"]["last"] == pytest.approx(record(one)["metrics"]["last"], rel=1e-6)
+
+
+def curve(exp: Run) -> list[str]:
+    return [row for row in (exp.settings.folder / "metrics.csv").read_text().splitlines() if "steps_per_s" not in row]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("model=exprnn",),
+        ("model=sgornn",),
+        ("model=rnn", "trainer.accumulate_grad_batches=2"),
+        ("model=rnn", "trainer.log_every_n_steps=1"),
+    ],
+    ids=" ".join,
+)
+def test_steps_with_more_to_do_are_made_one_by_one(
+    words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    made: list[int] = []
+    real = member.run_ahead
+    monkeypatch.setattr(member, "run_ahead", lambda *a: (found := real(*a), made.append(found[0][0]))[0])
+    assert run_members(members(tmp_path, "task=adding", *words), STACKED) == [0, 0, 0]
+    assert not any(made)
+
+
+def test_members_with_rates_of_their_own_are_made_one_by_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[int] = []
+    real = member.run_ahead
+    monkeypatch.setattr(member, "run_ahead", lambda *a: (found := real(*a), made.append(found[0][0]))[0])
+    words = ("model=rnn", "task=adding", "trainer.log_every_n_steps=4")
+    assert run_members(members(tmp_path, *words), STACKED) == [0, 0, 0]
+    assert made
+    assert not any(made)
+
+
+def test_a_member_that_diverges_between_two_looks_leaves_the_others(tmp_path: Path) -> None:
+    words = [word for word in TINY if "clip" not in word and "log_every" not in word]
+    more = ("model=irnn", "task=adding", "optimizer=sgd", "optimizer.lr=1e-3", "engine=reference")
+    runs = [Run.of((*words, *more, f"seed={seed}", f"runs_root={tmp_path / 'together'}")) for seed in (1, 2)]
+    task, batch = runs[1].task, runs[1].task.batch
+    task.batch = lambda split, epoch, index: (  # type: ignore[method-assign]
+        tuple(part * 1e30 for part in batch(split, epoch, index)) if index == 2 else batch(split, epoch, index)
+    )
+    assert run_members(runs, STACKED) == [0, 4]
+    assert [record(exp)["status"] for exp in runs] == ["done", "diverged"]
+    assert record(runs[1])["diverged"]["step"] == 3
+    assert record(runs[1])["diverged"]["last_loss"] is not None
 
 
 def test_what_cannot_be_stacked_is_computed_in_another_form(capsys: pytest.CaptureFixture[str]) -> None:

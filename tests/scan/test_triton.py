@@ -3,8 +3,6 @@
 import copy
 import importlib
 import os
-import subprocess
-import sys
 from importlib.util import find_spec
 from typing import Any
 
@@ -318,39 +316,6 @@ def test_single_products_of_tensorfloat_only_where_torch_was_told_so() -> None:
     finally:
         torch.set_float32_matmul_precision("highest")
     assert precision(torch.float32) == "tf32x3"
-
-
-COMPILE = """
-import sys, torch, triton
-from triton.backends.compiler import GPUTarget
-from triton.compiler import ASTSource
-from orthobench.scan.triton import elman as triton_elman, gru as triton_gru
-from orthobench.scan.triton.launch import layout
-
-n, family = int(sys.argv[1]), sys.argv[2]
-own = {"ACTIVATION": "modrelu", "SLOPE": 0.1, "GATED": True, "RESET": family, "LATE": True}
-module, name = (triton_elman, "elman") if family == "elman" else (triton_gru, "gru")
-for kernel in (getattr(module, f"{name}_forward"), getattr(module, f"{name}_backward")):
-    constants = {**layout(n, 1 if name == "elman" else 3, torch.float32, torch.device("cpu")), **own}
-    options = {key: constants.pop(key) for key in ("num_warps", "num_stages")}
-    constants = {key: constants[key] for key in kernel.arg_names if key in constants}
-    kinds = {"T": "i32", "B": "i32", **dict.fromkeys(constants, "constexpr")}
-    signature = {key: kinds.get(key, "*fp32") for key in kernel.arg_names}
-    source = ASTSource(kernel, signature, constexprs=constants)
-    compiled = triton.compile(source, target=GPUTarget("cuda", 90, 32), options=options)
-    assert compiled.asm["cubin"]
-    assert compiled.metadata.shared <= 227 << 10, compiled.metadata.shared
-"""
-
-
-@interpreted
-@pytest.mark.parametrize(("n", "family"), [(190, "elman"), (50, "after"), (128, "before")])
-def test_compiles_for_a_gpu_and_fits_its_shared_memory(n: int, family: str) -> None:
-    """Also what the interpreter would let pass; no GPU is needed to compile."""
-    environment = {key: value for key, value in os.environ.items() if key != "TRITON_INTERPRET"}
-    words = [sys.executable, "-c", COMPILE, str(n), family]
-    done = subprocess.run(words, env=environment, capture_output=True, text=True, timeout=170)
-    assert done.returncode == 0, done.stderr[-2000:]
 
 
 @pytest.mark.parametrize(

@@ -47,10 +47,7 @@ class Finite(Callback):
             self._look(trainer, float(loss), math.hypot(*map(float, norms)))
             return
         step = trainer.global_step + 1
-        if self._noted is None:
-            last = math.nan if self.last_loss is None else self.last_loss
-            self._noted = torch.full_like(loss, -1, dtype=torch.long), torch.full_like(loss, last)
-        first, last_loss = self._noted
+        self._noted = first, last_loss = self.notes(loss)
         good = torch.isfinite(torch.stack([loss, *norms])).all()
         before = first < 0
         last_loss.copy_(torch.where(before & torch.isfinite(loss), loss, last_loss))
@@ -75,6 +72,28 @@ class Finite(Callback):
         self.last_loss = last if math.isfinite(last) else None
         if first >= 0:
             self._stop(first, "loss or gradient is not finite")
+
+    def notes(self, like: Tensor) -> tuple[Tensor, Tensor]:
+        """The first bad step, -1 for none, and the last finite loss before it, NaN for none, as far as is noted.
+
+        Args:
+            like: a tensor whose device and dtype these have.
+        """
+        if self._noted is not None:
+            return self._noted
+        last = math.nan if self.last_loss is None else self.last_loss
+        return like.new_full((), -1, dtype=torch.long), like.new_full((), last)
+
+    def hear(self, notes: tuple[Tensor, Tensor]) -> None:
+        """Take over what was noted elsewhere, and read it where reading does not wait for a GPU.
+
+        Raises:
+            DivergedError: a loss or gradient was not finite.
+        """
+        self._noted = notes
+        if notes[0].device.type == "cpu":
+            self.check()
+            self._noted = None
 
     def _look(self, trainer: Trainer, loss: float, norm: float) -> None:
         if not math.isfinite(loss):

@@ -110,7 +110,7 @@ class Saver(Callback):
         stop = self._asked() is not None
         if (index + 1) % module.duration.val_every == 0 and not stop:
             return  # the validation that follows saves
-        if stop or time.monotonic() - self._saved_at > self.every_s:
+        if stop or self.is_due():
             self.save(trainer)
         if stop:
             self._stop(trainer)
@@ -139,6 +139,15 @@ class Saver(Callback):
             lower = {name: name.endswith(("loss", "perplexity", "bpc")) for name in tests}
             self.best_test = {n: (min if lower[n] else max)(old[n], v) for n, v in tests.items()}
         self.save(trainer)
+
+    def is_due(self) -> bool:
+        """Whether the last checkpoint is so old that another is to be saved."""
+        return time.monotonic() - self._saved_at > self.every_s
+
+    @property
+    def restores(self) -> bool:
+        """Whether the next step begins with the random states of a checkpoint."""
+        return self._random is not None
 
     def finish(self, trainer: Trainer) -> None:
         """Training has ended: stop the clock and save once more, unless an earlier attempt has."""

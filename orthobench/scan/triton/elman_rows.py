@@ -36,10 +36,7 @@ def elman_row_forward(
     W += member * N * N
     held = hold_tiles(W, N, K, TILES, HELD)
     p, h = read_row(P, T > 0, N, K, TILES), read_row(H, True, N, K, TILES)
-    if ACTIVATION == "modrelu":
-        b = read_row(bias + member * N, True, N, K, TILES)
-    else:
-        b = h
+    b = read_row(bias + member * N if ACTIVATION == "modrelu" else H, ACTIVATION == "modrelu", N, K, TILES)
     if KEPT:
         A += member * (T + 1) * step + row * N
     if GATED:

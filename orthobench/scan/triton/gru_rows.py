@@ -1,6 +1,6 @@
-"""The gated recurrent unit, one sequence per program; gru.py has the kernels for many sequences and says what is saved."""
+"""The gated recurrent unit, one sequence per program; gru.py says what is saved, and has the kernels for many."""
 
-# pyright: reportMissingImports=false, reportAttributeAccessIssue=false, reportGeneralTypeIssues=false, reportAssignmentType=false
+# pyright: reportMissingImports=false, reportAttributeAccessIssue=false, reportAssignmentType=false
 
 import triton
 import triton.language as tl

@@ -1,0 +1,63 @@
+"""What kernels compile to, without a GPU: `python -m tests.scan.compiled_kernels ARCH FAMILY N FORM [KEY=VALUE...]`.
+
+Prints one JSON object with registers, stack bytes and shared memory of the forward and the backward kernel. It runs in
+a process of its own, because kernels that were imported for the interpreter cannot be compiled.
+"""
+
+import json
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import torch
+import triton
+from triton.backends.compiler import GPUTarget
+from triton.compiler import ASTSource
+
+from orthobench.scan.triton import elman, elman_rows, gru, gru_rows
+from orthobench.scan.triton.launch import layout, row_layout
+
+KERNELS = {
+    ("elman", "blocks"): (elman.elman_forward, elman.elman_backward),
+    ("elman", "rows"): (elman_rows.elman_row_forward, elman_rows.elman_row_backward),
+    ("gru", "blocks"): (gru.gru_forward, gru.gru_backward),
+    ("gru", "rows"): (gru_rows.gru_row_forward, gru_rows.gru_row_backward),
+}
+OWN = {"ACTIVATION": "modrelu", "SLOPE": 0.1, "GATED": False, "RESET": "after", "LATE": True, "KEPT": True}
+MATRICES = {"elman": 1, "gru": 3}
+CUOBJDUMP = Path(triton.__file__).parent / "backends" / "nvidia" / "bin" / "cuobjdump"
+
+
+def usage(kernel: Any, arch: int, sizes: dict[str, Any], own: dict[str, Any]) -> dict[str, int]:
+    """Registers per thread, bytes of stack per thread, and bytes of shared memory of one kernel."""
+    options = {key: sizes[key] for key in ("num_warps", "num_stages")}
+    constants = {key: value for key, value in {**sizes, **own}.items() if key in kernel.arg_names}
+    kinds = {"T": "i32", "B": "i32", **dict.fromkeys(constants, "constexpr")}
+    signature = {key: kinds.get(key, "*fp32") for key in kernel.arg_names}
+    source = ASTSource(kernel, signature, constexprs=constants)
+    compiled = triton.compile(source, target=GPUTarget("cuda", arch, 32), options=options)
+    with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
+        file.write(compiled.asm["cubin"])
+        file.flush()
+        said = subprocess.run([CUOBJDUMP, "--dump-resource-usage", file.name], capture_output=True, text=True).stdout
+    found = {key: re.search(rf"{key}:(\d+)", said) for key in ("REG", "STACK")}
+    registers, stack = (int(match[1]) for match in found.values() if match)
+    return {"registers": registers, "stack": stack, "shared": compiled.metadata.shared}
+
+
+def main(arch: str, family: str, n: str, form: str, *settings: str) -> None:
+    """Compile one pair of kernels and print what they use."""
+    own = {**OWN, **{key: json.loads(value) for key, value in (setting.split("=") for setting in settings)}}
+    if form == "rows":
+        sizes = row_layout(int(n), MATRICES[family])
+    else:
+        sizes = layout(int(n), MATRICES[family], torch.float32, torch.device("cpu"))
+    ways = zip(("forward", "backward"), KERNELS[family, form], strict=True)
+    sys.stdout.write(json.dumps({way: usage(kernel, int(arch), sizes, own) for way, kernel in ways}) + "\n")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
