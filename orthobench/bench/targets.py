@@ -96,6 +96,7 @@ CPU = (
     Target("exponential over torch.matrix_exp", "matrix_exp", USUAL, faster("ours", "torch.matrix_exp"), least=3),
     Target("compact WY over sequential", "householder", FEW, faster("compact WY", "one after another"), least=7),
     Target("VPRNN's matrix once", "vprnn", ("",), faster("matrix once", "sublayers at every step"), least=12),
+    Target("ten members' loop in one member's", "ensemble", ("",), faster("one member", "10 members"), most=1.2),
     Target("orthobench's step in bare ones", "training", ("",), faster("bare loop", "orthobench run"), most=1.1),
 )
 GPU = (

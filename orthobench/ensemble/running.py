@@ -12,25 +12,28 @@ from orthobench.run.run import Run
 from orthobench.terminal import complain, say
 
 
-def run_members(runs: list[Run], ways: tuple[str, ...] | None = None) -> list[int]:
+def run_members(
+    runs: list[Run], ways: tuple[str, ...] | None = None, computed_by: type[Stacked] = Stacked
+) -> list[int]:
     """Run members of one shape, as many at once as fit into memory; returns an exit code for each.
 
     Args:
         runs: the members.
         ways: the ways to compute, see `stacked.forms`; null for those of the members' device.
+        computed_by: what computes losses and gradients.
     """
     accelerator = runs[0].settings.trainer.get("accelerator", "auto")
     room = available(accelerator) // estimate(runs[0].model, runs[0].task)
     at_once = len(runs) if runs[0].settings.run["force"] else max(room, 1)
     codes: list[int] = []
     while len(codes) < len(runs):
-        codes += _run(runs[len(codes) :][:at_once], ways or forms(device_of(accelerator)))
+        codes += _run(runs[len(codes) :][:at_once], ways or forms(device_of(accelerator)), computed_by)
     return codes
 
 
-def _run(runs: list[Run], ways: tuple[str, ...]) -> list[int]:
+def _run(runs: list[Run], ways: tuple[str, ...], computed_by: type[Stacked]) -> list[int]:
     size, meeting = len(runs), Turns()
-    together = Stacked(runs[0].model, ways)
+    together = computed_by(runs[0].model, ways)
     say(f"{size} members as one program, computed {ways[0]}")
     members = [
         partial(Member, size=size, first=number == 0, meeting=meeting, together=together) for number in range(size)

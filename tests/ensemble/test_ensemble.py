@@ -17,7 +17,8 @@ import torch
 
 from orthobench import signals
 from orthobench.config.many import settings
-from orthobench.ensemble import grouping, member
+from orthobench.ensemble import grouping
+from orthobench.ensemble import member as member_module
 from orthobench.ensemble.member import MemberLearner
 from orthobench.ensemble.running import run_members
 from orthobench.ensemble.stacked import STACKED, Stacked
@@ -205,8 +206,8 @@ def test_steps_between_two_that_write_are_made_at_once_and_counted(
     for exp in single:
         exp.run()
     made: list[int] = []
-    real = member.run_ahead
-    monkeypatch.setattr(member, "run_ahead", lambda *a: (found := real(*a), made.append(found[0][0]))[0])
+    real = member_module.run_ahead
+    monkeypatch.setattr(member_module, "run_ahead", lambda *a: (found := real(*a), made.append(found[0][0]))[0])
     assert run_members(together, STACKED) == [0, 0]
     assert made == [0, 3, 1, 2], "from step 1 (the first was computed alone) to 4, from 5 to 6, from 7 to 9"
     for one, other in zip(single, together, strict=True):
@@ -238,16 +239,16 @@ def test_steps_with_more_to_do_are_made_one_by_one(
     words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     made: list[int] = []
-    real = member.run_ahead
-    monkeypatch.setattr(member, "run_ahead", lambda *a: (found := real(*a), made.append(found[0][0]))[0])
+    real = member_module.run_ahead
+    monkeypatch.setattr(member_module, "run_ahead", lambda *a: (found := real(*a), made.append(found[0][0]))[0])
     assert run_members(members(tmp_path, "task=adding", *words), STACKED) == [0, 0, 0]
     assert not any(made)
 
 
 def test_members_with_rates_of_their_own_are_made_one_by_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[int] = []
-    real = member.run_ahead
-    monkeypatch.setattr(member, "run_ahead", lambda *a: (found := real(*a), made.append(found[0][0]))[0])
+    real = member_module.run_ahead
+    monkeypatch.setattr(member_module, "run_ahead", lambda *a: (found := real(*a), made.append(found[0][0]))[0])
     words = ("model=rnn", "task=adding", "trainer.log_every_n_steps=4")
     assert run_members(members(tmp_path, *words), STACKED) == [0, 0, 0]
     assert made
@@ -305,7 +306,6 @@ def test_as_many_members_at_once_as_fit(capsys: pytest.CaptureFixture[str], monk
 
 def stop_at(step: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """A signal arrives once `step` updates have been made by the members together."""
-    from orthobench.ensemble import member
 
     made = []
 
@@ -315,8 +315,8 @@ def stop_at(step: int, monkeypatch: pytest.MonkeyPatch) -> None:
             signals._state["asked"] = 15
         return real(optimizers)
 
-    real = member.update
-    monkeypatch.setattr(member, "update", update)
+    real = member_module.update
+    monkeypatch.setattr(member_module, "update", update)
 
 
 def test_a_stopped_ensemble_goes_on_and_so_does_a_member_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""Kernels compiled for GPUs that are not here: none of the row kernels may spill a register, all must fit on the chip."""
+"""Kernels compiled for GPUs that are not here: no row kernel may spill a register, and all must fit on the chip."""
 
 import json
 import os

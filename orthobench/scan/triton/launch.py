@@ -53,7 +53,7 @@ def row_layout(N: int, matrices: int) -> dict[str, Any]:
     """Sizes of tiles, how many matrix tiles are in registers, and the number of threads, of a kernel of rows.
 
     A thread has 255 registers. The sizes are those that compile without spilling any, for one matrix up to 256 units
-    and for three up to 128; `tests/scan/test_compiled.py` reads it from the compiled kernels. Of one matrix of more than
+    and for three up to 128: `tests/scan/test_compiled.py` reads it from compiled kernels. Of one matrix of more than
     192 units 9 of 16 tiles fit.
     """
     several = matrices > 1
