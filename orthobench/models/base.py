@@ -19,6 +19,7 @@ class Network(nn.Module, ABC):
         values_held: numbers per example that a training step keeps in memory, those of the recurrent layers left out.
         values_per_step: the same, per example and step of a sequence.
         engine: what runs the cells, see `orthobench.scan`.
+        sequences: about how many sequences it computes at once; null where that is not known.
     """
 
     cells: Any
@@ -26,6 +27,7 @@ class Network(nn.Module, ABC):
     values_held: int = 0
     values_per_step: int = 0
     engine: str = "auto"
+    sequences: int | None = None
 
     @abstractmethod
     def forward(
@@ -37,7 +39,7 @@ class Network(nn.Module, ABC):
         """(engine, reason) for every recurrent layer; one pair for a network without recurrent layers."""
         found = []
         for cell in self.cells:
-            name, why = choose(cell, self.engine)
+            name, why = choose(cell, self.engine, sequences=self.sequences)
             remark = cell.remark()
             found.append((name, why if remark is None else f"{why}; {remark}"))
         return found

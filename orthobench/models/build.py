@@ -44,7 +44,9 @@ def build_model(settings: Settings, task: Task) -> Network:
         "rng": rng,
         "engine": settings.run["engine"],
     }
-    return network(**chosen(provided, network), **chosen(given, network))
+    model: Network = network(**chosen(provided, network), **chosen(given, network))
+    model.sequences = getattr(task, "batch_size", None)
+    return model
 
 
 def build_optimizer(settings: Settings, model: Network) -> Optimizer:

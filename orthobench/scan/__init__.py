@@ -15,23 +15,29 @@ if TYPE_CHECKING:
 
     from orthobench.cells.base import Cell, State
 
+SEQUENCES = 50  # where a caller does not know how many there are
+
 __all__ = ["ENGINES", "Engine", "choose", "recurrence", "words"]
 
 
-def choose(cell: "Cell", engine: str = "auto", device: str | None = None) -> tuple[str, str]:
+def choose(
+    cell: "Cell", engine: str = "auto", device: str | None = None, sequences: int | None = None
+) -> tuple[str, str]:
     """The engine that will run `cell`, and the reason.
 
     Args:
         cell: the cell.
         engine: auto, or the name of an engine.
         device: the type of device that `auto` chooses for, cpu or cuda; null for the device of the parameters.
+        sequences: about how many sequences are computed at once, those of all members of an ensemble; null for 50.
 
     Raises:
         ConfigError: an engine that cannot run this cell was asked for by name.
     """
     if engine == "auto":
         ranked = sorted(ENGINES.values(), key=lambda known: known.rank)
-        reasons = ((known.name, known.advantage(cell, device or cell.U.device.type)) for known in ranked)
+        where, many = device or cell.U.device.type, sequences or SEQUENCES
+        reasons = ((known.name, known.advantage(cell, where, many)) for known in ranked)
         return next((name, reason) for name, reason in reasons if reason is not None)
     if engine not in ENGINES:
         raise ConfigError(f"engine={engine!r} is not available; allowed: {', '.join(words())}.")
@@ -69,7 +75,7 @@ def recurrence(cell: "Cell", x: "Tensor", h0: "State | None" = None, engine: str
     state = inputs.checked(cell, x, h0)
     if torch.compiler.is_exporting():
         return exported.run(cell, x, state)
-    name, _ = choose(cell, engine)
+    name, _ = choose(cell, engine, sequences=len(x))
     if 0 in x.shape[:2]:
         name = "reference"
     if name != "reference" and members.differentiating():

@@ -1,7 +1,7 @@
 """The list of engines, one record each; torch is imported only when an engine is used.
 
-An engine is a module with three functions: `why_not(cell)`, `advantage(cell, device)` and `run(cell, x, state)`; a
-fourth, `values_per_step(cell)`, takes the place of the cell's where the engine keeps less than the plain loop. To
+An engine is a module with three functions: `why_not(cell)`, `advantage(cell, device, sequences)` and
+`run(cell, x, state)`; a fourth, `values_per_step(cell)`, takes the place of the cell's where the engine keeps less than the plain loop. To
 add one, write such a module and add one line here: the values of `engine=`, the automatic choice, `orthobench bench`,
 ensembles and the estimate of memory all read this list.
 """
@@ -40,9 +40,15 @@ class Engine:
         """Why this engine cannot run the cell where and as it is; null when it can."""
         return self._functions.why_not(cell)
 
-    def advantage(self, cell: "Cell", device: str) -> str | None:
-        """Why `auto` takes this engine, unless one before it does, on a type of device (cpu, cuda); else null."""
-        return self._functions.advantage(cell, device)
+    def advantage(self, cell: "Cell", device: str, sequences: int) -> str | None:
+        """Why `auto` takes this engine, unless one before it does; else null.
+
+        Args:
+            cell: the cell.
+            device: the type of device, cpu or cuda.
+            sequences: about how many sequences are computed at once, those of all members of an ensemble.
+        """
+        return self._functions.advantage(cell, device, sequences)
 
     def peak(self, cell: "Cell") -> float:
         """Numbers in memory at the peak of the backward pass, gradients included, per sequence and step."""

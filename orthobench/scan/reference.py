@@ -11,7 +11,7 @@ def why_not(cell: Cell) -> str | None:
     return None
 
 
-def advantage(cell: Cell, device: str) -> str | None:
+def advantage(cell: Cell, device: str, sequences: int) -> str | None:
     """See `Engine.advantage`."""
     return "the autograd loop: no faster engine knows this cell"
 

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,6 +19,7 @@ from orthobench.errors import ConfigError
 from orthobench.run.memory import estimate
 from orthobench.scan import ENGINES, Engine, choose, recurrence, reference, words
 from orthobench.scan.fused import engine as fused
+from orthobench.scan.triton import costs
 from orthobench.scan.triton import engine as triton_engine
 from tests.conftest import REPO
 from tests.making import draw, random_cell
@@ -30,6 +32,8 @@ from tests.scan.test_engines import Halved
         (Elman, {"activation": "modrelu"}, "triton", "graph"),
         (Elman, {"activation": "modrelu", "hidden_size": 300}, "graph", "graph"),
         (GRU, {"reset": "before"}, "triton", "graph"),
+        (GRU, {"reset": "before", "hidden_size": 128}, "triton", "graph"),
+        (GRU, {"reset": "before", "hidden_size": 190}, "graph", "graph"),
         (Elman, {"activation": "relu"}, "fused", "fused"),
         (LSTM, {}, "fused", "fused"),
         (ComplexElman, {}, "graph", "graph"),
@@ -48,6 +52,64 @@ def test_automatic_choice_on_a_gpu(
     name, why = choose(cell, device="cuda")
     assert name == without
     assert ("triton is left out: " in why) == (without == "graph")
+
+
+@pytest.fixture
+def _can_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(triton_engine, "missing", lambda *_: None)
+    monkeypatch.setattr(triton_engine, "_FAILURES", {})
+    monkeypatch.setattr(triton_engine, "run", reference.run)
+
+
+@pytest.mark.usefixtures("_can_run")
+@pytest.mark.parametrize(
+    ("cls", "n", "sequences", "said"),
+    [
+        (
+            Elman,
+            128,
+            50,
+            "a sequence per program, matrices in registers: about 0.66 us a step, simulated (blocks 4.2, ",
+        ),
+        (Elman, 128, 500, "a sequence per program, matrices in registers: about 2.64 us"),
+        (Elman, 128, 3200, "16 sequences per program: about 8.4 us a step, simulated (rows 16.5, graph 14)"),
+        (GRU, 190, 50, "its kernels would need about 40 us a step for n=190, and this 27, simulated"),
+    ],
+)
+def test_the_choice_weighs_what_a_step_costs_and_says_so(cls: type, n: int, sequences: int, said: str) -> None:
+    cell = random_cell(cls, hidden_size=n, activation="modrelu")
+    assert said in choose(cell, device="cuda", sequences=sequences)[1]
+
+
+@pytest.mark.usefixtures("_can_run")
+def test_numbers_measured_on_the_device_take_the_place_of_simulated_ones(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(triton_engine.torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(triton_engine.torch.cuda, "get_device_name", lambda *_: "Some GPU (80 GB)")
+    cell = random_cell(Elman, hidden_size=128, activation="modrelu")
+    path = costs.keep("Some GPU (80 GB)", [("elman", "rows", n, 30.0) for n in costs.SIZES])
+    assert path == tmp_path / "orthobench" / "costs" / "some-gpu-80-gb.csv"
+    assert (
+        "16 sequences per program: about 4.2 us a step, measured here (rows 30, graph 14)"
+        in choose(cell, device="cuda", sequences=50)[1]
+    )
+    costs.keep("Some GPU (80 GB)", [("elman", form, n, 30.0) for form in ("rows", "blocks") for n in costs.SIZES])
+    assert choose(cell, device="cuda")[0] == "graph"
+    path.write_text("device,family,form,n,us\nSome GPU,elman,rows,128,fast\n")
+    costs.measured.cache_clear()
+    assert "simulated" in choose(cell, device="cuda")[1]
+    assert "is damaged" in capsys.readouterr().err
+    costs.measured.cache_clear()
+
+
+@pytest.mark.parametrize("n", [1, 50, 77, 128, 190, 240, 256])
+def test_no_step_costs_less_in_more_units_or_sequences(n: int) -> None:
+    for family, form in costs.SIMULATED:
+        few = costs.step_us(family, form, n, 50)
+        assert 0 < few <= costs.step_us(family, form, n + 16, 50)
+        assert few <= costs.step_us(family, form, n, 5000)
 
 
 def scaled(cell: Any, x: Any, state: Any) -> Any:

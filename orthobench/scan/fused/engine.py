@@ -37,7 +37,7 @@ def why_not(cell: Cell) -> str | None:
     return None if known else f"it has no hand-written reverse for {type(cell).__name__}"
 
 
-def advantage(cell: Cell, device: str) -> str | None:
+def advantage(cell: Cell, device: str, sequences: int) -> str | None:
     """See `Engine.advantage`.
 
     On a GPU a loop of small kernels has none; torch's own kernels have one, according to published figures.

@@ -23,7 +23,7 @@ def why_not(cell: Cell) -> str | None:
     return None if cell.U.is_cuda else "it is for CUDA devices"
 
 
-def advantage(cell: Cell, device: str) -> str | None:
+def advantage(cell: Cell, device: str, sequences: int) -> str | None:
     """See `Engine.advantage`.
 
     A user's own cell may do things in its steps that a graph cannot capture, so it needs an explicit engine=graph.
@@ -31,7 +31,7 @@ def advantage(cell: Cell, device: str) -> str | None:
     known = lookup(cell, fused.FAMILIES) is not None or type(cell).__module__.startswith("orthobench.cells.")
     if device != "cuda" or not known:
         return None
-    problem = triton.why_not(cell) or triton.failure(cell)
+    problem = triton.why_not(cell) or triton.slower(cell, sequences) or triton.failure(cell)
     return f"the loop as one CUDA graph each way; engine=triton is left out: {problem}"
 
 

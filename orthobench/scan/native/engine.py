@@ -50,7 +50,7 @@ def why_not(cell: Cell) -> str | None:
     return missing(cell.U.dtype) if cell.U.dtype in REALS else f"it has no loop for {cell.U.dtype}"
 
 
-def advantage(cell: Cell, device: str) -> str | None:
+def advantage(cell: Cell, device: str, sequences: int) -> str | None:
     """See `Engine.advantage`: on a CPU it wins at every size, precision and batch that `orthobench bench` measures.
 
     The exception is x86 with vectors of only 128 bits, where it takes 2.5 times as long as `fused`.

@@ -63,7 +63,7 @@ class TritonElman(Members, torch.autograd.Function):
         H = p.new_empty(S, T + 1, B, N)
         H[:, 0] = h0
         A = torch.empty_like(H) if training and (beta is not None or activation == "abs") else None
-        form = form_of("elman", (S, T, B, N))
+        form = form_of("elman", (S, T, B, N), p)
         M = W.mT if form == "rows" else W
         tensors = (p.contiguous(), M.contiguous(), contiguous(b), contiguous(beta), H, A)
         key = {"ACTIVATION": activation, "SLOPE": slope, "GATED": beta is not None, "KEPT": A is not None}
@@ -88,7 +88,7 @@ class TritonElman(Members, torch.autograd.Function):
         dbeta = None if beta is None else H.new_empty(S, B)
         tensors = (dH.contiguous(), W.contiguous(), contiguous(beta), H, A, dp, G, dbeta)
         key = {"ACTIVATION": ctx.activation, "SLOPE": ctx.slope, "GATED": beta is not None}
-        form = form_of("elman", (S, T, B, N))
+        form = form_of("elman", (S, T, B, N), H)
         kernel = elman_row_backward if form == "rows" else elman_backward
         launch(kernel, tensors, (S, T, B, N), 1, form, **key)
         needed = ctx.needs_input_grad

@@ -4,8 +4,9 @@ It has the families and gradients of `fused`, whose files have the equations. On
 package triton, which is optional.
 """
 
+import math
 import os
-from functools import lru_cache
+from functools import lru_cache, partial
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
@@ -20,6 +21,7 @@ from orthobench.cells.scalar_gated import ScalarGated
 from orthobench.scan import reference
 from orthobench.scan.families import lookup
 from orthobench.scan.members import core
+from orthobench.scan.triton import costs
 
 FAMILIES: dict[type, str] = {Elman: "elman", ScalarGated: "elman", GRU: "gru"}
 LARGEST = 256  # hidden units; a larger matrix would be read from the cache at every step
@@ -39,11 +41,39 @@ def why_not(cell: Cell) -> str | None:
     return missing(cell.U.device, cell.U.dtype)
 
 
-def advantage(cell: Cell, device: str) -> str | None:
-    """See `Engine.advantage`: published figures put it ahead of a graph of small kernels; none was measured here."""
-    if device != "cuda" or why_not(cell) is not None or failure(cell) is not None:
+def advantage(cell: Cell, device: str, sequences: int) -> str | None:
+    """See `Engine.advantage`."""
+    if device != "cuda" or why_not(cell) is not None or slower(cell, sequences) or failure(cell) is not None:
         return None
-    return "one kernel each way, with the recurrent matrices on the chip"
+    us = {form: _us(cell, form, sequences) for form in costs.FORMS}
+    form = min(("rows", "blocks"), key=lambda name: us[name])
+    how = {"rows": "a sequence per program, matrices in registers", "blocks": "16 sequences per program"}[form]
+    beside = ", ".join(f"{name} {cost:.3g}" for name, cost in us.items() if name != form and cost < math.inf)
+    return f"one kernel each way, {how}: about {us[form]:.3g} us a step, {_source()} ({beside})"
+
+
+def slower(cell: Cell, sequences: int) -> str | None:
+    """Why its kernels are expected to be slower than a graph of small ones, with the numbers; null when they are not."""
+    own, graph = min(_us(cell, form, sequences) for form in ("rows", "blocks")), _us(cell, "graph", sequences)
+    if own <= graph:
+        return None
+    return (
+        f"its kernels would need about {own:.3g} us a step for n={cell.hidden_size}, and this {graph:.3g}, {_source()}"
+    )
+
+
+def _us(cell: Cell, form: str, sequences: int) -> float:
+    family = lookup(cell, FAMILIES)
+    assert family is not None
+    return costs.step_us(family, form, cell.hidden_size, sequences, _device())
+
+
+def _device() -> str | None:
+    return torch.cuda.get_device_name() if torch.cuda.is_available() else None
+
+
+def _source() -> str:
+    return "measured here" if costs.measured(_device()) else "simulated"
 
 
 def missing(device: torch.device, dtype: torch.dtype) -> str | None:
@@ -60,7 +90,7 @@ def missing(device: torch.device, dtype: torch.dtype) -> str | None:
 
 
 def failure(cell: Cell) -> str | None:
-    """Run a few steps and compare them with the plain loop; returns what went wrong, or null.
+    """Run a few steps in both forms of the kernels and compare them with the plain loop; returns what went wrong.
 
     The answer is kept for every kernel; the compilation is needed anyway. Members under vmap are not checked.
     """
@@ -75,18 +105,29 @@ def _try(cell: Cell) -> str | None:
     with torch.inference_mode(False), torch.enable_grad(), torch.autocast(cell.U.device.type, enabled=False):
         x = torch.linspace(-1, 1, 6 * cell.input_size, dtype=cell.U.dtype, device=cell.U.device).view(2, 3, -1)
         found = []
-        for engine in (run, reference.run):
+        forms = [form for form in ("rows", "blocks") if _us(cell, form, 1) < math.inf]
+        for engine in (*(partial(_in_form, form) for form in forms), reference.run):
             try:
                 h_BTN, _ = engine(cell, x, cell.initial_state(2))
                 found.append([h_BTN.detach(), *torch.autograd.grad(h_BTN.square().sum(), [cell.U, *cell.b.values()])])
             except Exception as error:
                 return f"its kernels fail here ({type(error).__name__}: {str(error).split(chr(10))[0]})"
-    far = max(float((a - b).abs().max() / (1 + b.abs().max())) for a, b in zip(*found, strict=True))
+    *tried, oracle = found
+    pairs = [pair for own in tried for pair in zip(own, oracle, strict=True)]
+    far = max(float((a - b).abs().max() / (1 + b.abs().max())) for a, b in pairs)
     return (
         None
         if far <= TOLERANCE[torch.get_float32_matmul_precision()]
         else "its kernels give other numbers than the plain loop here"
     )
+
+
+def _in_form(form: str, cell: Cell, x: Tensor, state: State) -> tuple[Tensor, State]:
+    token = costs.only.set(form)
+    try:
+        return run(cell, x, state)
+    finally:
+        costs.only.reset(token)
 
 
 @lru_cache

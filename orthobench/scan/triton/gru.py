@@ -67,7 +67,7 @@ class TritonGRU(Members, torch.autograd.Function):
         H, gates = p.new_empty(S, T + 1, B, N), p.new_empty(p.shape) if training else None
         H[:, 0] = h0
         K = p.new_empty(S, T, B, N) if training and reset == "after" else None
-        form = form_of("gru", (S, T, B, N))
+        form = form_of("gru", (S, T, B, N), p)
         M = W.mT if form == "rows" else W
         tensors = (p.contiguous(), M.contiguous(), contiguous(b), contiguous(b_k), H, gates, K)
         key = {"ACTIVATION": activation, "SLOPE": slope, "RESET": reset, "LATE": b_k is not None, "KEPT": training}
@@ -90,7 +90,7 @@ class TritonGRU(Members, torch.autograd.Function):
         dp, G = torch.empty_like(gates), H.new_empty(S, B, N)
         tensors = (dH.contiguous(), W.contiguous(), H, gates, K, dp, G)
         key = {"ACTIVATION": activation, "SLOPE": slope, "RESET": reset}
-        form = form_of("gru", (S, T, B, N))
+        form = form_of("gru", (S, T, B, N), H)
         launch(gru_row_backward if form == "rows" else gru_backward, tensors, (S, T, B, N), count, form, **key)
         needed, dz_c, h, dW = ctx.needs_input_grad, dp[..., -N:], H[:, :-1], None
         dk = dz_c * gates[..., :N] if reset == "after" and (needed[1] or needed[3]) else dz_c

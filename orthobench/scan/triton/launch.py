@@ -43,10 +43,16 @@ def launch(
         kernel[S, B if rows else triton.cdiv(B, ROWS.value)](*tensors, T, B, **shape, **constants)
 
 
-def form_of(family: str, sizes: tuple[int, int, int, int]) -> str:
-    """The cheaper form of a family's kernels for S, T, B, N: rows or blocks."""
+def form_of(family: str, sizes: tuple[int, int, int, int], like: Tensor) -> str:
+    """The cheaper form of a family's kernels for S, T, B, N on the device of `like`: rows or blocks."""
     S, _, B, N = sizes
-    return cheaper(family, N, S * B)
+    return cheaper(family, N, S * B, device_name(like.device))
+
+
+@lru_cache
+def device_name(device: torch.device) -> str | None:
+    """The name of a GPU; null for a CPU."""
+    return torch.cuda.get_device_name(device) if device.type == "cuda" else None
 
 
 def row_layout(N: int, matrices: int) -> dict[str, Any]:

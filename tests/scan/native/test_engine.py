@@ -275,8 +275,8 @@ def test_one_initial_state_for_the_whole_batch(cls: type, options: dict[str, Any
 @every_case
 def test_it_is_the_automatic_choice(cls: type, options: dict[str, Any]) -> None:
     cell = make(cls, **options)
-    assert (choose(cell)[0] == "native") == (engine.advantage(cell, "cpu") is not None)
-    assert engine.advantage(cell, "cuda") is None
+    assert (choose(cell)[0] == "native") == (engine.advantage(cell, "cpu", 50) is not None)
+    assert engine.advantage(cell, "cuda", 50) is None
 
 
 class Doubled(ComplexElman):
