@@ -24,6 +24,21 @@ def line(row: Row) -> str:
     return f"{row.group:15} {row.case[:46]:46} {row.variant:32} {ratio:>9}  {_cost(row)}"
 
 
+class Appended:
+    """A CSV file that has every row as soon as it is known."""
+
+    def __init__(self, path: Path) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self.path = path
+        with path.open("w", newline="") as file:
+            csv.DictWriter(file, [field.name for field in fields(Row)]).writeheader()
+
+    def add(self, row: Row) -> None:
+        """Write one row."""
+        with self.path.open("a", newline="") as file:
+            csv.DictWriter(file, [field.name for field in fields(Row)]).writerow(asdict(row))
+
+
 def write(rows: list[Row], folder: Path, device: torch.device) -> tuple[Path, Path]:
     """Write speed.csv and speed.md into `folder`; returns their paths."""
     folder.mkdir(parents=True, exist_ok=True)

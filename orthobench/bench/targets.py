@@ -43,6 +43,25 @@ def milliseconds(name: str) -> Measure:
     return measure
 
 
+def number(name: str) -> Measure:
+    """A measure of a variant's own number."""
+
+    def measure(rows: dict[str, Row]) -> float | None:
+        return rows[name].value if name in rows else None
+
+    return measure
+
+
+def quotient(name: str, other: str) -> Measure:
+    """A measure of one variant's own number in another's."""
+
+    def measure(rows: dict[str, Row]) -> float | None:
+        first, second = (rows[key].value if key in rows else None for key in (name, other))
+        return first / second if first and second else None
+
+    return measure
+
+
 def growth(rows: dict[str, Row]) -> float | None:
     """What a step costs at the length where it costs most, in what it costs at the first length."""
     steps = {int(name.removeprefix("T=")): row.ratio for name, row in rows.items() if row.ratio}
@@ -99,11 +118,18 @@ CPU = (
     Target("ten members' loop in one member's", "ensemble", ("",), faster("one member", "10 members"), most=1.2),
     Target("orthobench's step in bare ones", "training", ("",), faster("bare loop", "orthobench run"), most=1.1),
 )
+CASES = {n: f"elman modrelu n={n} B=50" for n in (50, 128, 190, 256)}
+TIMES = tuple(CASES[n] for n in (128, 190))
 GPU = (
-    Target("graph over reference, n=128 B=50", "scan", (f"{E128}B=50",), faster("graph", "reference"), least=6),
-    Target("triton over reference, n=128 B=50", "scan", (f"{E128}B=50",), faster("triton", "reference"), least=20),
-    Target("triton's time in nn.RNN relu's", "scan", (E128,), faster("nn.RNN relu", "triton"), most=1.5),
-    Target("triton over nn.LSTM, n=128", "scan", (E128,), faster("triton", "nn.LSTM"), least=1),
+    Target("rows, us a step, n=128", "gpu", (CASES[128],), number("rows"), most=0.8),
+    Target("rows, us a step, n=190", "gpu", (CASES[190],), number("rows"), most=1.8),
+    Target("the loop's time in rows'", "gpu", TIMES, quotient("reference", "rows"), least=40),
+    Target("nn.RNN's time in rows'", "gpu", TIMES, quotient("nn.RNN", "rows"), least=1),
+    Target("nn.LSTM's time in rows'", "gpu", TIMES, quotient("nn.LSTM", "rows"), least=1),
+    Target("ten members' time in one's", "gpu", ("elman modrelu n=190",), quotient("10", "1"), most=1.3),
+    Target("ten members' loop in one member's", "ensemble", ("",), faster("one member", "10 members"), most=1.2),
+    Target("seconds of scoRNN, copying T=2000, 10,000 steps", "flagship", ("",), _value, most=90),
+    Target("ten seeds in times of one, whole program", "seeds", ("",), _value, most=1.3),
 )
 
 

@@ -1,9 +1,9 @@
 """The list of engines, one record each; torch is imported only when an engine is used.
 
 An engine is a module with three functions: `why_not(cell)`, `advantage(cell, device, sequences)` and
-`run(cell, x, state)`; a fourth, `values_per_step(cell)`, takes the place of the cell's where the engine keeps less than the plain loop. To
-add one, write such a module and add one line here: the values of `engine=`, the automatic choice, `orthobench bench`,
-ensembles and the estimate of memory all read this list.
+`run(cell, x, state)`; a fourth, `values_per_step(cell)`, takes the place of the cell's where the engine keeps less than
+the plain loop. To add one, write such a module and add one line here: the values of `engine=`, the automatic choice,
+`orthobench bench`, ensembles and the estimate of memory all read this list.
 """
 
 from dataclasses import dataclass

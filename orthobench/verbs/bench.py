@@ -1,13 +1,19 @@
-"""`orthobench bench [--quick] [--output DIR] | --record [TABLE...|PAPER...|fair|all]`: how fast the parts are here."""
+"""`orthobench bench [--quick] [--budget 5m] [--output DIR] | --record [TABLE...|PAPER...|fair|all]`: how fast it is."""
 
+import time
+from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from orthobench.config.table import FAIR
 from orthobench.errors import ConfigError, DataError
 from orthobench.terminal import complain, say
 from orthobench.verbs.arguments import Parser
 from orthobench.verbs.report import results_root
+
+if TYPE_CHECKING:
+    from orthobench.bench.timing import Row
 
 
 def main(arguments: list[str]) -> int:
@@ -22,6 +28,7 @@ def main(arguments: list[str]) -> int:
     parser = Parser(__doc__)
     parser.add_argument("--quick", action="store_true", help="small sizes and few rounds: within two minutes")
     parser.add_argument("--output", type=Path, default=Path("results/bench"), help="folder of speed.csv and speed.md")
+    parser.add_argument("--budget", help="time after which nothing more is begun, such as 5m")
     parser.add_argument(
         "--record", action="store_true", help="measure the steps that tables name: results/bench/steps.csv"
     )
@@ -33,25 +40,50 @@ def main(arguments: list[str]) -> int:
         parser.error(f"{options.words[0]!r} is not an argument here")
     import torch
 
-    from orthobench.bench import cores, maps, models, newer, scans, targets, training
-    from orthobench.bench.tables import line, write
+    from orthobench.bench import cores, ensembles, gpu, maps, models, newer, scans, targets, timing, training
+    from orthobench.bench.tables import Appended, line, write
     from orthobench.bench.timing import Bench
+    from orthobench.launch.reproduce import seconds
     from orthobench.run.memory import keep_freed_memory
 
+    end = None if options.budget is None else time.monotonic() + seconds(options.budget)
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     bench = Bench(device, 0.7 if options.quick else 8.0, 3, 9 if options.quick else 15, options.quick)
-    rows = []
+    rows, table = [], Appended(options.output / "speed.csv")
     torch.set_num_threads(1)
     keep_freed_memory()
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
-    parts = (part.measure(bench) for part in (scans, newer, maps, models, training, cores))
+    parts: list[Any] = [scans, newer, maps, models, ensembles, training, cores]
+    if device.type == "cuda":
+        parts = [gpu, ensembles, training, scans, models, maps, newer]
     judged = targets.GPU if device.type == "cuda" else targets.CPU
-    for row in chain(*parts, targets.judge(rows, judged)):
+
+    def measured() -> "Iterator[Row]":
+        for part in parts:
+            try:
+                yield from part.measure(bench)
+            except Exception as error:
+                if device.type != "cuda":
+                    raise
+                said = str(error).splitlines()
+                yield timing.Row("failed", part.__name__.rpartition(".")[2], said[0] if said else type(error).__name__)
+
+    for row in chain(until(end, measured()), targets.judge(rows, judged)):
         rows.append(row)
+        table.add(row)
         say(line(row))
     for path in write(rows, options.output, device):
         say(f"wrote {path}")
     return 0
+
+
+def until(end: float | None, rows: "Iterator[Row]") -> "Iterator[Row]":
+    """The rows that come before a time of time.monotonic(); all of them where there is none."""
+    for row in rows:
+        yield row
+        if end is not None and time.monotonic() > end:
+            say("the budget is spent: what follows is not measured")
+            return
 
 
 def _record(names: list[str], results: Path, folders: tuple[Path, ...]) -> int:

@@ -53,7 +53,7 @@ def advantage(cell: Cell, device: str, sequences: int) -> str | None:
 
 
 def slower(cell: Cell, sequences: int) -> str | None:
-    """Why its kernels are expected to be slower than a graph of small ones, with the numbers; null when they are not."""
+    """Why its kernels are expected to be slower than a graph of small ones; null when they are not."""
     own, graph = min(_us(cell, form, sequences) for form in ("rows", "blocks")), _us(cell, "graph", sequences)
     if own <= graph:
         return None

@@ -1,0 +1,162 @@
+"""Microseconds of a time step on a GPU, forward and backward, for every engine and size: the most important rows first.
+
+Each row is measured by itself; what fails is a row with its reason, and the others follow. The numbers of the kernels'
+forms are what `auto` weighs, and are kept for this device (scan/triton/costs.py).
+"""
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext
+from functools import partial
+from typing import Any
+
+import torch
+from torch import nn
+from torch.func import functional_call, stack_module_state
+
+from orthobench.bench.scans import WIDTH, make_cell, work
+from orthobench.bench.timing import Bench, Row, Work
+from orthobench.scan import ENGINES
+from orthobench.scan.triton import costs
+
+ELMAN, GATED = "elman modrelu", "gru after modrelu"
+SIZES = (190, 128, 50, 256)
+B, T = 50, 1000
+SHORT = 100  # steps of what launches a kernel for every operation
+LEAST_S = 0.1
+UNIT = "us a step"
+
+
+def measure(bench: Bench, T: int = T, sizes: tuple[int, ...] = SIZES) -> Iterator[Row]:
+    """All rows of this file."""
+    found: list[tuple[str, str, int, float]] = []
+    for family, name in (("elman", ELMAN), ("gru", GATED)):
+        for n in sizes:
+            for row in _steps(bench, name, n, T):
+                yield row
+                if row.variant in costs.FORMS and row.value is not None:
+                    found.append((family, row.variant, n, row.value))
+    for n in sizes[:2]:
+        for members in (1, 10, 32):
+            label = f"{ELMAN} n={n} B={B} T={T} members"
+            yield _row(bench, label, str(members), lambda n=n, members=members: _members(bench, n, members, T), T)
+    if bench.device.type == "cuda" and found:
+        path = costs.keep(torch.cuda.get_device_name(), found)
+        yield Row("gpu", "kept for engine=auto", str(path))
+
+
+def _steps(bench: Bench, name: str, n: int, T: int) -> Iterator[Row]:
+    case, family = f"{name} n={n} B={B}", "elman" if name == ELMAN else "gru"
+    for form in ("rows", "blocks"):
+        if costs.step_us(family, form, n, 1) == float("inf"):
+            continue  # its matrices do not fit into registers
+        yield _row(bench, case, form, partial(_scan, bench, name, n, "triton", T), T, _only(form))
+    yield _row(bench, case, "graph", partial(_scan, bench, name, n, "graph", T), T)
+    for kind in ("nn.LSTM", "nn.RNN" if name == ELMAN else "nn.GRU"):
+        yield _row(bench, case, kind, partial(_network, bench, kind, n, T), T)
+    short = min(T, SHORT)
+    yield _row(bench, case, "reference", partial(_scan, bench, name, n, "reference", short), short)
+
+
+def _row(
+    bench: Bench,
+    case: str,
+    variant: str,
+    make: Callable[[], Work],
+    T: int,
+    within: AbstractContextManager[None] | None = None,
+) -> Row:
+    """The measured row, or a row that says why there is none."""
+    try:
+        with within or nullcontext():
+            run = make()
+            for _ in range(3):  # compiled, captured, warm
+                run()
+            return Row("gpu", case, variant, value=1e6 * _seconds(bench, run) / T, unit=UNIT)
+    except Exception as error:
+        return Row("gpu", case, variant, unit=f"failed: {str(error).splitlines()[0] if str(error) else type(error)}")
+
+
+def _seconds(bench: Bench, run: Work) -> float:
+    """Seconds of a call, the fastest of three measurements, by CUDA's events where there is a GPU."""
+    calls, best = 1, float("inf")
+    while True:
+        spent = min(_timed(bench, run, calls) for _ in range(1 if calls == 1 else 3))
+        best = min(best, spent / calls)
+        if spent >= LEAST_S or bench.quick:
+            return best
+        calls = max(round(1.2 * calls * LEAST_S / max(spent, 1e-6)), calls + 1)
+
+
+def _timed(bench: Bench, run: Work, calls: int) -> float:
+    if bench.device.type != "cuda":
+        start = time.perf_counter()
+        for _ in range(calls):
+            run()
+        return time.perf_counter() - start
+    first, last = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+    first.record()
+    for _ in range(calls):
+        run()
+    last.record()
+    last.synchronize()
+    return first.elapsed_time(last) / 1000
+
+
+def _scan(bench: Bench, name: str, n: int, engine: str, T: int) -> Work:
+    cell = make_cell(name, n, bench.device)
+    problem = ENGINES[engine].why_not(cell)
+    if problem:
+        raise RuntimeError(problem)
+    return work(cell, torch.randn(B, T, WIDTH, device=bench.device), engine)
+
+
+def _network(bench: Bench, kind: str, n: int, T: int) -> Work:
+    options: dict[str, Any] = {"nonlinearity": "relu"} if kind == "nn.RNN" else {}
+    module = getattr(nn, kind.removeprefix("nn."))(WIDTH, n, batch_first=True, **options).to(bench.device)
+    x, gradient = torch.randn(B, T, WIDTH, device=bench.device), torch.randn(B, T, n, device=bench.device)
+
+    def run() -> None:
+        module.zero_grad(set_to_none=True)
+        module(x)[0].backward(gradient)
+
+    return run
+
+
+def _members(bench: Bench, n: int, members: int, T: int) -> Work:
+    """As many cells at once, under torch.func.vmap."""
+    cells = [make_cell(ELMAN, n, bench.device) for _ in range(members)]
+    problem = ENGINES["triton"].why_not(cells[0])
+    if problem:
+        raise RuntimeError(problem)
+    scanned = _Scanned(cells[0])
+    parameters, _ = stack_module_state([_Scanned(cell) for cell in cells])
+    x, gradient = (torch.randn(members, B, T, size, device=bench.device) for size in (WIDTH, n))
+
+    def run() -> None:
+        h = torch.func.vmap(lambda own, x: functional_call(scanned, own, x))(parameters, x)
+        torch.autograd.grad(h, [p for p in parameters.values() if p.requires_grad], gradient, allow_unused=True)
+
+    return run
+
+
+class _Scanned(nn.Module):
+    def __init__(self, cell: Any) -> None:
+        super().__init__()
+        self.cell = cell
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return ENGINES["triton"].run(self.cell, x, self.cell.initial_state(len(x)))[0]
+
+
+class _only:
+    """Within it one form of the kernels is used."""
+
+    def __init__(self, form: str) -> None:
+        self._form = form
+
+    def __enter__(self) -> None:
+        self._token = costs.only.set(self._form)
+
+    def __exit__(self, *_: Any) -> None:
+        costs.only.reset(self._token)

@@ -1,0 +1,287 @@
+"""The first minutes with a GPU: python scripts/first_gpu.py [--parts PART...] [--minutes 8.5] [--output results/bench].
+
+Every part is a process of its own with a time limit, so that what fails, crashes or hangs leaves the next ones alone.
+Each line is written as it comes, on the screen and into <output>/<device>.log; rows go into <device>.csv, and
+<device>.md lists the parts and the targets met and missed. Without a GPU it runs too, and says what needs one.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from orthobench.bench.tables import Appended
+from orthobench.bench.targets import GPU, judge
+from orthobench.bench.timing import Row
+from orthobench.scan.triton.costs import slug
+
+REPO = Path(__file__).resolve().parents[1]
+ROW = "ROW "
+FLAGSHIP = "model=scornn task=copying T=2000 model.hidden_size=190 task.batch_size=50 logger=none"
+QUIET = "trainer.val_check_interval=100000 task.val_size=50 task.test_size=50"
+
+
+def device() -> None:
+    """What there is."""
+    import torch
+
+    say(f"torch {torch.__version__}, Python {sys.version.split()[0]}, {os.cpu_count()} cores")
+    say(f"triton {version('triton')}, lightning {version('lightning')}")
+    need_gpu()
+    properties = torch.cuda.get_device_properties(0)
+    say(f"{properties.name}, compute capability {properties.major}.{properties.minor}, ")
+    say(f"{properties.multi_processor_count} multiprocessors, {properties.total_memory >> 30} GiB")
+
+
+def solver() -> None:
+    """A linear solver captured on the stream on which it was warmed up, and on another."""
+    import torch
+
+    need_gpu()
+    A = torch.eye(190, device="cuda") + 0.01 * torch.randn(190, 190, device="cuda")
+    for name in ("the stream of the warm-up", "another stream"):
+        warm = torch.cuda.Stream()
+        with torch.cuda.stream(warm):
+            torch.linalg.solve_ex(A, A)
+        graph = torch.cuda.CUDAGraph()
+        try:
+            with torch.cuda.graph(graph, stream=warm if name.startswith("the") else torch.cuda.Stream()):
+                X, _ = torch.linalg.solve_ex(A, A)
+            graph.replay()
+            torch.cuda.synchronize()
+            say(f"solve_ex captured on {name}: off by {float((X - torch.eye(190, device='cuda')).abs().max()):.1g}")
+        except RuntimeError as error:
+            say(f"solve_ex captured on {name} failed: {str(error).splitlines()[0]}")
+
+
+def nan() -> None:
+    """NaN through every kernel."""
+    import torch
+
+    from orthobench.bench.gpu import ELMAN, GATED
+    from orthobench.bench.scans import WIDTH, make_cell
+    from orthobench.scan.triton import costs, engine
+
+    need_gpu()
+    for name in (ELMAN, GATED):
+        for form in ("rows", "blocks"):
+            cell = make_cell(name, 50, torch.device("cuda"))
+            costs.only.set(form)
+            start = (torch.full((3, 50), torch.nan, device="cuda"),)
+            h, _ = engine.run(cell, torch.randn(3, 4, WIDTH, device="cuda"), start)
+            say(f"{name}, {form}: {'NaN stays' if bool(h.isnan().all()) else 'NaN IS LOST'}")
+
+
+def steps() -> None:
+    """Microseconds of a time step of every engine and size."""
+    import torch
+
+    from orthobench.bench import gpu
+    from orthobench.bench.timing import Bench
+
+    need_gpu()
+    for row in gpu.measure(Bench(torch.device("cuda"), 1.0, 3, 9, False)):
+        give(row)
+
+
+def tests() -> None:
+    """Pytest -m gpu."""
+    need_gpu()
+    words = ["-m", "pytest", "-m", "gpu", "-q", "tests/scan", "tests/ensemble", "tests/faults/test_numbers.py"]
+    several = ["-n", "8"] if version("pytest-xdist") != "missing" else []
+    raise SystemExit(subprocess.call([sys.executable, *words, *several], cwd=REPO))
+
+
+def bench() -> None:
+    """Orthobench bench --quick, for a minute."""
+    need_gpu()
+    words = ["-m", "orthobench", "bench", "--quick", "--budget", "60s", "--output", tempfile.mkdtemp()]
+    raise SystemExit(subprocess.call([sys.executable, *words], cwd=REPO))
+
+
+def flagship() -> None:
+    """1,000 steps of scoRNN on copying, T=2000, n=190, B=50."""
+    import orthobench
+
+    need_gpu()
+    with tempfile.TemporaryDirectory() as root:
+        words = [*FLAGSHIP.split(), *QUIET.split(), "trainer.max_steps=1000", f"runs_root={root}"]
+        record = orthobench.build(*words).run()
+    say(f"engine {record['engine'][0]}")
+    seconds = 10_000 / record["time"]["steps_per_s"]
+    give(Row("flagship", "scoRNN, copying T=2000, n=190, B=50", "10,000 steps", value=seconds, unit="s, from 1,000"))
+
+
+def ensembles() -> None:
+    """One, ten and thirty-two members for 300 steps."""
+    from orthobench.ensemble.running import run_members
+    from orthobench.run.run import Run
+
+    need_gpu()
+    one = 0.0
+    for members in (1, 10, 32):
+        with tempfile.TemporaryDirectory() as root:
+            words = [*FLAGSHIP.replace("T=2000", "T=1000").split(), *QUIET.split(), "trainer.max_steps=300"]
+            runs = [Run.of((*words, f"runs_root={root}", f"seed={seed}")) for seed in range(1, members + 1)]
+            run_members(runs)
+            record = json.loads((runs[0].settings.folder / "record.json").read_text())
+        seconds = record["time"]["train_s"]
+        one = one or seconds
+        give(Row("ensembles", "scoRNN, copying T=1000, 300 steps", str(members), value=seconds, unit="s"))
+        if members == 10:
+            give(Row("seeds", "scoRNN, copying T=1000", "ten", value=seconds / one, unit="times as long as one"))
+
+
+PARTS: dict[str, tuple[Callable[[], None], float]] = {  # and the most seconds of each
+    "device": (device, 30),
+    "solver": (solver, 30),
+    "nan": (nan, 60),
+    "steps": (steps, 150),
+    "tests": (tests, 200),
+    "bench": (bench, 75),
+    "flagship": (flagship, 60),
+    "ensembles": (ensembles, 90),
+}
+
+
+@dataclass
+class Outcome:
+    """How one part ended."""
+
+    part: str
+    said: str
+    seconds: float
+
+
+class Report:
+    """What is kept: every line, every row, and how each part ended."""
+
+    def __init__(self, folder: Path, name: str) -> None:
+        self.rows: list[Row] = []
+        self.outcomes: list[Outcome] = []
+        self.table = Appended(folder / f"{name}.csv")
+        self.page, self._log = folder / f"{name}.md", folder / f"{name}.log"
+        self._log.write_text("")
+
+    def line(self, text: str) -> None:
+        """Show a line and keep it; a row goes into the table."""
+        if text.startswith(ROW):
+            row = Row(**json.loads(text.removeprefix(ROW)))
+            self.rows.append(row)
+            self.table.add(row)
+            text = f"{row.case}, {row.variant}: {'' if row.value is None else f'{row.value:.4g} '}{row.unit}"
+        say(text)
+        with self._log.open("a") as file:
+            file.write(text + "\n")
+
+    def write(self) -> None:
+        """The page, as far as things are."""
+        lines = ["# The first minutes with a GPU", "", "| part | how it ended | s |", "|---|---|---|"]
+        lines += [f"| {one.part} | {one.said} | {one.seconds:.0f} |" for one in self.outcomes]
+        lines += ["", "| target | case | found | wanted |", "|---|---|---|---|"]
+        for row in judge(self.rows, GPU):
+            found = "" if row.value is None else f"{row.value:.3g}"
+            lines.append(f"| {row.case} | {row.variant} | {found} | {row.unit} |")
+        self.page.write_text("\n".join(lines) + "\n")
+
+
+def run_part(name: str, words: list[str], limit: float, report: Report) -> Outcome:
+    """Run a part's process to its end or its limit; its lines are kept as they come."""
+    report.line(f"--- {name}, at most {limit:.0f} s")
+    start = time.monotonic()
+    process = subprocess.Popen(
+        words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", start_new_session=True
+    )
+    late = threading.Event()
+    timer = threading.Timer(limit, lambda: (late.set(), kill(process)))
+    timer.start()
+    assert process.stdout is not None
+    last = ""
+    for text in process.stdout:
+        last = text.rstrip() or last
+        report.line(text.rstrip())
+    code = process.wait()
+    timer.cancel()
+    said = "done" if code == 0 else f"failed with exit code {code}: {last}".replace("|", "/")
+    outcome = Outcome(name, f"stopped after {limit:.0f} s" if late.is_set() else said, time.monotonic() - start)
+    report.outcomes.append(outcome)
+    report.write()
+    return outcome
+
+
+def kill(process: Any) -> None:
+    """End a part and what it started."""
+    os.killpg(process.pid, 9)
+
+
+def need_gpu() -> None:
+    """End this part where there is no GPU."""
+    import torch
+
+    if not torch.cuda.is_available():
+        raise SystemExit("it needs a CUDA device, and there is none here")
+
+
+def give(row: Row) -> None:
+    """Hand a row to the process that keeps them."""
+    say(ROW + json.dumps(asdict(row)))
+
+
+def version(package: str) -> str:
+    """The version of an installed package."""
+    from importlib.metadata import PackageNotFoundError
+    from importlib.metadata import version as installed
+
+    try:
+        return installed(package)
+    except PackageNotFoundError:
+        return "missing"
+
+
+def say(text: str) -> None:
+    """Write a line now."""
+    sys.stdout.write(text + "\n")
+    sys.stdout.flush()
+
+
+def device_name() -> str:
+    """The device's name, asked in a process of its own."""
+    program = "import torch; print(torch.cuda.get_device_name() if torch.cuda.is_available() else 'no gpu')"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    return slug(done.stdout.strip() or "unknown")
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the parts in their order; returns 0 even where some fail, because the page says so."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS), help="those to run, all by default")
+    parser.add_argument("--minutes", type=float, default=8.5, help="after which nothing is running any more")
+    parser.add_argument("--output", type=Path, default=REPO / "results" / "bench", help="folder of what is written")
+    parser.add_argument("--child", choices=PARTS, help=argparse.SUPPRESS)
+    given = parser.parse_args(arguments)
+    if given.child:
+        PARTS[given.child][0]()
+        return 0
+    end = time.monotonic() + 60 * given.minutes
+    report = Report(given.output, device_name())
+    for name in (name for name in PARTS if name in given.parts):
+        limit = min(PARTS[name][1], end - time.monotonic())
+        if limit < 1:
+            report.outcomes.append(Outcome(name, "not begun: the time was over", 0.0))
+            continue
+        run_part(name, [sys.executable, __file__, "--child", name], limit, report)
+    report.write()
+    report.line(f"wrote {report.table.path} and {report.page}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
