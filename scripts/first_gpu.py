@@ -101,9 +101,9 @@ def tests() -> None:
 
 
 def bench() -> None:
-    """Orthobench bench --quick, for a minute."""
+    """Orthobench bench --quick, for half a minute."""
     need_gpu()
-    words = ["-m", "orthobench", "bench", "--quick", "--budget", "60s", "--output", tempfile.mkdtemp()]
+    words = ["-m", "orthobench", "bench", "--quick", "--budget", "30s", "--output", tempfile.mkdtemp()]
     raise SystemExit(subprocess.call([sys.executable, *words], cwd=REPO))
 
 
@@ -141,14 +141,14 @@ def ensembles() -> None:
 
 
 PARTS: dict[str, tuple[Callable[[], None], float]] = {  # and the most seconds of each
-    "device": (device, 30),
-    "solver": (solver, 30),
-    "nan": (nan, 60),
-    "steps": (steps, 150),
-    "tests": (tests, 200),
-    "bench": (bench, 75),
-    "flagship": (flagship, 60),
-    "ensembles": (ensembles, 90),
+    "device": (device, 15),
+    "solver": (solver, 15),
+    "nan": (nan, 40),
+    "steps": (steps, 130),
+    "tests": (tests, 150),
+    "bench": (bench, 45),
+    "flagship": (flagship, 50),
+    "ensembles": (ensembles, 65),
 }
 
 
@@ -197,19 +197,18 @@ def run_part(name: str, words: list[str], limit: float, report: Report) -> Outco
     """Run a part's process to its end or its limit; its lines are kept as they come."""
     report.line(f"--- {name}, at most {limit:.0f} s")
     start = time.monotonic()
-    process = subprocess.Popen(
-        words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", start_new_session=True
-    )
-    late = threading.Event()
-    timer = threading.Timer(limit, lambda: (late.set(), kill(process)))
-    timer.start()
-    assert process.stdout is not None
-    last = ""
-    for text in process.stdout:
-        last = text.rstrip() or last
-        report.line(text.rstrip())
-    code = process.wait()
-    timer.cancel()
+    late, last, pipe = threading.Event(), "", subprocess.PIPE
+    with subprocess.Popen(
+        words, stdout=pipe, stderr=subprocess.STDOUT, text=True, errors="replace", start_new_session=True
+    ) as process:
+        timer = threading.Timer(limit, lambda: (late.set(), kill(process)))
+        timer.start()
+        assert process.stdout is not None
+        for text in process.stdout:
+            last = text.rstrip() or last
+            report.line(text.rstrip())
+        code = process.wait()
+        timer.cancel()
     said = "done" if code == 0 else f"failed with exit code {code}: {last}".replace("|", "/")
     outcome = Outcome(name, f"stopped after {limit:.0f} s" if late.is_set() else said, time.monotonic() - start)
     report.outcomes.append(outcome)

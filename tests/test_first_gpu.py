@@ -93,6 +93,10 @@ def test_the_parts_fit_into_nine_minutes_because_the_last_get_what_is_left(
     monkeypatch.setattr(script, "device_name", lambda: "some-gpu")
     monkeypatch.setattr(script.time, "monotonic", lambda: now[0])
     script.main(["--output", str(tmp_path)])
+    assert list(limits) == list(script.PARTS)
     assert sum(limits.values()) <= 8.5 * 60
+    limits.clear()
+    script.main(["--output", str(tmp_path), "--minutes", "2"])
+    assert sum(limits.values()) == 120
     assert list(limits) == list(script.PARTS)[: len(limits)]
     assert "| ensembles | not begun: the time was over | 0 |" in (tmp_path / "some-gpu.md").read_text()

@@ -126,8 +126,8 @@ class Stacked:
 
     def _measure(self, requests: list[Request]) -> list[dict[str, Tensor]]:
         models = [one.model for one, _ in requests]
-        both = (stacked(models, named) for named in (nn.Module.named_parameters, nn.Module.named_buffers))
-        y, targets = self._outputs(models, *both, [batch for _, batch in requests])
+        parameters, buffers = stacked(models, nn.Module.named_parameters), stacked(models, nn.Module.named_buffers)
+        y, targets = self._outputs(models, parameters, buffers, [batch for _, batch in requests])
         values = vmap(requests[0][0].task.measure)(y, *targets)
         return [{name: value[i] for name, value in values.items()} for i in range(len(requests))]
 

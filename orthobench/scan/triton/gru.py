@@ -6,7 +6,7 @@ Gates, projections and matrices are each stored as G blocks in the order r, u, c
 out. It saves the states, the gates, and k = W_c h + b_k where the reset comes after the product.
 """
 
-# pyright: reportMissingImports=false, reportOperatorIssue=false, reportAttributeAccessIssue=false
+# pyright: reportMissingImports=false, reportOperatorIssue=false, reportAttributeAccessIssue=false, reportAssignmentType=false, reportGeneralTypeIssues=false
 
 from typing import Any
 
@@ -76,15 +76,15 @@ class TritonGRU(Members, torch.autograd.Function):
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor | None, ...]) -> None:
-        _, W, b, b_k, _, *ctx.settings, _ = inputs
+        _, W, _, _, _, *ctx.settings, _ = inputs
         H, gates, K = output
         ctx.mark_non_differentiable(*(x for x in (gates, K) if x is not None))
-        ctx.save_for_backward(H, gates, K, W, b, b_k)
+        ctx.save_for_backward(H, gates, K, W)
 
     @staticmethod
     @first_only("use engine=reference")
     def backward(ctx: Any, dH: Tensor, *_: Any) -> tuple[Tensor | None, ...]:  # type: ignore[override]
-        H, gates, K, W, b, b_k = ctx.saved_tensors
+        H, gates, K, W = ctx.saved_tensors
         activation, slope, reset = ctx.settings
         (S, T, B, _), (count, N) = gates.shape, W.shape[1:3]
         dp, G = torch.empty_like(gates), H.new_empty(S, B, N)

@@ -9,7 +9,7 @@ the threads: no tensor core, no split, no rounding beyond float32's own.
     backward    G = g + W^T dz      M = W
 """
 
-# pyright: reportMissingImports=false, reportAttributeAccessIssue=false, reportGeneralTypeIssues=false
+# pyright: reportMissingImports=false, reportAttributeAccessIssue=false, reportGeneralTypeIssues=false, reportUnboundVariable=false
 
 import triton
 import triton.language as tl
