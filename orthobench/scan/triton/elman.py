@@ -73,16 +73,16 @@ class TritonElman(Members, torch.autograd.Function):
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor | None]) -> None:
-        _, W, b, _, beta, ctx.activation, ctx.slope, _ = inputs
+        _, W, _, _, beta, ctx.activation, ctx.slope, _ = inputs
         H, A = output
         if A is not None:
             ctx.mark_non_differentiable(A)
-        ctx.save_for_backward(H, A, W, b, beta)
+        ctx.save_for_backward(H, A, W, beta)
 
     @staticmethod
     @first_only("use engine=reference")
     def backward(ctx: Any, dH: Tensor, _: Tensor | None) -> tuple[Tensor | None, ...]:  # type: ignore[override]
-        H, A, W, b, beta = ctx.saved_tensors
+        H, A, W, beta = ctx.saved_tensors
         S, T, B, N = H[:, 1:].shape
         dp, G = H.new_empty(S, T, B, N), H.new_empty(S, B, N)
         dbeta = None if beta is None else H.new_empty(S, B)

@@ -62,7 +62,7 @@ def read_tile(W, index: tl.constexpr, N: tl.constexpr, K: tl.constexpr, TILES: t
 
 @triton.jit
 def rounded(x):
-    """The nearest numbers that TensorFloat-32 holds: 10 bits of fraction. NaN stays NaN, whose bits would carry over."""
+    """The nearest numbers that TensorFloat-32 holds: 10 bits of fraction. NaN, whose bits would carry, stays NaN."""
     nearest = ((x.to(tl.int32, bitcast=True) + 0x1000) & -0x2000).to(tl.float32, bitcast=True)
     return tl.where(x == x, nearest, x)
 
