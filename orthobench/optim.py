@@ -260,7 +260,7 @@ class Exponential(Schedule):
 
 def as_real(p: Tensor) -> Tensor:
     """Real and imaginary parts of a complex tensor as two numbers, each with averages of its own (as torch does)."""
-    return torch.viewas_real(p.resolve_conj()) if p.is_complex() else p
+    return torch.view_as_real(p.resolve_conj()) if p.is_complex() else p
 
 
 def _slots(memory: list[Memory], name: str, like: Tensors, start: float) -> Tensors:

@@ -60,8 +60,8 @@ def read(path: Path) -> list[Finding]:
             if unknown is not None or not given.get("tests"):
                 what = "tests are missing" if unknown is None else f"{unknown}: {did_you_mean(unknown, KEYS)}"
                 raise ConfigError(f"{path}: {given.get('says', group['title'])!r}: {what}.")
-            values = {key: coerce(value, KEYS[key], f"{path}: {key}") for key, value in given.items()}
-            found.append(Finding(group["title"], **values | {"tests": tuple(values["tests"])}))
+            values: dict[str, Any] = {key: coerce(value, KEYS[key], f"{path}: {key}") for key, value in given.items()}
+            found.append(Finding(group["title"], **{**values, "tests": tuple(values["tests"])}))
     return found
 
 
