@@ -17,9 +17,11 @@ from orthobench.analysis.published import papers
 from orthobench.analysis.status import STATUSES
 from orthobench.config.table import FAIR, FULL, load
 from orthobench.report import costs
+from orthobench.report.fair_figures import figures
 from orthobench.report.numbers import number, spread
 
 ROOT = Path(__file__).resolve().parents[1]
+PICTURE, SHOWN = ROOT / "docs" / "findings.svg", ("fair/cued_copying", "Cued copying, digits=3: score by length")
 RESULTS, PAGE, README = ROOT / "results", ROOT / "docs" / "findings.md", ROOT / "README.md"
 START, END = "<!-- findings -->\n", "<!-- end -->\n"
 HEAD = """\
@@ -104,6 +106,7 @@ def main(arguments: list[str]) -> int:
     for path, text in stale.items():
         if "--write" in arguments:
             path.write_text(text, encoding="utf-8")
+            PICTURE.write_text(figures(fair_of(SHOWN[0], RESULTS))[SHOWN[1]], encoding="utf-8")
         print(f"{'wrote' if '--write' in arguments else 'not up to date:'} {path}")
     return int(bool(stale) and "--write" not in arguments)
 
