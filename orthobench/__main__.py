@@ -48,6 +48,7 @@ usage: orthobench KEY=VALUE ...        run an experiment (-m: a sweep)
   orthobench show model=lstm task=pmnist
 
 orthobench --help explains every key; orthobench --version tells the version."""
+LONGEST = 4000  # characters of a sentence
 COMPLETION = ("install", "uninstall", "query")
 ANNOUNCED = {"-m", "--multirun", "-cd", "--config-dir"}
 REFUSED = ("--config-path", "-cp", "--config-name", "-cn", "--experimental-rerun")
@@ -72,7 +73,10 @@ def main(arguments: list[str] | None = None) -> int:
             signals.end_with_parent()
             return _experiment(words)
     except OrthobenchError as error:
-        complain(f"orthobench: {error}")
+        text = str(error)
+        complain(
+            f"orthobench: {text if len(text) <= LONGEST else f'{text[: LONGEST // 2]} ... {text[-LONGEST // 2 :]}'}"
+        )
         return error.exit_code
     except KeyboardInterrupt:
         complain("orthobench: interrupted")

@@ -1,20 +1,28 @@
 """Messages to the user: plain lines on standard output, errors on standard error."""
 
 import contextlib
+import re
 import sys
+
+_UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]")
+
+
+def visible(text: str) -> str:
+    """Text in which what would command a terminal, or change the direction of writing, is written out."""
+    return _UNSEEN.sub(lambda found: found[0].encode("unicode_escape", "surrogatepass").decode("ascii"), text)
 
 
 def say(text: str) -> None:
     """Print one line on standard output; a closed pipe is ignored."""
     with contextlib.suppress(OSError, ValueError):
-        sys.stdout.write(text + "\n")
+        sys.stdout.write(visible(text) + "\n")
         sys.stdout.flush()
 
 
 def complain(text: str) -> None:
     """Print one line on standard error."""
     with contextlib.suppress(OSError, ValueError):
-        sys.stderr.write(text + "\n")
+        sys.stderr.write(visible(text) + "\n")
         sys.stderr.flush()
 
 

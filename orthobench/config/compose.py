@@ -9,7 +9,6 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from orthobench.config import slips
 from orthobench.config.about import strip
 from orthobench.config.files import GROUPS, check_folder, conf_dir, options
 from orthobench.config.policy import (
@@ -20,6 +19,7 @@ from orthobench.config.policy import (
     check_values,
     walk,
 )
+from orthobench.config.words import expanded, parsed
 from orthobench.errors import ConfigError
 from orthobench.schema import did_you_mean
 
@@ -70,21 +70,13 @@ def parse(overrides: list[str] | tuple[str, ...], folders: tuple[Path, ...] = ()
     Raises:
         ConfigError: a word is not in Hydra's grammar, names nothing in its group, or overrides Hydra's own settings.
     """
-    from hydra.core.override_parser.overrides_parser import OverridesParser
     from hydra.core.override_parser.types import Glob
-    from hydra.errors import HydraException
 
     from orthobench.config.table import expand
 
     words = []
     for text in expand(overrides, folders):
-        try:
-            override = OverridesParser.create().parse_override(text)
-        except HydraException as error:
-            sentence = slips.spelling(text)
-            reason = str(error).splitlines()[0]
-            wrong = f"{text!r} is not an override of the form key=value: {reason}."
-            raise ConfigError(sentence or wrong) from error
+        override = parsed(text)
         key, plain = override.key_or_group, text.lstrip("+~")
         if not key:
             raise ConfigError(f"{text!r} is not an override of the form key=value.")
@@ -97,7 +89,7 @@ def parse(overrides: list[str] | tuple[str, ...], folders: tuple[Path, ...] = ()
             sweep = override.is_sweep_override()
             if isinstance(override.value(), Glob):
                 raise ConfigError(f"{text} is not supported: name every {key}, as `orthobench list` shows them.")
-            values = list(override.sweep_string_iterator()) if sweep else [override.value()]
+            values = expanded(override, text) if sweep else [override.value()]
             for value in values:
                 _check_choice(key, value, folders)
             words.append(Word(key, plain, True, sweep))

@@ -15,6 +15,8 @@ from orthobench.config.files import conf_dir
 from orthobench.config.policy import ENVIRONMENT, check_values
 from orthobench.config.settings import Settings
 from orthobench.config.table import expand
+from orthobench.config.words import parsed as in_grammar
+from orthobench.errors import ConfigError
 from orthobench.schema import coerce
 
 
@@ -91,14 +93,11 @@ def _composer(folders: tuple[Path, ...], state: frozenset[Any], environment: tup
 @lru_cache(maxsize=1 << 16)
 def _parsed(word: str) -> tuple[bool, str, Any] | None:
     """(whether it chooses a file, key, value) of an override; null for grammar that only Hydra can interpret."""
-    from hydra.core.override_parser.overrides_parser import OverridesParser
-    from hydra.errors import HydraException
-
     from orthobench.config.files import GROUPS
 
     try:
-        override = OverridesParser.create().parse_override(word)
-    except HydraException:
+        override = in_grammar(word)
+    except ConfigError:
         return None
     key, value = override.key_or_group, override.value()
     if not key or override.is_delete() or override.package is not None or key.startswith("hydra"):

@@ -6,6 +6,7 @@ from orthobench.config.check import check
 from orthobench.config.compose import Composed, parse
 from orthobench.config.policy import check_values
 from orthobench.config.settings import SECTIONS, Settings
+from orthobench.config.words import expanded, parsed
 from orthobench.errors import ConfigError
 
 NAMED = ("model", "task")
@@ -50,12 +51,12 @@ def task_overrides(words: list[str]) -> tuple[dict[str, Any], list[int] | None]:
     Raises:
         ConfigError: not Hydra's grammar, or a word that would change more than the data.
     """
-    from hydra.core.override_parser.overrides_parser import OverridesParser
-
     task: dict[str, Any] = {}
     lengths: list[int] | None = None
     for word in parse(words):
-        override = OverridesParser.create().parse_override(word.text)
+        override = parsed(word.text)
+        if override.is_sweep_override():
+            expanded(override, word.text)  # which refuses too many
         value = list(override.sweep_iterator()) if override.is_sweep_override() else override.value()
         section, _, key = word.key.partition(".")
         if word.key == "T":

@@ -1,7 +1,14 @@
 """Overrides as text: `key=value`, before anything is composed."""
 
+import math
+from typing import Any
+
 from orthobench.config import slips
 from orthobench.errors import ConfigError
+
+MOST = 100_000  # runs of a sweep
+LARGEST = 10_000  # characters of a word
+LONGEST = 200  # characters of a word in a message
 
 
 def key(word: str) -> str:
@@ -14,8 +21,48 @@ def value(word: str) -> str:
     return word.partition("=")[2].strip("'\"")
 
 
+def expanded(override: Any, text: str) -> list[str]:
+    """The values of a sweep of Hydra's, each as text.
+
+    Raises:
+        ConfigError: there are more than MOST of them, or they are no range.
+    """
+    found: Any = override.value()
+    try:
+        count = _count(found)
+        if count <= MOST:
+            return list(override.sweep_string_iterator())
+    except (ArithmeticError, ValueError, TypeError) as error:
+        raise ConfigError(f"{shortened(text.lstrip('+'))} is no range: {error}.") from error
+    told = f"{count:,}" if count < 10**15 else "more than 10**15"
+    raise ConfigError(f"{shortened(text.lstrip('+'))} has {told} values; a sweep may have {MOST:,} runs.")
+
+
+def shortened(text: str) -> str:
+    """A word as messages show it."""
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]}..."
+
+
+def _count(found: Any) -> int:
+    """How many values there are, without listing them."""
+    if all(hasattr(found, name) for name in ("start", "stop", "step")):
+        return max(math.ceil((found.stop - found.start) / found.step), 0)
+    return len(getattr(found, "list", ()))
+
+
 def choices(word: str) -> list[str]:
     """The values in an override, one after the other: `seed=1,2` and `seed=range(1,3)` both have 1 and 2.
+
+    Raises:
+        ConfigError: the word is not in Hydra's grammar.
+    """
+    override = parsed(word)
+    found = expanded(override, word) if override.is_sweep_override() else [value(word)]
+    return [text.strip("'\"") for text in found]
+
+
+def parsed(word: str) -> Any:
+    """An override as Hydra understands it.
 
     Raises:
         ConfigError: the word is not in Hydra's grammar.
@@ -23,11 +70,11 @@ def choices(word: str) -> list[str]:
     from hydra.core.override_parser.overrides_parser import OverridesParser
     from hydra.errors import HydraException
 
+    if len(word) > LARGEST:  # Hydra would take minutes
+        raise ConfigError(f"{shortened(word)} has {len(word):,} characters; {LARGEST:,} are allowed: use range(...).")
     try:
-        override = OverridesParser.create().parse_override(word)
-        found = list(override.sweep_string_iterator()) if override.is_sweep_override() else [value(word)]
-    except HydraException as error:
-        reason = str(error).splitlines()[0]
-        wrong = f"{word!r} is not an override of the form key=value: {reason}."
+        return OverridesParser.create().parse_override(word)
+    except (HydraException, ValueError, RecursionError) as error:  # the latter for 5,000 digits, or brackets
+        reason = shortened(str(error).partition("\n")[0])
+        wrong = f"{shortened(word)!r} is not an override of the form key=value: {reason}."
         raise ConfigError(slips.spelling(word) or wrong) from error
-    return [text.strip("'\"") for text in found]

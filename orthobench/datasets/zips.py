@@ -23,6 +23,8 @@ def read_file(path: Path, cap: int = ARCHIVE_CAP) -> bytes:
         DataError: the file is larger or cannot be read.
     """
     try:
+        if path.exists() and not path.is_file():
+            raise DataError(f"{path} is not a file.")
         size = path.stat().st_size
         if size > cap:
             raise DataError(f"{path} has {size:,} bytes; at most {cap:,} are read.")

@@ -24,7 +24,7 @@ from orthobench.launch.processes import Pool, exit_code, outcome
 from orthobench.launch.workers import Launcher
 from orthobench.recording.digest import final
 from orthobench.registry import find
-from orthobench.terminal import complain, duration_text, say
+from orthobench.terminal import complain, duration_text, say, visible
 
 REFRESH_S = 0.5
 UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
@@ -147,7 +147,7 @@ class Runner:
             return
         now = [f"{run.job.table} {run.job.row} {run.job.seed}" for at in self.pool.working for run in self._jobs[at]]
         parts = [progress(runs, self.codes, time.monotonic() - self.started), self.last, *now[:1]]
-        text = "; ".join(part for part in parts if part)[: shutil.get_terminal_size().columns - 1]
+        text = visible("; ".join(part for part in parts if part))[: shutil.get_terminal_size().columns - 1]
         with contextlib.suppress(OSError, ValueError):
             sys.stdout.write(f"\r\x1b[2K{text}" + ("\n" if last else ""))
             sys.stdout.flush()

@@ -6,6 +6,7 @@ finished jobs cost nothing. With `ensemble=true` a job is several runs where a G
 
 import itertools
 import json
+import math
 import os
 import sys
 import tempfile
@@ -21,6 +22,7 @@ from orthobench.config.files import conf_dir
 from orthobench.config.launchers import launcher_settings
 from orthobench.config.many import Composer
 from orthobench.config.settings import Settings
+from orthobench.config.words import MOST, expanded, parsed
 from orthobench.errors import ConfigError, Stopped, StorageError, code_of
 from orthobench.launch.launchers import made
 from orthobench.launch.processes import Job, Pool, exit_code, label, outcome
@@ -117,19 +119,16 @@ def jobs(words: list[Word]) -> list[list[str]]:
     Raises:
         ConfigError: a value cannot be expanded.
     """
-    from hydra.core.override_parser.overrides_parser import OverridesParser
-    from hydra.errors import HydraException
-
     choices = []
     for word in words:
         if not word.sweep:
             choices.append([word.text])
             continue
-        try:
-            override = OverridesParser.create().parse_override(word.text)
-            choices.append([f"{word.prefix}{word.key}={value}" for value in override.sweep_string_iterator()])
-        except HydraException as error:
-            raise ConfigError(f"{word.text!r} cannot be expanded: {str(error).splitlines()[0]}.") from error
+        values = expanded(parsed(word.text), word.text)
+        choices.append([f"{word.prefix}{word.key}={value}" for value in values])
+    count = math.prod(map(len, choices))
+    if count > MOST:
+        raise ConfigError(f"this sweep has {count:,} runs; one may have {MOST:,}: sweep over less at once.")
     return [list(job) for job in itertools.product(*choices)]
 
 

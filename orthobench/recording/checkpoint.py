@@ -12,6 +12,7 @@ import torch
 
 from orthobench.errors import StorageError
 from orthobench.lean_lightning import CheckpointIO
+from orthobench.recording.checkpoint_shape import problem
 from orthobench.recording.files import write_bytes
 
 DIGEST = hashlib.sha256().digest_size
@@ -64,6 +65,8 @@ def previous(path: Path) -> Path:
 def verified(path: Path) -> bytes | None:
     """The payload of a checkpoint whose digest matches; null when it is missing or damaged."""
     try:
+        if not path.is_file():  # a pipe would be waited for
+            return None
         content = path.read_bytes()
     except OSError:
         return None
@@ -82,13 +85,26 @@ def newest(path: Path) -> Path | None:
     return next((candidate for candidate in (path, previous(path)) if verified(candidate) is not None), None)
 
 
+def load_run(path: Path) -> dict[str, Any]:
+    """A checkpoint that has what one of a run has, with weights that are finite.
+
+    Raises:
+        StorageError: it cannot be read, or is none.
+    """
+    state = SafeCheckpointIO().load_checkpoint(path)
+    reason = problem(state)
+    if reason is not None:
+        raise StorageError(f"{path} is not a checkpoint of a run: {reason}; delete it to go back to an earlier one.")
+    return state
+
+
 def load_own(path: Path, identity: str) -> dict[str, Any]:
     """The checkpoint of the run whose settings have this digest; an old one that has no digest is taken for its own.
 
     Raises:
         StorageError: it cannot be read, or is another run's.
     """
-    state = SafeCheckpointIO().load_checkpoint(path)
+    state = load_run(path)
     found = (state["callbacks"]["Saver"].get("origin") or {}).get("identity", identity)
     if found != identity:
         raise StorageError(

@@ -165,7 +165,7 @@ def is_held(folder: Path) -> bool:
     """Whether a process works in a run's folder now; one elsewhere that was not seen before is thought to."""
     for path in (folder / "claim.json", folder):
         try:
-            place = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
+            place = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
         except OSError:
             continue
         try:

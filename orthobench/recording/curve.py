@@ -6,8 +6,10 @@ from typing import Any
 
 import torch
 
+from orthobench.errors import StorageError
 from orthobench.recording.files import append_bytes, write_bytes
 
+LARGEST = 1 << 28  # bytes; a run of a million steps has a fifth of it
 COLUMNS = ("step", "epoch", "name", "value")
 
 
@@ -34,9 +36,23 @@ class Curve:
         return torch.frombuffer(bytearray(zlib.compress(content[: content.rfind(b"\n") + 1])), dtype=torch.uint8)
 
     def restore(self, packed: torch.Tensor | None) -> None:
-        """Write the file as it was when it was packed; for null, write only the header."""
+        """Write the file as it was when it was packed; for null, write only the header.
+
+        Raises:
+            StorageError: what was packed is damaged or too large.
+        """
         head = (",".join(COLUMNS) + "\n").encode()
-        write_bytes(self.path, head if packed is None else zlib.decompress(packed.numpy().tobytes()))
+        write_bytes(self.path, head if packed is None else self._unpacked(packed.numpy().tobytes()))
+
+    def _unpacked(self, packed: bytes) -> bytes:
+        stream = zlib.decompressobj()
+        try:
+            content = stream.decompress(packed, LARGEST)
+        except zlib.error as error:
+            raise StorageError(f"the curves in the checkpoint of {self.path.parent} are damaged: {error}.") from error
+        if not stream.eof:
+            raise StorageError(f"the curves in the checkpoint of {self.path.parent} have more than {LARGEST:,} bytes.")
+        return content
 
     def rows(self) -> list[dict[str, Any]]:
         """Every complete row; a last line without a line end is left out, because its value may be cut off."""

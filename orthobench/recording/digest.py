@@ -6,7 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from orthobench.recording.files import finite, read_json, write_json
+from orthobench.recording.shape import RECORD, is_record
 
+LINE = 1000  # characters of the first line of config.yaml, at most
 FINAL = ("done", "diverged")
 
 
@@ -28,8 +30,10 @@ def write_sealed(path: Path, content: dict[str, Any]) -> dict[str, Any]:
 
 
 def read_sealed(path: Path) -> dict[str, Any] | None:
-    """What `write_sealed` wrote; null when there is no file or anything in it has changed."""
+    """What `write_sealed` wrote; null when there is no file, or anything in it has changed, or a record is none."""
     found = read_json(path)
+    if found is not None and path.name == RECORD and not is_record(found):
+        return None
     if found is None or (found.get("schema") == 1 and "sha256" not in found):  # the first form had no digest
         return found
     try:
@@ -52,7 +56,10 @@ def owned(text: str, digest: str) -> str:
 def owner(path: Path) -> str | None:
     """The digest that `owned` wrote; null when there is no file, or its two copies differ because it is damaged."""
     try:
-        first = path.read_text(errors="replace").split("\n")[0].split()
+        if not path.is_file():  # a pipe would be waited for
+            return None
+        with path.open(errors="replace") as file:
+            first = file.readline(LINE).split()
     except OSError:
         return None
     return first[1] if len(first) == 3 and first[1] == first[2] else None

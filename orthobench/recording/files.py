@@ -14,6 +14,7 @@ from typing import Any
 
 from orthobench.errors import StorageError
 
+LARGEST = 1 << 28  # bytes of a record
 TEMPORARY = ".*.tmp"
 
 
@@ -100,8 +101,10 @@ def write_json(path: Path, value: Any) -> None:
 
 
 def read_json(path: Path) -> dict[str, Any] | None:
-    """The object in a JSON file; null when there is no file or it is not one whole object."""
+    """The object in a JSON file; null when there is no file, or it is not one whole object of at most LARGEST bytes."""
     try:
+        if not path.is_file() or path.stat().st_size > LARGEST:  # a pipe would be waited for
+            return None
         value = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError):
         return None
@@ -114,6 +117,8 @@ def read_csv(path: Path) -> list[dict[str, str]]:
     Raises:
         ValueError: it cannot be read as CSV in UTF-8; the sentence says why.
     """
+    if not path.is_file():
+        raise ValueError("it is not a file")
     try:
         with path.open(encoding="utf-8", newline="") as file:
             lines = list(csv.DictReader(file))

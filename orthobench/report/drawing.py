@@ -9,6 +9,8 @@ import re
 from itertools import cycle
 from typing import TYPE_CHECKING, Any
 
+from orthobench.terminal import visible
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
@@ -61,8 +63,8 @@ def lines(labelled: dict[str, list[tuple[float, float]]], along: str, what: str,
         axes.set_yscale("log")
     if rates:
         axes.set_xscale("log")
-    axes.set_xlabel(along)
-    axes.set_ylabel(what)
+    axes.set_xlabel(plain(along))
+    axes.set_ylabel(plain(what))
     axes.legend(fontsize=7, ncols=2, frameon=False)
     return figure
 
@@ -84,9 +86,9 @@ def svg(figure: "Figure") -> str:
 def words(metric: str) -> str:
     """`validation loss` for `val/loss`."""
     split, slash, name = metric.partition("/")
-    return f"{SPLITS[split]} {name}" if slash and split in SPLITS else metric.replace("_", " ")
+    return plain(f"{SPLITS[split]} {name}" if slash and split in SPLITS else metric.replace("_", " "))
 
 
 def plain(text: Any) -> str:
     """Text that matplotlib does not take for mathematics, and a legend does not leave out."""
-    return str(text).replace("$", r"\$").lstrip("_")
+    return " ".join(visible(str(text)).split()).replace("$", r"\$").lstrip("_")

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from orthobench.analysis.status import COUNTS, STATUSES
 from orthobench.report.document import Document, Grid
 from orthobench.report.write import filled, parts
+from orthobench.terminal import visible
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -88,8 +89,14 @@ def marked(text: str) -> "Markup":
     from markupsafe import Markup, escape
 
     plain = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", text)
-    coded = re.sub("`([^`]*)`", r"<code>\1</code>", str(escape(plain)))
+    coded = re.sub("`([^`]*)`", r"<code>\1</code>", str(escape(visible(plain))))
     return Markup(re.sub(r"\*([^*]+)\*", r"<em>\1</em>", coded))
+
+
+def _shown(value: object) -> object:
+    from markupsafe import Markup
+
+    return visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
 @cache
@@ -99,6 +106,7 @@ def _environment() -> "Environment":
     environment = Environment(
         loader=PackageLoader("orthobench.report"),
         autoescape=True,
+        finalize=_shown,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,

@@ -2,31 +2,36 @@
 
 import csv
 import io
+import re
 from collections.abc import Iterable
 from textwrap import fill
 
 from orthobench.report.document import Document, Grid, Section
+from orthobench.terminal import visible
 
 WIDTH = 120
+_LINK = re.compile(r"\]([(\[:])")
+_TAG = re.compile(r"<(?=[A-Za-z/!?])")
+_BLOCK = re.compile(r"#|~~~|```|[-+] |\d+[.)] ")
 
 
 def markdown(document: Document) -> str:
     """The whole document; it is kept in results/tables, beside results/records."""
-    return "\n".join([f"# {document.name}\n", document.introduction, *map(_markdown_section, document.sections)])
+    return "\n".join([f"# {md(document.name)}\n", document.introduction, *map(_markdown_section, document.sections)])
 
 
 def csv_text(document: Document) -> str:
     """The data of a document as CSV, with no text that a spreadsheet would take for a formula."""
     text = io.StringIO(newline="")
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(document.data.headers)
+    writer.writerow(map(no_formula, document.data.headers))
     writer.writerows(map(no_formula, row) for row in document.data.rows)
     return text.getvalue()
 
 
 def latex(document: Document) -> str:
     """Every grid of a document as a longtable, and the footnotes of each section as a list below."""
-    parts = [f"% {document.name}: written by `orthobench tables`; needs the package longtable\n"]
+    parts = [f"% {tex(document.name)}: written by `orthobench tables`; needs the package longtable\n"]
     for section in document.sections:
         for grid in filter(lambda grid: grid.rows, section.grids):
             caption = ", ".join(filter(None, (section.heading, grid.case, grid.subject, grid.caption)))
@@ -45,12 +50,12 @@ def _markdown_section(section: Section) -> str:
     case = ""
     for grid in filter(lambda grid: grid.rows, section.grids):
         if grid.case != case:
-            parts.append(f"### {grid.case}\n")
+            parts.append(f"### {md(grid.case)}\n")
             case = grid.case
         if grid.subject:
             parts.append(f"*{md(grid.subject[0].upper() + grid.subject[1:])}*\n")
-        parts.append((f"{md(grid.caption)}:\n\n" if grid.caption else "") + _markdown_table(grid))
-    parts += [text + "\n" for text in section.paragraphs]
+        parts.append((md(f"{grid.caption}:") + "\n\n" if grid.caption else "") + _markdown_table(grid))
+    parts += [_LINK.sub(r"]\\\1", _TAG.sub("&lt;", visible(text))) + "\n" for text in section.paragraphs]
     if section.notes:
         parts.append("".join(f"- {md(note)}\n" for note in section.notes))
     if section.provenance:
@@ -84,12 +89,14 @@ def md(text: str) -> str:
     """Text that Markdown, or HTML inside it, does not take for markup."""
     for plain, safe in (("\\", "\\\\"), ("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"), ("|", "\\|"), ("*", "\\*")):
         text = text.replace(plain, safe)
-    return " ".join(text.split())
+    text = _LINK.sub(r"]\\\1", " ".join(visible(text).split()))
+    return f"\\{text}" if _BLOCK.match(text) else text
 
 
 def no_formula(text: str) -> str:
     """Text that a spreadsheet does not take for a formula; numbers stay numbers."""
-    if not text.startswith(("=", "+", "-", "@", "\t", "\r")):
+    text = visible(text)
+    if not text.lstrip().startswith(("=", "+", "-", "@", "＝", "＋", "－", "＠")):
         return text
     try:
         float(text.replace(",", ""))
@@ -116,4 +123,6 @@ def tex(text: str) -> str:
         "<": "\\textless{}",
         ">": "\\textgreater{}",
     }
-    return "".join(special.get(c, c) for c in text)
+    text = " ".join(visible(text).split())
+    start = f"{{{text[0]}}}" if text[:1] in ("[", "*") else ""  # what \\ and \item would read as theirs
+    return start + "".join(special.get(c, c) for c in text[1 if start else 0 :])

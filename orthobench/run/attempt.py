@@ -14,6 +14,7 @@ from orthobench.errors import DivergedError, OrthobenchError, Stopped, StorageEr
 from orthobench.models.build import build_optimizer, build_schedule
 from orthobench.recording import record as recorder
 from orthobench.recording.checkpoint import digest_of, load_own, newest, of_step, previous
+from orthobench.recording.checkpoint_shape import misfit
 from orthobench.recording.curve import Curve, thinned
 from orthobench.recording.digest import owned, write_sealed
 from orthobench.recording.files import sweep_up, write_bytes
@@ -122,6 +123,9 @@ class Attempt:
             return None, 0, None
         identity = self.run.settings.digest
         state = load_own(resume, identity)
+        reason = misfit(state, self.learner, self.learner.optimizer)
+        if reason is not None:
+            raise StorageError(f"{resume} does not fit this run: {reason}; delete it to start this run anew.")
         step, saved = state["global_step"], state["callbacks"]["Saver"]
         refuse_changed(saved.get("origin", {}).get("sources"), self.run.settings, "begun")
         if saved["best_step"] is not None and of_step(saved["best_step"], identity, self.saver.best_path, last) is None:

@@ -8,6 +8,7 @@ from orthobench.errors import ConfigError
 from orthobench.models.base import Network
 from orthobench.models.build import build_model, build_task
 from orthobench.run.duration import Duration, duration
+from orthobench.run.memory import refuse_before_building
 from orthobench.tasks.base import Task
 
 
@@ -31,8 +32,10 @@ class Built:
         """The model with its initial weights, those of the run `init_from=` where one is named.
 
         Raises:
-            ConfigError: there is no such run, it is not done, or its weights do not fit.
+            ConfigError: it is too large for any memory here; or there is no such run, it is not done, or its weights
+                do not fit.
         """
+        refuse_before_building(self.settings, self.task)
         model, name = build_model(self.settings, self.task), self.settings.run.get("init_from")
         if name is not None:
             from orthobench.run.load import load  # which opens runs, and so needs what a run is made of

@@ -12,12 +12,13 @@ from orthobench.config.yaml_file import read_yaml
 from orthobench.errors import ConfigError, StorageError
 from orthobench.models.base import Network
 from orthobench.models.build import build_model, build_optimizer, build_schedule, build_task
-from orthobench.recording.checkpoint import SafeCheckpointIO, digest_of
+from orthobench.recording.checkpoint import digest_of, load_run
 from orthobench.recording.digest import owner, read_sealed
 from orthobench.recording.files import refuse_links
 from orthobench.recording.sources import refuse_changed
 from orthobench.run.duration import duration
 from orthobench.run.learner import Learner
+from orthobench.run.memory import refuse_before_building
 from orthobench.tasks.base import Task
 
 Which = Literal["best", "last"]
@@ -85,6 +86,7 @@ class Finished:
     def learner(self) -> Learner:
         """What scores the model on a task."""
         settings = self.settings
+        refuse_before_building(settings, self.task)
         model = build_model(settings, self.task)
         if settings.trainer.get("precision") == "64-true":
             model.double()
@@ -99,7 +101,7 @@ class Finished:
 
     @staticmethod
     def _state(path: Path) -> dict[str, Any]:
-        return SafeCheckpointIO().load_checkpoint(path)
+        return load_run(path)
 
 
 def load(
@@ -125,7 +127,7 @@ def load(
     path = folder / "record.json"
     record = read_sealed(path)
     if record is None and path.exists():
-        raise StorageError(f"{path} is damaged: its digest does not match.")
+        raise StorageError(f"{path} is damaged: its digest does not match, or it is not a record.")
     status = "not run to its end" if record is None else record.get("status")
     if record is None or status != "done":
         raise ConfigError(f"{folder} is {status}: only a run that is done has weights to look at.")

@@ -11,12 +11,14 @@ from typing import Any
 
 import torch
 
+from orthobench.config.settings import Settings
 from orthobench.errors import ConfigError, MemoryExhausted
 from orthobench.models.base import Network
 from orthobench.scan import ENGINES
 from orthobench.tasks.base import Task
 
 GIB = 1 << 30
+LAYER = 10_000  # bytes of the objects of one layer, at least
 MMAP_THRESHOLD, TRIM_THRESHOLD = -3, -1  # of malloc.h
 
 
@@ -55,6 +57,25 @@ def available(accelerator: str) -> int:
         used = int(Path("/proc/self/statm").read_text().split()[0]) * page if Path("/proc/self/statm").is_file() else 0
         limits.append(max(space - used, 0))
     return min(limits)
+
+
+def refuse_before_building(settings: Settings, task: Task) -> None:
+    """Refuse a model that could not even be initialised, by the least that it can need: its matrices and its layers.
+
+    Raises:
+        ConfigError: with the numbers.
+    """
+    model, cell = settings.model, settings.parts.cell
+    n, layers = max(model.get("layer_sizes") or [model["hidden_size"]]), model.get("layers", 1)
+    has_matrix = cell is None or (cell.gates if cell.matrix_names is None else cell.matrix_names)
+    inputs = n * max(task.input_size, task.output_size, model.get("embedding_size") or 0)
+    need = layers * (8 * n * (n if has_matrix else 1) + LAYER) + 8 * inputs
+    have = available(settings.trainer.get("accelerator", "auto"))
+    if need > have:
+        raise ConfigError(
+            f"model.hidden_size={n} and model.layers={layers} need {need / GIB:,.1f} GiB or more to begin with, and "
+            f"there are {have / GIB:.1f} GiB: use a smaller model."
+        )
 
 
 def refuse_if_too_large(model: Network, task: Task, accelerator: str) -> None:

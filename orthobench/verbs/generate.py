@@ -7,6 +7,7 @@ import sys
 
 from orthobench.config.words import key, value
 from orthobench.errors import ConfigError
+from orthobench.terminal import visible
 from orthobench.verbs.arguments import Parser
 
 PLACES = ("runs_root", "data_root")
@@ -40,9 +41,9 @@ def main(arguments: list[str]) -> int:
     run = load(given.names[0], "last" if given.last else "best", **{key(w): value(w) for w in given.overrides})
     drawn = generate(run, given.prompt, given.tokens, given.temperature, given.seed)
     first = next(drawn)  # whatever is wrong is told before the prompt is printed
-    sys.stdout.write(given.prompt + first)
+    sys.stdout.write(visible(given.prompt + first))
     for piece in drawn:
-        sys.stdout.write(piece)
+        sys.stdout.write(visible(piece))
     sys.stdout.write("\n")
     sys.stdout.flush()
     return 0

@@ -5,10 +5,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from orthobench.config.table import FULL
-from orthobench.config.words import choices, key
+from orthobench.config.words import MOST, choices, key, shortened
 from orthobench.errors import ConfigError
 from orthobench.verbs.arguments import Parser
 
+DIGITS = 20  # of the largest seed
 WORDS = {
     "--seeds": "how many seeds (1, 2, ...), or which ones: 10, 4..10 or 1,2,7; default: those of the table",
     "--preset": "full, or a shortened version, which fills a table of its own: short, smoke",
@@ -128,13 +129,19 @@ def seeds_of(text: str) -> tuple[int, ...]:
         low, high = _whole(first), _whole(last)
         if low > high:
             raise ConfigError(f"--seeds {text} has no seed; write {last}..{first}.")
-        return tuple(range(low, high + 1))
+        return _seeds(low, high)
     if "," not in text:
-        return tuple(range(1, _whole(text) + 1))
+        return _seeds(1, _whole(text))
     return tuple(_whole(part) for part in text.split(",") if part)
 
 
+def _seeds(low: int, high: int) -> tuple[int, ...]:
+    if high - low >= MOST:
+        raise ConfigError(f"--seeds has {high - low + 1:,} seeds; {MOST:,} may be asked for at once.")
+    return tuple(range(low, high + 1))
+
+
 def _whole(text: str) -> int:
-    if not text.isdigit() or int(text) < 1:
-        raise ConfigError(f"seed {text} is not a whole number from 1 on.")
+    if not (text.isascii() and text.isdigit() and len(text) <= DIGITS) or int(text) < 1:
+        raise ConfigError(f"seed {shortened(text)} is not a whole number from 1 on.")
     return int(text)

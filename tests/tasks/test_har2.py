@@ -28,7 +28,7 @@ def recordings(monkeypatch: pytest.MonkeyPatch) -> tuple[har.Recordings, har.Rec
     train_subjects = np.repeat(list(har.SUBJECTS), list(har.SUBJECTS.values()))
     test_labels = np.repeat(np.arange(1, 7), har.COUNTS["test"])
     pair = make(train_labels, train_subjects), make(test_labels, np.full(2947, 2))
-    monkeypatch.setattr(har, "load", lambda root: pair)
+    monkeypatch.setattr(har, "load", lambda root, verify: pair)
     return pair
 
 

@@ -25,7 +25,7 @@ def speech(monkeypatch: pytest.MonkeyPatch) -> timit.Speech:
         for split, count in COUNTS.items()
     }
     made = timit.Speech("sample", splits, {"train": max(map(len, splits["train"])), "eval": 4096})
-    monkeypatch.setattr(timit, "load", lambda root, corpus: made)
+    monkeypatch.setattr(timit, "load", lambda root, corpus, verify: made)
     monkeypatch.setattr(timit, "which", lambda root: "sample")
     return made
 
