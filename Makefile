@@ -3,14 +3,19 @@ VENV := .venv
 BIN := $(VENV)/bin
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: help install install-dev run test test-all test-kernels test-slurm test-ray faults lint format tables reproduce-tables report bench clean
+.PHONY: help install install-dev run test test-all test-kernels test-slurm test-ray faults lock audit lint format tables reproduce-tables report bench clean
 
 help:  ## show what can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## */\t/' | expand -t 18
 
 $(VENV)/.installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
+ifdef LOCKED  # every package by its hash, and nothing else; it needs the public registry
+	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+else
 	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e .
+endif
 	@touch $@
 
 $(VENV)/.installed-dev: $(VENV)/.installed
@@ -25,7 +30,7 @@ $(VENV)/.installed-clusters: $(VENV)/.installed-dev
 	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,slurm,ray]'
 	@touch $@
 
-install: $(VENV)/.installed  ## a virtual environment in .venv with everything a run needs
+install: $(VENV)/.installed  ## a virtual environment in .venv with everything a run needs; LOCKED=1 checks hashes
 
 install-dev: $(VENV)/.installed-dev  ## the same, with what the tests need
 
@@ -50,6 +55,18 @@ test-ray: $(VENV)/.installed-clusters  ## runs on a real Ray cluster of three no
 
 faults: install-dev  ## kills, full disks, flipped bits, signals, failing sweeps: see docs/reliability.md; LONG=1 for more
 	$(BIN)/python -m pytest tests/faults -m "faults or not faults" -n 2 --dist worksteal
+
+lock:  ## write requirements.lock anew, with uv
+	uv pip compile pyproject.toml --all-extras -c constraints.txt --universal --python-version 3.11 --generate-hashes \
+	  --no-header --quiet -o requirements.lock
+	sed -i.bak '1i # Every package and its hashes for Linux and macOS, from pyproject.toml and constraints.txt: made by `make lock`.' \
+	  requirements.lock && rm requirements.lock.bak
+
+audit:  ## known vulnerabilities of what requirements.lock names; it needs the public registry
+	@$(PYTHON) -m venv $(VENV)-audit
+	@$(VENV)-audit/bin/pip install --quiet --disable-pip-version-check pip-audit || \
+	  { echo "not audited: pip-audit cannot be installed, because no package registry is reachable" >&2; exit 3; }
+	@$(VENV)-audit/bin/pip-audit --disable-pip --require-hashes -r requirements.lock
 
 lint: install-dev  ## style and types
 	$(BIN)/ruff check .
@@ -76,4 +93,4 @@ bench: install  ## the speed table of this machine, into results/bench; ARGS=--q
 	$(BIN)/python -m orthobench bench $(ARGS)
 
 clean:  ## remove what install and the tests made
-	rm -rf $(VENV) .pytest_cache .ruff_cache build dist
+	rm -rf $(VENV) $(VENV)-audit .pytest_cache .ruff_cache build dist

@@ -66,6 +66,20 @@ def test_a_pruned_run_is_no_finished_one(work: TrialRun) -> None:
     assert work.run.code() is None, "a sweep would go on with it"
 
 
+def test_a_run_that_had_ended_when_it_was_to_be_pruned_is_done(work: TrialRun, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Ending(Trained):
+        """Its run ends between the look at the curve that prunes it and the signal."""
+
+        def poll(self, stopping: bool) -> int | None:
+            if stopping:
+                run(self.folder.parent, *(word.lstrip("+") for word in self.words), val=0.25)
+                return 0
+            return super().poll(stopping)
+
+    monkeypatch.setattr(module, "Process", Ending)
+    assert follow(work, lambda step, value: step == 2) == Outcome("done", value=0.25)
+
+
 def test_a_finished_run_is_not_started_and_never_pruned(work: TrialRun, monkeypatch: pytest.MonkeyPatch) -> None:
     run(Path("runs"), *WORDS, val=0.125)
     monkeypatch.setattr(module, "Process", None)
