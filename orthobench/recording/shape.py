@@ -19,7 +19,7 @@ KINDS: dict[str, Any] = {
     "engine": list,
 }
 NEEDED = ("run_id", "status", "model", "task", "seed", "steps")
-MAYBE_NULL = ("budget", "sources", "lengths", "crossed", "checkpoint", "engine", "curve", "baseline")
+MAYBE_NULL = ("parameters", "budget", "sources", "lengths", "crossed", "checkpoint", "engine", "curve", "baseline")
 
 
 def is_record(found: dict[str, Any]) -> bool:
