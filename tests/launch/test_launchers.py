@@ -120,6 +120,7 @@ def children(parent: int, word: bytes) -> list[int]:
     return found
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(("words", "code"), [(("exit", "7"), 7), (("raise",), 1), (("kill",), -signal.SIGKILL)])
 def test_joblib_gives_the_exit_code(joblib: Joblib, words: tuple[str, ...], code: int, tmp_path: Path) -> None:
     worker, found = joblib.submit(command(*words, log=tmp_path / "logs" / "a.txt")), list[int | None]()
@@ -128,6 +129,7 @@ def test_joblib_gives_the_exit_code(joblib: Joblib, words: tuple[str, ...], code
     assert (tmp_path / "logs" / "a.txt").read_text().startswith("# joblib's worker on ")
 
 
+@pytest.mark.slow
 def test_joblibs_command_can_be_stopped(joblib: Joblib, tmp_path: Path) -> None:
     process = Process(command("sleep", str(tmp_path / "began")), joblib)
     until(lambda: process.poll(False) is None and (tmp_path / "began").exists())
@@ -135,6 +137,7 @@ def test_joblibs_command_can_be_stopped(joblib: Joblib, tmp_path: Path) -> None:
     assert process.code == Stopped.exit_code
 
 
+@pytest.mark.slow
 def test_a_killed_worker_of_joblibs_is_a_lost_one_and_the_next_command_has_another(
     joblib: Joblib, tmp_path: Path
 ) -> None:
