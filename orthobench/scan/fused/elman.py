@@ -52,7 +52,7 @@ class FusedElman(torch.autograd.Function):
         A = p_TBN.data
         H = A if beta is None else torch.empty_like(A)
         signs = room_for_signs(activation, A, any(ctx.needs_input_grad))
-        act = pointwise(activation, b, slope).forward_
+        act = pointwise(activation, b, slope, like=A).forward_
         h, scratch, W_t = h0, torch.empty_like(A[0]), W.T
         for a, new, s in zip(A.unbind(0), H.unbind(0), rows(signs, len(A)), strict=True):
             act(a.addmm_(h, W_t), scratch, s)
@@ -67,7 +67,7 @@ class FusedElman(torch.autograd.Function):
     def backward(ctx: Any, dH: Tensor | None, dlast: Tensor | None) -> Gradients:  # type: ignore[override]
         H, A, h0, W, b, beta, signs = ctx.saved_tensors
         G, (scratch, db, dbeta) = first_gradient(H, dH, dlast), (torch.zeros_like(H[0]) for _ in range(3))
-        act = pointwise(ctx.activation, b, ctx.slope, db).backward
+        act = pointwise(ctx.activation, b, ctx.slope, db, like=H).backward
         dZ, previous = torch.empty_like(H), [h0, *H[:-1].unbind(0)]
         blocks = ((H if A is None else A).unbind(0), dZ.unbind(0), rows(signs, len(H)))
         steps = zip([None, *rows(dH, len(H))[:-1]], previous, *blocks, strict=True)

@@ -70,7 +70,7 @@ class FusedGRU(torch.autograd.Function):
         R = None if p_r is None else torch.empty_like(C)
         K = torch.empty_like(C) if settings.reset == "after" else None
         signs = room_for_signs(settings.activation, C, any(ctx.needs_input_grad))
-        act = pointwise(settings.activation, b, settings.slope).forward_
+        act = pointwise(settings.activation, b, settings.slope, like=C).forward_
         h, scratch = h0, torch.empty_like(C[0])
         after, before, gated = settings.reset == "after", settings.reset == "before", W_r is not None
         blocks = (rows(X, len(H)) for X in (p_r, p_u, p_c, R, U, C, K, H, signs))
@@ -96,7 +96,7 @@ class FusedGRU(torch.autograd.Function):
         H, R, U, C, K, signs, h0, W_r, W_u, W_c, b, b_k = ctx.saved_tensors
         T, (name, slope, reset) = len(H), ctx.settings
         G, db = first_gradient(H, dH, dlast), torch.zeros_like(H[0])
-        act = pointwise(name, b, slope, db).backward
+        act = pointwise(name, b, slope, db, like=H).backward
         old, scratch = torch.empty_like(G), torch.empty_like(G)
         dZu, dZc = torch.empty_like(H), torch.empty_like(H)
         dZr = None if R is None else torch.empty_like(H)

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from orthobench.cells.activations import Activation
+from orthobench.scan.triton import engine as triton
 
 Forward = Callable[[Tensor, Tensor, Tensor | None], object]
 Backward = Callable[[Tensor, Tensor, Tensor, Tensor, Tensor | None], object]
@@ -29,11 +30,18 @@ class Pointwise(NamedTuple):
     backward: Backward
 
 
-def pointwise(name: Activation, b: Any = None, slope: float = 0.1, db: Any = None) -> Pointwise:
+def pointwise(
+    name: Activation, b: Any = None, slope: float = 0.1, db: Any = None, like: Tensor | None = None
+) -> Pointwise:
     """The activation `name` with modReLU's bias b, a tensor (N,), or leaky ReLU's slope.
 
-    The backward function of modReLU adds the bias's gradient to the tensor db (B, N), one row per sequence.
+    The backward function of modReLU adds the bias's gradient to the tensor db (B, N), one row per sequence. Where
+    Triton's kernels can run on the device and dtype of `like`, each function is one kernel.
     """
+    if like is not None and in_one_kernel(like):
+        from orthobench.scan.triton import pointwise as in_triton
+
+        return Pointwise(*in_triton.pair(name, b, slope, db))
     match name:
         case "modrelu":
             return Pointwise(partial(_modrelu_, b), partial(_modrelu_backward, db))
@@ -45,6 +53,11 @@ def pointwise(name: Activation, b: Any = None, slope: float = 0.1, db: Any = Non
             return Pointwise(_abs_, _abs_backward)
         case "tanh":
             return Pointwise(_tanh_, _tanh_backward)
+
+
+def in_one_kernel(like: Tensor) -> bool:
+    """Whether an activation is one kernel of Triton there: on a GPU with the package triton."""
+    return like.is_cuda and triton.missing(like.device, like.dtype) is None
 
 
 def room_for_signs(name: Activation, A: Tensor, training: bool) -> Tensor | None:
