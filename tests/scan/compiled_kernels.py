@@ -17,7 +17,7 @@ import triton
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
-from orthobench.scan.triton import elman, elman_rows, gru, gru_rows
+from orthobench.scan.triton import complex_elman, elman, elman_rows, gru, gru_rows
 from orthobench.scan.triton.launch import layout, row_layout
 
 KERNELS = {
@@ -25,9 +25,18 @@ KERNELS = {
     ("elman", "rows"): (elman_rows.elman_row_forward, elman_rows.elman_row_backward),
     ("gru", "blocks"): (gru.gru_forward, gru.gru_backward),
     ("gru", "rows"): (gru_rows.gru_row_forward, gru_rows.gru_row_backward),
+    ("complex_elman", "rows"): (complex_elman.complex_row_forward, complex_elman.complex_row_backward),
 }
-OWN = {"ACTIVATION": "modrelu", "SLOPE": 0.1, "GATED": False, "RESET": "after", "LATE": True, "KEPT": True}
-MATRICES = {"elman": 1, "gru": 3}
+OWN = {
+    "ACTIVATION": "modrelu",
+    "SLOPE": 0.1,
+    "GATED": False,
+    "RESET": "after",
+    "LATE": True,
+    "KEPT": True,
+    "EPSILON": 1e-5,
+}
+MATRICES = {"elman": 1, "gru": 3, "complex_elman": 2}
 CUOBJDUMP = Path(triton.__file__).parent / "backends" / "nvidia" / "bin" / "cuobjdump"
 
 

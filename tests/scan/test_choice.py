@@ -36,7 +36,8 @@ from tests.scan.test_engines import Halved
         (GRU, {"reset": "before", "hidden_size": 190}, "graph", "graph"),
         (Elman, {"activation": "relu"}, "fused", "fused"),
         (LSTM, {}, "fused", "fused"),
-        (ComplexElman, {}, "graph", "graph"),
+        (ComplexElman, {}, "triton", "graph"),
+        (ComplexElman, {"hidden_size": 190}, "graph", "graph"),
         (Halved, {}, "reference", "reference"),
     ],
 )

@@ -29,6 +29,8 @@ ROWS = [
     ("gru", 128, MODRELU),
     ("gru", 128, BEFORE),
     ("gru", 64, NONE),
+    ("complex_elman", 50, ()),
+    ("complex_elman", 128, ()),
 ]
 ELSEWHERE = [("elman", 128, MODRELU), ("elman", 190, MODRELU), ("gru", 128, MODRELU)]
 CASES = [*((90, *case) for case in ROWS), *((arch, *case) for arch in (80, 100) for case in ELSEWHERE)]

@@ -13,6 +13,7 @@ from torch.func import functional_call, stack_module_state
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from orthobench.cells.base import Cell
+from orthobench.cells.complex_elman import ComplexElman
 from orthobench.cells.elman import Elman
 from orthobench.cells.gru import GRU
 from orthobench.cells.lstm import LSTM
@@ -282,6 +283,40 @@ def test_members_under_vmap_are_one_launch_with_the_numbers_of_each(
         (h_BTN.square().sum() + own_end.sum()).backward()
         for name, p in cell.named_parameters():
             torch.testing.assert_close(parameters[name].grad[i], p.grad, rtol=0, atol=1e-10)
+
+
+@interpreted
+@pytest.mark.parametrize(("n", "B", "T"), [(1, 1, 3), (5, 3, 4), (70, 1, 2)])
+@pytest.mark.parametrize("modrelu", ["urnn", "eunn"])
+def test_complex_states(n: int, B: int, T: int, modrelu: str) -> None:
+    cell, x, found = random_cell(ComplexElman, hidden_size=n, modrelu=modrelu), draw(B, T, 3), []
+    with torch.no_grad():
+        for p in cell.recurrent.parameters():
+            p.mul_(n**-0.5)
+    weights = torch.complex(draw(B, T, n, seed=3), draw(B, T, n, seed=4))
+    for run in (triton.run, reference.run):
+        cell.zero_grad()
+        start = x.clone().requires_grad_()
+        h_BTN, (last,) = run(cell, start, cell.initial_state(B))
+        ((h_BTN * weights).sum() + last.abs().square().sum()).real.backward()
+        found.append([h_BTN.detach(), start.grad, *(p.grad.clone() for p in cell.parameters())])
+    torch.testing.assert_close(*found, rtol=1e-10, atol=1e-10)
+
+
+@interpreted
+def test_complex_states_that_are_no_numbers_zero_or_members() -> None:
+    cell = random_cell(ComplexElman, hidden_size=5)
+    broken = (torch.full((2, 5), complex(torch.nan, 0), dtype=torch.complex128),)
+    assert triton.run(cell, draw(2, 3, 3), broken)[0].isnan().all()
+    zero, found = torch.zeros(2, 3, 3, dtype=torch.float64), []
+    for run in (triton.run, reference.run):
+        cell.zero_grad()
+        run(cell, zero, (torch.zeros(2, 5, dtype=torch.complex128),))[0].abs().square().sum().backward()
+        found.append([p.grad.clone() for p in cell.parameters() if p.grad is not None])
+    torch.testing.assert_close(*found, rtol=0, atol=1e-12)
+    x = draw(2, 2, 3, 3)
+    both = torch.func.vmap(lambda one: triton.run(cell, one, cell.initial_state(2))[0])(x)
+    torch.testing.assert_close(both, torch.stack([reference.run(cell, one, cell.initial_state(2))[0] for one in x]))
 
 
 @interpreted

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from orthobench.cells.base import Cell, State
+from orthobench.cells.complex_elman import ComplexElman
 from orthobench.cells.elman import Elman
 from orthobench.cells.gru import GRU
 from orthobench.cells.scalar_gated import ScalarGated
@@ -23,11 +24,12 @@ from orthobench.scan.families import lookup
 from orthobench.scan.members import core
 from orthobench.scan.triton import costs
 
-FAMILIES: dict[type, str] = {Elman: "elman", ScalarGated: "elman", GRU: "gru"}
+FAMILIES: dict[type, str] = {Elman: "elman", ScalarGated: "elman", GRU: "gru", ComplexElman: "complex_elman"}
 LARGEST = 256  # hidden units; a larger matrix would be read from the cache at every step
 # On the difference from the plain loop over a few steps in float32, by torch's setting for products of float32. Sums in
 # another order differ by some 1e-6; a matrix rounded once to TensorFloat-32 by more than 1e-5.
 TOLERANCE = {"highest": 1e-5, "high": 1e-2, "medium": 1e-1}
+FORMS = costs.FORMS[:2]  # of the kernels
 CAPABILITY = (8, 0)  # the first devices whose tensor cores multiply TensorFloat-32
 _FAILURES: dict[Any, str | None] = {}
 
@@ -38,6 +40,10 @@ def why_not(cell: Cell) -> str | None:
         return f"it has no kernel for {type(cell).__name__}"
     if cell.hidden_size > LARGEST:
         return f"its kernels are for up to {LARGEST} hidden units, and there are {cell.hidden_size}"
+    if min(_us(cell, form, 1) for form in FORMS) == math.inf:
+        return f"its kernels for {type(cell).__name__} are for fewer than {cell.hidden_size} hidden units"
+    if getattr(cell, "stepwise", False):
+        return "its kernels multiply by dense matrices, and this one is applied factor by factor"
     return missing(cell.U.device, cell.U.dtype)
 
 
@@ -46,7 +52,7 @@ def advantage(cell: Cell, device: str, sequences: int) -> str | None:
     if device != "cuda" or why_not(cell) is not None or slower(cell, sequences) or failure(cell) is not None:
         return None
     us = {form: _us(cell, form, sequences) for form in costs.FORMS}
-    form = min(("rows", "blocks"), key=lambda name: us[name])
+    form = min(FORMS, key=lambda name: us[name])
     how = {"rows": "a sequence per program, matrices in registers", "blocks": "16 sequences per program"}[form]
     beside = ", ".join(f"{name} {cost:.3g}" for name, cost in us.items() if name != form and cost < math.inf)
     return f"one kernel each way, {how}: about {us[form]:.3g} us a step, {_source()} ({beside})"
@@ -54,7 +60,7 @@ def advantage(cell: Cell, device: str, sequences: int) -> str | None:
 
 def slower(cell: Cell, sequences: int) -> str | None:
     """Why its kernels are expected to be slower than a graph of small ones; null when they are not."""
-    own, graph = min(_us(cell, form, sequences) for form in ("rows", "blocks")), _us(cell, "graph", sequences)
+    own, graph = min(_us(cell, form, sequences) for form in FORMS), _us(cell, "graph", sequences)
     if own <= graph:
         return None
     return (
@@ -105,11 +111,13 @@ def _try(cell: Cell) -> str | None:
     with torch.inference_mode(False), torch.enable_grad(), torch.autocast(cell.U.device.type, enabled=False):
         x = torch.linspace(-1, 1, 6 * cell.input_size, dtype=cell.U.dtype, device=cell.U.device).view(2, 3, -1)
         found = []
-        forms = [form for form in ("rows", "blocks") if _us(cell, form, 1) < math.inf]
+        forms = [form for form in FORMS if _us(cell, form, 1) < math.inf]
         for engine in (*(partial(_in_form, form) for form in forms), reference.run):
             try:
                 h_BTN, _ = engine(cell, x, cell.initial_state(2))
-                found.append([h_BTN.detach(), *torch.autograd.grad(h_BTN.square().sum(), [cell.U, *cell.b.values()])])
+                found.append(
+                    [h_BTN.detach(), *torch.autograd.grad(h_BTN.abs().square().sum(), [cell.U, *cell.b.values()])]
+                )
             except Exception as error:
                 return f"its kernels fail here ({type(error).__name__}: {str(error).split(chr(10))[0]})"
     *tried, oracle = found

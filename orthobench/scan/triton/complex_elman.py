@@ -1,0 +1,214 @@
+"""The Elman recurrence with a complex state and a dense matrix, one sequence per program; cells/complex_elman.py has it.
+
+With G = dL/dh_t, u = z / |z|, f = max(|z| + b, 0) / (|z| + e) and f' its derivative, one step of the backward pass is
+
+    dz = f G + f' |z| u Re(G conj(u)),   db = |z| / (|z| + e) Re(G conj(u)) where |z| + b > 0,   G <- W^H dz + outside
+
+Real and imaginary parts lie side by side in memory, and a matrix is two real ones in registers. z is saved.
+"""
+
+# pyright: reportMissingImports=false, reportAttributeAccessIssue=false, reportGeneralTypeIssues=false, reportOperatorIssue=false
+
+from typing import Any
+
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+
+from orthobench.cells.base import State
+from orthobench.cells.complex_elman import OFFSETS
+from orthobench.parametrizations.derivatives import first_only
+from orthobench.scan.triton.launch import Members, launch
+from orthobench.scan.triton.rows import hold_tiles, read_row, row_product
+
+
+def run(cell: Any, x: Tensor, state: State) -> tuple[Tensor, State]:
+    """Run a `ComplexElman` cell over x from `state`; see `reference.run`."""
+    (W,), (shift, epsilon) = cell.matrices(), OFFSETS[cell.modrelu]
+    p = cell.project(x).to(W.dtype)
+    h0 = state[0].to(W.dtype).expand(p.shape[1:])
+    H, _ = TritonComplexElman.apply(p[None], W[None], (cell.b["h"] + shift)[None], h0[None], epsilon)
+    return H[0, 1:].transpose(0, 1), (H[0, -1],)
+
+
+class TritonComplexElman(Members, torch.autograd.Function):
+    """(p_STBN, W_SNN, b_SN, h0_SBN, e) -> (H, Z), H (S, T + 1, B, N) from h_0 on, Z (S, T, B, N); all complex but b."""
+
+    @staticmethod
+    def forward(p: Tensor, W: Tensor, b: Tensor, h0: Tensor, epsilon: float) -> tuple[Tensor, Tensor]:
+        S, T, B, N = p.shape
+        H, Z = p.new_empty(S, T + 1, B, N), p.new_empty(S, T, B, N)
+        H[:, 0] = h0
+        tensors = (real(p), parts(W.mT), b.contiguous(), real(H), real(Z))
+        launch(complex_row_forward, tensors, (S, T, B, N), 2, "rows", EPSILON=epsilon)
+        return H, Z
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
+        _, W, b, _, ctx.epsilon = inputs
+        H, Z = output
+        ctx.mark_non_differentiable(Z)
+        ctx.save_for_backward(H, Z, W, b)
+
+    @staticmethod
+    @first_only("use engine=reference")
+    def backward(ctx: Any, dH: Tensor, _: Any) -> tuple[Tensor | None, ...]:  # type: ignore[override]
+        H, Z, W, b = ctx.saved_tensors
+        S, T, B, N = Z.shape
+        dp, G, db = torch.empty_like(Z), H.new_empty(S, B, N), b.new_empty(S, B, N)
+        tensors = (real(dH), parts(W), b.contiguous(), real(Z), real(dp), real(G), db)
+        launch(complex_row_backward, tensors, (S, T, B, N), 2, "rows", EPSILON=ctx.epsilon)
+        dW = dp.flatten(1, 2).mT @ H[:, :-1].flatten(1, 2).conj() if ctx.needs_input_grad[1] else None
+        return dp, dW, db.sum(1) if ctx.needs_input_grad[2] else None, G, None
+
+
+def real(z: Tensor) -> Tensor:
+    """A contiguous complex tensor as real numbers, real and imaginary parts side by side, in the same memory."""
+    return torch.view_as_real(z.resolve_conj().contiguous())
+
+
+def parts(W: Tensor) -> Tensor:
+    """Matrices (S, N, N) as real and imaginary ones, (S, 2, N, N)."""
+    W = W.resolve_conj()
+    return torch.stack([W.real, W.imag], dim=1)
+
+
+@triton.jit
+def read_part(X, part: tl.constexpr, present, N: tl.constexpr, K: tl.constexpr, TILES: tl.constexpr):
+    """The real (0) or imaginary (1) part of a row of N complex numbers; zeros where they are not present."""
+    found = ()
+    for j in tl.static_range(TILES):
+        columns = j * K + tl.arange(0, K)
+        found = found + (tl.load(X + 2 * columns + part, mask=(columns < N) & present, other=0.0),)
+    return found
+
+
+@triton.jit
+def write_parts(X, re, im, N: tl.constexpr, K: tl.constexpr, TILES: tl.constexpr):
+    """Write a row of complex numbers."""
+    for j in tl.static_range(TILES):
+        columns = j * K + tl.arange(0, K)
+        tl.store(X + 2 * columns, re[j], mask=columns < N)
+        tl.store(X + 2 * columns + 1, im[j], mask=columns < N)
+
+
+@triton.jit
+def complex_product(
+    z_re, z_im, h_re, h_im, M, held, N: tl.constexpr, K: tl.constexpr, TILES: tl.constexpr, HELD: tl.constexpr
+):
+    """Z + h M of complex numbers, M of two real matrices."""
+    minus = ()
+    for j in tl.static_range(TILES):
+        minus = minus + (-h_im[j],)
+    z_re = row_product(row_product(z_re, h_re, M, held, 0, N, K, TILES, HELD), minus, M, held, 1, N, K, TILES, HELD)
+    z_im = row_product(row_product(z_im, h_re, M, held, 1, N, K, TILES, HELD), h_im, M, held, 0, N, K, TILES, HELD)
+    return z_re, z_im
+
+
+@triton.jit(do_not_specialize=["T", "B"])
+def complex_row_forward(
+    P,
+    W,
+    bias,
+    H,
+    Z,
+    T,
+    B,
+    N: tl.constexpr,
+    K: tl.constexpr,
+    TILES: tl.constexpr,
+    HELD: tl.constexpr,
+    EPSILON: tl.constexpr,
+):
+    """h_t and z_t for all t; p_{t+1} is loaded while step t is computed."""
+    member, row = tl.program_id(0).to(tl.int64), tl.program_id(1)
+    step = 2 * B.to(tl.int64) * N
+    P += member * T * step + row * 2 * N
+    Z += member * T * step + row * 2 * N
+    H += member * (T + 1) * step + row * 2 * N
+    W += member * 2 * N * N
+    held = hold_tiles(W, N, K, TILES, HELD)
+    p_re, p_im = read_part(P, 0, T > 0, N, K, TILES), read_part(P, 1, T > 0, N, K, TILES)
+    h_re, h_im = read_part(H, 0, True, N, K, TILES), read_part(H, 1, True, N, K, TILES)
+    b = read_row(bias + member * N, True, N, K, TILES)
+    for t in range(T):
+        P += step
+        H += step
+        next_re, next_im = read_part(P, 0, t + 1 < T, N, K, TILES), read_part(P, 1, t + 1 < T, N, K, TILES)
+        z_re, z_im = complex_product(p_re, p_im, h_re, h_im, W, held, N, K, TILES, HELD)
+        write_parts(Z, z_re, z_im, N, K, TILES)
+        Z += step
+        h_re, h_im = (), ()
+        for j in tl.static_range(TILES):
+            r = tl.sqrt(z_re[j] * z_re[j] + z_im[j] * z_im[j])
+            size = r + b[j]
+            f = tl.where(size < 0, 0.0, size) / (r + EPSILON)
+            h_re, h_im = h_re + (z_re[j] * f,), h_im + (z_im[j] * f,)
+        write_parts(H, h_re, h_im, N, K, TILES)
+        p_re, p_im = next_re, next_im
+
+
+@triton.jit(do_not_specialize=["T", "B"])
+def complex_row_backward(
+    dH,
+    W,
+    bias,
+    Z,
+    dP,
+    G0,
+    db,
+    T,
+    B,
+    N: tl.constexpr,
+    K: tl.constexpr,
+    TILES: tl.constexpr,
+    HELD: tl.constexpr,
+    EPSILON: tl.constexpr,
+):
+    """dz_t for all t from last to first, dL/dh_0, and the row's part of db."""
+    member, row = tl.program_id(0).to(tl.int64), tl.program_id(1)
+    step = 2 * B.to(tl.int64) * N
+    dH += (member * (T + 1) + T) * step + row * 2 * N
+    Z += (member + 1) * T * step + row * 2 * N
+    dP += (member + 1) * T * step + row * 2 * N
+    W += member * 2 * N * N
+    held = hold_tiles(W, N, K, TILES, HELD)
+    G_re, G_im = read_part(dH, 0, True, N, K, TILES), read_part(dH, 1, True, N, K, TILES)
+    b = read_row(bias + member * N, True, N, K, TILES)
+    sums = ()
+    for j in tl.static_range(TILES):
+        sums = sums + (tl.zeros_like(b[j]),)
+    for _ in range(T):
+        dH -= step
+        Z -= step
+        dP -= step
+        z_re, z_im = read_part(Z, 0, True, N, K, TILES), read_part(Z, 1, True, N, K, TILES)
+        out_re, out_im = read_part(dH, 0, True, N, K, TILES), read_part(dH, 1, True, N, K, TILES)
+        dz_re, dz_im, minus, total = (), (), (), ()
+        for j in tl.static_range(TILES):
+            r = tl.sqrt(z_re[j] * z_re[j] + z_im[j] * z_im[j])
+            size, below = r + b[j], r + EPSILON
+            active = tl.where(size > 0, 1.0, 0.0)
+            f = tl.where(size < 0, 0.0, size) / below
+            over = tl.where(r == 0, 0.0, 1.0) / tl.where(r == 0, 1.0, r)
+            u_re, u_im = z_re[j] * over, z_im[j] * over
+            along = G_re[j] * u_re + G_im[j] * u_im
+            turned = (active - f) / below * r * along
+            dz_re = dz_re + (f * G_re[j] + turned * u_re,)
+            dz_im = dz_im + (f * G_im[j] + turned * u_im,)
+            total = total + (sums[j] + active * r / below * along,)
+        sums = total
+        write_parts(dP, dz_re, dz_im, N, K, TILES)
+        for j in tl.static_range(TILES):
+            minus = minus + (-dz_re[j],)
+        G_re = row_product(
+            row_product(out_re, dz_re, W, held, 0, N, K, TILES, HELD), dz_im, W, held, 1, N, K, TILES, HELD
+        )
+        G_im = row_product(
+            row_product(out_im, dz_im, W, held, 0, N, K, TILES, HELD), minus, W, held, 1, N, K, TILES, HELD
+        )
+    write_parts(G0 + (member * B + row) * 2 * N, G_re, G_im, N, K, TILES)
+    for j in tl.static_range(TILES):
+        columns = j * K + tl.arange(0, K)
+        tl.store(db + (member * B + row) * N + columns, sums[j], mask=columns < N)
