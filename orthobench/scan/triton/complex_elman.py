@@ -1,4 +1,4 @@
-"""The Elman recurrence with a complex state and a dense matrix, one sequence per program; cells/complex_elman.py has it.
+"""The Elman recurrence with complex states, one sequence per program; cells/complex_elman.py has the equations.
 
 With G = dL/dh_t, u = z / |z|, f = max(|z| + b, 0) / (|z| + e) and f' its derivative, one step of the backward pass is
 

@@ -3,7 +3,7 @@
 `rows` has one sequence per program and its matrices in registers, `blocks` sixteen sequences per program, products on
 tensor cores and matrices in shared memory; `graph` is the loop of small kernels as a CUDA graph. The numbers below were
 not measured: those of `rows` and `blocks` are from simulations of kernels compiled for compute capability 9.0 at
-1.9 GHz (gated units and complex states in `rows` are estimated as three to four times Elman's), those of `graph` from published figures
+1.9 GHz (in `rows` those of gated units and complex states are estimates), those of `graph` from published figures
 (docs/gpu.md). `orthobench bench` measures them on a GPU and keeps them in the user's cache, where they take the place
 of these.
 """
