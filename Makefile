@@ -3,7 +3,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: help install install-dev run test test-all test-kernels test-slurm test-ray faults lock audit lint format tables reproduce-tables report bench clean
+.PHONY: help install install-dev run test test-all test-kernels test-slurm test-ray faults lock audit lint format tables reproduce-tables report site docs bench clean
 
 help:  ## show what can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## */\t/' | expand -t 18
@@ -88,6 +88,21 @@ reproduce-tables: install  ## run the published tables: PAPERS="scornn sgornn/ta
 
 report: install  ## write results/report.html from what is recorded
 	$(BIN)/python -m orthobench report
+
+$(VENV)/.installed-site: $(VENV)/.installed
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[site]'
+	@touch $@
+
+site: $(VENV)/.installed-site  ## write results/site, pages of everything that is recorded
+	$(BIN)/python -m orthobench site
+
+$(VENV)/.installed-docs: $(VENV)/.installed-site
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[site,docs]'
+	@touch $@
+
+docs: $(VENV)/.installed-docs  ## the documentation and the site in one folder, results/site; runs the quickstart notebook
+	$(BIN)/python -m sphinx -q -b html -d build/doctrees docs results/site/docs
+	$(BIN)/python -m orthobench site
 
 bench: install  ## the speed table of this machine, into results/bench; ARGS=--quick for two minutes
 	$(BIN)/python -m orthobench bench $(ARGS)

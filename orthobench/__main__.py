@@ -35,6 +35,7 @@ VERBS = {
     "tune": "the best settings of a model on a task by validation, found by Optuna",
     "plot": "figures from what is recorded, or of your own runs",
     "report": "one HTML page of every table and figure",
+    "site": "pages of everything that is recorded, to open from a folder without a network",
     "cite": "the BibTeX entry of a model's paper",
     "doctor": "what this machine has and lacks",
     "bench": "how fast engines, cells, parametrizations and training are on this machine",

@@ -24,12 +24,12 @@ def main(arguments: list[str]) -> int:
     given = parser.read(arguments)
     results = results_root(given.words)
     path = results / "report.html"
-    write_bytes(path, page(results, tuple(given.config_dir), _written()).encode())
+    write_bytes(path, page(results, tuple(given.config_dir), written()).encode())
     say(f"wrote {path}")
     return 0
 
 
-def _written() -> str:
+def written() -> str:
     """When, by what code and on which machine the page is made."""
     import torch
 

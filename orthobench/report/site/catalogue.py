@@ -1,0 +1,90 @@
+"""What models, tasks and papers are: their descriptions, equations, settings and what to cite."""
+
+import inspect
+from pathlib import Path
+from typing import Any
+
+from orthobench.analysis.published import papers
+from orthobench.analysis.references import cited
+from orthobench.config import about
+from orthobench.config.files import conf_dir, options
+from orthobench.errors import ConfigError
+from orthobench.registry import find
+
+CONSTRAINED, FREE, NONE, FORWARD = "constrained matrix", "free matrix", "no full matrix", "feed-forward"
+FAMILIES = (CONSTRAINED, FREE, NONE, FORWARD)
+Described = dict[str, str]
+
+
+def models(folders: tuple[Path, ...] = ()) -> dict[str, dict[str, Any]]:
+    """Every model by name: its equations are the docstrings of its cell and of its parametrization."""
+    found = {}
+    for name in options("model", folders):
+        described, values = about.read("model", name, folders)
+        parts = [(kind, values.get(key)) for kind, key in (("cell", "cell"), ("parametrization", "recurrent"))]
+        network = values.get("network", "stack")
+        classes = {kind: _class(kind, str(word)) for kind, word in parts if word}
+        sources = [_source(kind, cls) for kind, cls in classes.items() if cls is not None]
+        if "cell" not in classes:
+            sources = [_source("network", _class("network", network)), *sources]
+        found[name] = {
+            "description": described.description,
+            "family": _family(classes),
+            "sources": [source for source in sources if source["text"]],
+            "cite": _cited(name, folders),
+            "yaml": _text("model", name, folders),
+        }
+    return found
+
+
+def tasks(folders: tuple[Path, ...] = ()) -> dict[str, dict[str, Any]]:
+    """Every task by name."""
+    return {
+        name: {
+            "description": about.read("task", name, folders)[0].description,
+            "sources": [_source("task", _class("task", name))],
+            "yaml": _text("task", name, folders),
+        }
+        for name in options("task", folders)
+    }
+
+
+def papers_of(folders: tuple[Path, ...] = ()) -> dict[str, dict[str, Any]]:
+    """Every paper by name."""
+    return {name: {"cite": _cited(name, folders)} for name in papers(folders)}
+
+
+def _class(kind: str, name: str) -> type | None:
+    try:
+        return find(kind, name, kind)
+    except ConfigError:
+        return None
+
+
+def _source(kind: str, cls: type | None) -> Described:
+    """The docstring of the module of a class, and where it is."""
+    module = inspect.getmodule(cls) if cls else None
+    if cls is None or module is None:
+        return {"kind": kind, "name": "", "path": "", "text": ""}
+    path = module.__name__.replace(".", "/") + ".py"
+    return {"kind": kind, "name": cls.__name__, "path": path, "text": inspect.cleandoc(module.__doc__ or "")}
+
+
+def _family(classes: dict[str, Any]) -> str:
+    if "cell" not in classes:
+        return FORWARD
+    if getattr(classes["cell"], "matrix_names", None) == ():
+        return NONE
+    return CONSTRAINED if getattr(classes.get("parametrization"), "constrained", False) else FREE
+
+
+def _cited(name: str, folders: tuple[Path, ...]) -> list[str]:
+    try:
+        return cited(name, folders)
+    except ConfigError:
+        return []
+
+
+def _text(group: str, name: str, folders: tuple[Path, ...]) -> str:
+    paths = (folder / group / f"{name}.yaml" for folder in (conf_dir(), *folders))
+    return next((path.read_text(encoding="utf-8") for path in paths if path.is_file()), "")

@@ -1,0 +1,170 @@
+"""What pages show of published numbers and of single runs."""
+
+from collections import Counter
+from math import cos, sin
+from typing import Any
+
+from orthobench.analysis.status import COUNTS, STATUSES
+from orthobench.config.table import FULL
+from orthobench.report.drawing import words
+from orthobench.report.site import charts
+from orthobench.report.site.places import Places
+from orthobench.report.site.plots import Control, LinkedTable, LinkedText, Plot, options, shown
+
+IDENTITY = ("model", "task", "T", "seed", "steps", "epochs", "status", "reason")
+
+
+def statuses(places: Places) -> LinkedTable:
+    """How many published numbers and claims have which status, a line for each paper."""
+    full = [line for line in places.data["published"] if line["preset"] == FULL]
+    found = {
+        paper: Counter(x["status"] for x in full if x["table"].split("/")[0] == paper)
+        for paper in places.data["papers"]
+    }
+    rows = [
+        [
+            LinkedText(paper, places.paper(paper)),
+            *(
+                LinkedText(str(counts[word]), places.paper(paper) if counts[word] else "")
+                for word in (*STATUSES, *COUNTS)
+            ),
+        ]
+        for paper, counts in found.items()
+    ]
+    headers = ["paper", *STATUSES, *COUNTS]
+    return LinkedTable(
+        headers, rows, frozenset(headers[1:]), caption="Published numbers, claims and parameter counts by status"
+    )
+
+
+def pairs(places: Places, table: dict[str, Any]) -> Plot | None:
+    """The published numbers of a table beside ours; the table beside it stands in the page already."""
+    lines = [
+        line | {"place": place, "column": line["column"]}
+        for place, line in enumerate(places.data["published"])
+        if (line["table"], line["preset"]) == (table["name"], table["preset"])
+        and not line["counts"]
+        and line["published"] is not None
+        and line["ours"] is not None
+    ]
+    if len(lines) < 2:
+        return None
+    kept = ("row", "column", "published", "ours", "low", "high", "status", "place")
+    values = [{name: line[name] for name in kept} | {"scale": "linear"} for line in lines]
+    controls = (Control("column", "Column", options(value["column"] for value in values)),)
+    title = f"{table['title']}: published and ours"
+    text = "A row for each published number: a bar where the paper has it, a mark where ours is."
+    note = "Bar: published. Mark: ours, by status. Line: where one published result is expected, at 95 %."
+    most = max(Counter(value["column"] for value in values).values())
+    return Plot(
+        f"pairs-{table['anchor']}",
+        title,
+        text,
+        charts.pairs(most),
+        values,
+        None,
+        controls if len(controls[0].options) > 1 else (),
+        note,
+    )
+
+
+def curve(run: dict[str, Any]) -> Plot | None:
+    """The curves of a run over its training."""
+    values = [
+        {"curve": words(name), "step": step, "value": value}
+        for name, points in run["curves"].items()
+        for step, value in points
+    ]
+    if not values:
+        return None
+    rows = [
+        [LinkedText(value["curve"]), LinkedText(shown(value["step"])), LinkedText(shown(value["value"]))]
+        for value in values
+    ]
+    match = [{"curve": value["curve"]} for value in values]
+    table = LinkedTable(
+        ["curve", "step", "value"], rows, frozenset({"step", "value"}), match, "Every point that was kept"
+    )
+    control = Control("curve", "Curve", options(value["curve"] for value in values))
+    values = [value | {"curve_title": value["curve"], "scale": "linear"} for value in values]
+    return Plot(
+        f"curve-{run['run_id']}",
+        "Training",
+        "The chosen curve over the training steps.",
+        charts.curve(),
+        values,
+        table,
+        (control,),
+    )
+
+
+def phases(places: Places, model: str) -> Plot | None:
+    """The eigenvalues of the recurrent matrices of a model's trained runs."""
+    values = []
+    for run in places.data["runs"].values():
+        for one in run["phases"] if run["model"] == model else ():
+            which = f"{run['run_id']}, layer {one['layer']}, {one['matrix']}"
+            for modulus, phase in zip(one["modulus"], one["phase"], strict=True):
+                at = {"re": modulus * cos(phase), "im": modulus * sin(phase), "modulus": modulus, "phase": phase}
+                values.append({"which": which, "run": run["run_id"], "scale": "linear"} | at)
+    if not values:
+        return None
+    rows = [
+        [LinkedText(v["which"], places.run(v["run"])), LinkedText(shown(v["modulus"])), LinkedText(shown(v["phase"]))]
+        for v in values
+    ]
+    match = [{"which": value["which"]} for value in values]
+    table = LinkedTable(
+        ["matrix", "modulus", "phase"], rows, frozenset({"modulus", "phase"}), match, "Every eigenvalue"
+    )
+    control = Control("which", "Matrix", options(value["which"] for value in values))
+    text = "The eigenvalues of the chosen trained matrix as points in the complex plane, with the unit circle."
+    return Plot(f"phases-{model}", "Eigenvalues of trained matrices", text, charts.phases(), values, table, (control,))
+
+
+def runs(places: Places, chosen: list[dict[str, Any]], caption: str) -> LinkedTable:
+    """Some runs, a line for each."""
+    headers = ["run", "model", "task", "seed", "steps", "status", "validation", "test", "table", "row"]
+    rows = []
+    for run in chosen:
+        numbers, place = run["numbers"], run["places"][0]
+        best = [
+            next(
+                (numbers[n] for n in numbers if n.startswith(f"best_val:{split}/") and not n.endswith("/loss")),
+                numbers.get(f"best_val:{split}/loss"),
+            )
+            for split in ("val", "test")
+        ]
+        here = places.run(run["run_id"])
+        rows.append(
+            [
+                LinkedText(run["run_id"], here),
+                LinkedText(run["model"], places.cell(run["model"])),
+                LinkedText(run["task"], places.task(run["task"])),
+                LinkedText(str(run["seed"])),
+                LinkedText(shown(numbers.get("steps"))),
+                LinkedText(run["status"], mark="diverged" * (run["status"] == "diverged")),
+                *(LinkedText(shown(value), here) for value in best),
+                LinkedText(place["table"], places.table(place["table"], place["preset"])),
+                LinkedText(place["row"]),
+            ]
+        )
+    return LinkedTable(headers, rows, frozenset({"seed", "steps", "validation", "test"}), caption=caption)
+
+
+def facts(run: dict[str, Any]) -> list[tuple[str, str]]:
+    """What a run was and with what it was made."""
+    told = {**run["numbers"], **run["made"], "seed": run["seed"]}
+    order = [*IDENTITY, *(name for name in run["made"] if name not in (*IDENTITY, "run_id", "preset", "cell"))]
+    return [
+        (name, str(told[name]) if name in run["made"] else shown(told[name]))
+        for name in order
+        if told.get(name) not in (None, "")
+    ]
+
+
+def numbers(run: dict[str, Any]) -> LinkedTable:
+    """Every number of a run's record."""
+    kept = {name: value for name, value in run["numbers"].items() if name not in IDENTITY}
+    rows = [[LinkedText(name), LinkedText(shown(value), title=str(value))] for name, value in kept.items()]
+    return LinkedTable(["number", "value"], rows, frozenset({"value"}), caption="Every number of its record")

@@ -1,0 +1,86 @@
+"""Where everything stands in the site: the path of a page by what it shows, from the root of the site."""
+
+import hashlib
+import re
+from functools import cached_property
+from typing import Any
+
+from orthobench.report.site.plots import LinkedText
+
+INDEX, LENGTHS, CELLS, TASKS, PAPERS, RUNS = (
+    f"{name}.html" for name in ("index", "lengths", "cells", "tasks", "papers", "runs")
+)
+
+
+def slug(name: str) -> str:
+    """A name as that of a file: as it is where it is letters, digits, `_`, `.` and `-`, else with a digest of it."""
+    plain = re.sub(r"[^A-Za-z0-9_.-]+|\.{2,}", "-", name).strip(".-")
+    if plain == name and 0 < len(name) < 100:
+        return name
+    return f"{plain[:60]}-{hashlib.sha256(name.encode()).hexdigest()[:10]}"
+
+
+class Places:
+    """The pages of a results.json; what has no page has no place.
+
+    Args:
+        data: what results.json holds.
+    """
+
+    def __init__(self, data: dict[str, Any]) -> None:
+        self.data = data
+
+    def cell(self, name: str) -> str:
+        """The page of a model."""
+        return f"cells/{slug(name)}.html" if name in self.data["models"] else ""
+
+    def task(self, name: str, anchor: str = "") -> str:
+        """The page of a task, or a place in it."""
+        if name not in self.data["tasks"]:
+            return ""
+        return f"tasks/{slug(name)}.html" + (f"#{slug(anchor)}" if anchor else "")
+
+    def paper(self, name: str, anchor: str = "") -> str:
+        """The page of a paper, or a place in it."""
+        if name not in self.data["papers"]:
+            return ""
+        return f"papers/{slug(name)}.html" + (f"#{anchor}" if anchor else "")
+
+    def run(self, run_id: str) -> str:
+        """The page of a run."""
+        return f"runs/{slug(run_id)}.html" if run_id in self.data["runs"] else ""
+
+    def table(self, name: str, preset: str) -> str:
+        """Where a table stands: in the page of its paper, or in that of its task."""
+        table = self._tables.get((name, preset))
+        if table is None:
+            return ""
+        return (
+            self.task(table["tasks"][0], table["anchor"])
+            if table["fair"]
+            else self.paper(name.split("/")[0], table["anchor"])
+        )
+
+    def title(self, name: str, preset: str) -> str:
+        """The title of a table."""
+        table = self._tables.get((name, preset))
+        return table["title"] if table else name
+
+    def line(self, line: dict[str, Any]) -> str:
+        """Where a model's line in a fair table stands."""
+        return self.task(line["task"], line_id(line))
+
+    def value(self, value: float | None, run: str, text: str, title: str = "") -> LinkedText:
+        """The number of one run, which leads to it."""
+        return LinkedText(
+            "diverged" if value is None else text, self.run(run), title or run, "diverged" if value is None else ""
+        )
+
+    @cached_property
+    def _tables(self) -> dict[tuple[str, str], dict[str, Any]]:
+        return {(table["name"], table["preset"]): table for table in self.data["tables"]}
+
+
+def line_id(line: dict[str, Any]) -> str:
+    """The name of a model's line of a fair table within its page."""
+    return "-".join(slug(str(line[key])) for key in ("table", "preset", "case", "model") if line[key])

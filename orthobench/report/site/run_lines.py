@@ -1,0 +1,123 @@
+"""The recorded runs as lines of results.json: numbers, places in tables, settings, the command, and curves."""
+
+import shlex
+from collections.abc import Iterable, Mapping
+from math import isinf
+from pathlib import Path
+from typing import Any
+
+from orthobench.analysis import curves, records
+from orthobench.analysis.composed import ComposedTable
+from orthobench.analysis.records import TEXT, Line
+from orthobench.config import table as experiment
+from orthobench.config.overrides import by_key
+from orthobench.errors import ConfigError, OrthobenchError
+from orthobench.recording.digest import read_sealed
+
+Filled = Mapping[tuple[str, str], set[str]]
+Phases = list[dict[str, Any]]
+
+
+def run_lines(
+    tables: Iterable[str], results: Path, folders: tuple[Path, ...], filled: Filled, runs_root: Path | None
+) -> dict[str, dict[str, Any]]:
+    """Every recorded run by its id.
+
+    Args:
+        tables: their names.
+        results: the folder of the records.
+        folders: those of `--config-dir`.
+        filled: ids of the runs that fill a table, by table and preset; others were made with other settings.
+        runs_root: the folder of the runs, if any.
+    """
+    found: dict[str, dict[str, Any]] = {}
+    for name in tables:
+        lines = records.read(results, name)
+        if not lines:
+            continue
+        drawn = _curves(results, name)
+        composed: dict[str, ComposedTable] = {}
+        settings: dict[tuple[str, str], dict[str, Any]] = {}
+        for line in lines:
+            preset = line.preset
+            table = composed.setdefault(preset, ComposedTable(experiment.load(name, folders), preset))
+            fits = line.run_id in filled.get((name, preset), {line.run_id})
+            if fits and (preset, line.row) not in settings:
+                settings[preset, line.row] = _settings(table, line)
+            run = found.setdefault(line.run_id, _run(line, settings.get((preset, line.row), {}) if fits else {}))
+            place = {"table": name, "preset": preset, "row": line.row, "seed": line.seed, "fits": fits}
+            run["places"].append(place | {"record": f"records/{name}.csv"})
+            if fits and not run["command"]:
+                run["command"] = _command(table, line)
+            run["curves"] |= drawn.get(line.run_id, {})
+    for run_id, run in found.items():
+        if runs_root is not None:
+            run["curves"] = run["curves"] or _own_curves(runs_root / run_id)
+            run["phases"] = _phases(runs_root / run_id)
+    return found
+
+
+def _run(line: Line, settings: dict[str, Any]) -> dict[str, Any]:
+    values = line.values
+    numbers = {name: value for name, value in values.items() if name not in TEXT}
+    never = {name: "never" for name, value in numbers.items() if isinstance(value, float) and isinf(value)}
+    return {
+        "run_id": line.run_id,
+        "model": str(values.get("model", "")),
+        "task": str(values.get("task", "")),
+        "seed": line.seed,
+        "status": values["status"],
+        "places": [],
+        "command": "",
+        "settings": settings | ({"seed": line.seed} if settings else {}),
+        "numbers": numbers | never,
+        "made": {name: value for name, value in values.items() if name in TEXT},
+        "curves": {},
+        "phases": [],
+    }
+
+
+def _settings(composed: ComposedTable, line: Line) -> dict[str, Any]:
+    """What changes the numbers of a row, by the keys of the command line; nothing where there is no such row today."""
+    try:
+        return by_key(composed.settings(line.row).identity)
+    except ConfigError:
+        return {}
+
+
+def _command(composed: ComposedTable, line: Line) -> str:
+    try:
+        (job,) = composed.table.runs(composed.preset, [line.seed], [line.row])
+    except ConfigError:
+        return ""
+    return shlex.join(["orthobench", *job.overrides])
+
+
+def _curves(results: Path, table: str) -> dict[str, dict[str, list[list[float]]]]:
+    found: dict[str, dict[str, list[list[float]]]] = {}
+    for point in curves.read(results, table):
+        found.setdefault(point.run_id, {}).setdefault(point.name, []).append([point.step, point.value])
+    return found
+
+
+def _own_curves(folder: Path) -> dict[str, list[list[float]]]:
+    """The curves of a run's own record, thinned; none where the folder is not there or its record is damaged."""
+    record = _read(folder / "record.json") or {}
+    return {name: curves.thinned(points) for name, points in (record.get("curve") or {}).items() if points}
+
+
+def _phases(folder: Path) -> Phases:
+    """The eigenvalues that `orthobench inspect` found, matrix by matrix."""
+    found = _read(folder / "evaluations" / "inspect.json") or {}
+    return [
+        {"layer": number, "matrix": name, "modulus": matrix["modulus"], "phase": matrix["phase"]}
+        for number, layer in enumerate(found.get("layers", ()), start=1)
+        for name, matrix in layer["matrices"].items()
+    ]
+
+
+def _read(path: Path) -> dict[str, Any] | None:
+    try:
+        return read_sealed(path) if path.is_file() else None
+    except OrthobenchError:
+        return None

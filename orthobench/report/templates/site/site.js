@@ -1,0 +1,124 @@
+"use strict";
+const INK = {
+  light: { ink: "#1d2329", soft: "#5b6670", line: "#d9dee3", range: ["#0072b2", "#c2500a", "#00805c", "#a3447f", "#56b4e9", "#b07d00"] },
+  dark: { ink: "#e8ebee", soft: "#a6b0ba", line: "#3a434c", range: ["#6cb8f0", "#f59a5a", "#3ecfa3", "#e7a0c9", "#9ad4f7", "#e8c15a"] },
+};
+const dark = matchMedia("(prefers-color-scheme: dark)");
+
+const config = () => {
+  const { ink, soft, line, range } = INK[dark.matches ? "dark" : "light"];
+  const label = { labelColor: soft, titleColor: ink, labelFontSize: 12, titleFontSize: 13, titleFontWeight: "normal" };
+  return {
+    background: null, font: "system-ui, sans-serif", view: { stroke: null }, padding: 4,
+    axis: { ...label, gridColor: line, domainColor: line, tickColor: line, labelLimit: 150 },
+    legend: { ...label, symbolSize: 90, columns: innerWidth < 600 ? 1 : 0 }, range: { category: range }, title: { color: ink },
+    mark: { color: range[0] }, line: { color: range[0] }, rule: { color: soft }, text: { color: ink }, rect: { color: ink },
+    tick: { color: soft }, style: { "guide-label": { font: "system-ui, sans-serif" } },
+  };
+};
+
+/* The specification with every "@name" filled in: from the controls, else from the first line that is shown. */
+const filled = (spec, known) => JSON.parse(
+  JSON.stringify(spec).replace(/"type":"linear"/g, '"type":"@scale"').replace(/@([a-z_]+)/g, (all, name) =>
+    name in known ? JSON.stringify(String(known[name])).slice(1, -1) : name === "scale" ? "linear" : all));
+
+const drawn = new WeakMap();
+const draw = async section => {
+  const { spec, values, match } = section.payload, controls = [...section.querySelectorAll("[data-role]")];
+  const known = {}, tests = [];
+  for (const control of controls) {
+    const { role, of } = control.dataset, name = control.name;
+    if (role === "token") {
+      known[name] = control.value;
+      known[`${name}_title`] = control.selectedOptions[0] ? control.selectedOptions[0].textContent : "";
+    } else if (role === "most") {
+      const most = parseFloat(control.value);
+      if (!Number.isNaN(most)) tests.push(one => one[known[of]] !== null && one[known[of]] <= most);
+    } else {
+      const left = new Set(values.filter(one => tests.every(test => test(one))).map(one => String(one[name])));
+      for (const option of control.options) option.hidden = option.disabled = !left.has(option.value);
+      if (!left.has(control.value)) control.value = [...control.options].map(one => one.value).find(one => left.has(one)) ?? "";
+      const asked = control.value;
+      tests.push(one => !(name in one) || String(one[name]) === asked);
+    }
+  }
+  const passes = one => tests.every(test => test(one));
+  const shown = values.filter(passes).map(one => ({ ...one, href: one.href && root + one.href }));
+  let count = 0;
+  const rows = [...section.querySelectorAll("tbody tr[data-line]")];
+  for (const row of rows) if (match.length) count += !(row.hidden = !passes(match[row.dataset.line]));
+  const output = section.querySelector("output");
+  if (output && match.length) output.textContent = `${count} of ${rows.length} rows`;
+  const chart = section.querySelector(".chart");
+  const text = filled(spec, { ...(shown[0] || {}), ...known, count: new Set(shown.map(one => one.model)).size });
+  text.description = section.words;
+  text.datasets = { shown };
+  chart.classList.toggle("empty", !shown.length);
+  const before = drawn.get(section);
+  if (!shown.length) { chart.textContent = "Nothing matches."; return; }
+  const result = await vegaEmbed(chart, text, {
+    actions: false, logLevel: 1, renderer: "svg", ast: true, config: config(), tooltip: { theme: dark.matches ? "dark" : "light" },
+  });
+  if (before) before.finalize();
+  drawn.set(section, result);
+  chart.dataset.drawn = "yes";
+};
+
+const root = document.querySelector("link[rel=stylesheet]").getAttribute("href").replace(/assets\/style\.css$/, "");
+const plots = [...document.querySelectorAll("[data-plot]")];
+for (const section of plots) {
+  section.payload = JSON.parse(section.querySelector("script").textContent);
+  [...section.querySelectorAll("tbody tr")].forEach((row, line) => { row.dataset.line = line; });
+  section.words = section.querySelector(".chart").getAttribute("aria-label");
+  const form = section.querySelector("form");
+  if (form) {
+    form.addEventListener("input", () => draw(section));
+    form.addEventListener("submit", event => event.preventDefault());
+  }
+}
+const soon = new IntersectionObserver(seen => {
+  for (const { isIntersecting, target } of seen) if (isIntersecting) { soon.unobserve(target); draw(target); }
+}, { rootMargin: "600px" });
+plots.forEach(section => soon.observe(section));
+dark.addEventListener("change", () => plots.filter(section => drawn.has(section)).forEach(draw));
+
+/* Tables: a click on a header sorts. */
+const key = cell => {
+  const text = cell.textContent.trim();
+  const found = text.replace(/,/g, "").replace(/^(≈|about|at least|at most) /, "").match(/^\[?([+-]?\d+(?:\.\d+)?(?:e[+-]?\d+)?)(k?)/);
+  return found ? [0, Number(found[1]) * (found[2] ? 1000 : 1), text] : [text === "" ? 2 : 1, 0, text];
+};
+for (const button of document.querySelectorAll("th button")) {
+  button.addEventListener("click", () => {
+    const head = button.closest("th"), body = head.closest("table").tBodies[0], column = head.cellIndex;
+    const down = head.getAttribute("aria-sort") === "ascending" ? -1 : 1;
+    for (const other of head.parentNode.children) other.removeAttribute("aria-sort");
+    head.setAttribute("aria-sort", down < 0 ? "descending" : "ascending");
+    const rows = [...body.rows].map(row => [key(row.cells[column]), row]);
+    rows.sort(([a], [b]) => a[0] - b[0] || down * (a[1] - b[1] || a[2].localeCompare(b[2])));
+    body.append(...rows.map(pair => pair[1]));
+  });
+}
+
+/* Lists: what is typed leaves the lines that have all its words. */
+const find = document.querySelector(".find");
+if (find) {
+  const asked = find.querySelector("input"), told = find.querySelector("output");
+  const lines = [...document.querySelectorAll("main .cards > li, main tbody tr")];
+  const texts = lines.map(line => line.textContent.toLowerCase());
+  find.hidden = false;
+  asked.addEventListener("input", () => {
+    const words = asked.value.toLowerCase().split(/\s+/).filter(Boolean);
+    let count = 0;
+    lines.forEach((line, i) => { count += !(line.hidden = !words.every(word => texts[i].includes(word))); });
+    told.textContent = words.length ? `${count} of ${lines.length}` : "";
+  });
+}
+
+const reveal = () => {
+  const found = location.hash && document.getElementById(decodeURIComponent(location.hash.slice(1)));
+  for (let one = found && found.closest("details"); one; one = one.parentElement.closest("details")) one.open = true;
+  if (found) found.scrollIntoView({ block: "center" });
+};
+addEventListener("hashchange", reveal);
+reveal();

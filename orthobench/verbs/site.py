@@ -1,0 +1,37 @@
+"""`orthobench site`: results/site, everything that is recorded as pages that open from a folder without a network."""
+
+from pathlib import Path
+
+from orthobench.config.words import key, value
+from orthobench.errors import ConfigError
+from orthobench.terminal import say
+from orthobench.verbs.arguments import Parser
+
+PLACES = ("results_root", "runs_root")
+
+
+def main(arguments: list[str]) -> int:
+    """Write the pages, with the models, tasks and papers in the folders of `--config-dir` among ours.
+
+    Raises:
+        ConfigError: an argument that does not apply, or the packages of the extra `site` are not installed.
+        StorageError: records are damaged, or the pages cannot be written.
+    """
+    from orthobench.report.site.charts import altair, javascript
+    from orthobench.report.site.collected import collected
+    from orthobench.report.site.write import write
+    from orthobench.verbs.report import written
+
+    parser = Parser(__doc__)
+    parser.add_folders()
+    given = parser.read(arguments)
+    for word in given.words:
+        if key(word) not in PLACES or "=" not in word:
+            raise ConfigError(f"{word!r} is not an argument here; results_root= and runs_root= are.")
+    places = {key(word): Path(value(word)) for word in given.overrides}
+    results = places.get("results_root", Path("results"))
+    altair()  # before the records are read, so that a missing package is told at once
+    script = javascript()
+    data = collected(results, tuple(given.config_dir), places.get("runs_root", Path("runs")))
+    say(f"wrote {write(data, results, script, written())}")
+    return 0

@@ -1,0 +1,74 @@
+"""results.json: every number with its table, row, seed and run, and where that is recorded."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from orthobench.analysis import records
+from orthobench.recording.digest import write_sealed
+from orthobench.report.site.collected import collected
+from orthobench.report.site.run_lines import run_lines
+from orthobench.report.site.write import rendered
+from tests.report.site.conftest import few, undrawn
+
+
+def test_every_recorded_number_is_there_with_its_place(data: dict[str, Any], results: Path) -> None:
+    for line in records.read(results, "fair/cued_copying"):
+        run = data["runs"][line.run_id]
+        (place,) = run["places"]
+        assert (place["table"], place["row"], place["seed"]) == ("fair/cued_copying", line.row, line.seed)
+        assert (results / place["record"]).is_file()
+        assert run["numbers"]["best_val:test/score"] == line.values["best_val:test/score"]
+        assert run["settings"]["seed"] == line.seed
+        assert f"seed={line.seed}" in run["command"].split()
+
+
+def test_a_cell_of_the_fair_track_names_the_run_of_every_seed(data: dict[str, Any]) -> None:
+    (gru,) = (line for line in data["fair"] if line["model"] == "gru" and line["table"] == "fair/cued_copying")
+    assert (gru["rate"], gru["horizon"], gru["trivial"]) == ("3e-3", 40, 0.0)
+    assert [one["seed"] for one in gru["seeds"]] == [1, 2, 3, 4, 5]
+    for one in gru["seeds"]:
+        assert data["runs"][one["run"]]["numbers"]["best_val:test/score"] == one["value"]
+    assert [one["length"] for one in gru["lengths"]] == [10, 20, 40, 80, 160]
+    assert gru["lengths"][-1]["mean"] < gru["low"] <= gru["mean"] <= gru["high"]
+
+
+def test_a_published_number_stands_beside_ours(data: dict[str, Any]) -> None:
+    lines = [line for line in data["published"] if line["table"] == "sgornn/table2" and line["runs"]]
+    assert lines
+    assert all(set(line["runs"]) <= set(data["runs"]) for line in lines)
+    assert {"sgornn/table2", "sgornn/figure1"} <= {line["table"] for line in data["published"]}
+
+
+def test_it_is_json_without_nan(data: dict[str, Any]) -> None:
+    assert json.loads(json.dumps(data, allow_nan=False))["schema"] == data["schema"]
+
+
+def test_a_run_of_other_settings_says_so(results: Path) -> None:
+    found = run_lines(["sgornn/figure1"], results, (), {("sgornn/figure1", "full"): set()}, None)
+    assert found
+    assert not any(run["places"][0]["fits"] or run["command"] or run["settings"] for run in found.values())
+
+
+def test_what_inspect_found_is_taken_in(results: Path, tmp_path: Path) -> None:
+    run_id = records.read(results, "fair/cued_copying")[0].run_id
+    matrix = {"modulus": [1.0, 0.5], "phase": [0.0, 3.0]}
+    folder = tmp_path / run_id / "evaluations"
+    folder.mkdir(parents=True)
+    write_sealed(folder / "inspect.json", {"layers": [{"matrices": {"h": matrix}}]})
+    write_sealed(tmp_path / run_id / "record.json", {"curve": {"val/loss": [[0, 1.0], [5, 0.5]]}})
+    filled = {("fair/cued_copying", "full"): set[str]()}
+    run = run_lines(["fair/cued_copying"], results, (), filled, tmp_path)[run_id]
+    assert run["phases"] == [{"layer": 1, "matrix": "h", **matrix}]
+    assert run["curves"] == {"val/loss": [[0, 1.0], [5, 0.5]]}
+
+
+def test_nothing_recorded_is_no_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    few(monkeypatch)
+    found = collected(tmp_path)
+    assert (found["runs"], found["fair"]) == ({}, [])
+    assert {line["status"] for line in found["published"]} >= {"not run", "count equal"}
+    undrawn(monkeypatch)
+    assert "No fair table has a finished model yet" in rendered(found)["index.html"]

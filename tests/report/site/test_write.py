@@ -1,0 +1,118 @@
+"""The pages: every link leads somewhere inside the folder, nothing is loaded from elsewhere, all text is text."""
+
+import csv
+import io
+import json
+import posixpath
+import re
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urldefrag
+
+import pytest
+
+from orthobench.report.site.places import Places, slug
+from orthobench.report.site.write import ASSETS, essay, rendered, write
+from tests.report.site.conftest import HOSTILE, undrawn
+
+LINK = re.compile(r"""\s(href|src)=["']([^"']*)["']""")
+
+
+def test_there_is_a_page_for_everything(site: dict[str, str], data: dict[str, Any]) -> None:
+    places = Places(data)
+    asked = [places.cell("lem"), places.task("parity"), places.paper("scornn"), *map(places.run, data["runs"])]
+    assert {"index.html", "lengths.html", "runs.html", *asked} <= set(site)
+
+
+def test_every_link_leads_to_a_place_in_the_folder(site: dict[str, str], data: dict[str, Any]) -> None:
+    beside = {"results.json", "assets/vega.js", *(f"assets/{name}" for name in ASSETS)}
+    beside |= {place["record"] for run in data["runs"].values() for place in run["places"]}
+    ids = {path: set(re.findall(r'\sid="([^"]*)"', text)) for path, text in site.items()}
+    broken = []
+    for path, text in site.items():
+        for _, link in LINK.findall(text) if path.endswith(".html") else ():
+            target, anchor = urldefrag(link)
+            place = posixpath.normpath(posixpath.join(posixpath.dirname(path), unquote(target))) if target else path
+            here = link == "data:," or place in beside or place in site
+            if not here or (anchor and anchor not in ids[place]):
+                broken.append((path, link))
+    assert not broken
+
+
+def test_nothing_is_loaded_from_elsewhere(site: dict[str, str]) -> None:
+    for path, text in site.items():
+        if path.endswith(".html"):
+            assert "default-src 'none'" in text
+            assert not re.search(r"""(src|href)=["']?(https?:)?//""", text), path
+            assert not re.search(r"url\(|@import|<iframe|\son[a-z]+=\"", text), path
+
+
+def test_what_a_record_says_is_text(site: dict[str, str]) -> None:
+    pages = [text for path, text in site.items() if path.endswith(".html")]
+    assert not [text for text in pages if "<img" in text or "onerror=alert(1)></script>" in text]
+    assert [text for text in pages if "&lt;img src=x" in text]
+
+
+def test_a_hostile_name_is_no_path_and_no_markup(data: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    undrawn(monkeypatch)
+    twisted = json.loads(json.dumps(data).replace("lstm", json.dumps("../../" + HOSTILE)[1:-1]))
+    found = rendered(twisted, HOSTILE, documented=True)
+    assert not [path for path in found if ".." in path or "<" in path]
+    for path, text in found.items():
+        if path.endswith(".html"):
+            assert "<img" not in text, path
+            assert '<a href="' + "../" * path.count("/") + "docs/index.html" in text
+
+
+def test_numbers_lead_to_their_runs(site: dict[str, str], data: dict[str, Any]) -> None:
+    task, index, paper = site["tasks/cued_copying.html"], site["index.html"], site["papers/sgornn.html"]
+    places, (gru,) = Places(data), (line for line in data["fair"] if line["model"] == "gru")
+    for one in gru["seeds"]:
+        assert re.search(rf'<a href="../runs/{one["run"]}.html" title="seed \d[^"]*">{one["value"]:.4f}</a>', task)
+    assert f'<a href="{places.line(gru)}">{gru["mean"]:.4f}</a>' in index
+    runs = next(line["runs"] for line in data["published"] if line["table"] == "sgornn/table2" and line["runs"])
+    assert all(f'<a href="../runs/{run}.html">' in paper for run in runs)
+
+
+def test_every_plot_has_a_table_and_its_data(site: dict[str, str]) -> None:
+    for path, text in site.items():
+        for section in text.split("data-plot>")[1:] if path.endswith(".html") else ():
+            (name,) = re.findall(r'href="(?:\.\./)*(data/[^"]*\.csv)" download', section.split("</figure>")[0])
+            assert "<table>" in section
+            assert len(list(csv.reader(io.StringIO(site[name])))) > 1
+
+
+def test_an_equation_is_set_apart() -> None:
+    text = str(essay("A cell.\n\n    h = a < b\n\nWith `a` of x * y * z."))
+    equation = '<pre class="equation" tabindex="0">h = a &lt; b</pre>'
+    assert text == f"<p>A cell.</p>\n{equation}\n<p>With <code>a</code> of x * y * z.</p>"
+
+
+def test_what_is_gone_is_removed(data: dict[str, Any], results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    undrawn(monkeypatch)
+    first = write(data, results, "script")
+    old = first.parent / "runs" / "old.html"
+    docs = first.parent / "docs" / "index.html"
+    for path in (old, docs):
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("")
+    write(data, results, "script")
+    assert first == results / "site" / "index.html"
+    assert not old.exists()
+    assert 'href="docs/index.html"' in first.read_text()
+    assert json.loads((first.parent / "results.json").read_text())["runs"].keys() == data["runs"].keys()
+    assert (first.parent / "records/fair/cued_copying.csv").read_bytes() == (
+        results / "records/fair/cued_copying.csv"
+    ).read_bytes()
+
+
+@pytest.mark.parametrize(("name", "expected"), [("lstm", "lstm"), ("a-1.5_b", "a-1.5_b")])
+def test_a_plain_name_is_its_own_file(name: str, expected: str) -> None:
+    assert slug(name) == expected
+
+
+@pytest.mark.parametrize("name", ["../x", "a/b", "..", "", "x" * 300, HOSTILE, "."])
+def test_another_name_is_made_one(name: str) -> None:
+    assert re.fullmatch(r"[A-Za-z0-9_.-]{1,90}", slug(name))
+    assert not slug(name).startswith(".")
+    assert slug(name) != slug(name + "!")
