@@ -12,6 +12,7 @@ nb_execution_mode = "force"
 nb_execution_in_temp = True
 nb_execution_timeout = 300
 nb_execution_raise_on_error = True
+nb_merge_streams = True
 myst_heading_anchors = 4
 html_theme = "furo"
 html_title = "orthobench"

@@ -61,7 +61,8 @@ addEventListener("load", async () => {
 });
 """
 FRAME = """<!doctype html><body style="margin:0"><pre></pre>
-<iframe src="{page}" style="width:{width}px;height:900px;border:0"></iframe><script>addEventListener("message", e => document.querySelector("pre").textContent = e.data)</script>"""
+<iframe src="{page}" style="width:{width}px;height:900px;border:0"></iframe>
+<script>addEventListener("message", e => document.querySelector("pre").textContent = e.data)</script>"""
 
 pytestmark = [
     pytest.mark.slow,
