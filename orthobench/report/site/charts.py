@@ -198,7 +198,7 @@ def standing(cases: int) -> dict[str, Any]:
 def phases() -> dict[str, Any]:
     """The eigenvalues of a trained recurrent matrix in the complex plane, with the unit circle."""
     alt = altair()
-    scale = alt.Scale(domain=[-1.25, 1.25])
+    scale = alt.Scale(zero=False)  # the unit circle is always inside
     circle = (
         alt.Chart(alt.InlineData(values=[{}]))
         .transform_calculate(turns="sequence(0, 6.3, 0.05)")
