@@ -221,8 +221,8 @@ class SlurmWorker:
 
 def _import_submitit() -> Any:
     try:
-        import submitit
-        import submitit.core.utils
+        import submitit  # pyright: ignore[reportMissingImports]
+        import submitit.core.utils  # pyright: ignore[reportMissingImports]
     except ImportError as error:
         raise ConfigError(
             "the Slurm launcher needs a package that is not installed: pip install 'orthobench[slurm]'."

@@ -57,7 +57,7 @@ class SlurmTask:
 
         The command has ended by then, with its state saved.
         """
-        from submitit.helpers import DelayedSubmission
+        from submitit.helpers import DelayedSubmission  # pyright: ignore[reportMissingImports]
 
         self.asked = signal.SIGUSR2
         wait([self.future], END_S)
