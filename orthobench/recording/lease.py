@@ -10,6 +10,7 @@ import hashlib
 import json
 import os
 import socket
+import stat
 import time
 import uuid
 from contextlib import suppress
@@ -25,6 +26,7 @@ RENEW_S = 15.0
 LOOK_S = 0.2
 MARK_S = 5.0  # within which a file that marks a successor is filled
 LONG_AGO_S = 3600.0  # far more than clocks differ
+LONGEST = 65536  # characters of an owner, far more than one has
 _seen: dict[Path, tuple[Any, float]] = {}
 
 
@@ -132,12 +134,20 @@ def _is_left(mark: Path) -> bool:
 
 
 def _state(path: Path) -> tuple[int, str] | None:
-    """The time of change and the content of a file, opened anew because network file systems then ask their server."""
+    """The time of change and the content of a file, opened anew because network file systems then ask their server.
+
+    Null for what is no file, such as a pipe, which is not waited for.
+    """
     try:
-        with path.open(encoding="utf-8", errors="replace") as file:
-            return os.fstat(file.fileno()).st_mtime_ns, file.read()
+        place = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError:
         return None
+    found = os.fstat(place)
+    if not stat.S_ISREG(found.st_mode):
+        os.close(place)
+        return None
+    with os.fdopen(place, encoding="utf-8", errors="replace") as file:
+        return found.st_mtime_ns, file.read(LONGEST)
 
 
 def _is_long_ago(state: tuple[int, str]) -> bool:
