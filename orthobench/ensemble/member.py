@@ -1,5 +1,9 @@
 """A member of an ensemble: an ordinary run whose arithmetic is done for all members together."""
 
+from orthobench.tasks.base import Batch  # first: it imports Lightning without what no run uses
+
+# isort: split
+
 from collections.abc import Hashable
 from functools import partial
 from pathlib import Path
@@ -18,7 +22,6 @@ from orthobench.run.built import Built
 from orthobench.run.callbacks.progress import Progress
 from orthobench.run.learner import Learner
 from orthobench.run.trainer import before_every_batch
-from orthobench.tasks.base import Batch
 
 
 class MemberLearner(Learner):

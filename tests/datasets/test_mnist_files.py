@@ -89,7 +89,7 @@ def test_a_file_with_another_digest(root: Path, name: str, damage: Any) -> None:
 
 
 def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=re.escape(f"{tmp_path} cannot be read")):
+    with pytest.raises(DataError, match=re.escape(f"{tmp_path} is not a file")):
         read_published(tmp_path, "0" * 64)
 
 

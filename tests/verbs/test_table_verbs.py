@@ -110,7 +110,8 @@ def test_a_plan_does_not_call_a_stale_run_done(
     Path("here").mkdir()
     Path("here/mine.npz").write_text("other data than before")
     asked = settings(words)
-    record = {"status": "done", "run_id": asked.run_id, "identity": asked.digest, **(change or {})}
+    what = {"model": "rnn", "task": "recall", "seed": 1, "steps": 10}
+    record = {"status": "done", "run_id": asked.run_id, "identity": asked.digest, **what, **(change or {})}
     sealed = write_sealed(asked.folder / "record.json", record)
     if change is None:
         write_json(asked.folder / "record.json", {**sealed, "status": "diverged"})

@@ -58,7 +58,8 @@ def test_what_inspect_found_is_taken_in(results: Path, tmp_path: Path) -> None:
     folder = tmp_path / run_id / "evaluations"
     folder.mkdir(parents=True)
     write_sealed(folder / "inspect.json", {"layers": [{"matrices": {"h": matrix}}]})
-    write_sealed(tmp_path / run_id / "record.json", {"curve": {"val/loss": [[0, 1.0], [5, 0.5]]}})
+    needed = {"run_id": run_id, "status": "done", "model": "gru", "task": "cued_copying", "seed": 1, "steps": 5}
+    write_sealed(tmp_path / run_id / "record.json", {**needed, "curve": {"val/loss": [[0, 1.0], [5, 0.5]]}})
     filled = {("fair/cued_copying", "full"): set[str]()}
     run = run_lines(["fair/cued_copying"], results, (), filled, tmp_path)[run_id]
     assert run["phases"] == [{"layer": 1, "matrix": "h", **matrix}]
