@@ -25,8 +25,10 @@ def expanded(override: Any, text: str) -> list[str]:
     """The values of a sweep of Hydra's, each as text.
 
     Raises:
-        ConfigError: there are more than MOST of them, or they are no range.
+        ConfigError: there are more than MOST of them, they are no range, or Hydra cannot expand them.
     """
+    from hydra.errors import HydraException
+
     found: Any = override.value()
     try:
         count = _count(found)
@@ -34,6 +36,8 @@ def expanded(override: Any, text: str) -> list[str]:
             return list(override.sweep_string_iterator())
     except (ArithmeticError, ValueError, TypeError) as error:
         raise ConfigError(f"{shortened(text.lstrip('+'))} is no range: {error}.") from error
+    except HydraException as error:  # glob(), of what is no group
+        raise ConfigError(f"{shortened(text)!r} cannot be expanded: {str(error).splitlines()[0]}.") from error
     told = f"{count:,}" if count < 10**15 else "more than 10**15"
     raise ConfigError(f"{shortened(text.lstrip('+'))} has {told} values; a sweep may have {MOST:,} runs.")
 
