@@ -254,7 +254,7 @@ def test_a_sweep_survives_its_server(tmp_path: Path) -> None:
             try:
                 ours = f"\nPPid:\t{pid}\n" in (path.parent / "status").read_text()
                 if ours and b"orthobench.launch.forkserver" in path.read_bytes() and killed < 2:
-                    time.sleep(2.5)
+                    time.sleep(1.0)
                     os.kill(int(path.parent.name), signal.SIGKILL)
                     killed += 1
             except OSError:
