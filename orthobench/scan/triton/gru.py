@@ -18,17 +18,8 @@ from torch import Tensor
 from orthobench.cells.base import State
 from orthobench.parametrizations.derivatives import first_only
 from orthobench.scan.triton.gru_rows import gru_row_backward, gru_row_forward
-from orthobench.scan.triton.kernels import (
-    ROWS,
-    derivative,
-    hold,
-    kept,
-    product,
-    read_bias,
-    read_rows,
-    value,
-    write_rows,
-)
+from orthobench.scan.triton.gru_steps import add_product, reverse_gate, reverse_update, sigmoid, times, update, zeros
+from orthobench.scan.triton.kernels import ROWS, hold, product, read_bias, read_rows, write_rows
 from orthobench.scan.triton.launch import Members, contiguous, form_of, launch, outer
 
 
@@ -101,15 +92,6 @@ class TritonGRU(Members, torch.autograd.Function):
         return dp, dW, db, dk.sum((1, 2)) if needed[3] else None, G, None, None, None, None
 
 
-@triton.jit
-def sigmoid(z, TILES: tl.constexpr):
-    """The logistic function of every tile of z."""
-    found = ()
-    for j in tl.static_range(TILES):
-        found = found + (1 / (1 + tl.exp(-z[j])),)
-    return found
-
-
 @triton.jit(do_not_specialize=["T", "B"])
 def gru_forward(
     P,
@@ -171,19 +153,10 @@ def gru_forward(
                 if KEPT:
                     write_rows(recalled, k, rows, inside, N, N, K, TILES)
                     recalled += step
-                z = ()
-                for j in tl.static_range(TILES):
-                    z = z + (p_c[j] + r[j] * k[j],)
+                z = add_product(p_c, r, k, TILES)
             else:
-                x = ()
-                for j in tl.static_range(TILES):
-                    x = x + (r[j] * h[j],)
-                z = product(p_c, x, W, held, G - 1, N, K, TILES, HELD, True, PRECISION)
-        c, new = (), ()
-        for j in tl.static_range(TILES):
-            c_j = kept(z[j], b[j], ACTIVATION, SLOPE)
-            a_j = value(c_j, ACTIVATION)
-            c, new = c + (c_j,), new + (a_j + u[j] * (h[j] - a_j),)
+                z = product(p_c, times(r, h, TILES), W, held, G - 1, N, K, TILES, HELD, True, PRECISION)
+        c, new = update(z, u, h, b, ACTIVATION, SLOPE, TILES)
         if KEPT:
             write_rows(gates + M - 2 * N, u, rows, inside, M, N, K, TILES)
             write_rows(gates + M - N, c, rows, inside, M, N, K, TILES)
@@ -238,34 +211,22 @@ def gru_backward(
         u = read_rows(gates + M - 2 * N, rows, inside, M, N, K, TILES)
         c = read_rows(gates + M - N, rows, inside, M, N, K, TILES)
         outside = read_rows(dH, rows, inside, N, N, K, TILES)
-        dz_u, dz_c, old = (), (), ()
-        for j in tl.static_range(TILES):
-            dz_u = dz_u + (G[j] * (h[j] - value(c[j], ACTIVATION)) * u[j] * (1 - u[j]),)
-            dz_c = dz_c + (G[j] * (1 - u[j]) * derivative(c[j], ACTIVATION, SLOPE),)
-            old = old + (outside[j] + G[j] * u[j],)
+        dz_u, dz_c, old = reverse_update(G, outside, h, u, c, ACTIVATION, SLOPE, TILES)
         write_rows(dP + M - 2 * N, dz_u, rows, inside, M, N, K, TILES)
         write_rows(dP + M - N, dz_c, rows, inside, M, N, K, TILES)
         if RESET == "none":
             old = product(old, dz_c, W, held, COUNT - 1, N, K, TILES, HELD, False, PRECISION)
         else:
             r = read_rows(gates, rows, inside, M, N, K, TILES)
-            dz_r, recall = (), ()
             if RESET == "after":
                 recalled -= step
                 k = read_rows(recalled, rows, inside, N, N, K, TILES)
-                for j in tl.static_range(TILES):
-                    dz_r = dz_r + (dz_c[j] * k[j] * r[j] * (1 - r[j]),)
-                    recall = recall + (dz_c[j] * r[j],)
-                old = product(old, recall, W, held, COUNT - 1, N, K, TILES, HELD, False, PRECISION)
+                dz_r = reverse_gate(dz_c, k, r, TILES)
+                old = product(old, times(dz_c, r, TILES), W, held, COUNT - 1, N, K, TILES, HELD, False, PRECISION)
             else:
-                zero = ()
-                for j in tl.static_range(TILES):
-                    zero = zero + (tl.zeros_like(old[j]),)
-                s = product(zero, dz_c, W, held, COUNT - 1, N, K, TILES, HELD, False, PRECISION)
-                for j in tl.static_range(TILES):
-                    dz_r = dz_r + (s[j] * h[j] * r[j] * (1 - r[j]),)
-                    recall = recall + (old[j] + s[j] * r[j],)
-                old = recall
+                s = product(zeros(old, TILES), dz_c, W, held, COUNT - 1, N, K, TILES, HELD, False, PRECISION)
+                dz_r = reverse_gate(s, h, r, TILES)
+                old = add_product(old, s, r, TILES)
             write_rows(dP, dz_r, rows, inside, M, N, K, TILES)
             old = product(old, dz_r, W, held, 0, N, K, TILES, HELD, False, PRECISION)
         G = product(old, dz_u, W, held, COUNT - 2, N, K, TILES, HELD, False, PRECISION)

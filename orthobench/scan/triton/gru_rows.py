@@ -5,14 +5,8 @@
 import triton
 import triton.language as tl
 
-from orthobench.scan.triton.kernels import derivative, kept, value
+from orthobench.scan.triton.gru_steps import add_product, reverse_gate, reverse_update, sigmoid, times, update, zeros
 from orthobench.scan.triton.rows import hold_tiles, read_row, row_product, write_row
-
-
-@triton.jit
-def logistic(z):
-    """The logistic function."""
-    return 1 / (1 + tl.exp(-z))
 
 
 @triton.jit(do_not_specialize=["T", "B"])
@@ -59,15 +53,11 @@ def gru_row_forward(
         more = t + 1 < T
         next_r, next_u = read_row(P, more, N, K, TILES), read_row(P + M - 2 * N, more, N, K, TILES)
         next_c = read_row(P + M - N, more, N, K, TILES)
-        z_u = row_product(p_u, h, W, held, G - 2, N, K, TILES, HELD)
+        u = sigmoid(row_product(p_u, h, W, held, G - 2, N, K, TILES, HELD), TILES)
         if RESET == "none":
             z = row_product(p_c, h, W, held, G - 1, N, K, TILES, HELD)
         else:
-            z_r = row_product(p_r, h, W, held, 0, N, K, TILES, HELD)
-            r, x = (), ()
-            for j in tl.static_range(TILES):
-                r_j = logistic(z_r[j])
-                r, x = r + (r_j,), x + (r_j * h[j],)
+            r = sigmoid(row_product(p_r, h, W, held, 0, N, K, TILES, HELD), TILES)
             if KEPT:
                 write_row(gates, r, N, K, TILES)
             if RESET == "after":
@@ -75,16 +65,10 @@ def gru_row_forward(
                 if KEPT:
                     write_row(recalled, k, N, K, TILES)
                     recalled += step
-                z = ()
-                for j in tl.static_range(TILES):
-                    z = z + (p_c[j] + r[j] * k[j],)
+                z = add_product(p_c, r, k, TILES)
             else:
-                z = row_product(p_c, x, W, held, G - 1, N, K, TILES, HELD)
-        u, c, new = (), (), ()
-        for j in tl.static_range(TILES):
-            u_j, c_j = logistic(z_u[j]), kept(z[j], b[j], ACTIVATION, SLOPE)
-            a_j = value(c_j, ACTIVATION)
-            u, c, new = u + (u_j,), c + (c_j,), new + (a_j + u_j * (h[j] - a_j),)
+                z = row_product(p_c, times(r, h, TILES), W, held, G - 1, N, K, TILES, HELD)
+        c, new = update(z, u, h, b, ACTIVATION, SLOPE, TILES)
         if KEPT:
             write_row(gates + M - 2 * N, u, N, K, TILES)
             write_row(gates + M - N, c, N, K, TILES)
@@ -135,34 +119,22 @@ def gru_row_backward(
         dP -= COUNT * step
         h, outside = read_row(H, True, N, K, TILES), read_row(dH, True, N, K, TILES)
         u, c = read_row(gates + M - 2 * N, True, N, K, TILES), read_row(gates + M - N, True, N, K, TILES)
-        dz_u, dz_c, old = (), (), ()
-        for j in tl.static_range(TILES):
-            dz_u = dz_u + (G[j] * (h[j] - value(c[j], ACTIVATION)) * u[j] * (1 - u[j]),)
-            dz_c = dz_c + (G[j] * (1 - u[j]) * derivative(c[j], ACTIVATION, SLOPE),)
-            old = old + (outside[j] + G[j] * u[j],)
+        dz_u, dz_c, old = reverse_update(G, outside, h, u, c, ACTIVATION, SLOPE, TILES)
         write_row(dP + M - 2 * N, dz_u, N, K, TILES)
         write_row(dP + M - N, dz_c, N, K, TILES)
         if RESET == "none":
             old = row_product(old, dz_c, W, held, COUNT - 1, N, K, TILES, HELD)
         else:
             r = read_row(gates, True, N, K, TILES)
-            dz_r, recall = (), ()
             if RESET == "after":
                 recalled -= step
                 k = read_row(recalled, True, N, K, TILES)
-                for j in tl.static_range(TILES):
-                    dz_r = dz_r + (dz_c[j] * k[j] * r[j] * (1 - r[j]),)
-                    recall = recall + (dz_c[j] * r[j],)
-                old = row_product(old, recall, W, held, COUNT - 1, N, K, TILES, HELD)
+                dz_r = reverse_gate(dz_c, k, r, TILES)
+                old = row_product(old, times(dz_c, r, TILES), W, held, COUNT - 1, N, K, TILES, HELD)
             else:
-                zero = ()
-                for j in tl.static_range(TILES):
-                    zero = zero + (tl.zeros_like(old[j]),)
-                s = row_product(zero, dz_c, W, held, COUNT - 1, N, K, TILES, HELD)
-                for j in tl.static_range(TILES):
-                    dz_r = dz_r + (s[j] * h[j] * r[j] * (1 - r[j]),)
-                    recall = recall + (old[j] + s[j] * r[j],)
-                old = recall
+                s = row_product(zeros(old, TILES), dz_c, W, held, COUNT - 1, N, K, TILES, HELD)
+                dz_r = reverse_gate(s, h, r, TILES)
+                old = add_product(old, s, r, TILES)
             write_row(dP, dz_r, N, K, TILES)
             old = row_product(old, dz_r, W, held, 0, N, K, TILES, HELD)
         G = row_product(old, dz_u, W, held, COUNT - 2, N, K, TILES, HELD)
