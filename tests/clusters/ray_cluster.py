@@ -5,12 +5,13 @@ python -m tests.clusters.ray_cluster FOLDER      starts it, and ends it when its
 
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
 from importlib.util import find_spec
 from pathlib import Path
+
+from tests.clusters.processes import descendants, free_port
 
 STORE = 100 << 20  # bytes; Ray's least is 75 MiB
 
@@ -28,7 +29,7 @@ class RayCluster:
     """
 
     def __init__(self, folder: Path) -> None:
-        self.folder, self.port = folder, _free_port()
+        self.folder, self.port = folder, free_port()
         self.address = f"127.0.0.1:{self.port}"
         self.nodes: dict[str, subprocess.Popen[bytes]] = {}
         settings = {"RAY_worker_niceness": "0", "RAY_USAGE_STATS_ENABLED": "0", "RAY_DISABLE_IMPORT_WARNING": "1"}
@@ -51,13 +52,13 @@ class RayCluster:
     def kill(self, name: str) -> None:
         """Let a node die: its raylet and all that this has started, at once."""
         node = self.nodes.pop(name)
-        for pid in sorted(_descendants({node.pid}) | _grand_children(node.pid)):
+        for pid in sorted(descendants({node.pid}) | _grand_children(node.pid)):
             _kill(pid)
         node.wait()
 
     def kill_raylet(self, name: str) -> None:
         """Kill a node's raylet alone, with SIGKILL."""
-        pids = _descendants({self.nodes[name].pid})
+        pids = descendants({self.nodes[name].pid})
         for pid in pids:
             try:
                 if (Path("/proc") / str(pid) / "comm").read_text().startswith("raylet"):
@@ -67,7 +68,7 @@ class RayCluster:
 
     def stop(self) -> None:
         """End all nodes."""
-        doomed = _descendants({node.pid for node in self.nodes.values()})
+        doomed = descendants({node.pid for node in self.nodes.values()})
         for node in self.nodes.values():
             node.terminate()
         end = time.monotonic() + 10
@@ -107,32 +108,11 @@ def _grand_children(pid: int) -> set[int]:
     return found
 
 
-def _descendants(parents: set[int]) -> set[int]:
-    children: dict[int, set[int]] = {}
-    for path in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            parent = int(path.read_text().rpartition(")")[2].split()[1])
-        except OSError:
-            continue
-        children.setdefault(parent, set()).add(int(path.parent.name))
-    found, new = set(parents), set(parents)
-    while new:
-        new = {child for parent in new for child in children.get(parent, ())} - found
-        found |= new
-    return found
-
-
 def _kill(pid: int) -> None:
     try:
         os.kill(pid, signal.SIGKILL)
     except ProcessLookupError:
         return
-
-
-def _free_port() -> int:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return one.getsockname()[1]
 
 
 if __name__ == "__main__":

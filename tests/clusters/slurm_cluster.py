@@ -16,6 +16,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from tests.clusters.processes import descendants, free_port
+
 PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "squeue", "scontrol", "scancel")
 CONFIGURATION = """\
 ClusterName=orthobench
@@ -79,7 +81,7 @@ class SlurmCluster:
         for name in ("state", "spool"):
             (folder / name).mkdir(parents=True)
         self.configuration = folder / "slurm.conf"
-        ports = {"port": _free_port(), "node_port": _free_port()}
+        ports = {"port": free_port(), "node_port": free_port()}
         text = CONFIGURATION.format(host=self.host, folder=folder, most=most, age=age, **ports)
         self.configuration.write_text(text)
         self.environment = {**os.environ, "SLURM_CONF": str(self.configuration)}
@@ -118,7 +120,7 @@ class SlurmCluster:
     def kill_node(self) -> None:
         """Let the node die: slurmd, its step daemons, and all that they have started."""
         parents = {self.daemons["slurmd"].pid, *_step_daemons(self.folder)}
-        doomed = _descendants(parents)
+        doomed = descendants(parents)
         self.kill("slurmd")
         for pid in doomed:
             try:
@@ -136,7 +138,7 @@ class SlurmCluster:
         if "slurmctld" in self.daemons:
             self.ask("scancel", "--user=root", "--signal=KILL", "--full")
             self.ask("scancel", "--user=root")
-        doomed = _descendants(_step_daemons(self.folder))
+        doomed = descendants(_step_daemons(self.folder))
         for daemon in self.daemons.values():
             daemon.terminate()
         for daemon in self.daemons.values():
@@ -172,27 +174,6 @@ def _step_daemons(folder: Path) -> set[int]:
         except OSError:
             continue
     return found
-
-
-def _descendants(parents: set[int]) -> set[int]:
-    children: dict[int, set[int]] = {}
-    for path in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            parent = int(path.read_text().rpartition(")")[2].split()[1])
-        except OSError:
-            continue
-        children.setdefault(parent, set()).add(int(path.parent.name))
-    found, new = set(parents), set(parents)
-    while new:
-        new = {child for parent in new for child in children.get(parent, ())} - found
-        found |= new
-    return found
-
-
-def _free_port() -> int:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return one.getsockname()[1]
 
 
 def _until(true: Callable[[], bool], otherwise: str) -> None:
