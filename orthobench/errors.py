@@ -43,6 +43,11 @@ class Stopped(OrthobenchError):
     exit_code = 75
 
 
+def not_installed(what: str, extra: str) -> ConfigError:
+    """The refusal of something whose package is one of orthobench's extras."""
+    return ConfigError(f"{what} needs a package that is not installed: pip install 'orthobench[{extra}]'.")
+
+
 def code_of(status: str) -> int:
     """The exit code that belongs to the final status of a run that ended without an exception."""
     return {"diverged": DivergedError.exit_code, "running": Stopped.exit_code}.get(status, 0)

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from importlib.util import find_spec
 from typing import Any
 
-from orthobench.errors import ConfigError
+from orthobench.errors import ConfigError, not_installed
 
 HYDRA_ALLOWED = ("hydra/launcher", "hydra.launcher.", "hydra.sweeper.max_batch_size", "hydra.verbose")
 
@@ -38,7 +38,7 @@ def check_hydra_override(key: str, text: str) -> None:
         raise ConfigError(f"{text!r} is refused: a configuration may not name code to run (_target_).")
     for launcher, package, extra in LAUNCHER_PACKAGES:
         if f"hydra/launcher={launcher}" in text and not _is_there(package):
-            raise ConfigError(f"{text} needs a package that is not installed: pip install 'orthobench[{extra}]'.")
+            raise not_installed(text, extra)
 
 
 def _is_there(package: str) -> bool:

@@ -8,7 +8,7 @@ from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 from typing import Any
 
-from orthobench.errors import ConfigError
+from orthobench.errors import not_installed
 from orthobench.launch.remote import Surroundings, carry_out
 from orthobench.launch.workers import Command, WorkerLost
 
@@ -29,9 +29,7 @@ class Joblib:
         try:
             from joblib import cpu_count
         except ImportError as error:
-            raise ConfigError(
-                "the joblib launcher needs a package that is not installed: pip install 'orthobench[joblib]'."
-            ) from error
+            raise not_installed("the joblib launcher", "joblib") from error
         self.at_once = n_jobs if n_jobs > 0 else max(cpu_count() + 1 + n_jobs, 1)
         self.stops = Path(tempfile.mkdtemp(prefix="orthobench-"))
         weakref.finalize(self, shutil.rmtree, self.stops, ignore_errors=True)

@@ -11,7 +11,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor, wait
 from typing import Any
 
-from orthobench.errors import ConfigError, Stopped
+from orthobench.errors import ConfigError, Stopped, not_installed
 from orthobench.launch.remote import LOOK_S, Surroundings, carry_out
 from orthobench.launch.workers import Command, WorkerLost
 
@@ -123,9 +123,7 @@ def import_ray() -> Any:
     try:
         import ray
     except ImportError as error:
-        raise ConfigError(
-            "the Ray launcher needs a package that is not installed: pip install 'orthobench[ray]'."
-        ) from error
+        raise not_installed("the Ray launcher", "ray") from error
     return ray
 
 

@@ -13,7 +13,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from orthobench.errors import ConfigError, Stopped
+from orthobench.errors import ConfigError, Stopped, not_installed
 from orthobench.launch import slurm_queue
 from orthobench.launch.remote import Surroundings
 from orthobench.launch.slurm_task import SlurmTask
@@ -224,7 +224,5 @@ def _import_submitit() -> Any:
         import submitit  # pyright: ignore[reportMissingImports]
         import submitit.core.utils  # pyright: ignore[reportMissingImports]
     except ImportError as error:
-        raise ConfigError(
-            "the Slurm launcher needs a package that is not installed: pip install 'orthobench[slurm]'."
-        ) from error
+        raise not_installed("the Slurm launcher", "slurm") from error
     return submitit
