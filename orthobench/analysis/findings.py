@@ -16,7 +16,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from orthobench.analysis.comparison import Comparison, compare
 from orthobench.analysis.fair import FairTable, fair_table
@@ -144,16 +144,17 @@ def _horizon(table: FairTable, finding: Finding, given: dict[str, int | None]) -
     return [f"{model} holds {found[model]}, not {wanted}" for model, wanted in given.items() if found[model] != wanted]
 
 
-def _above(table: FairTable, finding: Finding, given: dict[str, float]) -> list[str]:
-    """The lower end of the interval of each model is at least this."""
-    entries = {model: entry(table, finding, model) for model in given}
-    return [f"{m} is not above {x}" for m, x in given.items() if not (i := entries[m].interval) or i[0] < x]
+def _beyond(side: Literal["above", "below"]) -> Callable[[FairTable, Finding, dict[str, float]], list[str]]:
+    """A test that the whole interval of each model is on one side of a number, or ends at it."""
 
+    def test(table: FairTable, finding: Finding, given: dict[str, float]) -> list[str]:
+        ends = {model: entry(table, finding, model).interval for model in given}
+        right = {
+            m: (i := ends[m]) is not None and (i[0] >= x if side == "above" else i[1] <= x) for m, x in given.items()
+        }
+        return [f"{model} is not {side} {given[model]}" for model in given if not right[model]]
 
-def _below(table: FairTable, finding: Finding, given: dict[str, float]) -> list[str]:
-    """The upper end of the interval of each model is at most this."""
-    entries = {model: entry(table, finding, model) for model in given}
-    return [f"{m} is not below {x}" for m, x in given.items() if not (i := entries[m].interval) or i[1] > x]
+    return test
 
 
 def _cheaper(table: FairTable, finding: Finding, given: dict[str, list[str]]) -> list[str]:
@@ -188,8 +189,8 @@ FAIR_TESTS: dict[str, Callable[[FairTable, Finding, Any], list[str]]] = {
     "beats": _beats,
     "equal": _equal,
     "horizon": _horizon,
-    "above": _above,
-    "below": _below,
+    "above": _beyond("above"),
+    "below": _beyond("below"),
     "cheaper": _cheaper,
 }
 PAPER_TESTS: dict[str, Callable[[Comparison, Any], list[str]]] = {"status": _status}

@@ -40,7 +40,7 @@ def statuses(places: Places) -> LinkedTable:
 def pairs(places: Places, table: dict[str, Any]) -> Plot | None:
     """The published numbers of a table beside ours; the table beside it stands in the page already."""
     lines = [
-        line | {"place": place, "column": line["column"]}
+        line | {"place": place}
         for place, line in enumerate(places.data["published"])
         if (line["table"], line["preset"]) == (table["name"], table["preset"])
         and not line["counts"]
