@@ -15,7 +15,7 @@ CPU = torch.device("cpu")
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells")
 def test_the_peak_of_memory_stays_after_what_made_it() -> None:
-    """Linux keeps these counters per CPU and adds them up late: on a large machine they are wrong by 100 MB and more."""
+    """Linux counts per CPU and adds up late: on a large machine these figures are wrong by 100 MB and more."""
     resident = int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
     held = np.ones(1 << 30, dtype=np.uint8)
     del held
