@@ -1,4 +1,4 @@
-"""`orthobench report`: results/report.html, everything that is recorded on one page."""
+"""`orthobench report`: everything that is recorded on one page, results/report.html."""
 
 import os
 import platform

@@ -1,4 +1,4 @@
-"""`orthobench site`: results/site, everything that is recorded as pages that open from a folder without a network."""
+"""`orthobench site`: pages of everything that is recorded, in results/site; they open without a network."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""`orthobench tables [PAPER...|fair] [--check]`: write results/tables from what is recorded."""
+"""`orthobench tables [PAPER...|fair] [--check]`: the tables of what is recorded, in results/tables."""
 
 from orthobench.errors import ConfigError
 from orthobench.schema import did_you_mean

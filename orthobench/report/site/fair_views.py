@@ -50,7 +50,7 @@ def cost(places: Places) -> Plot | None:
             value |= {"length": length} | {name: line[name] for name in COSTS}
             values.append(value)
             match.append({name: value[name] for name in ("choice", "length", *COSTS)})
-            rows.append(_cost_row(places, line, scored))
+            rows.append([*_cost_row(places, line, scored), LinkedText(value["choice"]), LinkedText(length)])
     if not values:
         return None
     headers = [
@@ -66,8 +66,11 @@ def cost(places: Places) -> Plot | None:
         "parameters",
         "multiply-adds",
         "rate",
+        "case",
+        "length",
     ]
-    table = LinkedTable(headers, rows, frozenset(headers) - {"cell", "kind"}, match, "Every cell of the chosen case")
+    numeric = frozenset(headers) - {"cell", "kind", "case"}
+    table = LinkedTable(headers, rows, numeric, match, "Every cell of the chosen case")
     controls = (
         Control("choice", "Task", options(value["choice"] for value in values)),
         Control("length", "Length", options([TRAINED, *sorted({v["length"] for v in values} - {TRAINED}, key=int)])),
@@ -119,10 +122,11 @@ def lengths(places: Places) -> Plot | None:
             )
         texts = [_length_text(places, line, found.get(length)) for length in all_lengths]
         horizon = LinkedText(shown(line["horizon"]) or "none", places.line(line))
-        rows.append([LinkedText(line["model"], places.cell(line["config"])), *texts, horizon])
-        match.append({"choice": choice(places, line)})
-    headers = ["cell", *map(str, all_lengths), "horizon"]
-    table = LinkedTable(headers, rows, frozenset(headers[1:]), match, "Mean score at every length")
+        case = choice(places, line)
+        rows.append([LinkedText(line["model"], places.cell(line["config"])), *texts, horizon, LinkedText(case)])
+        match.append({"choice": case})
+    headers = ["cell", *map(str, all_lengths), "horizon", "case"]
+    table = LinkedTable(headers, rows, frozenset(headers[1:-1]), match, "Mean score at every length")
     first = lines[0]
     best = max(
         (v for v in values if v["choice"] == choice(places, first) and v["mean"] is not None),
