@@ -14,6 +14,8 @@ REPO = Path(__file__).resolve().parents[2]
 COMMON = ("recipe=none", "task.train_size=null", "task.val_size=4", "task.test_size=4")
 SHORT = ("model=rnn", "task=copying", "T=4", "model.hidden_size=4", "trainer.max_steps=2", *COMMON)
 LONG = ("model=rnn", "task=copying", "T=20", "model.hidden_size=8", "trainer.val_check_interval=50", *COMMON)
+TUNE = ("tune", *SHORT, "optimizer.lr=log(1e-4,1e-1)", "--trials", "4", "--jobs", "2")
+REPRODUCE = ("reproduce", "experiment=scornn/figure1", "cell=scornn_1000_rho10,scornn_1000_rho90", "--preset", "smoke")
 LIMIT_S = 600.0
 
 
@@ -22,16 +24,16 @@ class Driver:
 
     Args:
         home: its working folder, with `runs/`.
-        words: its command line after `-m`.
+        words: its command line.
         environment: further variables.
     """
 
-    def __init__(self, home: Path, *words: str, verb: tuple[str, ...] = ("-m",), **environment: str) -> None:
+    def __init__(self, home: Path, *words: str, **environment: str) -> None:
         self.home, self.output = home, home / "driver.txt"
         home.mkdir(parents=True, exist_ok=True)
         given = {**os.environ, "PYTHONPATH": str(REPO), "ORTHOBENCH_RUNS": "runs", **environment}
         with self.output.open("ab") as out:
-            command = [sys.executable, "-m", "orthobench", *verb, *words]
+            command = [sys.executable, "-m", "orthobench", *words]
             self.process = subprocess.Popen(command, cwd=home, env=given, stdout=out, stderr=out)
 
     def kill(self, number: int = signal.SIGKILL) -> None:
@@ -56,8 +58,9 @@ class Driver:
         return [json.loads(path.read_text()) for path in sorted((self.home / "runs").glob("*/record.json"))]
 
     def logs(self) -> list[str]:
-        """The logs of its runs, by the ids of the runs."""
-        return [path.read_text() for path in sorted((self.home / "runs" / ".launched").glob("*.log"))]
+        """The logs of its runs, by the ids of the runs, or by the numbers of trials."""
+        runs = self.home / "runs"
+        return [path.read_text() for path in sorted([*runs.glob(".*/*.log"), *runs.glob("tune-*/logs/*.log")])]
 
     def saved(self) -> bool:
         """Whether a run has saved a checkpoint."""

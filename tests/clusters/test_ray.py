@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.clusters.driving import COMMON, LONG, SHORT, Driver, attempts, is_done
+from tests.clusters.driving import COMMON, LONG, REPRODUCE, SHORT, TUNE, Driver, attempts, is_done
 from tests.clusters.ray_cluster import RayCluster, lacking
 
 WHY_NOT = "make test-ray starts a Ray cluster" if not os.environ.get("ORTHOBENCH_CLUSTERS") else lacking()
@@ -31,8 +31,11 @@ def cluster() -> Iterator[RayCluster]:
 
 
 def drive(cluster: RayCluster, home: Path, *words: str) -> Driver:
-    where = ("hydra/launcher=ray", f"hydra.launcher.address={cluster.address}")
-    return Driver(home, *where, *words, RAY_DISABLE_IMPORT_WARNING="1")
+    return begin(cluster, home, "-m", "hydra/launcher=ray", *words)
+
+
+def begin(cluster: RayCluster, home: Path, *words: str) -> Driver:
+    return Driver(home, *words, f"hydra.launcher.address={cluster.address}", RAY_DISABLE_IMPORT_WARNING="1")
 
 
 def long(*words: str, steps: int = STEPS) -> tuple[str, ...]:
@@ -58,6 +61,16 @@ def test_many_runs_of_one_step_leave_nothing_in_the_object_store(cluster: RayClu
     ask = [sys.executable, "-c", STORE % (cluster.address, cluster.address)]
     done = subprocess.run(ask, capture_output=True, text=True, env=cluster.environment, timeout=120)
     assert done.stdout.strip().splitlines()[-1:] == ["[0, 0]"], done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(("words", "count"), [(TUNE, 4), (REPRODUCE, 2)], ids=["tune", "reproduce"])
+def test_other_verbs_send_their_runs_to_the_cluster(
+    words: tuple[str, ...], count: int, cluster: RayCluster, tmp_path: Path
+) -> None:
+    driver = begin(cluster, tmp_path, *words, "--launcher", "ray")
+    assert driver.wait() == 0, driver.text()
+    assert is_done(driver.records(), count, 2)
+    assert [attempts(log) for log in driver.logs()] == [1] * count
 
 
 def test_a_node_that_is_killed_loses_no_run(cluster: RayCluster, tmp_path: Path) -> None:

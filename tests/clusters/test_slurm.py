@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.clusters.driving import LONG, SHORT, Driver, attempts, is_done
+from tests.clusters.driving import LONG, REPRODUCE, SHORT, TUNE, Driver, attempts, is_done
 from tests.clusters.slurm_cluster import SlurmCluster, lacking
 
 WHY_NOT = (
@@ -38,9 +38,13 @@ def cluster() -> Iterator[SlurmCluster]:
 
 
 def drive(cluster: SlurmCluster, home: Path, *words: str, time: int = 60) -> Driver:
-    settings = ("hydra.launcher.poll_s=0.5", f"hydra.launcher.time={time}", "hydra.launcher.signal_s=30")
-    where = ("hydra/launcher=slurm", "hydra.launcher.partition=low", *settings)
-    return Driver(home, *where, *words, SLURM_CONF=cluster.environment["SLURM_CONF"])
+    settings = (f"hydra.launcher.time={time}", "hydra.launcher.signal_s=30")
+    return begin(cluster, home, "-m", "hydra/launcher=slurm", *settings, *words)
+
+
+def begin(cluster: SlurmCluster, home: Path, *words: str) -> Driver:
+    where = ("hydra.launcher.poll_s=0.5", "hydra.launcher.partition=low")
+    return Driver(home, *words, *where, SLURM_CONF=cluster.environment["SLURM_CONF"])
 
 
 def long(*words: str, steps: int = STEPS) -> tuple[str, ...]:
@@ -64,6 +68,16 @@ def test_a_sweep_is_one_array_and_each_log_names_its_job(cluster: SlurmCluster, 
     found = {path.stem for path in (tmp_path / "runs" / ".launched").iterdir()}
     assert found == {record["run_id"] for record in driver.records()}
     assert driver.text().count("Slurm job") == 1
+
+
+@pytest.mark.parametrize(("words", "count"), [(TUNE, 4), (REPRODUCE, 2)], ids=["tune", "reproduce"])
+def test_other_verbs_send_their_runs_to_the_queue(
+    words: tuple[str, ...], count: int, cluster: SlurmCluster, tmp_path: Path
+) -> None:
+    driver = begin(cluster, tmp_path, *words, "--launcher", "slurm")
+    assert driver.wait() == 0, driver.text()
+    assert is_done(driver.records(), count, 2)
+    assert [attempts(log) for log in driver.logs()] == [1] * count
 
 
 def test_a_killed_driver_is_started_again_without_a_second_submission(cluster: SlurmCluster, tmp_path: Path) -> None:
