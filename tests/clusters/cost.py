@@ -1,6 +1,6 @@
 """What a launcher costs for each run, on this machine's own Slurm and Ray of two processors.
 
-    python tests/clusters/cost.py [LAUNCHER...]
+    python -m tests.clusters.cost [LAUNCHER...]
 
 The commands import what a run imports and then sleep for 1 s or 20 s, so that they need no processor meanwhile; the
 overhead is the wall time of a processor slot for each command, less its sleep. On a machine that does other work, too,
