@@ -62,11 +62,11 @@ lock:  ## write requirements.lock anew, with uv
 	sed -i.bak '1i # Every package and its hashes for Linux and macOS, from pyproject.toml and constraints.txt: made by `make lock`.' \
 	  requirements.lock && rm requirements.lock.bak
 
-audit:  ## known vulnerabilities of what requirements.lock names; it needs the public registry
+audit:  ## known vulnerabilities of what requirements.lock names; fails where pypi.org cannot be asked
 	@$(PYTHON) -m venv $(VENV)-audit
 	@$(VENV)-audit/bin/pip install --quiet --disable-pip-version-check pip-audit || \
 	  { echo "not audited: pip-audit cannot be installed, because no package registry is reachable" >&2; exit 3; }
-	@$(VENV)-audit/bin/pip-audit --disable-pip --require-hashes -r requirements.lock
+	@$(VENV)-audit/bin/pip-audit --strict --disable-pip --require-hashes -r requirements.lock
 
 lint: install-dev  ## style and types
 	$(BIN)/ruff check .
