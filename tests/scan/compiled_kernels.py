@@ -46,7 +46,12 @@ def usage(kernel: Any, arch: int, sizes: dict[str, Any], own: dict[str, Any]) ->
     constants = {key: value for key, value in {**sizes, **own}.items() if key in kernel.arg_names}
     kinds = {"T": "i32", "B": "i32", **dict.fromkeys(constants, "constexpr")}
     signature = {key: kinds.get(key, "*fp32") for key in kernel.arg_names}
-    source = ASTSource(kernel, signature, constexprs=constants)
+    aligned = {  # what Triton assumes of a fresh tensor's address, as it would for a launch
+        (p.num,): [["tt.divisibility", 16]]
+        for p in kernel.params
+        if signature[p.name] == "*fp32" and not p.do_not_specialize_on_alignment
+    }
+    source = ASTSource(kernel, signature, constexprs=constants, attrs=aligned)
     compiled = triton.compile(source, target=GPUTarget("cuda", arch, 32), options=options)
     with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
         file.write(compiled.asm["cubin"])

@@ -20,7 +20,7 @@ from orthobench.cells.base import State
 from orthobench.cells.complex_elman import OFFSETS
 from orthobench.parametrizations.derivatives import first_only
 from orthobench.scan.triton.launch import Members, launch
-from orthobench.scan.triton.rows import hold_tiles, read_row, row_product
+from orthobench.scan.triton.rows import hold_tiles, read_row, row_kernel, row_product
 
 
 def run(cell: Any, x: Tensor, state: State) -> tuple[Tensor, State]:
@@ -106,7 +106,7 @@ def complex_product(
     return z_re, z_im
 
 
-@triton.jit(do_not_specialize=["T", "B"])
+@row_kernel
 def complex_row_forward(
     P,
     W,
@@ -149,7 +149,7 @@ def complex_row_forward(
         p_re, p_im = next_re, next_im
 
 
-@triton.jit(do_not_specialize=["T", "B"])
+@row_kernel
 def complex_row_backward(
     dH,
     W,

@@ -2,14 +2,13 @@
 
 # pyright: reportMissingImports=false, reportAttributeAccessIssue=false, reportGeneralTypeIssues=false
 
-import triton
 import triton.language as tl
 
 from orthobench.scan.triton.kernels import derivative, kept, value
-from orthobench.scan.triton.rows import hold_tiles, read_row, row_product, write_row
+from orthobench.scan.triton.rows import hold_tiles, read_row, row_kernel, row_product, write_row
 
 
-@triton.jit(do_not_specialize=["T", "B"])
+@row_kernel
 def elman_row_forward(
     P,
     W,
@@ -60,7 +59,7 @@ def elman_row_forward(
         p, h = following, new
 
 
-@triton.jit(do_not_specialize=["T", "B"])
+@row_kernel
 def elman_row_backward(
     dH,
     W,

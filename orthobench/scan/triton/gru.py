@@ -17,8 +17,8 @@ from torch import Tensor
 
 from orthobench.cells.base import State
 from orthobench.parametrizations.derivatives import first_only
+from orthobench.scan.triton.gates import add_product, reverse_gate, reverse_update, sigmoid, times, update, zeros
 from orthobench.scan.triton.gru_rows import gru_row_backward, gru_row_forward
-from orthobench.scan.triton.gru_steps import add_product, reverse_gate, reverse_update, sigmoid, times, update, zeros
 from orthobench.scan.triton.kernels import ROWS, hold, product, read_bias, read_rows, write_rows
 from orthobench.scan.triton.launch import Members, contiguous, form_of, launch, outer
 

@@ -2,14 +2,13 @@
 
 # pyright: reportMissingImports=false, reportAttributeAccessIssue=false, reportAssignmentType=false
 
-import triton
 import triton.language as tl
 
-from orthobench.scan.triton.gru_steps import add_product, reverse_gate, reverse_update, sigmoid, times, update, zeros
-from orthobench.scan.triton.rows import hold_tiles, read_row, row_product, write_row
+from orthobench.scan.triton.gates import add_product, reverse_gate, reverse_update, sigmoid, times, update, zeros
+from orthobench.scan.triton.rows import hold_tiles, read_row, row_kernel, row_product, write_row
 
 
-@triton.jit(do_not_specialize=["T", "B"])
+@row_kernel
 def gru_row_forward(
     P,
     W,
@@ -77,7 +76,7 @@ def gru_row_forward(
         p_r, p_u, p_c, h = next_r, next_u, next_c, new
 
 
-@triton.jit(do_not_specialize=["T", "B"])
+@row_kernel
 def gru_row_backward(
     dH,
     W,

@@ -11,8 +11,23 @@ the threads: no tensor core, no split, no rounding beyond float32's own.
 
 # pyright: reportMissingImports=false, reportAttributeAccessIssue=false, reportGeneralTypeIssues=false, reportUnboundVariable=false
 
+import inspect
+from collections.abc import Callable
+from typing import Any
+
 import triton
 import triton.language as tl
+
+
+def row_kernel(function: Callable[..., Any]) -> Any:
+    """`triton.jit` of one kernel for any T, B and place of its tensors in memory.
+
+    For addresses that 16 divides Triton would load four neighbouring columns into each thread, with sums over more
+    threads, and registers that spill.
+    """
+    parameters = inspect.signature(function).parameters.values()
+    given = [parameter.name for parameter in parameters if parameter.annotation is inspect.Parameter.empty]
+    return triton.jit(do_not_specialize=["T", "B"], do_not_specialize_on_alignment=given)(function)
 
 
 @triton.jit

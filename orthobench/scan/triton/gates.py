@@ -1,4 +1,4 @@
-"""One step of the gated recurrent unit without its products, on tiles of one sequence or of sixteen; see gru.py."""
+"""Steps of gated units without their products, on tiles of one sequence or of sixteen; see gru.py."""
 
 # pyright: reportMissingImports=false, reportGeneralTypeIssues=false
 
