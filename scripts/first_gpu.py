@@ -66,16 +66,16 @@ def nan() -> None:
     """NaN through every kernel."""
     import torch
 
-    from orthobench.bench.gpu import ELMAN, GATED
+    from orthobench.bench.gpu import FAMILIES, forms
     from orthobench.bench.scans import WIDTH, make_cell
     from orthobench.scan.triton import costs, engine
 
     need_gpu()
-    for name in (ELMAN, GATED):
-        for form in ("rows", "blocks"):
+    for name, family in FAMILIES.items():
+        for form in forms(family, 50):
             cell = make_cell(name, 50, torch.device("cuda"))
             costs.only.set(form)
-            start = (torch.full((3, 50), torch.nan, device="cuda"),)
+            start = tuple(torch.full_like(s, torch.nan) for s in cell.initial_state(3))
             h, _ = engine.run(cell, torch.randn(3, 4, WIDTH, device="cuda"), start)
             say(f"{name}, {form}: {'NaN stays' if bool(h.isnan().all()) else 'NaN IS LOST'}")
 

@@ -19,7 +19,8 @@ from orthobench.bench.timing import Bench, Row, Work
 from orthobench.scan import ENGINES
 from orthobench.scan.triton import costs
 
-ELMAN, GATED = "elman modrelu", "gru after modrelu"
+ELMAN, GATED, LSTM = "elman modrelu", "gru after modrelu", "lstm"
+FAMILIES = {ELMAN: "elman", GATED: "gru", LSTM: "lstm"}
 SIZES = (190, 128, 50, 256)
 B, T = 50, 1000
 SHORT = 100  # steps of what launches a kernel for every operation
@@ -30,8 +31,10 @@ UNIT = "us a step"
 def measure(bench: Bench, T: int = T, sizes: tuple[int, ...] = SIZES) -> Iterator[Row]:
     """All rows of this file."""
     found: list[tuple[str, str, int, float]] = []
-    for family, name in (("elman", ELMAN), ("gru", GATED)):
+    for name, family in FAMILIES.items():
         for n in sizes:
+            if not forms(family, n):
+                continue
             for row in _steps(bench, name, n, T):
                 yield row
                 if row.variant in costs.FORMS and row.value is not None:
@@ -45,14 +48,17 @@ def measure(bench: Bench, T: int = T, sizes: tuple[int, ...] = SIZES) -> Iterato
         yield Row("gpu", "kept for engine=auto", str(path))
 
 
+def forms(family: str, n: int) -> list[str]:
+    """The forms of a family's kernels for n units; none where its matrices fit nowhere."""
+    return [form for form in ("rows", "blocks") if costs.step_us(family, form, n, 1) < float("inf")]
+
+
 def _steps(bench: Bench, name: str, n: int, T: int) -> Iterator[Row]:
-    case, family = f"{name} n={n} B={B}", "elman" if name == ELMAN else "gru"
-    for form in ("rows", "blocks"):
-        if costs.step_us(family, form, n, 1) == float("inf"):
-            continue  # its matrices do not fit into registers
+    case, family = f"{name} n={n} B={B}", FAMILIES[name]
+    for form in forms(family, n):
         yield _row(bench, case, form, partial(_scan, bench, name, n, "triton", T), T, _only(form))
     yield _row(bench, case, "graph", partial(_scan, bench, name, n, "graph", T), T)
-    for kind in ("nn.LSTM", "nn.RNN" if name == ELMAN else "nn.GRU"):
+    for kind in {"elman": ("nn.LSTM", "nn.RNN"), "gru": ("nn.LSTM", "nn.GRU"), "lstm": ("nn.LSTM",)}[family]:
         yield _row(bench, case, kind, partial(_network, bench, kind, n, T), T)
     short = min(T, SHORT)
     yield _row(bench, case, "reference", partial(_scan, bench, name, n, "reference", short), short)

@@ -126,6 +126,7 @@ GPU = (
     Target("the loop's time in rows'", "gpu", TIMES, quotient("reference", "rows"), least=40),
     Target("nn.RNN's time in rows'", "gpu", TIMES, quotient("nn.RNN", "rows"), least=1),
     Target("nn.LSTM's time in rows'", "gpu", TIMES, quotient("nn.LSTM", "rows"), least=1),
+    Target("nn.LSTM's time in rows', LSTM", "gpu", ("lstm n=",), quotient("nn.LSTM", "rows"), least=1),
     Target("ten members' time in one's", "gpu", ("elman modrelu n=190",), quotient("10", "1"), most=1.3),
     Target("ten members' loop in one member's", "ensemble", ("",), faster("one member", "10 members"), most=1.2),
     Target("seconds of scoRNN, copying T=2000, 10,000 steps", "flagship", ("",), _value, most=90),

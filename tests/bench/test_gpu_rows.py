@@ -9,6 +9,7 @@ import torch
 from orthobench.bench import gpu, scans, targets
 from orthobench.bench.tables import Appended
 from orthobench.bench.timing import Bench, Row
+from orthobench.scan.triton import costs
 from orthobench.verbs import bench as verb
 
 QUICK = Bench(torch.device("cpu"), 0.0, 1, 1, True)
@@ -30,6 +31,11 @@ def test_every_row_is_measured_or_says_why_not(monkeypatch: pytest.MonkeyPatch) 
 def test_there_is_no_row_of_a_form_that_has_no_kernel_of_that_size() -> None:
     rows = [row for row in gpu.measure(QUICK, T=1, sizes=(190,)) if row.case == "gru after modrelu n=190 B=50"]
     assert [row.variant for row in rows] == ["blocks", "graph", "nn.LSTM", "nn.GRU", "reference"]
+
+
+def test_no_size_is_measured_for_which_a_family_has_no_kernel() -> None:
+    cases = [row.case for row in gpu.measure(QUICK, T=1, sizes=(190, 8)) if row.case.startswith("lstm")]
+    assert set(cases) == {"lstm n=8 B=50"}
 
 
 def row(case: str, variant: str, us: float | None) -> Row:
@@ -64,4 +70,5 @@ def test_rows_are_written_as_they_come_and_a_budget_ends_them(tmp_path: Path, mo
 
 
 def test_cells_are_those_of_the_bench() -> None:
-    assert {gpu.ELMAN, gpu.GATED} <= set(scans.CELLS)
+    assert set(gpu.FAMILIES) <= set(scans.CELLS)
+    assert {(family, "rows") for family in gpu.FAMILIES.values()} <= set(costs.SIMULATED)

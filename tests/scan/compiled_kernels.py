@@ -17,7 +17,7 @@ import triton
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
-from orthobench.scan.triton import complex_elman, elman, elman_rows, gru, gru_rows
+from orthobench.scan.triton import complex_elman, elman, elman_rows, gru, gru_rows, lstm_rows
 from orthobench.scan.triton.launch import layout, row_layout
 
 KERNELS = {
@@ -25,6 +25,7 @@ KERNELS = {
     ("elman", "rows"): (elman_rows.elman_row_forward, elman_rows.elman_row_backward),
     ("gru", "blocks"): (gru.gru_forward, gru.gru_backward),
     ("gru", "rows"): (gru_rows.gru_row_forward, gru_rows.gru_row_backward),
+    ("lstm", "rows"): (lstm_rows.lstm_row_forward, lstm_rows.lstm_row_backward),
     ("complex_elman", "rows"): (complex_elman.complex_row_forward, complex_elman.complex_row_backward),
 }
 OWN = {
@@ -36,7 +37,7 @@ OWN = {
     "KEPT": True,
     "EPSILON": 1e-5,
 }
-MATRICES = {"elman": 1, "gru": 3, "complex_elman": 2}
+MATRICES = {"elman": 1, "gru": 3, "lstm": 4, "complex_elman": 2}
 CUOBJDUMP = Path(triton.__file__).parent / "backends" / "nvidia" / "bin" / "cuobjdump"
 
 

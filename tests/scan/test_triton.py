@@ -16,7 +16,7 @@ from orthobench.cells.base import Cell
 from orthobench.cells.complex_elman import ComplexElman
 from orthobench.cells.elman import Elman
 from orthobench.cells.gru import GRU
-from orthobench.cells.lstm import LSTM
+from orthobench.cells.lem import LEM
 from orthobench.cells.scalar_gated import ScalarGated
 from orthobench.scan import reference
 from orthobench.scan.fused import engine as fused
@@ -410,7 +410,7 @@ def test_a_step_of_the_loop_is_two_operations_forward_and_two_backward(launched:
 @pytest.mark.parametrize(
     ("cell", "why"),
     [
-        (random_cell(LSTM), "no kernel for LSTM"),
+        (random_cell(LEM), "no kernel for LEM"),
         (random_cell(Halved), "no kernel for Halved"),
         (random_cell(Elman, hidden_size=257), "up to 256 hidden units"),
         (random_cell(Elman), "for CUDA devices"),

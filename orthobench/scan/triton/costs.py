@@ -3,9 +3,9 @@
 `rows` has one sequence per program and its matrices in registers, `blocks` sixteen sequences per program, products on
 tensor cores and matrices in shared memory; `graph` is the loop of small kernels as a CUDA graph. The numbers below were
 not measured: those of `rows` and `blocks` are from simulations of kernels compiled for compute capability 9.0 at
-1.9 GHz (in `rows` those of gated units and complex states are estimates), those of `graph` from published figures
-(docs/gpu.md). `orthobench bench` measures them on a GPU and keeps them in the user's cache, where they take the place
-of these.
+1.9 GHz, but for estimates of `rows` of gated units, LSTMs and complex states; those of `graph` are from published
+figures (docs/gpu.md), the LSTM's by its number of operations. `orthobench bench` measures them on a GPU and keeps them
+in the user's cache, where they take the place of these.
 """
 
 import csv
@@ -31,6 +31,9 @@ SIMULATED: dict[Key, tuple[float, ...]] = {
     ("gru", "rows"): (1.3, 2.6, inf, inf),
     ("gru", "blocks"): (5.0, 15.0, 40.0, 80.0),
     ("gru", "graph"): (24.0, 25.0, 27.0, 30.0),
+    ("lstm", "rows"): (1.7, 6.0, inf, inf),
+    ("lstm", "blocks"): (inf, inf, inf, inf),
+    ("lstm", "graph"): (34.0, 35.0, 37.0, 40.0),
     ("complex_elman", "rows"): (1.0, 2.0, inf, inf),
     ("complex_elman", "blocks"): (inf, inf, inf, inf),
     ("complex_elman", "graph"): (26.0, 28.0, 30.0, 32.0),
@@ -43,7 +46,7 @@ def step_us(family: str, form: str, n: int, sequences: int, device: str | None =
     """Microseconds of a time step forward and backward; infinite where the form has no kernel of that size.
 
     Args:
-        family: elman (with or without scalar gates), gru or complex_elman.
+        family: elman (with or without scalar gates), gru, lstm or complex_elman.
         form: one of FORMS.
         n: hidden units.
         sequences: members times the batch size. Each multiprocessor computes one program after another.

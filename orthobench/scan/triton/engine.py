@@ -1,6 +1,6 @@
 """The whole sequence in one kernel forward and one backward, for CUDA devices: recurrent matrices stay on the chip.
 
-It has the families and gradients of `fused`, whose files have the equations. Only the files with the kernels import the
+The files of `fused` and `native` with the same names have the equations. Only the files with the kernels import the
 package triton, which is optional.
 """
 
@@ -18,13 +18,20 @@ from orthobench.cells.base import Cell, State
 from orthobench.cells.complex_elman import ComplexElman
 from orthobench.cells.elman import Elman
 from orthobench.cells.gru import GRU
+from orthobench.cells.lstm import LSTM
 from orthobench.cells.scalar_gated import ScalarGated
 from orthobench.scan import reference
 from orthobench.scan.families import lookup
 from orthobench.scan.members import core
 from orthobench.scan.triton import costs
 
-FAMILIES: dict[type, str] = {Elman: "elman", ScalarGated: "elman", GRU: "gru", ComplexElman: "complex_elman"}
+FAMILIES: dict[type, str] = {
+    Elman: "elman",
+    ScalarGated: "elman",
+    GRU: "gru",
+    LSTM: "lstm",
+    ComplexElman: "complex_elman",
+}
 LARGEST = 256  # hidden units; a larger matrix would be read from the cache at every step
 # On the difference from the plain loop over a few steps in float32, by torch's setting for products of float32. Sums in
 # another order differ by some 1e-6; a matrix rounded once to TensorFloat-32 by more than 1e-5.

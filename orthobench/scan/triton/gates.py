@@ -1,11 +1,11 @@
-"""Steps of gated units without their products, on tiles of one sequence or of sixteen; see gru.py."""
+"""Steps of gated units without their products, on tiles of one sequence or of sixteen; see gru.py and lstm_rows.py."""
 
 # pyright: reportMissingImports=false, reportGeneralTypeIssues=false
 
 import triton
 import triton.language as tl
 
-from orthobench.scan.triton.kernels import derivative, kept, value
+from orthobench.scan.triton.kernels import derivative, kept, tanh, value
 
 
 @triton.jit
@@ -14,6 +14,15 @@ def sigmoid(z, TILES: tl.constexpr):
     found = ()
     for j in tl.static_range(TILES):
         found = found + (1 / (1 + tl.exp(-z[j])),)
+    return found
+
+
+@triton.jit
+def tanhs(z, TILES: tl.constexpr):
+    """The hyperbolic tangent of every tile of z."""
+    found = ()
+    for j in tl.static_range(TILES):
+        found = found + (tanh(z[j]),)
     return found
 
 

@@ -59,21 +59,20 @@ def row_layout(N: int, matrices: int) -> dict[str, Any]:
     """Sizes of tiles, how many matrix tiles are in registers, and the number of threads, of a kernel of rows.
 
     A thread has 255 registers. The sizes are those that compile without spilling any, for one matrix up to 256 units
-    and for three up to 128: `tests/scan/test_compiled.py` reads it from compiled kernels. Of one matrix of more than
-    192 units 9 of 16 tiles fit.
+    and for several up to 128: `tests/scan/test_compiled.py` reads it from compiled kernels. Of one matrix of more than
+    192 units 9 of 16 tiles fit, of four matrices of more than 96 units 36 of 64.
     """
     several = matrices > 1
     if N <= 64:
         K, warps = max(16, triton.next_power_of_2(N)), 1 if N <= 32 else 4
-    elif N <= 96 and several:
+    elif (N <= 96 and several) or (N <= 128 and matrices > 3):
         K, warps = 32, 8
     elif N <= 128:
         K, warps = 128, 8 if several else 4
     else:
         K, warps = 64, 8
     TILES = triton.cdiv(N, K)
-    held = matrices * TILES**2 if TILES < 4 else 9
-    return {"N": N, "K": K, "TILES": TILES, "HELD": held, "num_warps": warps, "num_stages": 1}
+    return {"N": N, "K": K, "TILES": TILES, "HELD": matrices * min(TILES**2, 9), "num_warps": warps, "num_stages": 1}
 
 
 def layout(N: int, matrices: int, dtype: torch.dtype, device: torch.device) -> dict[str, Any]:

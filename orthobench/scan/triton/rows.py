@@ -91,3 +91,20 @@ def row_product(
                 total += part
         found = found + (z[j] + tl.sum(total, axis=0),)
     return found
+
+
+@triton.jit
+def row_sum(
+    z, d, M, held, GATES: tl.constexpr, N: tl.constexpr, K: tl.constexpr, TILES: tl.constexpr, HELD: tl.constexpr
+):
+    """Tiles of z + sum_gate d_gate M_gate, from the tiles of d gate by gate: one sum over the threads for all gates."""
+    found = ()
+    for j in tl.static_range(TILES):
+        for i in tl.static_range(GATES * TILES):
+            part = find_held(M, held, (i // TILES * TILES + j) * TILES + i % TILES, N, K, TILES, HELD) * d[i][:, None]
+            if i == 0:
+                total = part
+            else:
+                total += part
+        found = found + (z[j] + tl.sum(total, axis=0),)
+    return found
