@@ -108,9 +108,19 @@ def test_as_near_to_float64_as_the_loop(
     engine: str, cls: type, options: dict[str, Any], activation: Any, place: int, shift: int
 ) -> None:
     n, B = SIZES[(place + shift) % len(SIZES)]
-    cell, (x, state) = on_gpu(cls, n, activation=activation, **options), given(B, 40, n)
+    check_near(engine, on_gpu(cls, n, activation=activation, **options), *given(B, 40, n))
+
+
+@pytest.mark.parametrize(("n", "B"), [(31, 3), (96, 5), (128, 50)])
+@every_engine
+def test_the_lstm_is_as_near_to_float64_as_the_loop(engine: str, n: int, B: int) -> None:
+    x, (h0,) = given(B, 40, n)
+    check_near(engine, on_gpu(LSTM, n), x, (h0, h0.flip(0)))
+
+
+def check_near(engine: str, cell: Cell, x: Tensor, state: tuple[Tensor, ...]) -> None:
     module, double = engine_for(engine, cell), copy.deepcopy(cell).double()
-    exact = results(reference, double, x.double(), (state[0].double(),))
+    exact = results(reference, double, x.double(), tuple(s.double() for s in state))
 
     def error(run: Any) -> list[float]:
         return [
