@@ -20,6 +20,7 @@ from orthobench.scan import ENGINES
 from orthobench.scan.triton import costs
 
 ELMAN, GATED, LSTM = "elman modrelu", "gru after modrelu", "lstm"
+TORCH = {"elman": "nn.RNN", "gru": "nn.GRU", "lstm": "nn.LSTM"}
 FAMILIES = {ELMAN: "elman", GATED: "gru", LSTM: "lstm"}
 SIZES = (190, 128, 50, 256)
 B, T = 50, 1000
@@ -37,8 +38,9 @@ def measure(bench: Bench, T: int = T, sizes: tuple[int, ...] = SIZES) -> Iterato
                 continue
             for row in _steps(bench, name, n, T):
                 yield row
-                if row.variant in costs.FORMS and row.value is not None:
-                    found.append((family, row.variant, n, row.value))
+                form = "torch" if row.variant == TORCH[family] else row.variant
+                if form in costs.FORMS and row.value is not None:
+                    found.append((family, form, n, row.value))
     for n in sizes[:2]:
         for members in (1, 10, 32):
             label = f"{ELMAN} n={n} B={B} T={T} members"
@@ -58,7 +60,7 @@ def _steps(bench: Bench, name: str, n: int, T: int) -> Iterator[Row]:
     for form in forms(family, n):
         yield _row(bench, case, form, partial(_scan, bench, name, n, "triton", T), T, _only(form))
     yield _row(bench, case, "graph", partial(_scan, bench, name, n, "graph", T), T)
-    for kind in {"elman": ("nn.LSTM", "nn.RNN"), "gru": ("nn.LSTM", "nn.GRU"), "lstm": ("nn.LSTM",)}[family]:
+    for kind in dict.fromkeys(("nn.LSTM", TORCH[family])):
         yield _row(bench, case, kind, partial(_network, bench, kind, n, T), T)
     short = min(T, SHORT)
     yield _row(bench, case, "reference", partial(_scan, bench, name, n, "reference", short), short)

@@ -33,6 +33,18 @@ def test_there_is_no_row_of_a_form_that_has_no_kernel_of_that_size() -> None:
     assert [row.variant for row in rows] == ["blocks", "graph", "nn.LSTM", "nn.GRU", "reference"]
 
 
+def test_what_auto_weighs_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each family's forms and torch's kernel for it, but not the other kernels of torch that stand beside them."""
+    kept: list[tuple[str, str, int, float]] = []
+    values = {"rows": 1.0, "blocks": 2.0, "graph": 3.0, "nn.RNN": 4.0, "nn.GRU": 5.0, "nn.LSTM": 6.0, "reference": 9.0}
+    monkeypatch.setattr(gpu, "_row", lambda bench, case, variant, *_: row(case, variant, values.get(variant)))
+    monkeypatch.setattr(gpu.torch.cuda, "get_device_name", lambda: "Some GPU")
+    monkeypatch.setattr(gpu.costs, "keep", lambda device, found: (kept.extend(found), Path("costs.csv"))[1])
+    list(gpu.measure(Bench(torch.device("cuda"), 0.0, 1, 1, True), T=1, sizes=(50,)))
+    assert {(family, us) for family, form, _, us in kept if form == "torch"} == {("elman", 4), ("gru", 5), ("lstm", 6)}
+    assert {(form, us) for _, form, _, us in kept if form != "torch"} == {("rows", 1), ("blocks", 2), ("graph", 3)}
+
+
 def test_no_size_is_measured_for_which_a_family_has_no_kernel() -> None:
     cases = [row.case for row in gpu.measure(QUICK, T=1, sizes=(190, 8)) if row.case.startswith("lstm")]
     assert set(cases) == {"lstm n=8 B=50"}

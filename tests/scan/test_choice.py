@@ -114,6 +114,29 @@ def test_numbers_measured_on_the_device_take_the_place_of_simulated_ones(
     costs.measured.cache_clear()
 
 
+@pytest.mark.usefixtures("_can_run")
+@pytest.mark.parametrize(
+    ("cls", "options", "family"),
+    [(LSTM, {}, "lstm"), (Elman, {"activation": "relu"}, "elman"), (GRU, {"double_bias": True}, "gru")],
+)
+@pytest.mark.parametrize(
+    ("torchs", "rows", "taken"), [(None, 1.0, "fused"), (4.0, 5.0, "fused"), (6.0, 5.0, "triton"), (6.0, None, "fused")]
+)
+def test_torchs_own_kernel_is_left_out_where_it_was_measured_to_be_slower(
+    cls: type, options: dict[str, Any], family: str, torchs: float | None, rows: float | None, taken: str,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(triton_engine.torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(triton_engine.torch.cuda, "get_device_name", lambda *_: "Some GPU")
+    us = {"torch": torchs, "rows": rows, "blocks": 20.0, "graph": 30.0}
+    costs.keep("Some GPU", [(family, form, n, cost) for form, cost in us.items() if cost for n in costs.SIZES])
+    name, why = choose(random_cell(cls, hidden_size=100, **options), device="cuda", sequences=50)
+    costs.measured.cache_clear()
+    assert name == taken
+    assert ("torch 6" in why) == bool(triton_engine._FAILURES) == (name == "triton"), "no trial without need"
+
+
 @pytest.mark.parametrize("n", [1, 50, 77, 128, 190, 240, 256])
 def test_no_step_costs_less_in_more_units_or_sequences(n: int) -> None:
     for family, form in costs.SIMULATED:

@@ -19,6 +19,7 @@ from orthobench.scan.families import lookup
 from orthobench.scan.fused import cornn, lem, torch_kernels, unicornn
 from orthobench.scan.fused import elman as fused_elman
 from orthobench.scan.fused import gru as fused_gru
+from orthobench.scan.triton import engine as triton
 
 RunCell = Callable[[Cell, Tensor, State], tuple[Tensor, State]]
 FAMILIES: dict[type, RunCell] = {
@@ -40,9 +41,10 @@ def why_not(cell: Cell) -> str | None:
 def advantage(cell: Cell, device: str, sequences: int) -> str | None:
     """See `Engine.advantage`.
 
-    On a GPU a loop of small kernels has none; torch's own kernels have one, according to published figures.
+    On a GPU a loop of small kernels has none; torch's own kernels have one, according to published figures, unless
+    measurements on the device put those of `triton` ahead.
     """
-    if torch_kernels.supports(cell) and (device == "cuda" or lookup(cell, FAMILIES) is None):
+    if _torch_wins(cell, device) and not (device == "cuda" and triton.ahead_of_torch(cell, sequences)):
         return f"torch's own {cell.torch_kernel()} kernel computes this cell"
     if device == "cuda" or why_not(cell) is not None:
         return None
@@ -51,11 +53,11 @@ def advantage(cell: Cell, device: str, sequences: int) -> str | None:
 
 def run(cell: Cell, x: Tensor, state: State) -> tuple[Tensor, State]:
     """Run `cell` over x from `state`; see `reference.run`."""
-    family = torch_kernels.run if _torch_wins(cell) else lookup(cell, FAMILIES)
+    family = torch_kernels.run if _torch_wins(cell, cell.U.device.type) else lookup(cell, FAMILIES)
     assert family is not None
     return family(cell, x, state)
 
 
-def _torch_wins(cell: Cell) -> bool:
+def _torch_wins(cell: Cell, device: str) -> bool:
     """Whether torch's kernel is taken: on CUDA always, on a CPU only for the LSTM, for which there is no loop here."""
-    return torch_kernels.supports(cell) and (cell.U.is_cuda or lookup(cell, FAMILIES) is None)
+    return torch_kernels.supports(cell) and (device == "cuda" or lookup(cell, FAMILIES) is None)

@@ -65,6 +65,14 @@ def advantage(cell: Cell, device: str, sequences: int) -> str | None:
     return f"one kernel each way, {how}: about {us[form]:.3g} us a step, {_source()} ({beside})"
 
 
+def ahead_of_torch(cell: Cell, sequences: int) -> bool:
+    """Whether measurements on this device put its kernels ahead of torch's own for the cell; false without any."""
+    known = [form for form in costs.FORMS if (lookup(cell, FAMILIES), form) in costs.measured(_device())]
+    us = {form: _us(cell, form, sequences) for form in known}
+    own = min((us[form] for form in known if form in FORMS), default=math.inf)
+    return own < us.get("torch", 0) and advantage(cell, "cuda", sequences) is not None
+
+
 def slower(cell: Cell, sequences: int) -> str | None:
     """Why its kernels are expected to be slower than a graph of small ones; null when they are not."""
     own, graph = min(_us(cell, form, sequences) for form in FORMS), _us(cell, "graph", sequences)
