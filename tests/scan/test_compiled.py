@@ -29,7 +29,7 @@ ROWS = [
     ("gru", 128, MODRELU),
     ("gru", 128, BEFORE),
     ("gru", 64, NONE),
-    *(("lstm", n, ()) for n in (1, 17, 32, 50, 63, 64, 65, 96, 97, 128)),
+    *(("lstm", n, ()) for n in (1, 21, 32, 50, 63, 64, 65, 96, 97, 113, 128)),
     ("lstm", 128, ("KEPT=false",)),
     ("complex_elman", 50, ()),
     ("complex_elman", 128, ()),
@@ -38,7 +38,7 @@ ELSEWHERE = [
     ("elman", 128, MODRELU),
     ("elman", 190, MODRELU),
     ("gru", 128, MODRELU),
-    *(("lstm", n, ()) for n in (32, 50, 64, 96, 128)),
+    *(("lstm", n, ()) for n in (21, 50, 64, 96, 97, 113, 128)),
 ]
 CASES = [*((90, *case) for case in ROWS), *((arch, *case) for arch in (80, 100) for case in ELSEWHERE)]
 

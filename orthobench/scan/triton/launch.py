@@ -62,9 +62,9 @@ def row_layout(N: int, matrices: int) -> dict[str, Any]:
     and for several up to 128: `tests/scan/test_compiled.py` reads it from compiled kernels. Of one matrix of more than
     192 units 9 of 16 tiles fit, of four matrices of more than 96 units 36 of 64.
     """
-    several = matrices > 1
+    several, alone = matrices > 1, 16 if matrices > 3 else 32  # units that one warp holds
     if N <= 64:
-        K, warps = max(16, triton.next_power_of_2(N)), 1 if N <= 32 else 4
+        K, warps = max(16, triton.next_power_of_2(N)), 1 if alone >= N else 4
     elif (N <= 96 and several) or (N <= 128 and matrices > 3):
         K, warps = 32, 8
     elif N <= 128:

@@ -116,7 +116,7 @@ def lstm_row_backward(
         write_row(dP + N, dz_f, N, K, TILES)
         write_row(dP + 2 * N, dz_g, N, K, TILES)
         write_row(dP + 3 * N, dz_o, N, K, TILES)
-        G = row_sum(outside, dz_i + dz_f + dz_g + dz_o, W, held, 4, N, K, TILES, HELD)
+        G = row_sum(outside, (dz_i, dz_f, dz_g, dz_o), W, held, 4, N, K, TILES, HELD)
         c, i, f, g, o = before, next_i, next_f, next_g, next_o
         before, outside = preceding, following
     write_row(G0 + first, G, N, K, TILES)

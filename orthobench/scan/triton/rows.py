@@ -97,14 +97,22 @@ def row_product(
 def row_sum(
     z, d, M, held, GATES: tl.constexpr, N: tl.constexpr, K: tl.constexpr, TILES: tl.constexpr, HELD: tl.constexpr
 ):
-    """Tiles of z + sum_gate d_gate M_gate, from the tiles of d gate by gate: one sum over the threads for all gates."""
-    found = ()
-    for j in tl.static_range(TILES):
-        for i in tl.static_range(GATES * TILES):
-            part = find_held(M, held, (i // TILES * TILES + j) * TILES + i % TILES, N, K, TILES, HELD) * d[i][:, None]
-            if i == 0:
-                total = part
-            else:
-                total += part
-        found = found + (z[j] + tl.sum(total, axis=0),)
-    return found
+    """Tiles of z + sum_gate d_gate M_gate: one sum over the threads for all gates.
+
+    Where tiles are read from memory there is one for each gate: they would be read all at once, and registers spill.
+    """
+    if HELD < GATES * TILES * TILES:
+        for gate in tl.static_range(GATES):
+            z = row_product(z, d[gate], M, held, gate, N, K, TILES, HELD)
+        return z
+    else:
+        found = ()
+        for j in tl.static_range(TILES):
+            for i in tl.static_range(GATES * TILES):
+                part = held[(i // TILES * TILES + j) * TILES + i % TILES] * d[i // TILES][i % TILES][:, None]
+                if i == 0:
+                    total = part
+                else:
+                    total += part
+            found = found + (z[j] + tl.sum(total, axis=0),)
+        return found
