@@ -18,6 +18,7 @@ from orthobench.registry import find
 from orthobench.schema import did_you_mean
 from orthobench.tasks.metric import Metric
 
+NAMED = ("model", "task", "optimizer", "schedule")
 FILES = ("record.json", "config.yaml", "claim.json")
 
 
@@ -146,9 +147,13 @@ def _run(folder: Path) -> OwnRun:
     if record.get("run_id") != folder.resolve().name:
         raise OrthobenchError(f"its record is that of another run, {record.get('run_id')}")
     try:
+        find("task", record["task"], "task")
         settings, stale = _settings(record)
+        unnamed = next((key for key in NAMED if not isinstance(settings.get(key), str)), None)
+        if unnamed is not None:
+            raise OrthobenchError(f"its record names no {unnamed}")
         return OwnRun(line(record, FULL, record["run_id"], {}, 1), settings, record, tuple(stale))
-    except (KeyError, TypeError, AttributeError) as error:
+    except (KeyError, TypeError, AttributeError, IndexError) as error:
         raise OrthobenchError(f"its record lacks {error}, as one of another version") from error
 
 

@@ -16,6 +16,7 @@ from orthobench.recording.checkpoint_shape import problem
 from orthobench.recording.files import write_bytes
 
 DIGEST = hashlib.sha256().digest_size
+LARGEST = 1 << 36  # bytes
 
 
 class SafeCheckpointIO(CheckpointIO):
@@ -63,9 +64,9 @@ def previous(path: Path) -> Path:
 
 
 def verified(path: Path) -> bytes | None:
-    """The payload of a checkpoint whose digest matches; null when it is missing or damaged."""
+    """The payload of a checkpoint of at most LARGEST bytes whose digest matches; null when it is missing or damaged."""
     try:
-        if not path.is_file():  # a pipe would be waited for
+        if not path.is_file() or path.stat().st_size > LARGEST:  # a pipe would be waited for
             return None
         content = path.read_bytes()
     except OSError:

@@ -8,22 +8,53 @@ from typing import Any
 
 import torch
 
+from orthobench.recording.shape import are_numbers, are_sources
+
+KINDS = {"state_dict": dict, "global_step": int, "callbacks": dict, "loops": dict, "optimizer_states": list}
+SAVED: dict[str, Any] = {  # what a run has come to, see `Saver`
+    **dict.fromkeys(("best", "best_test"), are_numbers),
+    **dict.fromkeys(("best_step", "peak_bytes"), int),
+    **dict.fromkeys(("finished", "recovered_from"), str),
+    "latest": are_numbers,
+    "validated": int,
+    "wall_s": int | float,
+    "code": list,
+    "origin": dict,
+    "curve": torch.Tensor,
+    "random": list,
+}
+ALWAYS = ("latest", "validated", "wall_s", "code", "random")
+
 
 def problem(state: Any) -> str | None:
     """Why this is not the checkpoint of a run, as the end of a sentence; null where it is one."""
     if not isinstance(state, dict):
         return "it is no mapping"
-    kinds = {"state_dict": dict, "global_step": int, "callbacks": dict, "loops": dict, "optimizer_states": list}
+    kinds: dict[str, Any] = {
+        "state_dict": dict,
+        "global_step": int,
+        "callbacks": dict,
+        "loops": dict,
+        "optimizer_states": list,
+    }
     for key, kind in kinds.items():
         if not isinstance(state.get(key), kind):
             return f"its {key} is missing or of another kind"
     saved = state["callbacks"].get("Saver")
-    if not isinstance(saved, dict) or not isinstance(saved.get("origin") or {}, dict):
+    if not isinstance(saved, dict) or state["global_step"] < 0:
         return "it does not say what the run has come to"
+    for key, kind in SAVED.items():
+        value = saved.get(key)
+        known = key in saved or key == "origin"
+        if not known or not (key not in ALWAYS if value is None else _is(value, kind)):
+            return f"its {key} is missing or of another kind"
+    origin = saved.get("origin") or {}
+    if not isinstance(origin.get("identity", ""), str) or not are_sources(origin.get("sources")):
+        return "it does not say whose it is"
+    if not all(isinstance(one, str | None) for one in saved["code"]) or not saved["code"]:
+        return "it does not say with what code it was made"
     if not all(isinstance(value, torch.Tensor) for value in state["state_dict"].values()):
         return "its weights are no tensors"
-    if not isinstance(saved.get("curve"), torch.Tensor | None):
-        return "its curves are no tensor"
     wild = next((name for name, value in state["state_dict"].items() if not torch.isfinite(value).all()), None)
     return None if wild is None else f"{wild} has values that are not finite"
 
@@ -41,4 +72,32 @@ def misfit(state: Mapping[str, Any], module: torch.nn.Module, optimizer: torch.o
     same = all(isinstance(group, dict) and isinstance(group.get("params"), list) for group in groups[0])
     if not same or [len(group["params"]) for group in groups[0]] != sizes:
         return "the optimizer's groups are others"
-    return None if isinstance(state["optimizer_states"][0].get("state"), dict) else "the optimizer's state is missing"
+    if not isinstance(state["optimizer_states"][0].get("state"), dict):
+        return "the optimizer's state is missing"
+    return None if "carried" in state else "the state that is carried from batch to batch is missing"
+
+
+def differing(found: Any, own: Any, place: str) -> str | None:
+    """Where a checkpoint's state of a library is of another kind than this run's own, as the end of a sentence.
+
+    Null where it is not. What either alone has is left to the library, whose versions differ.
+
+    Args:
+        found: the state in the checkpoint.
+        own: the same of this run, which has not begun; null there may be a number in the checkpoint.
+        place: where the state is, by dots.
+    """
+    if isinstance(own, Mapping):
+        if not isinstance(found, Mapping):
+            return f"{place} is of another kind"
+        told = (differing(found[key], value, f"{place}.{key}") for key, value in own.items() if key in found)
+        return next((one for one in told if one is not None), None)
+    kind = int | float | None if own is None else int | float if isinstance(own, float) else type(own)
+    counted = not isinstance(found, int) or found >= -1
+    return None if _is(found, kind) and counted else f"{place} is of another kind"
+
+
+def _is(value: Any, kind: Any) -> bool:
+    if kind is are_numbers:
+        return are_numbers(value)
+    return isinstance(value, kind) and (kind is bool or not isinstance(value, bool))

@@ -45,7 +45,7 @@ class Claim:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             refuse_links(self.path.parent)
             self._folder = os.open(self.path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
-            self._file = open(self.path, "a+", encoding="utf-8", opener=_no_link)
+            self._file = open(self.path, "a+", encoding="utf-8", errors="replace", opener=_no_link)
         except OSError as error:
             raise StorageError(f"{self.path.parent} cannot be written: {error.strerror}; set runs_root=.") from error
         try:
@@ -70,16 +70,22 @@ class Claim:
 
         Nothing more is written then: the folder is the other's.
         """
-        if self.held and self._file is not None:
-            if not self._is_own():
-                complain(f"orthobench: {self.path.parent} was taken over by another process, which thought this dead")
-                os._exit(Stopped.exit_code)
-            os.utime(self._file.fileno())
+        file = self._file
+        if not self.held or file is None:
+            return
+        own = self._is_own()
+        if self._file is None:  # given up meanwhile, so that claim.json may name its next owner
+            return
+        if not own:
+            complain(f"orthobench: {self.path.parent} was taken over by another process, which thought this dead")
+            os._exit(Stopped.exit_code)
+        os.utime(file.fileno())
 
     def close(self) -> None:
         """Close the lock file; the lock itself stays while another process has the file open."""
-        if self._file is not None:
-            self._file.close()
+        file, self._file = self._file, None
+        if file is not None:
+            file.close()
         if self._folder is not None:
             os.close(self._folder)
             self._folder = None
@@ -95,7 +101,7 @@ class Claim:
                 _lock(file, folder)
             except BlockingIOError:
                 file.seek(0)
-                self.owner = _describe(file.read())
+                self.owner = _describe(file.read(lease.LONGEST))
                 if self.owner != UNKNOWN and tried >= 5:
                     return False
                 time.sleep(0.02)
@@ -106,13 +112,13 @@ class Claim:
     def _follow(self, file: IO[str]) -> bool:
         """Take the place of the owner before, with the lock; whether nobody on another machine has it."""
         file.seek(0)
-        text = file.read()
+        text = file.read(lease.LONGEST)
         if lease.is_elsewhere(text) and not lease.outlived(self.path):
             self.owner = _describe(text)
             return False
         mark = lease.follow(self.path, text)
         if mark is None:
-            self.owner = _describe(self.path.read_text(encoding="utf-8", errors="replace"))
+            self.owner = _describe(lease.text_of(self.path))
             return False
         try:
             self._own = lease.new_owner()
@@ -124,7 +130,7 @@ class Claim:
     def _is_own(self) -> bool:
         """Whether claim.json names nobody else."""
         try:
-            found = lease.owner(self.path.read_text(encoding="utf-8", errors="replace"))
+            found = lease.owner(lease.text_of(self.path))
         except OSError:
             return True
         return found.get("token", self._own["token"]) == self._own["token"]

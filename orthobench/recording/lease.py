@@ -45,6 +45,16 @@ def new_owner() -> dict[str, Any]:
     return {**own, "boot": boot(), "token": uuid.uuid4().hex}
 
 
+def text_of(path: Path) -> str:
+    """What claim.json holds, as far as an owner may reach; bytes that are no text are replaced.
+
+    Raises:
+        OSError: it cannot be read.
+    """
+    with path.open(encoding="utf-8", errors="replace") as file:
+        return file.read(LONGEST)
+
+
 def owner(text: str) -> dict[str, Any]:
     """The owner that claim.json names; empty where it names none that can be read."""
     try:
@@ -111,7 +121,7 @@ def follow(path: Path, text: str) -> Path | None:
             raise
         finally:
             os.close(file)
-        if path.read_text(encoding="utf-8", errors="replace") == text:
+        if text_of(path) == text:
             return mark
         mark.unlink(missing_ok=True)  # another one has followed, and has removed its own already
         return None

@@ -18,6 +18,8 @@ KINDS: dict[str, Any] = {
     "checkpoint": dict,
     "engine": list,
 }
+WORDS = {"code": ("version", "git"), "env": ("orthobench", "torch", "python"), "hardware": ("device", "cpu", "gpu")}
+MADE_OF = ("plugins", "yaml", "data")
 NEEDED = ("run_id", "status", "model", "task", "seed", "steps")
 MAYBE_NULL = ("parameters", "budget", "sources", "lengths", "crossed", "checkpoint", "engine", "curve", "baseline")
 
@@ -30,21 +32,36 @@ def is_record(found: dict[str, Any]) -> bool:
         value = found.get(key)
         if key not in found or (value is None and key in MAYBE_NULL):
             continue
-        right = _numbers(value) if kind is NUMBERS else isinstance(value, kind) and not isinstance(value, bool)
+        right = are_numbers(value) if kind is NUMBERS else isinstance(value, kind) and not isinstance(value, bool)
         if not right:
             return False
+    named = [(found.get(part) or {}).get(key) for part, keys in WORDS.items() for key in keys]
     chosen = [*(found.get("metrics") or {}).values(), *(found.get("lengths") or {}).values()]
-    made_of = [part for part in (found.get("sources") or {}).values() if not isinstance(part, bool)]
-    texts = [value for part in made_of if isinstance(part, dict) for value in part.values()]
-    texts += [value for value in (found.get("checkpoint") or {}).values() if value is not None]
+    digests = [value for value in (found.get("checkpoint") or {}).values() if value is not None]
     layers = found.get("engine") or []
     return (
-        all(scores is None or _numbers(scores) for scores in chosen)
-        and all(part is None or isinstance(part, dict) for part in made_of)
-        and all(isinstance(text, str) for text in texts)
+        all(isinstance(word, str | None) for word in named)
+        and all(scores is None or are_numbers(scores) for scores in chosen)
+        and all(isinstance(text, str) for text in digests)
+        and are_sources(found.get("sources"))
+        and all(_is_curve(points) for points in (found.get("curve") or {}).values())
         and all(isinstance(layer, dict) and isinstance(layer.get("engine"), str) for layer in layers)
     )
 
 
-def _numbers(value: Any) -> bool:
+def are_numbers(value: Any) -> bool:
+    """Whether a value is numbers, or null, by name."""
     return isinstance(value, dict) and all(one is None or isinstance(one, int | float) for one in value.values())
+
+
+def are_sources(value: Any) -> bool:
+    """Whether a value is what a run was made of: digests by name, for plug-ins, YAML files and data; or null."""
+    if not isinstance(value, dict):
+        return value is None
+    made_of = [value[kind] for kind in MADE_OF if value.get(kind) is not None]
+    return all(isinstance(part, dict) and all(isinstance(one, str) for one in part.values()) for part in made_of)
+
+
+def _is_curve(points: Any) -> bool:
+    pairs = isinstance(points, list) and all(isinstance(point, list) and len(point) == 2 for point in points)
+    return pairs and all(isinstance(one, int | float | None) for point in points for one in point)

@@ -11,6 +11,7 @@ of the same settings is still the same.
 import hashlib
 import json
 import os
+import re
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
@@ -25,6 +26,8 @@ from orthobench.recording.file_digest import digest_of_file
 from orthobench.recording.plugin_modules import changed_modules, plugin_modules
 
 SEVERAL = 100
+ENDLESS = ("/proc/", "/sys/", "/dev/")  # where files are that have no end, such as /proc/kcore
+PATTERN = re.compile(r"([^/*?\[\0]+/)?\*\*/\*[^/*?\[\0]*")  # of the files of one kind, as `_data` writes it
 Digests = dict[str, str]
 Sources = dict[str, Any]
 
@@ -113,10 +116,13 @@ def _data(files: Iterable[Path], root: Path) -> Digests:
 
 
 def _entry(root: Path, name: str) -> str | None:
-    """The digest of a file, or of all files of a pattern; null where there is none."""
-    with suppress(OSError):
+    """The digest of a file, or of all files of a pattern; null where there is none, or no such file is data."""
+    with suppress(OSError, ValueError):  # a null byte
         if "**" not in name:
-            return digest_of_file(root / name) if (root / name).is_file() else None
+            path = root / name
+            return digest_of_file(path) if path.is_file() and not str(path.resolve()).startswith(ENDLESS) else None
+        if PATTERN.fullmatch(name) is None or name.startswith("../"):
+            return None
         paths = sorted(path for path in root.glob(name) if path.is_file())
         return combined({str(path.relative_to(root)): digest_of_file(path) for path in paths})
     return None

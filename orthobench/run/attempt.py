@@ -14,7 +14,7 @@ from orthobench.errors import DivergedError, OrthobenchError, Stopped, StorageEr
 from orthobench.models.build import build_optimizer, build_schedule
 from orthobench.recording import record as recorder
 from orthobench.recording.checkpoint import digest_of, load_own, newest, of_step, previous
-from orthobench.recording.checkpoint_shape import misfit
+from orthobench.recording.checkpoint_shape import differing, misfit
 from orthobench.recording.curve import Curve, thinned
 from orthobench.recording.digest import owned, write_sealed
 from orthobench.recording.files import sweep_up, write_bytes
@@ -48,6 +48,7 @@ class Attempt:
         self.run, self.folder = run, folder
         self.provenance: dict[str, Any] = {}
         self.lengths: dict[str, dict[str, float]] = {}
+        self.restored_from: Path | None = None
         quieten()
         keep_freed_memory()
         sweep_up(folder)
@@ -98,12 +99,16 @@ class Attempt:
         self.logger = make_logger(self.run.settings)
         torch.manual_seed(self.run.settings.run["seed"])
         task, length = self.run.task, self.run.duration
-        resume, step, curve = self._resume()
-        self.curve.restore(curve)
+        resume, state = self._resume()
+        step = state["global_step"] if state else 0
+        self.curve.restore(state["callbacks"]["Saver"]["curve"] if state else None)
         signals.check()
         task.start(step * length.accumulate, length.epoch_batches)
         trainer = make_trainer(self.run.settings.trainer, task, length, self.callbacks, self.logger, str(self.folder))
+        if resume is not None:
+            self._refuse_other_states(resume, state, trainer)
         trainer.fit(self.learner, datamodule=task, ckpt_path=resume, weights_only=True)
+        self.saver.restored = True
         self.training.pause(trainer.global_step)
         self.finite.check()
         if self.saver.validated != trainer.global_step:
@@ -112,28 +117,37 @@ class Attempt:
         self.saver.finish(trainer)
         return trainer
 
-    def _resume(self) -> tuple[Path | None, int, torch.Tensor | None]:
-        """The checkpoint to go on from, its step and its curves; the start where nothing whole is left."""
+    def _resume(self) -> tuple[Path | None, dict[str, Any]]:
+        """The checkpoint to go on from and what is in it; null and nothing, for the start, where none is whole."""
         last = self.saver.last_path
         resume = newest(last)
         if resume != last and (last.exists() or previous(last).exists()):
             self.saver.recovered_from = "the start" if resume is None else resume.name
             say(f"{last} is damaged or missing; going on from {self.saver.recovered_from}.")
         if resume is None:
-            return None, 0, None
+            return None, {}
         identity = self.run.settings.digest
         state = load_own(resume, identity)
         reason = misfit(state, self.learner, self.learner.optimizer)
         if reason is not None:
             raise StorageError(f"{resume} does not fit this run: {reason}; delete it to start this run anew.")
         step, saved = state["global_step"], state["callbacks"]["Saver"]
-        refuse_changed(saved.get("origin", {}).get("sources"), self.run.settings, "begun")
+        refuse_changed((saved.get("origin") or {}).get("sources"), self.run.settings, "begun")
         if saved["best_step"] is not None and of_step(saved["best_step"], identity, self.saver.best_path, last) is None:
             self.saver.recovered_from = "the start"
             say(f"{self.saver.best_path} is damaged; going on from the start, or its numbers would be lost.")
-            return None, 0, None
+            return None, {}
         say(f"resuming at step {step}")
-        return resume, step, saved["curve"]
+        return resume, state
+
+    def _refuse_other_states(self, resume: Path, state: dict[str, Any], trainer: Any) -> None:
+        """Refuse a checkpoint whose loops or callbacks have other kinds of values than this run's."""
+        callbacks = {callback.state_key: callback.state_dict() for callback in self.callbacks if callback != self.saver}
+        own = {"loops": {"fit_loop": trainer.fit_loop.state_dict()}, "callbacks": callbacks}
+        reason = differing({key: state[key] for key in own}, own, "its state")
+        if reason is not None:
+            raise StorageError(f"{resume} does not fit this run: {reason}; delete it to start this run anew.")
+        self.restored_from, self.saver.resumed_at = resume, state["global_step"]
 
     def _test(self, trainer: Any) -> dict[str, Any]:
         """The metrics of the last weights, and of the best by validation; of these the `lengths` too."""
@@ -249,4 +263,10 @@ def _translate(error: Exception, attempt: Attempt) -> Exception:
         return exhausted(run.model, run.task, attempt.learner.device)
     if isinstance(error, OSError) and not isinstance(error, OrthobenchError):
         return StorageError(f"{error.filename or run.settings.folder}: {error.strerror or text}.")
+    if attempt.restored_from is not None and not attempt.saver.restored and not isinstance(error, OrthobenchError):
+        kind = type(error).__name__
+        return StorageError(
+            f"{attempt.restored_from} cannot be read by this version ({kind}: {' '.join(text.split())}); delete it to "
+            "start this run anew."
+        )
     return error

@@ -18,6 +18,7 @@ from orthobench.errors import ConfigError, MemoryExhausted
 from orthobench.recording import record as recorder
 from orthobench.recording.checkpoint import digest_of
 from orthobench.recording.digest import read_sealed, write_sealed
+from orthobench.recording.shape import are_numbers
 from orthobench.run.learner import Learner
 from orthobench.run.load import Finished
 from orthobench.run.memory import device_of
@@ -112,7 +113,7 @@ def _evaluation(run: Finished, task: Task, settings: dict[str, Any]) -> dict[str
     name = hashlib.sha256(json.dumps(key, sort_keys=True).encode()).hexdigest()[:16]
     path = run.folder / "evaluations" / f"{name}.json"
     digest, found = digest_of(run.checkpoint), read_sealed(path)
-    if found is not None and found.get("checkpoint") == digest:
+    if found is not None and _is_of(found, {"identity": run.settings.digest, "checkpoint": digest, "task": kept}):
         return {**found, "found": True}
     task.check()
     trainer = _trainer(run, task)
@@ -147,6 +148,16 @@ def _evaluation(run: Finished, task: Task, settings: dict[str, Any]) -> dict[str
         "finished": datetime.now(UTC).isoformat(timespec="seconds"),
     }
     return {**write_sealed(path, content), "found": False}
+
+
+def _is_of(found: dict[str, Any], wanted: dict[str, Any]) -> bool:
+    """Whether a file is an evaluation of these weights on this task, and has everything that is shown of one."""
+    own = {name: found.get(name) for name in wanted} == wanted
+    length = found.get("length")
+    ends = length if isinstance(length, list) else [length]
+    numbers = all(isinstance(one, int | None) for one in (*ends, found.get("examples")))
+    scores = are_numbers(found.get("metrics")) and are_numbers(found.get("baseline"))
+    return own and numbers and scores and isinstance(found.get("unit"), str)
 
 
 def _trainer(run: Finished, task: Task) -> Any:

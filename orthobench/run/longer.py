@@ -90,7 +90,7 @@ def _taken_over(identity: str, folder: Path, other: Settings, record: dict[str, 
         saved = state["callbacks"]["Saver"]
         if state["global_step"] != steps or saved["finished"] is not None:
             return "its last checkpoint is not of its last validation"
-        refuse_changed(saved.get("origin", {}).get("sources"), other)
+        refuse_changed((saved.get("origin") or {}).get("sources"), other)
         best = of_step(saved["best_step"], other.digest, source / "best.ckpt", source / "last.ckpt")
         if best is None:
             return "its best checkpoint is damaged or missing"

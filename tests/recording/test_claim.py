@@ -52,6 +52,19 @@ def test_it_ends_with_its_block(tmp_path: Path) -> None:
         assert again.held
 
 
+def test_one_that_was_given_up_ends_no_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An object of it may live on, in a traceback for instance, while the same process claims the folder again."""
+    ended: list[int] = []
+    monkeypatch.setattr(os, "_exit", ended.append)
+    with Claim(tmp_path) as first:
+        pass
+    with Claim(tmp_path) as second:
+        first.renew()
+        second.renew()
+        assert second.held
+    assert ended == []
+
+
 def test_it_ends_with_an_exception(tmp_path: Path) -> None:
     with pytest.raises(RuntimeError), Claim(tmp_path):
         raise RuntimeError

@@ -16,6 +16,7 @@ from orthobench.recording.digest import read_sealed
 
 Filled = Mapping[tuple[str, str], set[str]]
 Phases = list[dict[str, Any]]
+POLAR = ("modulus", "phase")
 
 
 def run_lines(
@@ -107,13 +108,17 @@ def _own_curves(folder: Path) -> dict[str, list[list[float]]]:
 
 
 def _phases(folder: Path) -> Phases:
-    """The eigenvalues that `orthobench inspect` found, matrix by matrix."""
+    """The eigenvalues that `orthobench inspect` found, matrix by matrix; none where its file is not what it writes."""
     found = _read(folder / "evaluations" / "inspect.json") or {}
-    return [
-        {"layer": number, "matrix": name, "modulus": matrix["modulus"], "phase": matrix["phase"]}
-        for number, layer in enumerate(found.get("layers", ()), start=1)
-        for name, matrix in layer["matrices"].items()
-    ]
+    try:
+        made = [
+            {"layer": number, "matrix": name, **{key: [float(one) for one in matrix[key]] for key in POLAR}}
+            for number, layer in enumerate(found.get("layers", ()), start=1)
+            for name, matrix in layer["matrices"].items()
+        ]
+    except (KeyError, TypeError, ValueError, AttributeError):
+        return []
+    return made
 
 
 def _read(path: Path) -> dict[str, Any] | None:

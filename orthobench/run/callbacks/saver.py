@@ -15,7 +15,7 @@ import torch
 from lightning.pytorch import Callback, Trainer
 
 from orthobench import signals
-from orthobench.errors import Stopped
+from orthobench.errors import Stopped, StorageError
 from orthobench.recording import record as recorder
 from orthobench.recording.curve import Curve
 from orthobench.run.callbacks.finite import Finite
@@ -39,6 +39,8 @@ class Saver(Callback):
         code: the commits that the run was trained with, the first one first; versions where it was not in a checkout.
         origin: the digest of the run's settings, and the plug-ins, YAML files and data that it is made of.
         stop_requested: the signal that asked to stop.
+        restored: whether training has begun, from the start or from what a checkpoint held.
+        resumed_at: the step of the checkpoint that a run goes on from; null from the start.
 
     Args:
         folder: where checkpoints go.
@@ -63,6 +65,8 @@ class Saver(Callback):
         self.code: list[str | None] = [made["git"] or f"version {made['version']}"]
         self._earlier_s, self._started = 0.0, time.monotonic()
         self._random: list[torch.Tensor] | None = None
+        self.restored = False
+        self.resumed_at: int | None = None
 
     @property
     def wall_s(self) -> float:
@@ -88,6 +92,10 @@ class Saver(Callback):
             self._started = None
 
     def on_train_start(self, trainer: Trainer, module: Learner) -> None:  # type: ignore[override]
+        if self.resumed_at not in (None, trainer.global_step):
+            loops = f"its loops are of step {trainer.global_step}"
+            raise StorageError(f"{self.last_path} is of step {self.resumed_at}, and {loops}; delete it to start anew.")
+        self.restored = True
         self._saved_at = time.monotonic()
         batches = trainer.global_step * module.duration.accumulate
         if batches and batches % module.duration.val_every == 0 and self.validated != trainer.global_step:
