@@ -7,6 +7,7 @@ from typing import Literal
 
 from orthobench.datasets import ptb
 from orthobench.datasets.vocabulary import plain
+from orthobench.datasets.zips import OWN_CAP, read_file
 from orthobench.errors import DataError
 
 By = Literal["characters", "words"]
@@ -59,10 +60,11 @@ def tokens(text: str, by: By) -> list[str]:
 
 def _text(path: Path) -> str:
     try:
-        return path.read_bytes().decode("utf-8").replace("\r\n", "\n")
-    except OSError as error:
-        raise DataError(f"{path} cannot be read: {error.strerror}.") from error
+        text = read_file(path, OWN_CAP).decode("utf-8").replace("\r\n", "\n")
     except UnicodeDecodeError as error:
         raise DataError(
             f"{path} is no text in UTF-8: byte {error.start + 1} is {error.object[error.start]:#04x}."
         ) from error
+    if "\0" in text:
+        raise DataError(f"{path} is no text: line {text.count(chr(10), 0, text.index(chr(0))) + 1} has a null byte.")
+    return text

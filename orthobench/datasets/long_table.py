@@ -3,12 +3,14 @@
 `target` is the same in all rows of an id; a column `part` with train, val or test is optional.
 """
 
+import io
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from orthobench.datasets.sequences import PARTS, padded
+from orthobench.datasets.zips import OWN_CAP, read_file
 from orthobench.errors import DataError
 
 NAMED = ("id", "t", "target")
@@ -55,12 +57,13 @@ def _table(path: Path) -> Any:
     import pandas as pd
 
     try:
-        return pd.read_csv(path) if path.suffix.lower() == ".csv" else pd.read_parquet(path)
+        content = io.BytesIO(read_file(path, OWN_CAP))
+        return pd.read_csv(content) if path.suffix.lower() == ".csv" else pd.read_parquet(content)
     except ImportError as error:
         raise DataError(
             f"{path}: reading Parquet needs a package that is not installed: pip install pyarrow."
         ) from error
-    except (OSError, ValueError, UnicodeDecodeError) as error:
+    except (OSError, ValueError, OverflowError) as error:
         raise DataError(f"{path} cannot be read as a table: {' '.join(str(error).split())}") from error
 
 

@@ -1,6 +1,7 @@
 """MNIST from the four original idx files (LeCun, Cortes & Burges)."""
 
 import gzip
+import io
 import struct
 import zlib
 from dataclasses import dataclass
@@ -28,6 +29,7 @@ FILES = (
 )
 
 
+CAP = 1 << 26
 SHAPES = [(60_000, 28, 28), (60_000,), (10_000, 28, 28), (10_000,)]
 
 
@@ -69,9 +71,12 @@ def parse_idx(content: bytes, path: Path) -> np.ndarray:
         DataError: the content is not gzip, has a wrong magic number, or sizes that do not agree with its length.
     """
     try:
-        raw = gzip.decompress(content)
+        with gzip.open(io.BytesIO(content)) as file:
+            raw = file.read(CAP + 1)
     except (OSError, EOFError, zlib.error) as error:
         raise DataError(f"{path} is not a whole gzip file: {error}.") from error
+    if len(raw) > CAP:
+        raise DataError(f"{path} unpacks to more than {CAP:,} bytes.")
     if len(raw) < 4 or raw[:2] != b"\0\0" or raw[2] != 0x08 or not 1 <= raw[3] <= 3:
         raise DataError(f"{path} is not an idx file of bytes: its magic number is {raw[:4].hex() or 'missing'}.")
     rank = raw[3]

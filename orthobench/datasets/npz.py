@@ -4,6 +4,7 @@ import ast
 import math
 import re
 import zipfile
+from typing import Literal
 
 import numpy as np
 
@@ -11,29 +12,57 @@ from orthobench.datasets.zips import member
 from orthobench.errors import DataError
 
 CAP = 1 << 27
-_PLAIN = re.compile(r"<f[248]|<[iu][248]|\|[iu]1")
+PLAIN = re.compile(r"<f[248]|<[iu][248]|\|[iu]1")
+OWN = re.compile(r"[<>|=]?([fiu][1248]|b1|[US]\d{1,6})")
+_WRONG = (ValueError, TypeError, KeyError, SyntaxError, MemoryError, RecursionError)
 
 
-def read_npy(archive: zipfile.ZipFile, name: str, where: object) -> np.ndarray:
+def read_npy(
+    archive: zipfile.ZipFile, name: str, where: object, kinds: re.Pattern[str] = PLAIN, cap: int = CAP
+) -> np.ndarray:
     """The array called `name`, read-only; its header is compared with its size before memory is allocated.
 
+    Args:
+        archive: from `open_zip`.
+        name: the array's name, without `.npy`.
+        where: the archive's name in messages.
+        kinds: the dtypes that are read, as a header spells them; by default plain little-endian numbers in C order.
+        cap: the largest size in bytes that is read.
+
     Raises:
-        DataError: it is missing, or is not a plain little-endian array of numbers in C order.
+        DataError: it is missing, or of another kind.
     """
-    content = member(archive, f"{name}.npy", CAP, where)
+
+    def header(content: bytes, size: int) -> tuple[str, tuple[int, ...], Literal["C", "F"], int]:
+        try:
+            return _header(content, size, kinds)
+        except ValueError as error:
+            raise DataError(f"{where}!{name}.npy is malformed: {error}.") from error
+
+    content = member(archive, f"{name}.npy", cap, where, header)
+    kind, shape, order, start = header(content, len(content))
+    return np.frombuffer(content, kind, offset=start).reshape(shape, order=order)
+
+
+def _header(content: bytes, size: int, kinds: re.Pattern[str]) -> tuple[str, tuple[int, ...], Literal["C", "F"], int]:
+    """The dtype, the shape, the order and the place of an array's values.
+
+    Raises:
+        ValueError: it is no header, of another kind, or of another size.
+    """
     start = 10 + int.from_bytes(content[8:10], "little")
+    if content[:8] != b"\x93NUMPY\1\0":
+        raise ValueError("it has no npy header of version 1.0")
     try:
-        if content[:8] != b"\x93NUMPY\1\0":
-            raise ValueError("it has no npy header of version 1.0")
         header = ast.literal_eval(content[10:start].decode("latin-1").strip())
-        kind, shape = header["descr"], header["shape"]
-        if not isinstance(kind, str) or not _PLAIN.fullmatch(kind) or header["fortran_order"] is not False:
-            raise ValueError(f"{kind!r} is not a plain array of numbers in C order")
-        if not all(isinstance(n, int) and n >= 0 for n in shape):
-            raise ValueError(f"{shape!r} is not a shape")
-        expected, found = math.prod(shape) * np.dtype(kind).itemsize, len(content) - start
-        if expected != found:
-            raise ValueError(f"its header promises {expected:,} bytes and {found:,} follow")
-        return np.frombuffer(content, kind, offset=start).reshape(shape)
-    except (ValueError, TypeError, KeyError, SyntaxError, MemoryError, RecursionError) as error:
-        raise DataError(f"{where}!{name}.npy is malformed: {error}.") from error
+        kind, shape, columns = header["descr"], header["shape"], header["fortran_order"]
+    except _WRONG as error:
+        raise ValueError(f"its header cannot be read: {error}") from error
+    if not isinstance(kind, str) or not kinds.fullmatch(kind) or (columns is not False and kinds is PLAIN):
+        raise ValueError(f"{kind!r} is not a plain array of numbers in C order")
+    if not isinstance(shape, tuple) or not all(type(n) is int and n >= 0 for n in shape):
+        raise ValueError(f"{shape!r} is not a shape")
+    expected = math.prod(shape) * np.dtype(kind).itemsize
+    if expected != size - start:
+        raise ValueError(f"its header promises {expected:,} bytes and {size - start:,} follow")
+    return kind, shape, "F" if columns else "C", start

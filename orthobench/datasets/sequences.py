@@ -3,7 +3,6 @@
 Shapes: N sequences, T steps of the longest one, I features.
 """
 
-import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -11,6 +10,8 @@ from pathlib import Path
 
 import numpy as np
 
+from orthobench.datasets.npz import OWN, read_npy
+from orthobench.datasets.zips import OWN_CAP, open_zip
 from orthobench.errors import DataError
 
 PARTS = ("train", "val", "test")
@@ -70,14 +71,15 @@ def _load(files: tuple[Path, ...], changed: tuple[int, ...]) -> Sequences:
 def _npz(path: Path) -> tuple[np.ndarray, np.ndarray, np.ndarray | None, dict[str, np.ndarray]]:
     known = ("x", "y", "lengths", *PARTS)
     try:
-        with np.load(path, allow_pickle=False) as archive:
-            arrays = {name: archive[name] for name in archive.files}
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
-        raise DataError(f"{path} is no .npz archive of plain arrays: {' '.join(str(error).split())}") from error
-    unknown = sorted(set(arrays) - set(known))
+        with open_zip(path, path) as archive:
+            names = [info.filename.removesuffix(".npy") for info in archive.infolist()]
+            arrays = {name: read_npy(archive, name, path, OWN, OWN_CAP) for name in names if name in known}
+    except DataError as error:
+        raise DataError(f"{path} is no .npz archive of plain arrays: {error}") from error
+    unknown = sorted(set(names) - set(known))
     if unknown or not {"x", "y"} <= set(arrays):
         allowed = f"x and y are needed, {', '.join(known[2:])} may be there"
-        raise DataError(f"{path} has the arrays {', '.join(sorted(arrays))}: {allowed}.")
+        raise DataError(f"{path} has the arrays {', '.join(sorted(names))}: {allowed}.")
     return arrays["x"], arrays["y"], arrays.get("lengths"), {part: arrays[part] for part in PARTS if part in arrays}
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from orthobench.datasets.sequences import padded
+from orthobench.datasets.zips import OWN_CAP, read_file
 from orthobench.errors import DataError
 
 
@@ -40,8 +41,8 @@ def read(files: tuple[Path, ...]) -> tuple[np.ndarray, np.ndarray, np.ndarray, d
 def _file(path: Path) -> tuple[list[np.ndarray], list[str], bool]:
     """The series (T, I) of one file, their labels, and whether these are numbers to predict."""
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
+        lines = read_file(path, OWN_CAP).decode("utf-8").splitlines()
+    except UnicodeDecodeError as error:
         raise DataError(f"{path} cannot be read as text: {error}.") from error
     header, series, labels, data = {}, [], [], False
     for number, line in enumerate((line.strip() for line in lines), start=1):

@@ -5,6 +5,7 @@ import lzma
 import struct
 import zipfile
 import zlib
+from collections.abc import Callable
 from pathlib import Path
 
 from orthobench.errors import DataError
@@ -12,6 +13,9 @@ from orthobench.errors import DataError
 MEMBERS = 10_000
 DIRECTORY = 1 << 21
 ARCHIVE_CAP = 1 << 28
+OWN_CAP = 1 << 33  # bytes of a file of one's own
+START = 1 << 16
+DAMAGED = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, OSError, RuntimeError, ValueError, IndexError)
 _END = struct.Struct("<4s4H2LH")
 _TAIL = _END.size + 0xFFFF
 
@@ -48,7 +52,7 @@ def open_zip(content: bytes | Path, where: object) -> zipfile.ZipFile:
         raise DataError(f"{where} has too many members for this data set: at most {MEMBERS:,} are read.")
     try:
         return zipfile.ZipFile(content if isinstance(content, Path) else io.BytesIO(content))
-    except (zipfile.BadZipFile, ValueError, NotImplementedError, OSError, struct.error) as error:
+    except (*DAMAGED, struct.error) as error:
         raise DataError(f"{where} is not a whole zip archive: {error}.") from error
 
 
@@ -61,7 +65,9 @@ def _tail(path: Path) -> bytes:
         raise DataError(f"{path} cannot be read: {error.strerror}.") from error
 
 
-def member(archive: zipfile.ZipFile, name: str, cap: int, where: object) -> bytes:
+def member(
+    archive: zipfile.ZipFile, name: str, cap: int, where: object, check: Callable[[bytes, int], object] | None = None
+) -> bytes:
     """The bytes of the one member called `name`.
 
     Args:
@@ -69,6 +75,7 @@ def member(archive: zipfile.ZipFile, name: str, cap: int, where: object) -> byte
         name: the whole name, as the archive spells it.
         cap: the largest size in bytes that is read.
         where: the archive's name in messages.
+        check: raises a DataError where the first START bytes do not suit the size, so that no more is unpacked.
 
     Raises:
         DataError: there is no such member or more than one, or it is larger than `cap`, encrypted or damaged.
@@ -80,10 +87,15 @@ def member(archive: zipfile.ZipFile, name: str, cap: int, where: object) -> byte
         raise DataError(f"{where}: {name} unpacks to {found[0].file_size:,} bytes; at most {cap:,} are read.")
     try:
         with archive.open(found[0]) as file:
-            content = file.read(cap + 1)
+            content = file.read(min(START, cap + 1))
+            if check is not None:
+                check(content, found[0].file_size)
+            content += file.read(cap + 1 - len(content))
             if len(content) <= cap:
                 file.read(1)  # reaching the end checks the CRC
-    except (zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, OSError, RuntimeError, ValueError) as error:
+    except MemoryError as error:
+        raise DataError(f"{where}: {name} does not fit in memory: it has {found[0].file_size:,} bytes.") from error
+    except DAMAGED as error:
         raise DataError(f"{where}: {name} is damaged: {error}.") from error
     if len(content) > cap:
         raise DataError(f"{where}: {name} unpacks to more than {cap:,} bytes.")

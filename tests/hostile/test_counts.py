@@ -13,7 +13,7 @@ KINDS = {
     "a stranger's configuration folder, overrides and options": ("foreign_configuration",),
     "YAML files that are damaged, endless or enormous": ("yaml",),
     "settings, sweeps and seeds that no machine could carry out": ("enormous_settings",),
-    "damaged copies of published data": ("damaged_data",),
+    "damaged copies of published data, and data of one's own of the wrong kind": ("damaged_data", "own_data"),
     "records, checkpoints, run folders and tables of records": ("run_folder", "values_of_a_run", "files_of_a_run"),
     "names from files, in the terminal, CSV, Markdown, LaTeX, HTML and figures": ("outputs",),
     "modules in the working directory, against every way in which processes start": ("working_directory",),

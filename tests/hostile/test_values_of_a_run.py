@@ -44,8 +44,8 @@ DATA = ("/proc/kcore", "/proc/self/mem", "/dev/zero", "/**/*", "**/*", "../**/*"
 SETTINGS = ("T", "seed", "variant", "engine", "fork", "deviations", "data_root", "model", "task", "optimizer",
             "schedule", "trainer", "stopping", "logger", "diagnostics", "data", "model.name", "model.hidden_size",
             "model.layers", "model.dropout", "model.recurrent", "model.layer_sizes", "task.name",
-            "task.batch_size", "task.val_size", "optimizer.lr", "optimizer.beta1", "trainer.max_steps", "trainer.accelerator",
-            "trainer.val_check_interval")  # fmt: skip
+            "task.batch_size", "task.val_size", "optimizer.lr", "optimizer.beta1", "trainer.max_steps",
+            "trainer.accelerator", "trainer.val_check_interval")  # fmt: skip
 EVALUATION = ("identity", "checkpoint", "task", "metrics", "baseline", "length", "examples", "unit")
 LOOP = ("loops", "fit_loop")
 CHECKPOINT = (
