@@ -8,7 +8,6 @@ sentence.
 import difflib
 import inspect
 import math
-import sys
 import types
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -53,6 +52,7 @@ class CountOf:
     """A count tied to the hidden size n: an integer, a share of n between 0 and 1, or `max`."""
 
 
+LARGEST = {int: 2**64 - 1, float: 3.4028234663852886e38}  # what 64 bits and a 32-bit float hold
 NAMES = {int: "a whole number", float: "a number", str: "a word", bool: "true or false", list: "a list"}
 Positive = Annotated[int, Range(1)]
 NonNegative = Annotated[int, Range(0)]
@@ -176,13 +176,16 @@ def _coerce_plain(value: Any, kind: Any, key: str) -> Any:
     if kind is bool and isinstance(value, bool):
         return value
     if kind is int and not isinstance(value, bool):
+        if isinstance(value, int | float) and LARGEST[int] < abs(value) < math.inf:
+            raise ConfigError(f"{key}={str(value)[:30]} is out of range: a whole number must be below 2**64.")
         if isinstance(value, int):
             return value
         if isinstance(value, float) and value.is_integer():
             return int(value)
     if kind is float and not isinstance(value, bool) and isinstance(value, int | float):
-        if not abs(value) <= sys.float_info.max:
-            raise ConfigError(f"{key}={value} must be a finite number.")
+        if not abs(value) <= LARGEST[float]:
+            too_large = ": it is too large for 32 bits" if abs(value) < math.inf else ""
+            raise ConfigError(f"{key}={str(value)[:30]} must be a finite number{too_large}.")
         return float(value)
     if kind is str and isinstance(value, str):
         return value

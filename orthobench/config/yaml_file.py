@@ -37,7 +37,7 @@ def read_yaml(path: Path, loader: Any = LOADER) -> Any:
         content = None if problem else loader(text).get_single_data()
     except UnicodeDecodeError as error:
         raise ConfigError(f"{path} is not UTF-8: byte {error.start}.") from error
-    except (yaml.YAMLError, ValueError, TypeError) as error:  # also 5,000 digits, the 31st of February, a list as a key
+    except (yaml.YAMLError, ValueError, TypeError, LookupError, AttributeError) as error:  # PyYAML's of a wrong value
         raise ConfigError(f"{path} is not valid YAML: {' '.join(str(error).split())}") from error
     if problem:
         raise ConfigError(f"{path}: {problem}.")

@@ -261,6 +261,12 @@ def _translate(error: Exception, attempt: Attempt) -> Exception:
     if refused or "can't allocate memory" in text or "bad_alloc" in text:
         traceback.clear_frames(error.__traceback__)  # they hold what there was no room for
         return exhausted(run.model, run.task, attempt.learner.device)
+    lost = isinstance(error, ConnectionError | EOFError) or "DataLoader worker" in text
+    if lost and run.task.num_workers:
+        return Stopped(
+            "a process that prepares batches was killed; the same command resumes the run, and task.num_workers=0 does "
+            "without such processes."
+        )
     if isinstance(error, OSError) and not isinstance(error, OrthobenchError):
         return StorageError(f"{error.filename or run.settings.folder}: {error.strerror or text}.")
     if attempt.restored_from is not None and not attempt.saver.restored and not isinstance(error, OrthobenchError):

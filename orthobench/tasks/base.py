@@ -4,7 +4,7 @@ import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import torch
 from torch import Tensor
@@ -14,7 +14,7 @@ from torch.utils.data import DataLoader, Dataset, Sampler
 from orthobench.datasets import opened
 from orthobench.errors import ConfigError
 from orthobench.lean_lightning import LightningDataModule
-from orthobench.schema import NonNegative, Positive
+from orthobench.schema import Positive, Range
 from orthobench.tasks.metric import ACCURACY, CROSS_ENTROPY, SQUARED_ERROR, Metric
 
 Split = Literal["train", "val", "test"]
@@ -49,7 +49,7 @@ class Task(LightningDataModule, ABC):
         data_root: folder of real data sets.
         batch_size: sequences in a training batch.
         eval_batch_size: sequences in an evaluation batch.
-        num_workers: processes that prepare batches; they never change the numbers.
+        num_workers: processes that prepare batches, at most 256; they never change the numbers.
         select_on_test: whether the paper reports its best test score over the validations; the record then keeps that
             optimistic number beside the honest ones.
     """
@@ -77,7 +77,7 @@ class Task(LightningDataModule, ABC):
         data_root: str = "data",
         batch_size: Positive = 50,
         eval_batch_size: Positive = 100,
-        num_workers: NonNegative = 0,
+        num_workers: Annotated[int, Range(0, 256)] = 0,
         select_on_test: bool = False,
     ) -> None:
         super().__init__()

@@ -101,6 +101,15 @@ def test_lost_orthogonality_is_flagged(server: Server, tmp_path: Path) -> None:
     assert found["lost"] is not None
 
 
+def test_a_killed_data_worker_stops_the_run_with_a_sentence(server: Server, tmp_path: Path) -> None:
+    words = ("model=rnn", "task=failing", "task.how=kill", "task.num_workers=1", *runs.SIZES, "trainer.max_steps=5")
+    assert server.run(tmp_path, *words) == 75
+    output = (tmp_path / "output.txt").read_text()
+    assert "a process that prepares batches was killed; the same command resumes the run" in output
+    assert "Traceback" not in output
+    assert runs.record(tmp_path)["status"] == "stopped"
+
+
 BIG = ("model=scornn", "task=copying", "T=300", "recipe=none", "model.hidden_size=64", "task.batch_size=4096",
        "engine=reference", "task.train_size=null", "task.val_size=4",
        "task.test_size=4", "trainer.max_steps=2")  # fmt: skip

@@ -51,6 +51,24 @@ TABLES = (
     ["show", *SHORT, "model.hidden_size=1000000000"],
 )
 
+NUMBERS = (
+    "T", "timeout", "params", "model.hidden_size", "model.layers", "model.embedding_size", "model.modrelu_bias",
+    "model.negative_slope", "model.recurrent_gradient_clip", "task.train_size", "task.val_size", "task.test_size",
+    "task.epoch_batches", "task.batch_size", "task.eval_batch_size", "task.num_workers", "optimizer.lr",
+    "optimizer.eps", "optimizer.weight_decay", "trainer.max_epochs", "trainer.val_check_interval",
+    "trainer.log_every_n_steps", "trainer.accumulate_grad_batches", "stopping.patience", "diagnostics.jacobian",
+)  # fmt: skip
+VALUES = {
+    "not a number": "nan",
+    "infinite": "inf",
+    "too large for a float": "1e300",
+    "of 5,000 digits": "9" * 5000,
+    "true": "true",
+    "a mapping": "{a: 1}",
+    "a word": "'x y'",
+    "a list of lists": "[[1]]",
+}
+
 
 def refused(
     words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: "pytest.CaptureFixture[str]"
@@ -85,3 +103,20 @@ def test_seeds(
     words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     refused(words, tmp_path, monkeypatch, capsys)
+
+
+@pytest.mark.parametrize("kind", VALUES)
+@pytest.mark.parametrize("name", NUMBERS)
+def test_a_value(
+    name: str, kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = [word for word in SHORT if not word.startswith(f"{name}=")]
+    refused(["show", *words, "model=rnn", f"{name}={VALUES[kind]}"], tmp_path, monkeypatch, capsys)
+
+
+@pytest.mark.parametrize("count", [-1, 257, 10**6, 10**18])
+def test_workers(
+    count: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Each is a process, so that a configuration could start as many as the system holds."""
+    refused([*SHORT, "model=rnn", f"task.num_workers={count}"], tmp_path, monkeypatch, capsys)

@@ -2,6 +2,7 @@
 
 import os
 import time
+from datetime import date
 from pathlib import Path
 
 import pytest
@@ -36,6 +37,18 @@ TEXTS = {
     "several documents": b"cell: elman\n---\ncell: lstm\n",
 }
 NO_MAPPING = {"a word alone": b"elman\n", "a list alone": b"- elman\n"}
+PLAIN = (
+    b"# a model\ncell: elman\nhidden_size: 4\nsizes: [1, 2.5, 'x']\nmore: {a: &one 1, b: *one, c: |\n    text\n  }\n"
+)
+TAGS = ("!!python/name:os.system", "!!python/object/new:os.system", "!!python/module:os", "!!python/tuple", "!!binary",
+        "!!timestamp", "!!int", "!!float", "!!bool", "!!null", "!!set", "!!omap", "!!pairs", "!!merge", "!!seq",
+        "!!map", "!!str", "!", "!x", "!<tag:yaml.org,2002:python/none>", "!!",
+        "!!python/object/apply:eval")  # fmt: skip
+SCALARS = ("=", "<<", "~", "*a", "&a", "&a *a", "@x", "`x`", "%x", ">", "|9", "- -", "? x", ": :", "{a", "[", "]", "}",
+           "1:99:99:99", "0x" + "f" * 5000, "0b" + "1" * 9000, "1_" * 3000, "1e" + "9" * 400, "-.inf", ".nan", "0o9",
+           "2024-13-01", "2024-01-01T99:00:00", "'\\x'", '"\\x"', '"\\UFFFFFFFF"', '"\\ud800"', "\u2028", "\u202e",
+           "\ufffe", "[" * 31 + "]" * 31, "{a: " * 31 + "}" * 31, "&a [*a]", "{<<: *a}", "--- x", "... x", "%YAML 9.9",
+           "%TAG ! x", "!!int [1]", "{a: 1, a: 2}", "{[a]: 1}", "{{a: 1}: 2}")  # fmt: skip
 WAYS = {
     "model": ("model/evil.yaml", ["model=evil", "task=copying", "T=5", "trainer.max_steps=1"]),
     "sweep": ("model/evil.yaml", ["-m", "model=evil", "task=copying", "T=5", "trainer.max_steps=1"]),
@@ -93,3 +106,46 @@ def test_what_is_allowed(tmp_path: Path) -> None:
     path.write_text(f"[{deep}]")
     with pytest.raises(ConfigError, match="nested more than"):
         read_yaml(path)
+
+
+def plain(value: object, depth: int = 0) -> bool:
+    """Whether a value is made of plain ones alone, and is no deeper than what is allowed."""
+    inner = [*value, *value.values()] if isinstance(value, dict) else value if isinstance(value, list) else ()
+    kinds = (dict, list, set, str, int, float, bytes, date, type(None))
+    return depth <= DEEPEST + 1 and isinstance(value, kinds) and all(plain(one, depth + 1) for one in inner)
+
+
+def refused_or_plain(content: bytes, path: Path) -> None:
+    path.write_bytes(content)
+    try:
+        found, refusal = read_yaml(path), ""
+    except ConfigError as error:
+        found, refusal = None, str(error)
+    assert plain(found)
+    assert "\n" not in refusal
+    assert len(refusal) < 1000
+    assert refusal == "" or refusal.startswith(str(path))
+
+
+@pytest.mark.parametrize("at", range(0, len(PLAIN), 4))
+def test_a_file_that_is_cut(at: int, tmp_path: Path) -> None:
+    refused_or_plain(PLAIN[:at], tmp_path / "evil.yaml")
+
+
+@pytest.mark.parametrize("byte", [*range(0, 32), 0x7F, 0x80, 0xC3, 0xED, 0xF8, 0xFF])
+def test_a_byte(byte: int, tmp_path: Path) -> None:
+    for at in (0, 12, 40, len(PLAIN)):
+        refused_or_plain(PLAIN[:at] + bytes([byte]) + PLAIN[at:], tmp_path / "evil.yaml")
+
+
+@pytest.mark.parametrize("place", ["{} x: 1\n", "x: {} 1\n", "x: {} [a, b]\n", "x: {} {{a: 1}}\n"])
+@pytest.mark.parametrize("tag", TAGS)
+def test_a_tag(tag: str, place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "system", None)
+    refused_or_plain(place.format(tag).encode(), tmp_path / "evil.yaml")
+
+
+@pytest.mark.parametrize("scalar", SCALARS, ids=lambda scalar: ascii(scalar)[:20])
+def test_a_value(scalar: str, tmp_path: Path) -> None:
+    refused_or_plain(f"a: &a 1\nx: {scalar}\n".encode(), tmp_path / "evil.yaml")
+    refused_or_plain(f"{scalar}: 1\n".encode(), tmp_path / "evil.yaml")

@@ -1,5 +1,6 @@
 import errno
 import fcntl
+import json
 import os
 import signal
 import subprocess
@@ -12,6 +13,7 @@ from typing import Any
 import pytest
 
 from orthobench.errors import StorageError
+from orthobench.recording import lease
 from orthobench.recording.claim import Claim, is_held
 
 HOLDER = """
@@ -78,6 +80,16 @@ def test_a_refused_one_leaves_the_owner_in_place(tmp_path: Path) -> None:
             pass
         with Claim(tmp_path) as third:
             assert not third.held
+
+
+def test_a_process_that_has_the_number_of_a_dead_owner_is_no_owner(tmp_path: Path) -> None:
+    """Numbers of processes come again; the lock alone tells whether an owner of this machine lives."""
+    owner = {**lease.new_owner(), "pid": os.getppid()}
+    (tmp_path / "claim.json").write_text(json.dumps(owner))
+    assert not is_held(tmp_path)
+    with Claim(tmp_path) as claim:
+        assert claim.held
+        assert json.loads((tmp_path / "claim.json").read_text())["pid"] == os.getpid()
 
 
 def test_two_folders_are_two_claims(tmp_path: Path) -> None:

@@ -75,6 +75,27 @@ def test_a_failure_before_the_rename_keeps_the_old_content(
     assert list(path.parent.iterdir()) == [path]
 
 
+@pytest.mark.parametrize("keep", [False, True])
+def test_a_file_system_that_does_not_rename_over_a_file(
+    path: Path, monkeypatch: pytest.MonkeyPatch, keep: bool
+) -> None:
+    real = os.replace
+
+    def replace(old: Path, new: Path) -> None:
+        if new.exists():
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(new))
+        real(old, new)
+
+    before = path.with_name("before")
+    if keep:
+        before.write_bytes(b"older")
+    monkeypatch.setattr(os, "replace", replace)
+    with pytest.raises(StorageError, match=f"{path} cannot be written: File exists"):
+        write_bytes(path, b"new", keep=before if keep else None)
+    assert path.read_bytes() == b"old"
+    assert sorted(path.parent.iterdir()) == sorted([path, *([before] if keep else [])])
+
+
 @pytest.mark.usefixtures("small_files")
 def test_a_failing_write_keeps_the_old_content(path: Path) -> None:
     with pytest.raises(StorageError, match=f"{path} cannot be written: {os.strerror(errno.EFBIG)}"):
