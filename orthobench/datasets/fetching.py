@@ -105,8 +105,10 @@ class _Download:
                 self._save(answer, Path(output_file))
         except requests.TooManyRedirects as error:
             raise Refused(f"more than {REDIRECTS} redirects", again=False) from error
-        except (requests.exceptions.InvalidSchema, requests.exceptions.InvalidURL) as error:
+        except (requests.exceptions.InvalidSchema, requests.exceptions.InvalidURL, ValueError) as error:  # http://[
             raise Refused(f"redirected to an address that is not http: {error}", again=False) from error
+        except requests.exceptions.SSLError as error:
+            raise Refused("its certificate is not trusted, or it does not speak TLS", again=False) from error
         except (requests.RequestException, urllib3.exceptions.HTTPError) as error:
             raise Refused(_plain(error), again=True) from error
         self._compare(Path(output_file))

@@ -5,10 +5,12 @@ only the files of runs are read, under the names that they have here; a member w
 archive refused.
 """
 
+import lzma
 import shutil
 import tarfile
 import tempfile
 import zipfile
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -30,6 +32,7 @@ POINTS = 500  # of a curve in record.json
 FILES = ("checkpoints/last.ckpt", "checkpoints/best.ckpt", "metrics.csv", "config.yaml", "record.json")
 LARGEST = 8 << 30  # bytes of a file in an archive
 CHUNK = 1 << 20
+DAMAGED = (tarfile.TarError, zipfile.BadZipFile, zlib.error, lzma.LZMAError)  # besides Python's own kinds of errors
 
 
 @dataclass(frozen=True)
@@ -66,7 +69,7 @@ def bring(place: Path, runs_root: Path, data_root: str) -> Iterator[Brought]:
                 reason = _copy(files, folder)
                 yield Brought(name, "refused", reason) if reason else _accept(folder, runs_root, data_root)
                 shutil.rmtree(folder, ignore_errors=True)
-    except (OSError, EOFError, tarfile.TarError, zipfile.BadZipFile) as error:
+    except (OSError, EOFError, ValueError, RuntimeError, LookupError, *DAMAGED) as error:
         raise StorageError(f"{place} cannot be collected: {getattr(error, 'strerror', None) or error}.") from error
 
 

@@ -1,4 +1,7 @@
 import hashlib
+import shutil
+import ssl
+import subprocess
 import threading
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -199,3 +202,66 @@ def test_each_kind_of_digest_is_checked(server: Server, tmp_path: Path, digest: 
     with pytest.raises(DataError, match=digest):
         fetch([server.url("/wrong")], tmp_path / "y", known, 1 << 20)
     assert not (tmp_path / "y").exists()
+
+
+@pytest.fixture
+def secure(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
+    """A server of https whose certificate nobody has signed but itself."""
+    if shutil.which("openssl") is None:
+        pytest.skip("openssl, which makes the certificate, is not installed")
+    home = tmp_path_factory.mktemp("certificate")
+    files = ["-keyout", str(home / "key.pem"), "-out", str(home / "certificate.pem")]
+    kind = ["-newkey", "rsa:2048", "-nodes", "-days", "1", "-subj", "/CN=localhost"]
+    subprocess.run(["openssl", "req", "-x509", *kind, *files], check=True, capture_output=True)
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    monkeypatch.setattr(fetching, "PAUSE_S", 0.0)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(home / "certificate.pem", home / "key.pem")
+    with Server() as made:
+        made.socket = context.wrap_socket(made.socket, server_side=True)
+        threading.Thread(target=made.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
+        yield made
+        made.shutdown()
+
+
+@pytest.mark.parametrize("digest", [DIGEST, None])
+def test_a_certificate_that_nobody_has_signed_is_refused(secure: Server, tmp_path: Path, digest: str | None) -> None:
+    url = secure.url("/good").replace("http:", "https:")
+    with pytest.raises(DataError, match=r"its certificate is not trusted") as caught:
+        fetch([url], tmp_path / "x.bin", digest, 1 << 20)
+    assert url in str(caught.value)
+    assert secure.asked == []
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
+@pytest.mark.parametrize(("path", "kept"), [("/good", True), ("/wrong", False), ("/404", False)])
+def test_of_a_redirect_to_another_host_only_the_published_file_is_kept(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, host: str, path: str, kept: bool
+) -> None:
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1,localhost")
+    with Server() as other:
+        threading.Thread(target=other.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
+        place = other.url(path).replace("127.0.0.1", host)
+        monkeypatch.setitem(ANSWERS, "/away", lambda h: send(h, b"", 302, Location=place))
+        if kept:
+            assert fetch([server.url("/away")], tmp_path / "x.bin", DIGEST, 1 << 20).read_bytes() == BODY
+        else:
+            with pytest.raises(DataError, match=r"x\.bin could not be downloaded"):
+                fetch([server.url("/away")], tmp_path / "x.bin", DIGEST, 1 << 20)
+            assert list(tmp_path.iterdir()) == []
+        assert other.asked == [path]
+        other.shutdown()
+
+
+@pytest.mark.parametrize(
+    "place", ["file:///etc/passwd", "ftp://127.0.0.1/x", "javascript:1", "data:text/plain,x", "http://[", "http://"]
+)
+def test_a_redirect_to_what_is_no_web_address_is_refused(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    monkeypatch.setitem(ANSWERS, "/away", lambda h: send(h, b"", 302, Location=place))
+    with pytest.raises(DataError, match=r"x\.bin could not be downloaded") as caught:
+        fetch([server.url("/away")], tmp_path / "x.bin", None, 1 << 20)
+    assert "\n" not in str(caught.value)
+    assert list(tmp_path.iterdir()) == []

@@ -130,3 +130,18 @@ def test_a_folder_of_a_run_that_is_a_link(kind: str, own: Path, capsys: pytest.C
     used(own, final=True)
     assert [path.name for path in outside.iterdir()] == ["file"]
     assert (outside / "file").read_text() == OUTSIDE
+
+
+@pytest.mark.sampled(8)
+@pytest.mark.parametrize("share", range(0, 100, 4))
+@pytest.mark.parametrize("kind", ["zip", "tar", "gztar"])
+def test_an_archive_with_a_wrong_byte(kind: str, share: int, own: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = Path(shutil.make_archive(str(own.parent.parent / "packed"), kind, own.parent))
+    content = bytearray(path.read_bytes())
+    content[len(content) * share // 100] ^= 0xFF
+    path.write_bytes(content)
+    brought = own.parent.parent / "brought"
+    assert main(["collect", str(path), f"runs_root={brought}"]) in (0, 6)
+    assert not list(brought.glob(".collect-*"))
+    again = [*WORDS, *SIZES, f"runs_root={brought}"]
+    assert main(again) == 0
