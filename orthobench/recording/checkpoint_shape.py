@@ -30,14 +30,7 @@ def problem(state: Any) -> str | None:
     """Why this is not the checkpoint of a run, as the end of a sentence; null where it is one."""
     if not isinstance(state, dict):
         return "it is no mapping"
-    kinds: dict[str, Any] = {
-        "state_dict": dict,
-        "global_step": int,
-        "callbacks": dict,
-        "loops": dict,
-        "optimizer_states": list,
-    }
-    for key, kind in kinds.items():
+    for key, kind in KINDS.items():
         if not isinstance(state.get(key), kind):
             return f"its {key} is missing or of another kind"
     saved = state["callbacks"].get("Saver")
