@@ -94,7 +94,7 @@ def used(own: Path, *, final: bool) -> str:
     return " ".join(map(str, codes))
 
 
-@pytest.mark.sampled(12)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("kind", LINKS)
 @pytest.mark.parametrize("name", NAMES)
 def test_a_link(name: str, kind: str, own: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -107,7 +107,7 @@ def test_a_link(name: str, kind: str, own: Path, capsys: pytest.CaptureFixture[s
     assert (outside / "file").read_text() == OUTSIDE
 
 
-@pytest.mark.sampled(12)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("kind", OTHERS)
 @pytest.mark.parametrize("name", NAMES)
 def test_what_is_another_file(name: str, kind: str, own: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -116,12 +116,14 @@ def test_what_is_another_file(name: str, kind: str, own: Path, capsys: pytest.Ca
     used(own, final=name == "record.json")
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", NAMES[:8])
 def test_a_file_that_is_cut(name: str, own: Path, capsys: pytest.CaptureFixture[str]) -> None:
     _cut(own / name)
     used(own, final=name == "record.json")
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("kind", LINKS)
 def test_a_folder_of_a_run_that_is_a_link(kind: str, own: Path, capsys: pytest.CaptureFixture[str]) -> None:
     outside = own.parent.parent / "outside"
@@ -132,7 +134,7 @@ def test_a_folder_of_a_run_that_is_a_link(kind: str, own: Path, capsys: pytest.C
     assert (outside / "file").read_text() == OUTSIDE
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("share", range(0, 100, 4))
 @pytest.mark.parametrize("kind", ["zip", "tar", "gztar"])
 def test_an_archive_with_a_wrong_byte(kind: str, share: int, own: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -115,7 +115,7 @@ def read(folder: Path) -> list[Any]:
     return found
 
 
-@pytest.mark.sampled(24)
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize(
     ("place", "kind"),
     [
@@ -142,7 +142,7 @@ def test_data_that_a_record_names(name: str, own: Path, capsys: pytest.CaptureFi
     read(own)
 
 
-@pytest.mark.sampled(24)
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize("kind", ["null", "a list", "true"])
 @pytest.mark.parametrize("place", SETTINGS)
 def test_a_setting_of_config_yaml(place: str, kind: str, own: Path) -> None:
@@ -161,7 +161,7 @@ def test_a_setting_of_config_yaml(place: str, kind: str, own: Path) -> None:
             orthobench.load(own)
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("kind", ["null", "a list", "a word"])
 @pytest.mark.parametrize("place", EVALUATION)
 def test_a_value_of_an_evaluation(place: str, kind: str, own: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -174,7 +174,7 @@ def test_a_value_of_an_evaluation(place: str, kind: str, own: Path, capsys: pyte
     assert again["found"]
 
 
-@pytest.mark.sampled(24)
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize("kind", TENSORS)
 @pytest.mark.parametrize("place", CHECKPOINT, ids=lambda p: ".".join(map(str, p)))
 def test_a_value_of_a_checkpoint(
