@@ -105,6 +105,7 @@ def test_seeds(
     refused(words, tmp_path, monkeypatch, capsys)
 
 
+@pytest.mark.sampled(50)
 @pytest.mark.parametrize("kind", VALUES)
 @pytest.mark.parametrize("name", NUMBERS)
 def test_a_value(
