@@ -84,7 +84,7 @@ BAD = [
     ("trainer.limit_val_batches=1.5", "it must be > 0 and <= 1"),
     ("trainer.limit_test_batches=0", "it must be >= 1"),
     ("trainer.max_time=00:00:00:00", "such as 00:12:00:00"),
-    ("seed=99999999999999999999", "it must be >= 0 and <= 18446744073709551615"),
+    ("seed=99999999999999999999", "a whole number must be below 2**64"),
     ("params=-5", "it must be >= 1"),
     # refused
     ("trainer.callbacks=[]", "trainer.callbacks"),
@@ -142,7 +142,7 @@ def test_refused_with_one_sentence(
         (["params=1e12"], "params=1000000000000 is too large with up to 16384 hidden units"),
         (["params=21764", "model.hidden_size=10"], "model.hidden_size=10 beside params=21764, which makes it 190"),
         (["params=21764", "model.layer_sizes=[9,9]"], "model.layer_sizes= says how large"),
-        (["-m", "seed=1,99999999999999999999"], "it must be >= 0 and <= 18446744073709551615"),
+        (["-m", "seed=1,99999999999999999999"], "a whole number must be below 2**64"),
         (["model=urnn_full", "model.rms_gradient=true", "trainer.precision=16-mixed"], "use bf16-mixed"),
         (["model=ugru", "model.recurrent_gradient_clip=1", "trainer.precision=16"], "which scales gradients"),
         (["-m", "seed=1,2", "hydra/launcher=lsf"], "Could not find 'hydra/launcher/lsf'"),
