@@ -3,7 +3,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: help install install-dev run test test-all test-kernels test-slurm test-ray faults lock audit lint format tables reproduce-tables report site docs bench clean
+.PHONY: help install install-dev run test test-all test-kernels test-slurm test-ray faults lock audit wheels lint format tables reproduce-tables report site docs bench clean
 
 help:  ## show what can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## */\t/' | expand -t 18
@@ -67,6 +67,11 @@ audit:  ## known vulnerabilities of what requirements.lock names; fails where py
 	@$(VENV)-audit/bin/pip install --quiet --disable-pip-version-check pip-audit || \
 	  { echo "not audited: pip-audit cannot be installed, because no package registry is reachable" >&2; exit 3; }
 	@$(VENV)-audit/bin/pip-audit --strict --disable-pip --require-hashes -r requirements.lock
+
+# Pure Python, so they fit any machine; OmegaConf and Hydra need this version of ANTLR's runtime.
+WHEELS = hydra-core omegaconf 'antlr4-python3-runtime==4.9.*' torchtext pooch hydra-joblib-launcher
+wheels: install  ## for a GPU machine without a network: what images with torch and Lightning lack, into build/wheels
+	$(BIN)/pip wheel --quiet --disable-pip-version-check --no-deps -c constraints.txt -w build/wheels $(WHEELS)
 
 lint: install-dev  ## style and types
 	$(BIN)/ruff check .

@@ -2,7 +2,10 @@
 
 import csv
 import importlib.util
+import os
+import re
 import sys
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -100,3 +103,25 @@ def test_the_parts_fit_into_nine_minutes_because_the_last_get_what_is_left(
     assert sum(limits.values()) == 120
     assert list(limits) == list(script.PARTS)[: len(limits)]
     assert "| ensembles | not begun: the time was over | 0 |" in (tmp_path / "some-gpu.md").read_text()
+
+
+def test_the_wheels_are_what_an_image_with_torch_and_lightning_lacks() -> None:
+    found = tomllib.loads((REPO / "pyproject.toml").read_text(encoding="utf-8"))["project"]["dependencies"]
+    there = {"torch", "lightning", "numpy", "scipy", "pandas", "matplotlib", "jinja2"}
+    makefile = (REPO / "Makefile").read_text(encoding="utf-8")
+    wheels = re.search(r"(?m)^WHEELS = (.*)$", makefile)
+    assert wheels is not None
+    carried = {re.split("[<>=]", word.strip("'"))[0] for word in wheels[1].split()}
+    assert {re.split("[<>=]", word)[0] for word in found} - there - {"wandb"} <= carried
+
+
+def test_a_run_needs_neither_wandb_nor_geotorch(cli, tmp_path: Path) -> None:
+    for name in ("wandb", "geotorch"):
+        (tmp_path / "absent" / name).mkdir(parents=True)
+        text = f"raise ModuleNotFoundError('No module named {name}', name='{name}')"
+        (tmp_path / "absent" / name / "__init__.py").write_text(text)
+    words = ("model=scornn", "task=copying", "T=4", "model.hidden_size=4", "trainer.max_steps=2", "logger=csv")
+    sizes = ("task.train_size=null", "task.val_size=4", "task.test_size=4", "recipe=none")
+    found = os.pathsep.join([str(tmp_path / "absent"), str(REPO)])
+    done = cli(*words, *sizes, PYTHONPATH=found)
+    assert done.returncode == 0, done.stderr
