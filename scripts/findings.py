@@ -52,7 +52,8 @@ def sentence(finding: Finding) -> str:
         return finding.says
     fair = fair_of(finding.table, RESULTS)
     named = set(re.findall(r"\{(\w+)\.", finding.says))
-    return finding.says.format(**{model: Numbers(fair, entry(fair, finding, model)) for model in named})
+    known = {model: Numbers(fair, entry(fair, finding, model)) for model in named}
+    return finding.says.format(**known, order_blind=number(fair.order_blind.get(finding.case), 3))
 
 
 def source(finding: Finding, root: str) -> str:

@@ -278,7 +278,7 @@ def test_two_rules_at_once() -> None:
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_a_restored_state_goes_on_bit_by_bit(rule: Any, dtype: torch.dtype) -> None:
     def make() -> tuple[nn.Parameter, Optimizer]:
-        p = nn.Parameter(torch.from_numpy(START).to(dtype))
+        p = nn.Parameter(torch.tensor(START, dtype=dtype))
         return p, Optimizer([{"name": "free", "params": [p], "lr": LR, "rule": rule, "constrained": False}])
 
     def go(p: nn.Parameter, optimizer: Optimizer, gradients: np.ndarray) -> None:

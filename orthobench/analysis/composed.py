@@ -83,6 +83,12 @@ class ComposedTable:
         except ConfigError:  # its model or task is not there
             return None
 
+    def order_blind(self, row: str, name: str) -> float | None:
+        """What knowledge of the tokens without their order scores in a row's task by a metric; null where unknown."""
+        from orthobench.models.build import build_task
+
+        return build_task(self.settings(row)).order_blind.get(name)
+
     def examples(self, row: str, split: str) -> int | None:
         """Size of a row's `val` or `test` split; null where there is no end of them."""
         from orthobench.models.build import build_task

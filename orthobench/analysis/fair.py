@@ -38,6 +38,7 @@ class FairTable:
         trained: the least and the greatest length of training.
         notes: one sentence for each record that was made with other settings and fills nothing.
         made_by: which code made which run.
+        order_blind: by case, what knowledge of the tokens without their order would score, where that is known.
     """
 
     table: Table
@@ -49,6 +50,7 @@ class FairTable:
     trained: tuple[int, int] = (0, 0)
     notes: tuple[str, ...] = field(default=())
     made_by: MadeBy = MadeBy({}, {})  # noqa: RUF009  (it is frozen)
+    order_blind: dict[str, float] = field(default_factory=dict)
 
     @property
     def higher(self) -> bool:
@@ -150,7 +152,10 @@ def fair_table(table: Table, results: Path, preset: str = FULL, cells: Collectio
     )
     lengths, trained = composed.lengths(next(iter(table.rows)))
     notes, codes = (*found.notes, *stale_costs), made_by(composed, found.lines)
-    return FairTable(table, preset, score, entries, found.lines, lengths, trained, notes, codes)
+    rows = {entry.case: next(iter(entry.rows.values())) for entry in entries if entry.lines}
+    blind = {case: composed.order_blind(row, score.name.removeprefix("test/")) for case, row in rows.items()}
+    known = {case: value for case, value in blind.items() if value is not None}
+    return FairTable(table, preset, score, entries, found.lines, lengths, trained, notes, codes, known)
 
 
 def rates(table: Table) -> dict[tuple[str, str], dict[str, str]]:

@@ -9,7 +9,8 @@
       why: "..."                                   the most likely reason, where one is offered
       short: true                                  whether it stands in the README as well
 
-A sentence about a fair table names models as `{MODEL.score}`, `.horizon`, `.ms`, `.state` or `.rate`.
+A sentence about a fair table names models as `{MODEL.score}`, `.horizon`, `.ms`, `.state` or `.rate`, and what knowledge of the
+tokens without their order would score as `{order_blind}`.
 """
 
 from collections.abc import Callable
@@ -26,6 +27,7 @@ from orthobench.config.yaml_file import read_yaml
 from orthobench.errors import ConfigError
 from orthobench.schema import coerce, did_you_mean
 
+NEAR = 0.02  # of a score: what nobody would call another result
 KEYS = {"says": str, "table": str, "case": str, "tests": list[dict], "why": str, "short": bool}
 
 
@@ -157,6 +159,18 @@ def _beyond(side: Literal["above", "below"]) -> Callable[[FairTable, Finding, di
     return test
 
 
+def _order_blind(table: FairTable, finding: Finding, models: list[str]) -> list[str]:
+    """The interval of each model comes within `NEAR` of what knowledge of the tokens without their order scores."""
+    known, found = table.order_blind.get(finding.case), []
+    if known is None:
+        raise ConfigError(f"{finding.table} {finding.case}: nobody has worked out an order-blind predictor here.")
+    for model in models:
+        ends = entry(table, finding, model).interval
+        if ends is None or not ends[0] - NEAR <= known <= ends[1] + NEAR:
+            found.append(f"{model} is not at the order-blind predictor's {known:.3f}")
+    return found
+
+
 def _cheaper(table: FairTable, finding: Finding, given: dict[str, list[str]]) -> list[str]:
     """A training step of each model takes less time than those of the models listed for it, clear of their spread."""
     found = []
@@ -192,5 +206,6 @@ FAIR_TESTS: dict[str, Callable[[FairTable, Finding, Any], list[str]]] = {
     "above": _beyond("above"),
     "below": _beyond("below"),
     "cheaper": _cheaper,
+    "order_blind": _order_blind,
 }
 PAPER_TESTS: dict[str, Callable[[Comparison, Any], list[str]]] = {"status": _status}

@@ -26,7 +26,8 @@ training step on the processor named below the table, median ± half of the dist
 --record` while nothing else ran. *runs*: those of the tuning and those that are reported, and which code made them.
 *horizon*: the greatest length at which the lower end of the interval is above 0.9. *state* is what the model keeps of
 one sequence from step to step, and *multiply-adds* are those of one step of one sequence, by the structure of its
-matrices. Nothing here is a published setting; the papers' own stand in the other tables.
+matrices. The *order-blind predictor*, where a table has one, knows which tokens were shown, and not in which order.
+Nothing here is a published setting; the papers' own stand in the other tables.
 """
 BUDGETS = {"parameters": "parameters", "state_bytes": "state, bytes", "multiply_adds": "multiply-adds"}
 STEP = "ms a step"
@@ -72,9 +73,10 @@ def section(fair_table: FairTable, drawn: bool = False) -> Section:
 def models(fair_table: FairTable, case: str) -> Grid:
     """The models in one case, the best one first, and after them the trivial predictor."""
     rows = [_texts(fair_table, entry) for entry in fair_table.at(case)]
-    trivial = fair_table.trivial(case)
-    if trivial is not None:
-        rows.append([dict(model="trivial predictor", test=number(trivial, PLACES)).get(h, NOTHING) for h in HEADERS])
+    known = {"order-blind predictor": fair_table.order_blind.get(case), "trivial predictor": fair_table.trivial(case)}
+    for name, score in known.items():
+        if score is not None:
+            rows.append([dict(model=name, test=number(score, PLACES)).get(h, NOTHING) for h in HEADERS])
     timed = any(entry.cost for entry in fair_table.at(case))
     return Grid(list(HEADERS), rows, frozenset(HEADERS) - TEXT, case, aside=frozenset(() if timed else (STEP,)))
 

@@ -30,6 +30,8 @@ class Task(LightningDataModule, ABC):
         output_size: width of an output.
         T: steps of a sequence; null where sequences differ in length.
         baseline: the trivial predictor's score by metric name, on the test set's distribution.
+        order_blind: what the best predictor would score that knows which tokens were shown, and not their order; empty
+            where nobody has worked it out, or where the order does not matter.
         readout: whether the model answers after the last step or at every step.
         objective: `classify` (cross-entropy over `output_size` classes) or `regress` (mean squared error).
         split_name: which of several splits or corpora the numbers are from; null when there is one.
@@ -70,6 +72,10 @@ class Task(LightningDataModule, ABC):
     verify: bool = True
     split_name: str | None = None
     baseline_reason: str | None = None
+
+    @property
+    def order_blind(self) -> dict[str, float]:
+        return {}
 
     def __init__(
         self,

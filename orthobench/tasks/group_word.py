@@ -14,6 +14,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from orthobench.tasks.scaled import scaled
 from orthobench.tasks.tracking import Tracking
 
 Group = Literal["z60", "s3", "a5", "s5", "a4xz5"]
@@ -31,6 +32,12 @@ class GroupWord(Tracking):
         self.group = group
         self.input_size = self.output_size = len(product_table(group))
         super().__init__(**kwargs)
+
+    @property
+    def order_blind(self) -> dict[str, float]:
+        """At the last label: of one who knows the product up to commutators, all that is left of it in long sequences."""
+        alike = len(commutators(self.group))
+        return {"last_score": scaled(1 / alike, self.last_chance)} if 1 < alike < self.output_size else {}
 
     def track(self, u_BT: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         # drawing the products instead of the tokens is the same law, and needs no loop over time
@@ -51,6 +58,16 @@ def product_table(group: Group) -> np.ndarray:
     if group == "a4xz5":
         return (5 * _permutations(4, even=True)[:, None, :, None] + _cyclic(5)[None, :, None, :]).reshape(60, 60)
     return _permutations(int(group[1]), even=group[0] == "a")
+
+
+@lru_cache
+def commutators(group: Group) -> frozenset[int]:
+    """The subgroup that the commutators a^-1 b^-1 a b generate: what is left open by elements without their order."""
+    product, quotient = product_table(group), quotient_table(group)
+    found = set(np.unique(quotient[product, product.T]))  # (a b)^-1 b a
+    while (more := set(np.unique(product[np.ix_(list(found), list(found))]))) != found:
+        found = more
+    return frozenset(map(int, found))
 
 
 @lru_cache

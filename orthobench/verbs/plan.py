@@ -6,7 +6,7 @@ from typing import Any
 
 from orthobench import lean_lightning
 from orthobench.config.table import FULL
-from orthobench.errors import OrthobenchError
+from orthobench.errors import OrthobenchError, Stopped
 from orthobench.terminal import complain, duration_text, say
 from orthobench.verbs.arguments import Parser
 from orthobench.verbs.reproduce import WORDS, Selection, seeds_of
@@ -113,6 +113,8 @@ def _plan_tables(selection: Selection, preset: str, folders: tuple[Path, ...]) -
             words, same = [*runs[0].job.overrides, *extra], same_cost(runs[0].settings.identity)
             try:
                 cost = costs[same] = costs[same] if same in costs else measure(words, folders)
+            except Stopped:  # asked by a signal, which is no fault of this row
+                raise
             except OrthobenchError as error:
                 say(f"  {row}: {error}")
                 continue

@@ -32,7 +32,9 @@ def main(arguments: list[str]) -> int:
     say("")
     say(f"parameters  {counts['total']:,} in all, {counts['recurrent']:,} recurrent")
     say(f"sequence    {counts['state_bytes']:,} bytes of state, {counts['multiply_adds']:,} multiply-adds per step")
-    say("baseline    " + ", ".join(f"{name} {value:.6g}" for name, value in exp.task.baseline.items()))
+    for name, known in (("baseline", exp.task.baseline), ("order-blind", exp.task.order_blind)):
+        if known or name == "baseline":
+            say(f"{name:12}" + ", ".join(f"{metric} {value:.6g}" for metric, value in known.items()))
     for layer, (name, why) in enumerate(exp.model.engines(), start=1):
         say(f"engine      {name} (layer {layer}): {why}")
     steps = f"{length.steps:,} steps" if length.steps else "until the time limit"

@@ -42,6 +42,8 @@ def test_the_page_and_the_readme_are_what_the_records_say() -> None:
         ({"above": {"lstm": 0.99}}, "lstm is not above 0.99"),
         ({"below": {"lstm": 0.5}}, None),
         ({"below": {"ncgru": 0.5}}, "ncgru is not below 0.5"),
+        ({"order_blind": ["lru", "urnn_full"]}, None),
+        ({"order_blind": ["scornn"]}, "scornn is not at the order-blind predictor's 0.375"),
         ({"cheaper": {"gru": ["vprnn"]}}, None),
         ({"cheaper": {"vprnn": ["gru"]}}, "a step of vprnn is not clearly faster"),
     ],
@@ -90,6 +92,12 @@ def test_the_status_of_a_published_row() -> None:
 def test_a_wrong_test_is_refused(tests: list[dict], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         problems(Finding(**CUED, tests=tuple(tests)), RESULTS)
+
+
+def test_a_table_without_an_order_blind_predictor_has_none_to_compare_with() -> None:
+    parity = Finding("", "a sentence", "fair/parity", ({"order_blind": ["lstm"]},))
+    with pytest.raises(ConfigError, match="nobody has worked out"):
+        problems(parity, RESULTS)
 
 
 def test_a_sentence_without_a_test_is_refused(tmp_path: Path) -> None:

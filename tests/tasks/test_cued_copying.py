@@ -155,3 +155,19 @@ class TestWithoutTheMarker:
 def test_the_headline_metric_is_measured(marker: bool) -> None:
     task: Any = CuedCopying(marker=marker)
     assert task.metric in task.metrics
+
+
+@pytest.mark.parametrize("digits", [2, 3, 10])
+def test_the_order_blind_predictor_gives_the_commonest_digit(digits: int) -> None:
+    task = CuedCopying(digits=digits, test_size=20_000, eval_batch_size=20_000)
+    _, target, mask = task.batch("test", 0, 0)
+    due = target[mask.bool()].view(-1, digits)
+    shown = torch.stack([(due == symbol).sum(1) for symbol in range(9)], 1)
+    y = F.one_hot(shown.argmax(1)[:, None].expand_as(target), 9).float()
+    found = task.measure(y, target, mask)
+    assert {name: float(found[name]) for name in task.order_blind} == pytest.approx(task.order_blind, abs=0.01)
+
+
+def test_where_order_does_not_matter_there_is_no_order_blind_predictor() -> None:
+    assert CuedCopying(digits=1).order_blind == {}
+    assert CuedCopying(marker=False).order_blind == {}

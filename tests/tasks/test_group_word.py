@@ -9,7 +9,7 @@ from scipy.stats import chisquare
 from torch import Tensor
 from torch.nn import functional as F
 
-from orthobench.tasks.group_word import GroupWord, product_table
+from orthobench.tasks.group_word import GroupWord, commutators, product_table
 
 GROUPS = ["z60", "s3", "a5", "s5", "a4xz5"]
 ORDER = {"z60": 60, "s3": 6, "a5": 60, "s5": 120, "a4xz5": 60}
@@ -122,3 +122,30 @@ def test_a_guess_is_right_once_in_as_many_elements(group: Any) -> None:
     baseline = GroupWord(group=group).baseline
     assert baseline["accuracy"] == pytest.approx(1 / ORDER[group])
     assert baseline["loss"] == pytest.approx(np.log(ORDER[group]))
+
+
+@pytest.mark.parametrize("group", GROUPS)
+def test_commutators_are_those_of_the_textbook(group: str) -> None:
+    known = {
+        "z60": lambda a: a == 0,
+        "s3": lambda a: cycles_parity(a) == 0,
+        "s5": lambda a: cycles_parity(a) == 0,
+        "a5": lambda a: True,
+        "a4xz5": lambda a: a[1] == 0 and tuple(a[0][i] for i in a[0]) == (0, 1, 2, 3),
+    }
+    assert commutators(group) == {i for i, a in enumerate(elements(group)) if known[group](a)}  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("group", ["s3", "a4xz5"])
+def test_the_order_blind_predictor_multiplies_in_any_order(group: Any) -> None:
+    task = GroupWord(group, length=(30, 40), test_size=20_000, eval_batch_size=20_000)
+    x, target, mask = task.batch("test", 0, 0)
+    product = reduce(lambda a, b: product_table(group)[a, b], np.sort(x.numpy(), 1).T)
+    y = F.one_hot(torch.from_numpy(product), task.output_size)[:, None].expand(*x.shape, -1).float()
+    found = task.measure(y, target, mask)
+    assert float(found["last_score"]) == pytest.approx(task.order_blind["last_score"], abs=0.015)
+
+
+@pytest.mark.parametrize("group", ["z60", "a5"])
+def test_where_all_or_nothing_is_left_there_is_no_order_blind_predictor(group: Any) -> None:
+    assert GroupWord(group).order_blind == {}

@@ -11,7 +11,7 @@ from orthobench.__main__ import VERBS, main
 from orthobench.analysis import records
 from orthobench.config.many import settings
 from orthobench.config.table import tables as table_names
-from orthobench.errors import ConfigError
+from orthobench.errors import ConfigError, Stopped
 from orthobench.launch.plan import plan
 from orthobench.recording.digest import write_sealed
 from orthobench.recording.files import write_json
@@ -138,6 +138,17 @@ def test_a_plan_of_a_table_says_which_records_are_stale(
     assert "9 of 10 runs recorded" in out
     assert "1 to do, 1 of which are stale" in out
     assert "  sgornn seed 3: stale: run har2-sgornn-0123456789 is recorded, made with other settings." in out
+
+
+def test_a_plan_that_is_asked_to_stop_stops(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def stopped(*_: Any) -> None:
+        raise Stopped("stopped by SIGTERM")
+
+    monkeypatch.setattr(plan_cost, "measure", stopped)
+    assert main(["plan", "sgornn/table2"]) == Stopped.exit_code
+    assert "SIGTERM" in capsys.readouterr().err
 
 
 def test_a_plan_counts_steps_validations_tests_and_the_start(monkeypatch: pytest.MonkeyPatch) -> None:
