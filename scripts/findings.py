@@ -35,11 +35,28 @@ writes this page again.
 """
 
 
+COLUMNS = {  # of the overview: heading, and the table and case that it is read from
+    "three digits until a cue": ("fair/cued_copying", "digits=3"),
+    "ten digits": ("fair/cued_copying", "digits=10"),
+    "parity": ("fair/parity", ""),
+    "products in S3": ("fair/group_word", ""),
+    "adding, T=200": ("fair/adding", "T=200"),
+}
+FIRST, IN_README = next(iter(COLUMNS)), 10
+OVERVIEW = """\
+Mean scores at one budget of parameters: 1 is perfect, 0 is the trivial predictor, blank was not run, and a dash is a
+cell of which a seed diverged. *held to*: the longest delay at which three digits are still held, 40 being the longest
+of training.
+"""
+
+
 class Numbers:
     """What a sentence may say of a model: `{ncgru.score}`, `{ncgru.horizon}`, `{ncgru.ms}`, `{ncgru.state}`."""
 
     def __init__(self, table: FairTable, found: FairEntry) -> None:
-        self.score = f"{number(found.mean, 3)}{spread(found.t_interval_of(table.score.name), 3, table.score.bounds)}"
+        mean = number(found.mean, 3)
+        behind = spread(found.t_interval_of(table.score.name), 3, table.score.bounds)
+        self.score = mean if behind in (f" [{mean}, {mean}]", " ± 0.000") else f"{mean}{behind}"
         self.horizon = str(table.horizon(found) or "none")
         self.ms = costs.step(found.cost) if found.cost else "not measured"
         self.state = number(found.budget.get("state_bytes"), 0)
@@ -63,9 +80,29 @@ def source(finding: Finding, root: str) -> str:
     return f"[`{finding.table}`{case}]({root}results/tables/{page}.md)"
 
 
+def overview(most: int | None = None) -> str:
+    """The models side by side, those that hold three digits best first; the first `most` of them."""
+    tables = {heading: fair_of(table, RESULTS) for heading, (table, _) in COLUMNS.items()}
+    entries = {
+        heading: {one.model: one for one in tables[heading].at(case) if one.rate}
+        for heading, (_, case) in COLUMNS.items()
+    }
+    lines = [["cell", *COLUMNS, "held to", "ms a step", "bytes of state"]]
+    lines += [["---", *["---:"] * (len(lines[0]) - 1)]]
+    first, table = entries[FIRST], tables[FIRST]
+    for model in list(first)[:most]:
+        scores = [
+            "" if found is None else "–" if found.mean is None else number(tables[heading].normalised(found), 2)
+            for heading, found in ((heading, entries[heading].get(model)) for heading in COLUMNS)
+        ]
+        numbers = Numbers(table, first[model])
+        lines.append([model, *scores, numbers.horizon, numbers.ms, numbers.state])
+    return OVERVIEW + "\n" + "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
 def page(found: list[Finding]) -> str:
     """docs/findings.md."""
-    text = HEAD
+    text = f"{HEAD}\n{overview()}"
     for title in dict.fromkeys(one.title for one in found):
         text += f"\n## {title}\n\n"
         for one in (one for one in found if one.title == title):
@@ -87,7 +124,7 @@ def readme(text: str, found: list[Finding]) -> str:
     """README.md with the short version between its markers."""
     start = text.index(START) + len(START)
     short = "".join(f"- {sentence(one)} ({source(one, '')})\n" for one in found if one.short)
-    return f"{text[:start]}\n{short}\n{text[text.index(END, start) :]}"
+    return f"{text[:start]}\n{overview(IN_README)}\n{short}\n{text[text.index(END, start) :]}"
 
 
 def texts() -> dict[Path, str]:

@@ -35,7 +35,7 @@ class FairTable:
     Attributes:
         lines: all runs that fill it, those of the tuning too.
         lengths: of the length curves, shortest first; none where there are no curves.
-        trained: the least and the greatest length of training.
+        trained: by case, the least and the greatest length of training; empty where there are no curves.
         notes: one sentence for each record that was made with other settings and fills nothing.
         made_by: which code made which run.
         order_blind: by case, what knowledge of the tokens without their order would score, where that is known.
@@ -47,7 +47,7 @@ class FairTable:
     entries: tuple[FairEntry, ...]
     lines: tuple[Line, ...]
     lengths: tuple[int, ...] = ()
-    trained: tuple[int, int] = (0, 0)
+    trained: dict[str, tuple[int, int]] = field(default_factory=dict)
     notes: tuple[str, ...] = field(default=())
     made_by: MadeBy = MadeBy({}, {})  # noqa: RUF009  (it is frozen)
     order_blind: dict[str, float] = field(default_factory=dict)
@@ -97,14 +97,24 @@ class FairTable:
 
     def horizon(self, entry: FairEntry) -> int | None:
         """The greatest length that a model holds; null where there is none or there are no curves."""
-        return horizon(entry.curve(self.lengths), self.trained) if self.lengths and entry.lines else None
+        if not self.lengths or not entry.lines:
+            return None
+        trivial = {length: entry.trivial_at(length) for length in self.lengths}
+        curve = {
+            length: [self._normalised(score, trivial[length]) for score in scores]
+            for length, scores in entry.curve(self.lengths).items()
+        }
+        return horizon(curve, self.trained[entry.case])
 
     def normalised(self, entry: FairEntry) -> float | None:
         """(score - trivial) / (perfect - trivial); null where the metric has no perfect value."""
+        return self._normalised(entry.mean, entry.trivial)
+
+    def _normalised(self, score: float | None, trivial: float | None) -> float | None:
         perfect = self.score.bounds[1] if self.higher else self.score.bounds[0]
-        if entry.mean is None or entry.trivial is None or perfect is None or perfect == entry.trivial:
+        if score is None or trivial is None or perfect is None or perfect == trivial:
             return None
-        return (entry.mean - entry.trivial) / (perfect - entry.trivial)
+        return (score - trivial) / (perfect - trivial)
 
     def due(self, cells: Collection[str]) -> dict[str, tuple[int, ...]]:
         """The seeds that are to be run next, by row, of these models, or models in a case."""
@@ -150,10 +160,12 @@ def fair_table(table: Table, results: Path, preset: str = FULL, cells: Collectio
         for (model, case), own in rates(table).items()
         if (entry := _entry(composed, score, model, case, own, by_row, not names(model, case).isdisjoint(cells)))
     )
-    lengths, trained = composed.lengths(next(iter(table.rows)))
-    notes, codes = (*found.notes, *stale_costs), made_by(composed, found.lines)
-    rows = {entry.case: next(iter(entry.rows.values())) for entry in entries if entry.lines}
+    rows = {entry.case: next(iter(entry.rows.values())) for entry in entries}
+    curves = {case: composed.lengths(row) for case, row in rows.items()}
+    lengths = max((found for found, _ in curves.values()), default=())
+    trained = {case: span for case, (found, span) in curves.items() if found}
     blind = {case: composed.order_blind(row, score.name.removeprefix("test/")) for case, row in rows.items()}
+    notes, codes = (*found.notes, *stale_costs), made_by(composed, found.lines)
     known = {case: value for case, value in blind.items() if value is not None}
     return FairTable(table, preset, score, entries, found.lines, lengths, trained, notes, codes, known)
 

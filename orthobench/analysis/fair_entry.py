@@ -97,7 +97,7 @@ class FairEntry:
     @property
     def trivial(self) -> float | None:
         """The trivial predictor's score in this case."""
-        return self.median(f"baseline/{self.score.name.rsplit('/', 1)[-1]}")
+        return self.median(f"baseline/{self.score.name.rpartition('/')[2]}")
 
     @property
     def learnt(self) -> bool | None:
@@ -123,6 +123,10 @@ class FairEntry:
     def steps_to_tenth(self) -> float | None:
         """Steps after which the validation loss was first below a tenth of the trivial one; null: never."""
         return self.median("crossed/tenth")
+
+    def trivial_at(self, length: int) -> float | None:
+        """The trivial predictor's score at a length."""
+        return self.median(self.at(length, f"baseline/{self.score.name.rpartition('/')[2]}"))
 
     def curve(self, lengths: Sequence[int]) -> dict[int, list[float | None]]:
         """By length the score of every seed, null for one that diverged."""

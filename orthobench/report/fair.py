@@ -24,10 +24,11 @@ interval is not clear of the trivial predictor did not learn and have none. *to 
 loss is below a tenth of the trivial predictor's, in more than half of the seeds. *ms a step*, where it was measured: a
 training step on the processor named below the table, median ± half of the distance between the quartiles, by `bench
 --record` while nothing else ran. *runs*: those of the tuning and those that are reported, and which code made them.
-*horizon*: the greatest length at which the lower end of the interval is above 0.9. *state* is what the model keeps of
-one sequence from step to step, and *multiply-adds* are those of one step of one sequence, by the structure of its
-matrices. The *order-blind predictor*, where a table has one, knows which tokens were shown, and not in which order.
-Nothing here is a published setting; the papers' own stand in the other tables.
+*horizon*: the greatest length at which the lower end of the interval is above 0.9, where 0 is the trivial predictor of
+that length and 1 is perfect. *state* is what the model keeps of one sequence from step to step, and *multiply-adds* are
+those of one step of one sequence, by the structure of its matrices. The *order-blind predictor*, where a table has one,
+knows which tokens were shown, and not in which order. Nothing here is a published setting; the papers' own stand in the
+other tables.
 """
 BUDGETS = {"parameters": "parameters", "state_bytes": "state, bytes", "multiply_adds": "multiply-adds"}
 STEP = "ms a step"
@@ -99,7 +100,7 @@ def by_length(fair_table: FairTable, case: str) -> Grid:
     ]
     titles = [f"{length}" if name != EMITTED else f"unasked, {length}" for length, name in columns]
     headers = ["model", *titles, "horizon"]
-    low, high = fair_table.trained
+    low, high = fair_table.trained[case]
     return Grid(headers, rows, frozenset(headers) - TEXT, case, f"by length; {low} to {high} in training")
 
 

@@ -22,7 +22,7 @@ def figures(table: FairTable) -> dict[str, str]:
         entries = [entry for entry in table.at(case) if entry.mean is not None]
         if entries:
             found[f"{where}: score against multiply-adds"] = drawing.svg(_pareto(table, entries))
-        if entries and table.lengths:
+        if any(entry.scores(entry.at(length)).values for entry in entries for length in table.lengths):
             found[f"{where}: score by length"] = drawing.svg(_curves(table, entries))
         if any(entry.tuned for entry in table.at(case)):
             found[f"{where}: validation score by rate"] = drawing.svg(_sensitivity(table, case))
@@ -59,9 +59,7 @@ def _pareto(table: FairTable, entries: list[FairEntry]) -> "Figure":
     axes.set_xscale("log")
     axes.margins(x=0.12)  # for the names at the right
     axes.set_xlabel("multiply-adds per step and sequence")
-    level = table.trivial(entries[0].case)
-    if level is not None:
-        axes.axhline(level, color="black", linewidth=0.8, linestyle="dotted", label="trivial predictor")
+    _levels(axes, table, entries[0].case)
     if not table.higher and min(score for _, score in points) > 0:
         axes.set_yscale("log")
     axes.set_ylabel(drawing.words(table.score.name))
@@ -72,7 +70,7 @@ def _pareto(table: FairTable, entries: list[FairEntry]) -> "Figure":
 def _curves(table: FairTable, entries: list[FairEntry]) -> "Figure":
     """A line per model: its mean score at every length with the 95 % interval; the range of training is shaded."""
     figure, axes = drawing.subplot(WIDTH, 4.6)
-    axes.axvspan(*table.trained, color="#888888", alpha=0.15, linewidth=0, label="in training")
+    axes.axvspan(*table.trained[entries[0].case], color="#888888", alpha=0.15, linewidth=0, label="in training")
     for place, entry in enumerate(entries):
         known = [length for length in table.lengths if entry.scores(entry.at(length)).mean is not None]
         means = [entry.scores(entry.at(length)).mean or 0.0 for length in known]
@@ -90,12 +88,20 @@ def _curves(table: FairTable, entries: list[FairEntry]) -> "Figure":
     axes.set_xticks(list(table.lengths), list(map(str, table.lengths)))
     axes.minorticks_off()
     axes.set_xlabel("length in the test")
-    level = table.trivial(entries[0].case)
-    if level is not None:
-        axes.axhline(level, color="black", linewidth=0.8, linestyle="dotted", label="trivial predictor")
+    _levels(axes, table, entries[0].case)
+    if not table.higher and axes.dataLim.ymin > 0:
+        axes.set_yscale("log")
     axes.set_ylabel(drawing.words(table.score.name))
     axes.legend(fontsize=7, frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5))
     return figure
+
+
+def _levels(axes: "Axes", table: FairTable, case: str) -> None:
+    """Lines at what the trivial predictor scores, and the order-blind one where it is known."""
+    levels = {"dotted": (table.trivial(case), "trivial"), "dashdot": (table.order_blind.get(case), "order-blind")}
+    for style, (level, name) in levels.items():
+        if level is not None:
+            axes.axhline(level, color="black", linewidth=0.8, linestyle=style, label=f"{name} predictor")
 
 
 def _sensitivity(table: FairTable, case: str) -> "Figure":

@@ -35,7 +35,7 @@ class GroupWord(Tracking):
 
     @property
     def order_blind(self) -> dict[str, float]:
-        """At the last label: of one who knows the product up to commutators, all that is left of it in long sequences."""
+        """At the last label: of one who knows the product up to commutators, which is all in long sequences."""
         alike = len(commutators(self.group))
         return {"last_score": scaled(1 / alike, self.last_chance)} if 1 < alike < self.output_size else {}
 

@@ -196,6 +196,7 @@ def curves(tmp_path: Path) -> FairTable:
         for seed in SEEDS:
             at = {f"length__{n}___test__score": score - seed / 1000 for n, score in scores.items()}
             at |= {f"length__{n}___test__emitted": 0.01 for n in scores}
+            at |= {f"length__{n}___baseline__score": 0.0 for n in scores}
             mean = sum(scores.values()) / 5 - seed / 1000
             lines.append(
                 made_up(f"{model}_digits1_lr{rate}", seed, best_val___test__score=mean, baseline__score=0.0, **at)
@@ -205,7 +206,7 @@ def curves(tmp_path: Path) -> FairTable:
 
 
 def test_the_horizon_is_read_off_the_length_curve(curves: FairTable) -> None:
-    assert (curves.lengths, curves.trained) == ((10, 20, 40, 80, 160), (10, 40))
+    assert (curves.lengths, curves.trained["digits=1"]) == ((10, 20, 40, 80, 160), (10, 40))
     assert curves.horizon(entry(curves, "gru", "digits=1")) == 80
     assert curves.horizon(entry(curves, "scornn", "digits=1")) is None
     grid = fair.by_length(curves, "digits=1")
@@ -217,6 +218,20 @@ def test_the_horizon_is_read_off_the_length_curve(curves: FairTable) -> None:
         ("scornn", "0.10 ± 0.002", "0.01 ± 0.00", "none"),
     ]
     assert entry(curves, "scornn", "digits=1").rate == "3e-3x0.1"
+
+
+def test_the_horizon_of_a_loss_is_where_nine_tenths_of_the_trivial_one_are_gone(tmp_path: Path) -> None:
+    lines = tuned("lstm", "_T200", "1e-2") + tuned("gru", "_T200", "1e-2")
+    for model, losses in {"lstm": (0.01, 0.01, 0.015, 0.02), "gru": (0.01, 0.02, 0.01, 0.01)}.items():
+        for seed in SEEDS:
+            at = {f"length__{n}___baseline__loss": 1 / 6 for n in (50, 100, 200, 400, 1000)}
+            at |= {f"length__{n}___test__loss": x for n, x in zip((100, 200, 400, 1000), losses, strict=True)}
+            lines.append(run(model, 200, "1e-2", seed, losses[1], **at))
+    record(tmp_path, NAME, lines)
+    found = fair_table(load(NAME), tmp_path)
+    assert found.trained["T=200"] == (200, 200)
+    assert found.horizon(entry(found, "lstm", "T=200")) == 400
+    assert found.horizon(entry(found, "gru", "T=200")) is None, "it has not learnt the length of training"
 
 
 def test_its_figures(curves: FairTable) -> None:

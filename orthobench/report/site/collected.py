@@ -53,8 +53,7 @@ def collected(results: Path, folders: tuple[Path, ...] = (), runs_root: Path | N
 
 def _fair(one: FairTable) -> dict[str, Any]:
     score = {"score": one.score.name, "direction": one.score.direction, "unit": one.score.unit}
-    lengths = {"lengths": list(one.lengths), "trained": list(one.trained)}
-    return _table(one.table, one.preset, fair_document.section(one)) | score | lengths
+    return _table(one.table, one.preset, fair_document.section(one)) | score | {"lengths": list(one.lengths)}
 
 
 def _table(table: Table, preset: str, section: Section) -> dict[str, Any]:

@@ -43,6 +43,7 @@ def _line(fair_table: FairTable, entry: FairEntry) -> dict[str, Any]:
         "learnt": entry.learnt,
         "rank": fair_table.ranks(entry.case).get(entry.model),
         "horizon": fair_table.horizon(entry),
+        "trained": list(fair_table.trained.get(entry.case, ())),
         "steps_to_tenth": entry.steps_to_tenth,
         **{name: entry.budget.get(name) for name in ("parameters", "state_bytes", "multiply_adds")},
         "milliseconds": cost and 1000 * cost.s_per_step,
@@ -53,7 +54,7 @@ def _line(fair_table: FairTable, entry: FairEntry) -> dict[str, Any]:
             {
                 "length": length,
                 **_score(entry, name, entry.scores(name), runs),
-                "trivial": entry.median(f"length/{length}:baseline/{entry.score.name.rpartition('/')[2]}"),
+                "trivial": entry.trivial_at(length),
             }
             for length, name in names.items()
             if entry.lines

@@ -108,11 +108,10 @@ def lengths(places: Places) -> Plot | None:
     lines = ordered([line for line in places.data["fair"] if line["lengths"]], places)
     if not lines:
         return None
-    trained = {(t["name"], t["preset"]): t["trained"] for t in places.data["tables"] if t["fair"]}
     values, rows, match = [], [], []
     all_lengths = sorted({one["length"] for line in lines for one in line["lengths"]})
     for line in lines:
-        least, most = trained[line["table"], line["preset"]]
+        least, most = line["trained"]
         ticks = str(sorted(one["length"] for one in line["lengths"]))
         found = {one["length"]: one for one in line["lengths"]}
         for length, one in found.items():
@@ -140,7 +139,8 @@ def lengths(places: Places) -> Plot | None:
     )
     note = (
         "The weights of one training, tested at lengths that it may never have seen; the range of training is shaded. "
-        "Horizon: the greatest length at which the lower end of the interval is above 0.9. Dotted: trivial predictor."
+        "Horizon: the greatest length at which the lower end of the interval of the normalised score is above 0.9. "
+        "Dotted: trivial predictor."
     )
     words = "A line for each recurrent cell: its test score upwards, the length of the test to the right."
     return Plot("length-curves", "Score by length", words, charts.lengths(), values, table, controls, note)
