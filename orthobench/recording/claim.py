@@ -123,6 +123,7 @@ class Claim:
         try:
             self._own = lease.new_owner()
             self._write(self._own, file)
+            lease.forget_marks(self.path)
         finally:
             mark.unlink(missing_ok=True)
         return True

@@ -26,6 +26,7 @@ RENEW_S = 15.0
 LOOK_S = 0.2
 MARK_S = 5.0  # within which a file that marks a successor is filled
 LONG_AGO_S = 3600.0  # far more than clocks differ
+DIGITS = 12  # of the digest in the name of a mark
 LONGEST = 65536  # characters of an owner, far more than one has
 _seen: dict[Path, tuple[Any, float]] = {}
 
@@ -105,7 +106,7 @@ def follow(path: Path, text: str) -> Path | None:
     Raises:
         OSError: it cannot be made.
     """
-    mark = path.with_name(f"claim.{hashlib.sha256(text.encode()).hexdigest()[:12]}")
+    mark = _mark(path, text)
     for _ in range(2):
         try:
             file = os.open(mark, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
@@ -126,6 +127,22 @@ def follow(path: Path, text: str) -> Path | None:
         mark.unlink(missing_ok=True)  # another one has followed, and has removed its own already
         return None
     return None
+
+
+def forget_marks(path: Path) -> None:
+    """Remove the marks of successors that were killed before they could; who follows the present owner keeps its own.
+
+    Args:
+        path: claim.json, which names this process.
+    """
+    present = _mark(path, text_of(path))
+    for mark in path.parent.glob(f"claim.{'[0-9a-f]' * DIGITS}"):
+        if mark != present:
+            mark.unlink(missing_ok=True)
+
+
+def _mark(path: Path, text: str) -> Path:
+    return path.with_name(f"claim.{hashlib.sha256(text.encode()).hexdigest()[:DIGITS]}")
 
 
 def _is_left(mark: Path) -> bool:

@@ -65,7 +65,8 @@ root, writer = Path(sys.argv[1]), int(sys.argv[2])
 for number in range(10**6 if writer % 2 else 200):
     folder = root / f"{writer}-{number % 200}"
     folder.mkdir(parents=True, exist_ok=True)
-    write_sealed(folder / "record.json", {"schema": 2, "run_id": folder.name, "number": number, "text": "x" * 3000})
+    told = {"run_id": folder.name, "status": "done", "model": "rnn", "task": "adding", "seed": 1, "steps": number}
+    write_sealed(folder / "record.json", {"schema": 2, **told, "text": "x" * 3000})
 """
 
 
@@ -78,12 +79,14 @@ def test_writers_of_results_lose_and_tear_nothing(tmp_path: Path, count: Count) 
         )
         for i in range(8)
     ]
-    while any(writer.poll() is None for writer in writers[::2]):
-        for path in tmp_path.glob("*/record.json"):
-            assert orthobench.recording.digest.read_sealed(path) is not None  # type: ignore[attr-defined]
-    for writer in writers[1::2]:
-        writer.send_signal(signal.SIGKILL)
-        writer.wait()
+    try:
+        while any(writer.poll() is None for writer in writers[::2]):
+            for path in tmp_path.glob("*/record.json"):
+                assert orthobench.recording.digest.read_sealed(path) is not None  # type: ignore[attr-defined]
+    finally:
+        for writer in writers[1::2]:
+            writer.send_signal(signal.SIGKILL)
+            writer.wait()
     found = orthobench.records(tmp_path)
     kept = [name for name in found["run_id"] if int(name.split("-")[0]) % 2 == 0]
     assert len(kept) == 4 * 200

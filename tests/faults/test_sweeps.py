@@ -143,6 +143,7 @@ def test_ten_thousand_jobs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, coun
             "schema": 2,
             "status": "done",
             "run_id": cell.folder.name,
+            **{"model": "rnn", "task": "adding", "seed": 1, "steps": 5},
             "metrics": metrics,
             "config": {"words": cell.words},
         }

@@ -157,6 +157,20 @@ with Claim(Path(sys.argv[1])) as claim:
 """
 
 
+def test_marks_of_earlier_successors_that_were_killed_are_removed(tmp_path: Path) -> None:
+    """One killed after it has named itself leaves a mark of an owner whom nobody will follow again."""
+    left = lease.follow(claimed_elsewhere(tmp_path), json.dumps(ELSEWHERE))
+    assert left is not None
+    claimed_elsewhere(tmp_path, released=True, token="of another owner")
+    with Claim(tmp_path) as claim:
+        assert claim.held
+        assert [one.name for one in tmp_path.iterdir()] == ["claim.json"]
+        following = lease.follow(tmp_path / "claim.json", (tmp_path / "claim.json").read_text())
+        lease.forget_marks(tmp_path / "claim.json")
+        assert following is not None
+        assert following.exists(), "the mark of one who follows the present owner"
+
+
 def holder(folder: Path, boot: str) -> "subprocess.Popen[str]":
     """A process of another machine that asks for a claim, and holds it if it may."""
     command = [sys.executable, "-c", HOLDER, str(folder), boot]
