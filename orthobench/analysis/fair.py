@@ -153,7 +153,9 @@ def fair_table(table: Table, results: Path, preset: str = FULL, cells: Collectio
     by_row: dict[str, list[Line]] = {}
     for line in found.lines:
         by_row.setdefault(line.row, []).append(line)
-    costs, stale_costs = step_costs.current(composed, step_costs.read(results))
+    timed = {timed_row(own) for own in rates(table).values() if not by_row.keys().isdisjoint(own.values())}
+    known = {place: cost for place, cost in step_costs.read(results).items() if place[1] in timed}
+    costs, stale_costs = step_costs.current(composed, known)
     finest = composed.resolution(next(iter(table.rows)), score) if found.lines else 0.0
     entries = tuple(
         replace(entry, cost=costs.get(timed_row(own)), resolution=finest)
@@ -164,10 +166,10 @@ def fair_table(table: Table, results: Path, preset: str = FULL, cells: Collectio
     curves = {case: composed.lengths(row) for case, row in rows.items()}
     lengths = max((found for found, _ in curves.values()), default=())
     trained = {case: span for case, (found, span) in curves.items() if found}
-    blind = {case: composed.order_blind(row, score.name.removeprefix("test/")) for case, row in rows.items()}
+    name = score.name.removeprefix("test/")
+    blind = {case: x for case, row in rows.items() if (x := composed.order_blind(row, name)) is not None}
     notes, codes = (*found.notes, *stale_costs), made_by(composed, found.lines)
-    known = {case: value for case, value in blind.items() if value is not None}
-    return FairTable(table, preset, score, entries, found.lines, lengths, trained, notes, codes, known)
+    return FairTable(table, preset, score, entries, found.lines, lengths, trained, notes, codes, blind)
 
 
 def rates(table: Table) -> dict[tuple[str, str], dict[str, str]]:

@@ -266,11 +266,11 @@ def test_the_committed_tables_are_what_the_records_say() -> None:
 
 
 def test_a_stale_table_is_noticed(tmp_path: Path) -> None:
-    assert len(tables.write(tmp_path, tables.parts())) == 18
-    assert tables.write(tmp_path, tables.parts()) == []
-    assert tables.stale(tmp_path, tables.parts()) == []
+    parts = ("scornn", "sgornn")
+    assert len(tables.write(tmp_path, parts)) == 3 * len((*parts, "fair"))
+    assert tables.write(tmp_path, parts) == []
     record(tmp_path, "scornn/table1", mnist(0.972))
-    assert {path.name for path in tables.stale(tmp_path, tables.parts())} == {"scornn.md", "scornn.csv", "scornn.tex"}
+    assert {path.name for path in tables.stale(tmp_path, parts)} == {"scornn.md", "scornn.csv", "scornn.tex"}
 
 
 def test_footnotes_tell_the_deviations_of_table_and_recipes(tmp_path: Path) -> None:
