@@ -51,12 +51,13 @@ of training.
 
 
 class Numbers:
-    """What a sentence may say of a model: `{ncgru.score}`, `{ncgru.horizon}`, `{ncgru.ms}`, `{ncgru.state}`."""
+    """What a sentence may say of a model, such as `{ncgru.score}`, `{ncgru.at[201]}`, `{ncgru.ms}`."""
 
     def __init__(self, table: FairTable, found: FairEntry) -> None:
-        mean = number(found.mean, 3)
+        mean = number(found.mean, 3)  # in powers of ten where that shows nothing, as of the least losses
         behind = spread(found.t_interval_of(table.score.name), 3, table.score.bounds)
         self.score = mean if behind in (f" [{mean}, {mean}]", " ± 0.000") else f"{mean}{behind}"
+        self.at = {length: number(found.scores(found.at(length)).mean, 3) for length in table.lengths}
         self.horizon = str(table.horizon(found) or "none")
         self.ms = costs.step(found.cost) if found.cost else "not measured"
         self.state = number(found.budget.get("state_bytes"), 0)

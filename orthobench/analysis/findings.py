@@ -9,8 +9,8 @@
       why: "..."                                   the most likely reason, where one is offered
       short: true                                  whether it stands in the README as well
 
-A sentence about a fair table names models as `{MODEL.score}`, `.horizon`, `.ms`, `.state` or `.rate`, and what
-knowledge of the tokens without their order would score as `{order_blind}`.
+A sentence about a fair table names models as `{MODEL.score}`, `.at[LENGTH]`, `.horizon`, `.ms`, `.state` or `.rate`,
+and what knowledge of the tokens without their order would score as `{order_blind}`.
 """
 
 from collections.abc import Callable
