@@ -38,9 +38,10 @@ writes this page again.
 COLUMNS = {  # of the overview: heading, and the table and case that it is read from
     "three digits until a cue": ("fair/cued_copying", "digits=3"),
     "ten digits": ("fair/cued_copying", "digits=10"),
+    "copying, T=200": ("fair/copying", "T=200"),
+    "adding, T=200": ("fair/adding", "T=200"),
     "parity": ("fair/parity", ""),
     "products in S3": ("fair/group_word", ""),
-    "adding, T=200": ("fair/adding", "T=200"),
 }
 FIRST, IN_README = next(iter(COLUMNS)), 10
 OVERVIEW = """\
@@ -71,7 +72,8 @@ def sentence(finding: Finding) -> str:
     fair = fair_of(finding.table, RESULTS)
     named = set(re.findall(r"\{(\w+)\.", finding.says))
     known = {model: Numbers(fair, entry(fair, finding, model)) for model in named}
-    return finding.says.format(**known, order_blind=number(fair.order_blind.get(finding.case), 3))
+    levels = {"order_blind": fair.order_blind.get(finding.case), "trivial": fair.trivial(finding.case)}
+    return finding.says.format(**known, **{name: number(level, 3) for name, level in levels.items()})
 
 
 def source(finding: Finding, root: str) -> str:

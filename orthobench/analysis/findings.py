@@ -10,7 +10,8 @@
       short: true                                  whether it stands in the README as well
 
 A sentence about a fair table names models as `{MODEL.score}`, `.at[LENGTH]`, `.horizon`, `.ms`, `.state` or `.rate`,
-and what knowledge of the tokens without their order would score as `{order_blind}`.
+what the trivial predictor scores as `{trivial}`, and what knowledge of the tokens without their order would as
+`{order_blind}`.
 """
 
 from collections.abc import Callable
