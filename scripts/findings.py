@@ -100,7 +100,12 @@ def overview(most: int | None = None) -> str:
         ]
         numbers = Numbers(table, first[model])
         lines.append([model, *scores, numbers.horizon, numbers.ms, numbers.state])
-    return OVERVIEW + "\n" + "".join(f"| {' | '.join(line)} |\n" for line in lines)
+    rest = (
+        ""
+        if most is None
+        else f"The first {most} of {len(first)}; the others are in [docs/findings.md](docs/findings.md).\n"
+    )
+    return f"{OVERVIEW}{rest}\n" + "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 
 def page(found: list[Finding]) -> str:
