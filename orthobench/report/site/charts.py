@@ -49,13 +49,11 @@ def cost() -> dict[str, Any]:
     )
     y = alt.Y("mean:Q", scale=alt.Scale(type="linear", zero=False), title="@metric")
     good = {"good": "datum.direction == 'lower' ? -datum.mean : datum.mean"}
-    front = (
+    order = [alt.SortField("@cost"), alt.SortField("good", order="descending")]
+    front = (  # a frame that ends before its own line, [None, -1], is one that Vega takes for [None, 1]
         base.transform_calculate(**good)
-        .transform_window(
-            before="max(good)",
-            frame=[None, -1],
-            sort=[alt.SortField("@cost"), alt.SortField("good", order="descending")],
-        )
+        .transform_window(best="max(good)", frame=[None, 0], ignorePeers=True, sort=order)
+        .transform_window(before="lag(best)", sort=order)
         .transform_filter("!isValid(datum.before) || datum.good > datum.before")
     )
     trivial = _base().transform_aggregate(trivial="mean(trivial)").mark_rule(strokeDash=[2, 3], tooltip=None)
