@@ -72,7 +72,7 @@ def sentence(finding: Finding) -> str:
     fair = fair_of(finding.table, RESULTS)
     named = set(re.findall(r"\{(\w+)\.", finding.says))
     known = {model: Numbers(fair, entry(fair, finding, model)) for model in named}
-    levels = {"order_blind": fair.order_blind.get(finding.case), "trivial": fair.trivial(finding.case)}
+    levels = {"order_blind": fair.order_blind.get(finding.case, {}).get(None), "trivial": fair.trivial(finding.case)}
     return finding.says.format(**known, **{name: number(level, 3) for name, level in levels.items()})
 
 

@@ -1,13 +1,16 @@
 """The rows of a table as they are composed today: their settings, what they count, how many examples test them."""
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from orthobench.config.many import Composer, composer
 from orthobench.config.settings import Settings
 from orthobench.config.table import FULL, Table
 from orthobench.errors import ConfigError
 from orthobench.tasks.metric import Metric
+
+if TYPE_CHECKING:
+    from orthobench.tasks.base import Task
 
 _SIZES: dict[Any, int] = {}
 _COUNTS: dict[Any, tuple[dict[str, int], dict[str, int]]] = {}
@@ -83,25 +86,28 @@ class ComposedTable:
         except ConfigError:  # its model or task is not there
             return None
 
-    def order_blind(self, row: str, name: str) -> float | None:
-        """What knowledge of the tokens without their order scores in a row's task by a metric; null where unknown."""
+    def order_blind(self, row: str, name: str) -> dict[int | None, float]:
+        """What knowledge of the tokens without their order scores in a row's task by a metric.
+
+        By length of its length curve, and under null over the lengths of training; nothing where it is not known.
+        """
         from orthobench.models.build import build_task
+        from orthobench.tasks.lengths import Lengths
 
-        return build_task(self.settings(row)).order_blind.get(name)
-
-    def examples(self, row: str, split: str) -> int | None:
-        """Size of a row's `val` or `test` split; null where there is no end of them."""
-        from orthobench.models.build import build_task
-
-        return build_task(self.settings(row)).examples(split)  # type: ignore[arg-type]
+        task = build_task(self.settings(row))
+        tasks: dict[int | None, Task] = {None: task}
+        if isinstance(task, Lengths):
+            tasks |= {length: task.at_length(length) for length in sorted(task.eval_lengths)}
+        return {length: one.order_blind[name] for length, one in tasks.items() if name in one.order_blind}
 
     def resolution(self, row: str, measured: Metric) -> float:
         """The least difference of two values of a metric in the records of a row; 0 where there is none."""
-        if measured.resolution is not None:
-            return measured.resolution
-        split = measured.name.partition("/")[0]
-        examples = self.examples(row, split) if split in ("val", "test") else None
-        return 1 / examples if examples else 0.0
+        from orthobench.models.build import build_task
+
+        split, _, name = measured.name.partition("/")
+        if measured.resolution is not None or split not in ("val", "test"):
+            return measured.resolution or 0.0
+        return build_task(self.settings(row)).resolution(name.partition("@")[0], split)  # type: ignore[arg-type]
 
 
 def _size(settings: Settings) -> int:

@@ -1,9 +1,8 @@
 """The fair track: models at one budget of parameters and one of tuning, scored on the test set by seeds of their own.
 
 The rate is tuned on seeds that are not reported (tuning.py). What is reported are the table's own seeds at that rate:
-their mean with its 95 % interval, and a rank only where intervals separate models. A model whose interval reaches down
-to the trivial predictor did not learn, and has no rank. A length counts as solved where the validation loss fell below
-a tenth of the trivial predictor's in more than half of the seeds.
+their mean with its 95 % interval, the places that the intervals leave open, and how many seeds solved the task. A model
+whose interval reaches down to the trivial predictor did not learn, and has no place.
 """
 
 from collections.abc import Collection, Sequence
@@ -16,7 +15,7 @@ from statistics import mean
 from orthobench.analysis import metrics, step_costs
 from orthobench.analysis.composed import ComposedTable
 from orthobench.analysis.fair_entry import FairEntry, names
-from orthobench.analysis.horizon import horizon
+from orthobench.analysis.horizon import LEAST_SCORE, horizon
 from orthobench.analysis.made_by import MadeBy, made_by
 from orthobench.analysis.recorded import recorded
 from orthobench.analysis.records import Line
@@ -38,7 +37,8 @@ class FairTable:
         trained: by case, the least and the greatest length of training; empty where there are no curves.
         notes: one sentence for each record that was made with other settings and fills nothing.
         made_by: which code made which run.
-        order_blind: by case, what knowledge of the tokens without their order would score, where that is known.
+        order_blind: by case and by length of the length curve, what knowledge of the tokens without their order would
+            score; under null that over all lengths of training. Nothing where nobody has worked it out.
     """
 
     table: Table
@@ -50,7 +50,7 @@ class FairTable:
     trained: dict[str, tuple[int, int]] = field(default_factory=dict)
     notes: tuple[str, ...] = field(default=())
     made_by: MadeBy = MadeBy({}, {})  # noqa: RUF009  (it is frozen)
-    order_blind: dict[str, float] = field(default_factory=dict)
+    order_blind: dict[str, dict[int | None, float]] = field(default_factory=dict)
 
     @property
     def higher(self) -> bool:
@@ -84,16 +84,24 @@ class FairTable:
         sign = -1 if self.higher else 1
         return sorted(found, key=lambda entry: inf if entry.mean is None else sign * entry.mean)
 
-    def ranks(self, case: str) -> dict[str, float]:
-        """By model its rank in a case, 1 the best; models that no interval separates share their mean rank.
+    def ranks(self, case: str) -> dict[str, tuple[int, int]]:
+        """By model the best and the worst rank that the intervals leave open in a case, 1 the best.
 
-        Models that did not learn, or have no interval, are left out.
+        The best is one more than the models that beat it, the worst that of all but those that it beats. Models that
+        did not learn, or have no interval, are left out.
         """
         return self._ranks.get(case, {})
 
     @cached_property
-    def _ranks(self) -> dict[str, dict[str, float]]:
+    def _ranks(self) -> dict[str, dict[str, tuple[int, int]]]:
         return {case: _ranked([entry for entry in self.at(case) if entry.learnt]) for case in self.cases}
+
+    def solved(self, entry: FairEntry) -> int | None:
+        """How many of a model's seeds have a normalised score above 0.9; null where the metric has no perfect value."""
+        found = [self._normalised(score, entry.trivial) for score in entry.scores().by_seed.values()]
+        if not any(score is not None for score in found):
+            return None
+        return sum(score is not None and score > LEAST_SCORE for score in found)
 
     def horizon(self, entry: FairEntry) -> int | None:
         """The greatest length that a model holds; null where there is none or there are no curves."""
@@ -122,12 +130,9 @@ class FairTable:
         return {row: seeds for entry in asked for row, seeds in entry.due(self.seeds).items()}
 
 
-def _ranked(entries: list[FairEntry]) -> dict[str, float]:
-    """By model 1, one for each entry that beats it, and half of one for each that no interval tells it from."""
+def _ranked(entries: list[FairEntry]) -> dict[str, tuple[int, int]]:
     return {
-        e.model: 1
-        + sum(o.beats(e) for o in entries)
-        + sum(not (o is e or o.beats(e) or e.beats(o)) for o in entries) / 2
+        e.model: (1 + sum(o.beats(e) for o in entries), len(entries) - sum(e.beats(o) for o in entries))
         for e in entries
     }
 
@@ -167,7 +172,7 @@ def fair_table(table: Table, results: Path, preset: str = FULL, cells: Collectio
     lengths = max((found for found, _ in curves.values()), default=())
     trained = {case: span for case, (found, span) in curves.items() if found}
     name = score.name.removeprefix("test/")
-    blind = {case: x for case, row in rows.items() if (x := composed.order_blind(row, name)) is not None}
+    blind = {case: levels for case, row in rows.items() if (levels := composed.order_blind(row, name))}
     notes, codes = (*found.notes, *stale_costs), made_by(composed, found.lines)
     return FairTable(table, preset, score, entries, found.lines, lengths, trained, notes, codes, blind)
 

@@ -28,7 +28,7 @@ from orthobench.config.yaml_file import read_yaml
 from orthobench.errors import ConfigError
 from orthobench.schema import coerce, did_you_mean
 
-NEAR = 0.02  # of a score: what nobody would call another result
+ALIKE = 0.05  # of a score: what nobody would call another predictor
 KEYS = {"says": str, "table": str, "case": str, "tests": list[dict], "why": str, "short": bool}
 
 
@@ -121,6 +121,10 @@ def _unfinished(one: FairEntry) -> str | None:
     return None if len(one.lines) == one.planned else f"has {len(one.lines)} of {one.planned} seeds"
 
 
+def _not_learnt(one: FairEntry) -> str | None:
+    return None if one.learnt else "did not learn"
+
+
 def _beats(table: FairTable, finding: Finding, given: dict[str, list[str]]) -> list[str]:
     """The interval of each model lies clear of those of the models listed for it; `all`: of all others."""
     found = []
@@ -129,7 +133,7 @@ def _beats(table: FairTable, finding: Finding, given: dict[str, list[str]]) -> l
         rest = [one.model for one in table.at(finding.case) if one.model != model] if others == "all" else others
         for one in (entry(table, finding, other) for other in rest):
             reason = _unfinished(better) or (None if others == "all" and not one.lines else _unfinished(one))
-            if reason or not (better.beats(one) or (better.learnt and one.learnt is False)):
+            if reason or not better.beats(one):
                 found.append(f"{model} is not clear of {one.model}" + (f": {reason}" if reason else ""))
     return found
 
@@ -137,39 +141,66 @@ def _beats(table: FairTable, finding: Finding, given: dict[str, list[str]]) -> l
 def _equal(table: FairTable, finding: Finding, models: list[str]) -> list[str]:
     """No interval of two of these models tells them apart, and all have learnt."""
     entries = [entry(table, finding, model) for model in models]
-    found = [f"{one.model} did not learn" for one in entries if not one.learnt]
+    found = [f"{one.model} {why}" for one in entries if (why := _unfinished(one) or _not_learnt(one)) is not None]
     return found + [f"{a.model} beats {b.model}" for a in entries for b in entries if a.beats(b)]
 
 
 def _horizon(table: FairTable, finding: Finding, given: dict[str, int | None]) -> list[str]:
     """The greatest length that each model holds; null for none."""
-    found = {model: table.horizon(entry(table, finding, model)) for model in given}
-    return [f"{model} holds {found[model]}, not {wanted}" for model, wanted in given.items() if found[model] != wanted]
+
+    def wrong(one: FairEntry) -> str | None:
+        found, wanted = table.horizon(one), given[one.model]
+        return None if found == wanted else f"holds {found}, not {wanted}"
+
+    return _each(wrong)(table, finding, list(given))
+
+
+def _solved(table: FairTable, finding: Finding, given: dict[str, int]) -> list[str]:
+    """How many of each model's seeds have a normalised score above 0.9."""
+
+    def wrong(one: FairEntry) -> str | None:
+        found = table.solved(one)
+        return None if found == given[one.model] else f"solved it with {found} seeds, not {given[one.model]}"
+
+    return _each(wrong)(table, finding, list(given))
 
 
 def _beyond(side: Literal["above", "below"]) -> Callable[[FairTable, Finding, dict[str, float]], list[str]]:
     """A test that the whole interval of each model is on one side of a number, or ends at it."""
 
     def test(table: FairTable, finding: Finding, given: dict[str, float]) -> list[str]:
-        ends = {model: entry(table, finding, model).interval for model in given}
-        right = {
-            m: (i := ends[m]) is not None and (i[0] >= x if side == "above" else i[1] <= x) for m, x in given.items()
-        }
-        return [f"{model} is not {side} {given[model]}" for model in given if not right[model]]
+        def wrong(one: FairEntry) -> str | None:
+            ends, limit = one.interval, given[one.model]
+            right = ends is not None and (ends[0] >= limit if side == "above" else ends[1] <= limit)
+            return None if right else f"is not {side} {limit}"
+
+        return _each(wrong)(table, finding, list(given))
 
     return test
 
 
 def _order_blind(table: FairTable, finding: Finding, models: list[str]) -> list[str]:
-    """The interval of each model comes within `NEAR` of what knowledge of the tokens without their order scores."""
-    known, found = table.order_blind.get(finding.case), []
-    if known is None:
+    """Each model scores what knowledge of the tokens without their order does, at every length of training.
+
+    Its interval has to lie within `ALIKE` of that, so that a wide one is no support.
+    """
+    known = table.order_blind.get(finding.case, {})
+    if not known:
         raise ConfigError(f"{finding.table} {finding.case}: nobody has worked out an order-blind predictor here.")
-    for model in models:
-        ends = entry(table, finding, model).interval
-        if ends is None or not ends[0] - NEAR <= known <= ends[1] + NEAR:
-            found.append(f"{model} is not at the order-blind predictor's {known:.3f}")
-    return found
+    low, high = table.trained.get(finding.case, (0, 0))
+
+    def wrong(one: FairEntry) -> str | None:
+        for length, level in known.items():
+            name = table.score.name if length is None else one.at(length)
+            ends = one.interval_of(name)
+            if length is not None and not low <= length <= high:
+                continue
+            if ends is None or not level - ALIKE <= ends[0] <= ends[1] <= level + ALIKE:
+                where = "" if length is None else f" at length {length}"
+                return f"is not at the order-blind predictor's {level:.3f}{where}"
+        return None
+
+    return _each(wrong)(table, finding, models)
 
 
 def _cheaper(table: FairTable, finding: Finding, given: dict[str, list[str]]) -> list[str]:
@@ -199,11 +230,12 @@ def _status(compared: Comparison, given: dict[str, list[str]]) -> list[str]:
 
 
 FAIR_TESTS: dict[str, Callable[[FairTable, Finding, Any], list[str]]] = {
-    "learnt": _each(lambda one: None if one.learnt else "did not learn"),
+    "learnt": _each(_not_learnt),
     "not_learnt": _each(lambda one: None if one.learnt is False else "learnt"),
     "beats": _beats,
     "equal": _equal,
     "horizon": _horizon,
+    "solved": _solved,
     "above": _beyond("above"),
     "below": _beyond("below"),
     "cheaper": _cheaper,

@@ -4,7 +4,6 @@ A record carries the digest of its settings. One that differs from what its row 
 settings, because the table has been changed since: it is told and fills nothing.
 """
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,7 +12,7 @@ from orthobench.analysis.composed import ComposedTable
 from orthobench.analysis.records import DIGEST, Line
 from orthobench.config.settings import Settings
 from orthobench.config.table import Table
-from orthobench.errors import ConfigError, StorageError
+from orthobench.errors import ConfigError
 
 STALE = "stale: made with other settings"
 
@@ -48,7 +47,7 @@ def recorded(composed: ComposedTable, results: Path) -> Recorded:
     """
     table, preset = composed.table, composed.preset
     lines = [line for line in records.read(results, table.name) if line.preset == preset]
-    _refuse_twins(lines, records.path_of(results, table.name))
+    records.refuse_twins(lines, records.path_of(results, table.name))
     current = [line for line in lines if _is_current(line, composed)]
     return Recorded(table, preset, tuple(current), tuple(line for line in lines if line not in current))
 
@@ -57,17 +56,6 @@ def everything(table: Table, results: Path) -> list[Recorded]:
     """The records of a table in full and of each of its presets."""
     found = dict.fromkeys(line.preset for line in records.read(results, table.name))
     return [recorded(ComposedTable(table, preset), results) for preset in found]
-
-
-def _refuse_twins(lines: Iterable[Line], path: Path) -> None:
-    known: dict[tuple[str, int], Line] = {}
-    for line in lines:
-        first = known.setdefault((line.row, line.seed), line)
-        if first is not line:
-            raise StorageError(
-                f"{path}: {first.run_id} and {line.run_id} are both of row {line.row}, seed {line.seed}; a seed counts "
-                "once, so delete one of the two lines."
-            )
 
 
 def _is_current(line: Line, composed: ComposedTable) -> bool:

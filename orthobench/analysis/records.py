@@ -150,9 +150,31 @@ def write(results: Path, table: str, lines: Iterable[Line]) -> None:
 
 
 def add(results: Path, table: str, lines: Iterable[Line]) -> None:
-    """Append lines to a table; one of the same preset, row and seed replaces the one before."""
-    known = {(found.preset, found.row, found.seed): found for found in (*read(results, table), *lines)}
+    """Append lines to a table; one of the same preset, row and seed replaces the one before.
+
+    Raises:
+        StorageError: the file is damaged, or holds two lines of one preset, row and seed.
+    """
+    before = read(results, table)
+    refuse_twins(before, path_of(results, table))
+    known = {(found.preset, found.row, found.seed): found for found in (*before, *lines)}
     write(results, table, known.values())
+
+
+def refuse_twins(lines: Iterable[Line], path: Path) -> None:
+    """Refuse two lines of one preset, row and seed.
+
+    Raises:
+        StorageError: which two, and what to do.
+    """
+    known: dict[tuple[str, str, int], Line] = {}
+    for line in lines:
+        first = known.setdefault((line.preset, line.row, line.seed), line)
+        if first is not line:
+            raise StorageError(
+                f"{path}: {first.run_id} and {line.run_id} are both of row {line.row}, seed {line.seed}; a seed counts "
+                "once, so delete one of the two lines."
+            )
 
 
 def _finite(found: Line) -> None:

@@ -2,10 +2,9 @@
 
 import math
 
-from orthobench.analysis.bootstrap import improvement, interquartile_mean
+from orthobench.analysis.bootstrap import LEAST, improvement, interquartile_mean
 from orthobench.analysis.comparison import Compared, Comparison
 from orthobench.analysis.ranks import Pair, Ranking, rank
-from orthobench.analysis.statistics import LEAST
 
 
 def by_model(comparison: Comparison, published: bool = False) -> dict[str, list[float]]:
@@ -44,7 +43,7 @@ def higher_is_better(comparison: Comparison) -> bool:
 
 
 def by_seed(comparison: Comparison) -> dict[str, list[list[float]]]:
-    """Our scores by model and data set, seed by seed, where every model has two or more; more is better.
+    """Our scores by model and data set, seed by seed, where every model has five or more; more is better.
 
     Those of which less is better have the opposite sign, and a diverged seed is -inf.
     """

@@ -1,6 +1,6 @@
 """Figures of the fair track, as SVG: quality against cost, length curves, what a rate changes, the lengths learnt."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from orthobench.analysis.fair import FairTable
 from orthobench.analysis.fair_entry import FairEntry
@@ -88,7 +88,7 @@ def _curves(table: FairTable, entries: list[FairEntry]) -> "Figure":
     axes.set_xticks(list(table.lengths), list(map(str, table.lengths)))
     axes.minorticks_off()
     axes.set_xlabel("length in the test")
-    _levels(axes, table, entries[0].case)
+    _levels(axes, table, entries[0].case, by_length=True)
     if not table.higher and axes.dataLim.ymin > 0:
         axes.set_yscale("log")
     axes.set_ylabel(drawing.words(table.score.name))
@@ -96,12 +96,18 @@ def _curves(table: FairTable, entries: list[FairEntry]) -> "Figure":
     return figure
 
 
-def _levels(axes: "Axes", table: FairTable, case: str) -> None:
+def _levels(axes: "Axes", table: FairTable, case: str, by_length: bool = False) -> None:
     """Lines at what the trivial predictor scores, and the order-blind one where it is known."""
-    levels = {"dotted": (table.trivial(case), "trivial"), "dashdot": (table.order_blind.get(case), "order-blind")}
-    for style, (level, name) in levels.items():
-        if level is not None:
-            axes.axhline(level, color="black", linewidth=0.8, linestyle=style, label=f"{name} predictor")
+    blind = table.order_blind.get(case, {})
+    line: dict[str, Any] = {"color": "black", "linewidth": 0.8}
+    trivial = table.trivial(case)
+    if trivial is not None:
+        axes.axhline(trivial, **line, linestyle="dotted", label="trivial predictor")
+    lengths = [length for length in table.lengths if length in blind]
+    if by_length and lengths:
+        axes.plot(lengths, [blind[n] for n in lengths], **line, linestyle="dashdot", label="order-blind predictor")
+    elif not by_length and None in blind:
+        axes.axhline(blind[None], **line, linestyle="dashdot", label="order-blind predictor")
 
 
 def _sensitivity(table: FairTable, case: str) -> "Figure":

@@ -1,5 +1,7 @@
 """The published numbers of a table beside ours, as lines of text."""
 
+from collections.abc import Sequence
+
 from orthobench.analysis.comparison import Compared, Comparison
 from orthobench.analysis.published import DERIVED, Published
 from orthobench.analysis.statistics import Scores, t_interval, wilson
@@ -75,6 +77,11 @@ def number(value: float | None, decimals: int) -> str:
     if value and abs(value) < 0.5 * 10.0**-decimals:
         return f"{value:.2g}"
     return f"{value:,.{decimals}f}"
+
+
+def ranked(span: Sequence[int] | None) -> str:
+    """The best and the worst rank that are open, such as `1-8`, or the one that is sure; empty for none."""
+    return "" if span is None else f"{span[0]}" if span[0] == span[1] else f"{span[0]}-{span[1]}"
 
 
 def places(printed: Published) -> int:

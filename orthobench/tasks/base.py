@@ -30,8 +30,8 @@ class Task(LightningDataModule, ABC):
         output_size: width of an output.
         T: steps of a sequence; null where sequences differ in length.
         baseline: the trivial predictor's score by metric name, on the test set's distribution.
-        order_blind: what the best predictor would score that knows which tokens were shown, and not their order; empty
-            where nobody has worked it out, or where the order does not matter.
+        order_blind: what the best predictor would score that knows how often each token was shown, and not in which
+            order; empty where nobody has worked it out, or where the order does not matter.
         readout: whether the model answers after the last step or at every step.
         objective: `classify` (cross-entropy over `output_size` classes) or `regress` (mean squared error).
         split_name: which of several splits or corpora the numbers are from; null when there is one.
@@ -111,6 +111,11 @@ class Task(LightningDataModule, ABC):
     def examples(self, split: Split) -> int | None:
         """Size of a split in `unit`s; null when they are drawn afresh for ever."""
         return self.batches(split) * (self.batch_size if split == "train" else self.eval_batch_size)
+
+    def resolution(self, name: str, split: Split) -> float:
+        """The least difference of two values of a metric over a split; 0 where there is none."""
+        found, examples = self.metric_of(name).resolution, self.examples(split)
+        return (1 / examples if examples else 0.0) if found is None else found
 
     def describe(self) -> str:
         """Shapes, sizes and the trivial predictor's score in one line."""

@@ -14,14 +14,13 @@ import math
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.polynomial.polynomial import polypow
 from torch import Tensor
 
 from orthobench.schema import NonNegative, Positive
 from orthobench.tasks.base import Task
 from orthobench.tasks.lengths import Span, span
 from orthobench.tasks.metric import Metric
-from orthobench.tasks.scaled import EMITTED, scaled
+from orthobench.tasks.scaled import EMITTED, mean_of_most, scaled
 from orthobench.tasks.synthetic import Arrays
 from orthobench.tasks.varied import Varied, whole
 
@@ -87,7 +86,7 @@ class CuedCopying(Varied):
         """Of one who gives the commonest of the K digits at every due step."""
         if not self.marker or self.digits == 1:
             return {}
-        accuracy = _mean_of_most(self.digits, SYMBOLS) / self.digits
+        accuracy = mean_of_most(self.digits, SYMBOLS) / self.digits
         return {"accuracy": accuracy, "score": scaled(accuracy, self.chance)}
 
     @classmethod
@@ -108,17 +107,3 @@ class CuedCopying(Varied):
         if self.marker:
             return found
         return {"loss": found["loss"], "emitted": 1 - found["accuracy"]}
-
-
-def _mean_of_most(draws: int, symbols: int) -> float:
-    """How often the commonest symbol comes up in the mean, when each of `draws` is uniform over `symbols`.
-
-    The number of draws in which none comes more than m times is draws! times the coefficient of x^draws in
-    (1 + x + ... + x^m / m!)^symbols.
-    """
-    total = 0.0
-    for most in range(draws):
-        series = polypow([1 / math.factorial(times) for times in range(most + 1)], symbols)
-        none_above = series[draws] if draws < len(series) else 0.0
-        total += 1 - float(none_above) * math.factorial(draws) / symbols**draws
-    return total

@@ -7,10 +7,11 @@ Keys of a sequence differ, values are independent and uniform. After Arora et al
 queries follow a power law.
 
 Tokens: blank 0, then the keys, then the values. Loss and scores are over the P queries. A predictor that answers with
-any value of the sequence, whatever is asked, scores 1 / P: more than 0, and no recall of a pair.
+the commonest value of the sequence, whatever is asked, scores more than 0, and recalls no pair: see `order_blind`.
 """
 
 import math
+from statistics import mean
 from typing import Annotated, Any
 
 import numpy as np
@@ -18,6 +19,7 @@ import numpy as np
 from orthobench.errors import ConfigError
 from orthobench.schema import Positive, Range
 from orthobench.tasks.lengths import Span, span
+from orthobench.tasks.scaled import mean_of_most, scaled
 from orthobench.tasks.synthetic import Arrays
 from orthobench.tasks.varied import Varied, whole
 
@@ -56,6 +58,13 @@ class CuedRecall(Varied):
         self.length, self.width, self.answers = self.span[1], 2 + 4 * most + keys, most
         self.chance = 1 / values
         self.baseline = {"loss": math.log(values), "accuracy": self.chance, "score": 0.0}
+
+    @property
+    def order_blind(self) -> dict[str, float]:
+        """Of one who gives the commonest value of the sequence at every query; P is uniform over its range."""
+        low, high = self.pairs
+        accuracy = mean(mean_of_most(pairs, self.values) / pairs for pairs in range(low, high + 1))
+        return {"accuracy": accuracy, "score": scaled(accuracy, self.chance)}
 
     def sequences(self, u_BW: np.ndarray) -> Arrays:
         most, rows = self.pairs[1], np.arange(len(u_BW))[:, None]

@@ -1,7 +1,9 @@
 """Scores on which 0 is the trivial predictor and 1 is perfect."""
 
+import math
 from typing import TypeVar
 
+from numpy.polynomial.polynomial import polypow
 from torch import Tensor
 
 from orthobench.tasks.metric import Metric
@@ -15,3 +17,17 @@ EMITTED = Metric("emitted", "share", "lower", (0.0, 1.0), None)
 def scaled(accuracy: Number, chance: float) -> Number:
     """(accuracy - chance) / (1 - chance)."""
     return (accuracy - chance) / (1 - chance)
+
+
+def mean_of_most(draws: int, symbols: int) -> float:
+    """How often the commonest symbol comes up in the mean, when each of `draws` is uniform over `symbols`.
+
+    The number of draws in which none comes more than m times is draws! times the coefficient of x^draws in
+    (1 + x + ... + x^m / m!)^symbols.
+    """
+    total = 0.0
+    for most in range(draws):
+        series = polypow([1 / math.factorial(times) for times in range(most + 1)], symbols)
+        none_above = series[draws] if draws < len(series) else 0.0
+        total += 1 - float(none_above) * math.factorial(draws) / symbols**draws
+    return total

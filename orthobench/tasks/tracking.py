@@ -11,6 +11,7 @@ import numpy as np
 from torch import Tensor
 
 from orthobench.errors import ConfigError
+from orthobench.tasks.base import Split
 from orthobench.tasks.lengths import Span, span
 from orthobench.tasks.metric import Metric
 from orthobench.tasks.scaled import LAST_SCORE, scaled
@@ -90,6 +91,9 @@ class Tracking(Varied):
         # the mask's running sum grows until the last label, where its greatest value comes first
         last = right[:, -1] if mask is None else right.gather(1, mask.cumsum(1).argmax(1, keepdim=True))
         return found | {"last_score": scaled(last.mean(), self.last_chance)}
+
+    def resolution(self, name: str, split: Split) -> float:
+        return super().resolution(name, split) / (1 - self.last_chance if name == LAST_SCORE.name else 1)
 
     def _states(self) -> np.ndarray:
         """How many states a sequence goes through, for every length of the range."""

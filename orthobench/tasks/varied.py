@@ -81,6 +81,9 @@ class Varied(Drawn):
         accuracy = _mean((y.argmax(-1) == target).double(), mask)
         return {"loss": self.loss(y, target, mask), "accuracy": accuracy, "score": scaled(accuracy, self.chance)}
 
+    def resolution(self, name: str, split: Split) -> float:
+        return super().resolution(name, split) / (1 - self.chance if name == SCORE.name else 1)
+
 
 def _mean(values_BT: Tensor, mask_BT: Tensor | None) -> Tensor:
     if mask_BT is None:

@@ -2,8 +2,10 @@
 
 import math
 
+import numpy as np
 import pytest
 
+from orthobench.analysis import bootstrap
 from orthobench.analysis.bootstrap import improvement, interquartile_mean
 
 
@@ -34,3 +36,14 @@ def test_the_same_scores_give_the_same_interval() -> None:
 def test_seeds_are_resampled_within_a_data_set_alone() -> None:
     """Data sets that differ, seeds that do not: nothing varies."""
     assert interquartile_mean([[0.1] * 4, [0.9] * 4])[1] == pytest.approx((0.5, 0.5))
+
+
+def test_five_seeds_cover_the_true_mean_nearly_as_often_as_they_say(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of 21 data sets; without the factor sqrt(n / (n - 1)) 370 of 400 intervals hold it, with it 377."""
+    monkeypatch.setattr(bootstrap, "RESAMPLES", 500)
+    rng = np.random.default_rng(3)
+    held = 0
+    for _ in range(400):
+        low, high = interquartile_mean(rng.normal(size=(21, 5)).tolist())[1]
+        held += low <= 0 <= high
+    assert held >= 374

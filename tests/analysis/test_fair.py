@@ -110,13 +110,13 @@ def test_what_is_to_be_run_next(results: Path) -> None:
 
 def test_ranks_only_where_intervals_are_apart(results: Path) -> None:
     found = fair_table(load(NAME), results)
-    assert found.ranks("T=50") == {"lstm": 1.5, "gru": 1.5}, "their intervals overlap"
+    assert found.ranks("T=50") == {"lstm": (1, 2), "gru": (1, 2)}, "their intervals overlap"
     assert entry(found, "irnn", "T=50").learnt is False, "0.19 is no better than the trivial 1/6"
     assert entry(found, "rnn", "T=50").learnt is None, "two of its seeds diverged"
     gru = [run("gru", 50, "3e-3", s, 0.1 + s / 1000) for s in SEEDS]
     record(results, NAME, [*(line for line in records.read(results, NAME) if "gru" not in line.row), *gru])
     record(results, NAME, [*records.read(results, NAME), *tuned("gru", "_T50", "3e-3")])
-    assert fair_table(load(NAME), results).ranks("T=50") == {"lstm": 1.0, "gru": 2.0}
+    assert fair_table(load(NAME), results).ranks("T=50") == {"lstm": (1, 1), "gru": (2, 2)}
 
 
 def test_the_survivors_of_a_model_say_nothing_about_it(results: Path) -> None:
@@ -145,7 +145,7 @@ def test_equal_seeds_have_an_interval_of_what_the_test_set_resolves(tmp_path: Pa
     low, high = entry(found, "lstm", "").interval or (0.0, 0.0)
     assert high == 1.0, "where the metric ends"
     assert high - low == pytest.approx(2.7764 / 12**0.5 / 2947 / 5**0.5, rel=1e-3)
-    assert found.ranks("") == {"gru": 1.5, "lstm": 1.5}
+    assert found.ranks("") == {"gru": (1, 2), "lstm": (1, 2)}
     shown = {row[0]: row[fair.HEADERS.index("test")] for row in fair.models(found, "").rows}
     assert shown["lstm"] == "1.0000 [0.9999, 1.0000]"
 
@@ -163,7 +163,14 @@ def test_models_stand_by_their_score(results: Path) -> None:
     assert list(lines) == ["lstm", "gru", "irnn", "rnn", "fastrnn", "trivial predictor"], "survivors do not come first"
     assert lines["lstm"]["test"] == "0.0070 ± 0.0020"
     assert (lines["lstm"]["parameters"], lines["lstm"]["state, bytes"]) == ("3,991", "240")
-    assert (lines["lstm"]["rank"], lines["lstm"]["runs"]) == ("1.5", "10 + 5 of 5 [a]")
+    assert (lines["lstm"]["rank"], lines["lstm"]["runs"]) == ("1-2", "10 + 5 of 5 [a]")
+    assert [lines[name]["solved"] for name in ("lstm", "gru", "irnn", "rnn", "fastrnn")] == [
+        "5/5",
+        "3/3",
+        "0/5",
+        "3/5",
+        "",
+    ]
     assert lines["gru"]["test"] == "0.0080 ± 0.0025 (n=3)"
     assert lines["irnn"]["rank"] == "did not learn"
     assert lines["irnn"]["steps to a tenth"] == "never"

@@ -42,8 +42,13 @@ def test_the_page_and_the_readme_are_what_the_records_say() -> None:
         ({"above": {"lstm": 0.99}}, "lstm is not above 0.99"),
         ({"below": {"lstm": 0.5}}, None),
         ({"below": {"ncgru": 0.5}}, "ncgru is not below 0.5"),
-        ({"order_blind": ["lru", "urnn_full"]}, None),
+        ({"order_blind": ["lipschitz_rnn"]}, None),
         ({"order_blind": ["scornn"]}, "scornn is not at the order-blind predictor's 0.375"),
+        ({"order_blind": ["lru"]}, "lru is not at the order-blind predictor's 0.375 at length 10"),
+        ({"order_blind": ["lstm_chrono"]}, "lstm_chrono is not at the order-blind predictor's 0.375"),
+        ({"solved": {"ncgru": 5, "lstm": 0}}, None),
+        ({"solved": {"ncgru": 4}}, "ncgru solved it with 5 seeds, not 4"),
+        ({"horizon": {"rnn": None}}, "rnn has 0 of 5 seeds"),
         ({"cheaper": {"gru": ["vprnn"]}}, None),
         ({"cheaper": {"vprnn": ["gru"]}}, "a step of vprnn is not clearly faster"),
     ],
@@ -67,8 +72,10 @@ def test_a_model_without_all_its_seeds_supports_nothing(tmp_path: Path) -> None:
     path = tmp_path / "records" / "fair" / "cued_copying.csv"
     path.parent.mkdir(parents=True)
     path.write_text("".join(fewer), encoding="utf-8")
-    found = problems(Finding(**CUED, tests=({"learnt": ["ncgru"]}, {"beats": {"ncgru": ["lstm"]}})), tmp_path)
-    assert len(found) == 2
+    tests = {"learnt": ["ncgru"], "beats": {"ncgru": ["lstm"]}, "equal": ["ncgru"], "horizon": {"ncgru": 160}}
+    tests |= {"above": {"ncgru": 0.9}, "below": {"ncgru": 1.0}, "solved": {"ncgru": 4}, "order_blind": ["ncgru"]}
+    found = problems(Finding(**CUED, tests=(tests,)), tmp_path)
+    assert len(found) == len(tests)
     assert all("has 4 of 5 seeds" in one for one in found)
 
 

@@ -131,6 +131,10 @@ def test_five_added_lines_of_the_same_seeds_are_refused(tmp_path: Path) -> None:
         judged(tmp_path, folders)
     with pytest.raises(StorageError, match="counts once"):
         recorded(ComposedTable(load(NAME, folders)), tmp_path)
+    before = records.path_of(tmp_path, NAME).read_bytes()
+    with pytest.raises(StorageError, match="counts once"):
+        records.add(tmp_path, NAME, [])
+    assert records.path_of(tmp_path, NAME).read_bytes() == before
 
 
 def test_a_run_made_anew_takes_the_place_of_the_one_before(results: Path) -> None:

@@ -119,3 +119,12 @@ def test_lengths_are_uniform() -> None:
         for place in range(blanks + 1):  # the later of two uniform places
             expected[place] += ((2 * place + 1) / (blanks + 1) ** 2) / 4
     assert chisquare(np.bincount(end - 3, minlength=4), 40_000 * expected).pvalue > 1e-4
+
+
+def test_the_order_blind_predictor_gives_the_commonest_value() -> None:
+    task = CuedRecall(pairs=(1, 4), length=(32, 64), test_size=20_000, eval_batch_size=20_000)
+    _, target, mask = task.batch("test", 0, 0)
+    asked = F.one_hot(target, task.output_size) * mask[..., None].long()
+    y = asked.sum(1, keepdim=True).expand(*target.shape, -1).float()
+    found = task.measure(y, target, mask)
+    assert {name: float(found[name]) for name in task.order_blind} == pytest.approx(task.order_blind, abs=0.01)

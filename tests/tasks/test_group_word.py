@@ -1,3 +1,4 @@
+from collections import Counter
 from functools import reduce
 from itertools import permutations, product
 from typing import Any
@@ -9,7 +10,7 @@ from scipy.stats import chisquare
 from torch import Tensor
 from torch.nn import functional as F
 
-from orthobench.tasks.group_word import GroupWord, commutators, product_table
+from orthobench.tasks.group_word import GroupWord, commonest_products, commutators, product_table
 
 GROUPS = ["z60", "s3", "a5", "s5", "a4xz5"]
 ORDER = {"z60": 60, "s3": 6, "a5": 60, "s5": 120, "a4xz5": 60}
@@ -136,6 +137,14 @@ def test_commutators_are_those_of_the_textbook(group: str) -> None:
     assert commutators(group) == {i for i, a in enumerate(elements(group)) if known[group](a)}  # type: ignore[arg-type]
 
 
+def test_scores_step_by_one_answer_over_what_chance_leaves() -> None:
+    task = GroupWord(length=(3, 40), test_size=1000)
+    assert task.resolution("accuracy", "test") == 0.001
+    assert task.resolution("last_score", "test") == pytest.approx(0.001 / (1 - task.last_chance))
+    assert task.resolution("score", "test") == pytest.approx(0.001 / (1 - task.chance))
+    assert task.resolution("loss", "test") == 0.0
+
+
 @pytest.mark.parametrize("group", ["s3", "a4xz5"])
 def test_the_order_blind_predictor_multiplies_in_any_order(group: Any) -> None:
     task = GroupWord(group, length=(30, 40), test_size=20_000, eval_batch_size=20_000)
@@ -144,6 +153,24 @@ def test_the_order_blind_predictor_multiplies_in_any_order(group: Any) -> None:
     y = F.one_hot(torch.from_numpy(product), task.output_size)[:, None].expand(*x.shape, -1).float()
     found = task.measure(y, target, mask)
     assert float(found["last_score"]) == pytest.approx(task.order_blind["last_score"], abs=0.015)
+
+
+def test_the_commonest_product_of_a_few_elements_is_that_of_all_their_orders() -> None:
+    for n, share in enumerate(commonest_products("s3")[:5], start=1):
+        products = Counter[tuple[tuple[int, ...], int]]()
+        for word in product(range(6), repeat=n):
+            products[tuple(sorted(word)), int(reduce(lambda a, b: product_table("s3")[a, b], word))] += 1
+        most = Counter[tuple[int, ...]]()
+        for (shown, _), times in products.items():
+            most[shown] = max(most[shown], times)
+        assert share == pytest.approx(most.total() / 6**n)
+
+
+def test_short_sequences_tell_the_order_blind_predictor_more() -> None:
+    known = {n: GroupWord(length=(n, n)).order_blind["last_score"] for n in (3, 10, 19, 20, 40)}
+    assert known == pytest.approx({3: 0.5611, 10: 0.2300, 19: 0.2011, 20: 0.2, 40: 0.2}, abs=1e-4)
+    assert GroupWord(length=(3, 40)).order_blind["last_score"] == pytest.approx(0.2320, abs=1e-4)
+    assert GroupWord("a4xz5", length=(3, 40)).order_blind == {}, "too many multisets"
 
 
 @pytest.mark.parametrize("group", ["z60", "a5"])

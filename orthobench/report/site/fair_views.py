@@ -3,7 +3,7 @@
 from statistics import pstdev
 from typing import Any
 
-from orthobench.report.numbers import number
+from orthobench.report.numbers import number, ranked
 from orthobench.report.site import charts
 from orthobench.report.site.places import Places, line_id
 from orthobench.report.site.plots import Control, LinkedTable, LinkedText, Plot, interval, options, shown
@@ -95,7 +95,7 @@ def _cost_row(places: Places, line: FairLine, scored: FairLine) -> list[LinkedTe
         LinkedText(number(scored["mean"], 4), here),
         LinkedText(interval(scored), here),
         LinkedText(str(len(scored["seeds"])), here),
-        LinkedText(shown(line["rank"]) if line["rank"] is not None else "did not learn" * (line["learnt"] is False)),
+        LinkedText(ranked(line["rank"]) or "did not learn" * (line["learnt"] is False)),
         LinkedText(shown(line["horizon"]) or "none" * bool(line["lengths"]), here),
         LinkedText(shown(line["milliseconds"]), title=line["measured"] or "not measured"),
         *(LinkedText(shown(line[name])) for name in ("state_bytes", "parameters", "multiply_adds")),
@@ -217,7 +217,7 @@ def _seed_row(places: Places, line: FairLine, planned: int) -> list[LinkedText]:
         places.value(one["value"], one["run"], number(one["value"], 4), f"seed {one['seed']}: {one['run']}")
         for one in line["seeds"]
     ]
-    rank = "did not learn" if line["learnt"] is False else shown(line["rank"])
+    rank = "did not learn" if line["learnt"] is False else ranked(line["rank"])
     tuned = sum(len(one["seeds"]) for one in line["tuned"])
     return [
         LinkedText(line["model"], places.cell(line["config"])),
@@ -270,7 +270,7 @@ def standing(places: Places, model: str) -> Plot | None:
             LinkedText(choice(places, line), places.table(line["table"], line["preset"])),
             LinkedText(line["model"]),
             LinkedText(number(line["normalised"], 3), places.line(line)),
-            LinkedText(shown(line["rank"]) or "did not learn" * (line["learnt"] is False)),
+            LinkedText(ranked(line["rank"]) or "did not learn" * (line["learnt"] is False)),
             LinkedText(number(line["mean"], 4), places.line(line)),
             LinkedText(interval(line)),
             LinkedText(shown(line["horizon"]) or "none" * bool(line["lengths"])),
