@@ -13,17 +13,23 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 
-def build(*overrides: str) -> "Run":
+def build(*overrides: str, config_dir: "str | Any | None" = None) -> "Run":
     """Build one run from the words of the command line.
 
         exp = orthobench.build("model=scornn", "task=copying", "T=200", "seed=1")
 
+    Args:
+        *overrides: the words.
+        config_dir: a folder with configuration files of your own, as `--config-dir`.
+
     Raises:
         orthobench.errors.ConfigError: an unknown key, a wrong type or a value out of range.
     """
+    from pathlib import Path
+
     from orthobench.run.run import Run
 
-    return Run.of(overrides)
+    return Run.of(overrides, () if config_dir is None else (Path(config_dir),))
 
 
 def load(run: "str | Any", which: 'Literal["best", "last"]' = "best") -> "Finished":
@@ -52,8 +58,17 @@ def recurrence(cell: "Cell", x: "Tensor", h0: "State | None" = None, engine: str
     return run(cell, x, h0, engine)
 
 
-def records(root: "str | Any" = "runs") -> "pd.DataFrame":
-    """One row per run under `root`; nested keys are joined by dots, as in `metrics.best_val.test/loss`."""
+def records(root: "str | Any | None" = None) -> "pd.DataFrame":
+    """One row per run under `root`; nested keys are joined by dots, as in `metrics.best_val.test/loss`.
+
+    Args:
+        root: a folder of runs; $ORTHOBENCH_RUNS, or `runs`, when null.
+
+    Raises:
+        orthobench.errors.ConfigError: there is no such folder.
+    """
+    import os
+
     from orthobench.recording.store import frame
 
-    return frame(root)
+    return frame(root or os.environ.get("ORTHOBENCH_RUNS") or "runs")

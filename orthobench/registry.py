@@ -44,14 +44,35 @@ def find(kind: str, name: str, key: str) -> type:
     place, base_name = KINDS[kind]
     home = importlib.import_module(place)
     base = getattr(home, base_name)
-    if isinstance(name, str) and name in _files(home):
-        cls = _namesake(importlib.import_module(f"{place}.{name}"), base)
-        if cls is not None:
-            return cls
-    known = {cls_name: cls for module in (*_plugins(), home) for cls_name, cls in _concrete(module, base).items()}
-    if not isinstance(name, str) or name not in known:
-        raise ConfigError(f"{key}={name} is not known: {did_you_mean(str(name), [*names(kind), *known])}")
-    return known[name]
+    own = {cls_name: (module, cls) for module in _plugins() for cls_name, cls in _concrete(module, base).items()}
+    found = _shipped(home, base, name) if isinstance(name, str) else None
+    if found is not None and name in own:
+        module, cls = own[name]
+        raise ConfigError(f"{key}={name}: {cls.__name__} in {module.__name__} has the name of one that orthobench has: "
+                          "it would not be used, so give it another name.")  # fmt: skip
+    if found is None and name not in own:
+        raise ConfigError(
+            f"{key}={name} is not known: {did_you_mean(str(name), [*names(kind), *own])}{_hint(name, base)}"
+        )
+    return found or own[name][1]
+
+
+def _shipped(home: ModuleType, base: type, name: str) -> type | None:
+    """The package's own class of this name."""
+    file = importlib.import_module(f"{home.__name__}.{name}") if name in _files(home) else None
+    return (file and _namesake(file, base)) or _concrete(home, base).get(name)
+
+
+def _hint(name: object, base: type) -> str:
+    """Why a class of a plug-in may not have been found; empty where nothing is known."""
+    for module in _plugins():
+        for cls in vars(module).values():
+            if inspect.isclass(cls) and issubclass(cls, base) and snake_case(cls.__name__) == name:
+                lacks = ", ".join(sorted(getattr(cls, "__abstractmethods__", ())))
+                return f" {cls.__name__} in {module.__name__} lacks {lacks}."
+    return (
+        "" if os.environ.get(PLUGINS) else f" Classes of your own are looked for in the modules that ${PLUGINS} names."
+    )
 
 
 def engines() -> tuple[str, ...]:
@@ -92,6 +113,7 @@ def _plugins() -> list[ModuleType]:
     for name in filter(None, (part.strip() for part in os.environ.get(PLUGINS, "").split(","))):
         try:
             modules.append(importlib.import_module(name))
-        except ImportError as error:
-            raise ConfigError(f"${PLUGINS} names {name!r}, which cannot be imported: {error}.") from error
+        except Exception as error:  # whatever a stranger's module raises
+            why = str(error) if isinstance(error, ImportError) else f"{type(error).__name__}: {error}"
+            raise ConfigError(f"${PLUGINS} names {name!r}, which cannot be imported: {why}.") from error
     return modules

@@ -13,6 +13,7 @@ import torch
 
 import orthobench
 from orthobench.__main__ import main
+from orthobench.errors import ConfigError
 
 TINY = (
     "model.hidden_size=8",
@@ -95,6 +96,14 @@ def test_records_is_a_table(finished: Any) -> None:
     table = orthobench.records(root)
     assert list(table["run_id"]) == [exp.run_id]
     assert table["metrics.best_val.test/loss"][0] == record["metrics"]["best_val"]["test/loss"]
+
+
+def test_records_are_those_of_the_folder_of_runs(finished: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
+    exp, _record, root = finished
+    monkeypatch.setenv("ORTHOBENCH_RUNS", str(root))
+    assert list(orthobench.records()["run_id"]) == [exp.run_id]
+    with pytest.raises(ConfigError, match="is not a folder of runs"):
+        orthobench.records(tmp_path / "nothing")
 
 
 def test_a_metric_is_what_an_independent_evaluation_gives(finished: Any) -> None:

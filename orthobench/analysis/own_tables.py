@@ -2,7 +2,8 @@
 
 Swept settings are those that tell the rows of one model apart. What else differs between rows is told for each of them:
 of the model's own settings among its rows, of all others among the rows of the table. The best row of a model is the
-one with the best mean validation score, a diverged seed being worse than any, see `tuning.quality`.
+one with the best mean validation score, a diverged seed being worse than any, see `tuning.quality`, and a stale run,
+which the same command would not give today, worse than that.
 """
 
 import json
@@ -124,8 +125,12 @@ def _table(case: dict[str, Any], runs: list[OwnRun]) -> OwnTable:
 
 
 def _ordered(rows: Sequence[OwnRow], score: Metric) -> list[OwnRow]:
-    """The rows by their quality in validation, the best one first."""
-    return sorted(rows, key=lambda row: quality([run.line for run in row.runs], score), reverse=True)
+    """The rows by their quality in validation, the best one first, those with a stale run last."""
+
+    def place(row: OwnRow) -> tuple[bool, tuple[bool, float, float]]:
+        return not any(run.stale for run in row.runs), quality([run.line for run in row.runs], score)
+
+    return sorted(rows, key=place, reverse=True)
 
 
 def _swept(settings: list[dict[str, Any]]) -> tuple[str, ...]:

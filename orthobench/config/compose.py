@@ -184,4 +184,6 @@ def _check_choice(group: str, value: Any, folders: tuple[Path, ...]) -> None:
     if name not in known:
         shown = "null" if value is None else value
         hint = "; recipe=none switches it off" if group == "recipe" else ""
+        if group in ("model", "task") and not folders:
+            hint = f" One of your own is found with --config-dir FOLDER, where FOLDER holds {group}/NAME.yaml."
         raise ConfigError(f"{group}={shown} is not known: {did_you_mean(str(shown), known)}{hint}")

@@ -23,6 +23,8 @@ def read(path: Path) -> tuple[np.ndarray, np.ndarray, np.ndarray, dict[str, np.n
     Raises:
         DataError: a column is missing or has no numbers, a step occurs twice, or a target or part changes in an id.
     """
+    import pandas as pd
+
     table = _table(path)
     missing = [name for name in NAMED if name not in table.columns]
     features = [name for name in table.columns if name not in (*NAMED, PART)]
@@ -33,7 +35,11 @@ def read(path: Path) -> tuple[np.ndarray, np.ndarray, np.ndarray, dict[str, np.n
         raise DataError(f"{path} has no rows.")
     for name in ("t", *features):
         if table[name].dtype.kind not in "fiub":
-            raise DataError(f"{path}: column {name} has something that is not a number.")
+            line = int(np.isnan(np.asarray(pd.to_numeric(table[name], errors="coerce"), dtype=float)).argmax())
+            raise DataError(
+                f"{path}: column {name} has something that is not a number in row {line + 1} after the header: "
+                f"{str(table[name].iloc[line])[:20]!r}."
+            )
     empty = [name for name in table.columns if table[name].isna().any()]
     if empty:
         line = int(table[empty[0]].isna().to_numpy().argmax())

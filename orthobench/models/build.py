@@ -5,6 +5,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+import torch
 
 from orthobench.cells.base import Cell
 from orthobench.config.settings import Settings
@@ -31,7 +32,7 @@ def build_task(settings: Settings) -> Task:
 
 
 def build_model(settings: Settings, task: Task) -> Network:
-    """The model, its initial values drawn from the run's seed."""
+    """The model, its initial values drawn from the run's seed, those that a cell draws by torch too."""
     given = settings.model
     rng = np.random.default_rng([settings.run["seed"], len("model")])
     network: Any = settings.parts.network
@@ -44,7 +45,9 @@ def build_model(settings: Settings, task: Task) -> Network:
         "rng": rng,
         "engine": settings.run["engine"],
     }
-    model: Network = network(**chosen(provided, network), **chosen(given, network))
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(settings.run["seed"])
+        model: Network = network(**chosen(provided, network), **chosen(given, network))
     model.sequences = getattr(task, "batch_size", None)
     return model
 

@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from orthobench.errors import ConfigError
 from orthobench.recording.digest import read_sealed
 from orthobench.terminal import complain
 
@@ -23,8 +24,15 @@ def read_all(root: str | Path) -> list[dict[str, Any]]:
 
 
 def frame(root: str | Path) -> "pd.DataFrame":
-    """One row per run; nested keys are joined by dots, curves are left out."""
+    """One row per run; nested keys are joined by dots, curves are left out.
+
+    Raises:
+        ConfigError: there is no such folder.
+    """
     import pandas as pd
+
+    if not Path(root).is_dir():
+        raise ConfigError(f"{root} is not a folder of runs, so that there are no records in it.")
 
     rows = [{key: value for key, value in record.items() if key != "curve"} for record in read_all(root)]
     return pd.json_normalize(rows)

@@ -23,14 +23,15 @@ that where the metric ends. *rank*: the best and the worst that the intervals le
 whose interval is not clear of the trivial predictor did not learn and has none. *solved*: seeds whose score is above
 0.9, where 0 is the trivial predictor and 1 is perfect. The interval takes the scores of seeds for normally distributed;
 where some solve a task and others do not, look at this: five of five leave a share of 0.55 of all seeds open, and four
-of five one of 0.34 (the lower ends of one-sided 95 % intervals). *to a tenth*: steps until the validation loss is below
-a tenth of the trivial predictor's, in more than half of the seeds. *ms a step*, where it was measured: a training step
-on the processor named below the table, median ± half of the distance between the quartiles, by `bench --record` while
-nothing else ran. *runs*: those of the tuning and those that are reported, and which code made them. *horizon*: the
-greatest length at which the lower end of the interval is above 0.9, where 0 is the trivial predictor of that length.
-*state* is what the model keeps of one sequence from step to step, and *multiply-adds* are those of one step of one
-sequence, by the structure of its matrices. The *order-blind predictor*, where a table has one, knows how often each
-token was shown, and not in which order. Nothing here is a published setting; the papers' own stand in the other tables.
+of five one of 0.34 (the lower ends of one-sided 95 % intervals). *converged*: seeds that did not diverge. *to a tenth*:
+steps until the validation loss is below a tenth of the trivial predictor's, in more than half of the seeds. *ms a
+step*, where it was measured: a training step on the processor named below the table, median ± half of the distance
+between the quartiles, by `bench --record` while nothing else ran. *runs*: those of the tuning and those that are
+reported, and which code made them. *horizon*: the greatest length at which the lower end of the interval is above 0.9,
+where 0 is the trivial predictor of that length. *state* is what the model keeps of one sequence from step to step, and
+*multiply-adds* are those of one step of one sequence, by the structure of its matrices. The *order-blind predictor*,
+where a table has one, knows how often each token was shown, and not in which order. Nothing here is a published
+setting; the papers' own stand in the other tables.
 """
 BUDGETS = {"parameters": "parameters", "state_bytes": "state, bytes", "multiply_adds": "multiply-adds"}
 STEP = "ms a step"

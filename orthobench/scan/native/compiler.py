@@ -145,7 +145,9 @@ def _run(command: list[str], limit_s: float, output: bool = False) -> tuple[int,
                 with contextlib.suppress(ProcessLookupError):
                     os.killpg(process.pid, signal.SIGKILL)
                 raise
-    except (OSError, subprocess.TimeoutExpired) as error:
+    except subprocess.TimeoutExpired as error:
+        raise CompileError(f"{command[0]} took more than {limit_s:g} s and was stopped") from error
+    except OSError as error:
         raise CompileError(f"{command[0]} could not be run: {error}") from error
     return process.returncode, said
 
