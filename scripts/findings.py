@@ -65,15 +65,15 @@ class Numbers:
         self.rate = found.rate
 
 
-def sentence(finding: Finding) -> str:
-    """The sentence with its numbers."""
+def sentence(finding: Finding, words: str) -> str:
+    """Words of a finding, `says` or `short`, with their numbers."""
     if load(finding.table).track != FAIR:
-        return finding.says
+        return words
     fair = fair_of(finding.table, RESULTS)
-    named = set(re.findall(r"\{(\w+)\.", finding.says))
+    named = set(re.findall(r"\{(\w+)\.", words))
     known = {model: Numbers(fair, entry(fair, finding, model)) for model in named}
     levels = {"order_blind": fair.order_blind.get(finding.case, {}).get(None), "trivial": fair.trivial(finding.case)}
-    return finding.says.format(**known, **{name: number(level, 3) for name, level in levels.items()})
+    return words.format(**known, **{name: number(level, 3) for name, level in levels.items()})
 
 
 def source(finding: Finding, root: str) -> str:
@@ -114,7 +114,7 @@ def page(found: list[Finding]) -> str:
     for title in dict.fromkeys(one.title for one in found):
         text += f"\n## {title}\n\n"
         for one in (one for one in found if one.title == title):
-            text += f"- {sentence(one)} ({source(one, '../')})\n" + (f"  Why: {one.why}\n" if one.why else "")
+            text += f"- {sentence(one, one.says)} ({source(one, '../')})\n" + (f"  Why: {one.why}\n" if one.why else "")
     return f"{text}\n## The papers' numbers beside ours\n\n{statuses()}"
 
 
@@ -131,7 +131,7 @@ def statuses() -> str:
 def readme(text: str, found: list[Finding]) -> str:
     """README.md with the short version between its markers."""
     start = text.index(START) + len(START)
-    short = "".join(f"- {sentence(one)} ({source(one, '')})\n" for one in found if one.short)
+    short = "".join(f"- {sentence(one, one.short)} ({source(one, '')})\n" for one in found if one.short)
     return f"{text[:start]}\n{overview(IN_README)}\n{short}\n{text[text.index(END, start) :]}"
 
 

@@ -7,7 +7,7 @@
       case: digits=3
       tests: [{beats: {ncgru: [lstm]}}]            what must hold, see `FAIR_TESTS`; of published tables `status`
       why: "..."                                   the most likely reason, where one is offered
-      short: true                                  whether it stands in the README as well
+      short: "..."                                 how the README says it, where it does
 
 A sentence about a fair table names models as `{MODEL.score}`, `.at[LENGTH]`, `.horizon`, `.ms`, `.state` or `.rate`,
 what the trivial predictor scores as `{trivial}`, and what knowledge of the tokens without their order would as
@@ -29,7 +29,7 @@ from orthobench.errors import ConfigError
 from orthobench.schema import coerce, did_you_mean
 
 ALIKE = 0.05  # of a score: what nobody would call another predictor
-KEYS = {"says": str, "table": str, "case": str, "tests": list[dict], "why": str, "short": bool}
+KEYS = {"says": str, "table": str, "case": str, "tests": list[dict], "why": str, "short": str}
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Finding:
     tests: tuple[dict[str, Any], ...]
     case: str = ""
     why: str = ""
-    short: bool = False
+    short: str = ""
 
 
 def read(path: Path) -> list[Finding]:
@@ -165,6 +165,19 @@ def _solved(table: FairTable, finding: Finding, given: dict[str, int]) -> list[s
     return _each(wrong)(table, finding, list(given))
 
 
+def _below_trivial(table: FairTable, finding: Finding, given: dict[str, list[int]]) -> list[str]:
+    """The whole interval of each model is worse than the trivial predictor at these lengths."""
+
+    def wrong(one: FairEntry) -> str | None:
+        for length in given[one.model]:
+            ends, trivial = one.interval_of(one.at(length)), one.trivial_at(length)
+            if ends is None or trivial is None or not (ends[1] < trivial if table.higher else ends[0] > trivial):
+                return f"is not worse than the trivial predictor at length {length}"
+        return None
+
+    return _each(wrong)(table, finding, list(given))
+
+
 def _beyond(side: Literal["above", "below"]) -> Callable[[FairTable, Finding, dict[str, float]], list[str]]:
     """A test that the whole interval of each model is on one side of a number, or ends at it."""
 
@@ -236,6 +249,7 @@ FAIR_TESTS: dict[str, Callable[[FairTable, Finding, Any], list[str]]] = {
     "equal": _equal,
     "horizon": _horizon,
     "solved": _solved,
+    "below_trivial": _below_trivial,
     "above": _beyond("above"),
     "below": _beyond("below"),
     "cheaper": _cheaper,

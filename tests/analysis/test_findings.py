@@ -48,6 +48,10 @@ def test_the_page_and_the_readme_are_what_the_records_say() -> None:
         ({"order_blind": ["lstm_chrono"]}, "lstm_chrono is not at the order-blind predictor's 0.375"),
         ({"solved": {"ncgru": 5, "lstm": 0}}, None),
         ({"solved": {"ncgru": 4}}, "ncgru solved it with 5 seeds, not 4"),
+        (
+            {"below_trivial": {"lipschitz_rnn": [160]}},
+            "lipschitz_rnn is not worse than the trivial predictor at length 160",
+        ),
         ({"horizon": {"rnn": None}}, "rnn has 0 of 5 seeds"),
         ({"cheaper": {"gru": ["vprnn"]}}, None),
         ({"cheaper": {"vprnn": ["gru"]}}, "a step of vprnn is not clearly faster"),
