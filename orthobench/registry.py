@@ -45,15 +45,15 @@ def find(kind: str, name: str, key: str) -> type:
     home = importlib.import_module(place)
     base = getattr(home, base_name)
     own = {cls_name: (module, cls) for module in _plugins() for cls_name, cls in _concrete(module, base).items()}
-    found = _shipped(home, base, name) if isinstance(name, str) else None
+    if not isinstance(name, str):
+        raise ConfigError(f"{key}={name} is not known: {did_you_mean(str(name), [*names(kind), *own])}")
+    found = _shipped(home, base, name)
     if found is not None and name in own:
         module, cls = own[name]
         raise ConfigError(f"{key}={name}: {cls.__name__} in {module.__name__} has the name of one that orthobench has: "
                           "it would not be used, so give it another name.")  # fmt: skip
     if found is None and name not in own:
-        raise ConfigError(
-            f"{key}={name} is not known: {did_you_mean(str(name), [*names(kind), *own])}{_hint(name, base)}"
-        )
+        raise ConfigError(f"{key}={name} is not known: {did_you_mean(name, [*names(kind), *own])}{_hint(name, base)}")
     return found or own[name][1]
 
 
@@ -63,7 +63,7 @@ def _shipped(home: ModuleType, base: type, name: str) -> type | None:
     return (file and _namesake(file, base)) or _concrete(home, base).get(name)
 
 
-def _hint(name: object, base: type) -> str:
+def _hint(name: str, base: type) -> str:
     """Why a class of a plug-in may not have been found; empty where nothing is known."""
     for module in _plugins():
         for cls in vars(module).values():

@@ -69,7 +69,7 @@ def test_what_to_do_with_a_finished_run(tmp_path: Path, monkeypatch: pytest.Monk
     (code,) = blocks(FINISHED, "python")
     names: dict[str, object] = {}
     exec(compile(code.replace("RUN", run), "docs/finished_runs.md", "exec"), names)
-    assert tuple(getattr(names["y"], "shape", ())) == (8, 1)
+    assert tuple(getattr(names["y"], "shape", ())) == (20, 1)
 
 
 @pytest.mark.slow

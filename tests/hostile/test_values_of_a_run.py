@@ -145,7 +145,8 @@ def test_data_that_a_record_names(name: str, own: Path, capsys: pytest.CaptureFi
 @pytest.mark.sampled(12)
 @pytest.mark.parametrize("kind", ["null", "a list", "true"])
 @pytest.mark.parametrize("place", SETTINGS)
-def test_a_setting_of_config_yaml(place: str, kind: str, own: Path) -> None:
+def test_a_setting_of_config_yaml(place: str, kind: str, own: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ORTHOBENCH_DATA", "data")  # which takes the place of data_root
     path = own / "config.yaml"
     content = yaml.safe_load(path.read_text())
     changed = put(content, tuple(place.split(".")), WRONG[kind])
