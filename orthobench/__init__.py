@@ -67,8 +67,6 @@ def records(root: "str | Any | None" = None) -> "pd.DataFrame":
     Raises:
         orthobench.errors.ConfigError: there is no such folder.
     """
-    import os
-
     from orthobench.recording.store import frame
 
-    return frame(root or os.environ.get("ORTHOBENCH_RUNS") or "runs")
+    return frame(root)

@@ -41,9 +41,7 @@ def find(kind: str, name: str, key: str) -> type:
     Raises:
         ConfigError: there is no such class, or a plug-in cannot be imported.
     """
-    place, base_name = KINDS[kind]
-    home = importlib.import_module(place)
-    base = getattr(home, base_name)
+    home, base = _home(kind)
     own = {cls_name: (module, cls) for module in _plugins() for cls_name, cls in _concrete(module, base).items()}
     if not isinstance(name, str):
         raise ConfigError(f"{key}={name} is not known: {did_you_mean(str(name), [*names(kind), *own])}")
@@ -55,6 +53,13 @@ def find(kind: str, name: str, key: str) -> type:
     if found is None and name not in own:
         raise ConfigError(f"{key}={name} is not known: {did_you_mean(name, [*names(kind), *own])}{_hint(name, base)}")
     return found or own[name][1]
+
+
+def _home(kind: str) -> tuple[ModuleType, type]:
+    """The package or module of a kind, and the base class of what is found there."""
+    place, base_name = KINDS[kind]
+    home = importlib.import_module(place)
+    return home, getattr(home, base_name)
 
 
 def _shipped(home: ModuleType, base: type, name: str) -> type | None:
@@ -83,10 +88,8 @@ def engines() -> tuple[str, ...]:
 @lru_cache
 def names(kind: str) -> tuple[str, ...]:
     """The names of the package's own classes of a kind."""
-    place, base_name = KINDS[kind]
-    home = importlib.import_module(place)
-    base = getattr(home, base_name)
-    modules = {name: importlib.import_module(f"{place}.{name}") for name in _files(home)}
+    home, base = _home(kind)
+    modules = {name: importlib.import_module(f"{home.__name__}.{name}") for name in _files(home)}
     files = (name for name, module in modules.items() if _namesake(module, base) is not None)
     return (*files, *_concrete(home, base))
 

@@ -69,20 +69,17 @@ class ComposedTable:
 
     def lengths(self, row: str) -> tuple[tuple[int, ...], tuple[int, int]]:
         """The lengths of a row's length curve, and the least and the greatest of its training; no lengths: no curve."""
-        from orthobench.models.build import build_task
         from orthobench.tasks.lengths import Lengths
 
-        task = build_task(self.settings(row))
+        task = self._task(row)
         if not isinstance(task, Lengths) or not task.eval_lengths:
             return (), (0, 0)
         return tuple(sorted(task.eval_lengths)), task.trained
 
     def baseline(self, row: str, name: str) -> float | None:
         """The trivial predictor's score of a row's task by a metric, known before any data is read; null for none."""
-        from orthobench.models.build import build_task
-
         try:
-            return build_task(self.settings(row)).baseline.get(name)
+            return self._task(row).baseline.get(name)
         except ConfigError:  # its model or task is not there
             return None
 
@@ -91,10 +88,9 @@ class ComposedTable:
 
         By length of its length curve, and under null over the lengths of training; nothing where it is not known.
         """
-        from orthobench.models.build import build_task
         from orthobench.tasks.lengths import Lengths
 
-        task = build_task(self.settings(row))
+        task = self._task(row)
         tasks: dict[int | None, Task] = {None: task}
         if isinstance(task, Lengths):
             tasks |= {length: task.at_length(length) for length in sorted(task.eval_lengths)}
@@ -102,12 +98,15 @@ class ComposedTable:
 
     def resolution(self, row: str, measured: Metric) -> float:
         """The least difference of two values of a metric in the records of a row; 0 where there is none."""
-        from orthobench.models.build import build_task
-
         split, _, name = measured.name.partition("/")
         if measured.resolution is not None or split not in ("val", "test"):
             return measured.resolution or 0.0
-        return build_task(self.settings(row)).resolution(name.partition("@")[0], split)  # type: ignore[arg-type]
+        return self._task(row).resolution(name.partition("@")[0], split)  # type: ignore[arg-type]
+
+    def _task(self, row: str) -> "Task":
+        from orthobench.models.build import build_task
+
+        return build_task(self.settings(row))
 
 
 def _size(settings: Settings) -> int:

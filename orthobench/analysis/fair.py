@@ -1,8 +1,8 @@
 """The fair track: models at one budget of parameters and one of tuning, scored on the test set by seeds of their own.
 
 The rate is tuned on seeds that are not reported (tuning.py). What is reported are the table's own seeds at that rate:
-their mean with its 95 % interval, the places that the intervals leave open, and how many seeds solved the task. A model
-whose interval reaches down to the trivial predictor did not learn, and has no place.
+their mean with its 95 % interval, the ranks that the intervals leave open, and how many seeds solved the task. A model
+whose interval reaches down to the trivial predictor did not learn, and has no rank.
 """
 
 from collections.abc import Collection, Sequence
@@ -99,9 +99,8 @@ class FairTable:
     def solved(self, entry: FairEntry) -> int | None:
         """How many of a model's seeds have a normalised score above 0.9; null where the metric has no perfect value."""
         found = [self._normalised(score, entry.trivial) for score in entry.scores().by_seed.values()]
-        if not any(score is not None for score in found):
-            return None
-        return sum(score is not None and score > LEAST_SCORE for score in found)
+        scores = [score for score in found if score is not None]
+        return sum(score > LEAST_SCORE for score in scores) if scores else None
 
     def horizon(self, entry: FairEntry) -> int | None:
         """The greatest length that a model holds; null where there is none or there are no curves."""

@@ -18,7 +18,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from orthobench.analysis.comparison import Comparison, compare
 from orthobench.analysis.fair import FairTable, fair_table
@@ -48,6 +48,9 @@ class Finding:
     case: str = ""
     why: str = ""
     short: str = ""
+
+
+FairTest = Callable[[FairTable, Finding, Any], list[str]]  # what is wrong with a finding, given what its test says
 
 
 def read(path: Path) -> list[Finding]:
@@ -107,12 +110,17 @@ def _tests(finding: Finding, known: dict[str, Any]) -> list[tuple[str, Any]]:
     return named
 
 
-def _each(wrong: Callable[[FairEntry], str | None]) -> Callable[[FairTable, Finding, list[str]], list[str]]:
-    """A test of single models, from what is wrong with one of them."""
+def _each(wrong: Callable[[FairTable, FairEntry, Any], str | None]) -> FairTest:
+    """A test of single models, from what is wrong with one of them, given the table and what is said of the model.
 
-    def test(table: FairTable, finding: Finding, models: list[str]) -> list[str]:
-        entries = [entry(table, finding, model) for model in models]
-        return [f"{one.model} {why}" for one in entries if (why := _unfinished(one) or wrong(one)) is not None]
+    It takes the models, or what is said of each of them by model. A model without all its seeds bears out nothing.
+    """
+
+    def test(table: FairTable, finding: Finding, given: list[str] | dict[str, Any]) -> list[str]:
+        said = given if isinstance(given, dict) else dict.fromkeys(given)
+        entries = [(entry(table, finding, model), wanted) for model, wanted in said.items()]
+        found = [(one.model, _unfinished(one) or wrong(table, one, wanted)) for one, wanted in entries]
+        return [f"{model} {why}" for model, why in found if why is not None]
 
     return test
 
@@ -121,8 +129,14 @@ def _unfinished(one: FairEntry) -> str | None:
     return None if len(one.lines) == one.planned else f"has {len(one.lines)} of {one.planned} seeds"
 
 
-def _not_learnt(one: FairEntry) -> str | None:
+@_each
+def _learnt(table: FairTable, one: FairEntry, wanted: None) -> str | None:
     return None if one.learnt else "did not learn"
+
+
+@_each
+def _not_learnt(table: FairTable, one: FairEntry, wanted: None) -> str | None:
+    return None if one.learnt is False else "learnt"
 
 
 def _beats(table: FairTable, finding: Finding, given: dict[str, list[str]]) -> list[str]:
@@ -141,79 +155,64 @@ def _beats(table: FairTable, finding: Finding, given: dict[str, list[str]]) -> l
 def _equal(table: FairTable, finding: Finding, models: list[str]) -> list[str]:
     """No interval of two of these models tells them apart, and all have learnt."""
     entries = [entry(table, finding, model) for model in models]
-    found = [f"{one.model} {why}" for one in entries if (why := _unfinished(one) or _not_learnt(one)) is not None]
-    return found + [f"{a.model} beats {b.model}" for a in entries for b in entries if a.beats(b)]
+    beaten = [f"{a.model} beats {b.model}" for a in entries for b in entries if a.beats(b)]
+    return _learnt(table, finding, models) + beaten
 
 
-def _horizon(table: FairTable, finding: Finding, given: dict[str, int | None]) -> list[str]:
-    """The greatest length that each model holds; null for none."""
-
-    def wrong(one: FairEntry) -> str | None:
-        found, wanted = table.horizon(one), given[one.model]
-        return None if found == wanted else f"holds {found}, not {wanted}"
-
-    return _each(wrong)(table, finding, list(given))
+@_each
+def _horizon(table: FairTable, one: FairEntry, wanted: int | None) -> str | None:
+    """The greatest length that the model holds; null for none."""
+    found = table.horizon(one)
+    return None if found == wanted else f"holds {found}, not {wanted}"
 
 
-def _solved(table: FairTable, finding: Finding, given: dict[str, int]) -> list[str]:
-    """How many of each model's seeds have a normalised score above 0.9."""
-
-    def wrong(one: FairEntry) -> str | None:
-        found = table.solved(one)
-        return None if found == given[one.model] else f"solved it with {found} seeds, not {given[one.model]}"
-
-    return _each(wrong)(table, finding, list(given))
+@_each
+def _solved(table: FairTable, one: FairEntry, wanted: int) -> str | None:
+    """How many of the model's seeds have a normalised score above 0.9."""
+    found = table.solved(one)
+    return None if found == wanted else f"solved it with {found} seeds, not {wanted}"
 
 
-def _below_trivial(table: FairTable, finding: Finding, given: dict[str, list[int]]) -> list[str]:
-    """The whole interval of each model is worse than the trivial predictor at these lengths."""
-
-    def wrong(one: FairEntry) -> str | None:
-        for length in given[one.model]:
-            ends, trivial = one.interval_of(one.at(length)), one.trivial_at(length)
-            if ends is None or trivial is None or not (ends[1] < trivial if table.higher else ends[0] > trivial):
-                return f"is not worse than the trivial predictor at length {length}"
-        return None
-
-    return _each(wrong)(table, finding, list(given))
+@_each
+def _below_trivial(table: FairTable, one: FairEntry, lengths: list[int]) -> str | None:
+    """The whole interval is worse than the trivial predictor at these lengths."""
+    for length in lengths:
+        ends, trivial = one.interval_of(one.at(length)), one.trivial_at(length)
+        if ends is None or trivial is None or not (ends[1] < trivial if table.higher else ends[0] > trivial):
+            return f"is not worse than the trivial predictor at length {length}"
+    return None
 
 
-def _beyond(side: Literal["above", "below"]) -> Callable[[FairTable, Finding, dict[str, float]], list[str]]:
-    """A test that the whole interval of each model is on one side of a number, or ends at it."""
-
-    def test(table: FairTable, finding: Finding, given: dict[str, float]) -> list[str]:
-        def wrong(one: FairEntry) -> str | None:
-            ends, limit = one.interval, given[one.model]
-            right = ends is not None and (ends[0] >= limit if side == "above" else ends[1] <= limit)
-            return None if right else f"is not {side} {limit}"
-
-        return _each(wrong)(table, finding, list(given))
-
-    return test
+@_each
+def _above(table: FairTable, one: FairEntry, limit: float) -> str | None:
+    """The whole interval is above a number, or starts at it."""
+    return None if one.interval is not None and one.interval[0] >= limit else f"is not above {limit}"
 
 
-def _order_blind(table: FairTable, finding: Finding, models: list[str]) -> list[str]:
-    """Each model scores what knowledge of the tokens without their order does, at every length of training.
+@_each
+def _below(table: FairTable, one: FairEntry, limit: float) -> str | None:
+    """The whole interval is below a number, or ends at it."""
+    return None if one.interval is not None and one.interval[1] <= limit else f"is not below {limit}"
 
-    Its interval has to lie within `ALIKE` of that, so that a wide one is no support.
+
+@_each
+def _order_blind(table: FairTable, one: FairEntry, wanted: None) -> str | None:
+    """It scores what knowledge of the tokens without their order does, in all and at every length of training.
+
+    The interval has to lie within `ALIKE` of that, so that a wide one is no support.
     """
-    known = table.order_blind.get(finding.case, {})
+    known = table.order_blind.get(one.case, {})
     if not known:
-        raise ConfigError(f"{finding.table} {finding.case}: nobody has worked out an order-blind predictor here.")
-    low, high = table.trained.get(finding.case, (0, 0))
-
-    def wrong(one: FairEntry) -> str | None:
-        for length, level in known.items():
-            name = table.score.name if length is None else one.at(length)
-            ends = one.interval_of(name)
-            if length is not None and not low <= length <= high:
-                continue
-            if ends is None or not level - ALIKE <= ends[0] <= ends[1] <= level + ALIKE:
-                where = "" if length is None else f" at length {length}"
-                return f"is not at the order-blind predictor's {level:.3f}{where}"
-        return None
-
-    return _each(wrong)(table, finding, models)
+        raise ConfigError(f"{table.table.name} {one.case}: nobody has worked out an order-blind predictor here.")
+    low, high = table.trained.get(one.case, (0, 0))
+    for length, level in known.items():
+        if length is not None and not low <= length <= high:
+            continue
+        ends = one.interval_of(table.score.name if length is None else one.at(length))
+        if ends is None or not level - ALIKE <= ends[0] <= ends[1] <= level + ALIKE:
+            where = "" if length is None else f" at length {length}"
+            return f"is not at the order-blind predictor's {level:.3f}{where}"
+    return None
 
 
 def _cheaper(table: FairTable, finding: Finding, given: dict[str, list[str]]) -> list[str]:
@@ -242,16 +241,16 @@ def _status(compared: Comparison, given: dict[str, list[str]]) -> list[str]:
     return found
 
 
-FAIR_TESTS: dict[str, Callable[[FairTable, Finding, Any], list[str]]] = {
-    "learnt": _each(_not_learnt),
-    "not_learnt": _each(lambda one: None if one.learnt is False else "learnt"),
+FAIR_TESTS: dict[str, FairTest] = {
+    "learnt": _learnt,
+    "not_learnt": _not_learnt,
     "beats": _beats,
     "equal": _equal,
     "horizon": _horizon,
     "solved": _solved,
     "below_trivial": _below_trivial,
-    "above": _beyond("above"),
-    "below": _beyond("below"),
+    "above": _above,
+    "below": _below,
     "cheaper": _cheaper,
     "order_blind": _order_blind,
 }

@@ -46,13 +46,11 @@ def _tried(cell: Any, arguments: dict[str, Any]) -> Cell:
     where = f"{cell.__name__} in {cell.__module__}"
     try:
         made = cell(**arguments)
-        odd = [name for name, p in made.named_parameters() if p.dtype not in (made.U.dtype, made.U.dtype.to_complex())]
-        if odd:
-            raise ConfigError(f"{where}: its parameter {odd[0]} is in {made.get_parameter(odd[0]).dtype}, the others "
-                              f"are in {made.U.dtype}.")  # fmt: skip
+        kinds = (made.U.dtype, made.U.dtype.to_complex())
+        odd = next(((name, p.dtype) for name, p in made.named_parameters() if p.dtype not in kinds), None)
         with torch.no_grad():
             x = made.U.new_zeros(2, 1, made.input_size)
-            answer = made.step(made.project(x)[0], made.initial_state(2), made.matrices())
+            answer = None if odd else made.step(made.project(x)[0], made.initial_state(2), made.matrices())
     except ConfigError:
         raise
     except Exception as error:
@@ -60,6 +58,8 @@ def _tried(cell: Any, arguments: dict[str, Any]) -> Cell:
         raise ConfigError(
             f"{where}: making it, and one step of two sequences, ends in {type(error).__name__}: {told}."
         ) from error
+    if odd:
+        raise ConfigError(f"{where}: its parameter {odd[0]} is in {odd[1]}, the others are in {kinds[0]}.")
     if made.returns_output and (not isinstance(answer, tuple) or len(answer) != 2):
         raise ConfigError(f"{where}: with returns_output, `step` returns the pair (output, state).")
     state = answer[1] if made.returns_output else answer

@@ -1,5 +1,6 @@
 """All records under a folder as one table."""
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +24,12 @@ def read_all(root: str | Path) -> list[dict[str, Any]]:
     return found
 
 
-def frame(root: str | Path) -> "pd.DataFrame":
+def runs_root(given: str | Path | None = None) -> Path:
+    """The folder of runs that is given; else $ORTHOBENCH_RUNS, or `runs`."""
+    return Path(given or os.environ.get("ORTHOBENCH_RUNS") or "runs")
+
+
+def frame(root: str | Path | None = None) -> "pd.DataFrame":
     """One row per run; nested keys are joined by dots, curves are left out.
 
     Raises:
@@ -31,7 +37,8 @@ def frame(root: str | Path) -> "pd.DataFrame":
     """
     import pandas as pd
 
-    if not Path(root).is_dir():
+    root = runs_root(root)
+    if not root.is_dir():
         raise ConfigError(f"{root} is not a folder of runs, so that there are no records in it.")
 
     rows = [{key: value for key, value in record.items() if key != "curve"} for record in read_all(root)]

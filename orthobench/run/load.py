@@ -12,6 +12,7 @@ from orthobench.config.yaml_file import read_yaml
 from orthobench.errors import ConfigError, StorageError
 from orthobench.models.base import Network
 from orthobench.models.build import build_model, build_optimizer, build_schedule, build_task
+from orthobench.recording import store
 from orthobench.recording.checkpoint import digest_of, load_run
 from orthobench.recording.digest import owner, read_sealed
 from orthobench.recording.files import refuse_links
@@ -150,7 +151,7 @@ def folder_of(run: str | Path, runs_root: str | None = None) -> Path:
     Raises:
         ConfigError: there is none.
     """
-    root = Path(runs_root or os.environ.get("ORTHOBENCH_RUNS") or "runs")
+    root = store.runs_root(runs_root)
     found = next((path for path in (Path(run), root / run) if (path / "config.yaml").is_file()), None)
     if found is None:
         raise ConfigError(

@@ -89,20 +89,16 @@ def commonest_products(group: Group) -> tuple[float, ...]:
     """
     product, size = product_table(group), len(product_table(group))
     before = np.argsort(product, axis=0)  # [p, x]: the q with q x = p
-    place = LONG ** np.arange(size)  # a multiset as one number
-    counts = np.zeros((1, size), dtype=np.int64)
-    orders = np.eye(1, size)
+    place = LONG ** np.arange(size)  # a multiset is one number, that of x being its digit at place x
+    known, orders = np.zeros(1, dtype=np.int64), np.eye(1, size)
     shares = []
     for n in range(1, LONG):
-        grown = np.unique((counts[:, None] + np.eye(size, dtype=np.int64)).reshape(-1, size) @ place)
-        known, counts = counts @ place, grown[:, None] // place % LONG
-        sorted_known = np.argsort(known)
+        grown = np.unique(known[:, None] + place)
         found = np.zeros((len(grown), size))
         for x in range(size):
-            has = counts[:, x] > 0
-            rest = sorted_known[np.searchsorted(known, grown[has] - place[x], sorter=sorted_known)]
-            found[has] += orders[rest][:, before[:, x]]
-        orders = found
+            has = grown // place[x] % LONG > 0
+            found[has] += orders[np.searchsorted(known, grown[has] - place[x])][:, before[:, x]]
+        known, orders = grown, found
         shares.append(float(orders.max(1).sum() / size**n))
     return tuple(shares)
 

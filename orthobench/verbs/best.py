@@ -1,10 +1,10 @@
 """`orthobench best FOLDER [--by KEY] [--steps N] [KEY=VALUE...]`: the command that runs your best settings longer."""
 
-import os
 import shlex
 from pathlib import Path
 
 from orthobench.errors import ConfigError
+from orthobench.recording.store import runs_root
 from orthobench.schema import did_you_mean
 from orthobench.terminal import complain, say
 from orthobench.verbs import own_runs
@@ -62,4 +62,4 @@ def main(arguments: list[str]) -> int:
 
 def _elsewhere(folder: Path) -> bool:
     """Whether a folder is not the one that runs go to where no other is named."""
-    return folder.resolve() != Path(os.environ.get("ORTHOBENCH_RUNS", "runs")).resolve()
+    return folder.resolve() != runs_root().resolve()

@@ -95,7 +95,7 @@ def _cost_row(places: Places, line: FairLine, scored: FairLine) -> list[LinkedTe
         LinkedText(number(scored["mean"], 4), here),
         LinkedText(interval(scored), here),
         LinkedText(str(len(scored["seeds"])), here),
-        LinkedText(ranked(line["rank"]) or "did not learn" * (line["learnt"] is False)),
+        LinkedText(_rank(line)),
         LinkedText(shown(line["horizon"]) or "none" * bool(line["lengths"]), here),
         LinkedText(shown(line["milliseconds"]), title=line["measured"] or "not measured"),
         *(LinkedText(shown(line[name])) for name in ("state_bytes", "parameters", "multiply_adds")),
@@ -217,11 +217,10 @@ def _seed_row(places: Places, line: FairLine, planned: int) -> list[LinkedText]:
         places.value(one["value"], one["run"], number(one["value"], 4), f"seed {one['seed']}: {one['run']}")
         for one in line["seeds"]
     ]
-    rank = "did not learn" if line["learnt"] is False else ranked(line["rank"])
     tuned = sum(len(one["seeds"]) for one in line["tuned"])
     return [
         LinkedText(line["model"], places.cell(line["config"])),
-        LinkedText(rank),
+        LinkedText(_rank(line)),
         LinkedText(number(line["mean"], 4)),
         LinkedText(interval(line)),
         *given,
@@ -270,7 +269,7 @@ def standing(places: Places, model: str) -> Plot | None:
             LinkedText(choice(places, line), places.table(line["table"], line["preset"])),
             LinkedText(line["model"]),
             LinkedText(number(line["normalised"], 3), places.line(line)),
-            LinkedText(ranked(line["rank"]) or "did not learn" * (line["learnt"] is False)),
+            LinkedText(_rank(line)),
             LinkedText(number(line["mean"], 4), places.line(line)),
             LinkedText(interval(line)),
             LinkedText(shown(line["horizon"]) or "none" * bool(line["lengths"])),
@@ -281,6 +280,10 @@ def standing(places: Places, model: str) -> Plot | None:
     table = LinkedTable(headers, rows, frozenset(headers[2:]), caption=f"{model} on the fair track")
     words = f"A row for each case: the score of {model} as a large mark among thin ones of all other cells."
     return Plot(f"standing-{model}", "Among all cells", words, charts.standing(len(cases)), values, table)
+
+
+def _rank(line: FairLine) -> str:
+    return ranked(line["rank"]) or "did not learn" * (line["learnt"] is False)
 
 
 def _value(places: Places, line: FairLine) -> dict[str, Any]:
