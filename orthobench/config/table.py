@@ -1,6 +1,7 @@
 """A table or figure as runs: conf/experiment/<paper>/<table>.yaml, which is data and not composed by Hydra.
 
 description: Table 1, pixel MNIST       one line for `orthobench list`; `cite:` gives BibTeX keys
+like: fair/adding                      a table with all that this one does not say, but for its title
 track: published                       the paper's settings and selection; `fair`: equal budgets, never mixed
 seeds: [1, 2, 3]
 margin: {test/accuracy: 0.005}         how far a mean may be from the published number, see analysis/status.py
@@ -41,6 +42,7 @@ from orthobench.schema import Positive, coerce, did_you_mean
 
 KEYS: dict[str, Any] = {
     **about.KEYS,
+    "like": str,
     "track": Literal["published", "fair"],
     "seeds": list[int],
     "margin": dict,
@@ -224,17 +226,30 @@ def load(name: str, folders: tuple[Path, ...] = ()) -> Table:
     Raises:
         ConfigError: the table is not known, or its file breaks the schema.
     """
+    path = _path(name, folders, "")
+    content = read_yaml(path)
+    like = content.get("like") if isinstance(content, dict) else None
+    other = None if like is None else _path(str(like), folders, f"experiment {name}: like: ")
+    return replace(_read(path, name, other), folders=tuple(folders))
+
+
+def _path(name: str, folders: tuple[Path, ...], place: str) -> Path:
     known = tables(folders)
     if name not in known:
-        raise ConfigError(f"experiment={name} is not known: {did_you_mean(name, known)}")
+        raise ConfigError(f"{place}experiment={name} is not known: {did_you_mean(name, known)}")
     files = (folder / "experiment" / f"{name}.yaml" for folder in (conf_dir(), *folders))
-    return replace(_read(next(path for path in files if path.is_file()), name), folders=tuple(folders))
+    return next(path for path in files if path.is_file())
 
 
 @cache
-def _read(path: Path, name: str) -> Table:
+def _read(path: Path, name: str, like: Path | None) -> Table:
     content = read_yaml(path)
     place = f"experiment {name}: "
+    if like is not None:
+        other = parts.checked(read_yaml(like), KEYS, (), f"experiment {content['like']}: ")
+        if "like" in other:
+            raise ConfigError(f"{place}like: {content['like']} is like {other['like']} itself; name that one.")
+        content = {key: value for key, value in other.items() if key != "title"} | content
     given = parts.checked(content, KEYS, REQUIRED, place)
     for cell, words in given["cells"].items():
         parts.check_words(words, f"{place}cells.{cell}")

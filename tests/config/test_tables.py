@@ -179,11 +179,26 @@ def test_a_fair_table_has_a_row_for_every_rate_that_may_be_tried(tmp_path: Path)
     assert table.row("a_lr3e-3x0.1") == ("task=copying", "T=5", "optimizer.lr=3e-3", "optimizer.lr_recurrent=0.0003")
 
 
-def broken(tmp_path: Path, content: object) -> str:
-    path = tmp_path / "experiment" / "mine" / "table1.yaml"
-    path.parent.mkdir(parents=True)
+def test_a_table_is_like_another_but_for_what_it_says(tmp_path: Path) -> None:
+    broken(tmp_path, GOOD | {"title": "First"})
+    name = broken(tmp_path, {"like": "mine/table1", "common": ["task=adding"], "seeds": [3]}, "table2")
+    table, other = load(name, (tmp_path,)), load("mine/table1", (tmp_path,))
+    assert (table.common, table.seeds, table.title) == (("task=adding",), (3,), "Table 2")
+    assert (table.rows, table.margin, table.presets) == (other.rows, other.margin, other.presets)
+    with pytest.raises(ConfigError, match="mine/table2 is like mine/table1 itself; name that one"):
+        load(broken(tmp_path, {"like": name}, "table3"), (tmp_path,))
+    with pytest.raises(ConfigError, match=r"mine/table4: like: .*did you mean 'mine/table1'"):
+        load(broken(tmp_path, {"like": "mine/tabel1"}, "table4"), (tmp_path,))
+    broken(tmp_path, GOOD | {"sedes": [1]}, "table5")
+    with pytest.raises(ConfigError, match="mine/table5: sedes is not a key"):
+        load(broken(tmp_path, {"like": "mine/table5"}, "table6"), (tmp_path,))
+
+
+def broken(tmp_path: Path, content: object, table: str = "table1") -> str:
+    path = tmp_path / "experiment" / "mine" / f"{table}.yaml"
+    path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(yaml.safe_dump(content))
-    return "mine/table1"
+    return f"mine/{table}"
 
 
 @pytest.mark.parametrize(
