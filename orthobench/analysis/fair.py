@@ -240,7 +240,11 @@ def fair_tables(results: Path, folders: tuple[Path, ...] = ()) -> list[FairTable
 
 
 def overall(tables: Sequence[FairTable], model: str) -> float | None:
-    """The mean normalised score of a model over all cases of several tables; null where it lacks one of them."""
+    """The mean normalised score of a model over all cases of several tables; null where it lacks one of them.
+
+    A table that is like another is left out, so that no task counts twice.
+    """
+    tables = [one for one in tables if one.table.like is None]
     entries = [(one, e) for one in tables for case in one.cases for e in one.at(case) if e.model == model]
     found = [one.normalised(entry) for one, entry in entries]
     values = [number for number in found if number is not None]

@@ -105,6 +105,7 @@ class Table:
         tuning: how the rates of a fair table are tuned; its rows are then of every rate that may ever be tried.
         rates: those that each row of a published table is trained with, as `<row>_lr<rate>`; mostly none.
         given_title: `title:` of its file.
+        like: the table that it is like, but for what it says itself; null for most.
         unstated: by row, the settings that the paper leaves out and on which its numbers depend.
         folders: the folders of `--config-dir` that were searched for the table.
     """
@@ -125,6 +126,7 @@ class Table:
     tuning: Tuning | None = None
     rates: tuple[str, ...] = ()
     given_title: str | None = None
+    like: str | None = None
     unstated: dict[str, tuple[str, ...]] = field(default_factory=dict)
     folders: tuple[Path, ...] = ()
 
@@ -286,6 +288,7 @@ def _read(path: Path, name: str, like: Path | None) -> Table:
         tuning=tuning,
         rates=_rates(given, rows, place),
         given_title=given.get("title"),
+        like=given.get("like"),
         unstated=parts.unstated(given.get("unstated", []), rows, f"{place}unstated"),
     )
 

@@ -1,5 +1,6 @@
 """The fair track from made-up records: what is reported, ranks, horizons, curves, and tables that never change."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -256,6 +257,10 @@ def test_the_overview_is_normalised(results: Path, curves: FairTable) -> None:
     assert grid.headers == ["model", "mean", "Adding, T=50", "Cued copying, digits=1"]
     assert {row[0]: row[1:] for row in grid.rows}["gru"] == ["0.92", "0.95", "0.89"]
     assert {row[0]: row[1:] for row in grid.rows}["lstm"] == ["", "0.96", ""]
+    longer = replace(curves, table=replace(curves.table, like=CUED, given_title="Longer"))
+    grid = fair.together([fair_table(load(NAME), results), longer])
+    assert grid.headers == ["model", "mean", "Adding, T=50", "Longer, digits=1"]
+    assert {row[0]: row[1:] for row in grid.rows}["gru"] == ["0.95", "0.95", "0.89"], "a table like another counts not"
 
 
 def test_a_shortened_run_is_in_no_full_table(results: Path) -> None:
