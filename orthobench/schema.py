@@ -15,6 +15,8 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_typ
 
 from orthobench.errors import ConfigError
 
+SHOWN = 80  # names at most in a message
+
 
 @dataclass(frozen=True)
 class Range:
@@ -109,7 +111,8 @@ def did_you_mean(word: str, allowed: Iterable[str]) -> str:
     close = caseless or difflib.get_close_matches(str(word), options, n=1, cutoff=0.6)
     if close:
         return f"did you mean {close[0]!r}?"
-    return f"allowed: {', '.join(options)}" if options else "none is allowed here"
+    more = f" and {len(options) - SHOWN} more" if len(options) > SHOWN else ""
+    return f"allowed: {', '.join(options[:SHOWN])}{more}" if options else "none is allowed here"
 
 
 def coerce(value: Any, annotation: Any, key: str) -> Any:

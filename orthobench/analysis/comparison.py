@@ -95,7 +95,6 @@ class Comparison:
 
     Attributes:
         notes: one sentence for each record that was made with other settings and fills nothing.
-        stale: ids of the runs behind these records.
         made_by: which code made which run.
         costs: the measured steps of its rows, which claims about `bench/` are read from.
     """
@@ -106,7 +105,6 @@ class Comparison:
     claims: tuple[Compared, ...]
     lines: tuple[Line, ...]
     notes: tuple[str, ...] = ()
-    stale: frozenset[str] = frozenset()
     made_by: MadeBy = MadeBy({}, {})  # noqa: RUF009  (it is frozen)
     costs: dict[str, StepCost] = field(default_factory=dict)
 
@@ -132,10 +130,9 @@ def compare(table: Table, results: Path, preset: str = FULL) -> Comparison:
         Compared(printed, Scores(), Scores(), None, _runs(_rows_of(printed, rows), rows), _explained(verdict, table))
         for printed, verdict in zip(asserted, verdicts, strict=True)
     )
-    stale = frozenset(line.run_id for line in found.stale) - {line.run_id for line in found.lines}
     codes = made_by(composed, lines)
     notes = (*found.notes, *stale_costs, *rates)
-    return Comparison(table, preset, numbers, asserted_ours, lines, notes, stale, codes, costs)
+    return Comparison(table, preset, numbers, asserted_ours, lines, notes, codes, costs)
 
 
 def presets(name: str, results: Path) -> list[str]:

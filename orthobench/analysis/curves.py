@@ -60,10 +60,10 @@ def read(results: Path, table: str) -> list[CurvePoint]:
 
 
 def add(results: Path, table: str, points: Iterable[CurvePoint]) -> None:
-    """Append curves; those of a run that is there already are replaced."""
+    """Append curves; those of the same preset, row and seed are replaced."""
     new = list(points)
-    replaced = {(point.run_id, point.preset, point.row) for point in new}
-    kept = [p for p in read(results, table) if (p.run_id, p.preset, p.row) not in replaced]
+    replaced = {(point.preset, point.row, point.seed) for point in new}
+    kept = [p for p in read(results, table) if (p.preset, p.row, p.seed) not in replaced]
     if not kept and not new:
         return
     text = io.StringIO(newline="")

@@ -1,4 +1,4 @@
-"""The fair track: models at one budget of parameters and one of tuning, scored on the test set by seeds of their own.
+"""The fair track: models at one budget of parameters and with one grid of rates, scored by seeds of their own.
 
 The rate is tuned on seeds that are not reported (tuning.py). What is reported are the table's own seeds at that rate:
 their mean with its 95 % interval, the ranks that the intervals leave open, and how many seeds solved the task. A model
@@ -240,12 +240,15 @@ def fair_tables(results: Path, folders: tuple[Path, ...] = ()) -> list[FairTable
 
 
 def overall(tables: Sequence[FairTable], model: str) -> float | None:
-    """The mean normalised score of a model over all cases of several tables; null where it lacks one of them.
+    """The mean over several tables of a model's normalised score, in each its mean over the cases; null if one lacks.
 
     A table that is like another is left out, so that no task counts twice.
     """
-    tables = [one for one in tables if one.table.like is None]
-    entries = [(one, e) for one in tables for case in one.cases for e in one.at(case) if e.model == model]
-    found = [one.normalised(entry) for one, entry in entries]
-    values = [number for number in found if number is not None]
-    return mean(values) if values and len(values) == sum(len(one.cases) for one in tables) else None
+    means = []
+    for one in (one for one in tables if one.table.like is None):
+        found = [one.normalised(entry) for case in one.cases for entry in one.at(case) if entry.model == model]
+        values = [number for number in found if number is not None]
+        if len(values) < len(one.cases):
+            return None
+        means.append(mean(values))
+    return mean(means) if means else None

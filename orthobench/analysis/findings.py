@@ -28,6 +28,7 @@ from orthobench.config.yaml_file import read_yaml
 from orthobench.errors import ConfigError
 from orthobench.schema import coerce, did_you_mean
 
+FASTER = 1.15  # times as long at least; two measurements of the same program differ by up to a tenth
 ALIKE = 0.05  # of a score: what nobody would call another predictor
 KEYS = {"says": str, "table": str, "case": str, "tests": list[dict], "why": str, "short": str}
 
@@ -216,13 +217,13 @@ def _order_blind(table: FairTable, one: FairEntry, wanted: None) -> str | None:
 
 
 def _cheaper(table: FairTable, finding: Finding, given: dict[str, list[str]]) -> list[str]:
-    """A training step of each model takes less time than those of the models listed for it, clear of their spread."""
+    """A training step of each model is faster than those of the models listed for it, by `FASTER` and their spreads."""
     found = []
     for model, others in given.items():
         one = entry(table, finding, model).cost
         for other in others:
             two = entry(table, finding, other).cost
-            if one is None or two is None or one.s_per_step + one.spread >= two.s_per_step - two.spread:
+            if one is None or two is None or FASTER * (one.s_per_step + one.spread) > two.s_per_step - two.spread:
                 found.append(f"a step of {model} is not clearly faster than one of {other}")
     return found
 

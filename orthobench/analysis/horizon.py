@@ -1,10 +1,10 @@
 """How far a cell carries what it has learnt: its horizon on a task, read off its length curve.
 
-The rule, fixed before anything is run: the greatest tested length at which the lower end of the 95 % t-interval of the
-mean normalised score over the seeds is above 0.9 (0 is the trivial predictor of that length and 1 is perfect, so that
-of a loss nine tenths of the trivial one are gone); none where it is not above 0.9 at one of the lengths that lie in the
-range of training. A seed that diverged has no score, and there is no bound at that length; nor is there with fewer than
-three.
+The rule, the same for all cells and tasks: the greatest tested length at which the lower end of the 95 % t-interval of
+the mean normalised score over the seeds is above 0.9 (0 is the trivial predictor of that length and 1 is perfect, so
+that of a loss nine tenths of the trivial one are gone); none where it is not above 0.9 at one of the lengths that lie
+in the range of training. A seed that diverged has no score, and there is no bound at that length; nor is there with
+fewer than three.
 """
 
 from collections.abc import Mapping, Sequence

@@ -52,6 +52,24 @@ def recorded(composed: ComposedTable, results: Path) -> Recorded:
     return Recorded(table, preset, tuple(current), tuple(line for line in lines if line not in current))
 
 
+def alike(composed: ComposedTable, results: Path) -> list[Line]:
+    """Lines that a table lacks, from the records of the one that it is like: of runs with the same settings."""
+    table, preset = composed.table, composed.preset
+    if table.like is None:
+        return []
+    known = {line.run_id: line for line in records.read(results, table.like) if line.preset == preset}
+    own = {(line.row, line.seed) for line in records.read(results, table.name) if line.preset == preset}
+    tuning = () if table.tuning is None else table.tuning.seeds
+    seeds = {line.seed for line in known.values()} & {*table.planned(preset), *tuning}
+    found = []
+    for row, seed in ((row, seed) for row in table.trained() for seed in sorted(seeds)):
+        settings = None if (row, seed) in own else _settings(composed, row, seed)
+        line = None if settings is None else known.get(settings.run_id)
+        if line is not None and settings is not None and is_of(line, settings):
+            found.append(Line(line.values | {"cell": row}))
+    return found
+
+
 def everything(table: Table, results: Path) -> list[Recorded]:
     """The records of a table in full and of each of its presets."""
     found = dict.fromkeys(line.preset for line in records.read(results, table.name))
@@ -60,11 +78,16 @@ def everything(table: Table, results: Path) -> list[Recorded]:
 
 def _is_current(line: Line, composed: ComposedTable) -> bool:
     """Whether a record is of what its row and seed are today; not where there is no such row or preset."""
+    settings = _settings(composed, line.row, line.seed)
+    return settings is not None and is_of(line, settings)
+
+
+def _settings(composed: ComposedTable, row: str, seed: int) -> Settings | None:
+    """The settings of a row and seed today; null where there is no such row or preset, or it cannot be built."""
     try:
-        settings = composed.settings(line.row, line.seed)
+        return composed.settings(row, seed)
     except ConfigError:
-        return False
-    return is_of(line, settings)
+        return None
 
 
 def is_of(line: Line, settings: Settings) -> bool:

@@ -6,8 +6,11 @@ Everything that a table shows is computed from these lines, never from runs/.
 """
 
 import csv
+import fcntl
 import io
-from collections.abc import Iterable
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from math import isfinite
 from pathlib import Path
@@ -16,7 +19,7 @@ from typing import Any
 from orthobench.analysis.curve_values import is_time
 from orthobench.errors import StorageError
 from orthobench.recording.digest import FINAL
-from orthobench.recording.files import read_csv, write_bytes
+from orthobench.recording.files import make_folder, read_csv, write_bytes
 from orthobench.recording.sources import combined
 
 IDENTITY = ("run_id", "preset", "cell", "seed", "status", "reason", "model", "task", "T", "split", "steps", "epochs")
@@ -147,6 +150,29 @@ def write(results: Path, table: str, lines: Iterable[Line]) -> None:
     writer.writeheader()
     writer.writerows({name: _text(value) for name, value in found.values.items()} for found in ordered)
     write_bytes(path_of(results, table), text.getvalue().encode())
+
+
+@contextmanager
+def locked(results: Path, table: str) -> Iterator[None]:
+    """Keep other processes from adding to the records of a paper while the block lasts.
+
+    The folder is locked, which leaves no file; a network file system may have no such locks, and then nothing is.
+
+    Raises:
+        StorageError: the folder cannot be made.
+    """
+    folder = path_of(results, table).parent
+    try:
+        make_folder(folder)
+        handle = os.open(folder, os.O_RDONLY)
+    except OSError as error:
+        raise StorageError(f"{folder} cannot be written: {error.strerror}; set results_root=.") from error
+    try:
+        with suppress(OSError):
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
 
 
 def add(results: Path, table: str, lines: Iterable[Line]) -> None:

@@ -56,6 +56,11 @@ class StepCost:
     made: dict[str, str] = field(default_factory=dict)
 
     @property
+    def engine(self) -> str:
+        """What computed the steps, such as `native`; several engines of a model of several cells with commas."""
+        return self.shape.rpartition("engine=")[2]
+
+    @property
     def s_per_step(self) -> float:
         """The median over the rounds."""
         return median(self.seconds)

@@ -1,7 +1,7 @@
 """A table or figure as runs: conf/experiment/<paper>/<table>.yaml, which is data and not composed by Hydra.
 
 description: Table 1, pixel MNIST       one line for `orthobench list`; `cite:` gives BibTeX keys
-like: fair/adding                      a table with all that this one does not say, but for its title
+like: fair/adding                      another table, of which this one has all that it does not say itself, see `_like`
 track: published                       the paper's settings and selection; `fair`: equal budgets, never mixed
 seeds: [1, 2, 3]
 margin: {test/accuracy: 0.005}         how far a mean may be from the published number, see analysis/status.py
@@ -173,6 +173,10 @@ class Table:
         """
         base, _, rate = name.rpartition(f"_{RATE}")
         if name not in self.rows and (base not in self.rows or rate not in self.rates):
+            own = next((row for row, place in self.variants.items() if place.base == name), None)
+            if own is not None:
+                raise ConfigError(f"cell={name} is {sum(p.base == name for p in self.variants.values())} rows of "
+                                  f"{self.name}; name one, such as cell={own}.")  # fmt: skip
             raise ConfigError(f"cell={name} is not in {self.name}: {did_you_mean(name, self.trained())}")
         if name in self.rows:
             return self.common + self.rows[name]
@@ -240,7 +244,10 @@ def _path(name: str, folders: tuple[Path, ...], place: str) -> Path:
     if name not in known:
         raise ConfigError(f"{place}experiment={name} is not known: {did_you_mean(name, known)}")
     files = (folder / "experiment" / f"{name}.yaml" for folder in (conf_dir(), *folders))
-    return next(path for path in files if path.is_file())
+    first, *others = (path for path in files if path.is_file())
+    if others:
+        raise ConfigError(f"{place}{others[0]} has the name of {first}; give it another one, and `like: {name}`.")
+    return first
 
 
 @cache
@@ -248,10 +255,11 @@ def _read(path: Path, name: str, like: Path | None) -> Table:
     content = read_yaml(path)
     place = f"experiment {name}: "
     if like is not None:
-        other = parts.checked(read_yaml(like), KEYS, (), f"experiment {content['like']}: ")
-        if "like" in other:
-            raise ConfigError(f"{place}like: {content['like']} is like {other['like']} itself; name that one.")
-        content = {key: value for key, value in other.items() if key != "title"} | content
+        content = _like(
+            parts.checked(content, KEYS, (), place),
+            parts.checked(read_yaml(like), KEYS, (), f"experiment {content['like']}: "),
+            place,
+        )
     given = parts.checked(content, KEYS, REQUIRED, place)
     for cell, words in given["cells"].items():
         parts.check_words(words, f"{place}cells.{cell}")
@@ -291,6 +299,19 @@ def _read(path: Path, name: str, like: Path | None) -> Table:
         like=given.get("like"),
         unstated=parts.unstated(given.get("unstated", []), rows, f"{place}unstated"),
     )
+
+
+def _like(given: dict[str, Any], other: dict[str, Any], place: str) -> dict[str, Any]:
+    """What a table says itself, and all else that the other one says but for its title.
+
+    Of the common overrides those of other keys stay, and of the cells those of other names.
+    """
+    if "like" in other:
+        raise ConfigError(f"{place}like: {given['like']} is like {other['like']} itself; name that one.")
+    own = {key(str(word)) for word in given.get("common", ())}
+    common = [word for word in other.get("common", ()) if key(word) not in own] + given.get("common", [])
+    cells = other.get("cells", {}) | given.get("cells", {})
+    return {name: body for name, body in other.items() if name != "title"} | given | {"common": common, "cells": cells}
 
 
 def _rates(given: dict[str, Any], rows: Iterable[str], place: str) -> tuple[str, ...]:

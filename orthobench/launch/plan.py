@@ -5,11 +5,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from orthobench.analysis import records
+from orthobench.analysis.composed import ComposedTable
 from orthobench.analysis.fair import fair_table, rates
 from orthobench.analysis.fair_entry import names
 from orthobench.analysis.published import load_table, papers
-from orthobench.analysis.recorded import is_of
-from orthobench.analysis.records import Line
+from orthobench.analysis.recorded import alike, is_of
 from orthobench.config import table as experiment
 from orthobench.config.files import options
 from orthobench.config.many import Composer
@@ -20,6 +20,7 @@ from orthobench.errors import ConfigError
 from orthobench.launch.collect import cost, why_stale
 from orthobench.models.build import fit_to_budget
 from orthobench.schema import did_you_mean
+from orthobench.terminal import say
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,12 +105,12 @@ def plan(
     Raises:
         ConfigError: there is no such preset or row, or an extra word changes the numbers.
     """
-    composer, found, results = Composer(folders), Plan(), _results("results", preset)
+    composer, found, results = Composer(folders), Plan(), results_of(extra, preset)
     for name in tables:
         table = experiment.load(name, folders)
         timed = any(row.metric.startswith("time/") for row in load_table(table))
-        known: dict[Path, dict[tuple[str, str, int], Line]] = {}
-        for row, own in _due(table, preset, seeds, rows, extra, composer, found).items():
+        known = {(line.preset, line.row, line.seed): line for line in records.read(results, name)}
+        for row, own in _due(table, preset, seeds, rows, results, found).items():
             jobs = table.runs(preset, own, [row])
             try:
                 _refuse_changes(composer, jobs[0], extra)
@@ -119,13 +120,9 @@ def plan(
                     raise
                 found.refused[f"{name} {row}"] = str(error)
                 continue
-            results = _results(settings[0].run["results_root"], preset)
-            if results not in known:
-                lines = records.read(results, name)
-                known[results] = {(line.preset, line.row, line.seed): line for line in lines}
             price = cost(settings[0])
             for job, one in zip(jobs, settings, strict=True):
-                line = known[results].get((job.preset, job.row, job.seed))
+                line = known.get((job.preset, job.row, job.seed))
                 if line is not None and is_of(line, one):
                     found.recorded += 1
                     continue
@@ -135,13 +132,23 @@ def plan(
     return found, results
 
 
+def take_over(tables: Iterable[str], results: Path, preset: str, folders: tuple[Path, ...] = ()) -> None:
+    """Give tables that are like others the records of these that are of their own settings, and say how many."""
+    for table in (experiment.load(name, folders) for name in tables):
+        if table.like is not None:
+            with records.locked(results, table.name):
+                found = alike(ComposedTable(table, preset), results)
+                records.add(results, table.name, found)
+            if found:
+                say(f"{table.name}: {len(found)} records of {table.like} are of the same settings, and are taken over")
+
+
 def _due(
     table: Table,
     preset: str,
     seeds: Iterable[int] | None,
     rows: Iterable[str] | None,
-    extra: tuple[str, ...],
-    composer: Composer,
+    results: Path,
     found: Plan,
 ) -> dict[str, tuple[int, ...]]:
     """The seeds to run by row: all of a published table; of a fair one those that come next, by what is recorded."""
@@ -155,9 +162,8 @@ def _due(
     for name in rows or ():
         if name not in cells:
             raise ConfigError(f"cell={name} is no model of {table.name}: {did_you_mean(name, cells)}")
-    first = composer.settings([*table.runs(preset, rows=[next(iter(table.rows))])[0].overrides, *extra])
     chosen = tuple(models if rows is None else rows)
-    fair = fair_table(table, _results(first.run["results_root"], preset), preset, chosen)
+    fair = fair_table(table, results, preset, chosen)
     known = [entry for entry in fair.entries if not entry.names.isdisjoint(chosen)]
     found.recorded += sum(len(lines) for entry in known for lines in (*entry.tuned.values(), entry.lines))
     found.later += sum(len(fair.seeds) for entry in known if entry.choice.missing)
@@ -172,9 +178,10 @@ def _fitted(seeds: list[Settings]) -> list[Settings]:
     return [one.with_hidden_size(size) for one in seeds]
 
 
-def _results(root: str, preset: str) -> Path:
-    """The folder of a preset's records and tables."""
-    return Path(root) if preset == experiment.FULL else Path(root) / preset
+def results_of(words: Iterable[str], preset: str) -> Path:
+    """The folder of a preset's records and tables, by `results_root=` among the words of a command."""
+    root = Path(next((value(word) for word in reversed([*words]) if key(word) == "results_root"), "results"))
+    return root if preset == experiment.FULL else root / preset
 
 
 def _waits_for_a_model(overrides: Iterable[str], folders: tuple[Path, ...]) -> bool:

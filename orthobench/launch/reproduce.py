@@ -130,8 +130,9 @@ class Runner:
             self.codes[run], self.reasons[run] = error.exit_code, str(error)
             return
         if line is not None:
-            records.add(self.results, run.job.table, [line])
-            curves.add(self.results, run.job.table, drawn(run.settings, run.table, run.job.preset, run.job.row))
+            with records.locked(self.results, run.job.table):
+                curves.add(self.results, run.job.table, drawn(run.settings, run.table, run.job.preset, run.job.row))
+                records.add(self.results, run.job.table, [line])
             self.codes[run] = 0  # recorded, and a diverged run is a result
         elif code is None:
             return
@@ -181,7 +182,8 @@ def _together(runs: list[PlannedRun]) -> list[list[PlannedRun]]:
 def reproduce(found: Plan, runner: Runner) -> int:
     """Do the runs of a plan and report the failures; returns 0 or the exit code of the first failure."""
     runs = found.runs
-    say(f"{len(runs)} runs to do, {found.recorded} recorded already, {len(found.refused)} rows cannot be built yet")
+    rows = f", {len(found.refused)} rows cannot be built yet" if found.refused else ""
+    say(f"{len(runs)} run{'s' * (len(runs) != 1)} to do, {found.recorded} recorded already{rows}")
     runner(runs)
     failed = {run: code for run, code in runner.codes.items() if code not in (0, Stopped.exit_code)}
     for run, code in failed.items():

@@ -22,6 +22,11 @@ def step(cost: StepCost) -> str:
     return f"{1000 * cost.s_per_step:,.{decimals}f} ± {1000 * cost.spread:,.{decimals}f}"
 
 
+def engine(cost: StepCost) -> str:
+    """The engine in brackets, where it is not that of most cells, whose loops are compiled."""
+    return "" if cost.engine == "native" else f" ({cost.engine})"
+
+
 def notes(found: Iterable[StepCost]) -> list[str]:
     """Where the steps were measured, a sentence for each machine and code."""
     words: dict[str, list[StepCost]] = {}

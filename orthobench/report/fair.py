@@ -26,12 +26,13 @@ where some solve a task and others do not, look at this: five of five leave a sh
 of five one of 0.34 (the lower ends of one-sided 95 % intervals). *converged*: seeds that did not diverge. *to a tenth*:
 steps until the validation loss is below a tenth of the trivial predictor's, in more than half of the seeds. *ms a
 step*, where it was measured: a training step on the processor named below the table, median ± half of the distance
-between the quartiles, by `bench --record` while nothing else ran. *runs*: those of the tuning and those that are
-reported, and which code made them. *horizon*: the greatest length at which the lower end of the interval is above 0.9,
-where 0 is the trivial predictor of that length. *state* is what the model keeps of one sequence from step to step, and
-*multiply-adds* are those of one step of one sequence, by the structure of its matrices. The *order-blind predictor*,
-where a table has one, knows how often each token was shown, and not in which order. Nothing here is a published
-setting; the papers' own stand in the other tables.
+between the quartiles, by `bench --record` while nothing else ran, and in brackets the engine where it is not the
+compiled loops that most cells have; two measurements of the same program differ by up to a tenth. *runs*: those of the
+tuning and those that are reported, and which code made them. *horizon*: the greatest length at which the lower end of
+the interval is above 0.9, where 0 is the trivial predictor of that length. *state* is what the model keeps of one
+sequence from step to step, and *multiply-adds* are those of one step of one sequence, by the structure of its matrices.
+The *order-blind predictor*, where a table has one, knows how often each token was shown, and not in which order.
+Nothing here is a published setting; the papers' own stand in the other tables.
 """
 BUDGETS = {"parameters": "parameters", "state_bytes": "state, bytes", "multiply_adds": "multiply-adds"}
 STEP = "ms a step"
@@ -126,7 +127,7 @@ def sensitivity(fair_table: FairTable, case: str) -> Grid:
 
 
 def together(found: list[FairTable]) -> Grid:
-    """The models over all cases of all tables of one preset, by their mean normalised score.
+    """The models over all cases of all tables of one preset, by their normalised score in the mean over the tables.
 
     0 is the trivial predictor and 1 is perfect.
     """
@@ -198,7 +199,7 @@ def _texts(fair_table: FairTable, entry: FairEntry) -> list[str]:
         entry.model,
         entry.hidden_size,
         *(number(entry.budget.get(name), 0) for name in BUDGETS),
-        costs.step(entry.cost) if entry.cost else NOTHING,
+        costs.step(entry.cost) + costs.engine(entry.cost) if entry.cost else NOTHING,
         (entry.rate + " (edge)" * entry.choice.edge) if entry.rate else "not tuned yet",
         rank,
         _interval(entry, fair_table.score.name, PLACES),

@@ -23,10 +23,9 @@ Curves = list[curves.CurvePoint]
 def figures(comparison: Comparison, results: Path) -> dict[str, str]:
     """SVG text by title, of every figure that the records of a table allow."""
     read = curves.read(results, comparison.table.name)
-    points = [p for p in read if p.preset == comparison.preset and p.run_id not in comparison.stale]
-    if comparison.table.rates:
-        kept = {line.run_id for line in comparison.lines}
-        points = [p._replace(row=comparison.table.base(p.row)) for p in points if p.run_id in kept]
+    kept = {line.run_id for line in comparison.lines}  # curves of runs that fill nothing may lie beside them
+    points = [p for p in read if p.preset == comparison.preset and p.run_id in kept]
+    points = [p._replace(row=comparison.table.base(p.row)) for p in points]
     name, found = comparison.table.title, dict[str, str]()
     for wanted in comparison.table.figures:
         made = DRAWN[wanted.kind](wanted, points, comparison)

@@ -30,12 +30,12 @@ def main(arguments: list[str]) -> int:
     parser.add_folders()
     given = parser.read(arguments)
     folders = tuple(given.config_dir)
-    selection = Selection.of(given.overrides)
+    selection = Selection.of(given.overrides, given.names)
     if given.seeds is not None:
         selection = replace(selection, seeds=seeds_of(given.seeds))
     several = given.multirun or selection.rows is None or len(selection.rows) > 1
     if given.names or (selection.names and several):
-        return _plan_tables(selection.with_names(given.names), given.preset or FULL, folders)
+        return _plan_tables(selection, given.preset or FULL, folders)
     for option in ("preset", "seeds"):
         if getattr(given, option):
             parser.error(f"--{option} {getattr(given, option)} is of a table, and none is named")

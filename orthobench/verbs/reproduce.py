@@ -35,22 +35,19 @@ class Selection:
     extra: tuple[str, ...]
 
     @classmethod
-    def of(cls, overrides: list[str]) -> "Selection":
-        """`experiment=TABLE [cell=A,B] [seed=1,2]` and other words; without `experiment=` all are others.
+    def of(cls, overrides: list[str], names: list[str] | None = None) -> "Selection":
+        """`TABLE... [experiment=TABLE] [cell=A,B] [seed=1,2]` and other words; without a table all are others.
 
         Raises:
             ConfigError: not Hydra's grammar, or a seed that is no whole number from 1 on.
         """
-        if not any(key(word) == "experiment" for word in overrides):
+        if not names and not any(key(word) == "experiment" for word in overrides):
             return cls((), None, None, tuple(overrides))
         found = {key(word): choices(word) for word in overrides if key(word) in ("experiment", "cell", "seed")}
+        tables = (*(names or ()), *found.get("experiment", ()))
+        rows = tuple(found["cell"]) if "cell" in found else None
         seeds = tuple(map(_whole, found["seed"])) if "seed" in found else None
-        extra = tuple(word for word in overrides if key(word) not in found)
-        return cls(tuple(found["experiment"]), tuple(found["cell"]) if "cell" in found else None, seeds, extra)
-
-    def with_names(self, names: list[str]) -> "Selection":
-        """These tables too."""
-        return replace(self, names=(*names, *self.names))
+        return cls(tables, rows, seeds, tuple(word for word in overrides if key(word) not in found))
 
 
 def main(arguments: list[str]) -> int:
@@ -67,7 +64,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--launcher", metavar="NAME", help=WORDS["--launcher"])
     parser.add_folders()
     given = parser.read(arguments)
-    selection = Selection.of(given.overrides).with_names(given.names)
+    selection = Selection.of(given.overrides, given.names)
     if not selection.names:
         raise ConfigError("reproduce needs a table, a paper or all, for example `orthobench reproduce sgornn/table2`.")
     if given.seeds is not None:
@@ -88,10 +85,11 @@ def run(
     Raises:
         ConfigError: no such table, preset or row, or a word that changes a table's numbers.
     """
+    from orthobench import signals
     from orthobench.analysis.published import papers
     from orthobench.config.launchers import split
     from orthobench.launch.launchers import named
-    from orthobench.launch.plan import plan, select
+    from orthobench.launch.plan import plan, results_of, select, take_over
     from orthobench.launch.reproduce import Runner, reproduce, seconds
     from orthobench.report import write as tables
     from orthobench.terminal import say
@@ -100,17 +98,19 @@ def run(
     end = None if budget is None else time.monotonic() + seconds(budget)
     about, extra = split(list(selection.extra))
     selection = replace(selection, extra=tuple(extra))
+    take_over(chosen, results_of(selection.extra, preset), preset, folders)
     place = None
     tuning = True
-    while tuning:  # what a fair table reports follows from its tuning
-        found, results = plan(chosen, preset, selection.seeds, selection.rows, selection.extra, folders)
-        left = None if end is None else end - time.monotonic()
-        if found.runs and place is None:
-            place = named(launcher, about, Path(found.runs[0].settings.run["runs_root"]))
-        at_once = place.at_once if jobs is None and place is not None else max(jobs or 1, 1)
-        runner = Runner(results, at_once, left, selection.extra, folders, place)
-        code = reproduce(found, runner)
-        tuning = bool(found.later) and [*runner.codes.values()] == [0] * len(found.runs)
+    with signals.watched(program=True):
+        while tuning:  # what a fair table reports follows from its tuning
+            found, results = plan(chosen, preset, selection.seeds, selection.rows, selection.extra, folders)
+            left = None if end is None else end - time.monotonic()
+            if found.runs and place is None:
+                place = named(launcher, about, Path(found.runs[0].settings.run["runs_root"]))
+            at_once = place.at_once if jobs is None and place is not None else max(jobs or 1, 1)
+            runner = Runner(results, at_once, left, selection.extra, folders, place)
+            code = reproduce(found, runner)
+            tuning = bool(found.later) and [*runner.codes.values()] == [0] * len(found.runs)
     known = papers(folders)
     parts = tuple(dict.fromkeys(paper for name in chosen if (paper := name.split("/")[0]) in known))
     for path in tables.write(results, parts, folders):

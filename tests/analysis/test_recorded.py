@@ -4,16 +4,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from orthobench.__main__ import main
 from orthobench.analysis import curves, records
 from orthobench.analysis.comparison import Compared, compare
 from orthobench.analysis.composed import ComposedTable
 from orthobench.analysis.curves import CurvePoint
-from orthobench.analysis.recorded import everything, recorded
+from orthobench.analysis.recorded import alike, everything, recorded
 from orthobench.analysis.records import Line
 from orthobench.config.table import load
 from orthobench.errors import ConfigError, StorageError
+from orthobench.launch.plan import take_over
 from orthobench.report.figures import figures
 from tests.report.made_up import made_up, record
 
@@ -114,6 +116,23 @@ def test_the_whole_digest_is_compared_where_there_is_one(tmp_path: Path) -> None
     digest = ComposedTable(load(NAME, folders)).settings("lstm", 1).digest
     record(tmp_path, NAME, lines(0.5, identity=digest), folders)
     assert judged(tmp_path, folders).verdict.word == "partial"
+
+
+def test_a_table_takes_over_records_of_its_own_settings_from_the_one_that_it_is_like(tmp_path: Path) -> None:
+    folders = paper(tmp_path)
+    record(tmp_path, NAME, [made_up("lstm", seed, last___test__loss=seed / 10) for seed in (1, 2, 3)], folders)
+    for name, words in (("same", []), ("other", ["optimizer.lr=1e-4"])):
+        path = folders[0] / "experiment" / "sixth" / f"{name}.yaml"
+        path.write_text(yaml.safe_dump({"like": NAME, "seeds": [2, 3, 4], "common": words}))
+    own = made_up("lstm", 2, last___test__loss=0.7)
+    record(tmp_path, "sixth/same", [own], folders)
+    take_over(["sixth/same", "sixth/other", NAME], tmp_path, "full", folders)
+    found = {line.seed: line.metric("test/loss", "last") for line in records.read(tmp_path, "sixth/same")}
+    assert found == {2: 0.7, 3: 0.3}, "its own record stays, and seed 1 is none of its seeds"
+    assert records.read(tmp_path, "sixth/other") == [], "another rate is another run"
+    composed = ComposedTable(load("sixth/same", folders))
+    assert len(recorded(composed, tmp_path).lines) == 2
+    assert alike(composed, tmp_path) == []
 
 
 def test_a_row_or_preset_that_is_gone_is_stale(results: Path) -> None:

@@ -185,6 +185,10 @@ def test_a_table_is_like_another_but_for_what_it_says(tmp_path: Path) -> None:
     table, other = load(name, (tmp_path,)), load("mine/table1", (tmp_path,))
     assert (table.common, table.seeds, table.title) == (("task=adding",), (3,), "Table 2")
     assert (table.rows, table.margin, table.presets) == (other.rows, other.margin, other.presets)
+    more = {"like": "mine/table1", "common": ["trainer.max_steps=3"], "cells": {"b": ["T=7"], "c": ["T=8"]}}
+    table = load(broken(tmp_path, more, "table7"), (tmp_path,))
+    assert table.common == ("task=copying", "trainer.max_steps=3"), "other keys stay"
+    assert table.rows == {"a": ("T=5",), "b": ("T=7",), "c": ("T=8",)}, "and cells of other names"
     with pytest.raises(ConfigError, match="mine/table2 is like mine/table1 itself; name that one"):
         load(broken(tmp_path, {"like": name}, "table3"), (tmp_path,))
     with pytest.raises(ConfigError, match=r"mine/table4: like: .*did you mean 'mine/table1'"):
@@ -192,6 +196,21 @@ def test_a_table_is_like_another_but_for_what_it_says(tmp_path: Path) -> None:
     broken(tmp_path, GOOD | {"sedes": [1]}, "table5")
     with pytest.raises(ConfigError, match="mine/table5: sedes is not a key"):
         load(broken(tmp_path, {"like": "mine/table5"}, "table6"), (tmp_path,))
+
+
+def test_no_table_has_the_name_of_a_shipped_one(tmp_path: Path) -> None:
+    path = tmp_path / "experiment" / "fair" / "adding.yaml"
+    path.parent.mkdir(parents=True)
+    path.write_text(yaml.safe_dump(GOOD))
+    with pytest.raises(ConfigError, match=r"adding.yaml; give it another one, and `like: fair/adding`"):
+        load("fair/adding", (tmp_path,))
+
+
+def test_a_model_of_a_fair_table_is_many_rows() -> None:
+    with pytest.raises(
+        ConfigError, match="cell=lstm is 66 rows of fair/adding; name one, such as cell=lstm_T50_lr1e-5"
+    ):
+        load("fair/adding").row("lstm")
 
 
 def broken(tmp_path: Path, content: object, table: str = "table1") -> str:

@@ -1,5 +1,7 @@
 """reproduce: what it plans, what it runs, and what it leaves alone the second time."""
 
+import multiprocessing
+import signal
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -7,13 +9,15 @@ from typing import Any
 import pytest
 import yaml
 
-from orthobench.analysis import records
+from orthobench.analysis import curves, records
+from orthobench.analysis.curves import CurvePoint
 from orthobench.config import table as experiment
 from orthobench.ensemble import grouping
-from orthobench.errors import ConfigError
-from orthobench.launch.plan import plan, select
+from orthobench.errors import ConfigError, Stopped
+from orthobench.launch.plan import plan, results_of, select
 from orthobench.launch.reproduce import Runner, _together, progress, seconds
-from orthobench.verbs.reproduce import main, seeds_of
+from orthobench.verbs.reproduce import Selection, main, seeds_of
+from tests.report.made_up import made_up
 
 NAME = "urnn_ugru/table3"
 
@@ -86,6 +90,48 @@ def test_a_word_that_changes_the_numbers_is_refused() -> None:
     found, results = plan([NAME], "smoke", extra=("results_root=elsewhere", "trainer.accelerator=cpu"))
     assert found.runs
     assert results == Path("elsewhere/smoke")
+
+
+def test_rows_and_seeds_of_a_table_that_is_named_first() -> None:
+    for words, names in (([f"experiment={NAME}"], []), ([], [NAME])):
+        found = Selection.of([*words, "cell=urnn_20,lstm_20", "seed=2", "data_root=a"], names)
+        assert found == Selection((NAME,), ("urnn_20", "lstm_20"), (2,), ("data_root=a",))
+    assert Selection.of(["seed=2", "T=5"]).extra == ("seed=2", "T=5"), "of no table: words of a run"
+
+
+def test_the_folder_of_results_is_known_where_nothing_is_due(tmp_path: Path) -> None:
+    name = table(tmp_path, {"b": ["model=transformer"]})
+    assert plan([name], extra=("results_root=elsewhere",), folders=(tmp_path,))[1] == Path("elsewhere")
+    assert results_of(["results_root=a", "results_root=b"], "smoke") == Path("b/smoke")
+
+
+def test_records_that_are_added_side_by_side_are_all_kept(tmp_path: Path) -> None:
+    """As two programs do, each of which reads all lines and writes them with its own."""
+
+    def add(first: int) -> None:
+        for seed in range(first, first + 20):
+            with records.locked(tmp_path, NAME):
+                records.add(tmp_path, NAME, [made_up("urnn_20", seed)])
+
+    workers = [multiprocessing.get_context("fork").Process(target=add, args=(first,)) for first in (1, 101)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert len(records.read(tmp_path, NAME)) == 40
+
+
+def test_curves_of_a_run_that_is_done_again_are_replaced(tmp_path: Path) -> None:
+    for run_id, value in (("first", 1.0), ("second", 2.0)):
+        curves.add(tmp_path, NAME, [CurvePoint(run_id, "full", "urnn_20", 1, "val/loss", 0, value)])
+    assert [(point.run_id, point.value) for point in curves.read(tmp_path, NAME)] == [("second", 2.0)]
+
+
+def test_a_signal_ends_it_with_its_own_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is resumable then, and a script around it must not go on as if all were done."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(Runner, "__call__", lambda runner, runs: signal.raise_signal(signal.SIGTERM))
+    assert main([NAME, "--preset", "smoke"]) == Stopped.exit_code
 
 
 def test_progress_counts_rows_runs_failures_and_time() -> None:

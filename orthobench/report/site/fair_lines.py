@@ -48,7 +48,7 @@ def _line(fair_table: FairTable, entry: FairEntry) -> dict[str, Any]:
         **{name: entry.budget.get(name) for name in ("parameters", "state_bytes", "multiply_adds")},
         "milliseconds": cost and 1000 * cost.s_per_step,
         "milliseconds_spread": cost and 1000 * cost.spread,
-        "measured": cost and cost.words,
+        "measured": cost and f"engine {cost.engine}; {cost.words}",
         "tuned": tuned,
         "lengths": [
             {
