@@ -34,17 +34,13 @@ def main(arguments: list[str]) -> int:
         )
     places = own_runs.folders(given.names, folders)
     for found in own_runs.tables(places, given.overrides) if places else ():
-        shown = own.section(found)
-        _show(shown)
-        for sentence in (*shown.facts, *shown.notes):
-            say(f"  {sentence}")
+        _show(own.section(found))
     if places:
         return 0
     results = results_root(given.overrides)
     for name in select(given.names, folders):
         for preset, root in everywhere(name, results):
-            shown = section(experiment.load(name, folders), root, preset)
-            _show(shown)
+            _show(section(experiment.load(name, folders), root, preset))
     return 0
 
 
@@ -56,6 +52,8 @@ def _show(shown: Section) -> None:
         if grid.case or grid.subject:
             say(f"  {', '.join(text for text in (grid.case, grid.subject) if text)}")
         _print(grid.headers, grid.rows)
+    for sentence in (*shown.facts, *shown.notes):
+        say(f"  {sentence}")
 
 
 def _print(headers: list[str], rows: list[list[str]]) -> None:
