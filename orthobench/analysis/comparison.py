@@ -79,7 +79,7 @@ class Compared:
         """Whether that interval is wider than half of the metric's range, and says nothing."""
         if self.interval is None or self.printed.measured is None or self.printed.scale:
             return False
-        return status.says_nothing(self.interval, self.bounds)
+        return status.says_nothing(self.interval, self.bounds, self.trivial)
 
     @property
     def difference(self) -> float | None:

@@ -151,7 +151,7 @@ def judge(
     inside = interval[0] - slack <= published <= interval[1] + slack
     if near or inside:
         told += f"; one published result is expected in {_shown(interval)}"
-        nothing = says_nothing(interval, bounds)
+        nothing = says_nothing(interval, bounds, trivial)
         told += ", more than half of the metric's range, which says nothing" if nothing else ""
         return Verdict(AGREES, detail=f"{told}.", interval=interval)
     if unstated:
@@ -191,10 +191,12 @@ def clipped(interval: Interval, bounds: Bounds) -> Interval:
     return low if least is None else max(low, least), high if most is None else min(high, most)
 
 
-def says_nothing(interval: Interval, bounds: Bounds) -> bool:
-    """Whether an interval is wider than half of the metric's range."""
-    low, high = bounds
-    return low is not None and high is not None and interval[1] - interval[0] > (high - low) / 2
+def says_nothing(interval: Interval, bounds: Bounds, trivial: float | None = None) -> bool:
+    """Whether an interval is wider than half of the metric's range; one that is open ends at `trivial`."""
+    low, high = (trivial if end is None else end for end in bounds)
+    if low is None or high is None or bounds == (None, None):
+        return False
+    return interval[1] - interval[0] > abs(high - low) / 2
 
 
 def count(ours: int, published: float, rounding: float = 0.0, printed: str | None = None) -> Verdict:

@@ -123,6 +123,9 @@ def test_the_prediction_interval_stays_within_the_bounds() -> None:
     assert says_nothing((low, high), (0.0, 1.0))
     assert not says_nothing((0.2, 0.7), (0.0, 1.0))
     assert not says_nothing((0.0, 9.0), (0.0, None))
+    assert says_nothing((0.0, 9.0), (0.0, None), trivial=17.0), "a loss: from perfect to the trivial predictor"
+    assert not says_nothing((0.0, 9.0), (0.0, None), trivial=19.0)
+    assert not says_nothing((0.0, 9.0), (None, None), trivial=17.0), "a range needs one end of its own"
     found = judge([0.1, 0.5, 0.9], 0.8, margin=D, direction="higher", planned=3, bounds=(0.0, 1.0))
     assert found.word == "agrees, not precise"
     assert "says nothing" in found.detail
