@@ -1,5 +1,6 @@
 """The command line: a verb, or overrides that run an experiment."""
 
+import argparse
 import atexit
 import gc
 import os
@@ -171,12 +172,16 @@ def split(words: list[str]) -> tuple[Any, list[str], tuple[Path, ...]]:
         ):
             sentence = slips.misplaced(words, word)
             raise ConfigError(sentence or f"{word!r} is neither a verb nor key=value: {_hint(word)}")
-    parser = get_args_parser()
-    parser.allow_abbrev = False  # or the start of a refused option would be that option
+    parser = argparse.ArgumentParser(
+        parents=[get_args_parser()],
+        add_help=False,
+        allow_abbrev=False,  # or the start of a refused option would be that option
+        conflict_handler="resolve",
+    )
     parser.error = _usage_error  # type: ignore[method-assign]
+    parser.add_argument("--config-dir", "-cd", action="append", default=[])  # Hydra's own keeps the last one alone
     options = parser.parse_intermixed_args(words)
-    folders = (Path(options.config_dir),) if options.config_dir else ()
-    return options, options.overrides, folders
+    return options, options.overrides, tuple(Path(folder) for folder in options.config_dir if folder)
 
 
 def _follows(words: list[str], word: str) -> bool:
@@ -197,7 +202,7 @@ def _usage_error(message: str) -> None:
 
 def _hydra(words: list[str], overrides: list[str], folders: tuple[Path, ...]) -> int:
     """Let Hydra answer `--help`, `--cfg` and the like, from a configuration that has been checked first."""
-    from orthobench.config.compose import compose, parse
+    from orthobench.config.compose import compose, parse, quoted
     from orthobench.config.table import expand
 
     cell = expand(overrides, folders)
@@ -212,7 +217,10 @@ def _hydra(words: list[str], overrides: list[str], folders: tuple[Path, ...]) ->
 
         check(composed)
     texts = {text: word.text for text, word in zip(cell, parsed, strict=True)}
-    return _ask([texts.get(word, word) for word in words])
+    first = ["--config-dir", str(folders[0])] if folders else []  # of several Hydra takes this, the last one
+    others = ",".join(quoted(f"file://{folder.resolve()}") for folder in folders[1:])
+    more = [f"hydra.searchpath=[{others}]"] if others else []
+    return _ask([*more, *(texts.get(word, word) for word in words), *first])
 
 
 def _ask(words: list[str]) -> int:

@@ -3,8 +3,8 @@
 Optimizers and schedules are short and share one file; the word is then the class's own name, `RMSpropTF` as
 `rmsprop_tf`.
 
-A plug-in is any importable module named in $ORTHOBENCH_PLUGINS (comma-separated); a class in it is known by its own
-name in lower case with underscores, `MinimalGate` as `minimal_gate`.
+A plug-in is any importable module named in $ORTHOBENCH_PLUGINS (comma-separated); a class in it, which a package may
+have from a module of its own, is known by its name in lower case with underscores, `MinimalGate` as `minimal_gate`.
 """
 
 import importlib
@@ -42,7 +42,7 @@ def find(kind: str, name: str, key: str) -> type:
         ConfigError: there is no such class, or a plug-in cannot be imported.
     """
     home, base = _home(kind)
-    own = {cls_name: (module, cls) for module in _plugins() for cls_name, cls in _concrete(module, base).items()}
+    own = {cls_name: (module, cls) for module in _plugins() for cls_name, cls in _concrete(module, base, True).items()}
     if not isinstance(name, str):
         raise ConfigError(f"{key}={name} is not known: {did_you_mean(str(name), [*names(kind), *own])}")
     found = _shipped(home, base, name)
@@ -51,8 +51,14 @@ def find(kind: str, name: str, key: str) -> type:
         raise ConfigError(f"{key}={name}: {cls.__name__} in {module.__name__} has the name of one that orthobench has: "
                           "it would not be used, so give it another name.")  # fmt: skip
     if found is None and name not in own:
-        raise ConfigError(f"{key}={name} is not known: {did_you_mean(name, [*names(kind), *own])}{_hint(name, base)}")
+        told = with_hint(did_you_mean(name, [*names(kind), *own]), _hint(name, base))
+        raise ConfigError(f"{key}={name} is not known: {told}")
     return found or own[name][1]
+
+
+def with_hint(told: str, hint: str) -> str:
+    """What `did_you_mean` says, with a hint in front of a list or behind a question; an empty one changes nothing."""
+    return told if not hint else f"{told} ({hint})" if told.endswith("?") else f"{hint}; {told}"
 
 
 def _home(kind: str) -> tuple[ModuleType, type]:
@@ -73,11 +79,10 @@ def _hint(name: str, base: type) -> str:
     for module in _plugins():
         for cls in vars(module).values():
             if inspect.isclass(cls) and issubclass(cls, base) and snake_case(cls.__name__) == name:
-                lacks = ", ".join(sorted(getattr(cls, "__abstractmethods__", ())))
-                return f" {cls.__name__} in {module.__name__} lacks {lacks}."
-    return (
-        "" if os.environ.get(PLUGINS) else f" Classes of your own are looked for in the modules that ${PLUGINS} names."
-    )
+                lacks, place = ", ".join(sorted(getattr(cls, "__abstractmethods__", ()))), cls.__module__
+                why = f"lacks {lacks}" if lacks else f"is from {place}, which ${PLUGINS} must name itself"
+                return f"{cls.__name__} in {module.__name__} {why}"
+    return "" if os.environ.get(PLUGINS) else f"classes of your own are looked for in the modules that ${PLUGINS} names"
 
 
 def engines() -> tuple[str, ...]:
@@ -99,9 +104,10 @@ def _files(home: ModuleType) -> list[str]:
     return [module.name for module in pkgutil.iter_modules(getattr(home, "__path__", ()))]
 
 
-def _concrete(module: ModuleType, base: type) -> dict[str, type]:
-    """The classes that a module itself defines, by name."""
-    own = (cls for cls in vars(module).values() if inspect.isclass(cls) and cls.__module__ == module.__name__)
+def _concrete(module: ModuleType, base: type, below: bool = False) -> dict[str, type]:
+    """The classes that a module itself defines, by name; `below`: those too that it has from its own modules."""
+    name, classes = module.__name__, filter(inspect.isclass, vars(module).values())
+    own = (cls for cls in classes if cls.__module__ == name or (below and cls.__module__.startswith(f"{name}.")))
     return {snake_case(cls.__name__): cls for cls in own if issubclass(cls, base) and not inspect.isabstract(cls)}
 
 
@@ -118,5 +124,7 @@ def _plugins() -> list[ModuleType]:
             modules.append(importlib.import_module(name))
         except Exception as error:  # whatever a stranger's module raises
             why = str(error) if isinstance(error, ImportError) else f"{type(error).__name__}: {error}"
+            if isinstance(error, ModuleNotFoundError) and error.name == name.partition(".")[0]:
+                why += "; the working directory is not searched unless you say so: export PYTHONPATH=$PWD"
             raise ConfigError(f"${PLUGINS} names {name!r}, which cannot be imported: {why}.") from error
     return modules

@@ -146,6 +146,27 @@ def test_the_same_seed_builds_the_same_model_and_another_does_not() -> None:
     assert not all(torch.equal(one[key], other[key]) for key in one)
 
 
+@pytest.mark.parametrize("options", [("--config-dir", "{}", "-cd", "{}"), ("--config-dir={}", "--config-dir={}")])
+def test_several_folders_of_configuration(
+    options: tuple[str, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The model is in the first and the recipe in the second: in a run, in a verb and where Hydra answers."""
+    first, second = tmp_path / "a, b", tmp_path / "c"
+    (first / "model").mkdir(parents=True)
+    (second / "recipe").mkdir(parents=True)
+    (first / "model" / "mine.yaml").write_text("cell: elman\nrecurrent: free\nhidden_size: 8\n")
+    (second / "recipe" / "ours.yaml").write_text("# @package _global_\nT: 6\n")
+    places = iter((first, second))
+    given = [word.format(next(places)) if "{}" in word else word for word in options]
+    words = [*given, "model=mine", "recipe=ours", *(word for word in TINY if word[:2] not in ("T=", "mo"))]
+    assert main(["show", *words]) == 0
+    assert main([*words, "--cfg", "job"]) == 0
+    assert "\nT: 6\n" in capsys.readouterr().out
+    assert main([*words, f"runs_root={tmp_path / 'runs'}"]) == 0
+    record = json.loads(next((tmp_path / "runs").glob("*/record.json")).read_text())
+    assert (record["model"], record["T"], record["parameters"]["total"] > 0) == ("mine", 6, True)
+
+
 def test_a_batch_budget_of_parameters() -> None:
     for model in ("scornn", "lstm", "gru"):
         exp = orthobench.build(f"model={model}", "params=22000")

@@ -5,7 +5,9 @@ from pathlib import Path
 import pytest
 
 import orthobench
+from orthobench import registry
 from orthobench.__main__ import main
+from orthobench.errors import ConfigError
 
 TINY = ("trainer.max_steps=1",)
 
@@ -259,4 +261,35 @@ def test_a_damaged_data_file_is_code_3(capsys: pytest.CaptureFixture[str], tmp_p
 def test_an_unknown_plugin(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ORTHOBENCH_PLUGINS", "no_such_module_here")
     assert main(["T=5", "model.cell=mine", *TINY]) == 2
-    assert "no_such_module_here" in capsys.readouterr().err
+    err = capsys.readouterr().err
+    assert "$ORTHOBENCH_PLUGINS names 'no_such_module_here', which cannot be imported: No module named" in err
+    assert "; the working directory is not searched unless you say so: export PYTHONPATH=$PWD.\n" in err
+
+
+def test_a_class_that_a_plug_in_has_from_another_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One of its own package is found; of one from elsewhere it is said where it is from."""
+    body = "from orthobench.cells.elman import Elman\n\nclass {}(Elman):\n    pass\n"
+    (tmp_path / "plugged").mkdir()
+    (tmp_path / "plugged" / "cells.py").write_text(body.format("InnerCell"))
+    (tmp_path / "outside_of_plugged.py").write_text(body.format("OuterCell"))
+    text = "from .cells import InnerCell\nfrom outside_of_plugged import OuterCell\n"
+    (tmp_path / "plugged" / "__init__.py").write_text(text)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setenv("ORTHOBENCH_PLUGINS", "plugged")
+    assert registry.find("cell", "inner_cell", "model.cell").__module__ == "plugged.cells"
+    told = r"OuterCell in plugged is from outside_of_plugged, which \$ORTHOBENCH_PLUGINS must name itself"
+    with pytest.raises(ConfigError, match=told):
+        registry.find("cell", "outer_cell", "model.cell")
+    monkeypatch.setenv("ORTHOBENCH_PLUGINS", "plugged, outside_of_plugged")
+    assert registry.find("cell", "outer_cell", "model.cell").__name__ == "OuterCell"
+    with pytest.raises(ConfigError, match=r"^model.cell=elmann is not known: did you mean 'elman'\?$"):
+        registry.find("cell", "elmann", "model.cell")
+
+
+def test_a_hint_stands_before_a_long_list(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("ORTHOBENCH_PLUGINS", raising=False)
+    hint = r"classes of your own are looked for in the modules that \$ORTHOBENCH_PLUGINS names"
+    with pytest.raises(ConfigError, match=rf"^model.cell=xyz is not known: {hint}; allowed: .*, gru, .*\w$"):
+        registry.find("cell", "xyz", "model.cell")
+    with pytest.raises(ConfigError, match=rf"^model.cell=elmann is not known: did you mean 'elman'\? \({hint}\)$"):
+        registry.find("cell", "elmann", "model.cell")

@@ -21,6 +21,7 @@ from orthobench.config.policy import (
 )
 from orthobench.config.words import expanded, parsed
 from orthobench.errors import ConfigError
+from orthobench.registry import with_hint
 from orthobench.schema import did_you_mean
 
 
@@ -183,7 +184,8 @@ def _check_choice(group: str, value: Any, folders: tuple[Path, ...]) -> None:
     name = value.strip("'\"") if isinstance(value, str) else value
     if name not in known:
         shown = "null" if value is None else value
-        hint = "; recipe=none switches it off" if group == "recipe" else ""
+        told = did_you_mean(str(shown), known) + ("; recipe=none switches it off" if group == "recipe" else "")
         if group in ("model", "task") and not folders:
-            hint = f" One of your own is found with --config-dir FOLDER, where FOLDER holds {group}/NAME.yaml."
-        raise ConfigError(f"{group}={shown} is not known: {did_you_mean(str(shown), known)}{hint}")
+            hint = f"one of your own is found with --config-dir FOLDER, where FOLDER holds {group}/NAME.yaml"
+            told = with_hint(told, hint)
+        raise ConfigError(f"{group}={shown} is not known: {told}")

@@ -20,26 +20,42 @@ def options(group: str, folders: tuple[Path, ...] = ()) -> list[str]:
     found = set()
     for folder in (conf_dir(), *folders):
         root = folder / group
-        found |= {path.relative_to(root).with_suffix("").as_posix() for path in root.rglob("*.yaml")}
+        found |= {path.relative_to(root).with_suffix("").as_posix() for path in yaml_files(root)}
     return sorted(found)
+
+
+def yaml_files(folder: Path) -> list[Path]:
+    """The YAML files below a folder; a link to nowhere, by which Emacs locks a file that is open in it, is none."""
+    return sorted(path for path in Path(folder).rglob("*.yaml") if not _leads_nowhere(path))
+
+
+def _leads_nowhere(path: Path) -> bool:
+    try:
+        return path.is_symlink() and not path.exists()
+    except OSError:  # a folder that may not be entered, which is told where the file is read
+        return False
 
 
 def check_folder(folder: Path) -> None:
     """Refuse a user's configuration folder that does more than add values.
 
     Raises:
-        ConfigError: it is not a folder, or a file is not YAML, has the name of a file in conf/, a `hydra:` block,
-            `_target_`, or an interpolation other than a plain reference.
+        ConfigError: it is not a folder, or a file cannot be read, is not YAML, has the name of a file in conf/, a
+            `hydra:` block, `_target_`, or an interpolation other than a plain reference.
     """
     from orthobench.config.yaml_file import read_yaml
 
     if not Path(folder).is_dir():
         raise ConfigError(f"--config-dir {folder} is not a folder.")
-    for path in sorted(Path(folder).rglob("*.yaml")):
+    for path in yaml_files(folder):
         if (conf_dir() / path.relative_to(folder)).is_file() and Path(folder).resolve() != conf_dir():
             raise ConfigError(f"{path} would not be read: orthobench has a file of this name; give it another.")
-        content = read_yaml(path)
-        header = [line for line in path.read_text(encoding="utf-8").splitlines() if "@package" in line]
+        try:
+            content, text = read_yaml(path), path.read_text(encoding="utf-8")
+        except OSError as error:
+            raise ConfigError(f"{path} cannot be read ({error.strerror}): make it readable, or move it out of "
+                              f"--config-dir {folder}.") from error  # fmt: skip
+        header = [line for line in text.splitlines() if "@package" in line]
         entries = content.get("defaults") if isinstance(content, dict) else None
         if any("hydra" in line for line in (*header, str(entries or ""))) or (
             isinstance(content, dict) and "hydra" in content

@@ -11,7 +11,7 @@ from typing import Any
 
 from orthobench.config.check import ROOT, check
 from orthobench.config.compose import Composed, compose
-from orthobench.config.files import conf_dir
+from orthobench.config.files import conf_dir, yaml_files
 from orthobench.config.policy import ENVIRONMENT, check_values
 from orthobench.config.settings import Settings
 from orthobench.config.table import expand
@@ -31,9 +31,17 @@ def settings(words: list[str] | tuple[str, ...], folders: tuple[Path, ...] = ())
 
 def composer(folders: tuple[Path, ...] = ()) -> "Composer":
     """What composes runs from the files as they are now; the one before while none has changed."""
-    files = (path for folder in (conf_dir(), *folders) for path in Path(folder).rglob("*.yaml"))
-    state = frozenset((path, path.stat().st_mtime_ns) for path in files)
+    files = (path for folder in (conf_dir(), *folders) for path in yaml_files(folder))
+    state = frozenset((path, _changed(path)) for path in files)
     return _composer(folders, state, tuple(map(os.environ.get, ENVIRONMENT)))
+
+
+def _changed(path: Path) -> int | None:
+    """When a file was changed; null for one that has just gone, or that is refused when it is read."""
+    try:
+        return path.stat().st_mtime_ns
+    except OSError:
+        return None
 
 
 class Composer:

@@ -1,7 +1,7 @@
 """A table or figure as runs: conf/experiment/<paper>/<table>.yaml, which is data and not composed by Hydra.
 
 description: Table 1, pixel MNIST       one line for `orthobench list`; `cite:` gives BibTeX keys
-like: fair/adding                      another table, of which this one has all that it does not say itself, see `_like`
+like: fair/adding                      a table with all that this one does not say itself, see `table_parts.like`
 track: published                       the paper's settings and selection; `fair`: equal budgets, never mixed
 seeds: [1, 2, 3]
 margin: {test/accuracy: 0.005}         how far a mean may be from the published number, see analysis/status.py
@@ -255,7 +255,7 @@ def _read(path: Path, name: str, like: Path | None) -> Table:
     content = read_yaml(path)
     place = f"experiment {name}: "
     if like is not None:
-        content = _like(
+        content = parts.like(
             parts.checked(content, KEYS, (), place),
             parts.checked(read_yaml(like), KEYS, (), f"experiment {content['like']}: "),
             place,
@@ -299,19 +299,6 @@ def _read(path: Path, name: str, like: Path | None) -> Table:
         like=given.get("like"),
         unstated=parts.unstated(given.get("unstated", []), rows, f"{place}unstated"),
     )
-
-
-def _like(given: dict[str, Any], other: dict[str, Any], place: str) -> dict[str, Any]:
-    """What a table says itself, and all else that the other one says but for its title.
-
-    Of the common overrides those of other keys stay, and of the cells those of other names.
-    """
-    if "like" in other:
-        raise ConfigError(f"{place}like: {given['like']} is like {other['like']} itself; name that one.")
-    own = {key(str(word)) for word in given.get("common", ())}
-    common = [word for word in other.get("common", ()) if key(word) not in own] + given.get("common", [])
-    cells = other.get("cells", {}) | given.get("cells", {})
-    return {name: body for name, body in other.items() if name != "title"} | given | {"common": common, "cells": cells}
 
 
 def _rates(given: dict[str, Any], rows: Iterable[str], place: str) -> tuple[str, ...]:

@@ -40,6 +40,22 @@ def checked(content: Any, keys: dict[str, Any], required: tuple[str, ...], place
     return {name: coerce(body, keys[name], f"{place}{name}") for name, body in content.items()}
 
 
+def like(given: dict[str, Any], other: dict[str, Any], place: str) -> dict[str, Any]:
+    """What a table says itself, and all else that the other one says but for its title.
+
+    Of the common overrides those of other keys stay, and of the cells those of other names.
+
+    Raises:
+        ConfigError: the other table is like a third one.
+    """
+    if "like" in other:
+        raise ConfigError(f"{place}like: {given['like']} is like {other['like']} itself; name that one.")
+    own = {key(str(word)) for word in given.get("common", ())}
+    common = [word for word in other.get("common", ()) if key(word) not in own] + given.get("common", [])
+    cells = other.get("cells", {}) | given.get("cells", {})
+    return {name: body for name, body in other.items() if name != "title"} | given | {"common": common, "cells": cells}
+
+
 def crossed(
     cells: dict[Any, list[str]], grid: dict[Any, Any], place: str
 ) -> tuple[dict[str, tuple[str, ...]], dict[str, GridPlace]]:

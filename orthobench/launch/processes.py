@@ -2,12 +2,13 @@
 
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from orthobench import signals
-from orthobench.errors import OrthobenchError, Stopped, code_of
+from orthobench.errors import OrthobenchError, Stopped, StorageError, code_of
 from orthobench.launch.forked import launcher
 from orthobench.launch.workers import Command, Launcher, Worker, WorkerLost
 from orthobench.recording.digest import final
@@ -99,8 +100,16 @@ class Pool:
     def run(self, jobs: list[Job]) -> Iterator[list[tuple[Job, int]]]:
         """Run the jobs in this order; yields repeatedly the jobs that have ended since the last time, with exit codes.
 
-        Jobs that were not started because everything is to stop are never yielded.
+        Jobs that were not started because everything is to stop are never yielded. Where this fails, or its user does
+        and closes it, the processes that are at work are ended first.
         """
+        try:
+            yield from self._run(jobs)
+        finally:
+            end(self.working.values())
+            self.working = {}
+
+    def _run(self, jobs: list[Job]) -> Iterator[list[tuple[Job, int]]]:
         waiting = list(jobs)
         while waiting or self.working:
             stopping = self.stopping()
@@ -139,16 +148,20 @@ class Process:
 
     Raises:
         ConfigError: the launcher refuses it for a reason that a user can correct.
+        StorageError: its log cannot be written.
     """
 
     def __init__(self, command: Command, place: Launcher | None = None) -> None:
         self.command, self.place = command, place or Local()
-        self.code, self.late, self.losses = None, False, 0
+        self.code, self.late, self.killed, self.losses = None, False, False, 0
         self.started, self.asked_at = time.monotonic(), None
         if command.log is not None and not self.place.remote:  # there one that is at work already may be writing it
-            command.log.parent.mkdir(parents=True, exist_ok=True)
-            if not command.tied:
-                command.log.write_bytes(b"")
+            try:
+                command.log.parent.mkdir(parents=True, exist_ok=True)
+                if not command.tied:
+                    command.log.write_bytes(b"")
+            except OSError as error:
+                raise StorageError(f"{command.log} cannot be written: {error.strerror}; set runs_root=.") from error
         self.worker = self.place.submit(command)
 
     def poll(self, stopping: bool) -> int | None:
@@ -160,11 +173,23 @@ class Process:
             timeout = None if self.place.remote else self.command.timeout
             self.late = timeout is not None and now - self.started > timeout
             if self.late or stopping:
-                self.worker.cancel()
-                self.asked_at = now
-        elif now - self.asked_at > (2 * GRACE_S if self.place.remote else GRACE_S):
-            self.worker.kill()
+                self.ask()
+        else:
+            self.press()
         return self.code
+
+    def ask(self) -> None:
+        """Ask it to stop, unless it has been asked."""
+        if self.asked_at is None:
+            self.asked_at = time.monotonic()
+            self.worker.cancel()
+
+    def press(self) -> None:
+        """Kill it, once, where it was asked to stop and has not in its time."""
+        patience = 2 * GRACE_S if self.place.remote else GRACE_S
+        if not self.killed and self.asked_at is not None and time.monotonic() - self.asked_at > patience:
+            self.killed = True
+            self.worker.kill()
 
     def _look(self, stopping: bool) -> int | None:
         """The exit code of the worker, null while it runs; a lost one's command is given again, or can be resumed."""
@@ -176,6 +201,23 @@ class Process:
                 return Stopped.exit_code
             self.worker = self.place.submit(self.command)
             return None
+
+
+def end(processes: Iterable[Process]) -> None:
+    """Let processes stop, and kill those that do not in their time, whatever fails; those that have ended are left."""
+    left = [process for process in processes if process.code is None]
+    for process in left:
+        with suppress(Exception):
+            process.ask()
+    while left:
+        for process in left:
+            with suppress(Exception):
+                process.poll(True)
+            with suppress(Exception):
+                process.press()
+        left = [process for process in left if process.code is None and not process.killed]
+        if left:
+            time.sleep(TICK_S)
 
 
 def label(words: list[str]) -> str:

@@ -93,7 +93,12 @@ class Slurm:
         if self._sent is not None and self._sent[1].done():
             sent, future = self._sent
             self._sent = None
-            self._settle(sent, future)
+            try:
+                self._settle(sent, future)
+            except Exception:
+                for worker in sent:
+                    worker.code = Stopped.exit_code  # it is in no queue, so that nobody waits for it
+                raise
         if self._sent is None and self.waiting and time.monotonic() > self._wait_until:
             sent, self.waiting = self.waiting[: self._size], self.waiting[self._size :]
             token = uuid.uuid4().hex[:12]

@@ -1,5 +1,6 @@
 """One trial of a tuning: an ordinary run in a process of its own, whose validation curve is followed and may end it."""
 
+import signal
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -8,7 +9,7 @@ from pathlib import Path
 
 from orthobench import signals
 from orthobench.errors import Stopped
-from orthobench.launch.processes import Job, Process, exit_code, outcome
+from orthobench.launch.processes import Job, Process, end, exit_code, outcome
 from orthobench.launch.sweep import SweepRun
 from orthobench.launch.workers import Launcher
 from orthobench.recording.claim import Claim, is_held
@@ -16,6 +17,8 @@ from orthobench.recording.curve import Curve
 from orthobench.recording.digest import final, read_sealed, write_sealed
 
 LOOK_S = 0.1
+LOSSES = 3  # at one step, before a run is given up that its processes leave unfinished without an error of their own
+LOST = (0, -signal.SIGKILL, Stopped.exit_code)
 Report = Callable[[int, float], bool]
 
 
@@ -27,7 +30,7 @@ class Outcome:
         status: `done`, `diverged`, `pruned`, `failed`, `refused`, or `stopped` where a signal asked for it.
         reason: why, where it is not done.
         value: the validation score of the best weights, where it is done.
-        code: the exit code of the run's process, where it failed.
+        code: the exit code of the run's process, where it failed with one.
     """
 
     status: str
@@ -58,12 +61,14 @@ class TrialRun:
 def follow(trial: TrialRun, report: Report) -> Outcome:
     """Start or resume the run, or wait for it where another process has it, until it has ended.
 
+    One that is killed or stops by itself is resumed; where that happens thrice without a further step, it has failed.
+
     Args:
         trial: its run.
         report: is given each point of the validation curve, and tells whether the run is to be pruned there.
     """
     points = _Points(trial, report)
-    code = 0
+    losses, furthest = 0, -1
     while (found := _ended(trial)) is None:
         if signals.asked() is not None:
             return Outcome("stopped")
@@ -76,9 +81,15 @@ def follow(trial: TrialRun, report: Report) -> Outcome:
             continue
         if points.pruned_at is not None:
             return Outcome("pruned", _write_pruned(trial, points.pruned_at))
-        if code and signals.asked() is None:
-            reason = f"{outcome(code)}; see {trial.log}"
-            return Outcome("failed", reason, code=exit_code([code]))
+        if signals.asked() is not None:
+            continue
+        if code not in LOST:
+            return Outcome("failed", f"{outcome(code)}; see {trial.log}", code=exit_code([code]))
+        step = points.step()
+        losses, furthest = (losses + 1, furthest) if step <= furthest else (1, step)
+        if losses == LOSSES:
+            why = outcome(code) if code < 0 else "its process ended unfinished"
+            return Outcome("failed", f"{why}, {LOSSES} times after step {furthest:,}; see {trial.log}")
     points.read(to_the_end=True)
     return found
 
@@ -109,15 +120,26 @@ class _Points:
                         break
         return self.pruned_at is not None
 
+    def step(self) -> int:
+        """The last step that the run is known to have made."""
+        record = read_sealed(self.curve.path.with_name("record.json")) or {}
+        return max([record.get("steps") or 0, *(row["step"] for row in self.curve.rows())])
+
 
 def _attempt(trial: TrialRun, points: _Points) -> int:
-    """One process of the run, to its end; it is asked to stop where the run is pruned, or a signal asked for it."""
+    """One process of the run, to its end; it is asked to stop where the run is pruned, or a signal asked for it.
+
+    It is ended first where this fails, as the study may that the points are told to.
+    """
     run, members = trial.run, trial.log.with_suffix(".json")
     job = Job([run.words], [run.folder], None, trial.log, members, run.settings.run["fork"])
     process = Process(job.command(trial.options), trial.place)
-    while (code := process.poll(points.read() or signals.asked() is not None)) is None:
-        time.sleep(LOOK_S)
-    return 0 if code == Stopped.exit_code else code
+    try:
+        while (code := process.poll(points.read() or signals.asked() is not None)) is None:
+            time.sleep(LOOK_S)
+    finally:
+        end([process])
+    return code
 
 
 def _ended(trial: TrialRun) -> Outcome | None:

@@ -92,6 +92,33 @@ def test_diverged_and_refused_trials_are_told(capsys: pytest.CaptureFixture[str]
     assert "diverged, the training loss is nan" in capsys.readouterr().out
 
 
+def test_a_trial_that_is_killed_again_and_again_is_told_and_left(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As the kernel does for want of memory: the others are tried, and the same command does not try it again."""
+    begun = []
+
+    class Killed:
+        code = -9
+
+        def __init__(self, command: Any, place: Any) -> None:
+            begun.append(command.name)
+
+        def poll(self, stopping: bool) -> int:
+            return self.code
+
+    monkeypatch.setattr("orthobench.launch.trial.Process", Killed)
+    tuning = ["tune", *ADDING, "optimizer.lr={0.1,0.5}", "--trials", "8"]
+    assert main(tuning) == 0
+    told = capsys.readouterr().out
+    assert "failed, killed by SIGKILL, perhaps for want of memory, 3 times after step 0; see " in told
+    lost = told.count("killed by SIGKILL")
+    assert f"{8 - lost} done, {lost} failed" in told
+    assert (len(begun), len(set(begun))) == (3 * lost, 1)
+    assert main(tuning) == 0
+    assert len(begun) == 3 * lost
+
+
 def test_a_torn_line_is_cut_off_and_a_damaged_one_told() -> None:
     assert main(["tune", *ADDING, RANGE, "--trials", "2"]) == 0
     path = search().folder / "journal.log"

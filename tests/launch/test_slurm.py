@@ -238,3 +238,14 @@ def test_a_machine_without_slurm_is_told(monkeypatch: pytest.MonkeyPatch, tmp_pa
 def command(folder: Path, name: str, line: str) -> None:
     (folder / name).write_text(f"#!/bin/sh\n{line}\n")
     (folder / name).chmod(0o755)
+
+
+def test_a_refused_array_is_not_waited_for(site: Site, tmp_path: Path) -> None:
+    from orthobench.launch.processes import Job, Pool
+
+    site.refusals = ["Batch job submission failed: Invalid partition name specified"]
+    jobs = [Job([[f"seed={n}"]], [tmp_path / n], None, None, tmp_path / "unused") for n in "ab"]
+    started = time.monotonic()
+    with pytest.raises(ConfigError, match="sbatch refuses"):
+        list(Pool(2, [], lambda: False, place=launcher(tmp_path)).run(jobs))
+    assert time.monotonic() - started < 30

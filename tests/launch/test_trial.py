@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from orthobench.config.many import settings
+from orthobench.errors import StorageError
 from orthobench.launch import trial as module
 from orthobench.launch.sweep import SweepRun
 from orthobench.launch.trial import Outcome, TrialRun, follow
@@ -103,6 +104,71 @@ def test_a_run_that_fails_is_told_with_its_code(work: TrialRun, monkeypatch: pyt
     outcome = follow(work, lambda step, value: False)
     assert (outcome.status, outcome.code, outcome.value) == ("failed", 3, None)
     assert str(work.log) in outcome.reason
+
+
+@pytest.mark.parametrize("reached", [[0], [2, 1, 5, 5, 3]])
+@pytest.mark.parametrize(
+    ("code", "why"),
+    [
+        (-9, "killed by SIGKILL, perhaps for want of memory"),
+        (75, "its process ended unfinished"),
+        (0, "its process ended unfinished"),
+    ],
+)
+def test_a_run_that_is_lost_again_and_again_without_a_further_step_has_failed(
+    code: int, why: str, reached: list[int], work: TrialRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its outcome has no exit code, so that the tuning goes on with other values."""
+    begun = []
+
+    class Lost(Trained):
+        def poll(self, stopping: bool) -> int | None:
+            begun.append(self)
+            rows = "".join(f"{step},0,train/loss,1\n" for step in range(reached[min(len(begun), len(reached)) - 1] + 1))
+            (self.folder / "metrics.csv").write_text(f"step,epoch,name,value\n{rows}")
+            return code
+
+    monkeypatch.setattr(module, "Process", Lost)
+    outcome = follow(work, lambda step, value: False)
+    reason = f"{why}, 3 times after step {max(reached)}; see {work.log}"
+    assert (outcome, len(begun)) == (Outcome("failed", reason), 3 if reached == [0] else 5)
+
+
+def test_a_run_that_stops_by_itself_but_gets_further_is_resumed(
+    work: TrialRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By its record, where it stops more often than it logs."""
+    begun = []
+
+    class Stopping(Trained):
+        def poll(self, stopping: bool) -> int | None:
+            begun.append(self)
+            words = [word.lstrip("+") for word in self.words]
+            run(self.folder.parent, *words, status="stopped" if len(begun) < 9 else "done", steps=len(begun), val=0.25)
+            return 75 if len(begun) < 9 else 0
+
+    monkeypatch.setattr(module, "Process", Stopping)
+    assert follow(work, lambda step, value: False) == Outcome("done", value=0.25)
+    assert len(begun) == 9
+
+
+def test_the_process_is_ended_where_the_study_cannot_be_told(work: TrialRun, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+
+    class Working(Trained):
+        code, killed = None, False  # type: ignore[assignment]
+
+        def ask(self) -> None:
+            asked.append(self)
+            self.code = 75
+
+    def told(step: int, value: float) -> bool:
+        raise StorageError("the journal cannot be written.")
+
+    monkeypatch.setattr(module, "Process", Working)
+    with pytest.raises(StorageError):
+        follow(work, told)
+    assert len(asked) == 1
 
 
 def test_a_run_of_another_process_is_waited_for(work: TrialRun, monkeypatch: pytest.MonkeyPatch) -> None:
