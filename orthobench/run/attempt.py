@@ -68,7 +68,7 @@ class Attempt:
             self.training,
             self.orthogonality,
             self.crossing,
-            *([Stopping(patience, metric)] if patience else []),
+            *([Stopping(patience, metric, run.duration.least)] if patience else []),
             *diagnostics(run.settings.diagnostics, run.model, *common),
         ]
         self.callbacks = [*watchers, Progress(), self.saver]
@@ -154,6 +154,7 @@ class Attempt:
         learner, task = self.learner, self.run.task
         learner.results = dict(self.saver.latest)
         last = self._score(trainer)
+        self.finite.look_at(last, task.metric, trainer.global_step)
         best, kept = last, None
         if self.saver.best_step not in (None, trainer.global_step):
             identity = self.run.settings.digest
@@ -249,9 +250,10 @@ class Attempt:
         metric = self.run.task.metric
         value, baseline = record["metrics"]["best_val"][f"test/{metric}"], self.run.task.baseline.get(metric)
         beside = "" if baseline is None else f" (baseline {baseline:.4g})"
+        score = "not finite" if value is None else f"{value:.4g}"
         spent = duration_text(record["time"]["train_s"])
         where = self.folder / "record.json"
-        say(f"{self.run.run_id}: test {metric} {value:.4g}{beside} after {record['steps']:,} steps in {spent}; {where}")
+        say(f"{self.run.run_id}: test {metric} {score}{beside} after {record['steps']:,} steps in {spent}; {where}")
 
 
 def _translate(error: Exception, attempt: Attempt) -> Exception:

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 
 from orthobench.config.settings import Settings
 from orthobench.errors import ConfigError
@@ -32,8 +33,8 @@ class Built:
         """The model with its initial weights, those of the run `init_from=` where one is named.
 
         Raises:
-            ConfigError: it is too large for any memory here; or there is no such run, it is not done, or its weights
-                do not fit.
+            ConfigError: it is too large for any memory here; or there is no such run, it is not done, its folder has
+                another name than the run, or its weights do not fit.
         """
         refuse_before_building(self.settings, self.task)
         model, name = build_model(self.settings, self.task), self.settings.run.get("init_from")
@@ -41,6 +42,11 @@ class Built:
             from orthobench.run.load import load  # which opens runs, and so needs what a run is made of
 
             run = load(name, data_root=self.settings.run["data_root"], runs_root=self.settings.run["runs_root"])
+            if Path(name).name != run.run_id:
+                raise ConfigError(
+                    f"init_from={name} is the run {run.run_id} under another name, and this run is told from others by "
+                    f"the name of the folder that it starts from: call that {run.run_id}."
+                )
             try:
                 model.load_state_dict(run.model.state_dict())
             except RuntimeError as error:

@@ -86,7 +86,8 @@ def measure(words: list[str], folders: tuple[Path, ...] = ()) -> Cost:
         least = {name: min(one[name] for one in rounds) for name in ("step_s", "batch_s", "setup_s")}
         found = rounds[0] | least | {"validation_s": again["validation_s"]}
     length, task = exp.duration, exp.task
-    steps = int(min(length.steps or inf, _steps_within(exp.settings.trainer.get("max_time"), found["step_s"])))
+    within = _steps_within(exp.settings.trainer.get("max_time"), found["step_s"])
+    steps = int(min(length.steps or inf, max(within, length.least)))
     validations = -(-steps * length.accumulate // length.val_every)
     limits = exp.settings.trainer.get("limit_val_batches"), exp.settings.trainer.get("limit_test_batches")
     batches = _batches(task, "val", limits[0]) + (_batches(task, "test", limits[0]) if task.select_on_test else 0)
@@ -133,7 +134,8 @@ def busy() -> str | None:
     """A sentence that other programs keep this machine's cores, asked before work begins; null where one is free."""
     import torch
 
-    cores, load = len(os.sched_getaffinity(0)), os.getloadavg()[0]
+    own = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()  # macOS has no former
+    cores, load = own or 1, os.getloadavg()[0]
     if load <= cores - 1:
         return None
     meaning = "may be far too long" if torch.cuda.is_available() else "are those of a run that has a core for itself"

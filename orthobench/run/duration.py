@@ -15,12 +15,14 @@ class Duration:
         accumulate: batches per optimizer step.
         steps: optimizer steps of the whole run; null when only time limits it.
         val_every: training batches between validations, a whole number of steps.
+        least: optimizer steps before which neither `stopping.patience` nor `trainer.max_time` ends the run.
     """
 
     epoch_batches: int
     accumulate: int
     steps: int | None
     val_every: int
+    least: int = 0
 
     @property
     def epoch_steps(self) -> int:
@@ -50,7 +52,8 @@ def duration(trainer: dict[str, Any], task: Task) -> Duration:
     if isinstance(interval, float):
         interval = max(int(interval * epoch * (trainer.get("check_val_every_n_epoch") or 1)), 1)
     interval = -(-interval // accumulate) * accumulate
-    return Duration(epoch, accumulate, min(limits) if limits else None, interval)
+    least = max(trainer.get("min_steps") or 0, -(-(trainer.get("min_epochs") or 0) * epoch // accumulate))
+    return Duration(epoch, accumulate, min(limits) if limits else None, interval, least)
 
 
 def evaluation_limits(trainer: dict[str, Any], task: Task) -> dict[str, int | float | None]:

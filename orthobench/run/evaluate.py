@@ -1,7 +1,8 @@
 """Trained weights on data that they were not trained for: other lengths, or other settings of the task.
 
-One evaluation is one file, `<run folder>/evaluations/<digest>.json`, named by what was evaluated on what. The run's
-record.json is left as it is.
+One evaluation is one file, `<run folder>/evaluations/<digest>.json`, named by what was evaluated on what. It holds the
+digests of the data that were read (`sources`) and is made again where these have changed. The run's record.json is left
+as it is.
 """
 
 import hashlib
@@ -13,12 +14,13 @@ from typing import Any
 import torch
 
 from orthobench.config import recorded
-from orthobench.config.settings import NO_EFFECT
+from orthobench.config.settings import NO_EFFECT, Settings
 from orthobench.errors import ConfigError, MemoryExhausted
 from orthobench.recording import record as recorder
 from orthobench.recording.checkpoint import digest_of
 from orthobench.recording.digest import read_sealed, write_sealed
-from orthobench.recording.shape import are_numbers
+from orthobench.recording.shape import are_numbers, are_sources
+from orthobench.recording.sources import changed, refuse_changed, sources
 from orthobench.run.learner import Learner
 from orthobench.run.load import Finished
 from orthobench.run.memory import device_of
@@ -67,17 +69,20 @@ def evaluate(
         What each evaluation's file holds, with `found`: whether it was there before.
 
     Raises:
-        ConfigError: no such setting or length, or the model has another input or output than the task then needs.
+        ConfigError: no such setting or length, the model has another input or output than the task then needs, or the
+            run's own data, which it is to be scored on, have changed since.
         DataError: the task's data are missing or damaged.
         MemoryExhausted: a batch of this length does not fit in memory.
     """
     root = data_root or os.environ.get("ORTHOBENCH_DATA")
     settings = recorded.settings(run.content, root, **task)
-    changed = settings.task_made
-    assert changed is not None
-    _refuse_another_shape(run, changed, task)
-    wanted = [(changed, {})] if lengths is None else [_at(run, changed, n, root, task) for n in lengths]
-    return [_evaluation(run, twin, settings.task | own) for twin, own in wanted]
+    made = settings.task_made
+    assert made is not None
+    _refuse_another_shape(run, made, task)
+    if not task:
+        refuse_changed(run.record.get("sources"), settings, "trained")
+    wanted = [(made, {})] if lengths is None else [_at(run, made, n, root, task) for n in lengths]
+    return [_evaluation(run, twin, settings, own) for twin, own in wanted]
 
 
 def _refuse_another_shape(run: Finished, task: Task, given: dict[str, Any]) -> None:
@@ -105,17 +110,18 @@ def _at(run: Finished, task: Task, length: int, root: str | None, given: dict[st
     return made, {"T": length}
 
 
-def _evaluation(run: Finished, task: Task, settings: dict[str, Any]) -> dict[str, Any]:
-    """The content of one evaluation's file, made unless it is there."""
-    kept = {key: value for key, value in settings.items() if key not in (*NO_EFFECT, "eval_lengths")}
+def _evaluation(run: Finished, task: Task, settings: Settings, own: dict[str, Any]) -> dict[str, Any]:
+    """The content of one evaluation's file, made unless it is there and of the same data."""
+    kept = {key: value for key, value in (settings.task | own).items() if key not in (*NO_EFFECT, "eval_lengths")}
     limit = run.settings.trainer.get("limit_test_batches")
     key = {"run": run.settings.digest, "weights": run.which, "task": kept, "limit_test_batches": limit}
     name = hashlib.sha256(json.dumps(key, sort_keys=True).encode()).hexdigest()[:16]
     path = run.folder / "evaluations" / f"{name}.json"
     digest, found = digest_of(run.checkpoint), read_sealed(path)
-    if found is not None and _is_of(found, {"identity": run.settings.digest, "checkpoint": digest, "task": kept}):
+    wanted = {"identity": run.settings.digest, "checkpoint": digest, "task": kept}
+    if found is not None and _is_of(found, wanted) and not changed(found["sources"], settings):
         return {**found, "found": True}
-    task.check()
+    made_of = sources(settings, task.files_read())
     trainer = _trainer(run, task)
     try:
         metrics = score(trainer, run.learner, task)
@@ -135,6 +141,7 @@ def _evaluation(run: Finished, task: Task, settings: dict[str, Any]) -> dict[str
         "step": run.step,
         "checkpoint": digest,
         "task": kept,
+        "sources": made_of,
         "length": kept.get(task.length_key) if isinstance(task, Lengths) else task.T,
         "T": task.T,
         "examples": _tested(trainer, task),
@@ -157,7 +164,8 @@ def _is_of(found: dict[str, Any], wanted: dict[str, Any]) -> bool:
     ends = length if isinstance(length, list) else [length]
     numbers = all(isinstance(one, int | None) for one in (*ends, found.get("examples")))
     scores = are_numbers(found.get("metrics")) and are_numbers(found.get("baseline"))
-    return own and numbers and scores and isinstance(found.get("unit"), str)
+    known = found.get("sources") is not None and are_sources(found["sources"])
+    return own and numbers and scores and known and isinstance(found.get("unit"), str)
 
 
 def _trainer(run: Finished, task: Task) -> Any:

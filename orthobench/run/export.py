@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from orthobench.errors import ConfigError, OrthobenchError
 from orthobench.models.base import Network
 from orthobench.models.frozen import frozen
-from orthobench.recording.files import make_folder, write_bytes
+from orthobench.recording.files import write_bytes
 from orthobench.run.load import Finished
 
 OPSET = 18
@@ -55,9 +55,7 @@ def export(run: Finished, form: str) -> tuple[Path, float | None]:
     """
     made, compute = {"torch": _torch, "pt2": _pt2, "onnx": _onnx}[form](run)
     difference = None if compute is None else _largest_difference(run, compute)
-    folder = run.folder / "exports"
-    make_folder(folder)
-    path = folder / f"{run.which}.{SUFFIXES[form]}"
+    path = run.folder / "exports" / f"{run.which}.{SUFFIXES[form]}"
     write_bytes(path, made)
     return path, difference
 

@@ -11,7 +11,7 @@ from typing import Any
 from orthobench.config import recorded
 from orthobench.config.settings import Settings
 from orthobench.config.yaml_file import read_yaml
-from orthobench.errors import ConfigError, OrthobenchError
+from orthobench.errors import ConfigError, OrthobenchError, StorageError
 from orthobench.models.build import build_schedule
 from orthobench.recording.checkpoint import SafeCheckpointIO, load_own, of_step, previous, verified
 from orthobench.recording.digest import read_sealed
@@ -81,23 +81,33 @@ def _problem(run: Built, other: Settings, record: dict[str, Any]) -> str | None:
 
 def _taken_over(identity: str, folder: Path, other: Settings, record: dict[str, Any]) -> str | None:
     """Write the shorter run's checkpoints as this run's; why that is not possible, or null."""
-    source, steps = other.folder.parent / other.run_id / "checkpoints", record["steps"]
-    last = previous(source / "last.ckpt")  # of the last validation; the newest is from after the end of training
     try:
-        if verified(last) is None:
-            return "its last checkpoint is damaged or missing"
-        state = load_own(last, other.digest)
-        saved = state["callbacks"]["Saver"]
-        if state["global_step"] != steps or saved["finished"] is not None:
-            return "its last checkpoint is not of its last validation"
-        refuse_changed((saved.get("origin") or {}).get("sources"), other)
-        best = of_step(saved["best_step"], other.digest, source / "best.ckpt", source / "last.ckpt")
-        if best is None:
-            return "its best checkpoint is damaged or missing"
-        for name, content in (("best", load_own(best, other.digest)), ("last", state)):
-            origin = content["callbacks"]["Saver"].setdefault("origin", {})
-            origin["identity"] = identity
-            SafeCheckpointIO().save_checkpoint(content, folder / "checkpoints" / f"{name}.ckpt")
-    except ConfigError as error:
+        found = _checkpoints(other, record["steps"])
+    except (ConfigError, StorageError) as error:
         return str(error).rstrip(".")
+    for name, content in found.items():
+        content["callbacks"]["Saver"].setdefault("origin", {})["identity"] = identity
+        SafeCheckpointIO().save_checkpoint(content, folder / "checkpoints" / f"{name}.ckpt")
     return None
+
+
+def _checkpoints(run: Settings, steps: int) -> dict[str, dict[str, Any]]:
+    """The best checkpoint of a finished run of so many steps, and that of its last validation.
+
+    Raises:
+        ConfigError: the run's plug-ins or data have changed.
+        StorageError: one of them is damaged, missing or another's.
+    """
+    source = run.folder.parent / run.run_id / "checkpoints"
+    last = previous(source / "last.ckpt")  # of the last validation; the newest is from after the end of training
+    if verified(last) is None:
+        raise StorageError("its last checkpoint is damaged or missing")
+    state = load_own(last, run.digest)
+    saved = state["callbacks"]["Saver"]
+    if state["global_step"] != steps or saved["finished"] is not None:
+        raise StorageError("its last checkpoint is not of its last validation")
+    refuse_changed((saved.get("origin") or {}).get("sources"), run)
+    best = of_step(saved["best_step"], run.digest, source / "best.ckpt", source / "last.ckpt")
+    if best is None:
+        raise StorageError("its best checkpoint is damaged or missing")
+    return {"best": load_own(best, run.digest), "last": state}

@@ -31,7 +31,10 @@ EVERY_STEP = (
     "on_before_optimizer_step",
     "on_train_batch_end",
 )
-COUNTED_BY_US = ("max_epochs", "max_steps", "val_check_interval", "check_val_every_n_epoch", "limit_train_batches")
+COUNTED_BY_US = (
+    "max_epochs", "max_steps", "min_epochs", "min_steps", "val_check_interval", "check_val_every_n_epoch",
+    "limit_train_batches",
+)  # fmt: skip
 NOTHING = nullcontext()
 
 
@@ -140,6 +143,8 @@ def make_trainer(
         strategy=StayingStrategy(index),
         max_steps=length.steps or -1,
         max_epochs=-1,
+        min_steps=length.least,
+        min_epochs=0,  # training is one endless epoch; Lightning's default would wait for its end
         val_check_interval=length.val_every,
         check_val_every_n_epoch=None,
         num_sanity_val_steps=0,

@@ -8,6 +8,7 @@ from orthobench.terminal import columns, say
 from orthobench.verbs.arguments import Parser
 
 PLACES = ("runs_root", "data_root")
+NO_SETTINGS = ("run", "lengths", "data_root", "content", "T")  # what `evaluate` takes beside settings of the task
 
 
 def main(arguments: list[str]) -> int:
@@ -25,6 +26,9 @@ def main(arguments: list[str]) -> int:
         raise ConfigError("eval needs one run, by its folder or its name: `orthobench eval runs/NAME T=400,800`.")
     places = {key(word): value(word) for word in given.overrides if key(word) in PLACES}
     task, lengths = task_overrides([word for word in given.overrides if key(word) not in PLACES])
+    if wrong := [f"task.{name}={task[name]}" for name in NO_SETTINGS if name in task]:
+        use = "T=400,800 sets the lengths, and data_root= says where data are"
+        raise ConfigError(f"{wrong[0]} is no setting of a task: {use}.")
 
     from orthobench.run.evaluate import evaluate
     from orthobench.run.load import load

@@ -70,6 +70,25 @@ def test_a_busy_machine_is_told_of(load: float, cores: int, told: bool, monkeypa
     assert found is None or f"load {load}, {cores} core" in found
 
 
+def test_cores_are_counted_where_a_process_cannot_be_kept_to_some(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As under macOS."""
+    monkeypatch.delattr("os.sched_getaffinity")
+    monkeypatch.setattr("os.cpu_count", lambda: 4)
+    monkeypatch.setattr("os.getloadavg", lambda: (3.5, 0.0, 0.0))
+    assert "load 3.5, 4 cores" in str(busy())
+
+
+@pytest.mark.parametrize(("least", "steps"), [((), 2), (("trainer.min_steps=5",), 5), (("trainer.min_steps=50",), 8)])
+def test_a_time_limit_counts_from_the_least_step(
+    least: tuple[str, ...], steps: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ticks = itertools.count()
+    monkeypatch.setattr(plan_cost, "clock_of", lambda device: lambda: next(ticks))
+    monkeypatch.setattr(plan_cost, "start_up", lambda: 0.0)
+    found = plan_cost.measure([*RUN, "T=5", "trainer.max_time=00:00:00:01", *least])
+    assert found.steps == steps
+
+
 def test_a_plan_bounds_the_short_by_the_long_and_warns_once(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -47,6 +47,13 @@ def test_limited(batches: int, limit: float | None, expected: int) -> None:
         ({"max_steps": 9, "val_check_interval": 1}, Duration(1100, 1, 9, 1)),
         ({"max_steps": 9, "val_check_interval": 0.5, "limit_train_batches": 20}, Duration(20, 1, 9, 10)),
         ({"max_steps": 9, "check_val_every_n_epoch": 3}, Duration(1100, 1, 9, 3300)),
+        ({"max_steps": 9, "min_steps": 4}, Duration(1100, 1, 9, 1100, 4)),
+        ({"max_steps": 9, "min_epochs": 2}, Duration(1100, 1, 9, 1100, 2200)),
+        (
+            {"max_steps": 9, "min_epochs": 1, "accumulate_grad_batches": 3},
+            Duration(1100, 3, 9, 1101, 367),
+        ),  # whole ones
+        ({"max_steps": 9, "min_epochs": 2, "min_steps": 4, "limit_train_batches": 5}, Duration(5, 1, 9, 5, 10)),
     ],
 )
 def test_duration(trainer: dict[str, Any], expected: Duration) -> None:

@@ -1,6 +1,7 @@
 """A longer run that goes on from a shorter one, a run that starts from another's weights, and runs that are there."""
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ import torch
 
 import orthobench
 from orthobench.__main__ import main
-from orthobench.errors import ConfigError
+from orthobench.errors import ConfigError, StorageError
 from orthobench.recording.checkpoint import SafeCheckpointIO
 from orthobench.recording.claim import Claim
 
@@ -82,6 +83,32 @@ def test_a_damaged_checkpoint_is_not_gone_on_from(tmp_path: Path, capsys: pytest
     assert "its last checkpoint is damaged or missing: starting from the beginning" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("name", ["last.ckpt.previous", "best.ckpt"])
+def test_the_checkpoint_of_another_run_is_not_gone_on_from(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    short, _ = trained(tmp_path, 4)
+    other, _ = trained(tmp_path / "other", 4, "seed=2")
+    shutil.copy(other / "checkpoints" / name, short / "checkpoints" / name)
+    capsys.readouterr()
+    _, record = trained(tmp_path, 8)
+    assert f"{name} is another run's" in capsys.readouterr().out
+    assert (record["status"], record["steps"]) == ("done", 8)
+
+
+def test_a_disk_that_refuses_the_checkpoint_that_is_gone_on_from_ends_the_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trained(tmp_path, 4)
+
+    def refuse(*_: Any) -> None:
+        raise StorageError("the disk is full.")
+
+    monkeypatch.setattr(SafeCheckpointIO, "save_checkpoint", refuse)
+    with pytest.raises(StorageError, match="the disk is full"):
+        trained(tmp_path, 8)
+
+
 @pytest.mark.parametrize("word", ["seed=2", "optimizer.lr=0.002", "model.hidden_size=5"])
 def test_another_run_is_not_gone_on_from(word: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     trained(tmp_path, 4)
@@ -99,6 +126,17 @@ def test_a_run_starts_from_the_best_weights_of_another(tmp_path: Path) -> None:
     by_path = orthobench.build(*WORDS, "T=9", f"init_from={source}", f"runs_root={tmp_path}")
     assert exp.run_id != plain.run_id
     assert exp.run_id == by_path.run_id
+
+
+@pytest.mark.parametrize("name", ["best", "adding-ncgru-0123456789"])
+def test_a_run_under_another_name_is_refused(name: str, tmp_path: Path) -> None:
+    """Two of one name would make one run of what starts from either."""
+    source, _ = trained(tmp_path, 2)
+    copied = tmp_path / name
+    shutil.copytree(source, copied)
+    with pytest.raises(ConfigError, match=f"init_from={copied} is the run {source.name} under another name"):
+        orthobench.build(*WORDS, "T=9", f"init_from={copied}", f"runs_root={tmp_path}").run()
+    assert orthobench.load(copied).run_id == source.name, "a copy can be looked at"
 
 
 def test_weights_that_do_not_fit_are_refused(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from orthobench.config.many import settings
 from orthobench.errors import ConfigError, StorageError
 from orthobench.launch.sweep import sweep
 from orthobench.recording.digest import read_sealed, write_sealed
+from orthobench.run.evaluate import evaluate
 from orthobench.run.run import Run
 from tests.test_extend import FILES
 
@@ -124,6 +125,31 @@ def test_changed_data_are_refused(ask: Ask, home: Path) -> None:
     assert ask(f"runs_root={home / 'others'}")["sources"]["data"] != before["sources"]["data"]
     (home / "my_data" / "mine.npz").unlink()
     assert ask() == before, "a finished run needs no data"
+
+
+def test_an_evaluation_of_a_run_whose_data_have_changed_is_refused(ask: Ask, home: Path) -> None:
+    ask()
+    (folder,) = (home / "runs").glob("mine-*")
+    (first,) = evaluate(load(folder))
+    _data(home, 100.0)
+    with pytest.raises(ConfigError, match=r"it was trained before a change of the data in mine\.npz"):
+        evaluate(load(folder))
+    (home / "my_data" / "mine.npz").unlink()
+    assert evaluate(load(folder)) == [{**first, "found": True}], "data that are not there are no others"
+
+
+def test_an_evaluation_on_other_data_is_made_again_where_these_have_changed(ask: Ask, home: Path) -> None:
+    ask()
+    (folder,) = (home / "runs").glob("mine-*")
+    found = []
+    for scale in (None, None, 100.0, None):
+        if scale is not None:
+            _data(home, scale)
+        found += evaluate(load(folder), eval_batch_size=7)
+    assert [one["found"] for one in found] == [False, True, False, True]
+    assert found[0]["metrics"] == found[1]["metrics"]
+    assert found[1]["metrics"] != found[2]["metrics"]
+    assert found[1]["sources"].keys() == {"plugins", "yaml", "data"}
 
 
 def test_a_changed_yaml_file_of_the_same_settings_is_told(

@@ -51,6 +51,10 @@ def test_a_range_is_shown_as_one(tmp_path: Path, capsys: pytest.CaptureFixture[s
         (["a", "b"], "eval needs one run"),
         (["nowhere"], "nowhere is no run"),
         (["nowhere", "optimizer.lr=1"], "optimizer.lr=1 does not apply to a run that is finished"),
+        *(
+            (["nowhere", f"task.{name}=9", "T=5"], f"task.{name}=9 is no setting of a task: T=400,800 sets the lengths")
+            for name in ("data_root", "run", "lengths", "content", "T")
+        ),
     ],
 )
 def test_wrong_words(words: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,5 +1,8 @@
 """Stops a run whose loss or gradient is no longer a finite number, before the step that would spoil the weights.
 
+What the last step spoils is seen by the scores of the final weights, and these are not saved where it is known that
+they are the final ones.
+
 On a GPU reading a number waits for it, so there the first bad step is noted on the device, and read every few steps and
 before anything is saved.
 """
@@ -60,6 +63,20 @@ class Finite(Callback):
     def on_validation_start(self, trainer: Trainer, module: Learner) -> None:  # type: ignore[override]
         self.check()
 
+    def on_validation_end(self, trainer: Trainer, module: Learner) -> None:  # type: ignore[override]
+        if trainer.state.fn != "fit" or trainer.global_step == module.duration.steps:
+            self.look_at(module.results, module.task.metric, trainer.global_step)
+
+    def look_at(self, scores: dict[str, float], metric: str, step: int) -> None:
+        """Look at the scores of the final weights.
+
+        Raises:
+            DivergedError: a loss or a value of the headline metric is not finite.
+        """
+        for name, value in scores.items():
+            if name.partition("/")[2] in ("loss", metric) and not math.isfinite(value):
+                self._stop(step, f"{name} of the final weights is {value}")
+
     def check(self) -> None:
         """Read what a GPU has noted.
 
@@ -71,7 +88,7 @@ class Finite(Callback):
         first, last = int(self._noted[0]), float(self._noted[1])
         self.last_loss = last if math.isfinite(last) else None
         if first >= 0:
-            self._stop(first, "loss or gradient is not finite")
+            self._stop(first, "training loss or gradient is not finite")
 
     def notes(self, like: Tensor) -> tuple[Tensor, Tensor]:
         """The first bad step, -1 for none, and the last finite loss before it, NaN for none, as far as is noted.
@@ -97,12 +114,12 @@ class Finite(Callback):
 
     def _look(self, trainer: Trainer, loss: float, norm: float) -> None:
         if not math.isfinite(loss):
-            self._stop(trainer.global_step + 1, f"loss is {loss}")
+            self._stop(trainer.global_step + 1, f"training loss is {loss}")
         self.last_loss = loss
         if not math.isfinite(norm):
-            self._stop(trainer.global_step + 1, f"gradient's norm is {norm}")
+            self._stop(trainer.global_step + 1, f"training gradient's norm is {norm}")
 
     def _stop(self, step: int, what: str) -> None:
         self.step = step
         last = "none" if self.last_loss is None else f"{self.last_loss:.6g}"
-        raise DivergedError(f"the training {what} at step {step}; the last finite loss was {last}.")
+        raise DivergedError(f"the {what} at step {step}; the last finite loss was {last}.")

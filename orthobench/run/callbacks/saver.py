@@ -144,8 +144,8 @@ class Saver(Callback):
         tests = {name: value for name, value in results.items() if name.startswith("test/")}
         if tests and module.task.select_on_test:
             old = self.best_test or tests
-            lower = {name: name.endswith(("loss", "perplexity", "bpc")) for name in tests}
-            self.best_test = {n: (min if lower[n] else max)(old[n], v) for n, v in tests.items()}
+            lower = {f"test/{metric.name}" for metric in module.task.declared() if metric.direction == "lower"}
+            self.best_test = {n: (min if n in lower else max)(old[n], v) for n, v in tests.items()}
         self.save(trainer)
 
     def is_due(self) -> bool:

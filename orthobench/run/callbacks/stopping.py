@@ -13,15 +13,16 @@ class Stopping(Callback):
 
     Attributes:
         best: the best value so far; null before the first that is a number.
-        waited: validations since then.
+        waited: validations since then; `patience` of them once training ends, and fewer before.
 
     Args:
         patience: validations without improvement after which training ends.
         metric: the metric, without `val/`.
+        least: the first step at which training may end.
     """
 
-    def __init__(self, patience: int, metric: str) -> None:
-        self.patience, self.metric = patience, metric
+    def __init__(self, patience: int, metric: str, least: int = 0) -> None:
+        self.patience, self.metric, self.least = patience, metric, least
         self.best: float | None = None
         self.waited = 0
 
@@ -41,7 +42,7 @@ class Stopping(Callback):
         if value == value and (self.best is None or (value > self.best if higher else value < self.best)):
             self.best, self.waited = value, 0
             return
-        self.waited += 1
+        self.waited = min(self.waited + 1, self.patience - (trainer.global_step < self.least))
         if self.waited == self.patience:
             trainer.should_stop = True
             count = "1 validation" if self.patience == 1 else f"{self.patience} validations"

@@ -1,12 +1,15 @@
 """Which validation counts as the best."""
 
 import math
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from orthobench.run.callbacks.saver import _better
+from orthobench.recording.curve import Curve
+from orthobench.run.callbacks.saver import Saver, _better
+from orthobench.tasks.metric import ACCURACY, Metric
 
 
 def results(value: float, loss: float, name: str = "accuracy") -> dict[str, float]:
@@ -36,3 +39,19 @@ def test_a_loss_is_better_when_lower() -> None:
     module: Any = SimpleNamespace(task=SimpleNamespace(metric="loss", higher_is_better=False))
     assert _better(module)({"val/loss": 0.1}, {"val/loss": 0.2})
     assert not _better(module)({"val/loss": 0.2}, {"val/loss": 0.2})
+
+
+def test_the_best_test_score_is_by_the_direction_that_the_task_declares(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever a metric is called."""
+    saver = Saver(tmp_path, Curve(tmp_path / "metrics.csv"))
+    monkeypatch.setattr(saver, "save", lambda trainer: None)
+    declared = (ACCURACY, Metric("error", "share", "lower"), Metric("gain_over_loss", "nats", "higher"))
+    task = SimpleNamespace(metric="error", higher_is_better=False, select_on_test=True, declared=lambda: declared)
+    trainer: Any = SimpleNamespace(global_step=1, sanity_checking=False, save_checkpoint=lambda path: None)
+    for error, accuracy in ((0.3, 0.7), (0.2, 0.8), (0.4, 0.6)):
+        scores = {"error": error, "accuracy": accuracy, "gain_over_loss": accuracy}
+        results = {f"{split}/{name}": value for split in ("val", "test") for name, value in scores.items()}
+        saver.on_validation_end(trainer, SimpleNamespace(task=task, results=results))  # type: ignore[arg-type]
+    assert saver.best_test == {"test/error": 0.2, "test/accuracy": 0.8, "test/gain_over_loss": 0.8}

@@ -6,6 +6,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from lightning.pytorch.callbacks import Timer
 
 import orthobench
 from orthobench.errors import ConfigError, Stopped
@@ -13,15 +14,18 @@ from orthobench.run.callbacks.saver import Saver
 from orthobench.run.callbacks.stopping import Stopping
 from tests.run.callbacks.watching import SMALL, finished, steps
 
-WORDS = (*SMALL, "task.val_size=8", "task.test_size=8", "trainer.max_steps=40", "trainer.val_check_interval=2")
+SIZES = ("task.val_size=8", "task.test_size=8")
+WORDS = (*SMALL, *SIZES, "trainer.max_steps=40", "trainer.val_check_interval=2")
 WORDS += ("optimizer.lr=0.3", "stopping.patience=3", "stopping.metric=loss")
 
 
-def looked_at(values: list[float], patience: int, direction: str = "lower") -> int | None:
-    """The number of the validation that ends training."""
-    callback, trainer = Stopping(patience, "m"), SimpleNamespace(global_step=7, should_stop=False)
+def looked_at(values: list[float], patience: int, direction: str = "lower", least: int = 0) -> int | None:
+    """The number of the validation that ends training; there is one after every step."""
+    callback, trainer = Stopping(patience, "m", least), SimpleNamespace(global_step=0, should_stop=False)
     task = SimpleNamespace(metric_of=lambda name: SimpleNamespace(direction=direction))
     for number, value in enumerate(values, 1):
+        trainer.global_step = number
+        assert callback.waited < patience, "so that a run that goes on from here is not ended"
         callback.on_validation_end(trainer, SimpleNamespace(results={"val/m": value}, task=task))  # type: ignore[arg-type]
         if trainer.should_stop:
             return number
@@ -44,6 +48,50 @@ def test_only_a_strictly_better_number_counts(
     values: list[float], patience: int, direction: str, end: int | None
 ) -> None:
     assert looked_at(values, patience, direction) == end
+
+
+@pytest.mark.parametrize(
+    ("values", "patience", "least", "end"),
+    [
+        ([3, 4, 4, 4, 4], 1, 4, 4),
+        ([3, 4, 4, 4, 4], 2, 2, 3),
+        ([3, 4, 4, 4, 4, 2, 5, 5], 2, 6, 8),  # better in the meantime
+        ([3, 4, 4], 1, 9, None),
+    ],
+)
+def test_nothing_ends_before_the_least_step(values: list[float], patience: int, least: int, end: int | None) -> None:
+    assert looked_at(values, patience, least=least) == end
+
+
+@pytest.mark.parametrize(
+    ("words", "least"),
+    [
+        (("trainer.min_steps=1",), 1),
+        (("trainer.min_steps=25",), 25),
+        (("trainer.min_epochs=4", "task.train_size=20"), 20),  # of five batches each
+    ],
+)
+def test_a_run_with_a_least_length_ends_early_after_it(words: tuple[str, ...], least: int) -> None:
+    """With steps so small that nothing is better than the first validation."""
+    exp, _ = finished(*WORDS[len(SMALL) :], "optimizer.lr=1e-30", *words)
+    assert exp.run()["steps"] == max(8, least + least % 2)
+
+
+@pytest.mark.parametrize(
+    ("words", "end"),
+    [
+        (("trainer.min_steps=5",), 5),
+        (("trainer.min_epochs=2", "task.train_size=12", "trainer.min_steps=4"), 6),
+        (("trainer.min_steps=5", "trainer.max_steps=3"), 3),
+    ],
+)
+def test_a_time_limit_ends_a_run_at_its_least_step(
+    words: tuple[str, ...], end: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where the time is over from the start."""
+    monkeypatch.setattr(Timer, "time_elapsed", lambda *_: 60.0)
+    found = orthobench.build(*SMALL, *SIZES, "trainer.max_steps=40", "trainer.max_time=00:00:00:01", *words).run()
+    assert (found["status"], found["steps"]) == ("done", end)
 
 
 def test_training_ends_and_the_run_is_finished(capsys: pytest.CaptureFixture[str]) -> None:
