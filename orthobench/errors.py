@@ -20,7 +20,7 @@ class DataError(OrthobenchError):
 
 
 class DivergedError(OrthobenchError):
-    """A loss or gradient that is no longer finite."""
+    """A loss or gradient that is no longer finite, or a score of the final weights."""
 
     exit_code = 4
 

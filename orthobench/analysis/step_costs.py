@@ -57,8 +57,8 @@ class StepCost:
 
     @property
     def engine(self) -> str:
-        """What computed the steps, such as `native`; several engines of a model of several cells with commas."""
-        return self.shape.rpartition("engine=")[2]
+        """What computed the steps, such as `native`, or several with commas; empty where that is not known."""
+        return self.shape.partition("engine=")[2]
 
     @property
     def s_per_step(self) -> float:

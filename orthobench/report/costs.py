@@ -24,7 +24,7 @@ def step(cost: StepCost) -> str:
 
 def engine(cost: StepCost) -> str:
     """The engine in brackets, where it is not that of most cells, whose loops are compiled."""
-    return "" if cost.engine == "native" else f" ({cost.engine})"
+    return "" if cost.engine in ("", "native") else f" ({cost.engine})"
 
 
 def notes(found: Iterable[StepCost]) -> list[str]:

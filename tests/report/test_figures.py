@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from orthobench.analysis import curves
+from orthobench.analysis import curves, records
 from orthobench.analysis.comparison import compare
 from orthobench.analysis.curves import CurvePoint
 from orthobench.analysis.published import papers
@@ -113,7 +113,8 @@ def test_bars_and_curves_together(tmp_path: Path) -> None:
     record(tmp_path, "ncgru/figure6", [made_up("order_1", s, time__minutes_per_epoch=s) for s in (1, 2)])
     assert list(figures(compare(load("ncgru/figure6"), tmp_path), tmp_path)) == ["Figure 6: minutes of an epoch"]
     assert figures(compare(load("ncgru/table1"), tmp_path), tmp_path) == {}
-    curves.add(
-        tmp_path, "ncgru/table1", [CurvePoint("id", "full", "lstm_100", 1, "train/loss", t, 1.0) for t in (0, 1)]
-    )
+    record(tmp_path, "ncgru/table1", [made_up("lstm_100", 1)])
+    (line,) = records.read(tmp_path, "ncgru/table1")
+    curve = [CurvePoint(line.run_id, "full", "lstm_100", 1, "train/loss", t, 1.0) for t in (0, 1)]
+    curves.add(tmp_path, "ncgru/table1", [*curve, curve[0]._replace(run_id="another", seed=2)])
     assert list(figures(compare(load("ncgru/table1"), tmp_path), tmp_path)) == ["Figure 1: parenthesis, T=100"]

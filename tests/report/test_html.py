@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from orthobench.analysis import curves, published
+from orthobench.analysis import curves, published, records
 from orthobench.analysis.comparison import compare
 from orthobench.analysis.curves import CurvePoint
 from orthobench.analysis.status import COUNTS, STATUSES
@@ -77,8 +77,8 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ]
     record(root, "fair/har2", fair)
     curve = [
-        CurvePoint("id", "full", "vprnn_0.01", s, "val/loss", t, 0.2 / (1 + t * s))
-        for s in (1, 2)
+        CurvePoint(line.run_id, "full", line.row, line.seed, "val/loss", t, 0.2 / (1 + t * line.seed))
+        for line in records.read(root, "sgornn/figure1")
         for t in (0, 100, 200)
     ]
     curves.add(root, "sgornn/figure1", curve)

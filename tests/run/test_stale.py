@@ -41,6 +41,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.setenv("ORTHOBENCH_PLUGINS", "my_cells,my_tasks")
+    monkeypatch.setenv("ORTHOBENCH_DATA", str(tmp_path / "my_data"))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     yield tmp_path
     _forget()
