@@ -20,6 +20,7 @@ import yaml
 
 from orthobench.analysis import claim_rule, metrics
 from orthobench.analysis.claim_rule import VERBS
+from orthobench.config.files import yaml_files
 from orthobench.config.table import Table
 from orthobench.config.yaml_file import read_yaml
 from orthobench.errors import ConfigError
@@ -135,7 +136,8 @@ def _files(folders: tuple[Path, ...]) -> dict[str, Path]:
         ConfigError: two folders have a paper of one name.
     """
     found: dict[str, Path] = {}
-    for path in (path for folder in dict.fromkeys(published_dirs(folders)) for path in sorted(folder.glob("*.yaml"))):
+    places = dict.fromkeys(published_dirs(folders))
+    for path in (path for place in places for path in yaml_files(place) if path.parent == place):
         if path.stem in found:
             raise ConfigError(f"{path} and {found[path.stem]} are two papers of one name; rename one of them.")
         found[path.stem] = path

@@ -141,11 +141,17 @@ def _place(key: str, values: dict[str, Any]) -> str:
     return slips.other_key(key) or did_you_mean(key, [*ROOT, *SECTIONS])
 
 
-def _fill(given: dict[str, Any], known: dict[str, Field], section: str, beside: tuple[str, ...] = ()) -> dict[str, Any]:
-    """`given`, checked against the `known` fields and completed by their defaults; keys in `beside` are allowed."""
+def _fill(
+    given: dict[str, Any], known: dict[str, Field], section: str, beside: tuple[str, ...] = (), choice: str = ""
+) -> dict[str, Any]:
+    """`given`, checked against the `known` fields and completed by their defaults; `beside` are further keys to name.
+
+    `choice` is what a section's keys depend on, such as task=har2.
+    """
     for key in given:
         if key not in known:
-            raise ConfigError(f"{section}.{key} does not apply here: {did_you_mean(key, [*known, *beside])}")
+            place = f"to {choice}" if choice else "here"
+            raise ConfigError(f"{section}.{key} does not apply {place}: {did_you_mean(key, [*known, *beside])}")
     filled = {}
     for key, field in known.items():
         if key in given:
@@ -159,7 +165,8 @@ def _task(given: dict[str, Any], name: str, run: dict[str, Any], data: dict[str,
     """The task's settings, and the task itself, whose constructor checks what its signature cannot say."""
     cls: Any = registry.find("task", name, "task")
     known = fields(cls)
-    filled = _fill(given, {key: field for key, field in known.items() if key not in TASK_PROVIDED}, "task")
+    legal = {key: field for key, field in known.items() if key not in TASK_PROVIDED}
+    filled = _fill(given, legal, "task", choice=f"task={name}")
     if cls.fixed_length and run["T"] is not None:
         raise ConfigError(f"T={run['T']} does not apply to task={name}: {cls.fixed_length}.")
     if "T" in known:
@@ -192,7 +199,7 @@ def _model(
     legal = {key: field for key, field in known.items() if key not in PROVIDED}
     if typed & {"model.cell", "model.recurrent", "model.network"}:
         given = {key: value for key, value in given.items() if key in legal or f"model.{key}" in typed}
-    filled = _fill(given, legal, "model", tuple(named)[1:])
+    filled = _fill(given, legal, "model", tuple(named)[1:], f"model={name}")
     if run["params"] is not None and filled.get("layer_sizes"):
         raise ConfigError(f"params={run['params']} does not apply: model.layer_sizes= says how large the model is.")
     if "variant" in known:
@@ -280,7 +287,7 @@ def _optimizer(given: dict[str, Any], constrained: bool) -> tuple[dict[str, Any]
     if recurrent != name:
         recurrent_rule = registry.find("optimizer", recurrent, "optimizer.recurrent")
     beside = ("name", "lr", "lr_recurrent", "recurrent")
-    filled = {"name": name, "lr": lr, **_fill(given, fields(rule), "optimizer", beside)}
+    filled = {"name": name, "lr": lr, **_fill(given, fields(rule), "optimizer", beside, f"optimizer={name}")}
     if constrained:
         filled |= {"lr_recurrent": lr_recurrent, "recurrent": recurrent}
     return filled, (rule, recurrent_rule)
@@ -291,7 +298,7 @@ def _schedule(given: dict[str, Any]) -> tuple[dict[str, Any], Any]:
     given = {key: value for key, value in given.items() if value is not None}
     name = given.pop("name", "constant")
     cls = registry.find("schedule", name, "schedule.name")
-    return {"name": name, **_fill(given, fields(cls), "schedule", ("name",))}, cls
+    return {"name": name, **_fill(given, fields(cls), "schedule", ("name",), f"schedule={name}")}, cls
 
 
 def _stopping(given: dict[str, Any], task: Any) -> dict[str, Any]:
@@ -311,4 +318,4 @@ def _logger(given: dict[str, Any]) -> dict[str, Any]:
     given = dict(given)
     name = coerce(given.pop("name", "csv"), Literal[tuple(LOGGERS)], "logger.name")
     known = {key: Field(key, kind) for key, kind in LOGGERS[name].items()}
-    return {"name": name, **_fill(given, known, "logger", ("name",))}
+    return {"name": name, **_fill(given, known, "logger", ("name",), f"logger={name}")}

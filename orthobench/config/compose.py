@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from orthobench.config.about import strip
-from orthobench.config.files import GROUPS, check_folder, conf_dir, options
+from orthobench.config.files import GROUPS, check_folders, conf_dir, options
 from orthobench.config.policy import (
     COMMAND_LINE_ALONE,
     check_foreign,
@@ -116,8 +116,7 @@ def compose(overrides: list[str] | tuple[str, ...], folders: tuple[Path, ...] = 
     from omegaconf import OmegaConf, open_dict
     from omegaconf.errors import OmegaConfBaseException
 
-    for folder in folders:
-        check_folder(folder)
+    check_folders(folders)
     words = parse(overrides, folders)
     swept = [word.key for word in words if word.sweep]
     if swept:

@@ -36,6 +36,21 @@ def _leads_nowhere(path: Path) -> bool:
         return False
 
 
+def check_folders(folders: tuple[Path, ...]) -> None:
+    """Refuse a user's configuration folders that do more than add values, or hide each other's files.
+
+    Raises:
+        ConfigError: one of them is refused, see `check_folder`, or a file of one name is in two of them.
+    """
+    found: dict[Path, Path] = {}
+    for folder in {Path(folder).resolve(): Path(folder) for folder in folders}.values():
+        check_folder(folder)
+        for path in yaml_files(folder):
+            other = found.setdefault(path.relative_to(folder), path)
+            if other != path:
+                raise ConfigError(f"{path} would not be read: {other} has its name; give it another.")
+
+
 def check_folder(folder: Path) -> None:
     """Refuse a user's configuration folder that does more than add values.
 

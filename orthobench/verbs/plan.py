@@ -88,6 +88,9 @@ def _plan_tables(selection: Selection, preset: str, folders: tuple[Path, ...]) -
         ConfigError: no such table, preset or row.
     """
     from orthobench.analysis import records
+    from orthobench.analysis.composed import ComposedTable
+    from orthobench.analysis.recorded import alike
+    from orthobench.config.table import load
     from orthobench.launch.plan import plan, select
     from orthobench.run.cost import Cost, busy, measure, same_cost
 
@@ -106,6 +109,10 @@ def _plan_tables(selection: Selection, preset: str, folders: tuple[Path, ...]) -
             f"{f', {len(stale)} of which are stale' if stale else ''}"
             f"{f', and then {found.later} at the rates that these will choose' if found.later else ''}"
         )
+        table = load(name, folders)
+        taken = len(alike(ComposedTable(table, preset), results))
+        if taken:
+            say(f"  {taken} of its runs are recorded for {table.like}, and `reproduce` takes them over without a run")
         for (row, seed), why in stale.items():
             say(f"  {row} seed {seed}: stale: {why}")
         for row in dict.fromkeys(run.job.row for run in found.runs):

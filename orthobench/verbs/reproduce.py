@@ -87,6 +87,7 @@ def run(
     """
     from orthobench import signals
     from orthobench.analysis.published import papers
+    from orthobench.config import table as experiment
     from orthobench.config.launchers import split
     from orthobench.launch.launchers import named
     from orthobench.launch.plan import plan, results_of, select, take_over
@@ -95,6 +96,8 @@ def run(
     from orthobench.terminal import say
 
     chosen = select(selection.names, folders)
+    for name in experiment.tables(folders):  # all that is rendered at the end is refused before work starts
+        experiment.load(name, folders)
     end = None if budget is None else time.monotonic() + seconds(budget)
     about, extra = split(list(selection.extra))
     selection = replace(selection, extra=tuple(extra))

@@ -140,6 +140,32 @@ def test_a_plan_of_a_table_says_which_records_are_stale(
     assert "  sgornn seed 3: stale: run har2-sgornn-0123456789 is recorded, made with other settings." in out
 
 
+def test_a_plan_says_how_many_records_are_taken_over(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(plan_cost, "measure", lambda *_: COST)
+    recorded(tmp_path / "results")
+    table = tmp_path / "mine" / "experiment" / "mine" / "har2.yaml"
+    table.parent.mkdir(parents=True)
+    table.write_text("like: sgornn/table2\nseeds: [1, 2, 30]\n")
+    assert main(["plan", "mine/har2", "--config-dir", "mine"]) == 0
+    out = capsys.readouterr().out
+    assert "3 of its runs are recorded for sgornn/table2" in out, "two of SGORNN and one of the LSTM"
+    assert main(["plan", "sgornn/table2"]) == 0
+    assert "are recorded for" not in capsys.readouterr().out
+
+
+def test_a_table_that_could_not_be_rendered_is_refused_before_anything_is_run(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    broken = tmp_path / "mine" / "experiment" / "mine" / "broken.yaml"
+    broken.parent.mkdir(parents=True)
+    broken.write_text("track: fair\n")
+    assert main(["reproduce", "ncgru/figure8", "--preset", "smoke", "--config-dir", "mine"]) == 2
+    assert "experiment mine/broken: " in capsys.readouterr().err
+    assert not Path("runs").exists()
+
+
 def test_a_plan_that_is_asked_to_stop_stops(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -279,6 +305,17 @@ def test_a_file_with_a_name_of_ours_is_refused(capsys: pytest.CaptureFixture[str
     path.write_text("hidden_size: 3\n")
     assert main(["show", "--config-dir", str(tmp_path / "conf")]) == 2
     assert "orthobench has a file of this name" in capsys.readouterr().err
+
+
+def test_a_file_that_another_folder_has_too_is_refused(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    for folder in ("mine", "yours"):
+        path = tmp_path / folder / "model" / "big.yaml"
+        path.parent.mkdir(parents=True)
+        path.write_text("cell: gru\n")
+    given = ["show", "model=big", "task=adding", "--config-dir", "mine"]
+    assert main([*given, "--config-dir", "yours"]) == 2
+    assert "yours/model/big.yaml would not be read: mine/model/big.yaml has its name" in capsys.readouterr().err
+    assert main([*given, "--config-dir", str(tmp_path / "mine")]) == 0, "one folder, named twice"
 
 
 def test_the_version_may_stand_anywhere(capsys: pytest.CaptureFixture[str]) -> None:
