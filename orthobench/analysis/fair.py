@@ -158,8 +158,9 @@ def fair_table(table: Table, results: Path, preset: str = FULL, cells: Collectio
     for line in found.lines:
         by_row.setdefault(line.row, []).append(line)
     timed = {timed_row(own) for own in rates(table).values() if not by_row.keys().isdisjoint(own.values())}
-    known = {place: cost for place, cost in step_costs.read(results).items() if place[1] in timed}
-    costs, stale_costs = step_costs.current(composed, known)
+    measured = step_costs.read(results)
+    here, stale_costs = step_costs.current(composed, {place: c for place, c in measured.items() if place[1] in timed})
+    costs = step_costs.of_like(composed, measured, timed - here.keys()) | here
     finest = composed.resolution(next(iter(table.rows)), score) if found.lines else 0.0
     entries = tuple(
         replace(entry, cost=costs.get(timed_row(own)), resolution=finest)

@@ -181,6 +181,16 @@ def current(composed: ComposedTable, known: dict[Place, StepCost]) -> tuple[dict
     return found, notes
 
 
+def of_like(composed: ComposedTable, known: dict[Place, StepCost], rows: Iterable[str]) -> dict[str, StepCost]:
+    """The costs of some rows by the table that theirs is like: a step of the same settings costs the same."""
+    like = composed.table.like
+    same = {cost.digest: cost for cost in known.values() if cost.table == like and cost.seconds}
+    if not same or composed.preset != FULL:
+        return {}
+    found = {row: same.get(digest(composed.settings(row))) for row in rows}
+    return {row: cost for row, cost in found.items() if cost is not None}
+
+
 def _cost(row: dict[str, str]) -> StepCost:
     seconds, matrix = (tuple(map(float, row[name].split())) for name in ("seconds", "matrix_seconds"))
     if not all(isfinite(value) and value > 0 for value in (*seconds, *matrix)):

@@ -165,6 +165,22 @@ def test_a_fair_table_has_a_column_of_costs_where_they_were_measured(tmp_path: P
     assert any("Steps measured on A processor" in note for note in fair.section(found).notes)
 
 
+def test_a_table_that_is_like_another_has_the_costs_of_its_steps(tmp_path: Path) -> None:
+    folders = (tmp_path / "mine",)
+    table = folders[0] / "experiment" / "mine" / "longer.yaml"
+    table.parent.mkdir(parents=True)
+    table.write_text("like: fair/adding\ncommon: [trainer.max_steps=9999]\ngrid: {T: {50: [T=50], 60: [T=60]}}\n")
+    rows = [f"gru_T{T}_lr{rate}" for T in (50, 60) for rate in ("3e-2", "1e-2")]
+    record(tmp_path, "mine/longer", [made_up(row, 101, best_val___val__loss=0.1) for row in rows], folders)
+    row = timed_row(rates(load("fair/adding"))["gru", "T=50"])
+    write(tmp_path, [cost("fair/adding", row, 0.0123, rounds=5)])
+    found = fair_table(load("mine/longer", folders), tmp_path)
+    shown = {
+        entry.case: entry.cost and round(entry.cost.s_per_step, 4) for entry in found.entries if entry.model == "gru"
+    }
+    assert shown == {"T=50": 0.0123, "T=60": None}, "a step of another length costs something else"
+
+
 @pytest.mark.slow
 def test_tables_without_a_measurement_are_not_stale(tmp_path: Path) -> None:
     assert main(["tables", "scornn", f"results_root={tmp_path}"]) == 0
