@@ -9,8 +9,8 @@ from orthobench.report.site.places import Places, line_id
 from orthobench.report.site.plots import Control, LinkedTable, LinkedText, Plot, interval, options, shown
 
 COSTS = {
-    "multiply_adds": "multiply-adds per step and sequence",
     "milliseconds": "milliseconds of a training step",
+    "multiply_adds": "multiply-adds per step and sequence",
     "state_bytes": "bytes of state",
     "parameters": "parameters",
 }

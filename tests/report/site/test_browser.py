@@ -38,7 +38,12 @@ addEventListener("load", async () => {
       most.value = ""; most.dispatchEvent(new Event("input", { bubbles: true })); await pause(300);
     }
   }
-  const header = document.querySelector("th.number button");
+  const blank = plots.filter(section => section.payload.match.length).flatMap(section => {
+    const shown = [...section.querySelectorAll("tbody tr:not([hidden])")];
+    return [...section.querySelectorAll("thead th:not([hidden])")].filter(
+      head => shown.length && !shown.some(row => row.cells[head.cellIndex].textContent.trim()));
+  });
+  const header = document.querySelector("th.number:not([hidden]) button");
   if (header) header.click();
   const active = [...document.querySelectorAll("a, button, select, input, summary, [tabindex]")];
   const reached = active.filter(one => one.tabIndex < 0);
@@ -53,7 +58,7 @@ addEventListener("load", async () => {
     sorted: !header || header.closest("th").getAttribute("aria-sort") === "ascending",
     fits: document.documentElement.scrollWidth <= innerWidth, width: innerWidth,
     wide: wide.map(one => one.outerHTML.slice(0, 80)), reached: reached.length, unnamed: unnamed.length,
-    twice: ids.length - new Set(ids).size,
+    blank: blank.length, twice: ids.length - new Set(ids).size,
     paper: getComputedStyle(document.body).backgroundColor,
     ink: [...document.querySelectorAll(".chart svg text")].map(one => one.getAttribute("fill")).includes("#e8ebee"),
     asked: performance.getEntriesByType("resource").map(one => one.name),
@@ -144,6 +149,7 @@ def test_a_page(name: str, width: int, scheme: str, folder: Path, data: dict[str
         "wide": [],
         "reached": 0,
         "unnamed": 0,
+        "blank": 0,
         "twice": 0,
         "paper": "rgb(20, 24, 28)" if dark else "rgb(255, 255, 255)",
         "ink": dark and PLOTS[name] > 0,

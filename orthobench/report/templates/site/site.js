@@ -22,6 +22,15 @@ const filled = (spec, known) => JSON.parse(
   JSON.stringify(spec).replace(/"type":"linear"/g, '"type":"@scale"').replace(/@([a-z_]+)/g, (all, name) =>
     name in known ? JSON.stringify(String(known[name])).slice(1, -1) : name === "scale" ? "linear" : all));
 
+/* Columns without a word in any row that is shown. */
+const hideEmpty = table => {
+  const shown = [...table.tBodies[0].rows].filter(row => !row.hidden);
+  [...table.tHead.rows[0].cells].forEach((head, column) => {
+    const empty = shown.length > 0 && !shown.some(row => row.cells[column].textContent.trim());
+    for (const row of table.rows) row.cells[column].hidden = empty;
+  });
+};
+
 const drawn = new WeakMap();
 const draw = async section => {
   const { spec, values, match } = section.payload, controls = [...section.querySelectorAll("[data-role]")];
@@ -47,6 +56,7 @@ const draw = async section => {
   let count = 0;
   const rows = [...section.querySelectorAll("tbody tr[data-line]")];
   for (const row of rows) if (match.length) count += !(row.hidden = !passes(match[row.dataset.line]));
+  if (match.length) hideEmpty(rows[0].closest("table"));
   const output = section.querySelector("output");
   if (output && match.length) output.textContent = `${count} of ${rows.length} rows`;
   const chart = section.querySelector(".chart");
