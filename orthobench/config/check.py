@@ -100,6 +100,9 @@ def check(composed: Composed) -> Settings:
     data = _fill(values["data"], DATA, "data")
     task, made = _task(values["task"], choices["task"], run, data)
     model, (network, cell, recurrent) = _model(values["model"], choices["model"], run, composed.typed)
+    if run["variant"] is not None and "variant" not in task.keys() | model.keys():
+        both = f"task={task['name']} with model={model['name']}"
+        raise ConfigError(f"variant={run['variant']} does not apply to {both}: neither has variants.")
     _refuse_another_shape(model, network.sequential, made, task["name"])
     if model.get("embedding_size") and not made.tokens_in:
         size = model["embedding_size"]

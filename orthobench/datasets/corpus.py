@@ -45,6 +45,8 @@ def _load(path: Path, by: By, val_share: float, test_share: float, min_count: in
             f"{path} is too short: {len(found)} {by} make parts of {', '.join(str(len(p)) for p in parts)}."
         )
     counts = Counter({token: n for token, n in Counter(parts[0]).items() if n >= min_count and token != UNKNOWN})
+    if not counts:
+        raise DataError(f"{path}: none of the {by} occurs task.min_count={min_count} times in training; lower it.")
     ids = {**plain(counts), UNKNOWN: len(counts)}
     known = ([token if token in counts else UNKNOWN for token in part] for part in parts)
     return ptb.Corpus(*(ptb.encode(part, ids, path) for part in known), tokens=tuple(ids))

@@ -4,7 +4,7 @@ Shapes: N sequences, T steps of the longest one, I features.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 
@@ -27,12 +27,14 @@ class Sequences:
         y: (N,), classes of any type, or float64 values.
         lengths: (N,), int64.
         parts: indices of the sequences of `train`, `val` and `test`, as far as the file says.
+        values: whether the file says that y are values to predict, which may be whole numbers.
     """
 
     x: np.ndarray
     y: np.ndarray
     lengths: np.ndarray
     parts: dict[str, np.ndarray] = field(default_factory=dict)
+    values: bool = False
 
 
 def load(path: Path) -> Sequences:
@@ -62,7 +64,8 @@ def _load(files: tuple[Path, ...], changed: tuple[int, ...]) -> Sequences:
     if kind == ".npz":
         return checked(*_npz(path), path)
     if kind == ".ts":
-        return checked(*uea.read(files), path)
+        found = checked(*uea.read(files), path)
+        return replace(found, values=found.y.dtype.kind == "f")  # classes are words there
     if kind in ENDINGS:
         return checked(*long_table.read(path), path)
     raise DataError(f"{path} ends in {kind or 'nothing'}: {', '.join(ENDINGS)} can be read.")

@@ -63,6 +63,8 @@ class Run(Built):
             raise ConfigError(
                 f"trainer.accelerator={accelerator}: there is no GPU here; use trainer.accelerator=cpu or auto."
             )
+        if self.task.no_training:
+            raise ConfigError(f"{self.task.no_training}.")
         self._tell_budget()
         if self.settings.cap is not None:
             told = f"trainer.max_steps={self.settings.trainer['max_steps']} is longer than the recipe's max_epochs"

@@ -36,6 +36,7 @@ class Task(LightningDataModule, ABC):
         objective: `classify` (cross-entropy over `output_size` classes) or `regress` (mean squared error).
         split_name: which of several splits or corpora the numbers are from; null when there is one.
         baseline_reason: why there is no baseline; null when there is one.
+        no_training: why it is for testing alone; null when it can be learnt.
         metric: the headline metric, one of those that are declared.
         tokens_in: whether an input is a token, which a model may embed, and not a vector.
         sequential: whether an input is a sequence; otherwise a vector, which a feed-forward model reads.
@@ -72,6 +73,7 @@ class Task(LightningDataModule, ABC):
     verify: bool = True
     split_name: str | None = None
     baseline_reason: str | None = None
+    no_training: str | None = None
 
     @property
     def order_blind(self) -> dict[str, float]:

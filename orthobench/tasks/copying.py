@@ -54,6 +54,8 @@ class Copying(Synthetic):
         }
         if not marker:
             self.baseline, self.baseline_reason = {}, "without the marker nothing is to be recalled"
+            told = "`orthobench eval RUN task.marker=false` tests a trained run without it"
+            self.no_training = f"task.marker=false leaves nothing to be learnt: {told}"
 
     @staticmethod
     def resolve(given: dict[str, Any], data_root: Path) -> dict[str, Any]:

@@ -60,6 +60,8 @@ class CuedCopying(Varied):
         self.baseline = {"loss": digits * math.log(SYMBOLS) / self.length, "accuracy": self.chance, "score": 0.0}
         if not marker:
             self.baseline, self.baseline_reason = {}, "without the marker nothing is to be recalled"
+            told = "`orthobench eval RUN task.marker=false` tests a trained run without it"
+            self.no_training = f"task.marker=false leaves nothing to be learnt: {told}"
             self.metric = "emitted"  # type: ignore[misc]
 
     def sequences(self, u_BW: np.ndarray) -> Arrays:

@@ -33,8 +33,9 @@ class HAR2(ArrayTask):
     Args:
         val_subjects: training subjects held out for validation, drawn by the seed; 0 makes the test set the
             validation set.
-        normalisation: `channel` uses the mean and standard deviation of each channel over all training windows and
-            steps (VPRNN's and SGORNN's code), `column` those of each channel and step (EdgeML's), `none` raw signals.
+        normalisation: `channel` uses the mean and standard deviation of each channel over the windows and steps of
+            training (VPRNN's and SGORNN's code), `column` those of each channel and step (EdgeML's), `none` raw
+            signals.
         eval_batch_size: windows in an evaluation batch.
         **kwargs: see `Task`.
     """

@@ -7,12 +7,12 @@ the best constant distribution has the law's entropy as its loss.
 """
 
 import math
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
 import numpy as np
 
 from orthobench.errors import ConfigError
-from orthobench.schema import Positive
+from orthobench.schema import Positive, Range
 from orthobench.tasks.synthetic import Arrays, Synthetic, integers
 
 
@@ -27,7 +27,7 @@ class KthLargest(Synthetic):
 
     tokens_in: bool = True
 
-    def __init__(self, T: Positive = 100, k: Positive = 10, **kwargs: Any) -> None:
+    def __init__(self, T: Annotated[int, Range(2)] = 100, k: Positive = 10, **kwargs: Any) -> None:
         super().__init__(T=T, **kwargs)
         if k > T:
             raise ConfigError(f"task.k={k} is out of range: it must be <= T={T}, the count of numbers.")

@@ -68,9 +68,11 @@ class Lengths(Task):
         try:
             if length < 1:
                 raise ConfigError("a length must be >= 1.")
-            return type(self)(**self._given | {self.length_key: value, "eval_lengths": ()})
+            found = type(self)(**self._given | {self.length_key: value, "eval_lengths": ()})
         except ConfigError as error:
             raise ConfigError(f"there is no test at length {length}: {error}") from error
+        found.verify = self.verify
+        return found
 
 
 def span(key: str, given: tuple[int, int] | list[int], lowest: int = 1) -> tuple[int, int]:

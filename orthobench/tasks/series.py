@@ -88,15 +88,22 @@ class Series(ArrayTask):
     @cached_property
     def objective(self) -> Literal["classify", "regress"]:  # type: ignore[override]
         y = self.stored.y
-        whole = y.dtype.kind != "f" or bool((y == np.floor(y)).all())
+        whole = not self.stored.values and (y.dtype.kind != "f" or bool((y == np.floor(y)).all()))
         if self.target == "value" and y.dtype.kind in "US":
             raise DataError(f"{self.path}: task.target=value needs numbers, and y has words such as {str(y[0])!r}.")
         return "regress" if self.target == "value" or (self.target == "auto" and not whole) else "classify"
 
-    @property
+    @cached_property
     def classes(self) -> list[str]:
-        """The classes of y, in the order of the outputs; empty where values are predicted."""
-        return [str(one) for one in np.unique(self.stored.y)] if self.objective == "classify" else []
+        """The classes of y, in the order of the outputs; empty where values are predicted.
+
+        Raises:
+            DataError: there is one class alone.
+        """
+        found = [str(one) for one in np.unique(self.stored.y)] if self.objective == "classify" else []
+        if len(found) == 1:
+            raise DataError(f"{self.path}: y is {found[0]} for every sequence; two classes are needed.")
+        return found
 
     metric = _Headline()  # type: ignore[assignment]
 
@@ -163,7 +170,12 @@ class Series(ArrayTask):
             return np.unique(y, return_inverse=True)[1].astype(np.int64)[chosen]
         values = y.astype(np.float64)
         train = values[self.parts["train"]]
-        return (values[chosen] - train.mean()) / (train.std() or 1.0)
+        with np.errstate(over="ignore"):
+            mean, deviation = train.mean(), train.std()
+        if not (np.isfinite(deviation) and deviation > 0):
+            told = f"y has a standard deviation of {deviation:g} in training, and cannot be normalised"
+            raise DataError(f"{self.path}: {told}.")
+        return (values[chosen] - mean) / deviation
 
     def rows(self, split: Split) -> int:
         return len(self.parts[split])

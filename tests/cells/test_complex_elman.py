@@ -144,7 +144,7 @@ def test_settings_that_do_not_apply_are_refused() -> None:
     words = ["model=urnn_restricted", "task=copying"]
     with pytest.raises(ConfigError, match=r"diagnostics\.jacobian=2 does not apply: .* complex hidden state"):
         orthobench.build(*words, "diagnostics.jacobian=2")
-    with pytest.raises(ConfigError, match=r"model\.double_bias does not apply here"):
+    with pytest.raises(ConfigError, match=r"model\.double_bias does not apply to model="):
         orthobench.build(*words, "model.double_bias=true")
     tied = ["model.hidden_size=8", "model.embedding_size=8", "model.tied=true"]
     with pytest.raises(ConfigError, match=r"model\.tied=true does not apply here: the cell has 16 features of 8 units"):

@@ -8,6 +8,8 @@ import pytest
 
 import orthobench
 from orthobench import registry
+from orthobench.config.many import settings
+from orthobench.errors import ConfigError
 from orthobench.tasks.base import Task
 
 
@@ -66,3 +68,9 @@ def test_another_seed_has_a_task_of_its_own() -> None:
     assert (first.task.seed, second.task.seed) == (1, 2)
     assert first.task.sample(2, 0)[0].equal(second.task.sample(2, 0)[0])
     assert not first.task.batch("train", 0, 0)[0].equal(second.task.batch("train", 0, 0)[0])
+
+
+def test_a_variant_where_there_is_none_is_refused() -> None:
+    with pytest.raises(ConfigError, match="variant=code does not apply to task=parity with model=gru: neither has"):
+        settings(["model=gru", "task=parity", "variant=code"])
+    assert settings(["model=gru", "task=adding", "recipe=none", "variant=code"]).task["variant"] == "code"

@@ -62,7 +62,7 @@ def test_one_failure_spoils_nothing_and_gives_its_code(cli) -> None:
 def test_a_wrong_job_is_refused_before_any_starts(cli, tmp_path: Path) -> None:
     done = cli("-m", "model=scornn,lstm", "model.rho=1", *TINY)
     assert done.returncode == 2
-    assert "model.rho does not apply here" in done.stderr
+    assert "model.rho does not apply to model=" in done.stderr
     assert not (tmp_path / "runs").exists()
 
 

@@ -126,7 +126,7 @@ def test_sequences_and_vectors_are_told_apart() -> None:
         orthobench.build("model=gru", "task=mnist_flat")
     with pytest.raises(ConfigError, match="T=28 does not apply to task=mnist_flat: an image is read at once"):
         orthobench.build("model=mlp", "task=mnist_flat", "T=28")
-    with pytest.raises(ConfigError, match=r"model\.cell does not apply here"):
+    with pytest.raises(ConfigError, match=r"model\.cell does not apply to model="):
         orthobench.build("model=mlp", "task=mnist_flat", "model.cell=gru")
     with pytest.raises(ConfigError, match=r"diagnostics\.jacobian=1 does not apply: .* no hidden state"):
         orthobench.build("model=mlp", "task=mnist_flat", "diagnostics.jacobian=1")

@@ -82,7 +82,7 @@ def test_without_the_marker(words: tuple[str, ...], tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "lengths", "task", "message"),
     [
-        (COPYING, None, {"digits": 4}, "task.digits does not apply here"),
+        (COPYING, None, {"digits": 4}, "task.digits does not apply to task="),
         (CUED, [0], {}, "there is no test at length 0"),
         (("model=rnn", "task=kth_largest", "T=12"), [15], {}, "its T is also the width of the model"),
         (("model=rnn", "task=group_word"), None, {"group": "s5"}, "input size would be 120, and the model has 6"),

@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
+import orthobench
 from orthobench.errors import ConfigError
 from orthobench.tasks.kth_largest import KthLargest, law
 
@@ -36,3 +37,8 @@ def test_drawn_targets_follow_the_law() -> None:
 def test_k_beyond_the_count_is_refused() -> None:
     with pytest.raises(ConfigError, match=r"task\.k=10 .* T=5"):
         KthLargest(T=5)
+
+
+def test_one_number_alone_is_refused() -> None:
+    with pytest.raises(ConfigError, match=r"T=1 is out of range: it must be >= 2"):
+        orthobench.build("task=kth_largest", "T=1", "task.k=1")

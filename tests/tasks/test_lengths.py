@@ -81,6 +81,19 @@ def test_it_changes_the_run_id_where_it_has_another_value(words: tuple[str, ...]
     assert orthobench.build("task=copying", *words).run_id != orthobench.build("task=copying").run_id
 
 
+def test_files_that_are_read_as_they_are_stay_so_at_other_lengths() -> None:
+    task = Copying(T=30)
+    task.verify = False
+    assert not task.at_length(60).verify
+    assert Copying(T=30).at_length(60).verify
+
+
+@pytest.mark.parametrize("task", ["copying", "cued_copying"])
+def test_without_a_marker_nothing_can_be_trained(task: str) -> None:
+    with pytest.raises(ConfigError, match=r"task\.marker=false leaves nothing to be learnt: `orthobench eval RUN"):
+        orthobench.build("model=gru", f"task={task}", "task.marker=false", "model.hidden_size=2").run()
+
+
 @pytest.mark.parametrize("given", [(40, 10), (5,), (5, 6, 7), (0, 10)])
 def test_what_is_no_range_is_refused(given: Any) -> None:
     with pytest.raises(ConfigError, match=r"task\.delay=\[.*\] is no range: it must be two whole numbers >= 1"):

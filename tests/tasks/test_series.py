@@ -157,6 +157,35 @@ def test_refusals(
     assert len(error.splitlines()) == 1
 
 
+def test_whole_numbers_are_values_where_the_file_says_so(tmp_path: Path) -> None:
+    rows = "".join(f"{i},{i + 1}:{10 * i}\n" for i in range(30))
+    for kind, objective in (("@targetLabel true", "regress"), ("@classLabel true 0 10", "classify")):
+        path = tmp_path / f"{objective}.ts"
+        path.write_text(f"{kind}\n@data\n{rows}")
+        assert Series(path=str(path)).objective == objective
+    assert Series(path=str(tmp_path / "regress.ts"), target="class").objective == "classify"
+
+
+@pytest.mark.parametrize(
+    ("y", "message"),
+    [
+        (np.zeros(N, dtype=int), "y is 0 for every sequence; two classes are needed"),
+        (np.full(N, 0.5), "y has a standard deviation of 0 in training"),
+        (np.arange(N) * 1e306 + 0.5, "y has a standard deviation of inf in training"),
+    ],
+)
+def test_what_leaves_nothing_to_learn_is_refused(y: np.ndarray, message: str, tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=message):
+        Series(path=written(tmp_path, y=y)).check()
+
+
+def test_a_text_whose_tokens_are_all_rare_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "my.txt"
+    path.write_text("some words " * 50)
+    with pytest.raises(DataError, match=r"none of the words occurs task\.min_count=1000 times in training; lower it"):
+        Text(path=str(path), by="words", min_count=1000).check()
+
+
 def test_too_few_sequences_are_refused(tmp_path: Path) -> None:
     np.savez(tmp_path / "two.npz", x=np.zeros((2, 2)), y=np.array([0, 1]))
     with pytest.raises(DataError, match="too few sequences"):
