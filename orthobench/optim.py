@@ -134,6 +134,13 @@ class Optimizer(torch.optim.Optimizer):
         self._rules: list[Rule] = [group.pop("rule") for group in self.param_groups]
         self.move: Callable[[], Any] = lambda: update([self])
 
+    def __getstate__(self) -> dict[str, Any]:
+        return super().__getstate__() | {"_rules": self._rules}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        self.move = lambda: update([self])
+
     @torch.no_grad()
     def step(self, closure: Callable[[], Tensor] | None = None) -> Tensor | None:  # type: ignore[override]
         """One step of every group by its own rule."""

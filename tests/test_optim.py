@@ -1,5 +1,6 @@
 """Every rule against its formula in NumPy float64, and against torch's optimizer where there is one."""
 
+import copy
 import io
 import math
 from collections.abc import Callable
@@ -297,6 +298,16 @@ def test_a_restored_state_goes_on_bit_by_bit(rule: Any, dtype: torch.dtype) -> N
     go(p, optimizer, GRADIENTS[3:])
     go(q, restored, GRADIENTS[3:])
     assert torch.equal(p, q)
+
+
+def test_a_copy_moves_its_own_parameters() -> None:
+    model = Model()
+    before = {name: p.detach().clone() for name, p in model.named_parameters()}
+    twin, optimizer = copy.deepcopy((model, Optimizer(groups(model, SGD(), 0.5, SGD(), 0.5))))
+    sum(p.sum() for p in twin.parameters()).backward()
+    optimizer.step()
+    assert all(torch.equal(p, before[name]) for name, p in model.named_parameters())
+    torch.testing.assert_close(twin.readout, before["readout"] - 0.5)
 
 
 def test_a_state_holds_plain_data_only() -> None:

@@ -82,6 +82,7 @@ class MLSTM(Headed):
             o: what the output gate is computed from, (..., N).
         """
         size = torch.maximum((n * q).sum(-1).abs(), torch.exp(-m))
+        size = torch.where(size > 0, size, 1.0)  # a query of zeros, where exp(-m) is too small for the type
         h = F.layer_norm(recalled / size[..., None], (self.width,))
         return torch.sigmoid(o) * h.flatten(-2) * self.scale
 

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.nn.utils.rnn import PackedSequence
+from torch.optim.optimizer import register_optimizer_step_post_hook
 
 from orthobench.cells.base import Cell, State
 from orthobench.errors import ConfigError
@@ -23,6 +24,19 @@ from orthobench.scan import choose, recurrence
 from orthobench.schema import Fraction, Positive, coerce
 
 DTYPES = (torch.float32, torch.float64)
+
+
+class _Fused:
+    """How many steps optimizers with `fused=True` have made in this process; torch does not count what they change."""
+
+    steps = 0
+
+    @classmethod
+    def count(cls, optimizer: torch.optim.Optimizer, *_: Any) -> None:
+        cls.steps += any(group.get("fused") for group in optimizer.param_groups)
+
+
+register_optimizer_step_post_hook(_Fused.count)
 
 
 class Layer(nn.Module):
@@ -77,6 +91,8 @@ class Layer(nn.Module):
         self.num_layers = coerce(num_layers, Positive, f"{name}: num_layers")
         self.batch_first = coerce(batch_first, bool, f"{name}: batch_first")
         self.dropout = coerce(dropout, Fraction, f"{name}: dropout")
+        if not isinstance(dtype, torch.dtype | None):
+            raise ConfigError(f"{name}: dtype={dtype!r} is no type of torch: use torch.float32 or torch.float64.")
         if dtype not in (None, *DTYPES):
             raise ConfigError(
                 f"{name}: dtype={dtype} would round the recurrent matrix: use float32 and torch.autocast."
@@ -105,7 +121,7 @@ class Layer(nn.Module):
         Args:
             x: (T, B, I), with `batch_first` (B, T, I), or (T, I) for one sequence.
             h_0: initial state (L, B, N), or (L, N) for one sequence; a tuple of such tensors for a cell with several
-                states; zeros, or what the cell learns, when null.
+                states; where the cell starts when null: zeros, what it learns, or its own empty memory (sLSTM, mLSTM).
 
         Returns:
             Outputs (T, B, F), (B, T, F) or (T, F), and the final state in the shape of `h_0`.
@@ -131,10 +147,19 @@ class Layer(nn.Module):
         return x, h_n[0] if len(h_n) == 1 else h_n
 
     def after_step(self) -> None:
-        """What the parametrizations do after an optimizer's step; a forward pass does it where it is due."""
+        """What the parametrizations do after an optimizer's step; a forward pass does it where it is due.
+
+        A call looks at the parameters' values, as a forward pass does not on a GPU.
+        """
         for parametrization in self.parametrizations():
-            parametrization.after_step()
-        self._followed = self._versions()
+            if isinstance(parametrization, Settling):
+                parametrization.look_again()
+        self._settle()
+
+    def state_dict(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
+        """See `nn.Module.state_dict`; what is due after an optimizer's step is done before."""
+        self._follow()
+        return super().state_dict(*args, **kwargs)
 
     def parametrizations(self) -> list[Parametrization]:
         """Every parametrization of the layer, constrained or free."""
@@ -185,6 +210,8 @@ class Layer(nn.Module):
             raise ValueError(f"{name} is in {dtype}, which rounds its matrix: use float32 and torch.autocast.")
         if isinstance(x, PackedSequence):
             raise ValueError(f"{name} takes no PackedSequence: pad the sequences, and mask the loss.")
+        if not isinstance(x, Tensor):
+            raise ValueError(f"{name} needs a tensor: x is a {type(x).__name__}.")
         wanted = f"({'B, T' if self.batch_first else 'T, B'}, {self.input_size}) or (T, {self.input_size})"
         if not x.is_floating_point() or x.dim() not in (2, 3) or x.shape[-1] != self.input_size:
             raise ValueError(f"{name} needs numbers {wanted}: x is {tuple(x.shape)} in {x.dtype}.")
@@ -194,7 +221,10 @@ class Layer(nn.Module):
         """The initial state of every layer."""
         if h_0 is None:
             return None
-        states = (h_0,) if isinstance(h_0, Tensor) else tuple(h_0)
+        states = h_0 if isinstance(h_0, tuple | list) else (h_0,)
+        other = next((s for s in states if not isinstance(s, Tensor)), None)
+        if other is not None:
+            raise ValueError(f"{type(self).__name__} needs tensors as its initial state: it is given {other!r}.")
         own, L = self.cells[0].state_shapes(), self.num_layers
         wanted = [(L, B, *shape) if batched else (L, *shape) for shape in own]
         if [tuple(s.shape) for s in states] != wanted:
@@ -208,14 +238,21 @@ class Layer(nn.Module):
         own = [q for p in self.parametrizations() for q in p.parameters()]
         if any(not isinstance(q, nn.Parameter) or q.is_inference() for q in own):
             return None
-        return tuple((id(q), q._version) for q in own)
+        return *((id(q), q._version) for q in own), (0, _Fused.steps)
 
     def _follow(self) -> None:
         if torch.compiler.is_compiling() or getattr(self, "_is_replica", False):
             return
-        now = self._versions()
-        if now is not None and now != self._followed:
-            self.after_step()
+        now, before = self._versions(), self._followed
+        if now is None or now == before:
+            return
+        uncounted = before is None or now[-1] != before[-1]
+        self.after_step() if uncounted else self._settle()
+
+    def _settle(self) -> None:
+        for parametrization in self.parametrizations():
+            parametrization.after_step()
+        self._followed = self._versions()
 
     def _apply(self, fn: Any, recurse: bool = True) -> Any:
         followed = self._followed == self._versions() if hasattr(self, "_followed") else False

@@ -4,10 +4,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from orthobench import registry
+from orthobench.cells.base import Cell
 from orthobench.config import about
 from orthobench.config.check import recurrence_fields, refuse_complex
 from orthobench.config.settings import tied_counts
 from orthobench.errors import ConfigError
+from orthobench.parametrizations.base import Parametrization
 from orthobench.parametrizations.neumann_cayley import NeumannCayley
 from orthobench.schema import coerce, did_you_mean
 
@@ -61,5 +63,9 @@ def resolve(layer: str, model: str | None, hidden_size: int, given: dict[str, An
 
 def _class(kind: str, named: Any, layer: str) -> Any:
     """A class that was given by name, or as it is."""
-    key = "cell" if kind == "cell" else "recurrent"
-    return named if isinstance(named, type) else registry.find(kind, named, f"{layer}: {key}")
+    key, base = ("cell", Cell) if kind == "cell" else ("recurrent", Parametrization)
+    if not isinstance(named, type):
+        return registry.find(kind, named, f"{layer}: {key}")
+    if not issubclass(named, base):
+        raise ConfigError(f"{layer}: {key}={named.__name__} is no {kind}: it must be a subclass of {base.__name__}.")
+    return named

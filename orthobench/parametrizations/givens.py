@@ -110,7 +110,8 @@ class Givens(Factored):
     def valid_size(n: int) -> str | None:
         if n % 2 == 0:
             return None
-        return f"it must be even, because the coordinates rotate in pairs: use {n - 1 or 2} or {n + 1}."
+        near = " or ".join(str(size) for size in (n - 1, n + 1) if size)
+        return f"it must be even, because the coordinates rotate in pairs: use {near}."
 
     @staticmethod
     def is_complex(given: dict[str, Any]) -> bool:

@@ -34,8 +34,12 @@ class Settling(base.Parametrization):
     def is_settled(self) -> bool:
         """Whether no update is due."""
         known, seen = self._known, self._seen()
-        untold = known is None or known[0] != seen[0] or not base.reading_waits(self.theta)
+        untold = known is None or seen is None or known[0] != seen[0] or not base.reading_waits(self.theta)
         return self.looks_settled() if untold else known == seen
+
+    def look_again(self) -> None:
+        """Let the next look be at values, after a change that torch did not count."""
+        self._known = None
 
     @torch.no_grad()
     def after_step(self) -> None:
@@ -50,7 +54,12 @@ class Settling(base.Parametrization):
 
     def set_extra_state(self, state: Tensor) -> None:
         """See `get_extra_state`."""
-        self.steps, self._known = int(state), None
+        self.steps = int(state)
+        self.look_again()
 
-    def _seen(self) -> tuple[int, int]:
-        return self.theta.data_ptr(), -1 if self.theta.is_inference() else self.theta._version
+    def _seen(self) -> tuple[int, int] | None:
+        """Where theta is and how often it has changed; null for one that is not stored, as in `torch.func`."""
+        theta = self.theta
+        if not isinstance(theta, nn.Parameter):
+            return None
+        return theta.data_ptr(), -1 if theta.is_inference() else theta._version

@@ -111,6 +111,13 @@ class NeumannCayley(Settling, ScaledCayley):
             return self.learning_rate * self.theta.grad
         return self.previous - self.theta
 
+    def _apply(self, fn: Any, recurse: bool = True) -> Any:
+        before = self.theta.dtype
+        super()._apply(fn, recurse)
+        if not self.steps and before != self.theta.dtype == torch.float64 and not self.theta.is_meta:
+            self.reset()  # a first inverse that was rounded to single precision would stay so until the next exact one
+        return self
+
     def _is_reset_step(self) -> bool:
         if self.order == "exact":
             return True
@@ -133,11 +140,16 @@ class NeumannCayley(Settling, ScaledCayley):
 class _CayleyWithInverse(torch.autograd.Function):
     """B (I - A) D with B in place of (I + A)^{-1}; `skew` turns the gradient -V into V^T - V."""
 
+    generate_vmap_rule = True
+
     @staticmethod
-    def forward(ctx: Any, A: Tensor, B: Tensor, signs: Tensor) -> Tensor:
-        W = (B - B @ A) * signs
+    def forward(A: Tensor, B: Tensor, signs: Tensor) -> Tensor:
+        return (B - B @ A) * signs
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Tensor, ...], W: Tensor) -> None:
+        _, B, signs = inputs
         ctx.save_for_backward(B, W, signs)
-        return W
 
     @staticmethod
     @first_only("use model.recurrent=scaled_cayley")

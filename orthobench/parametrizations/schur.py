@@ -77,4 +77,5 @@ class Schur(Parametrization):
 
     @staticmethod
     def valid_size(n: int) -> str | None:
-        return None if n % 2 == 0 else f"its blocks are pairs of units, use {n - 1 or 2} or {n + 1}."
+        near = " or ".join(str(size) for size in (n - 1, n + 1) if size)
+        return None if n % 2 == 0 else f"its blocks are pairs of units, use {near}."

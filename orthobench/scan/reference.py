@@ -51,4 +51,6 @@ def run(cell: Cell, x: Tensor, state: State, taps: dict[int, Tensor] | None = No
 def _nothing(cell: Cell, p_TBM: Tensor, state: State) -> Tensor:
     """The empty output (B, 0, N) of a sequence without steps, connected to the graph so that gradients are zero."""
     shape = (cell.feature_size,) if cell.returns_output else state[0].shape[1:]
-    return p_TBM.new_zeros(p_TBM.shape[1], 0, *shape) + sum((p.sum() for p in cell.parameters()), start=p_TBM.sum())
+    dtype = p_TBM.dtype if cell.returns_output else state[0].dtype
+    used = sum((p.sum() for p in cell.parameters()), start=p_TBM.sum())
+    return p_TBM.new_zeros(p_TBM.shape[1], 0, *shape, dtype=dtype) + used

@@ -68,6 +68,17 @@ def test_gates_at_their_ends_leave_finite_numbers(cls: type, gate: str, size: fl
     assert all(torch.isfinite(p.grad).all() for p in cell.parameters())
 
 
+def test_an_mlstm_that_is_asked_nothing_gives_nothing() -> None:
+    cell = random_cell(MLSTM, hidden_size=N, heads=HEADS).float()
+    with torch.no_grad():
+        cell.b["i"].fill_(120.0)  # exp(-m) is zero in float32
+    for engine in ("reference", "auto"):
+        h, _ = recurrence(cell, torch.zeros(2, 4, 3), engine=engine)
+        h.sum().backward()
+        assert not h.any()
+        assert all(torch.isfinite(p.grad).all() for p in cell.parameters() if p.grad is not None)
+
+
 def test_an_slstm_is_a_weighted_mean() -> None:
     h, _ = recurrence(random_cell(SLSTM, hidden_size=N, heads=HEADS), 30 * draw(2, 50, 3))
     assert h.detach().abs().max() <= 1

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -16,6 +17,7 @@ from orthobench import layers
 from orthobench.cells.gru import GRU
 from orthobench.errors import ConfigError
 from orthobench.layers import NCGRU, URNN, Layer, Recurrent, ScoRNN, SpectralRNN
+from orthobench.parametrizations import base
 from orthobench.parametrizations.householder import Householder
 
 pytestmark = pytest.mark.sampled(7)
@@ -129,6 +131,70 @@ def test_a_step_is_followed_in_inference_mode() -> None:
         layer(x)
     other.after_step()
     assert all(map(torch.equal, train(layer), train(other)))
+
+
+@pytest.mark.parametrize("kind", ["NCGRU", "URNN full", "URNN full rms"])
+@pytest.mark.parametrize("waits", [False, True], ids=["cpu", "gpu"])
+@pytest.mark.parametrize("way", ["fused", "data"])
+def test_steps_that_torch_does_not_count_are_followed(
+    kind: str, waits: bool, way: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(base, "reading_waits", lambda t: waits)
+    layer, twin = make(kind), make(kind)
+    x = torch.randn(4, 2, 3)
+    for one, fused in ((layer, True), (twin, False)):
+        optimizer = torch.optim.Adam(one.parameters(), 1e-2, fused=fused, foreach=not fused)
+        for _ in range(20):
+            optimizer.zero_grad()
+            one(x)[0].square().mean().backward()
+            if way == "fused":
+                optimizer.step()
+                continue
+            for p in one.parameters():
+                p.data -= 0.05 * p.grad  # type: ignore[operator]
+            one.after_step()
+    torch.testing.assert_close(layer(x)[0], twin(x)[0], atol=1e-5, rtol=0)
+    for W in layer.recurrent_weights():
+        assert base.deviation(W.detach()) < 1e-2, "beyond what the Neumann series leaves"
+
+
+def test_what_is_saved_right_after_a_step_goes_on_alike() -> None:
+    layer, twin = make("URNN full rms"), make("URNN full rms")
+    layer(torch.randn(4, 2, 3))[0].square().mean().backward()
+    torch.optim.SGD(layer.parameters(), lr=0.1).step()
+    whole = nn.ModuleDict({"layer": layer})
+    nn.ModuleDict({"layer": twin}).load_state_dict(whole.state_dict())
+    assert all(map(torch.equal, train(layer), train(twin)))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_sequence_without_steps_has_the_features_of_any_other(kind: str) -> None:
+    layer = make(kind, num_layers=2)
+    assert layer(torch.randn(0, 2, 3))[0].shape == (0, 2, layer.output_size)
+
+
+@pytest.mark.parametrize("kind", ["NCGRU", "URNN full", "ScoRNN"])
+def test_derivatives_of_torch_func_are_those_of_autograd(kind: str) -> None:
+    layer, x = make(kind, engine="reference"), torch.randn(4, 2, 3)
+    parameters = {name: p.detach() for name, p in layer.named_parameters()}
+
+    def loss(given: dict[str, torch.Tensor], x: torch.Tensor) -> torch.Tensor:
+        return torch.func.functional_call(layer, given, (x,))[0].square().sum()
+
+    found = torch.func.grad(loss)(parameters, x)
+    layer(x)[0].square().sum().backward()
+    for name, p in layer.named_parameters():
+        torch.testing.assert_close(found[name], p.grad)
+    apart = torch.func.vmap(torch.func.grad(loss), (None, 1))(parameters, x.unsqueeze(2))
+    for name, grad in found.items():
+        torch.testing.assert_close(apart[name].sum(0), grad, atol=1e-5, rtol=1e-5)
+    jacobian = torch.func.jacrev(lambda x: layer(x)[0])(x)
+    torch.testing.assert_close(jacobian, torch.autograd.functional.jacobian(lambda x: layer(x)[0], x))
+
+
+def test_double_precision_is_double_from_the_start() -> None:
+    for layer in (NCGRU(3, 40, dtype=torch.float64), NCGRU(3, 40).double()):
+        assert base.deviation(layer.recurrent_weights()[0].detach()) < 1e-12
 
 
 @pytest.mark.parametrize("how", ["deepcopy", "pickle", "state_dict"])
@@ -246,6 +312,9 @@ def test_any_pairing_by_name_or_class() -> None:
         (lambda: ScoRNN(3, 8, dropout=1.0), "ScoRNN: dropout=1.0 is out of range"),
         (lambda: ScoRNN(3, 8, bidirectional=True), "bidirectional=True does not apply"),
         (lambda: ScoRNN(3, 8, dtype=torch.float16), "use float32 and torch.autocast"),
+        (lambda: ScoRNN(3, 8, dtype="float32"), "dtype='float32' is no type of torch: use torch.float32"),
+        (lambda: Recurrent(3, 8, cell=int), "Recurrent: cell=int is no cell: it must be a subclass of Cell"),
+        (lambda: Recurrent(3, 8, recurrent=nn.Linear), "Recurrent: recurrent=Linear is no parametrization"),
         (lambda: ScoRNN(3, 8, engine="fast"), "engine='fast' is not available"),
         (lambda: NCGRU(3, 8, variant="code"), "variant='code' multiplies"),
         (lambda: URNN(3, 8, kind="big"), "URNN: kind='big' is not known"),
@@ -272,6 +341,8 @@ def packed() -> Any:
         (torch.randn(5, 4, 3), torch.zeros(1, 3, 8), r"needs an initial state \(1, 4, 8\): it is \(1, 3, 8\)"),
         (torch.randn(5, 3), torch.zeros(1, 1, 8), r"needs an initial state \(1, 8\)"),
         (packed(), None, "PackedSequence"),
+        (np.zeros((5, 4, 3)), None, "needs a tensor: x is a ndarray"),
+        (torch.randn(5, 4, 3), 0.0, "needs tensors as its initial state: it is given 0.0"),
     ],
 )
 def test_wrong_inputs_are_refused(x: Any, h_0: Any, message: str) -> None:
