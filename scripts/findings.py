@@ -14,7 +14,7 @@ from orthobench.analysis.fair import FairTable
 from orthobench.analysis.fair_entry import FairEntry
 from orthobench.analysis.findings import Finding, entry, fair_of, problems, read
 from orthobench.analysis.published import papers
-from orthobench.analysis.status import STATUSES
+from orthobench.analysis.status import NOT_RUN, REPRODUCED, STATUSES
 from orthobench.config.table import FAIR, FULL, load
 from orthobench.report import costs
 from orthobench.report.fair_figures import figures
@@ -127,23 +127,48 @@ def page(found: list[Finding]) -> str:
         text += f"\n## {title}\n\n"
         for one in (one for one in found if one.title == title):
             text += f"- {sentence(one, one.says)} ({source(one, '../')})\n" + (f"  Why: {one.why}\n" if one.why else "")
-    return f"{text}\n## The papers' numbers beside ours\n\n{statuses()}"
+    return f"{text}\n## The papers' numbers beside ours\n\n{coverage()}\n\n{statuses()}"
+
+
+def judged() -> list[tuple[str, str, str]]:
+    """Paper, kind and status of every published number and claim in results/tables, but for counts of parameters."""
+    found = []
+    for paper in papers():
+        with (RESULTS / "tables" / f"{paper}.csv").open(encoding="utf-8", newline="") as file:
+            rows = [row for row in csv.DictReader(file) if row["preset"] == FULL]
+        found += [(paper, row["kind"], row["status"].partition(" (")[0]) for row in rows]
+    return [one for one in found if one[2] in STATUSES]
 
 
 def statuses() -> str:
-    """How many published numbers and claims of each paper have which status, by results/tables."""
+    """How many published numbers and claims of each paper have which status."""
+    counts = Counter((paper, status) for paper, _, status in judged())
     lines = [["paper", *STATUSES], ["---", *["---:"] * len(STATUSES)]]
     for paper in papers():
-        with (RESULTS / "tables" / f"{paper}.csv").open(encoding="utf-8", newline="") as file:
-            counts = Counter(row["status"].partition(" (")[0] for row in csv.DictReader(file) if row["preset"] == FULL)
-        lines.append([f"[{paper}](../results/tables/{paper}.md)", *(str(counts[status]) for status in STATUSES)])
+        shown = (str(counts[paper, status]) for status in STATUSES)
+        lines.append([f"[{paper}](../results/tables/{paper}.md)", *shown])
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+def coverage() -> str:
+    """How much of what the papers print has been run at all."""
+    parts = {
+        what: [status for _, kind, status in judged() if (kind == "claim") == (what == "claims")]
+        for what in ("numbers", "claims")
+    }
+    told = (
+        f"of their {len(found)} {what} {sum(status != NOT_RUN for status in found)}, "
+        f"{found.count(REPRODUCED)} of them reproduced"
+        for what, found in parts.items()
+    )
+    return f"Of what the five papers print little has been run at full length so far: {'; '.join(told)}."
 
 
 def readme(text: str, found: list[Finding]) -> str:
     """README.md with the short version between its markers."""
     start = text.index(START) + len(START)
     short = "".join(f"- {sentence(one, one.short)} ({source(one, '')})\n" for one in found if one.short)
+    short += f"- {coverage()} ([docs/findings.md](docs/findings.md))\n"
     return f"{text[:start]}\n{overview(IN_README)}\n{short}\n{text[text.index(END, start) :]}"
 
 

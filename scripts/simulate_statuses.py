@@ -31,7 +31,7 @@ CASES = (  # gap, spread, seeds
     *((gap, 0.5, 5) for gap in (1.5, 2.0, 3.0, -3.0)),
 )
 SHOWN = ("reproduced", "agrees, not precise", "better", "not reproduced", "partial")
-CLAIM_SHOWN = ("reproduced", "agrees, not precise", "not reproduced", "partial")
+CLAIM_SHOWN = ("reproduced", "undecided", "not reproduced", "partial")
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "judging.md"
 NUMBERS, CLAIMS, END = "<!-- simulated -->\n", "<!-- simulated claims -->\n", "<!-- end -->\n"
 

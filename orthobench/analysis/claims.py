@@ -4,7 +4,7 @@ A claim of several comparisons holds when each does (an intersection-union test,
 contradicted by any whose opposite holds (the smallest p-value counts, with Holm's correction over the comparisons). The
 claims of one table are a family with Holm's correction, for and against, in which a claim without runs counts as
 undecided. A claim holds at 0.05 (`reproduced`), is contradicted at 0.05 (`not reproduced`), and otherwise is left open
-(`agrees, not precise`); it is `partial` while seeds are missing, and where so few are planned that nothing could be
+(`undecided`); it is `partial` while seeds are missing, and where so few are planned that nothing could be
 decided, with the number that it takes.
 
 A level is counted, not tested: it holds when all seeds of every row but at most one of three or more are on its side.
@@ -26,7 +26,7 @@ from orthobench.analysis.ranks import signed_rank
 from orthobench.analysis.records import Line
 from orthobench.analysis.significance import Test, least_of_pairs, least_of_samples, needed
 from orthobench.analysis.statistics import ALPHA, Scores, holm, wilson
-from orthobench.analysis.status import AGREES, NOT_REPRODUCED, NOT_RUN, PARTIAL, REPRODUCED, UNDERSPECIFIED, Verdict
+from orthobench.analysis.status import NOT_REPRODUCED, NOT_RUN, PARTIAL, REPRODUCED, UNDECIDED, UNDERSPECIFIED, Verdict
 from orthobench.errors import ConfigError
 
 NEARLY = 0.9  # `not_below` a level: not below nine tenths of it
@@ -133,7 +133,7 @@ def _decided(verdict: Verdict, p: float | None, against: float | None) -> Verdic
         return Verdict(REPRODUCED, f"p = {p:.2g}", p, against)
     if against < ALPHA:
         return Verdict(NOT_REPRODUCED, f"the opposite holds, p = {against:.2g}", p, against)
-    return Verdict(AGREES, f"undecided, p = {p:.2g}", p, against)
+    return Verdict(UNDECIDED, f"p = {p:.2g}", p, against)
 
 
 def _first_look(printed: Published, rows: Rows, planned: int, family: int, resolution: Resolution) -> Verdict:
@@ -165,7 +165,7 @@ def _first_look(printed: Published, rows: Rows, planned: int, family: int, resol
         tests = [_larger_gap(printed, scores)]
     else:
         tests = [_compared(printed, scores, a, b, resolution) for a, b in pairs(printed.test)]
-    return Verdict(AGREES, p=max(p for p, _ in tests), against=min(holm([against for _, against in tests])))
+    return Verdict(UNDECIDED, p=max(p for p, _ in tests), against=min(holm([against for _, against in tests])))
 
 
 def _has_number(printed: Published, line: Line) -> bool:

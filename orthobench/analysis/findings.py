@@ -28,7 +28,7 @@ from orthobench.config.yaml_file import read_yaml
 from orthobench.errors import ConfigError
 from orthobench.schema import coerce, did_you_mean
 
-FASTER = 1.15  # times as long at least; two measurements of the same program differ by up to a tenth
+FASTER = 1.15  # times as long at least; two measurements of the same program differ by up to an eighth
 ALIKE = 0.05  # of a score: what nobody would call another predictor
 KEYS = {"says": str, "table": str, "case": str, "tests": list[dict], "why": str, "short": str}
 
@@ -160,6 +160,12 @@ def _equal(table: FairTable, finding: Finding, models: list[str]) -> list[str]:
     return _learnt(table, finding, models) + beaten
 
 
+def _finished(table: FairTable, finding: Finding, wanted: int) -> list[str]:
+    """How many models have all their seeds, for sentences that speak of all that were run."""
+    found = [one.model for one in table.at(finding.case) if _unfinished(one) is None]
+    return [] if len(found) == wanted else [f"{len(found)} models are finished, not {wanted}: {', '.join(found)}"]
+
+
 @_each
 def _horizon(table: FairTable, one: FairEntry, wanted: int | None) -> str | None:
     """The greatest length that the model holds; null for none."""
@@ -247,6 +253,7 @@ FAIR_TESTS: dict[str, FairTest] = {
     "not_learnt": _not_learnt,
     "beats": _beats,
     "equal": _equal,
+    "finished": _finished,
     "horizon": _horizon,
     "solved": _solved,
     "below_trivial": _below_trivial,

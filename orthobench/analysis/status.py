@@ -1,4 +1,4 @@
-"""The one rule by which a published number is judged, fixed before anything is run.
+"""The one rule by which every published number is judged; no table may have another.
 
 With p the published number, u half a unit of its last printed digit, d the margin that a reader of the field would call
 no difference, and m, s and w the mean, the standard deviation and the half-width of the 95 % interval of our n seeds:
@@ -11,7 +11,8 @@ no difference, and m, s and w the mean, the standard deviation and the half-widt
     underspecified       none of these, and the paper leaves out a setting on which the value hangs
     better, not reproduced, differs    by the side on which m lies; `differs` where no side is the good one
 
-The first that holds is the status. A parameter count is no score: `count equal` or `count differs`.
+The first that holds is the status. A claim that the seeds leave open is `undecided` (claims.py). A parameter count is
+no score: `count equal` or `count differs`.
 """
 
 import math
@@ -24,12 +25,12 @@ from typing import get_args
 from orthobench.errors import ConfigError
 from orthobench.tasks.metric import Bounds, Direction
 
-REPRODUCED, BETTER, AGREES = "reproduced", "better", "agrees, not precise"
+REPRODUCED, BETTER, AGREES, UNDECIDED = "reproduced", "better", "agrees, not precise", "undecided"
 NOT_REPRODUCED, DIFFERS = "not reproduced", "differs"
 PARTIAL, UNSTABLE, UNDERSPECIFIED, NOT_RUN = "partial", "unstable", "underspecified", "not run"
 COUNT_EQUAL, COUNT_DIFFERS = "count equal", "count differs"
 STATUSES = (
-    REPRODUCED, BETTER, AGREES, NOT_REPRODUCED, DIFFERS, UNSTABLE, PARTIAL, UNDERSPECIFIED, NOT_RUN,
+    REPRODUCED, BETTER, AGREES, UNDECIDED, NOT_REPRODUCED, DIFFERS, UNSTABLE, PARTIAL, UNDERSPECIFIED, NOT_RUN,
 )  # fmt: skip
 COUNTS = (COUNT_EQUAL, COUNT_DIFFERS)
 LEVEL = 0.95

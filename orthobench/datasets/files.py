@@ -3,6 +3,7 @@
 import hashlib
 from dataclasses import dataclass
 from pathlib import Path
+from shlex import quote
 
 from orthobench.datasets.zips import read_file
 from orthobench.errors import DataError
@@ -24,7 +25,7 @@ def find(data_root: Path, folder: str, files: tuple[File, ...], prepare: str) ->
         DataError: the folder or one of the files is missing; the sentence says how to get it.
     """
     home = Path(data_root) / folder
-    get = f"Run `python -m orthobench prepare {prepare}`"
+    get = f"Run `python -m orthobench prepare {prepare} data_root={quote(str(data_root))}`"
     how = f"{get}, or set data_root= (or $ORTHOBENCH_DATA) to the folder that holds it."
     if not home.is_dir():
         raise DataError(f"no data for {prepare}: {home} is not a folder. {how}")

@@ -21,6 +21,7 @@ import zlib
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from shlex import quote
 from typing import Literal
 
 import numpy as np
@@ -100,8 +101,8 @@ def find(home: Path, dataset: str, entry: Entry | None, archive: Archive) -> tup
         if parts[0] or parts[1]:
             half = half or f"{parts[0] or parts[1]} is there, {folder.name}_{'TEST' if parts[0] else 'TRAIN'} is not"
     how = (
-        "Run `python -m orthobench prepare ucr`, or set data_root= (or $ORTHOBENCH_DATA) to the folder that holds ucr/"
-        f"{TOPS[0]}."
+        f"Run `python -m orthobench prepare ucr data_root={quote(str(home.parent))}`, or set data_root= (or "
+        f"$ORTHOBENCH_DATA) to the folder that holds ucr/{TOPS[0]}."
     )
     if half:
         raise DataError(f"ucr {dataset} is incomplete: {half}. {how}")

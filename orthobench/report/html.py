@@ -22,6 +22,7 @@ SIGNS = {
     "reproduced": "✓",
     "better": "↑",
     "agrees, not precise": "≈",
+    "undecided": "~",
     "not reproduced": "✗",
     "differs": "≠",
     "unstable": "!",

@@ -1,5 +1,7 @@
 """`orthobench compare TABLE...|PAPER...|all|FOLDER [KEY=VALUE...]`: published, fair or your numbers side by side."""
 
+from pathlib import Path
+
 from orthobench.errors import ConfigError
 from orthobench.report.document import Section
 from orthobench.terminal import columns, say
@@ -40,14 +42,14 @@ def main(arguments: list[str]) -> int:
     results = results_root(given.overrides)
     for name in select(given.names, folders):
         for preset, root in everywhere(name, results):
-            _show(section(experiment.load(name, folders), root, preset))
+            _show(section(experiment.load(name, folders), root, preset), root / "records")
     return 0
 
 
-def _show(shown: Section) -> None:
+def _show(shown: Section, records: Path | None = None) -> None:
     say(shown.heading)
     if not shown.provenance:
-        say("  nothing is recorded")
+        say(f"  nothing is recorded in {records}; results_root= names another folder")
     for grid in (grid for grid in shown.grids if not grid.subject.startswith("validation")):
         if grid.case or grid.subject:
             say(f"  {', '.join(text for text in (grid.case, grid.subject) if text)}")

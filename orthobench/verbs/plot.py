@@ -32,7 +32,8 @@ def main(arguments: list[str]) -> int:
         say(f"wrote {path}")
         written += 1
     if not written:
-        say("nothing is recorded that could be drawn")
+        told = "" if places else "; results_root= names the folder of the records"
+        say(f"nothing is recorded that could be drawn{told}")
     return 0
 
 

@@ -48,8 +48,8 @@ BROKEN = [None, None, 0.1, None, None, 0.1, 0.1, None]
     [
         ({"better": ["low"], "than": ["high"]}, "reproduced"),
         ({"better": ["high"], "than": ["low"]}, "not reproduced"),
-        ({"better": ["low"], "than": ["noisy"]}, "agrees, not precise"),
-        ({"better": ["low"], "than": ["high", "noisy"]}, "agrees, not precise"),
+        ({"better": ["low"], "than": ["noisy"]}, "undecided"),
+        ({"better": ["low"], "than": ["high", "noisy"]}, "undecided"),
         ({"less": ["low"], "than": ["high"]}, "reproduced"),
         ({"greater": ["high"], "than": ["low"]}, "reproduced"),
         ({"not_worse": ["low"], "than": ["high", "low"], "margin": 0.01}, "reproduced"),
@@ -58,15 +58,15 @@ BROKEN = [None, None, 0.1, None, None, 0.1, 0.1, None]
         ({"not_better": ["high"], "than": ["low"], "margin": 0.01}, "reproduced"),
         ({"not_better": ["low"], "than": ["low"], "margin": 0.01}, "reproduced"),
         ({"not_better": ["low"], "than": ["high"], "margin": 0.01}, "not reproduced"),
-        ({"not_better": ["low"], "than": ["noisy"], "margin": 0.01}, "agrees, not precise"),
+        ({"not_better": ["low"], "than": ["noisy"], "margin": 0.01}, "undecided"),
         ({"ratio": ["high"], "to": ["low"], "between": [2, 3], "tolerance": 0.1}, "reproduced"),
         ({"ratio": ["high"], "to": ["low"], "between": [3, 4], "tolerance": 0.1}, "not reproduced"),
         ({"ratio": ["high"], "to": ["low"], "between": [1.5, None], "tolerance": 0}, "reproduced"),
         ({"ratio": ["low"], "to": ["high"], "between": [2, 3], "tolerance": 0.1}, "not reproduced"),
-        ({"ratio": ["noisy"], "to": ["low"], "between": [2, 3], "tolerance": 0.1}, "agrees, not precise"),
+        ({"ratio": ["noisy"], "to": ["low"], "between": [2, 3], "tolerance": 0.1}, "undecided"),
         ({"equal": ["low"], "to": ["low"], "within": 0.01}, "reproduced"),
         ({"equal": ["low"], "to": ["high"], "within": 0.01}, "not reproduced"),
-        ({"equal": ["low"], "to": ["noisy"], "within": 0.01}, "agrees, not precise"),
+        ({"equal": ["low"], "to": ["noisy"], "within": 0.01}, "undecided"),
         ({"less_spread": ["low"], "than": ["noisy"]}, "reproduced"),
         ({"less_spread": ["noisy"], "than": ["low"]}, "not reproduced"),
         ({"below": 0.15, "cells": ["low"]}, "reproduced"),
@@ -154,7 +154,7 @@ def test_a_divergence_proves_an_explosion_and_no_order_else() -> None:
 def test_two_that_both_fail_are_not_told_apart() -> None:
     found = cells(a=[None] * 6, b=[None] * 6)
     for test in ({"better": ["a"], "than": ["b"]}, {"equal": ["a"], "to": ["b"], "within": 0.1}):
-        assert verdict(claim(**test), found).word == "agrees, not precise"
+        assert verdict(claim(**test), found).word == "undecided"
 
 
 @pytest.mark.parametrize(("far", "status"), [(0.3, "reproduced"), (0.01, "not reproduced")])
@@ -165,7 +165,7 @@ def test_a_gap_between_two_against_that_of_two_others(far: float, status: str) -
 
 def test_ties_are_undecided() -> None:
     found = cells(a=[0.1] * 6, b=[0.1] * 6)
-    assert verdict(claim(better=["a"], than=["b"]), found).word == "agrees, not precise"
+    assert verdict(claim(better=["a"], than=["b"]), found).word == "undecided"
 
 
 def test_one_exception_in_three_is_allowed_and_a_diverged_seed_is_one() -> None:
@@ -252,7 +252,7 @@ def test_the_claims_of_a_table_are_one_family() -> None:
     assert one.word == "reproduced"
     assert one.p == pytest.approx(2 / 64)
     many = judge([better, claim(better=["a"], than=["missing"])], found, planned=6)
-    assert [v.word for v in many] == ["agrees, not precise", "partial"]
+    assert [v.word for v in many] == ["undecided", "partial"]
     assert many[0].p == pytest.approx(2 * one.p)
 
 

@@ -215,7 +215,7 @@ def test_missing_half_is_named(tmp_path: Path) -> None:
     folder = write(tmp_path)
     (folder / "Toy_TEST.tsv").unlink()
     with pytest.raises(
-        DataError, match=r"Toy_TRAIN\.tsv is there, Toy_TEST is not\. Run `python -m orthobench prepare ucr`"
+        DataError, match=r"Toy_TRAIN\.tsv is there, Toy_TEST is not\. Run `python -m orthobench prepare ucr data_root="
     ):
         ucr.load(tmp_path, "Toy")
 

@@ -57,7 +57,7 @@ def test_plot(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     assert f"wrote {path}" in capsys.readouterr().out
     assert path.read_text().startswith("<svg")
     assert main(["plot", "scornn/table1"]) == 0
-    assert "nothing is recorded" in capsys.readouterr().out
+    assert "nothing is recorded that could be drawn; results_root= names" in capsys.readouterr().out
 
 
 @pytest.mark.slow
