@@ -46,6 +46,7 @@ COLUMNS = {  # of the overview: heading, and the table and case that it is read 
     "parity": ("fair/parity", ""),
     "products in S3": ("fair/group_word", ""),
     "value by its key": ("fair/cued_recall", ""),
+    "noisy MNIST": ("fair/noisy_mnist", ""),
 }
 FIRST, IN_README = next(iter(COLUMNS)), 10
 OVERVIEW = """\
