@@ -166,7 +166,7 @@ class Series(ArrayTask):
     def targets(self, split: Split | str) -> np.ndarray:
         """Classes (int64) or normalised values (float64) of a split."""
         y, chosen = self.stored.y, self.parts[split]
-        if self.objective == "classify":
+        if self.classes:
             return np.unique(y, return_inverse=True)[1].astype(np.int64)[chosen]
         values = y.astype(np.float64)
         train = values[self.parts["train"]]
