@@ -27,6 +27,10 @@ from orthobench.tasks.scaled import EMITTED
 from orthobench.tasks.synthetic import Arrays, Synthetic, Variant
 
 DIGITS = 10
+NO_TRAINING = (
+    "task.marker=false leaves nothing to be learnt: "
+    "`orthobench eval RUN task.marker=false` tests a trained run without it"
+)
 
 
 class Copying(Synthetic):
@@ -54,8 +58,7 @@ class Copying(Synthetic):
         }
         if not marker:
             self.baseline, self.baseline_reason = {}, "without the marker nothing is to be recalled"
-            told = "`orthobench eval RUN task.marker=false` tests a trained run without it"
-            self.no_training = f"task.marker=false leaves nothing to be learnt: {told}"
+            self.no_training = NO_TRAINING
 
     @staticmethod
     def resolve(given: dict[str, Any], data_root: Path) -> dict[str, Any]:

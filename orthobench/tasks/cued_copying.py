@@ -18,6 +18,7 @@ from torch import Tensor
 
 from orthobench.schema import NonNegative, Positive
 from orthobench.tasks.base import Task
+from orthobench.tasks.copying import NO_TRAINING
 from orthobench.tasks.lengths import Span, span
 from orthobench.tasks.metric import Metric
 from orthobench.tasks.scaled import EMITTED, mean_of_most, scaled
@@ -60,8 +61,7 @@ class CuedCopying(Varied):
         self.baseline = {"loss": digits * math.log(SYMBOLS) / self.length, "accuracy": self.chance, "score": 0.0}
         if not marker:
             self.baseline, self.baseline_reason = {}, "without the marker nothing is to be recalled"
-            told = "`orthobench eval RUN task.marker=false` tests a trained run without it"
-            self.no_training = f"task.marker=false leaves nothing to be learnt: {told}"
+            self.no_training = NO_TRAINING
             self.metric = "emitted"  # type: ignore[misc]
 
     def sequences(self, u_BW: np.ndarray) -> Arrays:

@@ -17,7 +17,7 @@ from orthobench.tasks.base import SPLITS, Batch, Split, share
 from orthobench.tasks.lengths import Lengths
 from orthobench.tasks.metric import Metric
 from orthobench.tasks.mnist import Digits
-from orthobench.tasks.scaled import SCORE, scaled
+from orthobench.tasks.scaled import SCORE, scaled, scaled_resolution
 
 ROWS = 28
 
@@ -67,4 +67,4 @@ class NoisyMNIST(Lengths, Digits):
         return {"loss": self.loss(y, target, mask), "accuracy": accuracy, "score": score}
 
     def resolution(self, name: str, split: Split) -> float:
-        return super().resolution(name, split) / (1 - self.baseline["accuracy"] if name == SCORE.name else 1)
+        return scaled_resolution(super().resolution(name, split), name, self.baseline["accuracy"])

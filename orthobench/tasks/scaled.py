@@ -19,6 +19,11 @@ def scaled(accuracy: Number, chance: float) -> Number:
     return (accuracy - chance) / (1 - chance)
 
 
+def scaled_resolution(resolution: float, name: str, chance: float) -> float:
+    """The resolution of a metric `name`, from that of a share: coarser for a score, which is a share scaled."""
+    return resolution / (1 - chance) if name == SCORE.name else resolution
+
+
 def mean_of_most(draws: int, symbols: int) -> float:
     """How often the commonest symbol comes up in the mean, when each of `draws` is uniform over `symbols`.
 

@@ -16,7 +16,7 @@ from torch.nn import functional as F
 
 from orthobench.tasks.base import SPLITS, Batch, Split
 from orthobench.tasks.metric import Metric
-from orthobench.tasks.scaled import SCORE, scaled
+from orthobench.tasks.scaled import SCORE, scaled, scaled_resolution
 from orthobench.tasks.synthetic import Arrays, Drawn
 
 TOGETHER = 1 << 16
@@ -82,7 +82,7 @@ class Varied(Drawn):
         return {"loss": self.loss(y, target, mask), "accuracy": accuracy, "score": scaled(accuracy, self.chance)}
 
     def resolution(self, name: str, split: Split) -> float:
-        return super().resolution(name, split) / (1 - self.chance if name == SCORE.name else 1)
+        return scaled_resolution(super().resolution(name, split), name, self.chance)
 
 
 def _mean(values_BT: Tensor, mask_BT: Tensor | None) -> Tensor:

@@ -1,7 +1,5 @@
 """`orthobench compare TABLE...|PAPER...|all|FOLDER [KEY=VALUE...]`: published, fair or your numbers side by side."""
 
-from pathlib import Path
-
 from orthobench.errors import ConfigError
 from orthobench.report.document import Section
 from orthobench.terminal import columns, say
@@ -42,14 +40,15 @@ def main(arguments: list[str]) -> int:
     results = results_root(given.overrides)
     for name in select(given.names, folders):
         for preset, root in everywhere(name, results):
-            _show(section(experiment.load(name, folders), root, preset), root / "records")
+            nothing = f"nothing is recorded in {root / 'records'}; results_root= names another folder"
+            _show(section(experiment.load(name, folders), root, preset), nothing)
     return 0
 
 
-def _show(shown: Section, records: Path | None = None) -> None:
+def _show(shown: Section, nothing: str = "nothing is recorded") -> None:
     say(shown.heading)
     if not shown.provenance:
-        say(f"  nothing is recorded in {records}; results_root= names another folder")
+        say(f"  {nothing}")
     for grid in (grid for grid in shown.grids if not grid.subject.startswith("validation")):
         if grid.case or grid.subject:
             say(f"  {', '.join(text for text in (grid.case, grid.subject) if text)}")
