@@ -93,6 +93,7 @@ def test_whatever_is_imported_first(module: str) -> None:
     assert answer(f"import orthobench.{module}", f"print({UNUSED})") == "[]"
 
 
+@pytest.mark.slow
 def test_all_of_it_can_be_imported_afterwards() -> None:
     lines = (
         "import torch, scipy.signal, matplotlib.figure, torchmetrics, orthobench.tasks.base",

@@ -38,4 +38,5 @@ def test_a_checkpoint_is_resumed(folder: Path, capsys: pytest.CaptureFixture[str
     (folder / "record.json").unlink()
     record = orthobench.build(*WORDS, f"runs_root={folder.parent}").run()
     assert "resuming at step 2" in capsys.readouterr().out
-    assert record["metrics"] == before["metrics"]
+    for weights in ("best_val", "last"):  # another processor may round the last digit otherwise
+        assert record["metrics"][weights] == pytest.approx(before["metrics"][weights], rel=1e-6)

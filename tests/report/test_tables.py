@@ -261,10 +261,12 @@ def test_the_same_records_give_the_same_bytes(paper: str, tmp_path: Path) -> Non
     assert tables.render(paper, tmp_path) == tables.render(paper, tmp_path)
 
 
+@pytest.mark.slow
 def test_the_committed_tables_are_what_the_records_say() -> None:
     assert not tables.stale(REPO / "results", tables.parts()), "run `orthobench tables`"
 
 
+@pytest.mark.slow
 def test_a_stale_table_is_noticed(tmp_path: Path) -> None:
     parts = ("scornn", "sgornn")
     assert len(tables.write(tmp_path, parts)) == 3 * len((*parts, "fair"))
