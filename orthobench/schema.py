@@ -205,7 +205,7 @@ def resolve_count(value: int | float | str, limit: int, key: str) -> int:
     """The whole number that a count, a share of `limit` (rounded down) or `max` stands for.
 
     Raises:
-        ConfigError: outside 0..limit, or a word other than `max`.
+        ConfigError: outside 0..limit, 1.0, which may be a count or a share, or a word other than `max`.
     """
     allowed = f"it must be a count from 0 to {limit}, a share between 0 and 1 (such as 0.5), or max."
     if value == "max":
@@ -214,6 +214,8 @@ def resolve_count(value: int | float | str, limit: int, key: str) -> int:
         raise ConfigError(f"{key}={value!r} is not a count: {allowed}")
     if isinstance(value, float) and 0 < value < 1:
         return math.floor(value * limit + 1e-9)
+    if isinstance(value, float) and value == 1:
+        raise ConfigError(f"{key}=1.0 may mean one or all of them: write 1 for one, or max for all {limit}.")
     if not 0 <= value <= limit or value != int(value):
         raise ConfigError(f"{key}={value} is out of range: {allowed}")
     return int(value)

@@ -171,6 +171,11 @@ def test_a_count_out_of_range_is_refused(value: Any) -> None:
         resolve_count(value, 190, "model.rho")
 
 
+def test_a_count_that_may_be_a_share_is_refused() -> None:
+    with pytest.raises(ConfigError, match=re.escape("model.rho=1.0 may mean one or all of them: write 1 for one, or")):
+        resolve_count(1.0, 190, "model.rho")
+
+
 @pytest.mark.parametrize("value", ["half", "Max", "", True, False])
 def test_what_is_no_count_is_refused(value: Any) -> None:
     with pytest.raises(ConfigError, match=re.escape(f"model.rho={value!r} is not a count")):
