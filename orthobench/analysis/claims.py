@@ -110,8 +110,11 @@ def _least(printed: Published) -> Callable[[int], float]:
 
 
 def _comparisons(printed: Published) -> int:
-    """How many tests a claim consists of."""
-    return 1 if printed.verb == "larger_gap" else len(pairs(printed.test))
+    """How many tests the opposite of a claim consists of: one for each side of each pair of rows on which it may lie."""
+    if printed.verb == "larger_gap":
+        return 1
+    two_sided = printed.verb == "equal" or (printed.verb == "ratio" and None not in printed.test["between"])
+    return len(pairs(printed.test)) * (1 + two_sided)
 
 
 def _family(claims: Sequence[Published]) -> list[Published]:

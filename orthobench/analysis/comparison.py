@@ -61,13 +61,24 @@ class Compared:
 
     @property
     def ours(self) -> float | None:
-        """The number that is compared: the mean over the seeds that did not diverge."""
-        return self.derived if self.derived is not None else self.scores.mean
+        """The number that is compared: the mean over the seeds that did not diverge, of orders of magnitude geometric."""
+        if self.derived is not None or not self._logs:
+            return self.scores.mean if self.derived is None else self.derived
+        return 10.0 ** mean(map(log10, self.scores.values))
 
     @property
     def interval(self) -> Interval | None:
-        """The 95 % prediction interval of one published result; null where a seed diverged."""
-        return None if self.scores.diverged else self.verdict.interval
+        """The 95 % prediction interval of one published result in its unit; null where a seed diverged."""
+        found = self.verdict.interval
+        if self.scores.diverged or found is None or not self._logs:
+            return None if self.scores.diverged else found
+        return 10.0 ** found[0], 10.0 ** found[1]
+
+    @property
+    def _logs(self) -> bool:
+        """Whether it is the logarithms that are compared, which all our scores have."""
+        values = self.scores.values
+        return self.printed.scale == "log10" and bool(values) and min(values) > 0
 
     @property
     def bounds(self) -> Bounds:

@@ -60,9 +60,11 @@ def _words(line: Line, composed: ComposedTable, lines: list[Line]) -> str:
     if values.get("plugins"):
         changed = "" if values["plugins"] == _plugins_of_today(line, composed) else ", which have changed since"
         parts.append(f"and the plug-ins {values['plugins'][:10]}{changed}")
-    same_row = {other.values.get("data") for other in lines if other.row == line.row}
-    if len(same_row) > 1:
-        parts.append(f"on the data {str(values.get('data') or 'of no digest')[:10]}, other seeds on others")
+    same_row = {other.values["data"] for other in lines if other.row == line.row and other.values.get("data")}
+    if not values.get("data") and any(other.values.get("data") for other in lines):
+        parts.append("on data of which no digest was recorded")
+    elif len(same_row) > 1:
+        parts.append(f"on the data {values['data'][:10]}, other seeds on others")
     return " ".join(parts)
 
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 from orthobench.analysis.composed import ComposedTable
 from orthobench.analysis.metrics import headline
 from orthobench.analysis.records import Line
-from orthobench.analysis.tuning import best_of
+from orthobench.analysis.tuning import best_of, quality
 
 
 def chosen(composed: ComposedTable, lines: tuple[Line, ...]) -> tuple[tuple[Line, ...], tuple[str, ...]]:
@@ -25,17 +25,24 @@ def chosen(composed: ComposedTable, lines: tuple[Line, ...]) -> tuple[tuple[Line
     if not table.rates:
         return lines, ()
     planned, kept, best, waiting = set(table.planned(composed.preset)), list[Line](), dict[str, list[str]](), 0
+    tied = list[str]()
     for row in table.rows:
         found = {name: [line for line in lines if line.row == name] for name in table.trained([row])}
         if any(planned - {line.seed for line in own} for own in found.values()):
             waiting += any(found.values())
             continue
         counted = {name: [line for line in own if line.seed in planned] for name, own in found.items()}
-        name = best_of(counted, headline(table, [row]))
+        measured = headline(table, [row])
+        name = best_of(counted, measured)
         assert name is not None, "there are runs"
+        reached = [quality(own, measured)[:2] for own in counted.values()]
+        tied += [row] if reached.count(max(reached)) > 1 else []
         kept += [replace(line, values={**line.values, "cell": row}) for line in found[name]]
         best.setdefault(name.removeprefix(f"{row}_lr"), []).append(row)
-    notes = [f"Rate {rate}, by validation: {', '.join(rows)}." for rate, rows in sorted(best.items())]
+    ends = {min(table.rates, key=float): ", the least tried", max(table.rates, key=float): ", the greatest tried"}
+    notes = [f"Rate {rate}{ends.get(rate, '')}, by validation: {', '.join(rows)}." for rate, rows in sorted(best.items())]
+    if tied:
+        notes.append(f"The best validation score was that of several rates, and its loss decided: {', '.join(tied)}.")
     if waiting:
         notes.append(f"{waiting} more of {len(table.rows)} rows have runs, but not yet of all rates and seeds.")
     return tuple(kept), tuple(notes)

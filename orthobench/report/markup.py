@@ -12,6 +12,7 @@ from orthobench.terminal import visible
 WIDTH = 120
 _LINK = re.compile(r"\]([(\[:])")
 _TAG = re.compile(r"<(?=[A-Za-z/!?])")
+_SPREAD = re.compile(r" (± [\d,.e+-]+|\[[\d,.e+ -]+\])$")  # as it stands behind a number
 _BLOCK = re.compile(r"#|~~~|```|[-+] |\d+[.)] ")
 
 
@@ -94,12 +95,12 @@ def md(text: str) -> str:
 
 
 def no_formula(text: str) -> str:
-    """Text that a spreadsheet does not take for a formula; numbers stay numbers."""
+    """Text that a spreadsheet does not take for a formula; numbers stay numbers, with their spread too."""
     text = visible(text)
     if not text.lstrip().startswith(("=", "+", "-", "@", "＝", "＋", "－", "＠")):
         return text
     try:
-        float(text.replace(",", ""))
+        float(_SPREAD.sub("", text).replace(",", ""))
     except ValueError:
         return "'" + text
     return text

@@ -68,7 +68,7 @@ def test_the_rate_with_the_best_validation_counts_whatever_it_tests(tmp_path: Pa
     lstm, gru = found.numbers
     assert (lstm.ours, lstm.verdict.word) == (pytest.approx(0.2), REPRODUCED)
     assert gru.verdict.word == NOT_RUN
-    assert found.notes == ("Rate 3e-3, by validation: lstm.",)
+    assert found.notes == ("Rate 3e-3, the greatest tried, by validation: lstm.",)
     assert {line.row for line in found.lines} == {"lstm"}
 
 

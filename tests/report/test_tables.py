@@ -137,6 +137,14 @@ def test_other_data_of_one_row_are_told(tmp_path: Path) -> None:
     assert {note.partition("] ")[2] for note in notes} == told
 
 
+def test_data_without_a_digest_are_told_where_others_have_one(tmp_path: Path) -> None:
+    with_digest = [Line(line.values | {"data": "1" * 64}) for line in mnist(0.9)]
+    record(tmp_path, "scornn/table1", [*with_digest, *mnist(0.9, cell="lstm_128_mnist")])
+    notes = paper.footnotes(compare(load("scornn/table1"), tmp_path))[:2]
+    told = ["made by version unknown", "made by version unknown on data of which no digest was recorded"]
+    assert sorted(note.partition("] ")[2] for note in notes) == told
+
+
 @pytest.mark.slow
 def test_the_names_of_the_runs_stand_below(tmp_path: Path) -> None:
     record(tmp_path, "scornn/table1", mnist(0.973, 0.974))
@@ -298,6 +306,9 @@ def test_footnotes_tell_what_the_paper_leaves_out() -> None:
 def test_a_name_is_no_formula(name: str) -> None:
     assert markup.no_formula(name) == f"'{name}"
     assert markup.no_formula("-0.25") == "-0.25"
+    assert markup.no_formula("-0.0020 ± 0.0044") == "-0.0020 ± 0.0044"
+    assert markup.no_formula("-0.12 [-1.5, 0.3]") == "-0.12 [-1.5, 0.3]"
+    assert markup.no_formula("-1 [=A1]") == "'-1 [=A1]"
     assert markup.no_formula("+1,024") == "+1,024"
 
 
