@@ -124,7 +124,7 @@ class Optimizer(torch.optim.Optimizer):
     """
 
     # without the wrapper of torch's own, which imports its compiler, a third of a short run, to be kept out of it
-    add_param_group = inspect.unwrap(torch.optim.Optimizer.add_param_group)
+    _add_param_group = inspect.unwrap(torch.optim.Optimizer.add_param_group)
     state_dict = inspect.unwrap(torch.optim.Optimizer.state_dict)
     load_state_dict = inspect.unwrap(torch.optim.Optimizer.load_state_dict)
     zero_grad = inspect.unwrap(torch.optim.Optimizer.zero_grad)
@@ -136,6 +136,19 @@ class Optimizer(torch.optim.Optimizer):
 
     def __getstate__(self) -> dict[str, Any]:
         return super().__getstate__() | {"_rules": self._rules}
+
+    def add_param_group(self, param_group: dict[str, Any]) -> None:
+        """Add a group with its `rule`, `lr`, `name` and whether it is `constrained`; see `groups`.
+
+        Raises:
+            ValueError: one of these is missing.
+        """
+        missing = [key for key in ("rule", "lr", "name", "constrained") if key not in param_group]
+        if missing:
+            raise ValueError(f"a group of parameters needs its {missing[0]}, as those that `groups` makes have.")
+        self._add_param_group(param_group)
+        if hasattr(self, "_rules"):
+            self._rules.append(self.param_groups[-1].pop("rule"))
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)

@@ -266,6 +266,18 @@ def test_every_group_moves_at_its_own_rate() -> None:
     assert {name: moved[name] for name in expected} == pytest.approx(expected, rel=1e-6)  # float32
 
 
+def test_a_group_may_be_added() -> None:
+    first, second = (nn.Parameter(torch.ones(2)) for _ in range(2))
+    optimizer = Optimizer([{"name": "a", "params": [first], "lr": 0.1, "rule": SGD(), "constrained": False}])
+    with pytest.raises(ValueError, match="a group of parameters needs its rule"):
+        optimizer.add_param_group({"name": "b", "params": [second], "lr": 0.2, "constrained": False})
+    optimizer.add_param_group({"name": "b", "params": [second], "lr": 0.2, "rule": SGD(), "constrained": False})
+    first.grad = second.grad = torch.ones(2)
+    optimizer.step()
+    assert (float(first[0]), float(second[0])) == pytest.approx((0.9, 0.8))
+    assert all("rule" not in group for group in optimizer.state_dict()["param_groups"])
+
+
 def test_two_rules_at_once() -> None:
     model = Model()
     optimizer = Optimizer(groups(model, Adam(), 0.5, RMSpropTF(), 0.25))

@@ -328,5 +328,5 @@ def projection(x: Tensor, U: Tensor, bias: Tensor | None) -> Tensor:
     if x.is_floating_point():
         return F.linear(x.transpose(0, 1), U, bias)
     table = F.pad(U.T, (0, 0, 0, 1))
-    p_TBM = F.embedding(x.T.clamp(max=U.shape[1]), table)
+    p_TBM = F.embedding(x.T.long().clamp(max=U.shape[1]), table)
     return p_TBM if bias is None else p_TBM + bias

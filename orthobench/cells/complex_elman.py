@@ -83,7 +83,8 @@ class ComplexElman(Cell):
 
     def project(self, x: Tensor) -> Tensor:
         """V x for all time steps, complex (T, B, N)."""
-        return torch.complex(*super().project(x).chunk(2, dim=-1))
+        p_TBM = super().project(x).to(self.U.dtype)  # autocast rounds it to a type that has no complex one
+        return torch.complex(*p_TBM.chunk(2, dim=-1))
 
     def initial_state(self, batch_size: int) -> State:
         if self.h0 is not None:

@@ -109,6 +109,9 @@ class Layer(nn.Module):
         self.to(device=device, dtype=dtype or torch.get_default_dtype())
         self.engine = engine
         choose(self.cells[0], engine)
+        for parametrization in self.parametrizations():
+            if isinstance(parametrization, Settling):
+                parametrization.careful = True
         self._followed = self._versions()
 
     def _model(self, settings: dict[str, Any]) -> str | None:

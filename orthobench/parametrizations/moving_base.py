@@ -16,11 +16,14 @@ class Settling(base.Parametrization):
 
     Attributes:
         steps: the number of calls of `settle`; part of the state.
+        careful: whether `settle` may wait for a GPU to see how far theta has moved, as it does in a layer; a run, whose
+            steps are small, does not.
     """
 
     theta: nn.Parameter
 
     steps: int = 0
+    careful: bool = False
     _known: tuple[int, int] | None = None
 
     @abstractmethod

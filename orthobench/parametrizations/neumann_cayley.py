@@ -6,8 +6,9 @@ After a step A -> A - delta, with M = B delta and order q,
 
     B <- (I + M + ... + M^q) B,   an error of O(||M||^{q+1}),
 
-and every `reset_period` steps, or when theta was set by hand, B is computed by an exact inversion. The gradient is that
-of the scaled Cayley transform with B for the inverse: dL/dA = V^T - V with V = B^T G (D + W^T), G = dL/dW.
+and every `reset_period` steps B is computed by an exact inversion. So it is when theta has moved too far for the series,
+||M|| >= 1/2, as a rate of 1e-2 or theta set by hand may move it; the papers' steps are a tenth of that. The gradient is
+that of the scaled Cayley transform with B for the inverse: dL/dA = V^T - V with V = B^T G (D + W^T), G = dL/dW.
 Mucllari, Zadorozhnyy, Pospisil, Nguyen & Ye (2022), "Orthogonal Gated Recurrent Unit with Neumann-Cayley
 Transformation", Algorithm 1.
 """
@@ -25,6 +26,8 @@ from orthobench.parametrizations.moving_base import Settling
 from orthobench.parametrizations.scaled_cayley import ScaledCayley
 from orthobench.parametrizations.skew import skew
 from orthobench.schema import Count, Positive
+
+FAR = 0.5  # of ||M||_F, which bounds the norm that decides whether the series converges
 
 
 class NeumannCayley(Settling, ScaledCayley):
@@ -93,7 +96,7 @@ class NeumannCayley(Settling, ScaledCayley):
     def settle(self) -> None:
         """Bring B up to date with theta."""
         self._M = self.B @ skew(self._delta(), self.indices, self.n)
-        if self._is_reset_step():
+        if self._is_reset_step() or self._is_far():
             self.B.copy_(self._inverse())
         else:
             self.B.copy_(self._series())
@@ -122,6 +125,16 @@ class NeumannCayley(Settling, ScaledCayley):
         if self.order == "exact":
             return True
         return (self.steps if self.variant == "paper" else self.steps - 1) % self.reset_period == 0
+
+    def _is_far(self) -> bool:
+        """Whether theta has moved too far for the series; never with `code`, whose M is of no step."""
+        if self.variant == "code" or (base.reading_waits(self._M) and not self._may_wait()):
+            return False
+        return not float(torch.linalg.matrix_norm(self._M)) < FAR
+
+    def _may_wait(self) -> bool:
+        """Whether a GPU may be waited for; not while its work is only recorded."""
+        return self.careful and not (self._M.is_cuda and torch.cuda.is_current_stream_capturing())
 
     def _series(self) -> Tensor:
         B = self.B

@@ -27,12 +27,16 @@ def scaled_resolution(resolution: float, name: str, chance: float) -> float:
 def mean_of_most(draws: int, symbols: int) -> float:
     """How often the commonest symbol comes up in the mean, when each of `draws` is uniform over `symbols`.
 
-    The number of draws in which none comes more than m times is draws! times the coefficient of x^draws in
-    (1 + x + ... + x^m / m!)^symbols.
+    With Poisson's probabilities p_l(k) of a mean of l = draws / symbols for each symbol, whose sum is fixed to `draws`,
+    none comes more than m times with probability [x^draws] (p_l(0) + ... + p_l(m) x^m)^symbols / p_draws(draws).
     """
+    shares = [_poisson(times, draws / symbols) for times in range(draws)]
     total = 0.0
     for most in range(draws):
-        series = polypow([1 / math.factorial(times) for times in range(most + 1)], symbols)
-        none_above = series[draws] if draws < len(series) else 0.0
-        total += 1 - float(none_above) * math.factorial(draws) / symbols**draws
+        series = polypow(shares[: most + 1], symbols)
+        total += 1 - (float(series[draws]) / _poisson(draws, draws) if draws < len(series) else 0.0)
     return total
+
+
+def _poisson(times: int, mean: float) -> float:
+    return math.exp(times * math.log(mean) - mean - math.lgamma(times + 1))

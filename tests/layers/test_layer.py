@@ -173,6 +173,39 @@ def test_a_sequence_without_steps_has_the_features_of_any_other(kind: str) -> No
     assert layer(torch.randn(0, 2, 3))[0].shape == (0, 2, layer.output_size)
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_final_state_is_no_part_of_the_output(kind: str) -> None:
+    y, h_n = make(kind)(torch.randn(5, 2, 3))
+    before = y.detach().clone()
+    for s in tuples(h_n):
+        s.detach().zero_()  # as where a sequence of the carried state begins anew
+    assert torch.equal(y, before)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("T", [0, 5])
+def test_autocast_works_with_the_plain_loop_too(kind: str, T: int) -> None:
+    layer, x = make(kind, engine="reference"), torch.randn(T, 2, 3)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        y, _ = layer(x)
+    assert bool(torch.isfinite(y).all())
+
+
+@pytest.mark.parametrize("way", ["init", "load", "copy"])
+def test_weights_set_by_hand_stay_on_the_manifold(way: str) -> None:
+    layer = NCGRU(2, 32).double()
+    theta = layer.cells[0].recurrent["c"].theta
+    value = torch.randn_like(theta)
+    if way == "init":
+        nn.init.uniform_(theta, -0.5, 0.5)
+    elif way == "load":
+        layer.load_state_dict({"cells.0.recurrent.c.theta": value}, strict=False)
+    else:
+        with torch.no_grad():
+            theta.copy_(value)
+    assert base.deviation(layer.recurrent_weights()[0].detach()) < 1e-12
+
+
 @pytest.mark.parametrize("kind", ["NCGRU", "URNN full", "ScoRNN"])
 def test_derivatives_of_torch_func_are_those_of_autograd(kind: str) -> None:
     layer, x = make(kind, engine="reference"), torch.randn(4, 2, 3)

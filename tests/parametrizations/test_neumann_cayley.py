@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import torch
 
-from orthobench.parametrizations.neumann_cayley import NeumannCayley
+from orthobench.parametrizations.neumann_cayley import FAR, NeumannCayley
 from orthobench.parametrizations.scaled_cayley import ScaledCayley
 
 pytestmark = pytest.mark.usefixtures("float64")
@@ -167,6 +167,24 @@ def test_a_theta_that_was_set_by_hand_is_followed(way: str, rng: np.random.Gener
     p.after_step()  # a step from there, not from where it was before
     assert p.steps == 1
     assert inverse_error(p) < 1e-2
+
+
+@pytest.mark.parametrize("order", [1, 2, 3])
+def test_a_step_too_far_for_the_series_inverts_exactly(order: int, rng: np.random.Generator) -> None:
+    p = NeumannCayley(9, rng, order=order)
+    p.steps = 1  # far from the next exact inverse
+    by_hand(p, "in place", torch.as_tensor(rng.normal(size=36)))
+    p.after_step()
+    assert float(torch.linalg.matrix_norm(p._M)) > FAR
+    assert inverse_error(p) < 1e-14
+    assert p.contains(p(), 1e-13)
+
+
+def test_the_papers_steps_are_not_too_far(rng: np.random.Generator) -> None:
+    p = NeumannCayley(118, rng, order=2)
+    by_hand(p, "in place", p.theta + 1e-3 * torch.as_tensor(rng.choice([-1.0, 1.0], size=p.theta.shape)))
+    p.after_step()
+    assert 0 < inverse_error(p) < 1e-3, "the series was taken"
 
 
 def test_a_theta_given_from_outside_leaves_the_inverse_alone(rng: np.random.Generator) -> None:

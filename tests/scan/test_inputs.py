@@ -15,6 +15,7 @@ from orthobench.cells.lstm import LSTM
 from orthobench.cells.scalar_gated import ScalarGated
 from orthobench.parametrizations.free import Free
 from orthobench.scan import ENGINES, recurrence
+from orthobench.scan.inputs import TOKENS
 from tests.cells.test_contract import DeltaRule, Oscillators, Ungated
 from tests.making import draw, network, random_cell, tokens
 
@@ -97,6 +98,14 @@ def test_matrix_states_are_checked_too() -> None:
 def test_states_of_too_few_layers() -> None:
     with pytest.raises(ValueError, match="state is of 1 layers, and there are 2"):
         network(LSTM, layers=2)(draw(2, 5, 3), [(draw(2, 4), draw(2, 4))])
+
+
+@pytest.mark.parametrize("dtype", TOKENS, ids=str)
+@pytest.mark.parametrize("engine", ["reference", "native", "fused"])
+def test_tokens_of_any_whole_numbers(engine: str, dtype: torch.dtype) -> None:
+    cell, x = random_cell(LSTM), torch.tensor([[0, 1, 2, 3]])  # the last stands for no input
+    found, _ = recurrence(cell, x.to(dtype), engine=engine)
+    assert torch.equal(found, recurrence(cell, x, engine=engine)[0])
 
 
 def test_autocast_may_have_rounded_the_inputs() -> None:

@@ -8,6 +8,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from orthobench.tasks.cued_copying import CuedCopying
+from orthobench.tasks.scaled import mean_of_most
 
 MARKER = 9
 
@@ -166,6 +167,12 @@ def test_the_order_blind_predictor_gives_the_commonest_digit(digits: int) -> Non
     y = F.one_hot(shown.argmax(1)[:, None].expand_as(target), 9).float()
     found = task.measure(y, target, mask)
     assert {name: float(found[name]) for name in task.order_blind} == pytest.approx(task.order_blind, abs=0.01)
+
+
+def test_the_order_blind_predictor_is_known_of_many_digits_too() -> None:
+    draws, symbols = 300, 8
+    counts = np.random.default_rng(1).multinomial(draws, [1 / symbols] * symbols, size=20_000)
+    assert mean_of_most(draws, symbols) == pytest.approx(counts.max(1).mean(), abs=0.1)
 
 
 def test_where_order_does_not_matter_there_is_no_order_blind_predictor() -> None:

@@ -26,7 +26,7 @@ def run(cell: Cell, x: Tensor, state: State) -> tuple[Tensor, State]:
     kernel = cell.torch_kernel()
     assert kernel is not None
     if not x.is_floating_point():
-        x = F.one_hot(x.clamp(max=cell.input_size), cell.input_size + 1)[..., :-1].to(cell.U.dtype)
+        x = F.one_hot(x.long().clamp(max=cell.input_size), cell.input_size + 1)[..., :-1].to(cell.U.dtype)
     b, late = cell.joint_bias(), cell._late_bias()
     bias = [] if b is None else [b, torch.zeros_like(b) if late is None else late]
     weights = [cell.U, torch.cat(cell.matrices()), *bias]

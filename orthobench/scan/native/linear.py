@@ -17,4 +17,4 @@ def run(cell: Any, x: Tensor, state: State) -> tuple[Tensor, State]:
     with torch.autocast(x.device.type, enabled=False):
         h_TBN = diagonal_scan(*cell.coefficients(p_TBM, W), *state)
         seen = cell.read(h_TBN, p_TBM, W) if cell.returns_output else h_TBN
-    return seen.transpose(0, 1), (h_TBN[-1],)
+    return seen.transpose(0, 1), (h_TBN[-1].clone(),)
