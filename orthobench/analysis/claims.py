@@ -110,7 +110,7 @@ def _least(printed: Published) -> Callable[[int], float]:
 
 
 def _comparisons(printed: Published) -> int:
-    """How many tests the opposite of a claim consists of: one for each side of each pair of rows on which it may lie."""
+    """How many tests the opposite of a claim consists of: one for each pair of rows and side on which it may lie."""
     if printed.verb == "larger_gap":
         return 1
     two_sided = printed.verb == "equal" or (printed.verb == "ratio" and None not in printed.test["between"])

@@ -61,7 +61,7 @@ class Compared:
 
     @property
     def ours(self) -> float | None:
-        """The number that is compared: the mean over the seeds that did not diverge, of orders of magnitude geometric."""
+        """The number that is compared: the mean of the seeds that did not diverge, the geometric one of magnitudes."""
         if self.derived is not None or not self._logs:
             return self.scores.mean if self.derived is None else self.derived
         return 10.0 ** mean(map(log10, self.scores.values))

@@ -40,7 +40,9 @@ def chosen(composed: ComposedTable, lines: tuple[Line, ...]) -> tuple[tuple[Line
         kept += [replace(line, values={**line.values, "cell": row}) for line in found[name]]
         best.setdefault(name.removeprefix(f"{row}_lr"), []).append(row)
     ends = {min(table.rates, key=float): ", the least tried", max(table.rates, key=float): ", the greatest tried"}
-    notes = [f"Rate {rate}{ends.get(rate, '')}, by validation: {', '.join(rows)}." for rate, rows in sorted(best.items())]
+    notes = [
+        f"Rate {rate}{ends.get(rate, '')}, by validation: {', '.join(rows)}." for rate, rows in sorted(best.items())
+    ]
     if tied:
         notes.append(f"The best validation score was that of several rates, and its loss decided: {', '.join(tied)}.")
     if waiting:
