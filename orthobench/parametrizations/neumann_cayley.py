@@ -6,9 +6,10 @@ After a step A -> A - delta, with M = B delta and order q,
 
     B <- (I + M + ... + M^q) B,   an error of O(||M||^{q+1}),
 
-and every `reset_period` steps B is computed by an exact inversion. So it is when theta has moved too far for the series,
-||M|| >= 1/2, as a rate of 1e-2 or theta set by hand may move it; the papers' steps are a tenth of that. The gradient is
-that of the scaled Cayley transform with B for the inverse: dL/dA = V^T - V with V = B^T G (D + W^T), G = dL/dW.
+and every `reset_period` steps B is computed by an exact inversion. So it is when theta has moved too far for the
+series, ||M|| >= 1/2, as a rate of 1e-2 or theta set by hand may move it; the paper's steps are a tenth of that. The
+gradient is that of the scaled Cayley transform with B for the inverse: dL/dA = V^T - V with V = B^T G (D + W^T),
+G = dL/dW.
 Mucllari, Zadorozhnyy, Pospisil, Nguyen & Ye (2022), "Orthogonal Gated Recurrent Unit with Neumann-Cayley
 Transformation", Algorithm 1.
 """
