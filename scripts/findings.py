@@ -8,13 +8,16 @@ import csv
 import re
 import sys
 from collections import Counter
+from math import floor, log10
 from pathlib import Path
 
+from orthobench.analysis.claims import is_cost
 from orthobench.analysis.fair import FairTable
 from orthobench.analysis.fair_entry import FairEntry
 from orthobench.analysis.findings import Finding, entry, fair_of, problems, read
+from orthobench.analysis.published import load as load_published
 from orthobench.analysis.published import papers
-from orthobench.analysis.status import NOT_RUN, REPRODUCED, STATUSES
+from orthobench.analysis.status import NOT_RUN, STATUSES
 from orthobench.config.table import FAIR, FULL, load
 from orthobench.report import costs
 from orthobench.report.fair_figures import figures
@@ -31,14 +34,16 @@ What the records in `results/records` say. Every sentence names its table, and t
 records. The orders, levels, horizons and statuses that a sentence tells are tests in `results/findings.yaml`, which the
 project's own tests evaluate, so that they cannot stand here when the records no longer bear them out; what stands under
 *Why* is our reading, and no test of it was made. Scores are means over five seeds that were not used for tuning, with
-their 95 % interval; one model is ahead of another where the two intervals do not touch. All is said of this budget of
-parameters, of 2,000 steps where nothing else is named, of the models' default settings but for the rate, and of the
-rates that two seeds chose. `python scripts/findings.py --write` writes this page again.
+their 95 % interval, and milliseconds medians with half of the distance between the quartiles; one model is ahead of
+another where the two intervals do not touch. All is said of this budget of parameters, of 2,000 steps where nothing
+else is named, of the models' default settings but for the rate, and of the rates that two seeds chose. `python
+scripts/findings.py --write` writes this page again.
 """
 
 
 COLUMNS = {  # of the overview: heading, and the table and case that it is read from
     "three digits until a cue": ("fair/cued_copying", "digits=3"),
+    "always after 40 steps": ("fair/cued_copying_fixed", ""),
     "after 10,000 steps": ("fair/cued_copying_longer", ""),
     "ten digits": ("fair/cued_copying", "digits=10"),
     "copying, T=200": ("fair/copying", "T=200"),
@@ -47,14 +52,17 @@ COLUMNS = {  # of the overview: heading, and the table and case that it is read 
     "products in S3": ("fair/group_word", ""),
     "value by its key": ("fair/cued_recall", ""),
     "noisy MNIST": ("fair/noisy_mnist", ""),
+    "HAR-2": ("fair/har2", ""),
 }
-FIRST, IN_README = next(iter(COLUMNS)), 10
+FIRST, IN_README = next(iter(COLUMNS)), 3
+DUELS = [("ncgru", "gru_chrono"), ("scornn", "gru")]
 OVERVIEW = """\
-Mean scores at one budget of parameters after 2,000 steps of training: 1 is perfect, 0 is the trivial predictor, blank
-was not run, a dash is a cell of which a seed diverged, and † has its best rate at the edge of those tried. *after
-10,000 steps*: the three digits again. *held to*: the longest delay at which three digits are still held, 40 being the
-longest of training. *ms a step* of the three digits, with the engine in brackets where that is not the compiled loops
-that most cells have.
+Mean scores at one budget of parameters after 2,000 steps of training (HAR-2: 4,000): 1 is perfect, 0 is the trivial
+predictor, blank is not reported, because it was not run or its tuning is not finished, a dash is a cell of which a seed
+diverged, and † has its best rate at the edge of those tried. *always after 40 steps* and *after 10,000 steps*: the
+three digits again, with a cue that can be foreseen, and with more training. *held to*: the longest delay at which three
+digits are still held, 40 being the longest of training. *ms a step* of the three digits, median ± half of the distance
+between the quartiles, with the engine in brackets where that is not the compiled loops that most cells have.
 """
 
 
@@ -62,14 +70,22 @@ class Numbers:
     """What a sentence may say of a model, such as `{ncgru.score}`, `{ncgru.at[201]}`, `{ncgru.ms}`."""
 
     def __init__(self, table: FairTable, found: FairEntry) -> None:
-        mean = number(found.mean, 3)  # in powers of ten where that shows nothing, as of the least losses
-        behind = spread(found.t_interval_of(table.score.name), 3, table.score.bounds)
+        places = 3 if table.higher else _places(found.mean)
+        mean = number(found.mean, places)  # in powers of ten where that shows nothing, as of the least losses
+        behind = spread(found.t_interval_of(table.score.name), places, table.score.bounds)
         self.score = mean if behind in (f" [{mean}, {mean}]", " ± 0.000") else f"{mean}{behind}"
         self.at = {length: number(found.scores(found.at(length)).mean, 3) for length in table.lengths}
+        tuned = (line.metric(table.score.name, "best_val") for line in found.tuned.get(found.rate or "", ()))
+        self.tuned = " and ".join(sorted(number(score, 3) for score in tuned))
         self.horizon = str(table.horizon(found) or "none")
         self.ms = costs.step(found.cost) if found.cost else "not measured"
         self.state = number(found.budget.get("state_bytes"), 0)
         self.rate = found.rate
+
+
+def _places(loss: float | None) -> int:
+    """Decimals that show two digits of a loss; three at least, six at most."""
+    return min(max(1 - floor(log10(loss)), 3), 6) if loss else 3
 
 
 def sentence(finding: Finding, words: str) -> str:
@@ -91,8 +107,8 @@ def source(finding: Finding, root: str) -> str:
     return f"[`{finding.table}`{case}]({root}results/tables/{page}.md)"
 
 
-def overview(most: int | None = None) -> str:
-    """The models side by side, those that hold three digits best first; the first `most` of them."""
+def overview(least: int = 1) -> str:
+    """The models side by side, those that hold three digits best first, which have `least` scores or more."""
     tables = {heading: fair_of(table, RESULTS) for heading, (table, _) in COLUMNS.items()}
     entries = {
         heading: {one.model: one for one in tables[heading].at(case) if one.rate}
@@ -101,7 +117,8 @@ def overview(most: int | None = None) -> str:
     lines = [["cell", *COLUMNS, "held to", "ms a step", "bytes of state"]]
     lines += [["---", *["---:"] * (len(lines[0]) - 1)]]
     first, table = entries[FIRST], tables[FIRST]
-    for model in list(first)[:most]:
+    shown = [model for model in first if sum(model in found for found in entries.values()) >= least]
+    for model in shown:
         scores = [
             "" if found is None else _score(tables[heading], found)
             for heading, found in ((heading, entries[heading].get(model)) for heading in COLUMNS)
@@ -109,11 +126,8 @@ def overview(most: int | None = None) -> str:
         numbers = Numbers(table, first[model])
         ms = numbers.ms + (costs.engine(first[model].cost) if first[model].cost else "")
         lines.append([model, *scores, numbers.horizon, ms, numbers.state])
-    rest = (
-        ""
-        if most is None
-        else f"The first {most} of {len(first)}; the others are in [docs/findings.md](docs/findings.md).\n"
-    )
+    where = "all are in [docs/findings.md](docs/findings.md)"
+    rest = f"The {len(shown)} of {len(first)} cells with {least} scores or more; {where}.\n" if least > 1 else ""
     return f"{OVERVIEW}{rest}\n" + "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 
@@ -121,9 +135,23 @@ def _score(table: FairTable, found: FairEntry) -> str:
     return "–" if found.mean is None else number(table.normalised(found), 2) + "†" * found.choice.edge
 
 
+def duels() -> str:
+    """Of pairs of models, in how many of the cases that both have one is ahead of the other."""
+    said = []
+    for one, other in DUELS:
+        found = [{e.model: e for e in fair_of(table, RESULTS).at(case) if e.lines} for table, case in COLUMNS.values()]
+        both = [(entries[one], entries[other]) for entries in found if one in entries and other in entries]
+        ahead, behind = sum(a.beats(b) for a, b in both), sum(b.beats(a) for a, b in both)
+        said.append(
+            f"In the {len(both)} columns that both have {one} is ahead of {other} in {ahead}, behind it in {behind}, and "
+            f"in the other {len(both) - ahead - behind} their intervals touch."
+        )
+    return "\n".join(said) + "\n"
+
+
 def page(found: list[Finding]) -> str:
     """docs/findings.md."""
-    text = f"{HEAD}\n{overview()}"
+    text = f"{HEAD}\n{overview()}\n{duels()}"
     for title in dict.fromkeys(one.title for one in found):
         text += f"\n## {title}\n\n"
         for one in (one for one in found if one.title == title):
@@ -132,12 +160,23 @@ def page(found: list[Finding]) -> str:
 
 
 def judged() -> list[tuple[str, str, str]]:
-    """Paper, kind and status of every published number and claim in results/tables, but for counts of parameters."""
+    """Paper, kind and status of every number and claim that the papers print, but for counts of parameters.
+
+    The kind is `number`, `claim`, or `step` for a claim about the time of a step, which takes no training.
+    """
     found = []
     for paper in papers():
+        steps = {(one.table, one.claim) for one in load_published(paper) if one.kind == "claim" and is_cost(one)}
         with (RESULTS / "tables" / f"{paper}.csv").open(encoding="utf-8", newline="") as file:
-            rows = [row for row in csv.DictReader(file) if row["preset"] == FULL]
-        found += [(paper, row["kind"], row["status"].partition(" (")[0]) for row in rows]
+            rows = [row for row in csv.DictReader(file) if row["preset"] == FULL and row["published"] != "lost"]
+        found += [
+            (
+                paper,
+                "step" if (row["table"].split("/")[1], row["claim"]) in steps else row["kind"],
+                row["status"].partition(" (")[0],
+            )
+            for row in rows
+        ]
     return [one for one in found if one[2] in STATUSES]
 
 
@@ -152,16 +191,18 @@ def statuses() -> str:
 
 
 def coverage() -> str:
-    """How much of what the papers print has been run at all."""
-    parts = {
-        what: [status for _, kind, status in judged() if (kind == "claim") == (what == "claims")]
-        for what in ("numbers", "claims")
+    """How much of what the papers print has been run at all, and what came of it."""
+    words = {
+        "number": "numbers that can be compared",
+        "claim": "claims about training",
+        "step": "claims about the time of a step, which takes no training,",
     }
-    told = (
-        f"of their {len(found)} {what} {sum(status != NOT_RUN for status in found)}, "
-        f"{found.count(REPRODUCED)} of them reproduced"
-        for what, found in parts.items()
-    )
+    told = []
+    for kind, what in words.items():
+        found = [status for _, one, status in judged() if one == kind]
+        counts = {status: found.count(status) for status in STATUSES if status != NOT_RUN and status in found}
+        outcome = ", ".join(f"{count} {status}" for status, count in counts.items())
+        told.append(f"of {len(found)} {what} {sum(counts.values())} ({outcome})")
     return f"Of what the five papers print little has been run at full length so far: {'; '.join(told)}."
 
 

@@ -9,9 +9,9 @@
       why: "..."                                   the most likely reason, where one is offered
       short: "..."                                 how the README says it, where it does
 
-A sentence about a fair table names models as `{MODEL.score}`, `.at[LENGTH]`, `.horizon`, `.ms`, `.state` or `.rate`,
-what the trivial predictor scores as `{trivial}`, and what knowledge of the tokens without their order would as
-`{order_blind}`.
+A sentence about a fair table names models as `{MODEL.score}`, `.at[LENGTH]`, `.horizon`, `.ms`, `.state`, `.rate` or
+`.tuned` (what the seeds of the tuning scored at the rate that was chosen), what the trivial predictor scores as
+`{trivial}`, and what knowledge of the tokens without their order would as `{order_blind}`.
 """
 
 from collections.abc import Callable
@@ -23,6 +23,7 @@ from typing import Any
 from orthobench.analysis.comparison import Comparison, compare
 from orthobench.analysis.fair import FairTable, fair_table
 from orthobench.analysis.fair_entry import FairEntry
+from orthobench.analysis.step_costs import StepCost
 from orthobench.config.table import FAIR, load
 from orthobench.config.yaml_file import read_yaml
 from orthobench.errors import ConfigError
@@ -30,6 +31,7 @@ from orthobench.schema import coerce, did_you_mean
 
 FASTER = 1.15  # times as long at least; two measurements of the same program differ by up to an eighth
 ALIKE = 0.05  # of a score: what nobody would call another predictor
+NEARLY = 0.9  # of the trivial predictor's loss: above it nothing was learnt
 KEYS = {"says": str, "table": str, "case": str, "tests": list[dict], "why": str, "short": str}
 
 
@@ -160,6 +162,20 @@ def _equal(table: FairTable, finding: Finding, models: list[str]) -> list[str]:
     return _learnt(table, finding, models) + beaten
 
 
+def _failed_in_tuning(table: FairTable, finding: Finding, models: list[str]) -> list[str]:
+    """No run of the tuning so far, of whatever rate, has a validation loss below nine tenths of the trivial one."""
+    found = []
+    for model in models:
+        one = entry(table, finding, model)
+        for line in (line for lines in one.tuned.values() for line in lines):
+            loss, trivial = line.metric("val/loss", "best_val"), line.metric("baseline/loss")
+            if not line.diverged and (loss is None or trivial is None or loss < NEARLY * trivial):
+                found.append(f"{model} has learnt something at a rate of its tuning: {line.row}, seed {line.seed}")
+        if not one.tuned:
+            found.append(f"{model} has no run of a tuning")
+    return found
+
+
 def _finished(table: FairTable, finding: Finding, wanted: int) -> list[str]:
     """How many models have all their seeds, for sentences that speak of all that were run."""
     found = [one.model for one in table.at(finding.case) if _unfinished(one) is None]
@@ -224,14 +240,16 @@ def _order_blind(table: FairTable, one: FairEntry, wanted: None) -> str | None:
 
 def _cheaper(table: FairTable, finding: Finding, given: dict[str, list[str]]) -> list[str]:
     """A training step of each model is faster than those of the models listed for it, by `FASTER` and their spreads."""
-    found = []
-    for model, others in given.items():
-        one = entry(table, finding, model).cost
-        for other in others:
-            two = entry(table, finding, other).cost
-            if one is None or two is None or FASTER * (one.s_per_step + one.spread) > two.s_per_step - two.spread:
-                found.append(f"a step of {model} is not clearly faster than one of {other}")
-    return found
+    return _faster(given, lambda model: entry(table, finding, model).cost)
+
+
+def _faster(given: dict[str, list[str]], cost: Callable[[str], StepCost | None]) -> list[str]:
+    pairs = [(model, other, cost(model), cost(other)) for model, others in given.items() for other in others]
+    return [
+        f"a step of {model} is not clearly faster than one of {other}"
+        for model, other, one, two in pairs
+        if one is None or two is None or FASTER * (one.s_per_step + one.spread) > two.s_per_step - two.spread
+    ]
 
 
 def _status(compared: Comparison, given: dict[str, list[str]]) -> list[str]:
@@ -261,5 +279,9 @@ FAIR_TESTS: dict[str, FairTest] = {
     "below": _below,
     "cheaper": _cheaper,
     "order_blind": _order_blind,
+    "failed_in_tuning": _failed_in_tuning,
 }
-PAPER_TESTS: dict[str, Callable[[Comparison, Any], list[str]]] = {"status": _status}
+PAPER_TESTS: dict[str, Callable[[Comparison, Any], list[str]]] = {
+    "status": _status,
+    "cheaper": lambda compared, given: _faster(given, compared.costs.get),  # rows of the table
+}

@@ -111,6 +111,20 @@ def test_a_table_without_an_order_blind_predictor_has_none_to_compare_with() -> 
         problems(parity, RESULTS)
 
 
+def test_what_its_tuning_says_of_a_model_that_is_not_reported() -> None:
+    given = {"title": "", "says": "a sentence", "table": "fair/adding", "case": "T=200"}
+    assert problems(Finding(**given, tests=({"failed_in_tuning": ["lipschitz_rnn"]},)), RESULTS) == []
+    wrong = problems(Finding(**given, tests=({"failed_in_tuning": ["gru"]},)), RESULTS)
+    assert any("gru has learnt something at a rate of its tuning: gru_" in one for one in wrong)
+
+
+def test_the_steps_of_a_published_table() -> None:
+    given = {"title": "", "says": "a sentence", "table": "scornn/table3"}
+    assert problems(Finding(**given, tests=({"cheaper": {"lstm_128": ["scornn_360"]}},)), RESULTS) == []
+    wrong = problems(Finding(**given, tests=({"cheaper": {"scornn_360": ["lstm_128"]}},)), RESULTS)
+    assert wrong == ["a step of scornn_360 is not clearly faster than one of lstm_128"]
+
+
 def test_a_sentence_without_a_test_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "findings.yaml"
     path.write_text("- title: A\n  findings:\n    - says: It is so.\n      table: fair/adding\n")
