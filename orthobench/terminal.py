@@ -3,6 +3,7 @@
 import contextlib
 import re
 import sys
+from collections.abc import Iterator
 
 _UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]")
 
@@ -24,6 +25,21 @@ def complain(text: str) -> None:
     with contextlib.suppress(OSError, ValueError):
         sys.stderr.write(visible(text) + "\n")
         sys.stderr.flush()
+
+
+@contextlib.contextmanager
+def waiting(what: str) -> Iterator[None]:
+    """Say on a terminal what is waited for, and wipe it away afterwards; where standard error is none, nothing."""
+    shown = sys.stderr is not None and sys.stderr.isatty()
+    if shown:
+        sys.stderr.write(f"{visible(what)} ...")
+        sys.stderr.flush()
+    try:
+        yield
+    finally:
+        if shown:
+            sys.stderr.write("\r\x1b[K")
+            sys.stderr.flush()
 
 
 def duration_text(seconds: float) -> str:

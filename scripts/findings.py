@@ -143,8 +143,8 @@ def duels() -> str:
         both = [(entries[one], entries[other]) for entries in found if one in entries and other in entries]
         ahead, behind = sum(a.beats(b) for a, b in both), sum(b.beats(a) for a, b in both)
         said.append(
-            f"In the {len(both)} columns that both have {one} is ahead of {other} in {ahead}, behind it in {behind}, and "
-            f"in the other {len(both) - ahead - behind} their intervals touch."
+            f"In the {len(both)} columns that both have {one} is ahead of {other} in {ahead}, behind it in {behind}, "
+            f"and in the other {len(both) - ahead - behind} their intervals touch."
         )
     return "\n".join(said) + "\n"
 

@@ -175,7 +175,8 @@ def _short_run(words: list[str], folders: tuple[Path, ...], every: int, accumula
         attempt.training.clock = clock
         return attempt
 
-    with tempfile.TemporaryDirectory() as root, contextlib.redirect_stdout(io.StringIO()):
+    unseen = io.StringIO()
+    with tempfile.TemporaryDirectory() as root, contextlib.redirect_stdout(unseen), contextlib.redirect_stderr(unseen):
         short = [
             *("trainer.max_epochs=null", "trainer.limit_val_batches=1", "trainer.limit_test_batches=1", "logger=none"),
             f"trainer.max_steps={4 * every}",

@@ -7,7 +7,7 @@ from typing import Any
 from orthobench import lean_lightning
 from orthobench.config.table import FULL
 from orthobench.errors import OrthobenchError, Stopped
-from orthobench.terminal import complain, duration_text, say
+from orthobench.terminal import complain, duration_text, say, waiting
 from orthobench.verbs.arguments import Parser
 from orthobench.verbs.reproduce import WORDS, Selection, seeds_of
 
@@ -59,7 +59,8 @@ def _plan_runs(overrides: list[str], folders: tuple[Path, ...]) -> int:
     for job, exp in runs:
         same = same_cost(exp.settings.identity)
         if same not in costs:
-            costs[same] = exp.settings.identity, measure(job, folders)
+            with waiting(f"a few steps of {exp.run_id}"):
+                costs[same] = exp.settings.identity, measure(job, folders)
     nearest = dict(zip(costs, no_shorter_is_dearer(costs.values()), strict=True))
     states: dict[str, int] = {}
     missing_s = 0.0
@@ -119,7 +120,8 @@ def _plan_tables(selection: Selection, preset: str, folders: tuple[Path, ...]) -
             runs = [run for run in found.runs if run.job.row == row]
             words, same = [*runs[0].job.overrides, *extra], same_cost(runs[0].settings.identity)
             try:
-                cost = costs[same] = costs[same] if same in costs else measure(words, folders)
+                with waiting(f"a few steps of {row}"):
+                    cost = costs[same] = costs[same] if same in costs else measure(words, folders)
             except Stopped:  # asked by a signal, which is no fault of this row
                 raise
             except OrthobenchError as error:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from orthobench.config.words import key, value
 from orthobench.errors import ConfigError
-from orthobench.terminal import say
+from orthobench.terminal import say, waiting
 from orthobench.verbs.arguments import Parser
 
 PLACES = ("results_root", "runs_root")
@@ -32,6 +32,9 @@ def main(arguments: list[str]) -> int:
     results = places.get("results_root", Path("results"))
     altair()  # before the records are read, so that a missing package is told at once
     script = javascript()
-    data = collected(results, tuple(given.config_dir), places.get("runs_root", Path("runs")))
-    say(f"wrote {write(data, results, script, written())}")
+    with waiting("reading the records"):
+        data = collected(results, tuple(given.config_dir), places.get("runs_root", Path("runs")))
+    with waiting("drawing the pages"):
+        folder = write(data, results, script, written())
+    say(f"wrote {folder}")
     return 0

@@ -2,7 +2,7 @@
 
 from orthobench.errors import ConfigError
 from orthobench.schema import did_you_mean
-from orthobench.terminal import complain, say
+from orthobench.terminal import complain, say, waiting
 from orthobench.verbs.arguments import Parser
 from orthobench.verbs.report import results_root
 
@@ -27,15 +27,18 @@ def main(arguments: list[str]) -> int:
             raise ConfigError(f"tables {word} is not known: {did_you_mean(word, known)}")
     chosen = tuple(given.names) or known
     results = results_root(given.overrides)
-    unfit = tables.unfit(results, chosen, folders)
+    with waiting("reading the records"):
+        unfit = tables.unfit(results, chosen, folders)
     for sentence in unfit:
         complain(f"{sentence}; it fills nothing: `orthobench reproduce` makes it anew.")
     if given.check:
-        found = tables.stale(results, chosen, folders)
+        with waiting("filling the tables"):
+            found = tables.stale(results, chosen, folders)
         for path in found:
             complain(f"{path} is not what the records say; run `orthobench tables`.")
         return 1 if found or unfit else 0
-    changed = tables.write(results, chosen, folders)
+    with waiting("filling the tables"):
+        changed = tables.write(results, chosen, folders)
     for path in changed:
         say(f"wrote {path}")
     if not changed:
