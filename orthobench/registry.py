@@ -32,7 +32,7 @@ KINDS = {
 
 def snake_case(name: str) -> str:
     """`ScaledCayley` as `scaled_cayley`."""
-    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()  # runs of capitals are one word: NCGRU as ncgru
 
 
 def find(kind: str, name: str, key: str) -> type:

@@ -62,23 +62,20 @@ class Compared:
     @property
     def ours(self) -> float | None:
         """The number that is compared: the mean of the seeds that did not diverge, the geometric one of magnitudes."""
-        if self.derived is not None or not self._logs:
-            return self.scores.mean if self.derived is None else self.derived
-        return 10.0 ** mean(map(log10, self.scores.values))
+        if self.derived is not None:
+            return self.derived
+        return 10.0 ** mean(map(log10, self.scores.values)) if self._logs else self.scores.mean
 
     @property
     def interval(self) -> Interval | None:
         """The 95 % prediction interval of one published result in its unit; null where a seed diverged."""
-        found = self.verdict.interval
-        if self.scores.diverged or found is None or not self._logs:
-            return None if self.scores.diverged else found
-        return 10.0 ** found[0], 10.0 ** found[1]
+        found = None if self.scores.diverged else self.verdict.interval
+        return found if found is None or not self._logs else (10.0 ** found[0], 10.0 ** found[1])
 
     @property
     def _logs(self) -> bool:
         """Whether it is the logarithms that are compared, which all our scores have."""
-        values = self.scores.values
-        return self.printed.scale == "log10" and bool(values) and min(values) > 0
+        return self.printed.scale == "log10" and min(self.scores.values, default=0.0) > 0
 
     @property
     def bounds(self) -> Bounds:
@@ -141,7 +138,7 @@ def compare(table: Table, results: Path, preset: str = FULL) -> Comparison:
         Compared(printed, Scores(), Scores(), None, _runs(_rows_of(printed, rows), rows), _explained(verdict, table))
         for printed, verdict in zip(asserted, verdicts, strict=True)
     )
-    codes = made_by(composed, lines)
+    codes = made_by(lines)
     notes = (*found.notes, *stale_costs, *rates)
     return Comparison(table, preset, numbers, asserted_ours, lines, notes, codes, costs)
 
@@ -233,8 +230,7 @@ def _judged(printed: Published, scores: Scores, composed: ComposedTable, lines: 
         unstable = Verdict(UNSTABLE, f"{scores.diverged} of {scores.done}") if scores.diverged else None
         return unstable or incomplete(scores) or _within_bound(printed, scores)
     margin, measured, unit = margin_of(printed, composed.table), printed.measured, _unit(printed)
-    assert margin is not None, "load_table sees to it"
-    assert measured is not None, "and to this"
+    assert margin is not None and measured is not None, "load_table sees to it"  # noqa: PT018
     trivial, bounds = _baseline(printed, lines), _bounds(printed, measured)
     given = [value for _, value in sorted(scores.by_seed.items())]
     logs = printed.scale == "log10"
@@ -325,15 +321,14 @@ def _derived(
     assert printed.value is not None
     if abs(ours - printed.value) <= printed.rounding:
         return ours, Verdict(REPRODUCED)
-    good = printed.direction == "higher" and ours > printed.value
-    return ours, Verdict(BETTER if good else other)
+    return ours, Verdict(BETTER if printed.direction == "higher" and ours > printed.value else other)
 
 
 def _reaches(printed: Published, lines: list[Line], level: float, score: Metric) -> bool:
     """Whether the median seed is beyond the level of a score, a diverged one being worse than any number."""
     up = score.direction == "higher"
     worst = float("-inf") if up else float("inf")
-    found = [None if line.diverged else line.metric(score.name, printed.select) for line in lines]
+    found = (None if line.diverged else line.metric(score.name, printed.select) for line in lines)
     middle = median(worst if value is None else value for value in found)
     return middle >= level if up else middle < level
 
@@ -346,10 +341,8 @@ def _explained(verdict: Verdict, table: Table) -> Verdict:
 
 
 def _rows_of(printed: Published, rows: dict[str, list[Line]]) -> list[str]:
-    if claims.is_cost(printed):  # it rests on no run
-        return []
-    if printed.verb != "wilcoxon":
-        return list(printed.rows)
+    if claims.is_cost(printed) or printed.verb != "wilcoxon":  # a cost rests on no run
+        return [] if claims.is_cost(printed) else list(printed.rows)
     return [row for row in rows if row.startswith(tuple(f"{model}_" for model in printed.rows))]
 
 

@@ -5,12 +5,8 @@ from dataclasses import dataclass
 from string import ascii_lowercase
 
 from orthobench import __version__
-from orthobench.analysis.composed import ComposedTable
 from orthobench.analysis.records import Line
-from orthobench.errors import ConfigError
 from orthobench.recording.code_name import code_name
-from orthobench.recording.plugin_modules import plugin_modules
-from orthobench.recording.sources import combined
 
 
 @dataclass(frozen=True)
@@ -41,15 +37,15 @@ class MadeBy:
         return [f"[{letter}] made by {text}" for text, letter in self.letters.items()]
 
 
-def made_by(composed: ComposedTable, lines: Iterable[Line]) -> MadeBy:
+def made_by(lines: Iterable[Line]) -> MadeBy:
     """The code behind the runs of a table, by commit, local changes, version, plug-ins and data."""
     known = list(lines)
-    words = {line.run_id: _words(line, composed, known) for line in known}
+    words = {line.run_id: _words(line, known) for line in known}
     letters = {text: _letter(number) for number, text in enumerate(dict.fromkeys(words.values()))}
     return MadeBy(letters, {run: letters[text] for run, text in words.items()})
 
 
-def _words(line: Line, composed: ComposedTable, lines: list[Line]) -> str:
+def _words(line: Line, lines: list[Line]) -> str:
     values = line.values
     made = {"git": values.get("git"), "version": values.get("version"), "dirty": values.get("dirty") == "True"}
     parts = [code_name(made)]
@@ -58,21 +54,13 @@ def _words(line: Line, composed: ComposedTable, lines: list[Line]) -> str:
     if not made["git"] and made["version"] not in (None, __version__):
         parts.append(f"where this is {__version__}")
     if values.get("plugins"):
-        changed = "" if values["plugins"] == _plugins_of_today(line, composed) else ", which have changed since"
-        parts.append(f"and the plug-ins {values['plugins'][:10]}{changed}")
+        parts.append(f"and the plug-ins {values['plugins'][:10]}")
     same_row = {other.values["data"] for other in lines if other.row == line.row and other.values.get("data")}
     if not values.get("data") and any(other.values.get("data") for other in lines):
         parts.append("on data of which no digest was recorded")
     elif len(same_row) > 1:
         parts.append(f"on the data {values['data'][:10]}, other seeds on others")
     return " ".join(parts)
-
-
-def _plugins_of_today(line: Line, composed: ComposedTable) -> str | None:
-    try:
-        return combined(plugin_modules(composed.settings(line.row, line.seed).parts))
-    except ConfigError:
-        return None
 
 
 def _letter(number: int) -> str:

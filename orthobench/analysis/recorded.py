@@ -1,7 +1,8 @@
 """Which records fill a table: those of its rows as they are composed today, each of them once.
 
-A record carries the digest of its settings. One that differs from what its row and seed are today was made with other
-settings, because the table has been changed since: it is told and fills nothing.
+A record carries the digest of its settings, and of the plug-ins that it was made with. One that differs from what its
+row and seed are today was made with other settings, because the table has been changed since, or with other code of a
+plug-in: it is told and fills nothing.
 """
 
 from dataclasses import dataclass
@@ -13,8 +14,10 @@ from orthobench.analysis.records import DIGEST, Line
 from orthobench.config.settings import Settings
 from orthobench.config.table import Table
 from orthobench.errors import ConfigError
+from orthobench.recording.plugin_modules import plugin_modules
+from orthobench.recording.sources import combined
 
-STALE = "stale: made with other settings"
+SETTINGS, PLUGINS = "made with other settings", "made with plug-ins that have changed since"
 
 
 @dataclass(frozen=True)
@@ -23,24 +26,24 @@ class Recorded:
 
     Attributes:
         lines: those that fill it.
-        stale: those that were made with other settings.
+        stale: the others, each with the reason.
     """
 
     table: Table
     preset: str
     lines: tuple[Line, ...]
-    stale: tuple[Line, ...]
+    stale: tuple[tuple[Line, str], ...]
 
     @property
     def notes(self) -> list[str]:
-        """One sentence for each record that was made with other settings."""
+        """One sentence for each record that fills nothing."""
         beside = "" if self.preset == "full" else f" ({self.preset})"
         place = f"{self.table.name}{beside}"
-        return [f"{place}, row {line.row}, seed {line.seed}, run {line.run_id}: {STALE}" for line in self.stale]
+        return [f"{place}, row {l.row}, seed {l.seed}, run {l.run_id}: stale: {why}" for l, why in self.stale]
 
 
 def recorded(composed: ComposedTable, results: Path) -> Recorded:
-    """The records of a table, those of today's settings apart from others.
+    """The records of a table, those of today's settings and plug-ins apart from others.
 
     Raises:
         StorageError: two records are of one row and seed.
@@ -48,8 +51,9 @@ def recorded(composed: ComposedTable, results: Path) -> Recorded:
     table, preset = composed.table, composed.preset
     lines = [line for line in records.read(results, table.name) if line.preset == preset]
     records.refuse_twins(lines, records.path_of(results, table.name))
-    current = [line for line in lines if _is_current(line, composed)]
-    return Recorded(table, preset, tuple(current), tuple(line for line in lines if line not in current))
+    reasons = [(line, _why_stale(line, composed)) for line in lines]
+    stale = tuple((line, why) for line, why in reasons if why is not None)
+    return Recorded(table, preset, tuple(line for line, why in reasons if why is None), stale)
 
 
 def alike(composed: ComposedTable, results: Path) -> list[Line]:
@@ -65,7 +69,7 @@ def alike(composed: ComposedTable, results: Path) -> list[Line]:
     for row, seed in ((row, seed) for row in table.trained() for seed in sorted(seeds)):
         settings = None if (row, seed) in own else _settings(composed, row, seed)
         line = None if settings is None else known.get(settings.run_id)
-        if line is not None and settings is not None and is_of(line, settings):
+        if line is not None and settings is not None and why_other(line, settings) is None:
             found.append(Line(line.values | {"cell": row}))
     return found
 
@@ -76,10 +80,10 @@ def everything(table: Table, results: Path) -> list[Recorded]:
     return [recorded(ComposedTable(table, preset), results) for preset in found]
 
 
-def _is_current(line: Line, composed: ComposedTable) -> bool:
-    """Whether a record is of what its row and seed are today; not where there is no such row or preset."""
+def _why_stale(line: Line, composed: ComposedTable) -> str | None:
+    """Why a record is not of what its row and seed are today, where there are such; null if it is."""
     settings = _settings(composed, line.row, line.seed)
-    return settings is not None and is_of(line, settings)
+    return SETTINGS if settings is None else why_other(line, settings)
 
 
 def _settings(composed: ComposedTable, row: str, seed: int) -> Settings | None:
@@ -90,6 +94,9 @@ def _settings(composed: ComposedTable, row: str, seed: int) -> Settings | None:
         return None
 
 
-def is_of(line: Line, settings: Settings) -> bool:
-    """Whether a record was made with these settings, by its whole digest where it has one."""
-    return settings.run_id == line.run_id and line.values.get(DIGEST) in (None, settings.digest)
+def why_other(line: Line, settings: Settings) -> str | None:
+    """Why a record is not of these settings, by its digest where it has one, and of their plug-ins; null if it is."""
+    if settings.run_id != line.run_id or line.values.get(DIGEST) not in (None, settings.digest):
+        return SETTINGS
+    known = line.values.get("plugins")
+    return PLUGINS if known and known != combined(plugin_modules(settings.parts)) else None

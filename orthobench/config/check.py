@@ -115,6 +115,8 @@ def check(composed: Composed) -> Settings:
     stopping = _stopping(values["stopping"], made)
     diagnostics = _fill(values["diagnostics"], DIAGNOSTICS, "diagnostics")
     _refuse_jacobian(diagnostics, model, cell)
+    if "hidden_size" not in model:
+        raise ConfigError(f"model.network={model['network']}: {network.__name__} needs an argument hidden_size.")
     counts = tied_counts(recurrent, model["recurrent"], model["hidden_size"], model)
     return Settings(
         model=model | counts,

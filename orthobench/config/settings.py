@@ -152,7 +152,11 @@ def tied_counts(cls: Any, name: str, n: int, given: dict[str, Any]) -> dict[str,
     reason = cls.valid_size(n)
     if reason:
         raise ConfigError(f"model.hidden_size={n} does not suit {name}: {reason}")
-    return {key: resolve_count(given[key], limit, f"model.{key}") for key, limit in cls.limits(n).items()}
+    limits = cls.limits(n)
+    unknown = next((key for key in limits if key not in given), None)
+    if unknown is not None:
+        raise ConfigError(f"{cls.__name__} in {cls.__module__}: `limits` names {unknown}, which is no argument of it.")
+    return {key: resolve_count(given[key], limit, f"model.{key}") for key, limit in limits.items()}
 
 
 def _numbers(trainer: dict[str, Any], stopping: dict[str, Any]) -> dict[str, Any]:

@@ -268,6 +268,8 @@ def _read(path: Path, name: str, like: Path | None) -> Table:
     if given["track"] == FAIR and "rates" in given:
         raise ConfigError(f"{place}rates: are those of a published table; a fair table has tuning:.")
     tuning = Tuning.of(given["tuning"], given["seeds"], f"{place}tuning") if "tuning" in given else None
+    for cell, words in given["cells"].items() if tuning else ():
+        parts.refuse_unfair(words, f"{place}cells.{cell}")
     grid = given.get("grid", {}) | ({RATE: tuning.choices} if tuning else {})
     rows, variants = parts.crossed(given["cells"], grid, f"{place}grid")
     parts.check_words(given.get("common", []), f"{place}common")

@@ -7,7 +7,7 @@ from typing import Any
 
 from orthobench.config.figure import FIGURE_KINDS, Figure
 from orthobench.config.policy import COMMAND_LINE_ALONE
-from orthobench.config.words import key
+from orthobench.config.words import key, refuse_twice
 from orthobench.errors import ConfigError
 from orthobench.schema import coerce, did_you_mean
 
@@ -63,6 +63,8 @@ def crossed(
     for axis, choices in grid.items():
         for name, words in coerce(choices, dict, f"{place}.{axis}").items():
             check_words(words, f"{place}.{axis}.{name}")
+            for cell, own in cells.items():
+                refuse_twice([*own, *words], f"{place}.{axis}.{name} and the cell {cell}: ")
     rows, variants = {}, {}
     for cell, words in cells.items():
         for chosen in product(*(choices.items() for choices in grid.values())):
@@ -102,12 +104,27 @@ def check_words(words: Any, place: str) -> None:
     """Look at overrides.
 
     Raises:
-        ConfigError: one of them is none, or not a table's to set.
+        ConfigError: one of them is none, or not a table's to set, or two are of one key.
     """
-    for word in coerce(words, list[str], place):
+    refuse_twice(coerce(words, list[str], place), f"{place}: ")
+    for word in words:
         name = key(word).split(".")[0].split("/")[0].lstrip("~")
         if "=" not in word or name in ("seed", "experiment", "cell", "hydra", *COMMAND_LINE_ALONE):
             raise ConfigError(f"{place}: {word!r} is not an override that a table may set.")
+
+
+def refuse_unfair(words: list[str], place: str) -> None:
+    """Refuse what would give one row of a fair table another task, budget or training than the others.
+
+    Raises:
+        ConfigError: an override is of something other than the model.
+    """
+    other = next((word for word in words if key(word).split(".")[0] != "model"), None)
+    if other is not None:
+        raise ConfigError(
+            f"{place}: {other!r} is not the model's: in a fair table all rows have the same task, budget and training; "
+            "what is the same for all belongs in common:."
+        )
 
 
 def check_seeds(seeds: list[int], name: str) -> None:

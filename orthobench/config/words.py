@@ -1,6 +1,8 @@
 """Overrides as text: `key=value`, before anything is composed."""
 
 import math
+from collections import Counter
+from collections.abc import Iterable
 from typing import Any
 
 from orthobench.config import slips
@@ -19,6 +21,18 @@ def key(word: str) -> str:
 def value(word: str) -> str:
     """The value in an override, as text."""
     return word.partition("=")[2].strip("'\"")
+
+
+def refuse_twice(words: Iterable[str], place: str = "") -> None:
+    """Refuse overrides of which the last one would win without a word.
+
+    Raises:
+        ConfigError: two of them set one key.
+    """
+    counts = Counter(map(key, words))
+    twice = next((name for name, count in counts.items() if count > 1), None)
+    if twice is not None:
+        raise ConfigError(f"{place}{twice}= is given twice.")
 
 
 def expanded(override: Any, text: str) -> list[str]:

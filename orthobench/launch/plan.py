@@ -9,7 +9,7 @@ from orthobench.analysis.composed import ComposedTable
 from orthobench.analysis.fair import fair_table, rates
 from orthobench.analysis.fair_entry import names
 from orthobench.analysis.published import load_table, papers
-from orthobench.analysis.recorded import alike, is_of
+from orthobench.analysis.recorded import alike, why_other
 from orthobench.config import table as experiment
 from orthobench.config.files import options
 from orthobench.config.many import Composer
@@ -123,10 +123,11 @@ def plan(
             price = cost(settings[0])
             for job, one in zip(jobs, settings, strict=True):
                 line = known.get((job.preset, job.row, job.seed))
-                if line is not None and is_of(line, one):
+                why = None if line is None else why_other(line, one)
+                if line is not None and why is None:
                     found.recorded += 1
                     continue
-                stale = why_stale(one) if line is None else f"run {line.run_id} is recorded, made with other settings."
+                stale = why_stale(one) if line is None else f"run {line.run_id} is recorded, {why}."
                 found.runs.append(PlannedRun(table, job, one, price, timed, stale))
     found.runs.sort(key=lambda run: run.cost)
     return found, results

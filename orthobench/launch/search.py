@@ -8,7 +8,6 @@ may work on one study.
 import hashlib
 import json
 import time
-from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -21,6 +20,7 @@ from orthobench.config.compose import parse
 from orthobench.config.many import settings
 from orthobench.config.ranges import SearchRange
 from orthobench.config.settings import Settings
+from orthobench.config.words import refuse_twice
 from orthobench.errors import ConfigError, MemoryExhausted, Stopped
 from orthobench.launch.journal import storage
 from orthobench.launch.sweep import SweepRun
@@ -60,10 +60,7 @@ class Search:
                 raise ConfigError(f"{name}={values} has several values: write '{name}={{{values}}}' to tune it.")
         if not self.ranges:
             raise ConfigError("nothing is to be tuned: give a range, such as 'optimizer.lr=log(1e-4,1e-1)'.")
-        keys = [one.key for one in self.ranges] + [word.partition("=")[0] for word in self.words]
-        twice = [name for name, count in Counter(keys).items() if count > 1]
-        if twice:
-            raise ConfigError(f"{twice[0]}= is given twice.")
+        refuse_twice([*(one.key for one in self.ranges), *self.words])
         for one in self.ranges:
             ids = [self._composed(one.key, end).run_id for end in one.ends]
             if len(set(ids)) < len(ids):

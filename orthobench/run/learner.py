@@ -91,7 +91,10 @@ class Learner(LeanModule):
     def _finish(self) -> None:
         for split, (sums, count) in self._sums.items():
             means = {name: float(total) / count for name, total in sums.items()}
-            self.results |= {f"{split}/{name}": value for name, value in self.task.summarise(means).items()}
+            values = self.task.summarise(means)
+            for name, value in values.items():
+                self.task.metric_of(name).check(value, type(self.task).__name__)
+            self.results |= {f"{split}/{name}": value for name, value in values.items()}
 
     def on_validation_epoch_start(self) -> None:
         self._sums = {}

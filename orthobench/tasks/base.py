@@ -185,17 +185,40 @@ class Task(LightningDataModule, ABC):
         return tuple(metric.name for metric in self.declared())
 
     def loss(self, y: Tensor, target: Tensor, mask: Tensor | None = None) -> Tensor:
-        """The training loss, a scalar: cross-entropy in nats, or mean squared error."""
+        """The training loss, a scalar: cross-entropy in nats, or mean squared error.
+
+        Raises:
+            ConfigError: the targets have not the shape of the model's answers, or there is a mask.
+        """
+        self._refuse_mismatch(y, target, mask)
         if self.objective == "regress":
             return F.mse_loss(y, target)
         return F.cross_entropy(y.flatten(0, -2), target.flatten())
 
     def measure(self, y: Tensor, target: Tensor, mask: Tensor | None = None) -> dict[str, Tensor]:
-        """Every metric of one batch: means over it, of which shares are float64; `weight` tells how much it counts."""
+        """Every metric of one batch: means over it, of which shares are float64; `weight` tells how much it counts.
+
+        Raises:
+            ConfigError: the targets have not the shape of the model's answers, or there is a mask.
+        """
+        if self.objective == "classify":
+            self._refuse_mismatch(y, target, mask)
         values = {"loss": self.loss(y, target, mask)}
         if self.objective == "classify":
             values["accuracy"] = share(y.argmax(-1) == target)
         return values
+
+    def _refuse_mismatch(self, y: Tensor, target: Tensor, mask: Tensor | None) -> None:
+        """Refuse what torch would spread over the other's shape, and a mask that would be left out."""
+        name = type(self).__name__
+        answers = y.shape if self.objective == "regress" else y.shape[:-1]
+        if answers != target.shape:
+            raise ConfigError(
+                f"{name}: the targets are {tuple(target.shape)} and the model's answers {tuple(y.shape)}; "
+                f"for these answers targets must be {tuple(answers)}."
+            )
+        if mask is not None:
+            raise ConfigError(f"{name} has a mask: redefine `loss` and `measure`, which leave it out, and `weight`.")
 
     def weight(self, target: Tensor, mask: Tensor | None = None) -> float:
         """What a batch counts in the mean over a split: its number of sequences."""

@@ -1,10 +1,13 @@
 """What a number measures, and which of two values is the better one."""
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
+
+from orthobench.errors import ConfigError
 
 Direction = Literal["higher", "lower", "neither"]
 Bounds = tuple[float | None, float | None]
+ROUNDING = 1e-3
 
 
 @dataclass(frozen=True)
@@ -17,6 +20,9 @@ class Metric:
         direction: which of two values is better; `neither` for a quantity that is no score.
         bounds: the least and the greatest value that it can take; null where there is none.
         resolution: the least difference of two values; null for one over the number of test examples.
+
+    Raises:
+        ConfigError: the direction is another word, or the bounds are no two numbers in their order.
     """
 
     name: str
@@ -24,6 +30,24 @@ class Metric:
     direction: Direction
     bounds: Bounds = (None, None)
     resolution: float | None = 0.0
+
+    def __post_init__(self) -> None:
+        if self.direction not in get_args(Direction):
+            allowed = ", ".join(get_args(Direction))
+            raise ConfigError(f"Metric {self.name!r}: direction={self.direction!r} is none of {allowed}.")
+        low, high = self.bounds
+        if low is not None and high is not None and not low < high:
+            raise ConfigError(f"Metric {self.name!r}: bounds={self.bounds!r} are not the least and the greatest value.")
+
+    def check(self, value: float, task: str) -> None:
+        """Look at a value that a task measured.
+
+        Raises:
+            ConfigError: it lies beyond the bounds, by more than rounding.
+        """
+        low, high = self.bounds
+        if (low is not None and value < low - ROUNDING) or (high is not None and value > high + ROUNDING):
+            raise ConfigError(f"{task}: {self.name} is {value:.6g}, and its declared bounds are {self.bounds!r}.")
 
 
 CROSS_ENTROPY = Metric("loss", "nats", "lower", (0.0, None))

@@ -7,6 +7,7 @@ import argparse
 from pathlib import Path
 from typing import NoReturn
 
+from orthobench.config.words import refuse_twice
 from orthobench.errors import ConfigError
 
 
@@ -33,10 +34,15 @@ class Parser(argparse.ArgumentParser):
         self.add_argument("--config-dir", "-cd", type=Path, action="append", default=[], metavar="DIR", help=words)
 
     def read(self, arguments: list[str]) -> argparse.Namespace:
-        """The options, with `names`, the words without `=`, and `overrides`, those with it."""
+        """The options, with `names`, the words without `=`, and `overrides`, those with it.
+
+        Raises:
+            ConfigError: an option is wrong, or a key is given twice.
+        """
         given = self.parse_intermixed_args(arguments)
         given.names = [word for word in given.words if "=" not in word]
         given.overrides = [word for word in given.words if "=" in word]
+        refuse_twice(given.overrides)
         return given
 
     def error(self, message: str) -> NoReturn:

@@ -141,7 +141,7 @@ def test_a_fair_table_picks_the_highest_f1(table: Callable[..., Table], tmp_path
         ([CLAIM | {"metric": "gradient_norm@0", "test": {"better": ["a"], "than": ["b"]}}], {}, "use greater or less"),
         ([CLAIM | {"metric": "val/f1@fall", "test": {"better": ["a"], "than": ["b"]}}], {}, "better when lower"),
         ([CLAIM | {"test": {"not_worse": ["a"], "than": ["b"]}}], {}, "the table has no margin for test/f1"),
-        ([ROW], {"cells": {"a": ["task=adding"]}}, "f1 is not a metric that the task Adding declares"),
+        ([ROW], {"common": ["task=adding"]}, "f1 is not a metric that the task Adding declares"),
     ],
 )  # fmt: skip
 def test_an_undeclared_metric_is_refused_wherever_it_stands(
@@ -179,10 +179,10 @@ def test_tasks_that_disagree_are_refused(table: Callable[..., Table]) -> None:
 
     Opposite.__module__ = "graded_task"
     sys.modules["graded_task"].Opposite = Opposite  # type: ignore[attr-defined]
-    made = table(cells={"a": ["model=lstm"], "b": ["task=opposite"]})
+    made = table(common=[], grid={"by": {"f1": ["task=graded"], "loss": ["task=opposite"]}})
     with pytest.raises(ConfigError, match="better when higher in one task and when lower in another"):
         metric_of("test/loss", made)
-    assert headline(made, ["a_lr1e-2"]).direction == "lower"
+    assert headline(made, ["a_byf1_lr1e-2"]).direction == "lower"
 
 
 def test_a_table_without_a_task_has_the_programs_own() -> None:

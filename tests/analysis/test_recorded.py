@@ -15,7 +15,7 @@ from orthobench.analysis.recorded import alike, everything, recorded
 from orthobench.analysis.records import Line
 from orthobench.config.table import load
 from orthobench.errors import ConfigError, StorageError
-from orthobench.launch.plan import take_over
+from orthobench.launch.plan import plan, take_over
 from orthobench.report.figures import figures
 from tests.report.made_up import made_up, record
 
@@ -76,6 +76,16 @@ def judged(results: Path, folders: tuple[Path, ...]) -> Compared:
 def test_records_of_todays_settings_fill_the_table(results: Path) -> None:
     found = judged(results, paper(results))
     assert (found.verdict.word, found.ours) == ("better", pytest.approx(0.51))
+
+
+def test_other_plug_ins_make_the_records_stale(tmp_path: Path) -> None:
+    folders = paper(tmp_path)
+    record(tmp_path, NAME, [Line(line.values | {"plugins": "c" * 64}) for line in lines(0.5)], folders)
+    comparison = compare(load(NAME, folders), tmp_path)
+    assert comparison.lines == ()
+    assert comparison.notes[0].endswith("stale: made with plug-ins that have changed since")
+    due, _ = plan([NAME], extra=(f"results_root={tmp_path}",), folders=folders)
+    assert "made with plug-ins that have changed since" in str(due.runs[0].stale)
 
 
 def test_another_rate_makes_the_records_stale(results: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -29,7 +29,7 @@ GOOD = {
     "presets": {"smoke": {"seeds": 1, "overrides": ["trainer.max_steps=1"]}},
 }
 RATES = {"seeds": [101], "lr": ["3e-2", "1e-2", "3e-3", "1e-3", "3e-4"]}
-FAIR_TABLE = {"track": "fair", "score": "test/loss"}
+FAIR_TABLE = {"track": "fair", "score": "test/loss", "cells": {"a": ["model=lstm"], "b": ["model=gru"]}}
 
 
 def test_there_is_a_table_for_every_published_one() -> None:
@@ -176,7 +176,8 @@ def test_a_fair_table_has_a_row_for_every_rate_that_may_be_tried(tmp_path: Path)
     table = load(broken(tmp_path, GOOD | FAIR_TABLE | {"tuning": RATES | {"ratio": [1, 0.1]}}), (tmp_path,))
     rates = ["1e-5", "3e-5", "1e-4", "3e-4", "1e-3", "3e-3", "1e-2", "3e-2", "1e-1", "3e-1", "1e0"]
     assert [row for row in table.rows if row.startswith("a_") and "x" not in row] == [f"a_lr{rate}" for rate in rates]
-    assert table.row("a_lr3e-3x0.1") == ("task=copying", "T=5", "optimizer.lr=3e-3", "optimizer.lr_recurrent=0.0003")
+    chosen = ("optimizer.lr=3e-3", "optimizer.lr_recurrent=0.0003")
+    assert table.row("a_lr3e-3x0.1") == ("task=copying", "model=lstm", *chosen)
 
 
 def test_a_table_is_like_another_but_for_what_it_says(tmp_path: Path) -> None:
@@ -235,6 +236,11 @@ def broken(tmp_path: Path, content: object, table: str = "table1") -> str:
         (FAIR_TABLE | {"tuning": RATES | {"lr": ["5e-2"]}}, "5e-2 is not 1 or 3 times a power of ten"),
         (FAIR_TABLE | {"tuning": RATES | {"ratio": [0]}}, "different numbers above 0"),
         (FAIR_TABLE | {"tuning": RATES | {"ratio": [1, 1]}}, "different numbers above 0"),
+        (FAIR_TABLE | {"tuning": RATES, "cells": {"a": ["model=lstm", "T=6"]}}, "'T=6' is not the model's: in a fair"),
+        (FAIR_TABLE | {"tuning": RATES, "cells": {"a": ["params=9"]}}, "'params=9' is not the model's"),
+        ({"cells": {"a": ["T=5", "T=6"]}}, r"cells\.a: T= is given twice"),
+        ({"common": ["T=5", "task=copying", "T=6"]}, "common: T= is given twice"),
+        ({"grid": {"length": {"5": ["T=5"]}}}, r"grid\.length\.5 and the cell a: T= is given twice"),
         ({"figures": [{"curve": ["val/loss"]}]}, "title is missing"),
         ({"figures": [{"title": "a", "bars": ["b", "c"]}]}, "a needs one of curve, through, sweep, bars"),
         ({"grid": {"T": {"5": ["seed=3"]}}}, "not an override that a table may set"),

@@ -74,6 +74,19 @@ def test_what_a_cell_draws_by_torch_follows_the_seed(folder: Path, monkeypatch: 
             "torch.rand(4).double()",
             r"parameter u is in torch.float64, the others are in",
         ),
+        ("h = torch.tanh(", "h = torch.relu(0 * ", "the input makes no difference to the answer"),
+        ("h = torch.tanh(p_t", "h = torch.tanh(p_t.detach()", "no gradient reaches its parameter U"),
+        ("self.u * state[0]", "state[0]", "no gradient reaches its parameter u: it would be counted"),
+        ("state[0] @ W[0].T", "state[0]", "no gradient reaches its parameter recurrent.h"),
+        ("torch.tanh(p_t", "torch.tanh(p_t - p_t.mean(0)", "depends on what other sequences are in its batch"),
+        ("torch.tanh(p_t", "torch.tanh(torch.randn_like(p_t) + p_t", "another answer the second time"),
+        ("return (h,)", "return (h.double(),)", r"returns states in \[torch.float64\], and they begin in"),
+        (
+            "        self.u = ",
+            "        self.v = [torch.ones(4)]\n        self.u = ",
+            "v holds a tensor that torch does",
+        ),
+        ("return (h,)", "return (torch.from_numpy(h.detach().numpy()),)", "no gradient reaches its parameters"),
         ("        self._make_parameters", "        0 and self._make_parameters", "ends in AttributeError"),
         ("__init__(self, **kwargs)", "__init__(self, rank, **kwargs)", "ends in TypeError: .*rank"),
         ("def step", "def stepp", "model.cell=own is not known.*Own in own_.* lacks step"),
@@ -89,6 +102,45 @@ def test_a_cell_that_breaks_the_contract_is_one_sentence(
     with pytest.raises(ConfigError, match=told) as caught:
         _ = orthobench.build("model=mine", *WORDS, config_dir=folder).model
     assert "\n" not in str(caught.value).strip()
+
+
+MAP = """
+import torch
+from torch import nn
+from orthobench.parametrizations import Parametrization
+
+class Turned(Parametrization):
+    def __init__(self, n, rng):
+        super().__init__(n)
+        self.theta = nn.Parameter(torch.as_tensor(rng.normal(size=(n, n)), dtype=torch.float32))
+
+    def forward(self):
+        return torch.linalg.matrix_exp(self.theta - self.theta.T)
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        ("", "", None),
+        ("- self.theta.T)", "- self.theta.T)[:1]", r"`forward` returns \(1, 4\) for n=4, and not a matrix \(4, 4\)"),
+        ("return torch", "torch", "`forward` returns NoneType for n=4"),
+        ("- self.theta.T)", "- self.theta.T).detach()", "no gradient reaches its parameters"),
+        ("- self.theta.T)", "+ self.theta.T)", "its first matrix is not of the kind that it is constrained to"),
+        ("(n, n)), dtype", "(n, 3)), dtype", "making it, and its matrix, ends in RuntimeError"),
+        ("    def forward", "    limits = staticmethod(lambda n: {'q': n})\n\n    def forward", "`limits` names q"),
+    ],
+)
+def test_a_map_that_breaks_the_contract_is_one_sentence(
+    old: str, new: str, told: str | None, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plugin(folder, monkeypatch, MAP.replace(old, new) if old else MAP)
+    words = ("model=rnn", "model.recurrent=turned", *WORDS)
+    if told is None:
+        assert orthobench.build(*words).parameters["recurrent"] == 16
+        return
+    with pytest.raises(ConfigError, match=told):
+        _ = orthobench.build(*words).model
 
 
 def test_a_class_with_the_name_of_a_shipped_one_is_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

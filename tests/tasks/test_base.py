@@ -6,11 +6,13 @@ import pytest
 import torch
 from torch.nn import functional as F
 
+from orthobench.errors import ConfigError
 from orthobench.tasks.adding import Adding
 from orthobench.tasks.base import Task
 from orthobench.tasks.copying import Copying
 from orthobench.tasks.cued_copying import CuedCopying
 from orthobench.tasks.har2 import HAR2
+from orthobench.tasks.metric import ACCURACY, Metric
 from orthobench.tasks.noisy_mnist import NoisyMNIST
 from orthobench.tasks.parenthesis import Parenthesis
 from orthobench.tasks.parity import Parity
@@ -67,6 +69,48 @@ def test_the_share_of_digits_without_a_marker_is_exact() -> None:
     target = torch.zeros(SIZE, 25, dtype=torch.int64)
     found = Copying(T=5, marker=False).measure(answers(target, 9), target)
     assert float(found["emitted"]) == pytest.approx(WRONG / SIZE, abs=1e-12)
+
+
+@pytest.mark.parametrize("name", ["loss", "measure"])
+@pytest.mark.parametrize(
+    ("task", "y", "target"),
+    [
+        (Parity(), torch.randn(8, 5, 2), torch.zeros(8, 5, 1, dtype=torch.int64)),
+        (Parity(), torch.randn(8, 1, 2), torch.zeros(8, dtype=torch.int64)),
+        (Adding(T=5), torch.randn(8, 1), torch.randn(8)),
+        (Adding(T=5), torch.randn(1), torch.randn(8, 1)),
+    ],
+)
+def test_targets_of_another_shape_than_the_answers_are_refused(
+    name: str, task: Task, y: torch.Tensor, target: torch.Tensor
+) -> None:
+    with pytest.raises(ConfigError, match=r"the targets are .* and the model's answers"):
+        getattr(Task, name)(task, y, target)
+
+
+@pytest.mark.parametrize("name", ["loss", "measure"])
+def test_a_mask_that_would_be_left_out_is_refused(name: str) -> None:
+    y, target = torch.randn(8, 1), torch.randn(8, 1)
+    with pytest.raises(ConfigError, match="Adding has a mask: redefine `loss` and `measure`"):
+        getattr(Adding(T=5), name)(y, target, torch.zeros(8, 1, dtype=torch.bool))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("accuracy", "share", "up", (0.0, 1.0)), "direction='up' is none of higher, lower, neither"),
+        (("accuracy", "share", "higher", (1.0, 0.0)), "are not the least and the greatest value"),
+    ],
+)
+def test_a_wrong_metric_is_refused(arguments: Any, told: str) -> None:
+    with pytest.raises(ConfigError, match=told):
+        Metric(*arguments)
+
+
+def test_a_value_beyond_its_bounds_is_refused() -> None:
+    ACCURACY.check(1.0, "Own")
+    with pytest.raises(ConfigError, match=r"Own: accuracy is 40, and its declared bounds are \(0.0, 1.0\)"):
+        ACCURACY.check(40.0, "Own")
 
 
 @pytest.mark.parametrize(
