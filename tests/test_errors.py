@@ -121,7 +121,8 @@ def test_refused_with_one_sentence(
     word: str, message: str, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    assert main([*TINY, word]) == 2
+    name = word.lstrip("+~").partition("=")[0]
+    assert main([*(one for one in TINY if one.partition("=")[0] != name), word]) == 2
     out, err = capsys.readouterr()
     assert message in err
     assert err.startswith("orthobench: ")
@@ -293,3 +294,11 @@ def test_a_hint_stands_before_a_long_list(monkeypatch: pytest.MonkeyPatch) -> No
         registry.find("cell", "xyz", "model.cell")
     with pytest.raises(ConfigError, match=rf"^model.cell=elmann is not known: did you mean 'elman'\? \({hint}\)$"):
         registry.find("cell", "elmann", "model.cell")
+
+
+@pytest.mark.parametrize(
+    "words", [[*TINY, "model=gru", "model=lstm"], ["eval", "runs/x", "T=60", "T=80"], ["plan", "T=1", "T=2"]]
+)
+def test_a_key_given_twice_is_refused(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(words) == 2
+    assert "= is given twice." in capsys.readouterr().err

@@ -197,7 +197,9 @@ def _model(
     known: dict[str, Field] = fields(cls)
     cell: Any = None
     if "make_cell" in own:
-        named["cell"] = given.pop("cell", "elman")
+        if "cell" not in given:
+            raise ConfigError(f"model={name}: its file names no cell; write one into it, such as `cell: elman`.")
+        named["cell"] = given.pop("cell")
         cell = registry.find("cell", named["cell"], "model.cell")
         known = recurrence_fields(cell, cls)
     known |= own

@@ -12,6 +12,7 @@ from orthobench.config.settings import Settings
 from orthobench.errors import ConfigError
 from orthobench.models.base import Network
 from orthobench.models.make_cell import chosen, fitted, make_cell, make_recurrent
+from orthobench.models.trial import is_ours, tried_rule
 from orthobench.optim import Optimizer, Schedule, groups
 from orthobench.parametrizations.base import Parametrization
 from orthobench.parametrizations.rectangular_svd import RectangularSVD
@@ -56,7 +57,8 @@ def build_optimizer(settings: Settings, model: Network) -> Optimizer:
     """The optimizer, with a group for the constrained parameters."""
     given = settings.optimizer
     parts = settings.parts
-    rule = parts.rule(**chosen(given, parts.rule))
+    arguments = chosen(given, parts.rule)
+    rule = parts.rule(**arguments) if is_ours(parts.rule) else tried_rule(parts.rule, arguments)
     name = given.get("recurrent", given["name"])
     recurrent_rule = rule if name == given["name"] else parts.recurrent_rule()
     return Optimizer(groups(model, rule, given["lr"], recurrent_rule, given.get("lr_recurrent", given["lr"])))

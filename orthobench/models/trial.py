@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from orthobench.cells.base import Cell
 from orthobench.errors import ConfigError
+from orthobench.optim import Rule
 from orthobench.parametrizations.base import Parametrization
 from orthobench.scan import reference
 
@@ -82,6 +83,25 @@ def tried_map(cls: type[Parametrization], arguments: dict[str, Any]) -> Parametr
                 f"its tolerance of {made.tolerance:g}."
             )
     _refuse_idle_parameters(where, made, W)
+    return made
+
+
+def tried_rule(cls: type[Rule], arguments: dict[str, Any]) -> Rule:
+    """An optimizer's rule of a class from outside the package.
+
+    Raises:
+        ConfigError: it cannot be made, its step fails, or it moves nothing.
+    """
+    where = f"{cls.__name__} in {cls.__module__}"
+    before = torch.ones(3)
+    p = [before.clone()]
+    with _told(where, "making it, and one step,"), torch.no_grad():
+        made = cls(**arguments)
+        made.step(p, [torch.ones(3)], [{}], 0.1)
+    if torch.equal(p[0], before):
+        raise ConfigError(
+            f"{where}: `step` moves nothing: it must change the tensors of p in place, as p[0].sub_(...)."
+        )
     return made
 
 

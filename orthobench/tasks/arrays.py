@@ -7,6 +7,7 @@ import numpy as np
 import torch
 
 from orthobench.datasets import opened
+from orthobench.errors import DataError
 from orthobench.tasks.base import SPLITS, Batch, Split, Task
 
 
@@ -43,6 +44,25 @@ class ArrayTask(Task):
             before = opened.now()
             self._data = self.load()
             self._files = opened.since(before)
+            if not type(self).__module__.startswith("orthobench."):
+                self._refuse_wrong_arrays(self._data)
+
+    def _refuse_wrong_arrays(self, data: dict[str, Batch]) -> None:
+        """Look at what a class from outside the package has loaded.
+
+        Raises:
+            DataError: a split is missing, has other rows than `rows` says, or values that are not finite.
+        """
+        name = type(self).__name__
+        for split in SPLITS:
+            if split not in data:
+                raise DataError(f"{name}: `load` returns no {split} split.")
+            counts = {len(array) for array in data[split]}
+            if counts != {self.rows(split)}:
+                found = " and ".join(map(str, sorted(counts)))
+                raise DataError(f"{name}: `load` returns {found} rows of {split}, and `rows` says {self.rows(split)}.")
+            if any(array.is_floating_point() and not bool(torch.isfinite(array).all()) for array in data[split]):
+                raise DataError(f"{name}: `load` returns values of {split} that are not finite.")
 
     def examples(self, split: Split) -> int:
         return self.rows(split)

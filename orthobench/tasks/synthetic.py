@@ -6,6 +6,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 import torch
 
+from orthobench.errors import ConfigError
 from orthobench.schema import Positive
 from orthobench.tasks.base import SPLITS, Batch, Split
 from orthobench.tasks.lengths import Lengths
@@ -69,7 +70,13 @@ class Drawn(Lengths):
         return self.batch_size if split == "train" else self.eval_batch_size
 
     def _tensors(self, rng: np.random.Generator, size: int) -> Batch:
-        return tuple(torch.from_numpy(a) for a in self.generate(rng, size))
+        arrays = self.generate(rng, size)
+        counts = [len(array) for array in arrays]
+        if counts != [size] * len(arrays):
+            raise ConfigError(
+                f"{type(self).__name__}: `generate` returns {counts} sequences where {size} are asked for."
+            )
+        return tuple(torch.from_numpy(array) for array in arrays)
 
 
 class Synthetic(Drawn):

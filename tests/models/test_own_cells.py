@@ -7,6 +7,7 @@ import torch
 
 import orthobench
 from orthobench.errors import ConfigError
+from orthobench.models.build import build_optimizer
 
 HEAD = """
 import torch
@@ -141,6 +142,46 @@ def test_a_map_that_breaks_the_contract_is_one_sentence(
         return
     with pytest.raises(ConfigError, match=told):
         _ = orthobench.build(*words).model
+
+
+RULE = """
+from dataclasses import dataclass
+from orthobench.optim import Rule
+
+@dataclass(frozen=True)
+class Signs(Rule):
+    def step(self, p, g, memory, lr):
+        for a, b in zip(p, g):
+            a.sub_(lr * b.sign())
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        ("", "", None),
+        ("a.sub_(lr * b.sign())", "a = a - lr * b.sign()", "`step` moves nothing: it must change the tensors of p"),
+        ("a.sub_(lr * b.sign())", "a.sub_(b.sing())", "making it, and one step, ends in AttributeError"),
+    ],
+)
+def test_a_rule_that_breaks_the_contract_is_one_sentence(
+    old: str, new: str, told: str | None, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plugin(folder, monkeypatch, RULE.replace(old, new) if old else RULE)
+    (folder / "optimizer").mkdir()
+    (folder / "optimizer" / "signs.yaml").write_text("name: signs\nlr: 1e-3\n")
+    run = orthobench.build("model=rnn", "optimizer=signs", *WORDS, config_dir=folder)
+    if told is None:
+        assert build_optimizer(run.settings, run.model).param_groups
+        return
+    with pytest.raises(ConfigError, match=told):
+        build_optimizer(run.settings, run.model)
+
+
+def test_a_model_without_a_cell_is_refused(folder: Path) -> None:
+    (folder / "model" / "mine.yaml").write_text("recurrent: free\nhidden_size: 4\n")
+    with pytest.raises(ConfigError, match="model=mine: its file names no cell"):
+        orthobench.build("model=mine", *WORDS, config_dir=folder)
 
 
 def test_a_class_with_the_name_of_a_shipped_one_is_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
