@@ -79,6 +79,7 @@ class Numbers:
         self.tuned = " and ".join(sorted(number(score, 3) for score in tuned))
         self.horizon = str(table.horizon(found) or "none")
         self.ms = costs.step(found.cost) if found.cost else "not measured"
+        self.tenth = number(found.steps_to_tenth, 0) or "never"
         self.state = number(found.budget.get("state_bytes"), 0)
         self.rate = found.rate
 

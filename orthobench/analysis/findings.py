@@ -9,9 +9,9 @@
       why: "..."                                   the most likely reason, where one is offered
       short: "..."                                 how the README says it, where it does
 
-A sentence about a fair table names models as `{MODEL.score}`, `.at[LENGTH]`, `.horizon`, `.ms`, `.state`, `.rate` or
-`.tuned` (what the seeds of the tuning scored at the rate that was chosen), what the trivial predictor scores as
-`{trivial}`, and what knowledge of the tokens without their order would as `{order_blind}`.
+A sentence about a fair table names models as `{MODEL.score}`, `.at[LENGTH]`, `.horizon`, `.tenth` (steps to a tenth of
+the trivial loss), `.ms`, `.state`, `.rate` or `.tuned` (scores of the tuning's seeds at the chosen rate), what the
+trivial predictor scores as `{trivial}`, and what knowledge of the tokens without their order would as `{order_blind}`.
 """
 
 from collections.abc import Callable
@@ -207,6 +207,16 @@ def _below_trivial(table: FairTable, one: FairEntry, lengths: list[int]) -> str 
 
 
 @_each
+def _at(table: FairTable, one: FairEntry, wanted: dict[int, tuple[float, float]]) -> str | None:
+    """The whole interval lies between two numbers at each of some lengths."""
+    for length, (low, high) in wanted.items():
+        ends = one.interval_of(one.at(length))
+        if ends is None or not low <= ends[0] <= ends[1] <= high:
+            return f"is not between {low} and {high} at length {length}"
+    return None
+
+
+@_each
 def _above(table: FairTable, one: FairEntry, limit: float) -> str | None:
     """The whole interval is above a number, or starts at it."""
     return None if one.interval is not None and one.interval[0] >= limit else f"is not above {limit}"
@@ -275,6 +285,7 @@ FAIR_TESTS: dict[str, FairTest] = {
     "horizon": _horizon,
     "solved": _solved,
     "below_trivial": _below_trivial,
+    "at": _at,
     "above": _above,
     "below": _below,
     "cheaper": _cheaper,
