@@ -1,5 +1,7 @@
 """A user's own runs as tables: one per task and length, a row per combination of settings, seeds as repeats.
 
+Where runs of one model differ in what their task asks, as in `task.digits`, each value of that has a table of its own.
+
 Swept settings are those that tell the rows of one model apart. What else differs between rows is told for each of them:
 of the model's own settings among its rows, of all others among the rows of the table. The best row of a model is the
 one with the best mean validation score, a diverged seed being worse than any, see `tuning.quality`, and a stale run,
@@ -16,6 +18,7 @@ from typing import Any
 from orthobench.analysis.own_runs import OwnRun, text
 from orthobench.analysis.statistics import Scores
 from orthobench.analysis.tuning import quality
+from orthobench.config.settings import OF_TRAINING
 from orthobench.tasks.metric import Metric
 
 CASE = ("task", "T", "task.dataset", "task.path", "task.by")
@@ -96,11 +99,32 @@ def tables(runs: Iterable[OwnRun]) -> list[OwnTable]:
         ConfigError: a task is not known here.
     """
     cases: dict[str, list[OwnRun]] = {}
-    for run in runs:
-        case = {key: run.settings[key] for key in CASE if run.settings.get(key) is not None}
+    known, of_task = list(runs), dict[str, list[dict[str, Any]]]()
+    for run in known:
+        of_task.setdefault(run.settings["task"], []).append(run.settings)
+    asked = {task: _asked(settings) for task, settings in of_task.items()}
+    for run in known:
+        keys = (*CASE, *asked[run.settings["task"]])
+        case = {key: run.settings[key] for key in keys if run.settings.get(key) is not None}
         cases.setdefault(json.dumps([case, run.score.name]), []).append(run)
     order = sorted(cases, key=lambda case: (cases[case][0].settings["task"], cases[case][0].settings.get("T") or 0))
     return [_table(json.loads(case)[0], cases[case]) for case in order]
+
+
+def _asked(settings: Iterable[dict[str, Any]]) -> list[str]:
+    """The settings of a task, beyond `CASE` and those of training on it, in which runs of one model differ.
+
+    What only differs between models, because their papers ask it otherwise, is told for each row.
+    """
+    known: dict[str, dict[str, set[str]]] = {}
+    for own in settings:
+        for key in (key for key in own if key.startswith("task.") and key not in CASE):
+            known.setdefault(key, {}).setdefault(str(own["model"]), set()).add(json.dumps(own[key]))
+    return [
+        key
+        for key, by_model in known.items()
+        if key.removeprefix("task.") not in OF_TRAINING and any(len(values) > 1 for values in by_model.values())
+    ]
 
 
 def _table(case: dict[str, Any], runs: list[OwnRun]) -> OwnTable:

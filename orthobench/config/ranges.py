@@ -5,6 +5,7 @@ import re
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from orthobench.config.settings import OF_TRAINING
 from orthobench.config.words import key
 from orthobench.errors import ConfigError
 
@@ -73,11 +74,13 @@ def parse(word: str) -> SearchRange:
     """The range in an override.
 
     Raises:
-        ConfigError: it is none, it is empty, or its seed would be chosen.
+        ConfigError: it is none, it is empty, or the seed or what the task asks would be chosen.
     """
     name, text = key(word), word.partition("=")[2].strip()
     if name == "seed":
         raise ConfigError(f"{word}: the seed is no setting to tune; the one that was lucky says nothing.")
+    if name in ("T", "task") or (name.startswith("task.") and name.removeprefix("task.") not in OF_TRAINING):
+        raise ConfigError(f"{word}: {name} says what the task asks, and the best value of it is the easiest one.")
     if listed := CHOICES.fullmatch(text):
         choices = tuple(part.strip() for part in _split(listed[1]))
         if len(set(choices)) < max(2, len(choices)) or "" in choices:

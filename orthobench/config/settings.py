@@ -13,6 +13,7 @@ from orthobench.schema import resolve_count
 SECTIONS = ("model", "task", "optimizer", "schedule", "trainer", "stopping", "logger", "diagnostics", "data")
 
 NO_EFFECT = {"num_workers"}
+OF_TRAINING = ("batch_size", "eval_batch_size", "num_workers", "train_size", "epoch_batches")  # not of what is asked
 
 TRAINER_NUMBERS = (
     "max_steps", "max_epochs", "min_steps", "min_epochs", "max_time", "limit_train_batches",

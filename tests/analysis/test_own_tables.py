@@ -52,6 +52,24 @@ def test_tasks_and_lengths_are_tables_of_their_own(tmp_path: Path, made: Tables)
     assert [table.title for table in made()] == ["adding, T=20", "adding, T=40", "copying, T=20"]
 
 
+def test_what_a_task_asks_is_no_choice_between_rows(tmp_path: Path, made: Tables) -> None:
+    for k in ("1", "5"):
+        for model in ("gru", "lstm"):
+            run(tmp_path, f"model={model}", "task=kth_largest", "T=10", f"task.k={k}")
+    run(tmp_path, "model=gru", "task=kth_largest", "T=10", "task.k=1", "task.batch_size=7")
+    first, second = made()
+    assert (first.title, second.title) == ("kth_largest, T=10, k=1", "kth_largest, T=10, k=5")
+    assert (len(first.rows), len(second.rows)) == (3, 2)
+    assert first.swept == ("task.batch_size",)
+
+
+def test_what_the_papers_of_two_models_ask_otherwise_is_told(tmp_path: Path, made: Tables) -> None:
+    run(tmp_path, "model=gru", *ADDING)
+    run(tmp_path, "model=fastrnn", *ADDING)
+    (table,) = made()
+    assert any("task.test_size" in row.others for row in table.rows)
+
+
 def test_what_differs_beside_the_swept_settings_is_told(tmp_path: Path, made: Tables) -> None:
     for lr in ("0.01", "0.001"):
         run(tmp_path, "model=gru", *ADDING, "recipe=none", f"optimizer.lr={lr}")

@@ -72,6 +72,8 @@ def test_other_words_are_no_ranges(word: str) -> None:
         ("lr={1,1}", "two or more different"),
         ("lr={1,}", "two or more"),
         ("seed=int(1,9)", "the seed is no setting to tune"),
+        ("T=int(5,30)", "T says what the task asks, and the best value of it is the easiest one"),
+        ("task.test_size=int(10,100)", "task.test_size says what the task asks"),
     ],
 )
 def test_what_is_refused(word: str, told: str) -> None:
