@@ -64,10 +64,12 @@ def test_what_a_task_asks_is_no_choice_between_rows(tmp_path: Path, made: Tables
 
 
 def test_what_the_papers_of_two_models_ask_otherwise_is_told(tmp_path: Path, made: Tables) -> None:
-    run(tmp_path, "model=gru", *ADDING)
-    run(tmp_path, "model=fastrnn", *ADDING)
+    for model, size in (("gru", "3"), ("lstm", "3"), ("scornn", "4")):
+        run(tmp_path, f"model={model}", *ADDING, "recipe=none", f"task.test_size={size}")
     (table,) = made()
-    assert any("task.test_size" in row.others for row in table.rows)
+    assert {row.model: row.others.get("task.test_size") for row in table.rows} == {
+        "gru": None, "lstm": None, "scornn": (4, 3),
+    }  # fmt: skip
 
 
 def test_what_differs_beside_the_swept_settings_is_told(tmp_path: Path, made: Tables) -> None:
