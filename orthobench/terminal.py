@@ -30,16 +30,16 @@ def complain(text: str) -> None:
 @contextlib.contextmanager
 def waiting(what: str) -> Iterator[None]:
     """Say on a terminal what is waited for, and wipe it away afterwards; where standard error is none, nothing."""
-    shown = sys.stderr is not None and sys.stderr.isatty()
-    if shown:
-        sys.stderr.write(f"{visible(what)} ...")
-        sys.stderr.flush()
+    terminal = sys.stderr if sys.stderr is not None and sys.stderr.isatty() else None
+    if terminal is not None:
+        terminal.write(f"{visible(what)} ...")
+        terminal.flush()
     try:
         yield
     finally:
-        if shown:
-            sys.stderr.write("\r\x1b[K")
-            sys.stderr.flush()
+        if terminal is not None:
+            terminal.write("\r\x1b[K")
+            terminal.flush()
 
 
 def duration_text(seconds: float) -> str:

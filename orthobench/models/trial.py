@@ -18,7 +18,7 @@ from orthobench.parametrizations.base import Parametrization
 from orthobench.scan import reference
 
 B, T = 2, 2
-CLOSE = {"rtol": 1e-3, "atol": 1e-4}
+RTOL, ATOL = 1e-3, 1e-4
 MODULE = frozenset(vars(nn.Module()))
 
 
@@ -54,7 +54,7 @@ def tried_cell(cls: type[Cell], arguments: dict[str, Any]) -> Cell:
             f"{where}: the same sequences give another answer the second time: `step` depends on something beside its "
             "arguments, such as what it keeps from step to step, or chance."
         )
-    if not torch.allclose(alone, answer[:1], **CLOSE):
+    if not torch.allclose(alone, answer[:1], rtol=RTOL, atol=ATOL):
         raise ConfigError(f"{where}: the answer to a sequence depends on what other sequences are in its batch.")
     if torch.equal(answer, other):
         raise ConfigError(f"{where}: the input makes no difference to the answer.")
