@@ -12,7 +12,7 @@ from math import inf
 from pathlib import Path
 from statistics import mean
 
-from orthobench.analysis import metrics, step_costs
+from orthobench.analysis import metrics, records, step_costs
 from orthobench.analysis.composed import ComposedTable
 from orthobench.analysis.fair_entry import FairEntry, names
 from orthobench.analysis.horizon import LEAST_SCORE, horizon
@@ -23,7 +23,7 @@ from orthobench.analysis.tuning import TunedRate, choose
 from orthobench.config import table as experiment
 from orthobench.config.table import FAIR, FULL, PRESETS, RATE, Table
 from orthobench.config.words import key, value
-from orthobench.errors import ConfigError
+from orthobench.errors import ConfigError, StorageError
 from orthobench.tasks.metric import Metric
 
 
@@ -147,6 +147,7 @@ def fair_table(table: Table, results: Path, preset: str = FULL, cells: Collectio
 
     Raises:
         ConfigError: its score is no test score, or one of which neither side is better.
+        StorageError: a record has no score and did not diverge, or one that cannot be.
     """
     metrics.check(table)
     score = metrics.metric_of(str(table.score), table)
@@ -154,6 +155,10 @@ def fair_table(table: Table, results: Path, preset: str = FULL, cells: Collectio
         raise ConfigError(f"{table.name}: score={table.score} is not test/NAME of a metric with a good side.")
     composed = ComposedTable(table, preset)
     found = recorded(composed, results)
+    for line in found.lines:
+        tunes = table.tuning is not None and line.seed in table.tuning.seeds
+        name = score.name.replace("test/", "val/", 1) if tunes else score.name
+        _refuse_damaged(line, replace(score, name=name), records.path_of(results, table.name))
     by_row: dict[str, list[Line]] = {}
     for line in found.lines:
         by_row.setdefault(line.row, []).append(line)
@@ -175,6 +180,17 @@ def fair_table(table: Table, results: Path, preset: str = FULL, cells: Collectio
     blind = {case: levels for case, row in rows.items() if (levels := composed.order_blind(row, name))}
     notes, codes = (*found.notes, *stale_costs), made_by(found.lines)
     return FairTable(table, preset, score, entries, found.lines, lengths, trained, notes, codes, blind)
+
+
+def _refuse_damaged(line: Line, score: Metric, path: Path) -> None:
+    found = line.metric(score.name, "best_val")
+    if line.diverged or (found is not None and score.allows(found)):
+        return
+    wrong = "no value" if found is None else f"the value {found:g}, which is beyond {score.bounds},"
+    raise StorageError(
+        f"{path}: run {line.run_id} has {wrong} in best_val:{score.name} and did not diverge; restore the file, or "
+        "delete it and run `reproduce` again."
+    )
 
 
 def rates(table: Table) -> dict[tuple[str, str], dict[str, str]]:

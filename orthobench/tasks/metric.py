@@ -39,14 +39,18 @@ class Metric:
         if low is not None and high is not None and not low < high:
             raise ConfigError(f"Metric {self.name!r}: bounds={self.bounds!r} are not the least and the greatest value.")
 
+    def allows(self, value: float) -> bool:
+        """Whether a value is within the bounds, but for rounding."""
+        low, high = self.bounds
+        return not ((low is not None and value < low - ROUNDING) or (high is not None and value > high + ROUNDING))
+
     def check(self, value: float, task: str) -> None:
         """Look at a value that a task measured.
 
         Raises:
             ConfigError: it lies beyond the bounds, by more than rounding.
         """
-        low, high = self.bounds
-        if (low is not None and value < low - ROUNDING) or (high is not None and value > high + ROUNDING):
+        if not self.allows(value):
             raise ConfigError(f"{task}: {self.name} is {value:.6g}, and its declared bounds are {self.bounds!r}.")
 
 

@@ -12,6 +12,7 @@ from orthobench.analysis.fair import FairTable, fair_table, fair_tables
 from orthobench.analysis.fair_entry import FairEntry
 from orthobench.config.table import load
 from orthobench.config.table import tables as tables_of_experiments
+from orthobench.errors import StorageError
 from orthobench.report import fair
 from orthobench.report import write as tables
 from orthobench.report.fair_figures import figures, front
@@ -325,3 +326,12 @@ def test_the_verbs(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "T=50" in capsys.readouterr().out
     assert main(["plot", NAME, root]) == 0
     assert (results / "figures" / "fair-adding-lengths-that-are-learnt.svg").is_file()
+
+
+@pytest.mark.parametrize(("score", "told"), [(None, "has no value in"), (5.0, r"has the value 5, which is beyond \(")])
+def test_a_score_that_cannot_be_is_damage_and_no_divergence(score: float | None, told: str, tmp_path: Path) -> None:
+    given = {} if score is None else {"best_val___test__accuracy": score}
+    lines = [made_up("lstm_lr1e-2", 1, best_val___val__accuracy=0.9, **given)]
+    record(tmp_path, "fair/har2", lines)
+    with pytest.raises(StorageError, match=rf"har2.csv: run \S+ {told}"):
+        fair_table(load("fair/har2"), tmp_path)
