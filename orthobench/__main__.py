@@ -13,7 +13,7 @@ from typing import Any
 
 from orthobench import __version__, lean_lightning, signals
 from orthobench.config import slips
-from orthobench.config.words import key, refuse_twice
+from orthobench.config.words import key
 from orthobench.errors import ConfigError, OrthobenchError, Stopped, code_of
 from orthobench.terminal import complain, say
 
@@ -100,7 +100,6 @@ def _experiment(words: list[str]) -> int:
         return _ask(words)
     if options.help or options.hydra_help or options.cfg or options.info is not None:
         return _hydra(words, overrides, folders)
-    refuse_twice(overrides)
     lean_lightning.deferred = True
     if options.multirun:
         if any(key(word) == "experiment" for word in overrides):

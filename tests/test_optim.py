@@ -274,7 +274,7 @@ def test_a_group_may_be_added() -> None:
     optimizer.add_param_group({"name": "b", "params": [second], "lr": 0.2, "rule": SGD(), "constrained": False})
     first.grad = second.grad = torch.ones(2)
     optimizer.step()
-    assert (float(first[0]), float(second[0])) == pytest.approx((0.9, 0.8))
+    assert (first[0].item(), second[0].item()) == pytest.approx((0.9, 0.8))
     assert all("rule" not in group for group in optimizer.state_dict()["param_groups"])
 
 
