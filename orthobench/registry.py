@@ -35,6 +35,11 @@ def snake_case(name: str) -> str:
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()  # runs of capitals are one word: NCGRU as ncgru
 
 
+def is_ours(cls: type) -> bool:
+    """Whether a class is of this package, whose tests have tried it."""
+    return cls.__module__.startswith("orthobench.")
+
+
 def find(kind: str, name: str, key: str) -> type:
     """The class of a kind (a key of `KINDS`) called `name`; `key` is where the name was given.
 

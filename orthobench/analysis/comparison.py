@@ -4,20 +4,19 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from math import log10
 from pathlib import Path
-from statistics import mean, median
+from statistics import mean
 
 from orthobench.analysis import claims, records, status, step_costs
 from orthobench.analysis.composed import ComposedTable
+from orthobench.analysis.derived import derive
 from orthobench.analysis.made_by import MadeBy, made_by
-from orthobench.analysis.metrics import SPLITS, headline
+from orthobench.analysis.metrics import SPLITS
 from orthobench.analysis.published import DERIVED, Published, load_table, margin_of
 from orthobench.analysis.rates import chosen
 from orthobench.analysis.recorded import recorded
 from orthobench.analysis.records import Line
 from orthobench.analysis.statistics import Scores, incomplete
 from orthobench.analysis.status import (
-    BETTER,
-    DIFFERS,
     NOT_REPRODUCED,
     NOT_RUN,
     REPRODUCED,
@@ -70,7 +69,9 @@ class Compared:
     def interval(self) -> Interval | None:
         """The 95 % prediction interval of one published result in its unit; null where a seed diverged."""
         found = None if self.scores.diverged else self.verdict.interval
-        return found if found is None or not self._logs else (10.0 ** found[0], 10.0 ** found[1])
+        if found is None or not self._logs:
+            return found
+        return 10.0 ** found[0], 10.0 ** found[1]
 
     @property
     def _logs(self) -> bool:
@@ -179,8 +180,8 @@ def _number(printed: Published, composed: ComposedTable, rows: dict[str, list[Li
         return _counted(printed, composed)
     runs = _runs(printed.rows, rows)
     if printed.metric in DERIVED:
-        derived, verdict = _derived(printed, table, rows, planned)
-        return Compared(printed, Scores(), Scores(planned=planned), derived, runs, _explained(verdict, table))
+        value, verdict = derive(printed, table, rows, planned)
+        return Compared(printed, Scores(), Scores(planned=planned), value, runs, _explained(verdict, table))
     lines = rows[printed.rows[0]]
     selects = ("best_val", "last", printed.select)
     honest, final, scores = (scores_of(printed, lines, planned, select) for select in selects)
@@ -230,7 +231,8 @@ def _judged(printed: Published, scores: Scores, composed: ComposedTable, lines: 
         unstable = Verdict(UNSTABLE, f"{scores.diverged} of {scores.done}") if scores.diverged else None
         return unstable or incomplete(scores) or _within_bound(printed, scores)
     margin, measured, unit = margin_of(printed, composed.table), printed.measured, _unit(printed)
-    assert margin is not None and measured is not None, "load_table sees to it"  # noqa: PT018
+    assert margin is not None, "load_table sees to it"
+    assert measured is not None, "and to this"
     trivial, bounds = _baseline(printed, lines), _bounds(printed, measured)
     given = [value for _, value in sorted(scores.by_seed.items())]
     logs = printed.scale == "log10"
@@ -296,43 +298,6 @@ def _within_bound(printed: Published, scores: Scores) -> Verdict:
     return Verdict(REPRODUCED if all(kept) else NOT_REPRODUCED, detail)
 
 
-def _derived(
-    printed: Published, table: Table, rows: dict[str, list[Line]], planned: int
-) -> tuple[float | None, Verdict]:
-    """A number that several rows decide, each named after its length or depth."""
-    by_size = {int(row.rsplit("_", 1)[1]): rows[row] for row in printed.rows}
-    done = [len({line.seed for line in lines}) for lines in by_size.values()]
-    if not any(done):
-        return None, Verdict(NOT_RUN)
-    lacking = incomplete(Scores(dict.fromkeys(range(min(done)), 0.0), planned))
-    if lacking:
-        return None, Verdict("partial", f"{min(done)} of {max(planned, 2)} seeds of every row")
-    if printed.metric == "first_diverged_T":
-        found = [size for size, lines in by_size.items() if any(line.diverged for line in lines)]
-    else:
-        assert printed.level is not None
-        score = headline(table, printed.rows)
-        reached = {size for size, lines in by_size.items() if _reaches(printed, lines, printed.level, score)}
-        found = [size for size in by_size if (size in reached) == (printed.metric == "max_T")]
-    other = DIFFERS if printed.direction == "neither" else NOT_REPRODUCED
-    if not found:
-        return None, Verdict(other, "at no size")
-    ours = float(max(found) if printed.metric == "max_T" else min(found))
-    assert printed.value is not None
-    if abs(ours - printed.value) <= printed.rounding:
-        return ours, Verdict(REPRODUCED)
-    return ours, Verdict(BETTER if printed.direction == "higher" and ours > printed.value else other)
-
-
-def _reaches(printed: Published, lines: list[Line], level: float, score: Metric) -> bool:
-    """Whether the median seed is beyond the level of a score, a diverged one being worse than any number."""
-    up = score.direction == "higher"
-    worst = float("-inf") if up else float("inf")
-    found = (None if line.diverged else line.metric(score.name, printed.select) for line in lines)
-    middle = median(worst if value is None else value for value in found)
-    return middle >= level if up else middle < level
-
-
 def _explained(verdict: Verdict, table: Table) -> Verdict:
     """`not run` with the reason that the table gives for it."""
     if verdict.word == NOT_RUN and not verdict.mark and table.needs:
@@ -341,8 +306,10 @@ def _explained(verdict: Verdict, table: Table) -> Verdict:
 
 
 def _rows_of(printed: Published, rows: dict[str, list[Line]]) -> list[str]:
-    if claims.is_cost(printed) or printed.verb != "wilcoxon":  # a cost rests on no run
-        return [] if claims.is_cost(printed) else list(printed.rows)
+    if claims.is_cost(printed):  # it rests on no run
+        return []
+    if printed.verb != "wilcoxon":
+        return list(printed.rows)
     return [row for row in rows if row.startswith(tuple(f"{model}_" for model in printed.rows))]
 
 

@@ -157,7 +157,7 @@ def fair_table(table: Table, results: Path, preset: str = FULL, cells: Collectio
     found = recorded(composed, results)
     for line in found.lines:
         tunes = table.tuning is not None and line.seed in table.tuning.seeds
-        name = score.name.replace("test/", "val/", 1) if tunes else score.name
+        name = score.validation if tunes else score.name
         _refuse_damaged(line, replace(score, name=name), records.path_of(results, table.name))
     by_row: dict[str, list[Line]] = {}
     for line in found.lines:

@@ -70,7 +70,7 @@ class FairEntry:
 
     def validation(self, choice: str) -> Scores:
         """The validation scores of a choice, on the tuning seeds."""
-        name, lines = self.score.name.replace("test/", "val/", 1), self.tuned.get(choice, ())
+        name, lines = self.score.validation, self.tuned.get(choice, ())
         return Scores({l.seed: None if l.diverged else l.metric(name, "best_val") for l in lines}, len(lines))
 
     @property

@@ -20,6 +20,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from orthobench.analysis.claims import NEARLY
 from orthobench.analysis.comparison import Comparison, compare
 from orthobench.analysis.fair import FairTable, fair_table
 from orthobench.analysis.fair_entry import FairEntry
@@ -31,7 +32,6 @@ from orthobench.schema import coerce, did_you_mean
 
 FASTER = 1.15  # times as long at least; two measurements of the same program differ by up to an eighth
 ALIKE = 0.05  # of a score: what nobody would call another predictor
-NEARLY = 0.9  # of the trivial predictor's loss: above it nothing was learnt
 KEYS = {"says": str, "table": str, "case": str, "tests": list[dict], "why": str, "short": str}
 
 

@@ -77,7 +77,7 @@ class OwnTable:
     @property
     def validation(self) -> str:
         """The score by which rows are chosen, as `val/NAME`."""
-        return self.score.name.replace("test/", "val/", 1)
+        return self.score.validation
 
     @cached_property
     def best(self) -> dict[str, str]:

@@ -77,7 +77,7 @@ def quality(lines: Sequence[Line], score: Metric) -> tuple[bool, float, float]:
         score: the test score whose namesake in validation counts.
     """
     sign = 1 if score.direction == "higher" else -1
-    scores = [None if l.diverged else l.metric(score.name.replace("test/", "val/", 1), "best_val") for l in lines]
+    scores = [None if l.diverged else l.metric(score.validation, "best_val") for l in lines]
     losses = [l.metric("val/loss", "best_val") for l in lines]
     if None in scores:
         return False, -sum(value is None for value in scores), 0.0

@@ -12,11 +12,12 @@ from orthobench.config.settings import Settings
 from orthobench.errors import ConfigError
 from orthobench.models.base import Network
 from orthobench.models.make_cell import chosen, fitted, make_cell, make_recurrent
-from orthobench.models.trial import is_ours, tried_rule
+from orthobench.models.trial import tried_rule
 from orthobench.optim import Optimizer, Schedule, groups
 from orthobench.parametrizations.base import Parametrization
 from orthobench.parametrizations.rectangular_svd import RectangularSVD
 from orthobench.parametrizations.svd import SVD
+from orthobench.registry import is_ours
 from orthobench.tasks.base import Task
 
 LARGEST = 1 << 14

@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 
 from orthobench.cells.base import Cell
-from orthobench.models.trial import is_ours, tried_cell, tried_map
+from orthobench.models.trial import tried_cell, tried_map
 from orthobench.parametrizations.base import Parametrization
 from orthobench.parametrizations.free import Free
+from orthobench.registry import is_ours
 from orthobench.schema import fields, resolve_count
 
 

@@ -22,11 +22,6 @@ RTOL, ATOL = 1e-3, 1e-4
 MODULE = frozenset(vars(nn.Module()))
 
 
-def is_ours(cls: type) -> bool:
-    """Whether a class is of this package, whose tests have tried it."""
-    return cls.__module__.startswith("orthobench.")
-
-
 def tried_cell(cls: type[Cell], arguments: dict[str, Any]) -> Cell:
     """A cell of a class from outside the package.
 
@@ -107,7 +102,7 @@ def tried_rule(cls: type[Rule], arguments: dict[str, Any]) -> Rule:
 
 @contextmanager
 def _told(where: str, doing: str) -> Iterator[None]:
-    """Turn whatever a class of the user's raises into one sentence, and leave torch's random numbers as they are."""
+    """Turn whatever a class of the user's raises into one sentence."""
     try:
         yield
     except ConfigError:

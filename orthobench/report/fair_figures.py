@@ -132,7 +132,7 @@ def _sensitivity(table: FairTable, case: str) -> "Figure":
     _named(axes, entries)
     if shown and min(shown) > 0 and not table.higher:
         axes.set_xscale("log")
-    axes.set_xlabel(drawing.words(table.score.name.replace("test/", "val/")))
+    axes.set_xlabel(drawing.words(table.score.validation))
     axes.legend(
         fontsize=7, frameon=False, title="filled: chosen", title_fontsize=7, loc="center left", bbox_to_anchor=(1, 0.5)
     )

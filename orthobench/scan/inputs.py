@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from orthobench.cells.base import Cell, State
+from orthobench.registry import is_ours
 
 TOKENS = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
 
@@ -24,7 +25,7 @@ def checked(cell: Cell, x: Tensor, h0: State | None) -> State:
     """
     name, I, U = type(cell).__name__, cell.input_size, cell.U
     if x.is_floating_point():
-        if x.dim() != 3 or (_is_ours(cell) and x.shape[-1] != I):
+        if x.dim() != 3 or (_projects(cell) and x.shape[-1] != I):
             raise ValueError(f"{name} needs inputs (B, T, {I}) or tokens (B, T): x is {tuple(x.shape)}.")
         if x.dtype != U.dtype and not torch.is_autocast_enabled(U.device.type):
             raise ValueError(f"x is {x.dtype} and the weights of {name} are {U.dtype}: use x.to({U.dtype}).")
@@ -55,6 +56,6 @@ def _states(cell: Cell, B: int, h0: State) -> State:
     return tuple(s.expand(B, *s.shape[1:]) for s in h0)
 
 
-def _is_ours(cell: Cell) -> bool:
+def _projects(cell: Cell) -> bool:
     """Whether the cell uses the package's own projection of inputs of width I; a user's cell may redefine it."""
-    return type(cell).project is Cell.project or type(cell).__module__.startswith("orthobench.cells.")
+    return type(cell).project is Cell.project or is_ours(type(cell))

@@ -8,6 +8,7 @@ import torch
 
 from orthobench.datasets import opened
 from orthobench.errors import DataError
+from orthobench.registry import is_ours
 from orthobench.tasks.base import SPLITS, Batch, Split, Task
 
 
@@ -44,7 +45,7 @@ class ArrayTask(Task):
             before = opened.now()
             self._data = self.load()
             self._files = opened.since(before)
-            if not type(self).__module__.startswith("orthobench."):
+            if not is_ours(type(self)):
                 self._refuse_wrong_arrays(self._data)
 
     def _refuse_wrong_arrays(self, data: dict[str, Batch]) -> None:

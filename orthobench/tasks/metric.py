@@ -39,6 +39,11 @@ class Metric:
         if low is not None and high is not None and not low < high:
             raise ConfigError(f"Metric {self.name!r}: bounds={self.bounds!r} are not the least and the greatest value.")
 
+    @property
+    def validation(self) -> str:
+        """The namesake in validation of a score of the test split: `val/accuracy` of `test/accuracy`."""
+        return self.name.replace("test/", "val/", 1)
+
     def allows(self, value: float) -> bool:
         """Whether a value is within the bounds, but for rounding."""
         low, high = self.bounds
