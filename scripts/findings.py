@@ -13,7 +13,7 @@ from pathlib import Path
 
 from orthobench.analysis.claims import is_cost
 from orthobench.analysis.fair import FairTable
-from orthobench.analysis.fair_entry import FairEntry
+from orthobench.analysis.fair_entry import UNASKED, FairEntry
 from orthobench.analysis.findings import Finding, entry, fair_of, problems, read
 from orthobench.analysis.published import load as load_published
 from orthobench.analysis.published import papers
@@ -75,6 +75,7 @@ class Numbers:
         behind = spread(found.t_interval_of(table.score.name), places, table.score.bounds)
         self.score = mean if behind in (f" [{mean}, {mean}]", " ± 0.000") else f"{mean}{behind}"
         self.at = {length: number(found.scores(found.at(length)).mean, 3) for length in table.lengths}
+        self.unasked = {length: number(found.scores(found.at(length, UNASKED)).mean, 2) for length in table.lengths}
         tuned = (line.metric(table.score.name, "best_val") for line in found.tuned.get(found.rate or "", ()))
         self.tuned = " and ".join(sorted(number(score, 3) for score in tuned))
         self.horizon = str(table.horizon(found) or "none")

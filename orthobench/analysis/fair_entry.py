@@ -13,6 +13,8 @@ from orthobench.analysis.step_costs import StepCost
 from orthobench.analysis.tuning import TunedRate
 from orthobench.tasks.metric import Metric
 
+UNASKED = "test/emitted"  # the control of cued copying: answers where nothing was asked
+
 
 @dataclass(frozen=True)
 class FairEntry:

@@ -9,9 +9,10 @@
       why: "..."                                   the most likely reason, where one is offered
       short: "..."                                 how the README says it, where it does
 
-A sentence about a fair table names models as `{MODEL.score}`, `.at[LENGTH]`, `.horizon`, `.tenth` (steps to a tenth of
-the trivial loss), `.ms`, `.state`, `.rate` or `.tuned` (scores of the tuning's seeds at the chosen rate), what the
-trivial predictor scores as `{trivial}`, and what knowledge of the tokens without their order would as `{order_blind}`.
+A sentence about a fair table names models as `{MODEL.score}`, `.at[LENGTH]`, `.unasked[LENGTH]` (answers where nothing
+was asked), `.horizon`, `.tenth` (steps to a tenth of the trivial loss), `.ms`, `.state`, `.rate` or `.tuned` (scores of
+the tuning's seeds at the chosen rate), what the trivial predictor scores as `{trivial}`, and what knowledge of the
+tokens without their order would as `{order_blind}`.
 """
 
 from collections.abc import Callable
@@ -23,7 +24,7 @@ from typing import Any
 from orthobench.analysis.claims import NEARLY
 from orthobench.analysis.comparison import Comparison, compare
 from orthobench.analysis.fair import FairTable, fair_table
-from orthobench.analysis.fair_entry import FairEntry
+from orthobench.analysis.fair_entry import UNASKED, FairEntry
 from orthobench.analysis.step_costs import StepCost
 from orthobench.config.table import FAIR, load
 from orthobench.config.yaml_file import read_yaml
@@ -206,11 +207,25 @@ def _below_trivial(table: FairTable, one: FairEntry, lengths: list[int]) -> str 
     return None
 
 
+Ranges = dict[int, tuple[float, float]]  # by length
+
+
 @_each
-def _at(table: FairTable, one: FairEntry, wanted: dict[int, tuple[float, float]]) -> str | None:
+def _at(table: FairTable, one: FairEntry, wanted: Ranges) -> str | None:
     """The whole interval lies between two numbers at each of some lengths."""
+    return _beyond(one, wanted, table.score.name)
+
+
+@_each
+def _unasked(table: FairTable, one: FairEntry, wanted: Ranges) -> str | None:
+    """The same of the share of answers where nothing was asked."""
+    why = _beyond(one, wanted, UNASKED)
+    return None if why is None else f"{why} where nothing was asked"
+
+
+def _beyond(one: FairEntry, wanted: Ranges, name: str) -> str | None:
     for length, (low, high) in wanted.items():
-        ends = one.interval_of(one.at(length))
+        ends = one.interval_of(one.at(length, name))
         if ends is None or not low <= ends[0] <= ends[1] <= high:
             return f"is not between {low} and {high} at length {length}"
     return None
@@ -286,6 +301,7 @@ FAIR_TESTS: dict[str, FairTest] = {
     "solved": _solved,
     "below_trivial": _below_trivial,
     "at": _at,
+    "unasked": _unasked,
     "above": _above,
     "below": _below,
     "cheaper": _cheaper,

@@ -4,7 +4,7 @@ from math import inf
 from pathlib import Path
 
 from orthobench.analysis.fair import FairTable, fair_tables, overall
-from orthobench.analysis.fair_entry import FairEntry
+from orthobench.analysis.fair_entry import UNASKED, FairEntry
 from orthobench.analysis.statistics import Scores, wilson
 from orthobench.config.table import FAIR
 from orthobench.config.words import key, value
@@ -40,7 +40,6 @@ SCORED = ("rank", "test", "solved", "converged", "steps to a tenth")
 HEADERS = ("model", "n", *BUDGETS.values(), STEP, "rate", *SCORED, "runs")
 TEXT = {"model", "rate", "chosen"}
 PLACES = 4
-EMITTED = "test/emitted"  # the control of cued copying: answers where nothing was asked
 
 
 def filled(results: Path, folders: tuple[Path, ...] = (), drawn: bool = False) -> Document:
@@ -93,9 +92,9 @@ def by_length(fair_table: FairTable, case: str) -> Grid:
     entries = [entry for entry in fair_table.at(case) if entry.lines]
     names = {length: [fair_table.score.name] for length in fair_table.lengths}
     for length in names:
-        if any(entry.scores(entry.at(length, EMITTED)).values for entry in entries):
-            names[length].append(EMITTED)
-    columns = [(length, name) for name in (fair_table.score.name, EMITTED) for length in names if name in names[length]]
+        if any(entry.scores(entry.at(length, UNASKED)).values for entry in entries):
+            names[length].append(UNASKED)
+    columns = [(length, name) for name in (fair_table.score.name, UNASKED) for length in names if name in names[length]]
     rows = [
         [
             entry.model,
@@ -104,7 +103,7 @@ def by_length(fair_table: FairTable, case: str) -> Grid:
         ]
         for entry in entries
     ]
-    titles = [f"{length}" if name != EMITTED else f"unasked, {length}" for length, name in columns]
+    titles = [f"{length}" if name != UNASKED else f"unasked, {length}" for length, name in columns]
     headers = ["model", *titles, "horizon"]
     low, high = fair_table.trained[case]
     return Grid(headers, rows, frozenset(headers) - TEXT, case, f"by length; {low} to {high} in training")

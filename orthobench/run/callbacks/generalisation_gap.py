@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from lightning.pytorch import Trainer
 
+from orthobench.cells.base import State
 from orthobench.run.callbacks.log import Log
 from orthobench.run.learner import Learner
 
@@ -30,14 +31,20 @@ class GeneralisationGap(Log):
 
 @torch.no_grad()
 def train_scores(module: Learner, batches: int) -> dict[str, float]:
-    """The task's metrics over the first training batches, in evaluation mode and from the initial state."""
+    """The task's metrics over the first training batches, in evaluation mode.
+
+    The first starts from the initial state, and so do the others but where the task carries it from batch to batch.
+    """
     task, model = module.task, module.model
+    carried: list[State] | None = None
     mode, sums, count = model.training, {}, 0.0
     model.eval()
     for index in range(min(batches, task.batches("train"))):
         x, target, *mask = (part.to(module.device) for part in task.batch("train", 0, index))
         size = task.weight(target, *mask)
-        for name, mean in task.measure(model(x)[0], target, *mask).items():
+        y, state = model(x, carried)
+        carried = state if task.carries_state else None
+        for name, mean in task.measure(y, target, *mask).items():
             sums[name] = sums.get(name, 0.0) + float(mean) * size
         count += size
     model.train(mode)

@@ -1,3 +1,5 @@
+from pathlib import Path
+
 import pytest
 
 import orthobench
@@ -36,6 +38,24 @@ def test_scores_are_the_tasks_own_over_the_first_batches() -> None:
         x, target = module.task.batch("train", 0, index)
         losses.append(module.task.loss(module.model(x)[0], target).item())
     assert train_scores(module, 3) == {"loss": pytest.approx(sum(losses) / 3, rel=1e-6)}
+
+
+def test_where_the_state_goes_on_from_batch_to_batch_it_does_so_here(tmp_path: Path) -> None:
+    text = tmp_path / "text.txt"
+    text.write_text("the quick brown fox jumps over the lazy dog. " * 60, encoding="utf-8")
+    words = ("recipe=none", "model=rnn", "model.hidden_size=8", "model.embedding_size=4", "task=text", "T=10")
+    exp = orthobench.build(*words, f"task.path={text}", "task.windows=carried", "task.batch_size=4")
+    module = Learner(
+        exp.model, exp.task, build_optimizer(exp.settings, exp.model), build_schedule(exp.settings), exp.duration
+    )
+    state, sums, count = None, 0.0, 0.0
+    for index in range(3):
+        x, target, *mask = module.task.batch("train", 0, index)
+        y, state = module.model(x, state)
+        size = module.task.weight(target, *mask)
+        sums, count = sums + module.task.loss(y, target, *mask).item() * size, count + size
+    assert train_scores(module, 3)["loss"] == pytest.approx(sums / count, rel=1e-6)
+    assert module._carried == {}  # the training's own state is left alone
 
 
 def test_scores_are_without_dropout_and_leave_the_mode() -> None:
