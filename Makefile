@@ -40,7 +40,7 @@ run: install  ## the main job: scoRNN on the copying task, about a minute on one
 test: install-dev  ## the tests but for the slow ones, about five minutes on two cores
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not faults and not slow"
 
-test-all: install-dev  ## all tests; with ORTHOBENCH_DATA set to a folder of real data sets those of real data too
+test-all: install-dev  ## the slow tests too; with ORTHOBENCH_DATA set to a folder of real data sets those of real data too
 	$(BIN)/python -m pytest -n 2 --dist worksteal
 
 test-kernels: $(VENV)/.installed-kernels  ## the GPU kernels of engine=triton, interpreted on the CPU, and compiled for three GPUs
