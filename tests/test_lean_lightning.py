@@ -117,8 +117,8 @@ def test_a_task_is_a_data_module_and_a_checkpoint_is_lightnings() -> None:
     assert answer(*lines) == "True True"
 
 
-@pytest.mark.sampled(1)
 @pytest.mark.parametrize("refused", ["lightning.pytorch", "lightning.pytorch.trainer.trainer", "torchmetrics.metric"])
+@pytest.mark.slow
 def test_lightning_is_imported_as_it_comes_where_something_is_refused(refused: str) -> None:
     lines = (
         "class Refusal:",

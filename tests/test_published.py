@@ -239,6 +239,7 @@ def test_the_page_says_how_many_seeds_the_claims_of_each_table_need(monkeypatch:
 
 
 @pytest.mark.parametrize("name", ["table1", "table2", "table3", "table4"])
+@pytest.mark.slow
 def test_ncgrus_models_do_not_have_equal_numbers_of_parameters(name: str) -> None:
     """What the tables' deviations say."""
     composed = ComposedTable(experiment.load(f"ncgru/{name}"), experiment.FULL)

@@ -290,6 +290,7 @@ def test_fair_and_published_tables_are_never_mixed(results: Path) -> None:
     assert all(load(c.table.name).track == "fair" for c in fair_tables(results))
 
 
+@pytest.mark.slow
 def test_the_same_records_give_the_same_bytes(results: Path) -> None:
     assert tables.render("fair", results) == tables.render("fair", results)
     found = fair_table(load(NAME), results)

@@ -16,6 +16,7 @@ CUED = {"title": "", "says": "a sentence", "table": "fair/cued_copying", "case":
 
 
 @pytest.mark.parametrize("found", FOUND, ids=lambda found: found.says[:60])
+@pytest.mark.sampled(2)
 def test_every_finding_holds(found: Finding) -> None:
     assert problems(found, RESULTS) == []
 
@@ -65,6 +66,7 @@ def test_a_test_tells_right_from_wrong(test: dict, problem: str | None) -> None:
     assert (found == []) if problem is None else any(problem in one for one in found)
 
 
+@pytest.mark.slow
 def test_a_model_without_all_its_seeds_supports_nothing(tmp_path: Path) -> None:
     lines = (RESULTS / "records" / "fair" / "cued_copying.csv").read_text(encoding="utf-8").splitlines(keepends=True)
     last = str(load("fair/cued_copying").seeds[-1])

@@ -140,6 +140,7 @@ def test_a_fair_table_has_every_recurrent_model_at_its_budget(name: str) -> None
 
 
 @pytest.mark.parametrize("name", CONTESTS)
+@pytest.mark.sampled(1)
 def test_a_fair_table_gives_every_model_the_same(name: str) -> None:
     own = ("lr_recurrent", "recurrent")
     shared = set()

@@ -55,6 +55,7 @@ def test_every_flip_in_a_record_is_noticed(finished: tuple[Path, Any], tmp_path:
         count("flips noticed")
 
 
+@pytest.mark.slow
 def test_a_record_may_not_lose_its_digest(finished: tuple[Path, Any], tmp_path: Path) -> None:
     content = read_sealed(runs.folder(finished[0]) / "record.json")
     assert content is not None

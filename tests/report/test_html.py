@@ -90,6 +90,7 @@ def text(results: Path) -> str:
     return page(results)
 
 
+@pytest.mark.slow
 def test_it_needs_nothing_else(text: str) -> None:
     outside = re.findall(r"""(?:src|href)=["']([^"'#][^"']*)""", text)
     assert set(outside) <= {"data:,"}

@@ -267,8 +267,8 @@ def test_ranks_over_the_data_sets(tmp_path: Path) -> None:
     assert "Mean ranks, ours, over 21 data sets, 21 of them with fewer seeds than planned: Spectral-RNN 1.00" in text
 
 
-@pytest.mark.sampled(1)
 @pytest.mark.parametrize("paper", papers())
+@pytest.mark.slow
 def test_the_same_records_give_the_same_bytes(paper: str, tmp_path: Path) -> None:
     record(tmp_path, "scornn/table1", mnist(0.972, 0.974, 0.973))
     assert tables.render(paper, tmp_path) == tables.render(paper, tmp_path)
