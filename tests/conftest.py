@@ -1,3 +1,4 @@
+import itertools
 import os
 import subprocess
 import sys
@@ -8,6 +9,8 @@ import pytest
 
 REPO = Path(__file__).resolve().parents[1]
 DATA = os.environ.get("ORTHOBENCH_DATA")
+
+_TESTS = itertools.count()
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ["WANDB_MODE"] = "offline"
@@ -43,9 +46,15 @@ def _sample(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(autouse=True)
-def _own_roots(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No test writes runs outside its own folder."""
-    monkeypatch.setenv("ORTHOBENCH_RUNS", str(tmp_path / "runs"))
+def _own_roots(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No test writes runs outside a folder of its own, which is made where one is written."""
+    if "tmp_path" in request.fixturenames:
+        own = request.getfixturevalue("tmp_path")
+    else:
+        own = tmp_path_factory.getbasetemp() / f"test-{next(_TESTS)}"
+    monkeypatch.setenv("ORTHOBENCH_RUNS", str(own / "runs"))
     monkeypatch.delenv("ORTHOBENCH_PLUGINS", raising=False)
 
 

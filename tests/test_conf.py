@@ -72,6 +72,7 @@ PAIRS = [  # by default every model on two tasks, and every task with two models
 
 
 @pytest.mark.parametrize(("model", "task"), PAIRS)
+@pytest.mark.sampled(50)
 def test_every_pair_trains_or_says_why(model: str, task: str) -> None:
     error = refusal(model, task)
     if isinstance(error, DataError):
@@ -83,7 +84,7 @@ def test_every_pair_trains_or_says_why(model: str, task: str) -> None:
         assert model in str(error) or task in str(error)
 
 
-@pytest.mark.sampled(25)
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize("recipe", RECIPES)
 def test_every_recipe_composes_and_names_its_sources(recipe: str) -> None:
     model, task = recipe.split("/")

@@ -216,7 +216,7 @@ def test_training_needs_only_the_core_packages(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "words", [("list", "models", "--counts"), ("show", *TINY), ("doctor",), ("plan", *TINY, "seed=1,2")]
+    "words", [("show", *TINY), ("list", "models", "--counts"), ("plan", *TINY, "seed=1,2"), ("doctor",)]
 )
 @pytest.mark.sampled(2)
 def test_verbs_answer(words: tuple[str, ...], capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

@@ -117,6 +117,7 @@ BAD = [
 
 
 @pytest.mark.parametrize(("word", "message"), BAD)
+@pytest.mark.sampled(50)
 def test_refused_with_one_sentence(
     word: str, message: str, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -158,6 +159,7 @@ def test_refused_with_one_sentence(
         (["T=1000000000", "task.batch_size=1000"], "GiB"),
     ],
 )
+@pytest.mark.sampled(12)
 def test_what_does_not_go_together(
     words: list[str], message: str, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -221,6 +223,7 @@ def test_runs_root_that_cannot_be_written_is_code_6(capsys: pytest.CaptureFixtur
         ("recipe/scornn/mine.yaml", "# @package _global_\noptimizer: {lr: -1}\n", "it must be > 0"),
     ],
 )
+@pytest.mark.sampled(6)
 def test_a_foreign_configuration(
     name: str,
     text: str,

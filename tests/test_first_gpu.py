@@ -41,6 +41,7 @@ def program(text: str) -> list[str]:
         ("print('a line')", 30, "done"),
     ],
 )
+@pytest.mark.sampled(1)
 def test_a_part_that_fails_is_kept_and_gone_past(
     text: str, limit: float, said: str, script: Any, tmp_path: Path
 ) -> None:
@@ -115,6 +116,7 @@ def test_the_wheels_are_what_an_image_with_torch_and_lightning_lacks() -> None:
     assert {re.split("[<>=]", word)[0] for word in found} - there - {"wandb"} <= carried
 
 
+@pytest.mark.slow
 def test_a_run_needs_neither_wandb_nor_geotorch(cli, tmp_path: Path) -> None:
     for name in ("wandb", "geotorch"):
         (tmp_path / "absent" / name).mkdir(parents=True)

@@ -54,6 +54,7 @@ def test_what_trains_nothing_imports_no_lightning(tmp_path: Path, words: tuple[s
     assert answer(program(tmp_path, *words), f"print(code, {IMPORTED})") == found
 
 
+@pytest.mark.slow
 def test_a_done_run_is_found_without_lightning(tmp_path: Path) -> None:
     first = answer(program(tmp_path, *TINY), "import lightning.pytorch", f"print(code, {IMPORTED})")
     assert first == "0 ['torch', 'lightning', 'hydra']"
@@ -61,6 +62,7 @@ def test_a_done_run_is_found_without_lightning(tmp_path: Path) -> None:
         assert answer(program(tmp_path, *words), f"print(code, {IMPORTED})") == "0 ['torch', 'hydra']"
 
 
+@pytest.mark.slow
 def test_a_task_made_before_lightning_becomes_its_data_module() -> None:
     lines = (
         "from orthobench import lean_lightning",
@@ -87,7 +89,7 @@ def test_the_first_line_comes_before_the_imports(tmp_path: Path) -> None:
     assert answer(*lines) == f"[('orthobench {orthobench.__version__} reads the configuration', [])]"
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.slow
 @pytest.mark.parametrize("module", ["tasks.base", "run.attempt", "recording.checkpoint", "ensemble.member"])
 def test_whatever_is_imported_first(module: str) -> None:
     assert answer(f"import orthobench.{module}", f"print({UNUSED})") == "[]"
@@ -106,6 +108,7 @@ def test_all_of_it_can_be_imported_afterwards() -> None:
     assert answer("import orthobench.tasks.base", *lines) == "[False, True] True True"
 
 
+@pytest.mark.slow
 def test_a_task_is_a_data_module_and_a_checkpoint_is_lightnings() -> None:
     lines = (
         "from orthobench.tasks.copying import Copying",

@@ -1,5 +1,6 @@
 """The fair track from made-up records: what is reported, ranks, horizons, curves, and tables that never change."""
 
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -39,8 +40,8 @@ def run(model: str, T: int, rate: str, seed: int, test: float, **more: Any) -> r
     return made_up(f"{model}_T{T}_lr{rate}", seed, **(scores | more))
 
 
-@pytest.fixture
-def results(tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
     lines = tuned("lstm", "_T50", "1e-2") + tuned("gru", "_T50", "3e-3") + tuned("rnn", "_T50", "1e-3")
     lines += tuned("irnn", "_T50", "1e-3") + tuned("fastrnn", "_T50", "1e-3")[:-1]
     lines += [run("lstm", 50, "1e-2", s, 0.004 + s / 1000, crossed__tenth=100 * s) for s in SEEDS]
@@ -48,8 +49,15 @@ def results(tmp_path: Path) -> Path:
     lines += [run("gru", 50, "3e-3", s, 0.006 + s / 1000, crossed__tenth=700) for s in SEEDS[:3]]
     lines += [run("irnn", 50, "1e-3", s, 0.16 + s / 100) for s in SEEDS]
     lines += [run("rnn", 50, "1e-3", s, 0.001, diverged=s > 3) for s in SEEDS]
-    record(tmp_path, NAME, lines)
-    return tmp_path
+    root = tmp_path_factory.mktemp("recorded")
+    record(root, NAME, lines)
+    return root
+
+
+@pytest.fixture
+def results(recorded: Path, tmp_path: Path) -> Path:
+    """A copy that a test may change."""
+    return shutil.copytree(recorded, tmp_path / "results")
 
 
 def entry(found: FairTable, model: str, case: str) -> FairEntry:
@@ -57,6 +65,7 @@ def entry(found: FairTable, model: str, case: str) -> FairEntry:
     return one
 
 
+@pytest.mark.slow
 def test_the_code_behind_the_numbers_stands_beside_them(tmp_path: Path) -> None:
     """Two commits made the runs of the LSTM, one those of the GRU."""
     lines = tuned("lstm", "_T50", "1e-2") + tuned("gru", "_T50", "1e-2")
@@ -243,6 +252,7 @@ def test_the_horizon_of_a_loss_is_where_nine_tenths_of_the_trivial_one_are_gone(
     assert found.horizon(entry(found, "gru", "T=200")) is None, "it has not learnt the length of training"
 
 
+@pytest.mark.slow
 def test_its_figures(curves: FairTable) -> None:
     drawn = figures(curves)
     assert list(drawn) == [
@@ -264,6 +274,7 @@ def test_the_overview_is_normalised(results: Path, curves: FairTable) -> None:
     assert {row[0]: row[1:] for row in grid.rows}["gru"] == ["0.95", "0.95", "0.89"], "a table like another counts not"
 
 
+@pytest.mark.slow
 def test_a_shortened_run_is_in_no_full_table(results: Path) -> None:
     scores = {"best_val___test__accuracy": 0.9, "best_val___val__accuracy": 0.9}
     short = [made_up("lstm_lr1e-3", seed, "short", **scores) for seed in (1, 101)]
@@ -275,6 +286,7 @@ def test_a_shortened_run_is_in_no_full_table(results: Path) -> None:
     assert [heading for heading in headings if heading.startswith("All")] == ["All tasks"]
 
 
+@pytest.mark.slow
 def test_where_all_runs_were_shortened_no_full_table_is_shown(tmp_path: Path) -> None:
     assert len(fair_tables(tmp_path)) == len([name for name in tables_of_experiments() if name.startswith("fair/")])
     short = [made_up("lstm_lr1e-3", 101, "short", best_val___test__accuracy=0.9, best_val___val__accuracy=0.9)]

@@ -16,7 +16,7 @@ CUED = {"title": "", "says": "a sentence", "table": "fair/cued_copying", "case":
 
 
 @pytest.mark.parametrize("found", FOUND, ids=lambda found: found.says[:60])
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(1)
 def test_every_finding_holds(found: Finding) -> None:
     assert problems(found, RESULTS) == []
 
@@ -122,6 +122,7 @@ def test_what_its_tuning_says_of_a_model_that_is_not_reported() -> None:
     assert any("gru has learnt something at a rate of its tuning: gru_" in one for one in wrong)
 
 
+@pytest.mark.slow
 def test_the_steps_of_a_published_table() -> None:
     given = {"title": "", "says": "a sentence", "table": "scornn/table3"}
     assert problems(Finding(**given, tests=({"cheaper": {"lstm_128": ["scornn_360"]}},)), RESULTS) == []

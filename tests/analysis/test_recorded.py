@@ -88,6 +88,7 @@ def test_other_plug_ins_make_the_records_stale(tmp_path: Path) -> None:
     assert "made with plug-ins that have changed since" in str(due.runs[0].stale)
 
 
+@pytest.mark.sampled(1)
 def test_another_rate_makes_the_records_stale(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folders = paper(results, lr="1e-1")
     comparison = compare(load(NAME, folders), results)

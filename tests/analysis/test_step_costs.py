@@ -34,10 +34,15 @@ def cost(table: str, row: str, seconds: float, share: float | None = None, round
     return StepCost(table, row, "shape", digest(made), 1100, found, matrix, 0.03, {**MADE, "date": "2026-11-22"})
 
 
-@pytest.fixture
-def measured(tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def costs() -> list[StepCost]:
     share = {"scornn_170": 0.05, "scornn_360": 0.2, "scornn_512": 0.05}
-    write(tmp_path, [cost(NAME, row, seconds, share.get(row)) for row, seconds in SECONDS.items()])
+    return [cost(NAME, row, seconds, share.get(row)) for row, seconds in SECONDS.items()]
+
+
+@pytest.fixture
+def measured(costs: list[StepCost], tmp_path: Path) -> Path:
+    write(tmp_path, costs)
     return tmp_path
 
 
@@ -121,6 +126,7 @@ def test_the_file_is_what_was_written(measured: Path) -> None:
     ("old", "new"),
     [("0.11 ", "nan "), ("0.11 ", "-0.11 "), ("0.11 0.11011 ", "0.11 "), ("epoch_steps", "steps"), ("0.11 ", "x ")],
 )
+@pytest.mark.sampled(2)
 def test_a_damaged_file_is_refused(measured: Path, old: str, new: str) -> None:
     path = step_costs.path_of(measured)
     path.write_text(path.read_text().replace(old, new))

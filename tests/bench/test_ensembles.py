@@ -6,6 +6,7 @@ from orthobench.bench import ensembles
 from orthobench.ensemble import member
 
 
+@pytest.mark.slow
 def test_ten_members_and_one_take_turns(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ensembles, "SKIPPED", 2)
     ahead: list[int] = []

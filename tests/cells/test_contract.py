@@ -141,6 +141,7 @@ def test_against_a_loop_in_numpy(cls: Any, loop: Any, make_x: Any) -> None:
 
 @every_cell
 @pytest.mark.parametrize("readout", ["all", "last"])
+@pytest.mark.sampled(2)
 def test_gradients_through_two_layers(cls: Any, readout: str) -> None:
     model = network(cls, hidden_size=N, layers=2, readout=readout)
     own = dict(model.named_parameters())

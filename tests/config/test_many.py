@@ -27,6 +27,7 @@ SAME = [
 
 
 @pytest.mark.parametrize("text", SAME)
+@pytest.mark.sampled(5)
 def test_they_are_the_same(text: str) -> None:
     expected = check(compose(text.split()))
     assert settings(text.split()) == expected == settings(text.split())

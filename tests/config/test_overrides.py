@@ -32,6 +32,7 @@ ASKED = [
 
 
 @pytest.mark.parametrize("asked", ASKED, ids=" ".join)
+@pytest.mark.sampled(5)
 def test_the_words_give_the_same_run(asked: list[str]) -> None:
     made = settings(asked)
     found = words(json.loads(json.dumps(made.as_dict())))  # as a record holds it
@@ -52,6 +53,7 @@ def test_a_setting_that_this_version_does_not_have_is_told() -> None:
 
 
 @pytest.mark.parametrize("asked", [ASKED[1], ASKED[2], ASKED[3], ASKED[5], ASKED[7]], ids=" ".join)
+@pytest.mark.sampled(2)
 def test_the_recipe_gives_the_same_run(asked: list[str], tmp_path: Path) -> None:
     made = settings(asked)
     (tmp_path / "recipe").mkdir()

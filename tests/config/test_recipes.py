@@ -53,7 +53,7 @@ PAIRS = [
 ]
 
 
-@pytest.mark.sampled(25)
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize(("model", "task", "size"), PAIRS)
 def test_every_pair_of_the_papers_has_its_recipe(model: str, task: str, size: int | None) -> None:
     assert f"{model}/{task}" in options("recipe")

@@ -13,7 +13,7 @@ from orthobench.errors import ConfigError
 RUN_IDS = json.loads((Path(__file__).parents[1] / "made_before" / "run_ids.json").read_text())
 
 
-@pytest.mark.sampled(20)
+@pytest.mark.sampled(10)
 @pytest.mark.parametrize("words", RUN_IDS)
 def test_settings_are_those_that_were_written(words: str) -> None:
     text = yaml.safe_dump(orthobench.build(*words.split()).settings.as_dict())

@@ -62,6 +62,7 @@ def test_form() -> None:
         ("trainer.profiler=simple",),
     ],
 )
+@pytest.mark.sampled(6)
 def test_does_not_change_with(words: tuple[str, ...]) -> None:
     assert run_id(*words) == run_id()
 
@@ -101,6 +102,7 @@ def test_does_not_change_with(words: tuple[str, ...]) -> None:
         "recipe=none",
     ],
 )
+@pytest.mark.sampled(6)
 def test_changes_with(word: str) -> None:
     assert run_id(word) != run_id()
 

@@ -198,6 +198,7 @@ def test_another_split_than_published_is_refused(tmp_path: Path) -> None:
     cut=st.integers(0, 3),
 )
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@pytest.mark.slow
 def test_mutated_text_is_read_or_refused(tmp_path: Path, name: str, at: int, new: bytes, cut: int) -> None:
     original = files()[name]
     at %= len(original)

@@ -268,6 +268,7 @@ def test_wrong_class_counts_are_refused(tmp_path: Path) -> None:
     unequal=st.sampled_from(["refuse", "pad"]),
 )
 @settings(max_examples=300, deadline=None)
+@pytest.mark.slow
 def test_mutated_files_are_read_or_refused(position: int, new: bytes, cut: int, unequal: ucr.Unequal) -> None:
     at = position % len(TRAIN)
     with tempfile.TemporaryDirectory() as folder, suppress(DataError):

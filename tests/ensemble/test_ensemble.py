@@ -118,6 +118,7 @@ def requests(words: tuple[str, ...], common: tuple[str, ...] = (*TINY, "engine=r
      ("model=lstm", "task=adding", "engine=fused")],
     ids=" ".join,
 )  # fmt: skip
+@pytest.mark.sampled(8)
 def test_stacked_members_have_the_gradients_of_single_ones(words: tuple[str, ...]) -> None:
     check_stacked(requests(words))
 
@@ -183,7 +184,7 @@ def test_a_stacked_ensemble_runs_from_start_to_end(tmp_path: Path) -> None:
         assert found == pytest.approx(expected, rel=1e-6)  # the readout's metrics are rounded to float32 on the way
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     "words",
     [
@@ -235,6 +236,7 @@ def curve(exp: Run) -> list[str]:
     ],
     ids=" ".join,
 )
+@pytest.mark.sampled(1)
 def test_steps_with_more_to_do_are_made_one_by_one(
     words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

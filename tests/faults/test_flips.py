@@ -109,6 +109,7 @@ def test_the_record_says_from_where_it_went_on(
     count("damaged runs that went on")
 
 
+@pytest.mark.slow
 def test_a_damaged_identity_is_no_other_run(server: Server, finished: tuple[Path, Any], tmp_path: Path) -> None:
     assert server.run(tmp_path, *runs.SHORT, stop_at_step=4) == 75
     path = runs.folder(tmp_path) / "config.yaml"

@@ -92,6 +92,7 @@ def test_a_run(
 
 
 @pytest.mark.parametrize("words", SWEEPS, ids=lambda words: " ".join(words))
+@pytest.mark.sampled(4)
 def test_a_sweep(
     words: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -105,7 +106,7 @@ def test_seeds(
     refused(words, tmp_path, monkeypatch, capsys)
 
 
-@pytest.mark.sampled(50)
+@pytest.mark.sampled(18)
 @pytest.mark.parametrize("kind", VALUES)
 @pytest.mark.parametrize("name", NUMBERS)
 def test_a_value(

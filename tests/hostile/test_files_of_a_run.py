@@ -94,7 +94,7 @@ def used(own: Path, *, final: bool) -> str:
     return " ".join(map(str, codes))
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("kind", LINKS)
 @pytest.mark.parametrize("name", NAMES)
 def test_a_link(name: str, kind: str, own: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -107,7 +107,7 @@ def test_a_link(name: str, kind: str, own: Path, capsys: pytest.CaptureFixture[s
     assert (outside / "file").read_text() == OUTSIDE
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("kind", OTHERS)
 @pytest.mark.parametrize("name", NAMES)
 def test_what_is_another_file(name: str, kind: str, own: Path, capsys: pytest.CaptureFixture[str]) -> None:

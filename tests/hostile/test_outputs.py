@@ -202,7 +202,7 @@ def test_html(name: str) -> None:
     assert "<script" not in marked(name)
 
 
-@pytest.mark.sampled(12)
+@pytest.mark.sampled(4)
 @pytest.mark.filterwarnings("ignore:Glyph")  # of a font
 @pytest.mark.parametrize("name", NAMES, ids=ascii)
 def test_a_figure(name: str) -> None:

@@ -69,7 +69,7 @@ RECORDS: dict[str, Any] = {
 }
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("kind", RECORDS)
 def test_a_record(kind: str, runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = folder(runs) / "record.json"
@@ -139,7 +139,7 @@ def rewrite(home: Path, change: Callable[[State], object]) -> None:
     (home / "record.json").write_text(json.dumps(seal(record | {"checkpoint": names})))
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("kind", [*CHECKPOINTS, *RESUMED])
 def test_a_checkpoint(kind: str, runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
     home = folder(runs)
@@ -168,7 +168,7 @@ def test_files_of_another_run(name: str, runs: Path, capsys: pytest.CaptureFixtu
     assert "another run's" in capsys.readouterr().err
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("kind", ["a pipe", "a device", "a folder"])
 @pytest.mark.parametrize(
     "name",

@@ -115,7 +115,7 @@ def read(folder: Path) -> list[Any]:
     return found
 
 
-@pytest.mark.sampled(12)
+@pytest.mark.sampled(10)
 @pytest.mark.parametrize(
     ("place", "kind"),
     [
@@ -135,6 +135,7 @@ def test_a_value_of_a_record(place: tuple[Any, ...], kind: str, own: Path, capsy
 
 
 @pytest.mark.parametrize("name", DATA, ids=lambda name: ascii(name)[:30])
+@pytest.mark.sampled(12)
 def test_data_that_a_record_names(name: str, own: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = own / "record.json"
     changed = put(json.loads(path.read_text()), ("sources", "data"), {name: "0" * 64})
@@ -142,7 +143,7 @@ def test_data_that_a_record_names(name: str, own: Path, capsys: pytest.CaptureFi
     read(own)
 
 
-@pytest.mark.sampled(12)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("kind", ["null", "a list", "true"])
 @pytest.mark.parametrize("place", SETTINGS)
 def test_a_setting_of_config_yaml(place: str, kind: str, own: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -175,7 +176,7 @@ def test_a_value_of_an_evaluation(place: str, kind: str, own: Path, capsys: pyte
     assert again["found"]
 
 
-@pytest.mark.sampled(12)
+@pytest.mark.sampled(10)
 @pytest.mark.parametrize("kind", TENSORS)
 @pytest.mark.parametrize("place", CHECKPOINT, ids=lambda p: ".".join(map(str, p)))
 def test_a_value_of_a_checkpoint(

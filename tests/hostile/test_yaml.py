@@ -58,7 +58,7 @@ WAYS = {
 }
 
 
-@pytest.mark.sampled(10)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     ("kind", "way"),
     [

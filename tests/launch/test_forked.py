@@ -140,6 +140,7 @@ def test_children_of_a_killed_server_go_on_and_another_takes_its_place(tmp_path:
     server_of(forks).close()
 
 
+@pytest.mark.slow
 def test_a_server_ends_with_what_it_serves_and_its_children_go_on(tmp_path: Path) -> None:
     forks, began = Forks(), tmp_path / "began"
     worker = forks.submit(command("sleep", str(began)))
@@ -220,6 +221,7 @@ def test_a_late_child_is_stopped(pooled: Forks, tmp_path: Path) -> None:
     assert children(server_of(pooled).process.pid) == []
 
 
+@pytest.mark.slow
 def test_the_command_of_a_lost_child_is_given_again(pooled: Forks, tmp_path: Path) -> None:
     began = tmp_path / "began"
     lost = job("sleep once", str(began))

@@ -127,6 +127,7 @@ def test_curves_of_a_run_that_is_done_again_are_replaced(tmp_path: Path) -> None
     assert [(point.run_id, point.value) for point in curves.read(tmp_path, NAME)] == [("second", 2.0)]
 
 
+@pytest.mark.slow
 def test_a_signal_ends_it_with_its_own_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is resumable then, and a script around it must not go on as if all were done."""
     monkeypatch.chdir(tmp_path)
@@ -214,6 +215,7 @@ def test_missing_data_is_a_failure_with_its_code_and_reason(tmp_path: Path, cli)
     assert "prepare" in done.stderr
 
 
+@pytest.mark.slow
 def test_no_time_is_no_run(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     assert main([NAME, "--preset", "smoke", "--budget", "0s"]) == 0

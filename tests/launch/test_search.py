@@ -62,6 +62,7 @@ def test_the_same_command_adds_what_is_missing_and_does_nothing_again(capsys: py
     assert "2 of 3 trials begun" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_the_draws_follow_from_the_study() -> None:
     drawn = []
     for _ in range(2):
@@ -92,6 +93,7 @@ def test_diverged_and_refused_trials_are_told(capsys: pytest.CaptureFixture[str]
     assert "diverged, the training loss is nan" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_a_trial_that_is_killed_again_and_again_is_told_and_left(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -119,6 +121,7 @@ def test_a_trial_that_is_killed_again_and_again_is_told_and_left(
     assert len(begun) == 3 * lost
 
 
+@pytest.mark.slow
 def test_a_torn_line_is_cut_off_and_a_damaged_one_told() -> None:
     assert main(["tune", *ADDING, RANGE, "--trials", "2"]) == 0
     path = search().folder / "journal.log"

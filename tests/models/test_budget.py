@@ -61,7 +61,7 @@ def counted(model: nn.Module, x: torch.Tensor) -> int:
     return added
 
 
-@pytest.mark.sampled(14)
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("n", [8, 32])
 @pytest.mark.parametrize("name", DENSE)
 def test_a_dense_step_is_what_torch_counts(name: str, n: int) -> None:
@@ -177,6 +177,7 @@ def test_a_network_of_ones_own() -> None:
     [("rnn", 30), ("gru", 30), ("lstm", 60), ("urnn_full", 60), ("eunn", 60)],
 )
 @pytest.mark.parametrize("cast", [nn.Module.float, nn.Module.double])
+@pytest.mark.sampled(4)
 def test_bytes_of_state(name: str, numbers: int, cast: Callable[[nn.Module], Recurrent]) -> None:
     model = cast(built(name, "model.hidden_size=30", "model.layers=2"))
     _, final = model(torch.zeros(1, 2, WIDTH, dtype=model.cells[0].U.dtype))

@@ -41,6 +41,7 @@ SGORNN = {"adding": (2, 128), "har2": (9, 128), "ptb_word": (256, 256)}
         ("lstm", "ptb_word", 525312),
     ],
 )
+@pytest.mark.sampled(5)
 def test_sgornn_tables(model: str, task: str, count: int) -> None:
     words = [f"model={model}", f"task={task}"]
     if (model, task) == ("lstm", "adding"):
@@ -96,7 +97,7 @@ TABLE4 = {
 }
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("model", TABLE4)
 @pytest.mark.parametrize("dataset", UCR)
 def test_spectral_rnn_table_4(dataset: str, model: str) -> None:
@@ -173,6 +174,7 @@ def test_ncgru_synthetic_tasks(task: str, column: str) -> None:
 
 @pytest.mark.parametrize("task", NCGRU)
 @pytest.mark.parametrize("model", ["gru", "ncgru"])
+@pytest.mark.sampled(3)
 def test_ncgru_synthetic_tasks_by_their_recipes(task: str, model: str) -> None:
     exp = orthobench.build(f"model={model}", f"task={task}", "variant=code")
     assert exp.parameters["total"] == NCGRU[task][2 + list(COLUMNS).index(model)][1]

@@ -102,6 +102,7 @@ def test_constrained_ends_need_a_map_of_rectangles() -> None:
 
 @pytest.mark.parametrize("layers", [1, 100])
 @pytest.mark.parametrize("name", ["mlp", "resnet", "spectral_mlp", "spectral_resnet"])
+@pytest.mark.sampled(3)
 def test_a_signal_passes_any_depth(name: str, layers: int) -> None:
     """At the start, in both directions; a plain dense stack may lose most of it."""
     model: Any = orthobench.build(f"model={name}", "task=mnist_flat", "recipe=none", f"model.layers={layers}").model

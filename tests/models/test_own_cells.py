@@ -95,6 +95,7 @@ def test_what_a_cell_draws_by_torch_follows_the_seed(folder: Path, monkeypatch: 
         ("class Own(Cell)", "1 / 0\nclass Own(Cell)", "which cannot be imported: ZeroDivisionError"),
     ],
 )
+@pytest.mark.sampled(9)
 def test_a_cell_that_breaks_the_contract_is_one_sentence(
     old: str, new: str, told: str, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -132,6 +133,7 @@ class Turned(Parametrization):
         ("    def forward", "    limits = staticmethod(lambda n: {'q': n})\n\n    def forward", "`limits` names q"),
     ],
 )
+@pytest.mark.sampled(3)
 def test_a_map_that_breaks_the_contract_is_one_sentence(
     old: str, new: str, told: str | None, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -106,6 +106,7 @@ def test_after_step_twice_is_once(name: str, training) -> None:
 
 
 @pytest.mark.parametrize("name", MAPS)
+@pytest.mark.sampled(4)
 def test_a_restored_state_continues_bit_for_bit(name: str, training) -> None:
     p, q = make(name, seed=0), make(name, seed=1)
     first, second = training(p), training(q)

@@ -34,6 +34,7 @@ def on_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("name", MAPS)
+@pytest.mark.sampled(6)
 def test_training_without_reads_gives_the_same_bits(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     trained = []
     for waits in (False, True):
@@ -48,6 +49,7 @@ def test_training_without_reads_gives_the_same_bits(name: str, monkeypatch: pyte
 @pytest.mark.parametrize(
     "name", [name for name in MAPS if name != "stiefel projected"]
 )  # a decomposition, now and then
+@pytest.mark.sampled(6)
 def test_a_step_reads_nothing(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Counted where torch itself would read too, such as whether a system was singular."""
     on_a_gpu(monkeypatch)

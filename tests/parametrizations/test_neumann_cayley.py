@@ -50,6 +50,7 @@ def test_gradient_uses_the_inverse_at_hand(rng: np.random.Generator) -> None:
     ("n", "order", "published"),
     [(56, 1, 1.5e-2), (56, 2, 5e-5), (56, 3, 6e-7), (118, 1, 3.9e-2), (118, 2, 2.1e-4), (118, 3, 2.9e-6)],
 )
+@pytest.mark.sampled(2)
 def test_drift_between_resets(n: int, order: int, published: float, rng: np.random.Generator, training) -> None:
     drift = training(NeumannCayley(n, rng, order=order, reset_period=50)).run(200)
     assert published / 3 < drift < 3 * published  # the simulated gradients are not the same draws

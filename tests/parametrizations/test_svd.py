@@ -104,6 +104,7 @@ def test_determinant(rng: np.random.Generator) -> None:
 
 
 @pytest.mark.parametrize(("r", "sigma_star"), [(0.01, 1.0), (0.3, 1.0), (0.1, 0.0)])
+@pytest.mark.sampled(1)
 def test_the_band_holds_whatever_the_steps(r: float, sigma_star: float, rng: np.random.Generator, training) -> None:
     p = SVD(16, rng, r=r, sigma_star=sigma_star)
     training(p, lr=1.0).run(100)
@@ -124,6 +125,7 @@ def test_rate_of_the_spectrum(rng: np.random.Generator) -> None:
     assert dict(p.named_parameters()).keys() >= p.learning_rate_scales().keys()
 
 
+@pytest.mark.slow
 def test_float32_parameters(rng: np.random.Generator, training) -> None:
     p = SVD(32, rng).float()
     training(p).run(1000)

@@ -111,7 +111,7 @@ def test_it_ends_with_its_process(tmp_path: Path, holder: subprocess.Popen, numb
         assert claim.held
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"pid": 1}', "null"])
 def test_an_unreadable_owner_is_another_process(tmp_path: Path, text: str) -> None:
     with Claim(tmp_path):

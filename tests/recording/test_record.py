@@ -14,6 +14,7 @@ CPU = torch.device("cpu")
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells")
+@pytest.mark.slow
 def test_the_peak_of_memory_stays_after_what_made_it() -> None:
     """Linux counts per CPU and adds up late: on a large machine these figures are wrong by 100 MB and more."""
     resident = int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")

@@ -109,6 +109,7 @@ def test_a_line_is_the_mean_in_a_band() -> None:
     assert figure.axes[0].get_yscale() == "log", "0.1 to 5 is more than a factor of 30"
 
 
+@pytest.mark.slow
 def test_bars_and_curves_together(tmp_path: Path) -> None:
     record(tmp_path, "ncgru/figure6", [made_up("order_1", s, time__minutes_per_epoch=s) for s in (1, 2)])
     assert list(figures(compare(load("ncgru/figure6"), tmp_path), tmp_path)) == ["Figure 6: minutes of an epoch"]

@@ -99,11 +99,13 @@ def test_it_needs_nothing_else(text: str) -> None:
     assert "@import" not in text
 
 
+@pytest.mark.slow
 def test_what_a_record_says_is_text(text: str) -> None:
     assert HOSTILE not in text
     assert "&lt;img src=x onerror=alert(1)&gt;" in text
 
 
+@pytest.mark.slow
 def test_statuses_are_words_and_the_summary_counts_them(text: str) -> None:
     assert all(f">{status}</button>" in text for status in (*STATUSES, *COUNTS))
     scores = sum(row.counts is None for paper in published.papers() for row in published.load(paper))

@@ -60,7 +60,7 @@ def mnist(*accuracies: float | None, preset: str = "full", cell: str = "scornn_1
         ([], NOT_RUN),
     ],
 )
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(2)
 def test_a_cell_has_the_status_of_its_seeds(accuracies: list[float | None], status: str, tmp_path: Path) -> None:
     record(tmp_path, "scornn/table1", mnist(*accuracies))
     stated = compare(replace(load("scornn/table1"), unstated={}), tmp_path)
@@ -179,6 +179,7 @@ def test_a_diverged_seed_stays_in_the_denominator(tmp_path: Path) -> None:
     assert line["status"] == "unstable (1 of 5)"
 
 
+@pytest.mark.slow
 def test_a_shortened_run_fills_no_cell_of_the_full_table(tmp_path: Path) -> None:
     record(tmp_path, "scornn/table1", mnist(0.972, 0.974, 0.973, 0.971, 0.975, preset="smoke"))
     assert found(tmp_path, "scornn/table1", "scoRNN n=170", ACCURACY).verdict.word == NOT_RUN
@@ -225,6 +226,7 @@ def test_the_first_length_that_diverges(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("diverged", "ours"), [((500, 1000, 5000), 500), ((), None)])
+@pytest.mark.slow
 def test_a_length_of_which_neither_side_is_better_differs(
     diverged: tuple[int, ...], ours: float | None, tmp_path: Path
 ) -> None:
@@ -252,6 +254,7 @@ def test_bounds_orders_of_magnitude_and_lost_numbers(tmp_path: Path) -> None:
     assert found(tmp_path, "ncgru/table5", "LSTM", "bpc").verdict.word == UNDERSPECIFIED
 
 
+@pytest.mark.slow
 def test_ranks_over_the_data_sets(tmp_path: Path) -> None:
     table = load("spectral_rnn/table4")
     scores = {cell: 0.5 + 0.1 * cell.startswith("spectral") + i / 1000 for i, cell in enumerate(table.trained())}
@@ -288,6 +291,7 @@ def test_a_stale_table_is_noticed(tmp_path: Path) -> None:
     assert {path.name for path in tables.stale(tmp_path, parts)} == {"scornn.md", "scornn.csv", "scornn.tex"}
 
 
+@pytest.mark.slow
 def test_footnotes_tell_the_deviations_of_table_and_recipes(tmp_path: Path) -> None:
     notes = paper.footnotes(compare(load("scornn/figure1"), tmp_path))
     assert notes[-2].startswith("Optimizers and rates of the other models are their authors' scripts'")

@@ -129,6 +129,7 @@ def test_states_and_gradients_of_a_run(words: tuple[str, ...], tmp_path: Path) -
         ("model=ncgru", "model.embedding_size=3"),
     ],
 )
+@pytest.mark.sampled(3)
 def test_every_kind_of_cell(words: tuple[str, ...], tmp_path: Path) -> None:
     run = orthobench.load(finished(tmp_path, "task=copying", "T=4", *words)[0])
     before = {name: value.clone() for name, value in run.model.state_dict().items()}

@@ -36,6 +36,7 @@ def test_as_trained_it_is_the_test_of_the_record(words: tuple[str, ...], tmp_pat
 
 
 @pytest.mark.parametrize("task", VARIED)
+@pytest.mark.sampled(4)
 def test_every_task_whose_length_can_vary(task: str, tmp_path: Path) -> None:
     length = OTHER.get(task, 9)
     folder, _ = finished(tmp_path, "model=rnn", f"task={task}", VARIED[task])

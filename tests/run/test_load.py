@@ -126,6 +126,7 @@ def swap_checkpoint(folder: Path) -> None:
         (swap_checkpoint, StorageError, "whose digest record.json names"),
     ],
 )
+@pytest.mark.sampled(3)
 def test_a_folder_that_is_not_one_whole_run_is_refused(spoil: Any, kind: Any, message: str, folder: Path) -> None:
     spoil(folder)
     with pytest.raises(kind, match=message):

@@ -34,6 +34,7 @@ def weights(folder: Path, name: str = "last") -> dict[str, torch.Tensor]:
     [(), ("schedule=exponential",), ("task.train_size=12", "trainer.max_epochs=100")],
     ids=lambda w: " ".join(w),
 )
+@pytest.mark.sampled(1)
 def test_a_longer_run_has_the_bits_of_one_that_was_trained_alone(
     words: tuple[str, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -110,6 +111,7 @@ def test_a_disk_that_refuses_the_checkpoint_that_is_gone_on_from_ends_the_run(
 
 
 @pytest.mark.parametrize("word", ["seed=2", "optimizer.lr=0.002", "model.hidden_size=5"])
+@pytest.mark.sampled(1)
 def test_another_run_is_not_gone_on_from(word: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     trained(tmp_path, 4)
     capsys.readouterr()

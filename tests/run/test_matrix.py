@@ -60,13 +60,14 @@ def test_the_papers_cells_and_maps_are_registered() -> None:
 
 
 @pytest.mark.parametrize(("cell", "recurrent"), REFUSED)
+@pytest.mark.sampled(6)
 def test_a_complex_matrix_in_a_real_cell_is_refused(cell: str, recurrent: str) -> None:
     reason = f"model.recurrent={recurrent} is a complex matrix here, but model.cell={cell} has a real state"
     with pytest.raises(ConfigError, match=reason):
         pair(cell, recurrent)
 
 
-@pytest.mark.sampled(20)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("recurrent", [name for name in MAPS if name != "free"])
 @pytest.mark.parametrize("cell", WITHOUT)
 def test_a_cell_without_a_matrix_takes_no_map(cell: str, recurrent: str) -> None:
@@ -88,6 +89,7 @@ def test_a_step_of_a_cell_without_a_matrix_trains_every_parameter(cell: str) -> 
 
 
 @pytest.mark.parametrize("cell", sorted(set(CELLS) - COMPLEX_CELLS))
+@pytest.mark.sampled(3)
 def test_complex_rotations_in_a_real_cell_are_refused(cell: str) -> None:
     with pytest.raises(ConfigError, match=r"model\.recurrent=givens is a complex matrix here"):
         pair(cell, "givens", "model.complex=true")
@@ -99,7 +101,7 @@ def test_a_complex_matrix_in_a_feed_forward_network_is_refused(network: str) -> 
         orthobench.build(f"model={network}", "task=mnist_flat", "model.recurrent=stiefel")
 
 
-@pytest.mark.sampled(30)
+@pytest.mark.sampled(16)
 @pytest.mark.parametrize(("cell", "recurrent"), PAIRS)
 def test_a_step_trains_every_parameter_and_keeps_the_manifold(cell: str, recurrent: str) -> None:
     exp = pair(cell, recurrent)
@@ -168,6 +170,7 @@ def test_each_gate_has_a_map_of_its_own() -> None:
     ],
     ids=" ".join,
 )
+@pytest.mark.sampled(4)
 def test_a_pair_that_nobody_published_runs_and_records(words: list[str]) -> None:
     sizes = ["model.hidden_size=8", "task.batch_size=3", "task.val_size=3", "task.test_size=3", "trainer.max_steps=3"]
     record = orthobench.build(*words, "task=copying", "T=5", "recipe=none", *sizes).run()

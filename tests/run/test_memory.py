@@ -23,6 +23,7 @@ print([faults() for _ in range(8)][-1])
 
 
 @pytest.mark.skipif(not hasattr(ctypes.CDLL(None), "mallopt"), reason="this C library has no mallopt")
+@pytest.mark.slow
 def test_freed_memory_is_used_again() -> None:
     def last(kept: bool) -> int:
         command = [sys.executable, "-c", PROGRAM.format(kept=kept)]

@@ -27,6 +27,7 @@ def trained(*words: str, steps: int = 6) -> dict[str, Any]:
 
 @pytest.mark.parametrize("engine", ["reference", "fused", "auto"])
 @pytest.mark.parametrize("model", ["scornn", "ncgru", "urnn_exp", "sgornn", "lstm"])
+@pytest.mark.sampled(5)
 def test_mixed_precision_leaves_the_recurrence_in_float32(
     model: str, engine: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

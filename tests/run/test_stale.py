@@ -101,6 +101,7 @@ def test_the_same_again_is_found(ask: Ask, home: Path, capsys: pytest.CaptureFix
         ("my_helper.py", "1.0", "2.0", "the plug-in my_helper"),
     ],
 )
+@pytest.mark.sampled(1)
 def test_a_changed_module_is_refused(
     ask: Ask, home: Path, file: str, old: str, new: str, said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -195,6 +196,7 @@ def test_the_record_of_another_run_is_refused(ask: Ask, home: Path) -> None:
 
 
 @pytest.mark.parametrize("names", [("last.ckpt",), ("best.ckpt",), ("last.ckpt", "best.ckpt")])
+@pytest.mark.sampled(1)
 def test_the_checkpoint_of_another_run_is_refused(ask: Ask, home: Path, names: tuple[str, ...]) -> None:
     ask()
     (first,) = (home / "runs").glob("mine-*")

@@ -77,7 +77,7 @@ def test_a_run_of_replays_is_the_same_run(
     assert "could not" not in capsys.readouterr().err
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     "words",
     [
@@ -101,6 +101,7 @@ def test_what_stands_around_a_step(words: tuple[str, ...], tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("model", ["scornn", "ncgru", "urnn_exp", "goru", "eunn"])
+@pytest.mark.sampled(2)
 def test_mixed_precision_casts_the_weights_at_every_step_and_nothing_on_the_way_back(
     model: str, tmp_path: Path
 ) -> None:

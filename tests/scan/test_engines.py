@@ -181,6 +181,7 @@ def test_constrained_matrix_and_trained_initial_state(engine: Any) -> None:
 @pytest.mark.parametrize("activation", ["modrelu", "tanh"])
 @every_family
 @every_engine
+@pytest.mark.sampled(12)
 def test_finite_differences(engine: Any, cls: type, options: dict[str, Any], activation: Any) -> None:
     cell = tame(cls, hidden_size=3, activation=activation, **options)
     names = [name for name, _ in cell.named_parameters()]

@@ -231,6 +231,7 @@ def test_uniform_numbers_become_whole_ones_of_the_range(u: float, low: int, high
         (("task=noisy_mnist", "T=20"), r"T=20 is too short for noisy_mnist: it must be >= 28"),
     ],
 )
+@pytest.mark.sampled(6)
 def test_bad_settings_are_refused(words: tuple[str, ...], reason: str) -> None:
     with pytest.raises(ConfigError, match=reason):
         orthobench.build("model=gru", "recipe=none", *words)

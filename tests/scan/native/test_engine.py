@@ -183,7 +183,7 @@ def test_without_gradients(cls: type, options: dict[str, Any]) -> None:
 
 
 @every_case
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(2)
 def test_finite_differences(cls: type, options: dict[str, Any]) -> None:
     cell = make(cls, **options)
     names, states = [name for name, _ in cell.named_parameters()], len(cell.initial_state(1))
