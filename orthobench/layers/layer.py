@@ -18,7 +18,7 @@ from orthobench.errors import ConfigError
 from orthobench.layers.resolve import resolve
 from orthobench.models.make_cell import make_cell
 from orthobench.optim import SGD, groups
-from orthobench.parametrizations.base import Parametrization, total_penalty
+from orthobench.parametrizations.base import Parametrization, parametrizations, total_penalty
 from orthobench.parametrizations.moving_base import Settling
 from orthobench.scan import choose, recurrence
 from orthobench.schema import Fraction, Positive, coerce
@@ -166,7 +166,7 @@ class Layer(nn.Module):
 
     def parametrizations(self) -> list[Parametrization]:
         """Every parametrization of the layer, constrained or free."""
-        return [module for module in self.modules() if isinstance(module, Parametrization)]
+        return parametrizations(self)
 
     def constrained(self) -> list[Parametrization]:
         """The parametrizations whose matrix stays on a manifold."""

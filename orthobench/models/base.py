@@ -6,7 +6,7 @@ from typing import Any
 from torch import Tensor, nn
 
 from orthobench.cells.base import State
-from orthobench.parametrizations.base import Parametrization, inside_and_outside, total_penalty
+from orthobench.parametrizations.base import Parametrization, inside_and_outside, parametrizations, total_penalty
 from orthobench.scan import choose
 
 
@@ -50,7 +50,7 @@ class Network(nn.Module, ABC):
 
     def parametrizations(self) -> list[Parametrization]:
         """Every parametrization of the network, constrained or free."""
-        return inside_and_outside(self)[0]
+        return parametrizations(self)
 
     def penalty(self) -> Tensor | None:
         """What training adds to the loss for the sake of the matrices, a scalar; null for nothing."""

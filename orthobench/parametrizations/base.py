@@ -90,9 +90,14 @@ class Parametrization(nn.Module, ABC):
         return None
 
 
+def parametrizations(module: nn.Module) -> list[Parametrization]:
+    """Every parametrization in a module, constrained or free."""
+    return [found for found in module.modules() if isinstance(found, Parametrization)]
+
+
 def inside_and_outside(module: nn.Module) -> tuple[list[Parametrization], list[nn.Parameter]]:
     """A module's parametrizations, and its parameters outside of them."""
-    maps = [found for found in module.modules() if isinstance(found, Parametrization)]
+    maps = parametrizations(module)
     inside = {id(p) for found in maps for p in found.parameters()}
     return maps, [p for p in module.parameters() if id(p) not in inside]
 
