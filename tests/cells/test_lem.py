@@ -54,4 +54,4 @@ def test_constrained_gates() -> None:
 
 
 def test_it_runs_as_one_function_without_a_graph_per_step() -> None:
-    assert choose(random_cell(LEM))[0] == "fused"
+    assert choose(random_cell(LEM))[0] in ("native", "fused")

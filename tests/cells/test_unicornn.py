@@ -71,4 +71,4 @@ def test_the_published_start() -> None:
 
 
 def test_it_runs_as_one_function_without_a_graph_per_step() -> None:
-    assert choose(random_cell(UnICORNN))[0] == "fused"
+    assert choose(random_cell(UnICORNN))[0] in ("native", "fused")

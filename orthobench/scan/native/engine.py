@@ -1,8 +1,8 @@
 """The loops of the fused engine in C, for CPUs.
 
-It has the families, gradients and saved tensors of `fused`, whose files have the equations, and more: the LSTM, complex
-states, and recurrences that are linear in the state, be it a vector or a matrix. C computes the steps and torch the
-projection. Weights are packed once per call, and activations are applied while their block is in cache.
+It has the families, gradients and saved tensors of `fused`, whose files have the equations, and more: the LSTM, the
+sLSTM, complex states, and recurrences that are linear in the state, be it a vector or a matrix. C computes the steps
+and torch the projection. Weights are packed once per call, and activations are applied while their block is in cache.
 """
 
 from collections.abc import Callable
@@ -15,9 +15,11 @@ from torch import Tensor
 from orthobench.cells.activations import Activation
 from orthobench.cells.base import Cell, State
 from orthobench.cells.complex_elman import ComplexElman
+from orthobench.cells.cornn import CoRNN
 from orthobench.cells.deltaproduct import DeltaProduct
 from orthobench.cells.elman import Elman
 from orthobench.cells.gru import GRU
+from orthobench.cells.lem import LEM
 from orthobench.cells.lipschitz import Lipschitz
 from orthobench.cells.lru import LRU
 from orthobench.cells.lstm import LSTM
@@ -26,12 +28,14 @@ from orthobench.cells.minlstm import MinLSTM
 from orthobench.cells.mlstm import MLSTM
 from orthobench.cells.rotation import Rotation
 from orthobench.cells.scalar_gated import ScalarGated
+from orthobench.cells.slstm import SLSTM
+from orthobench.cells.unicornn import UnICORNN
 from orthobench.parametrizations.derivatives import first_only
 from orthobench.scan.arguments import elman, first_state, scaled
 from orthobench.scan.families import lookup
 from orthobench.scan.fused.elman import Gradients, first_gradient
 from orthobench.scan.fused.pointwise import room_for_signs
-from orthobench.scan.native import complex_elman, linear, lipschitz, lstm, matrix_cells
+from orthobench.scan.native import complex_elman, lem, linear, lipschitz, lstm, matrix_cells, oscillators, slstm
 from orthobench.scan.native.library import REALS, add_outer, call, load, missing, pack, readable, weight_gradient
 from orthobench.scan.native.projection import own_projection
 from orthobench.terminal import complain
@@ -107,6 +111,10 @@ FAMILIES: dict[type, RunNative] = {
     ScalarGated: _elman,
     GRU: _gru,
     LSTM: lstm.run,
+    SLSTM: slstm.run,
+    LEM: lem.run,
+    CoRNN: oscillators.cornn,
+    UnICORNN: oscillators.unicornn,
     Lipschitz: lipschitz.run,
     ComplexElman: complex_elman.run,
     LRU: linear.run,

@@ -63,8 +63,6 @@ ROW reset_before_back(const REAL *restrict r, const REAL *restrict h, const REAL
     }
 }
 
-ROW add(REAL *restrict G, const REAL *restrict outside, int64_t n) { EACH G[j] += outside[j]; }
-
 void gru_backward(const Scan *s, int64_t first, int64_t last) {
     int64_t B = s->B, N = s->N, gates = s->reset == NONE ? 2 : 3, width = gates * N, rows = last - first;
     REAL *G = s->G + first * N;
@@ -88,7 +86,7 @@ void gru_backward(const Scan *s, int64_t first, int64_t last) {
             }
         }
         if (t && s->dH)
-            for (int64_t i = first; i < last; i++) add(s->G + i * N, OUTSIDE(t - 1, i), N);
+            for (int64_t i = first; i < last; i++) add_to(s->G + i * N, OUTSIDE(t - 1, i), N);
         product((Product){2 * N, dz, width, G, N, G, N, 0}, rows, N, s->weights[0]);
         if (s->reset == AFTER)
             product((Product){N, AT(s->X, t, first, N), N, G, N, G, N, 0}, rows, N, s->weights[1]);

@@ -19,7 +19,7 @@ from orthobench.scan.native.compiler import CompileError, library
 
 SOURCE = Path(__file__).parent
 REALS = {torch.float32: "float", torch.float64: "double"}
-FAMILIES = ("elman", "gru", "lstm", "lipschitz", "complex_elman")
+FAMILIES = ("elman", "gru", "lstm", "lem", "cornn", "unicornn", "lipschitz", "complex_elman")
 WITH_SCRATCH = ("rotations", "fourier")
 SMALLEST_SHARE = 4  # rows below which a thread is not worth starting
 
@@ -61,7 +61,7 @@ def load(dtype: torch.dtype) -> ctypes.CDLL:
     lib.outer_scratch.restype, lib.outer_scratch.argtypes = long, (long,)
     lib.pack.restype, lib.pack.argtypes = None, (pointer, *(long,) * 4, pointer)
     lib.add_outer.restype = None
-    lib.add_outer.argtypes = (pointer, long, pointer, long, long, pointer, pointer, long, long)
+    lib.add_outer.argtypes = (pointer, long, pointer, *(long,) * 3, pointer, pointer, long, long)
     lib.long_product.restype = None
     lib.long_product.argtypes = (pointer, long, pointer, pointer, long, pointer, long, long)
     lib.prefer_large_pages.restype, lib.prefer_large_pages.argtypes = None, (pointer, long)
@@ -169,20 +169,23 @@ def _check(dtype: torch.dtype, tensors: dict[str, Tensor | None]) -> None:
 def weight_gradient(dZ: Tensor, H: Tensor, h0: Tensor) -> Tensor:
     """sum_t dz_t h_{t-1}^T, (M, N), for dZ (T, B, M) with any stride between rows, H (T, B, N) and h0 (B, N)."""
     dW = H.new_zeros(dZ.shape[-1], H.shape[-1])
-    add_outer(dZ[:1], h0, dW)
+    add_outer(dZ[:1], h0[None], dW)
     add_outer(dZ[1:], H, dW)
     return dW
 
 
 def add_outer(D: Tensor, H: Tensor, out: Tensor) -> None:
-    """Add to out (M, N) the sum over all rows d of D (T, B, M) of d h^T; h is the row of H in the same place."""
+    """Add to out (M, N) the sum over all rows d of D (T, B, M) of d h^T; h is the row of H in the same place.
+
+    The rows of D, and those of H, are each at one distance.
+    """
     (T, B, M), N = D.shape, H.shape[-1]
-    distance = D.stride(1) if B > 1 else D.stride(0)  # the stride of an axis of length one may be anything
-    lib = load(H.dtype)
+    lib, axis = load(H.dtype), 1 if B > 1 else 0  # the stride of an axis of length one may be anything
+    rows = D.data_ptr(), D.stride(axis), H.data_ptr(), H.stride(axis), T * B, N, out.data_ptr()
 
     def share(first: int, last: int) -> None:
         scratch = H.new_empty(lib.outer_scratch(N))
-        lib.add_outer(D.data_ptr(), distance, H.data_ptr(), T * B, N, out.data_ptr(), scratch.data_ptr(), first, last)
+        lib.add_outer(*rows, scratch.data_ptr(), first, last)
 
     share_out(share, M)
 

@@ -28,8 +28,6 @@ ROW flow_back(const REAL *restrict G, const REAL *restrict f, REAL *restrict dz,
     EACH dz[j] = eps * G[j] * (1 - f[j] * f[j]);
 }
 
-ROW add_to(const REAL *restrict x, REAL *restrict y, int64_t n) { EACH y[j] += x[j]; }
-
 /* X has G at every step; that of h_0 goes to s->G. */
 void lipschitz_backward(const Scan *s, int64_t first, int64_t last) {
     int64_t B = s->B, N = s->N, rows = last - first;
@@ -39,6 +37,6 @@ void lipschitz_backward(const Scan *s, int64_t first, int64_t last) {
         flow_back(G, AT(s->P, t, first, N), dz, (REAL)s->slope, rows * N);
         product((Product){N, dz, N, outside, s->dH_row, back, N, 0}, rows, N, s->weights[0]);
         if (s->weights[1]) product((Product){N, G, N, back, N, back, N, 0}, rows, N, s->weights[1]);
-        else add_to(G, back, rows * N);
+        else add_to(back, G, rows * N);
     }
 }

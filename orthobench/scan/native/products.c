@@ -26,7 +26,7 @@ static Panel panel_at(int64_t j, int64_t J) {
 
 static int64_t after(Panel panel) { return panel.start + panel.vectors * LANES; }
 
-/* How many numbers `pack` writes for a (K, J) matrix. */
+/* How many numbers `pack` writes. */
 int64_t packed_size(int64_t K, int64_t J) {
     if (J < LANES) return K * J;
     int64_t size = 0;
@@ -152,13 +152,13 @@ void long_product(const REAL *X, int64_t K, const REAL *start, const REAL *packe
     }
 }
 
-/* out (M, N) += D^T H over R rows of D (their distance is D_row) and H (R, N), for the rows first..last-1 of out; the
- * sums of DEPTH rows each are added one after another. `scratch` has room for packed_size(DEPTH, N). */
-void add_outer(const REAL *D, int64_t D_row, const REAL *H, int64_t R, int64_t N, REAL *out, REAL *scratch,
-               int64_t first, int64_t last) {
+/* out (M, N) += D^T H over R rows of D and of H (R, N), whose distances are D_row and H_row, for the rows first..last-1
+ * of out; the sums of DEPTH rows each are added one after another. `scratch` has room for packed_size(DEPTH, N). */
+void add_outer(const REAL *D, int64_t D_row, const REAL *H, int64_t H_row, int64_t R, int64_t N, REAL *out,
+               REAL *scratch, int64_t first, int64_t last) {
     for (int64_t row = 0; row < R; row += DEPTH) {
         int64_t count = R - row < DEPTH ? R - row : DEPTH;
-        pack(H + row * N, count, N, N, 1, scratch);
+        pack(H + row * H_row, count, N, H_row, 1, scratch);
         Product p = {count, D + row * D_row + first, 0, 0, 0, out + first * N, N, D_row};
         product(p, last - first, N, scratch);
     }

@@ -31,7 +31,7 @@
 #if defined(__clang__)
 #define UNROLL _Pragma("unroll")
 #else
-#define UNROLL _Pragma("GCC unroll 8")
+#define UNROLL _Pragma("GCC unroll 18")
 #endif
 
 typedef REAL vector __attribute__((vector_size(BYTES), aligned(sizeof(REAL)), may_alias));
@@ -46,6 +46,9 @@ typedef struct {
     int64_t out_row;
     int64_t A_step; /* zero: rows of A are contiguous; else A is read by columns, and the sums are added to out */
 } Product;
+
+/* How many numbers a packed (K, J) matrix has. */
+int64_t packed_size(int64_t K, int64_t J);
 
 /* out = start + A M for `rows` rows and a packed (K, J) matrix M; start and out may be the same. */
 void product(Product p, int64_t rows, int64_t J, const REAL *packed);

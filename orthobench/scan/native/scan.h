@@ -13,23 +13,27 @@ typedef struct {
     int64_t T, B, N;
     int64_t activation, reset;
     int64_t dH_time, dH_row; /* strides of dH */
-    double slope;        /* leaky ReLU's; complex modReLU's epsilon; the time step of a flow */
+    double slope;        /* leaky ReLU's; complex modReLU's epsilon; the time step of a flow
+                            or of an LEM; the stiffness of oscillators without a matrix */
     REAL *h0;            /* (B, N) the state before the first step */
     REAL *P;             /* projections (T, B, N) of every gate; replaced by a, or by the gates' values */
     REAL *H;             /* hidden states; null: they are in P */
-    REAL *K;             /* GRU, reset after: W_c h + b_k; LSTM: the cells c */
+    REAL *K;             /* GRU, reset after: W_c h + b_k; LSTM: the cells c; two states: the second, z */
     REAL *X;             /* GRU: dk or r h, (T, B, N); forward with reset before: one block (B, N) of scratch;
-                            LSTM: c_0 (B, N); flows: dL/dh_t, (T, B, N), of which the last is given */
-    REAL *b, *beta;      /* modReLU's bias (N); a number, the scalar gate, or null */
-    REAL *late;          /* GRU: b_k (N) */
+                            LSTM: c_0 (B, N); two states: z_0 (B, N);
+                            flows: dL/dh_t, (T, B, N), of which the last is given */
+    REAL *b, *beta;      /* modReLU's bias (N), or the weights w of oscillators without a matrix; a number, the scalar
+                            gate, or three, dt, gamma and epsilon of oscillators, or null */
+    REAL *late;          /* GRU: b_k (N); oscillators without a matrix: dt s (N) */
     REAL *weights[2];    /* packed matrices; null: there is none */
     int8_t *signs;       /* abs: the sign of z */
     REAL *dH;            /* gradient of every hidden state from outside, or null */
     REAL *dZ;            /* gradient of the projections, shaped as P */
     REAL *G;             /* (B, N): dL/dh_T at the start, dL/dh_0 at the end */
-    REAL *S;             /* GRU, reset before: a block (B, N) of scratch; LSTM: dL/dc_T, at the end dL/dc_0 */
-    REAL *db, *dbeta;    /* (B, N) parts of the gradients of b and beta */
-    int64_t parameters;  /* how many numbers `factors` has */
+    REAL *S;             /* GRU, reset before: a block (B, N) of scratch; LSTM: dL/dc_T, at the end dL/dc_0;
+                            two states: dL/dz_T, at the end dL/dz_0 */
+    REAL *db, *dbeta;    /* (B, N) parts of the gradients of b and beta; of w and dt s */
+    int64_t parameters;  /* how many numbers `factors` has; sLSTM: the number of heads */
     int64_t *plan;       /* how the factors are applied: rotations.c, fourier.c */
     REAL *factors, *tables;
     REAL *dfactors;      /* (B, parameters) */
@@ -41,8 +45,8 @@ enum { AFTER, BEFORE, NONE };
 #define ROW static inline void
 #define EACH for (int64_t j = 0; j < n; j++)
 
-/* exp(x) - 1 for x <= 0: x = k log 2 + r with |r| <= log(2) / 2, a Taylor series in r, and 2^k by its bits. */
-static inline REAL expm1_negative(REAL x) {
+/* For x <= 0: 2^k and exp(r) - 1, where x = k log 2 + r with |r| <= log(2) / 2; a Taylor series in r, 2^k by its bits. */
+static inline void split_exponential(REAL x, REAL *two_to_k, REAL *rest) {
     if (sizeof(REAL) == 8) {
         double y = x < -700 ? -700 : x;
         double shifted = y * 1.4426950408889634 + 0x1.8p52, k = shifted - 0x1.8p52;
@@ -65,7 +69,9 @@ static inline REAL expm1_negative(REAL x) {
         bits = (int64_t)(((uint64_t)bits << 52) + 0x3ff0000000000000u);
         double power;
         memcpy(&power, &bits, 8);
-        return (REAL)(power * s + (power - 1));
+        *two_to_k = (REAL)power;
+        *rest = (REAL)s;
+        return;
     }
     float y = x < -87 ? -87 : (float)x;
     float shifted = y * 1.44269504f + 0x1.8p23f, k = shifted - 0x1.8p23f;
@@ -82,7 +88,22 @@ static inline REAL expm1_negative(REAL x) {
     bits = (int32_t)(((uint32_t)bits << 23) + 0x3f800000u);
     float power;
     memcpy(&power, &bits, 4);
-    return (REAL)(power * s + (power - 1));
+    *two_to_k = (REAL)power;
+    *rest = (REAL)s;
+}
+
+/* exp(x) - 1 for x <= 0. */
+static inline REAL expm1_negative(REAL x) {
+    REAL power, rest;
+    split_exponential(x, &power, &rest);
+    return power * rest + (power - 1);
+}
+
+/* exp(x) for x <= 0, at least exp(-87) or exp(-700). */
+static inline REAL exp_negative(REAL x) {
+    REAL power, rest;
+    split_exponential(x, &power, &rest);
+    return power * rest + power;
 }
 
 static inline REAL magnitude(REAL x) { return x < 0 ? -x : x; }
@@ -135,6 +156,8 @@ ROW derive(const Scan *s, const REAL *restrict da, const REAL *restrict a, REAL 
         case TANH: EACH dz[j] = da[j] * (1 - a[j] * a[j]); break;
     }
 }
+
+ROW add_to(REAL *restrict x, const REAL *restrict y, int64_t n) { EACH x[j] += y[j]; }
 
 #define AT(X, t, row, width) ((X) ? (X) + (((t) * B + (row)) * (width)) : 0)
 #define OUTSIDE(t, row) (s->dH && (t) >= 0 ? s->dH + (t) * s->dH_time + (row) * s->dH_row : 0)

@@ -11,10 +11,14 @@ from torch import Tensor
 
 from orthobench.cells.base import Cell, State
 from orthobench.cells.complex_elman import ComplexElman
+from orthobench.cells.cornn import CoRNN
 from orthobench.cells.deltaproduct import DeltaProduct
+from orthobench.cells.lem import LEM
 from orthobench.cells.lipschitz import Lipschitz
 from orthobench.cells.lstm import LSTM
 from orthobench.cells.mlstm import MLSTM
+from orthobench.cells.slstm import SLSTM
+from orthobench.cells.unicornn import UnICORNN
 from orthobench.errors import ConfigError
 from orthobench.parametrizations.free import Free
 from orthobench.parametrizations.givens import Givens
@@ -43,6 +47,11 @@ def rotations(complex: bool = True, **options: Any) -> Any:
 CASES = [
     pytest.param(LSTM, {}, id="lstm"),
     pytest.param(LSTM, {"double_bias": True, "trainable_h0": True}, id="lstm, two biases, trained start"),
+    pytest.param(SLSTM, {"heads": 1}, id="slstm, one head"),
+    pytest.param(SLSTM, {"heads": 4}, id="slstm"),
+    pytest.param(LEM, {"dt": 0.7}, id="lem"),
+    pytest.param(CoRNN, {"dt": 0.3, "epsilon": 0.5}, id="cornn"),
+    pytest.param(UnICORNN, {"dt": 0.3, "alpha": 0.8}, id="unicornn"),
     pytest.param(ComplexElman, {"recurrent": Stiefel}, id="unitary"),
     pytest.param(ComplexElman, {"modrelu": "eunn"}, id="complex, real matrix"),
     pytest.param(ComplexElman, {"modrelu": "eunn", "recurrent": rotations(capacity=2)}, id="rotations"),
@@ -75,9 +84,12 @@ def make(cls: type, n: int = 8, **options: Any) -> Cell:
 
 
 def start(cell: Cell, B: int, seed: int = 1) -> State:
-    """A random state of the cell's type."""
+    """A random state of the cell's type; an sLSTM divides by its third part, a sum of exponentials."""
     like = cell.initial_state(1)
-    return tuple(noise(s.expand(B, *s.shape[1:]), seed + i) for i, s in enumerate(like))
+    drawn = [noise(s.expand(B, *s.shape[1:]), seed + i) for i, s in enumerate(like)]
+    if isinstance(cell, SLSTM):
+        drawn[2] = 0.5 + drawn[2].abs()
+    return tuple(drawn)
 
 
 def noise(like: Tensor, seed: int) -> Tensor:
