@@ -99,9 +99,17 @@ def test_ci_does_nothing_that_the_readme_does_not_say() -> None:
     assert set(commands) <= {line for line in LINES if line.startswith("make")}
 
 
-def test_the_lists_are_what_the_program_prints(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Renewed by `python scripts/readme_lists.py`."""
+@pytest.mark.parametrize("page", ["models.md", "tasks.md"])
+def test_the_lists_are_what_the_program_prints(page: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Renewed by `python scripts/lists.py`."""
     monkeypatch.syspath_prepend(str(REPO / "scripts"))
-    from readme_lists import rendered  # type: ignore[import-not-found]
+    from lists import rendered  # type: ignore[import-not-found]
 
-    assert rendered(TEXT) == TEXT
+    assert rendered(page) == (REPO / "docs" / page).read_text(encoding="utf-8")
+
+
+def test_every_model_and_task_is_named() -> None:
+    words = set(re.findall(r"\w+", TEXT.split("## Models and tasks")[1].split("\n## ")[0]))
+    for kind in ("model", "task"):
+        names = {path.stem for path in (REPO / "conf" / kind).glob("*.yaml")}
+        assert {name for name in names if not name.endswith("_block")} <= words
