@@ -71,6 +71,10 @@ compiled one. *bytes of state*: what is kept of one sequence from step to step.
 """
 
 
+TOLD = {  # of columns that are the first one with one thing otherwise
+    "always after 40 steps": "*always after 40 steps*: the three digits with a cue that can be foreseen. ",
+    "after 10,000 steps": "*after 10,000 steps*: the three digits, with 10,000 training steps.",
+}
 SHORT = """\
 Numbers are means over five seeds that were not used for tuning, with the half-width of their 95 % interval, or its two
 ends where the bounds of the score cut it off.
@@ -145,11 +149,12 @@ def overview(headings: Collection[str] = tuple(COLUMNS), least: int = 1) -> str:
         numbers = Numbers(table, first[model])
         ms = numbers.ms + (costs.engine(first[model].cost) if first[model].cost else "")
         lines.append([model, *scores, numbers.horizon, ms, numbers.state])
+    sizes = [budget(fair_of(table, RESULTS)) for table, _ in COLUMNS.values()]
+    words = OVERVIEW.format(least=min(sizes), most=max(sizes))
+    words += "".join(told for heading, told in TOLD.items() if heading in headings)
     where = "more tasks, and the others, are in [docs/findings.md](docs/findings.md)"
     rest = f"The {len(shown)} of {len(first)} cells with {least} scores or more; {where}.\n" if least > 1 else ""
-    sizes = [budget(fair_of(table, RESULTS)) for table, _ in COLUMNS.values()]
-    words = textwrap.fill(OVERVIEW.format(least=min(sizes), most=max(sizes)), 120) + "\n"
-    return f"{words}{rest}\n" + "".join(f"| {' | '.join(line)} |\n" for line in lines)
+    return f"{textwrap.fill(words, 120)}\n{rest}\n" + "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 
 def budget(table: FairTable) -> int:

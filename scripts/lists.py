@@ -8,7 +8,6 @@ import importlib
 import inspect
 import io
 import re
-import sys
 from pathlib import Path
 
 from orthobench import registry
@@ -40,11 +39,11 @@ def rendered(page: str) -> str:
     text = (DOCS / page).read_text(encoding="utf-8")
     for kind in (kind for kind, where in PAGES.items() if where == page):
         block = "\n".join([f"<!-- list {kind} -->", "```", *lines(kind), "```"])
-        text = re.sub(rf"<!-- list {kind} -->\n```\n.*?```", lambda _, block=block: block, text, flags=re.S)
+        text, found = re.subn(rf"<!-- list {kind} -->\n```\n.*?```", lambda _, block=block: block, text, flags=re.S)
+        assert found == 1, f"{page} has no place for the list of {kind}"
     return text
 
 
 if __name__ == "__main__":
     for name in dict.fromkeys(PAGES.values()):
         (DOCS / name).write_text(rendered(name), encoding="utf-8")
-    sys.exit(0)

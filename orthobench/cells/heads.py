@@ -13,7 +13,7 @@ from orthobench.schema import Positive
 class Headed(Cell):
     """N units in `heads` groups of `width`, no recurrent matrix over all of them, and input weights of its own.
 
-    A subclass sets U, and redefines `project` where a bias is added.
+    A subclass sets U, and redefines `joint_bias` where a bias is added.
 
     Raises:
         ConfigError: N is no multiple of the number of heads.

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from orthobench.cells.base import Matrices, State, projection
+from orthobench.cells.base import Matrices, State
 from orthobench.cells.heads import Headed
 from orthobench.cells.initial import MakeRecurrent
 from orthobench.initializers import Rng, weight
@@ -62,9 +62,6 @@ class SLSTM(Headed):
 
     def joint_bias(self) -> Tensor:
         return torch.cat([self.b[gate] for gate in self.gates])
-
-    def project(self, x: Tensor) -> Tensor:
-        return projection(x, self.U, self.joint_bias())
 
     def matrices(self) -> Matrices:
         """R as (heads, d, 4d), so that a step needs one product per head."""

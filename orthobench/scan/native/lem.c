@@ -42,13 +42,14 @@ ROW expressed_back(const REAL *restrict G, const REAL *restrict a, const REAL *r
 }
 
 /* From G and S, dL/dz_t, the gradients of a, b and c; G and S become what reaches y and z of the step before directly. */
-ROW long_memory_back(REAL *restrict G, REAL *restrict S, const REAL *restrict p, REAL share, const REAL *restrict y,
+ROW long_memory_back(REAL *restrict G, REAL *restrict S, const REAL *restrict p, REAL dt, const REAL *restrict y,
                      const REAL *restrict z, REAL *restrict dp, int64_t n) {
     const REAL *restrict a = p, *restrict b = p + n, *restrict c = p + 2 * n, *restrict d = p + 3 * n;
+    REAL per_dt = 1 / dt;
     EACH {
         REAL from_z = S[j] * b[j], from_y = G[j] * a[j];
-        dp[j] = (d[j] - y[j]) * from_y * (1 - a[j] * share);
-        dp[n + j] = (c[j] - z[j]) * from_z * (1 - b[j] * share);
+        dp[j] = (d[j] - y[j]) * from_y * (1 - a[j] * per_dt);
+        dp[n + j] = (c[j] - z[j]) * from_z * (1 - b[j] * per_dt);
         dp[2 * n + j] = from_z * (1 - c[j] * c[j]);
         S[j] -= from_z;
         G[j] -= from_y;
@@ -68,7 +69,7 @@ void lem_backward(const Scan *s, int64_t first, int64_t last) {
         for (int64_t i = first; i < last; i++) {
             const REAL *y = t ? AT(s->H, t - 1, i, N) : s->h0 + i * N, *z = t ? AT(s->K, t - 1, i, N) : s->X + i * N;
             const REAL *outside = OUTSIDE(t - 1, i);
-            long_memory_back(s->G + i * N, s->S + i * N, AT(s->P, t, i, width), 1 / (REAL)s->slope, y, z,
+            long_memory_back(s->G + i * N, s->S + i * N, AT(s->P, t, i, width), (REAL)s->slope, y, z,
                              AT(s->dZ, t, i, width), N);
             if (outside) add_to(s->G + i * N, outside, N);
         }

@@ -3,9 +3,9 @@
 #include "scan.h"
 
 /* The force f of a row in place, and the new states. */
-ROW swing(REAL *restrict f, const REAL *restrict of, const REAL *restrict y, const REAL *restrict z, REAL *restrict new_y,
-          REAL *restrict new_z, int64_t n) {
-    REAL dt = of[0], gamma = of[1], epsilon = of[2];
+ROW swing(REAL *restrict f, const REAL *restrict physics, const REAL *restrict y, const REAL *restrict z,
+          REAL *restrict new_y, REAL *restrict new_z, int64_t n) {
+    REAL dt = physics[0], gamma = physics[1], epsilon = physics[2];
     EACH {
         f[j] = hyperbolic_tangent(f[j]);
         new_z[j] = z[j] + dt * (f[j] - gamma * y[j] - epsilon * z[j]);
@@ -25,9 +25,10 @@ void cornn_forward(const Scan *s, int64_t first, int64_t last) {
     }
 }
 
-ROW swing_back(REAL *restrict G, REAL *restrict S, const REAL *restrict of, const REAL *restrict f, REAL *restrict dp,
-               int64_t n) {
-    REAL dt = of[0], gamma = of[1], epsilon = of[2];
+/* From G and S the gradient of the force's argument; G and S become what reaches y and z of the step before directly. */
+ROW swing_back(REAL *restrict G, REAL *restrict S, const REAL *restrict physics, const REAL *restrict f,
+               REAL *restrict dp, int64_t n) {
+    REAL dt = physics[0], gamma = physics[1], epsilon = physics[2];
     EACH {
         REAL both = S[j] + dt * G[j];
         dp[j] = dt * both * (1 - f[j] * f[j]);
@@ -68,6 +69,7 @@ void unicornn_forward(const Scan *s, int64_t first, int64_t last) {
         }
 }
 
+/* The same of independent oscillators, and their parts of the gradients of w and pace. */
 ROW turn_back(REAL *restrict G, REAL *restrict S, const REAL *restrict w, const REAL *restrict pace, REAL alpha,
               const REAL *restrict f, const REAL *restrict y, const REAL *restrict new_z, const REAL *restrict outside,
               REAL *restrict dp, REAL *restrict dw, REAL *restrict dpace, int64_t n) {

@@ -31,7 +31,7 @@
 #if defined(__clang__)
 #define UNROLL _Pragma("unroll")
 #else
-#define UNROLL _Pragma("GCC unroll 18")
+#define UNROLL _Pragma("GCC unroll 18") /* the longest of them is the series in slstm.c */
 #endif
 
 typedef REAL vector __attribute__((vector_size(BYTES), aligned(sizeof(REAL)), may_alias));

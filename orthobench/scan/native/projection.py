@@ -14,7 +14,7 @@ from orthobench.scan.native.library import add_outer, long_product, room
 
 def own_projection(cell: Cell, x: Tensor, dtype: torch.dtype) -> Tensor:
     """The cell's projection (T, B, M) in memory of its own, by the product in C where it is the usual one."""
-    if type(cell).project is not Cell.project or type(cell).joint_bias is not Cell.joint_bias:
+    if type(cell).project is not Cell.project:
         return arguments.own_projection(cell, x, dtype)
     return project(x, cell.U, cell.joint_bias()).to(dtype)
 

@@ -32,8 +32,8 @@ typedef struct {
     REAL *G;             /* (B, N): dL/dh_T at the start, dL/dh_0 at the end */
     REAL *S;             /* GRU, reset before: a block (B, N) of scratch; LSTM: dL/dc_T, at the end dL/dc_0;
                             two states: dL/dz_T, at the end dL/dz_0 */
-    REAL *db, *dbeta;    /* (B, N) parts of the gradients of b and beta; of w and dt s */
-    int64_t parameters;  /* how many numbers `factors` has; sLSTM: the number of heads */
+    REAL *db, *dbeta;    /* (B, N) parts of the gradients of b and beta; oscillators without a matrix: of b and late */
+    int64_t parameters;  /* how many numbers `factors` has */
     int64_t *plan;       /* how the factors are applied: rotations.c, fourier.c */
     REAL *factors, *tables;
     REAL *dfactors;      /* (B, parameters) */
@@ -114,7 +114,7 @@ static inline REAL hyperbolic_tangent(REAL x) {
 }
 
 static inline REAL sigmoid(REAL x) {
-    REAL e = 1 + expm1_negative(-magnitude(x));
+    REAL e = exp_negative(-magnitude(x));
     return (x < 0 ? e : 1) / (1 + e);
 }
 

@@ -26,7 +26,7 @@ static inline REAL log1p_share(REAL e) {
     return 2 * u * sum;
 }
 
-/* Gates of a row in place: i and f divided by exp(m), v and o. Then `shut`, 1 - sigmoid(z_f), and the new states. */
+/* Gates of a row in place: i and f scaled by m, v and o. Then `shut`, 1 - sigmoid(z_f), and the new states. */
 ROW exponential_gates(REAL *restrict z, REAL *restrict m, REAL *restrict shut, const REAL *restrict c0,
                       const REAL *restrict n0, REAL *restrict c, REAL *restrict count, REAL *restrict h, int64_t n) {
     REAL *restrict f = z + n, *restrict v = z + 2 * n, *restrict o = z + 3 * n;

@@ -1,7 +1,7 @@
 """sLSTM in C; cells/slstm.py has the equations.
 
-With i and f divided by exp(m_t), v = tanh(z_c), G = dL/dh_t, and C, D and M the parts of dL/dc_t, dL/dn_t and dL/dm_t
-that come from step t + 1, one step of the backward pass is
+i stands for i_t / exp(m_t) here, and f for f_t exp(m_{t-1}) / exp(m_t). With v = tanh(z_c), G = dL/dh_t, and C, D and M
+the parts of dL/dc_t, dL/dn_t and dL/dm_t that come from step t + 1, one step of the backward pass is
 
     C <- C + G o / n_t,   D <- D - G h_t / n_t,   k = f (C c_{t-1} + D n_{t-1}),   e = i (C v + D),   r = M - k - e
     dz_i = e + (1 - s) r,   M <- k + s r,   dz_f = M (1 - sigmoid(z_f)),   dz_c = C i (1 - v^2),   dz_o = G h_t (1 - o)
@@ -19,10 +19,10 @@ from torch import Tensor
 
 from orthobench.cells.base import State
 from orthobench.parametrizations.derivatives import first_only
-from orthobench.scan.arguments import own_projection
 from orthobench.scan.fused.elman import Gradients, first_gradient
 from orthobench.scan.native.checks import check
 from orthobench.scan.native.library import add_outer, load, over_rows, pack, pointer, readable
+from orthobench.scan.native.projection import own_projection
 
 GATES = 4
 
@@ -60,15 +60,16 @@ class SLSTMScan(torch.autograd.Function):
         m, shut = state[3].clone(memory_format=torch.contiguous_format), P.new_empty(T, B, N)
         _call("forward", heads, P=P, H=H, C=C, count=count, m=m, shut=shut, R=_packed(R))
         ctx.set_materialize_grads(False)
-        ctx.save_for_backward(*states, P, shut, R)
-        return H[1:], H[-1].clone(), C[-1].clone(), count[-1].clone(), m
+        h_TBN = H[1:]
+        ctx.save_for_backward(*states, P, shut, R, h_TBN)  # the last because it is an output, as derivatives ask for
+        return h_TBN, H[-1].clone(), C[-1].clone(), count[-1].clone(), m
 
     @staticmethod
     @first_only("use engine=reference")
     def backward(ctx: Any, dH: Tensor | None, *d_last: Tensor | None) -> Gradients:  # type: ignore[override]
-        H, C, count, P, shut, R = ctx.saved_tensors
+        H, C, count, P, shut, R, h_TBN = ctx.saved_tensors
         dH, dP = readable(dH), torch.empty_like(P)
-        G, dC, dn, dm = (first_gradient(H[1:], None if i else dH, last) for i, last in enumerate(d_last))
+        G, dC, dn, dm = (first_gradient(h_TBN, None if i else dH, last) for i, last in enumerate(d_last))
         given = {"P": P, "H": H, "C": C, "count": count, "shut": shut, "R": _packed(R, transposed=True)}
         _call("backward", len(R), dH=dH, dZ=dP, G=G, dC=dC, dn=dn, dm=dm, **given)
         return dP, _matrix_gradient(dP, H, len(R)), G, dC, dn, dm

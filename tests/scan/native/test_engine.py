@@ -292,6 +292,16 @@ def test_it_is_the_automatic_choice(cls: type, options: dict[str, Any]) -> None:
     assert engine.advantage(cell, "cuda", 50) is None
 
 
+@pytest.mark.parametrize("cls", [LSTM, SLSTM])
+def test_a_gate_that_is_nearly_shut_lets_through_what_it_should(cls: type) -> None:
+    cell = make(cls).float()
+    with torch.no_grad():
+        cell.b["o"].fill_(-25)
+    x, state = draw(2, 4, 3).float(), cell.initial_state(2)
+    for found, expected in zip(engine.run(cell, x, state)[0], reference.run(cell, x, state)[0], strict=True):
+        torch.testing.assert_close(found, expected, rtol=1e-4, atol=0)
+
+
 class Doubled(ComplexElman):
     """Another projection: the equations of the step are untouched."""
 
