@@ -47,6 +47,6 @@ class LEMScan(torch.autograd.Function):
         G, S = first_gradient(Y, dH, dy), first_gradient(Z, None, dz)
         saved = {"P": P, "H": Y, "K": Z, "h0": y0, "X": z0}
         call("lem_backward", Y, {"slope": ctx.dt}, (pack(W), pack(W_y)), dH=dH, dZ=dP, G=G, S=S, **saved)
-        dW_y = torch.zeros_like(W_y)
+        dW_y = W_y.new_zeros(N, N)  # contiguous, which W_y need not be
         add_outer(dP[..., 3 * N :], Z, dW_y)
         return dP, weight_gradient(dP[..., : 3 * N], Y, y0), dW_y, G, S, None

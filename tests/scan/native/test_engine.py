@@ -185,6 +185,17 @@ def test_strided_inputs_and_gradients(cls: type, options: dict[str, Any]) -> Non
 
 
 @every_case
+def test_matrices_of_any_layout(cls: type, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a solver returns them: column by column."""
+    cell = make(cls, **options)
+    x, state, own = draw(3, 6, 3), start(cell, 3), cell.matrices
+    expected = results(engine.run, cell, x, state)
+    monkeypatch.setattr(cell, "matrices", lambda: tuple(W if W.dim() < 2 else W.mT.contiguous().mT for W in own()))
+    for found, wanted in zip(results(engine.run, cell, x, state), expected, strict=True):
+        torch.testing.assert_close(found, wanted, rtol=1e-11, atol=1e-11)
+
+
+@every_case
 def test_without_gradients(cls: type, options: dict[str, Any]) -> None:
     cell = make(cls, **options)
     x, state = draw(3, 6, 3), start(cell, 3)
