@@ -129,7 +129,9 @@ def compose(overrides: list[str] | tuple[str, ...], folders: tuple[Path, ...] = 
         with initialize_config_dir(str(conf_dir()), version_base="1.3"):
             cfg = hydra_compose("config", [word.text for word in words] + extra, return_hydra_config=True)
             groups = [word.text for word in words if word.group]
-            base = cfg if len(groups) == len(words) else hydra_compose("config", groups + extra)
+            base = cfg if len(groups) == len(words) else hydra_compose("config", groups + extra) if folders else None
+        if base is None:  # files of one's own may change from call to call, and ours do not
+            base = _without_values(conf_dir(), *groups)
         choices = {key: value for key, value in cfg.hydra.runtime.choices.items() if key in GROUPS and value}
         found: Any = OmegaConf.to_container(cfg, resolve=False)
         check_hydra(found["hydra"])
@@ -152,6 +154,16 @@ def compose(overrides: list[str] | tuple[str, ...], folders: tuple[Path, ...] = 
     new = frozenset(key for key in typed if OmegaConf.select(base, key) is None)
     refers = any(isinstance(value, str) and "${" in value and "${oc.env:" not in value for _, _, value in walk(raw))
     return Composed(plain, choices, typed, new, refers, _foreign(choices, folders))
+
+
+@lru_cache
+def _without_values(conf: Path, *groups: str) -> Any:
+    """What the files in `conf` alone give with some choices of groups, which many rows of a table share."""
+    from hydra import compose as hydra_compose
+    from hydra import initialize_config_dir
+
+    with initialize_config_dir(str(conf), version_base="1.3"):
+        return hydra_compose("config", list(groups))
 
 
 @lru_cache
