@@ -9,6 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from orthobench import registry
 from orthobench.cells.base import Cell, State
 from orthobench.cells.complex_elman import ComplexElman
 from orthobench.cells.cornn import CoRNN
@@ -311,6 +312,12 @@ def test_a_gate_that_is_nearly_shut_lets_through_what_it_should(cls: type) -> No
     x, state = draw(2, 4, 3).float(), cell.initial_state(2)
     for found, expected in zip(engine.run(cell, x, state)[0], reference.run(cell, x, state)[0], strict=True):
         torch.testing.assert_close(found, expected, rtol=1e-4, atol=0)
+
+
+@pytest.mark.parametrize("name", registry.names("cell"))
+def test_every_cell_that_comes_with_the_program_has_a_loop(name: str) -> None:
+    options = {"T_max": 9} if name.endswith("chrono") else {}
+    assert engine.why_not(random_cell(registry.find("cell", name, "model.cell"), **options)) is None
 
 
 class Doubled(ComplexElman):
