@@ -100,6 +100,11 @@ def _scaled_projection(cell: Cell, x: Tensor, alpha: Tensor) -> Tensor:
     return projection(x, alpha * cell.U, None if bias is None else alpha * bias)
 
 
+def first_states(state: State, p: Tensor, N: int) -> list[Tensor]:
+    """Each of several states as (B, N), contiguous, also where it was given as one row (1, N) for the whole batch."""
+    return [s.to(p.dtype).expand(p.shape[1], N).contiguous() for s in state]
+
+
 def first_state(state: State, p: Tensor, W: Tensor) -> Tensor:
     """h_0 as (B, N), also when it was given as one row (1, N) for the whole batch."""
     return state[0].to(W.dtype).expand(p.shape[1], W.shape[0])

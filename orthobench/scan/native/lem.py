@@ -7,6 +7,7 @@ from torch import Tensor
 
 from orthobench.cells.base import State
 from orthobench.parametrizations.derivatives import first_only
+from orthobench.scan.arguments import first_states
 from orthobench.scan.fused.elman import Gradients, first_gradient
 from orthobench.scan.native.checks import check
 from orthobench.scan.native.library import add_outer, call, pack, readable, weight_gradient
@@ -19,8 +20,7 @@ def run(cell: Any, x: Tensor, state: State) -> tuple[Tensor, State]:
     p = own_projection(cell, x, W.dtype)
     check(p, W, (3 * N, N), 4 * N)
     check(p, W_y, (N, N), 4 * N)
-    first = (s.to(W.dtype).expand(p.shape[1], N).contiguous() for s in state)
-    y_TBN, *last = LEMScan.apply(p, W, W_y, *first, cell.dt)
+    y_TBN, *last = LEMScan.apply(p, W, W_y, *first_states(state, p, N), cell.dt)
     return y_TBN.transpose(0, 1), tuple(last)
 
 

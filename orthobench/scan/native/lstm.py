@@ -13,6 +13,7 @@ from torch import Tensor
 
 from orthobench.cells.base import State
 from orthobench.parametrizations.derivatives import first_only
+from orthobench.scan.arguments import first_states
 from orthobench.scan.fused.elman import Gradients, first_gradient
 from orthobench.scan.native.checks import check
 from orthobench.scan.native.library import call, pack, readable, weight_gradient
@@ -23,9 +24,8 @@ def run(cell: Any, x: Tensor, state: State) -> tuple[Tensor, State]:
     """Run an `LSTM` cell over x from `state`; see `reference.run`."""
     (W,) = cell.matrices()
     p, N = own_projection(cell, x, W.dtype), cell.hidden_size
-    first = (s.to(W.dtype).expand(p.shape[1], N).contiguous() for s in state)
     check(p, W, (4 * N, N), 4 * N)
-    h_TBN, *last = LSTMScan.apply(p, W, *first)
+    h_TBN, *last = LSTMScan.apply(p, W, *first_states(state, p, N))
     return h_TBN.transpose(0, 1), tuple(last)
 
 

@@ -7,6 +7,7 @@ from torch import Tensor
 
 from orthobench.cells.base import State
 from orthobench.parametrizations.derivatives import first_only
+from orthobench.scan.arguments import first_states
 from orthobench.scan.fused.elman import Gradients, first_gradient
 from orthobench.scan.native.checks import check
 from orthobench.scan.native.library import call, pack, readable, weight_gradient
@@ -19,7 +20,7 @@ def cornn(cell: Any, x: Tensor, state: State) -> tuple[Tensor, State]:
     p = own_projection(cell, x, both.dtype)
     check(p, both, (N, 2 * N), N)
     physics = torch.tensor([cell.dt, cell.gamma, cell.epsilon], dtype=p.dtype)
-    y_TBN, *last = CoRNNScan.apply(p, *both.split(N, dim=1), *_states(state, p), physics)
+    y_TBN, *last = CoRNNScan.apply(p, *both.split(N, dim=1), *first_states(state, p, N), physics)
     return y_TBN.transpose(0, 1), tuple(last)
 
 
@@ -29,12 +30,8 @@ def unicornn(cell: Any, x: Tensor, state: State) -> tuple[Tensor, State]:
     p = own_projection(cell, x, w.dtype)
     check(p, w, (N,), N)
     check(p, pace, (N,), N)
-    y_TBN, *last = UnICORNNScan.apply(p, w.contiguous(), pace.contiguous(), *_states(state, p), cell.alpha)
+    y_TBN, *last = UnICORNNScan.apply(p, w.contiguous(), pace.contiguous(), *first_states(state, p, N), cell.alpha)
     return y_TBN.transpose(0, 1), tuple(last)
-
-
-def _states(state: State, p: Tensor) -> list[Tensor]:
-    return [s.to(p.dtype).expand(p.shape[1:]).contiguous() for s in state]
 
 
 class CoRNNScan(torch.autograd.Function):
