@@ -19,6 +19,7 @@ from torch import Tensor
 
 from orthobench.cells.base import State
 from orthobench.parametrizations.derivatives import first_only
+from orthobench.scan.arguments import first_states
 from orthobench.scan.fused.elman import Gradients, first_gradient
 from orthobench.scan.native.checks import check
 from orthobench.scan.native.library import add_outer, load, over_rows, pack, pointer, readable
@@ -41,8 +42,7 @@ def run(cell: Any, x: Tensor, state: State) -> tuple[Tensor, State]:
     (R,), N, d = cell.matrices(), cell.hidden_size, cell.width
     p = own_projection(cell, x, R.dtype)
     check(p, R, (cell.heads, d, GATES * d), GATES * N)
-    first = (s.to(R.dtype).expand(p.shape[1], N) for s in state)
-    h_TBN, *last = SLSTMScan.apply(p, R, *first)
+    h_TBN, *last = SLSTMScan.apply(p, R, *first_states(state, p, N))
     return h_TBN.transpose(0, 1), tuple(last)
 
 
@@ -57,7 +57,7 @@ class SLSTMScan(torch.autograd.Function):
         for all_steps, first in zip(states, state, strict=False):
             all_steps[0] = first
         H, C, count = states
-        m, shut = state[3].clone(memory_format=torch.contiguous_format), P.new_empty(T, B, N)
+        m, shut = state[3].clone(), P.new_empty(T, B, N)
         _call("forward", heads, P=P, H=H, C=C, count=count, m=m, shut=shut, R=_packed(R))
         ctx.set_materialize_grads(False)
         h_TBN = H[1:]
