@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from orthobench.config.about import strip
-from orthobench.config.files import GROUPS, check_folders, conf_dir, options
+from orthobench.config.files import GROUPS, check_folders, conf_dir, options, state
 from orthobench.config.policy import (
     COMMAND_LINE_ALONE,
     check_foreign,
@@ -109,11 +109,8 @@ def compose(overrides: list[str] | tuple[str, ...], folders: tuple[Path, ...] = 
     Raises:
         ConfigError: the words or the files are wrong in any way that a user can correct.
     """
-    from hydra import compose as hydra_compose
-    from hydra import initialize_config_dir
-    from hydra.core.global_hydra import GlobalHydra
     from hydra.errors import HydraException
-    from omegaconf import OmegaConf, open_dict
+    from omegaconf import OmegaConf
     from omegaconf.errors import OmegaConfBaseException
 
     check_folders(folders)
@@ -121,68 +118,59 @@ def compose(overrides: list[str] | tuple[str, ...], folders: tuple[Path, ...] = 
     swept = [word.key for word in words if word.sweep]
     if swept:
         raise ConfigError(f"{swept[0]}= has several values; add -m to run them all as a sweep.")
-    GlobalHydra.instance().clear()
     extra = (
         [f"hydra.searchpath=[{','.join(quoted(f'file://{Path(f).resolve()}') for f in folders)}]"] if folders else []
     )
+    files = state(folders)
     try:
-        with initialize_config_dir(str(conf_dir()), version_base="1.3"):
-            cfg = hydra_compose("config", [word.text for word in words] + extra, return_hydra_config=True)
-            groups = [word.text for word in words if word.group]
-            base = cfg if len(groups) == len(words) else hydra_compose("config", groups + extra) if folders else None
-        if base is None:  # files of one's own may change from call to call, and ours do not
-            base = _without_values(conf_dir(), *groups)
-        choices = {key: value for key, value in cfg.hydra.runtime.choices.items() if key in GROUPS and value}
-        found: Any = OmegaConf.to_container(cfg, resolve=False)
+        found = _by_hydra(conf_dir(), (*(word.text for word in words), *extra), files)
+        base = _by_hydra(conf_dir(), (*(word.text for word in words if word.group), *extra), files)
         check_hydra(found["hydra"])
         if folders:
             apart = ("hydra", *COMMAND_LINE_ALONE)
-            alone = [word.text for word in words if word.key.split(".")[0].split("/")[0] in apart]
-            check_foreign(found, _shipped(conf_dir(), tuple(alone)))
-        with open_dict(cfg):
-            del cfg["hydra"]
+            alone = tuple(word.text for word in words if word.key.split(".")[0].split("/")[0] in apart)
+            check_foreign(found, _by_hydra(conf_dir(), alone, files))
         raw = {key: value for key, value in found.items() if key != "hydra"}
         check_values(raw)
-        values = OmegaConf.to_container(cfg, resolve=True)
+        values: Any = OmegaConf.to_container(OmegaConf.create(raw), resolve=True)
     except (HydraException, OmegaConfBaseException) as error:
         cause = error.__cause__ or error
         raise ConfigError(f"the configuration cannot be composed: {' '.join(str(cause).split())}") from error
-    assert isinstance(values, dict)
-    plain = {str(key): value for key, value in values.items()}
+    choices = {key: value for key, value in found["hydra"]["runtime"]["choices"].items() if key in GROUPS and value}
     typed = frozenset(word.key for word in words if not word.group)
-    strip(plain, typed)
-    new = frozenset(key for key in typed if OmegaConf.select(base, key) is None)
+    strip(values, typed)
+    new = frozenset(key for key in typed if get(base, key) is None)
     refers = any(isinstance(value, str) and "${" in value and "${oc.env:" not in value for _, _, value in walk(raw))
-    return Composed(plain, choices, typed, new, refers, _foreign(choices, folders))
+    return Composed(values, choices, typed, new, refers, _foreign(choices, folders))
 
 
-@lru_cache
-def _without_values(conf: Path, *groups: str) -> Any:
-    """What the files in `conf` alone give with some choices of groups, which many rows of a table share."""
-    from hydra import compose as hydra_compose
-    from hydra import initialize_config_dir
+@lru_cache(maxsize=512)
+def _by_hydra(conf: Path, words: tuple[str, ...], files: Any) -> dict[str, Any]:
+    """What Hydra makes of the files in `conf` and of words for it, with its own node `hydra`; nothing is resolved.
 
-    with initialize_config_dir(str(conf), version_base="1.3"):
-        return hydra_compose("config", list(groups))
-
-
-@lru_cache
-def _shipped(conf: Path, words: tuple[str, ...]) -> dict[str, Any]:
-    """What the files in `conf` alone give with some words for Hydra, places and the logger, unresolved."""
-    from hydra import compose as hydra_compose
-    from hydra import initialize_config_dir
+    Hydra needs a tenth of a second, so what it made is kept, for the same words and the same `state` of the files.
+    """
+    from hydra import compose, initialize_config_dir
+    from hydra.core.global_hydra import GlobalHydra
     from omegaconf import OmegaConf
 
+    GlobalHydra.instance().clear()
     with initialize_config_dir(str(conf), version_base="1.3"):
-        made: Any = OmegaConf.to_container(
-            hydra_compose("config", list(words), return_hydra_config=True), resolve=False
-        )
+        cfg = compose("config", list(words), return_hydra_config=True)
+        made: Any = OmegaConf.to_container(cfg, resolve=False)
     return made
 
 
 def _foreign(choices: dict[str, str], folders: tuple[Path, ...]) -> tuple[tuple[str, Path], ...]:
     names = [f"{group}/{name}.yaml" for group, name in choices.items()]
     return tuple((name, Path(folder) / name) for name in names for folder in folders if (Path(folder) / name).is_file())
+
+
+def get(values: Any, key: str) -> Any:
+    """The value at a dotted key of nested dictionaries; null where there is none."""
+    for part in key.split("."):
+        values = values.get(part) if isinstance(values, dict) else None
+    return values
 
 
 def quoted(text: str) -> str:

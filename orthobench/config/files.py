@@ -29,6 +29,19 @@ def yaml_files(folder: Path) -> list[Path]:
     return sorted(path for path in Path(folder).rglob("*.yaml") if not _leads_nowhere(path))
 
 
+def state(folders: tuple[Path, ...] = ()) -> frozenset[tuple[Path, int | None]]:
+    """The YAML files of conf/ and of further folders, each with the time at which it was changed."""
+    return frozenset((path, _changed(path)) for folder in (conf_dir(), *folders) for path in yaml_files(folder))
+
+
+def _changed(path: Path) -> int | None:
+    """When a file was changed; null for one that has just gone, or that is refused when it is read."""
+    try:
+        return path.stat().st_mtime_ns
+    except OSError:
+        return None
+
+
 def _leads_nowhere(path: Path) -> bool:
     try:
         return path.is_symlink() and not path.exists()

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from orthobench.config.check import ROOT, check
-from orthobench.config.compose import Composed, compose
-from orthobench.config.files import conf_dir, yaml_files
+from orthobench.config.compose import Composed, compose, get
+from orthobench.config.files import state
 from orthobench.config.policy import ENVIRONMENT, check_values
 from orthobench.config.settings import Settings
 from orthobench.config.table import expand
@@ -31,17 +31,7 @@ def settings(words: list[str] | tuple[str, ...], folders: tuple[Path, ...] = ())
 
 def composer(folders: tuple[Path, ...] = ()) -> "Composer":
     """What composes runs from the files as they are now; the one before while none has changed."""
-    files = (path for folder in (conf_dir(), *folders) for path in yaml_files(folder))
-    state = frozenset((path, _changed(path)) for path in files)
-    return _composer(folders, state, tuple(map(os.environ.get, ENVIRONMENT)))
-
-
-def _changed(path: Path) -> int | None:
-    """When a file was changed; null for one that has just gone, or that is refused when it is read."""
-    try:
-        return path.stat().st_mtime_ns
-    except OSError:
-        return None
+    return _composer(folders, state(folders), tuple(map(os.environ.get, ENVIRONMENT)))
 
 
 class Composer:
@@ -84,7 +74,7 @@ class Composer:
         if base.interpolated:
             return check(compose(job, self.folders))
         values, typed = copy.deepcopy(base.values), {key: value for group, key, value in parsed if not group}
-        new = frozenset(key for key in typed if _get(base.values, key) is None)
+        new = frozenset(key for key in typed if get(base.values, key) is None)
         for key, value in typed.items():
             _set(values, key, copy.copy(value))
         check_values(typed)
@@ -93,7 +83,7 @@ class Composer:
 
 
 @lru_cache(maxsize=1)
-def _composer(folders: tuple[Path, ...], state: frozenset[Any], environment: tuple[str | None, ...]) -> Composer:
+def _composer(folders: tuple[Path, ...], files: frozenset[Any], environment: tuple[str | None, ...]) -> Composer:
     """The composer for one state of the configuration files and of the environment variables that they may read."""
     return Composer(folders)
 
@@ -115,17 +105,11 @@ def _parsed(word: str) -> tuple[bool, str, Any] | None:
     if isinstance(value, str):  # a quoted string, for which Hydra has a class of its own
         value = str(value)
     plain = isinstance(value, str | int | float | None) or (
-        isinstance(value, list) and all(type(item) in (int, float) for item in value)
+        isinstance(value, list) and all(type(item) in (int, float, str) for item in value)
     )
     if not plain or "${" in str(value):
         return None
     return False, key, value
-
-
-def _get(values: Any, key: str) -> Any:
-    for part in key.split("."):
-        values = values.get(part) if isinstance(values, dict) else None
-    return values
 
 
 def _set(values: dict[str, Any], key: str, value: Any) -> None:
