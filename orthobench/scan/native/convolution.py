@@ -6,7 +6,6 @@ With s = sigmoid(z_t) the backward pass is dz_t = dy_t s (1 + z_t (1 - s)), dc_k
 c_k * dz_t; z is computed anew.
 """
 
-import ctypes
 from typing import Any
 
 import torch
@@ -14,16 +13,17 @@ from torch import Tensor
 
 from orthobench.parametrizations.derivatives import first_only
 from orthobench.scan.fused.elman import Gradients
-from orthobench.scan.native.library import load, over_rows, pointer, readable
+from orthobench.scan.native.library import Struct, long, pointer, readable
 
 POINTERS = ("X", "before", "kernel", "Y", "dY", "dX", "dbefore", "dkernel")
 
 
-class Convolution(ctypes.Structure):
+class Convolution(Struct):
     """The struct of the same name in convolution.c."""
 
+    apart = frozenset(("X",))
     _fields_ = (
-        *((name, ctypes.c_int64) for name in ("T", "B", "M", "K", "X_row", "X_time")),
+        *((name, long) for name in ("T", "B", "M", "K", "X_row", "X_time")),
         *((name, pointer) for name in POINTERS),
     )
 
@@ -57,7 +57,7 @@ class CausalConvolution(torch.autograd.Function):
     def forward(ctx: Any, x: Tensor, before: Tensor, kernel: Tensor) -> Tensor:
         x, before, kernel = readable(x), before.contiguous(), kernel.contiguous()  # type: ignore[assignment]
         y = x.new_empty(x.shape)
-        _call("forward", 0, x, before=before, kernel=kernel, Y=y)
+        _run("forward", x, kernel, before=before, Y=y)
         ctx.save_for_backward(x, before, kernel)
         return y
 
@@ -67,16 +67,11 @@ class CausalConvolution(torch.autograd.Function):
         x, before, kernel = ctx.saved_tensors
         dx, dbefore, dkernel = x.new_empty(x.shape), torch.zeros_like(before), x.new_zeros(len(x), *kernel.shape)
         parts = {"dY": dy.contiguous(), "dX": dx, "dbefore": dbefore, "dkernel": dkernel}
-        _call("backward", x.shape[-1], x, before=before, kernel=kernel, **parts)
+        _run("backward", x, kernel, x.shape[-1], before=before, **parts)
         return dx, dbefore, dkernel.sum(0)
 
 
-def _call(name: str, scratch: int, x: Tensor, **tensors: Tensor) -> None:
+def _run(loop: str, x: Tensor, kernel: Tensor, scratch: int = 0, **tensors: Tensor) -> None:
     B, T, M = x.shape
-    given = Convolution(T, B, M, tensors["kernel"].shape[0], *x.stride()[:2], x.data_ptr())
-    for key, tensor in tensors.items():
-        setattr(given, key, tensor.data_ptr())
-    loop = getattr(load(x.dtype), f"convolution_{name}")
-    more = (pointer,) if scratch else ()
-    loop.restype, loop.argtypes = None, (ctypes.POINTER(Convolution), ctypes.c_int64, ctypes.c_int64, *more)
-    over_rows(loop, given, B, x, scratch)
+    given = Convolution(T, B, M, len(kernel))
+    given.run(f"convolution_{loop}", B, x, scratch, X=x.transpose(0, 1), kernel=kernel, **tensors)

@@ -4,7 +4,6 @@ With G_t = dL/dh_t the backward pass is db_t = G_t, da_t = conj(h_{t-1}) G_t, an
 gradient that comes from outside.
 """
 
-import ctypes
 from typing import Any
 
 import torch
@@ -12,17 +11,18 @@ from torch import Tensor
 
 from orthobench.parametrizations.derivatives import first_only
 from orthobench.scan.fused.elman import Gradients, first_gradient
-from orthobench.scan.native.library import REALS, load, missing, over_rows, pointer, readable, room
+from orthobench.scan.native.library import REALS, Struct, long, missing, pointer, readable, room
 
 
-class Diagonal(ctypes.Structure):
+class Diagonal(Struct):
     """The struct of the same name in diagonal.c."""
 
+    apart = frozenset(("a", "b", "dH"))
     _fields_ = (
-        *((name, ctypes.c_int64) for name in ("T", "B", "M", "complex", "a_time", "a_row", "b_time", "b_row")),
-        *((name, ctypes.c_int64) for name in ("dH_time", "dH_row")),
+        *((name, long) for name in ("T", "B", "M", "complex", "a_time", "a_row", "b_time", "b_row")),
+        *((name, long) for name in ("dH_time", "dH_row")),
         *((name, pointer) for name in ("a", "b", "h0", "H", "dH", "G", "da", "db")),
-        ("summed", ctypes.c_int64),
+        ("summed", long),
     )
 
 
@@ -70,7 +70,7 @@ class DiagonalScan(torch.autograd.Function):
     def forward(ctx: Any, a: Tensor, b: Tensor, h0: Tensor) -> Tensor:
         a, b, h0 = _rows(a), _rows(b), h0.resolve_conj().contiguous()
         H = room(b)
-        _call("diagonal_forward", a, H, b=b, h0=h0)
+        _run("diagonal_forward", a, H, b=b, h0=h0)
         ctx.save_for_backward(a, H, h0)
         return H
 
@@ -81,7 +81,7 @@ class DiagonalScan(torch.autograd.Function):
         G, db = first_gradient(H, dH, None), room(H)
         summed = a.dim() < 3 or len(a) == 1
         da = torch.zeros_like(G) if summed else room(H)
-        _call("diagonal_backward", a, H, h0=h0, dH=readable(dH), G=G, da=da, db=db, summed=summed)
+        _run("diagonal_backward", a, H, h0=h0, dH=readable(dH), G=G, da=da, db=db, summed=summed)
         return da.sum_to_size(a.shape) if a.dim() < 3 else da.expand(len(a), *G.shape).sum_to_size(a.shape), db, G
 
 
@@ -91,16 +91,7 @@ def _rows(tensor: Tensor) -> Tensor:
     return tensor if tensor.stride(-1) == 1 or tensor.shape[-1] == 1 else tensor.contiguous()
 
 
-def _call(name: str, a: Tensor, H: Tensor, summed: bool = False, **tensors: Tensor | None) -> None:
+def _run(loop: str, a: Tensor, H: Tensor, summed: bool = False, **tensors: Tensor | None) -> None:
     T, B, N = H.shape
-    numbers = 2 if H.is_complex() else 1
-    scan = Diagonal(T=T, B=B, M=numbers * N, complex=H.is_complex(), summed=summed, H=H.data_ptr())
-    pointers: dict[str, Tensor | None] = {"a": a.expand(T, B, N), **tensors}
-    for key, tensor in pointers.items():
-        setattr(scan, key, None if tensor is None else tensor.data_ptr())
-        if tensor is not None and key in ("a", "b", "dH"):
-            setattr(scan, f"{key}_time", numbers * tensor.stride(0))
-            setattr(scan, f"{key}_row", numbers * tensor.stride(1))
-    loop = getattr(load(H.dtype.to_real()), name)
-    loop.restype, loop.argtypes = None, (ctypes.POINTER(Diagonal), ctypes.c_int64, ctypes.c_int64)
-    over_rows(loop, scan, B, H)
+    scan = Diagonal(T=T, B=B, M=2 * N if H.is_complex() else N, complex=H.is_complex(), summed=summed)
+    scan.run(loop, B, H, 0, a=a.expand(T, B, N), H=H, **tensors)

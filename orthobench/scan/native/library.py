@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -19,29 +19,78 @@ from orthobench.scan.native.compiler import CompileError, library
 
 SOURCE = Path(__file__).parent
 REALS = {torch.float32: "float", torch.float64: "double"}
-FAMILIES = ("elman", "gru", "lstm", "lem", "cornn", "unicornn", "lipschitz", "complex_elman")
-WITH_SCRATCH = ("rotations", "fourier")
+INTEGERS = {"signs": torch.int8, "plan": torch.int64}
 SMALLEST_SHARE = 4  # rows below which a thread is not worth starting
 
-pointer = ctypes.c_void_p
+long, pointer = ctypes.c_int64, ctypes.c_void_p
 
 
-class Scan(ctypes.Structure):
+class Struct(ctypes.Structure):
+    """What a loop is given: numbers, and pointers to tensors.
+
+    Attributes:
+        real: pointers to real numbers, also where the states are complex.
+        apart: pointers to tensors (T, B, ...) whose rows may be anywhere, with their strides in `NAME_time` and
+            `NAME_row`; all others are contiguous.
+    """
+
+    real: ClassVar[frozenset[str]] = frozenset()
+    apart: ClassVar[frozenset[str]] = frozenset()
+
+    def run(self, loop: str, rows: int, like: Tensor, scratch: int = 0, **tensors: Tensor | None) -> None:
+        """Call a loop for all rows, shared out over threads.
+
+        Args:
+            loop: the function of the compiled library.
+            rows: how many there are.
+            like: a tensor of the states' dtype, on a CPU.
+            scratch: how many real numbers of scratch memory every thread needs.
+            **tensors: by the names of the pointers; null where there is none.
+
+        Raises:
+            ValueError: C would misread a tensor.
+        """
+        for name, tensor in tensors.items():
+            if tensor is not None:
+                self._point(name, tensor, like.dtype)
+        dtype = like.dtype.to_real()
+        compiled = getattr(load(dtype), loop)
+        more = (pointer,) if scratch else ()
+        compiled.restype, compiled.argtypes = None, (ctypes.POINTER(type(self)), long, long, *more)
+
+        def share(first: int, last: int) -> None:
+            room = [like.new_empty(scratch, dtype=dtype)] if scratch else []
+            compiled(self, first, last, *(tensor.data_ptr() for tensor in room))
+
+        share_out(share, rows)
+
+    def _point(self, name: str, tensor: Tensor, dtype: torch.dtype) -> None:
+        check_memory(name, tensor, INTEGERS.get(name, dtype.to_real() if name in self.real else dtype))
+        readable = tensor.is_contiguous()
+        if name in self.apart:
+            numbers = 2 if tensor.is_complex() else 1
+            setattr(self, f"{name}_time", numbers * tensor.stride(0))
+            setattr(self, f"{name}_row", numbers * tensor.stride(1))
+            readable = tensor.stride(-1) == 1 or tensor.shape[-1] == 1
+        if not readable:
+            raise ValueError(f"engine=native reads contiguous memory, which {name} is not: use engine=reference.")
+        setattr(self, name, tensor.data_ptr())
+
+
+class Scan(Struct):
     """The struct of the same name in scan.h."""
 
+    real = frozenset(("b", "beta", "late", "db", "dbeta", "K", "X", "S", "factors", "tables", "dfactors"))
+    apart = frozenset(("dH",))
     _fields_ = (
-        *((name, ctypes.c_int64) for name in ("T", "B", "N", "activation", "reset", "dH_time", "dH_row")),
+        *((name, long) for name in ("T", "B", "N", "activation", "reset", "dH_time", "dH_row")),
         ("slope", ctypes.c_double),
         *((name, pointer) for name in ("h0", "P", "H", "K", "X", "b", "beta", "late")),
         ("weights", pointer * 2),
         *((name, pointer) for name in ("signs", "dH", "dZ", "G", "S", "db", "dbeta")),
-        ("parameters", ctypes.c_int64),
+        ("parameters", long),
         *((name, pointer) for name in ("plan", "factors", "tables", "dfactors")),
     )
-
-
-OF_STATES = {"P", "H", "h0", "dH", "dZ", "G"}  # complex where the states are; all others are real
-INTEGERS = {"signs": torch.int8, "plan": torch.int64}
 
 
 @lru_cache
@@ -55,7 +104,6 @@ def load(dtype: torch.dtype) -> ctypes.CDLL:
         lib = ctypes.CDLL(str(library(SOURCE, f"REAL={REALS[dtype]}")))
     except OSError as error:
         raise CompileError(f"the compiled library could not be used: {error}") from error
-    long = ctypes.c_int64
     lib.worthwhile.restype, lib.worthwhile.argtypes = long, ()
     lib.packed_size.restype, lib.packed_size.argtypes = long, (long, long)
     lib.outer_scratch.restype, lib.outer_scratch.argtypes = long, (long,)
@@ -66,11 +114,6 @@ def load(dtype: torch.dtype) -> ctypes.CDLL:
     lib.long_product.argtypes = (pointer, long, pointer, pointer, long, pointer, long, long)
     lib.prefer_large_pages.restype, lib.prefer_large_pages.argtypes = None, (pointer, long)
     lib.lanes.restype, lib.lanes.argtypes = long, ()
-    for family in (*FAMILIES, *WITH_SCRATCH):
-        for way in ("forward", "backward"):
-            loop = getattr(lib, f"{family}_{way}")
-            scratch = (pointer,) if family in WITH_SCRATCH else ()
-            loop.restype, loop.argtypes = None, (ctypes.POINTER(Scan), long, long, *scratch)
     return lib
 
 
@@ -114,17 +157,11 @@ def call(
         **tensors: tensors for the pointer fields of `Scan`, by name.
     """
     T, B, N = like.shape
-    _check(like.dtype, {**{f"weight {i}": packed for i, packed in enumerate(weights)}, **tensors})
     scan = Scan(T=T, B=B, N=N, **settings)
     for i, packed in enumerate(weights):
+        check_memory(f"weight {i}", packed, like.dtype.to_real())
         scan.weights[i] = packed.data_ptr()
-    for key, tensor in tensors.items():
-        setattr(scan, key, None if tensor is None else tensor.data_ptr())
-    dH = tensors.get("dH")
-    if dH is not None:
-        parts = 2 if dH.is_complex() else 1
-        scan.dH_time, scan.dH_row = (parts * stride for stride in dH.stride()[:2])
-    over_rows(getattr(load(like.dtype.to_real()), name), scan, B, like, scratch)
+    scan.run(name, B, like, scratch, **tensors)
 
 
 def long_product(x: Tensor, W: Tensor, bias: Tensor | None, out: Tensor) -> None:
@@ -147,23 +184,17 @@ def lanes(dtype: torch.dtype) -> int:
     return load(dtype).lanes()
 
 
-def _check(dtype: torch.dtype, tensors: dict[str, Tensor | None]) -> None:
-    """Refuse tensors that C would misread.
+def check_memory(name: str, tensor: Tensor, dtype: torch.dtype) -> None:
+    """Refuse a tensor that C would misread.
 
     Raises:
-        ValueError: a tensor of another dtype or device than the states, or one that is not contiguous.
+        ValueError: it is of another dtype, or on another device than a CPU.
     """
-    for name, tensor in tensors.items():
-        if tensor is None:
-            continue
-        wanted = INTEGERS.get(name, dtype if name in OF_STATES else dtype.to_real())
-        if tensor.dtype != wanted or tensor.device.type != "cpu":
-            raise ValueError(
-                f"engine=native reads {wanted} on the CPU here, and {name} is {tensor.dtype} on {tensor.device}: a "
-                "parametrization returns its matrix in the type of its parameters; or use engine=reference."
-            )
-        if not tensor.is_contiguous() and name != "dH":
-            raise ValueError(f"engine=native reads contiguous memory, which {name} is not: use engine=reference.")
+    if tensor.dtype != dtype or tensor.device.type != "cpu":
+        raise ValueError(
+            f"engine=native reads {dtype} on the CPU here, and {name} is {tensor.dtype} on {tensor.device}: a "
+            "parametrization returns its matrix in the type of its parameters; or use engine=reference."
+        )
 
 
 def weight_gradient(dZ: Tensor, H: Tensor, h0: Tensor) -> Tensor:
@@ -188,24 +219,6 @@ def add_outer(D: Tensor, H: Tensor, out: Tensor) -> None:
         lib.add_outer(*rows, scratch.data_ptr(), first, last)
 
     share_out(share, M)
-
-
-def over_rows(loop: Any, given: ctypes.Structure, rows: int, like: Tensor, scratch: int = 0) -> None:
-    """Call a compiled loop for parts of the rows, as `share_out` does.
-
-    Args:
-        loop: takes `given`, the first row, the one after the last, and scratch memory where there is any.
-        given: the struct that it reads.
-        rows: how many there are.
-        like: a tensor on the same device, of the same precision.
-        scratch: how many real numbers of scratch memory every thread needs.
-    """
-
-    def share(first: int, last: int) -> None:
-        room = [like.new_empty(scratch, dtype=like.dtype.to_real())] if scratch else []
-        loop(given, first, last, *(tensor.data_ptr() for tensor in room))
-
-    share_out(share, rows)
 
 
 def share_out(work: Callable[[int, int], None], rows: int) -> None:

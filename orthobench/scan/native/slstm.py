@@ -11,7 +11,6 @@ where s is one if the forget gate set m_t, zero if the input gate did, and a hal
 states is used, r is zero but for rounding.
 """
 
-import ctypes
 from typing import Any
 
 import torch
@@ -22,17 +21,18 @@ from orthobench.parametrizations.derivatives import first_only
 from orthobench.scan.arguments import first_states
 from orthobench.scan.fused.elman import Gradients, first_gradient
 from orthobench.scan.native.checks import check
-from orthobench.scan.native.library import add_outer, load, over_rows, pack, pointer, readable
+from orthobench.scan.native.library import Struct, add_outer, long, pack, pointer, readable
 from orthobench.scan.native.projection import own_projection
 
 GATES = 4
 
 
-class ExponentialScan(ctypes.Structure):
+class ExponentialScan(Struct):
     """The struct of the same name in slstm.c."""
 
+    apart = frozenset(("dH",))
     _fields_ = (
-        *((name, ctypes.c_int64) for name in ("T", "B", "N", "heads", "dH_time", "dH_row")),
+        *((name, long) for name in ("T", "B", "N", "heads", "dH_time", "dH_row")),
         *((name, pointer) for name in ("P", "H", "C", "count", "m", "shut", "R", "dH", "dZ", "G", "dC", "dn", "dm")),
     )
 
@@ -58,7 +58,8 @@ class SLSTMScan(torch.autograd.Function):
             all_steps[0] = first
         H, C, count = states
         m, shut = state[3].clone(), P.new_empty(T, B, N)
-        _call("forward", heads, P=P, H=H, C=C, count=count, m=m, shut=shut, R=_packed(R))
+        scan = ExponentialScan(T, B, N, heads)
+        scan.run("slstm_forward", B, P, P=P, H=H, C=C, count=count, m=m, shut=shut, R=_packed(R))
         ctx.set_materialize_grads(False)
         h_TBN = H[1:]
         ctx.save_for_backward(*states, P, shut, R, h_TBN)  # the last because it is an output, as derivatives ask for
@@ -71,7 +72,9 @@ class SLSTMScan(torch.autograd.Function):
         dH, dP = readable(dH), torch.empty_like(P)
         G, dC, dn, dm = (first_gradient(h_TBN, None if i else dH, last) for i, last in enumerate(d_last))
         given = {"P": P, "H": H, "C": C, "count": count, "shut": shut, "R": _packed(R, transposed=True)}
-        _call("backward", len(R), dH=dH, dZ=dP, G=G, dC=dC, dn=dn, dm=dm, **given)
+        T, B, N = h_TBN.shape
+        scan = ExponentialScan(T, B, N, len(R))
+        scan.run("slstm_backward", B, P, dH=dH, dZ=dP, G=G, dC=dC, dn=dn, dm=dm, **given)
         return dP, _matrix_gradient(dP, H, len(R)), G, dC, dn, dm
 
 
@@ -89,17 +92,3 @@ def _matrix_gradient(dP: Tensor, H: Tensor, heads: int) -> Tensor:
     for part, dz in enumerate(dP.split(d, dim=-1)):
         add_outer(dz, before[part % heads], dR[part])
     return dR.unflatten(0, (GATES, heads)).permute(1, 3, 0, 2).flatten(2)
-
-
-def _call(name: str, heads: int, **tensors: Tensor | None) -> None:
-    P: Any = tensors["P"]
-    T, B, M = P.shape
-    scan = ExponentialScan(T=T, B=B, N=M // GATES, heads=heads)
-    for key, tensor in tensors.items():
-        setattr(scan, key, None if tensor is None else tensor.data_ptr())
-    dH = tensors.get("dH")
-    if dH is not None:
-        scan.dH_time, scan.dH_row = dH.stride()[:2]
-    loop = getattr(load(P.dtype), f"slstm_{name}")
-    loop.restype, loop.argtypes = None, (ctypes.POINTER(ExponentialScan), ctypes.c_int64, ctypes.c_int64)
-    over_rows(loop, scan, B, P)
