@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from orthobench.cells.base import Matrices, State, projection
+from orthobench.cells.base import Matrices, State
 from orthobench.cells.heads import Headed
 from orthobench.cells.initial import MakeRecurrent
 from orthobench.initializers import Rng, normal
@@ -54,11 +54,8 @@ class MLSTM(Headed):
         return (self.heads, self.width, self.width), (self.heads, self.width), (self.heads,)
 
     def joint_bias(self) -> Tensor:
+        """The bias of q, k, v and the gates o, i and f, (4N + 2 heads,); the first three have none."""
         return torch.cat([self.U.new_zeros(3 * self.hidden_size), *(self.b[gate] for gate in "oif")])
-
-    def project(self, x: Tensor) -> Tensor:
-        """What q, k, v and the gates o, i and f are computed from, (T, B, 4N + 2 heads)."""
-        return projection(x, self.U, self.joint_bias())
 
     def step(self, p_t: Tensor, state: State, W: Matrices) -> tuple[Tensor, State]:
         (C, n, m), N, H = state, self.hidden_size, self.heads
