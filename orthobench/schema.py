@@ -9,8 +9,9 @@ import difflib
 import inspect
 import math
 import types
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from orthobench.errors import ConfigError
@@ -85,8 +86,9 @@ class Field:
         return CountOf() in getattr(self.annotation, "__metadata__", ())
 
 
-def fields(cls: type) -> dict[str, Field]:
-    """The arguments of a class's constructor by name, through `**kwargs` to its bases."""
+@lru_cache(maxsize=256)
+def fields(cls: type) -> Mapping[str, Field]:
+    """The arguments of a class's constructor by name, through `**kwargs` to its bases; read-only, as it is kept."""
     found: dict[str, Field] = {}
     for klass in cls.__mro__:
         init = klass.__dict__.get("__init__")
@@ -101,7 +103,7 @@ def fields(cls: type) -> dict[str, Field]:
                 found.setdefault(name, Field(name, hints.get(name, Any), parameter.default))
         if not passes_on:
             break
-    return found
+    return types.MappingProxyType(found)
 
 
 def did_you_mean(word: str, allowed: Iterable[str]) -> str:

@@ -247,3 +247,25 @@ def test_ncgrus_models_do_not_have_equal_numbers_of_parameters(name: str) -> Non
     counts = [composed.counts(row)["total"] for row in composed.table.rows if row.endswith(f"_{length}")]
     assert len(counts) == 6
     assert max(counts) > 1.25 * min(counts)
+
+
+def test_a_model_whose_name_begins_another_is_refused_in_a_claim_over_data_sets(tmp_path: Path) -> None:
+    """Rows gru_chrono_A and gru_chrono_B would count as further data sets of gru."""
+    (tmp_path / "experiment" / "mine").mkdir(parents=True)
+    (tmp_path / "published").mkdir()
+    cells = "".join(
+        f"  {name}_{T}: [model={name}, task=adding, T={T}, task.test_size={T}]\n"
+        for name in ("rnn", "gru", "gru_chrono")
+        for T in (5, 6)
+    )
+    (tmp_path / "experiment" / "mine" / "table1.yaml").write_text(
+        "description: Mine\ntrack: published\nseeds: [1]\nmargin: {test/loss: 0.1}\nunstated: []\npresets: {}\n"
+        f"common: [recipe=none]\ncells:\n{cells}"
+    )
+    claim = (
+        "{table: table1, row: GRU, column: Loss, metric: test/loss, section: '1', seeds: 1, select: last, kind: claim,"
+    )
+    test = "claim: It is better., test: {wilcoxon: [gru], than: [rnn]}}"
+    (tmp_path / "published" / "mine.yaml").write_text(f"rows:\n  - {claim} {test}\n")
+    with pytest.raises(ConfigError, match="gru_5 and gru_chrono_5 are both of gru_ and of one data set"):
+        load_table(experiment.load("mine/table1", (tmp_path,)))

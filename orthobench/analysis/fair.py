@@ -166,9 +166,10 @@ def fair_table(table: Table, results: Path, preset: str = FULL, cells: Collectio
     measured = step_costs.read(results)
     here, stale_costs = step_costs.current(composed, {place: c for place, c in measured.items() if place[1] in timed})
     costs = step_costs.of_like(composed, measured, timed - here.keys()) | here
-    finest = composed.resolution(next(iter(table.rows)), score) if found.lines else 0.0
+    cases = {case: timed_row(own) for (_, case), own in rates(table).items()} if found.lines else {}
+    finest = {case: composed.resolution(row, score) for case, row in cases.items()}
     entries = tuple(
-        replace(entry, cost=costs.get(timed_row(own)), resolution=finest)
+        replace(entry, cost=costs.get(timed_row(own)), resolution=finest.get(case, 0.0))
         for (model, case), own in rates(table).items()
         if (entry := _entry(composed, score, model, case, own, by_row, not names(model, case).isdisjoint(cells)))
     )

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from orthobench.analysis.claims import NEARLY
-from orthobench.analysis.comparison import Comparison, compare
+from orthobench.analysis.comparison import Compared, Comparison, compare
 from orthobench.analysis.fair import FairTable, fair_table
 from orthobench.analysis.fair_entry import UNASKED, FairEntry
 from orthobench.analysis.step_costs import StepCost
@@ -279,15 +279,17 @@ def _faster(given: dict[str, list[str]], cost: Callable[[str], StepCost | None])
 
 def _status(compared: Comparison, given: dict[str, list[str]]) -> list[str]:
     """The published numbers, as `row / column`, and claims, as `row, column`, that have each status."""
-    known = {f"{one.printed.label} / {one.printed.column}": one for one in compared.numbers}
-    known |= {f"{one.printed.label}, {one.printed.column}": one for one in compared.claims}
+    known: dict[str, list[Compared]] = {}
+    for between, some in ((" / ", compared.numbers), (", ", compared.claims)):
+        for one in some:
+            known.setdefault(f"{one.printed.label}{between}{one.printed.column}", []).append(one)
     found = []
     for word, names in given.items():
         for name in names:
             if name not in known:
                 raise ConfigError(f"{compared.table.name} has no row {name!r}: {did_you_mean(name, known)}")
-            if known[name].verdict.word != word:
-                found.append(f"{name} is {known[name].verdict.word!r}, not {word!r}")
+            words = [one.verdict.word for one in known[name]]
+            found += [f"{name} is {other!r}, not {word!r}" for other in words if other != word]
     return found
 
 

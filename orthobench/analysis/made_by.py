@@ -40,12 +40,17 @@ class MadeBy:
 def made_by(lines: Iterable[Line]) -> MadeBy:
     """The code behind the runs of a table, by commit, local changes, version, plug-ins and data."""
     known = list(lines)
-    words = {line.run_id: _words(line, known) for line in known}
+    data: dict[str, set[str]] = {}  # of every row; nothing for lines without a digest
+    for line in known:
+        data.setdefault(line.row, set()).update(filter(None, [line.values.get("data")]))
+    some = any(data.values())
+    words = {line.run_id: _words(line, data[line.row], some) for line in known}
     letters = {text: _letter(number) for number, text in enumerate(dict.fromkeys(words.values()))}
     return MadeBy(letters, {run: letters[text] for run, text in words.items()})
 
 
-def _words(line: Line, lines: list[Line]) -> str:
+def _words(line: Line, of_row: set[str], some: bool) -> str:
+    """What made a run, given the digests of the data of its row, and whether any run of the table has one."""
     values = line.values
     made = {"git": values.get("git"), "version": values.get("version"), "dirty": values.get("dirty") == "True"}
     parts = [code_name(made)]
@@ -55,10 +60,9 @@ def _words(line: Line, lines: list[Line]) -> str:
         parts.append(f"where this is {__version__}")
     if values.get("plugins"):
         parts.append(f"and the plug-ins {values['plugins'][:10]}")
-    same_row = {other.values["data"] for other in lines if other.row == line.row and other.values.get("data")}
-    if not values.get("data") and any(other.values.get("data") for other in lines):
+    if some and not values.get("data"):
         parts.append("on data of which no digest was recorded")
-    elif len(same_row) > 1:
+    elif len(of_row) > 1:
         parts.append(f"on the data {values['data'][:10]}, other seeds on others")
     return " ".join(parts)
 

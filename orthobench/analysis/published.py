@@ -209,6 +209,8 @@ def _measured(row: Published, table: Table) -> Published:
     rows = [name for name in table.rows if name in row.rows or (_over_data_sets(row) and name.startswith(starts))]
     if not rows:
         raise ConfigError(f"{table.name} ({row.label}, {row.column}): it has no cell {', '.join(row.rows)}.")
+    if _over_data_sets(row):
+        _refuse_two_of_one(row, table, rows)
     measured = metrics.metric_of(row.metric, table, rows)
     if row.kind == "claim":
         name = claim_rule.column(row.metric, row.test, measured.direction)
@@ -219,6 +221,19 @@ def _measured(row: Published, table: Table) -> Published:
     if row.kind == "claim" and row.verb in MARGINED:
         row = replace(row, test={**row.test, "margin": row.test.get("margin", margin_of(row, table))})
     return replace(row, measured=measured)
+
+
+def _refuse_two_of_one(row: Published, table: Table, names: list[str]) -> None:
+    """Refuse a model of which two rows have one data set, as where another model's name begins with its own."""
+    for model in row.rows:
+        seen: dict[str, str] = {}
+        for name in (name for name in names if name.startswith(f"{model}_")):
+            task = repr(sorted(word for word in table.chosen(name).items() if word[0].split(".")[0] == "task"))
+            if (other := seen.setdefault(task, name)) != name:
+                raise ConfigError(
+                    f"{table.name} ({row.label}, {row.column}): {other} and {name} are both of {model}_ and of one data "
+                    "set; rename one of the models."
+                )
 
 
 def margin_of(row: Published, table: Table) -> float | None:

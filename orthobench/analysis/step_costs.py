@@ -27,6 +27,7 @@ MADE = ("device", "cpu", "threads", "torch", "git", "dirty", "version", "date")
 SAME = ("device", "cpu", "threads", "torch", "git", "dirty", "version")  # what all rounds of a group have in common
 HEADERS = ("table", "row", "shape", "digest", "epoch_steps", "seconds", "matrix_seconds", "others", *MADE)
 LEAST = 5  # rounds of a fair table, which are no pairs of a test
+OF_A_STEP = ("precision", "accumulate_grad_batches", "gradient_clip_val", "gradient_clip_algorithm")
 FREE = ("lr", "lr_recurrent")  # of an optimizer: they cost nothing
 Place = tuple[str, str]  # table and row
 
@@ -115,12 +116,15 @@ def path_of(results: Path) -> Path:
 
 
 def digest(settings: Settings) -> str:
-    """Of what a step's cost may depend on: the model, the task, the optimizer and the precision; no rate, no seed."""
+    """Of what a step's cost may depend on: the model, the task, the optimizer, clipping, precision and engine.
+
+    Neither of rates nor of the seed.
+    """
     found = settings.identity
     optimizer = {name: value for name, value in found["optimizer"].items() if name not in FREE}
-    trainer = {name: found["trainer"].get(name) for name in ("precision", "accumulate_grad_batches")}
-    shown = json.dumps([found["model"], found["task"], optimizer, trainer], sort_keys=True, default=str)
-    return hashlib.sha256(shown.encode()).hexdigest()[:16]
+    trainer = {name: found["trainer"].get(name) for name in OF_A_STEP}
+    shown = [found["model"], found["task"], optimizer, trainer, settings.run["engine"]]
+    return hashlib.sha256(json.dumps(shown, sort_keys=True, default=str).encode()).hexdigest()[:16]
 
 
 def read(results: Path) -> dict[Place, StepCost]:

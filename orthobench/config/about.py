@@ -7,7 +7,7 @@ Neither is a setting: both are taken out of a composed configuration, so that no
 """
 
 from dataclasses import dataclass
-from functools import cache
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -59,11 +59,17 @@ def read(group: str, name: str, folders: tuple[Path, ...] = ()) -> tuple[About, 
     return about(content, str(path)), {key: value for key, value in content.items() if key not in KEYS}
 
 
-@cache
 def recipe(name: str, folders: tuple[Path, ...] = ()) -> tuple[str | None, tuple[str, ...]]:
     """The variant that a recipe chooses, and its deviations; neither where there is no such recipe."""
+    from orthobench.config.files import version
+
     path = _path("recipe", name, folders)
-    content = (read_yaml(path) if path else None) or {}
+    return (None, ()) if path is None else _recipe(path, version(path))
+
+
+@lru_cache(maxsize=256)
+def _recipe(path: Path, version: tuple[int, ...]) -> tuple[str | None, tuple[str, ...]]:
+    content = read_yaml(path) or {}
     return content.get("variant"), tuple(content.get("deviations", ()))
 
 

@@ -4,6 +4,7 @@ Every value is checked against the signature of the constructor that will get it
 is a hash of exactly the settings that change the numbers.
 """
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -147,7 +148,7 @@ def _place(key: str, values: dict[str, Any]) -> str:
 
 
 def _fill(
-    given: dict[str, Any], known: dict[str, Field], section: str, beside: tuple[str, ...] = (), choice: str = ""
+    given: dict[str, Any], known: Mapping[str, Field], section: str, beside: tuple[str, ...] = (), choice: str = ""
 ) -> dict[str, Any]:
     """`given`, checked against the `known` fields and completed by their defaults; `beside` are further keys to name.
 
@@ -194,7 +195,7 @@ def _model(
     cls: Any = registry.find("parametrization", recurrent, "model.recurrent")
     network_class = registry.find("network", network, "model.network")
     own = fields(network_class)
-    known: dict[str, Field] = fields(cls)
+    known = fields(cls)
     cell: Any = None
     if "make_cell" in own:
         if "cell" not in given:
@@ -202,7 +203,7 @@ def _model(
         named["cell"] = given.pop("cell")
         cell = registry.find("cell", named["cell"], "model.cell")
         known = recurrence_fields(cell, cls)
-    known |= own
+    known = {**known, **own}
     legal = {key: field for key, field in known.items() if key not in PROVIDED}
     if typed & {"model.cell", "model.recurrent", "model.network"}:
         given = {key: value for key, value in given.items() if key in legal or f"model.{key}" in typed}

@@ -7,6 +7,7 @@ code through `_target_`, move Hydra's own folders, or read the environment.
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 from orthobench.config.about import strip
@@ -23,6 +24,8 @@ from orthobench.config.words import expanded, parsed
 from orthobench.errors import ConfigError
 from orthobench.registry import with_hint
 from orthobench.schema import did_you_mean
+
+_ONE_AT_A_TIME = Lock()  # Hydra has one global state
 
 
 @dataclass(frozen=True)
@@ -140,7 +143,7 @@ def compose(overrides: list[str] | tuple[str, ...], folders: tuple[Path, ...] = 
     typed = frozenset(word.key for word in words if not word.group)
     strip(values, typed)
     new = frozenset(key for key in typed if get(base, key) is None)
-    refers = any(isinstance(value, str) and "${" in value and "${oc.env:" not in value for _, _, value in walk(raw))
+    refers = any(_refers(value) for _, _, value in walk(raw))
     return Composed(values, choices, typed, new, refers, _foreign(choices, folders))
 
 
@@ -154,11 +157,17 @@ def _by_hydra(conf: Path, words: tuple[str, ...], files: Any) -> dict[str, Any]:
     from hydra.core.global_hydra import GlobalHydra
     from omegaconf import OmegaConf
 
-    GlobalHydra.instance().clear()
-    with initialize_config_dir(str(conf), version_base="1.3"):
-        cfg = compose("config", list(words), return_hydra_config=True)
-        made: Any = OmegaConf.to_container(cfg, resolve=False)
+    with _ONE_AT_A_TIME:
+        GlobalHydra.instance().clear()
+        with initialize_config_dir(str(conf), version_base="1.3"):
+            cfg = compose("config", list(words), return_hydra_config=True)
+    made: Any = OmegaConf.to_container(cfg, resolve=False)
     return made
+
+
+def _refers(value: Any) -> bool:
+    """Whether a value refers to another one, and not to the environment alone."""
+    return isinstance(value, str) and any(not part.startswith("oc.env:") for part in value.split("${")[1:])
 
 
 def _foreign(choices: dict[str, str], folders: tuple[Path, ...]) -> tuple[tuple[str, Path], ...]:

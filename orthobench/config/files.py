@@ -1,5 +1,6 @@
 """Where configuration files are, and which names each group of them offers."""
 
+import os
 from pathlib import Path
 
 from orthobench.config.policy import check_values
@@ -25,21 +26,35 @@ def options(group: str, folders: tuple[Path, ...] = ()) -> list[str]:
 
 
 def yaml_files(folder: Path) -> list[Path]:
-    """The YAML files below a folder; a link to nowhere, by which Emacs locks a file that is open in it, is none."""
-    return sorted(path for path in Path(folder).rglob("*.yaml") if not _leads_nowhere(path))
+    """The YAML files below a folder, also behind links to other folders.
+
+    A link to nowhere, by which Emacs locks a file that is open in it, is none; nor is a link to a folder that it is in.
+    """
+    found: list[Path] = []
+    for place, inner, names in os.walk(folder, followlinks=True):
+        root = Path(place)
+        inner[:] = [name for name in inner if not _leads_back(root / name)]
+        found += (root / name for name in (*names, *inner) if name.endswith(".yaml"))
+    return sorted(path for path in found if not _leads_nowhere(path))
 
 
-def state(folders: tuple[Path, ...] = ()) -> frozenset[tuple[Path, int | None]]:
-    """The YAML files of conf/ and of further folders, each with the time at which it was changed."""
-    return frozenset((path, _changed(path)) for folder in (conf_dir(), *folders) for path in yaml_files(folder))
+def state(folders: tuple[Path, ...] = ()) -> frozenset[tuple[Path, tuple[int, ...]]]:
+    """The YAML files of conf/ and of further folders, each with its `version`."""
+    return frozenset((path, version(path)) for folder in (conf_dir(), *folders) for path in yaml_files(folder))
 
 
-def _changed(path: Path) -> int | None:
-    """When a file was changed; null for one that has just gone, or that is refused when it is read."""
+def version(path: Path) -> tuple[int, ...]:
+    """What differs once a file has changed; empty for one that has just gone, or that is refused when it is read."""
     try:
-        return path.stat().st_mtime_ns
+        found = path.stat()
     except OSError:
-        return None
+        return ()
+    return found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino
+
+
+def _leads_back(path: Path) -> bool:
+    """Whether a link leads to a folder that it is in, so that the way through it has no end."""
+    return path.is_symlink() and path.parent.resolve().is_relative_to(path.resolve())
 
 
 def _leads_nowhere(path: Path) -> bool:

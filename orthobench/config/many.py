@@ -57,29 +57,33 @@ class Composer:
             return check(compose(job, self.folders))
         seeds = [value for group, key, value in parsed if key == "seed" and not group]
         rest = tuple(word for word, (group, key, _) in zip(job, parsed, strict=True) if group or key != "seed")
+        base = self._base(tuple(word for word, (group, _, _) in zip(job, parsed, strict=True) if group))
+        if base.interpolated:
+            return check(compose(job, self.folders))
         if not (len(seeds) == 1 and type(seeds[0]) is int):
-            return self._composed(job, parsed)
+            return _put_into(base, parsed)
         seed = coerce(seeds[0], ROOT["seed"], "seed")
         if rest not in self._seedless:
-            composed = self._composed(job, parsed)
+            composed = _put_into(base, parsed)
             self._seedless[rest] = composed.with_seed(seed)
             return composed
         return self._seedless[rest].with_seed(seed)
 
-    def _composed(self, job: list[str], parsed: list[Any]) -> Settings:
-        groups = tuple(word for word, (group, _, _) in zip(job, parsed, strict=True) if group)
+    def _base(self, groups: tuple[str, ...]) -> Composed:
         if groups not in self._bases:
             self._bases[groups] = compose(groups, self.folders)
-        base = self._bases[groups]
-        if base.interpolated:
-            return check(compose(job, self.folders))
-        values, typed = copy.deepcopy(base.values), {key: value for group, key, value in parsed if not group}
-        new = frozenset(key for key in typed if get(base.values, key) is None)
-        for key, value in typed.items():
-            _set(values, key, copy.copy(value))
-        check_values(typed)
-        check_values(values)
-        return check(Composed(values, base.choices, frozenset(typed), new, foreign=base.foreign))
+        return self._bases[groups]
+
+
+def _put_into(base: Composed, parsed: list[Any]) -> Settings:
+    """The checked settings of what was composed, no value of which refers to another, with the values of words."""
+    values, typed = copy.deepcopy(base.values), {key: value for group, key, value in parsed if not group}
+    new = frozenset(key for key in typed if get(base.values, key) is None)
+    for key, value in typed.items():
+        _set(values, key, copy.copy(value))
+    check_values(typed)
+    check_values(values)
+    return check(Composed(values, base.choices, frozenset(typed), new, foreign=base.foreign))
 
 
 @lru_cache(maxsize=1)

@@ -25,14 +25,14 @@ held_out: false                        the validation set is the test set, so no
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal
 
 from orthobench.config import about
 from orthobench.config import table_parts as parts
 from orthobench.config.figure import Figure
-from orthobench.config.files import conf_dir, options
+from orthobench.config.files import conf_dir, options, version
 from orthobench.config.table_parts import GridPlace
 from orthobench.config.tuning import Tuning
 from orthobench.config.words import key, value
@@ -236,7 +236,8 @@ def load(name: str, folders: tuple[Path, ...] = ()) -> Table:
     content = read_yaml(path)
     like = content.get("like") if isinstance(content, dict) else None
     other = None if like is None else _path(str(like), folders, f"experiment {name}: like: ")
-    return replace(_read(path, name, other), folders=tuple(folders))
+    versions = tuple(version(one) for one in (path, other) if one is not None)
+    return replace(_read(path, name, other, versions), folders=tuple(folders))
 
 
 def _path(name: str, folders: tuple[Path, ...], place: str) -> Path:
@@ -250,8 +251,9 @@ def _path(name: str, folders: tuple[Path, ...], place: str) -> Path:
     return first
 
 
-@cache
-def _read(path: Path, name: str, like: Path | None) -> Table:
+@lru_cache(maxsize=1024)
+def _read(path: Path, name: str, like: Path | None, versions: tuple[tuple[int, ...], ...]) -> Table:
+    """The table in a file; it is kept while its file and the one that it is like have the same `versions`."""
     content = read_yaml(path)
     place = f"experiment {name}: "
     if like is not None:

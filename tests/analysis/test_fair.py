@@ -9,6 +9,7 @@ import pytest
 
 from orthobench.__main__ import main
 from orthobench.analysis import records
+from orthobench.analysis.composed import ComposedTable
 from orthobench.analysis.fair import FairTable, fair_table, fair_tables
 from orthobench.analysis.fair_entry import FairEntry
 from orthobench.config.table import load
@@ -137,6 +138,29 @@ def test_the_survivors_of_a_model_say_nothing_about_it(results: Path) -> None:
     assert rnn.scores().mean == 0.001
     assert (rnn.mean, rnn.interval, found.normalised(rnn)) == (None, None, None)
     assert "rnn" not in found.ranks("T=50")
+
+
+def test_every_case_has_the_resolution_of_its_own_test_set(tmp_path: Path) -> None:
+    """Five equal scores of a hundred test sequences say less than those of ten thousand."""
+    path = tmp_path / "experiment" / "mine" / "sizes.yaml"
+    path.parent.mkdir(parents=True)
+    path.write_text(
+        "description: Mine\ntrack: fair\nseeds: [1, 2]\nmargin: {}\nscore: test/score\npresets: {}\n"
+        "tuning: {seeds: [101], lr: [3e-2, 1e-2, 3e-3, 1e-3, 3e-4], ratio: [1]}\n"
+        "common: [task=cued_copying, recipe=none, trainer.max_steps=5]\n"
+        "cells: {gru: [model=gru, model.hidden_size=8]}\n"
+        "grid: {size: {large: [task.test_size=10000], small: [task.test_size=100]}}\n"
+    )
+    table = load("mine/sizes", (tmp_path,))
+    composed = ComposedTable(table)
+    lines = [
+        records.Line({"run_id": composed.settings(row, 101).run_id, "preset": "full", "cell": row, "seed": 101,
+                      "status": "done", "best_val:val/score": 0.5})
+        for row in table.rows
+    ]  # fmt: skip
+    records.write(tmp_path, table.name, lines)
+    found = {entry.case: entry.resolution for entry in fair_table(table, tmp_path).entries}
+    assert found["size=small"] == pytest.approx(100 * found["size=large"])
 
 
 def test_equal_seeds_have_an_interval_of_what_the_test_set_resolves(tmp_path: Path) -> None:

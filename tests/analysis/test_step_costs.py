@@ -105,6 +105,8 @@ def test_a_step_of_other_settings_fills_nothing_and_is_told(measured: Path) -> N
         (["model.hidden_size=7"], False),
         (["optimizer=sgd"], False),
         (["trainer.precision=bf16-mixed"], False),
+        (["trainer.gradient_clip_val=1.0"], False),
+        (["engine=reference"], False),
     ],
     ids=str,
 )

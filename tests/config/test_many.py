@@ -1,5 +1,7 @@
 """Settings that are composed from what an earlier run left equal those that Hydra composes by itself."""
 
+import os
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -87,3 +89,67 @@ def test_an_environment_that_has_changed_is_read_again(monkeypatch: pytest.Monke
     for root in ("here", "there"):
         monkeypatch.setenv("ORTHOBENCH_RUNS", root)
         assert settings(["T=5"]).run["runs_root"] == root
+
+
+@pytest.mark.parametrize(("line", "key"), [("hidden_size: ${seed}", "seed"), ("hidden_size: ${T}", "T")])
+def test_a_value_that_refers_to_another_follows_it(line: str, key: str, tmp_path: Path) -> None:
+    (tmp_path / "model").mkdir()
+    (tmp_path / "model" / "mine.yaml").write_text(f"cell: elman\n{line}\n")
+    for value in (5, 6):
+        words = ["model=mine", "task=copying", f"{key}={value}"]
+        assert settings(words, (tmp_path,)).model["hidden_size"] == value
+        assert settings(words, (tmp_path,)) == check(compose(words, (tmp_path,)))
+
+
+def test_a_value_of_the_environment_and_of_another_value_follows_both(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ORTHOBENCH_DATA", "here")
+    (tmp_path / "model").mkdir()
+    (tmp_path / "model" / "mine.yaml").write_text("cell: elman\nactivation: ${oc.env:ORTHOBENCH_DATA,data}-${seed}\n")
+    for seed in (3, 4):
+        with pytest.raises(ConfigError, match=f"model.activation='here-{seed}' is not known"):
+            settings(["model=mine", "task=copying", "T=9", f"seed={seed}"], (tmp_path,))
+
+
+def test_a_file_behind_a_link_is_a_file_of_the_folder(tmp_path: Path) -> None:
+    elsewhere, mine = tmp_path / "elsewhere", tmp_path / "mine"
+    elsewhere.mkdir()
+    mine.mkdir()
+    (mine / "model").symlink_to(elsewhere)
+    (elsewhere / "back").symlink_to(mine)
+    file, words = elsewhere / "own.yaml", ["model=own", "task=copying", "T=5"]
+    for size in (7, 18):
+        file.write_text(f"cell: elman\nhidden_size: {size}\n")
+        assert settings(words, (mine,)).model["hidden_size"] == size
+    (elsewhere / "scornn.yaml").write_text("cell: elman\nhidden_size: 7\n")
+    with pytest.raises(ConfigError, match="orthobench has a file of this name"):
+        settings(words, (mine,))
+
+
+def test_a_file_that_keeps_its_time_is_read_again_all_the_same(tmp_path: Path) -> None:
+    file, words = tmp_path / "model" / "own.yaml", ["model=own", "task=copying", "T=5"]
+    file.parent.mkdir()
+    for size in (7, 18):
+        file.write_text(f"cell: elman\nhidden_size: {size}\n")
+        os.utime(file, (0, 0))
+        assert settings(words, (tmp_path,)).model["hidden_size"] == size
+
+
+def test_a_table_that_has_changed_is_read_again(tmp_path: Path) -> None:
+    file = tmp_path / "experiment" / "mine" / "table.yaml"
+    file.parent.mkdir(parents=True)
+    for rate in (0.5, 0.25):
+        file.write_text(
+            "description: Mine\ntrack: published\nseeds: [1]\nmargin: {}\nunstated: []\npresets: {}\n"
+            f"common: [task=copying, recipe=none, optimizer=sgd, optimizer.lr={rate}]\ncells:\n  rnn: [model=rnn]\n"
+        )
+        found = settings(["experiment=mine/table", "cell=rnn"], (tmp_path,))
+        assert found.optimizer["lr"] == rate
+
+
+def test_threads_may_compose_beside_each_other() -> None:
+    words = [[f"model={model}", "task=adding", f"T={T}"] for T in (5, 6) for model in ("rnn", "gru", "lstm", "scornn")]
+    with ThreadPoolExecutor(4) as threads:
+        found = list(threads.map(compose, words))
+    assert [one.choices["model"] for one in found] == [word[0].partition("=")[2] for word in words]

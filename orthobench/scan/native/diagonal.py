@@ -68,7 +68,7 @@ class DiagonalScan(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, a: Tensor, b: Tensor, h0: Tensor) -> Tensor:
-        a, b, h0 = _rows(a), _rows(b), h0.resolve_conj().contiguous()
+        a, b, h0 = _rows(a), _rows(b), h0.resolve_conj().resolve_neg().contiguous()
         H = room(b)
         _run("diagonal_forward", a, H, b=b, h0=h0)
         ctx.save_for_backward(a, H, h0)
@@ -86,9 +86,9 @@ class DiagonalScan(torch.autograd.Function):
 
 
 def _rows(tensor: Tensor) -> Tensor:
-    """The tensor with contiguous rows, written out where it is a lazy conjugate."""
-    tensor = tensor.resolve_conj()
-    return tensor if tensor.stride(-1) == 1 or tensor.shape[-1] == 1 else tensor.contiguous()
+    rows = readable(tensor)
+    assert rows is not None
+    return rows
 
 
 def _run(loop: str, a: Tensor, H: Tensor, summed: bool = False, **tensors: Tensor | None) -> None:

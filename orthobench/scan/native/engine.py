@@ -90,6 +90,9 @@ def run(cell: Cell, x: Tensor, state: State) -> tuple[Tensor, State]:
 def _elman(cell: Any, x: Tensor, state: State) -> tuple[Tensor, State]:
     arguments, outside = elman(cell, x, state)
     _check(cell, arguments.p, arguments.W)
+    if arguments.beta is not None and arguments.beta.numel() != 1:
+        shape = tuple(arguments.beta.shape)
+        raise ValueError(f"engine=native reads one gate beta, and here is one of shape {shape}: use engine=reference.")
     h_TBN, last = NativeElman.apply(*arguments, _settings(cell))
     return scaled(h_TBN.transpose(0, 1), last, outside)
 

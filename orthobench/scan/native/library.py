@@ -131,6 +131,7 @@ def missing(dtype: torch.dtype) -> str | None:
 
 def pack(W: Tensor) -> Tensor:
     """A matrix W (K, J) of any strides, packed in the order in which the loops for h W read it."""
+    W = W.resolve_neg()  # a real part of a conjugate is negated lazily, which its memory does not show
     K, J = W.shape
     lib = load(W.dtype)
     packed = W.new_empty(lib.packed_size(K, J))
@@ -155,8 +156,18 @@ def call(
         weights: packed matrices.
         scratch: how many numbers of scratch memory every thread needs.
         **tensors: tensors for the pointer fields of `Scan`, by name.
+
+    Raises:
+        ValueError: C would misread one of them.
     """
     T, B, N = like.shape
+    for key in ("b", "late"):
+        vector = tensors.get(key)
+        if vector is not None and vector.shape != (N,):
+            raise ValueError(
+                f"engine=native reads {N} numbers of a bias, and one has the shape {tuple(vector.shape)}: use "
+                "engine=reference."
+            )
     scan = Scan(T=T, B=B, N=N, **settings)
     for i, packed in enumerate(weights):
         check_memory(f"weight {i}", packed, like.dtype.to_real())
@@ -165,9 +176,19 @@ def call(
 
 
 def long_product(x: Tensor, W: Tensor, bias: Tensor | None, out: Tensor) -> None:
-    """Write x (R, K) @ W (K, J) + bias (J,) into `out` (R, J); made for many rows."""
-    (R, K), packed, start = x.shape, pack(W), None if bias is None else bias.contiguous()
-    loop, first = load(x.dtype).long_product, None if start is None else start.data_ptr()
+    """Write x (R, K) @ W (K, J) + bias (J,) into `out` (R, J); made for many rows.
+
+    Raises:
+        ValueError: shapes or dtypes that do not fit each other.
+    """
+    (R, K), start = x.shape, None if bias is None else bias.resolve_neg().contiguous()
+    if len(W) != K or (start is not None and start.shape != W.shape[1:]):
+        shape = None if start is None else tuple(start.shape)
+        raise ValueError(f"inputs {tuple(x.shape)}, a matrix {tuple(W.shape)} and a bias {shape} do not fit.")
+    for name, tensor in (("the input", x), ("the matrix of inputs", W.resolve_neg()), ("the bias", start)):
+        if tensor is not None:
+            check_memory(name, tensor, x.dtype)
+    packed, loop, first = pack(W), load(x.dtype).long_product, None if start is None else start.data_ptr()
     given = x.data_ptr(), K, first, packed.data_ptr(), W.shape[1], out.data_ptr()
     share_out(lambda *rows: loop(*given, *rows), R)
 
@@ -188,12 +209,16 @@ def check_memory(name: str, tensor: Tensor, dtype: torch.dtype) -> None:
     """Refuse a tensor that C would misread.
 
     Raises:
-        ValueError: it is of another dtype, or on another device than a CPU.
+        ValueError: it is of another dtype, on another device than a CPU, or its memory holds other numbers.
     """
     if tensor.dtype != dtype or tensor.device.type != "cpu":
         raise ValueError(
             f"engine=native reads {dtype} on the CPU here, and {name} is {tensor.dtype} on {tensor.device}: a "
             "parametrization returns its matrix in the type of its parameters; or use engine=reference."
+        )
+    if tensor.is_neg() or tensor.is_conj():
+        raise ValueError(
+            f"engine=native reads memory, and {name} is a lazy conjugate or negative: use engine=reference."
         )
 
 
@@ -241,6 +266,6 @@ os.register_at_fork(after_in_child=_helpers.cache_clear)  # threads do not survi
 
 
 def readable(dH: Tensor | None) -> Tensor | None:
-    """The gradient of the hidden states with contiguous rows, written out where it is a lazy conjugate."""
-    dH = None if dH is None else dH.resolve_conj()
+    """The gradient of the hidden states with contiguous rows, written out where it is conjugated or negated lazily."""
+    dH = None if dH is None else dH.resolve_conj().resolve_neg()
     return dH if dH is None or dH.stride(-1) == 1 or dH.shape[-1] == 1 else dH.contiguous()

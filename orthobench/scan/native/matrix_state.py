@@ -77,11 +77,14 @@ def _run(loop: str, x: Tensor, beta: Tensor, S0: Tensor, delta: bool, **tensors:
     """
     (B, T, writes, H), d = beta.shape, S0.shape[-1]
     needed, state = (B, T, (1 + 2 * writes) * H * d), (B, H, d, d)
+    gate = tensors["gate"]
+    if gate is not None and gate.shape != (B, T, H):
+        raise ValueError(f"a gate {tuple(gate.shape)} does not fit: {(B, T, H)} is needed.")
     if x.shape != needed or S0.shape != state:
         shapes = f"inputs {tuple(x.shape)} and states {tuple(S0.shape)}"
         raise ValueError(f"{shapes} do not fit: {needed} and {state} are needed.")
     width = -(-d // lanes(x.dtype)) * lanes(x.dtype)
-    states = 1 if loop == "forward" else 3 + T * (writes + (tensors["gate"] is not None))
+    states = 1 if loop == "forward" else 3 + T * (writes + (gate is not None))
     given = {"X": x.transpose(0, 1), "beta": beta, "S0": S0, **tensors}
     scan = MatrixState(T, B, H, d, writes, delta)
     scan.run(f"matrix_state_{loop}", B * H, x, width * (5 + d * states), **given)

@@ -14,10 +14,12 @@ from orthobench.cells.base import Cell, State
 from orthobench.cells.complex_elman import ComplexElman
 from orthobench.cells.cornn import CoRNN
 from orthobench.cells.deltaproduct import DeltaProduct
+from orthobench.cells.elman import Elman
 from orthobench.cells.lem import LEM
 from orthobench.cells.lipschitz import Lipschitz
 from orthobench.cells.lstm import LSTM
 from orthobench.cells.mlstm import MLSTM
+from orthobench.cells.scalar_gated import ScalarGated
 from orthobench.cells.slstm import SLSTM
 from orthobench.cells.unicornn import UnICORNN
 from orthobench.errors import ConfigError
@@ -344,3 +346,32 @@ def test_a_projection_that_does_not_fit_is_refused() -> None:
     cell = make(Wide)
     with pytest.raises(ValueError, match="projection of width 16"):
         engine.run(cell, draw(2, 5, 3), start(cell, 2))
+
+
+def test_a_matrix_that_is_negated_lazily_is_read_as_what_it_is() -> None:
+    class Negated(Free):
+        """Its memory holds -W."""
+
+        def forward(self) -> Tensor:
+            return torch.complex(torch.zeros_like(self.weight), self.weight).conj().imag
+
+    cell = random_cell(Elman, recurrent=Negated)
+    assert cell.matrices()[0].is_neg()
+    assert_equal(cell, draw(3, 5, 3), start(cell, 3))
+
+
+def test_a_bias_or_gate_of_another_size_is_refused() -> None:
+    class OneBias(Elman):
+        def __init__(self, **options: Any) -> None:
+            super().__init__(activation="modrelu", **options)
+            self.b["h"] = torch.nn.Parameter(torch.zeros(1))
+
+    class ManyGates(ScalarGated):
+        def matrices(self) -> tuple[Tensor, ...]:
+            W, alpha, beta = super().matrices()
+            return W, alpha, beta.expand(self.hidden_size)
+
+    for cls, message in ((OneBias, r"numbers of a bias, and one has the shape \(1,\)"), (ManyGates, "one gate beta")):
+        cell = random_cell(cls)
+        with pytest.raises(ValueError, match=message):
+            engine.run(cell, draw(2, 3, 3), cell.initial_state(2))
