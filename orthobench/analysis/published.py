@@ -231,8 +231,8 @@ def _refuse_two_of_one(row: Published, table: Table, names: list[str]) -> None:
             task = repr(sorted(word for word in table.chosen(name).items() if word[0].split(".")[0] == "task"))
             if (other := seen.setdefault(task, name)) != name:
                 raise ConfigError(
-                    f"{table.name} ({row.label}, {row.column}): {other} and {name} are both of {model}_ and of one data "
-                    "set; rename one of the models."
+                    f"{table.name} ({row.label}, {row.column}): {other} and {name} are both of {model}_ and of one "
+                    "data set; rename one of the models."
                 )
 
 

@@ -1,8 +1,9 @@
 """Seconds of a training step at the shapes that claims and fair tables name, kept in results/bench/steps.csv.
 
 A step is what a run does with a batch that is ready: forward, loss, backward, clipping, the optimizer and what follows
-it. The rows of a group take turns, round by round, on the wall clock and one thread; a round during which other
-programs were at work is done again, and then given up. Every round is kept, so that the same command goes on.
+it. The rows of a group take turns, round by round, on the wall clock and one thread, and so do the groups; a round
+during which other programs were at work is done again, and then given up. Every round is kept, so that the same command
+goes on.
 """
 
 import time

@@ -1,6 +1,7 @@
 """`orthobench bench [--quick] [--budget 5m] [--output DIR] | --record [TABLE...|PAPER...|fair|all]`: how fast it is."""
 
 import time
+from collections import deque
 from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
@@ -105,24 +106,27 @@ def _record(names: list[str], results: Path, folders: tuple[Path, ...]) -> int:
     asked = steps.groups(select(names or ["all", FAIR], folders), folders)
     if not asked:
         raise ConfigError(f"bench --record {' '.join(names)}: no claim or fair table there is about seconds.")
-    missing, code = 0, 0
-    for number, group in enumerate(asked, start=1):
-        begun = steps.due(group, step_costs.read(results))
-        if begun is None:
-            continue
-        if not missing:
-            refuse_if_busy()
-        missing += 1
-        try:
-            with signals.watched():
-                for told in steps.measure(group, begun, results):
-                    say(f"[{number} of {len(asked)}] {told}")
-        except DataError as error:
-            complain(f"[{number} of {len(asked)}] {group.label}: not measured; {error}")
-            code = error.exit_code
+    known, code = step_costs.read(results), 0
+    due = ((f"[{number} of {len(asked)}]", group, steps.due(group, known)) for number, group in enumerate(asked, 1))
+    missing = [(place, group, begun) for place, group, begun in due if begun is not None]
     path = step_costs.path_of(results)
     if not missing:
         say(f"{path} has all {len(asked)} groups of rows")
-    elif path.is_file():
+        return 0
+    refuse_if_busy()
+    turns = deque((place, group, steps.measure(group, begun, results)) for place, group, begun in missing)
+    with signals.watched():
+        while turns:  # a round of each, so that a minute in which the machine is slower is one round of any
+            place, group, rounds = turns.popleft()
+            try:
+                told = next(rounds, None)
+            except DataError as error:
+                complain(f"{place} {group.label}: not measured; {error}")
+                code = error.exit_code
+                continue
+            if told is not None:
+                say(f"{place} {told}")
+                turns.append((place, group, rounds))
+    if path.is_file():
         say(f"wrote {path}; `orthobench tables` reads it")
     return code
