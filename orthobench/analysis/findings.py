@@ -31,7 +31,7 @@ from orthobench.config.yaml_file import read_yaml
 from orthobench.errors import ConfigError
 from orthobench.schema import coerce, did_you_mean
 
-FASTER = 1.15  # times as long at least; two measurements of the same program differ by up to an eighth
+FASTER = 1.25  # times as long at least; two measurements of the same program differ by up to a fifth
 ALIKE = 0.05  # of a score: what nobody would call another predictor
 KEYS = {"says": str, "table": str, "case": str, "tests": list[dict], "why": str, "short": str}
 
