@@ -162,15 +162,18 @@ def fair_table(table: Table, results: Path, preset: str = FULL, cells: Collectio
     by_row: dict[str, list[Line]] = {}
     for line in found.lines:
         by_row.setdefault(line.row, []).append(line)
-    timed = {timed_row(own) for own in rates(table).values() if not by_row.keys().isdisjoint(own.values())}
+    choices = rates(table)
+    timed = {timed_row(own) for own in choices.values() if not by_row.keys().isdisjoint(own.values())}
     measured = step_costs.read(results)
     here, stale_costs = step_costs.current(composed, {place: c for place, c in measured.items() if place[1] in timed})
     costs = step_costs.of_like(composed, measured, timed - here.keys()) | here
-    cases = {case: timed_row(own) for (_, case), own in rates(table).items()} if found.lines else {}
-    finest = {case: composed.resolution(row, score) for case, row in cases.items()}
+    firsts: dict[str, str] = {}  # a row of every case: that of its first model
+    for (_, case), own in choices.items() if found.lines else ():
+        firsts.setdefault(case, timed_row(own))
+    finest = {case: composed.resolution(row, score) for case, row in firsts.items()}
     entries = tuple(
         replace(entry, cost=costs.get(timed_row(own)), resolution=finest.get(case, 0.0))
-        for (model, case), own in rates(table).items()
+        for (model, case), own in choices.items()
         if (entry := _entry(composed, score, model, case, own, by_row, not names(model, case).isdisjoint(cells)))
     )
     rows = {entry.case: next(iter(entry.rows.values())) for entry in entries}

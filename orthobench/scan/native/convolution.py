@@ -13,7 +13,7 @@ from torch import Tensor
 
 from orthobench.parametrizations.derivatives import first_only
 from orthobench.scan.fused.elman import Gradients
-from orthobench.scan.native.library import Struct, long, pointer, readable
+from orthobench.scan.native.library import Struct, long, pointer, with_rows
 
 POINTERS = ("X", "before", "kernel", "Y", "dY", "dX", "dbefore", "dkernel")
 
@@ -55,7 +55,7 @@ class CausalConvolution(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, before: Tensor, kernel: Tensor) -> Tensor:
-        x, before, kernel = readable(x), before.contiguous(), kernel.contiguous()  # type: ignore[assignment]
+        x, before, kernel = with_rows(x), before.contiguous(), kernel.contiguous()
         y = x.new_empty(x.shape)
         _run("forward", x, kernel, before=before, Y=y)
         ctx.save_for_backward(x, before, kernel)

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from orthobench.parametrizations.derivatives import first_only
 from orthobench.scan.fused.elman import Gradients, first_gradient
-from orthobench.scan.native.library import REALS, Struct, long, missing, pointer, readable, room
+from orthobench.scan.native.library import REALS, Struct, long, missing, pointer, readable, room, with_rows
 
 
 class Diagonal(Struct):
@@ -68,7 +68,7 @@ class DiagonalScan(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, a: Tensor, b: Tensor, h0: Tensor) -> Tensor:
-        a, b, h0 = _rows(a), _rows(b), h0.resolve_conj().resolve_neg().contiguous()
+        a, b, h0 = with_rows(a), with_rows(b), h0.resolve_conj().resolve_neg().contiguous()
         H = room(b)
         _run("diagonal_forward", a, H, b=b, h0=h0)
         ctx.save_for_backward(a, H, h0)
@@ -83,12 +83,6 @@ class DiagonalScan(torch.autograd.Function):
         da = torch.zeros_like(G) if summed else room(H)
         _run("diagonal_backward", a, H, h0=h0, dH=readable(dH), G=G, da=da, db=db, summed=summed)
         return da.sum_to_size(a.shape) if a.dim() < 3 else da.expand(len(a), *G.shape).sum_to_size(a.shape), db, G
-
-
-def _rows(tensor: Tensor) -> Tensor:
-    rows = readable(tensor)
-    assert rows is not None
-    return rows
 
 
 def _run(loop: str, a: Tensor, H: Tensor, summed: bool = False, **tensors: Tensor | None) -> None:

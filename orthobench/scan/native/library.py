@@ -181,11 +181,11 @@ def long_product(x: Tensor, W: Tensor, bias: Tensor | None, out: Tensor) -> None
     Raises:
         ValueError: shapes or dtypes that do not fit each other.
     """
-    (R, K), start = x.shape, None if bias is None else bias.resolve_neg().contiguous()
+    (R, K), W, start = x.shape, W.resolve_neg(), None if bias is None else bias.resolve_neg().contiguous()
     if len(W) != K or (start is not None and start.shape != W.shape[1:]):
         shape = None if start is None else tuple(start.shape)
         raise ValueError(f"inputs {tuple(x.shape)}, a matrix {tuple(W.shape)} and a bias {shape} do not fit.")
-    for name, tensor in (("the input", x), ("the matrix of inputs", W.resolve_neg()), ("the bias", start)):
+    for name, tensor in (("the input", x), ("the matrix of inputs", W), ("the bias", start)):
         if tensor is not None:
             check_memory(name, tensor, x.dtype)
     packed, loop, first = pack(W), load(x.dtype).long_product, None if start is None else start.data_ptr()
@@ -266,6 +266,11 @@ os.register_at_fork(after_in_child=_helpers.cache_clear)  # threads do not survi
 
 
 def readable(dH: Tensor | None) -> Tensor | None:
-    """The gradient of the hidden states with contiguous rows, written out where it is conjugated or negated lazily."""
-    dH = None if dH is None else dH.resolve_conj().resolve_neg()
-    return dH if dH is None or dH.stride(-1) == 1 or dH.shape[-1] == 1 else dH.contiguous()
+    """The gradient of the hidden states as `with_rows` gives it; null where there is none."""
+    return None if dH is None else with_rows(dH)
+
+
+def with_rows(tensor: Tensor) -> Tensor:
+    """The tensor with contiguous rows, written out where it is conjugated or negated lazily."""
+    tensor = tensor.resolve_conj().resolve_neg()
+    return tensor if tensor.stride(-1) == 1 or tensor.shape[-1] == 1 else tensor.contiguous()

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from orthobench.parametrizations.derivatives import first_only
 from orthobench.scan.fused.elman import Gradients
-from orthobench.scan.native.library import Struct, lanes, long, pointer, readable
+from orthobench.scan.native.library import Struct, lanes, long, pointer, with_rows
 
 NUMBERS = ("T", "B", "H", "d", "writes", "delta", "X_row", "X_time")
 POINTERS = ("X", "beta", "gate", "S0", "S", "O", "U", "dO", "dX", "dbeta", "dgate", "dS")
@@ -41,7 +41,7 @@ class MatrixScan(torch.autograd.Function):
     def forward(
         ctx: Any, x: Tensor, beta: Tensor, gate: Tensor | None, S0: Tensor, delta: bool
     ) -> tuple[Tensor, Tensor]:
-        x, beta, S0 = _rows(x), beta.contiguous(), S0.contiguous()
+        x, beta, S0 = with_rows(x), beta.contiguous(), S0.contiguous()
         gate = None if gate is None else gate.contiguous()
         S, U = torch.empty_like(S0), S0.new_empty(*beta.shape, S0.shape[-1]) if delta else None
         O = S0.new_empty(*x.shape[:2], S0.shape[1] * S0.shape[2])
@@ -61,12 +61,6 @@ class MatrixScan(torch.autograd.Function):
         dgate = None if gate is None else torch.empty_like(gate)
         _run("backward", x, beta, S0, U is not None, gate=gate, U=U, dO=dO, dS=dS, dX=dx, dbeta=dbeta, dgate=dgate)
         return dx, dbeta, dgate, dS, None
-
-
-def _rows(x: Tensor) -> Tensor:
-    found = readable(x)
-    assert found is not None
-    return found
 
 
 def _run(loop: str, x: Tensor, beta: Tensor, S0: Tensor, delta: bool, **tensors: Tensor | None) -> None:
