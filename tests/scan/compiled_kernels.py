@@ -1,7 +1,8 @@
-"""What kernels compile to, without a GPU: `python -m tests.scan.compiled_kernels ARCH FAMILY N FORM [KEY=VALUE...]`.
+"""What kernels compile to, without a GPU: `echo 90 lstm 64 rows | python -m tests.scan.compiled_kernels`.
 
-Prints one JSON object with registers, stack bytes and shared memory of the forward and the backward kernel. It runs in
-a process of its own, because kernels that were imported for the interpreter cannot be compiled.
+For every line ARCH FAMILY N FORM [KEY=VALUE...] that it reads it prints a JSON object with registers, stack bytes and
+shared memory of the forward and the backward kernel, or the error. It is a process of its own, because kernels that
+were imported for the interpreter cannot be compiled, and one for many lines, because most of the time is its start.
 """
 
 import json
@@ -9,6 +10,7 @@ import re
 import subprocess
 import sys
 import tempfile
+import traceback
 from pathlib import Path
 from typing import Any
 
@@ -63,16 +65,27 @@ def usage(kernel: Any, arch: int, sizes: dict[str, Any], own: dict[str, Any]) ->
     return {"registers": registers, "stack": stack, "shared": compiled.metadata.shared}
 
 
-def main(arch: str, family: str, n: str, form: str, *settings: str) -> None:
-    """Compile one pair of kernels and print what they use."""
+def measured(arch: str, family: str, n: str, form: str, *settings: str) -> dict[str, dict[str, int]]:
+    """What one pair of kernels uses."""
     own = {**OWN, **{key: json.loads(value) for key, value in (setting.split("=") for setting in settings)}}
     if form == "rows":
         sizes = row_layout(int(n), MATRICES[family])
     else:
         sizes = layout(int(n), MATRICES[family], torch.float32, torch.device("cpu"))
     ways = zip(("forward", "backward"), KERNELS[family, form], strict=True)
-    sys.stdout.write(json.dumps({way: usage(kernel, int(arch), sizes, own) for way, kernel in ways}) + "\n")
+    return {way: usage(kernel, int(arch), sizes, own) for way, kernel in ways}
+
+
+def main() -> None:
+    """Answer every line of the standard input with one."""
+    for line in sys.stdin:
+        try:
+            answer: Any = measured(*line.split())
+        except Exception:  # whatever the compiler raises, the test that asked tells it
+            answer = {"error": traceback.format_exc()}
+        sys.stdout.write(json.dumps(answer) + "\n")
+        sys.stdout.flush()
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    main()

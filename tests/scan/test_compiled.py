@@ -4,7 +4,9 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from importlib.util import find_spec
+from subprocess import PIPE
 
 import pytest
 
@@ -43,20 +45,34 @@ ELSEWHERE = [
 CASES = [*((90, *case) for case in ROWS), *((arch, *case) for arch in (80, 100) for case in ELSEWHERE)]
 
 
-def compiled(arch: int, family: str, n: int, form: str, settings: tuple[str, ...] = ()) -> dict[str, dict[str, int]]:
-    """What the forward and the backward kernel use."""
+@pytest.fixture(scope="module")
+def compiler() -> Iterator[subprocess.Popen[str]]:
     environment = {key: value for key, value in os.environ.items() if key != "TRITON_INTERPRET"}
-    words = [sys.executable, "-m", "tests.scan.compiled_kernels", str(arch), family, str(n), form, *settings]
-    done = subprocess.run(words, cwd=REPO, env=environment, capture_output=True, text=True, timeout=300)
-    if arch == 100 and "sm_100" in done.stderr and "not defined for option" in done.stderr:
+    words = [sys.executable, "-m", "tests.scan.compiled_kernels"]
+    with subprocess.Popen(words, cwd=REPO, env=environment, stdin=PIPE, stdout=PIPE, text=True) as process:
+        yield process
+        process.communicate(timeout=60)
+
+
+def compiled(compiler: subprocess.Popen[str], *words: str | int) -> dict[str, dict[str, int]]:
+    """What the forward and the backward kernel use."""
+    assert compiler.stdin
+    assert compiler.stdout
+    compiler.stdin.write(" ".join(map(str, words)) + "\n")
+    compiler.stdin.flush()
+    found = json.loads(compiler.stdout.readline())
+    error = found.get("error", "")
+    if words[0] == 100 and "sm_100" in error and "not defined for option" in error:
         pytest.skip("sm_100 needs ptxas of CUDA 12.8, which this triton does not bring")
-    assert done.returncode == 0, done.stderr[-2000:]
-    return json.loads(done.stdout)
+    assert not error, error[-2000:]
+    return found
 
 
 @pytest.mark.parametrize(("arch", "family", "n", "settings"), CASES)
-def test_a_row_kernel_keeps_everything_in_registers(arch: int, family: str, n: int, settings: tuple[str, ...]) -> None:
-    for way, used in compiled(arch, family, n, "rows", settings).items():
+def test_a_row_kernel_keeps_everything_in_registers(
+    arch: int, family: str, n: int, settings: tuple[str, ...], compiler: subprocess.Popen[str]
+) -> None:
+    for way, used in compiled(compiler, arch, family, n, "rows", *settings).items():
         assert used["stack"] == 0, f"{way}: {used}"
         assert used["registers"] <= 255
         assert used["shared"] <= 2 << 10, "only what the sums over threads need"
@@ -65,6 +81,8 @@ def test_a_row_kernel_keeps_everything_in_registers(arch: int, family: str, n: i
 @pytest.mark.parametrize(
     ("arch", "family", "n", "settings"), [(90, "elman", 190, ()), (90, "gru", 50, ()), (90, "gru", 128, BEFORE)]
 )
-def test_a_kernel_of_blocks_fits_into_shared_memory(arch: int, family: str, n: int, settings: tuple[str, ...]) -> None:
-    for used in compiled(arch, family, n, "blocks", settings).values():
+def test_a_kernel_of_blocks_fits_into_shared_memory(
+    arch: int, family: str, n: int, settings: tuple[str, ...], compiler: subprocess.Popen[str]
+) -> None:
+    for used in compiled(compiler, arch, family, n, "blocks", *settings).values():
         assert used["shared"] <= SHARED[arch]

@@ -117,14 +117,21 @@ def test_inside_the_repository(tmp_path: Path) -> None:
         path = root / ("results" if name.startswith("published") else "conf") / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
-    for words, expected in COMMANDS.items():
-        done = subprocess.run(
-            [sys.executable, "-m", "orthobench", *words],
-            cwd=root,
-            env={**os.environ, "PYTHONPATH": str(root)},
-            capture_output=True,
-            text=True,
-            timeout=300,
-        )
-        assert done.returncode == 0, done.stderr
-        assert all(text in done.stdout for text in expected), (words, done.stdout)
+    program = """
+import sys
+from orthobench.__main__ import main
+for words in sys.argv[1:]:
+    assert main(words.split()) == 0, words
+    print(end="\\f")
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program, *(" ".join(words) for words in COMMANDS)],
+        cwd=root,
+        env={**os.environ, "PYTHONPATH": str(root)},
+        capture_output=True,
+        text=True,
+        timeout=600,
+    )
+    assert done.returncode == 0, done.stderr
+    for (words, expected), out in zip(COMMANDS.items(), done.stdout.split("\f"), strict=False):
+        assert all(text in out for text in expected), (words, out)
