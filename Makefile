@@ -1,6 +1,8 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+# Processes that run tests: one more than two cores, because many tests wait for another program.
+WORKERS ?= 3
 export OMP_NUM_THREADS ?= 1
 
 .PHONY: help install install-dev run test test-all test-kernels test-slurm test-ray faults lock audit wheels lint format tables reproduce-tables report site docs bench clean
@@ -38,13 +40,13 @@ run: install  ## the main job: scoRNN on the copying task, about a minute on one
 	$(BIN)/python -m orthobench model=scornn task=copying T=200 trainer.max_steps=2000
 
 test: install-dev  ## the tests but for the slow ones, about five minutes on two cores
-	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not faults and not slow"
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not faults and not slow"
 
 test-all: install-dev  ## the slow tests too; with ORTHOBENCH_DATA set to a folder of real data sets those of real data too
-	$(BIN)/python -m pytest -n 2 --dist worksteal
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
 test-kernels: $(VENV)/.installed-kernels  ## the GPU kernels of engine=triton, interpreted on the CPU, and compiled for three GPUs
-	TRITON_INTERPRET=1 $(BIN)/python -m pytest tests/scan/test_triton.py tests/scan/test_triton_lstm.py tests/scan/test_compiled.py -n 2 --dist worksteal
+	TRITON_INTERPRET=1 $(BIN)/python -m pytest tests/scan/test_triton.py tests/scan/test_triton_lstm.py tests/scan/test_compiled.py -n $(WORKERS) --dist worksteal
 
 test-slurm: $(VENV)/.installed-clusters  ## runs on a real Slurm of this machine, about fifteen minutes; as root, with slurm-wlm and munge
 	@$(BIN)/python -m tests.clusters.slurm_cluster --check
@@ -54,7 +56,7 @@ test-ray: $(VENV)/.installed-clusters  ## runs on a real Ray cluster of three no
 	ORTHOBENCH_CLUSTERS=1 ORTHOBENCH_MANY=$(or $(MANY),40) $(BIN)/python -m pytest tests/clusters/test_ray.py
 
 faults: install-dev  ## kills, full disks, flipped bits, signals, failing sweeps: see docs/reliability.md; LONG=1 for more
-	$(BIN)/python -m pytest tests/faults -m "faults or not faults" -n 2 --dist worksteal
+	$(BIN)/python -m pytest tests/faults -m "faults or not faults" -n $(WORKERS) --dist worksteal
 
 lock:  ## write requirements.lock anew, with uv
 	uv pip compile pyproject.toml --all-extras -c constraints.txt --universal --python-version 3.11 --generate-hashes \
