@@ -91,8 +91,8 @@ FIGURE = """\
 """
 PUBLISHED = """\
 Part of what the five papers print has been run at full length so far. The rules behind the words are in
-[judging.md]({folder}judging.md); a number is *underspecified* where the paper leaves out a setting that may decide it, and *agrees, not
-precise* says that our seeds are too far apart to contradict it, which confirms nothing.
+[judging.md]({folder}judging.md); a number is *underspecified* where the paper leaves out a setting that may decide it,
+and *agrees, not precise* says that our seeds are too far apart to contradict it, which confirms nothing.
 """
 
 
@@ -218,8 +218,8 @@ def duels() -> str:
         both = [pair for pair in pairs if all(entry.interval for entry in pair)]
         ahead, behind = sum(a.beats(b) for a, b in both), sum(b.beats(a) for a, b in both)
         said.append(
-            f"In the {len(both)} columns in which both have an interval {one} is ahead of {other} in {ahead}, behind it in "
-            f"{behind}, and in the other {len(both) - ahead - behind} the two intervals touch."
+            f"In the {len(both)} columns in which both have an interval {one} is ahead of {other} in {ahead}, "
+            f"behind it in {behind}, and in the other {len(both) - ahead - behind} the two intervals touch."
         )
     return "\n".join(said) + "\n"
 
