@@ -27,7 +27,6 @@ REAL = {
     for path in Path(__file__).parents[1].glob("orthobench/tasks/*.py")
     if any(word in path.read_text() for word in ("from orthobench.datasets", "tasks.mnist", "tasks.language"))
 }
-SLOW = pytest.mark.slow
 TINY = {"batch_size": 2, "val_size": 4, "test_size": 4, "eval_batch_size": 4}
 
 
@@ -58,7 +57,7 @@ def joined(model: str, task: str) -> Settings:
 
     Without a recipe neither file reads which the other is, as the pairs that are composed whole show.
     """
-    ours, theirs = map(lambda own: with_another(*own), words(model, task))
+    ours, theirs = (with_another(*own) for own in words(model, task))
     values, choices = theirs.values | {"model": ours.values["model"]}, theirs.choices | {"model": model}
     return check(Composed(values, choices, ours.typed | theirs.typed, ours.new | theirs.new))
 

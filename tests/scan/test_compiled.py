@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterator
 from importlib.util import find_spec
 from subprocess import PIPE
+from threading import Timer
 
 import pytest
 
@@ -60,7 +61,12 @@ def compiled(compiler: subprocess.Popen[str], *words: str | int) -> dict[str, di
     assert compiler.stdout
     compiler.stdin.write(" ".join(map(str, words)) + "\n")
     compiler.stdin.flush()
-    found = json.loads(compiler.stdout.readline())
+    limit = Timer(300, compiler.kill)
+    limit.start()
+    answer = compiler.stdout.readline()
+    limit.cancel()
+    assert answer, "the compiler's process ended, or took longer than five minutes"
+    found = json.loads(answer)
     error = found.get("error", "")
     if words[0] == 100 and "sm_100" in error and "not defined for option" in error:
         pytest.skip("sm_100 needs ptxas of CUDA 12.8, which this triton does not bring")

@@ -133,5 +133,5 @@ for words in sys.argv[1:]:
         timeout=600,
     )
     assert done.returncode == 0, done.stderr
-    for (words, expected), out in zip(COMMANDS.items(), done.stdout.split("\f"), strict=False):
+    for (words, expected), out in zip(COMMANDS.items(), done.stdout.split("\f")[:-1], strict=True):
         assert all(text in out for text in expected), (words, out)
