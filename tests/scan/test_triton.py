@@ -21,7 +21,7 @@ from orthobench.cells.scalar_gated import ScalarGated
 from orthobench.scan import reference
 from orthobench.scan.fused import engine as fused
 from orthobench.scan.triton import engine as triton
-from tests.ensemble.test_ensemble import check_stacked, requests
+from tests.ensemble.helpers import check_stacked, requests
 from tests.making import draw, random_cell, randomise, tokens
 from tests.scan.test_engines import Halved, assert_equal, every_activation, every_family, results, tame
 

@@ -1,0 +1,59 @@
+"""Which runs of a sweep are computed together."""
+
+from pathlib import Path
+
+import pytest
+
+from orthobench.config.many import settings
+from orthobench.ensemble import grouping
+from orthobench.launch.sweep import sweep
+from tests.ensemble.helpers import TINY
+
+
+@pytest.mark.parametrize(
+    ("word", "reason"),
+    [
+        ("model.dropout=0.1", "dropout"),
+        ("model.recurrent_gradient_clip=1.0", "recurrent_gradient_clip"),
+        ("trainer.precision=16-mixed", "precision=16"),
+        ("logger=wandb", "wandb"),
+    ],
+)
+def test_what_cannot_be_a_member(word: str, reason: str) -> None:
+    assert grouping.why_not(settings(["model=scornn", "task=adding"])) is None
+    assert reason in str(grouping.why_not(settings(["model=scornn", "task=adding", word])))
+
+
+def test_carried_state_cannot_be_a_member() -> None:
+    assert "carries its state" in str(grouping.why_not(settings(["model=lstm", "task=ptb_char", "recipe=none"])))
+
+
+def test_groups(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    words = [["seed=1"], ["seed=2", "T=9"], ["seed=2"], ["model.dropout=0.1"], ["seed=3", "optimizer.lr=0.1"],
+             ["seed=4", "optimizer=sgd"]]  # fmt: skip
+    runs = [settings(["model=rnn", "task=adding", "recipe=none", *some]) for some in words]
+    monkeypatch.setattr(grouping, "has_gpu", lambda run: True)
+    assert grouping.groups(runs, asked=True) == [[0, 2, 4], [1], [3], [5]]
+    assert "ensemble=true: a process for each run, because dropout" in capsys.readouterr().out
+    monkeypatch.setattr(grouping, "has_gpu", lambda run: False)
+    assert grouping.groups(runs) == [[0], [1], [2], [3], [4], [5]]
+
+
+def test_ensemble_is_no_part_of_a_runs_identity() -> None:
+    assert settings(["ensemble=true"]).digest == settings([]).digest
+
+
+@pytest.mark.slow
+def test_a_sweep_trains_an_ensemble_in_one_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(grouping, "has_gpu", lambda run: True)
+    words = ["model=irnn", "task=adding", "optimizer=sgd", *TINY[:-4], "task.batch_size=4", "ensemble=true"]
+    assert sweep([*words, "optimizer.lr=1e-3,1e30", "seed=1,2"]) == 4
+    out, err = capfd.readouterr()
+    assert "4 members as one program" in out
+    assert "2 of 4 runs done, 2 not" in out
+    assert err.count("exit code 4") == 4  # at once and at the end
+    assert sweep([*words, "optimizer.lr=1e-3", "seed=1,2,3"]) == 0
+    assert "3 runs, 2 done already" in capfd.readouterr().out

@@ -1,0 +1,121 @@
+"""Members of an ensemble are ordinary runs with the same numbers, also when they are stopped, killed or diverge.
+
+On a CPU members are computed apart, so that all is compared to the last bit.
+"""
+
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from orthobench import signals
+from orthobench.ensemble import member as member_module
+from orthobench.ensemble.running import run_members
+from orthobench.optim import Optimizer
+from orthobench.run.run import Run
+from tests.ensemble.helpers import RATES, TINY, members, numbers, record
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("model=scornn", "task=adding", "optimizer.recurrent=rmsprop"),
+        ("model=rnn", "task=copying", "schedule=linear", "trainer.accumulate_grad_batches=2"),
+        ("model=exprnn", "task=copying"),
+        ("model=sgornn", "task=adding", "optimizer.weight_decay=0.1"),
+        ("model=ncgru", "task=adding", "variant=code", "model.reset_period=3"),
+    ],
+    ids=lambda words: words[0],
+)
+@pytest.mark.sampled(2)
+def test_members_are_bitwise_what_single_runs_are(tmp_path: Path, words: tuple[str, ...]) -> None:
+    single, together = members(tmp_path / "single", *words), members(tmp_path / "together", *words)
+    for exp in single:
+        exp.run()
+    assert run_members(together) == [0, 0, 0]
+    for one, member in zip(single, together, strict=True):
+        assert numbers(one) == numbers(member)
+        assert record(member)["ensemble"] == {"members": 3, "computed": "apart"}
+        assert "ensemble" not in record(one)
+
+
+def stop_at(step: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A signal arrives once `step` updates have been made by the members together."""
+
+    made = []
+
+    def update(optimizers: list[Optimizer]) -> list[None]:
+        made.append(len(optimizers))
+        if len(made) == step:
+            signals._state["asked"] = 15
+        return real(optimizers)
+
+    real = member_module.update
+    monkeypatch.setattr(member_module, "update", update)
+
+
+def test_a_stopped_ensemble_goes_on_and_so_does_a_member_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    words = ("model=scornn", "task=adding")
+    whole = members(tmp_path / "whole", *words)
+    for exp in whole:
+        exp.run()
+    with monkeypatch.context() as patch, signals.watched():
+        stop_at(3, patch)
+        assert run_members(members(tmp_path / "stopped", *words)) == [75, 75, 75]
+    stopped = members(tmp_path / "stopped", *words)
+    assert [(record(exp)["status"], record(exp)["steps"]) for exp in stopped] == [("stopped", 3)] * 3
+    stopped[1].run()
+    rest = members(tmp_path / "stopped", *words)
+    assert run_members(rest) == [0, 0, 0]
+    for exp, one in zip(rest, whole, strict=True):
+        assert numbers(exp) == numbers(one)
+    assert "ensemble" not in record(rest[1])
+
+
+@pytest.mark.slow
+def test_a_killed_ensemble_goes_on_from_its_members_checkpoints(tmp_path: Path) -> None:
+    words = ("model=scornn", "task=adding", "trainer.max_steps=60", "trainer.val_check_interval=6")
+    listed = tmp_path / "members.json"
+    common = (*TINY, *words, f"runs_root={tmp_path / 'killed'}")
+    listed.write_text(
+        json.dumps({"members": [[*common, f"seed={seed}", f"optimizer.lr={lr}"] for seed, lr in RATES.items()]})
+    )
+    process = subprocess.Popen([sys.executable, "-m", "orthobench.ensemble", str(listed)], stdout=subprocess.DEVNULL)
+    killed, whole = members(tmp_path / "killed", *words), members(tmp_path / "whole", *words)
+    while process.poll() is None and not (killed[1].settings.folder / "checkpoints" / "last.ckpt").is_file():
+        time.sleep(0.01)
+    process.kill()
+    process.wait()
+    assert not (killed[0].settings.folder / "record.json").exists()
+    assert run_members(killed) == [0, 0, 0]
+    for exp, one in zip(killed, whole, strict=True):
+        one.run()
+        assert numbers(exp) == numbers(one)
+
+
+def test_a_member_that_diverges_leaves_the_others(tmp_path: Path) -> None:
+    words = [*TINY, "model=irnn", "task=adding", "optimizer=sgd", f"runs_root={tmp_path / 'runs'}"]
+    rates = ("1e-3", "1e30", "1e-2")
+    words.remove("trainer.gradient_clip_val=0.5")
+    together = [Run.of((*words, f"optimizer.lr={lr}")) for lr in rates]
+    assert run_members(together) == [0, 4, 0]
+    assert [record(exp)["status"] for exp in together] == ["done", "diverged", "done"]
+    alone = Run.of((*words, "optimizer.lr=1e-2", f"runs_root={tmp_path / 'alone'}"))
+    alone.run()
+    assert numbers(together[2]) == numbers(alone)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("model", ["scornn", "lstm", "goru"])
+def test_on_a_gpu_members_are_single_runs_up_to_rounding(tmp_path: Path, model: str) -> None:
+    words = (f"model={model}", "task=copying", "optimizer=sgd", "trainer.accelerator=gpu")
+    single, together = members(tmp_path / "single", *words), members(tmp_path / "together", *words)
+    for exp in single:
+        exp.run()
+    assert run_members(together) == [0, 0, 0]
+    for one, member in zip(single, together, strict=True):
+        assert record(member)["ensemble"]["computed"] == "stacked"
+        assert record(member)["metrics"]["last"] == pytest.approx(record(one)["metrics"]["last"], rel=1e-4)
