@@ -46,7 +46,7 @@ test-all: install-dev  ## the slow tests too; with ORTHOBENCH_DATA set to a fold
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
 test-kernels: $(VENV)/.installed-kernels  ## the GPU kernels of engine=triton, interpreted on the CPU, and compiled for three GPUs
-	TRITON_INTERPRET=1 $(BIN)/python -m pytest tests/scan/test_triton.py tests/scan/test_triton_lstm.py tests/scan/test_compiled.py -n $(WORKERS) --dist worksteal
+	TRITON_INTERPRET=1 $(BIN)/python -m pytest tests/scan/test_triton*.py tests/scan/test_compiled.py -n $(WORKERS) --dist worksteal
 
 test-slurm: $(VENV)/.installed-clusters  ## runs on a real Slurm of this machine, about fifteen minutes; as root, with slurm-wlm and munge
 	@$(BIN)/python -m tests.clusters.slurm_cluster --check
