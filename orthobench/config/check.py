@@ -53,6 +53,7 @@ DIAGNOSTICS = {
 }
 STOPPING = {
     "patience": Field("patience", OptionalPositive, None),
+    "threshold": Field("threshold", float | None, None),
     "metric": Field("metric", str | None, None),
 }
 DATA = {"verify": Field("verify", bool, True)}
@@ -313,9 +314,10 @@ def _stopping(given: dict[str, Any], task: Any) -> dict[str, Any]:
     """When training ends early; without a metric it is the task's own by which the best weights are chosen."""
     filled = _fill(given, STOPPING, "stopping")
     metric = filled["metric"]
-    if filled["patience"] is None:
+    if filled["patience"] is None and filled["threshold"] is None:
         if metric is not None:
-            raise ConfigError(f"stopping.metric={metric} has no effect without stopping.patience=, in validations.")
+            needs = "stopping.patience=, in validations, or stopping.threshold="
+            raise ConfigError(f"stopping.metric={metric} has no effect without {needs}.")
         return filled
     if metric is not None and metric not in task.metrics:
         raise ConfigError(f"stopping.metric={metric} is no metric of this task: {did_you_mean(metric, task.metrics)}")

@@ -31,8 +31,8 @@ UNSAID = {
 LATER = {"gain_penalty": 0}  # model settings that came later, with the value that changes no number
 
 ONLY_WITH = {
-    "gradient_clip_algorithm": ("gradient_clip_val",), "min_steps": ("max_time", "patience"),
-    "min_epochs": ("max_time", "patience"),
+    "gradient_clip_algorithm": ("gradient_clip_val",), "min_steps": ("max_time", "patience", "threshold"),
+    "min_epochs": ("max_time", "patience", "threshold"),
 }  # fmt: skip
 
 

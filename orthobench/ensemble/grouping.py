@@ -26,8 +26,8 @@ def why_not(settings: Settings) -> str | None:
         return "trainer.precision=16 adjusts the scale of the loss for each run separately"
     if settings.logger["name"] == "wandb":
         return "wandb allows one run per process"
-    if settings.stopping["patience"]:
-        return "stopping.patience= ends each run at a step of its own"
+    if settings.stopping["metric"]:
+        return "early stopping ends each run at a step of its own"
     if build_task(settings).carries_state:
         return f"task={settings.task['name']} carries its state from batch to batch"
     return None

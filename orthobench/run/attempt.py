@@ -62,13 +62,13 @@ class Attempt:
         common = (self.curve, run.duration, every)
         self.training, self.orthogonality = TrainingLog(*common), Orthogonality(*common)
         self.crossing, self.finite = BaselineCrossing(), Finite(every)
-        patience, metric = run.settings.stopping["patience"], run.settings.stopping["metric"]
+        stopping = run.settings.stopping
         watchers = [
             self.finite,
             self.training,
             self.orthogonality,
             self.crossing,
-            *([Stopping(patience, metric, run.duration.least)] if patience else []),
+            *([Stopping(**stopping, least=run.duration.least)] if stopping["metric"] else []),
             *diagnostics(run.settings.diagnostics, run.model, *common),
         ]
         self.callbacks = [*watchers, Progress(), self.saver]

@@ -15,7 +15,7 @@ class Duration:
         accumulate: batches per optimizer step.
         steps: optimizer steps of the whole run; null when only time limits it.
         val_every: training batches between validations, a whole number of steps.
-        least: optimizer steps before which neither `stopping.patience` nor `trainer.max_time` ends the run.
+        least: optimizer steps before which neither `stopping` nor `trainer.max_time` ends the run.
     """
 
     epoch_batches: int

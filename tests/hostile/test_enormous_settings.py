@@ -56,7 +56,8 @@ NUMBERS = (
     "model.negative_slope", "model.recurrent_gradient_clip", "task.train_size", "task.val_size", "task.test_size",
     "task.epoch_batches", "task.batch_size", "task.eval_batch_size", "task.num_workers", "optimizer.lr",
     "optimizer.eps", "optimizer.weight_decay", "trainer.max_epochs", "trainer.val_check_interval",
-    "trainer.log_every_n_steps", "trainer.accumulate_grad_batches", "stopping.patience", "diagnostics.jacobian",
+    "trainer.log_every_n_steps", "trainer.accumulate_grad_batches", "stopping.patience", "stopping.threshold",
+    "diagnostics.jacobian",
 )  # fmt: skip
 VALUES = {
     "not a number": "nan",

@@ -19,14 +19,17 @@ WORDS = (*SMALL, *SIZES, "trainer.max_steps=40", "trainer.val_check_interval=2")
 WORDS += ("optimizer.lr=0.3", "stopping.patience=3", "stopping.metric=loss")
 
 
-def looked_at(values: list[float], patience: int, direction: str = "lower", least: int = 0) -> int | None:
+def looked_at(
+    values: list[float], patience: int | None, direction: str = "lower", least: int = 0, threshold: float | None = None
+) -> int | None:
     """The number of the validation that ends training; there is one after every step."""
-    callback, trainer = Stopping(patience, "m", least), SimpleNamespace(global_step=0, should_stop=False)
+    callback, trainer = Stopping("m", patience, threshold, least), SimpleNamespace(global_step=0, should_stop=False)
     task = SimpleNamespace(metric_of=lambda name: SimpleNamespace(direction=direction))
     for number, value in enumerate(values, 1):
         trainer.global_step = number
-        assert callback.waited < patience, "so that a run that goes on from here is not ended"
+        assert not callback.ended, "so that a run that goes on from here is not ended"
         callback.on_validation_end(trainer, SimpleNamespace(results={"val/m": value}, task=task))  # type: ignore[arg-type]
+        assert trainer.should_stop == callback.ended == callback.state_dict()["ended"]
         if trainer.should_stop:
             return number
     return None
@@ -61,6 +64,33 @@ def test_only_a_strictly_better_number_counts(
 )
 def test_nothing_ends_before_the_least_step(values: list[float], patience: int, least: int, end: int | None) -> None:
     assert looked_at(values, patience, least=least) == end
+
+
+@pytest.mark.parametrize(
+    ("values", "threshold", "direction", "patience", "least", "end"),
+    [
+        ([3, 2, 1, 0.5], 1, "lower", None, 0, 3),
+        ([3, 3, 3, 3], 2.9, "lower", None, 0, None),
+        ([0.1, 0.95, 0.3], 0.9, "higher", None, 0, 2),
+        ([-3, -2, -1], -2, "higher", None, 0, 2),
+        ([3, 0.5, 0.7, 3, 0.6], 1, "lower", None, 3, 3),
+        ([3, 0.5, 3, 3, 0.6], 1, "lower", None, 3, 5),  # by the validation that ends it, not by an earlier one
+        ([math.nan, math.inf, 1], 1, "lower", None, 0, 3),
+        ([3, 4, 4, 0], 1, "lower", 2, 0, 3),  # whichever is first
+        ([3, 4, 0, 4], 1, "lower", 2, 0, 3),
+    ],
+)
+def test_training_ends_at_a_value_that_is_good_enough(
+    values: list[float], threshold: float, direction: str, patience: int | None, least: int, end: int | None
+) -> None:
+    assert looked_at(values, patience, direction, least, threshold) == end
+
+
+def test_a_checkpoint_from_before_there_was_a_threshold_tells_whether_training_had_ended() -> None:
+    for waited, ended in ((2, False), (3, True)):
+        callback = Stopping("m", patience=3)
+        callback.load_state_dict({"best": 1.0, "waited": waited})
+        assert callback.ended is ended
 
 
 @pytest.mark.parametrize(
@@ -103,15 +133,28 @@ def test_training_ends_and_the_run_is_finished(capsys: pytest.CaptureFixture[str
     assert end == len(losses)
     assert (found["status"], found["steps"]) == ("done", 2 * end)
     assert steps(curve, "val/loss")[-1] == 2 * end < 40
-    assert found["config"]["stopping"] == {"patience": 3, "metric": "loss"}
+    assert found["config"]["stopping"] == {"patience": 3, "threshold": None, "metric": "loss"}
     assert "has not improved for 3 validations: training ends at step" in capsys.readouterr().out
 
 
+def test_a_run_ends_once_its_loss_is_low_enough(capsys: pytest.CaptureFixture[str]) -> None:
+    first = finished(*WORDS[len(SMALL) : -2])[1].of("val/loss")
+    threshold = sorted(value for _, value in first)[len(first) // 2]
+    expected = next(step for step, value in first if value <= threshold)
+    exp, curve = finished(*WORDS[len(SMALL) : -2], f"stopping.threshold={threshold!r}")
+    assert exp.run()["steps"] == expected == steps(curve, "val/loss")[-1] < 40
+    assert f"and has come to {threshold:g}: training ends at step {expected}" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "more", [(), ("stopping.patience=null", "stopping.threshold=0.2")], ids=["patience", "threshold"]
+)
 @pytest.mark.parametrize("place", ["on_train_batch_end", "finish"])
 def test_a_run_that_was_interrupted_ends_at_the_same_step(
-    place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    place: str, more: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    whole = orthobench.build(*WORDS, f"runs_root={tmp_path / 'whole'}").run()
+    whole = orthobench.build(*WORDS, *more, f"runs_root={tmp_path / 'whole'}").run()
+    assert whole["steps"] < 40
     inner = getattr(Saver, place)
 
     def interrupted(self: Saver, trainer: Any, *args: Any) -> None:
@@ -124,8 +167,8 @@ def test_a_run_that_was_interrupted_ends_at_the_same_step(
     with monkeypatch.context() as patch:
         patch.setattr(Saver, place, interrupted)
         with pytest.raises(Stopped):
-            orthobench.build(*WORDS, f"runs_root={tmp_path / 'two'}").run()
-    again = orthobench.build(*WORDS, f"runs_root={tmp_path / 'two'}").run()
+            orthobench.build(*WORDS, *more, f"runs_root={tmp_path / 'two'}").run()
+    again = orthobench.build(*WORDS, *more, f"runs_root={tmp_path / 'two'}").run()
     for key in ("metrics", "steps", "best_step", "status", "identity"):
         assert again[key] == whole[key]
 
@@ -137,6 +180,9 @@ def test_it_is_part_of_the_identity_with_its_metric() -> None:
     )
     assert plain != own
     assert own == named, "the adding task's own metric is the loss"
+    ends = {orthobench.build(*SMALL, f"stopping.threshold={value}").run_id for value in (0.1, 0.10, 0.2)}
+    assert len(ends) == 2
+    assert plain not in ends
     least = [orthobench.build(*SMALL, f"trainer.min_steps={n}", *WORDS[-2:]).run_id for n in (2, 4)]
     assert least[0] != least[1], "the least number of steps counts where training may end early"
 
@@ -148,6 +194,8 @@ def test_it_is_part_of_the_identity_with_its_metric() -> None:
         (("stopping.patience=2", "stopping.metric=los"), "no metric of this task: did you mean 'loss'"),
         (("stopping.patience=0",), "must be >= 1"),
         (("stopping.patience=2.5",), "stopping.patience=2.5"),
+        (("stopping.threshold=low",), "stopping.threshold='low' has the wrong type"),
+        (("stopping.threshold=nan",), "stopping.threshold=nan"),
         (("stopping.wait=2",), "stopping.wait"),
     ],
 )
