@@ -20,7 +20,7 @@ from orthobench.analysis.curve_values import is_time
 from orthobench.errors import StorageError
 from orthobench.recording.digest import FINAL
 from orthobench.recording.files import make_folder, read_csv, write_bytes
-from orthobench.recording.sources import combined
+from orthobench.recording.sources import combined, data_of
 
 IDENTITY = ("run_id", "preset", "cell", "seed", "status", "reason", "model", "task", "T", "split", "steps", "epochs")
 PROVENANCE = ("git", "dirty", "torch", "python", "device", "cpu", "gpu", "engine", "finished")
@@ -91,8 +91,9 @@ def line(record: dict[str, Any], preset: str, row: str, curve: dict[str, float |
     values: dict[str, Any] = {name: record.get(name) for name in IDENTITY}
     values |= {"preset": preset, "cell": row, DIGEST: record.get(DIGEST)}
     made_of = record.get("sources") or {}
+    digests = {"plugins": made_of.get("plugins"), "data": data_of(made_of)}
     values |= {"version": code.get("version") or record["env"].get("orthobench")}
-    values |= {kind: combined(made_of.get(kind)) for kind in ("plugins", "data")}
+    values |= {kind: combined(found) for kind, found in digests.items()}
     values |= {f"parameters/{name}": count for name, count in record["parameters"].items()}
     values |= {f"budget/{name}": count for name, count in (record.get("budget") or {}).items()}
     values |= {f"orthogonality/{name}": value for name, value in record["orthogonality"].items()}

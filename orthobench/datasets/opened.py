@@ -8,6 +8,7 @@ from typing import Any
 
 CODE = (".py", ".pyc", ".so")
 SYSTEM = ("/proc/", "/sys/", "/dev/", "/etc/", "/usr/", f"{sys.prefix}/", f"{sys.base_prefix}/")
+PACKAGE = Path(os.path.abspath(__file__)).parents[1]  # noqa: PTH100  (as the files are named)
 
 _order = itertools.count(1)
 _opened: dict[str, int] = {}
@@ -27,9 +28,10 @@ def now() -> int:
 
 
 def since(moment: int = 0) -> list[Path]:
-    """The files opened after a moment, without code and what belongs to the system, sorted."""
+    """The files opened after a moment, without code and what belongs to the package or the system, sorted."""
     found = (Path(path) for path, last in _opened.copy().items() if last > moment)
-    return sorted(path for path in found if not path.is_relative_to(_caches()) and path.is_file())
+    ours = (PACKAGE, _caches())
+    return sorted(path for path in found if not any(map(path.is_relative_to, ours)) and path.is_file())
 
 
 def below(folder: Path) -> list[Path]:

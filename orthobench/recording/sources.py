@@ -26,6 +26,7 @@ from orthobench.recording.file_digest import digest_of_file
 from orthobench.recording.plugin_modules import changed_modules, plugin_modules
 
 SEVERAL = 100
+OF_PACKAGE = "/orthobench/datasets/digests.json"  # which records of earlier versions have among their data
 ENDLESS = ("/proc/", "/sys/", "/dev/")  # where files are that have no end, such as /proc/kcore
 PATTERN = re.compile(r"([^/*?\[\0]+/)?\*\*/\*[^/*?\[\0]*")  # of the files of one kind, as `_data` writes it
 Digests = dict[str, str]
@@ -56,7 +57,7 @@ def changed(known: Sources | None, settings: Settings) -> list[str]:
         return []
     root = Path(settings.run["data_root"])
     modules = [f"the plug-in {name}" for name in changed_modules(known.get("plugins") or {}, settings.parts)]
-    data = {name: (digest, _entry(root, name)) for name, digest in (known.get("data") or {}).items()}
+    data = {name: (digest, _entry(root, name)) for name, digest in data_of(known).items()}
     unverified = ["data.verify, which was false"] if known.get("unverified") and settings.data["verify"] else []
     return [
         *unverified,
@@ -83,6 +84,12 @@ def refuse_changed(known: Sources | None, settings: Settings, begun: str = "made
             f"{settings.folder} is stale: it was {begun} before a change of {', '.join(found)}; undo that, or move the "
             "folder away, or use another runs_root= to run anew."
         )
+
+
+def data_of(known: Sources | None) -> Digests:
+    """The data of a record, without the file of the package's that those of earlier versions named beside them."""
+    data = (known or {}).get("data") or {}
+    return {name: digest for name, digest in data.items() if not name.endswith(OF_PACKAGE)}
 
 
 def combined(digests: Digests | None) -> str | None:

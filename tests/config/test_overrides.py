@@ -18,8 +18,14 @@ ASKED = [
     ["model=vprnn", "task=adding", "model.hidden_size=16", "trainer.gradient_clip_val=1"],
     ["model=ncgru", "task=copying", "recipe=none", "model.orthogonal=[c,r]", "task.select_on_test=true"],
     ["model=lstm", "task=mnist", "trainer.max_steps=7", "trainer.limit_val_batches=1.0", "precision=64-true"][:-1],
-    ["model=gru", "task=copying", "stopping.patience=3", "stopping.threshold=0.1", "stopping.metric=loss",
-     "trainer.min_steps=5"],
+    [
+        "model=gru",
+        "task=copying",
+        "stopping.patience=3",
+        "stopping.threshold=0.1",
+        "stopping.metric=loss",
+        "trainer.min_steps=5",
+    ],
     ["model=lru_block", "task=cued_copying", "params=5000", "trainer.limit_train_batches=2"],
     ["model=lstm", "task=ucr", "task.dataset=ECG200", "trainer.max_time='00:00:10:00'"],
     [

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from orthobench.datasets import opened
+from orthobench.datasets import digests, opened
 
 READERS: dict[str, Callable[[Path], Any]] = {
     "open": lambda path: path.open("rb").close(),
@@ -28,6 +28,7 @@ OTHERS: dict[str, Callable[[Path], Any]] = {
     "os": lambda path: os.close(os.open(path, os.O_WRONLY)),
     "code": lambda path: (path.with_suffix(".py").write_text(""), path.with_suffix(".py").read_text()),
     "system": lambda path: Path("/proc/self/status").read_text(),
+    "of the package": lambda path: Path(digests.__file__).with_suffix(".json").read_text(),
 }
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from orthobench.config.many import settings
 from orthobench.config.settings import Settings
-from orthobench.recording.sources import SEVERAL, changed, sources
+from orthobench.recording.sources import SEVERAL, changed, data_of, sources
 
 
 @pytest.fixture
@@ -35,6 +35,19 @@ def test_an_old_record_says_nothing(known: object, made: Settings) -> None:
 def test_data_are_named_by_their_place(made: Settings, tmp_path: Path) -> None:
     inside, outside = _files(tmp_path / "data" / "set", 1, ".csv"), _files(tmp_path / "else", 1, ".csv")
     assert set(sources(made, [*inside, *outside])["data"]) == {"set/0.csv", str(outside[0])}
+
+
+def test_the_packages_own_file_is_no_data_where_an_earlier_version_said_so(made: Settings, tmp_path: Path) -> None:
+    _files(tmp_path / "data" / "set", 1, ".csv")
+    of_package = _files(tmp_path / "orthobench" / "datasets", 1, ".json")[0].rename(
+        tmp_path / "orthobench" / "datasets" / "digests.json"
+    )
+    known = sources(made, [tmp_path / "data" / "set" / "0.csv", of_package])
+    assert str(of_package) in known["data"]
+    of_package.write_text("another")
+    assert changed(known, made) == []
+    assert set(data_of(known)) == {"set/0.csv"}
+    assert data_of(None) == data_of({}) == {}
 
 
 def test_many_files_of_one_kind_are_one_entry(made: Settings, tmp_path: Path) -> None:
