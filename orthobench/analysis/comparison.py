@@ -106,6 +106,7 @@ class Comparison:
         notes: one sentence for each record that was made with other settings and fills nothing.
         made_by: which code made which run.
         costs: the measured steps of its rows, which claims about `bench/` are read from.
+        rates: the chosen rate by row, where a table tries several.
     """
 
     table: Table
@@ -116,6 +117,7 @@ class Comparison:
     notes: tuple[str, ...] = ()
     made_by: MadeBy = MadeBy({}, {})  # noqa: RUF009  (it is frozen)
     costs: dict[str, StepCost] = field(default_factory=dict)
+    rates: dict[str, str] = field(default_factory=dict)
 
 
 def compare(table: Table, results: Path, preset: str = FULL) -> Comparison:
@@ -127,7 +129,8 @@ def compare(table: Table, results: Path, preset: str = FULL) -> Comparison:
     composed = ComposedTable(table, preset)
     found = recorded(composed, results)
     told = load_table(table)
-    lines, rates = chosen(composed, found.lines)
+    counted = chosen(composed, found.lines)
+    lines = counted.lines
     rows: dict[str, list[Line]] = {row: [line for line in lines if line.row == row] for row in table.rows}
     planned = len(table.planned(preset))
     numbers = tuple(_number(printed, composed, rows, planned) for printed in told if printed.kind != "claim")
@@ -140,8 +143,8 @@ def compare(table: Table, results: Path, preset: str = FULL) -> Comparison:
         for printed, verdict in zip(asserted, verdicts, strict=True)
     )
     codes = made_by(lines)
-    notes = (*found.notes, *stale_costs, *rates)
-    return Comparison(table, preset, numbers, asserted_ours, lines, notes, codes, costs)
+    notes = (*found.notes, *stale_costs, *counted.notes)
+    return Comparison(table, preset, numbers, asserted_ours, lines, notes, codes, costs, counted.rates)
 
 
 def presets(name: str, results: Path) -> list[str]:

@@ -15,7 +15,7 @@ from statistics import mean
 from orthobench.analysis import metrics, records, step_costs
 from orthobench.analysis.composed import ComposedTable
 from orthobench.analysis.fair_entry import FairEntry, names
-from orthobench.analysis.horizon import LEAST_SCORE, horizon
+from orthobench.analysis.horizon import LEAST_SCORE, holes, horizon
 from orthobench.analysis.made_by import MadeBy, made_by
 from orthobench.analysis.recorded import recorded
 from orthobench.analysis.records import Line
@@ -104,18 +104,22 @@ class FairTable:
 
     def horizon(self, entry: FairEntry) -> int | None:
         """The greatest length that a model holds; null where there is none or there are no curves."""
-        if not self.lengths or not entry.lines:
-            return None
+        return horizon(self._curve(entry), self.trained[entry.case]) if self.lengths and entry.lines else None
+
+    def holes(self, entry: FairEntry) -> tuple[int, ...]:
+        """The tested lengths below its horizon that a model does not hold."""
+        return holes(self._curve(entry), self.trained[entry.case]) if self.lengths and entry.lines else ()
+
+    def _curve(self, entry: FairEntry) -> dict[int, list[float | None]]:
         trivial = {length: entry.trivial_at(length) for length in self.lengths}
-        curve = {
+        return {
             length: [self._normalised(score, trivial[length]) for score in scores]
             for length, scores in entry.curve(self.lengths).items()
         }
-        return horizon(curve, self.trained[entry.case])
 
     def normalised(self, entry: FairEntry) -> float | None:
-        """(score - trivial) / (perfect - trivial); null where the metric has no perfect value."""
-        return self._normalised(entry.mean, entry.trivial)
+        """(score - trivial) / (perfect - trivial); null where the metric has no perfect value, or a seed is missing."""
+        return self._normalised(entry.mean, entry.trivial) if len(entry.lines) == entry.planned else None
 
     def _normalised(self, score: float | None, trivial: float | None) -> float | None:
         perfect = self.score.bounds[1] if self.higher else self.score.bounds[0]

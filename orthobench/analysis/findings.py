@@ -31,7 +31,7 @@ from orthobench.config.yaml_file import read_yaml
 from orthobench.errors import ConfigError
 from orthobench.schema import coerce, did_you_mean
 
-FASTER = 1.25  # times as long at least; two measurements of the same program differ by up to a fifth
+FASTER = 1.3  # times as long at least; two measurements of the same program differ by as much
 ALIKE = 0.05  # of a score: what nobody would call another predictor
 KEYS = {"says": str, "table": str, "case": str, "tests": list[dict], "why": str, "short": str}
 
@@ -223,6 +223,23 @@ def _unasked(table: FairTable, one: FairEntry, wanted: Ranges) -> str | None:
     return None if why is None else f"{why} where nothing was asked"
 
 
+@_each
+def _answers_unasked(table: FairTable, one: FairEntry, wanted: dict[int, int]) -> str | None:
+    """How many seeds answer at most of the steps at which nothing was asked, by length."""
+    for length, seeds in wanted.items():
+        found = sum(share > 0.5 for share in one.scores(one.at(length, UNASKED)).values)
+        if found != seeds:
+            return f"answers unasked with {found} seeds at length {length}, not with {seeds}"
+    return None
+
+
+@_each
+def _tenth(table: FairTable, one: FairEntry, wanted: int) -> str | None:
+    """After how many steps the validation loss is below a tenth of the trivial predictor's, in the median."""
+    found = one.steps_to_tenth
+    return None if found == wanted else f"is below a tenth after {found} steps, not {wanted}"
+
+
 def _beyond(one: FairEntry, wanted: Ranges, name: str) -> str | None:
     for length, (low, high) in wanted.items():
         ends = one.interval_of(one.at(length, name))
@@ -293,6 +310,35 @@ def _status(compared: Comparison, given: dict[str, list[str]]) -> list[str]:
     return found
 
 
+def _sides(compared: Comparison, given: dict[str, Any]) -> list[str]:
+    """Of how many printed numbers ours is below, and above, by column; `except` names rows that are left out."""
+    left_out, found = given.get("except", ()), []
+    for column, wanted in ((name, sides) for name, sides in given.items() if name != "except"):
+        some = [c for c in compared.numbers if c.printed.column == column and c.printed.label not in left_out]
+        gaps = [c.difference for c in some if c.difference is not None]
+        counts = [sum(gap < 0 for gap in gaps), sum(gap > 0 for gap in gaps)]
+        if counts != wanted:
+            found.append(f"{column}: {counts} of ours are below and above, not {wanted}")
+    return found
+
+
+def _at_ends(compared: Comparison, wanted: int) -> list[str]:
+    """How many rows have the least or the greatest of the rates that were tried."""
+    ends = {min(compared.table.rates, key=float), max(compared.table.rates, key=float)}
+    found = sum(rate in ends for rate in compared.rates.values())
+    return [] if found == wanted else [f"{found} rows have a rate at an end, not {wanted}"]
+
+
+def _times(compared: Comparison, given: dict[str, dict[str, tuple[float, float]]]) -> list[str]:
+    """How many times as long a step of one row takes as that of another lies between two numbers."""
+    found = []
+    for row, others in given.items():
+        for other, (low, high) in others.items():
+            ratio = compared.costs[row].s_per_step / compared.costs[other].s_per_step
+            found += [] if low <= ratio <= high else [f"a step of {row} takes {ratio:.3g} times one of {other}"]
+    return found
+
+
 FAIR_TESTS: dict[str, FairTest] = {
     "learnt": _learnt,
     "not_learnt": _not_learnt,
@@ -304,6 +350,8 @@ FAIR_TESTS: dict[str, FairTest] = {
     "below_trivial": _below_trivial,
     "at": _at,
     "unasked": _unasked,
+    "answers_unasked": _answers_unasked,
+    "tenth": _tenth,
     "above": _above,
     "below": _below,
     "cheaper": _cheaper,
@@ -312,5 +360,8 @@ FAIR_TESTS: dict[str, FairTest] = {
 }
 PAPER_TESTS: dict[str, Callable[[Comparison, Any], list[str]]] = {
     "status": _status,
+    "sides": _sides,
+    "at_ends": _at_ends,
+    "times": _times,
     "cheaper": lambda compared, given: _faster(given, compared.costs.get),  # rows of the table
 }

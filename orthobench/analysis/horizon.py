@@ -21,6 +21,13 @@ def lower_bound(scores: Sequence[float | None]) -> float | None:
     return None if interval is None else interval[0]
 
 
+def holes(curve: Mapping[int, Sequence[float | None]], trained: tuple[int, int]) -> tuple[int, ...]:
+    """The tested lengths below the horizon that are not held all the same, the shortest first."""
+    held = horizon(curve, trained)
+    bounds = {length: lower_bound(curve[length]) for length in sorted(curve) if held is not None and length < held}
+    return tuple(length for length, bound in bounds.items() if bound is None or bound <= LEAST_SCORE)
+
+
 def horizon(curve: Mapping[int, Sequence[float | None]], trained: tuple[int, int]) -> int | None:
     """The horizon in time steps; null where there is none.
 

@@ -6,7 +6,7 @@ validation loss. Nothing is reported of a row before all of these runs are recor
 stays one whose rate the paper leaves out.
 """
 
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 from orthobench.analysis.composed import ComposedTable
 from orthobench.analysis.metrics import headline
@@ -14,8 +14,23 @@ from orthobench.analysis.records import Line
 from orthobench.analysis.tuning import best_of, quality
 
 
-def chosen(composed: ComposedTable, lines: tuple[Line, ...]) -> tuple[tuple[Line, ...], tuple[str, ...]]:
-    """The runs that count, as those of their rows, and what is to be said about the choice.
+@dataclass(frozen=True)
+class Chosen:
+    """The runs of a table that count.
+
+    Attributes:
+        lines: the runs, as those of their rows.
+        rates: the rate by row, of rows that have all runs; none in a table without rates.
+        notes: what is to be said about the choice.
+    """
+
+    lines: tuple[Line, ...]
+    rates: dict[str, str] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+
+def chosen(composed: ComposedTable, lines: tuple[Line, ...]) -> Chosen:
+    """The runs that count, with the rates that were chosen.
 
     Args:
         composed: the table.
@@ -23,8 +38,8 @@ def chosen(composed: ComposedTable, lines: tuple[Line, ...]) -> tuple[tuple[Line
     """
     table = composed.table
     if not table.rates:
-        return lines, ()
-    planned, kept, best, waiting = set(table.planned(composed.preset)), list[Line](), dict[str, list[str]](), 0
+        return Chosen(lines)
+    planned, kept, best, waiting = set(table.planned(composed.preset)), list[Line](), dict[str, str](), 0
     tied = list[str]()
     for row in table.rows:
         found = {name: [line for line in lines if line.row == name] for name in table.trained([row])}
@@ -38,13 +53,14 @@ def chosen(composed: ComposedTable, lines: tuple[Line, ...]) -> tuple[tuple[Line
         reached = [quality(own, measured)[:2] for own in counted.values()]
         tied += [row] if reached.count(max(reached)) > 1 else []
         kept += [replace(line, values={**line.values, "cell": row}) for line in found[name]]
-        best.setdefault(name.removeprefix(f"{row}_lr"), []).append(row)
+        best[row] = name.removeprefix(f"{row}_lr")
     ends = {min(table.rates, key=float): ", the least tried", max(table.rates, key=float): ", the greatest tried"}
     notes = [
-        f"Rate {rate}{ends.get(rate, '')}, by validation: {', '.join(rows)}." for rate, rows in sorted(best.items())
+        f"Rate {rate}{ends.get(rate, '')}, by validation: {', '.join(row for row in best if best[row] == rate)}."
+        for rate in sorted(set(best.values()))
     ]
     if tied:
         notes.append(f"The best validation score was that of several rates, and its loss decided: {', '.join(tied)}.")
     if waiting:
         notes.append(f"{waiting} more of {len(table.rows)} rows have runs, but not yet of all rates and seeds.")
-    return tuple(kept), tuple(notes)
+    return Chosen(tuple(kept), best, tuple(notes))

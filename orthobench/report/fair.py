@@ -27,9 +27,10 @@ of five one of 0.34 (the lower ends of one-sided 95 % intervals). *converged*: s
 steps until the validation loss is below a tenth of the trivial predictor's, in more than half of the seeds. *ms a
 step*, where it was measured: a training step on the processor named below the table, median ± half of the distance
 between the quartiles, by `bench --record` while nothing else ran, and in brackets the engine where it is not the
-compiled loops that most cells have; two measurements of the same program differ by up to a fifth. *runs*: those of
+compiled loops that most cells have; two measurements of the same program differ by up to 30 %. *runs*: those of
 the tuning and those that are reported, and which code made them. *horizon*: the greatest length at which the lower end
-of the interval is above 0.9, where 0 is the trivial predictor of that length. *state* is what the model keeps of one
+of the interval is above 0.9, where 0 is the trivial predictor of that length, and after *not* the tested lengths below
+it at which it is not. *state* is what the model keeps of one
 sequence from step to step, and *multiply-adds* are those of one step of one sequence, by the structure of its matrices.
 The *order-blind predictor*, where a table has one, knows how often each token was shown, and not in which order.
 Nothing here is a published setting; the papers' own stand in the other tables.
@@ -99,7 +100,7 @@ def by_length(fair_table: FairTable, case: str) -> Grid:
         [
             entry.model,
             *(_interval(entry, entry.at(length, name), 2) for length, name in columns),
-            str(fair_table.horizon(entry) or "none"),
+            held(fair_table, entry),
         ]
         for entry in entries
     ]
@@ -107,6 +108,12 @@ def by_length(fair_table: FairTable, case: str) -> Grid:
     headers = ["model", *titles, "horizon"]
     low, high = fair_table.trained[case]
     return Grid(headers, rows, frozenset(headers) - TEXT, case, f"by length; {low} to {high} in training")
+
+
+def held(fair_table: FairTable, entry: FairEntry) -> str:
+    """The horizon, and the lengths below it that are not held, such as `160, not 80`."""
+    gaps = fair_table.holes(entry)
+    return f"{fair_table.horizon(entry) or 'none'}{', not ' if gaps else ''}{' or '.join(map(str, gaps))}"
 
 
 def sensitivity(fair_table: FairTable, case: str) -> Grid:

@@ -60,8 +60,8 @@ def texts(compared: Compared, comparison: Comparison) -> list[str]:
         published(printed),
         paper_runs(printed),
         number(compared.trivial, places(printed) + 1),
-        mean(compared.honest, decimals, compared.bounds) if chosen else NOTHING,
-        mean(compared.final, decimals, compared.bounds) if chosen else NOTHING,
+        mean(compared.honest, decimals, compared.bounds, compared.resolution) if chosen else NOTHING,
+        mean(compared.final, decimals, compared.bounds, compared.resolution) if chosen else NOTHING,
         same_protocol(compared),
         NOTHING if difference is None else f"{difference:+,.{decimals}f}",
         str(compared.verdict),
@@ -119,12 +119,15 @@ def protocol(comparison: Comparison) -> str:
     return " and ".join(SELECTS[select] for select in sorted(chosen))
 
 
-def mean(scores: Scores, places: int, bounds: Ends = (None, None)) -> str:
-    """The mean of our seeds and half of its 95 % interval, or where bounds cut that off, its ends; and how many."""
+def mean(scores: Scores, places: int, bounds: Ends = (None, None), resolution: float = 0.0) -> str:
+    """The mean of our seeds and half of its 95 % interval, or where bounds cut that off, its ends; and how many.
+
+    `resolution` is the least difference of two scores, below which no interval goes.
+    """
     if not scores.done:
         return NOTHING
     middle = number(scores.mean, places) or "none"
-    behind = spread(None if scores.diverged else t_interval(scores.values), places, bounds)
+    behind = spread(None if scores.diverged else t_interval(scores.values, resolution), places, bounds)
     return f"{middle}{behind} (n={len(scores.values)}{f' of {scores.done}' if scores.diverged else ''})"
 
 

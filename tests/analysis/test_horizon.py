@@ -2,7 +2,7 @@
 
 import pytest
 
-from orthobench.analysis.horizon import horizon, lower_bound
+from orthobench.analysis.horizon import holes, horizon, lower_bound
 
 GOOD, BAD = [1.0, 0.99, 1.0], [0.5, 0.4, 0.6]
 SPREAD = [1.0, 0.9, 1.0]  # mean 0.967, but the lower bound is 0.967 - 4.303 * 0.0577 / sqrt(3) = 0.823
@@ -34,6 +34,19 @@ def test_there_is_no_bound_with_few_seeds_or_a_diverged_one(scores: list[float |
 )
 def test_the_greatest_length_that_is_held(curve: dict[int, list[float | None]], expected: int | None) -> None:
     assert horizon(curve, (10, 40)) == expected
+
+
+@pytest.mark.parametrize(
+    ("curve", "expected"),
+    [
+        ({10: GOOD, 40: GOOD, 80: GOOD, 160: BAD}, ()),
+        ({160: GOOD, 80: SPREAD, 40: GOOD, 5: BAD}, (5, 80)),
+        ({40: GOOD, 80: [1.0, 1.0, None], 160: GOOD}, (80,)),
+        ({40: BAD, 80: GOOD}, ()),
+    ],
+)
+def test_lengths_below_it_that_are_not_held(curve: dict[int, list[float | None]], expected: tuple[int, ...]) -> None:
+    assert holes(curve, (10, 40)) == expected
 
 
 def test_a_curve_without_a_length_of_training_decides_nothing() -> None:
