@@ -291,7 +291,7 @@ def test_the_overview_is_normalised(results: Path, curves: FairTable) -> None:
     grid = fair.together([fair_table(load(NAME), results), curves])
     assert {row[0]: row[1:] for row in grid.rows}["gru"] == ["", "", "0.89"], "two of its seeds are missing in one"
     more = [run("gru", 50, "3e-3", s, 0.006 + s / 1000) for s in SEEDS[3:]]
-    records.add(results, NAME, [*records.read(results, NAME), *more])
+    record(results, NAME, [*records.read(results, NAME), *more])
     grid = fair.together([fair_table(load(NAME), results), curves])
     assert grid.headers == ["model", "mean", "Adding, T=50", "Cued copying, digits=1"]
     assert {row[0]: row[1:] for row in grid.rows}["gru"] == ["0.92", "0.95", "0.89"]
