@@ -182,6 +182,8 @@ def fair_table(table: Table, results: Path, preset: str = FULL, cells: Collectio
     )
     rows = {entry.case: next(iter(entry.rows.values())) for entry in entries}
     curves = {case: composed.lengths(row) for case, row in rows.items()}
+    for entry in entries:
+        _refuse_gaps(entry, curves[entry.case][0], records.path_of(results, table.name))
     lengths = max((found for found, _ in curves.values()), default=())
     trained = {case: span for case, (found, span) in curves.items() if found}
     name = score.name.removeprefix("test/")
@@ -199,6 +201,20 @@ def _refuse_damaged(line: Line, score: Metric, path: Path) -> None:
         f"{path}: run {line.run_id} has {wrong} in best_val:{score.name} and did not diverge; restore the file, or "
         "delete it and run `reproduce` again."
     )
+
+
+def _refuse_gaps(entry: FairEntry, lengths: Sequence[int], path: Path) -> None:
+    """Refuse a reported run without a score at a length where another seed has one, or with one that cannot be."""
+    names = [entry.at(length) for length in lengths if entry.scores(entry.at(length)).values]
+    for line in (line for line in entry.lines if not line.diverged):
+        for name in names:
+            found = line.metric(name)
+            if found is None or not entry.score.allows(found):
+                wrong = "no value" if found is None else f"the value {found:g}, which is beyond {entry.score.bounds},"
+                raise StorageError(
+                    f"{path}: run {line.run_id} has {wrong} in {name} and did not diverge; restore the file, or delete "
+                    "it and run `reproduce` again."
+                )
 
 
 def rates(table: Table) -> dict[tuple[str, str], dict[str, str]]:

@@ -12,7 +12,7 @@ import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from math import isfinite
+from math import inf, isfinite
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,7 @@ from orthobench.recording.sources import combined, data_of
 IDENTITY = ("run_id", "preset", "cell", "seed", "status", "reason", "model", "task", "T", "split", "steps", "epochs")
 PROVENANCE = ("git", "dirty", "torch", "python", "device", "cpu", "gpu", "engine", "finished")
 COST = ("memory/peak", "time/wall_s", "time/train_s", "time/steps_per_s", "time/s_per_step", "time/minutes_per_epoch")
+NEEDED = ("run_id", "preset", "cell", "seed", "status")
 SCORES = ("best_val", "last", "best_test")
 DIGEST = "identity"  # all digits of the digest of which the run id has ten; older records have none
 MADE_OF = ("version", "plugins", "data")  # the package's version, one digest of all plug-ins, one of all data
@@ -213,9 +214,15 @@ def _finite(found: Line) -> None:
 
 def _whole(found: Line) -> None:
     """Refuse a line that is of no finished run."""
-    _ = found.run_id, found.preset, found.row
+    missing = [name for name in NEEDED if name not in found.values]
+    if missing:
+        raise ValueError(f"run {found.values.get('run_id', 'of a line')} has no {', '.join(missing)}")
     if type(found.values["seed"]) is not int:
         raise ValueError(f"seed of run {found.run_id} is {found.values['seed']}, which is no whole number")
+    steps = found.values.get("steps")
+    for name, step in ((name, step) for name, step in found.values.items() if name.startswith("crossed/")):
+        if not 0 <= step <= (steps if isinstance(steps, int) else inf):
+            raise ValueError(f"{name} of run {found.run_id} is {step}, beyond its {steps} steps")
     if found.values["status"] not in FINAL:
         raise ValueError(f"status of run {found.run_id} is {found.values['status']}, not {' or '.join(FINAL)}")
 

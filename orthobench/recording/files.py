@@ -114,20 +114,27 @@ def read_json(path: Path) -> dict[str, Any] | None:
 def read_csv(path: Path) -> list[dict[str, str]]:
     """The lines of a CSV file by its header; a line that is longer or shorter than the header is refused.
 
+    A byte order mark before the header, as spreadsheets write it, is passed over.
+
     Raises:
         ValueError: it cannot be read as CSV in UTF-8; the sentence says why.
     """
     if not path.is_file():
         raise ValueError("it is not a file")
     try:
-        with path.open(encoding="utf-8", newline="") as file:
-            lines = list(csv.DictReader(file))
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            reader = csv.DictReader(file)
+            lines = list(reader)
     except OSError as error:
         raise ValueError(f"it cannot be read: {error.strerror or error}") from error
     except UnicodeDecodeError as error:
         raise ValueError(f"byte {error.start} is not UTF-8") from error
     except csv.Error as error:
         raise ValueError(f"it is no CSV: {error}") from error
+    headers = list(reader.fieldnames or ())
+    twice = next((name for name in headers if headers.count(name) > 1), None)
+    if twice is not None:
+        raise ValueError(f"two columns are named {twice!r}")
     wrong = next((number for number, line in enumerate(lines, start=1) if None in line or None in line.values()), None)
     if wrong is not None:
         raise ValueError(f"record {wrong} has not as many fields as the header")

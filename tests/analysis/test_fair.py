@@ -37,7 +37,7 @@ def tuned(model: str, case: str, best: str, val: float = 0.01, ratios: tuple[str
 
 
 def run(model: str, T: int, rate: str, seed: int, test: float, **more: Any) -> records.Line:
-    scores = {"best_val___test__loss": test, "parameters__total": 4000, "baseline__loss": 1 / 6}
+    scores = {"steps": 2000, "best_val___test__loss": test, "parameters__total": 4000, "baseline__loss": 1 / 6}
     return made_up(f"{model}_T{T}_lr{rate}", seed, **(scores | more))
 
 
@@ -376,3 +376,20 @@ def test_a_score_that_cannot_be_is_damage_and_no_divergence(score: float | None,
     record(tmp_path, "fair/har2", lines)
     with pytest.raises(StorageError, match=rf"har2.csv: run \S+ {told}"):
         fair_table(load("fair/har2"), tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("score", "wrong"), [(None, "has no value in length/80:test/score"), (5.0, "has the value 5, which is beyond")]
+)
+def test_a_length_curve_with_a_hole_is_refused(
+    score: float | None, wrong: str, curves: FairTable, tmp_path: Path
+) -> None:
+    lines = list(curves.lines)
+    place = next(
+        i for i, line in enumerate(lines) if line.row.startswith("gru") and "length/80:test/score" in line.values
+    )
+    values = {name: value for name, value in lines[place].values.items() if name != "length/80:test/score"}
+    lines[place] = records.Line(values | ({} if score is None else {"length/80:test/score": score}))
+    record(tmp_path, CUED, lines)
+    with pytest.raises(StorageError, match=wrong):
+        fair_table(load(CUED), tmp_path)

@@ -47,10 +47,24 @@ HEAD = b"run_id,preset,cell,seed,status,last:test/loss\n"
 CURVE_HEAD = b"run_id,preset,cell,seed,name,step,value\n"
 
 
+def test_a_byte_order_mark_is_passed_over(tmp_path: Path) -> None:
+    path = records.path_of(tmp_path, "paper/table1")
+    path.parent.mkdir(parents=True)
+    path.write_bytes(b"\xef\xbb\xbf" + HEAD + b"x,full,a,1,done,1\n")
+    assert [line.run_id for line in records.read(tmp_path, "paper/table1")] == ["x"]
+
+
 @pytest.mark.parametrize(
     ("content", "reason"),
     [
-        (b"run_id,preset\nx,full\n", "'cell'"),
+        (b"run_id,preset\nx,full\n", "run x has no cell, seed, status"),
+        (HEAD + b"x,full,,1,done,1\n", "run x has no cell"),
+        (HEAD.replace(b"status", b"status,seed") + b"x,full,a,1,done,2,1\n", "two columns are named 'seed'"),
+        (HEAD.replace(b"last:test/loss", b"steps,crossed/tenth") + b"x,full,a,1,done,20,21\n", "beyond its 20 steps"),
+        (
+            HEAD.replace(b"last:test/loss", b"steps,crossed/tenth") + b"x,full,a,1,done,20,-1\n",
+            "crossed/tenth of run x",
+        ),
         (HEAD + b"x,full,a,one,done,1\n", "could not convert"),
         (HEAD + b"x,full,a,1.5,done,1\n", "seed of run x is 1.5"),
         (HEAD + b"x,full,a,1,done,NaN\n", "test/loss of run x is nan"),
