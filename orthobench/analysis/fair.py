@@ -5,10 +5,10 @@ their mean with its 95 % interval, the ranks that the intervals leave open, and 
 whose interval reaches down to the trivial predictor did not learn, and has no rank.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from math import inf
+from math import inf, isclose
 from pathlib import Path
 from statistics import mean
 
@@ -182,6 +182,7 @@ def fair_table(table: Table, results: Path, preset: str = FULL, cells: Collectio
     )
     rows = {entry.case: next(iter(entry.rows.values())) for entry in entries}
     curves = {case: composed.lengths(row) for case, row in rows.items()}
+    _refuse_other_baselines(entries, records.path_of(results, table.name))
     for entry in entries:
         _refuse_gaps(entry, curves[entry.case][0], records.path_of(results, table.name))
     lengths = max((found for found, _ in curves.values()), default=())
@@ -201,6 +202,19 @@ def _refuse_damaged(line: Line, score: Metric, path: Path) -> None:
         f"{path}: run {line.run_id} has {wrong} in best_val:{score.name} and did not diverge; restore the file, or "
         "delete it and run `reproduce` again."
     )
+
+
+def _refuse_other_baselines(entries: Iterable[FairEntry], path: Path) -> None:
+    """Refuse models of one case whose records have different trivial predictors."""
+    known: dict[str, FairEntry] = {}
+    for entry in (entry for entry in entries if entry.trivial is not None):
+        first = known.setdefault(entry.case, entry)
+        if not isclose(first.trivial or 0.0, entry.trivial or 0.0, rel_tol=1e-6, abs_tol=1e-9):
+            raise StorageError(
+                f"{path}: the trivial predictor scores {first.trivial:g} in the records of {first.model} and "
+                f"{entry.trivial:g} in those of {entry.model}{entry.case and f' ({entry.case})'}, of one task; restore "
+                "the file, or delete the wrong lines and run `reproduce` again."
+            )
 
 
 def _refuse_gaps(entry: FairEntry, lengths: Sequence[int], path: Path) -> None:

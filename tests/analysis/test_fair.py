@@ -379,17 +379,21 @@ def test_a_score_that_cannot_be_is_damage_and_no_divergence(score: float | None,
 
 
 @pytest.mark.parametrize(
-    ("score", "wrong"), [(None, "has no value in length/80:test/score"), (5.0, "has the value 5, which is beyond")]
+    ("name", "value", "wrong"),
+    [
+        ("length/80:test/score", None, "has no value in length/80:test/score"),
+        ("length/80:test/score", 5.0, "has the value 5, which is beyond"),
+        ("baseline/score", 0.5, r"trivial predictor scores 0\.5 in the records of gru and 0 in those of scornn"),
+    ],
 )
-def test_a_length_curve_with_a_hole_is_refused(
-    score: float | None, wrong: str, curves: FairTable, tmp_path: Path
+def test_damaged_records_are_refused(
+    name: str, value: float | None, wrong: str, curves: FairTable, tmp_path: Path
 ) -> None:
-    lines = list(curves.lines)
-    place = next(
-        i for i, line in enumerate(lines) if line.row.startswith("gru") and "length/80:test/score" in line.values
-    )
-    values = {name: value for name, value in lines[place].values.items() if name != "length/80:test/score"}
-    lines[place] = records.Line(values | ({} if score is None else {"length/80:test/score": score}))
+    lines = []
+    for line in curves.lines:
+        hit = line.row.startswith("gru") and name in line.values and (line.seed == 1 or value == 0.5)
+        kept = {key: found for key, found in line.values.items() if key != name or not hit}
+        lines.append(records.Line(kept | ({name: value} if hit and value is not None else {})))
     record(tmp_path, CUED, lines)
     with pytest.raises(StorageError, match=wrong):
         fair_table(load(CUED), tmp_path)
