@@ -193,7 +193,7 @@ def _follows(words: list[str], word: str) -> bool:
 def _hint(word: str) -> str:
     from orthobench.schema import did_you_mean
 
-    return did_you_mean(word, VERBS)
+    return f"as a verb it comes first, orthobench {word} ..." if word in VERBS else did_you_mean(word, VERBS)
 
 
 def _usage_error(message: str) -> None:

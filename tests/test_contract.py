@@ -231,6 +231,21 @@ def test_verbs_answer(words: tuple[str, ...], capsys: pytest.CaptureFixture[str]
     assert expected[words[0]] in out
 
 
+def test_doctor_tries_the_plug_ins(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "broken_cells.py").write_text("def")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setenv("ORTHOBENCH_PLUGINS", "broken_cells")
+    assert main(["doctor"]) == 2
+    assert capsys.readouterr().out.count("broken_cells") >= 2
+
+
+def test_a_verb_after_options_is_told_its_place(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["model=gru", "list", "models"]) == 2
+    assert "as a verb it comes first, orthobench list" in capsys.readouterr().err
+
+
 def test_the_last_line_names_metric_baseline_and_record(capsys: pytest.CaptureFixture[str]) -> None:
     assert main([*TINY, "task=adding", "seed=5"]) == 0
     last = capsys.readouterr().out.strip().splitlines()[-1]

@@ -161,7 +161,9 @@ def _swept(settings: list[dict[str, Any]]) -> tuple[str, ...]:
     """The fewest settings that tell the rows of each model apart, those that are swept most often tried first."""
     chosen: list[str] = []
     keys = [key for key in _keys(settings) if key not in CASE and key != "model"]
-    for key in sorted(keys, key=lambda key: FIRST.index(key) if key in FIRST else len(FIRST)):
+    derived = all(own.get(RATES[1]) in (None, own.get(RATES[0])) for own in settings)
+    last = (RATES[1],) if derived else ()
+    for key in sorted(keys, key=lambda key: (key in last, FIRST.index(key) if key in FIRST else len(FIRST))):
         if _apart(settings, [*chosen, key]) > _apart(settings, chosen):
             chosen.append(key)
     return tuple(key for key in keys if key in chosen)

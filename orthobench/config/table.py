@@ -272,6 +272,8 @@ def _read(path: Path, name: str, like: Path | None, versions: tuple[tuple[int, .
     tuning = Tuning.of(given["tuning"], given["seeds"], f"{place}tuning") if "tuning" in given else None
     for cell, words in given["cells"].items() if tuning else ():
         parts.refuse_unfair(words, f"{place}cells.{cell}")
+        if not any(key(word) == "model" for word in (*given.get("common", ()), *words)):
+            raise ConfigError(f"{place}cells.{cell} names no model=, and would be of the one that is the default.")
     grid = given.get("grid", {}) | ({RATE: tuning.choices} if tuning else {})
     rows, variants = parts.crossed(given["cells"], grid, f"{place}grid")
     parts.check_words(given.get("common", []), f"{place}common")

@@ -43,6 +43,8 @@ def main(arguments: list[str]) -> int:
             told = f"{table.validation} {mean} over {scores.done} seed{'s' * (scores.done > 1)}"
             count = sum(str(one.settings.get(given.by)) == value for one in table.rows)
             say(f"# {table.title}, {given.by}={value}: {told}, {f'the best of {count}' if count > 1 else 'alone'}")
+            for reason in dict.fromkeys(reason for run in row.runs for reason in run.stale):
+                say(f"# stale: {reason}")
             try:
                 config = row.runs[0].record["config"]
                 found = words(config, tuple(given.config_dir))

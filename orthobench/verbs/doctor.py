@@ -6,6 +6,7 @@ import shutil
 from importlib import metadata
 from pathlib import Path
 
+from orthobench.errors import ConfigError
 from orthobench.terminal import say
 from orthobench.verbs.arguments import Parser
 
@@ -40,8 +41,17 @@ def main(arguments: list[str]) -> int:
             needed = name in NEEDED
             missing += [name] if needed else []
             say(f"package     {name} is missing{'' if needed else ' (optional)'}")
+    plugins, problem = os.environ.get("ORTHOBENCH_PLUGINS", ""), None
     if not missing:
         import torch
+
+        from orthobench.registry import find
+
+        try:
+            find("cell", "elman", "cell")
+        except ConfigError as error:
+            problem = str(error).rstrip(".")
+        say(f"plugins     {plugins or 'none'}{f': {problem}' if problem else ''}")
 
         gpu = torch.cuda.get_device_name() if torch.cuda.is_available() else "none"
         say(f"gpu         {gpu}")
@@ -54,8 +64,8 @@ def main(arguments: list[str]) -> int:
     writable = os.access(next(p for p in (runs, *runs.absolute().parents) if p.exists()), os.W_OK)
     say(f"runs        {runs}: {'writable' if writable else 'NOT writable; set runs_root='}")
     say(f"wandb       {wandb_mode(None)}")
-    if missing or not writable:
-        say(f"a run cannot start: {', '.join(missing) or 'runs_root is not writable'}")
+    if missing or problem or not writable:
+        say(f"a run cannot start: {', '.join(missing) or problem or 'runs_root is not writable'}")
         return 2
     say("a run can start")
     return 0

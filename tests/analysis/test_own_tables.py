@@ -102,6 +102,13 @@ def test_a_rate_that_follows_another_is_no_difference(tmp_path: Path, made: Tabl
     assert (table.swept, [row.others for row in table.rows]) == (("optimizer.lr",), [{}, {}])
 
 
+def test_a_rate_that_follows_another_does_not_hide_what_was_swept(tmp_path: Path, made: Tables) -> None:
+    for recurrent in ("free", "scaled_cayley"):
+        run(tmp_path, "model=rnn", *ADDING, "recipe=none", f"model.recurrent={recurrent}")
+    (table,) = made()
+    assert table.swept == ("model.recurrent",)
+
+
 def test_the_best_by_another_setting(tmp_path: Path, made: Tables) -> None:
     for lr, batch, val in (("0.01", 4, 0.3), ("0.001", 4, 0.2), ("0.01", 8, 0.1)):
         run(tmp_path, "model=gru", *ADDING, f"optimizer.lr={lr}", f"task.batch_size={batch}", val=val)

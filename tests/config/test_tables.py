@@ -239,6 +239,8 @@ def broken(tmp_path: Path, content: object, table: str = "table1") -> str:
         (FAIR_TABLE | {"tuning": RATES | {"ratio": [1, 1]}}, "different numbers above 0"),
         (FAIR_TABLE | {"tuning": RATES, "cells": {"a": ["model=lstm", "T=6"]}}, "'T=6' is not the model's: in a fair"),
         (FAIR_TABLE | {"tuning": RATES, "cells": {"a": ["params=9"]}}, "'params=9' is not the model's"),
+        (FAIR_TABLE | {"tuning": RATES, "cells": {"a": ["model.hidden_size=9"]}}, r"cells\.a names no model="),
+        (FAIR_TABLE | {"tuning": RATES, "cells": {"a": []}}, r"cells\.a names no model="),
         ({"cells": {"a": ["T=5", "T=6"]}}, r"cells\.a: T= is given twice"),
         ({"common": ["T=5", "task=copying", "T=6"]}, "common: T= is given twice"),
         ({"grid": {"length": {"5": ["T=5"]}}}, r"grid\.length\.5 and the cell a: T= is given twice"),

@@ -51,6 +51,12 @@ def test_best_prints_commands_that_can_be_run(sweep: Path, capsys: pytest.Captur
     assert capsys.readouterr().out.count("trainer.max_steps=500") == 2
 
 
+def test_best_tells_that_its_choice_is_stale(capsys: pytest.CaptureFixture[str]) -> None:
+    run(Path("runs"), "model=gru", *ADDING, code={"version": "0", "git": "f" * 40, "dirty": False})
+    assert main(["best", "runs"]) == 0
+    assert "# stale: made by other code, commit ffffffffff" in capsys.readouterr().out
+
+
 def test_best_stays_in_a_folder_that_is_not_the_usual_one(capsys: pytest.CaptureFixture[str]) -> None:
     run(Path("mine"), "model=gru", *ADDING)
     assert main(["best", "mine"]) == 0
