@@ -8,9 +8,11 @@ from typing import Any
 import yaml
 
 from orthobench.config.overrides import recipe
+from orthobench.errors import ConfigError
 from orthobench.launch.search import Search
 from orthobench.recording.digest import final
 from orthobench.recording.files import write_bytes
+from orthobench.recording.sources import changed
 
 NAME = "tuned"
 LEAST = 4  # finished trials, below which nothing is said about importance
@@ -28,6 +30,22 @@ def best(study: Any) -> Any | None:
 
     done = [t for t in study.get_trials(deepcopy=False) if t.state == TrialState.COMPLETE]
     return study.best_trial if done else None
+
+
+def refuse_changed(search: Search, study: Any) -> None:
+    """Refuse to go on where trials are finished that were made with other plug-ins or other data.
+
+    Raises:
+        ConfigError: they have changed.
+    """
+    ids = (trial.user_attrs.get("run_id") for trial in study.get_trials(deepcopy=False))
+    records = (final(search.folder.parent / run_id / "record.json") or {} for run_id in ids if run_id)
+    found = dict.fromkeys(why for record in records for why in changed(record.get("sources"), search.first))
+    if found:
+        raise ConfigError(
+            f"{search.folder} is stale: trials were made before a change of {', '.join(found)}; undo that, or move the "
+            "folder and those of its runs away to tune anew."
+        )
 
 
 def write_recipe(search: Search, run_id: str) -> tuple[Path, str]:

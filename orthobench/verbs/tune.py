@@ -29,6 +29,7 @@ def main(arguments: list[str]) -> int:
     from orthobench.config.launchers import split
     from orthobench.launch.launchers import named
     from orthobench.launch.search import PRUNERS, Search, Trials, import_optuna, open_study
+    from orthobench.launch.tuned import refuse_changed
 
     parser = Parser(__doc__)
     parser.add_argument(
@@ -56,6 +57,7 @@ def main(arguments: list[str]) -> int:
     place = named(given.launcher, about, search.folder.parent)
     with signals.watched(program=True):
         study = open_study(search, given.pruner)
+        refuse_changed(search, study)
         known = len(study.get_trials(deepcopy=False))
         say(f"{search.folder}: {known} of {given.trials} trials begun" if known else f"{search.folder}: a new tuning")
         code = Trials(search, study, given.trials, place).work_on(max(given.jobs, 1))
@@ -85,8 +87,6 @@ def _tell(search: "Search", study: Any) -> None:
     write_bytes(path, drawn.encode())
     say(f"{path}: {', '.join(f'{name} {share:.2f}' for name, share in shares.items()) or 'too few trials'}")
     folder, name = tuned.write_recipe(search, best.user_attrs["run_id"])
-    if search.folders:
-        say(f"recipe={name}: copy {folder / 'recipe' / f'{name}.yaml'} into {search.folders[-1] / 'recipe'}")
-        return
     words = [f"model={best.params.get('model', search.first.model['name'])}", f"task={search.first.task['name']}"]
-    say(shlex.join(["orthobench", *words, "--config-dir", str(folder), f"recipe={name}"]))
+    options = [option for one in (*search.folders, folder) for option in ("--config-dir", str(one))]
+    say(shlex.join(["orthobench", *words, *options, f"recipe={name}"]))

@@ -62,6 +62,18 @@ def test_the_same_command_adds_what_is_missing_and_does_nothing_again(capsys: py
     assert "2 of 3 trials begun" in capsys.readouterr().out
 
 
+def test_trials_with_other_data_are_not_mixed_with_new_ones(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["tune", *ADDING, RANGE, "--trials", "2"]) == 0
+    Path("data").mkdir()
+    Path("data/mine.npz").write_bytes(b"other")
+    for lr, val in RATES.items():
+        changed = {"plugins": {}, "yaml": {}, "data": {"mine.npz": "0" * 64}}
+        run(Path("runs"), *ADDING, f"optimizer.lr={lr}", val=val, sources=changed)
+    assert main(["tune", *ADDING, RANGE, "--trials", "3"]) == 2
+    assert "trials were made before a change of the data in mine.npz" in capsys.readouterr().err
+    assert len(study().get_trials()) == 2
+
+
 @pytest.mark.slow
 def test_the_draws_follow_from_the_study() -> None:
     drawn = []
