@@ -79,6 +79,9 @@ def check_folders(folders: tuple[Path, ...]) -> None:
                 raise ConfigError(f"{path} would not be read: {other} has its name; give it another.")
 
 
+PLACED = ("recipe", "experiment")  # groups whose files set values outside of their own
+
+
 def check_folder(folder: Path) -> None:
     """Refuse a user's configuration folder that does more than add values.
 
@@ -90,6 +93,13 @@ def check_folder(folder: Path) -> None:
 
     if not Path(folder).is_dir():
         raise ConfigError(f"--config-dir {folder} is not a folder.")
+    groups = {"published", *(path.name for path in conf_dir().iterdir() if path.is_dir())}
+    tops = {path.relative_to(folder).parts[0] for path in yaml_files(folder)}
+    if tops and tops.isdisjoint(groups):
+        raise ConfigError(
+            f"--config-dir {folder} has YAML files, and none in a folder such as model or task: a model belongs into "
+            "FOLDER/model/NAME.yaml, where FOLDER is what is given here."
+        )
     for path in yaml_files(folder):
         if (conf_dir() / path.relative_to(folder)).is_file() and Path(folder).resolve() != conf_dir():
             raise ConfigError(f"{path} would not be read: orthobench has a file of this name; give it another.")
@@ -104,4 +114,6 @@ def check_folder(folder: Path) -> None:
             isinstance(content, dict) and "hydra" in content
         ):
             raise ConfigError(f"{path} sets Hydra's own configuration, which a model or task file may not do.")
+        if header and path.relative_to(folder).parts[0] not in PLACED:
+            raise ConfigError(f"{path}: only files of {' and '.join(PLACED)} may say @package; delete that line.")
         check_values(content, f"{path}: ")

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 from orthobench.config.about import read
 from orthobench.config.files import options
-from orthobench.errors import ConfigError
+from orthobench.errors import ConfigError, OrthobenchError
 from orthobench.schema import did_you_mean
-from orthobench.terminal import say
+from orthobench.terminal import complain, say
 from orthobench.verbs.arguments import Parser
 
 if TYPE_CHECKING:
@@ -24,6 +24,8 @@ def main(arguments: list[str]) -> int:
     Below each task of `list tasks` stand its shapes, sizes and the trivial predictor's score, as the built task tells
     them, and where its data is.
 
+    One that cannot be built says why, and the exit code is that of its error.
+
     Raises:
         ConfigError: a word other than the three.
     """
@@ -35,7 +37,7 @@ def main(arguments: list[str]) -> int:
     )
     parser.add_folders()
     given = parser.read(arguments)
-    words, folders = given.words, tuple(given.config_dir)
+    words, folders, code = given.words, tuple(given.config_dir), 0
     for word in words:
         if word not in KINDS:
             raise ConfigError(f"list {word} is not known: {did_you_mean(word, KINDS)}")
@@ -45,11 +47,16 @@ def main(arguments: list[str]) -> int:
         if not words and names:
             say(f"{kind}:")
         for name in names:
-            counts = _counts(name, folders) if kind == "models" and given.counts else ""
-            say(f"  {name:{width}}  {counts}{read(KINDS[kind], name, folders)[0].description}".rstrip())
-            for line in details(name, folders) if kind == "tasks" and words else []:
-                say(f"  {'':{width}}    {line}")
-    return 0
+            try:
+                counts = _counts(name, folders) if kind == "models" and given.counts else ""
+                told = [f"{counts}{read(KINDS[kind], name, folders)[0].description}"]
+                told += [f"  {line}" for line in (details(name, folders) if kind == "tasks" and words else [])]
+            except OrthobenchError as error:
+                complain(f"orthobench: {name}: {error}")
+                told, code = ["cannot be built"], error.exit_code
+            for first, line in zip([name, *[""] * len(told)], told, strict=False):
+                say(f"  {first:{width}}  {line}".rstrip())
+    return code
 
 
 def details(name: str, folders: tuple[Path, ...] = ()) -> list[str]:

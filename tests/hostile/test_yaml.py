@@ -83,6 +83,23 @@ def test_a_file(
     assert [path.name for path in tmp_path.iterdir()] == ["conf"]
 
 
+@pytest.mark.parametrize(
+    ("place", "text", "told"),
+    [
+        ("mgu.yaml", "cell: lstm\n", "a model belongs into FOLDER/model/NAME.yaml"),
+        ("mine/mgu.yaml", "cell: lstm\n", "none in a folder such as model or task"),
+        ("model/mgu.yaml", "# @package _global_\ncell: lstm\n", "may say @package; delete that line"),
+    ],
+)
+def test_a_file_in_the_wrong_place(
+    place: str, text: str, told: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / place).parent.mkdir(exist_ok=True)
+    (tmp_path / place).write_text(text)
+    assert main(["show", "--config-dir", str(tmp_path), "model=lstm", "task=copying"]) == 2
+    assert told in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("kind", ["a pipe", "a device", "a folder"])
 def test_what_is_no_file(kind: str, tmp_path: Path) -> None:
     path = tmp_path / "evil.yaml"

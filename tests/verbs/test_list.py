@@ -35,3 +35,14 @@ def test_a_task_tells_its_shapes_and_its_data(task: str, tmp_path: Path, monkeyp
 def test_the_tasks_that_read_data_say_which() -> None:
     reads = {task for task in options("task") if len(details(task)) == 2}
     assert reads == {"har2", "mnist", "mnist_flat", "noisy_mnist", "pmnist", "ptb_char", "ptb_word", "timit", "ucr"}
+
+
+def test_one_that_cannot_be_built_hides_no_other(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    (tmp_path / "model").mkdir()
+    (tmp_path / "model" / "broken.yaml").write_text("description: A model of mine\ncell: lstn\n")
+    assert main(["list", "models", "--counts", "--config-dir", str(tmp_path)]) == 2
+    out, err = capsys.readouterr()
+    lines = {line.split()[0]: line for line in out.splitlines()}
+    assert list(lines) == sorted(["broken", *options("model")])
+    assert lines["broken"].endswith("cannot be built")
+    assert "did you mean 'lstm'" in err
