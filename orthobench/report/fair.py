@@ -112,8 +112,9 @@ def by_length(fair_table: FairTable, case: str) -> Grid:
 
 def held(fair_table: FairTable, entry: FairEntry) -> str:
     """The horizon, and the lengths below it that are not held, such as `160, not 80`."""
-    gaps = fair_table.holes(entry)
-    return f"{fair_table.horizon(entry) or 'none'}{', not ' if gaps else ''}{' or '.join(map(str, gaps))}"
+    gaps = [str(length) for length in fair_table.holes(entry)]
+    listed = " or ".join(filter(None, (", ".join(gaps[:-1]), *gaps[-1:])))
+    return f"{fair_table.horizon(entry) or 'none'}{f', not {listed}' if listed else ''}"
 
 
 def sensitivity(fair_table: FairTable, case: str) -> Grid:
