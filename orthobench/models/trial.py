@@ -1,10 +1,12 @@
 """A trial of classes from outside the package: what breaks their contract is told before a run, in one sentence.
 
-Two steps of two sequences say whether the shapes and types are right, whether every parameter takes part, and whether
-an answer depends on its own sequence and nothing else.
+A few steps of two sequences say whether the shapes and types are right, whether every parameter takes part, and whether
+an answer depends on its own sequence, on the steps until then, and on nothing else. Every class is made twice from the
+same seed, so that it is seen whether its numbers follow it.
 """
 
-from collections.abc import Iterator
+import copy
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -14,12 +16,16 @@ from torch import Tensor, nn
 from orthobench.cells.base import Cell
 from orthobench.errors import ConfigError
 from orthobench.optim import Rule
-from orthobench.parametrizations.base import Parametrization
+from orthobench.parametrizations.base import Parametrization, parametrizations
 from orthobench.scan import reference
 
 B, T = 2, 2
+LONG, CUT = 24, 9  # steps of the sequences that are run whole and in two pieces
 RTOL, ATOL = 1e-3, 1e-4
+NEARBY = 1e-6  # a relative change of the input, ten times what rounding is
+PACKAGES = ("orthobench", "torch")  # whose modules may keep what they like
 MODULE = frozenset(vars(nn.Module()))
+OTHERS = ((1.0, 0.1), (1.0, 1.0), (0.0, 0.3))  # p <- a p + b z, z standard normal: where gradients are looked for again
 
 
 def tried_cell(cls: type[Cell], arguments: dict[str, Any]) -> Cell:
@@ -30,30 +36,26 @@ def tried_cell(cls: type[Cell], arguments: dict[str, Any]) -> Cell:
     """
     where = f"{cls.__name__} in {cls.__module__}"
     with _told(where, "making it, and one step of two sequences,"):
-        made: Any = cls(**arguments)
+        made, spare = _made_twice(where, cls, arguments)
         kinds = (made.U.dtype, made.U.dtype.to_complex())
         odd = next(((name, p.dtype) for name, p in made.named_parameters() if p.dtype not in kinds), None)
         if odd:
             raise ConfigError(f"{where}: its parameter {odd[0]} is in {odd[1]}, the others are in {kinds[0]}.")
         _refuse_loose_tensors(where, made)
-        x = torch.randn(B, T, made.input_size, dtype=made.U.dtype, generator=torch.Generator().manual_seed(1))
+        inside = {id(p) for found in parametrizations(made) if found.constrained for p in found.parameters()}
+        _refuse_unknown_scales(where, made, [name for name, p in made.named_parameters() if id(p) not in inside])
+        x = _inputs(made, LONG, seed=1)
         with torch.no_grad():
             _check_step(where, made, x)
-    made.eval()  # without what is random in training
+    _check_tokens(where, made)
+    made.eval(), spare.eval()  # without what is random in training
     with _told(where, "two steps of two sequences,"):
-        answer = _answers(made, x)
-        again, alone, other = _answers(made, x), _answers(made, x[:1]), _answers(made, -x)
+        _check_answers(where, made, x[:, :T])
+    with _told(where, f"{LONG} steps of two sequences,"):
+        _refuse_hidden_memory(where, made, x)
+        _refuse_idle_parameters(where, made, spare, lambda cell, seed: _answers(cell, _inputs(cell, LONG, seed)))
+        _refuse_loose_tensors(where, made)
     made.train()
-    if not torch.equal(answer, again):
-        raise ConfigError(
-            f"{where}: the same sequences give another answer the second time: `step` depends on something beside its "
-            "arguments, such as what it keeps from step to step, or chance."
-        )
-    if not torch.allclose(alone, answer[:1], rtol=RTOL, atol=ATOL):
-        raise ConfigError(f"{where}: the answer to a sequence depends on what other sequences are in its batch.")
-    if torch.equal(answer, other):
-        raise ConfigError(f"{where}: the input makes no difference to the answer.")
-    _refuse_idle_parameters(where, made, answer)
     return made
 
 
@@ -65,19 +67,23 @@ def tried_map(cls: type[Parametrization], arguments: dict[str, Any]) -> Parametr
     """
     where, n = f"{cls.__name__} in {cls.__module__}", arguments["n"]
     with _told(where, "making it, and its matrix,"):
-        made = cls(**arguments)
+        made, spare = _made_twice(where, cls, arguments)
+        _refuse_unknown_scales(where, made, [name for name, _ in made.named_parameters()])
         W: Any = made()
         if not isinstance(W, Tensor) or W.shape != (n, n):
             given = tuple(W.shape) if isinstance(W, Tensor) else type(W).__name__
             raise ConfigError(f"{where}: `forward` returns {given} for n={n}, and not a matrix {(n, n)}.")
         if not (W.is_floating_point() or W.is_complex()):
             raise ConfigError(f"{where}: `forward` returns a matrix in {W.dtype}.")
+        if not W.isfinite().all():
+            raise ConfigError(f"{where}: its first matrix holds numbers that are not finite (NaN or infinity).")
         if made.constrained and not made.contains(W.detach(), made.tolerance):
             raise ConfigError(
                 f"{where}: its first matrix is not of the kind that it is constrained to: `contains` says so, within "
                 f"its tolerance of {made.tolerance:g}."
             )
-    _refuse_idle_parameters(where, made, W)
+        _refuse_idle_parameters(where, made, spare, lambda found, seed: found())
+        _refuse_loose_tensors(where, made)
     return made
 
 
@@ -108,13 +114,45 @@ def _told(where: str, doing: str) -> Iterator[None]:
     except ConfigError:
         raise
     except Exception as error:
-        told = " ".join(str(error).split())
-        raise ConfigError(f"{where}: {doing} ends in {type(error).__name__}: {told}.") from error
+        told = " ".join(str(error).partition("Hint:")[0].split()).rstrip(".: ")
+        raise ConfigError(f"{where}: {doing} ends in {type(error).__name__}{told and f': {told}'}.") from error
+
+
+def _made_twice(where: str, cls: type[nn.Module], arguments: dict[str, Any]) -> tuple[Any, Any]:
+    """The module, and another from the same states of `rng` and of torch's generator.
+
+    Raises:
+        ConfigError: they begin with other numbers.
+    """
+    copied = copy.deepcopy(arguments)
+    with torch.random.fork_rng(devices=[]):
+        spare = cls(**copied)
+    made = cls(**arguments)
+    for (name, first), (_, second) in zip(_numbers(made), _numbers(spare), strict=True):
+        inexact = first.is_floating_point() or first.is_complex()
+        alike = torch.allclose(first, second, rtol=RTOL, atol=1e-6, equal_nan=True) if inexact else first.equal(second)
+        if not alike:
+            raise ConfigError(
+                f"{where}: its {name} holds other numbers when it is made again from the same seed: draw by torch or "
+                "by `rng`, which follow seed=, and not by the generators of NumPy's or Python's own."
+            )
+    return made, spare
+
+
+def _numbers(module: nn.Module) -> list[tuple[str, Tensor]]:
+    return [*module.named_parameters(), *module.named_buffers()]
+
+
+def _inputs(cell: Cell, steps: int, seed: int) -> Tensor:
+    """Standard normal inputs of two sequences, (B, steps, I)."""
+    draws = torch.Generator().manual_seed(seed)
+    return torch.randn(B, steps, cell.input_size, dtype=cell.U.dtype, generator=draws)
 
 
 def _check_step(where: str, made: Any, x: Tensor) -> None:
     """Look at the answer of one step: its form, its shapes and its types."""
     start = made.initial_state(B)
+    before = [part._version for part in start]
     answer = made.step(made.project(x)[0], start, made.matrices())
     if made.returns_output and (not isinstance(answer, tuple) or len(answer) != 2):
         raise ConfigError(f"{where}: with returns_output, `step` returns the pair (output, state).")
@@ -123,6 +161,11 @@ def _check_step(where: str, made: Any, x: Tensor) -> None:
     if not isinstance(state, tuple):
         raise ConfigError(
             f"{where}: `step` returns a {type(state).__name__} and not a tuple of states, such as `(h,)`."
+        )
+    if [part._version for part in start] != before:
+        raise ConfigError(
+            f"{where}: `step` changes the state that it is given, which the gradient needs as it was: compute a new "
+            "one, as h * 0.5 in place of h.mul_(0.5)."
         )
     shapes = [tuple(part.shape) for part in state]
     if shapes != wanted:
@@ -138,31 +181,146 @@ def _check_step(where: str, made: Any, x: Tensor) -> None:
         )
 
 
+def _check_tokens(where: str, made: Any) -> None:
+    """Look at the projection of tokens: it must be as that of vectors."""
+    tokens = torch.arange(B * T).view(B, T) % made.input_size
+    with _told(where, "`project` of tokens (B, T), which stand for one-hot vectors (B, T, I),"), torch.no_grad():
+        found, wanted = made.project(tokens), made.project(_inputs(made, T, seed=1))
+        if found.shape != wanted.shape:
+            raise ConfigError(
+                f"{where}: `project` returns {tuple(found.shape)} for tokens {(B, T)} and "
+                f"{tuple(wanted.shape)} for the vectors (B, T, I): `orthobench.cells.base.projection` takes both."
+            )
+
+
+def _check_answers(where: str, made: Cell, x: Tensor) -> None:
+    """Look at what the answers to sequences depend on: on each one's own inputs alone."""
+    answer = _answers(made, x)
+    if not answer.isfinite().all():
+        raise ConfigError(
+            f"{where}: its answer to two steps of standard normal inputs holds numbers that are not finite (NaN or "
+            "infinity)."
+        )
+    again, alone, other = _answers(made, x), _answers(made, x[:1]), _answers(made, _inputs(made, T, seed=3))
+    if not torch.equal(answer, again):
+        raise ConfigError(
+            f"{where}: the same sequences give another answer the second time: `step` depends on something beside its "
+            "arguments, such as what it keeps from step to step, or chance."
+        )
+    if not torch.allclose(alone, answer[:1], rtol=RTOL, atol=ATOL):
+        raise ConfigError(f"{where}: the answer to a sequence depends on what other sequences are in its batch.")
+    if torch.equal(answer, other):
+        raise ConfigError(f"{where}: the input makes no difference to the answer.")
+
+
 def _answers(made: Cell, x: Tensor) -> Tensor:
     """What a readout gets of every step, (B, T, F)."""
     return made.features(reference.run(made, x, made.initial_state(x.shape[0]))[0])
 
 
-def _refuse_idle_parameters(where: str, made: nn.Module, answer: Tensor) -> None:
-    """Refuse parameters that no gradient reaches: they would be counted, and never trained."""
-    own = [(name, p) for name, p in made.named_parameters() if p.requires_grad]
+@torch.no_grad()
+def _refuse_hidden_memory(where: str, made: Cell, x: Tensor) -> None:
+    """Refuse a cell that answers otherwise in two pieces: it sees steps to come, or remembers beside its state.
+
+    Rounding differs between the two, and a chaotic cell enlarges that: what a tiny change of the input does is allowed.
+    """
+    whole, nearby = _answers(made, x), _answers(made, x + NEARBY * x * _inputs(made, LONG, seed=4))
+    first, state = reference.run(made, x[:, :CUT], made.initial_state(B))
+    second, _ = reference.run(made, x[:, CUT:], state)
+    pieces = torch.cat([made.features(first), made.features(second)], dim=1)
+    size, chaos = ((y.abs().amax((0, 2), keepdim=True)) for y in (whole, whole - nearby))
+    far = (whole - pieces).abs() > RTOL * size + 10 * chaos
+    if far[:, :CUT].any():
+        raise ConfigError(
+            f"{where}: its answer to the first {CUT} of {LONG} steps depends on the steps after them: no step may see "
+            "those to come, so `project` must treat each step alone."
+        )
+    if far.any():
+        raise ConfigError(
+            f"{where}: a sequence of {LONG} steps has another answer when it is cut after {CUT} and goes on from the "
+            "state there: whatever `step` or `project` need of earlier steps must be in the state."
+        )
+
+
+def _refuse_idle_parameters(
+    where: str, made: nn.Module, spare: nn.Module, answer_of: Callable[[Any, int], Tensor]
+) -> None:
+    """Refuse parameters that no gradient reaches: they would be counted, and never trained.
+
+    A gradient may be zero at the start, as behind a factor that begins with zero, so it is looked for elsewhere too.
+
+    Args:
+        where: the class, for messages.
+        made: the module.
+        spare: another, whose parameters are moved.
+        answer_of: what is computed by a module from the inputs of a seed.
+    """
+    own = [name for name, p in made.named_parameters() if p.requires_grad]
+    answer = answer_of(made, 1)
     if own and not answer.requires_grad:
         raise ConfigError(f"{where}: no gradient reaches its parameters: compute with torch alone, without detach().")
-    weights = torch.randn(answer.shape, dtype=answer.dtype, generator=torch.Generator().manual_seed(2))
-    found = torch.autograd.grad((answer * weights).abs().sum(), [p for _, p in own], allow_unused=True) if own else ()
-    idle = next((name for (name, _), g in zip(own, found, strict=True) if g is None), None)
+    found = _gradients(made, own, answer) if own else {}
+    idle = next((name for name, g in found.items() if g is None), None)
     if idle is not None:
         raise ConfigError(f"{where}: no gradient reaches its parameter {idle}: it would be counted and never trained.")
+    still = [name for name, g in found.items() if g is not None and not g.any()]
+    begun = {name: p.detach().clone() for name, p in spare.named_parameters()} if still else {}
+    for seed, (kept, spread) in enumerate(OTHERS, start=5):
+        if not still:
+            return
+        draws = torch.Generator().manual_seed(seed)
+        with torch.no_grad():
+            for name, p in spare.named_parameters():
+                p.copy_(kept * begun[name] + spread * torch.randn(p.shape, dtype=p.dtype, generator=draws))
+        try:
+            found = _gradients(spare, still, answer_of(spare, seed))
+        except Exception:  # these values are not those that the class begins with, and it need not take all
+            return
+        still = [name for name, g in found.items() if g is not None and not g.any()]
+    if still:
+        raise ConfigError(
+            f"{where}: the gradient of its parameter {still[0]} is zero, with other values of its parameters too: it "
+            "would be counted and never trained."
+        )
+
+
+def _gradients(module: nn.Module, names: list[str], answer: Tensor) -> dict[str, Tensor | None]:
+    """The gradients of a random function of the answer; null where none reaches a parameter."""
+    weights = torch.randn(answer.shape, dtype=answer.dtype, generator=torch.Generator().manual_seed(2))
+    own = [module.get_parameter(name) for name in names]
+    return dict(zip(names, torch.autograd.grad((answer * weights).abs().sum(), own, allow_unused=True), strict=True))
+
+
+def _refuse_unknown_scales(where: str, made: Any, own: list[str]) -> None:
+    """Refuse factors on the learning rate of what is no parameter."""
+    unknown = next((name for name in made.learning_rate_scales() if name not in own), None)
+    if unknown is not None:
+        raise ConfigError(
+            f"{where}: `learning_rate_scales` names {unknown!r}, which is none of the parameters that it may "
+            f"scale: {', '.join(own) or 'it has none'}."
+        )
 
 
 def _refuse_loose_tensors(where: str, made: nn.Module) -> None:
     """Refuse tensors that torch does not know to be the module's: not counted, not trained, not moved to a GPU."""
-    for name, value in vars(made).items():
-        parts = [value]
-        if isinstance(value, list | tuple | set | dict):
-            parts = list(value.values() if isinstance(value, dict) else value)
-        if name not in MODULE and any(isinstance(part, Tensor) for part in parts):
-            raise ConfigError(
-                f"{where}: {name} holds a tensor that torch does not know to be the cell's: make it an nn.Parameter, a "
-                "buffer (register_buffer), or an nn.ParameterList."
-            )
+    known = {id(p) for p in made.parameters()}
+    for path, module in made.named_modules():
+        if type(module).__module__.partition(".")[0] in PACKAGES:
+            continue
+        for name, value in vars(module).items():
+            if name not in MODULE and any(id(t) not in known for t in _tensors(value)):
+                raise ConfigError(
+                    f"{where}: {path and f'{path}.'}{name} holds a tensor that torch does not know to be the module's: "
+                    "make it an nn.Parameter, a buffer (register_buffer), or an nn.ParameterList, or do not keep it."
+                )
+
+
+def _tensors(value: Any) -> Iterator[Tensor]:
+    """The tensors that an attribute holds, in containers too, and in modules in these."""
+    if isinstance(value, Tensor):
+        yield value
+    elif isinstance(value, nn.Module):
+        yield from value.parameters()
+    elif isinstance(value, list | tuple | set | dict):
+        for part in value.values() if isinstance(value, dict) else value:
+            yield from _tensors(part)
