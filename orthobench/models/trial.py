@@ -6,6 +6,7 @@ same seed, so that it is seen whether its numbers follow it.
 """
 
 import copy
+import inspect
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -23,7 +24,7 @@ B, T = 2, 2
 LONG, CUT = 24, 9  # steps of the sequences that are run whole and in two pieces
 RTOL, ATOL = 1e-3, 1e-4
 NEARBY = 1e-6  # a relative change of the input, ten times what rounding is
-PACKAGES = ("orthobench", "torch")  # whose modules may keep what they like
+PACKAGES = ("orthobench", "torch")  # whose modules, and private attributes that they declare, are not looked at
 MODULE = frozenset(vars(nn.Module()))
 OTHERS = ((1.0, 0.1), (1.0, 1.0), (0.0, 0.3))  # p <- a p + b z, z standard normal: where gradients are looked for again
 
@@ -48,7 +49,8 @@ def tried_cell(cls: type[Cell], arguments: dict[str, Any]) -> Cell:
         with torch.no_grad():
             _check_step(where, made, x)
     _check_tokens(where, made)
-    made.eval(), spare.eval()  # without what is random in training
+    for module in (made, spare):
+        module.eval()  # without what is random in training
     with _told(where, "two steps of two sequences,"):
         _check_answers(where, made, x[:, :T])
     with _told(where, f"{LONG} steps of two sequences,"):
@@ -305,14 +307,20 @@ def _refuse_loose_tensors(where: str, made: nn.Module) -> None:
     """Refuse tensors that torch does not know to be the module's: not counted, not trained, not moved to a GPU."""
     known = {id(p) for p in made.parameters()}
     for path, module in made.named_modules():
-        if type(module).__module__.partition(".")[0] in PACKAGES:
+        if _is_known(type(module)):
             continue
+        theirs = {name for base in filter(_is_known, type(module).__mro__) for name in inspect.get_annotations(base)}
+        private = MODULE | {name for name in theirs if name.startswith("_")}
         for name, value in vars(module).items():
-            if name not in MODULE and any(id(t) not in known for t in _tensors(value)):
+            if name not in private and any(id(t) not in known for t in _tensors(value)):
                 raise ConfigError(
                     f"{where}: {path and f'{path}.'}{name} holds a tensor that torch does not know to be the module's: "
                     "make it an nn.Parameter, a buffer (register_buffer), or an nn.ParameterList, or do not keep it."
                 )
+
+
+def _is_known(cls: type) -> bool:
+    return cls.__module__.partition(".")[0] in PACKAGES
 
 
 def _tensors(value: Any) -> Iterator[Tensor]:

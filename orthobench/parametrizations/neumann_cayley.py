@@ -54,6 +54,7 @@ class NeumannCayley(Settling, ScaledCayley):
 
     B: Tensor
     previous: Tensor
+    _M: Tensor
 
     def __init__(
         self,

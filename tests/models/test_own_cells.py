@@ -1,18 +1,33 @@
 """Cells from outside the package: their draws follow the seed, and one that breaks the contract is told at once."""
 
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
 import orthobench
 from orthobench.errors import ConfigError
+from orthobench.models import make_cell, trial
 from orthobench.models.build import build_optimizer
+from orthobench.parametrizations.matrix_exp import MatrixExp
+from orthobench.parametrizations.neumann_cayley import NeumannCayley
+from orthobench.parametrizations.stiefel import Stiefel
+from tests.conftest import REPO
 
 HEAD = """
+import random
+
+import numpy as np
 import torch
 from torch import nn
 from orthobench.cells import Cell
+
+class Part(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.v = torch.ones(4)
 
 class Own(Cell):
     gates = ("h",)
@@ -26,6 +41,7 @@ class Own(Cell):
         h = torch.tanh(p_t + self.u * state[0] @ W[0].T)
         return (h,)
 """
+STEP, PROJECT = "    def step", "    def project(self, x):\n        p = super().project(x)\n        return "
 WORDS = ("task=copying", "T=10", "model.hidden_size=4", "recipe=none")
 
 
@@ -87,7 +103,54 @@ def test_what_a_cell_draws_by_torch_follows_the_seed(folder: Path, monkeypatch: 
             "        self.v = [torch.ones(4)]\n        self.u = ",
             "v holds a tensor that torch does",
         ),
+        ("return (h,)", "self.last = h\n        return (h,)", "last holds a tensor that torch does not know"),
+        (
+            "        self.u = ",
+            "        self.part = Part()\n        self.u = ",
+            r"part.v holds a tensor that torch does not know",
+        ),
+        (
+            "        self.u = ",
+            "        self.parts = [nn.Linear(2, 2)]\n        self.u = ",
+            r"parts holds a tensor that torch does not know",
+        ),
         ("return (h,)", "return (torch.from_numpy(h.detach().numpy()),)", "no gradient reaches its parameters"),
+        (STEP, f"{PROJECT}p + p.flip(0)\n\n{STEP}", "its answer to the first 9 of 24 steps depends on the steps after"),
+        (STEP, f"{PROJECT}p + p.roll(1, 0)\n\n{STEP}", "its answer to the first 9 of 24 steps depends on the steps"),
+        (
+            STEP,
+            f"{PROJECT}p + torch.cat([0 * p[:1], p[:-1]])\n\n{STEP}",
+            "a sequence of 24 steps has another answer when it is cut after 9 and goes on from the state there",
+        ),
+        (
+            STEP,
+            f"    def project(self, x):\n        return nn.functional.linear(x.transpose(0, 1), self.U)\n\n{STEP}",
+            r"`project` of tokens \(B, T\), which stand for one-hot vectors \(B, T, I\), ends in RuntimeError",
+        ),
+        (
+            STEP,
+            f"    def learning_rate_scales(self):\n        return {{'w': 0.1}}\n\n{STEP}",
+            "`learning_rate_scales` names 'w', which is none of the parameters that it may scale: .*u",
+        ),
+        ("h = torch.tanh(p_t", "h = torch.sqrt(-1 - p_t.abs()", "numbers that are not finite"),
+        ("* state[0]", "* state[0].mul_(0.5)", "`step` changes the state that it is given"),
+        (
+            "return (h,)",
+            "return (h.mul_(0.5),)",
+            r"24 steps of two sequences, ends in RuntimeError.*an inplace operation",
+        ),
+        ("self.u * state[0]", "(1 + 0 * self.u) * state[0]", "the gradient of its parameter u is zero"),
+        ("self.u * state[0]", "self.u.sign() * state[0]", "the gradient of its parameter u is zero"),
+        (
+            "torch.rand(self.hidden_size)",
+            "torch.ones(4) * random.random()",
+            "its u holds other numbers when it is made",
+        ),
+        (
+            "torch.rand(self.hidden_size)",
+            "torch.ones(4) * np.random.rand()",
+            "its u holds other numbers when it is made",
+        ),
         ("        self._make_parameters", "        0 and self._make_parameters", "ends in AttributeError"),
         ("__init__(self, **kwargs)", "__init__(self, rank, **kwargs)", "ends in TypeError: .*rank"),
         ("def step", "def stepp", "model.cell=own is not known.*Own in own_.* lacks step"),
@@ -104,9 +167,49 @@ def test_a_cell_that_breaks_the_contract_is_one_sentence(
     with pytest.raises(ConfigError, match=told) as caught:
         _ = orthobench.build("model=mine", *WORDS, config_dir=folder).model
     assert "\n" not in str(caught.value).strip()
+    assert not str(caught.value).endswith("..")
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("torch.tanh(p_t", "torch.tanh(p_t.square()"),  # even in x
+        ("torch.rand(self.hidden_size)", "torch.zeros(self.hidden_size)"),  # W has no gradient at the start
+        ("self.u * state[0]", "self.u * 9 * state[0]"),  # rounding grows
+        ("state[0] @ W[0].T", "nn.functional.dropout(state[0], 0.5, self.training) @ W[0].T"),
+        ("        self.u = ", "        self.same = [self.U]\n        self.part = nn.LSTM(1, 1)\n        self.u = "),
+    ],
+)
+def test_a_cell_that_keeps_the_contract_is_accepted(
+    old: str, new: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = HEAD.replace(old, new)
+    if "nn.LSTM" in text:
+        text = text.replace("h = torch.tanh(p_t", "h = torch.tanh(self.part(p_t[..., None])[0][..., 0] + p_t")
+    plugin(folder, monkeypatch, text)
+    run = orthobench.build("model=mine", *WORDS, config_dir=folder)
+    assert run.model.cells[0].training
+
+
+@pytest.mark.parametrize("name", [path.stem for path in sorted((REPO / "conf" / "model").glob("*.yaml"))])
+@pytest.mark.sampled(6)
+def test_every_cell_and_map_of_the_package_keeps_the_contract(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(make_cell, "is_ours", lambda cls: False)
+    monkeypatch.setattr(trial, "_is_known", lambda cls: cls.__module__.startswith("torch"))
+    monkeypatch.setattr(trial, "MODULE", trial.MODULE | {"_M"})  # of `NeumannCayley`, which declares it
+    flat = "network: feed_forward" in (REPO / "conf" / "model" / f"{name}.yaml").read_text(encoding="utf-8")
+    task = ["task=mnist_flat"] if flat else ["task=adding", "T=9"]
+    assert orthobench.build(f"model={name}", *task, "recipe=none").parameters["total"]
+
+
+@pytest.mark.parametrize("cls", [NeumannCayley, Stiefel, MatrixExp])
+def test_a_map_may_be_derived_from_one_of_the_package(cls: type) -> None:
+    own: Any = type("Own", (cls,), {"__module__": "own"})
+    assert isinstance(trial.tried_map(own, {"n": 4, "rng": np.random.default_rng(1)}), cls)
 
 
 MAP = """
+import numpy as np
 import torch
 from torch import nn
 from orthobench.parametrizations import Parametrization
@@ -130,6 +233,18 @@ class Turned(Parametrization):
         ("- self.theta.T)", "- self.theta.T).detach()", "no gradient reaches its parameters"),
         ("- self.theta.T)", "+ self.theta.T)", "its first matrix is not of the kind that it is constrained to"),
         ("(n, n)), dtype", "(n, 3)), dtype", "making it, and its matrix, ends in RuntimeError"),
+        ("- self.theta.T)", "- self.theta.T) * float('nan')", "its first matrix holds numbers that are not finite"),
+        (
+            "    def forward(self):",
+            "    def forward(self):\n        self.last = self.theta.exp()",
+            "last holds a tensor that",
+        ),
+        (
+            STEP.replace("step", "forward"),
+            "    learning_rate_scales = lambda self: {'w': 2.0}\n\n    def forward",
+            "names 'w'",
+        ),
+        ("rng.normal(size=(n, n))", "np.random.normal(size=(n, n))", "its theta holds other numbers when it is made"),
         ("    def forward", "    limits = staticmethod(lambda n: {'q': n})\n\n    def forward", "`limits` names q"),
     ],
 )
