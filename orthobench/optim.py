@@ -15,6 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from orthobench.parametrizations.base import parametrizations
 from orthobench.schema import Fraction, NonNegativeFloat, PositiveFloat
 
 Memory = dict[str, Any]
@@ -198,18 +199,19 @@ def groups(model: Any, rule: Rule, lr: float, recurrent_rule: Rule, lr_recurrent
 
     The `learning_rate_scales` of a parametrization or a cell give a parameter a group of its own.
     """
-    slow = {
-        id(p): scales[name]
-        for cell in getattr(model, "cells", ())
-        if (scales := cell.learning_rate_scales())
-        for name, p in cell.named_parameters()
-        if name in scales
-    }
     inside: dict[int, float] = {}
     for parametrization in model.constrained():
         scales = parametrization.learning_rate_scales()
         for name, p in parametrization.named_parameters():
             inside[id(p)] = scales.get(name, 1.0)
+    free = [found for found in parametrizations(model) if not found.constrained]
+    slow = {
+        id(p): scales[name]
+        for module in (*free, *getattr(model, "cells", ()))
+        if (scales := module.learning_rate_scales())
+        for name, p in module.named_parameters()
+        if name in scales and id(p) not in inside
+    }
     parameters = list(model.parameters())
     others = [p for p in parameters if id(p) not in inside and id(p) not in slow]
     found = [{"name": "free", "params": others, "lr": lr, "rule": rule, "constrained": False}] if others else []

@@ -136,7 +136,7 @@ class TimedStep:
         for group in self.optimizer.param_groups:
             group["lr"] = 0.0  # so that a step after many on one batch is still one of a start
         self.batches = [exp.task.batch("train", 0, index) for index in range(exp.duration.accumulate)]
-        self.constrained = self.model.constrained()
+        self.maps, self.constrained = self.model.parametrizations(), self.model.constrained()
         self.gradients = [torch.randn_like(W) / len(W) for W in (one() for one in self.constrained)]
         self.repeats = 1
         engines = ", ".join(dict.fromkeys(name for name, _ in self.model.engines()))
@@ -163,7 +163,7 @@ class TimedStep:
         if self.clip:
             clip_grad_norm_(self.model.parameters(), self.clip)
         self.optimizer.step()
-        for parametrization in self.constrained:
+        for parametrization in self.maps:
             parametrization.after_step()
 
     def _build(self) -> None:

@@ -65,7 +65,7 @@ def _words(case: str, steps: int, root: str) -> list[str]:
 def _bare(exp: Any, bench: Bench) -> Callable[[int], None]:
     from orthobench.models.build import build_optimizer
 
-    model, constrained = exp.model.to(bench.device), exp.model.constrained()
+    model, maps = exp.model.to(bench.device), exp.model.parametrizations()
     optimizer = build_optimizer(exp.settings, model)
 
     def step(index: int) -> None:
@@ -74,7 +74,7 @@ def _bare(exp: Any, bench: Bench) -> Callable[[int], None]:
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
-        for parametrization in constrained:
+        for parametrization in maps:
             parametrization.after_step()
 
     return step

@@ -60,7 +60,11 @@ class Parametrization(nn.Module, ABC):
         return None
 
     def learning_rate_scales(self) -> dict[str, float]:
-        """Factors on the recurrent learning rate, by parameter name; parameters that are not named have 1."""
+        """Factors on the learning rate, by parameter name; parameters that are not named have 1.
+
+        The rate is that of the recurrent group, or where the matrix is not constrained that of the free parameters;
+        those of the latter that are named have no weight decay.
+        """
         return {}
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Any:

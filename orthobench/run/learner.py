@@ -38,7 +38,7 @@ class Learner(LeanModule):
         self._carried: dict[str, list[State]] = {}
         group_of = {id(p): i for i, group in enumerate(optimizer.param_groups) for p in group["params"]}
         self._accumulated = accumulated(model)
-        self._constrained = [(p, {group_of[id(q)] for q in p.parameters()}) for p in model.constrained()]
+        self._maps = [(p, {group_of[id(q)] for q in p.parameters()}) for p in model.parametrizations()]
 
     def on_train_start(self) -> None:
         for gradient in self._accumulated:
@@ -126,8 +126,9 @@ class Learner(LeanModule):
     def after_step(self) -> None:
         """What the parametrizations do after an optimizer step."""
         groups = self.optimizer.param_groups
-        for parametrization, own in self._constrained:
-            parametrization.learning_rate = max(float(groups[i]["lr"]) for i in own)
+        for parametrization, own in self._maps:
+            if own:
+                parametrization.learning_rate = max(float(groups[i]["lr"]) for i in own)
             parametrization.after_step()
         for gradient in self._accumulated:
             gradient.clear()

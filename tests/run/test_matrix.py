@@ -9,6 +9,7 @@ import orthobench
 from orthobench.errors import ConfigError
 from orthobench.models.build import build_optimizer, build_schedule
 from orthobench.parametrizations.base import Parametrization
+from orthobench.parametrizations.free import Free
 from orthobench.recording.checkpoint import SafeCheckpointIO
 from orthobench.registry import find, names
 from orthobench.run.learner import Learner
@@ -45,6 +46,13 @@ def step(exp: Run) -> Learner:
     optimizer.step()
     learner.after_step()
     return learner
+
+
+def test_a_free_matrix_is_told_of_a_step_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[float] = []
+    monkeypatch.setattr(Free, "after_step", lambda found: told.append(found.learning_rate))
+    step(pair("elman", "free", "optimizer.lr=0.25"))
+    assert told == [0.25]
 
 
 def output(model: torch.nn.Module, exp: Run) -> torch.Tensor:
