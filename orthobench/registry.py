@@ -44,21 +44,26 @@ def find(kind: str, name: str, key: str) -> type:
     """The class of a kind (a key of `KINDS`) called `name`; `key` is where the name was given.
 
     Raises:
-        ConfigError: there is no such class, or a plug-in cannot be imported.
+        ConfigError: there is no such class, or there are several, or a plug-in cannot be imported.
     """
     home, base = _home(kind)
-    own = {cls_name: (module, cls) for module in _plugins() for cls_name, cls in _concrete(module, base, True).items()}
+    own: dict[str, list[type]] = {}
+    for cls in dict.fromkeys(cls for module in _plugins() for cls in _defined(module, base, True)):
+        own.setdefault(snake_case(cls.__name__), []).append(cls)
     if not isinstance(name, str):
         raise ConfigError(f"{key}={name} is not known: {did_you_mean(str(name), [*names(kind), *own])}")
     found = _shipped(home, base, name)
     if found is not None and name in own:
-        module, cls = own[name]
-        raise ConfigError(f"{key}={name}: {cls.__name__} in {module.__name__} has the name of one that orthobench has: "
-                          "it would not be used, so give it another name.")  # fmt: skip
+        raise ConfigError(f"{key}={name}: {_place(own[name][0])} has the name of one that orthobench has: it would not "
+                          "be used, so give it another name.")  # fmt: skip
+    if len(own.get(name, ())) > 1:
+        places = " and of ".join(map(_place, own[name]))
+        raise ConfigError(f"{key}={name} is the name of {places}, both of what ${PLUGINS} names: give one of them "
+                          "another name.")  # fmt: skip
     if found is None and name not in own:
         told = with_hint(did_you_mean(name, [*names(kind), *own]), _hint(name, base))
         raise ConfigError(f"{key}={name} is not known: {told}")
-    return found or own[name][1]
+    return found or own[name][0]
 
 
 def with_hint(told: str, hint: str) -> str:
@@ -109,11 +114,20 @@ def _files(home: ModuleType) -> list[str]:
     return [module.name for module in pkgutil.iter_modules(getattr(home, "__path__", ()))]
 
 
-def _concrete(module: ModuleType, base: type, below: bool = False) -> dict[str, type]:
-    """The classes that a module itself defines, by name; `below`: those too that it has from its own modules."""
+def _concrete(module: ModuleType, base: type) -> dict[str, type]:
+    """The classes that a module itself defines, by name."""
+    return {snake_case(cls.__name__): cls for cls in _defined(module, base)}
+
+
+def _defined(module: ModuleType, base: type, below: bool = False) -> list[type]:
+    """The classes that a module itself defines; `below`: those too that it has from its own modules."""
     name, classes = module.__name__, filter(inspect.isclass, vars(module).values())
     own = (cls for cls in classes if cls.__module__ == name or (below and cls.__module__.startswith(f"{name}.")))
-    return {snake_case(cls.__name__): cls for cls in own if issubclass(cls, base) and not inspect.isabstract(cls)}
+    return [cls for cls in own if issubclass(cls, base) and not inspect.isabstract(cls)]
+
+
+def _place(cls: type) -> str:
+    return f"{cls.__name__} in {cls.__module__}"
 
 
 def _namesake(module: ModuleType, base: type) -> type | None:
@@ -127,7 +141,7 @@ def _plugins() -> list[ModuleType]:
     for name in filter(None, (part.strip() for part in os.environ.get(PLUGINS, "").split(","))):
         try:
             modules.append(importlib.import_module(name))
-        except Exception as error:  # whatever a stranger's module raises
+        except (Exception, SystemExit) as error:  # whatever a stranger's module raises
             why = str(error) if isinstance(error, ImportError) else f"{type(error).__name__}: {error}"
             if isinstance(error, ModuleNotFoundError) and error.name == name.partition(".")[0]:
                 why += "; the working directory is not searched unless you say so: export PYTHONPATH=$PWD"

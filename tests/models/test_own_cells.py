@@ -1,5 +1,7 @@
 """Cells from outside the package: their draws follow the seed, and one that breaks the contract is told at once."""
 
+import os
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -155,6 +157,12 @@ def test_what_a_cell_draws_by_torch_follows_the_seed(folder: Path, monkeypatch: 
         ("__init__(self, **kwargs)", "__init__(self, rank, **kwargs)", "ends in TypeError: .*rank"),
         ("def step", "def stepp", "model.cell=own is not known.*Own in own_.* lacks step"),
         ("class Own(Cell)", "class Own(Cell", "which cannot be imported: SyntaxError"),
+        ("class Own(Cell)", "raise SystemExit(2)\nclass Own(Cell)", "which cannot be imported: SystemExit: 2"),
+        (
+            "class Own(Cell)",
+            "class OWN(Cell):\n    step = None\n\nclass Own(Cell)",
+            "is the name of OWN in own_.* and of Own in",
+        ),
         ("class Own(Cell)", "1 / 0\nclass Own(Cell)", "which cannot be imported: ZeroDivisionError"),
     ],
 )
@@ -305,6 +313,19 @@ def test_a_class_with_the_name_of_a_shipped_one_is_refused(folder: Path, monkeyp
     plugin(folder, monkeypatch, HEAD.replace("class Own", "class GRU"))
     with pytest.raises(ConfigError, match=r"cell=gru: GRU in own_.* has the name of one that orthobench has"):
         orthobench.build("model=gru", *WORDS)
+
+
+def test_two_classes_of_one_name_are_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    plugin(folder, monkeypatch, HEAD)
+    first = os.environ["ORTHOBENCH_PLUGINS"]
+    (folder / f"{first}_2.py").write_text(HEAD)
+    monkeypatch.setenv("ORTHOBENCH_PLUGINS", f"{first},{first}_2")
+    told = rf"cell=own is the name of Own in {first} and of Own in {first}_2, .*: give one of them another"
+    with pytest.raises(ConfigError, match=told):
+        orthobench.build("model=mine", *WORDS, config_dir=folder)
+    (folder / f"{first}_2.py").write_text(f"from {first} import Own\n")
+    sys.modules.pop(f"{first}_2")
+    assert orthobench.build("model=mine", *WORDS, config_dir=folder).model.cells
 
 
 def test_without_plug_ins_it_is_said_where_they_are_looked_for(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
