@@ -276,13 +276,16 @@ class Cell(nn.Module, ABC):
 
     @property
     def values_per_step(self) -> int:
-        """How many numbers one step computes per sequence; the estimate of memory uses it."""
-        return self.hidden_size * len(self.gates)
+        """How many numbers one step computes per sequence, its states at least; the estimate of memory uses it."""
+        return max(self.hidden_size * len(self.gates), self._state_numbers())
 
     def state_bytes(self) -> int:
         """Bytes of one sequence's states between two steps."""
-        numbers = sum(math.prod(shape) for shape in self.state_shapes())
-        return numbers * self.U.element_size() * (2 if self.complex_state else 1)
+        return self._state_numbers() * self.U.element_size()
+
+    def _state_numbers(self) -> int:
+        """Real numbers of one sequence's states."""
+        return sum(math.prod(shape) for shape in self.state_shapes()) * (2 if self.complex_state else 1)
 
     def multiply_adds(self, tokens: bool = False) -> int:
         """Real multiply-adds of one step of one sequence; elementwise operations are left out.

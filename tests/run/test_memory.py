@@ -1,10 +1,18 @@
-"""Memory that a run frees is used again; only the GNU C library has a setting for that."""
+"""The memory that a run needs is estimated, and what it frees is used again; only GNU C has a setting for that."""
 
 import ctypes
 import subprocess
 import sys
+from typing import Any, ClassVar
 
 import pytest
+import torch
+
+import orthobench
+from orthobench.cells import Cell, Matrices, State
+from orthobench.errors import ConfigError
+from orthobench.run import memory
+from tests.making import network
 
 PROGRAM = """
 import resource
@@ -20,6 +28,39 @@ if {kept}:
     keep_freed_memory()
 print([faults() for _ in range(8)][-1])
 """
+
+
+class Associative(Cell):
+    """S = S + v k^T, read by k: a state of N^2 numbers beside a projection of N."""
+
+    matrix_names = ()
+    returns_output: ClassVar[bool] = True
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self._make_parameters(orthogonal=(), biased=self.gates)
+
+    def state_shapes(self) -> tuple[tuple[int, ...], ...]:
+        return ((self.hidden_size, self.hidden_size),)
+
+    def step(self, p_t: torch.Tensor, state: State, W: Matrices) -> tuple[torch.Tensor, State]:
+        S = state[0] + p_t[:, :, None] * p_t[:, None, :]
+        return (S @ p_t[:, :, None])[..., 0], (S,)
+
+
+def test_a_matrix_state_counts_in_what_a_run_needs(monkeypatch: pytest.MonkeyPatch) -> None:
+    model, task = network(Associative, hidden_size=64), orthobench.build("model=rnn", "task=adding", "T=100").task
+    states = 4 * 64 * 64 * 100 * task.batch_size  # bytes of those of all steps
+    assert memory.estimate(model, task) > states
+    monkeypatch.setattr(memory, "available", lambda accelerator: states)
+    with pytest.raises(ConfigError, match=r"this run needs about .* use at most task.batch_size="):
+        memory.refuse_if_too_large(model, task, "cpu")
+
+
+@pytest.mark.parametrize("name", ["lstm", "gru", "scornn", "mlstm", "lem", "urnn_full"])
+def test_the_values_of_a_step_are_no_fewer_than_those_of_its_states(name: str) -> None:
+    (cell,) = orthobench.build(f"model={name}", "task=adding", "T=5", "recipe=none").model.cells
+    assert cell.values_per_step >= cell.state_bytes() / cell.U.element_size()
 
 
 @pytest.mark.skipif(not hasattr(ctypes.CDLL(None), "mallopt"), reason="this C library has no mallopt")
