@@ -17,8 +17,9 @@ class Parametrization(nn.Module, ABC):
     Attributes:
         n: size of the matrix.
         learning_rate: the optimizer's learning rate in the step before `after_step`, for the maps that use it.
-        tolerance: the largest ||W^H W - I||_F that rounding or the method's own error explains; beyond it a run's
-            record says that orthogonality is lost. Single precision accounts for about 1e-5 at n=500.
+        tolerance: the largest ||W^H W - I||_F, or what else `contains` measures, that rounding or the method's own
+            error explains; beyond it a run's record says that orthogonality is lost. Single precision accounts for
+            about 1e-5 at n=500.
         constrained: whether the matrix stays on a manifold (orthogonal, unitary, or singular values in a band). Its
             parameters then form the optimizer's recurrent group and never get weight decay.
         in_double: names of buffers that stay in double precision whatever type the module is converted to.

@@ -252,7 +252,12 @@ class Attempt:
         beside = "" if baseline is None else f" (baseline {baseline:.4g})"
         score = "not finite" if value is None else f"{value:.4g}"
         spent = duration_text(record["time"]["train_s"])
-        where = self.folder / "record.json"
+        where, lost = self.folder / "record.json", record["orthogonality"]["lost"]
+        if lost is not None:
+            say(
+                f"a constrained matrix has left its set, as was first seen at step {lost:,}: its model is another one "
+                "from then on; a lower optimizer.lr_recurrent may keep it there."
+            )
         say(f"{self.run.run_id}: test {metric} {score}{beside} after {record['steps']:,} steps in {spent}; {where}")
 
 

@@ -100,6 +100,8 @@ def test_lost_orthogonality_is_flagged(server: Server, tmp_path: Path) -> None:
     found = runs.record(tmp_path)["orthogonality"]
     assert found["max"] is None or found["max"] > 0.1
     assert found["lost"] is not None
+    told = f"a constrained matrix has left its set, as was first seen at step {found['lost']}"
+    assert found["max"] is None or told in (tmp_path / "output.txt").read_text()
 
 
 def test_a_killed_data_worker_stops_the_run_with_a_sentence(server: Server, tmp_path: Path) -> None:

@@ -4,8 +4,9 @@ from typing import Any
 
 import torch
 from lightning.pytorch import Trainer
+from torch import Tensor
 
-from orthobench.parametrizations.base import deviation
+from orthobench.parametrizations.base import Parametrization, deviation
 from orthobench.run.callbacks.log import Log
 from orthobench.run.learner import Learner
 
@@ -13,7 +14,8 @@ from orthobench.run.learner import Learner
 class Orthogonality(Log):
     """Attributes: `max` the largest deviation seen and `last` the latest; null when nothing is constrained.
 
-    `lost` is the first step at which a matrix was further off than its parametrization's `tolerance`; else null.
+    `lost` is the first step at which a matrix was not of the kind that its parametrization constrains it to, as
+    `contains` says of it with its `tolerance`; else null.
     """
 
     max: float | None = None
@@ -37,11 +39,18 @@ class Orthogonality(Log):
     @torch.no_grad()
     def measure(self, trainer: Trainer, module: Learner) -> None:
         """Look at every constrained matrix now."""
-        found = [float(deviation(W)) for W in module.model.recurrent_weights()]
+        matrices = module.model.recurrent_weights()
+        found = [float(deviation(W)) for W in matrices]
         if found:
             self.last = max(found)
-            limits = [p.tolerance for p in module.model.constrained()]
-            if self.lost is None and not all(far <= limit for far, limit in zip(found, limits, strict=True)):
+            if self.lost is None and not all(map(_kept, module.model.constrained(), matrices, found)):
                 self.lost = trainer.global_step
             self.max = max(self.max or 0.0, self.last)
             self.write(trainer, {"orthogonality": self.last})
+
+
+def _kept(parametrization: Parametrization, W: Tensor, far: float) -> bool:
+    """Whether W, which is `far` from orthogonal, is of the kind that it is constrained to."""
+    if type(parametrization).contains is Parametrization.contains:
+        return far <= parametrization.tolerance
+    return bool(W.isfinite().all()) and parametrization.contains(W, parametrization.tolerance)

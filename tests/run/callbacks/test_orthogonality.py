@@ -1,12 +1,15 @@
 import math
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, ClassVar
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor
 
+from orthobench.parametrizations.base import Parametrization, deviation
+from orthobench.parametrizations.free import Free
 from orthobench.recording.curve import Curve
 from orthobench.run.callbacks.orthogonality import Orthogonality
 from orthobench.run.duration import Duration
@@ -26,8 +29,21 @@ def trainer(step: int = 0) -> Any:
     return SimpleNamespace(global_step=step, loggers=[])
 
 
-def module(*weights: Tensor) -> Any:
-    maps = [SimpleNamespace(tolerance=1e-2) for _ in weights]
+class Doubled(Free):
+    """Twice an orthogonal matrix."""
+
+    constrained: ClassVar[bool] = True
+
+    def contains(self, W: Tensor, tolerance: float) -> bool:
+        return float(deviation(W / 2)) <= tolerance
+
+
+class Plain(Doubled):
+    contains = Parametrization.contains
+
+
+def module(*weights: Tensor, cls: type = Plain) -> Any:
+    maps = [cls(3, np.random.default_rng(1)) for _ in weights]
     return SimpleNamespace(model=SimpleNamespace(recurrent_weights=lambda: list(weights), constrained=lambda: maps))
 
 
@@ -58,6 +74,13 @@ def test_the_first_step_beyond_the_tolerance_is_kept(watcher: Orthogonality) -> 
         assert watcher.lost is None or step > 20
         watcher.measure(trainer(step), module(EYE, scale * EYE))
     assert watcher.lost == 20
+
+
+@pytest.mark.parametrize(("scale", "lost"), [(2.0, None), (1.0, 10), (math.nan, 10)])
+def test_a_matrix_is_held_against_its_own_set(watcher: Orthogonality, scale: float, lost: int | None) -> None:
+    watcher.measure(trainer(0), module(2 * EYE, cls=Doubled))
+    watcher.measure(trainer(10), module(scale * EYE, cls=Doubled))
+    assert watcher.lost == lost
 
 
 def test_every_measurement_is_in_the_curve(watcher: Orthogonality) -> None:
