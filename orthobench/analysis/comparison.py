@@ -103,7 +103,8 @@ class Comparison:
     """The published numbers and claims of a table of one preset, each with ours, and the finished runs behind them.
 
     Attributes:
-        notes: one sentence for each record that was made with other settings and fills nothing.
+        notes: one sentence for each record that was made with other settings and fills nothing, or whose constrained
+            matrix left its set.
         made_by: which code made which run.
         costs: the measured steps of its rows, which claims about `bench/` are read from.
         rates: the chosen rate by row, where a table tries several.
@@ -143,7 +144,7 @@ def compare(table: Table, results: Path, preset: str = FULL) -> Comparison:
         for printed, verdict in zip(asserted, verdicts, strict=True)
     )
     codes = made_by(lines)
-    notes = (*found.notes, *stale_costs, *counted.notes)
+    notes = (*found.notes, *found.lost, *stale_costs, *counted.notes)
     return Comparison(table, preset, numbers, asserted_ours, lines, notes, codes, costs, counted.rates)
 
 

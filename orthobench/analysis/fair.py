@@ -35,7 +35,8 @@ class FairTable:
         lines: all runs that fill it, those of the tuning too.
         lengths: of the length curves, shortest first; none where there are no curves.
         trained: by case, the least and the greatest length of training; empty where there are no curves.
-        notes: one sentence for each record that was made with other settings and fills nothing.
+        notes: one sentence for each record that was made with other settings and fills nothing, or whose constrained
+            matrix left its set.
         made_by: which code made which run.
         order_blind: by case and by length of the length curve, what knowledge of the tokens without their order would
             score; under null that over all lengths of training. Nothing where nobody has worked it out.
@@ -189,7 +190,7 @@ def fair_table(table: Table, results: Path, preset: str = FULL, cells: Collectio
     trained = {case: span for case, (found, span) in curves.items() if found}
     name = score.name.removeprefix("test/")
     blind = {case: levels for case, row in rows.items() if (levels := composed.order_blind(row, name))}
-    notes, codes = (*found.notes, *stale_costs), made_by(found.lines)
+    notes, codes = (*found.notes, *found.lost, *stale_costs), made_by(found.lines)
     return FairTable(table, preset, score, entries, found.lines, lengths, trained, notes, codes, blind)
 
 

@@ -41,6 +41,11 @@ class Recorded:
         place = f"{self.table.name}{beside}"
         return [f"{place}, row {l.row}, seed {l.seed}, run {l.run_id}: stale: {why}" for l, why in self.stale]
 
+    @property
+    def lost(self) -> list[str]:
+        """One sentence for each record of a run whose constrained matrix left its set."""
+        return [f"Row {line.row}, seed {line.seed}: {line.lost}." for line in self.lines if line.lost is not None]
+
 
 def recorded(composed: ComposedTable, results: Path) -> Recorded:
     """The records of a table, those of today's settings and plug-ins apart from others.

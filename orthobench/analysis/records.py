@@ -67,6 +67,12 @@ class Line:
         """Whether it was stopped because its loss or a gradient was no longer finite."""
         return self.values["status"] == "diverged"
 
+    @property
+    def lost(self) -> str | None:
+        """Why its constrained matrices are not what they should be; null where they are."""
+        step = self.values.get("orthogonality/lost")
+        return None if step is None else f"a constrained matrix has left its set, as was first seen at step {step:,.0f}"
+
     def metric(self, name: str, select: str = "none") -> float | None:
         """A number of the run; a score is that of the selected weights, of the best validation where none are named."""
         if name == "diverged":

@@ -34,12 +34,14 @@ def section(table: OwnTable, drawn: bool = False) -> Section:
 
 
 def troubles(runs: Iterable[OwnRun]) -> list[str]:
-    """A sentence for each run that diverged, and for each reason for which runs are stale."""
+    """A sentence for each run that diverged or lost its constraint, and for each reason for which runs are stale."""
     found, stale = [], Counter[str]()
     names: dict[str, str] = {}
     for run in runs:
         if run.line.diverged:
             found.append(f"{run.line.run_id} diverged: {run.record.get('reason') or 'no reason is recorded'}")
+        if run.line.lost is not None:
+            found.append(f"{run.line.run_id}: {run.line.lost}")
         for reason in run.stale:
             stale[reason] += 1
             names[reason] = run.line.run_id

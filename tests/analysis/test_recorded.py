@@ -78,6 +78,14 @@ def test_records_of_todays_settings_fill_the_table(results: Path) -> None:
     assert (found.verdict.word, found.ours) == ("better", pytest.approx(0.51))
 
 
+def test_a_matrix_that_left_its_set_is_a_footnote(tmp_path: Path) -> None:
+    folders = paper(tmp_path)
+    first, *others = lines(0.5, 0.5, 0.5)
+    record(tmp_path, NAME, [Line(first.values | {"orthogonality/lost": 1200}), *others], folders)
+    told = "Row lstm, seed 1: a constrained matrix has left its set, as was first seen at step 1,200."
+    assert compare(load(NAME, folders), tmp_path).notes == (told,)
+
+
 def test_other_plug_ins_make_the_records_stale(tmp_path: Path) -> None:
     folders = paper(tmp_path)
     record(tmp_path, NAME, [Line(line.values | {"plugins": "c" * 64}) for line in lines(0.5)], folders)

@@ -39,6 +39,12 @@ def test_compare(sweep: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "stopped by SIGTERM at step 4; it is left out." in err
 
 
+def test_compare_tells_that_a_matrix_has_left_its_set(capsys: pytest.CaptureFixture[str]) -> None:
+    run(Path("mine"), "model=scornn", *ADDING, orthogonality={"max": 1.0, "last": 1.0, "lost": 7})
+    assert main(["compare", "mine/"]) == 0
+    assert "a constrained matrix has left its set, as was first seen at step 7." in capsys.readouterr().out
+
+
 def test_best_prints_commands_that_can_be_run(sweep: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["best", "runs", "model=gru", "--by", "model"]) == 0
     out = capsys.readouterr().out
