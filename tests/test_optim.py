@@ -222,22 +222,6 @@ class Model(nn.Module):
         return [self.first, self.second]
 
 
-class Unconstrained(Scaled):
-    """The same without a constraint."""
-
-    constrained = False
-
-
-def test_the_scales_of_a_free_parametrization_are_kept() -> None:
-    model = Model()
-    model.free = Unconstrained(2)
-    found = groups(model, Adam(), 0.5, SGD(), 0.01)
-    assert [group["name"] for group in found] == ["free", "free x 0.1", "recurrent", "recurrent x 0.1"]
-    assert named(model, found[0]) == {"free.weight", "free.angles", "readout"}
-    assert named(model, found[1]) == {"free.spectrum"}
-    assert (found[1]["lr"], found[1]["rule"]) == (pytest.approx(0.05), Adam())
-
-
 def named(model: Model, group: dict[str, Any]) -> set[str]:
     ids = {id(p) for p in group["params"]}
     return {name for name, p in model.named_parameters() if id(p) in ids}

@@ -269,6 +269,15 @@ def test_a_map_that_breaks_the_contract_is_one_sentence(
         _ = orthobench.build(*words).model
 
 
+def test_a_free_map_keeps_its_factors_on_the_rate(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    own = "    constrained = False\n    learning_rate_scales = lambda self: {'theta': 0.1}\n\n    def forward"
+    plugin(folder, monkeypatch, MAP.replace("    def forward", own))
+    run = orthobench.build("model=rnn", "model.recurrent=turned", "optimizer.lr=0.5", *WORDS)
+    free, slow = build_optimizer(run.settings, run.model).param_groups
+    assert (free["name"], free["lr"], slow["name"], slow["lr"]) == ("free", 0.5, "free x 0.1", 0.05)
+    assert [p.shape for p in slow["params"]] == [(4, 4)]
+
+
 RULE = """
 from dataclasses import dataclass
 from orthobench.optim import Rule
