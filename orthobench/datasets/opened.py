@@ -3,6 +3,7 @@
 import itertools
 import os
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,12 @@ PACKAGE = Path(os.path.abspath(__file__)).parents[1]  # noqa: PTH100  (as the fi
 _order = itertools.count(1)
 _opened: dict[str, int] = {}
 _watched: list[bool] = []
+
+
+class Reader:
+    """What reads files: each that is opened while one of its methods is at work is noted in its `reads`."""
+
+    reads: set[str]
 
 
 def watch() -> None:
@@ -29,15 +36,24 @@ def now() -> int:
 
 def since(moment: int = 0) -> list[Path]:
     """The files opened after a moment, without code and what belongs to the package or the system, sorted."""
-    found = (Path(path) for path, last in _opened.copy().items() if last > moment)
+    return data_among(path for path, last in _opened.copy().items() if last > moment)
+
+
+def data_among(names: Iterable[str]) -> list[Path]:
+    """Those of some opened files that are there and are no code and not of the package or the system, sorted."""
     ours = (PACKAGE, _caches())
-    return sorted(path for path in found if not any(map(path.is_relative_to, ours)) and path.is_file())
+    return sorted(path for path in map(Path, names) if not any(map(path.is_relative_to, ours)) and path.is_file())
 
 
 def below(folder: Path) -> list[Path]:
     """All files in a folder and in those below it that have been opened, sorted."""
     home = os.path.abspath(folder)  # noqa: PTH100  (as the files are named)
     return [path for path in since() if path.is_relative_to(home)]
+
+
+def named(files: Iterable[Path]) -> list[Path]:
+    """Files by the names under which they are noted when they are opened."""
+    return [Path(os.path.abspath(path)) for path in files]  # noqa: PTH100  (a link is kept as it was named)
 
 
 def _note(event: str, arguments: tuple[Any, ...]) -> None:
@@ -52,6 +68,19 @@ def _note(event: str, arguments: tuple[Any, ...]) -> None:
     name = os.path.abspath(name)  # noqa: PTH100  (a link is kept as it was named)
     if not name.startswith(SYSTEM):
         _opened[name] = next(_order)
+        for reader in _at_work():
+            reader.reads.add(name)
+
+
+def _at_work() -> Iterable[Reader]:
+    """The readers of which a method is being executed."""
+    frame = sys._getframe()
+    while frame is not None:
+        if frame.f_code.co_varnames[:1] == ("self",):
+            found: Any = frame.f_locals.get("self")
+            if issubclass(type(found), Reader) and "reads" in vars(found):
+                yield found
+        frame = frame.f_back
 
 
 def _caches() -> str:

@@ -43,10 +43,11 @@ class ArrayTask(Task):
     def check(self) -> None:
         if self._data is None:
             before = opened.now()
-            self._data = self.load()
+            data = self.load()
             self._files = opened.since(before)
             if not is_ours(type(self)):
-                self._refuse_wrong_arrays(self._data)
+                self._refuse_wrong_arrays(data)
+            self._data = data
 
     def _refuse_wrong_arrays(self, data: dict[str, Batch]) -> None:
         """Look at what a class from outside the package has loaded.

@@ -4,7 +4,7 @@ import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 import torch
 from torch import Tensor
@@ -14,15 +14,18 @@ from torch.utils.data import DataLoader, Dataset, Sampler
 from orthobench.datasets import opened
 from orthobench.errors import ConfigError
 from orthobench.lean_lightning import LightningDataModule
+from orthobench.registry import is_ours
 from orthobench.schema import Positive, Range
 from orthobench.tasks.metric import ACCURACY, CROSS_ENTROPY, SQUARED_ERROR, Metric
 
 Split = Literal["train", "val", "test"]
 Batch = tuple[Tensor, ...]
 SPLITS: tuple[Split, ...] = ("train", "val", "test")
+SAME_FILES = ("seed", "batch_size", "eval_batch_size", "num_workers", "select_on_test")
+_reads: dict[type, dict[str, set[str]]] = {}  # of every class, by the settings that may say what is read
 
 
-class Task(LightningDataModule, ABC):
+class Task(LightningDataModule, opened.Reader, ABC):
     """A data set with its loss, metrics and the trivial predictor's score.
 
     Attributes:
@@ -75,6 +78,14 @@ class Task(LightningDataModule, ABC):
     baseline_reason: str | None = None
     no_training: str | None = None
 
+    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
+        """The task; what it reads from here on is noted, for others of its settings too, which may find it cached."""
+        opened.watch()
+        task = super().__new__(cls)
+        chosen = {key: value for key, value in sorted(kwargs.items()) if key not in SAME_FILES}
+        task.reads = _reads.setdefault(cls, {}).setdefault(repr((args, chosen)), set())
+        return task
+
     @property
     def order_blind(self) -> dict[str, float]:
         return {}
@@ -89,7 +100,6 @@ class Task(LightningDataModule, ABC):
         select_on_test: bool = False,
     ) -> None:
         super().__init__()
-        opened.watch()
         self._files: list[Path] = []
         self.seed, self.data_root = seed, Path(data_root)
         self.batch_size, self.eval_batch_size, self.num_workers = batch_size, eval_batch_size, num_workers
@@ -142,7 +152,9 @@ class Task(LightningDataModule, ABC):
     def files_read(self) -> list[Path]:
         """Look at the data, and tell in which files they are; none for data that are drawn.
 
-        Of a `data_set` that this process has read before, they are all of its files that it has opened.
+        Of a `data_set` that this process has read before, they are all of its files that it has opened. Of a class from
+        outside the package, which may read at any time, they are all that its tasks of these settings have opened; of
+        any settings where these have opened none, because what was read is cached.
 
         Raises:
             DataError: they are missing or damaged.
@@ -152,6 +164,9 @@ class Task(LightningDataModule, ABC):
         self._files = opened.since(before) or self._files
         if not self._files and self.data_set is not None:
             self._files = opened.below(self.data_root / self.data_set)
+        if not is_ours(type(self)):
+            read = self.reads or set().union(*_reads[type(self)].values())
+            self._files = sorted({*self._files, *opened.data_among(set(read))})
         return self._files
 
     @classmethod

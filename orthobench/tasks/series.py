@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from orthobench.datasets import sequences
+from orthobench.datasets import opened, sequences
 from orthobench.errors import ConfigError, DataError
 from orthobench.schema import Positive, Range
 from orthobench.tasks.arrays import ArrayTask
@@ -71,6 +71,9 @@ class Series(ArrayTask):
     def files(self) -> list[Path]:
         """The files that the task reads."""
         return [] if self.path is None else list(sequences.files_of(Path(self.path)))
+
+    def files_read(self) -> list[Path]:
+        return sorted({*super().files_read(), *opened.named(self.files())})
 
     @cached_property
     def stored(self) -> sequences.Sequences:

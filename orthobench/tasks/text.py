@@ -11,7 +11,7 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
-from orthobench.datasets import corpus
+from orthobench.datasets import corpus, opened
 from orthobench.datasets.ptb import Corpus
 from orthobench.errors import ConfigError
 from orthobench.schema import Positive, Range
@@ -68,6 +68,9 @@ class Text(Language):
     def files(self) -> list[Path]:
         """The files that the task reads."""
         return [] if self.path is None else [Path(self.path)]
+
+    def files_read(self) -> list[Path]:
+        return sorted({*super().files_read(), *opened.named(self.files())})
 
     def corpus(self) -> Corpus:
         return self._corpus

@@ -68,6 +68,13 @@ def test_arrays_that_are_not_what_the_task_says_are_refused(cls: type[ArrayTask]
         cls().check()
 
 
+def test_what_was_refused_is_refused_again() -> None:
+    task = Broken()
+    for _ in range(2):
+        with pytest.raises(DataError, match="values of test that are not finite"):
+            task.check()
+
+
 def test_another_number_of_sequences_than_asked_for_is_refused() -> None:
     with pytest.raises(ConfigError, match=r"Drawn: `generate` returns \[1, 1\] sequences where 20 are asked for"):
         Drawn(batch_size=20).batch("train", 0, 0)
