@@ -14,10 +14,12 @@ from orthobench.models.build import fit_to_budget
 from orthobench.recording.claim import Claim
 from orthobench.recording.digest import owner
 from orthobench.recording.finished import check_identity, finished
+from orthobench.registry import is_ours
 from orthobench.run.attempt import Attempt
 from orthobench.run.built import Built
 from orthobench.run.longer import begin_from_shorter
 from orthobench.run.memory import device_of, refuse_if_too_large
+from orthobench.tasks.trial import tried_task
 from orthobench.terminal import say
 
 
@@ -69,7 +71,7 @@ class Run(Built):
         if self.settings.cap is not None:
             told = f"trainer.max_steps={self.settings.trainer['max_steps']} is longer than the recipe's max_epochs"
             say(f"{told}={self.settings.cap}, which is left out")
-        self.task.check()
+        self.task.check() if is_ours(type(self.task)) else tried_task(self.task)
         self.model.to(device_of(accelerator))
         if not self.settings.run["force"]:
             refuse_if_too_large(self.model, self.task, accelerator)

@@ -57,8 +57,11 @@ class ArrayTask(Task):
         """
         name = type(self).__name__
         for split in SPLITS:
-            if split not in data:
+            if not isinstance(data, dict) or split not in data:
                 raise DataError(f"{name}: `load` returns no {split} split.")
+            kinds = [type(array).__name__ for array in data[split]]
+            if len(kinds) < 2 or not all(isinstance(array, torch.Tensor) for array in data[split]):
+                raise DataError(f"{name}: `load` returns {kinds} for {split}; tensors (x, target) are needed.")
             counts = {len(array) for array in data[split]}
             if counts != {self.rows(split)}:
                 found = " and ".join(map(str, sorted(counts)))

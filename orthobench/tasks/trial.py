@@ -1,0 +1,223 @@
+"""A trial of tasks from outside the package: what breaks their contract is told before a run, in one sentence.
+
+One batch of each split, of an `ArrayTask` all rows, says whether types, shapes and values are right; a task whose
+sequences are drawn must draw the same ones for the same seed and others for another.
+"""
+
+import inspect
+from collections.abc import Iterator
+from contextlib import contextmanager
+from math import isfinite
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from orthobench.errors import ConfigError, DataError, OrthobenchError
+from orthobench.tasks.arrays import ArrayTask
+from orthobench.tasks.base import SPLITS, Batch, Task
+from orthobench.tasks.denoise import Denoise
+from orthobench.tasks.language import Language
+from orthobench.tasks.metric import Metric
+from orthobench.tasks.synthetic import Drawn
+from orthobench.tasks.varied import Varied
+
+NEEDED = {
+    "input_size": "the width of an input, or the number of tokens",
+    "output_size": "the width of an output, or the number of classes",
+    "T": "the steps of a sequence, or None where they differ",
+    "baseline": "the trivial predictor's scores by metric, or {}",
+}
+LOSSES, MEASURES = (Task.loss, Varied.loss, Language.loss), (Task.measure, Varied.measure)  # of labels 0..O-1
+CHANCES = 16  # seeds that are tried before two draws count as the same: few bits may agree by chance
+
+
+def refuse_incomplete(task: Task) -> None:
+    """Refuse a task that lacks an attribute; none is looked up, as it may be read from data.
+
+    Raises:
+        ConfigError: it lacks one.
+    """
+    for name, meaning in NEEDED.items():
+        if inspect.getattr_static(task, name, NEEDED) is NEEDED:
+            raise ConfigError(f"{_where(task)} lacks {name}: set self.{name}, {meaning}.")
+
+
+def tried_task(task: Task) -> None:
+    """Look at a task of a class from outside the package, and at its data.
+
+    Raises:
+        ConfigError: it breaks the contract of `Task`.
+        DataError: so do the data that it reads, or they cannot be read.
+    """
+    where = _where(task)
+    refuse_incomplete(task)
+    with _told(where, "reading its data"):
+        task.check()
+    with _told(where, "looking up its sizes and its baseline"):
+        _check_sizes(where, task)
+        _check_baseline(where, task)
+    if isinstance(task, Drawn):
+        with _told(where, "`generate` for two sequences"):
+            _check_arrays(where, task.generate(np.random.default_rng(0), 2))
+    for split in SPLITS:
+        with _told(where, f"making a batch of {split}"):
+            if task.batches(split) < 1:
+                raise ConfigError(f"{where}: `batches` says {task.batches(split)} for {split}, and one is needed.")
+            _check_batch(f"{where}, {split}", task, task.batch(split, 0, 0))
+            stored = task._data if isinstance(task, ArrayTask) and _shows_rows(type(task)) else None
+            if stored is not None:
+                _check_batch(f"{where}, {split}", task, stored[split])
+    if isinstance(task, Drawn):
+        with _told(where, "drawing batches of several seeds"):
+            _check_draws(where, task)
+
+
+def _shows_rows(cls: type[ArrayTask]) -> bool:
+    """Whether batches have the rows as they are stored."""
+    return cls.present is ArrayTask.present and cls.batch is ArrayTask.batch
+
+
+def _where(task: Task) -> str:
+    return f"{type(task).__name__} in {type(task).__module__}"
+
+
+@contextmanager
+def _told(where: str, doing: str) -> Iterator[None]:
+    """Turn whatever a class of the user's raises into one sentence."""
+    try:
+        yield
+    except (OrthobenchError, MemoryError, torch.OutOfMemoryError):
+        raise
+    except Exception as error:
+        kind = DataError if isinstance(error, OSError) else ConfigError
+        raise kind(f"{where}: {doing} ends in {type(error).__name__}: {' '.join(str(error).split())}.") from error
+
+
+def _check_sizes(where: str, task: Task) -> None:
+    for name in ("input_size", "output_size", "T"):
+        value: Any = getattr(task, name)
+        if name == "T" and value is None:
+            continue
+        if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
+            raise ConfigError(f"{where}: {name} is {value!r}, and must be a whole number from 1: {NEEDED[name]}.")
+
+
+def _check_baseline(where: str, task: Task) -> None:
+    """Look at the trivial predictor's scores: those of metrics, or of variants such as `loss_zero` of `loss`."""
+    if not isinstance(task.baseline, dict):
+        raise ConfigError(f"{where}: baseline is {task.baseline!r}, and must be {NEEDED['baseline']}.")
+    known = {name: task.metric_of(name) for name in task.metrics}
+    for name, value in task.baseline.items():
+        metric = _metric(str(name), known)
+        if metric is None:
+            allowed = ", ".join(known)
+            raise ConfigError(f"{where}: baseline has {name!r}, which is no metric of the task: it reports {allowed}.")
+        if not isinstance(value, Real) or not isfinite(value) or not metric.allows(float(value)):
+            bounds = " to ".join("any" if bound is None else f"{bound:g}" for bound in metric.bounds)
+            raise ConfigError(f"{where}: baseline has {name}={value!r}, and must have a number within {bounds}.")
+
+
+def _metric(name: str, known: dict[str, Metric]) -> Metric | None:
+    return next((metric for own, metric in known.items() if name == own or name.startswith(f"{own}_")), None)
+
+
+def _check_arrays(where: str, arrays: Any) -> None:
+    """Look at the form of what `generate` returns."""
+    if not isinstance(arrays, tuple) or not all(isinstance(array, np.ndarray) for array in arrays):
+        found = [type(one).__name__ for one in arrays] if isinstance(arrays, tuple | list) else type(arrays).__name__
+        raise ConfigError(f"{where}: `generate` returns {found}, and must return a tuple of NumPy arrays (x, target).")
+
+
+def _check_batch(at: str, task: Task, batch: Any) -> None:
+    """Look at the types, shapes and values of one batch, or of all rows of a split."""
+    wrong = ConfigError if isinstance(task, Drawn) else DataError
+    if not isinstance(batch, tuple | list) or len(batch) < 2 or not all(isinstance(part, Tensor) for part in batch):
+        found = [type(part).__name__ for part in batch] if isinstance(batch, tuple | list) else type(batch).__name__
+        raise ConfigError(f"{at}: a batch is {found}, and must be a tuple of tensors (x, target) or (x, target, mask).")
+    counts = [len(part) if part.dim() else 0 for part in batch]
+    if len(set(counts)) > 1 or not counts[0]:
+        raise wrong(f"{at}: x, target and what follows have {counts} rows, and must have the same number, at least 1.")
+    for name, part in zip(("x", "target", *["mask"] * (len(batch) - 2)), batch, strict=True):
+        if part.is_complex():
+            raise wrong(f"{at}: {name} is in {part.dtype}, and must be in real numbers.")
+        if part.is_floating_point() and not bool(torch.isfinite(part).all()):
+            raise wrong(f"{at}: {name} has values that are not finite.")
+    x, target, *rest = batch
+    _check_inputs(at, task, x, wrong)
+    _check_targets(at, task, x, target, rest[0] if rest else None, wrong)
+
+
+def _check_inputs(at: str, task: Task, x: Tensor, wrong: type[OrthobenchError]) -> None:
+    shape, I = tuple(x.shape), int(task.input_size)
+    if not x.is_floating_point():
+        if x.dtype == torch.bool or x.dim() != 2 or not task.sequential or not x.numel():
+            needs = "tokens (B, T) in int64" if task.sequential else f"vectors (B, {I}) in float32"
+            raise wrong(f"{at}: x is {shape} in {x.dtype}; {needs}{_or_vectors(task)} are needed.")
+        low, high = int(x.min()), int(x.max())
+        if low < 0 or (high >= I and not isinstance(task, Denoise)):  # whose marker is the zero vector
+            token = low if low < 0 else high
+            raise wrong(f"{at}: x has the token {token}; input_size={I} allows those from 0 to {I - 1}.")
+        return
+    if task.tokens_in:
+        raise wrong(f"{at}: tokens_in is true and x is in {x.dtype}; tokens (B, T) in int64 are needed.")
+    if x.dtype != torch.float32:
+        raise wrong(f"{at}: x is in {x.dtype}; float32 is needed, so use x.astype(np.float32) or x.float().")
+    if x.dim() != (3 if task.sequential else 2) or x.shape[-1] != I or not x.numel():
+        needs = f"(B, T, {I})" if task.sequential else f"(B, {I})"
+        raise wrong(f"{at}: x is {shape}; {needs} is needed with input_size={I}.")
+
+
+def _or_vectors(task: Task) -> str:
+    return f", or vectors (B, T, {task.input_size}) in float32," if task.sequential and not task.tokens_in else ""
+
+
+def _check_targets(
+    at: str, task: Task, x: Tensor, target: Tensor, mask: Tensor | None, wrong: type[OrthobenchError]
+) -> None:
+    """Look at targets where the package's own losses or scores read them; a task that has its own knows its targets."""
+    cls, O = type(task), int(task.output_size)
+    generic = cls.loss in LOSSES or (task.objective == "classify" and cls.measure in MEASURES)
+    if not generic:
+        return
+    if cls.loss is Task.loss:
+        steps = tuple(x.shape[:2]) if task.readout == "all" else (len(x),)
+        task._refuse_mismatch(torch.empty(*steps, O, device="meta"), target, mask)
+    if task.objective == "regress":
+        if target.dtype == torch.bool:
+            raise wrong(f"{at}: targets are in {target.dtype}; numbers in float32 are needed to be predicted.")
+        return
+    if target.dtype not in (torch.int64, torch.uint8):
+        raise wrong(f"{at}: labels are in {target.dtype}; int64 is needed, so use y.astype(np.int64) or y.long().")
+    asked = target if mask is None or mask.shape != target.shape else target[mask != 0]
+    low, high = (int(asked.min()), int(asked.max())) if asked.numel() else (0, 0)
+    if low < 0 or high >= O:
+        label = low if low < 0 else high
+        masks = "; what is not to count needs a mask, and a `loss` and a `measure` that follow it" if low < 0 else ""
+        raise wrong(f"{at}: there is the label {label}; output_size={O} allows those from 0 to {O - 1}{masks}.")
+
+
+def _check_draws(where: str, task: Drawn) -> None:
+    """See that batches are a function of seed and split."""
+
+    def drawn(k: int, split: Any = "train") -> Batch:
+        return type(task)(**task._given | {"seed": task.seed ^ k}).batch(split, 0, 0)
+
+    own = task.batch("train", 0, 0)
+    if not (_same(own, task.batch("train", 0, 0)) and _same(own, drawn(0))):
+        raise ConfigError(
+            f"{where}: the same seed gives another batch the second time: draw from the `rng` of `generate` alone."
+        )
+    if all(_same(own, drawn(k)) for k in range(1, CHANCES)):
+        raise ConfigError(f"{where}: another seed gives the same batch: draw from the `rng` of `generate`.")
+    for a, b in (("train", "val"), ("train", "test"), ("val", "test")):
+        if all(_same(drawn(k, a), drawn(k, b)) for k in range(CHANCES)):
+            raise ConfigError(f"{where}: {a} and {b} have the same sequences: draw from the `rng` of `generate`.")
+
+
+def _same(a: Batch, b: Batch) -> bool:
+    """Whether two batches are the same, as far as the shorter one goes."""
+    count = min(len(a[0]), len(b[0]))
+    return all(torch.equal(one[:count], other[:count]) for one, other in zip(a, b, strict=True))
