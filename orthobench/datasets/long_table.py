@@ -4,6 +4,7 @@
 """
 
 import io
+import re
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +16,15 @@ from orthobench.errors import DataError
 
 NAMED = ("id", "t", "target")
 PART = "part"
+UNNAMED = re.compile(r"Unnamed: \d+")  # what pandas calls such a column
 
 
 def read(path: Path) -> tuple[np.ndarray, np.ndarray, np.ndarray, dict[str, np.ndarray]]:
     """The arrays x (N, T, I), y (N,), lengths (N,) and the parts; sequences in the order of their ids.
 
     Raises:
-        DataError: a column is missing or has no numbers, a step occurs twice, or a target or part changes in an id.
+        DataError: a column is missing, or has no name, the name of another or no numbers, a step occurs twice, or a
+            target or part changes in an id.
     """
     import pandas as pd
 
@@ -64,13 +67,34 @@ def _table(path: Path) -> Any:
 
     try:
         content = io.BytesIO(read_file(path, OWN_CAP))
-        return pd.read_csv(content) if path.suffix.lower() == ".csv" else pd.read_parquet(content)
+        if path.suffix.lower() != ".csv":
+            table: Any = pd.read_parquet(content)
+            names = [str(name) for name in table.columns]
+        else:
+            first: Any = pd.read_csv(content, header=None, nrows=1, dtype=str, keep_default_na=False)
+            names = first.iloc[0].tolist()
+            content.seek(0)
+            table = pd.read_csv(content)
     except ImportError as error:
         raise DataError(
             f"{path}: reading Parquet needs a package that is not installed: pip install pyarrow."
         ) from error
     except (OSError, ValueError, OverflowError) as error:
         raise DataError(f"{path} cannot be read as a table: {' '.join(str(error).split())}") from error
+    _refuse_names(names, path)
+    return table
+
+
+def _refuse_names(names: list[str], path: Path) -> None:
+    """Refuse columns that have no name, or that of another: what pandas writes and reads them as is no feature."""
+    for place, name in enumerate(names):
+        if not name.strip() or UNNAMED.fullmatch(name):
+            raise DataError(
+                f"{path}: column {place + 1} has no name; if it is the index of a pandas table, write that with "
+                "index=False, else name the column."
+            )
+        if name in names[:place]:
+            raise DataError(f"{path}: two columns are called {name}; give each a name of its own.")
 
 
 def _arrays(sequences: list[np.ndarray], targets: list[Any]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

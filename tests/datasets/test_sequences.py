@@ -129,6 +129,11 @@ def test_wrong_archives(changes: dict[str, Any], message: str, tmp_path: Path) -
         ("id,t,v,target\n1,0,1,a\n1,0,2,a\n", "id 1 has step t=0 twice"),
         ("id,t,v,target\n1,0,1,a\n1,1,2,b\n", "id 1 has more than one target"),
         ("id,t,v,target,part\n1,0,1,a,valid\n", "part is 'valid' somewhere"),
+        (",id,t,v,target\n0,1,0,1,a\n", "column 1 has no name; if it is the index of a pandas table, .* index=False"),
+        ("id,t,v, ,target\n1,0,1,2,a\n", "column 4 has no name"),
+        ("Unnamed: 0,id,t,v,target\n0,1,0,1,a\n", "column 1 has no name"),
+        ("id,t,v,v,target\n1,0,1,2,a\n", "two columns are called v; give each a name of its own"),
+        ("id,t,v,target,target\n1,0,1,a,b\n", "two columns are called target"),
     ],
 )
 def test_wrong_tables(text: str, message: str, tmp_path: Path) -> None:
@@ -169,6 +174,20 @@ def test_parquet_without_its_package_names_what_to_install(tmp_path: Path, monke
     (tmp_path / "my.parquet").write_bytes(b"PAR1")
     with pytest.raises(DataError, match=r"my\.parquet: reading Parquet needs .* pip install pyarrow\.$"):
         sequences.load(tmp_path / "my.parquet")
+
+
+def test_the_index_of_a_table_is_no_feature(tmp_path: Path) -> None:
+    import pandas as pd
+
+    path = table(tmp_path)
+    frame = pd.read_csv(path)
+    frame.to_csv(path)
+    with pytest.raises(DataError, match="column 1 has no name"):
+        sequences.load(path)
+    frame.to_csv(path, index=False)
+    assert sequences.load(path).x.shape == (3, 3, 2)
+    path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())  # a byte order mark, as spreadsheets write it
+    assert sequences.load(path).x.shape == (3, 3, 2)
 
 
 def test_a_file_that_is_no_parquet_is_told(tmp_path: Path) -> None:
