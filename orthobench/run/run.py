@@ -72,6 +72,8 @@ class Run(Built):
             told = f"trainer.max_steps={self.settings.trainer['max_steps']} is longer than the recipe's max_epochs"
             say(f"{told}={self.settings.cap}, which is left out")
         self.task.check() if is_ours(type(self.task)) else tried_task(self.task)
+        for remark in self.task.remarks():
+            say(remark)
         self.model.to(device_of(accelerator))
         if not self.settings.run["force"]:
             refuse_if_too_large(self.model, self.task, accelerator)

@@ -149,6 +149,10 @@ class Task(LightningDataModule, opened.Reader, ABC):
             DataError: it is missing or damaged.
         """
 
+    def remarks(self) -> list[str]:
+        """What is worth knowing about the data before a run, a sentence each; asked for after `check`."""
+        return []
+
     def files_read(self) -> list[Path]:
         """Look at the data, and tell in which files they are; none for data that are drawn.
 

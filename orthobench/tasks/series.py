@@ -26,6 +26,7 @@ from orthobench.tasks.base import Batch, Split, share
 from orthobench.tasks.metric import ACCURACY, Metric
 
 SHARE = Annotated[float, Range(0, 1, above=True, below=True)]
+SHOWN = 5  # classes at most in a sentence
 LOSS = Metric("loss", "nats, or variances of the training targets", "lower", (0.0, None))
 
 
@@ -157,6 +158,22 @@ class Series(ArrayTask):
         if val is None:
             val, rest = self._drawn(rest, self.val_share, np.random.default_rng([self.seed, 1]))
         return {"train": rest, "val": val, "test": test}
+
+    def remarks(self) -> list[str]:
+        """Which sequences are in no part, and which classes training lacks."""
+        given, N, found = self.stored.parts, len(self.stored.y), []
+        left = N - sum(map(len, self.parts.values()))
+        if left:
+            drawn = " and ".join(split for split in ("val", "test") if split not in given)
+            rest = f"{left} of {N} sequences {'is' if left == 1 else 'are'} in none and not used"
+            source = f", and what makes {drawn} is drawn from train" if drawn else ""
+            found.append(f"{self.path} names {', '.join(given)}: {rest}{source}")
+        used = {split: set(self.targets(split).tolist()) if self.classes else set() for split in self.parts}
+        lacking = [self.classes[label] for label in sorted((used["val"] | used["test"]) - used["train"])]
+        if lacking:
+            names = ", ".join(lacking[:SHOWN]) + (f" and {len(lacking) - SHOWN} more" if len(lacking) > SHOWN else "")
+            found.append(f"{self.path}: no training sequence is of the class {names}, which val or test have")
+        return found
 
     def _drawn(self, rows: np.ndarray, part: float, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
         """A share of the rows, at least one, and the others."""

@@ -94,6 +94,53 @@ def test_the_files_parts_are_kept(tmp_path: Path) -> None:
     assert task.files() == [Path(path)]
 
 
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({}, []),
+        ({"train": np.arange(30), "test": np.arange(30, N)}, []),
+        ({"train": np.arange(30)},
+         ["train: 10 of 40 sequences are in none and not used, and what makes val and test is drawn from train"]),
+        ({"train": np.arange(30), "test": np.arange(30, 36)},
+         ["train, test: 4 of 40 sequences are in none and not used, and what makes val is drawn from train"]),
+        ({"train": np.arange(20), "val": np.arange(20, 30), "test": np.arange(30, 39)},
+         ["train, val, test: 1 of 40 sequences is in none and not used"]),
+        ({"train": np.arange(30), "test": np.arange(30, N), "y": np.arange(N) // 10},
+         ["no training sequence is of the class 3, which val or test have"]),
+        ({"train": np.arange(15), "y": np.arange(N) // 10}, ["25 of 40"]),
+        ({"train": np.arange(3), "val": np.arange(3, N - 1), "test": [N - 1], "y": np.arange(N)},
+         ["of the class 3, 4, 5, 6, 7 and 32 more, which"]),
+        ({"y": np.arange(N) + 0.5}, []),
+    ],
+)  # fmt: skip
+def test_sequences_that_are_not_used_and_classes_that_are_not_trained_are_told(
+    changes: dict[str, Any], told: list[str], tmp_path: Path
+) -> None:
+    path = written(tmp_path, **changes)
+    found = Series(path=path).remarks()
+    assert len(found) == len(told)
+    for sentence, part in zip(found, told, strict=True):
+        assert sentence.startswith(path)
+        assert part in sentence
+
+
+def test_a_run_says_what_is_not_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    path = written(tmp_path, train=np.arange(30))
+    words = [
+        "model=gru",
+        "model.hidden_size=4",
+        "task=series",
+        f"task.path={path}",
+        "trainer.max_steps=1",
+        "logger=none",
+    ]
+    assert main(words) == 0
+    assert f"{path} names train: 10 of 40 sequences are in none and not used" in capsys.readouterr().out
+
+
 def test_a_text_is_cut_in_order_and_baselines_are_the_unigram_models(tmp_path: Path) -> None:
     path = tmp_path / "text.txt"
     path.write_text("a b a c\n" * 50 + "d a\n" * 5)
