@@ -183,9 +183,7 @@ def _task(given: dict[str, Any], name: str, run: dict[str, Any], data: dict[str,
     filled = cls.resolve(filled, Path(run["data_root"]))
     made = cls(seed=run["seed"], data_root=run["data_root"], **filled)
     if not registry.is_ours(cls):
-        from orthobench.tasks.trial import refuse_incomplete
-
-        refuse_incomplete(made)
+        made.refuse_incomplete()
     made.verify = data["verify"]
     return {"name": name, **filled}, made
 

@@ -14,10 +14,14 @@ PACKAGE = Path(os.path.abspath(__file__)).parents[1]  # noqa: PTH100  (as the fi
 _order = itertools.count(1)
 _opened: dict[str, int] = {}
 _watched: list[bool] = []
+_reads: dict[type, dict[str, set[str]]] = {}  # by class and settings
 
 
 class Reader:
-    """What reads files: each that is opened while one of its methods is at work is noted in its `reads`."""
+    """What reads files: each that is opened while one of its methods is at work is noted in its `reads`.
+
+    Those of the same class and settings share them, as one may find cached what another has read.
+    """
 
     reads: set[str]
 
@@ -45,6 +49,16 @@ def data_among(names: Iterable[str]) -> list[Path]:
     return sorted(path for path in map(Path, names) if not any(map(path.is_relative_to, ours)) and path.is_file())
 
 
+def reads_of(cls: type[Reader], settings: str) -> set[str]:
+    """What readers of a class and these settings have opened, to be their `reads`."""
+    return _reads.setdefault(cls, {}).setdefault(settings, set())
+
+
+def read_by(reader: Reader) -> list[Path]:
+    """The data that a reader has opened, or, where it has opened nothing, others of its class; see `data_among`."""
+    return data_among(set(reader.reads or set().union(*_reads[type(reader)].values())))
+
+
 def below(folder: Path) -> list[Path]:
     """All files in a folder and in those below it that have been opened, sorted."""
     home = os.path.abspath(folder)  # noqa: PTH100  (as the files are named)
@@ -68,8 +82,9 @@ def _note(event: str, arguments: tuple[Any, ...]) -> None:
     name = os.path.abspath(name)  # noqa: PTH100  (a link is kept as it was named)
     if not name.startswith(SYSTEM):
         _opened[name] = next(_order)
-        for reader in _at_work():
-            reader.reads.add(name)
+        if _reads:
+            for reader in _at_work():
+                reader.reads.add(name)
 
 
 def _at_work() -> Iterable[Reader]:

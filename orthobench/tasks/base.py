@@ -1,5 +1,6 @@
 """What every task offers: batches as a pure function of (seed, split, epoch, index), loss, metrics, baseline."""
 
+import inspect
 import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
@@ -21,8 +22,13 @@ from orthobench.tasks.metric import ACCURACY, CROSS_ENTROPY, SQUARED_ERROR, Metr
 Split = Literal["train", "val", "test"]
 Batch = tuple[Tensor, ...]
 SPLITS: tuple[Split, ...] = ("train", "val", "test")
-SAME_FILES = ("seed", "batch_size", "eval_batch_size", "num_workers", "select_on_test")
-_reads: dict[type, dict[str, set[str]]] = {}  # of every class, by the settings that may say what is read
+SAME_FILES = ("seed", "batch_size", "eval_batch_size", "num_workers", "select_on_test")  # whatever these settings are
+NEEDED = {
+    "input_size": "the width of an input, or the number of tokens",
+    "output_size": "the width of an output, or the number of classes",
+    "T": "the steps of a sequence, or None where they differ",
+    "baseline": "the trivial predictor's scores by metric, or {}",
+}
 
 
 class Task(LightningDataModule, opened.Reader, ABC):
@@ -79,11 +85,12 @@ class Task(LightningDataModule, opened.Reader, ABC):
     no_training: str | None = None
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
-        """The task; what it reads from here on is noted, for others of its settings too, which may find it cached."""
+        """The task; of a class from outside the package, what it reads from here on is noted."""
         opened.watch()
         task = super().__new__(cls)
-        chosen = {key: value for key, value in sorted(kwargs.items()) if key not in SAME_FILES}
-        task.reads = _reads.setdefault(cls, {}).setdefault(repr((args, chosen)), set())
+        if not is_ours(cls):
+            chosen = {key: value for key, value in sorted(kwargs.items()) if key not in SAME_FILES}
+            task.reads = opened.reads_of(cls, repr((args, chosen)))
         return task
 
     @property
@@ -142,6 +149,17 @@ class Task(LightningDataModule, opened.Reader, ABC):
         shape = f"{self.input_size:,} in, {self.output_size:,} out {when}, {length}"
         return f"{shape}; {counts} {self.unit}; {self.metric}, baseline {beside}"
 
+    def refuse_incomplete(self) -> None:
+        """Refuse a task that lacks an attribute; none is looked up, as it may be read from data.
+
+        Raises:
+            ConfigError: it lacks one.
+        """
+        for name, meaning in NEEDED.items():
+            if inspect.getattr_static(self, name, NEEDED) is NEEDED:
+                where = f"{type(self).__name__} in {type(self).__module__}"
+                raise ConfigError(f"{where} lacks {name}: set self.{name}, {meaning}.")
+
     def check(self) -> None:
         """Look at the data that this task needs, before anything is started.
 
@@ -169,8 +187,7 @@ class Task(LightningDataModule, opened.Reader, ABC):
         if not self._files and self.data_set is not None:
             self._files = opened.below(self.data_root / self.data_set)
         if not is_ours(type(self)):
-            read = self.reads or set().union(*_reads[type(self)].values())
-            self._files = sorted({*self._files, *opened.data_among(set(read))})
+            self._files = sorted({*self._files, *opened.read_by(self)})
         return self._files
 
     @classmethod

@@ -4,7 +4,6 @@ One batch of each split, of an `ArrayTask` all rows, says whether types, shapes 
 sequences are drawn must draw the same ones for the same seed and others for another.
 """
 
-import inspect
 from collections.abc import Iterator
 from contextlib import contextmanager
 from math import isfinite
@@ -17,32 +16,15 @@ from torch import Tensor
 
 from orthobench.errors import ConfigError, DataError, OrthobenchError
 from orthobench.tasks.arrays import ArrayTask
-from orthobench.tasks.base import SPLITS, Batch, Task
+from orthobench.tasks.base import NEEDED, SPLITS, Batch, Task
 from orthobench.tasks.denoise import Denoise
 from orthobench.tasks.language import Language
 from orthobench.tasks.metric import Metric
 from orthobench.tasks.synthetic import Drawn
 from orthobench.tasks.varied import Varied
 
-NEEDED = {
-    "input_size": "the width of an input, or the number of tokens",
-    "output_size": "the width of an output, or the number of classes",
-    "T": "the steps of a sequence, or None where they differ",
-    "baseline": "the trivial predictor's scores by metric, or {}",
-}
 LOSSES, MEASURES = (Task.loss, Varied.loss, Language.loss), (Task.measure, Varied.measure)  # of labels 0..O-1
 CHANCES = 16  # seeds that are tried before two draws count as the same: few bits may agree by chance
-
-
-def refuse_incomplete(task: Task) -> None:
-    """Refuse a task that lacks an attribute; none is looked up, as it may be read from data.
-
-    Raises:
-        ConfigError: it lacks one.
-    """
-    for name, meaning in NEEDED.items():
-        if inspect.getattr_static(task, name, NEEDED) is NEEDED:
-            raise ConfigError(f"{_where(task)} lacks {name}: set self.{name}, {meaning}.")
 
 
 def tried_task(task: Task) -> None:
@@ -53,7 +35,7 @@ def tried_task(task: Task) -> None:
         DataError: so do the data that it reads, or they cannot be read.
     """
     where = _where(task)
-    refuse_incomplete(task)
+    task.refuse_incomplete()
     with _told(where, "reading its data"):
         task.check()
     with _told(where, "looking up its sizes and its baseline"):

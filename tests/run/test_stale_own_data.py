@@ -156,7 +156,7 @@ def test_another_file_that_a_setting_names_is_not_named(plugin: str, tmp_path: P
 def test_only_readers_at_work_are_told(tmp_path: Path) -> None:
     class Reading(opened.Reader):
         def __init__(self) -> None:
-            self.reads = set()
+            self.reads = opened.reads_of(Reading, str(id(self)))
 
         def read(self, path: Path) -> str:
             return "".join(one.read_text() for one in [path])
@@ -169,4 +169,5 @@ def test_only_readers_at_work_are_told(tmp_path: Path) -> None:
     path.with_name("b.txt").write_text("b")
     path.with_name("b.txt").read_text()
     assert (one.reads, other.reads) == ({os.path.abspath(path)}, set())  # noqa: PTH100
-    assert opened.data_among(one.reads) == [path]
+    assert opened.read_by(one) == [path]
+    assert opened.read_by(other) == [path], "which may have found it cached"

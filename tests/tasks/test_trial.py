@@ -16,7 +16,7 @@ from orthobench.tasks.metric import Metric
 from orthobench.tasks.series import Series
 from orthobench.tasks.synthetic import Synthetic
 from orthobench.tasks.text import Text
-from orthobench.tasks.trial import refuse_incomplete, tried_task
+from orthobench.tasks.trial import tried_task
 from orthobench.tasks.varied import Varied
 from tests.conftest import DATA
 
@@ -203,7 +203,7 @@ def test_an_attribute_that_is_not_there_is_told(name: str) -> None:
     for other in {"input_size", "output_size", "T", "baseline"} - {name}:
         setattr(Lacking, other, 1)
     with pytest.raises(ConfigError, match=f"Lacking in .* lacks {name}: set self.{name}, the "):
-        refuse_incomplete(Lacking())
+        Lacking().refuse_incomplete()
 
 
 def test_few_sequences_that_agree_by_chance_are_taken() -> None:
