@@ -138,7 +138,9 @@ def plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 
 @pytest.mark.parametrize("task", ["early", "late"])
 def test_what_a_task_reads_before_its_data_are_asked_for_is_named(task: str, plugin: str, tmp_path: Path) -> None:
-    words = [*WORDS, "--config-dir", "conf", f"task={task}", "data_root=data"]
+    size = "params=300" if task == "late" else "model.hidden_size=4"  # a budget asks for the input's width at once
+    others = [word for word in WORDS if not word.startswith("model.hidden_size")]
+    words = [*others, size, "--config-dir", "conf", f"task={task}", "data_root=data"]
     assert main([*words, "seed=1"]) == 0
     assert main([*words, "seed=2"]) == 0, "which in this process reads nothing, where it is cached"
     records = [read_sealed(path) or {} for path in tmp_path.glob("runs/*/record.json")]
