@@ -136,3 +136,21 @@ def test_a_sentence_without_a_test_is_refused(tmp_path: Path) -> None:
     path.write_text("- title: A\n  findings:\n    - says: It is so.\n      table: fair/adding\n")
     with pytest.raises(ConfigError, match=r"It is so\.'?.*tests are missing"):
         read(path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("table", "test", "problem"),
+    [
+        ("fair/cued_copying_fixed", {"tenth": {"gru": 1600}}, "gru is below a tenth after"),
+        ("fair/cued_copying_fixed", {"tenth": {"lstm": None}}, None),
+        ("fair/cued_copying_fixed", {"answers_unasked": {"scornn": {40: 0}}}, "scornn answers unasked with 1 seeds"),
+        ("spectral_rnn/table4", {"sides": {"RNN acc": [0, 19]}}, "RNN acc: "),
+        ("spectral_rnn/table4", {"at_ends": 0}, "rows have a rate at an end, not 0"),
+        ("urnn_ugru/table4", {"times": {"urnn_100": {"rnn_100": [2, 3]}}}, "a step of urnn_100 takes 1."),
+    ],
+    ids=str,
+)
+def test_other_tests_tell_wrong_from_right(table: str, test: dict, problem: str | None) -> None:
+    found = problems(Finding("", "a sentence", table, (test,)), RESULTS)
+    assert (found == []) if problem is None else (len(found) == 1 and problem in found[0])
