@@ -48,9 +48,9 @@ def tried_cell(cls: type[Cell], arguments: dict[str, Any]) -> Cell:
         x = _inputs(made, LONG, seed=1)
         with torch.no_grad():
             _check_step(where, made, x)
-    _check_tokens(where, made)
     for module in (made, spare):
         module.eval()  # without what is random in training
+    _check_tokens(where, made)
     with _told(where, "two steps of two sequences,"):
         _check_answers(where, made, x[:, :T])
     with _told(where, f"{LONG} steps of two sequences,"):
