@@ -132,7 +132,7 @@ def _made_twice(where: str, cls: type[nn.Module], arguments: dict[str, Any]) -> 
     made = cls(**arguments)
     for (name, first), (_, second) in zip(_numbers(made), _numbers(spare), strict=True):
         inexact = first.is_floating_point() or first.is_complex()
-        alike = torch.allclose(first, second, rtol=RTOL, atol=1e-6, equal_nan=True) if inexact else first.equal(second)
+        alike = torch.allclose(first, second, rtol=1e-5, atol=1e-7, equal_nan=True) if inexact else first.equal(second)
         if not alike:
             raise ConfigError(
                 f"{where}: its {name} holds other numbers when it is made again from the same seed: draw by torch or "

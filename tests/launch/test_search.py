@@ -62,7 +62,10 @@ def test_the_same_command_adds_what_is_missing_and_does_nothing_again(capsys: py
     assert "2 of 3 trials begun" in capsys.readouterr().out
 
 
-def test_trials_with_other_data_are_not_mixed_with_new_ones(capsys: pytest.CaptureFixture[str]) -> None:
+def test_trials_with_other_data_are_not_mixed_with_new_ones(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ORTHOBENCH_DATA", "data")
     assert main(["tune", *ADDING, RANGE, "--trials", "2"]) == 0
     Path("data").mkdir()
     Path("data/mine.npz").write_bytes(b"other")
