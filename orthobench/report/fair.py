@@ -11,7 +11,7 @@ from orthobench.config.words import key, value
 from orthobench.report import costs, document
 from orthobench.report.document import Document, Grid, Section
 from orthobench.report.fair_figures import figures
-from orthobench.report.numbers import ranked, spread
+from orthobench.report.numbers import held, ranked, spread
 from orthobench.report.paper import NOTHING, number
 
 INTRODUCTION = """\
@@ -100,7 +100,7 @@ def by_length(fair_table: FairTable, case: str) -> Grid:
         [
             entry.model,
             *(_interval(entry, entry.at(length, name), 2) for length, name in columns),
-            held(fair_table, entry),
+            held(fair_table.horizon(entry), fair_table.holes(entry)),
         ]
         for entry in entries
     ]
@@ -108,13 +108,6 @@ def by_length(fair_table: FairTable, case: str) -> Grid:
     headers = ["model", *titles, "horizon"]
     low, high = fair_table.trained[case]
     return Grid(headers, rows, frozenset(headers) - TEXT, case, f"by length; {low} to {high} in training")
-
-
-def held(fair_table: FairTable, entry: FairEntry) -> str:
-    """The horizon, and the lengths below it that are not held, such as `160, not 80`."""
-    gaps = [str(length) for length in fair_table.holes(entry)]
-    listed = " or ".join(filter(None, (", ".join(gaps[:-1]), *gaps[-1:])))
-    return f"{fair_table.horizon(entry) or 'none'}{f', not {listed}' if listed else ''}"
 
 
 def sensitivity(fair_table: FairTable, case: str) -> Grid:

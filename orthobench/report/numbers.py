@@ -84,6 +84,13 @@ def ranked(span: Sequence[int] | None) -> str:
     return "" if span is None else f"{span[0]}" if span[0] == span[1] else f"{span[0]}-{span[1]}"
 
 
+def held(horizon: int | None, holes: Sequence[int]) -> str:
+    """A horizon, and the tested lengths below it that are not held, such as `160, not 10 or 80`."""
+    lengths = [str(length) for length in holes]
+    listed = " or ".join(filter(None, (", ".join(lengths[:-1]), *lengths[-1:])))
+    return f"{horizon or 'none'}{f', not {listed}' if listed else ''}"
+
+
 def places(printed: Published) -> int:
     """Decimals of a number; those that it was printed with, and four where it is lost."""
     return 4 if printed.decimals is None else max(printed.decimals, 0)

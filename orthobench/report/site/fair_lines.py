@@ -43,6 +43,7 @@ def _line(fair_table: FairTable, entry: FairEntry) -> dict[str, Any]:
         "learnt": entry.learnt,
         "rank": fair_table.ranks(entry.case).get(entry.model),
         "horizon": fair_table.horizon(entry),
+        "not_held": list(fair_table.holes(entry)),
         "trained": list(fair_table.trained.get(entry.case, ())),
         "steps_to_tenth": entry.steps_to_tenth,
         **{name: entry.budget.get(name) for name in ("parameters", "state_bytes", "multiply_adds")},

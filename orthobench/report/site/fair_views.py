@@ -3,7 +3,7 @@
 from statistics import pstdev
 from typing import Any
 
-from orthobench.report.numbers import number, ranked
+from orthobench.report.numbers import held, number, ranked
 from orthobench.report.site import charts
 from orthobench.report.site.places import Places, line_id
 from orthobench.report.site.plots import Control, LinkedTable, LinkedText, Plot, interval, options, shown
@@ -96,11 +96,16 @@ def _cost_row(places: Places, line: FairLine, scored: FairLine) -> list[LinkedTe
         LinkedText(interval(scored), here),
         LinkedText(str(len(scored["seeds"])), here),
         LinkedText(_rank(line)),
-        LinkedText(shown(line["horizon"]) or "none" * bool(line["lengths"]), here),
+        LinkedText(_held(line), here),
         LinkedText(shown(line["milliseconds"]), title=line["measured"] or "not measured"),
         *(LinkedText(shown(line[name])) for name in ("state_bytes", "parameters", "multiply_adds")),
         LinkedText((line["rate"] or "") + " (edge)" * line["edge"]),
     ]
+
+
+def _held(line: dict[str, Any]) -> str:
+    """The horizon in words; empty where there is no length curve."""
+    return held(line["horizon"], line["not_held"]) if line["lengths"] else ""
 
 
 def lengths(places: Places) -> Plot | None:
@@ -120,7 +125,7 @@ def lengths(places: Places) -> Plot | None:
                 value | {"length": length, "least": least, "most": most, "ticks": ticks, "last": length == max(found)}
             )
         texts = [_length_text(places, line, found.get(length)) for length in all_lengths]
-        horizon = LinkedText(shown(line["horizon"]) or "none", places.line(line))
+        horizon = LinkedText(_held(line), places.line(line))
         case = choice(places, line)
         rows.append([LinkedText(line["model"], places.cell(line["config"])), *texts, horizon, LinkedText(case)])
         match.append({"choice": case})
@@ -226,7 +231,7 @@ def _seed_row(places: Places, line: FairLine, planned: int) -> list[LinkedText]:
         *given,
         *[LinkedText("")] * (planned - len(given)),
         LinkedText((line["rate"] or "not tuned yet") + " (edge)" * line["edge"]),
-        LinkedText(shown(line["horizon"]) or "none" * bool(line["lengths"])),
+        LinkedText(_held(line)),
         LinkedText(f"{tuned} runs" if tuned else "", mark="tuned"),
     ]
 
@@ -272,7 +277,7 @@ def standing(places: Places, model: str) -> Plot | None:
             LinkedText(_rank(line)),
             LinkedText(number(line["mean"], 4), places.line(line)),
             LinkedText(interval(line)),
-            LinkedText(shown(line["horizon"]) or "none" * bool(line["lengths"])),
+            LinkedText(_held(line)),
             LinkedText(line["rate"] or ""),
         ]
         for line in mine
