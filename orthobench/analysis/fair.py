@@ -199,9 +199,10 @@ def _refuse_damaged(line: Line, score: Metric, path: Path) -> None:
     if line.diverged or (found is not None and score.allows(found)):
         return
     wrong = "no value" if found is None else f"the value {found:g}, which is beyond {score.bounds},"
+    column = score.name if score.name.startswith("length/") else f"best_val:{score.name}"
     raise StorageError(
-        f"{path}: run {line.run_id} has {wrong} in best_val:{score.name} and did not diverge; restore the file, or "
-        "delete it and run `reproduce` again."
+        f"{path}: run {line.run_id} has {wrong} in {column} and did not diverge; restore the file, or delete it and "
+        "run `reproduce` again."
     )
 
 
@@ -220,16 +221,9 @@ def _refuse_other_baselines(entries: Iterable[FairEntry], path: Path) -> None:
 
 def _refuse_gaps(entry: FairEntry, lengths: Sequence[int], path: Path) -> None:
     """Refuse a reported run without a score at a length where another seed has one, or with one that cannot be."""
-    names = [entry.at(length) for length in lengths if entry.scores(entry.at(length)).values]
-    for line in (line for line in entry.lines if not line.diverged):
-        for name in names:
-            found = line.metric(name)
-            if found is None or not entry.score.allows(found):
-                wrong = "no value" if found is None else f"the value {found:g}, which is beyond {entry.score.bounds},"
-                raise StorageError(
-                    f"{path}: run {line.run_id} has {wrong} in {name} and did not diverge; restore the file, or delete "
-                    "it and run `reproduce` again."
-                )
+    for name in (name for name in map(entry.at, lengths) if entry.scores(name).values):
+        for line in entry.lines:
+            _refuse_damaged(line, replace(entry.score, name=name), path)
 
 
 def rates(table: Table) -> dict[tuple[str, str], dict[str, str]]:

@@ -21,11 +21,16 @@ def lower_bound(scores: Sequence[float | None]) -> float | None:
     return None if interval is None else interval[0]
 
 
+def _holds(curve: Mapping[int, Sequence[float | None]]) -> dict[int, bool]:
+    """By length, whether the lower bound there is above 0.9."""
+    bounds = {length: lower_bound(scores) for length, scores in curve.items()}
+    return {length: bound is not None and bound > LEAST_SCORE for length, bound in bounds.items()}
+
+
 def holes(curve: Mapping[int, Sequence[float | None]], trained: tuple[int, int]) -> tuple[int, ...]:
     """The tested lengths below the horizon that are not held all the same, the shortest first."""
-    held = horizon(curve, trained)
-    bounds = {length: lower_bound(curve[length]) for length in sorted(curve) if held is not None and length < held}
-    return tuple(length for length, bound in bounds.items() if bound is None or bound <= LEAST_SCORE)
+    held = horizon(curve, trained) or 0
+    return tuple(sorted(length for length, holds in _holds(curve).items() if length < held and not holds))
 
 
 def horizon(curve: Mapping[int, Sequence[float | None]], trained: tuple[int, int]) -> int | None:
@@ -39,8 +44,7 @@ def horizon(curve: Mapping[int, Sequence[float | None]], trained: tuple[int, int
         ValueError: no length of the curve lies in the range of training, so that the rule decides nothing.
     """
     low, high = trained
-    bounds = {length: lower_bound(scores) for length, scores in curve.items()}
-    above = {length: bound is not None and bound > LEAST_SCORE for length, bound in bounds.items()}
+    above = _holds(curve)
     learnt = [above[length] for length in curve if low <= length <= high]
     if not learnt:
         raise ValueError(f"none of the lengths {sorted(curve)} lies in the range of training, {low}..{high}.")
