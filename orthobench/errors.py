@@ -1,5 +1,8 @@
 """What can go wrong, each with the exit code that the command line promises."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 
 class OrthobenchError(Exception):
     """An error that a user can act on: one sentence, no traceback."""
@@ -46,6 +49,31 @@ class Stopped(OrthobenchError):
 def not_installed(what: str, extra: str) -> ConfigError:
     """The refusal of something whose package is one of orthobench's extras."""
     return ConfigError(f"{what} needs a package that is not installed: pip install 'orthobench[{extra}]'.")
+
+
+@contextmanager
+def told(
+    where: str,
+    doing: str,
+    passed: tuple[type[Exception], ...] = (ConfigError,),
+    of_files: type[OrthobenchError] = ConfigError,
+) -> Iterator[None]:
+    """Turn whatever a class of the user's raises into one sentence.
+
+    Args:
+        where: the class.
+        doing: what it was asked for.
+        passed: errors that are left as they are.
+        of_files: what an error of the system, as in reading a file, becomes.
+    """
+    try:
+        yield
+    except passed:
+        raise
+    except Exception as error:
+        kind = of_files if isinstance(error, OSError) else ConfigError
+        text = " ".join(str(error).partition("Hint:")[0].split()).rstrip(".: ")
+        raise kind(f"{where}: {doing} ends in {type(error).__name__}{text and f': {text}'}.") from error
 
 
 def code_of(status: str) -> int:

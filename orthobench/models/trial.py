@@ -8,14 +8,13 @@ same seed, so that it is seen whether its numbers follow it.
 import copy
 import inspect
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from orthobench.cells.base import Cell
-from orthobench.errors import ConfigError
+from orthobench.errors import ConfigError, told
 from orthobench.optim import Rule
 from orthobench.parametrizations.base import Parametrization, parametrizations
 from orthobench.scan import reference
@@ -36,7 +35,7 @@ def tried_cell(cls: type[Cell], arguments: dict[str, Any]) -> Cell:
         ConfigError: it cannot be made, or it breaks the contract of `Cell`.
     """
     where = f"{cls.__name__} in {cls.__module__}"
-    with _told(where, "making it, and one step of two sequences,"):
+    with told(where, "making it, and one step of two sequences,"):
         made, spare = _made_twice(where, cls, arguments)
         kinds = (made.U.dtype, made.U.dtype.to_complex())
         odd = next(((name, p.dtype) for name, p in made.named_parameters() if p.dtype not in kinds), None)
@@ -51,9 +50,9 @@ def tried_cell(cls: type[Cell], arguments: dict[str, Any]) -> Cell:
     for module in (made, spare):
         module.eval()  # without what is random in training
     _check_tokens(where, made)
-    with _told(where, "two steps of two sequences,"):
+    with told(where, "two steps of two sequences,"):
         _check_answers(where, made, x[:, :T])
-    with _told(where, f"{LONG} steps of two sequences,"):
+    with told(where, f"{LONG} steps of two sequences,"):
         _refuse_hidden_memory(where, made, x)
         _refuse_idle_parameters(where, made, spare, lambda cell, seed: _answers(cell, _inputs(cell, LONG, seed)))
         _refuse_loose_tensors(where, made)
@@ -68,7 +67,7 @@ def tried_map(cls: type[Parametrization], arguments: dict[str, Any]) -> Parametr
         ConfigError: it cannot be made, or it breaks the contract of `Parametrization`.
     """
     where, n = f"{cls.__name__} in {cls.__module__}", arguments["n"]
-    with _told(where, "making it, and its matrix,"):
+    with told(where, "making it, and its matrix,"):
         made, spare = _made_twice(where, cls, arguments)
         _refuse_unknown_scales(where, made, [name for name, _ in made.named_parameters()])
         W: Any = made()
@@ -98,7 +97,7 @@ def tried_rule(cls: type[Rule], arguments: dict[str, Any]) -> Rule:
     where = f"{cls.__name__} in {cls.__module__}"
     before = torch.ones(3)
     p = [before.clone()]
-    with _told(where, "making it, and one step,"), torch.no_grad():
+    with told(where, "making it, and one step,"), torch.no_grad():
         made = cls(**arguments)
         made.step(p, [torch.ones(3)], [{}], 0.1)
     if torch.equal(p[0], before):
@@ -106,18 +105,6 @@ def tried_rule(cls: type[Rule], arguments: dict[str, Any]) -> Rule:
             f"{where}: `step` moves nothing: it must change the tensors of p in place, as p[0].sub_(...)."
         )
     return made
-
-
-@contextmanager
-def _told(where: str, doing: str) -> Iterator[None]:
-    """Turn whatever a class of the user's raises into one sentence."""
-    try:
-        yield
-    except ConfigError:
-        raise
-    except Exception as error:
-        told = " ".join(str(error).partition("Hint:")[0].split()).rstrip(".: ")
-        raise ConfigError(f"{where}: {doing} ends in {type(error).__name__}{told and f': {told}'}.") from error
 
 
 def _made_twice(where: str, cls: type[nn.Module], arguments: dict[str, Any]) -> tuple[Any, Any]:
@@ -186,7 +173,7 @@ def _check_step(where: str, made: Any, x: Tensor) -> None:
 def _check_tokens(where: str, made: Any) -> None:
     """Look at the projection of tokens: it must be as that of vectors."""
     tokens = torch.arange(B * T).view(B, T) % made.input_size
-    with _told(where, "`project` of tokens (B, T), which stand for one-hot vectors (B, T, I),"), torch.no_grad():
+    with told(where, "`project` of tokens (B, T), which stand for one-hot vectors (B, T, I),"), torch.no_grad():
         found, wanted = made.project(tokens), made.project(_inputs(made, T, seed=1))
         if found.shape != wanted.shape:
             raise ConfigError(

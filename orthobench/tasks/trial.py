@@ -4,8 +4,7 @@ One batch of each split, of an `ArrayTask` all rows, says whether types, shapes 
 sequences are drawn must draw the same ones for the same seed and others for another.
 """
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from math import isfinite
 from numbers import Integral, Real
 from typing import Any
@@ -14,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from orthobench.errors import ConfigError, DataError, OrthobenchError
+from orthobench.errors import ConfigError, DataError, OrthobenchError, told
 from orthobench.tasks.arrays import ArrayTask
 from orthobench.tasks.base import NEEDED, SPLITS, Batch, Task
 from orthobench.tasks.denoise import Denoise
@@ -35,7 +34,6 @@ def tried_task(task: Task) -> None:
         DataError: so do the data that it reads, or they cannot be read.
     """
     where = _where(task)
-    task.refuse_incomplete()
     with _told(where, "reading its data"):
         task.check()
     with _told(where, "looking up its sizes and its baseline"):
@@ -66,16 +64,9 @@ def _where(task: Task) -> str:
     return f"{type(task).__name__} in {type(task).__module__}"
 
 
-@contextmanager
-def _told(where: str, doing: str) -> Iterator[None]:
-    """Turn whatever a class of the user's raises into one sentence."""
-    try:
-        yield
-    except (OrthobenchError, MemoryError, torch.OutOfMemoryError):
-        raise
-    except Exception as error:
-        kind = DataError if isinstance(error, OSError) else ConfigError
-        raise kind(f"{where}: {doing} ends in {type(error).__name__}: {' '.join(str(error).split())}.") from error
+def _told(where: str, doing: str) -> AbstractContextManager[None]:
+    """Turn whatever a task of the user's raises into one sentence, but what says that memory is short."""
+    return told(where, doing, (OrthobenchError, MemoryError, torch.OutOfMemoryError), of_files=DataError)
 
 
 def _check_sizes(where: str, task: Task) -> None:
