@@ -1,7 +1,7 @@
 """A user's own runs, read from their folders: those that are finished, and why others are left out."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -57,11 +57,18 @@ class OwnRuns:
 
     Attributes:
         finished: by folder's name.
-        left_out: a sentence for each run that is not finished, or whose record cannot be read.
+        left_out: the folder of each run that does not count, and why: it is not finished, or its record cannot be read.
     """
 
     finished: tuple[OwnRun, ...]
-    left_out: tuple[str, ...] = field(default=())
+    left_out: tuple[tuple[Path, str], ...] = ()
+
+    def why_left_out(self) -> dict[str, list[Path]]:
+        """The folders of the runs that do not count, by the reason."""
+        found: dict[str, list[Path]] = {}
+        for folder, why in self.left_out:
+            found.setdefault(why, []).append(folder)
+        return found
 
     def of(self, words: Iterable[str]) -> "OwnRuns":
         """Those whose settings are among the values that `key=value,value` words name.
@@ -101,10 +108,10 @@ def read(folders: Iterable[Path]) -> OwnRuns:
             try:
                 run = _run(place)
             except OrthobenchError as error:
-                left_out.append(f"{place}: {str(error).rstrip('.')}; it is left out.")
+                left_out.append((place, f"left out, {str(error).rstrip('.')}"))
                 continue
             if run.line.run_id in found:
-                left_out.append(f"{place}: {run.line.run_id} is in another of the folders too; it counts once.")
+                left_out.append((place, "counted once, it is in another of the folders too"))
             found.setdefault(run.line.run_id, run)
     return OwnRuns(tuple(found.values()), tuple(left_out))
 

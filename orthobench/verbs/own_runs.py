@@ -31,7 +31,7 @@ def folders(names: list[str], further: tuple[Path, ...] = ()) -> list[Path]:
 
 
 def tables(places: list[Path], words: list[str]) -> "list[OwnTable]":
-    """The tables of the runs in some folders, after a line about each run that is left out and one that counts them.
+    """The tables of the runs in some folders, after a line about each reason to leave some out and one that counts them.
 
     Args:
         places: the folders.
@@ -43,8 +43,9 @@ def tables(places: list[Path], words: list[str]) -> "list[OwnTable]":
     from orthobench.analysis import own_runs, own_tables
 
     found = own_runs.read(places)
-    for sentence in found.left_out:
-        complain(f"orthobench: {sentence}")
+    for why, alike in found.why_left_out().items():
+        others = f" and {len(alike) - 1} more" * (len(alike) > 1)
+        complain(f"orthobench: {alike[0]}{others}: {why}.")
     if not found.finished:
         raise ConfigError(f"{', '.join(map(str, places))}: none of the runs is finished.")
     chosen = found.of(words)

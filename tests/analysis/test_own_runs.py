@@ -36,9 +36,9 @@ def test_what_is_not_finished_is_told(tmp_path: Path, changes: dict[str, Any], t
     folder = run(tmp_path, *WORDS, "seed=2", **changes)
     found = read([tmp_path])
     assert len(found.finished) == 1
-    (sentence,) = found.left_out
-    assert sentence.startswith(f"{folder}: ")
-    assert told in sentence
+    ((place, why),) = found.left_out
+    assert place == folder
+    assert told in why
 
 
 def test_damaged_missing_and_running_records_are_told_apart(tmp_path: Path) -> None:
@@ -50,10 +50,10 @@ def test_damaged_missing_and_running_records_are_told_apart(tmp_path: Path) -> N
     (tmp_path / "figures").mkdir()
     with Claim(tmp_path / "adding-gru-running"):
         told = read([tmp_path]).left_out
-    assert [one.partition(": ")[2] for one in told] == [
-        "record.json is damaged; it is left out.",
-        "it has no record, as if it had been killed; it is left out.",
-        "it is running now; it is left out.",
+    assert [why for _, why in told] == [
+        "left out, record.json is damaged",
+        "left out, it has no record, as if it had been killed",
+        "left out, it is running now",
     ]
 
 
@@ -62,7 +62,8 @@ def test_a_run_counts_once(tmp_path: Path) -> None:
     run(tmp_path / "b", *WORDS)
     found = read([tmp_path / "a", tmp_path / "b"])
     assert len(found.finished) == 1
-    assert "counts once" in found.left_out[0]
+    ((_, why),) = found.left_out
+    assert "counted once" in why
 
 
 @pytest.mark.parametrize(

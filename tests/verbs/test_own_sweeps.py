@@ -36,7 +36,18 @@ def test_compare(sweep: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert any(line.startswith("trivial predictor 0.25") for line in lines)
     assert any("none (n=0 of 1)" in line for line in lines)
     assert any("diverged: the training loss is nan at step 3" in line for line in lines)
-    assert "stopped by SIGTERM at step 4; it is left out." in err
+    assert err.endswith(": left out, stopped, stopped by SIGTERM at step 4.\n")
+
+
+def test_a_reason_to_leave_runs_out_is_told_once(sweep: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for seed in (2, 3):
+        run(sweep, "model=lstm", *ADDING, f"seed={seed}", status="stopped", reason="stopped by SIGTERM at step 4")
+    assert main(["compare", "runs/"]) == 0
+    out, err = capsys.readouterr()
+    assert out.startswith("# runs: 7 finished runs, 3 left out")
+    assert [line.partition(" and ")[2] for line in err.splitlines()] == [
+        "2 more: left out, stopped, stopped by SIGTERM at step 4."
+    ]
 
 
 def test_compare_tells_that_a_matrix_has_left_its_set(capsys: pytest.CaptureFixture[str]) -> None:
