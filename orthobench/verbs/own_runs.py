@@ -31,7 +31,7 @@ def folders(names: list[str], further: tuple[Path, ...] = ()) -> list[Path]:
 
 
 def tables(places: list[Path], words: list[str]) -> "list[OwnTable]":
-    """The tables of the runs in some folders, after a line about each reason to leave some out and one that counts them.
+    """The tables of the runs in some folders, after a line about each reason to leave some out, and one with counts.
 
     Args:
         places: the folders.
