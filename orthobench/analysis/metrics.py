@@ -1,7 +1,7 @@
 """What the name of a number in a record stands for: a metric that a task declares, or one that every run has.
 
     train/NAME, val/NAME, test/NAME, train_eval/NAME, baseline/NAME    declared by the task, see `Task.declared`
-    gap/NAME, gap_test/NAME                                            training minus evaluation score of the same
+    gap/NAME, gap_test/NAME                                            by how much its training score is the better one
     length/LENGTH:NAME                                                 the same of the length curve
     everything else                                                    declared here, in MEASURED
 
@@ -9,6 +9,7 @@
 nobody declares is refused wherever it is written: in a published row, a claim, a margin, a figure or `score:`.
 """
 
+import math
 from collections.abc import Iterable
 from dataclasses import replace
 from fnmatch import fnmatchcase
@@ -135,12 +136,19 @@ def tasks_of(table: Table, rows: Iterable[str] | None = None) -> list[Any]:
 def _timed(metric: Metric, when: str, place: str) -> Metric:
     """The time that a curve of a metric takes to get below a level."""
     level = when.removeprefix(TIME[1:])
-    known = level in LEVELS or f"@{when}" == FALL or level.replace(".", "", 1).isdigit()
+    known = level in LEVELS or f"@{when}" == FALL or _is_level(level)
     if metric.direction != "lower" or not known:
         raise ConfigError(
             f"{place} needs a metric that is better when lower, and a level: {', '.join(LEVELS)} or a number."
         )
     return TIME_TO_LEVEL
+
+
+def _is_level(text: str) -> bool:
+    try:
+        return 0 < float(text) < math.inf
+    except ValueError:
+        return False
 
 
 def _declared(task: Any, name: str, place: str) -> Metric:

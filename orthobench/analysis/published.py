@@ -11,6 +11,7 @@ A row of the file is one number (`value`) or one claim in prose (`claim` with a 
     claim    a sentence: a test over the seeds, of one of the kinds in `claim_rule`
 """
 
+from collections.abc import Iterable
 from dataclasses import MISSING, dataclass, field, fields, replace
 from functools import cache
 from pathlib import Path
@@ -21,7 +22,7 @@ import yaml
 from orthobench.analysis import claim_rule, metrics
 from orthobench.analysis.claim_rule import VERBS
 from orthobench.config.files import yaml_files
-from orthobench.config.table import Table
+from orthobench.config.table import Table, tables
 from orthobench.config.yaml_file import read_yaml
 from orthobench.errors import ConfigError
 from orthobench.schema import did_you_mean
@@ -127,6 +128,24 @@ def published_dirs(folders: tuple[Path, ...] = ()) -> list[Path]:
 def papers(folders: tuple[Path, ...] = ()) -> tuple[str, ...]:
     """Names of all papers, ours and those in the folders of `--config-dir`, in alphabetical order."""
     return tuple(sorted(_files(folders)))
+
+
+def select(names: Iterable[str], folders: tuple[Path, ...] = ()) -> list[str]:
+    """The names of the tables that are meant by a table's name, a paper's, `fair`, or `all` for every paper.
+
+    Tables in a user's own folder are found by their name or its first part.
+
+    Raises:
+        ConfigError: a name is none of these.
+    """
+    known, known_papers, found = tables(folders), papers(folders), []
+    for name in names:
+        wanted = known_papers if name == "all" else (name,)
+        chosen = [t for t in known if t in wanted or t.split("/")[0] in wanted]
+        if not chosen:
+            raise ConfigError(f"{name} is no table or paper: {did_you_mean(name, [*known, *known_papers, 'all'])}")
+        found += chosen
+    return list(dict.fromkeys(found))
 
 
 def _files(folders: tuple[Path, ...]) -> dict[str, Path]:

@@ -235,13 +235,15 @@ def slstm(cell: Any) -> Transition:
 
 
 def mlstm(cell: Any) -> Transition:
-    """Matrix memory with exponential gates."""
+    """Matrix memory with exponential gates, behind a convolution."""
     N, heads = cell.hidden_size, (cell.heads, cell.width)
     b = torch.cat([cell.U.new_zeros(3 * N), *(cell.b[gate] for gate in "oif")])
 
     def step(x_t: Tensor, state: State) -> tuple[Tensor, State]:
-        C, n, m = state
-        q, k, v, o, i, f = F.linear(x_t, cell.U, b).split([N, N, N, N, cell.heads, cell.heads], 1)
+        C, n, m, seen = state
+        qk, v, o, i, f = F.linear(x_t, cell.U, b).split([2 * N, N, N, cell.heads, cell.heads], 1)
+        window = torch.cat([seen, qk[:, None]], 1)
+        q, k = F.silu((window * cell.kernel).sum(1)).chunk(2, 1)
         q, k, v = (part.view(len(C), *heads) for part in (q, k, v))
         kept, k = F.logsigmoid(f) + m, k / cell.width**0.5
         m = torch.maximum(kept, i)
@@ -250,7 +252,7 @@ def mlstm(cell: Any) -> Transition:
         n = f[..., None] * n + i[..., None] * k
         size = torch.maximum((n * q).sum(-1).abs(), torch.exp(-m))
         h = F.layer_norm(torch.einsum("bhkv,bhk->bhv", C, q) / size[..., None], (cell.width,))
-        return torch.sigmoid(o) * h.flatten(1) * cell.scale, (C, n, m)
+        return torch.sigmoid(o) * h.flatten(1) * cell.scale, (C, n, m, window[:, 1:])
 
     return step
 

@@ -1,7 +1,6 @@
 """The measured rows as CSV and as Markdown."""
 
 import csv
-import platform
 from collections.abc import Iterable
 from dataclasses import asdict, fields
 from itertools import groupby
@@ -10,6 +9,7 @@ from pathlib import Path
 import torch
 
 from orthobench.bench.timing import Row
+from orthobench.recording.record import hardware
 
 HEAD = "| variant | times faster | (wall) | +- | ms | rounds |\n|---|---|---|---|---|---|"
 NOTES = {
@@ -39,20 +39,14 @@ class Appended:
             csv.DictWriter(file, [field.name for field in fields(Row)]).writerow(asdict(row))
 
 
-def write(rows: list[Row], folder: Path, device: torch.device) -> tuple[Path, Path]:
-    """Write speed.csv and speed.md into `folder`; returns their paths."""
-    folder.mkdir(parents=True, exist_ok=True)
-    table, text = folder / "speed.csv", folder / "speed.md"
-    with table.open("w", newline="") as file:
-        writer = csv.DictWriter(file, [field.name for field in fields(Row)])
-        writer.writeheader()
-        writer.writerows(asdict(row) for row in rows)
-    text.write_text("\n".join(_markdown(rows, device)) + "\n")
-    return table, text
+def write(rows: list[Row], path: Path, device: torch.device) -> None:
+    """Write rows as Markdown, a table for each case."""
+    path.write_text("\n".join(_markdown(rows, device)) + "\n")
 
 
 def _markdown(rows: list[Row], device: torch.device) -> Iterable[str]:
-    name = torch.cuda.get_device_name() if device.type == "cuda" else f"{_cpu_name()}, one thread"
+    used = hardware(device)
+    name = used["gpu"] or f"{used['cpu']}, one thread"
     yield f"# Speed on {name}, torch {torch.__version__}"
     yield "\nRatios are medians of (first row / this row) over rounds that alternate the variants; above one is faster."
     for (group, case), members in groupby(rows, key=lambda row: (row.group, row.case)):
@@ -70,11 +64,3 @@ def _cost(row: Row) -> str:
 
 def _number(value: float | None) -> str:
     return "" if value is None else f"{value:.2f}"
-
-
-def _cpu_name() -> str:
-    try:
-        found = [text for text in Path("/proc/cpuinfo").read_text().splitlines() if text.startswith("model name")]
-        return found[0].partition(":")[2].strip()
-    except (OSError, IndexError):
-        return platform.machine()

@@ -217,7 +217,8 @@ class Cell(nn.Module, ABC):
         """The state before the first step, tensors (B, ...) of `state_shapes`, h first."""
         if self.h0 is not None:
             return tuple(row.expand(batch_size, -1) for row in self.h0)
-        return tuple(self.U.new_zeros(batch_size, *shape) for shape in self.state_shapes())
+        dtype = self.U.dtype.to_complex() if self.complex_state else self.U.dtype
+        return tuple(self.U.new_zeros(batch_size, *shape, dtype=dtype) for shape in self.state_shapes())
 
     def state_shapes(self) -> tuple[tuple[int, ...], ...]:
         """The shapes of one sequence's states, the hidden state first."""

@@ -89,7 +89,7 @@ class ComplexElman(Cell):
     def initial_state(self, batch_size: int) -> State:
         if self.h0 is not None:
             return (torch.complex(*self.h0).expand(batch_size, -1),)
-        return (self.U.new_zeros(batch_size, self.hidden_size, dtype=self.U.dtype.to_complex()),)
+        return super().initial_state(batch_size)
 
     def step(self, p_t: Tensor, state: State, W: Matrices) -> State:
         z = p_t + self._recall(state[0], W)

@@ -22,7 +22,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from orthobench.cells.base import Matrices, State, projection
-from orthobench.cells.heads import Headed, rms_normalised
+from orthobench.cells.heads import Headed, convolved, rms_normalised
 from orthobench.cells.initial import MakeRecurrent
 from orthobench.initializers import Rng, glorot_uniform, tensor, uniform
 from orthobench.schema import OptionalPositive, Positive
@@ -84,13 +84,11 @@ class DeltaProduct(Headed):
         return projection(x, self.U, None)
 
     def step(self, p_t: Tensor, state: State, W: Matrices) -> tuple[Tensor, State]:
-        S, *seen = state
+        S, *before = state
         mixed, *rest = p_t.split([self.channels, *self.sizes[3:]], dim=-1)
-        if self.convolution is not None:
-            window = torch.cat([seen[0], mixed[:, None]], dim=1)
-            mixed, seen = (window * self.kernel).sum(1), [window[:, 1:]]
-        S, q = self.write(S, F.silu(mixed), *rest)
-        return self.read((q[..., None] * S).sum(-2)), (S, *seen)
+        qkv, *before = convolved(mixed, before[0], self.kernel) if before else (F.silu(mixed),)
+        S, q = self.write(S, qkv, *rest)
+        return self.read((q[..., None] * S).sum(-2)), (S, *before)
 
     def write(self, S: Tensor, qkv: Tensor, b: Tensor, a: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """S after the writes of one step, and the query (B, heads, d).

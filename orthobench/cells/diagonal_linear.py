@@ -21,11 +21,6 @@ class DiagonalLinear(Cell):
 
     matrix_names: tuple[str, ...] | None = ()
 
-    def initial_state(self, batch_size: int) -> State:
-        if not self.complex_state:
-            return super().initial_state(batch_size)
-        return (self.U.new_zeros(batch_size, self.hidden_size, dtype=self.U.dtype.to_complex()),)
-
     @abstractmethod
     def coefficients(self, p: Tensor, W: Matrices) -> tuple[Tensor, Tensor]:
         """The factor a and the term b, (..., N) or what broadcasts to it, from projections (..., M)."""

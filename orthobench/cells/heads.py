@@ -2,12 +2,15 @@
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from orthobench.cells.base import Cell
 from orthobench.cells.initial import MakeRecurrent
 from orthobench.errors import ConfigError
 from orthobench.initializers import Rng
 from orthobench.schema import Positive
+
+EPSILON = 1e-5
 
 
 class Headed(Cell):
@@ -41,6 +44,21 @@ class Headed(Cell):
         return x.unflatten(-1, (*parts, self.heads, self.width))
 
 
-def rms_normalised(x: Tensor, weight: Tensor, epsilon: float = 1e-5) -> Tensor:
-    """Vectors (..., d) at a mean square of one, times `weight` (d,); `epsilon` is added to the mean square."""
-    return x * torch.rsqrt(x.square().mean(-1, keepdim=True) + epsilon) * weight
+def convolved(x: Tensor, before: Tensor, kernel: Tensor) -> tuple[Tensor, Tensor]:
+    """One step of a causal convolution, channel by channel, with SiLU.
+
+    Args:
+        x: the input, (B, C).
+        before: those of the steps before it that the kernel sees, (B, K - 1, C).
+        kernel: (K, C).
+
+    Returns:
+        (B, C), and what the next step sees, (B, K - 1, C).
+    """
+    window = torch.cat([before, x[:, None]], dim=1)
+    return F.silu((window * kernel).sum(1)), window[:, 1:]
+
+
+def rms_normalised(x: Tensor, weight: Tensor) -> Tensor:
+    """Vectors (..., d) at a mean square of one, times `weight` (d,); EPSILON is added to the mean square."""
+    return x * torch.rsqrt(x.square().mean(-1, keepdim=True) + EPSILON) * weight

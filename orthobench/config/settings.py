@@ -28,7 +28,10 @@ UNSAID = {
     "accumulate_grad_batches": 1, "check_val_every_n_epoch": 1, "gradient_clip_algorithm": "norm",
 }  # fmt: skip
 
-LATER = {"gain_penalty": 0}  # model settings that came later, with the value that changes no number
+LATER = {  # settings of a parametrization or a cell that came later, with the value that changes no number
+    ("recurrent", "schur", "gain_penalty"): 0,
+    ("cell", "mlstm", "convolution"): None,
+}
 
 ONLY_WITH = {
     "gradient_clip_algorithm": ("gradient_clip_val",), "min_steps": ("max_time", "patience", "threshold"),
@@ -132,8 +135,10 @@ class Settings:
 def identity_of(values: Mapping[str, Any]) -> dict[str, Any]:
     """The settings that change the numbers, of all the settings of a run as config.yaml holds them."""
     stopping = {key: value for key, value in values.get("stopping", {}).items() if value is not None}
+    model = values["model"]
+    unchanged = {key for (part, name, key), value in LATER.items() if model.get(part) == name and model[key] == value}
     return {
-        "model": {key: value for key, value in values["model"].items() if key not in LATER or value != LATER[key]},
+        "model": {key: value for key, value in model.items() if key not in unchanged},
         "task": {key: value for key, value in values["task"].items() if key not in NO_EFFECT},
         "optimizer": values["optimizer"],
         "schedule": values["schedule"],

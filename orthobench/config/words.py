@@ -1,6 +1,7 @@
 """Overrides as text: `key=value`, before anything is composed."""
 
 import math
+import re
 from collections import Counter
 from collections.abc import Iterable
 from typing import Any
@@ -11,6 +12,7 @@ from orthobench.errors import ConfigError
 MOST = 100_000  # runs of a sweep
 LARGEST = 10_000  # characters of a word
 LONGEST = 200  # characters of a word in a message
+UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
 def key(word: str) -> str:
@@ -33,6 +35,20 @@ def refuse_twice(words: Iterable[str], place: str = "") -> None:
     twice = next((name for name, count in counts.items() if count > 1), None)
     if twice is not None:
         raise ConfigError(f"{place}{twice}= is given twice.")
+
+
+def seconds(text: str) -> float:
+    """`2h`, `1h30m`, `90s` or `90` in seconds.
+
+    Raises:
+        ConfigError: the text has another form.
+    """
+    parts = re.findall(r"(\d+(?:\.\d+)?)([smhd])", text)
+    if "".join(number + unit for number, unit in parts) == text and parts:
+        return sum(float(number) * UNITS[unit] for number, unit in parts)
+    if text.isdigit():
+        return float(text)
+    raise ConfigError(f"--budget {text} is not a time such as 2h, 1h30m or 90s.")
 
 
 def expanded(override: Any, text: str) -> list[str]:

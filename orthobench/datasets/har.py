@@ -32,7 +32,6 @@ CHANNELS = (
     "total_acc_x", "total_acc_y", "total_acc_z",
 )  # fmt: skip
 STEPS = 128
-ACTIVITIES = ("walking", "walking upstairs", "walking downstairs", "sitting", "standing", "laying")
 WINDOWS = {"train": 7352, "test": 2947}
 COUNTS = {"train": (1226, 1073, 986, 1286, 1374, 1407), "test": (496, 471, 420, 491, 532, 537)}
 SUBJECTS = {

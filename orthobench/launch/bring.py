@@ -21,14 +21,13 @@ from orthobench.config.recorded import settings
 from orthobench.errors import ConfigError, StorageError
 from orthobench.recording.checkpoint import digest_of
 from orthobench.recording.claim import Claim
-from orthobench.recording.curve import Curve, thinned
+from orthobench.recording.curve import RECORDED, Curve, thinned
 from orthobench.recording.digest import FINAL, final, owner, read_sealed
 from orthobench.recording.files import finite, make_folder, refuse_links
 from orthobench.recording.record import other_code
 from orthobench.recording.sources import refuse_changed
 
 SCHEMAS = (1, 2)
-POINTS = 500  # of a curve in record.json
 FILES = ("checkpoints/last.ckpt", "checkpoints/best.ckpt", "metrics.csv", "config.yaml", "record.json")
 LARGEST = 8 << 30  # bytes of a file in an archive
 CHUNK = 1 << 20
@@ -201,7 +200,7 @@ def _problem(folder: Path, record: dict[str, Any]) -> str:
         return "config.yaml is missing, or another run's"
     curve = Curve(folder / "metrics.csv")
     for metric, points in (record.get("curve") or {}).items():
-        if finite(thinned(curve.of(metric), POINTS)) != points:
+        if finite(thinned(curve.of(metric), RECORDED)) != points:
             return f"metrics.csv is damaged: {metric} is not what the record has"
     for which, digest in (record.get("checkpoint") or {}).items():
         path = folder / "checkpoints" / f"{which}.ckpt"

@@ -8,7 +8,7 @@ from orthobench.analysis import records
 from orthobench.analysis.composed import ComposedTable
 from orthobench.analysis.fair import fair_table, rates
 from orthobench.analysis.fair_entry import names
-from orthobench.analysis.published import load_table, papers
+from orthobench.analysis.published import load_table
 from orthobench.analysis.recorded import alike, why_other
 from orthobench.config import table as experiment
 from orthobench.config.files import options
@@ -72,24 +72,6 @@ class Plan:
     recorded: int = 0
     refused: dict[str, str] = field(default_factory=dict)
     later: int = 0
-
-
-def select(names: Iterable[str], folders: tuple[Path, ...] = ()) -> list[str]:
-    """The names of the tables that are meant by a table's name, a paper's, `fair`, or `all` for every paper.
-
-    Tables in a user's own folder are found by their name or its first part.
-
-    Raises:
-        ConfigError: a name is none of these.
-    """
-    known, known_papers, found = experiment.tables(folders), papers(folders), []
-    for name in names:
-        wanted = known_papers if name == "all" else (name,)
-        chosen = [t for t in known if t in wanted or t.split("/")[0] in wanted]
-        if not chosen:
-            raise ConfigError(f"{name} is no table or paper: {did_you_mean(name, [*known, *known_papers, 'all'])}")
-        found += chosen
-    return list(dict.fromkeys(found))
 
 
 def plan(

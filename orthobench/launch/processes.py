@@ -11,6 +11,7 @@ from orthobench import signals
 from orthobench.errors import OrthobenchError, Stopped, StorageError, code_of
 from orthobench.launch.forked import launcher
 from orthobench.launch.workers import Command, Launcher, Worker, WorkerLost
+from orthobench.recording.claim import is_held
 from orthobench.recording.digest import final
 from orthobench.recording.files import write_json
 from orthobench.terminal import complain
@@ -246,21 +247,14 @@ def exit_code(codes: list[int]) -> int:
 
 
 def _code(folder: Path, code: int, member: bool) -> int:
-    if code == Stopped.exit_code and _is_elsewhere(folder):
+    if code == Stopped.exit_code and is_held(folder):
         return 0  # it has no record yet, by which a sweep knows that it is not done
     if code and not member:
         return code
     record = final(folder / "record.json")
     if record is not None:
         return code_of(record["status"])
-    if code == 0 and not _is_elsewhere(folder):
+    if code == 0 and not is_held(folder):  # nor does another process work on it
         complain(f"{folder}: its process ended without a record")
         return NO_RECORD
     return code
-
-
-def _is_elsewhere(folder: Path) -> bool:
-    """Whether another process works on the run, so that it has no record yet."""
-    from orthobench.recording.claim import is_held
-
-    return is_held(folder)

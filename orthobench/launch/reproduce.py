@@ -6,7 +6,6 @@ and rendered under results/<preset>/, apart from the full tables.
 """
 
 import contextlib
-import re
 import shutil
 import sys
 import time
@@ -27,21 +26,6 @@ from orthobench.registry import find
 from orthobench.terminal import complain, duration_text, say, visible
 
 REFRESH_S = 0.5
-UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
-
-
-def seconds(text: str) -> float:
-    """`2h`, `1h30m`, `90s` or `90` in seconds.
-
-    Raises:
-        ConfigError: the text has another form.
-    """
-    parts = re.findall(r"(\d+(?:\.\d+)?)([smhd])", text)
-    if "".join(number + unit for number, unit in parts) == text and parts:
-        return sum(float(number) * UNITS[unit] for number, unit in parts)
-    if text.isdigit():
-        return float(text)
-    raise ConfigError(f"--budget {text} is not a time such as 2h, 1h30m or 90s.")
 
 
 class Runner:

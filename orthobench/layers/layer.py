@@ -18,7 +18,7 @@ from orthobench.errors import ConfigError
 from orthobench.layers.resolve import resolve
 from orthobench.models.make_cell import make_cell
 from orthobench.optim import SGD, groups
-from orthobench.parametrizations.base import Parametrization, parametrizations, total_penalty
+from orthobench.parametrizations.base import Parametrized
 from orthobench.parametrizations.moving_base import Settling
 from orthobench.scan import choose, recurrence
 from orthobench.schema import Fraction, Positive, coerce
@@ -39,7 +39,7 @@ class _Fused:
 register_optimizer_step_post_hook(_Fused.count)
 
 
-class Layer(nn.Module):
+class Layer(Parametrized):
     """A stack of one cell, called as `output, h_n = layer(x, h_0)`.
 
     Initial values are drawn after `torch.manual_seed`, as those of torch's layers are. What a parametrization does
@@ -164,25 +164,10 @@ class Layer(nn.Module):
         self._follow()
         return super().state_dict(*args, **kwargs)
 
-    def parametrizations(self) -> list[Parametrization]:
-        """Every parametrization of the layer, constrained or free."""
-        return parametrizations(self)
-
-    def constrained(self) -> list[Parametrization]:
-        """The parametrizations whose matrix stays on a manifold."""
-        return [p for p in self.parametrizations() if p.constrained]
-
-    def penalty(self) -> Tensor | None:
-        """What is to be added to the loss in training, a scalar; null for nothing.
-
-        Only a setting such as `gain_penalty` of `NNRNN` asks for it.
-        """
-        return total_penalty(self.parametrizations())
-
     def recurrent_weights(self) -> list[Tensor]:
         """The constrained matrices (N, N), one per layer and gate; empty when there is none."""
         self._follow()
-        return [p() for p in self.constrained()]
+        return super().recurrent_weights()
 
     def parameter_groups(self, lr: float, lr_recurrent: float | None = None) -> list[dict[str, Any]]:
         """Groups for an optimizer of torch: the constrained parameters have a rate of their own and no weight decay.

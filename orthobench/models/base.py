@@ -3,14 +3,16 @@
 from abc import ABC, abstractmethod
 from typing import Any
 
-from torch import Tensor, nn
+import torch
+from torch import Tensor
+from torch.nn import functional as F
 
 from orthobench.cells.base import State
-from orthobench.parametrizations.base import Parametrization, inside_and_outside, parametrizations, total_penalty
+from orthobench.parametrizations.base import Parametrized, inside_and_outside
 from orthobench.scan import choose
 
 
-class Network(nn.Module, ABC):
+class Network(Parametrized, ABC):
     """A model, called as y, state = network(x, state).
 
     Attributes:
@@ -20,6 +22,7 @@ class Network(nn.Module, ABC):
         values_per_step: the same, per example and step of a sequence.
         engine: what runs the cells, see `orthobench.scan`.
         sequences: about how many sequences it computes at once; null where that is not known.
+        locked_dropout: whether a sequence keeps one mask for all its steps.
     """
 
     cells: Any
@@ -28,12 +31,21 @@ class Network(nn.Module, ABC):
     values_per_step: int = 0
     engine: str = "auto"
     sequences: int | None = None
+    locked_dropout: bool = False
 
     @abstractmethod
     def forward(
         self, x: Tensor, state: list[State] | None = None, taps: dict[int, Any] | None = None
     ) -> tuple[Tensor, list[State]]:
         """The outputs and the final state of every recurrent layer."""
+
+    def dropped(self, h: Tensor, rate: float) -> Tensor:
+        """h, and in training dropout of it; of (B, T, N) with one mask for all steps where `locked_dropout`."""
+        if not rate or not self.training:
+            return h
+        if self.locked_dropout and h.dim() == 3:
+            return h * F.dropout(torch.ones_like(h[:, :1]), rate)
+        return F.dropout(h, rate)
 
     def engines(self) -> list[tuple[str, str]]:
         """(engine, reason) for every recurrent layer; one pair for a network without recurrent layers."""
@@ -47,22 +59,6 @@ class Network(nn.Module, ABC):
     def layer_inputs(self, x: Tensor) -> list[Tensor]:
         """What every recurrent layer reads when the model is given x from the initial state, without dropout."""
         return []
-
-    def parametrizations(self) -> list[Parametrization]:
-        """Every parametrization of the network, constrained or free."""
-        return parametrizations(self)
-
-    def penalty(self) -> Tensor | None:
-        """What training adds to the loss for the sake of the matrices, a scalar; null for nothing."""
-        return total_penalty(self.parametrizations())
-
-    def constrained(self) -> list[Parametrization]:
-        """The parametrizations whose matrix stays on a manifold."""
-        return [p for p in self.parametrizations() if p.constrained]
-
-    def recurrent_weights(self) -> list[Tensor]:
-        """The constrained matrices (N, N), in the order of `constrained`; empty when there is none."""
-        return [p() for p in self.constrained()]
 
     def parameter_counts(self) -> dict[str, int]:
         """Free parameters: `total`, and `recurrent` for the recurrent (or hidden, square) matrices alone."""

@@ -107,7 +107,7 @@ class Block(Network):
             final.append(end)
             if last and self.readout == "last" and self.pooling == "last":
                 h, seen = last_of(h), last_of(seen) if cell.returns_output else end[0]
-            h = h + self._drop(self._branch(seen, i))
+            h = h + self.dropped(self._branch(seen, i), self.dropout)
         if self.readout == "last" and self.pooling == "mean":
             h = h.mean(1)
         return F.linear(h, self.output_weight, self.output_bias), final
@@ -142,10 +142,3 @@ class Block(Network):
         """GLU(GELU(features)), (..., D)."""
         a = F.linear(F.gelu(self.cells[i].features(seen)), self.V[i], self.c[i])
         return F.glu(a, dim=-1) if self.glu else a
-
-    def _drop(self, h: Tensor) -> Tensor:
-        if not self.dropout or not self.training:
-            return h
-        if self.locked_dropout and h.dim() == 3:
-            return h * F.dropout(torch.ones_like(h[:, :1]), self.dropout)
-        return F.dropout(h, self.dropout)

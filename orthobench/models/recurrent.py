@@ -157,13 +157,7 @@ class Recurrent(Network):
         return self._of_cells(tokens and self.embedding is None) + (self.readout == "all") * decoder.numel()
 
     def _drop(self, h: Tensor, place: str) -> Tensor:
-        """Dropout on (B, T, N), or on (B, N) after the last step."""
-        rate = self.dropouts[place]
-        if not rate or not self.training:
-            return h
-        if self.locked_dropout and h.dim() == 3:
-            return h * F.dropout(torch.ones_like(h[:, :1]), rate)
-        return F.dropout(h, rate)
+        return self.dropped(h, self.dropouts[place])
 
 
 def last_of(h: Tensor) -> Tensor:

@@ -1,7 +1,7 @@
 """The base class of all parametrizations of a recurrent matrix."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 import torch
@@ -95,9 +95,39 @@ class Parametrization(nn.Module, ABC):
         return None
 
 
+class Parametrized(nn.Module):
+    """A module whose recurrent matrices come from parametrizations."""
+
+    def parametrizations(self) -> list[Parametrization]:
+        """All of them, constrained or free."""
+        return parametrizations(self)
+
+    def constrained(self) -> list[Parametrization]:
+        """Those whose matrix stays on a manifold."""
+        return [p for p in self.parametrizations() if p.constrained]
+
+    def recurrent_weights(self) -> list[Tensor]:
+        """The constrained matrices (N, N), in the order of `constrained`; empty when there is none."""
+        return [p() for p in self.constrained()]
+
+    def penalty(self) -> Tensor | None:
+        """What is to be added to the loss in training, a scalar; null for nothing.
+
+        Only a setting such as `gain_penalty` of `model=nnrnn` asks for it.
+        """
+        found = [penalty for p in self.parametrizations() if (penalty := p.penalty()) is not None]
+        return torch.stack(found).sum() if found else None
+
+
 def parametrizations(module: nn.Module) -> list[Parametrization]:
     """Every parametrization in a module, constrained or free."""
     return [found for found in module.modules() if isinstance(found, Parametrization)]
+
+
+def even(n: int, why: str) -> str | None:
+    """What `valid_size` says of n where it must be even; `why` is the reason."""
+    near = " or ".join(str(size) for size in (n - 1, n + 1) if size > 0)
+    return f"{why}: use {near}." if n % 2 else None
 
 
 def inside_and_outside(module: nn.Module) -> tuple[list[Parametrization], list[nn.Parameter]]:
@@ -105,12 +135,6 @@ def inside_and_outside(module: nn.Module) -> tuple[list[Parametrization], list[n
     maps = parametrizations(module)
     inside = {id(p) for found in maps for p in found.parameters()}
     return maps, [p for p in module.parameters() if id(p) not in inside]
-
-
-def total_penalty(maps: Iterable[Parametrization]) -> Tensor | None:
-    """The sum of the penalties of several parametrizations, a scalar; null where none has any."""
-    found = [penalty for p in maps if (penalty := p.penalty()) is not None]
-    return torch.stack(found).sum() if found else None
 
 
 def reading_waits(t: Tensor) -> bool:

@@ -17,6 +17,7 @@ from torch import Tensor, nn
 
 from orthobench.errors import ConfigError
 from orthobench.initializers import Rng, uniform
+from orthobench.parametrizations.base import even
 from orthobench.parametrizations.factored import Factored, Factors
 from orthobench.schema import Count, NonNegativeFloat, resolve_count
 
@@ -108,10 +109,7 @@ class Givens(Factored):
 
     @staticmethod
     def valid_size(n: int) -> str | None:
-        if n % 2 == 0:
-            return None
-        near = " or ".join(str(size) for size in (n - 1, n + 1) if size)
-        return f"it must be even, because the coordinates rotate in pairs: use {near}."
+        return even(n, "it must be even, because the coordinates rotate in pairs")
 
     @staticmethod
     def is_complex(given: dict[str, Any]) -> bool:

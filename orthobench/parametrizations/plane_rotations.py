@@ -8,7 +8,7 @@ where G_j rotates n / 2 pairs of coordinates, each by an angle of its own:
 
 The paper's phi(Theta) = R_1 Q_1 ... R_k Q_k counts the sublayers from the other end. After m sublayers an input reaches
 2^m outputs at most; det U is the product of the permutations' signs and never changes.
-Taylor-Melanson, Ferreira & Matwin (2022), "SGORNN: Combining Scalar Gates and Orthogonal Constraints in Recurrent
+Taylor-Melanson, Ferreira & Matwin (2021), "SGORNN: Combining Scalar Gates and Orthogonal Constraints in Recurrent
 Networks", eq. 2 and appendix A.3, A.4; half-split pairs are the authors' code, neighbours the paper's text.
 """
 
@@ -21,7 +21,7 @@ from torch import Tensor, nn
 
 from orthobench.errors import ConfigError
 from orthobench.initializers import Rng, uniform
-from orthobench.parametrizations.base import Parametrization
+from orthobench.parametrizations.base import Parametrization, even
 from orthobench.schema import Count, NonNegativeFloat, resolve_count
 
 
@@ -88,7 +88,4 @@ class PlaneRotations(Parametrization):
 
     @staticmethod
     def valid_size(n: int) -> str | None:
-        if n % 2 == 0:
-            return None
-        near = " or ".join(str(size) for size in (n - 1, n + 1) if size > 0)
-        return f"it must be even, because the coordinates rotate in pairs: use {near}."
+        return even(n, "it must be even, because the coordinates rotate in pairs")

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from orthobench.initializers import Rng, tensor, uniform
-from orthobench.parametrizations.base import Parametrization
+from orthobench.parametrizations.base import Parametrization, even
 from orthobench.parametrizations.matrix_exp import SkewInit, initial_angles
 from orthobench.parametrizations.skew import skew, upper_indices
 from orthobench.parametrizations.skew_exp import exponential
@@ -77,5 +77,4 @@ class Schur(Parametrization):
 
     @staticmethod
     def valid_size(n: int) -> str | None:
-        near = " or ".join(str(size) for size in (n - 1, n + 1) if size)
-        return None if n % 2 == 0 else f"its blocks are pairs of units, use {near}."
+        return even(n, "it must be even, because its blocks are pairs of units")

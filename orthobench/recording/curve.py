@@ -10,6 +10,7 @@ from orthobench.errors import StorageError
 from orthobench.recording.files import append_bytes, write_bytes
 
 LARGEST = 1 << 28  # bytes; a run of a million steps has a fifth of it
+RECORDED = 500  # points of a curve in record.json, about
 COLUMNS = ("step", "epoch", "name", "value")
 
 

@@ -11,8 +11,7 @@ from orthobench.config.words import key, value
 from orthobench.report import costs, document
 from orthobench.report.document import Document, Grid, Section
 from orthobench.report.fair_figures import figures
-from orthobench.report.numbers import held, ranked, spread
-from orthobench.report.paper import NOTHING, number
+from orthobench.report.numbers import NOTHING, held, number, ranked, spread
 
 INTRODUCTION = """\
 Every model at one budget of parameters, with the same rates to choose from, optimizer, steps and data, written by

@@ -53,7 +53,7 @@ def render(documents: list[Document], written: str = "") -> str:
     counted = "; ".join(f"{total[word]} {word.removeprefix('count ')}" for word in COUNTS)
     scores, sizes = (sum(total[word] for word in words) for words in (STATUSES, COUNTS))
     return (
-        _environment()
+        environment()
         .get_template("page.html")
         .render(
             documents=documents,
@@ -101,11 +101,12 @@ def _shown(value: object) -> object:
 
 
 @cache
-def _environment() -> "Environment":
+def environment(folder: str = "templates") -> "Environment":
+    """What renders the templates of a folder of this package: text is escaped, and an unknown name is an error."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     environment = Environment(
-        loader=PackageLoader("orthobench.report"),
+        loader=PackageLoader("orthobench.report", folder),
         autoescape=True,
         finalize=_shown,
         undefined=StrictUndefined,

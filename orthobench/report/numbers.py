@@ -23,7 +23,7 @@ SHORT = {"best_val": "best val", "last": "last", "best_test": "best test"}
 
 
 def numbers(comparison: Comparison) -> Grid:
-    """The scores, and everything else that is no count of parameters; a shortened table has no status.
+    """The scores, and everything else that is no count of parameters.
 
     Markdown and LaTeX have no room for a column that is the same in all rows, for the paper's own protocol where that
     is one of the two beside it, and for the interval of the converged seeds.
@@ -35,7 +35,7 @@ def numbers(comparison: Comparison) -> Grid:
         aside.add(PROTOCOL)
     rows = [texts(compared, comparison) for compared in found]
     caption = columns.pop() if len(columns) == 1 else ""
-    return _grid(comparison, HEADERS, rows, found, frozenset(aside), caption)
+    return grid(comparison, HEADERS, rows, found, frozenset(aside), caption)
 
 
 def counts(comparison: Comparison) -> Grid:
@@ -45,7 +45,7 @@ def counts(comparison: Comparison) -> Grid:
         [one.printed.label, one.printed.column, published(one.printed), same_protocol(one), str(one.verdict)]
         for one in found
     ]
-    return _grid(comparison, COUNT_HEADERS, rows, found, frozenset(), "")
+    return grid(comparison, COUNT_HEADERS, rows, found)
 
 
 def texts(compared: Compared, comparison: Comparison) -> list[str]:
@@ -161,14 +161,15 @@ def same_protocol(compared: Compared) -> str:
     return f"{middle} [says nothing]" if compared.vague else f"{middle} [{low}, {high}]"
 
 
-def _grid(
+def grid(
     comparison: Comparison,
     headers: tuple[str, ...],
     rows: list[list[str]],
-    compared: list[Compared],
-    aside: frozenset[str],
-    caption: str,
+    compared: Sequence[Compared],
+    aside: frozenset[str] = frozenset(),
+    caption: str = "",
 ) -> Grid:
+    """What is compared as lines of text, with the runs and the reason behind each; a shortened table has no status."""
     kept = [i for i, header in enumerate(headers) if comparison.preset == FULL or header != "status"]
     runs, details = [" ".join(one.runs) for one in compared], [one.verdict.detail for one in compared]
     shown = [[row[i] for i in kept] for row in rows]

@@ -8,20 +8,7 @@ from orthobench.config import table as experiment
 from orthobench.config.table import FAIR, FULL, Table
 from orthobench.report import costs, document
 from orthobench.report.document import Document, Grid, Section
-from orthobench.report.numbers import HEADERS, NOTHING, NUMERIC, counts, number, numbers, protocol, texts
-
-__all__ = [
-    "NOTHING",
-    "claims",
-    "comparisons",
-    "counts",
-    "filled",
-    "footnotes",
-    "number",
-    "numbers",
-    "section",
-    "unstated",
-]
+from orthobench.report.numbers import HEADERS, NOTHING, counts, grid, numbers, protocol, texts
 
 INTRODUCTION = """\
 Published numbers beside ours, written by `orthobench tables`; how statuses are decided stands in
@@ -72,9 +59,9 @@ def section(comparison: Comparison, results: Path | None = None) -> Section:
 
 
 def claims(comparison: Comparison) -> Grid:
-    """The claims; a shortened table has no status."""
+    """The claims of a table."""
     rows = [_claim(compared) for compared in comparison.claims]
-    return _grid(comparison, CLAIM_HEADERS, rows, comparison.claims)
+    return grid(comparison, CLAIM_HEADERS, rows, comparison.claims)
 
 
 def footnotes(comparison: Comparison) -> list[str]:
@@ -98,15 +85,6 @@ def unstated(table: Table) -> list[str]:
         where = "" if len(rows) == len(table.rows) else f" for {', '.join(rows)}"
         sentences += [f"Not stated in the paper{where}: {', '.join(names)}."] if names else []
     return sentences
-
-
-def _grid(
-    comparison: Comparison, headers: tuple[str, ...], rows: list[list[str]], compared: tuple[Compared, ...]
-) -> Grid:
-    kept = [i for i, header in enumerate(headers) if comparison.preset == FULL or header != "status"]
-    runs, details = [" ".join(one.runs) for one in compared], [one.verdict.detail for one in compared]
-    texts = [[row[i] for i in kept] for row in rows]
-    return Grid([headers[i] for i in kept], texts, NUMERIC, runs=runs, details=details)
 
 
 def _facts(comparison: Comparison) -> tuple[str, ...]:

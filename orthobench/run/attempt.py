@@ -15,7 +15,7 @@ from orthobench.models.build import build_optimizer, build_schedule
 from orthobench.recording import record as recorder
 from orthobench.recording.checkpoint import digest_of, load_own, newest, of_step, previous
 from orthobench.recording.checkpoint_shape import differing, misfit
-from orthobench.recording.curve import Curve, thinned
+from orthobench.recording.curve import RECORDED, Curve, thinned
 from orthobench.recording.digest import owned, write_sealed
 from orthobench.recording.files import sweep_up, write_bytes
 from orthobench.recording.loggers import close, make_logger
@@ -36,7 +36,6 @@ from orthobench.run.trainer import leave_out_unused_hooks, make_trainer, quieten
 from orthobench.terminal import complain, duration_text, say
 
 STATUSES = {DivergedError: "diverged", Stopped: "stopped"}
-POINTS = 500
 
 
 class Attempt:
@@ -221,7 +220,7 @@ class Attempt:
                 "steps_per_s": round(step / train_s, 3) if train_s else None,
             },
             "engine": [{"engine": name, "reason": why} for name, why in run.model.engines()],
-            "curve": {name: thinned(points, POINTS) for name, points in curves.items() if points},
+            "curve": {name: thinned(points, RECORDED) for name, points in curves.items() if points},
         }
         return write_sealed(self.folder / "record.json", record)
 

@@ -95,20 +95,19 @@ def matrices(cell: Cell) -> dict[str, dict[str, Any]]:
     return found
 
 
-def along(cell: Cell, x: Tensor, seed: int = 0) -> tuple[Tensor, Tensor, Tensor]:
+def along(cell: Cell, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """A layer along its inputs, from its initial state.
 
     Args:
         cell: the layer's cell, in float64.
         x: inputs (B, T, I), or tokens (B, T).
-        seed: of the tangent vectors' first direction.
 
     Returns:
         ||h_t|| (B, T), the largest Lyapunov exponent in nats per step (B,), and what the layer shows (B, T, F). An
         exponent is -inf where a step forgets the state entirely.
     """
     W, projected, state = _start(cell, x)
-    generator = torch.Generator().manual_seed(seed)
+    generator = torch.Generator().manual_seed(0)  # of the first direction of the tangent vectors
     tangent = _normalised(tuple(torch.randn(s.shape, dtype=s.dtype, generator=generator) for s in state))[0]
     norms, seen = [], []
     total = torch.zeros(len(x), dtype=torch.float64)

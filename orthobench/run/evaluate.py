@@ -14,6 +14,7 @@ from typing import Any
 import torch
 
 from orthobench.config import recorded
+from orthobench.config.overrides import word
 from orthobench.config.settings import NO_EFFECT, Settings
 from orthobench.errors import ConfigError, MemoryExhausted
 from orthobench.recording import record as recorder
@@ -90,7 +91,7 @@ def _refuse_another_shape(run: Finished, task: Task, given: dict[str, Any]) -> N
     for name in SHAPE:
         now, then = getattr(task, name), getattr(run.task, name)
         if now != then:
-            words = " ".join(f"{'' if key == 'T' else 'task.'}{key}={_text(value)}" for key, value in given.items())
+            words = " ".join(word(key if key == "T" else f"task.{key}", value) for key, value in given.items())
             what = name.replace("_", " ")
             raise ConfigError(f"{words} does not suit {run.run_id}: {what} would be {now}, and the model has {then}.")
 
@@ -182,9 +183,3 @@ def _tested(trainer: Any, task: Task) -> int | None:
     examples = task.examples("test")
     seen = sum(trainer.num_test_batches) * task.eval_batch_size
     return None if examples is None else min(examples, seen)
-
-
-def _text(value: Any) -> str:
-    if isinstance(value, list):
-        return f"[{','.join(map(_text, value))}]"
-    return str(value).lower() if isinstance(value, bool) else str(value)

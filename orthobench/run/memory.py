@@ -25,8 +25,7 @@ MMAP_THRESHOLD, TRIM_THRESHOLD = -3, -1  # of malloc.h
 def estimate(model: Network, task: Task) -> int:
     """Bytes of a training step: saved activations, parameters with gradients and optimizer state, and one batch.
 
-    At the peak of the reverse the plain loop holds up to seven values per unit, gate and time step, gradients included;
-    a scan with a hand-written reverse three, and with scalar gates or as torch's LSTM four: see `Engine.peak`.
+    What the recurrent layers hold at the peak of the reverse depends on their engines, see `Engine.peak`.
     """
     T, B = getattr(task, "length", task.T) or 1, task.batch_size
     activations = 0.0

@@ -13,7 +13,7 @@ import numpy as np
 
 from orthobench.errors import ConfigError
 from orthobench.schema import Positive
-from orthobench.tasks.synthetic import Arrays, Synthetic, Variant
+from orthobench.tasks.synthetic import Arrays, Synthetic, Variant, integers
 
 
 class Adding(Synthetic):
@@ -33,10 +33,9 @@ class Adding(Synthetic):
 
     def generate(self, rng: np.random.Generator | np.random.RandomState, size: int) -> Arrays:
         half = self.T // 2 if self.variant == "paper" else (self.T - 1) // 2
-        draw = rng.integers if isinstance(rng, np.random.Generator) else rng.randint
         x = np.zeros((size, self.T, 2), dtype=np.float32)
         values = rng.uniform(0, 1, size=(size, self.T))
-        marks = draw([0, half], [half, self.T], size=(size, 2))  # pair by pair, the order of the released script
+        marks = integers(rng, [0, half], [half, self.T], (size, 2))  # pair by pair, the order of the released script
         rows = np.arange(size)[:, None]
         x[..., 0] = values
         x[rows, marks, 1] = 1

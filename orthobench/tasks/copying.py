@@ -24,7 +24,7 @@ from orthobench.schema import Positive
 from orthobench.tasks.base import share
 from orthobench.tasks.metric import Metric
 from orthobench.tasks.scaled import EMITTED
-from orthobench.tasks.synthetic import Arrays, Synthetic, Variant
+from orthobench.tasks.synthetic import Arrays, Synthetic, Variant, integers
 
 DIGITS = 10
 NO_TRAINING = (
@@ -92,5 +92,4 @@ class Copying(Synthetic):
 
 def draw_digits(rng: np.random.Generator | np.random.RandomState, size: int) -> np.ndarray:
     """Ten digits from 1..8 for each of `size` sequences, row by row."""
-    draw = rng.integers if isinstance(rng, np.random.Generator) else rng.randint
-    return draw(1, 9, size=(size, DIGITS))
+    return integers(rng, 1, 9, (size, DIGITS))

@@ -75,14 +75,14 @@ class Lengths(Task):
         return found
 
 
-def span(key: str, given: tuple[int, int] | list[int], lowest: int = 1) -> tuple[int, int]:
+def span(key: str, given: tuple[int, int] | list[int]) -> tuple[int, int]:
     """A range of whole numbers, checked.
 
     Raises:
-        ConfigError: not two numbers, the wrong way round, or below `lowest`.
+        ConfigError: not two numbers, the wrong way round, or below 1.
     """
-    if len(given) != 2 or given[0] > given[1] or given[0] < lowest:
+    if len(given) != 2 or given[0] > given[1] or given[0] < 1:
         text = ",".join(map(str, given))
-        rule = f"two whole numbers >= {lowest}, the lower one first"
-        raise ConfigError(f"task.{key}=[{text}] is no range: it must be {rule}, such as task.{key}=[{lowest},40].")
+        rule = "two whole numbers >= 1, the lower one first"
+        raise ConfigError(f"task.{key}=[{text}] is no range: it must be {rule}, such as task.{key}=[1,40].")
     return given[0], given[1]

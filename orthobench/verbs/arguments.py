@@ -5,10 +5,15 @@ Its usage and help are the first line of the docstring of the verb's module, "`u
 
 import argparse
 from pathlib import Path
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
-from orthobench.config.words import refuse_twice
+from orthobench.config.words import key, refuse_twice, value
 from orthobench.errors import ConfigError
+
+if TYPE_CHECKING:
+    from orthobench.run.load import Finished
+
+PLACES = ("runs_root", "data_root")
 
 
 class Parser(argparse.ArgumentParser):
@@ -48,3 +53,45 @@ class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """Raise ConfigError with the name of the verb."""
         raise ConfigError(f"{self.prog.split()[-1]}: {message}.")
+
+
+class RunParser(Parser):
+    """A parser of the name or the folder of a finished run, of where runs and data are, and of `--last`.
+
+    Args:
+        doc: the docstring of the verb's module.
+        example: a command, for who names no run.
+        settings: whether the verb takes other words with `=` too, which are in `settings` then.
+    """
+
+    def __init__(self, doc: str | None, example: str, settings: bool = False) -> None:
+        super().__init__(doc)
+        self.example, self.settings = example, settings
+        self.add_argument("--last", action="store_true", help="the last weights, not the best by validation")
+
+    def read(self, arguments: list[str]) -> argparse.Namespace:
+        """As those of any verb, with `places`, where runs and data are, and `settings`.
+
+        Raises:
+            ConfigError: no run or several are named, or a word does not apply.
+        """
+        given, verb = super().read(arguments), self.prog.split()[-1]
+        if len(given.names) != 1:
+            raise ConfigError(f"{verb} needs one run, by its folder or its name: `{self.example}`.")
+        given.places = {key(word): value(word) for word in given.overrides if key(word) in PLACES}
+        given.settings = [word for word in given.overrides if key(word) not in PLACES]
+        if given.settings and not self.settings:
+            allowed = " and ".join(f"{name}=" for name in PLACES)
+            raise ConfigError(f"{given.settings[0]} does not apply to {verb}: only {allowed} do.")
+        return given
+
+
+def load_run(given: argparse.Namespace) -> "Finished":
+    """The run that a RunParser has read, with the weights that are asked for.
+
+    Raises:
+        ConfigError: no run of that name, or one that is not done.
+    """
+    from orthobench.run.load import load
+
+    return load(given.names[0], "last" if given.last else "best", **given.places)

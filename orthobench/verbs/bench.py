@@ -44,13 +44,13 @@ def main(arguments: list[str]) -> int:
     from orthobench.bench import cores, ensembles, gpu, maps, models, newer, scans, targets, timing, training
     from orthobench.bench.tables import Appended, line, write
     from orthobench.bench.timing import Bench
-    from orthobench.launch.reproduce import seconds
+    from orthobench.config.words import seconds
     from orthobench.run.memory import keep_freed_memory
 
     end = None if options.budget is None else time.monotonic() + seconds(options.budget)
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     bench = Bench(device, 0.7 if options.quick else 8.0, 3, 9 if options.quick else 15, options.quick)
-    rows, table = [], Appended(options.output / "speed.csv")
+    rows, table, page = [], Appended(options.output / "speed.csv"), options.output / "speed.md"
     torch.set_num_threads(1)
     keep_freed_memory()
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
@@ -73,8 +73,8 @@ def main(arguments: list[str]) -> int:
         rows.append(row)
         table.add(row)
         say(line(row))
-    for path in write(rows, options.output, device):
-        say(f"wrote {path}")
+    write(rows, page, device)
+    say(f"wrote {table.path}\nwrote {page}")
     return 0
 
 
@@ -96,9 +96,9 @@ def _record(names: list[str], results: Path, folders: tuple[Path, ...]) -> int:
 
     from orthobench import signals
     from orthobench.analysis import step_costs
+    from orthobench.analysis.published import select
     from orthobench.bench import steps
     from orthobench.bench.quiet import refuse_if_busy
-    from orthobench.launch.plan import select
     from orthobench.run.memory import keep_freed_memory
 
     torch.set_num_threads(1)

@@ -17,8 +17,8 @@ def main(arguments: list[str]) -> int:
         ConfigError: no table, or none of that name; no folder, or no run in it that is asked for.
     """
     from orthobench.analysis.comparison import everywhere
+    from orthobench.analysis.published import select
     from orthobench.config import table as experiment
-    from orthobench.launch.plan import select
     from orthobench.report import own
     from orthobench.report.write import section
     from orthobench.verbs.report import results_root

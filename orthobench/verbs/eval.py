@@ -2,12 +2,10 @@
 
 from typing import Any
 
-from orthobench.config.words import key, value
 from orthobench.errors import ConfigError
 from orthobench.terminal import columns, say
-from orthobench.verbs.arguments import Parser
+from orthobench.verbs.arguments import RunParser, load_run
 
-PLACES = ("runs_root", "data_root")
 NO_SETTINGS = ("run", "lengths", "data_root", "content", "T")  # what `evaluate` takes beside settings of the task
 
 
@@ -19,23 +17,18 @@ def main(arguments: list[str]) -> int:
     """
     from orthobench.config.recorded import task_overrides
 
-    parser = Parser(__doc__)
-    parser.add_argument("--last", action="store_true", help="the last weights, not the best by validation")
+    parser = RunParser(__doc__, "orthobench eval runs/NAME T=400,800", settings=True)
     given = parser.read(arguments)
-    if len(given.names) != 1:
-        raise ConfigError("eval needs one run, by its folder or its name: `orthobench eval runs/NAME T=400,800`.")
-    places = {key(word): value(word) for word in given.overrides if key(word) in PLACES}
-    task, lengths = task_overrides([word for word in given.overrides if key(word) not in PLACES])
+    task, lengths = task_overrides(given.settings)
     if wrong := [f"task.{name}={task[name]}" for name in NO_SETTINGS if name in task]:
         use = "T=400,800 sets the lengths, and data_root= says where data are"
         raise ConfigError(f"{wrong[0]} is no setting of a task: {use}.")
 
     from orthobench.run.evaluate import evaluate
-    from orthobench.run.load import load
 
-    run = load(given.names[0], "last" if given.last else "best", **places)
+    run = load_run(given)
     say(f"{run.run_id}: the {run.which} weights, of step {run.step:,}")
-    made = evaluate(run, lengths, places.get("data_root"), **task)
+    made = evaluate(run, lengths, given.places.get("data_root"), **task)
     columns(*table(made))
     files = str(run.folder / "evaluations")
     known = sum(one["found"] for one in made)

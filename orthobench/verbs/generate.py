@@ -5,12 +5,9 @@ language model.
 import math
 import sys
 
-from orthobench.config.words import key, value
 from orthobench.errors import ConfigError
 from orthobench.terminal import visible
-from orthobench.verbs.arguments import Parser
-
-PLACES = ("runs_root", "data_root")
+from orthobench.verbs.arguments import RunParser, load_run
 
 
 def main(arguments: list[str]) -> int:
@@ -19,16 +16,12 @@ def main(arguments: list[str]) -> int:
     Raises:
         ConfigError: no run of that name, one that is not done or not of a text, or a value out of range.
     """
-    parser = Parser(__doc__)
+    parser = RunParser(__doc__, 'orthobench generate runs/NAME --prompt "the" --tokens 200')
     parser.add_argument("--prompt", default="", help="what the model reads first")
     parser.add_argument("--tokens", type=int, default=200, help="characters or words to draw (200)")
     parser.add_argument("--temperature", type=float, default=1.0, help="below 1: likelier tokens more often; 0: always")
     parser.add_argument("--seed", type=int, default=1, help="of the draws (1)")
-    parser.add_argument("--last", action="store_true", help="the last weights, not the best by validation")
     given = parser.read(arguments)
-    wrong = [word for word in given.overrides if key(word) not in PLACES]
-    if len(given.names) != 1 or wrong:
-        raise ConfigError('generate needs one run: `orthobench generate runs/NAME --prompt "the" --tokens 200`.')
     if given.tokens < 1:
         raise ConfigError(f"--tokens {given.tokens} is out of range: it must be >= 1.")
     if not (math.isfinite(given.temperature) and given.temperature >= 0):
@@ -36,9 +29,8 @@ def main(arguments: list[str]) -> int:
     if not 0 <= given.seed < 2**63:
         raise ConfigError(f"--seed {given.seed} is out of range: it must be >= 0 and below 2^63.")
     from orthobench.run.generate import generate
-    from orthobench.run.load import load
 
-    run = load(given.names[0], "last" if given.last else "best", **{key(w): value(w) for w in given.overrides})
+    run = load_run(given)
     drawn = generate(run, given.prompt, given.tokens, given.temperature, given.seed)
     first = next(drawn)  # whatever is wrong is told before the prompt is printed
     sys.stdout.write(visible(given.prompt + first))

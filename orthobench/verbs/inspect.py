@@ -3,12 +3,9 @@
 import math
 from typing import Any
 
-from orthobench.config.words import key, value
 from orthobench.errors import ConfigError
 from orthobench.terminal import columns, say
-from orthobench.verbs.arguments import Parser
-
-PLACES = ("runs_root", "data_root")
+from orthobench.verbs.arguments import RunParser, load_run
 
 
 def main(arguments: list[str]) -> int:
@@ -17,15 +14,9 @@ def main(arguments: list[str]) -> int:
     Raises:
         ConfigError: no run of that name, one that is not done, a feed-forward model, or a word that does not apply.
     """
-    parser = Parser(__doc__)
-    parser.add_argument("--last", action="store_true", help="the last weights, not the best by validation")
+    parser = RunParser(__doc__, "orthobench inspect runs/NAME")
     parser.add_argument("--sequences", type=int, default=8, metavar="N", help="test sequences to follow (8)")
     given = parser.read(arguments)
-    if len(given.names) != 1:
-        raise ConfigError("inspect needs one run, by its folder or its name: `orthobench inspect runs/NAME`.")
-    for word in given.overrides:
-        if key(word) not in PLACES:
-            raise ConfigError(f"{word} does not apply to inspect: only {' and '.join(f'{k}=' for k in PLACES)} do.")
     if given.sequences < 1:
         raise ConfigError(f"--sequences {given.sequences} is out of range: it must be >= 1.")
 
@@ -34,10 +25,8 @@ def main(arguments: list[str]) -> int:
     from orthobench.recording.files import write_bytes
     from orthobench.report.dynamics import picture
     from orthobench.run.dynamics import dynamics
-    from orthobench.run.load import load
 
-    places = {key(word): value(word) for word in given.overrides}
-    run = load(given.names[0], "last" if given.last else "best", **places)
+    run = load_run(given)
     found = dynamics(run, given.sequences)
     name = "inspect-last" if given.last else "inspect"
     path = run.folder / "evaluations" / f"{name}.json"

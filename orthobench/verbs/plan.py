@@ -90,9 +90,10 @@ def _plan_tables(selection: Selection, preset: str, folders: tuple[Path, ...]) -
     """
     from orthobench.analysis import records
     from orthobench.analysis.composed import ComposedTable
+    from orthobench.analysis.published import select
     from orthobench.analysis.recorded import alike
     from orthobench.config.table import load
-    from orthobench.launch.plan import plan, select
+    from orthobench.launch.plan import plan
     from orthobench.run.cost import Cost, busy, measure, same_cost
 
     _warn(busy())

@@ -39,8 +39,8 @@ def main(arguments: list[str]) -> int:
 
 def _of_tables(names: list[str], overrides: list[str], folders: tuple[Path, ...]) -> Iterator[tuple[Path, str]]:
     from orthobench.analysis.comparison import everywhere
+    from orthobench.analysis.published import select
     from orthobench.config import table as experiment
-    from orthobench.launch.plan import select
     from orthobench.report.write import section
     from orthobench.verbs.report import results_root
 
@@ -50,7 +50,7 @@ def _of_tables(names: list[str], overrides: list[str], folders: tuple[Path, ...]
         for preset, root in everywhere(name, results):
             short = "" if preset == FULL else f"-{preset}"
             for title, svg in section(table, root, preset, drawn=True).figures.items():
-                name_of = _slug(title.partition(": ")[2])
+                name_of = _slug(title.partition(": ")[2] or title)
                 yield root / "figures" / f"{name.replace('/', '-')}{short}-{name_of}.svg", svg
 
 

@@ -86,12 +86,13 @@ def run(
         ConfigError: no such table, preset or row, or a word that changes a table's numbers.
     """
     from orthobench import signals
-    from orthobench.analysis.published import papers
+    from orthobench.analysis.published import papers, select
     from orthobench.config import table as experiment
     from orthobench.config.launchers import split
+    from orthobench.config.words import seconds
     from orthobench.launch.launchers import named
-    from orthobench.launch.plan import plan, results_of, select, take_over
-    from orthobench.launch.reproduce import Runner, reproduce, seconds
+    from orthobench.launch.plan import plan, results_of, take_over
+    from orthobench.launch.reproduce import Runner, reproduce
     from orthobench.report import write as tables
     from orthobench.terminal import say
 

@@ -90,7 +90,7 @@ def test_every_task_declares_what_it_reports(task: str) -> None:
         ("gradient_norm", "neither"), ("hidden_gradient/1@0", "neither"), ("max_T", "higher"),
         ("parameters/total", "neither"), ("lr/recurrent", "neither"), ("alpha/2", "neither"),
         ("bench/s_per_step", "lower"), ("val/loss@below_tenth", "lower"), ("gap/f1@below_0.5", "lower"),
-        ("val/loss@fall", "lower"),
+        ("val/loss@fall", "lower"), ("val/loss@below_1e-05", "lower"),
         ("val/loss@sd", "neither"), ("gap/f1@growth", "neither"),
     ],
 )  # fmt: skip

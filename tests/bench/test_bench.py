@@ -180,8 +180,11 @@ def test_tables(tmp_path: Path) -> None:
         Row("scan", "n=8", "fused", "reference", 2.0, 1.9, 0.1, 1.0, 1.1, 3),
         Row("memory", "elman", "fused", "reference", ratio=4.0, value=1.0, unit="floats"),
     ]
-    table, text = tables.write(rows, tmp_path / "new", CPU)
-    with table.open() as file:
+    table, text = tables.Appended(tmp_path / "new" / "speed.csv"), tmp_path / "new" / "speed.md"
+    for row in rows:
+        table.add(row)
+    tables.write(rows, text, CPU)
+    with table.path.open() as file:
         read = list(csv.DictReader(file))
     assert [(row["variant"], row["ratio"]) for row in read] == [
         ("reference", "1.0"),

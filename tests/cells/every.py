@@ -45,9 +45,10 @@ CELLS: dict[str, tuple[type, dict[str, Any]]] = {
     "gated deltaproduct": (DeltaProduct, {"heads": 2, "products": 2, "gated": True}),
     "slstm": (SLSTM, {"heads": 2}),
     "mlstm": (MLSTM, {"heads": 2}),
+    "unconvolved mlstm": (MLSTM, {"heads": 2, "convolution": None}),
 }
 every_cell = pytest.mark.parametrize(("cls", "options"), [pytest.param(*case, id=name) for name, case in CELLS.items()])
-MANY_NUMBERS = {"deltanet", "deltaproduct", "gated deltaproduct", "slstm", "mlstm"}
+MANY_NUMBERS = {"deltanet", "deltaproduct", "gated deltaproduct", "slstm", "mlstm", "unconvolved mlstm"}
 every_cell_at_length = pytest.mark.parametrize(
     ("cls", "options"),
     [

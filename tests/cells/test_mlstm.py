@@ -37,9 +37,15 @@ def test_slstm() -> None:
     np.testing.assert_allclose((n_m * m.exp()).detach(), n, rtol=1e-12)
 
 
-def test_mlstm() -> None:
-    cell, x = random_cell(MLSTM, hidden_size=N, heads=HEADS), draw(2, 6, 3)
+@pytest.mark.parametrize("convolution", [None, 1, 4])
+def test_mlstm(convolution: int | None) -> None:
+    cell, x = random_cell(MLSTM, hidden_size=N, heads=HEADS, convolution=convolution), draw(2, 6, 3)
     p = x.numpy() @ cell.U.detach().numpy().T
+    if convolution is not None:
+        kernel, channels = cell.kernel.detach().numpy(), np.s_[..., : 2 * N]
+        seen = np.pad(p[channels], ((0, 0), (convolution - 1, 0), (0, 0)))
+        z = sum(kernel[j] * seen[:, j : j + 6] for j in range(convolution))
+        p[channels] = z * sigmoid(z)
     p[..., 3 * N :] += np.concatenate([cell.b[gate].detach().numpy() for gate in "oif"])
     scale, expected = cell.scale.detach().numpy(), np.zeros((2, 6, N))
     for row, head in np.ndindex(2, HEADS):
@@ -99,7 +105,7 @@ def test_sizes() -> None:
         return sum(p.numel() for p in untouched_cell(cls, input_size=5, hidden_size=N, heads=HEADS).parameters())
 
     assert size(SLSTM) == 4 * N * (5 + D + 1)
-    assert size(MLSTM) == 4 * N * 5 + N + 2 * HEADS * (5 + 1) + N
+    assert size(MLSTM) == 4 * N * 5 + N + 2 * HEADS * (5 + 1) + N + 4 * 2 * N
 
 
 def test_starts() -> None:

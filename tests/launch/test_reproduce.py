@@ -11,11 +11,13 @@ import yaml
 
 from orthobench.analysis import curves, records
 from orthobench.analysis.curves import CurvePoint
+from orthobench.analysis.published import select
 from orthobench.config import table as experiment
+from orthobench.config.words import seconds
 from orthobench.ensemble import grouping
 from orthobench.errors import ConfigError, Stopped
-from orthobench.launch.plan import plan, results_of, select
-from orthobench.launch.reproduce import Runner, _together, progress, seconds
+from orthobench.launch.plan import plan, results_of
+from orthobench.launch.reproduce import Runner, _together, progress
 from orthobench.verbs.reproduce import Selection, main, seeds_of
 from tests.report.made_up import made_up
 

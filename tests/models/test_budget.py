@@ -105,7 +105,8 @@ def test_a_structured_matrix_costs_what_its_factors_do(words: tuple[str, ...], r
             7 * 16 * 8 + 16 * 16,
             2 * 8 * 8,
         ),
-        (("mlstm", "model.heads=2"), 2 * 16 * 8 + 16, 2 * 8 * 8 + 16 + 2),
+        (("mlstm", "model.heads=2"), 4 * 2 * 16 + 2 * 16 * 8 + 16, 2 * 8 * 8 + 16 + 2 + 3 * 32),
+        (("mlstm", "model.heads=2", "model.convolution=null"), 2 * 16 * 8 + 16, 2 * 8 * 8 + 16 + 2),
         (("slstm", "model.heads=2"), 4 * 16 * 8, 4 * 16),
     ],
 )

@@ -83,7 +83,7 @@ def test_any_cell_can_have_it() -> None:
 
 
 def test_an_odd_size_is_refused() -> None:
-    with pytest.raises(ConfigError, match="pairs of units, use 6 or 8"):
+    with pytest.raises(ConfigError, match="pairs of units: use 6 or 8"):
         orthobench.build("model=nnrnn", "model.hidden_size=7")
 
 

@@ -7,7 +7,7 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from orthobench.errors import StorageError
-from orthobench.report.html import SIGNS, marked, status_of
+from orthobench.report.html import environment
 from orthobench.report.site.pages import DOCS, MENU, pages
 from orthobench.report.site.places import Places, slug
 
@@ -97,15 +97,6 @@ def _write(path: Path, text: str) -> None:
 
 @cache
 def _environment() -> "Environment":
-    from jinja2 import Environment, PackageLoader, StrictUndefined
-
-    environment = Environment(
-        loader=PackageLoader("orthobench.report", "templates/site"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters |= {"marked": marked, "status": status_of, "essay": essay, "slug": slug}
-    environment.globals |= {"signs": SIGNS, "zip": zip}
-    return environment
+    found = environment("templates/site")
+    found.filters |= {"essay": essay, "slug": slug}
+    return found

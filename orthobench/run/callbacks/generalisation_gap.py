@@ -13,8 +13,6 @@ from orthobench.cells.base import State
 from orthobench.run.callbacks.log import Log
 from orthobench.run.learner import Learner
 
-LOWER = ("loss", "perplexity", "bpc")
-
 
 class GeneralisationGap(Log):
     """Args: `batches`, how many training batches are scored, the first of the first epoch; see `Log` for the others."""
@@ -26,7 +24,8 @@ class GeneralisationGap(Log):
     def on_validation_end(self, trainer: Trainer, module: Learner) -> None:  # type: ignore[override]
         scores = train_scores(module, self.batches)
         found = {f"train_eval/{name}": value for name, value in scores.items()}
-        self.write(trainer, found | gaps(scores, module.results))
+        lower = {name for name in scores if module.task.metric_of(name).direction == "lower"}
+        self.write(trainer, found | gaps(scores, module.results, lower))
 
 
 @torch.no_grad()
@@ -51,12 +50,18 @@ def train_scores(module: Learner, batches: int) -> dict[str, float]:
     return task.summarise({name: total / count for name, total in sums.items()})
 
 
-def gaps(train: dict[str, float], results: dict[str, float]) -> dict[str, float]:
-    """`gap/<metric>` against the validation split and `gap_test/<metric>` against the test split, where scored."""
+def gaps(train: dict[str, float], results: dict[str, float], lower: set[str]) -> dict[str, float]:
+    """`gap/<metric>` against the validation split and `gap_test/<metric>` against the test split, where scored.
+
+    Args:
+        train: scores on training batches, by metric.
+        results: those of the other splits, by `<split>/<metric>`.
+        lower: the metrics that are better when lower.
+    """
     found = {}
     for split, prefix in (("val", "gap"), ("test", "gap_test")):
         for name, value in train.items():
             other = results.get(f"{split}/{name}")
             if other is not None:
-                found[f"{prefix}/{name}"] = other - value if name.endswith(LOWER) else value - other
+                found[f"{prefix}/{name}"] = other - value if name in lower else value - other
     return found

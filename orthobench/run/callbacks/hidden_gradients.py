@@ -19,7 +19,7 @@ class HiddenGradients(LogAtValidations):
         super().__init__(*args)
         self.times = times
 
-    def measure(self, trainer: Trainer, module: Learner) -> None:
+    def record(self, trainer: Trainer, module: Learner) -> None:
         """Record hidden_gradient/<t> for every chosen t."""
         with torch.inference_mode(False), torch.enable_grad():
             batch = [part.to(module.device) for part in module.task.batch("val", 0, 0)]

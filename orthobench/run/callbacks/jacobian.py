@@ -25,7 +25,7 @@ class Jacobian(LogAtValidations):
         super().__init__(*args)
         self.sequences = sequences
 
-    def measure(self, trainer: Trainer, module: Learner) -> None:
+    def record(self, trainer: Trainer, module: Learner) -> None:
         """Record the norm's mean, smallest and largest over the sequences, and the bounds on it."""
         with torch.inference_mode(False), torch.no_grad():
             x = module.task.batch("val", 0, 0)[0][: self.sequences].to(module.device)
@@ -43,7 +43,7 @@ def summary(model: Network, x: Tensor) -> dict[str, float]:
     return values | ({} if limits is None else {"jacobian/lower": limits[0], "jacobian/upper": limits[1]})
 
 
-def chained_jacobian(cell: Cell, x: Tensor, state: State | None = None) -> Tensor:
+def chained_jacobian(cell: Cell, x: Tensor) -> Tensor:
     """dh_T / dh_1, shape (B, N, N), with the other states (an LSTM's c) at step 1 held fixed.
 
     States of other shapes count as vectors.
@@ -51,10 +51,9 @@ def chained_jacobian(cell: Cell, x: Tensor, state: State | None = None) -> Tenso
     Args:
         cell: the cell.
         x: inputs (B, T, I), or tokens (B, T).
-        state: the state before the first step; the cell's own when null.
     """
     W, (first, *others) = tuple(w.detach() for w in cell.matrices()), cell.project(x).detach().unbind(0)
-    _, state = cell.advance(first, cell.initial_state(len(x)) if state is None else state, W)
+    _, state = cell.advance(first, cell.initial_state(len(x)), W)
     state = tuple(s.detach() for s in state)
     B, N = len(x), state[0][0].numel()
     eye = torch.eye(N, dtype=state[0].dtype, device=state[0].device).expand(B, N, N)

@@ -1,5 +1,8 @@
 """Where measurements go: metrics.csv always, and the logger that the run chose."""
 
+from abc import abstractmethod
+from typing import Any
+
 from lightning.pytorch import Callback, Trainer
 
 from orthobench.recording.curve import Curve
@@ -32,16 +35,28 @@ class Log(Callback):
             logger.log_metrics({**values, "epoch": epoch}, step=step)
 
 
-class LogAtValidations(Log):
-    """Base of the callbacks that measure before training and at every validation."""
+class LogAtStart(Log):
+    """Base of the callbacks that measure before training, and then when a subclass says."""
 
     def on_train_start(self, trainer: Trainer, module: Learner) -> None:  # type: ignore[override]
         if trainer.global_step == 0:
-            self.measure(trainer, module)
+            self.record(trainer, module)
+
+    @abstractmethod
+    def record(self, trainer: Trainer, module: Learner) -> None:
+        """Measure, and write what was found at the current step."""
+
+
+class LogAtSteps(LogAtStart):
+    """Base of those that measure every so many steps."""
+
+    def on_train_batch_end(self, trainer: Trainer, module: Learner, *args: Any) -> None:  # type: ignore[override]
+        if self.due(trainer.global_step):
+            self.record(trainer, module)
+
+
+class LogAtValidations(LogAtStart):
+    """Base of those that measure at every validation."""
 
     def on_validation_end(self, trainer: Trainer, module: Learner) -> None:  # type: ignore[override]
-        self.measure(trainer, module)
-
-    def measure(self, trainer: Trainer, module: Learner) -> None:
-        """Look now."""
-        raise AssertionError("a subclass measures")
+        self.record(trainer, module)

@@ -7,11 +7,11 @@ from lightning.pytorch import Trainer
 from torch import Tensor
 
 from orthobench.parametrizations.base import Parametrization, deviation
-from orthobench.run.callbacks.log import Log
+from orthobench.run.callbacks.log import LogAtSteps
 from orthobench.run.learner import Learner
 
 
-class Orthogonality(Log):
+class Orthogonality(LogAtSteps):
     """Attributes: `max` the largest deviation seen and `last` the latest; null when nothing is constrained.
 
     `lost` is the first step at which a matrix was not of the kind that its parametrization constrains it to, as
@@ -28,17 +28,8 @@ class Orthogonality(Log):
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         self.max, self.last, self.lost = state_dict["max"], state_dict["last"], state_dict["lost"]
 
-    def on_train_start(self, trainer: Trainer, module: Learner) -> None:  # type: ignore[override]
-        if trainer.global_step == 0:
-            self.measure(trainer, module)
-
-    def on_train_batch_end(self, trainer: Trainer, module: Learner, *args: Any) -> None:  # type: ignore[override]
-        if self.due(trainer.global_step):
-            self.measure(trainer, module)
-
     @torch.no_grad()
-    def measure(self, trainer: Trainer, module: Learner) -> None:
-        """Look at every constrained matrix now."""
+    def record(self, trainer: Trainer, module: Learner) -> None:
         matrices = module.model.recurrent_weights()
         found = [float(deviation(W)) for W in matrices]
         if found:

@@ -38,7 +38,7 @@ class Progress(Callback):
         self._draw(trainer, module)
 
     def on_validation_end(self, trainer: Trainer, module: Learner) -> None:  # type: ignore[override]
-        if self._bar is None and not trainer.sanity_checking and trainer.global_step:
+        if self._bar is None and trainer.global_step:
             total = module.duration.steps or "?"
             say(f"step {trainer.global_step}/{total}  {_text(module)}")
 

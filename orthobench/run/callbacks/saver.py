@@ -22,6 +22,7 @@ from orthobench.run.callbacks.finite import Finite
 from orthobench.run.learner import Learner
 from orthobench.terminal import say
 
+EVERY_S = 60.0  # between checkpoints that no validation asks for
 KEPT = ("best", "latest", "best_step", "best_test", "validated", "finished", "peak_bytes")
 
 
@@ -45,12 +46,11 @@ class Saver(Callback):
     Args:
         folder: where checkpoints go.
         curve: metrics.csv, of which every checkpoint holds a copy.
-        every_s: seconds between checkpoints that no validation asks for.
     """
 
-    def __init__(self, folder: Path, curve: Curve, every_s: float = 60.0) -> None:
+    def __init__(self, folder: Path, curve: Curve) -> None:
         self.last_path, self.best_path = folder / "last.ckpt", folder / "best.ckpt"
-        self.curve, self.every_s, self._saved_at = curve, every_s, time.monotonic()
+        self.curve, self._saved_at = curve, time.monotonic()
         self.best: dict[str, float] | None = None
         self.latest: dict[str, float] = {}
         self.best_step: int | None = None
@@ -133,8 +133,6 @@ class Saver(Callback):
             self._stop(trainer)  # everything but the test has been saved
 
     def on_validation_end(self, trainer: Trainer, module: Learner) -> None:  # type: ignore[override]
-        if trainer.sanity_checking:
-            return
         self.validated = trainer.global_step
         results, better = dict(module.results), _better(module)
         self.latest = results
@@ -150,7 +148,7 @@ class Saver(Callback):
 
     def is_due(self) -> bool:
         """Whether the last checkpoint is so old that another is to be saved."""
-        return time.monotonic() - self._saved_at > self.every_s
+        return time.monotonic() - self._saved_at > EVERY_S
 
     @property
     def restores(self) -> bool:

@@ -9,11 +9,11 @@ import torch
 from lightning.pytorch import Trainer
 
 from orthobench.cells.scalar_gated import ScalarGated
-from orthobench.run.callbacks.log import Log
+from orthobench.run.callbacks.log import LogAtSteps
 from orthobench.run.learner import Learner
 
 
-class ScalarGates(Log):
+class ScalarGates(LogAtSteps):
     """Args: `cells`, the layers; see `Log` for the others."""
 
     def __init__(self, cells: list[ScalarGated], *args: Any) -> None:
@@ -28,14 +28,9 @@ class ScalarGates(Log):
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         self._clipped, self._steps = list(state_dict["clipped"]), state_dict["steps"]
 
-    def on_train_start(self, trainer: Trainer, module: Learner) -> None:  # type: ignore[override]
-        if trainer.global_step == 0:
-            self.write(trainer, self.measure())
-
     def on_train_batch_end(self, trainer: Trainer, module: Learner, *args: Any) -> None:  # type: ignore[override]
         self.count()
-        if self.due(trainer.global_step):
-            self.write(trainer, self.measure())
+        super().on_train_batch_end(trainer, module, *args)
 
     def count(self) -> None:
         """Note whether the bounds are active; a GPU is not waited for."""
@@ -44,7 +39,7 @@ class ScalarGates(Log):
 
     @torch.no_grad()
     def measure(self) -> dict[str, float]:
-        """The gates now and the share of clipped steps since the last call."""
+        """The gates, and the share of clipped steps since the last call."""
         values = {}
         for i, (cell, count) in enumerate(zip(self.cells, self._clipped, strict=True), start=1):
             layer = f"/{i}" if len(self.cells) > 1 else ""
@@ -52,3 +47,6 @@ class ScalarGates(Log):
             values[f"clipped{layer}"] = float(count) / self._steps if self._steps else float(cell.clipped())
         self._clipped, self._steps = [0.0] * len(self.cells), 0
         return values
+
+    def record(self, trainer: Trainer, module: Learner) -> None:
+        self.write(trainer, self.measure())

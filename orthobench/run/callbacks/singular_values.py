@@ -9,29 +9,24 @@ import torch
 from lightning.pytorch import Trainer
 
 from orthobench.parametrizations.base import Parametrization
-from orthobench.run.callbacks.log import Log
+from orthobench.run.callbacks.log import LogAtSteps
 from orthobench.run.learner import Learner
 
 
-class SingularValues(Log):
+class SingularValues(LogAtSteps):
     """Args: `parametrizations`, those that are looked at; see `Log` for the others."""
 
     def __init__(self, parametrizations: list[Parametrization], *args: Any) -> None:
         super().__init__(*args)
         self.parametrizations = parametrizations
 
-    def on_train_start(self, trainer: Trainer, module: Learner) -> None:  # type: ignore[override]
-        if trainer.global_step == 0:
-            self.write(trainer, self.measure())
-
-    def on_train_batch_end(self, trainer: Trainer, module: Learner, *args: Any) -> None:  # type: ignore[override]
-        if self.due(trainer.global_step):
-            self.write(trainer, self.measure())
-
     @torch.no_grad()
     def measure(self) -> dict[str, float]:
-        """The margin now."""
+        """The margin in use."""
         return {"singular_value_margin": max(margin(p()) for p in self.parametrizations)}
+
+    def record(self, trainer: Trainer, module: Learner) -> None:
+        self.write(trainer, self.measure())
 
 
 def margin(W: torch.Tensor) -> float:

@@ -60,8 +60,11 @@ def _delta_product(cell: Any, p: Tensor, state: State) -> tuple[Tensor, State]:
 
 
 def _mlstm(cell: Any, p: Tensor, state: State) -> tuple[Tensor, State]:
-    (C, n, m), (N, H) = state, (cell.hidden_size, cell.heads)
+    (C, n, m, *before), (N, H) = state, (cell.hidden_size, cell.heads)
     qkv, o, log_i, f = p.split([3 * N, N, H, H], dim=-1)
+    if before:
+        qk, *before = convolve(qkv[..., : 2 * N], before[0], cell.kernel)
+        qkv = torch.cat([qk, qkv[..., 2 * N :]], dim=-1)
     kept = F.logsigmoid(f)
     scales = _scales(kept, log_i, m)
     i = torch.exp(log_i - scales) * cell.width**-0.5
@@ -69,7 +72,7 @@ def _mlstm(cell: Any, p: Tensor, state: State) -> tuple[Tensor, State]:
     q, k, _ = map(cell.split, qkv.chunk(3, dim=-1))
     recalled, C = MatrixScan.apply(qkv, i.unsqueeze(2), f, C, False)
     n = cell.split(_scan(f.repeat_interleave(cell.width, -1), (i[..., None] * k).flatten(-2), n.flatten(1)))
-    return cell.read(cell.split(recalled), q, n, scales, o), (C, n[:, -1], scales[:, -1])
+    return cell.read(cell.split(recalled), q, n, scales, o), (C, n[:, -1], scales[:, -1], *before)
 
 
 def _scales(kept: Tensor, log_i: Tensor, m: Tensor) -> Tensor:

@@ -15,6 +15,7 @@ from tests.run.callbacks.watching import SHORT, SMALL, finished, names, steps
         ({"loss": 0.5}, {"val/loss": 0.75}, {"gap/loss": 0.25}),
         ({"accuracy": 0.75}, {"val/accuracy": 0.5}, {"gap/accuracy": 0.25}),
         ({"perplexity": 100.0}, {"val/perplexity": 90.0}, {"gap/perplexity": -10.0}),
+        ({"mse_with_padding": 1.0}, {"val/mse_with_padding": 2.0}, {"gap/mse_with_padding": 1.0}),
         ({"loss": 0.5}, {"val/loss": 0.75, "test/loss": 1.0}, {"gap/loss": 0.25, "gap_test/loss": 0.5}),
         ({"loss": 0.5}, {}, {}),
     ],
@@ -22,7 +23,7 @@ from tests.run.callbacks.watching import SHORT, SMALL, finished, names, steps
 def test_a_gap_is_positive_where_training_scores_are_better(
     train: dict[str, float], results: dict[str, float], expected: dict[str, float]
 ) -> None:
-    assert gaps(train, results) == expected
+    assert gaps(train, results, {"loss", "perplexity", "mse_with_padding"}) == expected
 
 
 def learner(*words: str) -> Learner:

@@ -122,6 +122,6 @@ def test_is_written_under_the_name_of_its_step() -> None:
     callback = HiddenGradients([2, 5], None, None, 1)
     callback.write = lambda trainer, values: rows.append(values)
     with torch.inference_mode():  # as within Lightning's validation
-        callback.measure(SimpleNamespace(), module)
+        callback.record(SimpleNamespace(), module)
     expected = hidden_gradients(module, batch("all"), [2, 5])
     assert rows == [{f"hidden_gradient/{t}": norm for t, norm in expected.items()}]

@@ -59,38 +59,38 @@ def module(*weights: Tensor, cls: type = Plain) -> Any:
     ],
 )
 def test_is_the_frobenius_norm_of_the_deviation(watcher: Orthogonality, weights: list[Tensor], expected: float) -> None:
-    watcher.measure(trainer(), module(*weights))
+    watcher.record(trainer(), module(*weights))
     assert watcher.last == pytest.approx(expected, rel=1e-14)
 
 
 def test_the_largest_and_the_latest_are_kept(watcher: Orthogonality) -> None:
     for step, scale in enumerate([1.0, 2.0, 1.0]):
-        watcher.measure(trainer(step), module(scale * EYE))
+        watcher.record(trainer(step), module(scale * EYE))
     assert (watcher.max, watcher.last) == (pytest.approx(3 * math.sqrt(3)), 0.0)
 
 
 def test_the_first_step_beyond_the_tolerance_is_kept(watcher: Orthogonality) -> None:
     for step, scale in [(0, 1.0), (10, 1.001), (20, 1.01), (30, 2.0)]:
         assert watcher.lost is None or step > 20
-        watcher.measure(trainer(step), module(EYE, scale * EYE))
+        watcher.record(trainer(step), module(EYE, scale * EYE))
     assert watcher.lost == 20
 
 
 @pytest.mark.parametrize(("scale", "lost"), [(2.0, None), (1.0, 10), (math.nan, 10)])
 def test_a_matrix_is_held_against_its_own_set(watcher: Orthogonality, scale: float, lost: int | None) -> None:
-    watcher.measure(trainer(0), module(2 * EYE, cls=Doubled))
-    watcher.measure(trainer(10), module(scale * EYE, cls=Doubled))
+    watcher.record(trainer(0), module(2 * EYE, cls=Doubled))
+    watcher.record(trainer(10), module(scale * EYE, cls=Doubled))
     assert watcher.lost == lost
 
 
 def test_every_measurement_is_in_the_curve(watcher: Orthogonality) -> None:
     for step, scale in [(0, 1.0), (10, 2.0)]:
-        watcher.measure(trainer(step), module(scale * EYE))
+        watcher.record(trainer(step), module(scale * EYE))
     assert watcher.curve.of("orthogonality") == [[0, 0.0], [10, pytest.approx(3 * math.sqrt(3))]]
 
 
 def test_there_is_nothing_without_a_constraint(watcher: Orthogonality) -> None:
-    watcher.measure(trainer(), module())
+    watcher.record(trainer(), module())
     assert (watcher.max, watcher.last, watcher.curve.rows()) == (None, None, [])
 
 
@@ -106,8 +106,8 @@ def test_measures_at_the_start(watcher: Orthogonality) -> None:
 
 
 def test_a_resumed_run_remembers_the_largest(watcher: Orthogonality) -> None:
-    watcher.measure(trainer(), module(2 * EYE))
+    watcher.record(trainer(), module(2 * EYE))
     resumed = Orthogonality(watcher.curve, watcher.duration, watcher.every)
     resumed.load_state_dict(watcher.state_dict())
-    resumed.measure(trainer(1), module(EYE))
+    resumed.record(trainer(1), module(EYE))
     assert (resumed.max, resumed.last) == (watcher.max, 0.0)

@@ -70,6 +70,8 @@ CASES = [
     pytest.param(DeltaProduct, {"heads": 4, "convolution": 2, "gated": True}, id="deltanet, short convolution"),
     pytest.param(MLSTM, {"heads": 1}, id="mlstm, one head"),
     pytest.param(MLSTM, {"heads": 2}, id="mlstm"),
+    pytest.param(MLSTM, {"heads": 2, "convolution": None}, id="mlstm, no convolution"),
+    pytest.param(MLSTM, {"heads": 4, "convolution": 2}, id="mlstm, short convolution"),
 ]
 every_case = pytest.mark.parametrize(("cls", "options"), CASES)
 
