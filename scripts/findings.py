@@ -23,13 +23,14 @@ from orthobench.analysis.published import papers
 from orthobench.analysis.status import NOT_RUN, STATUSES, UNDERSPECIFIED
 from orthobench.config.table import FAIR, FULL, load
 from orthobench.report import costs, drawing
-from orthobench.report.drawing import COLOURS, MARKERS
+from orthobench.report.drawing import COLOURS, DASHES, MARKERS
+from orthobench.report.fair import DROP
 from orthobench.report.numbers import number, spread
 
 ROOT = Path(__file__).resolve().parents[1]
 PICTURE = ROOT / "docs" / "findings.svg"
 IN_PICTURE = ("ncgru", "gru_chrono", "deltanet", "lem", "gru", "spectral_rnn", "nnrnn", "exprnn", "scornn", "lstm")
-APART = 0.075  # of a score: two names
+APART, ALIKE = 0.075, 0.03  # of a score: two names, two lines
 RESULTS, PAGE, README = ROOT / "results", ROOT / "docs" / "findings.md", ROOT / "README.md"
 START, END = "<!-- findings -->\n", "<!-- end -->\n"
 HEAD = """\
@@ -61,7 +62,7 @@ COLUMNS = {  # of the overview: heading, and the table and case that it is read 
     "HAR-2": ("fair/har2", ""),
 }
 FIRST = next(iter(COLUMNS))
-IN_README = (FIRST, "copying, T=200", "adding, T=200", "products in S3", "value by its key", "noisy MNIST", "HAR-2")
+IN_README = (FIRST, "adding, T=200", "products in S3", "value by its key", "noisy MNIST", "HAR-2")
 LEAST = 2  # scores that a cell of the README's table has
 DUELS = [("ncgru", "gru_chrono"), ("scornn", "gru")]
 OVERVIEW = """\
@@ -70,8 +71,9 @@ cells have about the same number of parameters ({least:,} to {most:,}, by task),
 4,000); the rate of each was chosen on two other seeds. Blank: not run, or not with all five seeds. *held to*: the
 longest of the tested delays (10, 20, 40, 80 and 160; 10 to 40 in training) to which the lower end of the score's
 interval is above 0.9; none where it is not so in training. *ms a step*: a training step of the three digits on one
-core, median ± half the interquartile range; times of the same program differ by up to 30 %. *bytes of state*: what
-is kept of one sequence from step to step.
+core, median ± half the interquartile range; times of the same program differ by up to 30 %. *s to learn*: that time,
+multiplied by the training steps after which the validation loss is below a tenth of the trivial predictor's, in the
+median over the seeds; it is looked at every 100 steps. *bytes of state*: what is kept of a sequence from step to step.
 """
 
 
@@ -80,8 +82,9 @@ TOLD = {  # what a heading, a row or a sign means, where there is one
     "after 10,000 steps": "*after 10,000 steps*: the three digits, with 10,000 training steps.",
     "deltanet_unconvolved": "*deltanet_unconvolved*: a control, `model=deltanet model.convolution=null`.",
     "lstm_forget5": "*lstm_forget5*: a control, `model=lstm model.forget_bias=5`.",
-    "–": "–: a seed diverged.",
+    " of 5)": "(4 of 5): the mean of the seeds that did not diverge.",
     "†": "†: the best rate is the largest or the smallest that was tried.",
+    "‡": "‡: the two seeds that chose the rate scored more than 0.1 better.",
 }
 SHORT = """\
 Scores are means over five seeds that were not used for tuning, with the half-width of their 95 % interval, or its two
@@ -112,6 +115,9 @@ class Numbers:
         self.horizon = str(table.horizon(found) or "none")
         self.ms = costs.step(found.cost) if found.cost else "not measured"
         self.tenth = number(found.steps_to_tenth, 0) or "never"
+        self.seconds = "never"
+        if found.cost is not None and found.steps_to_tenth is not None:
+            self.seconds = number(found.steps_to_tenth * found.cost.s_per_step, 1)
         self.state = number(found.budget.get("state_bytes"), 0)
         self.rate = found.rate
 
@@ -146,7 +152,7 @@ def overview(headings: Collection[str] = tuple(COLUMNS), least: int = 1) -> str:
     entries = {
         heading: {one.model: one for one in tables[heading].at(COLUMNS[heading][1]) if one.rate} for heading in headings
     }
-    lines = [["cell", *headings, "held to", "ms a step", "bytes of state"]]
+    lines = [["cell", *headings, "held to", "ms a step", "s to learn", "bytes of state"]]
     lines += [["---", *["---:"] * (len(lines[0]) - 1)]]
     first, table = entries[FIRST], tables[FIRST]
     shown = [model for model in first if sum(model in found for found in entries.values()) >= least]
@@ -156,7 +162,7 @@ def overview(headings: Collection[str] = tuple(COLUMNS), least: int = 1) -> str:
             for heading, found in ((heading, entries[heading].get(model)) for heading in headings)
         ]
         numbers = Numbers(table, first[model])
-        lines.append([model, *scores, numbers.horizon, numbers.ms, numbers.state])
+        lines.append([model, *scores, numbers.horizon, numbers.ms, numbers.seconds, numbers.state])
     sizes = [budget(fair_of(table, RESULTS)) for table, _ in COLUMNS.values()]
     words = OVERVIEW.format(least=min(sizes), most=max(sizes))
     text = "".join(chain(*lines))
@@ -175,7 +181,10 @@ def budget(table: FairTable) -> int:
 def _score(table: FairTable, found: FairEntry) -> str:
     if len(found.lines) < len(table.table.seeds):
         return ""
-    return "–" if found.mean is None else number(table.normalised(found), 2) + "†" * found.choice.edge
+    scores, drop = found.scores(), table.drop(found)
+    survivors = f" ({len(scores.values)} of {scores.done})" if scores.diverged else ""
+    signs = "†" * found.choice.edge + "‡" * (drop is not None and drop > DROP)
+    return f"{number(table.share(found), 2)}{survivors}{signs}"
 
 
 def picture() -> str:
@@ -184,22 +193,26 @@ def picture() -> str:
     table = fair_of(name, RESULTS)
     figure, axes = drawing.subplot(7.2, 3.6)
     axes.axvspan(*table.trained[case], color="#888888", alpha=0.15, linewidth=0)
-    ends: list[tuple[float, str, str]] = []
+    ends: list[tuple[list[float], str, str]] = []  # a line, its model and its colour
     for one in (one for one in table.at(case) if one.mean is not None):
         scores = [one.scores(one.at(length)).mean for length in table.lengths]
         if one.model not in IN_PICTURE:
             axes.plot(table.lengths, scores, color="#888888", alpha=0.35, linewidth=0.8)
             continue
-        place = IN_PICTURE.index(one.model)
-        colour, marker = COLOURS[place % len(COLOURS)], MARKERS[place % len(MARKERS)]
-        axes.plot(table.lengths, scores, color=colour, marker=marker, markersize=4, linewidth=1.6, zorder=3)
-        ends.append((scores[-1] or 0.0, one.model, colour))
+        again, place = divmod(IN_PICTURE.index(one.model), len(COLOURS))
+        colour, dashes = COLOURS[place], DASHES[again]
+        spans = [one.interval_of(one.at(length)) or (None, None) for length in table.lengths]
+        axes.fill_between(table.lengths, *zip(*spans, strict=True), color=colour, alpha=0.1, linewidth=0)
+        axes.plot(table.lengths, scores, color=colour, linestyle=dashes, marker=MARKERS[place], markersize=4, zorder=3)
+        ends.append(([score or 0.0 for score in scores], one.model, colour))
     height = inf
-    for end, model, colour in sorted(ends, reverse=True):
-        height = min(end + APART * (height == inf), height - APART)  # the first a little higher: many end at one
+    for same in _together(sorted(ends, key=lambda one: -one[0][-1])):
+        (scores, *_), names, colours = zip(*same, strict=True)
+        height = min(scores[-1], height - APART)
+        colour = colours[0] if len(colours) == 1 else "black"
+        label = "\n".join(textwrap.wrap(", ".join(names), 24))
         at = table.lengths[-1], height
-        axes.annotate(model, at, (10, 0), textcoords="offset points", va="center", color=colour)
-    axes.set_ylim(top=1 + 1.5 * APART)
+        axes.annotate(label, at, (10, 0), textcoords="offset points", va="center", color=colour)
     axes.spines[["top", "right"]].set_visible(False)
     axes.axhline(0, color="#888888", linewidth=0.8, linestyle="dotted")
     axes.set_xscale("log")
@@ -208,6 +221,17 @@ def picture() -> str:
     axes.set_xlabel("steps until the cue (shaded: in training)")
     axes.set_ylabel("three digits, score (0: trivial predictor)")
     return drawing.svg(figure)
+
+
+def _together(ends: list[tuple[list[float], str, str]]) -> list[list[tuple[list[float], str, str]]]:
+    """The lines, those in one group that cannot be told apart in the picture."""
+    found: list[list[tuple[list[float], str, str]]] = []
+    for one in ends:
+        if found and all(abs(a - b) < ALIKE for a, b in zip(found[-1][0][0], one[0], strict=True)):
+            found[-1].append(one)
+        else:
+            found.append([one])
+    return found
 
 
 def duels() -> str:

@@ -122,6 +122,21 @@ class FairTable:
         """(score - trivial) / (perfect - trivial); null where the metric has no perfect value, or a seed is missing."""
         return self._normalised(entry.mean, entry.trivial) if len(entry.lines) == entry.planned else None
 
+    def share(self, entry: FairEntry) -> float | None:
+        """As `normalised`, of the seeds that did not diverge."""
+        return self._normalised(entry.scores().mean, entry.trivial)
+
+    def drop(self, entry: FairEntry) -> float | None:
+        """By how much the normalised test score of the seeds that chose the rate is better than that of those reported.
+
+        Null where either is not whole.
+        """
+        found = [line.metric(entry.score.name, "best_val") for line in entry.tuned.get(entry.rate or "", ())]
+        scores = [score for score in found if score is not None]
+        chose = self._normalised(mean(scores), entry.trivial) if len(scores) == len(found) > 0 else None
+        reported = self.normalised(entry)
+        return None if chose is None or reported is None else chose - reported
+
     def _normalised(self, score: float | None, trivial: float | None) -> float | None:
         perfect = self.score.bounds[1] if self.higher else self.score.bounds[0]
         if score is None or trivial is None or perfect is None or perfect == trivial:

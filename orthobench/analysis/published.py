@@ -97,6 +97,11 @@ class Published:
         return name if self.kind == "exact" and head == "parameters" else None
 
     @property
+    def lost(self) -> bool:
+        """Whether it is a number that the paper's text has lost, see `reason`, so that nothing can be compared."""
+        return self.claim is None and self.value is None
+
+    @property
     def verb(self) -> str:
         """What a claim says, see `claim_rule`."""
         return claim_rule.verb_of(self.test)

@@ -27,7 +27,8 @@ def filled(name: str, results: Path, folders: tuple[Path, ...] = (), drawn: bool
     found = comparisons(name, results, folders)
     sections = tuple(section(one, results if drawn else None) for one in found)
     full = [one for one in found if one.preset == FULL]
-    statuses = tuple(compared.verdict.word for one in full for compared in (*one.numbers, *one.claims))
+    judged = [one for comparison in full for one in (*comparison.numbers, *comparison.claims) if not one.printed.lost]
+    statuses = tuple(one.verdict.word for one in judged)
     return Document(name, INTRODUCTION, sections, _data(found), statuses)
 
 

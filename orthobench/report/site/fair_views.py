@@ -140,7 +140,7 @@ def lengths(places: Places) -> Plot | None:
     models = [best["model"], *sorted({v["model"] for v in values} - {best["model"]})]
     controls = (
         Control("choice", "Task", options(value["choice"] for value in values)),
-        Control("stress", "Stress", options(models), "token"),
+        Control("stress", "Highlight", options(models), "token"),
     )
     note = (
         "The weights of one training, tested at lengths that it may never have seen; the range of training is shaded. "

@@ -16,7 +16,7 @@ IDENTITY = ("model", "task", "T", "seed", "steps", "epochs", "status", "reason")
 
 def statuses(places: Places) -> LinkedTable:
     """How many published numbers and claims have which status, a line for each paper."""
-    full = [line for line in places.data["published"] if line["preset"] == FULL]
+    full = [line for line in places.data["published"] if line["preset"] == FULL and not line["lost"]]
     found = {
         paper: Counter(x["status"] for x in full if x["table"].split("/")[0] == paper)
         for paper in places.data["papers"]

@@ -203,9 +203,8 @@ def _published(places: Places, is_of: Callable[[dict[str, Any]], bool]) -> list[
 
 
 def _statuses(places: Places, paper: str) -> str:
-    found = Counter(
-        x["status"] for x in places.data["published"] if x["preset"] == FULL and x["table"].split("/")[0] == paper
-    )
+    lines = [x for x in places.data["published"] if x["preset"] == FULL and x["table"].split("/")[0] == paper]
+    found = Counter(x["status"] for x in lines if not x["lost"])
     return "; ".join(f"{count} {status}" for status, count in found.most_common()) + "."
 
 

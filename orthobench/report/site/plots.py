@@ -127,7 +127,7 @@ def shown(value: Any) -> str:
 
 def interval(line: dict[str, Any]) -> str:
     """The ends of the 95 % interval of a mean."""
-    return "" if line["low"] is None else f"[{number(line['low'], 3)}, {number(line['high'], 3)}]"
+    return "" if line["low"] is None else f"[{number(line['low'], 4)}, {number(line['high'], 4)}]"
 
 
 def _plain(value: Any) -> str:

@@ -36,6 +36,7 @@ def _line(comparison: Comparison, one: Compared) -> dict[str, Any]:
         "trivial": one.trivial,
         "seeds": len(one.scores.values),
         "status": one.verdict.word,
+        "lost": printed.lost,
         "detail": one.verdict.detail,
         "runs": one.runs,
     }
