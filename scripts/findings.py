@@ -104,9 +104,12 @@ class Numbers:
     """What a sentence may say of a model, such as `{ncgru.score}`, `{ncgru.at[201]}`, `{ncgru.ms}`."""
 
     def __init__(self, table: FairTable, found: FairEntry) -> None:
-        places = 3 if table.higher else _places(found.mean)
-        mean = number(found.mean, places)  # in powers of ten where that shows nothing, as of the least losses
+        scores = found.scores()
+        places = 3 if table.higher else _places(scores.mean)
+        mean = number(scores.mean, places)  # in powers of ten where that shows nothing, as of the least losses
         behind = spread(found.t_interval_of(table.score.name), places, table.score.bounds)
+        if scores.diverged:
+            behind = f" of {len(scores.values)} seeds of {scores.done}"
         self.score = mean if behind in (f" [{mean}, {mean}]", " ± 0.000") else f"{mean}{behind}"
         self.at = {length: number(found.scores(found.at(length)).mean, 3) for length in table.lengths}
         self.unasked = {length: number(found.scores(found.at(length, UNASKED)).mean, 2) for length in table.lengths}

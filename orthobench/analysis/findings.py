@@ -155,6 +155,17 @@ def _beats(table: FairTable, finding: Finding, given: dict[str, list[str]]) -> l
     return found
 
 
+def _seeds_beat(table: FairTable, finding: Finding, given: dict[str, list[str]]) -> list[str]:
+    """Every seed of each model is better than all those of the models listed for it that did not diverge."""
+    found, sign = [], 1 if table.higher else -1
+    for model, others in given.items():
+        least = min(sign * score for score in entry(table, finding, model).scores().values)
+        for one in (entry(table, finding, other) for other in others):
+            if _unfinished(one) or least <= max(sign * score for score in one.scores().values):
+                found.append(f"a seed of {model} is not better than one of {one.model}, or seeds are missing")
+    return found
+
+
 def _equal(table: FairTable, finding: Finding, models: list[str]) -> list[str]:
     """No interval of two of these models tells them apart, and all have learnt."""
     entries = [entry(table, finding, model) for model in models]
@@ -288,6 +299,7 @@ FAIR_TESTS: dict[str, FairTest] = {
     "learnt": _learnt,
     "not_learnt": _not_learnt,
     "beats": _beats,
+    "seeds_beat": _seeds_beat,
     "equal": _equal,
     "finished": _finished,
     "horizon": _horizon,

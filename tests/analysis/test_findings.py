@@ -146,6 +146,8 @@ def test_a_sentence_without_a_test_is_refused(tmp_path: Path) -> None:
         ("fair/cued_copying_fixed", {"tenth": {"lstm": None}}, None),
         ("fair/cued_copying_fixed", {"answers_unasked": {"scornn": {40: 0}}}, "scornn answers unasked with 1 seeds"),
         ("spectral_rnn/table4", {"sides": {"RNN acc": [0, 19]}}, "RNN acc: "),
+        ("fair/har2", {"seeds_beat": {"scornn": ["ncgru"]}}, None),
+        ("fair/har2", {"seeds_beat": {"ncgru": ["scornn"]}}, "a seed of ncgru is not better than one of scornn"),
         ("spectral_rnn/table4", {"at_ends": 0}, "rows have a rate at an end, not 0"),
         ("urnn_ugru/table4", {"times": {"urnn_100": {"rnn_100": [2, 3]}}}, "a step of urnn_100 takes 1."),
     ],
