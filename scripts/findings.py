@@ -11,7 +11,7 @@ import textwrap
 from collections import Counter
 from collections.abc import Collection
 from itertools import chain
-from math import floor, inf, log10
+from math import floor, inf, log10, nan
 from pathlib import Path
 
 from orthobench.analysis.claims import is_cost
@@ -95,8 +95,7 @@ FIGURE = """\
 """
 PUBLISHED = """\
 Part of what the five papers print has been run at full length so far. The rules behind the words are in
-[judging.md]({folder}judging.md); a number is *underspecified* where the paper leaves out a setting that may decide it,
-and *agrees, not precise* says that our seeds are too far apart to contradict it, which confirms nothing.
+[judging.md]({folder}judging.md).
 """
 
 
@@ -198,16 +197,16 @@ def picture() -> str:
     axes.axvspan(*table.trained[case], color="#888888", alpha=0.15, linewidth=0)
     ends: list[tuple[list[float], str, str]] = []  # a line, its model and its colour
     for one in (one for one in table.at(case) if one.mean is not None):
-        scores = [one.scores(one.at(length)).mean for length in table.lengths]
+        scores = [one.scores(one.at(length)).mean or 0.0 for length in table.lengths]
         if one.model not in IN_PICTURE:
             axes.plot(table.lengths, scores, color="#888888", alpha=0.35, linewidth=0.8)
             continue
         again, place = divmod(IN_PICTURE.index(one.model), len(COLOURS))
         colour, dashes = COLOURS[place], DASHES[again]
-        spans = [one.interval_of(one.at(length)) or (None, None) for length in table.lengths]
-        axes.fill_between(table.lengths, *zip(*spans, strict=True), color=colour, alpha=0.1, linewidth=0)
+        low, high = zip(*(one.interval_of(one.at(length)) or (nan, nan) for length in table.lengths), strict=True)
+        axes.fill_between(table.lengths, low, high, color=colour, alpha=0.1, linewidth=0)
         axes.plot(table.lengths, scores, color=colour, linestyle=dashes, marker=MARKERS[place], markersize=4, zorder=3)
-        ends.append(([score or 0.0 for score in scores], one.model, colour))
+        ends.append((scores, one.model, colour))
     height = inf
     for same in _together(sorted(ends, key=lambda one: -one[0][-1])):
         (scores, *_), names, colours = zip(*same, strict=True)
@@ -246,8 +245,8 @@ def duels() -> str:
         both = [pair for pair in pairs if all(entry.interval for entry in pair)]
         ahead, behind = sum(a.beats(b) for a, b in both), sum(b.beats(a) for a, b in both)
         said.append(
-            f"In the {len(both)} columns in which both have an interval {one} is ahead of {other} in {ahead}, "
-            f"behind it in {behind}, and in the other {len(both) - ahead - behind} the two intervals touch."
+            f"In the {len(both)} columns where both have an interval, {one} is ahead of {other} in {ahead or 'none'} "
+            f"and behind it in {behind or 'none'}; in the other {len(both) - ahead - behind} their intervals touch."
         )
     return "\n".join(said) + "\n"
 
@@ -312,9 +311,10 @@ def apart() -> str:
     gaps = [float(gap) for _, _, status, gap in judged() if status == UNDERSPECIFIED and gap]
     above, below = sum(gap > 0 for gap in gaps), sum(gap < 0 for gap in gaps)
     text = (
-        "Underspecified is what would be not reproduced, or better, if the paper stated that setting: such numbers "
-        f"of ours are above the printed one in {above} cases and below it in {below}. Nearly every number has a "
-        "setting that its paper leaves out."
+        "A number is *underspecified* where ours differs from it and the paper leaves out a setting that may be the "
+        f"reason, as it does of nearly every number; ours is above the printed one in {above} such cases and below it "
+        f"in {below}. *Agrees, not precise* says that our seeds are too far apart to contradict it, which confirms "
+        "nothing."
     )
     return f"{textwrap.fill(text, 120)}\n"
 

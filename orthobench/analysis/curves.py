@@ -1,15 +1,12 @@
 """results/records/<paper>/<table>.curves.csv: the curves that a table's figures need, thinned, a point per line."""
 
-import csv
-import io
 from collections.abc import Iterable
 from math import isfinite
 from pathlib import Path
 from typing import NamedTuple
 
-from orthobench.errors import StorageError
 from orthobench.recording import curve
-from orthobench.recording.files import read_csv, write_bytes
+from orthobench.recording.files import as_csv, read_rows, write_bytes
 
 POINTS = 50
 HEADERS = ("run_id", "preset", "cell", "seed", "name", "step", "value")
@@ -43,20 +40,7 @@ def read(results: Path, table: str) -> list[CurvePoint]:
     Raises:
         StorageError: the file is not what `add` wrote.
     """
-    path = path_of(results, table)
-    if not path.is_file():
-        return []
-    try:
-        return [
-            CurvePoint(
-                r["run_id"], r["preset"], r["cell"], int(r["seed"]), r["name"], int(r["step"]), _number(r["value"])
-            )
-            for r in read_csv(path)
-        ]
-    except (KeyError, ValueError, TypeError) as error:
-        raise StorageError(
-            f"{path} is damaged ({error}); restore it, or delete it and run `reproduce` again."
-        ) from error
+    return read_rows(path_of(results, table), _point, "reproduce")
 
 
 def add(results: Path, table: str, points: Iterable[CurvePoint]) -> None:
@@ -66,11 +50,13 @@ def add(results: Path, table: str, points: Iterable[CurvePoint]) -> None:
     kept = [p for p in read(results, table) if (p.preset, p.row, p.seed) not in replaced]
     if not kept and not new:
         return
-    text = io.StringIO(newline="")
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(HEADERS)
-    writer.writerows([*point[:-1], repr(point.value)] for point in sorted([*kept, *new]))
-    write_bytes(path_of(results, table), text.getvalue().encode())
+    rows = ([*point[:-1], repr(point.value)] for point in sorted([*kept, *new]))
+    write_bytes(path_of(results, table), as_csv(HEADERS, rows).encode())
+
+
+def _point(r: dict[str, str]) -> CurvePoint:
+    place = r["run_id"], r["preset"], r["cell"], int(r["seed"])
+    return CurvePoint(*place, r["name"], int(r["step"]), _number(r["value"]))
 
 
 def _number(text: str) -> float:

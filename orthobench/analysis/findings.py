@@ -166,6 +166,20 @@ def _seeds_beat(table: FairTable, finding: Finding, given: dict[str, list[str]])
     return found
 
 
+def _beats_at(table: FairTable, finding: Finding, given: dict[int, dict[str, list[str]]]) -> list[str]:
+    """At a length each model's interval lies clear of those of the models listed for it, and of no others."""
+    found, sign = [], 1 if table.higher else -1
+    whole = [one for one in table.at(finding.case) if _unfinished(one) is None]
+    for length, said in given.items():
+        ends = {one.model: one.interval_of(one.at(length)) for one in whole}
+        known = {model: sorted(sign * end for end in both) for model, both in ends.items() if both is not None}
+        for model, others in said.items():
+            beaten = {one for one in known if model in known and known[model][0] > known[one][1]}
+            if beaten != set(others):
+                found.append(f"{model} is clear of {', '.join(sorted(beaten)) or 'none'} at length {length}")
+    return found
+
+
 def _equal(table: FairTable, finding: Finding, models: list[str]) -> list[str]:
     """No interval of two of these models tells them apart, and all have learnt."""
     entries = [entry(table, finding, model) for model in models]
@@ -300,6 +314,7 @@ FAIR_TESTS: dict[str, FairTest] = {
     "not_learnt": _not_learnt,
     "beats": _beats,
     "seeds_beat": _seeds_beat,
+    "beats_at": _beats_at,
     "equal": _equal,
     "finished": _finished,
     "horizon": _horizon,

@@ -5,9 +5,7 @@ the paper selects on it, the best test, what was read off its curve, and where, 
 Everything that a table shows is computed from these lines, never from runs/.
 """
 
-import csv
 import fcntl
-import io
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -19,7 +17,7 @@ from typing import Any
 from orthobench.analysis.curve_values import is_time
 from orthobench.errors import StorageError
 from orthobench.recording.digest import FINAL
-from orthobench.recording.files import make_folder, read_csv, write_bytes
+from orthobench.recording.files import as_csv, make_folder, read_rows, write_bytes
 from orthobench.recording.sources import combined, data_of
 
 IDENTITY = ("run_id", "preset", "cell", "seed", "status", "reason", "model", "task", "T", "split", "steps", "epochs")
@@ -133,19 +131,7 @@ def read(results: Path, table: str) -> list[Line]:
     Raises:
         StorageError: the file is not what `write` wrote.
     """
-    path = path_of(results, table)
-    if not path.is_file():
-        return []
-    try:
-        lines = [Line({name: _value(name, text) for name, text in row.items() if text}) for row in read_csv(path)]
-        for found in lines:
-            _finite(found)
-            _whole(found)
-    except (KeyError, ValueError, TypeError) as error:
-        raise StorageError(
-            f"{path} is damaged ({error}); restore it, or delete it and run `reproduce` again."
-        ) from error
-    return lines
+    return read_rows(path_of(results, table), _line, "reproduce")
 
 
 def write(results: Path, table: str, lines: Iterable[Line]) -> None:
@@ -153,11 +139,8 @@ def write(results: Path, table: str, lines: Iterable[Line]) -> None:
     ordered = sorted(lines, key=lambda found: (found.run_id, found.preset, found.row))
     others = {name for found in ordered for name in found.values} - {*IDENTITY, *PROVENANCE, *COST}
     columns = [*IDENTITY, *sorted(others), *COST, *PROVENANCE]
-    text = io.StringIO(newline="")
-    writer = csv.DictWriter(text, columns, lineterminator="\n")
-    writer.writeheader()
-    writer.writerows({name: _text(value) for name, value in found.values.items()} for found in ordered)
-    write_bytes(path_of(results, table), text.getvalue().encode())
+    rows = ([_text(found.values[name]) if name in found.values else "" for name in columns] for found in ordered)
+    write_bytes(path_of(results, table), as_csv(columns, rows).encode())
 
 
 @contextmanager
@@ -209,6 +192,18 @@ def refuse_twins(lines: Iterable[Line], path: Path) -> None:
                 f"{path}: {first.run_id} and {line.run_id} are both of row {line.row}, seed {line.seed}; a seed counts "
                 "once, so delete one of the two lines."
             )
+
+
+def _line(row: dict[str, str]) -> Line:
+    """A line of a file.
+
+    Raises:
+        ValueError: it is of no finished run, or has a number that is none.
+    """
+    found = Line({name: _value(name, text) for name, text in row.items() if text})
+    _finite(found)
+    _whole(found)
+    return found
 
 
 def _finite(found: Line) -> None:

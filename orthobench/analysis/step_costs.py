@@ -5,9 +5,7 @@ it, as `bench/s_per_step`, `bench/minutes_per_epoch` and `bench/matrix_share`. T
 claims, or the models of one case of a fair table) take turns, so that round k of one row and of another are a pair.
 """
 
-import csv
 import hashlib
-import io
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -21,7 +19,7 @@ from orthobench.config.settings import Settings
 from orthobench.config.table import FULL
 from orthobench.errors import ConfigError, StorageError
 from orthobench.recording.code_name import code_name
-from orthobench.recording.files import read_csv, write_bytes
+from orthobench.recording.files import as_csv, read_rows, write_bytes
 
 MADE = ("device", "cpu", "threads", "torch", "git", "dirty", "version", "date")
 SAME = ("device", "cpu", "threads", "torch", "git", "dirty", "version")  # what all rounds of a group have in common
@@ -134,14 +132,7 @@ def read(results: Path) -> dict[Place, StepCost]:
         StorageError: the file is not what `write` wrote.
     """
     path = path_of(results)
-    if not path.is_file():
-        return {}
-    try:
-        found = [_cost(row) for row in read_csv(path)]
-    except (KeyError, ValueError, TypeError) as error:
-        raise StorageError(
-            f"{path} is damaged ({error}); restore it, or delete it and run `bench --record` again."
-        ) from error
+    found = read_rows(path, _cost, "bench --record")
     costs = {(cost.table, cost.row): cost for cost in found}
     if len(costs) < len(found):
         raise StorageError(f"{path} has two lines of one row of a table; delete one of them.")
@@ -150,19 +141,16 @@ def read(results: Path) -> dict[Place, StepCost]:
 
 def write(results: Path, costs: Iterable[StepCost]) -> None:
     """Write the costs, sorted by table and row."""
-    text = io.StringIO(newline="")
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(HEADERS)
-    for cost in sorted(costs, key=lambda one: (one.table, one.row)):
-        writer.writerow(
-            [
-                *(cost.table, cost.row, cost.shape, cost.digest, cost.epoch_steps),
-                *(" ".join(f"{value:.6g}" for value in values) for values in (cost.seconds, cost.matrix_seconds)),
-                f"{cost.others:.3f}",
-                *(cost.made.get(name, "") for name in MADE),
-            ]
-        )
-    write_bytes(path_of(results), text.getvalue().encode())
+    rows = (
+        [
+            *(cost.table, cost.row, cost.shape, cost.digest, cost.epoch_steps),
+            *(" ".join(f"{value:.6g}" for value in values) for values in (cost.seconds, cost.matrix_seconds)),
+            f"{cost.others:.3f}",
+            *(cost.made.get(name, "") for name in MADE),
+        ]
+        for cost in sorted(costs, key=lambda one: (one.table, one.row))
+    )
+    write_bytes(path_of(results), as_csv(HEADERS, rows).encode())
 
 
 def current(composed: ComposedTable, known: dict[Place, StepCost]) -> tuple[dict[str, StepCost], list[str]]:

@@ -5,17 +5,20 @@ The one file that is not replaced as a whole, metrics.csv, which grows, is only 
 
 import contextlib
 import csv
+import io
 import json
 import math
 import os
 import uuid
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from orthobench.errors import StorageError
 
 LARGEST = 1 << 28  # bytes of a record
 TEMPORARY = ".*.tmp"
+Row = TypeVar("Row")
 
 
 def write_bytes(path: Path, content: bytes, keep: Path | None = None) -> None:
@@ -109,6 +112,27 @@ def read_json(path: Path) -> dict[str, Any] | None:
     except (OSError, ValueError, RecursionError):
         return None
     return value if isinstance(value, dict) else None
+
+
+def as_csv(headers: Iterable[str], rows: Iterable[Iterable[Any]]) -> str:
+    """A header and rows as CSV."""
+    text = io.StringIO(newline="")
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(headers)
+    writer.writerows(rows)
+    return text.getvalue()
+
+
+def read_rows(path: Path, make: Callable[[dict[str, str]], Row], again: str) -> list[Row]:
+    """What `make` makes of every line of a CSV file by its header; none where there is no file.
+
+    Raises:
+        StorageError: it is damaged, which `orthobench {again}` would mend.
+    """
+    try:
+        return [make(row) for row in read_csv(path)] if path.is_file() else []
+    except (KeyError, ValueError, TypeError) as error:
+        raise StorageError(f"{path} is damaged ({error}); restore it, or delete it and run `{again}` again.") from error
 
 
 def read_csv(path: Path) -> list[dict[str, str]]:

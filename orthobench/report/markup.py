@@ -1,11 +1,10 @@
 """A document as Markdown, CSV and LaTeX, in which nothing that a record or a paper says is markup."""
 
-import csv
-import io
 import re
 from collections.abc import Iterable
 from textwrap import fill
 
+from orthobench.recording.files import as_csv
 from orthobench.report.document import Document, Grid, Section
 from orthobench.terminal import visible
 
@@ -23,11 +22,7 @@ def markdown(document: Document) -> str:
 
 def csv_text(document: Document) -> str:
     """The data of a document as CSV, with no text that a spreadsheet would take for a formula."""
-    text = io.StringIO(newline="")
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(map(no_formula, document.data.headers))
-    writer.writerows(map(no_formula, row) for row in document.data.rows)
-    return text.getvalue()
+    return as_csv(map(no_formula, document.data.headers), (map(no_formula, row) for row in document.data.rows))
 
 
 def latex(document: Document) -> str:

@@ -1,6 +1,5 @@
 """One attempt at a run: from its latest checkpoint, or from the start, to its end or to what stops it."""
 
-import errno
 import traceback
 from datetime import UTC, datetime
 from pathlib import Path
@@ -31,7 +30,7 @@ from orthobench.run.callbacks.stopping import Stopping
 from orthobench.run.callbacks.training import TrainingLog
 from orthobench.run.evaluate import at_lengths
 from orthobench.run.learner import Learner
-from orthobench.run.memory import exhausted, keep_freed_memory
+from orthobench.run.memory import exhausted, is_exhaustion, keep_freed_memory
 from orthobench.run.trainer import leave_out_unused_hooks, make_trainer, quieten
 from orthobench.terminal import complain, duration_text, say
 
@@ -263,8 +262,7 @@ class Attempt:
 def _translate(error: Exception, attempt: Attempt) -> Exception:
     """What a library raised, as one of our errors where a user can act on it."""
     text, run = str(error), attempt.run
-    refused = isinstance(error, torch.OutOfMemoryError | MemoryError) or getattr(error, "errno", None) == errno.ENOMEM
-    if refused or "can't allocate memory" in text or "bad_alloc" in text:
+    if is_exhaustion(error):
         traceback.clear_frames(error.__traceback__)  # they hold what there was no room for
         return exhausted(run.model, run.task, attempt.learner.device)
     lost = isinstance(error, ConnectionError | EOFError) or "DataLoader worker" in text

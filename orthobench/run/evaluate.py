@@ -11,8 +11,6 @@ import os
 from datetime import UTC, datetime
 from typing import Any
 
-import torch
-
 from orthobench.config import recorded
 from orthobench.config.overrides import word
 from orthobench.config.settings import NO_EFFECT, Settings
@@ -24,7 +22,7 @@ from orthobench.recording.shape import are_numbers, are_sources
 from orthobench.recording.sources import changed, refuse_changed, sources
 from orthobench.run.learner import Learner
 from orthobench.run.load import Finished
-from orthobench.run.memory import device_of
+from orthobench.run.memory import device_of, is_exhaustion
 from orthobench.run.trainer import make_trainer, quieten
 from orthobench.tasks.base import Task
 from orthobench.tasks.lengths import Lengths
@@ -126,8 +124,8 @@ def _evaluation(run: Finished, task: Task, settings: Settings, own: dict[str, An
     trainer = _trainer(run, task)
     try:
         metrics = score(trainer, run.learner, task)
-    except (RuntimeError, MemoryError) as error:
-        if isinstance(error, torch.OutOfMemoryError | MemoryError) or "can't allocate memory" in str(error):
+    except (RuntimeError, MemoryError, OSError) as error:
+        if is_exhaustion(error):
             raise MemoryExhausted(
                 f"{task.eval_batch_size} sequences at once do not fit in memory; set a smaller task.eval_batch_size=."
             ) from error

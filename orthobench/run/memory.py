@@ -2,6 +2,7 @@
 
 import contextlib
 import ctypes
+import errno
 import gc
 import os
 import resource
@@ -103,6 +104,12 @@ def keep_freed_memory() -> None:
         libc = ctypes.CDLL(None)
         libc.mallopt(MMAP_THRESHOLD, GIB)
         libc.mallopt(TRIM_THRESHOLD, 2 * GIB - 1)
+
+
+def is_exhaustion(error: BaseException) -> bool:
+    """Whether an error says that memory has run out, that of a GPU or the system's."""
+    known = isinstance(error, torch.OutOfMemoryError | MemoryError) or getattr(error, "errno", None) == errno.ENOMEM
+    return known or any(words in str(error) for words in ("can't allocate memory", "bad_alloc"))
 
 
 def exhausted(model: Network, task: Task, device: torch.device) -> MemoryExhausted:

@@ -76,7 +76,7 @@ class ArrayTask(Task):
         rows = self.rows(split)
         if split == "train" and not self.keeps_rest:
             return max(rows // self.batch_size, 1)
-        return -(-rows // (self.batch_size if split == "train" else self.eval_batch_size))
+        return -(-rows // self.full(split))
 
     def batch(self, split: Split, epoch: int, index: int) -> Batch:
         self.check()

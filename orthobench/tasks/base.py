@@ -129,7 +129,11 @@ class Task(LightningDataModule, opened.Reader, ABC):
 
     def examples(self, split: Split) -> int | None:
         """Size of a split in `unit`s; null when they are drawn afresh for ever."""
-        return self.batches(split) * (self.batch_size if split == "train" else self.eval_batch_size)
+        return self.batches(split) * self.full(split)
+
+    def full(self, split: Split) -> int:
+        """How many `unit`s a batch has that is not cut short by the end of a split."""
+        return self.batch_size if split == "train" else self.eval_batch_size
 
     def resolution(self, name: str, split: Split) -> float:
         """The least difference of two values of a metric over a split; 0 where there is none."""

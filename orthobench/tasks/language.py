@@ -87,7 +87,7 @@ class Language(Task):
             if self.batches(split) < 1:
                 key = "batch_size" if split == "train" else "eval_batch_size"
                 raise ConfigError(
-                    f"task.{key}={self._rows(split)} windows of T={T} are more than the {self.tokens[split]:,} tokens "
+                    f"task.{key}={self.full(split)} windows of T={T} are more than the {self.tokens[split]:,} tokens "
                     f"of the {split} text; use a smaller T or {key}."
                 )
 
@@ -152,7 +152,7 @@ class Language(Task):
         return self.tokens[split]
 
     def batches(self, split: Split) -> int:
-        rows, steps = self._rows(split), self._steps(split)
+        rows, steps = self.full(split), self._steps(split)
         if not self.in_columns:
             windows = (self.tokens[split] - 1) // self.T
             return windows // rows if self.variant == "code" else -(-windows // rows)
@@ -173,7 +173,7 @@ class Language(Task):
 
     def _window(self, split: Split, epoch: int, index: int) -> tuple[range, int]:
         """Where the rows of a batch start in the text, and their length."""
-        rows, steps = self._rows(split), self._steps(split)
+        rows, steps = self.full(split), self._steps(split)
         if not self.in_columns:
             batches, windows = self.batches(split), (self.tokens[split] - 1) // self.T
             last = batches * rows if self.variant == "code" else windows
@@ -196,12 +196,9 @@ class Language(Task):
             lengths[rng.permutation(able)[: abs(missing)]] += np.sign(missing)
         return lengths
 
-    def _rows(self, split: Split) -> int:
-        return self.batch_size if split == "train" else self.eval_batch_size
-
     def _steps(self, split: Split) -> int:
         """Length of a column."""
-        return (self.tokens[split] - 1) // self._rows(split)
+        return (self.tokens[split] - 1) // self.full(split)
 
     def loss(self, y: Tensor, target: Tensor, mask: Tensor | None = None) -> Tensor:
         """Mean cross-entropy per token in nats: y (B, T, O), target (B, T)."""

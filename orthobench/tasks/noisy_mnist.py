@@ -53,8 +53,9 @@ class NoisyMNIST(Lengths, Digits):
         pixels, labels = super().batch(split, epoch, index)
         steps = (self.T or ROWS) - ROWS
         words = -(-ROWS * steps // 8)
-        size = self.batch_size if split == "train" else self.eval_batch_size
-        stream = np.random.PCG64([self.seed, SPLITS.index(split), epoch, ROWS]).advance(index * size * words)
+        stream = np.random.PCG64([self.seed, SPLITS.index(split), epoch, ROWS]).advance(
+            index * self.full(split) * words
+        )
         noise = stream.random_raw(len(pixels) * words).astype("<u8", copy=False).view(np.uint8)
         noise = torch.from_numpy(noise.reshape(len(pixels), 8 * words)[:, : ROWS * steps])
         x = torch.cat([pixels, noise], dim=1).float().div_(255)

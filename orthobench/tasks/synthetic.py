@@ -57,18 +57,14 @@ class Drawn(Lengths):
         size = self.sizes[split]
         if size is None:
             return self.epoch_batches
-        return -(-size // self._full(split))
+        return -(-size // self.full(split))
 
     def place(self, split: Split, epoch: int, index: int) -> tuple[int, int]:
         """The pass that a batch is drawn for, and its size."""
-        whole, full = self.sizes[split], self._full(split)
+        whole, full = self.sizes[split], self.full(split)
         if whole is None:
             return epoch, full
         return (0 if split == "train" else epoch), min(full, whole - index * full)
-
-    def _full(self, split: Split) -> int:
-        """Sequences of a batch that is not the last."""
-        return self.batch_size if split == "train" else self.eval_batch_size
 
     def _tensors(self, rng: np.random.Generator, size: int) -> Batch:
         arrays = self.generate(rng, size)

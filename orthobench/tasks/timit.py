@@ -113,13 +113,13 @@ class TIMIT(Task):
 
     def batches(self, split: Split) -> int:
         count = timit.UTTERANCES[self.split_name][split]
-        return max(count // self.batch_size, 1) if split == "train" else -(-count // self.eval_batch_size)
+        return max(count // self.full(split), 1) if split == "train" else -(-count // self.full(split))
 
     def batch(self, split: Split, epoch: int, index: int) -> Batch:
         self.check()
         assert self._spectra is not None
         spectra = self._spectra[split]
-        size = self.batch_size if split == "train" else self.eval_batch_size
+        size = self.full(split)
         rows = np.arange(len(spectra))
         if split == "train":
             if self._order[0] != epoch:

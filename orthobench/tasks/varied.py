@@ -57,7 +57,7 @@ class Varied(Drawn):
 
     def batch(self, split: Split, epoch: int, index: int) -> Batch:
         epoch, size = self.place(split, epoch, index)
-        full = self._full(split)
+        full = self.full(split)
         together = max(1, TOGETHER // (full * self.length))
         block = (split, epoch, index // together)
         if self._drawn[0] != block:

@@ -1,11 +1,10 @@
 """A plot with what belongs to it: the controls that choose what is shown, a table beside it, and its data as CSV."""
 
-import csv
-import io
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
+from orthobench.recording.files import as_csv
 from orthobench.report.markup import no_formula
 from orthobench.report.numbers import NOTHING, number
 
@@ -103,11 +102,7 @@ class Plot:
     def csv(self) -> str:
         """The data, without the places of pages, and with no text that a spreadsheet would take for a formula."""
         headers = list(dict.fromkeys(name for line in self.values for name in line if name != "href"))
-        text = io.StringIO(newline="")
-        writer = csv.writer(text, lineterminator="\n")
-        writer.writerow(headers)
-        writer.writerows([[_plain(line.get(name)) for name in headers] for line in self.values])
-        return text.getvalue()
+        return as_csv(headers, ([_plain(line.get(name)) for name in headers] for line in self.values))
 
 
 def options(values: Iterable[Any]) -> tuple[tuple[str, str], ...]:
