@@ -27,8 +27,12 @@ def build(*overrides: str, config_dir: "str | Any | None" = None) -> "Run":
     """
     from pathlib import Path
 
+    from orthobench.errors import ConfigError
     from orthobench.run.run import Run
 
+    wrong = next((word for word in overrides if not isinstance(word, str)), None)
+    if wrong is not None:
+        raise ConfigError(f'build takes words such as "model=gru", each an argument of its own: here is {wrong!r}.')
     return Run.of(overrides, () if config_dir is None else (Path(config_dir),))
 
 

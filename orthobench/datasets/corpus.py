@@ -15,7 +15,9 @@ UNKNOWN = "<unk>"
 END = {"characters": "\n", "words": "<eos>"}
 
 
-def load(path: Path, by: By, val_share: float, test_share: float, min_count: int) -> ptb.Corpus:
+def load(
+    path: Path, by: By, val_share: float, test_share: float, min_count: int, known: tuple[str, ...] | None = None
+) -> ptb.Corpus:
     """The text's beginning for training, then the parts for validation and test, as ids.
 
     Args:
@@ -24,6 +26,7 @@ def load(path: Path, by: By, val_share: float, test_share: float, min_count: int
         val_share: share of the tokens for validation.
         test_share: share of the tokens, the last ones, for the test.
         min_count: tokens that are rarer in the training part become `<unk>`, as do those that it lacks.
+        known: the vocabulary, by id; that of the training part by default.
 
     Raises:
         DataError: the file is missing, is no text in UTF-8, or is too short to be divided.
@@ -32,11 +35,13 @@ def load(path: Path, by: By, val_share: float, test_share: float, min_count: int
         changed = path.stat().st_mtime_ns
     except OSError as error:
         raise DataError(f"{path} cannot be read: {error.strerror}; task.path= names a text file.") from error
-    return _load(path, by, val_share, test_share, min_count, changed)
+    return _load(path, by, val_share, test_share, min_count, known, changed)
 
 
 @lru_cache(maxsize=2)
-def _load(path: Path, by: By, val_share: float, test_share: float, min_count: int, changed: int) -> ptb.Corpus:
+def _load(
+    path: Path, by: By, val_share: float, test_share: float, min_count: int, known: tuple[str, ...] | None, changed: int
+) -> ptb.Corpus:
     found = tokens(_text(path), by)
     val, test = round(len(found) * (1 - val_share - test_share)), round(len(found) * (1 - test_share))
     parts = found[:val], found[val:test], found[test:]
@@ -44,12 +49,14 @@ def _load(path: Path, by: By, val_share: float, test_share: float, min_count: in
         raise DataError(
             f"{path} is too short: {len(found)} {by} make parts of {', '.join(str(len(p)) for p in parts)}."
         )
-    counts = Counter({token: n for token, n in Counter(parts[0]).items() if n >= min_count and token != UNKNOWN})
-    if not counts:
-        raise DataError(f"{path}: none of the {by} occurs task.min_count={min_count} times in training; lower it.")
-    ids = {**plain(counts), UNKNOWN: len(counts)}
-    known = ([token if token in counts else UNKNOWN for token in part] for part in parts)
-    return ptb.Corpus(*(ptb.encode(part, ids, path) for part in known), tokens=tuple(ids))
+    if known is None:
+        counts = Counter({token: n for token, n in Counter(parts[0]).items() if n >= min_count and token != UNKNOWN})
+        if not counts:
+            raise DataError(f"{path}: none of the {by} occurs task.min_count={min_count} times in training; lower it.")
+        known = *plain(counts), UNKNOWN
+    ids = {token: number for number, token in enumerate(known)}
+    seen = ([token if token in ids else UNKNOWN for token in part] for part in parts)
+    return ptb.Corpus(*(ptb.encode(part, ids, path) for part in seen), tokens=known)
 
 
 def tokens(text: str, by: By) -> list[str]:

@@ -57,8 +57,11 @@ def load(data_root: Path, verify: bool = True) -> tuple[Images, Images]:
         arrays.append(parse_idx(read_published(path, file.sha256 if verify else None), path))
     pixels, labels, test_pixels, test_labels = arrays
     shapes = [array.shape for array in arrays]
-    if not verify and (shapes != SHAPES or max(labels.max(), test_labels.max()) > 9):
-        raise DataError(f"{data_root}/mnist has arrays of shapes {shapes}; {SHAPES} and labels from 0 to 9 are needed.")
+    if not verify and shapes != SHAPES:
+        raise DataError(f"{data_root}/mnist has arrays of shapes {shapes}; {SHAPES} are needed.")
+    largest = max(labels.max(), test_labels.max())
+    if not verify and largest > 9:
+        raise DataError(f"{data_root}/mnist has the label {largest}; labels from 0 to 9 are needed.")
     return Images(pixels.reshape(len(pixels), -1), labels), Images(
         test_pixels.reshape(len(test_pixels), -1), test_labels
     )

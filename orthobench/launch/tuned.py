@@ -8,7 +8,7 @@ from typing import Any
 import yaml
 
 from orthobench.config.overrides import recipe
-from orthobench.errors import ConfigError
+from orthobench.errors import ConfigError, StorageError
 from orthobench.launch.search import Search
 from orthobench.recording.digest import final
 from orthobench.recording.files import write_bytes
@@ -56,10 +56,15 @@ def write_recipe(search: Search, run_id: str) -> tuple[Path, str]:
 
     Raises:
         ConfigError: this version gives other settings by the same values.
-        StorageError: it cannot be written.
+        StorageError: the trial's record is missing or damaged, or it cannot be written.
     """
     folder = search.folder / "conf"
-    record = final(search.folder.parent / run_id / "record.json") or {}
+    path = search.folder.parent / run_id / "record.json"
+    record = final(path)
+    if record is None:
+        raise StorageError(
+            f"{path}, the record of the best run, is missing or damaged: run that anew by its own words."
+        )
     text = yaml.safe_dump(recipe(record["config"], search.folders), sort_keys=False)
     head = f"# @package _global_\n# The best of a tuning, by {search.score}: {run_id}\n"
     write_bytes(folder / "recipe" / f"{NAME}.yaml", (head + text).encode())

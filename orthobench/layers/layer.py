@@ -22,6 +22,7 @@ from orthobench.parametrizations.base import Parametrized
 from orthobench.parametrizations.moving_base import Settling
 from orthobench.scan import choose, recurrence
 from orthobench.schema import Fraction, Positive, coerce
+from orthobench.uncompiled import uncompiled
 
 DTYPES = (torch.float32, torch.float64)
 
@@ -113,6 +114,7 @@ class Layer(Parametrized):
             if isinstance(parametrization, Settling):
                 parametrization.careful = True
         self._followed = self._versions()
+        self.register_load_state_dict_post_hook(_loaded)  # what was saved has been settled
 
     def _model(self, settings: dict[str, Any]) -> str | None:
         """The model whose values are taken; may take settings out that say which."""
@@ -228,8 +230,9 @@ class Layer(Parametrized):
             return None
         return *((id(q), q._version) for q in own), (0, _Fused.steps)
 
+    @uncompiled  # it reads counts that a graph does not have
     def _follow(self) -> None:
-        if torch.compiler.is_compiling() or getattr(self, "_is_replica", False):
+        if torch.compiler.is_exporting() or getattr(self, "_is_replica", False):
             return
         now, before = self._versions(), self._followed
         if now is None or now == before:
@@ -241,6 +244,7 @@ class Layer(Parametrized):
         for parametrization in self.parametrizations():
             parametrization.after_step()
         self._followed = self._versions()
+        self.register_load_state_dict_post_hook(_loaded)  # what was saved has been settled
 
     def _apply(self, fn: Any, recurse: bool = True) -> Any:
         followed = self._followed == self._versions() if hasattr(self, "_followed") else False
@@ -261,6 +265,10 @@ class Layer(Parametrized):
             use = "call layer.after_step() after every optimizer.step(), or use DistributedDataParallel"
             raise RuntimeError(f"{type(self).__name__} cannot follow the optimizer's step in copies of itself: {use}.")
         return super()._replicate_for_data_parallel()
+
+
+def _loaded(layer: Layer, keys: Any) -> None:
+    layer._followed = layer._versions()
 
 
 def _stacked(states: tuple[Tensor, ...]) -> Tensor:

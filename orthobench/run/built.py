@@ -3,6 +3,9 @@
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Any
+
+import torch
 
 from orthobench.config.settings import Settings
 from orthobench.errors import ConfigError
@@ -11,6 +14,10 @@ from orthobench.models.build import build_model, build_task
 from orthobench.run.duration import Duration, duration
 from orthobench.run.memory import refuse_before_building
 from orthobench.tasks.base import Task
+from orthobench.tasks.example import example
+from orthobench.terminal import complain
+
+NAMES = {"vocabulary": "vocabulary", "classes": "set of classes"}  # of `Task.codes`
 
 
 @dataclass
@@ -50,9 +57,26 @@ class Built:
             try:
                 model.load_state_dict(run.model.state_dict())
             except RuntimeError as error:
-                text = " ".join(str(error).split()[-24:])
-                raise ConfigError(f"init_from={name} does not fit this run's model: ... {text}") from error
+                raise ConfigError(f"init_from={name} does not fit this run's model{self._others(run)}.") from error
+            if not _alike(model, run.model, run.task):
+                raise ConfigError(f"init_from={name}: its weights compute something else here{self._others(run)}.")
+            told = [
+                key for key, value in run.task.codes().items() if key in NAMES and self.task.codes().get(key) != value
+            ]
+            for key in told:
+                complain(
+                    f"orthobench: init_from={name} was trained with another {NAMES[key]} than this run's data have."
+                )
         return model
+
+    def _others(self, run: Any) -> str:
+        """The settings of the model that are not those of another run, as the end of a sentence."""
+        ours, theirs = self.settings.model, run.settings.model
+        found = [f"model.{key}={ours[key]} is {theirs.get(key)} there" for key in ours if ours[key] != theirs.get(key)]
+        for what in ("input_size", "output_size"):
+            here, there = getattr(self.task, what), getattr(run.task, what)
+            found += [f"the task's {what} of {here:,} is {there:,} there"] if here != there else []
+        return f": {', '.join(found)}" if found else ""
 
     @property
     def parameters(self) -> dict[str, int]:
@@ -73,3 +97,15 @@ class Built:
     def duration(self) -> Duration:
         """Lengths in steps."""
         return duration(self.settings.trainer, self.task)
+
+
+@torch.no_grad()
+def _alike(one: Network, other: Network, task: Task) -> bool:
+    """Whether two networks with the same weights compute the same from random inputs of a task."""
+    found = []
+    for network in (one, other):
+        dtype, training = next(network.parameters()).dtype, network.training
+        y = network.eval()(example(task, 2, 5, dtype))[0].double()
+        network.train(training)
+        found.append(y[:, -1] if y.dim() == 3 else y)
+    return bool(torch.allclose(*found, rtol=1e-3, atol=1e-4))

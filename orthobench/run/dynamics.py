@@ -22,6 +22,7 @@ from torch import Tensor
 
 from orthobench.cells.base import Cell, Matrices, State
 from orthobench.errors import ConfigError
+from orthobench.recording.sources import refuse_changed
 from orthobench.run.callbacks.hidden_gradients import hidden_gradients
 from orthobench.run.load import Finished
 
@@ -34,12 +35,13 @@ def dynamics(run: Finished, sequences: int = 8) -> dict[str, Any]:
         `hidden_gradient`; lists over time begin with t = 1.
 
     Raises:
-        ConfigError: the model is not recurrent.
+        ConfigError: the model is not recurrent, or the data have changed since.
         DataError: the task's data are missing or damaged.
     """
     if run.settings.parts.cell is None:
         name = run.settings.model["name"]
         raise ConfigError(f"inspect does not apply to {run.run_id}: model={name} is feed-forward, and has no dynamics.")
+    refuse_changed(run.record.get("sources"), run.settings, "trained")
     run.task.check()
     batch = [part[:sequences] for part in run.task.batch("test", 0, 0)]
     batch = [part.double() if part.is_floating_point() else part for part in batch]

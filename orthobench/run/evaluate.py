@@ -22,11 +22,12 @@ from orthobench.recording.shape import are_numbers, are_sources
 from orthobench.recording.sources import changed, refuse_changed, sources
 from orthobench.run.learner import Learner
 from orthobench.run.load import Finished
-from orthobench.run.memory import device_of, is_exhaustion
+from orthobench.run.memory import device_of, is_exhaustion, refuse_test_too_large
 from orthobench.run.trainer import make_trainer, quieten
 from orthobench.tasks.base import Task
 from orthobench.tasks.lengths import Lengths
 
+SCHEMA = 2
 SHAPE = ("input_size", "output_size", "readout", "tokens_in", "carries_state", "objective")
 
 
@@ -71,17 +72,29 @@ def evaluate(
         ConfigError: no such setting or length, the model has another input or output than the task then needs, or the
             run's own data, which it is to be scored on, have changed since.
         DataError: the task's data are missing or damaged.
-        MemoryExhausted: a batch of this length does not fit in memory.
+        MemoryExhausted: a batch of this length does not fit in memory, as was found before or by trying.
     """
     root = data_root or os.environ.get("ORTHOBENCH_DATA")
-    settings = recorded.settings(run.content, root, **task)
+    settings, made = _task(run, root, task)
+    wanted = [(made, {})] if lengths is None else [_at(run, made, n, root, task) for n in lengths]
+    learner = run.restored()  # whatever has been done to `run.model`
+    return [_evaluation(run, learner, twin, settings, own) for twin, own in wanted]
+
+
+def _task(run: Finished, root: str | None, given: dict[str, Any]) -> tuple[Settings, Task]:
+    """The settings with others of the task, and that task, which reads its data as the model was taught to.
+
+    Raises:
+        ConfigError: it has another shape, or the data that the run was trained on have changed.
+    """
+    settings = recorded.settings(run.content, root, **given)
+    refuse_changed(run.record.get("sources"), recorded.settings(run.content, root), "trained")
     made = settings.task_made
     assert made is not None
-    _refuse_another_shape(run, made, task)
-    if not task:
-        refuse_changed(run.record.get("sources"), settings, "trained")
-    wanted = [(made, {})] if lengths is None else [_at(run, made, n, root, task) for n in lengths]
-    return [_evaluation(run, twin, settings, own) for twin, own in wanted]
+    if type(made) is type(run.task):
+        made.read_as(run.task)
+    _refuse_another_shape(run, made, given)
+    return settings, made
 
 
 def _refuse_another_shape(run: Finished, task: Task, given: dict[str, Any]) -> None:
@@ -101,19 +114,23 @@ def _at(run: Finished, task: Task, length: int, root: str | None, given: dict[st
     name = run.settings.task["name"]
     if task.fixed_length:
         raise ConfigError(f"T={length} does not apply to task={name}: {task.fixed_length}.")
-    made = recorded.settings(run.content, root, T=length, **given).task_made
-    assert made is not None
-    _refuse_another_shape(run, made, {"T": length} | given)
+    _, made = _task(run, root, {"T": length} | given)
     if length != made.T:
         raise ConfigError(f"T={length} does not apply to task={name}: its length follows from its data.")
     return made, {"T": length}
 
 
-def _evaluation(run: Finished, task: Task, settings: Settings, own: dict[str, Any]) -> dict[str, Any]:
+def _evaluation(run: Finished, learner: Learner, task: Task, settings: Settings, own: dict[str, Any]) -> dict[str, Any]:
     """The content of one evaluation's file, made unless it is there and of the same data."""
     kept = {key: value for key, value in (settings.task | own).items() if key not in (*NO_EFFECT, "eval_lengths")}
     limit = run.settings.trainer.get("limit_test_batches")
-    key = {"run": run.settings.digest, "weights": run.which, "task": kept, "limit_test_batches": limit}
+    key = {
+        "schema": SCHEMA,
+        "run": run.settings.digest,
+        "weights": run.which,
+        "task": kept,
+        "limit_test_batches": limit,
+    }
     name = hashlib.sha256(json.dumps(key, sort_keys=True).encode()).hexdigest()[:16]
     path = run.folder / "evaluations" / f"{name}.json"
     digest, found = digest_of(run.checkpoint), read_sealed(path)
@@ -121,19 +138,20 @@ def _evaluation(run: Finished, task: Task, settings: Settings, own: dict[str, An
     if found is not None and _is_of(found, wanted) and not changed(found["sources"], settings):
         return {**found, "found": True}
     made_of = sources(settings, task.files_read())
+    refuse_test_too_large(learner.model, task, run.settings.trainer.get("accelerator", "auto"))
     trainer = _trainer(run, task)
     try:
-        metrics = score(trainer, run.learner, task)
+        metrics = score(trainer, learner, task)
     except (RuntimeError, MemoryError, OSError) as error:
         if is_exhaustion(error):
             raise MemoryExhausted(
                 f"{task.eval_batch_size} sequences at once do not fit in memory; set a smaller task.eval_batch_size=."
             ) from error
         raise
-    hardware = recorder.hardware(run.learner.device)
-    run.learner.cpu()
+    hardware = recorder.hardware(learner.device)
+    learner.cpu()
     content = {
-        "schema": 1,
+        "schema": SCHEMA,
         "run_id": run.run_id,
         "identity": run.settings.digest,
         "weights": run.which,

@@ -13,11 +13,13 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from orthobench.errors import ConfigError, OrthobenchError
+from orthobench.errors import ConfigError, DataError, OrthobenchError
 from orthobench.models.base import Network
 from orthobench.models.frozen import frozen
 from orthobench.recording.files import write_bytes
+from orthobench.recording.sources import refuse_changed
 from orthobench.run.load import Finished
+from orthobench.tasks.example import example
 
 OPSET = 18
 SUFFIXES = {"torch": "pt", "onnx": "onnx", "pt2": "pt2"}
@@ -61,9 +63,19 @@ def export(run: Finished, form: str) -> tuple[Path, float | None]:
 
 
 def about(run: Finished) -> dict[str, str]:
-    """What an exported file says about its origin."""
-    model = {key: value for key, value in run.settings.model.items()}
-    return {"run_id": run.run_id, "which": run.which, "step": str(run.step), "model": json.dumps(model)}
+    """What an exported file says about its origin, and of what its inputs and outputs stand for."""
+    settings = {"model": run.settings.model, "task": run.settings.task, "codes": codes(run)}
+    told = {name: json.dumps(value) for name, value in settings.items()}
+    return {"run_id": run.run_id, "which": run.which, "step": str(run.step), **told}
+
+
+def codes(run: Finished) -> dict[str, Any] | None:
+    """What the numbers that the network reads and gives stand for, see `Task.codes`; null where the data are gone."""
+    try:
+        refuse_changed(run.record.get("sources"), run.settings, "trained")
+        return run.task.codes()
+    except (ConfigError, DataError):
+        return None
 
 
 def _torch(run: Finished) -> tuple[bytes, None]:
@@ -118,12 +130,7 @@ def _program(run: Finished) -> Any:
 
 
 def _example(run: Finished, B: int, T: int) -> Tensor:
-    """An input of the shape that the task's have, the same at every call."""
-    task, generator = run.task, torch.Generator().manual_seed(B)
-    if task.tokens_in:
-        return torch.randint(task.input_size, (B, T), generator=generator)
-    shape = (B, T, task.input_size) if task.sequential else (B, task.input_size)
-    return torch.randn(shape, generator=generator).to(next(run.model.parameters()).dtype)
+    return example(run.task, B, T, next(run.model.parameters()).dtype)
 
 
 @torch.no_grad()

@@ -8,6 +8,7 @@ from torch import Tensor
 from orthobench.cells.base import State
 from orthobench.errors import ConfigError
 from orthobench.models.base import Network
+from orthobench.recording.sources import refuse_changed
 from orthobench.run.load import Finished
 from orthobench.tasks.language import Language
 
@@ -23,12 +24,14 @@ def generate(run: Finished, prompt: str, tokens: int, temperature: float, seed: 
         seed: of the draws.
 
     Raises:
-        ConfigError: the task is no language model's, or the prompt has a token that the model does not know.
+        ConfigError: the task is no language model's, its text has changed, or the prompt has a token that the model
+            does not know.
         DataError: the data, whose training text decides the vocabulary, are missing or damaged.
     """
     task = run.task
     if not isinstance(task, Language):
         raise ConfigError(f"{run.run_id} is a run of {run.settings.task['name']}, which has no text to generate.")
+    refuse_changed(run.record.get("sources"), run.settings, "trained")
     ids, names = task.ids(prompt), task.vocabulary()
     generator = torch.Generator().manual_seed(seed)
     for token in draw(run.model, ids, tokens, temperature, generator):

@@ -86,6 +86,10 @@ class Finished:
     @cached_property
     def learner(self) -> Learner:
         """What scores the model on a task."""
+        return self.restored()
+
+    def restored(self) -> Learner:
+        """The same made anew, with the weights of the checkpoint."""
         settings = self.settings
         refuse_before_building(settings, self.task)
         model = build_model(settings, self.task)

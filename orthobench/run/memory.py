@@ -94,6 +94,23 @@ def refuse_if_too_large(model: Network, task: Task, accelerator: str) -> None:
         )
 
 
+def refuse_test_too_large(model: Network, task: Task, accelerator: str) -> None:
+    """Refuse a test of which one batch cannot fit: its inputs, what every layer shows, and the outputs.
+
+    Raises:
+        MemoryExhausted: with the numbers.
+    """
+    T, B = getattr(task, "length", task.T) or 1, task.eval_batch_size
+    shown = sum(cell.feature_size for cell in model.cells) if model.sequential else 0
+    outputs = task.output_size if task.readout == "all" else 0
+    need, have = 4 * T * B * (task.input_size * (not task.tokens_in) + shown + outputs), available(accelerator)
+    if need > have:
+        raise MemoryExhausted(
+            f"a test of {B} sequences of {T:,} steps needs {need / GIB:,.1f} GiB or more, and there are "
+            f"{have / GIB:.1f} GiB: use a shorter T or a smaller task.eval_batch_size=."
+        )
+
+
 def keep_freed_memory() -> None:
     """Let this process use the memory that it frees again, in blocks of up to 1 GiB, since every step needs the same.
 

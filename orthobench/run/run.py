@@ -60,6 +60,8 @@ class Run(Built):
             return finished(self.settings) or self._start(attempt or Attempt)
 
     def _start(self, attempt: Callable[[Built, Path], Attempt]) -> dict[str, Any]:
+        for made in ("task", "model"):  # whatever has been done to them, a record is that of the settings
+            vars(self).pop(made, None)
         folder, accelerator = self.settings.folder, self.settings.trainer.get("accelerator", "auto")
         if accelerator in ("gpu", "cuda") and not torch.cuda.is_available():
             raise ConfigError(

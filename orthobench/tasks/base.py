@@ -3,7 +3,7 @@
 import inspect
 import itertools
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self
 
@@ -171,6 +171,19 @@ class Task(LightningDataModule, opened.Reader, ABC):
             DataError: it is missing or damaged.
         """
 
+    def read_as(self, trained: "Task") -> None:
+        """Read the data as a model was taught to by another task of this class, `trained`.
+
+        What its numbers stand for, such as a vocabulary, classes or moments, is then that of the other's training part.
+
+        Raises:
+            ConfigError: that cannot be.
+        """
+
+    def codes(self) -> dict[str, Any]:
+        """What the numbers of its inputs and outputs stand for, where its data decide that; see `read_as`."""
+        return {}
+
     def remarks(self) -> list[str]:
         """What is worth knowing about the data before a run, a sentence each; asked for after `check`."""
         return []
@@ -283,13 +296,17 @@ class Task(LightningDataModule, opened.Reader, ABC):
     def val_dataloader(self) -> list[DataLoader[Batch]]:
         """The validation split, and the test split where the paper selected on it."""
         splits: tuple[Split, ...] = ("val", "test") if self.select_on_test else ("val",)
-        return [self._loader(split, Once(self.batches(split))) for split in splits]
+        return [self._loader(split, self._once(split)) for split in splits]
 
     def test_dataloader(self) -> DataLoader[Batch]:
         """The test split, once."""
-        return self._loader("test", Once(self.batches("test")))
+        return self._loader("test", self._once("test"))
 
-    def _loader(self, split: Split, sampler: "Sampler[tuple[int, int]]") -> DataLoader[Batch]:
+    def _once(self, split: Split) -> list[tuple[int, int]]:
+        """Positions of one pass over a split."""
+        return [(0, index) for index in range(self.batches(split))]
+
+    def _loader(self, split: Split, sampler: Iterable[tuple[int, int]]) -> DataLoader[Batch]:
         return DataLoader(
             Batches(self, split),
             batch_size=None,
@@ -328,16 +345,3 @@ class Stream(Sampler[tuple[int, int]]):
 
     def __iter__(self) -> Iterator[tuple[int, int]]:
         return (divmod(k, self.epoch_batches) for k in itertools.count(self.first))
-
-
-class Once(Sampler[tuple[int, int]]):
-    """Positions of one pass over a split."""
-
-    def __init__(self, size: int) -> None:
-        self.size = size
-
-    def __iter__(self) -> Iterator[tuple[int, int]]:
-        return ((0, index) for index in range(self.size))
-
-    def __len__(self) -> int:
-        return self.size

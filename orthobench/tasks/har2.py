@@ -66,7 +66,7 @@ class HAR2(ArrayTask):
     def load(self) -> dict[str, Batch]:
         train, test = har.load(self.data_root, self.verify)
         held_out = np.isin(train.subjects, self.val_subjects)
-        shift, scale = moments(train.windows[~held_out], self.normalisation)
+        shift, scale = self.moments = moments(train.windows[~held_out], self.normalisation)
 
         def tensors(windows: np.ndarray, labels: np.ndarray) -> Batch:
             x = ((windows - shift) / scale).astype(np.float32)
@@ -78,6 +78,11 @@ class HAR2(ArrayTask):
         }
         splits["val"] = tensors(train.windows[held_out], train.labels[held_out]) if held_out.any() else splits["test"]
         return splits
+
+    def codes(self) -> dict[str, Any]:
+        self.check()
+        shift, scale = self.moments
+        return {"x_mean": np.asarray(shift).tolist(), "x_deviation": np.asarray(scale).tolist()}
 
     def loss(self, y: Tensor, target: Tensor, mask: Tensor | None = None) -> Tensor:
         """Binary cross-entropy in nats of the logits y (B, 1) with targets (B,) of 0 and 1."""

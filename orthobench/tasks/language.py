@@ -119,6 +119,9 @@ class Language(Task):
         """The tokens by id."""
         return self.corpus().tokens
 
+    def codes(self) -> dict[str, Any]:
+        return {"vocabulary": list(self.vocabulary())}
+
     def ids(self, text: str) -> list[int]:
         """The ids of a text's tokens, after the token that ends a line if the training text has one.
 

@@ -22,7 +22,7 @@ from orthobench.datasets import opened, sequences
 from orthobench.errors import ConfigError, DataError
 from orthobench.schema import Positive, Range
 from orthobench.tasks.arrays import ArrayTask
-from orthobench.tasks.base import Batch, Split, share
+from orthobench.tasks.base import Batch, Split, Task, share
 from orthobench.tasks.metric import ACCURACY, Metric
 
 SHARE = Annotated[float, Range(0, 1, above=True, below=True)]
@@ -109,6 +109,51 @@ class Series(ArrayTask):
             raise DataError(f"{self.path}: y is {found[0]} for every sequence; two classes are needed.")
         return found
 
+    @cached_property
+    def moments(self) -> tuple[np.ndarray, np.ndarray]:
+        """Mean and standard deviation of every channel of the training sequences; 0 and 1 without normalisation."""
+        x, lengths, train = self.stored.x, self.stored.lengths, self.parts["train"]
+        if self.normalisation == "none":
+            return np.zeros(x.shape[2]), np.ones(x.shape[2])
+        inside = np.arange(x.shape[1])[None, :] < lengths[train][:, None]
+        values = x[train][inside].astype(np.float64)
+        deviation = values.std(0)
+        return values.mean(0), np.where(deviation < 1e-12, 1.0, deviation)
+
+    @cached_property
+    def target_moments(self) -> tuple[float, float]:
+        """Mean and standard deviation of the training targets, where values are predicted.
+
+        Raises:
+            DataError: they cannot be normalised.
+        """
+        train = self.stored.y.astype(np.float64)[self.parts["train"]]
+        with np.errstate(over="ignore"):
+            mean, deviation = float(train.mean()), float(train.std())
+        if not (np.isfinite(deviation) and deviation > 0):
+            told = f"y has a standard deviation of {deviation:g} in training, and cannot be normalised"
+            raise DataError(f"{self.path}: {told}.")
+        return mean, deviation
+
+    def codes(self) -> dict[str, Any]:
+        mean, deviation = self.moments
+        found: dict[str, Any] = {"x_mean": mean.tolist(), "x_deviation": deviation.tolist()}
+        if self.classes:
+            return found | {"classes": self.classes}
+        return found | {"y_mean": self.target_moments[0], "y_deviation": self.target_moments[1]}
+
+    def read_as(self, trained: Task) -> None:
+        assert isinstance(trained, Series)
+        strange = sorted(set(self.classes) - set(trained.classes))
+        if trained.classes and strange:
+            raise ConfigError(f"{self.path} has the class {strange[0]}, which {trained.path} has not.")
+        self._data = None
+        self.moments = trained.moments
+        if trained.classes:
+            self.classes = trained.classes
+        elif not self.classes:
+            self.target_moments = trained.target_moments
+
     metric = _Headline()  # type: ignore[assignment]
 
     @property
@@ -187,15 +232,10 @@ class Series(ArrayTask):
         """Classes (int64) or normalised values (float64) of a split."""
         y, chosen = self.stored.y, self.parts[split]
         if self.classes:
-            return np.unique(y, return_inverse=True)[1].astype(np.int64)[chosen]
-        values = y.astype(np.float64)
-        train = values[self.parts["train"]]
-        with np.errstate(over="ignore"):
-            mean, deviation = train.mean(), train.std()
-        if not (np.isfinite(deviation) and deviation > 0):
-            told = f"y has a standard deviation of {deviation:g} in training, and cannot be normalised"
-            raise DataError(f"{self.path}: {told}.")
-        return (values[chosen] - mean) / deviation
+            number = {name: i for i, name in enumerate(self.classes)}
+            return np.array([number[str(one)] for one in y[chosen]], dtype=np.int64)
+        mean, deviation = self.target_moments
+        return (y.astype(np.float64)[chosen] - mean) / deviation
 
     def rows(self, split: Split) -> int:
         return len(self.parts[split])
@@ -204,10 +244,8 @@ class Series(ArrayTask):
         x, lengths = self.stored.x, self.stored.lengths
         inside = np.arange(x.shape[1])[None, :] < lengths[:, None]
         if self.normalisation == "channel":
-            train = self.parts["train"]
-            values = x[train][inside[train]].astype(np.float64)
-            deviation = values.std(0)
-            x = (x - values.mean(0)) / np.where(deviation < 1e-12, 1.0, deviation)
+            mean, deviation = self.moments
+            x = (x - mean) / deviation
             x = np.where(inside[:, :, None], x, 0).astype(np.float32)
         found = {}
         for split, chosen in self.parts.items():

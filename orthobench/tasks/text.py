@@ -15,6 +15,7 @@ from orthobench.datasets import corpus, opened
 from orthobench.datasets.ptb import Corpus
 from orthobench.errors import ConfigError
 from orthobench.schema import Positive, Range
+from orthobench.tasks.base import Task
 from orthobench.tasks.language import Language, perplexity
 from orthobench.tasks.metric import CROSS_ENTROPY, Metric
 
@@ -58,6 +59,7 @@ class Text(Language):
         **kwargs: Any,
     ) -> None:
         self.path, self.min_count = path, min_count
+        self.known: tuple[str, ...] | None = None
         self.by: corpus.By = by
         self.val_share, self.test_share = val_share, test_share
         if path is not None:
@@ -79,7 +81,14 @@ class Text(Language):
     def _corpus(self) -> Corpus:
         if self.path is None:
             raise ConfigError("task=text needs task.path=FILE, a text in UTF-8: see docs/own_data.md.")
-        return corpus.load(Path(self.path), self.by, self.val_share, self.test_share, self.min_count)
+        return corpus.load(Path(self.path), self.by, self.val_share, self.test_share, self.min_count, self.known)
+
+    def read_as(self, trained: Task) -> None:
+        """Encode the text by the vocabulary of another one's training part; what that lacks becomes `<unk>`."""
+        assert isinstance(trained, Text)
+        self.known, self._data = trained.vocabulary(), None
+        for kept in ("_corpus", "baseline"):
+            vars(self).pop(kept, None)
 
     @property
     def level(self) -> str:  # type: ignore[override]

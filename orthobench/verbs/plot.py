@@ -1,6 +1,7 @@
 """`orthobench plot [TABLE...|PAPER...|all|FOLDER [KEY=VALUE...]]`: figures of what is recorded, or of your runs."""
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -26,11 +27,13 @@ def main(arguments: list[str]) -> int:
     folders = tuple(given.config_dir)
     places = own_runs.folders(given.names, folders)
     drawn = _of_runs(places, given.overrides) if places else _of_tables(given.names, given.overrides, folders)
-    written = 0
+    written = Counter[Path]()
     for path, svg in drawn:
-        write_bytes(path, svg.encode())
-        say(f"wrote {path}")
-        written += 1
+        written[path] += 1
+        again = f"-{written[path]}" if written[path] > 1 else ""  # titles that differ in signs alone
+        place = path.with_name(f"{path.stem}{again}{path.suffix}")
+        write_bytes(place, svg.encode())
+        say(f"wrote {place}")
     if not written:
         told = "" if places else "; results_root= names the folder of the records"
         say(f"nothing is recorded that could be drawn{told}")

@@ -39,6 +39,7 @@ from orthobench.scan.native import complex_elman, lem, linear, lipschitz, lstm, 
 from orthobench.scan.native.library import REALS, add_outer, call, load, missing, pack, readable, weight_gradient
 from orthobench.scan.native.projection import own_projection
 from orthobench.terminal import complain
+from orthobench.uncompiled import uncompiled
 
 ACTIVATIONS = get_args(Activation)
 RunNative = Callable[[Any, Tensor, State], tuple[Tensor, State]]
@@ -80,6 +81,7 @@ def values_per_step(cell: Any) -> int:
     return matrix_cells.values_per_step(cell) if isinstance(cell, DeltaProduct | MLSTM) else cell.values_per_step
 
 
+@uncompiled  # C is given addresses
 def run(cell: Cell, x: Tensor, state: State) -> tuple[Tensor, State]:
     """Run `cell` over x from `state`; see `reference.run`."""
     family = lookup(cell, FAMILIES)
