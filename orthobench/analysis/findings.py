@@ -222,6 +222,13 @@ def _solved(table: FairTable, one: FairEntry, wanted: int) -> str | None:
 
 
 @_each
+def _diverged(table: FairTable, one: FairEntry, wanted: int) -> str | None:
+    """How many of the model's seeds diverged."""
+    found = one.scores().diverged
+    return None if found == wanted else f"diverged with {found} seeds, not {wanted}"
+
+
+@_each
 def _below_trivial(table: FairTable, one: FairEntry, lengths: list[int]) -> str | None:
     """The whole interval is worse than the trivial predictor at these lengths."""
     for length in lengths:
@@ -319,6 +326,7 @@ FAIR_TESTS: dict[str, FairTest] = {
     "finished": _finished,
     "horizon": _horizon,
     "solved": _solved,
+    "diverged": _diverged,
     "below_trivial": _below_trivial,
     "at": _at,
     "unasked": _unasked,

@@ -146,6 +146,7 @@ def test_a_sentence_without_a_test_is_refused(tmp_path: Path) -> None:
         ("fair/cued_copying_fixed", {"tenth": {"lstm": None}}, None),
         ("fair/cued_copying_fixed", {"answers_unasked": {"scornn": {40: 0}}}, "scornn answers unasked with 1 seeds"),
         ("spectral_rnn/table4", {"sides": {"RNN acc": [0, 19]}}, "RNN acc: "),
+        ("fair/har2", {"diverged": {"ncgru": 0}}, "ncgru diverged with 1 seeds, not 0"),
         ("fair/parity", {"beats_at": {256: {"lstm": ["deltanet"]}}}, "lstm is clear of "),
         ("fair/har2", {"seeds_beat": {"scornn": ["ncgru"]}}, None),
         ("fair/har2", {"seeds_beat": {"ncgru": ["scornn"]}}, "a seed of ncgru is not better than one of scornn"),

@@ -67,7 +67,7 @@ def test_a_damaged_file_is_made_again(tmp_path: Path) -> None:
     folder, _ = finished(tmp_path, *COPYING)
     (first,) = evaluate(orthobench.load(folder), [9])
     (file,) = (folder / "evaluations").iterdir()
-    file.write_text(file.read_text().replace('"schema": 1', '"schema": 2'))
+    file.write_text(file.read_text().replace('"schema": 2', '"schema": 3'))
     (again,) = evaluate(orthobench.load(folder), [9])
     assert not again["found"]
     assert again["metrics"] == first["metrics"]
