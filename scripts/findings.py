@@ -81,6 +81,9 @@ TOLD = {  # what a heading, a row or a sign means, where there is one
     "always after 40 steps": "*always after 40 steps*: the three digits with a cue that can be foreseen.",
     "after 10,000 steps": "*after 10,000 steps*: the three digits, with 10,000 training steps.",
     "deltanet_unconvolved": "*deltanet_unconvolved*: a control, `model=deltanet model.convolution=null`.",
+    "mlstm_unconvolved": "*mlstm_unconvolved*: a control, `model=mlstm model.convolution=null`.",
+    "gru_chrono_told_4": "*gru_chrono_told_4*, *gru_chrono_told_1000*: controls, `model=gru_chrono model.T_max=`.",
+    "ncgru_free": "*ncgru_free*: a control, `model=ncgru model.recurrent=free`.",
     "lstm_forget5": "*lstm_forget5*: a control, `model=lstm model.forget_bias=5`.",
     " of 5)": "(4 of 5): the mean of the seeds that did not diverge.",
     "†": "†: the best rate is the largest or the smallest that was tried.",
@@ -118,8 +121,8 @@ class Numbers:
         self.ms = costs.step(found.cost) if found.cost else "not measured"
         self.tenth = number(found.steps_to_tenth, 0) or "never"
         self.seconds = "never"
-        if found.cost is not None and found.steps_to_tenth is not None:
-            self.seconds = number(found.steps_to_tenth * found.cost.s_per_step, 1)
+        if found.steps_to_tenth is not None:
+            self.seconds = number(found.steps_to_tenth * found.cost.s_per_step, 1) if found.cost else "not measured"
         self.state = number(found.budget.get("state_bytes"), 0)
         self.rate = found.rate
 

@@ -1,6 +1,7 @@
 """One run, from words to a record."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -60,8 +61,10 @@ class Run(Built):
             return finished(self.settings) or self._start(attempt or Attempt)
 
     def _start(self, attempt: Callable[[Built, Path], Attempt]) -> dict[str, Any]:
-        for made in ("task", "model"):  # whatever has been done to them, a record is that of the settings
-            vars(self).pop(made, None)
+        if {"task", "model"} & vars(self).keys():  # whatever has been done to them, a record is that of the settings
+            self.settings = replace(self.settings, task_made=None)
+            for made in ("task", "model", "duration"):
+                vars(self).pop(made, None)
         folder, accelerator = self.settings.folder, self.settings.trainer.get("accelerator", "auto")
         if accelerator in ("gpu", "cuda") and not torch.cuda.is_available():
             raise ConfigError(
