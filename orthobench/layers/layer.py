@@ -21,8 +21,8 @@ from orthobench.optim import SGD, groups
 from orthobench.parametrizations.base import Parametrized
 from orthobench.parametrizations.moving_base import Settling
 from orthobench.scan import choose, recurrence
+from orthobench.scan.uncompiled import uncompiled
 from orthobench.schema import Fraction, Positive, coerce
-from orthobench.uncompiled import uncompiled
 
 DTYPES = (torch.float32, torch.float64)
 

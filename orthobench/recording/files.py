@@ -18,7 +18,7 @@ from orthobench.errors import StorageError
 
 LARGEST = 1 << 28  # bytes of a record
 TEMPORARY = ".*.tmp"
-Row = TypeVar("Row")
+Made = TypeVar("Made")
 
 
 def write_bytes(path: Path, content: bytes, keep: Path | None = None) -> None:
@@ -123,7 +123,7 @@ def as_csv(headers: Iterable[str], rows: Iterable[Iterable[Any]]) -> str:
     return text.getvalue()
 
 
-def read_rows(path: Path, make: Callable[[dict[str, str]], Row], again: str) -> list[Row]:
+def read_rows(path: Path, make: Callable[[dict[str, str]], Made], again: str) -> list[Made]:
     """What `make` makes of every line of a CSV file by its header; none where there is no file.
 
     Raises:

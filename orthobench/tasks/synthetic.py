@@ -13,7 +13,7 @@ from orthobench.tasks.lengths import Lengths
 
 Variant = Literal["paper", "code"]
 Arrays = tuple[np.ndarray, ...]
-Bounds = int | list[int]
+Whole = int | list[int]
 SAMPLE = tuple(b"sample")  # more words than a split's seed has
 
 
@@ -101,7 +101,7 @@ class Synthetic(Drawn):
 
 
 def integers(
-    rng: np.random.Generator | np.random.RandomState, low: Bounds, high: Bounds, size: tuple[int, ...]
+    rng: np.random.Generator | np.random.RandomState, low: Whole, high: Whole, size: tuple[int, ...]
 ) -> np.ndarray:
     """Whole numbers from low..high-1, which broadcast to `size`, in either kind of generator."""
     draw = rng.integers if isinstance(rng, np.random.Generator) else rng.randint

@@ -38,8 +38,8 @@ from orthobench.scan.fused.pointwise import room_for_signs
 from orthobench.scan.native import complex_elman, lem, linear, lipschitz, lstm, matrix_cells, oscillators, slstm
 from orthobench.scan.native.library import REALS, add_outer, call, load, missing, pack, readable, weight_gradient
 from orthobench.scan.native.projection import own_projection
+from orthobench.scan.uncompiled import uncompiled
 from orthobench.terminal import complain
-from orthobench.uncompiled import uncompiled
 
 ACTIVATIONS = get_args(Activation)
 RunNative = Callable[[Any, Tensor, State], tuple[Tensor, State]]
