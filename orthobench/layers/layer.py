@@ -244,7 +244,6 @@ class Layer(Parametrized):
         for parametrization in self.parametrizations():
             parametrization.after_step()
         self._followed = self._versions()
-        self.register_load_state_dict_post_hook(_loaded)  # what was saved has been settled
 
     def _apply(self, fn: Any, recurse: bool = True) -> Any:
         followed = self._followed == self._versions() if hasattr(self, "_followed") else False
