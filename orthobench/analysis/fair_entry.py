@@ -108,11 +108,12 @@ class FairEntry:
             return None
         return self.interval[0] > self.trivial if self.score.direction == "higher" else self.interval[1] < self.trivial
 
-    def beats(self, other: "FairEntry") -> bool:
-        """Whether its interval lies on the better side of the other's, clear of it."""
-        if self.interval is None or other.interval is None:
+    def beats(self, other: "FairEntry", name: str | None = None) -> bool:
+        """Whether its interval, that of the ranking by default, lies on the better side of the other's, clear of it."""
+        ours, theirs = (one.interval if name is None else one.interval_of(name) for one in (self, other))
+        if ours is None or theirs is None:
             return False
-        above, below = self.interval[0] > other.interval[1], self.interval[1] < other.interval[0]
+        above, below = ours[0] > theirs[1], ours[1] < theirs[0]
         return above if self.score.direction == "higher" else below
 
     def median(self, column: str) -> float | None:

@@ -168,13 +168,12 @@ def _seeds_beat(table: FairTable, finding: Finding, given: dict[str, list[str]])
 
 def _beats_at(table: FairTable, finding: Finding, given: dict[int, dict[str, list[str]]]) -> list[str]:
     """At a length each model's interval lies clear of those of the models listed for it, and of no others."""
-    found, sign = [], 1 if table.higher else -1
+    found = []
     whole = [one for one in table.at(finding.case) if _unfinished(one) is None]
     for length, said in given.items():
-        ends = {one.model: one.interval_of(one.at(length)) for one in whole}
-        known = {model: sorted(sign * end for end in both) for model, both in ends.items() if both is not None}
         for model, others in said.items():
-            beaten = {one for one in known if model in known and known[model][0] > known[one][1]}
+            better = entry(table, finding, model)
+            beaten = {one.model for one in whole if better in whole and better.beats(one, better.at(length))}
             if beaten != set(others):
                 found.append(f"{model} is clear of {', '.join(sorted(beaten)) or 'none'} at length {length}")
     return found

@@ -17,7 +17,7 @@ from orthobench.tasks.base import Task
 from orthobench.tasks.example import example
 from orthobench.terminal import complain
 
-NAMES = {"vocabulary": "vocabulary", "classes": "set of classes"}  # of `Task.codes`
+CODED = {"vocabulary": "vocabulary", "classes": "set of classes"}  # of `Task.codes`, in words
 
 
 @dataclass
@@ -60,13 +60,10 @@ class Built:
                 raise ConfigError(f"init_from={name} does not fit this run's model{self._others(run)}.") from error
             if not _alike(model, run.model, run.task):
                 raise ConfigError(f"init_from={name}: its weights compute something else here{self._others(run)}.")
-            told = [
-                key for key, value in run.task.codes().items() if key in NAMES and self.task.codes().get(key) != value
-            ]
-            for key in told:
-                complain(
-                    f"orthobench: init_from={name} was trained with another {NAMES[key]} than this run's data have."
-                )
+            if type(self.task) is type(run.task):  # another task has other data in any case
+                ours, theirs = self.task.codes(), run.codes or {}
+                for key in (key for key in CODED if key in theirs and ours.get(key) != theirs[key]):
+                    complain(f"orthobench: init_from={name} was trained with another {CODED[key]} than this run's.")
         return model
 
     def _others(self, run: Any) -> str:

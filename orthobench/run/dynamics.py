@@ -22,7 +22,6 @@ from torch import Tensor
 
 from orthobench.cells.base import Cell, Matrices, State
 from orthobench.errors import ConfigError
-from orthobench.recording.sources import refuse_changed
 from orthobench.run.callbacks.hidden_gradients import hidden_gradients
 from orthobench.run.load import Finished
 
@@ -41,7 +40,7 @@ def dynamics(run: Finished, sequences: int = 8) -> dict[str, Any]:
     if run.settings.parts.cell is None:
         name = run.settings.model["name"]
         raise ConfigError(f"inspect does not apply to {run.run_id}: model={name} is feed-forward, and has no dynamics.")
-    refuse_changed(run.record.get("sources"), run.settings, "trained")
+    run.refuse_changed_data()
     run.task.check()
     batch = [part[:sequences] for part in run.task.batch("test", 0, 0)]
     batch = [part.double() if part.is_floating_point() else part for part in batch]

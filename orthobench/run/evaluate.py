@@ -8,7 +8,9 @@ as it is.
 import hashlib
 import json
 import os
+from collections.abc import Callable
 from datetime import UTC, datetime
+from functools import cache
 from typing import Any
 
 from orthobench.config import recorded
@@ -75,20 +77,20 @@ def evaluate(
         MemoryExhausted: a batch of this length does not fit in memory, as was found before or by trying.
     """
     root = data_root or os.environ.get("ORTHOBENCH_DATA")
+    refuse_changed(run.record.get("sources"), recorded.settings(run.content, root), "trained")
     settings, made = _task(run, root, task)
     wanted = [(made, {})] if lengths is None else [_at(run, made, n, root, task) for n in lengths]
-    learner = run.restored()  # whatever has been done to `run.model`
-    return [_evaluation(run, learner, twin, settings, own) for twin, own in wanted]
+    restored = cache(run.restored)  # whatever has been done to `run.model`
+    return [_evaluation(run, restored, twin, settings, own) for twin, own in wanted]
 
 
 def _task(run: Finished, root: str | None, given: dict[str, Any]) -> tuple[Settings, Task]:
     """The settings with others of the task, and that task, which reads its data as the model was taught to.
 
     Raises:
-        ConfigError: it has another shape, or the data that the run was trained on have changed.
+        ConfigError: it has another shape.
     """
     settings = recorded.settings(run.content, root, **given)
-    refuse_changed(run.record.get("sources"), recorded.settings(run.content, root), "trained")
     made = settings.task_made
     assert made is not None
     if type(made) is type(run.task):
@@ -120,7 +122,9 @@ def _at(run: Finished, task: Task, length: int, root: str | None, given: dict[st
     return made, {"T": length}
 
 
-def _evaluation(run: Finished, learner: Learner, task: Task, settings: Settings, own: dict[str, Any]) -> dict[str, Any]:
+def _evaluation(
+    run: Finished, restored: Callable[[], Learner], task: Task, settings: Settings, own: dict[str, Any]
+) -> dict[str, Any]:
     """The content of one evaluation's file, made unless it is there and of the same data."""
     kept = {key: value for key, value in (settings.task | own).items() if key not in (*NO_EFFECT, "eval_lengths")}
     limit = run.settings.trainer.get("limit_test_batches")
@@ -137,7 +141,7 @@ def _evaluation(run: Finished, learner: Learner, task: Task, settings: Settings,
     wanted = {"identity": run.settings.digest, "checkpoint": digest, "task": kept}
     if found is not None and _is_of(found, wanted) and not changed(found["sources"], settings):
         return {**found, "found": True}
-    made_of = sources(settings, task.files_read())
+    made_of, learner = sources(settings, task.files_read()), restored()
     refuse_test_too_large(learner.model, task, run.settings.trainer.get("accelerator", "auto"))
     trainer = _trainer(run, task)
     try:

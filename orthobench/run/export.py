@@ -13,11 +13,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from orthobench.errors import ConfigError, DataError, OrthobenchError
+from orthobench.errors import ConfigError, OrthobenchError
 from orthobench.models.base import Network
 from orthobench.models.frozen import frozen
 from orthobench.recording.files import write_bytes
-from orthobench.recording.sources import refuse_changed
 from orthobench.run.load import Finished
 from orthobench.tasks.example import example
 
@@ -64,18 +63,9 @@ def export(run: Finished, form: str) -> tuple[Path, float | None]:
 
 def about(run: Finished) -> dict[str, str]:
     """What an exported file says about its origin, and of what its inputs and outputs stand for."""
-    settings = {"model": run.settings.model, "task": run.settings.task, "codes": codes(run)}
+    settings = {"model": run.settings.model, "task": run.settings.task, "codes": run.codes}
     told = {name: json.dumps(value) for name, value in settings.items()}
     return {"run_id": run.run_id, "which": run.which, "step": str(run.step), **told}
-
-
-def codes(run: Finished) -> dict[str, Any] | None:
-    """What the numbers that the network reads and gives stand for, see `Task.codes`; null where the data are gone."""
-    try:
-        refuse_changed(run.record.get("sources"), run.settings, "trained")
-        return run.task.codes()
-    except (ConfigError, DataError):
-        return None
 
 
 def _torch(run: Finished) -> tuple[bytes, None]:

@@ -8,7 +8,6 @@ from torch import Tensor
 from orthobench.cells.base import State
 from orthobench.errors import ConfigError
 from orthobench.models.base import Network
-from orthobench.recording.sources import refuse_changed
 from orthobench.run.load import Finished
 from orthobench.tasks.language import Language
 
@@ -31,7 +30,7 @@ def generate(run: Finished, prompt: str, tokens: int, temperature: float, seed: 
     task = run.task
     if not isinstance(task, Language):
         raise ConfigError(f"{run.run_id} is a run of {run.settings.task['name']}, which has no text to generate.")
-    refuse_changed(run.record.get("sources"), run.settings, "trained")
+    run.refuse_changed_data()
     ids, names = task.ids(prompt), task.vocabulary()
     generator = torch.Generator().manual_seed(seed)
     for token in draw(run.model, ids, tokens, temperature, generator):

@@ -9,7 +9,7 @@ from typing import Any, Literal
 from orthobench.config import recorded
 from orthobench.config.settings import Settings
 from orthobench.config.yaml_file import read_yaml
-from orthobench.errors import ConfigError, StorageError
+from orthobench.errors import ConfigError, DataError, StorageError
 from orthobench.models.base import Network
 from orthobench.models.build import build_model, build_optimizer, build_schedule, build_task
 from orthobench.recording import store
@@ -58,6 +58,23 @@ class Finished:
     def task(self) -> Task:
         """The task that it was trained on; no data is read before it is needed."""
         return build_task(self.settings)
+
+    def refuse_changed_data(self) -> None:
+        """Refuse what asks the data about this run where they are no longer those that it was trained on.
+
+        Raises:
+            ConfigError: they have changed.
+        """
+        refuse_changed(self.record.get("sources"), self.settings, "trained")
+
+    @cached_property
+    def codes(self) -> dict[str, Any] | None:
+        """What the numbers that the model reads and gives stand for, see `Task.codes`; null where its data are gone."""
+        try:
+            self.refuse_changed_data()
+            return self.task.codes()
+        except (ConfigError, DataError):
+            return None
 
     @cached_property
     def model(self) -> Network:

@@ -232,8 +232,8 @@ class Series(ArrayTask):
         """Classes (int64) or normalised values (float64) of a split."""
         y, chosen = self.stored.y, self.parts[split]
         if self.classes:
-            number = {name: i for i, name in enumerate(self.classes)}
-            return np.array([number[str(one)] for one in y[chosen]], dtype=np.int64)
+            found, which = np.unique(y, return_inverse=True)
+            return np.array([self.classes.index(str(one)) for one in found], dtype=np.int64)[which[chosen]]
         mean, deviation = self.target_moments
         return (y.astype(np.float64)[chosen] - mean) / deviation
 

@@ -86,6 +86,8 @@ class Text(Language):
     def read_as(self, trained: Task) -> None:
         """Encode the text by the vocabulary of another one's training part; what that lacks becomes `<unk>`."""
         assert isinstance(trained, Text)
+        if trained.vocabulary() == self.vocabulary():
+            return
         self.known, self._data = trained.vocabulary(), None
         for kept in ("_corpus", "baseline"):
             vars(self).pop(kept, None)

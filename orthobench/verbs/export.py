@@ -14,12 +14,12 @@ def main(arguments: list[str]) -> int:
     words = "torch: the weights, for torch.load; pt2: torch.export; onnx: ONNX of opset 18"
     parser.add_argument("--format", choices=("torch", "onnx", "pt2"), default="torch", help=words)
     given = parser.read(arguments)
-    from orthobench.run.export import codes, export
+    from orthobench.run.export import export
 
     run = load_run(given)
     path, difference = export(run, given.format)
     checked = "" if difference is None else f", within {difference:.1e} of the model at two lengths"
     say(f"{path}: the {run.which} weights, of step {run.step:,}{checked}")
-    if known := codes(run):
-        say(f"what its inputs and outputs stand for is in it, under codes: {', '.join(known)}")
+    if run.codes:
+        say(f"what its inputs and outputs stand for is in it, under codes: {', '.join(run.codes)}")
     return 0

@@ -34,7 +34,7 @@ def main(arguments: list[str]) -> int:
     write_sealed(path, {"schema": 1, **about, "checkpoint": digest_of(run.checkpoint), **found})
     seen = f"{found['sequences']} sequences of {found['T']:,} steps"
     say(f"{run.run_id}: the {run.which} weights, of step {run.step:,}; {seen}")
-    _print(found)
+    _print_dynamics(found)
     say(str(path))
     drawn = path.with_suffix(".svg")
     write_bytes(drawn, picture(found).encode())
@@ -42,7 +42,7 @@ def main(arguments: list[str]) -> int:
     return 0
 
 
-def _print(found: dict[str, Any]) -> None:
+def _print_dynamics(found: dict[str, Any]) -> None:
     rows, exponents = [], []
     for number, layer in enumerate(found["layers"], start=1):
         for name, matrix in layer["matrices"].items():
