@@ -49,7 +49,8 @@ class Run(Built):
         """Train it, or go on where it stopped, or find it done.
 
         Args:
-            attempt: makes one attempt at the run in its folder; `Attempt` when null.
+            attempt: makes one attempt at the run in its folder, with `task` and `model` as they are. When null, it is
+                `Attempt` with both made anew: whatever has been done to them, a record is that of the settings.
 
         Returns:
             The record.
@@ -58,13 +59,19 @@ class Run(Built):
             OrthobenchError: whatever ended the run; what could be recorded has been.
         """
         with signals.watched():
-            return finished(self.settings) or self._start(attempt or Attempt)
+            done = finished(self.settings)
+            if done is None and attempt is None:
+                self._forget_changes()
+            return done or self._start(attempt or Attempt)
+
+    def _forget_changes(self) -> None:
+        made = {"task", "model", "duration"} & vars(self).keys()
+        if made:
+            self.settings = replace(self.settings, task_made=None)
+        for name in made:
+            del vars(self)[name]
 
     def _start(self, attempt: Callable[[Built, Path], Attempt]) -> dict[str, Any]:
-        if {"task", "model"} & vars(self).keys():  # whatever has been done to them, a record is that of the settings
-            self.settings = replace(self.settings, task_made=None)
-            for made in ("task", "model", "duration"):
-                vars(self).pop(made, None)
         folder, accelerator = self.settings.folder, self.settings.trainer.get("accelerator", "auto")
         if accelerator in ("gpu", "cuda") and not torch.cuda.is_available():
             raise ConfigError(
