@@ -28,7 +28,7 @@ static int64_t after(Panel panel) { return panel.start + panel.vectors * LANES; 
 
 /* How many numbers `pack` writes. */
 int64_t packed_size(int64_t K, int64_t J) {
-    if (J < LANES) return K * J;
+    if (J < LANES) return K * LANES;
     int64_t size = 0;
     for (int64_t j = 0; j < J;) {
         Panel panel = panel_at(j, J);
@@ -38,14 +38,13 @@ int64_t packed_size(int64_t K, int64_t J) {
     return size;
 }
 
-/* M[k, j] = W[k * step_k + j * step_j], panel by panel. */
+/* M[k, j] = W[k * step_k + j * step_j], panel by panel; fewer columns than lanes are filled up with zeros. */
 void pack(const REAL *W, int64_t K, int64_t J, int64_t step_k, int64_t step_j, REAL *packed) {
     for (int64_t j = 0; j < J;) {
-        Panel panel = J < LANES ? (Panel){0, 0, 0} : panel_at(j, J);
-        int64_t width = J < LANES ? J : panel.vectors * LANES;
+        Panel panel = J < LANES ? (Panel){0, 1, 0} : panel_at(j, J);
         for (int64_t k = 0; k < K; k++)
-            for (int64_t i = 0; i < width; i++) *packed++ = W[k * step_k + (panel.start + i) * step_j];
-        j = panel.start + width;
+            for (int64_t i = panel.start; i < after(panel); i++) *packed++ = i < J ? W[k * step_k + i * step_j] : 0;
+        j = after(panel);
     }
 }
 
@@ -102,15 +101,27 @@ static void any_tile(int64_t rows, int64_t vectors, Product p, const REAL *packe
     if (p.A_step) HEIGHTS(1) else HEIGHTS(0)
 }
 
-/* Fewer columns than lanes. */
+/* The first J numbers of a row of fewer than LANES. */
+static inline void copy_few(REAL *to, const REAL *from, int64_t J) {
+    for (int64_t j = 0; j < LANES; j++)
+        if (j < J) to[j] = from[j];
+}
+
+/* Fewer columns than lanes: whole vectors in a block of its own. */
 static void narrow(Product p, int64_t rows, int64_t J, const REAL *packed) {
-    for (int64_t m = 0; m < rows; m++)
-        for (int64_t j = 0; j < J; j++) {
-            REAL sum = p.start ? p.start[m * p.start_row + j] : 0, *out = p.out + m * p.out_row + j;
-            for (int64_t k = 0; k < p.K; k++)
-                sum += p.A[p.A_step ? k * p.A_step + m : m * p.A_row + k] * packed[k * J + j];
-            *out = p.A_step ? *out + sum : sum;
-        }
+    for (int64_t row = 0; row < rows; row += ROWS) {
+        REAL block[ROWS * LANES] = {0};
+        int64_t count = rows - row < ROWS ? rows - row : ROWS;
+        const REAL *before = p.A_step ? p.out : p.start;
+        int64_t before_row = p.A_step ? p.out_row : p.start_row;
+        for (int64_t m = 0; before && m < count; m++)
+            copy_few(block + m * LANES, before + (row + m) * before_row, J);
+        Product q = p;
+        q.A += p.A_step ? row : row * p.A_row;
+        q.start = p.A_step ? 0 : block, q.start_row = q.out_row = LANES, q.out = block;
+        any_tile(count, 1, q, packed, 0);
+        for (int64_t m = 0; m < count; m++) copy_few(p.out + (row + m) * p.out_row, block + m * LANES, J);
+    }
 }
 
 /* out = start + A M for `rows` rows and a packed (K, J) matrix M; start and out may be the same. */
