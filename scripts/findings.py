@@ -82,6 +82,7 @@ TOLD = {  # what a heading, a row or a sign means, where there is one
     "after 10,000 steps": "*after 10,000 steps*: the three digits, with 10,000 training steps.",
     "deltanet_unconvolved": "*deltanet_unconvolved*: a control, `model=deltanet model.convolution=null`.",
     "mlstm_unconvolved": "*mlstm_unconvolved*: a control, `model=mlstm model.convolution=null`.",
+    "_convolved": "*lstm_convolved*, *gru_convolved*, *slstm_convolved*: controls, `model.input_convolution=4`.",
     "gru_chrono_told_4": "*gru_chrono_told_4*, *gru_chrono_told_1000*: controls, `model=gru_chrono model.T_max=`.",
     "ncgru_free": "*ncgru_free*: a control, `model=ncgru model.recurrent=free`.",
     "lstm_forget5": "*lstm_forget5*: a control, `model=lstm model.forget_bias=5`.",

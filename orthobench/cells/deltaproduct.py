@@ -22,7 +22,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from orthobench.cells.base import Matrices, State, projection
-from orthobench.cells.heads import Headed, convolved, rms_normalised
+from orthobench.cells.convolution import convolved
+from orthobench.cells.heads import Headed, rms_normalised
 from orthobench.cells.initial import MakeRecurrent
 from orthobench.initializers import Rng, glorot_uniform, tensor, uniform
 from orthobench.schema import OptionalPositive, Positive

@@ -2,7 +2,6 @@
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
 
 from orthobench.cells.base import Cell
 from orthobench.cells.initial import MakeRecurrent
@@ -42,21 +41,6 @@ class Headed(Cell):
     def split(self, x: Tensor, *parts: int) -> Tensor:
         """(B, ... N) as (B, ..., heads, width), or (B, parts, heads, width)."""
         return x.unflatten(-1, (*parts, self.heads, self.width))
-
-
-def convolved(x: Tensor, before: Tensor, kernel: Tensor) -> tuple[Tensor, Tensor]:
-    """One step of a causal convolution, channel by channel, with SiLU.
-
-    Args:
-        x: the input, (B, C).
-        before: those of the steps before it that the kernel sees, (B, K - 1, C).
-        kernel: (K, C).
-
-    Returns:
-        (B, C), and what the next step sees, (B, K - 1, C).
-    """
-    window = torch.cat([before, x[:, None]], dim=1)
-    return F.silu((window * kernel).sum(1)), window[:, 1:]
 
 
 def rms_normalised(x: Tensor, weight: Tensor) -> Tensor:

@@ -18,7 +18,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from orthobench.cells.base import Matrices, State
-from orthobench.cells.heads import Headed, convolved
+from orthobench.cells.convolution import convolved
+from orthobench.cells.heads import Headed
 from orthobench.cells.initial import MakeRecurrent
 from orthobench.initializers import Rng, normal, uniform
 from orthobench.schema import OptionalPositive, Positive

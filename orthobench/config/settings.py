@@ -28,7 +28,8 @@ UNSAID = {
     "accumulate_grad_batches": 1, "check_val_every_n_epoch": 1, "gradient_clip_algorithm": "norm",
 }  # fmt: skip
 
-LATER = {  # settings of a parametrization or a cell that came later, with the value that changes no number
+LATER = {  # settings of a part of a model that came later, with the value that changes no number
+    ("network", "recurrent", "input_convolution"): None,
     ("recurrent", "schur", "gain_penalty"): 0,
     ("cell", "mlstm", "convolution"): None,
 }

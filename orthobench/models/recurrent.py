@@ -11,12 +11,13 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from orthobench.cells.base import Cell, State
+from orthobench.cells.convolution import InputConvolution
 from orthobench.errors import ConfigError
 from orthobench.initializers import Rng, glorot_uniform, weight
 from orthobench.models.base import Network
 from orthobench.scan import recurrence, reference
 from orthobench.scan.inputs import checked
-from orthobench.schema import Fraction, Positive, did_you_mean
+from orthobench.schema import Fraction, OptionalPositive, Positive, did_you_mean
 
 MakeCell = Callable[[int, int], Cell]
 BIASES = ("zeros", "glorot", "torch", "truncated_normal 0.1")
@@ -45,6 +46,8 @@ class Recurrent(Network):
         embedding_size: width of a learnt embedding of tokens; null feeds one-hot vectors.
         embedding_init: scheme of the embedding, or a bound.
         tied: whether the readout shares the embedding's weights; the last layer then has the embedding's width.
+        input_convolution: steps that a causal convolution in front of the first layer sees, the current one included,
+            see `InputConvolution`; null for none. It is no part of the paper of any cell.
         output_init: scheme of the readout's weights, or a bound.
         output_bias_init: `zeros`, `glorot`, `torch`, `truncated_normal 0.1`, or a number that every entry starts from.
             `glorot` is what TensorFlow draws for a bias created without an initialiser: U(-b, b) with b = sqrt(3 / O);
@@ -74,6 +77,7 @@ class Recurrent(Network):
         embedding_size: Positive | None = None,
         embedding_init: str | float = 0.1,
         tied: bool = False,
+        input_convolution: OptionalPositive = None,
         output_init: str | float = "glorot",
         output_bias_init: str | float = "zeros",
     ) -> None:
@@ -98,7 +102,11 @@ class Recurrent(Network):
             raise ConfigError(
                 f"model.layer_sizes ends with {last}, but a tied readout needs the embedding's width, {embedding_size}."
             )
-        width, cells = embedding_size or input_size, []
+        width, cells = embedding_size or input_size, list[Cell]()
+        self.in_front = 0 if input_convolution is None else 1
+        if input_convolution is not None:
+            cells.append(InputConvolution(width, input_convolution, rng))
+            width = cells[-1].feature_size
         for n in sizes:
             cells.append(make_cell(width, n))
             width = cells[-1].feature_size
@@ -128,7 +136,7 @@ class Recurrent(Network):
             raise ValueError(f"the initial state is of {len(state)} layers, and there are {len(self.cells)}.")
         for i, cell in enumerate(self.cells):
             start = None if state is None else state[i]
-            if i:
+            if i > self.in_front:
                 h = self._drop(h, "hidden")
             if taps is not None and cell is self.cells[-1]:
                 h, end = reference.run(cell, h, checked(cell, h, start), taps)

@@ -15,6 +15,7 @@ from torch import Tensor
 from orthobench.cells.activations import Activation
 from orthobench.cells.base import Cell, State
 from orthobench.cells.complex_elman import ComplexElman
+from orthobench.cells.convolution import InputConvolution
 from orthobench.cells.cornn import CoRNN
 from orthobench.cells.deltaproduct import DeltaProduct
 from orthobench.cells.elman import Elman
@@ -35,7 +36,17 @@ from orthobench.scan.arguments import elman, first_state, scaled
 from orthobench.scan.families import lookup
 from orthobench.scan.fused.elman import Gradients, first_gradient
 from orthobench.scan.fused.pointwise import room_for_signs
-from orthobench.scan.native import complex_elman, lem, linear, lipschitz, lstm, matrix_cells, oscillators, slstm
+from orthobench.scan.native import (
+    complex_elman,
+    convolution,
+    lem,
+    linear,
+    lipschitz,
+    lstm,
+    matrix_cells,
+    oscillators,
+    slstm,
+)
 from orthobench.scan.native.library import REALS, add_outer, call, load, missing, pack, readable, weight_gradient
 from orthobench.scan.native.projection import own_projection
 from orthobench.scan.uncompiled import uncompiled
@@ -126,6 +137,7 @@ FAMILIES: dict[type, RunNative] = {
     MinGRU: linear.run,
     MinLSTM: linear.run,
     Rotation: linear.run,
+    InputConvolution: convolution.run,
     DeltaProduct: matrix_cells.delta_product,
     MLSTM: matrix_cells.mlstm,
 }
