@@ -61,16 +61,15 @@ def _delta_product(cell: Any, p: Tensor, state: State) -> tuple[Tensor, State]:
 
 def _mlstm(cell: Any, p: Tensor, state: State) -> tuple[Tensor, State]:
     (C, n, m, *before), (N, H) = state, (cell.hidden_size, cell.heads)
-    qkv, o, log_i, f = p.split([3 * N, N, H, H], dim=-1)
+    qk, v, o, log_i, f = p.split([2 * N, N, N, H, H], dim=-1)
     if before:
-        qk, *before = convolve(qkv[..., : 2 * N], before[0], cell.kernel)
-        qkv = torch.cat([qk, qkv[..., 2 * N :]], dim=-1)
+        qk, *before = convolve(qk, before[0], cell.kernel)
     kept = F.logsigmoid(f)
     scales = _scales(kept, log_i, m)
     i = torch.exp(log_i - scales) * cell.width**-0.5
     f = torch.exp(kept + torch.cat([m[:, None], scales[:, :-1]], dim=1) - scales)
-    q, k, _ = map(cell.split, qkv.chunk(3, dim=-1))
-    recalled, C = MatrixScan.apply(qkv, i.unsqueeze(2), f, C, False)
+    q, k = map(cell.split, qk.chunk(2, dim=-1))
+    recalled, C = MatrixScan.apply(torch.cat([qk, v], dim=-1), i.unsqueeze(2), f, C, False)
     n = cell.split(_scan(f.repeat_interleave(cell.width, -1), (i[..., None] * k).flatten(-2), n.flatten(1)))
     return cell.read(cell.split(recalled), q, n, scales, o), (C, n[:, -1], scales[:, -1], *before)
 
