@@ -109,6 +109,7 @@ $(VENV)/.installed-docs: $(VENV)/.installed-site
 
 docs: $(VENV)/.installed-docs  ## the documentation and the site in one folder, results/site; runs the quickstart notebook
 	$(BIN)/python -m sphinx -q -b html -d build/doctrees docs results/site/docs
+	@rm -rf results/site/jupyter_execute
 	$(BIN)/python -m orthobench site
 
 bench: install  ## the speed table of this machine, into results/bench; ARGS=--quick for two minutes

@@ -14,6 +14,8 @@ from itertools import chain
 from math import floor, inf, log10, nan
 from pathlib import Path
 
+from matplotlib.colors import to_rgb
+
 from orthobench.analysis.claims import is_cost
 from orthobench.analysis.fair import FairTable
 from orthobench.analysis.fair_entry import UNASKED, FairEntry
@@ -215,7 +217,7 @@ def picture() -> str:
     for same in _together(sorted(ends, key=lambda one: -one[0][-1])):
         (scores, *_), names, colours = zip(*same, strict=True)
         height = min(scores[-1], height - APART)
-        colour = colours[0] if len(colours) == 1 else "black"
+        colour = [0.6 * part for part in to_rgb(colours[0])] if len(colours) == 1 else "black"  # as text, so darker
         label = "\n".join(textwrap.wrap(", ".join(names), 24))
         at = table.lengths[-1], height
         axes.annotate(label, at, (10, 0), textcoords="offset points", va="center", color=colour)

@@ -1,6 +1,7 @@
 """What models, tasks and papers are: their descriptions, equations, settings and what to cite."""
 
 import inspect
+import re
 from pathlib import Path
 from typing import Any
 
@@ -51,7 +52,14 @@ def tasks(folders: tuple[Path, ...] = ()) -> dict[str, dict[str, Any]]:
 
 def papers_of(folders: tuple[Path, ...] = ()) -> dict[str, dict[str, Any]]:
     """Every paper by name."""
-    return {name: {"cite": _cited(name, folders)} for name in papers(folders)}
+    cited_by = {name: _cited(name, folders) for name in papers(folders)}
+    return {name: {"cite": found, "title": _title(found[0]) if found else ""} for name, found in cited_by.items()}
+
+
+def _title(entry: str) -> str:
+    """The title and the year of an entry in BibTeX; what is missing is left out."""
+    title, year = (re.search(rf"^\s*{name}\s*=\s*\{{(.*)\}}", entry, re.M) for name in ("title", "year"))
+    return " ".join([*([re.sub("[{}]", "", title[1])] if title else []), *([f"({year[1]})"] if year else [])])
 
 
 def _class(kind: str, name: str) -> type | None:

@@ -10,7 +10,6 @@ from typing import Any
 from orthobench.errors import ConfigError
 from orthobench.report.site.catalogue import FAMILIES
 
-FEW = 12  # cells of which all names are shown
 MISSING = "orthobench site needs Altair and vl-convert-python: pip install 'orthobench[site]'."
 
 
@@ -48,14 +47,7 @@ def cost() -> dict[str, Any]:
         field="@cost", type="quantitative", scale=alt.Scale(type="log", nice=False, padding=24), title="@cost_title"
     )
     y = alt.Y("mean:Q", scale=alt.Scale(type="linear", zero=False), title="@metric")
-    good = {"good": "datum.direction == 'lower' ? -datum.mean : datum.mean"}
-    order = [alt.SortField("@cost"), alt.SortField("good", order="descending")]
-    front = (  # a frame that ends before its own line, [None, -1], is one that Vega takes for [None, 1]
-        base.transform_calculate(**good)
-        .transform_window(best="max(good)", frame=[None, 0], ignorePeers=True, sort=order)
-        .transform_window(before="lag(best)", sort=order)
-        .transform_filter("!isValid(datum.before) || datum.good > datum.before")
-    )
+    front = base.transform_filter("datum['front_@cost']")
     trivial = _base().transform_aggregate(trivial="mean(trivial)").mark_rule(strokeDash=[2, 3], tooltip=None)
     return _spec(
         alt.layer(
@@ -65,17 +57,17 @@ def cost() -> dict[str, Any]:
             ),
             base.transform_filter("isValid(datum.low)")
             .mark_rule(opacity=0.5)
-            .encode(x=x, y=alt.Y("low:Q", title="@metric"), y2="high:Q"),
-            base.mark_point(filled=True, size=90, opacity=0.95).encode(
+            .encode(x=x, y=alt.Y("bottom:Q", title="@metric"), y2="high:Q"),
+            base.mark_point(filled=True, size=90).encode(
                 x=x,
                 y=y,
+                opacity=alt.condition("datum.control", alt.value(0.3), alt.value(0.95)),
                 color=_family(),
                 shape=_shape(),
                 href="href:N",
                 tooltip=_tips("model", "mean", "low", "high", "@cost"),
             ),
-            _names(front).encode(x=x, y=y, text="names:N"),
-            _names(base.transform_filter(f"@count <= {FEW}")).encode(x=x, y=y, text="names:N"),
+            _names(base, "label_@cost").encode(x=x, y=y, text=alt.Text(field="label_@cost", type="nominal")),
         ),
         height=400,
     )
@@ -105,12 +97,13 @@ def lengths() -> dict[str, Any]:
                 x=x, y=y, color=_family(), href="href:N", tooltip=_tips("model", "length", "mean", "low", "high")
             ),
             stressed.mark_area(opacity=0.18).encode(
-                x=x, y=alt.Y("low:Q", title="@metric"), y2="high:Q", color=_family()
+                x=x, y=alt.Y("bottom:Q", title="@metric"), y2="high:Q", color=_family()
             ),
             stressed.mark_line(strokeWidth=4).encode(x=x, y=y, color=_family()),
-            _names(
-                base.transform_filter(f"datum.last && (@count <= {FEW} || datum.model == '@stress')"), "length", 8, 3
-            ).encode(x=x, y=y, text="names:N"),
+            _names(base, "label", "right").encode(x=x, y=y, text="label:N"),
+            _names(stressed.transform_filter("datum.last && !datum.few"), "model", "right").encode(
+                x=x, y=y, text="model:N"
+            ),
         ),
         height=420,
     )
@@ -155,8 +148,8 @@ def pairs(rows: int) -> dict[str, Any]:
             .encode(
                 y=y,
                 x=alt.X("ours:Q", title="@column"),
-                color=alt.Color("what:N", title=None),
-                shape=alt.Shape("what:N", title=None),
+                color=alt.Color("what:N", title=None, legend=alt.Legend(orient="top")),
+                shape=alt.Shape("what:N", title=None, legend=alt.Legend(orient="top")),
                 tooltip=_tips("row", "published", "ours", "low", "high", "status"),
             ),
         ),
@@ -178,7 +171,7 @@ def standing(cases: int) -> dict[str, Any]:
     """The place of one cell among all, case by case; 0 is the trivial predictor and 1 is perfect."""
     alt = altair()
     y = alt.Y("case:N", sort=None, title=None, axis=alt.Axis(labelLimit=220))
-    x = alt.X("normalised:Q", title="normalised score: 0 the trivial predictor, 1 perfect")
+    x = alt.X("normalised:Q", title="score, from trivial (0) to perfect (1)")
     mine = _base().transform_filter("datum.own")
     return _spec(
         alt.layer(
@@ -188,6 +181,7 @@ def standing(cases: int) -> dict[str, Any]:
             mine.mark_point(filled=True, size=130).encode(
                 y=y, x=x, color=_family(), tooltip=_tips("model", "normalised")
             ),
+            _names(mine, "variant", "right").encode(y=y, x=x, text="variant:N"),
         ),
         height=max(34 * cases, 60),
     )
@@ -222,12 +216,11 @@ def _base() -> Any:
     return alt.Chart(alt.NamedData("shown"))
 
 
-def _names(chart: Any, along: str = "@cost", dx: int = 8, dy: int = -9) -> Any:
-    """The names of cells, those at one place side by side."""
-    near = chart.transform_calculate(near="round(datum.mean * 20)")
-    joined = near.transform_aggregate(found="values(model)", mean="mean(mean)", groupby=[along, "near"])
-    named = joined.transform_calculate(names="join(pluck(datum.found, 'model'), ', ')")
-    return named.mark_text(align="left", dx=dx, dy=dy, fontSize=12, tooltip=None)
+def _names(chart: Any, key: str, align: str = "left") -> Any:
+    """Names beside marks, above and to one side of them, where the line of the data has one."""
+    named = chart.transform_filter(f"isValid(datum['{key}']) && datum['{key}'] != ''")
+    dx = 8 if align == "left" else -4
+    return named.mark_text(align=align, dx=dx, dy=-9, fontSize=12, tooltip=None)
 
 
 def _family() -> Any:

@@ -5,20 +5,23 @@ fair       a model in a case of a fair table, with the score of every seed and l
 published  a published number or claim beside ours, with the runs behind it
 tables     title, facts, notes and lines of text of every table
 models, tasks, papers     what they are, by name
+answer     the first of the findings, where there are findings and the records say it
 """
 
 from pathlib import Path
 from typing import Any
 
 from orthobench import __version__
+from orthobench.analysis import findings
 from orthobench.analysis.fair import FairTable, fair_tables
 from orthobench.analysis.published import papers
 from orthobench.config import table as experiment
 from orthobench.config.table import FAIR, FULL, Table
+from orthobench.errors import ConfigError
 from orthobench.recording.files import finite
 from orthobench.report import fair as fair_document
 from orthobench.report import paper as paper_document
-from orthobench.report.document import Section
+from orthobench.report.document import Grid, Section
 from orthobench.report.site import catalogue, fair_lines, published_lines
 from orthobench.report.site.run_lines import run_lines
 
@@ -47,8 +50,19 @@ def collected(results: Path, folders: tuple[Path, ...] = (), runs_root: Path | N
         "models": catalogue.models(folders),
         "tasks": catalogue.tasks(folders),
         "papers": catalogue.papers_of(folders),
+        "answer": _answer(results),
     }
     return finite(found)
+
+
+def _answer(results: Path) -> str:
+    path = results / "findings.yaml"
+    first = next((one for one in findings.read(path) if one.short), None) if path.is_file() else None
+    try:
+        holds = first is not None and "{" not in first.short and not findings.problems(first, results)
+    except ConfigError:  # of a table or a model that has no records here
+        return ""
+    return first.short.partition("** ")[2] if first is not None and holds else ""
 
 
 def _fair(one: FairTable) -> dict[str, Any]:
@@ -59,8 +73,7 @@ def _fair(one: FairTable) -> dict[str, Any]:
 def _table(table: Table, preset: str, section: Section) -> dict[str, Any]:
     grids = [
         {
-            "headers": grid.headers,
-            "rows": grid.rows,
+            **_columns(grid),
             "numeric": sorted(grid.numeric),
             "case": grid.case,
             "subject": grid.subject,
@@ -86,3 +99,14 @@ def _table(table: Table, preset: str, section: Section) -> dict[str, Any]:
         "tasks": sorted({table.chosen(row)["task"] for row in table.rows}),
         "models": sorted({table.chosen(row)["model"] for row in table.rows}),
     }
+
+
+def _columns(grid: Grid) -> dict[str, Any]:
+    """Headers and rows without the columns in which nothing stands, the status beside what is published."""
+    order = [place for place, _ in enumerate(grid.headers) if any(row[place] for row in grid.rows)]
+    if {"published", "status"} <= set(grid.headers):
+        status = grid.headers.index("status")
+        order.remove(status)
+        order.insert(order.index(grid.headers.index("published")) + 1, status)
+    headers, *rows = ([line[place] for place in order] for line in (grid.headers, *grid.rows))
+    return {"headers": headers, "rows": rows}

@@ -65,8 +65,8 @@ def _line(fair_table: FairTable, entry: FairEntry) -> dict[str, Any]:
 
 def _score(entry: FairEntry, name: str, scores: Scores, runs: dict[int, str]) -> dict[str, Any]:
     low, high = entry.interval_of(name) or (None, None)
-    mean = None if scores.diverged else scores.mean
-    return {"mean": mean, "low": low, "high": high, "diverged": scores.diverged, "seeds": _seeds(scores, runs)}
+    found = {"mean": None, "survivors": scores.mean} if scores.diverged else {"mean": scores.mean, "survivors": None}
+    return found | {"low": low, "high": high, "diverged": scores.diverged, "seeds": _seeds(scores, runs)}
 
 
 def _seeds(scores: Scores, runs: dict[int, str]) -> list[dict[str, Any]]:

@@ -1,10 +1,12 @@
 """What pages show of the fair track: quality against cost, length curves, and every seed of every cell."""
 
-from statistics import pstdev
+from itertools import groupby
 from typing import Any
 
-from orthobench.report.numbers import held, number, ranked
-from orthobench.report.site import charts
+from orthobench.report.numbers import number
+from orthobench.report.site import charts, fair_values
+from orthobench.report.site.fair_values import FairLine
+from orthobench.report.site.marks import FEW, height, name_the_best, write_names
 from orthobench.report.site.places import Places, line_id
 from orthobench.report.site.plots import Control, LinkedTable, LinkedText, Plot, interval, options, shown
 
@@ -15,44 +17,37 @@ COSTS = {
     "parameters": "parameters",
 }
 TRAINED = "as in training"
-HIGHER, LOWER = "higher is better", "lower is better"
-FairLine = dict[str, Any]
-
-
-def choice(places: Places, line: FairLine) -> str:
-    """What a line is of: its table and its case, such as `Cued copying, digits=3`."""
-    return ", ".join(filter(None, (places.title(line["table"], line["preset"]), line["case"])))
-
-
-def axis(line: FairLine) -> str:
-    """The title of an axis of scores."""
-    return f"{line['metric']}, {HIGHER if line['direction'] == 'higher' else LOWER}"
-
-
-def ordered(lines: list[FairLine], places: Places) -> list[FairLine]:
-    """The lines, those of the case first of which most cells are finished, and which tells most of them apart."""
-    found: dict[str, list[float]] = {}
-    for line in lines:
-        found.setdefault(choice(places, line), []).extend([] if line["mean"] is None else [line["mean"]])
-    telling = {case: (-len(means), -pstdev(means) if means else 0.0) for case, means in found.items()}
-    return sorted(lines, key=lambda line: telling[choice(places, line)])
 
 
 def cost(places: Places) -> Plot | None:
     """Which cell: the score against a cost, at the length of training and at others."""
-    lines = ordered([line for line in places.data["fair"] if line["mean"] is not None], places)
+    lines = fair_values.ordered(
+        [x for x in places.data["fair"] if x["mean"] is not None or x["survivors"] is not None], places
+    )
+    scored = [
+        (line, length, one)
+        for line in lines
+        for length, one in [(TRAINED, line), *((str(one["length"]), one) for one in line["lengths"])]
+        if one["mean"] is not None or one["survivors"] is not None
+    ]
+    cases = list(dict.fromkeys(fair_values.choice(places, line) for line in lines))
+    scored.sort(
+        key=lambda found: (cases.index(fair_values.choice(places, found[0])), found[1], *_badness(found[0], found[2]))
+    )
     values, rows, match = [], [], []
-    for line in lines:
-        for length, scored in [(TRAINED, line), *((str(one["length"]), one) for one in line["lengths"])]:
-            if scored["mean"] is None:
-                continue
-            value = _value(places, line) | {key: scored[key] for key in ("mean", "low", "high", "trivial")}
-            value |= {"length": length} | {name: line[name] for name in COSTS}
+    for line, length, one in scored:
+        value = fair_values.value(places, line) | fair_values.scores(places, line, one)
+        value |= {"length": length, "control": _control(places, line)} | {name: line[name] for name in COSTS}
+        match.append({name: value[name] for name in ("choice", "length", *COSTS)})
+        rows.append([*_cost_row(places, line, one), LinkedText(value["choice"]), LinkedText(length)])
+        if one["mean"] is not None:
             values.append(value)
-            match.append({name: value[name] for name in ("choice", "length", *COSTS)})
-            rows.append([*_cost_row(places, line, scored), LinkedText(value["choice"]), LinkedText(length)])
     if not values:
         return None
+    for _, of_length in groupby(values, lambda value: (value["choice"], value["length"])):
+        alike = list(of_length)
+        for name in COSTS:
+            name_the_best(alike, name)
     headers = [
         "cell",
         "kind",
@@ -75,16 +70,33 @@ def cost(places: Places) -> Plot | None:
         Control("choice", "Task", options(value["choice"] for value in values)),
         Control("length", "Length", options([TRAINED, *sorted({v["length"] for v in values} - {TRAINED}, key=int)])),
         Control("cost", "Against", tuple(COSTS.items()), "token"),
-        Control("most", "At most", (), "most", "cost"),
+        Control("most", "At most, in its unit", (), "most", "cost"),
     )
     title = "Quality against cost"
     words = "A mark for each recurrent cell: its test score upwards, what it costs to the right."
     note = (
         "Every cell at one budget of parameters and of tuning: the mean of the reported seeds with its 95 % interval. "
-        "The line joins the cells that no cheaper one beats; their names stand beside them. Dotted: the trivial "
-        "predictor. A mark leads to its cell's runs."
+        "The line joins the cells that no cheaper one equals; scores are rounded to 0.01 for it, losses to a quarter. "
+        "Named are these, and what is as good at about the same cost, which is 1.3 times the time, for measurements of "
+        "one program differ by as much. Pale: controls, which are cells with one setting changed and stand on no line. "
+        "Dotted: the trivial predictor. A mark leads to its cell's runs."
     )
     return Plot("which-cell", title, words, charts.cost(), values, table, controls, note)
+
+
+def _badness(line: FairLine, scored: FairLine) -> tuple[bool, float]:
+    """What sorts the best first, and what is scored without a diverged seed before the others."""
+    mean = scored["survivors"] if scored["mean"] is None else scored["mean"]
+    return scored["mean"] is None, -mean if line["direction"] == "higher" else mean
+
+
+def _control(places: Places, line: FairLine) -> bool:
+    """Whether a line is of a model with a setting changed, beside the model itself."""
+    case = [line[name] for name in ("table", "preset", "case")]
+    return line["model"] != line["config"] and any(
+        other["model"] == line["config"] and [other[name] for name in ("table", "preset", "case")] == case
+        for other in places.data["fair"]
+    )
 
 
 def _cost_row(places: Places, line: FairLine, scored: FairLine) -> list[LinkedText]:
@@ -92,25 +104,20 @@ def _cost_row(places: Places, line: FairLine, scored: FairLine) -> list[LinkedTe
     return [
         LinkedText(line["model"], places.cell(line["config"])),
         LinkedText(places.data["models"].get(line["config"], {}).get("family", "")),
-        LinkedText(number(scored["mean"], 4), here),
+        LinkedText(fair_values.mean(scored), here),
         LinkedText(interval(scored), here),
         LinkedText(str(len(scored["seeds"])), here),
-        LinkedText(_rank(line)),
-        LinkedText(_held(line), here),
+        LinkedText(fair_values.rank(line) if scored is line else ""),
+        LinkedText(fair_values.horizon(line), here),
         LinkedText(shown(line["milliseconds"]), title=line["measured"] or "not measured"),
         *(LinkedText(shown(line[name])) for name in ("state_bytes", "parameters", "multiply_adds")),
         LinkedText((line["rate"] or "") + " (edge)" * line["edge"]),
     ]
 
 
-def _held(line: dict[str, Any]) -> str:
-    """The horizon in words; empty where there is no length curve."""
-    return held(line["horizon"], line["not_held"]) if line["lengths"] else ""
-
-
 def lengths(places: Places) -> Plot | None:
     """The score of every cell by the length of the test."""
-    lines = ordered([line for line in places.data["fair"] if line["lengths"]], places)
+    lines = fair_values.ordered([line for line in places.data["fair"] if line["lengths"]], places)
     if not lines:
         return None
     values, rows, match = [], [], []
@@ -120,27 +127,35 @@ def lengths(places: Places) -> Plot | None:
         ticks = str(sorted(one["length"] for one in line["lengths"]))
         found = {one["length"]: one for one in line["lengths"]}
         for length, one in found.items():
-            value = _value(places, line) | {key: one[key] for key in ("mean", "low", "high", "trivial")}
+            value = fair_values.value(places, line) | fair_values.scores(places, line, one)
             values.append(
                 value | {"length": length, "least": least, "most": most, "ticks": ticks, "last": length == max(found)}
             )
         texts = [_length_text(places, line, found.get(length)) for length in all_lengths]
-        horizon = LinkedText(_held(line), places.line(line))
-        case = choice(places, line)
+        horizon = LinkedText(fair_values.horizon(line), places.line(line))
+        case = fair_values.choice(places, line)
         rows.append([LinkedText(line["model"], places.cell(line["config"])), *texts, horizon, LinkedText(case)])
         match.append({"choice": case})
+    for _, of_case in groupby(values, lambda value: value["choice"]):
+        alike = list(of_case)
+        few = len({value["model"] for value in alike}) <= FEW
+        spans = [(0.0, height(value)) for value in alike if value["mean"] is not None]
+        ends = [(v, 0.0, height(v)) for v in alike if few and v["last"] and v["mean"] is not None]
+        write_names(alike, "label", ends, spans)
+        for value in alike:
+            value["few"] = few
     headers = ["cell", *map(str, all_lengths), "horizon", "case"]
     table = LinkedTable(headers, rows, frozenset(headers[1:-1]), match, "Mean score at every length")
     first = lines[0]
     best = max(
-        (v for v in values if v["choice"] == choice(places, first) and v["mean"] is not None),
+        (v for v in values if v["choice"] == fair_values.choice(places, first) and v["mean"] is not None),
         key=lambda v: (v["length"], v["mean"]),
         default=values[0],
     )
     models = [best["model"], *sorted({v["model"] for v in values} - {best["model"]})]
     controls = (
         Control("choice", "Task", options(value["choice"] for value in values)),
-        Control("stress", "Highlight", options(models), "token"),
+        Control("stress", "Highlight", options(models), "token", "model"),
     )
     note = (
         "The weights of one training, tested at lengths that it may never have seen; the range of training is shaded. "
@@ -154,7 +169,7 @@ def lengths(places: Places) -> Plot | None:
 def _length_text(places: Places, line: FairLine, one: FairLine | None) -> LinkedText:
     if one is None:
         return LinkedText("")
-    return LinkedText(number(one["mean"], 3) or "diverged", places.line(line), interval(one))
+    return LinkedText(number(one["mean"], 3) or fair_values.mean(one) or "diverged", places.line(line), interval(one))
 
 
 def seeds(places: Places, table: dict[str, Any], case: str) -> Plot | None:
@@ -163,7 +178,7 @@ def seeds(places: Places, table: dict[str, Any], case: str) -> Plot | None:
         x for x in places.data["fair"] if (x["table"], x["preset"], x["case"]) == (table["name"], table["preset"], case)
     ]
     values = [
-        _value(places, line)
+        fair_values.value(places, line)
         | {
             "seed": one["seed"],
             "value": one["value"],
@@ -186,7 +201,7 @@ def seeds(places: Places, table: dict[str, Any], case: str) -> Plot | None:
         *(f"seed {n}" for n in range(1, planned + 1)),
         "rate",
         "horizon",
-        "runs that chose the rate",
+        "tuning",
     ]
     rows = [_seed_row(places, line, planned) for line in lines]
     trivial = next((line["trivial"] for line in lines if line["trivial"] is not None), None)
@@ -201,7 +216,7 @@ def seeds(places: Places, table: dict[str, Any], case: str) -> Plot | None:
             ]
         )
         ids.append("")
-    numeric = frozenset(headers) - {"cell", "runs that chose the rate"}
+    numeric = frozenset(headers) - {"cell", "tuning"}
     title = f"{table['title']}{', ' if case else ''}{case}: every seed"
     words = "A row for each recurrent cell with a mark for each seed; the trivial predictor's score is a dotted line."
     name = "-".join(filter(None, ("seeds", table["anchor"], case)))
@@ -213,7 +228,7 @@ def seeds(places: Places, table: dict[str, Any], case: str) -> Plot | None:
         charts.seeds(len(lines)),
         values,
         shown_lines,
-        note=f"{axis(lines[0])}. Dotted: the trivial predictor.",
+        note=f"{fair_values.axis(lines[0])}. Dotted: the trivial predictor.",
     )
 
 
@@ -225,13 +240,13 @@ def _seed_row(places: Places, line: FairLine, planned: int) -> list[LinkedText]:
     tuned = sum(len(one["seeds"]) for one in line["tuned"])
     return [
         LinkedText(line["model"], places.cell(line["config"])),
-        LinkedText(_rank(line)),
-        LinkedText(number(line["mean"], 4)),
+        LinkedText(fair_values.rank(line)),
+        LinkedText(fair_values.mean(line)),
         LinkedText(interval(line)),
         *given,
         *[LinkedText("")] * (planned - len(given)),
         LinkedText((line["rate"] or "not tuned yet") + " (edge)" * line["edge"]),
-        LinkedText(_held(line)),
+        LinkedText(fair_values.horizon(line)),
         LinkedText(f"{tuned} runs" if tuned else "", mark="tuned"),
     ]
 
@@ -262,45 +277,34 @@ def standing(places: Places, model: str) -> Plot | None:
     mine = [x for x in places.data["fair"] if x["config"] == model and x["normalised"] is not None]
     if not mine:
         return None
-    cases = {choice(places, line) for line in mine}
+    cases = {fair_values.choice(places, line) for line in mine}
     values = [
-        _value(places, line) | {"case": choice(places, line), "normalised": line["normalised"], "own": line in mine}
+        fair_values.value(places, line)
+        | {
+            "case": fair_values.choice(places, line),
+            "normalised": line["normalised"],
+            "own": line in mine,
+            "variant": line["model"] if line in mine and line["model"] != model else "",
+        }
         for line in places.data["fair"]
-        if choice(places, line) in cases and line["normalised"] is not None
+        if fair_values.choice(places, line) in cases and line["normalised"] is not None
     ]
     headers = ["case", "cell", "normalised", "rank", "score", "95 % interval", "horizon", "rate"]
     rows = [
         [
-            LinkedText(choice(places, line), places.table(line["table"], line["preset"])),
+            LinkedText(fair_values.choice(places, line), places.table(line["table"], line["preset"])),
             LinkedText(line["model"]),
             LinkedText(number(line["normalised"], 3), places.line(line)),
-            LinkedText(_rank(line)),
+            LinkedText(fair_values.rank(line)),
             LinkedText(number(line["mean"], 4), places.line(line)),
             LinkedText(interval(line)),
-            LinkedText(_held(line)),
+            LinkedText(fair_values.horizon(line)),
             LinkedText(line["rate"] or ""),
         ]
         for line in mine
     ]
     table = LinkedTable(headers, rows, frozenset(headers[2:]), caption=f"{model} on the fair track")
     words = f"A row for each case: the score of {model} as a large mark among thin ones of all other cells."
-    return Plot(f"standing-{model}", "Among all cells", words, charts.standing(len(cases)), values, table)
-
-
-def _rank(line: FairLine) -> str:
-    return ranked(line["rank"]) or "did not learn" * (line["learnt"] is False)
-
-
-def _value(places: Places, line: FairLine) -> dict[str, Any]:
-    """What every plot says of a line."""
-    scores = [one["mean"] for one in (line, *line["lengths"]) if one["mean"] is not None]
-    positive = line["direction"] == "lower" and bool(scores) and min(scores) > 0
-    return {
-        "choice": choice(places, line),
-        "model": line["model"],
-        "family": places.data["models"].get(line["config"], {}).get("family", ""),
-        "metric": axis(line),
-        "direction": line["direction"],
-        "scale": "log" if positive else "linear",
-        "href": places.line(line),
-    }
+    note = "Mark: this cell, with its name where it is a control. Each thin line is another cell."
+    name = f"standing-{model}"
+    return Plot(name, "Among all cells", words, charts.standing(len(cases)), values, table, note=note)

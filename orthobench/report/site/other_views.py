@@ -72,7 +72,7 @@ def curve(run: dict[str, Any]) -> Plot | None:
     """The curves of a run over its training."""
     values = [
         {"curve": words(name), "step": step, "value": value}
-        for name, points in run["curves"].items()
+        for name, points in sorted(run["curves"].items(), key=lambda one: _interest(*one))
         for step, value in points
     ]
     if not values:
@@ -96,6 +96,11 @@ def curve(run: dict[str, Any]) -> Plot | None:
         table,
         (control,),
     )
+
+
+def _interest(name: str, points: list[list[float]]) -> tuple[bool, bool, bool]:
+    """What sorts the curves: those of validation and of training first, and what never changes last."""
+    return len({value for _, value in points}) < 2, not name.startswith("val/"), not name.startswith("train/")
 
 
 def phases(places: Places, model: str) -> Plot | None:

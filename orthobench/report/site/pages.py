@@ -21,12 +21,13 @@ MENU = (
 )
 DOCS = "docs/index.html"
 INTRODUCTION = """\
-*paper's runs*: how many are behind the published number, and which weights were scored: those of the best validation,
-the last ones, or those of the best test score. *trivial*: the trivial predictor's score. *ours*: mean ± half of the
-95 % interval over n seeds, of the weights with the best validation score and of the last ones. *same protocol*: the
-paper's own selection, with the 95 % prediction interval of one published result. *runs*: how many finished runs are
-behind ours, and which code made them. The rule behind a status is in docs/judging.md; what a status rests on is shown
-where the pointer rests on it.
+*published*: what is printed, and *lost* where the text of the paper that we have lacks the number. *paper's runs*: how
+many are behind the published number, and which weights were scored: those of the best validation, the last ones, or
+those of the best test score. *trivial*: the trivial predictor's score. *ours*: mean ± half of the 95 % interval over n
+seeds, of the weights with the best validation score and of the last ones. *same protocol*: the paper's own selection,
+with the 95 % prediction interval of one published result. *runs*: how many finished runs are behind ours, and which
+code made them. The rule behind a status is in docs/judging.md; what a status rests on is shown where the pointer rests
+on it.
 """
 
 
@@ -41,10 +42,11 @@ def pages(data: dict[str, Any]) -> Iterator[Page]:
 def _front(places: Places) -> Iterator[Page]:
     data = places.data
     best, curves = fair_views.cost(places), fair_views.lengths(places)
+    printed = sum(not line["lost"] for line in data["published"] if line["preset"] == FULL)
     told = (
-        f"{len(data['models'])} models, {len(data['runs']):,} recorded runs, and {len(data['published'])} published "
-        f"numbers and claims of {len(data['papers'])} papers. Choose a task, a length and what you can afford; every "
-        "number leads to the runs behind it."
+        f"{len(data['models'])} models, {len(data['runs']):,} recorded runs, and {printed} published numbers, claims "
+        f"and counts of {len(data['papers'])} papers. Choose a task, a length and what you can afford; every number "
+        "leads to the runs behind it."
     )
     doors = [
         {"name": "Length curves", "href": LENGTHS, "text": "Who generalises beyond the lengths of training."},
@@ -62,6 +64,7 @@ def _front(places: Places) -> Iterator[Page]:
         {
             "title": "Which cell?",
             "told": told,
+            "answer": data["answer"],
             "plots": _some(best),
             "statuses": other_views.statuses(places),
             "doors": doors,
@@ -109,7 +112,10 @@ def _lists(places: Places) -> Iterator[Page]:
             "hint": "copying",
         },
     )
-    papers = [{"name": name, "href": places.paper(name), "text": _statuses(places, name)} for name in data["papers"]]
+    papers = [
+        {"name": name, "href": places.paper(name), "text": f"{paper['title']}: {_statuses(places, name)}"}
+        for name, paper in data["papers"].items()
+    ]
     yield (
         PAPERS,
         "list.html",

@@ -58,7 +58,8 @@ class Control:
         label: what stands before it.
         options: values, each with what is shown for it; none for a number.
         role: `filter`, `token`, or `most`, a number that the value named by `of` may not exceed.
-        of: the token whose value names the number that is limited.
+        of: with `most` the token whose value names the number that is limited; with `token` the value of a line by
+            which the controls before it narrow its options.
     """
 
     name: str

@@ -20,7 +20,7 @@ from tests.report.made_up import made_up, record
 HOSTILE = "<img src=x onerror=alert(1)></script>'\"&"
 KINDS = ("cost", "lengths", "seeds", "pairs", "curve", "standing", "phases")
 LENGTHS = (10, 20, 40, 80, 160)
-MODELS = {"gru": 0.97, "scornn": 0.9, "lstm": 0.5}
+MODELS = {"gru": 0.97, "scornn": 0.9, "lstm": 0.5}  # with digits=1; a control with digits=3 beside them
 
 
 @pytest.fixture(scope="session")
@@ -38,6 +38,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for rate in ("3e-2", "1e-2", "3e-3", "1e-3", "3e-4")
         for s in ((101, 102, 1, 2, 3, 4, 5) if rate == "3e-3" else (101, 102))
     ]
+    fair.append(made_up("mlstm_unconvolved_digits3_lr3e-3", 101, T=100, **_scores(0.5, 101)))
     record(root, "fair/cued_copying", fair)
     (root / "runs").mkdir()
     points = [

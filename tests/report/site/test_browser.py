@@ -20,8 +20,6 @@ addEventListener("load", async () => {
   const pause = ms => new Promise(done => setTimeout(done, ms));
   await pause(2500);
   const plots = [...document.querySelectorAll("[data-plot]")];
-  plots.forEach(section => section.scrollIntoView());
-  await pause(500);
   const choices = [];
   for (const section of plots) {
     for (const select of section.querySelectorAll("select")) {

@@ -10,7 +10,7 @@ const config = () => {
   const label = { labelColor: soft, titleColor: ink, labelFontSize: 12, titleFontSize: 13, titleFontWeight: "normal" };
   return {
     background: null, font: "system-ui, sans-serif", view: { stroke: null }, padding: 4,
-    axis: { ...label, gridColor: line, domainColor: line, tickColor: line, labelLimit: 150 },
+    axis: { ...label, gridColor: line, domainColor: line, tickColor: line, labelLimit: 190 },
     legend: { ...label, symbolSize: 90, columns: innerWidth < 600 ? 1 : 0 }, range: { category: range }, title: { color: ink },
     mark: { color: range[0] }, line: { color: range[0] }, rule: { color: soft }, text: { color: ink }, rect: { color: ink },
     tick: { color: soft }, style: { "guide-label": { font: "system-ui, sans-serif" } },
@@ -19,8 +19,8 @@ const config = () => {
 
 /* The specification with every "@name" filled in: from the controls, else from the first line that is shown. */
 const filled = (spec, known) => JSON.parse(
-  JSON.stringify(spec).replace(/"type":"linear"/g, '"type":"@scale"').replace(/@([a-z_]+)/g, (all, name) =>
-    name in known ? JSON.stringify(String(known[name])).slice(1, -1) : name === "scale" ? "linear" : all));
+  JSON.stringify(spec).replace(/"type":"linear"(,"zero":false)?/g, known.scale === "log" ? '"type":"log"' : "$&").replace(/@([a-z_]+)/g, (all, name) =>
+    name in known ? JSON.stringify(String(known[name])).slice(1, -1) : all));
 
 /* Columns without a word in any row that is shown. */
 const hideEmpty = table => {
@@ -35,18 +35,22 @@ const drawn = new WeakMap();
 const draw = async section => {
   const { spec, values, match } = section.payload, controls = [...section.querySelectorAll("[data-role]")];
   const known = {}, tests = [];
+  const narrow = (control, name) => { /* to the values of what the controls before it leave */
+    const left = new Set(values.filter(one => tests.every(test => test(one))).map(one => String(one[name])));
+    for (const option of control.options) option.hidden = option.disabled = !left.has(option.value);
+    if (!left.has(control.value)) control.value = [...control.options].map(one => one.value).find(one => left.has(one)) ?? "";
+  };
   for (const control of controls) {
     const { role, of } = control.dataset, name = control.name;
     if (role === "token") {
+      if (of) narrow(control, of);
       known[name] = control.value;
       known[`${name}_title`] = control.selectedOptions[0] ? control.selectedOptions[0].textContent : "";
     } else if (role === "most") {
       const most = parseFloat(control.value);
       if (!Number.isNaN(most)) tests.push(one => one[known[of]] !== null && one[known[of]] <= most);
     } else {
-      const left = new Set(values.filter(one => tests.every(test => test(one))).map(one => String(one[name])));
-      for (const option of control.options) option.hidden = option.disabled = !left.has(option.value);
-      if (!left.has(control.value)) control.value = [...control.options].map(one => one.value).find(one => left.has(one)) ?? "";
+      narrow(control, name);
       const asked = control.value;
       tests.push(one => !(name in one) || String(one[name]) === asked);
     }
@@ -58,9 +62,9 @@ const draw = async section => {
   for (const row of rows) if (match.length) count += !(row.hidden = !passes(match[row.dataset.line]));
   if (match.length) hideEmpty(rows[0].closest("table"));
   const output = section.querySelector("output");
-  if (output && match.length) output.textContent = `${count} of ${rows.length} rows`;
+  if (output && match.length) output.textContent = `${count} row${count === 1 ? "" : "s"} below`;
   const chart = section.querySelector(".chart");
-  const text = filled(spec, { ...(shown[0] || {}), ...known, count: new Set(shown.map(one => one.model)).size });
+  const text = filled(spec, { ...(shown[0] || {}), ...known });
   text.description = section.words;
   text.datasets = { shown };
   chart.classList.toggle("empty", !shown.length);
@@ -86,10 +90,6 @@ for (const section of plots) {
     form.addEventListener("submit", event => event.preventDefault());
   }
 }
-const soon = new IntersectionObserver(seen => {
-  for (const { isIntersecting, target } of seen) if (isIntersecting) { soon.unobserve(target); draw(target); }
-}, { rootMargin: "600px" });
-plots.forEach(section => soon.observe(section));
 dark.addEventListener("change", () => plots.filter(section => drawn.has(section)).forEach(draw));
 
 /* Tables: a click on a header sorts. */
@@ -132,3 +132,12 @@ const reveal = () => {
 };
 addEventListener("hashchange", reveal);
 reveal();
+
+/* Plots, one after another, those nearest to what is seen first. */
+const away = section => Math.abs(section.getBoundingClientRect().top);
+(async () => {
+  for (const section of [...plots].sort((one, other) => away(one) - away(other))) {
+    await draw(section);
+    await new Promise(done => setTimeout(done));
+  }
+})();

@@ -1,0 +1,75 @@
+"""What all plots and tables of the fair track say of a model's line: its case, score, interval, rank and horizon."""
+
+from statistics import pstdev
+from typing import Any
+
+from orthobench.report.numbers import held, number, ranked
+from orthobench.report.site.places import Places
+
+HIGHER, LOWER = "higher is better", "lower is better"
+FairLine = dict[str, Any]
+
+
+def choice(places: Places, line: FairLine) -> str:
+    """What a line is of: its table and its case, such as `Cued copying, digits=3`."""
+    return ", ".join(filter(None, (places.title(line["table"], line["preset"]), line["case"])))
+
+
+def axis(line: FairLine) -> str:
+    """The title of an axis of scores."""
+    return f"{line['metric'].replace('/', ' ')}, {HIGHER if line['direction'] == 'higher' else LOWER}"
+
+
+def ordered(lines: list[FairLine], places: Places) -> list[FairLine]:
+    """The lines, those of the case first of which most cells are finished, and which tells most of them apart."""
+    found: dict[str, list[float]] = {}
+    for line in lines:
+        found.setdefault(choice(places, line), []).extend([] if line["mean"] is None else [line["mean"]])
+    telling = {case: (-len(means), -pstdev(means) if means else 0.0) for case, means in found.items()}
+    return sorted(lines, key=lambda line: telling[choice(places, line)])
+
+
+def scores(places: Places, line: FairLine, scored: FairLine) -> dict[str, Any]:
+    """Mean and interval of a length, and where the interval's line begins: on a logarithmic axis nothing is zero."""
+    found: dict[str, Any] = {key: scored[key] for key in ("mean", "low", "high", "trivial")}
+    cut = None not in (found["low"], found["mean"]) and scale(places, line) == "log"
+    return found | {"bottom": max(found["low"], found["mean"] / 10) if cut else found["low"]}
+
+
+def mean(scored: FairLine) -> str:
+    """The mean, or that of the seeds that did not diverge."""
+    if scored["mean"] is not None or scored["survivors"] is None:
+        return number(scored["mean"], 4)
+    finished = len(scored["seeds"]) - scored["diverged"]
+    return f"{number(scored['survivors'], 4)} ({finished} of {len(scored['seeds'])})"
+
+
+def horizon(line: dict[str, Any]) -> str:
+    """The horizon in words; empty where there is no length curve."""
+    return held(line["horizon"], line["not_held"]) if line["lengths"] else ""
+
+
+def rank(line: FairLine) -> str:
+    """The rank in words, `did not learn` among them."""
+    return ranked(line["rank"]) or "did not learn" * (line["learnt"] is False)
+
+
+def scale(places: Places, line: FairLine) -> str:
+    """The axis of a line's case: logarithmic where losses are shown and none of them is zero."""
+    case = [line[name] for name in ("table", "preset", "case")]
+    alike = (one for one in places.data["fair"] if [one[name] for name in ("table", "preset", "case")] == case)
+    scores = [x["mean"] for one in alike for x in (one, *one["lengths"]) if x["mean"] is not None]
+    return "log" if line["direction"] == "lower" and scores and min(scores) > 0 else "linear"
+
+
+def value(places: Places, line: FairLine) -> dict[str, Any]:
+    """What every plot says of a line."""
+    return {
+        "choice": choice(places, line),
+        "model": line["model"],
+        "family": places.data["models"].get(line["config"], {}).get("family", ""),
+        "metric": axis(line),
+        "direction": line["direction"],
+        "scale": scale(places, line),
+        "href": places.line(line),
+    }
