@@ -31,7 +31,7 @@ def _page(link: re.Match) -> str:
     """A link to a table in results/tables as one to the page of the site that has it: of its task, or of its paper."""
     name, rest, paper = link.groups()
     table = load(name)
-    place = f"tasks/{table.chosen(table.rows[0])['task']}" if table.track == FAIR else f"papers/{paper}"
+    place = f"tasks/{table.chosen(next(iter(table.rows)))['task']}" if table.track == FAIR else f"papers/{paper}"
     return f'<a href="../{place}.html"><code>{name}</code>{rest}</a>'
 
 
