@@ -1,7 +1,12 @@
 """What can go wrong, each with the exit code that the command line promises."""
 
+import sys
+import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
+
+LONGEST = 300  # characters of a stranger's message that are shown
 
 
 class OrthobenchError(Exception):
@@ -72,8 +77,19 @@ def told(
         raise
     except Exception as error:
         kind = of_files if isinstance(error, OSError) else ConfigError
-        text = " ".join(str(error).partition("Hint:")[0].split()).rstrip(".: ")
-        raise kind(f"{where}: {doing} ends in {type(error).__name__}{text and f': {text}'}.") from error
+        text = " ".join(str(error).partition("Hint:")[0].split())[:LONGEST].rstrip(".: ")
+        raise kind(f"{where}: {doing} ends in {type(error).__name__}{text and f': {text}'}{_place(error)}.") from error
+
+
+def _place(error: Exception) -> str:
+    """The last line outside of installed packages, such as ` (my_cells.py, line 12)`; empty where there is none."""
+    own = (frame for frame in traceback.extract_tb(error.__traceback__) if not _installed(frame.filename))
+    last = next(iter(reversed(list(own))), None)
+    return f" ({Path(last.filename).name}, line {last.lineno})" if last else ""
+
+
+def _installed(file: str) -> bool:
+    return file.startswith(str(Path(__file__).parent)) or "site-packages" in file or file.startswith(("<", sys.prefix))
 
 
 def code_of(status: str) -> int:

@@ -61,7 +61,12 @@ def find(kind: str, name: str, key: str) -> type:
         raise ConfigError(f"{key}={name} is the name of {places}, both of what ${PLUGINS} names: give one of them "
                           "another name.")  # fmt: skip
     if found is None and name not in own:
-        told = with_hint(did_you_mean(name, [*names(kind), *own]), _hint(name, base))
+        given = os.environ.get(PLUGINS)
+        searched = (
+            f"classes of your own are looked for in the modules that ${PLUGINS} names{f', {given}' if given else ''}"
+        )
+        guess = did_you_mean(name, [*names(kind), *own])
+        told = _why_not(name, base) or (guess if given and guess.endswith("?") else with_hint(guess, searched))
         raise ConfigError(f"{key}={name} is not known: {told}")
     return found or own[name][0]
 
@@ -84,15 +89,15 @@ def _shipped(home: ModuleType, base: type, name: str) -> type | None:
     return (file and _namesake(file, base)) or _concrete(home, base).get(name)
 
 
-def _hint(name: str, base: type) -> str:
-    """Why a class of a plug-in may not have been found; empty where nothing is known."""
+def _why_not(name: str, base: type) -> str:
+    """Why a class of this name in a plug-in is not taken; empty where there is none."""
     for module in _plugins():
         for cls in vars(module).values():
             if inspect.isclass(cls) and issubclass(cls, base) and snake_case(cls.__name__) == name:
                 lacks, place = ", ".join(sorted(getattr(cls, "__abstractmethods__", ()))), cls.__module__
                 why = f"lacks {lacks}" if lacks else f"is from {place}, which ${PLUGINS} must name itself"
-                return f"{cls.__name__} in {module.__name__} {why}"
-    return "" if os.environ.get(PLUGINS) else f"classes of your own are looked for in the modules that ${PLUGINS} names"
+                return f"{cls.__name__} in {module.__name__} {why}."
+    return ""
 
 
 def engines() -> tuple[str, ...]:

@@ -280,7 +280,7 @@ def _entry(
     budget = composed.budget(best or next(iter(rows.values()))) if tuned or lines else {}
     size = {key(word): value(word) for word in table.row(next(iter(rows.values())))}.get("model.hidden_size", "")
     if not size and (tuned or lines):  # that of a budget of parameters
-        size = str(composed.settings(next(iter(rows.values()))).hidden_size or "")
+        size = str(composed.settings(next(iter(rows.values()))).model.get("hidden_size") or "")
     return FairEntry(model, size, case, rows, tuned, choice, lines, score, len(reported), budget)
 
 

@@ -118,6 +118,7 @@ def compose(overrides: list[str] | tuple[str, ...], folders: tuple[Path, ...] = 
     from hydra.errors import HydraException
     from omegaconf import OmegaConf
     from omegaconf.errors import OmegaConfBaseException
+    from yaml import YAMLError
 
     check_folders(folders)
     words = parse(overrides, folders)
@@ -138,7 +139,7 @@ def compose(overrides: list[str] | tuple[str, ...], folders: tuple[Path, ...] = 
         raw = {key: value for key, value in found.items() if key != "hydra"}
         check_values(raw)
         values: Any = OmegaConf.to_container(OmegaConf.create(raw), resolve=True)
-    except (HydraException, OmegaConfBaseException) as error:
+    except (HydraException, OmegaConfBaseException, YAMLError) as error:  # Hydra refuses a tab that YAML allows
         cause = error.__cause__ or error
         raise ConfigError(f"the configuration cannot be composed: {' '.join(str(cause).split())}") from error
     choices = {key: value for key, value in found["hydra"]["runtime"]["choices"].items() if key in GROUPS and value}
@@ -198,4 +199,7 @@ def _check_choice(group: str, value: Any, folders: tuple[Path, ...]) -> None:
         if group in ("model", "task") and not folders:
             hint = f"one of your own is found with --config-dir FOLDER, where FOLDER holds {group}/NAME.yaml"
             told = with_hint(told, hint)
+        misnamed = next((one for one in (folder / group / f"{name}.yml" for folder in folders) if one.is_file()), None)
+        if misnamed:
+            told = f"{misnamed} is there, and must end in .yaml"
         raise ConfigError(f"{group}={shown} is not known: {told}")

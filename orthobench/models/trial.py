@@ -6,25 +6,32 @@ same seed, so that it is seen whether its numbers follow it.
 """
 
 import copy
-import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from orthobench.cells.base import Cell
-from orthobench.errors import ConfigError, told
+from orthobench.errors import ConfigError, OrthobenchError, told
+from orthobench.models.kept import (
+    ATOL,
+    LONG,
+    RTOL,
+    B,
+    answers,
+    inputs,
+    refuse_hidden_memory,
+    refuse_kept_answers,
+    refuse_loose_tensors,
+    refuse_what_calls_leave,
+)
 from orthobench.optim import Rule
 from orthobench.parametrizations.base import Parametrization, parametrizations
-from orthobench.scan import reference
+from orthobench.registry import is_ours
 
-B, T = 2, 2
-LONG, CUT = 24, 9  # steps of the sequences that are run whole and in two pieces
-RTOL, ATOL = 1e-3, 1e-4
-NEARBY = 1e-6  # a relative change of the input, ten times what rounding is
-PACKAGES = ("orthobench", "torch")  # whose modules, and private attributes that they declare, are not looked at
-MODULE = frozenset(vars(nn.Module()))
+T = 2
 OTHERS = ((1.0, 0.1), (1.0, 1.0), (0.0, 0.3))  # p <- a p + b z, z standard normal: where gradients are looked for again
 
 
@@ -41,10 +48,10 @@ def tried_cell(cls: type[Cell], arguments: dict[str, Any]) -> Cell:
         odd = next(((name, p.dtype) for name, p in made.named_parameters() if p.dtype not in kinds), None)
         if odd:
             raise ConfigError(f"{where}: its parameter {odd[0]} is in {odd[1]}, the others are in {kinds[0]}.")
-        _refuse_loose_tensors(where, made)
+        refuse_loose_tensors(where, made)
         inside = {id(p) for found in parametrizations(made) if found.constrained for p in found.parameters()}
         _refuse_unknown_scales(where, made, [name for name, p in made.named_parameters() if id(p) not in inside])
-        x = _inputs(made, LONG, seed=1)
+        x = inputs(made, LONG, seed=1)
         with torch.no_grad():
             _check_step(where, made, x)
     for module in (made, spare):
@@ -53,9 +60,11 @@ def tried_cell(cls: type[Cell], arguments: dict[str, Any]) -> Cell:
     with told(where, "two steps of two sequences,"):
         _check_answers(where, made, x[:, :T])
     with told(where, f"{LONG} steps of two sequences,"):
-        _refuse_hidden_memory(where, made, x)
-        _refuse_idle_parameters(where, made, spare, lambda cell, seed: _answers(cell, _inputs(cell, LONG, seed)))
-        _refuse_loose_tensors(where, made)
+        refuse_hidden_memory(where, made, x)
+        refuse_what_calls_leave(where, made, spare, x)
+        _refuse_idle_parameters(where, made, spare, lambda cell, seed: answers(cell, inputs(cell, LONG, seed)))
+        refuse_loose_tensors(where, made)
+        refuse_kept_answers(where, spare, lambda cell: answers(cell, x))
     made.train()
     return made
 
@@ -84,7 +93,8 @@ def tried_map(cls: type[Parametrization], arguments: dict[str, Any]) -> Parametr
                 f"its tolerance of {made.tolerance:g}."
             )
         _refuse_idle_parameters(where, made, spare, lambda found, seed: found())
-        _refuse_loose_tensors(where, made)
+        refuse_loose_tensors(where, made)
+        refuse_kept_answers(where, spare, lambda found: found())
     return made
 
 
@@ -105,6 +115,13 @@ def tried_rule(cls: type[Rule], arguments: dict[str, Any]) -> Rule:
             f"{where}: `step` moves nothing: it must change the tensors of p in place, as p[0].sub_(...)."
         )
     return made
+
+
+def told_of_strangers(model: Any, doing: str) -> AbstractContextManager[None]:
+    """Turn what a network with cells from outside the package raises into one sentence; ours may show their faults."""
+    strangers = [type(cell) for cell in model.cells if not is_ours(type(cell))]
+    where = ", ".join(f"{cls.__name__} in {cls.__module__}" for cls in dict.fromkeys(strangers))
+    return told(where, doing, (OrthobenchError, MemoryError)) if strangers else nullcontext()
 
 
 def _made_twice(where: str, cls: type[nn.Module], arguments: dict[str, Any]) -> tuple[Any, Any]:
@@ -130,12 +147,6 @@ def _made_twice(where: str, cls: type[nn.Module], arguments: dict[str, Any]) -> 
 
 def _numbers(module: nn.Module) -> list[tuple[str, Tensor]]:
     return [*module.named_parameters(), *module.named_buffers()]
-
-
-def _inputs(cell: Cell, steps: int, seed: int) -> Tensor:
-    """Standard normal inputs of two sequences, (B, steps, I)."""
-    draws = torch.Generator().manual_seed(seed)
-    return torch.randn(B, steps, cell.input_size, dtype=cell.U.dtype, generator=draws)
 
 
 def _check_step(where: str, made: Any, x: Tensor) -> None:
@@ -174,7 +185,7 @@ def _check_tokens(where: str, made: Any) -> None:
     """Look at the projection of tokens: it must be as that of vectors."""
     tokens = torch.arange(B * T).view(B, T) % made.input_size
     with told(where, "`project` of tokens (B, T), which stand for one-hot vectors (B, T, I),"), torch.no_grad():
-        found, wanted = made.project(tokens), made.project(_inputs(made, T, seed=1))
+        found, wanted = made.project(tokens), made.project(inputs(made, T, seed=1))
         if found.shape != wanted.shape:
             raise ConfigError(
                 f"{where}: `project` returns {tuple(found.shape)} for tokens {(B, T)} and "
@@ -184,13 +195,13 @@ def _check_tokens(where: str, made: Any) -> None:
 
 def _check_answers(where: str, made: Cell, x: Tensor) -> None:
     """Look at what the answers to sequences depend on: on each one's own inputs alone."""
-    answer = _answers(made, x)
+    answer = answers(made, x)
     if not answer.isfinite().all():
         raise ConfigError(
             f"{where}: its answer to two steps of standard normal inputs holds numbers that are not finite (NaN or "
             "infinity)."
         )
-    again, alone, other = _answers(made, x), _answers(made, x[:1]), _answers(made, _inputs(made, T, seed=3))
+    again, alone, other = answers(made, x), answers(made, x[:1]), answers(made, inputs(made, T, seed=3))
     if not torch.equal(answer, again):
         raise ConfigError(
             f"{where}: the same sequences give another answer the second time: `step` depends on something beside its "
@@ -200,35 +211,6 @@ def _check_answers(where: str, made: Cell, x: Tensor) -> None:
         raise ConfigError(f"{where}: the answer to a sequence depends on what other sequences are in its batch.")
     if torch.equal(answer, other):
         raise ConfigError(f"{where}: the input makes no difference to the answer.")
-
-
-def _answers(made: Cell, x: Tensor) -> Tensor:
-    """What a readout gets of every step, (B, T, F)."""
-    return made.features(reference.run(made, x, made.initial_state(x.shape[0]))[0])
-
-
-@torch.no_grad()
-def _refuse_hidden_memory(where: str, made: Cell, x: Tensor) -> None:
-    """Refuse a cell that answers otherwise in two pieces: it sees steps to come, or remembers beside its state.
-
-    Rounding differs between the two, and a chaotic cell enlarges that: what a tiny change of the input does is allowed.
-    """
-    whole, nearby = _answers(made, x), _answers(made, x + NEARBY * x * _inputs(made, LONG, seed=4))
-    first, state = reference.run(made, x[:, :CUT], made.initial_state(B))
-    second, _ = reference.run(made, x[:, CUT:], state)
-    pieces = torch.cat([made.features(first), made.features(second)], dim=1)
-    size, chaos = ((y.abs().amax((0, 2), keepdim=True)) for y in (whole, whole - nearby))
-    far = (whole - pieces).abs() > RTOL * size + 10 * chaos
-    if far[:, :CUT].any():
-        raise ConfigError(
-            f"{where}: its answer to the first {CUT} of {LONG} steps depends on the steps after them: no step may see "
-            "those to come, so `project` must treat each step alone."
-        )
-    if far.any():
-        raise ConfigError(
-            f"{where}: a sequence of {LONG} steps has another answer when it is cut after {CUT} and goes on from the "
-            "state there: whatever `step` or `project` need of earlier steps must be in the state."
-        )
 
 
 def _refuse_idle_parameters(
@@ -288,34 +270,3 @@ def _refuse_unknown_scales(where: str, made: Any, own: list[str]) -> None:
             f"{where}: `learning_rate_scales` names {unknown!r}, which is none of the parameters that it may "
             f"scale: {', '.join(own) or 'it has none'}."
         )
-
-
-def _refuse_loose_tensors(where: str, made: nn.Module) -> None:
-    """Refuse tensors that torch does not know to be the module's: not counted, not trained, not moved to a GPU."""
-    known = {id(p) for p in made.parameters()}
-    for path, module in made.named_modules():
-        if _is_known(type(module)):
-            continue
-        theirs = {name for base in filter(_is_known, type(module).__mro__) for name in inspect.get_annotations(base)}
-        private = MODULE | {name for name in theirs if name.startswith("_")}
-        for name, value in vars(module).items():
-            if name not in private and any(id(t) not in known for t in _tensors(value)):
-                raise ConfigError(
-                    f"{where}: {path and f'{path}.'}{name} holds a tensor that torch does not know to be the module's: "
-                    "make it an nn.Parameter, a buffer (register_buffer), or an nn.ParameterList, or do not keep it."
-                )
-
-
-def _is_known(cls: type) -> bool:
-    return cls.__module__.partition(".")[0] in PACKAGES
-
-
-def _tensors(value: Any) -> Iterator[Tensor]:
-    """The tensors that an attribute holds, in containers too, and in modules in these."""
-    if isinstance(value, Tensor):
-        yield value
-    elif isinstance(value, nn.Module):
-        yield from value.parameters()
-    elif isinstance(value, list | tuple | set | dict):
-        for part in value.values() if isinstance(value, dict) else value:
-            yield from _tensors(part)

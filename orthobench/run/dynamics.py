@@ -22,6 +22,7 @@ from torch import Tensor
 
 from orthobench.cells.base import Cell, Matrices, State
 from orthobench.errors import ConfigError
+from orthobench.models.trial import told_of_strangers
 from orthobench.run.callbacks.hidden_gradients import hidden_gradients
 from orthobench.run.load import Finished
 
@@ -48,7 +49,7 @@ def dynamics(run: Finished, sequences: int = 8) -> dict[str, Any]:
     model: Any = in_float64(learner.model).eval()
     model.engine = "reference"
     layers = []
-    with torch.no_grad():
+    with torch.no_grad(), told_of_strangers(model, "inspect, in float64,"):
         for cell, x in zip(model.cells, model.layer_inputs(batch[0]), strict=True):
             norms, exponents, _ = along(cell, x)
             layers.append({

@@ -6,6 +6,7 @@ import json
 import logging
 import warnings
 from collections.abc import Callable
+from contextlib import redirect_stderr
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from torch import Tensor, nn
 from orthobench.errors import ConfigError, OrthobenchError
 from orthobench.models.base import Network
 from orthobench.models.frozen import frozen
+from orthobench.models.trial import told_of_strangers
 from orthobench.recording.files import write_bytes
 from orthobench.run.load import Finished
 from orthobench.tasks.example import example
@@ -114,7 +116,8 @@ def _program(run: Finished) -> Any:
             name = type(cell).__name__
             raise ConfigError(f"onnx and pt2 do not apply to {name}, whose state is complex: use --format torch.")
     open_sizes = {0: torch.export.Dim.DYNAMIC} | ({1: torch.export.Dim.DYNAMIC} if run.task.sequential else {})
-    with torch.no_grad(), warnings.catch_warnings():
+    unseen = redirect_stderr(io.StringIO())  # the graph, which is printed where a part of it cannot be traced
+    with torch.no_grad(), warnings.catch_warnings(), told_of_strangers(model, "torch.export"), unseen:
         warnings.simplefilter("ignore")
         return torch.export.export(OutputOnly(model).eval(), (x,), dynamic_shapes=(open_sizes,))
 

@@ -18,6 +18,7 @@ from lightning.pytorch import Callback, LightningModule, Trainer
 from lightning.pytorch.profilers import PassThroughProfiler
 from lightning.pytorch.strategies import SingleDeviceStrategy
 
+from orthobench.errors import ConfigError
 from orthobench.recording.checkpoint import SafeCheckpointIO
 from orthobench.run.duration import Duration, evaluation_limits
 from orthobench.run.memory import device_of
@@ -130,11 +131,16 @@ def make_trainer(
         callbacks: what watches and saves.
         logger: a logger, or false.
         folder: the run's folder.
+
+    Raises:
+        ConfigError: half precision is asked for on a CPU, where Lightning computes in bfloat16 in its place.
     """
     alone = LightningEnvironment()  # not Slurm's: a run is one process, whatever task of a job it is
     alone.set_global_rank(0)
     kept = {key: value for key, value in given.items() if key not in (*COUNTED_BY_US, "accelerator", "devices")}
     device = device_of(given.get("accelerator", "auto"))
+    if device.type == "cpu" and given.get("precision") == "16-mixed":
+        raise ConfigError("trainer.precision=16 needs a GPU: use trainer.precision=bf16 or trainer.precision=32.")
     index = torch.device("cuda", torch.cuda.current_device()) if device.type == "cuda" else device
     trainer = Trainer(
         **{"gradient_clip_algorithm": None, "profiler": NoProfiler(), **kept, **evaluation_limits(given, task)},

@@ -53,6 +53,8 @@ def tried_task(task: Task) -> None:
     if isinstance(task, Drawn):
         with _told(where, "drawing batches of several seeds"):
             _check_draws(where, task)
+        if isinstance(task._given.get("T"), int):
+            _check_length(where, task, task._given["T"])
 
 
 def _shows_rows(cls: type[ArrayTask]) -> bool:
@@ -188,6 +190,20 @@ def _check_draws(where: str, task: Drawn) -> None:
     for a, b in (("train", "val"), ("train", "test"), ("val", "test")):
         if all(_same(drawn(k, a), drawn(k, b)) for k in range(CHANCES)):
             raise ConfigError(f"{where}: {a} and {b} have the same sequences: draw from the `rng` of `generate`.")
+
+
+def _check_length(where: str, task: Drawn, T: int) -> None:
+    """See that T makes a difference; another that the task refuses says nothing."""
+    try:
+        longer = type(task)(**task._given | {"T": 2 * T}).batch("train", 0, 0)
+    except Exception:  # a stranger's class may refuse it in any way
+        return
+    own = task.batch("train", 0, 0)
+    if all(one.shape == other.shape for one, other in zip(own, longer, strict=True)) and _same(own, longer):
+        raise ConfigError(
+            f"{where}: T={T} and T={2 * T} give the same batch: `generate` must draw by self.T, or results are "
+            "recorded of a length that they are not of."
+        )
 
 
 def _same(a: Batch, b: Batch) -> bool:

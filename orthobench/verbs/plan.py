@@ -1,8 +1,9 @@
 """`orthobench plan KEY=VALUE...|TABLE...|PAPER...|all`: what runs would cost, from a few steps of each."""
 
+import re
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from orthobench import lean_lightning
 from orthobench.config.table import FULL
@@ -10,6 +11,9 @@ from orthobench.errors import OrthobenchError, Stopped
 from orthobench.terminal import complain, duration_text, say, waiting
 from orthobench.verbs.arguments import Parser
 from orthobench.verbs.reproduce import WORDS, Selection, seeds_of
+
+if TYPE_CHECKING:
+    from orthobench.run.cost import Cost
 
 
 def main(arguments: list[str]) -> int:
@@ -50,7 +54,7 @@ def _plan_runs(overrides: list[str], folders: tuple[Path, ...]) -> int:
     from orthobench.recording.files import read_json
 
     checked = [(job, settings(job, folders)) for job in jobs(parse(overrides, folders))]
-    from orthobench.run.cost import Cost, busy, measure, no_shorter_is_dearer, same_cost
+    from orthobench.run.cost import Cost, busy, no_shorter_is_dearer, same_cost
     from orthobench.run.run import Run
 
     _warn(busy())
@@ -59,8 +63,7 @@ def _plan_runs(overrides: list[str], folders: tuple[Path, ...]) -> int:
     for job, exp in runs:
         same = same_cost(exp.settings.identity)
         if same not in costs:
-            with waiting(f"a few steps of {exp.run_id}"):
-                costs[same] = exp.settings.identity, measure(job, folders)
+            costs[same] = exp.settings.identity, _measured(exp.run_id, job, folders)
     nearest = dict(zip(costs, no_shorter_is_dearer(costs.values()), strict=True))
     states: dict[str, int] = {}
     missing_s = 0.0
@@ -75,6 +78,22 @@ def _plan_runs(overrides: list[str], folders: tuple[Path, ...]) -> int:
     told = ", ".join(f"{count} {state}" for state, count in sorted(states.items()))
     say(f"{told}; {duration_text(missing_s)} to go on this machine, one run at a time")
     return 0
+
+
+def _measured(name: str, words: list[str], folders: tuple[Path, ...]) -> "Cost":
+    """See `run.cost.measure`.
+
+    Raises:
+        Stopped: a signal asked for it.
+    """
+    from orthobench.run.cost import measure
+
+    try:
+        with waiting(f"a few steps of {name}"):
+            return measure(words, folders)
+    except Stopped as stopped:
+        asked = re.split(" at step| before", str(stopped))[0]  # what is said of a run is not true of a plan
+        raise Stopped(f"{asked}; a plan keeps nothing, and the same command begins anew.") from stopped
 
 
 def _warn(sentence: str | None) -> None:
@@ -94,7 +113,7 @@ def _plan_tables(selection: Selection, preset: str, folders: tuple[Path, ...]) -
     from orthobench.analysis.recorded import alike
     from orthobench.config.table import load
     from orthobench.launch.plan import plan
-    from orthobench.run.cost import Cost, busy, measure, same_cost
+    from orthobench.run.cost import Cost, busy, same_cost
 
     _warn(busy())
     extra = selection.extra
@@ -121,8 +140,7 @@ def _plan_tables(selection: Selection, preset: str, folders: tuple[Path, ...]) -
             runs = [run for run in found.runs if run.job.row == row]
             words, same = [*runs[0].job.overrides, *extra], same_cost(runs[0].settings.identity)
             try:
-                with waiting(f"a few steps of {row}"):
-                    cost = costs[same] = costs[same] if same in costs else measure(words, folders)
+                cost = costs[same] = costs[same] if same in costs else _measured(row, words, folders)
             except Stopped:  # asked by a signal, which is no fault of this row
                 raise
             except OrthobenchError as error:

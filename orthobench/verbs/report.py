@@ -48,9 +48,12 @@ def results_root(arguments: list[str]) -> Path:
     """The folder of `results_root=`, else results/.
 
     Raises:
-        ConfigError: an argument other than that.
+        ConfigError: an argument other than that, or a folder that is not there.
     """
     for word in arguments:
         if not word.startswith("results_root="):
             raise ConfigError(f"{word!r} is not an argument here; results_root= is.")
-    return Path(arguments[-1].partition("=")[2] if arguments else "results")
+    found = Path(arguments[-1].partition("=")[2] if arguments else "results")
+    if arguments and not found.is_dir():
+        raise ConfigError(f"results_root={found} is not a folder: name the one that holds `records`.")
+    return found

@@ -11,7 +11,7 @@ import torch
 
 import orthobench
 from orthobench.errors import ConfigError
-from orthobench.models import make_cell, trial
+from orthobench.models import kept, make_cell, trial
 from orthobench.models.build import build_optimizer
 from orthobench.parametrizations.matrix_exp import MatrixExp
 from orthobench.parametrizations.neumann_cayley import NeumannCayley
@@ -25,6 +25,8 @@ import numpy as np
 import torch
 from torch import nn
 from orthobench.cells import Cell
+
+KEPT = {}
 
 class Part(nn.Module):
     def __init__(self):
@@ -144,6 +146,26 @@ def test_what_a_cell_draws_by_torch_follows_the_seed(folder: Path, monkeypatch: 
         ("self.u * state[0]", "(1 + 0 * self.u) * state[0]", "the gradient of its parameter u is zero"),
         ("self.u * state[0]", "self.u.sign() * state[0]", "the gradient of its parameter u is zero"),
         (
+            "return (h,)",
+            "self.calls = getattr(self, 'calls', 0) + self.training\n        return (h / (1 + self.calls),)",
+            "in training the same sequences have another answer with torch's generator in the same state",
+        ),
+        (
+            "return (h,)",
+            "self.asked = getattr(self, 'asked', False) or self.training\n        return (h / (1 + self.asked),)",
+            "after it has been called in training the same sequences have another answer",
+        ),
+        (
+            "torch.tanh(p_t",
+            "torch.tanh(self.training * np.random.rand() + p_t",
+            "in training the same sequences have another answer",
+        ),
+        (
+            "state[0] @ W[0].T",
+            "state[0] @ (W[0] if torch.is_grad_enabled() else KEPT.setdefault(0, W[0])).T",
+            r"once its parameters have changed, it answers otherwise under torch.no_grad\(\)",
+        ),
+        (
             "torch.rand(self.hidden_size)",
             "torch.ones(4) * random.random()",
             "its u holds other numbers when it is made",
@@ -185,6 +207,7 @@ def test_a_cell_that_breaks_the_contract_is_one_sentence(
         ("torch.rand(self.hidden_size)", "torch.zeros(self.hidden_size)"),  # W has no gradient at the start
         ("self.u * state[0]", "self.u * 9 * state[0]"),  # rounding grows
         ("state[0] @ W[0].T", "nn.functional.dropout(state[0], 0.5, self.training) @ W[0].T"),
+        ("        self.u = ", "        self.register_buffer('seen', torch.zeros(()))\n        self.u = "),
         ("        self.u = ", "        self.same = [self.U]\n        self.part = nn.LSTM(1, 1)\n        self.u = "),
     ],
 )
@@ -194,6 +217,10 @@ def test_a_cell_that_keeps_the_contract_is_accepted(
     text = HEAD.replace(old, new)
     if "nn.LSTM" in text:
         text = text.replace("h = torch.tanh(p_t", "h = torch.tanh(self.part(p_t[..., None])[0][..., 0] + p_t")
+    if "seen" in text:  # a count that checkpoints hold
+        text = text.replace(
+            "return (h,)", "self.seen = self.seen + self.training\n        return (h / (1 + self.seen),)"
+        )
     plugin(folder, monkeypatch, text)
     run = orthobench.build("model=mine", *WORDS, config_dir=folder)
     assert run.model.cells[0].training
@@ -203,8 +230,8 @@ def test_a_cell_that_keeps_the_contract_is_accepted(
 @pytest.mark.sampled(6)
 def test_every_cell_and_map_of_the_package_keeps_the_contract(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(make_cell, "is_ours", lambda cls: False)
-    monkeypatch.setattr(trial, "_is_known", lambda cls: cls.__module__.startswith("torch"))
-    monkeypatch.setattr(trial, "MODULE", trial.MODULE | {"_M"})  # of `NeumannCayley`, which declares it
+    monkeypatch.setattr(kept, "_is_known", lambda cls: cls.__module__.startswith("torch"))
+    monkeypatch.setattr(kept, "MODULE", kept.MODULE | {"_M"})  # of `NeumannCayley`, which declares it
     flat = "network: feed_forward" in (REPO / "conf" / "model" / f"{name}.yaml").read_text(encoding="utf-8")
     task = ["task=mnist_flat"] if flat else ["task=adding", "T=9"]
     assert orthobench.build(f"model={name}", *task, "recipe=none").parameters["total"]

@@ -11,6 +11,7 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
 import orthobench
+from orthobench.errors import ConfigError
 from orthobench.parametrizations import base
 from orthobench.parametrizations.base import Parametrization
 from orthobench.scan import reference
@@ -23,6 +24,12 @@ TINY = (
 
 def trained(*words: str, steps: int = 6) -> dict[str, Any]:
     return orthobench.build("task=copying", *TINY, f"trainer.max_steps={steps}", *words).run()
+
+
+@pytest.mark.parametrize("word", ["16", "16-mixed"])
+def test_half_precision_on_a_cpu_would_be_another_and_is_refused(word: str) -> None:
+    with pytest.raises(ConfigError, match="precision=16 needs a GPU"):
+        trained("model=gru", f"trainer.precision={word}")
 
 
 @pytest.mark.parametrize("engine", ["reference", "fused", "auto"])

@@ -191,6 +191,12 @@ def test_a_task_that_breaks_the_contract_is_told_in_one_sentence(case: str) -> N
     assert "Changed" in str(error.value)
 
 
+def test_a_length_that_makes_no_difference_is_told() -> None:
+    cls = drawing(lambda task, rng, n: (rng.integers(0, 3, (n, 9)), rng.integers(0, 3, n)))
+    with pytest.raises(ConfigError, match=r"T=9 and T=18 give the same batch: `generate` must draw by self.T"):
+        tried_task(cls(batch_size=20, T=9))
+
+
 @pytest.mark.parametrize("name", ["input_size", "output_size", "T", "baseline"])
 def test_an_attribute_that_is_not_there_is_told(name: str) -> None:
     class Lacking(ArrayTask):

@@ -60,6 +60,13 @@ def test_plot(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     assert "nothing is recorded that could be drawn; results_root= names" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("verb", ["report", "tables"])
+def test_a_folder_that_is_not_there_is_refused(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([verb, "results_root=reslts"]) == 2
+    assert "results_root=reslts is not a folder: name the one that holds `records`." in capsys.readouterr().err
+    assert not Path("reslts").exists()
+
+
 @pytest.mark.slow
 def test_report_and_tables(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     recorded(tmp_path / "elsewhere")

@@ -1,0 +1,50 @@
+"""Files of one's own that are not as they should be, and what a cell of one's own cannot do later."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from orthobench.__main__ import main
+from tests.models.test_own_cells import HEAD, WORDS, folder, plugin
+
+assert folder, "the fixture"
+LINE = HEAD[: HEAD.index("h = torch.tanh")].count("\n") + 1
+
+
+def test_a_misnamed_file_is_named(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "model" / "mine.yaml").rename(folder / "model" / "mine.yml")
+    assert main(["--config-dir", str(folder), "model=mine", *WORDS]) == 2
+    assert f"{folder}/model/mine.yml is there, and must end in .yaml" in capsys.readouterr().err
+
+
+def test_a_tab_that_hydra_refuses_is_one_sentence(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "model" / "mine.yaml").write_text("cell:\tgru\nhidden_size: 4\n")
+    assert main(["--config-dir", str(folder), "model=mine", *WORDS]) == 2
+    assert "cannot start any token" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words", "told"),
+    [
+        ("(p_t", "((0 if p_t.isnan().any() else 1) * p_t", ["export", "--format", "pt2"], r"torch.export ends in .*"),
+        ("@ W", "@ torch.eye(4) @ W", ["inspect"], rf"float64, ends in RuntimeError: expected .*\.py, line {LINE}\)\."),
+    ],
+)
+def test_what_cannot_be_computed_of_a_cell_is_one_sentence(
+    old: str,
+    new: str,
+    words: list[str],
+    told: str,
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    plugin(folder, monkeypatch, HEAD.replace(old, new))
+    monkeypatch.chdir(folder)
+    sizes = ["trainer.max_steps=2", "task.val_size=2", "task.test_size=2", "logger=none"]
+    assert main(["--config-dir", str(folder), "model=mine", *WORDS, *sizes]) == 0
+    (run,) = Path("runs").iterdir()
+    assert main([*words, str(run)]) == 2
+    (error,) = capsys.readouterr().err.splitlines()[-1:]
+    assert re.search(told, error)
