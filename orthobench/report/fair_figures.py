@@ -69,7 +69,7 @@ def _pareto(table: FairTable, entries: list[FairEntry]) -> "Figure":
 
 def _curves(table: FairTable, entries: list[FairEntry]) -> "Figure":
     """A line per model: its mean score at every length with the 95 % interval; the range of training is shaded."""
-    figure, axes = drawing.subplot(WIDTH, 4.6)
+    figure, axes = drawing.subplot(WIDTH, max(4.6, 0.19 * (len(entries) + 5)))  # as high as the list of names
     axes.axvspan(*table.trained[entries[0].case], color="#888888", alpha=0.15, linewidth=0, label="in training")
     for place, entry in enumerate(entries):
         known = [length for length in table.lengths if entry.scores(entry.at(length)).mean is not None]
