@@ -66,6 +66,10 @@ def find(kind: str, name: str, key: str) -> type:
             f"classes of your own are looked for in the modules that ${PLUGINS} names{f', {given}' if given else ''}"
         )
         guess = did_you_mean(name, [*names(kind), *own])
+        alike = next((own[one][0] for one in own if one.replace("_", "") == name.replace("_", "")), None)
+        if alike:
+            raise ConfigError(f"{key}={name} is not known: {_place(alike)} is known as {snake_case(alike.__name__)}, and "
+                              "so must be the file and the setting that name it.")  # fmt: skip
         told = _why_not(name, base) or (guess if given and guess.endswith("?") else with_hint(guess, searched))
         raise ConfigError(f"{key}={name} is not known: {told}")
     return found or own[name][0]

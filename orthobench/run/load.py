@@ -175,9 +175,8 @@ def folder_of(run: str | Path, runs_root: str | None = None) -> Path:
     root = store.runs_root(runs_root)
     found = next((path for path in (Path(run), root / run) if (path / "config.yaml").is_file()), None)
     if found is None:
-        raise ConfigError(
-            f"{run} is no run: neither it nor {root / run} is a folder with a config.yaml; set runs_root=."
-        )
+        places = " nor ".join(dict.fromkeys(map(str, (Path(run), root / run))))
+        raise ConfigError(f"{run} is no run: there is no config.yaml in {places}; runs_root= names a folder of runs.")
     return found
 
 

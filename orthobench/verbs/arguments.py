@@ -69,6 +69,12 @@ class RunParser(Parser):
         self.example, self.settings = example, settings
         self.add_argument("--last", action="store_true", help="the last weights, not the best by validation")
 
+    def error(self, message: str) -> NoReturn:
+        """See `Parser`."""
+        if "unrecognized arguments: --config-dir" in message:
+            message = "--config-dir is not needed, for the settings of a finished run hold all that it needs"
+        super().error(message)
+
     def read(self, arguments: list[str]) -> argparse.Namespace:
         """As those of any verb, with `places`, where runs and data are, and `settings`.
 

@@ -24,6 +24,16 @@ def test_a_tab_that_hydra_refuses_is_one_sentence(folder: Path, capsys: pytest.C
     assert "cannot start any token" in capsys.readouterr().err
 
 
+def test_a_name_that_is_spelt_otherwise_is_told(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plugin(folder, monkeypatch, HEAD.replace("class Own(", "class TOwn("))
+    (folder / "model" / "mine.yaml").write_text("cell: t_own\n")
+    assert main(["--config-dir", str(folder), "model=mine", *WORDS]) == 2
+    assert "model.cell=t_own is not known: TOwn in own_" in (told := capsys.readouterr().err)
+    assert "is known as town, and so must be the file and the setting that name it." in told
+
+
 @pytest.mark.parametrize(
     ("old", "new", "words", "told"),
     [

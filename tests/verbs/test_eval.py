@@ -50,6 +50,8 @@ def test_a_range_is_shown_as_one(tmp_path: Path, capsys: pytest.CaptureFixture[s
         ([], "eval needs one run"),
         (["a", "b"], "eval needs one run"),
         (["nowhere"], "nowhere is no run"),
+        (["/nowhere"], "/nowhere is no run: there is no config.yaml in /nowhere; runs_root="),
+        (["nowhere", "--config-dir", "x"], "--config-dir is not needed, for the settings of a finished run hold all"),
         (["nowhere", "optimizer.lr=1"], "optimizer.lr=1 does not apply to a run that is finished"),
         *(
             (["nowhere", f"task.{name}=9", "T=5"], f"task.{name}=9 is no setting of a task: T=400,800 sets the lengths")
