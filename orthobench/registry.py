@@ -68,8 +68,11 @@ def find(kind: str, name: str, key: str) -> type:
         guess = did_you_mean(name, [*names(kind), *own])
         alike = next((own[one][0] for one in own if one.replace("_", "") == name.replace("_", "")), None)
         if alike:
-            raise ConfigError(f"{key}={name} is not known: {_place(alike)} is known as {snake_case(alike.__name__)}, and "
-                              "so must be the file and the setting that name it.")  # fmt: skip
+            known = snake_case(alike.__name__)
+            raise ConfigError(
+                f"{key}={name} is not known: {_place(alike)} is known as {known}, and so must be the file and the setting "
+                "that name it."
+            )
         told = _why_not(name, base) or (guess if given and guess.endswith("?") else with_hint(guess, searched))
         raise ConfigError(f"{key}={name} is not known: {told}")
     return found or own[name][0]
