@@ -70,8 +70,8 @@ def find(kind: str, name: str, key: str) -> type:
         if alike:
             known = snake_case(alike.__name__)
             raise ConfigError(
-                f"{key}={name} is not known: {_place(alike)} is known as {known}, and so must be the file and the setting "
-                "that name it."
+                f"{key}={name} is not known: {_place(alike)} is known as {known}, and so must be the file and the "
+                "setting that name it."
             )
         told = _why_not(name, base) or (guess if given and guess.endswith("?") else with_hint(guess, searched))
         raise ConfigError(f"{key}={name} is not known: {told}")
