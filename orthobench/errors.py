@@ -1,6 +1,6 @@
 """What can go wrong, each with the exit code that the command line promises."""
 
-import sys
+import sysconfig
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -83,13 +83,13 @@ def told(
 
 def _place(error: Exception) -> str:
     """The last line outside of installed packages, such as ` (my_cells.py, line 12)`; empty where there is none."""
-    own = (frame for frame in traceback.extract_tb(error.__traceback__) if not _installed(frame.filename))
-    last = next(iter(reversed(list(own))), None)
-    return f" ({Path(last.filename).name}, line {last.lineno})" if last else ""
+    own = [frame for frame in traceback.extract_tb(error.__traceback__) if not _installed(frame.filename)]
+    return f" ({Path(own[-1].filename).name}, line {own[-1].lineno})" if own else ""
 
 
 def _installed(file: str) -> bool:
-    return file.startswith(str(Path(__file__).parent)) or "site-packages" in file or file.startswith(("<", sys.prefix))
+    roots = Path(__file__).parent, sysconfig.get_path("stdlib")
+    return file.startswith("<") or "site-packages" in file or any(map(Path(file).is_relative_to, roots))
 
 
 def code_of(status: str) -> int:

@@ -56,8 +56,7 @@ def rank(line: FairLine) -> str:
 
 def scale(places: Places, line: FairLine) -> str:
     """The axis of a line's case: logarithmic where losses are shown and none of them is zero."""
-    case = [line[name] for name in ("table", "preset", "case")]
-    alike = (one for one in places.data["fair"] if [one[name] for name in ("table", "preset", "case")] == case)
+    alike = places.alike(line["table"], line["preset"], line["case"])
     scores = [x["mean"] for one in alike for x in (one, *one["lengths"]) if x["mean"] is not None]
     return "log" if line["direction"] == "lower" and scores and min(scores) > 0 else "linear"
 

@@ -92,11 +92,8 @@ def _badness(line: FairLine, scored: FairLine) -> tuple[bool, float]:
 
 def _control(places: Places, line: FairLine) -> bool:
     """Whether a line is of a model with a setting changed, beside the model itself."""
-    case = [line[name] for name in ("table", "preset", "case")]
-    return line["model"] != line["config"] and any(
-        other["model"] == line["config"] and [other[name] for name in ("table", "preset", "case")] == case
-        for other in places.data["fair"]
-    )
+    alike = places.alike(line["table"], line["preset"], line["case"])
+    return line["model"] != line["config"] and any(other["model"] == line["config"] for other in alike)
 
 
 def _cost_row(places: Places, line: FairLine, scored: FairLine) -> list[LinkedText]:
@@ -174,9 +171,7 @@ def _length_text(places: Places, line: FairLine, one: FairLine | None) -> Linked
 
 def seeds(places: Places, table: dict[str, Any], case: str) -> Plot | None:
     """Every seed of every cell in one case of a fair table."""
-    lines = [
-        x for x in places.data["fair"] if (x["table"], x["preset"], x["case"]) == (table["name"], table["preset"], case)
-    ]
+    lines = places.alike(table["name"], table["preset"], case)
     values = [
         fair_values.value(places, line)
         | {
@@ -253,9 +248,7 @@ def _seed_row(places: Places, line: FairLine, planned: int) -> list[LinkedText]:
 
 def tuning(places: Places, table: dict[str, Any], case: str) -> LinkedTable | None:
     """The validation score of every run that chose a rate."""
-    lines = [
-        x for x in places.data["fair"] if (x["table"], x["preset"], x["case"]) == (table["name"], table["preset"], case)
-    ]
+    lines = places.alike(table["name"], table["preset"], case)
     rows = [
         [
             LinkedText(line["model"], places.cell(line["config"])),

@@ -70,11 +70,22 @@ class Places:
         """Where a model's line in a fair table stands."""
         return self.task(line["task"], line_id(line))
 
+    def alike(self, table: str, preset: str, case: str) -> list[dict[str, Any]]:
+        """The lines of all models in one case of a fair table."""
+        return self._cases.get((table, preset, case), [])
+
     def value(self, value: float | None, run: str, text: str, title: str = "") -> LinkedText:
         """The number of one run, which leads to it."""
         return LinkedText(
             "diverged" if value is None else text, self.run(run), title or run, "diverged" if value is None else ""
         )
+
+    @cached_property
+    def _cases(self) -> dict[tuple[str, str, str], list[dict[str, Any]]]:
+        found: dict[tuple[str, str, str], list[dict[str, Any]]] = {}
+        for line in self.data["fair"]:
+            found.setdefault((line["table"], line["preset"], line["case"]), []).append(line)
+        return found
 
     @cached_property
     def _tables(self) -> dict[tuple[str, str], dict[str, Any]]:
