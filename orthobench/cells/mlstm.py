@@ -83,19 +83,18 @@ class MLSTM(Headed):
         i, f, k = torch.exp(log_i - m), torch.exp(kept - m), k * self.width**-0.5
         C = f[..., None, None] * C + (i[..., None] * k)[..., None] * v[..., None, :]
         n = f[..., None] * n + i[..., None] * k
-        return self.read((q[..., None] * C).sum(-2), q, n, m, o), (C, n, m, *before)
+        return self.read((q[..., None] * C).sum(-2), (n * q).sum(-1), m, o), (C, n, m, *before)
 
-    def read(self, recalled: Tensor, q: Tensor, n: Tensor, m: Tensor, o: Tensor) -> Tensor:
+    def read(self, recalled: Tensor, normaliser: Tensor, m: Tensor, o: Tensor) -> Tensor:
         """The output y (..., N).
 
         Args:
             recalled: C^T q, (..., heads, d).
-            q: the query, of the same shape.
-            n: the normaliser, of the same shape.
-            m: (..., heads).
+            normaliser: n . q, (..., heads).
+            m: of the same shape.
             o: what the output gate is computed from, (..., N).
         """
-        size = torch.maximum((n * q).sum(-1).abs(), torch.exp(-m))
+        size = torch.maximum(normaliser.abs(), torch.exp(-m))
         size = torch.where(size > 0, size, 1.0)  # a query of zeros, where exp(-m) is too small for the type
         h = F.layer_norm(recalled / size[..., None], (self.width,))
         return torch.sigmoid(o) * h.flatten(-2) * self.scale

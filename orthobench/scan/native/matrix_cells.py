@@ -55,7 +55,7 @@ def _delta_product(cell: Any, p: Tensor, state: State) -> tuple[Tensor, State]:
     else:
         qkv = F.silu(mixed)
     beta = cell.reach * torch.sigmoid(b).unflatten(-1, (cell.products, cell.heads))
-    o, S = MatrixScan.apply(qkv, beta, cell.gate(a[0]) if a else None, S, True)
+    o, S, *_ = MatrixScan.apply(qkv, beta, cell.gate(a[0]) if a else None, S, True)
     return cell.read(cell.split(o)), (S, *before)
 
 
@@ -68,10 +68,8 @@ def _mlstm(cell: Any, p: Tensor, state: State) -> tuple[Tensor, State]:
     scales = _scales(kept, log_i, m)
     i = torch.exp(log_i - scales) * cell.width**-0.5
     f = torch.exp(kept + torch.cat([m[:, None], scales[:, :-1]], dim=1) - scales)
-    q, k = map(cell.split, qk.chunk(2, dim=-1))
-    recalled, C = MatrixScan.apply(torch.cat([qk, v], dim=-1), i.unsqueeze(2), f, C, False)
-    n = cell.split(_scan(f.repeat_interleave(cell.width, -1), (i[..., None] * k).flatten(-2), n.flatten(1)))
-    return cell.read(cell.split(recalled), q, n, scales, o), (C, n[:, -1], scales[:, -1], *before)
+    recalled, C, r, n = MatrixScan.apply(torch.cat([qk, v], dim=-1), i.unsqueeze(2), f, C, False, n)
+    return cell.read(cell.split(recalled), r, scales, o), (C, n, scales[:, -1], *before)
 
 
 def _scales(kept: Tensor, log_i: Tensor, m: Tensor) -> Tensor:

@@ -17,12 +17,22 @@ typedef struct {
     REAL *O, *U;           /* (B, T, H, d) what was read; (B, T, writes, H, d) what the delta rule wrote, or null */
     REAL *dO, *dX, *dbeta, *dgate;
     REAL *dS;              /* dL/dS at the start, dL/dS0 at the end */
+    REAL *z0, *z, *r;      /* (B, H, d) the sum of keys before and after all steps; (B, T, H) q . z; or null */
+    REAL *dz, *dr;         /* as dS; dL/dr */
 } MatrixState;
 
 #define EACH_VECTOR for (int64_t w = 0; w < W; w += LANES)
 #define AS_VECTOR(x) (*(vector *)(x))
 
 static inline int64_t padded(int64_t d) { return (d + LANES - 1) / LANES * LANES; }
+
+static inline REAL total(vector numbers) {
+    REAL sum[LANES];
+    AS_VECTOR(sum) = numbers;
+    UNROLL for (int half = LANES / 2; half; half /= 2)
+        UNROLL for (int m = 0; m < half; m++) sum[m] += sum[m + half];
+    return sum[0];
+}
 
 static inline __attribute__((always_inline)) void combine_panel(const int vectors, const int phases, const REAL *c,
                                                                 const REAL *M, int64_t n, int64_t W, REAL *y) {
@@ -51,23 +61,50 @@ static void combine(const REAL *c, const REAL *M, int64_t n, int64_t W, REAL *y)
     }
 }
 
-static inline __attribute__((always_inline)) void product_panel(const int vectors, const REAL *M, const REAL *a,
-                                                                const REAL *y, int64_t n, int64_t W, REAL *out) {
-    vector row[4];
-    UNROLL for (int v = 0; v < vectors; v++) row[v] = AS_VECTOR(y + v * LANES);
-    for (int64_t i = 0; i < n; i++)
-        UNROLL for (int v = 0; v < vectors; v++)
-            AS_VECTOR(out + i * W + v * LANES) = AS_VECTOR(M + i * W + v * LANES) + a[i] * row[v];
+/* Of n rows M: out = factor M + a x^T, and where there are more parts, + b y^T, sum = out^T c, dot = <out, other>. */
+typedef struct {
+    REAL factor;
+    const REAL *a, *x, *b, *y, *c, *other;
+    REAL *sum, dot;
+} Update;
+
+enum { WRITES, READS, TWICE, COMPARES }; /* each with what those before it do */
+
+static inline __attribute__((always_inline)) void update_panel(const int vectors, const int kind, Update *by,
+                                                               const REAL *M, int64_t n, int64_t W, int64_t w, REAL *out) {
+    vector x[4], y[4], sum[4], dot = {0};
+    UNROLL for (int v = 0; v < vectors; v++) {
+        x[v] = AS_VECTOR(by->x + w + v * LANES), sum[v] = (vector){0};
+        if (kind >= TWICE) y[v] = AS_VECTOR(by->y + w + v * LANES);
+    }
+    for (int64_t i = 0; i < n; i++) {
+        UNROLL for (int v = 0; v < vectors; v++) {
+            int64_t place = i * W + w + v * LANES;
+            vector row = by->factor * AS_VECTOR(M + place) + by->a[i] * x[v];
+            if (kind >= TWICE) row += by->b[i] * y[v];
+            if (kind >= READS) sum[v] += by->c[i] * row;
+            if (kind >= COMPARES) dot += row * AS_VECTOR(by->other + place);
+            AS_VECTOR(out + place) = row;
+        }
+    }
+    if (kind >= READS) UNROLL for (int v = 0; v < vectors; v++) AS_VECTOR(by->sum + w + v * LANES) = sum[v];
+    if (kind >= COMPARES) by->dot += total(dot);
 }
 
-/* out = M + a y^T, of n rows; out may be M. */
-static void add_product(const REAL *M, const REAL *a, const REAL *y, int64_t n, int64_t W, REAL *out) {
+/* Every row is read and written once; out may be M. */
+static inline __attribute__((always_inline)) void update(const int kind, Update *by, const REAL *M, int64_t n, int64_t W,
+                                                         REAL *out) {
+    by->dot = 0;
     for (int64_t w = 0; w < W;) {
         int64_t left = (W - w) / LANES;
-        if (left >= 4) product_panel(4, M + w, a, y + w, n, W, out + w), w += 4 * LANES;
-        else if (left >= 2) product_panel(2, M + w, a, y + w, n, W, out + w), w += 2 * LANES;
-        else product_panel(1, M + w, a, y + w, n, W, out + w), w += LANES;
+        if (left >= 4) update_panel(4, kind, by, M, n, W, w, out), w += 4 * LANES;
+        else if (left >= 2) update_panel(2, kind, by, M, n, W, w, out), w += 2 * LANES;
+        else update_panel(1, kind, by, M, n, W, w, out), w += LANES;
     }
+}
+
+ROW add_scaled(REAL f, const REAL *x, REAL g, const REAL *y, REAL *out, int64_t W) {
+    EACH_VECTOR AS_VECTOR(out + w) = f * AS_VECTOR(x + w) + g * AS_VECTOR(y + w);
 }
 
 ROW scaled(const REAL *x, REAL factor, REAL *out, int64_t W) { EACH_VECTOR AS_VECTOR(out + w) = factor * AS_VECTOR(x + w); }
@@ -75,11 +112,7 @@ ROW scaled(const REAL *x, REAL factor, REAL *out, int64_t W) { EACH_VECTOR AS_VE
 static inline REAL dot(const REAL *x, const REAL *y, int64_t W) {
     vector sum = {0};
     EACH_VECTOR sum += AS_VECTOR(x + w) * AS_VECTOR(y + w);
-    REAL total[LANES];
-    AS_VECTOR(total) = sum;
-    UNROLL for (int half = LANES / 2; half; half /= 2)
-        UNROLL for (int m = 0; m < half; m++) total[m] += total[m + half];
-    return total[0];
+    return total(sum);
 }
 
 ROW copy(const REAL *restrict x, REAL *restrict out, int64_t n) { EACH out[j] = x[j]; }
@@ -130,101 +163,132 @@ static REAL *vector_of(REAL **scratch, int64_t W) {
 #define STEP                                                                                                           \
     int64_t place = b * s->T + t;                                                                                      \
     const REAL *x = s->X + t * s->X_time + b * s->X_row + head * d;
+#define GATE(j) ((j) == 0 && s->gate ? s->gate[place * s->H + head] : 1)
 #define BETA (s->beta[(place * s->writes + j) * s->H + head])
 #define WRITTEN (s->U + (place * s->writes + j) * N + head * d)
 
 void matrix_state_forward(const MatrixState *s, int64_t first, int64_t last, REAL *scratch) {
     int64_t d = s->d, W = padded(d), N = s->H * d;
-    REAL *k = vector_of(&scratch, W), *u = vector_of(&scratch, W), *e = vector_of(&scratch, W), *S = scratch;
+    REAL *q = vector_of(&scratch, W), *k = vector_of(&scratch, W), *u = vector_of(&scratch, W);
+    REAL *e = vector_of(&scratch, W), *z = vector_of(&scratch, W), *S = scratch;
     for (int64_t line = first; line < last; line++) {
         LINE
         load_matrix(S0, d, W, d, 1, S);
+        if (s->z0) load_row(s->z0 + line * d, d, W, z);
         for (int64_t t = 0; t < s->T; t++) {
             STEP
-            if (s->gate) scaled(S, s->gate[place * s->H + head], S, d * W);
+            load_key(s, x, W, q);
             for (int64_t j = 0; j < s->writes; j++) {
                 load_key(s, x + (1 + j) * N, W, k);
                 load_row(x + (1 + s->writes + j) * N, d, W, u);
                 if (s->delta) {
                     combine(k, S, d, W, e);
-                    EACH_VECTOR AS_VECTOR(u + w) -= AS_VECTOR(e + w);
+                    EACH_VECTOR AS_VECTOR(u + w) -= GATE(j) * AS_VECTOR(e + w);
                     copy(u, WRITTEN, d);
                 }
                 scaled(k, BETA, k, W);
-                add_product(S, k, u, d, W, S);
+                if (s->z0) add_scaled(GATE(j), z, 1, k, z, W);
+                Update by = {.factor = GATE(j), .a = k, .x = u, .c = q, .sum = e};
+                if (j + 1 < s->writes) update(WRITES, &by, S, d, W, S);
+                else update(READS, &by, S, d, W, S);
             }
-            load_key(s, x, W, k);
-            combine(k, S, d, W, e);
             copy(e, s->O + place * N + head * d, d);
+            if (s->z0) s->r[place * s->H + head] = dot(q, z, W);
         }
+        if (s->z0) copy(z, s->z + line * d, d);
         store_matrix(S, d, W, s->S + line * d * d);
     }
 }
 
-/* All states of a line, transposed: before the gate, before every write, and after the last step. */
-static void retrace(const MatrixState *s, int64_t line, REAL *k, REAL *u, REAL *S) {
+/* All states of a line, transposed, and sums of keys: before every write, and after the last. */
+static void retrace(const MatrixState *s, int64_t line, REAL *k, REAL *u, REAL *S, REAL *z) {
     int64_t d = s->d, W = padded(d), N = s->H * d;
     LINE
     load_matrix(S0, d, W, 1, d, S);
+    if (s->z0) load_row(s->z0 + line * d, d, W, z);
     for (int64_t t = 0; t < s->T; t++) {
         STEP
-        if (s->gate) scaled(S, s->gate[place * s->H + head], S + d * W, d * W), S += d * W;
         for (int64_t j = 0; j < s->writes; j++, S += d * W) {
             load_key(s, x + (1 + j) * N, W, k);
             load_row(s->delta ? WRITTEN : x + (1 + s->writes + j) * N, d, W, u);
+            if (s->z0) add_scaled(GATE(j), z, BETA, k, z + W, W), z += W;
             scaled(u, BETA, u, W);
-            add_product(S, u, k, d, W, S + d * W);
+            Update by = {.factor = GATE(j), .a = u, .x = k};
+            update(WRITES, &by, S, d, W, S + d * W);
         }
     }
 }
 
+/* What a write takes from G, and its gate, are left to the next pass over G: `earlier` of `behind` and `taken`. */
 void matrix_state_backward(const MatrixState *s, int64_t first, int64_t last, REAL *scratch) {
     int64_t d = s->d, W = padded(d), N = s->H * d, size = d * W;
+    REAL *q = vector_of(&scratch, W), *dO = vector_of(&scratch, W), *none = vector_of(&scratch, W);
     REAL *k = vector_of(&scratch, W), *u = vector_of(&scratch, W), *dk = vector_of(&scratch, W);
     REAL *dv = vector_of(&scratch, W), *e = vector_of(&scratch, W);
-    REAL *G = vector_of(&scratch, size), *G_t = vector_of(&scratch, size), *trail = scratch;
+    REAL *behind = vector_of(&scratch, W), *taken = vector_of(&scratch, W);
+    REAL *dz = vector_of(&scratch, W), *G = vector_of(&scratch, size), *G_t = vector_of(&scratch, size);
+    REAL *trail = scratch, *sums = trail + (s->T * s->writes + 1) * size;
+    memset(none, 0, W * sizeof(REAL));
     for (int64_t line = first; line < last; line++) {
         LINE
         (void)S0;
-        retrace(s, line, k, u, trail);
-        REAL *S = trail + s->T * (s->writes + (s->gate != 0)) * size;
+        retrace(s, line, k, u, trail, sums);
+        REAL *S = trail + s->T * s->writes * size, *z = sums + s->T * s->writes * W, earlier = 1;
         load_matrix(s->dS + line * d * d, d, W, d, 1, G);
         load_matrix(s->dS + line * d * d, d, W, 1, d, G_t);
+        if (s->z0) load_row(s->dz + line * d, d, W, dz);
+        memset(behind, 0, W * sizeof(REAL));
+        memset(taken, 0, W * sizeof(REAL));
         for (int64_t t = s->T - 1; t >= 0; t--) {
             STEP
-            REAL *dx = s->dX + place * (1 + 2 * s->writes) * N + head * d, factor = load_key(s, x, W, k);
-            load_row(s->dO + place * N + head * d, d, W, u);
-            combine(u, S, d, W, dk);
-            add_product(G, k, u, d, W, G);
-            add_product(G_t, u, k, d, W, G_t);
-            store_key(s, k, factor, dk, W, dx);
+            REAL *dx = s->dX + place * (1 + 2 * s->writes) * N + head * d, factor = load_key(s, x, W, q);
+            load_row(s->dO + place * N + head * d, d, W, dO);
+            combine(dO, S, d, W, dk);
+            if (s->z0) {
+                REAL dr = s->dr[place * s->H + head];
+                add_scaled(1, dk, dr, z, dk, W);
+                add_scaled(1, dz, dr, q, dz, W);
+            }
+            store_key(s, q, factor, dk, W, dx);
             for (int64_t j = s->writes - 1; j >= 0; j--) {
                 S -= size;
                 factor = load_key(s, x + (1 + j) * N, W, k);
                 load_row(s->delta ? WRITTEN : x + (1 + s->writes + j) * N, d, W, u);
-                combine(k, G, d, W, dv);
-                combine(u, G_t, d, W, dk);
-                s->dbeta[(place * s->writes + j) * s->H + head] = dot(dv, u, W);
+                int after_all = j + 1 == s->writes;
+                const REAL *left = after_all ? q : none, *right = after_all ? dO : none;
+                Update by = {.factor = earlier, .a = left, .x = right, .b = behind, .y = taken, .c = k, .sum = dv};
+                Update by_t = {.factor = earlier, .a = right, .x = left, .b = taken, .y = behind, .c = u, .sum = dk};
+                by_t.other = S;
+                update(TWICE, &by, G, d, W, G);
+                if (s->gate && j == 0) update(COMPARES, &by_t, G_t, d, W, G_t);
+                else update(TWICE, &by_t, G_t, d, W, G_t);
+                REAL dbeta = dot(dv, u, W);
+                if (s->z0) {
+                    z -= W;
+                    add_scaled(1, dk, 1, dz, dk, W);
+                    dbeta += dot(dz, k, W);
+                    by_t.dot += dot(dz, z, W);
+                    scaled(dz, GATE(j), dz, W);
+                }
+                s->dbeta[(place * s->writes + j) * s->H + head] = dbeta;
                 scaled(dv, BETA, dv, W);
                 scaled(dk, BETA, dk, W);
                 copy(dv, dx + (1 + s->writes + j) * N, d);
+                earlier = GATE(j);
                 if (s->delta) {
                     combine(dv, S, d, W, e);
-                    EACH_VECTOR AS_VECTOR(dk + w) -= AS_VECTOR(e + w);
-                    scaled(dv, -1, dv, W);
-                    add_product(G, k, dv, d, W, G);
-                    add_product(G_t, dv, k, d, W, G_t);
+                    by_t.dot -= dot(k, e, W);
+                    EACH_VECTOR AS_VECTOR(dk + w) -= earlier * AS_VECTOR(e + w);
+                    scaled(k, 1, behind, W);
+                    scaled(dv, -earlier, taken, W);
                 }
+                if (s->gate && j == 0) s->dgate[place * s->H + head] = by_t.dot;
                 store_key(s, k, factor, dk, W, dx + (1 + j) * N);
             }
-            if (s->gate) {
-                REAL gate = s->gate[place * s->H + head];
-                S -= size;
-                s->dgate[place * s->H + head] = dot(G_t, S, size);
-                scaled(G, gate, G, size);
-                scaled(G_t, gate, G_t, size);
-            }
         }
+        Update by = {.factor = earlier, .a = behind, .x = taken};
+        update(WRITES, &by, G, d, W, G);
         store_matrix(G, d, W, s->dS + line * d * d);
+        if (s->z0) copy(dz, s->dz + line * d, d);
     }
 }

@@ -25,19 +25,37 @@ def arguments(writes: int = 2, d: int = 3) -> list[Tensor]:
 def test_against_outer_products(delta: bool, gated: bool) -> None:
     x, beta, S0 = arguments()
     gate = draw(2, 4, 1, seed=3) if gated else None
-    found, final = MatrixScan.apply(x, beta, gate, S0, delta)
+    z0 = draw(2, 1, 3, seed=4)
+    found, final, read, keys = MatrixScan.apply(x, beta, gate, S0, delta, z0)
     for b in range(2):
-        S = S0[b, 0]
+        S, z = S0[b, 0], z0[b, 0]
         for t in range(4):
             q, *rest = x[b, t].split(3)
             if delta:
                 q, *rest[:2] = (v / (v @ v + 1e-6).sqrt() for v in (q, *rest[:2]))
-            S = S if gate is None else gate[b, t, 0] * S
+            S, z = (state if gate is None else gate[b, t, 0] * state for state in (S, z))
             for j in range(2):
                 v = rest[2 + j] - S.T @ rest[j] if delta else rest[2 + j]
-                S = S + beta[b, t, j, 0] * torch.outer(rest[j], v)
+                S, z = S + beta[b, t, j, 0] * torch.outer(rest[j], v), z + beta[b, t, j, 0] * rest[j]
             torch.testing.assert_close(found[b, t], S.T @ q, rtol=0, atol=1e-12)
+            torch.testing.assert_close(read[b, t, 0], z @ q, rtol=0, atol=1e-12)
         torch.testing.assert_close(final[b, 0], S, rtol=0, atol=1e-12)
+        torch.testing.assert_close(keys[b, 0], z, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("summed", [False, True])
+@pytest.mark.parametrize("gated", [False, True])
+@pytest.mark.parametrize("delta", [False, True])
+@pytest.mark.parametrize("writes", [1, 3])
+def test_gradients_against_finite_differences(writes: int, delta: bool, gated: bool, summed: bool) -> None:
+    gate, z0 = draw(2, 4, 1, seed=3) if gated else None, draw(2, 1, 3, seed=4) if summed else None
+    given = [*arguments(writes), *(one for one in (gate, z0) if one is not None)]
+
+    def scan(x: Tensor, beta: Tensor, S0: Tensor, *rest: Tensor) -> tuple[Tensor, ...]:
+        found = MatrixScan.apply(x, beta, rest[0] if gated else None, S0, delta, rest[-1] if summed else None)
+        return tuple(one for one in found if one is not None)
+
+    assert torch.autograd.gradcheck(scan, [one.requires_grad_() for one in given])
 
 
 @pytest.mark.parametrize(
@@ -54,6 +72,8 @@ def test_what_does_not_fit_is_refused(which: int, wrong: Tensor, sentence: str) 
     x, beta, S0 = given
     with pytest.raises(ValueError, match=sentence):
         MatrixScan.apply(x, beta, None, S0, True)
+    with pytest.raises(ValueError, match=r"keys \(2, 1, 4\).* \(2, 1, 3\)"):
+        MatrixScan.apply(*arguments()[:2], None, arguments()[2], False, draw(2, 1, 4))
 
 
 def test_the_convolution_against_torchs() -> None:
