@@ -102,7 +102,7 @@ class DeltaProduct(Headed):
         """
         q, k, v = qkv.split(self.sizes[:3], dim=-1)
         if a is not None:
-            S = self.gate(a)[..., None, None] * S
+            S = self.log_gate(a).exp()[..., None, None] * S
         keys, values = unit(self.split(k, self.products)), self.split(v, self.products)
         betas = self.reach * torch.sigmoid(b).unflatten(-1, (self.products, self.heads))
         for k_j, v_j, beta_j in zip(keys.unbind(1), values.unbind(1), betas.unbind(1), strict=True):
@@ -110,9 +110,9 @@ class DeltaProduct(Headed):
             S = S + (beta_j[..., None] * k_j)[..., None] * missing[..., None, :]
         return S, unit(self.split(q))
 
-    def gate(self, a: Tensor) -> Tensor:
-        """The factor that damps S, (..., heads), from what it is computed from."""
-        return torch.exp(-self.A.exp() * F.softplus(a + self.dt))
+    def log_gate(self, a: Tensor) -> Tensor:
+        """The logarithm of the factor that damps S, (..., heads), from what it is computed from."""
+        return -self.A.exp() * F.softplus(a + self.dt)
 
     def read(self, o: Tensor) -> Tensor:
         """The output (..., N) of what the query found (..., heads, d)."""

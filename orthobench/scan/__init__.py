@@ -1,8 +1,8 @@
 """Running a cell over a sequence: all engines compute the same numbers; `engines.py` lists them.
 
-`reference` is the plain autograd loop and the oracle of the tests; `fused` has a hand-written backward pass; `native`
-is the same in C. On a GPU, `graph` launches the fused loop as one CUDA graph, and `triton` runs one kernel forward and
-one backward.
+`reference` is the plain autograd loop and the oracle of the tests; `fused` has a hand-written backward pass, or does
+many steps at once; `native` is the same in C. On a GPU, `graph` launches what `fused` does as one CUDA graph, and
+`triton` runs one kernel forward and one backward.
 """
 
 from typing import TYPE_CHECKING

@@ -13,7 +13,7 @@ from orthobench.cells.gru import GRU
 from orthobench.scan import recurrence
 from tests.making import draw, network, tokens
 
-ENGINES = ["reference", "native"]
+ENGINES = ["reference", "fused", "native"]
 TOLERANCE = {"rtol": 0, "atol": 1e-12}
 
 

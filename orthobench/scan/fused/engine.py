@@ -1,22 +1,31 @@
-"""The whole sequence as one node of the autograd graph, in pure PyTorch, on a CPU or a GPU.
+"""The whole sequence in pure PyTorch, on a CPU or a GPU.
 
-There is one autograd Function with a hand-written backward pass per cell family; torch's own kernel is used where it is
-faster or the only one. Your own cell class joins by `FAMILIES[MyCell] = run`; without that it runs on `reference`.
+Per cell family there is one autograd Function with a hand-written backward pass, or, where the recurrence is linear in
+the state, many steps are done at once; torch's own kernel is used where it is faster or the only one. Your own cell
+class joins by `FAMILIES[MyCell] = run`; without that it runs on `reference`.
 """
 
 from collections.abc import Callable
+from typing import Any
 
 from torch import Tensor
 
 from orthobench.cells.base import Cell, State
+from orthobench.cells.convolution import InputConvolution
 from orthobench.cells.cornn import CoRNN
+from orthobench.cells.deltaproduct import DeltaProduct
 from orthobench.cells.elman import Elman
 from orthobench.cells.gru import GRU
 from orthobench.cells.lem import LEM
+from orthobench.cells.lru import LRU
+from orthobench.cells.mingru import MinGRU
+from orthobench.cells.minlstm import MinLSTM
+from orthobench.cells.mlstm import MLSTM
+from orthobench.cells.rotation import Rotation
 from orthobench.cells.scalar_gated import ScalarGated
 from orthobench.cells.unicornn import UnICORNN
 from orthobench.scan.families import lookup
-from orthobench.scan.fused import cornn, lem, torch_kernels, unicornn
+from orthobench.scan.fused import convolution, cornn, lem, linear, matrix_cells, torch_kernels, unicornn
 from orthobench.scan.fused import elman as fused_elman
 from orthobench.scan.fused import gru as fused_gru
 from orthobench.scan.triton import engine as triton
@@ -29,13 +38,20 @@ FAMILIES: dict[type, RunCell] = {
     LEM: lem.run,
     CoRNN: cornn.run,
     UnICORNN: unicornn.run,
+    LRU: linear.run,
+    MinGRU: linear.run,
+    MinLSTM: linear.run,
+    Rotation: linear.run,
+    InputConvolution: convolution.run,
+    DeltaProduct: matrix_cells.delta_product,
+    MLSTM: matrix_cells.mlstm,
 }
 
 
 def why_not(cell: Cell) -> str | None:
     """Why this engine cannot run the cell; null when it can."""
     known = lookup(cell, FAMILIES) is not None or torch_kernels.supports(cell)
-    return None if known else f"it has no hand-written reverse for {type(cell).__name__}"
+    return None if known else f"it has no loop for {type(cell).__name__}"
 
 
 def advantage(cell: Cell, device: str, sequences: int) -> str | None:
@@ -48,7 +64,17 @@ def advantage(cell: Cell, device: str, sequences: int) -> str | None:
         return f"torch's own {cell.torch_kernel()} kernel computes this cell"
     if device == "cuda" or why_not(cell) is not None:
         return None
-    return "one hand-written pass each way, which keeps no more than its reverse needs"
+    return "one hand-written pass each way, or many steps at once"
+
+
+def values_per_step(cell: Any) -> int:
+    """What the memory of a step is estimated from, as `Cell.values_per_step`.
+
+    Of a matrix state, some numbers for every pair of writes of a window in every head are kept beside it.
+    """
+    if not isinstance(cell, DeltaProduct | MLSTM):
+        return cell.values_per_step
+    return matrix_cells.values_per_step(cell) + 4 * cell.heads * getattr(cell, "products", 1) * matrix_cells.WINDOW
 
 
 def run(cell: Cell, x: Tensor, state: State) -> tuple[Tensor, State]:

@@ -35,14 +35,18 @@ def advantage(cell: Cell, device: str, sequences: int) -> str | None:
     return f"the loop as one CUDA graph each way; engine=triton is left out: {problem}"
 
 
+def values_per_step(cell: Cell) -> int:
+    """What the memory of a step is estimated from, as `Cell.values_per_step`: that of the loop which is captured."""
+    return cell.values_per_step if lookup(cell, fused.FAMILIES) is None else fused.values_per_step(cell)
+
+
 def run(cell: Cell, x: Tensor, state: State) -> tuple[Tensor, State]:
     """Run `cell` over x from `state`; see `reference.run`. Inside another capture the loop becomes part of it."""
     steps = lookup(cell, fused.FAMILIES) or reference.run
     if capture.under_way():
         return steps(cell, x, state)
     W = cell.matrices()
-    given = {id(p) for p in (cell.U, cell.h0, *cell.recurrent.parameters())}
-    own = {name: p for name, p in cell.named_parameters() if id(p) not in given}
+    own = dict(cell.named_parameters())  # all, though most cells use U in the projection alone: a step may, too
     arguments = (reference.projected(cell, x, W), *state, *W, *own.values())
     loop = _Loop(cell, steps)
     names, ends = [f"cell.{name}" for name in own], (1 + len(state), 1 + len(state) + len(W))
@@ -61,7 +65,7 @@ def run(cell: Cell, x: Tensor, state: State) -> tuple[Tensor, State]:
 
 
 class _Loop(nn.Module):
-    """An engine's loop over a cell as a function of projections, state, matrices and the cell's other parameters."""
+    """An engine's loop over a cell as a function of projections, state, matrices and the cell's parameters."""
 
     def __init__(self, cell: Cell, run: fused.RunCell) -> None:
         super().__init__()

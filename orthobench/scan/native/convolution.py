@@ -11,11 +11,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from orthobench.cells.base import State
 from orthobench.parametrizations.derivatives import first_only
 from orthobench.scan.fused.elman import Gradients
 from orthobench.scan.native.library import Struct, long, pointer, with_rows
-from orthobench.scan.reference import projected
 
 POINTERS = ("X", "before", "kernel", "Y", "dY", "dX", "dbefore", "dkernel")
 
@@ -28,14 +26,6 @@ class Convolution(Struct):
         *((name, long) for name in ("T", "B", "M", "K", "X_row", "X_time")),
         *((name, pointer) for name in POINTERS),
     )
-
-
-def run(cell: Any, x: Tensor, state: State) -> tuple[Tensor, State]:
-    """Run an `InputConvolution` over x from `state`; see `reference.run`."""
-    p_TBI = projected(cell, x, ())
-    with torch.autocast(x.device.type, enabled=False):
-        y, before = convolve(p_TBI.transpose(0, 1), state[0], cell.U)
-    return y, (before,)
 
 
 def convolve(x: Tensor, before: Tensor, kernel: Tensor) -> tuple[Tensor, Tensor]:

@@ -6,7 +6,7 @@ and torch the projection. Weights are packed once per call, and activations are 
 """
 
 from collections.abc import Callable
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, get_args
 
 import torch
@@ -34,20 +34,15 @@ from orthobench.cells.unicornn import UnICORNN
 from orthobench.parametrizations.derivatives import first_only
 from orthobench.scan.arguments import elman, first_state, scaled
 from orthobench.scan.families import lookup
+from orthobench.scan.fused import convolution as fused_convolution
+from orthobench.scan.fused import linear, matrix_cells
 from orthobench.scan.fused.elman import Gradients, first_gradient
 from orthobench.scan.fused.pointwise import room_for_signs
-from orthobench.scan.native import (
-    complex_elman,
-    convolution,
-    lem,
-    linear,
-    lipschitz,
-    lstm,
-    matrix_cells,
-    oscillators,
-    slstm,
-)
+from orthobench.scan.native import complex_elman, lem, lipschitz, lstm, oscillators, slstm
+from orthobench.scan.native.convolution import convolve
+from orthobench.scan.native.diagonal import diagonal_scan
 from orthobench.scan.native.library import REALS, add_outer, call, load, missing, pack, readable, weight_gradient
+from orthobench.scan.native.matrix_state import matrix_scan
 from orthobench.scan.native.projection import own_projection
 from orthobench.scan.uncompiled import uncompiled
 from orthobench.terminal import complain
@@ -133,13 +128,10 @@ FAMILIES: dict[type, RunNative] = {
     UnICORNN: oscillators.unicornn,
     Lipschitz: lipschitz.run,
     ComplexElman: complex_elman.run,
-    LRU: linear.run,
-    MinGRU: linear.run,
-    MinLSTM: linear.run,
-    Rotation: linear.run,
-    InputConvolution: convolution.run,
-    DeltaProduct: matrix_cells.delta_product,
-    MLSTM: matrix_cells.mlstm,
+    **dict.fromkeys((LRU, MinGRU, MinLSTM, Rotation), partial(linear.run, scan=diagonal_scan)),
+    InputConvolution: partial(fused_convolution.run, convolve=convolve),
+    DeltaProduct: partial(matrix_cells.delta_product, scan=matrix_scan, convolve=convolve),
+    MLSTM: partial(matrix_cells.mlstm, scan=matrix_scan, convolve=convolve),
 }
 
 

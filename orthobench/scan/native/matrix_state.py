@@ -32,6 +32,13 @@ class MatrixState(Struct):
     _fields_ = (*((name, long) for name in NUMBERS), *((name, pointer) for name in POINTERS))
 
 
+def matrix_scan(
+    x: Tensor, beta: Tensor, log_gate: Tensor | None, S0: Tensor, delta: bool, z0: Tensor | None = None
+) -> tuple[Tensor, Tensor, Tensor | None, Tensor | None]:
+    """See `fused.matrix_state.matrix_scan`."""
+    return MatrixScan.apply(x, beta, None if log_gate is None else log_gate.exp(), S0, delta, z0)
+
+
 class MatrixScan(torch.autograd.Function):
     """(x_BTM, beta (B, T, writes, H), gate (B, T, H), S_0, delta, z_0) -> (o (B, T, H d), S_T, r (B, T, H), z_T).
 

@@ -1,4 +1,4 @@
-"""The compiled diagonal scan against a loop under autograd, in float64 unless said."""
+"""The diagonal scans, compiled and in PyTorch, against a loop under autograd, in float64 unless said."""
 
 from typing import Any
 
@@ -6,10 +6,14 @@ import pytest
 import torch
 from torch import Tensor
 
+from orthobench.scan.fused import linear
 from orthobench.scan.native.diagonal import diagonal_scan, why_not
 from tests.making import draw
 
-pytestmark = pytest.mark.skipif(why_not(draw(1)) is not None, reason="no C compiler here")
+compiled = pytest.mark.skipif(why_not(draw(1)) is not None, reason="no C compiler here")
+every_scan = pytest.mark.parametrize(
+    "scan", [pytest.param(diagonal_scan, marks=compiled, id="native"), pytest.param(linear.diagonal_scan, id="fused")]
+)
 SHAPES = [(1, 1, 1), (1, 5, 3), (7, 1, 2), (9, 4, 5), (30, 3, 17), (6, 13, 64), (5, 2, 128)]
 GATES = ["fixed", "of every step", "of every row", "of every step alone", "number"]
 every_type = pytest.mark.parametrize("dtype", [torch.float64, torch.complex128], ids=str)
@@ -42,52 +46,59 @@ def results(scan: Any, *inputs: Tensor) -> list[Tensor]:
     return [h.detach(), *torch.autograd.grad(h, inputs, outside)]
 
 
+@every_scan
 @pytest.mark.parametrize("kind", GATES)
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 @every_type
-def test_equals_the_loop(shape: tuple[int, int, int], kind: str, dtype: torch.dtype) -> None:
+def test_equals_the_loop(scan: Any, shape: tuple[int, int, int], kind: str, dtype: torch.dtype) -> None:
     T, B, N = shape
     inputs = gate(kind, T, B, N, dtype), numbers(T, B, N, dtype=dtype), numbers(B, N, dtype=dtype, seed=2)
-    for found, expected in zip(results(diagonal_scan, *inputs), results(loop, *inputs), strict=True):
+    for found, expected in zip(results(scan, *inputs), results(loop, *inputs), strict=True):
         torch.testing.assert_close(found, expected, rtol=1e-12, atol=1e-12)
 
 
-def test_a_real_gate_of_complex_states() -> None:
+@every_scan
+def test_a_real_gate_of_complex_states(scan: Any) -> None:
     inputs = gate("fixed", 6, 3, 5, torch.float64), numbers(6, 3, 5, dtype=torch.complex128), numbers(3, 5)
-    for found, expected in zip(results(diagonal_scan, *inputs), results(loop, *inputs), strict=True):
+    for found, expected in zip(results(scan, *inputs), results(loop, *inputs), strict=True):
         torch.testing.assert_close(found, expected, rtol=1e-12, atol=1e-12)
 
 
+@every_scan
 @every_type
-def test_strided_and_conjugate_arguments(dtype: torch.dtype) -> None:
+def test_strided_and_conjugate_arguments(scan: Any, dtype: torch.dtype) -> None:
     a, b, h0 = (numbers(*shape, dtype=dtype) for shape in ((5, 4, 6), (6, 5, 4), (5, 4)))
     inputs = 0.5 * a.permute(2, 1, 0).conj(), b.permute(0, 2, 1).conj(), h0.T.conj()
-    for found, expected in zip(results(diagonal_scan, *inputs), results(loop, *inputs), strict=True):
+    for found, expected in zip(results(scan, *inputs), results(loop, *inputs), strict=True):
         torch.testing.assert_close(found, expected, rtol=1e-12, atol=1e-12)
 
 
+@every_scan
 @every_type
-def test_the_gradient_of_the_last_state_alone(dtype: torch.dtype) -> None:
+def test_the_gradient_of_the_last_state_alone(scan: Any, dtype: torch.dtype) -> None:
     inputs = gate("of every step", 6, 3, 4, dtype), numbers(6, 3, 4, dtype=dtype), numbers(3, 4, dtype=dtype)
-    found, expected = (torch.autograd.grad(scan(*inputs)[-1].abs().sum(), inputs) for scan in (diagonal_scan, loop))
+    found, expected = (torch.autograd.grad(run(*inputs)[-1].abs().sum(), inputs) for run in (scan, loop))
     torch.testing.assert_close(found, expected, rtol=1e-12, atol=1e-12)
 
 
+@every_scan
 @pytest.mark.parametrize("kind", GATES)
 @every_type
-def test_finite_differences(kind: str, dtype: torch.dtype) -> None:
+def test_finite_differences(scan: Any, kind: str, dtype: torch.dtype) -> None:
     inputs = gate(kind, 3, 2, 3, dtype), numbers(3, 2, 3, dtype=dtype), numbers(2, 3, dtype=dtype, seed=2)
-    assert torch.autograd.gradcheck(diagonal_scan, inputs)
+    assert torch.autograd.gradcheck(scan, inputs)
 
 
-def test_float32_stays_within_its_rounding() -> None:
+@every_scan
+def test_float32_stays_within_its_rounding(scan: Any) -> None:
     inputs = gate("of every step", 500, 4, 33, torch.float64), numbers(500, 4, 33), numbers(4, 33, seed=2)
     single = [t.detach().float().requires_grad_() for t in inputs]
-    for found, exact in zip(results(diagonal_scan, *single), results(loop, *inputs), strict=True):
+    for found, exact in zip(results(scan, *single), results(loop, *inputs), strict=True):
         assert found.dtype == torch.float32
         assert float((found - exact).norm()) <= 1e-6 * float(exact.norm())
 
 
+@compiled
 @every_type
 def test_bits_do_not_depend_on_threads(dtype: torch.dtype) -> None:
     inputs = gate("fixed", 9, 23, 17, dtype), numbers(9, 23, 17, dtype=dtype), numbers(23, 17, dtype=dtype)
@@ -99,18 +110,21 @@ def test_bits_do_not_depend_on_threads(dtype: torch.dtype) -> None:
     assert all(torch.equal(a, b) for other in found[1:] for a, b in zip(found[0], other, strict=True))
 
 
-def test_a_number_that_is_none_stays_so() -> None:
+@every_scan
+def test_a_number_that_is_none_stays_so(scan: Any) -> None:
     h0 = torch.full((2, 3), torch.nan, dtype=torch.float64)
-    assert diagonal_scan(draw(3), draw(4, 2, 3), h0).isnan().all()
+    assert scan(draw(3), draw(4, 2, 3), h0).isnan().all()
 
 
-def test_second_derivatives_are_refused() -> None:
+@every_scan
+def test_second_derivatives_are_refused(scan: Any) -> None:
     inputs = gate("fixed", 3, 2, 3, torch.float64), numbers(3, 2, 3), numbers(2, 3)
-    (once,) = torch.autograd.grad(diagonal_scan(*inputs).square().sum(), inputs[0], create_graph=True)
+    (once,) = torch.autograd.grad(scan(*inputs).square().sum(), inputs[0], create_graph=True)
     with pytest.raises(RuntimeError, match="second derivatives"):
         once.sum().backward()
 
 
+@compiled
 @pytest.mark.parametrize(
     ("a", "b", "h0", "message"),
     [

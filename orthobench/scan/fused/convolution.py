@@ -1,0 +1,37 @@
+"""A causal convolution over time, channel by channel, with SiLU behind it, for all steps at once."""
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from orthobench.cells.base import State
+from orthobench.scan.reference import projected
+
+Convolve = Callable[[Tensor, Tensor, Tensor], tuple[Tensor, Tensor]]
+
+
+def convolve(x: Tensor, before: Tensor, kernel: Tensor) -> tuple[Tensor, Tensor]:
+    """The outputs (B, T, M), and the last inputs, which are `before` for the steps that follow.
+
+    Args:
+        x: (B, T, M).
+        before: the inputs before the first, (B, K - 1, M).
+        kernel: (K, M), the factor of the current step last.
+    """
+    whole, T = torch.cat([before, x], dim=1), x.shape[1]
+    y = kernel[0] * whole[:, :T]
+    for k in range(1, len(kernel)):
+        y = torch.addcmul(y, kernel[k], whole[:, k : k + T])
+    return F.silu(y), whole[:, T:]
+
+
+def run(cell: Any, x: Tensor, state: State, convolve: Convolve = convolve) -> tuple[Tensor, State]:
+    """Run an `InputConvolution` over x from `state`; see `reference.run`."""
+    p_TBI = projected(cell, x, ())
+    before = state[0].expand(p_TBI.shape[1], *state[0].shape[1:])
+    with torch.autocast(x.device.type, enabled=False):
+        y, before = convolve(p_TBI.transpose(0, 1), before, cell.U)
+    return y, (before,)

@@ -1,0 +1,94 @@
+"""DeltaNet, DeltaProduct and mLSTM: the recurrence of the state is one function, the rest is for some steps at once.
+
+The steps are done in windows: what the rest keeps stays in cache, and of all states only those at the start of a window
+are kept.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from orthobench.cells.base import State
+from orthobench.scan.fused.convolution import Convolve, convolve
+from orthobench.scan.fused.matrix_state import matrix_scan
+from orthobench.scan.reference import projected
+
+WINDOW = 32  # writes, or fewer; measured on a CPU at B=50
+
+MatrixScanner = Callable[[Tensor, Tensor, Tensor | None, Tensor, bool, Tensor | None], tuple[Any, ...]]
+
+
+def delta_product(
+    cell: Any, x: Tensor, state: State, scan: MatrixScanner = matrix_scan, convolve: Convolve = convolve
+) -> tuple[Tensor, State]:
+    """Run a `DeltaProduct` cell over x from `state`; see `reference.run`."""
+
+    def window(p: Tensor, state: State) -> tuple[Tensor, State]:
+        S, *before = state
+        mixed, b, *a = p.split([cell.channels, *cell.sizes[3:]], dim=-1)
+        if before:
+            qkv, *before = convolve(mixed, before[0], cell.kernel)
+        else:
+            qkv = F.silu(mixed)
+        beta = cell.reach * torch.sigmoid(b).unflatten(-1, (cell.products, cell.heads))
+        o, S, *_ = scan(qkv, beta, cell.log_gate(a[0]) if a else None, S, True, None)
+        return cell.read(cell.split(o)), (S, *before)
+
+    return _in_windows(window, cell, x, state, cell.products)
+
+
+def mlstm(
+    cell: Any, x: Tensor, state: State, scan: MatrixScanner = matrix_scan, convolve: Convolve = convolve
+) -> tuple[Tensor, State]:
+    """Run an `MLSTM` cell over x from `state`; see `reference.run`."""
+
+    def window(p: Tensor, state: State) -> tuple[Tensor, State]:
+        (C, n, m, *before), (N, H) = state, (cell.hidden_size, cell.heads)
+        qk, v, o, log_i, f = p.split([2 * N, N, N, H, H], dim=-1)
+        if before:
+            qk, *before = convolve(qk, before[0], cell.kernel)
+        kept = F.logsigmoid(f)
+        scales = _scales(kept, log_i, m)
+        i = torch.exp(log_i - scales) * cell.width**-0.5
+        log_f = kept + torch.cat([m[:, None], scales[:, :-1]], dim=1) - scales
+        recalled, C, r, n = scan(torch.cat([qk, v], dim=-1), i.unsqueeze(2), log_f, C, False, n)
+        return cell.read(cell.split(recalled), r, scales, o), (C, n, scales[:, -1], *before)
+
+    return _in_windows(window, cell, x, state)
+
+
+def values_per_step(cell: Any) -> int:
+    """What is kept at the peak of a backward pass, as `Cell.values_per_step`, if the scan keeps no more than states.
+
+    As measured, a half more than the projection has, and a share of a window's state.
+    """
+    return 3 * len(cell.U) // 2 + cell.hidden_size * cell.width // WINDOW
+
+
+def _in_windows(
+    window: Callable[[Tensor, State], tuple[Tensor, State]], cell: Any, x: Tensor, state: State, writes: int = 1
+) -> tuple[Tensor, State]:
+    p_TBM = projected(cell, x, ())
+    seen, state = [], tuple(s.expand(p_TBM.shape[1], *s.shape[1:]) for s in state)
+    with torch.autocast(x.device.type, enabled=False):
+        T = len(p_TBM)
+        for part in p_TBM.split(-(-T // min(-(-T * writes // WINDOW), T))):
+            y_BTN, state = window(part.transpose(0, 1), state)
+            seen.append(y_BTN)
+    return torch.cat(seen, dim=1), state
+
+
+def _scales(kept: Tensor, log_i: Tensor, m: Tensor) -> Tensor:
+    """All m_t = max(kept_t + m_{t-1}, log_i_t), (B, T, heads), by spans of steps that double in length.
+
+    Of every step, the largest of what entered in the span up to it, plus what was kept since, and all that was kept.
+    """
+    largest, reach = log_i, 1
+    while reach < kept.shape[1]:
+        first, later = kept[:, :reach], kept[:, reach:]
+        largest = torch.cat([largest[:, :reach], torch.maximum(largest[:, reach:], largest[:, :-reach] + later)], dim=1)
+        kept, reach = torch.cat([first, later + kept[:, :-reach]], dim=1), 2 * reach
+    return torch.maximum(largest, m[:, None] + kept)
