@@ -20,9 +20,7 @@ from orthobench.cells.deltaproduct import DeltaProduct
 from orthobench.cells.elman import Elman
 from orthobench.cells.goru import GORU
 from orthobench.cells.gru import GRU
-from orthobench.cells.lru import LRU
 from orthobench.cells.lstm import LSTM
-from orthobench.cells.mlstm import MLSTM
 from orthobench.config.files import options
 from orthobench.models.build import build_optimizer
 from orthobench.run.training_step import TrainingStep
@@ -158,7 +156,7 @@ def test_the_same_bits_every_time(engine: str, cls: type, options: dict[str, Any
     assert all(torch.equal(a, b) for a, b in zip(first, second, strict=True))
 
 
-@pytest.mark.parametrize("cls", [Elman, GRU, LSTM, GORU, ComplexElman, LRU, DeltaProduct, MLSTM])
+@pytest.mark.parametrize("cls", [Elman, GRU, LSTM, GORU, ComplexElman, DeltaProduct])
 def test_a_captured_loop_is_replayed(cls: type, capsys: pytest.CaptureFixture[str]) -> None:
     cell, x = random_cell(cls).to(DEVICE), draw(3, 12, 3).to(DEVICE)
     capture._warn.cache_clear()
