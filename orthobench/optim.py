@@ -10,7 +10,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -236,7 +236,17 @@ def groups(model: Any, rule: Rule, lr: float, recurrent_rule: Rule, lr_recurrent
 
 
 class Schedule(ABC):
-    """How the learning rate changes over a run. The arguments of its constructor are its settings."""
+    """How the learning rate changes over a run. The arguments of its constructor are its settings.
+
+    Attributes:
+        over_the_run: whether it asks how many steps the run has, so that one limited by time alone is refused.
+    """
+
+    over_the_run: ClassVar[bool] = True
+
+    def remark(self, epochs: int) -> str | None:
+        """What is worth knowing before a run of so many whole epochs; null for nothing."""
+        return None
 
     @abstractmethod
     def factor(self, step: int, steps: int, epoch: int) -> float:
@@ -246,6 +256,8 @@ class Schedule(ABC):
 @dataclass(frozen=True)
 class Constant(Schedule):
     """The learning rate as it is."""
+
+    over_the_run: ClassVar[bool] = False
 
     def factor(self, step: int, steps: int, epoch: int) -> float:
         return 1.0
@@ -263,8 +275,17 @@ class Linear(Schedule):
 class Step(Schedule):
     """Times gamma at each of the milestones, counted in epochs from 0."""
 
+    over_the_run: ClassVar[bool] = False
     gamma: PositiveFloat = 0.1
     milestones: list[int] = (200,)  # type: ignore[assignment]
+
+    def remark(self, epochs: int) -> str | None:
+        first = min(self.milestones, default=epochs)
+        if first < epochs:
+            return None
+        return (
+            f"schedule=step changes nothing here: its first milestone is epoch {first}, and the run has {epochs} whole"
+        )
 
     def factor(self, step: int, steps: int, epoch: int) -> float:
         return self.gamma ** sum(epoch >= milestone for milestone in self.milestones)
@@ -274,6 +295,7 @@ class Step(Schedule):
 class Exponential(Schedule):
     """Times gamma after every epoch."""
 
+    over_the_run: ClassVar[bool] = False
     gamma: PositiveFloat = 0.8
 
     def factor(self, step: int, steps: int, epoch: int) -> float:

@@ -142,6 +142,10 @@ def test_refused_with_one_sentence(
         (["task=mnist", "T=300"], "does not divide"),
         (["task=adding", "T=2"], "too short"),
         (["model=scornn", "engine=fused", "model.cell=elman", "T=1e400"], "T="),
+        (
+            ["schedule=linear", "trainer.max_time=00:00:01:00", "trainer.max_steps=-1"],
+            "schedule=linear goes by the steps of the whole run, and trainer.max_time=00:00:01:00 alone ends this one",
+        ),
         (["params=3"], "params=3 is too small"),
         (["params=1e12"], "params=1000000000000 is too large with up to 16384 hidden units"),
         (["params=21764", "model.hidden_size=10"], "model.hidden_size=10 beside params=21764, which makes it 190"),

@@ -351,6 +351,15 @@ def test_schedule(schedule: Schedule, step: int, epoch: int, expected: float) ->
     assert schedule.factor(step, 100, epoch) == pytest.approx(expected, rel=1e-12)
 
 
+def test_a_schedule_that_changes_nothing_says_so() -> None:
+    schedule = Step(milestones=[5, 2])
+    assert schedule.remark(2) == (
+        "schedule=step changes nothing here: its first milestone is epoch 2, and the run has 2 whole"
+    )
+    assert schedule.remark(3) is None
+    assert Linear().remark(0) is None
+
+
 def complex_path(make: Callable[[list[nn.Parameter]], torch.optim.Optimizer], view: bool) -> np.ndarray:
     """A complex parameter, or its two parts as real ones, after every step."""
     rng = np.random.default_rng(22)

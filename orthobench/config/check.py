@@ -113,7 +113,7 @@ def check(composed: Composed) -> Settings:
     trainer = trainer_settings(values["trainer"])
     trainer, cap = _typed_steps(trainer, made, composed.typed)
     _refuse_scaling(trainer, model)
-    schedule, schedule_class = _schedule(values["schedule"])
+    schedule, schedule_class = _schedule(values["schedule"], trainer)
     stopping = _stopping(values["stopping"], made)
     diagnostics = _fill(values["diagnostics"], DIAGNOSTICS, "diagnostics")
     _refuse_jacobian(diagnostics, model, cell)
@@ -304,11 +304,21 @@ def _optimizer(given: dict[str, Any], constrained: bool) -> tuple[dict[str, Any]
     return filled, (rule, recurrent_rule)
 
 
-def _schedule(given: dict[str, Any]) -> tuple[dict[str, Any], Any]:
-    """The schedule's settings, and its class."""
+def _schedule(given: dict[str, Any], trainer: dict[str, Any]) -> tuple[dict[str, Any], Any]:
+    """The schedule's settings, and its class.
+
+    Raises:
+        ConfigError: it goes by a number of steps that the run does not have.
+    """
     given = {key: value for key, value in given.items() if value is not None}
     name = given.pop("name", "constant")
     cls = registry.find("schedule", name, "schedule.name")
+    if cls.over_the_run and trainer.get("max_steps", -1) == -1 and not trainer.get("max_epochs"):
+        ends = f"trainer.max_time={trainer.get('max_time')} alone ends this one"
+        raise ConfigError(
+            f"schedule={name} goes by the steps of the whole run, and {ends}: set trainer.max_steps= or "
+            "trainer.max_epochs=, too."
+        )
     return {"name": name, **_fill(given, fields(cls), "schedule", ("name",), f"schedule={name}")}, cls
 
 

@@ -74,7 +74,9 @@ def _table(path: Path) -> Any:
             first: Any = pd.read_csv(content, header=None, nrows=1, dtype=str, keep_default_na=False)
             names = first.iloc[0].tolist()
             content.seek(0)
-            table = pd.read_csv(content)
+            table = pd.read_csv(content, dtype=dict.fromkeys(("id", "target", PART), str))
+            for name in {"id", "target"} & set(table.columns):
+                table[name] = _numbers(table[name])
     except ImportError as error:
         raise DataError(
             f"{path}: reading Parquet needs a package that is not installed: pip install pyarrow."
@@ -83,6 +85,17 @@ def _table(path: Path) -> Any:
         raise DataError(f"{path} cannot be read as a table: {' '.join(str(error).split())}") from error
     _refuse_names(names, path)
     return table
+
+
+def _numbers(column: Any) -> Any:
+    """A column of text as numbers, unless it has something else, or whole numbers that it writes in two ways."""
+    import pandas as pd
+
+    try:
+        found: Any = pd.to_numeric(column)
+    except (ValueError, TypeError, OverflowError):
+        return column
+    return column if found.dtype.kind in "iu" and found.nunique() < column.nunique() else found
 
 
 def _refuse_names(names: list[str], path: Path) -> None:

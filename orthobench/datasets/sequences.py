@@ -23,7 +23,7 @@ class Sequences:
     """Sequences of unequal length are padded with zeros at their end.
 
     Attributes:
-        x: (N, T, I), float32.
+        x: (N, T, I), float32, or float64 where the file has more digits: they count until x is normalised.
         y: (N,), classes of any type, or float64 values.
         lengths: (N,), int64.
         parts: indices of the sequences of `train`, `val` and `test`, as far as the file says.
@@ -106,9 +106,9 @@ def checked(
         raise DataError(f"{path}: lengths must be {N} whole numbers from 1 to {T}.")
     lengths = lengths.astype(np.int64)
     beyond = np.arange(T)[None, :] >= lengths[:, None]
+    x = np.where(beyond[:, :, None], 0, x).astype(np.result_type(x.dtype, np.float32))
     with np.errstate(over="ignore"):
-        x = np.where(beyond[:, :, None], 0, x).astype(np.float32)
-    wrong = np.argwhere(~np.isfinite(x))
+        wrong = np.argwhere(~np.isfinite(x.astype(np.float32)))
     if len(wrong):
         n, t, i = wrong[0].tolist()
         raise DataError(f"{path}: sequence {n}, step {t}, feature {i} is no finite number in float32.")

@@ -154,7 +154,7 @@ def sweep(overrides: list[str], folders: tuple[Path, ...] = ()) -> int:
     words = parse(overrides, folders)
     launcher = [word.text for word in words if word.key.startswith("hydra")]
     chosen = launcher_settings(launcher)
-    cells = plan(words, folders)
+    cells = _apart(plan(words, folders))
     codes = [cell.code() for cell in cells]
     left = [number for number, code in enumerate(codes) if code is None]
     done = sum(code not in (None, ConfigError.exit_code) for code in codes)
@@ -176,6 +176,18 @@ def sweep(overrides: list[str], folders: tuple[Path, ...] = ()) -> int:
         if not left or signals.asked() is not None:
             break
     return _summary(cells, dict(enumerate(codes)), folder, own is not None)
+
+
+def _apart(cells: list[SweepRun]) -> list[SweepRun]:
+    """Each run once; says which words are of a run that is there already, as those are that change no number."""
+    first: dict[Path, SweepRun] = {}
+    for cell in cells:
+        other = first.setdefault(cell.folder, cell)
+        if other is not cell:
+            own, those = ([w for w in a.words if w not in b.words] for a, b in ((cell, other), (other, cell)))
+            given, kept = label(own or cell.words), label(those or other.words)
+            complain(f"orthobench: {given} is the same run as {kept}, which is done once.")
+    return list(first.values())
 
 
 def _pool(folder: Path, listed: list[dict[str, Any]], extra: list[str], own: Launcher) -> None:

@@ -72,6 +72,8 @@ class Attempt:
         self.callbacks = [*watchers, Progress(), self.saver]
         optimizer = build_optimizer(run.settings, run.model)
         schedule = build_schedule(run.settings)
+        if run.duration.steps and (remark := schedule.remark(run.duration.epochs(run.duration.steps))):
+            say(remark)
         self.learner = self.learner_class(run.model, run.task, optimizer, schedule, run.duration)
         leave_out_unused_hooks(self.learner, *self.callbacks)
 

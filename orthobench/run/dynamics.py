@@ -25,10 +25,14 @@ from orthobench.errors import ConfigError
 from orthobench.models.trial import told_of_strangers
 from orthobench.run.callbacks.hidden_gradients import hidden_gradients
 from orthobench.run.load import Finished
+from orthobench.tasks.base import Batch
 
 
 def dynamics(run: Finished, sequences: int = 8) -> dict[str, Any]:
     """What there is to see of a run's model on the first sequences of the test split.
+
+    Where lengths differ they are the first of those that are as long as the longest of the first batch, so that nothing
+    is computed over padding.
 
     Returns:
         `T`, `sequences`, `layers` (each with `matrices`, `lyapunov`, `newton_sweeps` and `state_norm`) and
@@ -43,7 +47,7 @@ def dynamics(run: Finished, sequences: int = 8) -> dict[str, Any]:
         raise ConfigError(f"inspect does not apply to {run.run_id}: model={name} is feed-forward, and has no dynamics.")
     run.refuse_changed_data()
     run.task.check()
-    batch = [part[:sequences] for part in run.task.batch("test", 0, 0)]
+    batch = _longest(run.task.batch("test", 0, 0), sequences)
     batch = [part.double() if part.is_floating_point() else part for part in batch]
     learner = copy.deepcopy(run.learner)
     model: Any = in_float64(learner.model).eval()
@@ -67,6 +71,19 @@ def dynamics(run: Finished, sequences: int = 8) -> dict[str, Any]:
         "layers": layers,
         "hidden_gradient": [gradients[t] for t in range(1, T + 1)],
     }
+
+
+def _longest(batch: Batch, sequences: int) -> list[Tensor]:
+    """Sequences whose last output that is asked for is the latest of the batch, up to that step."""
+    if len(batch) < 3:
+        return [part[:sequences] for part in batch]
+    x, target, asked = batch
+    T = asked.shape[1]
+    ends = T - asked.bool().flip(1).to(torch.int8).argmax(1)
+    end = int(ends.max())
+    chosen = torch.nonzero(ends == end)[:sequences, 0]
+    over_time = target.dim() > 1 and target.shape[1] == T > 1
+    return [x[chosen, :end], target[chosen, :end] if over_time else target[chosen], asked[chosen, :end]]
 
 
 def in_float64(model: torch.nn.Module) -> torch.nn.Module:

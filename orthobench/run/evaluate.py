@@ -15,7 +15,7 @@ from typing import Any
 
 from orthobench.config import recorded
 from orthobench.config.overrides import word
-from orthobench.config.settings import NO_EFFECT, Settings
+from orthobench.config.settings import NO_EFFECT, OF_TRAINING, Settings
 from orthobench.errors import ConfigError, MemoryExhausted
 from orthobench.recording import record as recorder
 from orthobench.recording.checkpoint import digest_of
@@ -27,9 +27,12 @@ from orthobench.run.load import Finished
 from orthobench.run.memory import device_of, is_exhaustion, refuse_test_too_large
 from orthobench.run.trainer import make_trainer, quieten
 from orthobench.tasks.base import Task
+from orthobench.tasks.language import Language
 from orthobench.tasks.lengths import Lengths
 
-SCHEMA = 2
+SCHEMA = 3
+OTHER_DATA = {"path", "dataset"}
+OF_A_TEST = ("eval_batch_size", "num_workers")
 SHAPE = ("input_size", "output_size", "readout", "tokens_in", "carries_state", "objective")
 
 
@@ -93,10 +96,25 @@ def _task(run: Finished, root: str | None, given: dict[str, Any]) -> tuple[Setti
     settings = recorded.settings(run.content, root, **given)
     made = settings.task_made
     assert made is not None
+    _refuse_what_is_of_training(run, made, given)
     if type(made) is type(run.task):
         made.read_as(run.task)
     _refuse_another_shape(run, made, given)
     return settings, made
+
+
+def _refuse_what_is_of_training(run: Finished, task: Task, given: dict[str, Any]) -> None:
+    """Refuse settings that change nothing in a test, and another division of data that the model has seen."""
+    own = run.settings.task
+    others = {key: value for key, value in given.items() if value != own.get(key)}
+    for key, value in given.items():
+        asked = f"{word(f'task.{key}', value)} does not apply to {run.run_id}, which is finished"
+        if key == "eval_lengths":
+            raise ConfigError(f"{asked}: {word('T', value)} says at which lengths it is tested.")
+        if key in OF_TRAINING and key not in OF_A_TEST:
+            raise ConfigError(f"{asked}: it changes nothing in a test.")
+        if key in task.divides and key in others and not others.keys() & OTHER_DATA:
+            raise ConfigError(f"{asked}: the test part would have what the model was trained on.")
 
 
 def _refuse_another_shape(run: Finished, task: Task, given: dict[str, Any]) -> None:
@@ -199,7 +217,8 @@ def _trainer(run: Finished, task: Task) -> Any:
 
 
 def _tested(trainer: Any, task: Task) -> int | None:
-    """How many examples a limited test has seen; null where that cannot be told."""
-    examples = task.examples("test")
-    seen = sum(trainer.num_test_batches) * task.eval_batch_size
-    return None if examples is None else min(examples, seen)
+    """How many examples the test has seen, which may be limited; null where that cannot be told."""
+    batches, examples = sum(trainer.num_test_batches), task.examples("test")
+    if isinstance(task, Language):
+        return task.predicted("test", batches)
+    return None if examples is None else min(examples, batches * task.eval_batch_size)

@@ -114,7 +114,7 @@ class Learner(LeanModule):
             return self.optimizer
 
         def factor(step: int) -> float:
-            return self.schedule.factor(step, length.steps or step + 1, length.epochs(step))
+            return self.schedule.factor(step, length.steps or 0, length.epochs(step))
 
         scheduler = LambdaLR(self.optimizer, factor)
         return {"optimizer": self.optimizer, "lr_scheduler": {"scheduler": scheduler, "interval": "step"}}

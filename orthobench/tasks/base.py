@@ -51,6 +51,7 @@ class Task(LightningDataModule, opened.Reader, ABC):
         sequential: whether an input is a sequence; otherwise a vector, which a feed-forward model reads.
         fixed_length: why T cannot be chosen; null when it can.
         unit: what an example is called.
+        divides: the settings that say which of the data are for training and which for the test.
         data_set: folder of `data_root` that it reads, as `orthobench prepare` names it; null when it reads nothing.
         carries_state: whether a batch goes on where the one before ended, so that the model's state is carried over
             (truncated back-propagation through time); every pass over a split starts from the initial state.
@@ -77,6 +78,7 @@ class Task(LightningDataModule, opened.Reader, ABC):
     tokens_in: bool = False
     sequential: ClassVar[bool] = True
     unit: ClassVar[str] = "sequences"
+    divides: ClassVar[tuple[str, ...]] = ()
     data_set: ClassVar[str | None] = None
     carries_state: bool = False
     verify: bool = True

@@ -43,6 +43,7 @@ class HAR2(ArrayTask):
     fixed_length: ClassVar[str | None] = "a window of the recording has 128 samples"
     keeps_rest: ClassVar[bool] = True
     data_set: ClassVar[str | None] = "har"
+    divides: ClassVar[tuple[str, ...]] = ("val_subjects",)
 
     def __init__(
         self,

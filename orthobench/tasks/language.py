@@ -154,6 +154,13 @@ class Language(Task):
     def examples(self, split: Split) -> int:
         return self.tokens[split]
 
+    def predicted(self, split: Split, batches: int) -> int:
+        """How many tokens the first batches of a split predict."""
+        rows, steps = self.full(split), self._steps(split)
+        if self.in_columns:
+            return rows * min(batches * self.T, steps)
+        return min(batches * rows, (self.tokens[split] - 1) // self.T) * self.T
+
     def batches(self, split: Split) -> int:
         rows, steps = self.full(split), self._steps(split)
         if not self.in_columns:

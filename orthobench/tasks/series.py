@@ -51,6 +51,7 @@ class Series(ArrayTask):
         **kwargs: see `Task`.
     """
 
+    divides: ClassVar[tuple[str, ...]] = ("val_share", "test_share")
     fixed_length: ClassVar[str | None] = "the file says how long its sequences are"
     keeps_rest: ClassVar[bool] = True
 
@@ -246,7 +247,8 @@ class Series(ArrayTask):
         if self.normalisation == "channel":
             mean, deviation = self.moments
             x = (x - mean) / deviation
-            x = np.where(inside[:, :, None], x, 0).astype(np.float32)
+            x = np.where(inside[:, :, None], x, 0)
+        x = x.astype(np.float32)
         found = {}
         for split, chosen in self.parts.items():
             y = self.targets(split)

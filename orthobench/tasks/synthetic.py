@@ -1,14 +1,14 @@
 """Tasks whose sequences are drawn, not read."""
 
 from abc import abstractmethod
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 import torch
 
 from orthobench.errors import ConfigError
 from orthobench.schema import Positive
-from orthobench.tasks.base import SPLITS, Batch, Split
+from orthobench.tasks.base import SPLITS, Batch, Split, Task
 from orthobench.tasks.lengths import Lengths
 
 Variant = Literal["paper", "code"]
@@ -89,15 +89,35 @@ class Synthetic(Drawn):
 
     T: int
     shortest: ClassVar[int] = 1
+    _drawn_by: int | None = None
 
     def __init__(self, T: Positive = 100, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.T = T
 
+    def read_as(self, trained: Task) -> None:
+        """Draw the sequences that `trained` draws, however many a batch has here: those depend on its batches."""
+        assert isinstance(trained, Synthetic)
+        self._drawn_by = trained.eval_batch_size
+
+    def at_length(self, length: int) -> Self:
+        found = super().at_length(length)
+        found._drawn_by = self._drawn_by
+        return found
+
     def batch(self, split: Split, epoch: int, index: int) -> Batch:
         epoch, size = self.place(split, epoch, index)
-        rng = np.random.default_rng([self.seed, SPLITS.index(split), epoch, index])
-        return self._tensors(rng, size)
+        by = self.full(split) if split == "train" or self._drawn_by is None else self._drawn_by
+        if by == self.full(split):
+            return self._draw(split, epoch, index, size)
+        whole, start = self.sizes[split] or size, index * self.full(split)
+        drawn = range(start // by, -(-(start + size) // by))
+        parts = [self._draw(split, epoch, one, min(by, whole - one * by)) for one in drawn]
+        first = start - drawn.start * by
+        return tuple(torch.cat(arrays)[first : first + size] for arrays in zip(*parts, strict=True))
+
+    def _draw(self, split: Split, epoch: int, index: int, size: int) -> Batch:
+        return self._tensors(np.random.default_rng([self.seed, SPLITS.index(split), epoch, index]), size)
 
 
 def integers(

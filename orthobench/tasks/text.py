@@ -47,6 +47,7 @@ class Text(Language):
     """
 
     data_set: ClassVar[str | None] = None
+    divides: ClassVar[tuple[str, ...]] = ("val_share", "test_share")
 
     def __init__(
         self,

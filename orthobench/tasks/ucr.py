@@ -44,6 +44,7 @@ class UCR(ArrayTask):
     fixed_length: ClassVar[str | None] = "the number of steps follows from the length of the data set's series"
     keeps_rest: ClassVar[bool] = True
     data_set: ClassVar[str | None] = "ucr"
+    divides: ClassVar[tuple[str, ...]] = ("split", "val_share")
 
     def __init__(
         self,

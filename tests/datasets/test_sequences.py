@@ -49,7 +49,7 @@ def parquet(folder: Path) -> Path:
 def test_every_form_holds_the_same_sequences(write: Callable[[Path], Path], tmp_path: Path) -> None:
     found = sequences.load(write(tmp_path))
     expected, lengths = sequences.padded(X)
-    assert found.x.dtype == np.float32
+    assert found.x.dtype == np.float64
     np.testing.assert_array_equal(found.x, expected)
     np.testing.assert_array_equal(found.lengths, lengths)
     assert found.y.tolist() == Y
@@ -69,6 +69,13 @@ def test_the_test_file_of_an_archive_is_the_test_part(tmp_path: Path) -> None:
 def test_targets_to_predict(tmp_path: Path) -> None:
     text = TS.replace("@classLabel true a b", "@targetLabel true").replace(":b", ":1.5").replace(":a", ":-2")
     assert sequences.load(ts(tmp_path, text)).y.tolist() == [1.5, -2.0, 1.5]
+
+
+def test_whole_numbers_that_are_written_in_two_ways_are_words(tmp_path: Path) -> None:
+    rows = [f"{id},{t},{t},{target}" for id, target in (("7", "01"), ("07", "1"), ("8", "2")) for t in range(2)]
+    found = sequences.load(table(tmp_path, "\n".join(["id,t,v,target", *rows]) + "\n"))
+    assert found.y.tolist() == ["01", "1", "2"]
+    assert found.lengths.tolist() == [2, 2, 2]
 
 
 def test_parts_of_a_table_and_of_an_archive(tmp_path: Path) -> None:

@@ -47,6 +47,13 @@ def test_a_sweep_runs_and_a_second_one_finds_its_runs(cli, tmp_path: Path) -> No
     assert "2 of 2 runs done" in again.stdout
 
 
+def test_words_of_the_same_run_are_one_run(cli) -> None:
+    done = cli("-m", "model=rnn", "engine=reference,fused", *TINY)
+    assert done.returncode == 0, done.stderr
+    assert "1 of 1 runs done" in done.stdout
+    assert "engine=fused is the same run as engine=reference, which is done once" in done.stderr
+
+
 @pytest.mark.slow
 def test_one_failure_spoils_nothing_and_gives_its_code(cli) -> None:
     launcher = ["hydra/launcher=joblib", "hydra.launcher.n_jobs=2"]

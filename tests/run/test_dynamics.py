@@ -13,10 +13,10 @@ from orthobench.cells.elman import Elman
 from orthobench.cells.gru import GRU
 from orthobench.cells.lstm import LSTM
 from orthobench.errors import ConfigError
-from orthobench.run.dynamics import along, dynamics, in_float64, matrices, newton_sweeps
+from orthobench.run.dynamics import _longest, along, dynamics, in_float64, matrices, newton_sweeps
 from orthobench.run.load import Finished
 from tests.making import draw, random_cell
-from tests.run.finished import finished
+from tests.run.finished import SMALL, finished
 
 KNOWN = np.array([[1.1, 0.7, 0.0], [0.0, 0.5, -0.4], [0.0, 0.4, 0.5]])  # eigenvalues 1.1, 0.5 +- 0.4 i
 
@@ -148,3 +148,27 @@ def test_a_feed_forward_model_is_refused(tmp_path: Path) -> None:
     settings = orthobench.build("model=mlp", "task=mnist_flat").settings
     with pytest.raises(ConfigError, match="model=mlp is feed-forward"):
         dynamics(Finished(tmp_path, settings, {}, {}, "best"))
+
+
+def test_nothing_is_computed_over_padding(tmp_path: Path) -> None:
+    lengths = np.array([4, 9, 6, 9] * 10)
+    np.savez(tmp_path / "my.npz", x=np.random.default_rng(1).normal(size=(40, 9, 2)), y=lengths % 2, lengths=lengths)
+    words = ("task=series", f"task.path={tmp_path / 'my.npz'}", "task.batch_size=4", f"runs_root={tmp_path}")
+    exp = orthobench.build(*SMALL[:5], "model=rnn", *words)
+    exp.run()
+    run = orthobench.load(exp.settings.folder)
+    found = dynamics(run, sequences=3)
+    x, _, asked = run.task.batch("test", 0, 0)
+    longest = asked[:, 8].nonzero()[:3, 0]
+    assert (found["T"], found["sequences"]) == (9, len(longest))
+    _, exponents, _ = along(in_float64(run.model).cells[0], x[longest].double())  # type: ignore[attr-defined]
+    assert found["layers"][0]["lyapunov"] == pytest.approx(exponents.tolist(), rel=1e-9)
+    assert found["hidden_gradient"][-1] > 0
+
+
+def test_steps_after_the_last_that_is_asked_for_are_left_out() -> None:
+    x, target = torch.arange(24).reshape(4, 6), torch.arange(24).reshape(4, 6)
+    asked = torch.tensor([[0, 1, 0, 1, 0, 0], [1, 0, 0, 0, 0, 0], [0, 0, 0, 1, 0, 0], [0, 0, 1, 0, 0, 0]]).bool()
+    for part, whole in zip(_longest((x, target, asked), 8), (x, target, asked), strict=True):
+        assert torch.equal(part, whole[[0, 2], :4])
+    assert _longest((x, target[:, 0], asked), 1)[1].tolist() == [0]

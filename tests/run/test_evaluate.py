@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
@@ -67,7 +68,7 @@ def test_a_damaged_file_is_made_again(tmp_path: Path) -> None:
     folder, _ = finished(tmp_path, *COPYING)
     (first,) = evaluate(orthobench.load(folder), [9])
     (file,) = (folder / "evaluations").iterdir()
-    file.write_text(file.read_text().replace('"schema": 2', '"schema": 3'))
+    file.write_text(file.read_text().replace('"schema": 3', '"schema": 4'))
     (again,) = evaluate(orthobench.load(folder), [9])
     assert not again["found"]
     assert again["metrics"] == first["metrics"]
@@ -148,3 +149,54 @@ def test_members_of_an_ensemble_record_theirs(tmp_path: Path) -> None:
         _, alone = finished(tmp_path / "alone", *CUED, "task.eval_lengths=[3,7]", f"seed={seed}")
         together = json.loads((run.settings.folder / "record.json").read_text())
         assert together["lengths"] == alone["lengths"]
+
+
+def test_other_batches_have_the_same_sequences(tmp_path: Path) -> None:
+    folder, record = finished(tmp_path, "model=gru", "task=adding", "T=6", "task.eval_batch_size=8")
+    run = orthobench.load(folder)
+    for size in (30, 7, 1):
+        (found,) = evaluate(run, eval_batch_size=size)
+        assert found["metrics"]["test/loss"] == pytest.approx(record["metrics"]["best_val"]["test/loss"], rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("words", "given", "message"),
+    [
+        (
+            ("task=adding", "T=6"),
+            {"eval_lengths": [4, 8]},
+            r"eval_lengths=.* does not apply.*: T=\[4,8\] says at which",
+        ),
+        (("task=adding", "T=6"), {"train_size": 10}, r"train_size=10 does not apply .*changes nothing in a test"),
+        (("task=series", "task.path=$FILE"), {"test_share": 0.9}, r"test_share=0.9 .*what the model was trained on"),
+        (("task=series", "task.path=$FILE"), {"val_share": 0.5}, r"val_share=0.5 .*what the model was trained on"),
+    ],
+)
+def test_what_would_change_nothing_or_test_on_training_data_is_refused(
+    words: tuple[str, ...], given: dict[str, Any], message: str, tmp_path: Path
+) -> None:
+    for name, start in (("my", 0), ("other", 100)):
+        x = np.arange(start, start + 120).reshape(40, 3, 1) / 10
+        np.savez(tmp_path / f"{name}.npz", x=x, y=np.arange(40) % 2)
+    words = tuple(word.replace("$FILE", str(tmp_path / "my.npz")) for word in words)
+    kept = [word for word in SMALL if "_size" not in word or word.startswith("model")]
+    exp = orthobench.build(*(kept if "task=series" in words else SMALL), "model=gru", *words, f"runs_root={tmp_path}")
+    exp.run()
+    run = orthobench.load(exp.settings.folder)
+    with pytest.raises(ConfigError, match=message):
+        evaluate(run, **given)
+    if "test_share" in given:  # of which the model has seen nothing
+        (found,) = evaluate(run, path=str(tmp_path / "other.npz"), **given)
+        assert found["examples"] == 36
+
+
+def test_tokens_are_counted_that_are_predicted(tmp_path: Path) -> None:
+    (tmp_path / "my.txt").write_text("abcde fghij " * 100)
+    words = ("task=text", f"task.path={tmp_path / 'my.txt'}", "T=10", "task.batch_size=4", "task.eval_batch_size=3")
+    exp = orthobench.build(*SMALL[:5], "model=gru", *words, f"runs_root={tmp_path}")
+    exp.run()
+    (found,) = evaluate(orthobench.load(exp.settings.folder))
+    predicted = sum(
+        target.numel() for i in range(exp.task.batches("test")) for _, target in [exp.task.batch("test", 0, i)]
+    )
+    assert (found["examples"], found["unit"]) == (predicted, "tokens")

@@ -43,6 +43,15 @@ def test_features_are_normalised_by_the_training_part_without_its_padding(tmp_pa
     assert not x[~inside].any()
 
 
+def test_digits_that_float32_has_not_count_until_a_feature_is_normalised(tmp_path: Path) -> None:
+    x = np.random.default_rng(1).normal(size=(N, 6, 1))
+    expected = Series(path=written(tmp_path, x=x), batch_size=N).batch("train", 0, 0)[0]
+    far = Series(path=written(tmp_path, x=x + 1.7e9), batch_size=N)
+    found = far.batch("train", 0, 0)[0]
+    assert found.dtype == torch.float32
+    torch.testing.assert_close(found, expected, rtol=0, atol=1e-5)
+
+
 def test_the_loss_is_that_of_the_last_step_of_each_sequence(tmp_path: Path) -> None:
     lengths = np.random.default_rng(2).integers(1, 7, N)
     exp = orthobench.build(

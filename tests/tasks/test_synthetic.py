@@ -35,6 +35,18 @@ def test_the_same_arguments_give_the_same_batch(cls: type[Synthetic], variant: s
     assert equal(first, second)
 
 
+@pytest.mark.parametrize("size", [1, 3, 5, 8, 13, 100])
+def test_read_as_another_it_draws_the_same_sequences_in_other_batches(size: int) -> None:
+    cls, variant = TASKS[0].values
+    own = task(cls, variant=variant, test_size=21, eval_batch_size=5)
+    other = task(cls, variant=variant, test_size=21, eval_batch_size=size)
+    other.read_as(own)
+    for one, two in ((own, other), (own.at_length(20), other.at_length(20))):
+        whole = ([t.batch("test", 0, i) for i in range(t.batches("test"))] for t in (one, two))
+        assert equal(*(tuple(map(torch.cat, zip(*batches, strict=True))) for batches in whole))
+    assert equal(own.batch("train", 1, 2), other.batch("train", 1, 2))
+
+
 @pytest.mark.parametrize(("cls", "variant"), TASKS)
 @pytest.mark.parametrize(
     ("split", "epoch", "index", "seed"),

@@ -18,6 +18,7 @@ class TrainingLog(Log):
     clock: Callable[[], float] = staticmethod(time.monotonic)
     _mark: tuple[float, int] | None = None
     _gradient_norm: torch.Tensor | None = None
+    _rates: dict[str, float] | None = None
 
     def state_dict(self) -> dict[str, Any]:
         return {"train_s": self.train_s}
@@ -32,14 +33,15 @@ class TrainingLog(Log):
         if self.due(trainer.global_step + 1):
             gradients = [p.grad for p in module.model.parameters() if p.grad is not None]
             self._gradient_norm = torch.nn.utils.get_total_norm(gradients)
+            groups = module.optimizer.param_groups  # here, because after the step they are those of the next
+            self._rates = {f"lr/{group['name']}": float(group["lr"]) for group in groups}
 
     def on_train_batch_end(self, trainer: Trainer, module: Learner, *args: Any) -> None:  # type: ignore[override]
         step = trainer.global_step
         if not self.due(step) or self._gradient_norm is None or module.loss is None:
             return
-        values = {"train/loss": float(module.loss), "gradient_norm": float(self._gradient_norm)}
-        self._gradient_norm = None
-        values |= {f"lr/{group['name']}": float(group["lr"]) for group in module.optimizer.param_groups}
+        values = {"train/loss": float(module.loss), "gradient_norm": float(self._gradient_norm), **(self._rates or {})}
+        self._gradient_norm = self._rates = None
         values |= self.pause(step)
         self.write(trainer, values)
 
