@@ -16,7 +16,7 @@ from orthobench.scan.fused.convolution import Convolve, convolve
 from orthobench.scan.fused.matrix_state import matrix_scan
 from orthobench.scan.reference import projected
 
-WINDOW = 32  # writes, or fewer; measured on a CPU at B=50
+WINDOW = 32  # steps, or writes where those at once are products of matrices; measured on a CPU at B=50
 
 MatrixScanner = Callable[[Tensor, Tensor, Tensor | None, Tensor, bool, Tensor | None], tuple[Any, ...]]
 
@@ -37,7 +37,7 @@ def delta_product(
         o, S, *_ = scan(qkv, beta, cell.log_gate(a[0]) if a else None, S, True, None)
         return cell.read(cell.split(o)), (S, *before)
 
-    return _in_windows(window, cell, x, state, cell.products)
+    return _in_windows(window, cell, x, state, cell.products if scan is matrix_scan else 1)
 
 
 def mlstm(
