@@ -1,15 +1,13 @@
 """The recurrences that are linear in their state, by products over many steps in PyTorch, against the plain loop."""
 
-import copy
 from itertools import chain
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from torch import Tensor
 
-from orthobench.cells.base import Cell, State
+from orthobench.cells.base import Cell
 from orthobench.cells.convolution import InputConvolution
 from orthobench.cells.deltaproduct import DeltaProduct
 from orthobench.cells.lru import LRU
@@ -22,7 +20,7 @@ from orthobench.scan.fused import engine as fused
 from orthobench.scan.graph import capture
 from orthobench.scan.graph import engine as graph
 from tests.making import draw, random_cell, tokens
-from tests.scan.native.test_engine import noise, results, start
+from tests.scan.native.test_engine import assert_as_near_as_the_loop, assert_equal, noise, results, start
 from tests.scan.test_graph import Again
 
 CASES: dict[str, tuple[type, dict[str, Any]]] = {
@@ -50,26 +48,17 @@ def make(name: str) -> Cell:
     return random_cell(cls, hidden_size=8, **options)
 
 
-def assert_equal(run: Any, cell: Cell, x: Tensor, state: State) -> None:
-    """Outputs to 1e-12, gradients to 1e-10 of the largest entry: sums are taken in another order."""
-    own, oracle = results(run, cell, x, state), results(reference.run, cell, x, state)
-    for tolerance, found, expected in zip((1e-12, 1e-10), own, oracle, strict=True):
-        for a, b in zip(found, expected, strict=True):
-            largest = float(b.abs().max()) if b.numel() else 0.0
-            torch.testing.assert_close(a, b.expand_as(a), rtol=0, atol=tolerance * (1 + largest))
-
-
 @pytest.mark.parametrize("shape", [(1, 1), (1, 6), (4, 2), (5, 31), (3, 33), (2, 100)], ids=str)
 @every_case
 def test_any_batch_and_length(name: str, shape: tuple[int, int]) -> None:
     cell = make(name)
-    assert_equal(fused.run, cell, draw(*shape, 3), start(cell, shape[0]))
+    assert_equal(cell, draw(*shape, 3), start(cell, shape[0]), fused.run)
 
 
 @every_case
 def test_tokens_and_one_state_for_the_whole_batch(name: str) -> None:
     cell = make(name)
-    assert_equal(fused.run, cell, tokens(4, 8, width=3), start(cell, 4))
+    assert_equal(cell, tokens(4, 8, width=3), start(cell, 4), fused.run)
     x, state = draw(3, 40, 3), start(cell, 1)
     expected, _ = fused.run(cell, x, tuple(s.repeat(3, *[1] * (s.dim() - 1)) for s in state))
     assert torch.equal(fused.run(cell, x, state)[0], expected)
@@ -90,16 +79,7 @@ def test_the_final_state_alone(name: str) -> None:
 @every_case
 def test_float32_is_as_near_to_float64_as_the_loop(name: str) -> None:
     cell = make(name)
-    x, state = draw(6, 100, 3), start(cell, 6)
-    exact = results(reference.run, cell, x, state)
-    single = copy.deepcopy(cell).float()
-    near = tuple(s.to(torch.complex64 if s.is_complex() else torch.float32) for s in state)
-
-    def error(run: Any) -> float:
-        pairs = zip(chain(*results(run, single, x.float(), near)), chain(*exact), strict=True)
-        return sum(float((g - e).norm() / (1e-9 + e.norm())) for g, e in pairs)
-
-    assert error(fused.run) <= 4 * error(reference.run)
+    assert_as_near_as_the_loop(cell, draw(6, 100, 3), start(cell, 6), fused.run)
 
 
 @pytest.mark.parametrize("gate", ["i", "f"])
@@ -132,7 +112,7 @@ def test_as_graphs(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     state, before = start(cell, 3), Again.replays
     graph.run(cell, x, state)
     for scale in (1, 2):
-        assert_equal(graph.run, cell, scale * x, state)
+        assert_equal(cell, scale * x, state, graph.run)
     assert Again.replays > before
 
 
