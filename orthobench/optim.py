@@ -280,7 +280,9 @@ class Step(Schedule):
     milestones: list[int] = (200,)  # type: ignore[assignment]
 
     def remark(self, epochs: int) -> str | None:
-        first = min(self.milestones, default=epochs)
+        if not self.milestones:
+            return "schedule=step changes nothing here: it has no milestone"
+        first = min(self.milestones)
         if first < epochs:
             return None
         return (

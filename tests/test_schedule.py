@@ -35,4 +35,5 @@ def test_a_schedule_that_changes_nothing_says_so() -> None:
         "schedule=step changes nothing here: its first milestone is epoch 2, and the run has 2 whole"
     )
     assert schedule.remark(3) is None
+    assert Step(milestones=[]).remark(3) == "schedule=step changes nothing here: it has no milestone"
     assert Linear().remark(0) is None
