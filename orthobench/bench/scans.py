@@ -20,6 +20,7 @@ from orthobench.cells.scalar_gated import ScalarGated
 from orthobench.parametrizations.base import Parametrization
 from orthobench.parametrizations.free import Free
 from orthobench.parametrizations.givens import Givens
+from orthobench.parametrizations.plane_rotations import PlaneRotations
 from orthobench.parametrizations.unitary_product import UnitaryProduct
 from orthobench.scan import ENGINES, choose, recurrence
 from orthobench.scan.native import diagonal
@@ -49,11 +50,14 @@ CELLS: dict[str, tuple[type, dict[str, Any]]] = {
     "urnn_full": (ComplexElman, {}),
     "eunn capacity=2": (ComplexElman, {"modrelu": "eunn"}),
     "urnn_restricted": (ComplexElman, {}),
+    "vprnn": (Elman, {"activation": "relu"}),
 }
 FACTORED: dict[str, tuple[type, dict[str, Any]]] = {
     "eunn capacity=2": (Givens, {"capacity": 2, "complex": True}),
     "urnn_restricted": (UnitaryProduct, {}),
+    "vprnn": (PlaneRotations, {}),
 }
+LARGE_FACTORED = [("urnn_restricted", 512, 100), ("urnn_restricted", 2170, 20), ("vprnn", 512, 100)]
 LONG = ("elman modrelu", "gru after modrelu", "lstm")
 KINDS: dict[str, tuple[type, int, dict[str, Any]]] = {
     "nn.RNN relu": (nn.RNN, 1, {"nonlinearity": "relu"}),
@@ -69,8 +73,8 @@ def measure(bench: Bench) -> Iterator[Row]:
     for name in list(CELLS)[1:]:
         beside = ("nn.LSTM",) if name == "lstm" else ()
         yield from _engines(bench, name, 128, 50, 100 if bench.quick else 200, beside)
-    for n, T in [] if bench.quick else [(512, 100), (2170, 20)]:
-        yield from _engines(bench, "urnn_restricted", n, 50, T)
+    for name, n, T in [] if bench.quick else LARGE_FACTORED:
+        yield from _engines(bench, name, n, 50, T)
     for dtype in (torch.float32, torch.complex64):
         yield from _diagonal(bench, 128, 50, 100 if bench.quick else 1000, dtype)
     for name in LONG:
@@ -80,12 +84,12 @@ def measure(bench: Bench) -> Iterator[Row]:
         yield from _memory(bench, name)
 
 
-def make_cell(name: str, n: int, device: torch.device) -> Cell:
+def make_cell(name: str, n: int, device: torch.device, dense: bool = False) -> Cell:
     """A cell for timing the scan alone: its recurrent matrices are free and start orthogonal, or are factored."""
     cls, options = CELLS[name]
     rng = np.random.default_rng(0)
 
-    recurrent, settings = FACTORED.get(name, (Free, {"recurrent_init": "orthogonal"}))
+    recurrent, settings = FACTORED.get("" if dense else name, (Free, {"recurrent_init": "orthogonal"}))
 
     def make(**_: Any) -> Parametrization:
         return recurrent(n=n, rng=rng, **settings)
@@ -113,6 +117,8 @@ def engines(cell: Cell) -> list[str]:
 def _engines(bench: Bench, name: str, n: int, B: int, T: int, beside: tuple[str, ...] = ()) -> list[Row]:
     cell, x = make_cell(name, n, bench.device), torch.randn(B, T, WIDTH, device=bench.device)
     works = {engine: work(cell, x, engine) for engine in engines(cell)}
+    if name == "vprnn" and "native" in works:
+        works["native, dense"] = work(make_cell(name, n, bench.device, dense=True), x, "native")
     if name not in FACTORED:  # a complex product is four real ones
         works["matrix products"] = _floor(n, B, T, 4 if cell.complex_state else len(cell.gates), bench.device)
     budget = n * (n - 1) // 2 + n * WIDTH + n  # an orthogonal cell has the free numbers of a skew matrix

@@ -96,6 +96,7 @@ CPU = (
     Target(
         "native over reference, urnn_restricted, large", "scan", tuple(FOURIER), faster("native", "reference"), least=4
     ),
+    Target("rotations over a dense W, n=512", "scan", ("vprnn n=512",), faster("native", "native, dense"), least=1.7),
     Target("native's ms, urnn_full", "scan", (f"urnn_full {USUAL_SCAN}",), milliseconds("native"), most=50),
     Target("native's ms, eunn", "scan", (f"eunn capacity=2 {USUAL_SCAN}",), milliseconds("native"), most=12),
     Target("native's ms, urnn_restricted", "scan", (f"urnn_restricted {USUAL_SCAN}",), milliseconds("native"), most=25),

@@ -78,6 +78,19 @@ class PlaneRotations(Parametrization):
             return torch.cat([first, second], dim=1)[..., None]
         return torch.stack([first, second], dim=2).view(self.k, self.n, 1)
 
+    def in_place(self) -> tuple[np.ndarray, np.ndarray]:
+        """U as rotations of two places each, in which nothing moves, and one permutation after them.
+
+        Returns:
+            The two places that every angle rotates, (kn/2, 2), in the order in which they act; and for every coordinate
+            of the product the place from which the permutation takes it, (n,).
+        """
+        order, pairs = np.arange(self.n), []
+        for p in self.permutations.numpy():
+            order = order[p]
+            pairs.append(order.reshape(2, -1).T if self.pairing == "half" else order.reshape(-1, 2))
+        return np.concatenate(pairs), order
+
     def multiply_adds(self) -> int:
         """See `Parametrization`: two for every coordinate and sublayer."""
         return min(2 * self.k * self.n, self.n**2)

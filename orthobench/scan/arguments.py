@@ -9,6 +9,7 @@ negative: in these cases the loop runs over g, which starts at zero, so that not
     h_t = alpha g_t + beta^t h_0,   g_t = tanh((p_t + beta^{t-1} W h_0) + (alpha W) g_{t-1}) + beta g_{t-1}
 """
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import torch
@@ -18,6 +19,7 @@ from orthobench.cells.base import Cell, State, projection
 from orthobench.cells.scalar_gated import ScalarGated
 from orthobench.parametrizations import base
 
+Project = Callable[[Tensor, Tensor, Tensor | None], Tensor]
 wrapped: Any = torch._C._functorch.is_functorch_wrapped_tensor  # type: ignore[attr-defined]
 
 
@@ -51,16 +53,19 @@ class Outside(NamedTuple):
     rest: Tensor | None
 
 
-def elman(cell: Any, x: Tensor, state: State) -> tuple[Arguments, Outside | None]:
-    """The arguments for an `Elman` or a `ScalarGated` cell, and what turns the loop's states into the cell's."""
+def elman(cell: Any, x: Tensor, state: State, project: Project = projection) -> tuple[Arguments, Outside | None]:
+    """The arguments for an `Elman` or a `ScalarGated` cell, and what turns the loop's states into the cell's.
+
+    `project` is the engine's way of computing `cells.base.projection`.
+    """
     W, *gates = cell.matrices()
     b = cell.b["h"] if cell.activation == "modrelu" else None
     if not gates:
-        p = own_projection(cell, x, W.dtype)
+        p = own_projection(cell, x, W.dtype, project)
         return Arguments(p, W, b, first_state(state, p, W), None), None
     alpha, beta = (gate.to(W.dtype) for gate in gates)
     if cell.activation == "tanh" or type(cell).matrices is not ScalarGated.matrices:  # a subclass's alpha may be < 0
-        p = own_projection(cell, x, W.dtype)
+        p = own_projection(cell, x, W.dtype, project)
         h0 = first_state(state, p, W)
         if _is_zero(h0):
             return Arguments(p, alpha * W, b, h0, beta), Outside(alpha, None)
@@ -68,7 +73,7 @@ def elman(cell: Any, x: Tensor, state: State) -> tuple[Arguments, Outside | None
         p = p + powers[:-1, None, None] * (h0 @ W.T)
         rest = powers[1:, None] * h0[:, None]
         return Arguments(p, alpha * W, b, torch.zeros_like(h0), beta), Outside(alpha, rest)
-    p = _scaled_projection(cell, x, alpha).to(W.dtype).contiguous()
+    p = scaled_projection(cell, x, alpha, project).to(W.dtype).contiguous()
     return Arguments(p, alpha * W, None if b is None else alpha * b, first_state(state, p, W), beta), None
 
 
@@ -87,17 +92,19 @@ def scaled(g: Tensor, last: Tensor, outside: Outside | None) -> tuple[Tensor, St
     return alpha * g + rest, (alpha * last + rest[:, -1],)
 
 
-def own_projection(cell: Cell, x: Tensor, dtype: torch.dtype) -> Tensor:
-    """The cell's projection (T, B, N) in memory of its own, so that hidden states may overwrite it."""
-    p = cell.project(x).to(dtype)
-    return p.contiguous() if type(cell).project is Cell.project else p.clone(memory_format=torch.contiguous_format)
+def own_projection(cell: Cell, x: Tensor, dtype: torch.dtype, project: Project = projection) -> Tensor:
+    """The cell's projection (T, B, M) in memory of its own, so that hidden states may overwrite it."""
+    if type(cell).project is Cell.project:
+        return project(x, cell.U, cell.joint_bias()).to(dtype).contiguous()
+    return cell.project(x).to(dtype).clone(memory_format=torch.contiguous_format)
 
 
-def _scaled_projection(cell: Cell, x: Tensor, alpha: Tensor) -> Tensor:
+def scaled_projection(cell: Cell, x: Tensor, alpha: Tensor, project: Project = projection) -> Tensor:
+    """The cell's projection times a scalar gate."""
     if type(cell).project is not Cell.project:
         return alpha * cell.project(x)
     bias = cell.joint_bias()
-    return projection(x, alpha * cell.U, None if bias is None else alpha * bias)
+    return project(x, alpha * cell.U, None if bias is None else alpha * bias)
 
 
 def first_states(state: State, p: Tensor, N: int) -> list[Tensor]:

@@ -44,6 +44,19 @@ def test_against_dense_sublayers(pairing: str, n: int, rng: np.random.Generator)
     np.testing.assert_allclose(p().detach(), expected, atol=1e-14)
 
 
+@pytest.mark.parametrize("pairing", PAIRINGS)
+@pytest.mark.parametrize("k", [1, 3, "max"])
+def test_rotations_in_place_and_one_permutation_are_the_same_matrix(
+    pairing: str, k: int | str, rng: np.random.Generator
+) -> None:
+    p = make(10, rng, pairing=pairing, k=k)
+    pairs, order = p.in_place()
+    U = np.eye(10)
+    for (a, b), t in zip(pairs, p.theta.detach().flatten().numpy(), strict=True):
+        U[[a, b]] = np.cos(t) * U[a] - np.sin(t) * U[b], np.cos(t) * U[b] + np.sin(t) * U[a]
+    np.testing.assert_allclose(p().detach(), U[order], atol=1e-14)
+
+
 def test_half_split_is_even_odd_up_to_a_riffle(rng: np.random.Generator) -> None:
     n = 12
     p = make(n, rng)

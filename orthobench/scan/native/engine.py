@@ -38,12 +38,12 @@ from orthobench.scan.fused import convolution as fused_convolution
 from orthobench.scan.fused import linear, matrix_cells
 from orthobench.scan.fused.elman import Gradients, first_gradient
 from orthobench.scan.fused.pointwise import room_for_signs
-from orthobench.scan.native import complex_elman, lem, lipschitz, lstm, oscillators, slstm
+from orthobench.scan.native import complex_elman, lem, lipschitz, lstm, oscillators, plane_rotations, slstm
 from orthobench.scan.native.convolution import convolve
 from orthobench.scan.native.diagonal import diagonal_scan
 from orthobench.scan.native.library import REALS, add_outer, call, load, missing, pack, readable, weight_gradient
 from orthobench.scan.native.matrix_state import matrix_scan
-from orthobench.scan.native.projection import own_projection
+from orthobench.scan.native.projection import own_projection, project
 from orthobench.scan.uncompiled import uncompiled
 from orthobench.terminal import complain
 
@@ -96,7 +96,9 @@ def run(cell: Cell, x: Tensor, state: State) -> tuple[Tensor, State]:
 
 
 def _elman(cell: Any, x: Tensor, state: State) -> tuple[Tensor, State]:
-    arguments, outside = elman(cell, x, state)
+    if plane_rotations.suits(cell):
+        return plane_rotations.run(cell, x, state)
+    arguments, outside = elman(cell, x, state, project)
     _check(cell, arguments.p, arguments.W)
     if arguments.beta is not None and arguments.beta.numel() != 1:
         shape = tuple(arguments.beta.shape)

@@ -14,14 +14,13 @@ from orthobench.scan.native.library import add_outer, long_product, room
 
 def own_projection(cell: Cell, x: Tensor, dtype: torch.dtype) -> Tensor:
     """The cell's projection (T, B, M) in memory of its own, by the product in C where it is the usual one."""
-    if type(cell).project is not Cell.project:
-        return arguments.own_projection(cell, x, dtype)
-    return project(x, cell.U, cell.joint_bias()).to(dtype)
+    return arguments.own_projection(cell, x, dtype, project)
 
 
 def project(x: Tensor, U: Tensor, bias: Tensor | None) -> Tensor:
     """The same as `cells.base.projection`, (T, B, M), but the result may be overwritten."""
-    if x.dtype != U.dtype or torch.is_autocast_enabled("cpu"):  # tokens, or inputs that autocast rounds
+    usual = x.dtype == U.dtype and not torch.is_autocast_enabled("cpu")  # no tokens, nor inputs that autocast rounds
+    if not usual or U.shape[1] == 1:  # where torch is faster
         return projection(x, U, bias).to(U.dtype).contiguous()
     return Projection.apply(x.transpose(0, 1), U, bias)
 

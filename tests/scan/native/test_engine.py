@@ -25,6 +25,7 @@ from orthobench.cells.unicornn import UnICORNN
 from orthobench.errors import ConfigError
 from orthobench.parametrizations.free import Free
 from orthobench.parametrizations.givens import Givens
+from orthobench.parametrizations.plane_rotations import PlaneRotations
 from orthobench.parametrizations.skew_symmetric import SkewSymmetric
 from orthobench.parametrizations.stiefel import Stiefel
 from orthobench.parametrizations.unitary_product import UnitaryProduct
@@ -62,6 +63,9 @@ CASES = [
     pytest.param(ComplexElman, {"recurrent": rotations(style="fft")}, id="fft rotations"),
     pytest.param(ComplexElman, {"recurrent": rotations(capacity=2, complex=False)}, id="real rotations"),
     pytest.param(ComplexElman, {"recurrent": UnitaryProduct}, id="fourier"),
+    pytest.param(Elman, {"activation": "relu", "recurrent": PlaneRotations}, id="plane rotations"),
+    pytest.param(Elman, {"activation": "modrelu", "recurrent": PlaneRotations}, id="plane rotations, modrelu"),
+    pytest.param(ScalarGated, {"recurrent": PlaneRotations}, id="plane rotations, gates"),
     pytest.param(Lipschitz, {"eps": 0.3, "recurrent": SkewSymmetric}, id="lipschitz"),
     pytest.param(Lipschitz, {"eps": 0.3, "linear": False}, id="nonlinear flow"),
     pytest.param(DeltaProduct, {"heads": 1, "negative": False}, id="deltanet"),
@@ -101,11 +105,6 @@ def noise(like: Tensor, seed: int) -> Tensor:
     """Normal draws of the shape and type of `like`."""
     real = draw(*like.shape, seed=seed)
     return (torch.complex(real, draw(*like.shape, seed=seed + 50)) if like.is_complex() else real).to(like.dtype)
-
-
-def strided(s: Tensor) -> Tensor:
-    """The same numbers, the first axis the fastest."""
-    return s.movedim(0, -1).contiguous().movedim(-1, 0)
 
 
 def results(run: Any, cell: Cell, x: Tensor, state: State) -> tuple[list[Tensor], list[Tensor]]:
@@ -193,7 +192,10 @@ def test_the_final_state_alone(cls: type, options: dict[str, Any]) -> None:
 @every_case
 def test_strided_inputs_and_gradients(cls: type, options: dict[str, Any]) -> None:
     cell = make(cls, **options)
-    x, state = draw(6, 3, 5).transpose(1, 2), tuple(strided(s) for s in start(cell, 6))
+    x, state = (
+        draw(6, 3, 5).transpose(1, 2),
+        tuple(s.movedim(0, -1).contiguous().movedim(-1, 0) for s in start(cell, 6)),
+    )
     assert_equal(cell, x, state)
     found = []
     for run in (engine.run, reference.run):
@@ -311,6 +313,20 @@ def test_it_is_the_automatic_choice(cls: type, options: dict[str, Any]) -> None:
     cell = make(cls, **options)
     assert (choose(cell)[0] == "native") == (engine.advantage(cell, "cpu", 50) is not None)
     assert engine.advantage(cell, "cuda", 50) is None
+
+
+@pytest.mark.parametrize("cls", [Elman, ScalarGated])
+def test_plane_rotations_are_a_matrix_only_where_one_is_asked_for(cls: type, monkeypatch: pytest.MonkeyPatch) -> None:
+    cell = make(cls, recurrent=PlaneRotations, activation="relu")
+    x, state, calls, own = draw(3, 6, 3), start(cell, 3), [], PlaneRotations.forward
+    monkeypatch.setattr(PlaneRotations, "forward", lambda self: calls.append(self) or own(self))
+    expected = engine.run(cell, x, state)[0]
+    assert not calls
+    cell.recurrent["h"].register_forward_hook(lambda module, arguments, W: -W)
+    assert not torch.allclose(engine.run(cell, x, state)[0], expected)
+    clipped = make(cls, recurrent=PlaneRotations, activation="relu", recurrent_gradient_clip=1e-3)
+    assert_equal(clipped, x, state)
+    assert len(calls) == 3  # the plain loop's is the last
 
 
 @pytest.mark.parametrize("cls", [LSTM, SLSTM])
