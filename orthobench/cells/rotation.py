@@ -76,11 +76,11 @@ class Rotation(DiagonalLinear):
 
     def coefficients(self, p: Tensor, W: Matrices) -> tuple[Tensor, Tensor]:
         N = self.hidden_size
-        phi, *a = p[..., 2 * N :].split(N, dim=-1)
+        b, phi, *a = p.split([2 * N, *(N for _ in self.gates[2:])], dim=-1)
         factor = torch.stack([phi.cos(), phi.sin()], dim=-1)
         if a:
             factor = factor * torch.exp(-F.softplus(a[0]))[..., None]
-        return torch.view_as_complex(factor), from_pairs(p[..., : 2 * N])
+        return torch.view_as_complex(factor), from_pairs(b)
 
     @property
     def values_per_step(self) -> int:
