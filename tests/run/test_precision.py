@@ -14,7 +14,9 @@ import orthobench
 from orthobench.errors import ConfigError
 from orthobench.parametrizations import base
 from orthobench.parametrizations.base import Parametrization
+from orthobench.parametrizations.plane_rotations import PlaneRotations
 from orthobench.scan import reference
+from orthobench.scan.native import plane_rotations
 
 TINY = (
     "T=6", "model.hidden_size=8", "task.train_size=40", "task.val_size=20", "task.test_size=20", "logger=none",
@@ -39,14 +41,19 @@ def test_mixed_precision_leaves_the_recurrence_in_float32(
     model: str, engine: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen: list[tuple[torch.dtype, bool]] = []
-    call = Parametrization.__call__
+    call, plan = Parametrization.__call__, plane_rotations.plan
 
     def watched(self: Parametrization) -> Tensor:
         W = call(self)
         seen.append((W.dtype, torch.is_autocast_enabled("cpu")))
         return W
 
+    def watched_plan(W: PlaneRotations) -> Tensor:  # where the rotations are applied and W is not computed
+        seen.append((W.theta.dtype, torch.is_autocast_enabled("cpu")))
+        return plan(W)
+
     monkeypatch.setattr(Parametrization, "__call__", watched)
+    monkeypatch.setattr(plane_rotations, "plan", watched_plan)
     exp = orthobench.build(f"model={model}", "task=copying", *TINY, f"engine={engine}")
     x, _ = exp.task.sample(4, 0)
     exact, _ = exp.model(x)
