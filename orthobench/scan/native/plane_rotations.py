@@ -55,8 +55,9 @@ def run(cell: Any, x: Tensor, state: State) -> tuple[Tensor, State]:
         raise ValueError(
             f"projection of width {p.shape[-1]}, {dtype}, and {W.theta.dtype} angles do not fit {N} units."
         )
-    values = torch.cat([alpha.reshape(1), W.theta.flatten()])
-    h_TBN, last = RotatedElman.apply(p, values, b, h0, beta, plan(W), cell.activation, cell.negative_slope)
+    with torch.autocast("cpu", enabled=False):
+        values = torch.cat([alpha.reshape(1), W.theta.flatten()])
+        h_TBN, last = RotatedElman.apply(p, values, b, h0, beta, plan(W), cell.activation, cell.negative_slope)
     return h_TBN.transpose(0, 1), (last,)
 
 
