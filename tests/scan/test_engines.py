@@ -150,10 +150,9 @@ def test_only_the_final_state_is_used(engine: Any, cls: type, options: dict[str,
 def test_without_gradients(engine: Any, cls: type, options: dict[str, Any]) -> None:
     cell, x, state = tame(cls, activation="abs", **options), draw(3, 6, 3), (draw(3, 7, seed=1),)
     expected = engine.run(cell, x, state)[0]
-    with torch.no_grad():
-        assert torch.equal(engine.run(cell, x, state)[0], expected)
-    with torch.inference_mode():
-        assert torch.equal(engine.run(cell, x, state)[0], expected)
+    for mode in (torch.no_grad(), torch.inference_mode()):
+        with mode:  # in which products may be summed in another order, depending on the processor
+            torch.testing.assert_close(engine.run(cell, x, state)[0], expected, rtol=0, atol=1e-13)
 
 
 @every_engine

@@ -20,7 +20,7 @@ from orthobench.scan.fused import engine as fused
 from orthobench.scan.graph import capture
 from orthobench.scan.graph import engine as graph
 from tests.making import draw, random_cell, tokens
-from tests.scan.native.test_engine import assert_as_near_as_the_loop, assert_equal, noise, results, start
+from tests.scan.native.cases import assert_as_near_as_the_loop, assert_equal, noise, results, start
 from tests.scan.test_graph import Again
 
 CASES: dict[str, tuple[type, dict[str, Any]]] = {

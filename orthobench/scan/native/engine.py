@@ -38,7 +38,16 @@ from orthobench.scan.fused import convolution as fused_convolution
 from orthobench.scan.fused import linear, matrix_cells
 from orthobench.scan.fused.elman import Gradients, first_gradient
 from orthobench.scan.fused.pointwise import room_for_signs
-from orthobench.scan.native import complex_elman, lem, lipschitz, lstm, oscillators, plane_rotations, slstm
+from orthobench.scan.native import (
+    complex_elman,
+    gated_linear,
+    lem,
+    lipschitz,
+    lstm,
+    oscillators,
+    plane_rotations,
+    slstm,
+)
 from orthobench.scan.native.convolution import convolve
 from orthobench.scan.native.diagonal import diagonal_scan
 from orthobench.scan.native.library import REALS, add_outer, call, load, missing, pack, readable, weight_gradient
@@ -130,7 +139,8 @@ FAMILIES: dict[type, RunNative] = {
     UnICORNN: oscillators.unicornn,
     Lipschitz: lipschitz.run,
     ComplexElman: complex_elman.run,
-    **dict.fromkeys((LRU, MinGRU, MinLSTM, Rotation), partial(linear.run, scan=diagonal_scan)),
+    LRU: partial(linear.run, scan=diagonal_scan),
+    **dict.fromkeys((MinGRU, MinLSTM, Rotation), gated_linear.run),
     InputConvolution: partial(fused_convolution.run, convolve=convolve),
     DeltaProduct: partial(matrix_cells.delta_product, scan=matrix_scan, convolve=convolve),
     MLSTM: partial(matrix_cells.mlstm, scan=matrix_scan, convolve=convolve),
