@@ -54,7 +54,8 @@ class Struct(ctypes.Structure):
             if tensor is not None:
                 self._point(name, tensor, like.dtype)
         dtype = like.dtype.to_real()
-        compiled = getattr(load(dtype), loop)
+        lib = load(dtype)
+        compiled = getattr(lib, loop)
         more = (pointer,) if scratch else ()
         compiled.restype, compiled.argtypes = None, (ctypes.POINTER(type(self)), long, long, *more)
 
@@ -62,7 +63,7 @@ class Struct(ctypes.Structure):
             room = [like.new_empty(scratch, dtype=dtype)] if scratch else []
             compiled(self, first, last, *(tensor.data_ptr() for tensor in room))
 
-        share_out(share, rows)
+        share_out(share, rows, lib)
 
     def _point(self, name: str, tensor: Tensor, dtype: torch.dtype) -> None:
         check_memory(name, tensor, INTEGERS.get(name, dtype.to_real() if name in self.real else dtype))
@@ -114,6 +115,8 @@ def load(dtype: torch.dtype) -> ctypes.CDLL:
     lib.long_product.argtypes = (pointer, long, pointer, pointer, long, pointer, long, long)
     lib.prefer_large_pages.restype, lib.prefer_large_pages.argtypes = None, (pointer, long)
     lib.lanes.restype, lib.lanes.argtypes = long, ()
+    lib.flush_denormals.restype, lib.flush_denormals.argtypes = long, ()
+    lib.restore_denormals.restype, lib.restore_denormals.argtypes = None, (long,)
     return lib
 
 
@@ -188,9 +191,9 @@ def long_product(x: Tensor, W: Tensor, bias: Tensor | None, out: Tensor) -> None
     for name, tensor in (("the input", x), ("the matrix of inputs", W), ("the bias", start)):
         if tensor is not None:
             check_memory(name, tensor, x.dtype)
-    packed, loop, first = pack(W), load(x.dtype).long_product, None if start is None else start.data_ptr()
+    packed, lib, first = pack(W), load(x.dtype), None if start is None else start.data_ptr()
     given = x.data_ptr(), K, first, packed.data_ptr(), W.shape[1], out.data_ptr()
-    share_out(lambda *rows: loop(*given, *rows), R)
+    share_out(lambda *rows: lib.long_product(*given, *rows), R, lib)
 
 
 def room(like: Tensor, width: int | None = None) -> Tensor:
@@ -243,15 +246,26 @@ def add_outer(D: Tensor, H: Tensor, out: Tensor) -> None:
         scratch = H.new_empty(lib.outer_scratch(N))
         lib.add_outer(*rows, scratch.data_ptr(), first, last)
 
-    share_out(share, M)
+    share_out(share, M, lib)
 
 
-def share_out(work: Callable[[int, int], None], rows: int) -> None:
-    """Call `work(first, last)` for parts of the rows, on as many threads as torch uses, this one included."""
+def share_out(work: Callable[[int, int], None], rows: int, lib: ctypes.CDLL) -> None:
+    """Call `work(first, last)` for parts of the rows, on as many threads as torch uses, this one included.
+
+    Denormal numbers count as zero while `work` runs.
+    """
     threads = max(min(torch.get_num_threads(), rows // SMALLEST_SHARE), 1)
     edges = [rows * i // threads for i in range(threads + 1)]
-    others = [_helpers(threads - 1).submit(work, *share) for share in pairwise(edges[1:])]
-    work(edges[0], edges[1])
+
+    def flushed(first: int, last: int) -> None:
+        before = lib.flush_denormals()
+        try:
+            work(first, last)
+        finally:
+            lib.restore_denormals(before)
+
+    others = [_helpers(threads - 1).submit(flushed, *share) for share in pairwise(edges[1:])]
+    flushed(edges[0], edges[1])
     for other in others:
         other.result()
 

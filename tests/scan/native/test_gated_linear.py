@@ -1,6 +1,7 @@
 """Gates and phases far from where they start, in the compiled loops of minGRU, minLSTM and Rotation."""
 
 import copy
+import platform
 from itertools import chain
 from typing import Any
 
@@ -75,3 +76,15 @@ def test_a_projection_of_another_width_is_refused() -> None:
     cell = make(Wide)
     with pytest.raises(ValueError, match="projection of width 64 does not fit 8 units with 4 gates"):
         engine.run(cell, draw(2, 5, 3), start(cell, 2))
+
+
+@pytest.mark.skipif(platform.machine().lower() not in ("x86_64", "amd64", "aarch64"), reason="nothing is flushed there")
+def test_denormal_numbers_count_as_zero_in_the_loops_alone() -> None:
+    cell = make(MinGRU, candidate="identity").float()
+    with torch.no_grad():
+        cell.U.zero_()
+        for bias in cell.b.values():
+            bias.zero_()
+    h, _ = engine.run(cell, draw(2, 3, 3).float(), (torch.full((2, 8), 1e-39),))
+    assert not h.any()
+    assert (torch.full((4,), 1e-39) * 0.5).all()
