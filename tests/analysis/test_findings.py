@@ -56,8 +56,8 @@ def test_the_page_and_the_readme_are_what_the_records_say() -> None:
         ({"at": {"ncgru": {40: [0.9, 1.0], 80: [0.9, 1.0]}}}, None),
         ({"at": {"scornn": {40: [0.8, 1.0], 160: [0.9, 1.0]}}}, "scornn is not between 0.9 and 1.0 at length 160"),
         ({"horizon": {"rnn": None}}, None),
-        ({"cheaper": {"gru": ["vprnn"]}}, None),
-        ({"cheaper": {"vprnn": ["gru"]}}, "a step of vprnn is not clearly faster"),
+        ({"cheaper": {"gru": ["mlstm"]}}, None),
+        ({"cheaper": {"mlstm": ["gru"]}}, "a step of mlstm is not clearly faster"),
     ],
     ids=str,
 )

@@ -19,7 +19,7 @@ TINY = (
     "task.batch_size=4",
 )  # fmt: skip
 RATES = {1: "1e-3", 2: "1e-3", 3: "1e-2"}
-FLOAT64: dict[str, Any] = {"rtol": 1e-10, "atol": 1e-12}
+FLOAT64: dict[str, Any] = {"rtol": 1e-10, "atol": 1e-11}
 
 
 def members(root: Path, *words: str) -> list[Run]:
