@@ -170,8 +170,8 @@ def test_trains_one_initial_state_for_the_whole_batch(cls: type, options: dict[s
 def test_without_gradients(cls: type, options: dict[str, Any]) -> None:
     cell, x, state = tame(cls, 5, activation="abs", **options), draw(3, 4, 3), (draw(3, 5, seed=1),)
     expected = triton.run(cell, x, state)[0]
-    with torch.inference_mode():
-        assert torch.equal(triton.run(cell, x, state)[0], expected)
+    with torch.inference_mode():  # in which products may be summed in another order, depending on the processor
+        torch.testing.assert_close(triton.run(cell, x, state)[0], expected, rtol=0, atol=1e-13)
 
 
 @interpreted
@@ -228,8 +228,8 @@ def test_nothing_is_stored_for_a_backward_pass_that_will_not_come(
         family, "launch", lambda k, tensors, *a, **c: (stored.append(written(tensors, x)), launch(k, tensors, *a, **c))
     )
     with_gradients = triton.run(cell, x, cell.initial_state(3))[0]
-    with torch.no_grad():
-        assert torch.equal(triton.run(cell, x, cell.initial_state(3))[0], with_gradients)
+    with torch.no_grad():  # in which products may be summed in another order, depending on the processor
+        torch.testing.assert_close(triton.run(cell, x, cell.initial_state(3))[0], with_gradients, rtol=0, atol=1e-13)
     assert stored[0] > stored[1] == 1
 
 
