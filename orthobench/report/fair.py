@@ -26,7 +26,7 @@ of five one of 0.34 (the lower ends of one-sided 95 % intervals). *converged*: s
 steps until the validation loss is below a tenth of the trivial predictor's, in more than half of the seeds. *ms a
 step*, where it was measured: a training step on the processor named below the table, median ± half of the distance
 between the quartiles, by `bench --record` while nothing else ran, and in brackets the engine where it is not the
-compiled loops that most cells have; two measurements of the same program differ by up to 30 %. *runs*: those of
+compiled loops that most cells have; two measurements of the same program differ by up to 40 %. *runs*: those of
 the tuning and those that are reported, and which code made them. *horizon*: the greatest length at which the lower end
 of the interval is above 0.9, where 0 is the trivial predictor of that length, and after *not* the tested lengths below
 it at which it is not. *state* is what the model keeps of one
