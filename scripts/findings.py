@@ -74,9 +74,10 @@ cells have about the same number of parameters ({least:,} to {most:,}, by task),
 4,000); the rate of each was chosen on two other seeds. Blank: not run, or not with all five seeds. *held to*: the
 longest of the tested delays (10, 20, 40, 80 and 160; 10 to 40 in training) to which the lower end of the score's
 interval is above 0.9; none where it is not so in training. *ms a step*: a training step of the three digits on one
-core, median ± half the interquartile range; times of the same program differ by up to one half. *s to learn*: that time,
-multiplied by the training steps after which the validation loss is below a tenth of the trivial predictor's, in the
-median over the seeds; it is looked at every 100 steps. *bytes of state*: what is kept of a sequence from step to step.
+core, median ± half the interquartile range; times of the same program differ by up to one half. *s to learn*: that
+time, multiplied by the training steps after which the validation loss is below a tenth of the trivial predictor's, in
+the median over the seeds; it is looked at every 100 steps. *bytes of state*: what is kept of a sequence from step to
+step.
 """
 
 

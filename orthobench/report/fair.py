@@ -22,11 +22,11 @@ that where the metric ends. *rank*: the best and the worst that the intervals le
 whose interval is not clear of the trivial predictor did not learn and has none. *solved*: seeds whose score is above
 0.9, where 0 is the trivial predictor and 1 is perfect. The interval takes the scores of seeds for normally distributed;
 where some solve a task and others do not, look at this: of five seeds that all solve it one knows with 95 % confidence
-no more than that above 0.55 of all seeds do, and of four in five above 0.34. *converged*: seeds that did not diverge. *to a tenth*:
-steps until the validation loss is below a tenth of the trivial predictor's, in more than half of the seeds. *ms a
-step*, where it was measured: a training step on the processor named below the table, median ± half of the distance
-between the quartiles, by `bench --record` while nothing else ran, and in brackets the engine where it is not the
-compiled loops that most cells have; two measurements of the same program differ by up to one half. *runs*: those of
+no more than that above 0.55 of all seeds do, and of four in five above 0.34. *converged*: seeds that did not diverge.
+*to a tenth*: steps until the validation loss is below a tenth of the trivial predictor's, in more than half of the
+seeds. *ms a step*, where it was measured: a training step on the processor named below the table, median ± half of the
+distance between the quartiles, by `bench --record` while nothing else ran, and in brackets the engine where it is not
+the compiled loops that most cells have; two measurements of the same program differ by up to one half. *runs*: those of
 the tuning and those that are reported, and which code made them. *horizon*: the greatest length at which the lower end
 of the interval is above 0.9, where 0 is the trivial predictor of that length, and after *not* the tested lengths below
 it at which it is not. *state* is what the model keeps of one
