@@ -45,9 +45,8 @@ project's own tests evaluate, so that they cannot stand here when the records no
 their 95 % interval, and milliseconds medians with half of the distance between the quartiles; one model is ahead of
 another where the two intervals do not touch. All is said of this budget of parameters, of 2,000 steps where nothing
 else is named, of the models' default settings but for the rate and what a table names as a deviation, and of the rates
-that two seeds chose. The papers'
-own tables, which the end of this page is about, keep to the papers' protocols and to numbers of seeds of their own.
-`python scripts/findings.py --write` writes this page again.
+that two seeds chose. The papers' own tables, which the end of this page is about, keep to the papers' protocols and to
+numbers of seeds of their own. `python scripts/findings.py --write` writes this page again.
 """
 
 
@@ -74,7 +73,7 @@ cells have about the same number of parameters ({least:,} to {most:,}, by task),
 4,000); the rate of each was chosen on two other seeds. Blank: not run, or not with all five seeds. *held to*: the
 longest of the tested delays (10, 20, 40, 80 and 160; 10 to 40 in training) to which the lower end of the score's
 interval is above 0.9; none where it is not so in training. *ms a step*: a training step of the three digits on one
-core, median ± half the interquartile range; times of the same program differ by up to one half. *s to learn*: that
+core, median ± half the interquartile range; times of the same program differ by up to {repeated}. *s to learn*: that
 time, multiplied by the training steps after which the validation loss is below a tenth of the trivial predictor's, in
 the median over the seeds; it is looked at every 100 steps. *bytes of state*: what is kept of a sequence from step to
 step.
@@ -175,7 +174,7 @@ def overview(headings: Collection[str] = tuple(COLUMNS), least: int = 1) -> str:
         numbers = Numbers(table, first[model])
         lines.append([model, *scores, numbers.horizon, numbers.ms, numbers.seconds, numbers.state])
     sizes = [budget(fair_of(table, RESULTS)) for table, _ in COLUMNS.values()]
-    words = OVERVIEW.format(least=min(sizes), most=max(sizes))
+    words = OVERVIEW.format(least=min(sizes), most=max(sizes), repeated=costs.REPEATED)
     text = "".join(chain(*lines))
     words += " ".join(told for sign, told in TOLD.items() if sign in text)
     where = "more tasks, and the others, are in [docs/findings.md](docs/findings.md)"

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from orthobench.analysis.step_costs import StepCost
 from orthobench.report.document import Grid
 
+REPEATED = "one half"  # by which two measurements of the same program in results/bench/steps.csv differ at most
 HEADERS = ("row", "ms a step", "minutes per epoch", "building W")
 
 

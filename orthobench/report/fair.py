@@ -13,7 +13,7 @@ from orthobench.report.document import Document, Grid, Section
 from orthobench.report.fair_figures import figures
 from orthobench.report.numbers import NOTHING, held, number, ranked, spread
 
-INTRODUCTION = """\
+INTRODUCTION = f"""\
 Every model at one budget of parameters, with the same rates to choose from, optimizer, steps and data, written by
 `orthobench tables`. The rate is the one with the best validation score on seeds that are not reported; `x0.1` says that
 the constrained parameters have a tenth of it, and `(edge)` that it lies at the edge of those tried. The *test* score is
@@ -26,11 +26,11 @@ no more than that above 0.55 of all seeds do, and of four in five above 0.34. *c
 *to a tenth*: steps until the validation loss is below a tenth of the trivial predictor's, in more than half of the
 seeds. *ms a step*, where it was measured: a training step on the processor named below the table, median ± half of the
 distance between the quartiles, by `bench --record` while nothing else ran, and in brackets the engine where it is not
-the compiled loops that most cells have; two measurements of the same program differ by up to one half. *runs*: those of
-the tuning and those that are reported, and which code made them. *horizon*: the greatest length at which the lower end
-of the interval is above 0.9, where 0 is the trivial predictor of that length, and after *not* the tested lengths below
-it at which it is not. *state* is what the model keeps of one
-sequence from step to step, and *multiply-adds* are those of one step of one sequence, by the structure of its matrices.
+the compiled loops that most cells have; two measurements of the same program differ by up to {costs.REPEATED}.
+*runs*: those of the tuning and those that are reported, and which code made them. *horizon*: the greatest length at
+which the lower end of the interval is above 0.9, where 0 is the trivial predictor of that length, and after *not* the
+tested lengths below it at which it is not. *state* is what the model keeps of one sequence from step to step, and
+*multiply-adds* are those of one step of one sequence, by the structure of its matrices.
 The *order-blind predictor*, where a table has one, knows how often each token was shown, and not in which order.
 Intervals are compared pair by pair, and nothing corrects for the number of pairs: among hundreds some part by chance.
 A model with a constrained matrix chooses between two rates of it too, and so has more runs of tuning.
