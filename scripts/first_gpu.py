@@ -18,10 +18,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from orthobench.scan.gpu.costs import slug
+
 from orthobench.bench.tables import Appended
 from orthobench.bench.targets import GPU, judge
 from orthobench.bench.timing import Row
-from orthobench.scan.triton.costs import slug
 
 REPO = Path(__file__).resolve().parents[1]
 ROW = "ROW "
@@ -66,18 +67,20 @@ def nan() -> None:
     """NaN through every kernel."""
     import torch
 
-    from orthobench.bench.gpu import FAMILIES, forms
+    from orthobench.bench.gpu import FAMILIES
     from orthobench.bench.scans import WIDTH, make_cell
-    from orthobench.scan.triton import costs, engine
+    from orthobench.scan import ENGINES
+    from orthobench.scan.gpu.choice import KERNELS
 
     need_gpu()
-    for name, family in FAMILIES.items():
-        for form in forms(family, 50):
+    for name in FAMILIES:
+        for engine in KERNELS:
             cell = make_cell(name, 50, torch.device("cuda"))
-            costs.only.set(form)
+            if ENGINES[engine].why_not(cell):
+                continue
             start = tuple(torch.full_like(s, torch.nan) for s in cell.initial_state(3))
-            h, _ = engine.run(cell, torch.randn(3, 4, WIDTH, device="cuda"), start)
-            say(f"{name}, {form}: {'NaN stays' if bool(h.isnan().all()) else 'NaN IS LOST'}")
+            h, _ = ENGINES[engine].run(cell, torch.randn(3, 4, WIDTH, device="cuda"), start)
+            say(f"{name}, {engine}: {'NaN stays' if bool(h.isnan().all()) else 'NaN IS LOST'}")
 
 
 def steps() -> None:

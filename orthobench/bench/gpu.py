@@ -1,12 +1,11 @@
 """Microseconds of a time step on a GPU, forward and backward, for every engine and size: the most important rows first.
 
-Each row is measured by itself; what fails is a row with its reason, and the others follow. The numbers of the kernels'
-forms are what `auto` weighs, and are kept for this device (scan/triton/costs.py).
+Each row is measured by itself; what fails is a row with its reason, and the others follow. These numbers are what
+`auto` weighs, and are kept for this device (scan/gpu/costs.py).
 """
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import Any
 
@@ -17,12 +16,13 @@ from torch.func import functional_call, stack_module_state
 from orthobench.bench.scans import WIDTH, make_cell, work
 from orthobench.bench.timing import Bench, Row, Work
 from orthobench.scan import ENGINES
-from orthobench.scan.triton import costs
+from orthobench.scan.gpu import costs
+from orthobench.scan.gpu.choice import KERNELS
 
-ELMAN, GATED, LSTM = "elman modrelu", "gru after modrelu", "lstm"
+ELMAN, GATED, LSTM, COMPLEX = "elman modrelu", "gru after modrelu", "lstm", "urnn_full"
 TORCH = {"elman": "nn.RNN", "gru": "nn.GRU", "lstm": "nn.LSTM"}
-FAMILIES = {ELMAN: "elman", GATED: "gru", LSTM: "lstm"}
-SIZES = (190, 128, 50, 256)
+FAMILIES = {ELMAN: "elman", GATED: "gru", LSTM: "lstm", COMPLEX: "complex_elman"}
+SIZES = (190, 128, 50, 256, 360, 512)
 B, T = 50, 1000
 SHORT = 100  # steps of what launches a kernel for every operation
 LEAST_S = 0.1
@@ -34,13 +34,11 @@ def measure(bench: Bench, T: int = T, sizes: tuple[int, ...] = SIZES) -> Iterato
     found: list[tuple[str, str, int, float]] = []
     for name, family in FAMILIES.items():
         for n in sizes:
-            if not forms(family, n):
-                continue
             for row in _steps(bench, name, n, T):
                 yield row
-                form = "torch" if row.variant == TORCH[family] else row.variant
-                if form in costs.FORMS and row.value is not None:
-                    found.append((family, form, n, row.value))
+                way = "torch" if row.variant == TORCH.get(family) else row.variant
+                if way in costs.WAYS and row.value is not None:
+                    found.append((family, way, n, row.value))
     for n in sizes[:2]:
         for members in (1, 10, 32):
             label = f"{ELMAN} n={n} B={B} T={T} members"
@@ -50,37 +48,23 @@ def measure(bench: Bench, T: int = T, sizes: tuple[int, ...] = SIZES) -> Iterato
         yield Row("gpu", "kept for engine=auto", str(path))
 
 
-def forms(family: str, n: int) -> list[str]:
-    """The forms of a family's kernels for n units; none where its matrices fit nowhere."""
-    return [form for form in ("rows", "blocks") if costs.step_us(family, form, n, 1) < float("inf")]
-
-
 def _steps(bench: Bench, name: str, n: int, T: int) -> Iterator[Row]:
-    case, family = f"{name} n={n} B={B}", FAMILIES[name]
-    for form in forms(family, n):
-        yield _row(bench, case, form, partial(_scan, bench, name, n, "triton", T), T, _only(form))
-    yield _row(bench, case, "graph", partial(_scan, bench, name, n, "graph", T), T)
-    for kind in dict.fromkeys(("nn.LSTM", TORCH[family])):
-        yield _row(bench, case, kind, partial(_network, bench, kind, n, T), T)
-    short = min(T, SHORT)
+    case, family, short = f"{name} n={n} B={B}", FAMILIES[name], min(T, SHORT)
+    for engine in KERNELS:
+        yield _row(bench, case, engine, partial(_scan, bench, name, n, engine, T), T)
+    yield _row(bench, case, "graph", partial(_scan, bench, name, n, "graph", short), short)
+    if family in TORCH:
+        yield _row(bench, case, TORCH[family], partial(_network, bench, TORCH[family], n, T), T)
     yield _row(bench, case, "reference", partial(_scan, bench, name, n, "reference", short), short)
 
 
-def _row(
-    bench: Bench,
-    case: str,
-    variant: str,
-    make: Callable[[], Work],
-    T: int,
-    within: AbstractContextManager[None] | None = None,
-) -> Row:
+def _row(bench: Bench, case: str, variant: str, make: Callable[[], Work], T: int) -> Row:
     """The measured row, or a row that says why there is none."""
     try:
-        with within or nullcontext():
-            run = make()
-            for _ in range(3):  # compiled, captured, warm
-                run()
-            return Row("gpu", case, variant, value=1e6 * _seconds(bench, run) / T, unit=UNIT)
+        run = make()
+        for _ in range(3):  # compiled, captured, warm
+            run()
+        return Row("gpu", case, variant, value=1e6 * _seconds(bench, run) / T, unit=UNIT)
     except Exception as error:
         return Row("gpu", case, variant, unit=f"failed: {str(error).splitlines()[0] if str(error) else type(error)}")
 
@@ -134,7 +118,7 @@ def _network(bench: Bench, kind: str, n: int, T: int) -> Work:
 def _members(bench: Bench, n: int, members: int, T: int) -> Work:
     """As many cells at once, under torch.func.vmap."""
     cells = [make_cell(ELMAN, n, bench.device) for _ in range(members)]
-    problem = ENGINES["triton"].why_not(cells[0])
+    problem = ENGINES[KERNELS[0]].why_not(cells[0])
     if problem:
         raise RuntimeError(problem)
     scanned = _Scanned(cells[0])
@@ -154,17 +138,4 @@ class _Scanned(nn.Module):
         self.cell = cell
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return ENGINES["triton"].run(self.cell, x, self.cell.initial_state(len(x)))[0]
-
-
-class _only:
-    """Within it one form of the kernels is used."""
-
-    def __init__(self, form: str) -> None:
-        self._form = form
-
-    def __enter__(self) -> None:
-        self._token = costs.only.set(self._form)
-
-    def __exit__(self, *_: Any) -> None:
-        costs.only.reset(self._token)
+        return ENGINES[KERNELS[0]].run(self.cell, x, self.cell.initial_state(len(x)))[0]

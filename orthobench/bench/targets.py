@@ -120,17 +120,21 @@ CPU = (
     Target("orthobench's step in bare ones", "training", ("",), faster("bare loop", "orthobench run"), most=1.1),
 )
 CASES = {n: f"elman modrelu n={n} B=50" for n in (50, 128, 190, 256)}
+GATED_LARGE = tuple(f"gru after modrelu n={n}" for n in (190, 256))
 TIMES = tuple(CASES[n] for n in (128, 190))
 GPU = (
-    Target("rows, us a step, n=128", "gpu", (CASES[128],), number("rows"), most=0.8),
-    Target("rows, us a step, n=190", "gpu", (CASES[190],), number("rows"), most=1.8),
-    Target("the loop's time in rows'", "gpu", TIMES, quotient("reference", "rows"), least=40),
-    Target("nn.RNN's time in rows'", "gpu", TIMES, quotient("nn.RNN", "rows"), least=1),
-    Target("nn.LSTM's time in rows'", "gpu", TIMES, quotient("nn.LSTM", "rows"), least=1),
-    Target("nn.LSTM's time in rows', LSTM", "gpu", ("lstm n=",), quotient("nn.LSTM", "rows"), least=1),
-    Target("ten members' time in one's", "gpu", ("elman modrelu n=190",), quotient("10", "1"), most=1.3),
+    Target("us a step, n=50", "gpu", (CASES[50],), number("cuda"), most=1.0),
+    Target("us a step, n=128", "gpu", (CASES[128],), number("cuda"), most=1.6),
+    Target("us a step, n=190", "gpu", (CASES[190],), number("cuda"), most=1.8),
+    Target("us a step, gated, n=190 and 256", "gpu", GATED_LARGE, number("cuda"), most=12),
+    Target("the loop's time in cuda's", "gpu", TIMES, quotient("reference", "cuda"), least=40),
+    Target("nn.RNN's time in cuda's", "gpu", TIMES, quotient("nn.RNN", "cuda"), least=1),
+    Target("nn.GRU's time in cuda's", "gpu", ("gru",), quotient("nn.GRU", "cuda"), least=1),
+    Target("nn.LSTM's time in cuda's", "gpu", ("lstm n=",), quotient("nn.LSTM", "cuda"), least=1),
+    Target("ten members' time in one's, n=190", "gpu", ("elman modrelu n=190",), quotient("10", "1"), most=1.8),
+    Target("ten members' time in one's, n=128", "gpu", ("elman modrelu n=128",), quotient("10", "1"), most=1.3),
     Target("ten members' loop in one member's", "ensemble", ("",), faster("one member", "10 members"), most=1.2),
-    Target("seconds of scoRNN, copying T=2000, 10,000 steps", "flagship", ("",), _value, most=90),
+    Target("seconds of scoRNN, copying T=2000, 10,000 steps", "flagship", ("",), _value, most=45),
     Target("ten seeds in times of one, whole program", "seeds", ("",), _value, most=1.3),
 )
 

@@ -11,9 +11,9 @@ from typing import Any, ClassVar, Literal
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
 
 from orthobench.cells.initial import Initial, Kernel, MakeRecurrent
+from orthobench.cells.projection import projection
 from orthobench.errors import ConfigError
 from orthobench.initializers import Rng, uniform
 from orthobench.parametrizations.accumulated import Accumulated
@@ -325,12 +325,3 @@ class Cell(nn.Module, ABC):
     def step_gain(self, W: Matrices) -> tuple[float, float] | None:
         """Lower and upper bound on ||(dh_t / dh_{t-1}) v|| / ||v|| over all v, states and inputs; null if unknown."""
         return None
-
-
-def projection(x: Tensor, U: Tensor, bias: Tensor | None) -> Tensor:
-    """U x_t + bias for all time steps, (T, B, M), from x as `Cell.project` takes it, U (M, I) and bias (M,)."""
-    if x.is_floating_point():
-        return F.linear(x.transpose(0, 1), U, bias)
-    table = F.pad(U.T, (0, 0, 0, 1))
-    p_TBM = F.embedding(x.T.long().clamp(max=U.shape[1]), table)
-    return p_TBM if bias is None else p_TBM + bias

@@ -1,4 +1,4 @@
-"""The loss of a batch, and the state after it: step by step or, with engine=graph, replayed as a whole."""
+"""The loss of a batch, and the state after it: step by step or, on a GPU, replayed as a whole."""
 
 import contextlib
 from collections.abc import Iterator
@@ -12,15 +12,17 @@ from orthobench.models.base import Network
 from orthobench.scan.graph.capture import Replay, Shelf
 from orthobench.tasks.base import Batch, Task
 
+CAPTURED = {"graph", "cuda"}  # engines whose work may be part of a graph
 SHAPES = 2  # kept captured: more than that is a task whose length varies, and left to the cells' own graphs
 
 
 class TrainingStep:
     """From a batch and the state before it to the loss and the state after it.
 
-    Where engine=graph runs every layer, projections, loops, readout and loss are one CUDA graph, and their reverse
-    another, for the shapes that come again. The recurrent matrices and their penalties stay outside, because solvers
-    and factorizations cannot be captured everywhere; so do the optimizer, clipping and what follows a step.
+    Where the engines of all layers are among CAPTURED, projections, loops, readout and loss are one CUDA graph, and
+    their reverse another, for the shapes that come again. The recurrent matrices and their penalties stay outside,
+    because solvers and factorizations cannot be captured everywhere; so do the optimizer, clipping and what follows a
+    step.
 
     Attributes:
         replays: whether it may be replayed; not where hooks of modules are to be called.
@@ -76,7 +78,7 @@ class TrainingStep:
     def _is_captured(self) -> bool:
         """Looked at when training begins, where the model will stay."""
         engines = {name for name, _ in self.model.engines()}
-        return engines == {"graph"}
+        return bool(engines) and engines <= CAPTURED
 
 
 def _parts(tensors: tuple[Tensor, ...], sizes: list[int]) -> list[tuple[Tensor, ...]]:

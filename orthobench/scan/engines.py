@@ -72,6 +72,7 @@ ENGINES: dict[str, Engine] = {
         Engine("native", "orthobench.scan.native.engine", rank=1, held=4.0),
         Engine("graph", "orthobench.scan.graph.engine", rank=4, held=8.0),
         Engine("triton", "orthobench.scan.triton.engine", rank=3, held=5.0, mapped=True),
+        Engine("cuda", "orthobench.scan.cuda.engine", rank=3, held=5.0, mapped=True),
     )
 }
 

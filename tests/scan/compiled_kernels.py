@@ -1,6 +1,6 @@
-"""What kernels compile to, without a GPU: `echo 90 lstm 64 rows | python -m tests.scan.compiled_kernels`.
+"""What kernels compile to, without a GPU: `echo 90 lstm 64 | python -m tests.scan.compiled_kernels`.
 
-For every line ARCH FAMILY N FORM [KEY=VALUE...] that it reads it prints a JSON object with registers, stack bytes and
+For every line ARCH FAMILY N [KEY=VALUE...] that it reads it prints a JSON object with registers, stack bytes and
 shared memory of the forward and the backward kernel, or the error. It is a process of its own, because kernels that
 were imported for the interpreter cannot be compiled, and one for many lines, because most of the time is its start.
 """
@@ -14,22 +14,12 @@ import traceback
 from pathlib import Path
 from typing import Any
 
-import torch
 import triton
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
-from orthobench.scan.triton import complex_elman, elman, elman_rows, gru, gru_rows, lstm_rows
-from orthobench.scan.triton.launch import layout, row_layout
+from orthobench.scan.triton.launch import kernel, layout
 
-KERNELS = {
-    ("elman", "blocks"): (elman.elman_forward, elman.elman_backward),
-    ("elman", "rows"): (elman_rows.elman_row_forward, elman_rows.elman_row_backward),
-    ("gru", "blocks"): (gru.gru_forward, gru.gru_backward),
-    ("gru", "rows"): (gru_rows.gru_row_forward, gru_rows.gru_row_backward),
-    ("lstm", "rows"): (lstm_rows.lstm_row_forward, lstm_rows.lstm_row_backward),
-    ("complex_elman", "rows"): (complex_elman.complex_row_forward, complex_elman.complex_row_backward),
-}
 OWN = {
     "ACTIVATION": "modrelu",
     "SLOPE": 0.1,
@@ -65,15 +55,11 @@ def usage(kernel: Any, arch: int, sizes: dict[str, Any], own: dict[str, Any]) ->
     return {"registers": registers, "stack": stack, "shared": compiled.metadata.shared}
 
 
-def measured(arch: str, family: str, n: str, form: str, *settings: str) -> dict[str, dict[str, int]]:
+def measured(arch: str, family: str, n: str, *settings: str) -> dict[str, dict[str, int]]:
     """What one pair of kernels uses."""
     own = {**OWN, **{key: json.loads(value) for key, value in (setting.split("=") for setting in settings)}}
-    if form == "rows":
-        sizes = row_layout(int(n), MATRICES[family])
-    else:
-        sizes = layout(int(n), MATRICES[family], torch.float32, torch.device("cpu"))
-    ways = zip(("forward", "backward"), KERNELS[family, form], strict=True)
-    return {way: usage(kernel, int(arch), sizes, own) for way, kernel in ways}
+    sizes = layout(int(n), MATRICES[family])
+    return {way: usage(kernel(f"{family}_{way}"), int(arch), sizes, own) for way in ("forward", "backward")}
 
 
 def main() -> None:

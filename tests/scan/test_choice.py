@@ -1,5 +1,6 @@
 """Which engine `auto` takes on a GPU, and what is said where an engine cannot run."""
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -18,100 +19,80 @@ from orthobench.cells.lstm import LSTM
 from orthobench.errors import ConfigError
 from orthobench.run.memory import estimate
 from orthobench.scan import ENGINES, Engine, choose, recurrence, reference, words
+from orthobench.scan.cuda import engine as cuda_engine
 from orthobench.scan.fused import engine as fused
-from orthobench.scan.triton import costs
+from orthobench.scan.gpu import choice, costs
 from orthobench.scan.triton import engine as triton_engine
 from tests.conftest import REPO
 from tests.making import draw, random_cell
 from tests.scan.test_engines import Halved
 
-
-@pytest.mark.parametrize(
-    ("cls", "options", "installed", "without"),
-    [
-        (Elman, {"activation": "modrelu"}, "triton", "graph"),
-        (Elman, {"activation": "modrelu", "hidden_size": 300}, "graph", "graph"),
-        (GRU, {"reset": "before"}, "triton", "graph"),
-        (GRU, {"reset": "before", "hidden_size": 128}, "triton", "graph"),
-        (GRU, {"reset": "before", "hidden_size": 190}, "graph", "graph"),
-        (Elman, {"activation": "relu"}, "fused", "fused"),
-        (LSTM, {}, "fused", "fused"),
-        (LSTM, {"peephole": True}, "graph", "graph"),
-        (ComplexElman, {}, "triton", "graph"),
-        (ComplexElman, {"hidden_size": 190}, "graph", "graph"),
-        (Halved, {}, "reference", "reference"),
-    ],
-)
-def test_automatic_choice_on_a_gpu(
-    cls: type, options: dict[str, Any], installed: str, without: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    cell = random_cell(cls, **options)
-    monkeypatch.setattr(triton_engine, "missing", lambda *_: None)
-    monkeypatch.setattr(triton_engine, "_FAILURES", {})
-    monkeypatch.setattr(triton_engine, "run", reference.run)
-    assert choose(cell, device="cuda")[0] == installed
-    monkeypatch.setattr(triton_engine, "missing", lambda *_: "the package triton is not installed")
-    name, why = choose(cell, device="cuda")
-    assert name == without
-    assert ("triton is left out: " in why) == (without == "graph")
+LARGE = {"hidden_size": 600}
 
 
 @pytest.fixture
 def _can_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(triton_engine, "missing", lambda *_: None)
-    monkeypatch.setattr(triton_engine, "_FAILURES", {})
-    monkeypatch.setattr(triton_engine, "run", reference.run)
-
-
-class Doubled(LSTM):
-    """Another projection, which torch's kernel would leave out."""
-
-    def project(self, x: torch.Tensor) -> torch.Tensor:
-        return 2 * super().project(x)
+    """Both engines with a kernel for the whole sequence, as where they are installed; their numbers are the loop's."""
+    monkeypatch.setattr(choice, "_FAILURES", {})
+    for engine in (cuda_engine, triton_engine):
+        monkeypatch.setattr(engine, "missing", lambda *_: None)
+        monkeypatch.setattr(engine, "run", reference.run)
 
 
 @pytest.mark.usefixtures("_can_run")
 @pytest.mark.parametrize(
-    ("cls", "n", "sequences", "said"),
+    ("cls", "options", "taken", "without_cuda", "without_both"),
     [
-        (
-            Elman,
-            128,
-            50,
-            "a sequence per program, matrices in registers: about 0.66 us a step, simulated (blocks 4.2, ",
-        ),
-        (Elman, 128, 500, "a sequence per program, matrices in registers: about 2.64 us"),
-        (Elman, 128, 3200, "16 sequences per program: about 8.4 us a step, simulated (rows 16.5, graph 14)"),
-        (Doubled, 128, 50, "matrices in registers: about 6 us a step, simulated (graph 35)"),
-        (GRU, 190, 50, "its kernels would need about 40 us a step for n=190, and this 27, simulated"),
+        (Elman, {"activation": "modrelu"}, "cuda", "triton", "graph"),
+        (Elman, {"activation": "modrelu", "hidden_size": 300}, "cuda", "graph", "graph"),
+        (GRU, {"reset": "before"}, "cuda", "triton", "graph"),
+        (GRU, {"reset": "before", "hidden_size": 190}, "cuda", "graph", "graph"),
+        (Elman, {"activation": "relu", **LARGE}, "cuda", "fused", "fused"),
+        (LSTM, LARGE, "fused", "fused", "fused"),
+        (LSTM, {"peephole": True}, "graph", "graph", "graph"),
+        (ComplexElman, {"hidden_size": 190}, "graph", "graph", "graph"),
+        (Halved, {}, "reference", "reference", "reference"),
     ],
 )
-def test_the_choice_weighs_what_a_step_costs_and_says_so(cls: type, n: int, sequences: int, said: str) -> None:
-    cell = random_cell(cls, hidden_size=n, **({} if cls is Doubled else {"activation": "modrelu"}))
-    assert said in choose(cell, device="cuda", sequences=sequences)[1]
+def test_automatic_choice_on_a_gpu(
+    cls: type, options: dict[str, Any], taken: str, without_cuda: str, without_both: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    cell = random_cell(cls, **options)
+    assert choose(cell, device="cuda")[0] == taken
+    monkeypatch.setattr(cuda_engine, "missing", lambda *_: "NVRTC is missing")
+    assert choose(cell, device="cuda")[0] == without_cuda
+    monkeypatch.setattr(triton_engine, "missing", lambda *_: "the package triton is not installed")
+    assert choose(cell, device="cuda")[0] == without_both
 
 
 @pytest.mark.usefixtures("_can_run")
-def test_numbers_measured_on_the_device_take_the_place_of_simulated_ones(
+def test_the_choice_weighs_what_a_step_costs_and_says_so() -> None:
+    cell = random_cell(Elman, hidden_size=190, activation="modrelu")
+    assert re.search(r"about [\d.]+ us a step, measured on an NVIDIA H200 \(", choose(cell, device="cuda")[1])
+    few, many = (choice.prices(cell, sequences)["cuda"] for sequences in (50, 500))
+    assert few < many < 10 * few, "programs beside each other cost less than one after another"
+
+
+@pytest.mark.usefixtures("_can_run")
+def test_numbers_measured_on_the_device_take_the_place_of_the_shipped_ones(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.setattr(triton_engine.torch.cuda, "is_available", lambda: True)
-    monkeypatch.setattr(triton_engine.torch.cuda, "get_device_name", lambda *_: "Some GPU (80 GB)")
+    monkeypatch.setattr(choice, "device_name", lambda: "Some GPU (80 GB)")
+    costs.of_device.cache_clear()
     cell = random_cell(Elman, hidden_size=128, activation="modrelu")
-    path = costs.keep("Some GPU (80 GB)", [("elman", "rows", n, 30.0) for n in costs.SIZES])
+    assert "scaled from an NVIDIA H200" in choose(cell, device="cuda")[1]
+    slow = [("elman", "cuda", 128, 30.0), ("elman", "triton", 128, 4.2)]
+    path = costs.keep("Some GPU (80 GB)", slow)
     assert path == tmp_path / "orthobench" / "costs" / "some-gpu-80-gb.csv"
-    assert (
-        "16 sequences per program: about 4.2 us a step, measured here (rows 30, graph 14)"
-        in choose(cell, device="cuda", sequences=50)[1]
-    )
-    costs.keep("Some GPU (80 GB)", [("elman", form, n, 30.0) for form in ("rows", "blocks") for n in costs.SIZES])
-    assert choose(cell, device="cuda")[0] == "graph"
-    path.write_text("device,family,form,n,us\nSome GPU,elman,rows,128,fast\n")
-    costs.measured.cache_clear()
-    assert "simulated" in choose(cell, device="cuda")[1]
+    name, why = choose(cell, device="cuda", sequences=50)
+    assert (name, why) == ("triton", "one kernel each way: about 4.2 us a step, measured here (cuda 30)")
+    path.write_text("device,family,way,n,us\nSome GPU,elman,cuda,128,fast\n")
+    costs.of_device.cache_clear()
+    assert choose(cell, device="cuda")[0] == "cuda"
     assert "is damaged" in capsys.readouterr().err
-    costs.measured.cache_clear()
+    costs.of_device.cache_clear()
 
 
 @pytest.mark.usefixtures("_can_run")
@@ -119,30 +100,26 @@ def test_numbers_measured_on_the_device_take_the_place_of_simulated_ones(
     ("cls", "options", "family"),
     [(LSTM, {}, "lstm"), (Elman, {"activation": "relu"}, "elman"), (GRU, {"double_bias": True}, "gru")],
 )
-@pytest.mark.parametrize(
-    ("torchs", "rows", "taken"), [(None, 1.0, "fused"), (4.0, 5.0, "fused"), (6.0, 5.0, "triton"), (6.0, None, "fused")]
-)
-def test_torchs_own_kernel_is_left_out_where_it_was_measured_to_be_slower(
-    cls: type, options: dict[str, Any], family: str, torchs: float | None, rows: float | None, taken: str,
+@pytest.mark.parametrize(("torchs", "taken"), [(4.0, "fused"), (6.0, "triton")])
+def test_torchs_own_kernel_is_taken_where_it_is_the_cheapest(
+    cls: type, options: dict[str, Any], family: str, torchs: float, taken: str,
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.setattr(triton_engine.torch.cuda, "is_available", lambda: True)
-    monkeypatch.setattr(triton_engine.torch.cuda, "get_device_name", lambda *_: "Some GPU")
-    us = {"torch": torchs, "rows": rows, "blocks": 20.0, "graph": 30.0}
-    costs.keep("Some GPU", [(family, form, n, cost) for form, cost in us.items() if cost for n in costs.SIZES])
+    monkeypatch.setattr(choice, "device_name", lambda: "Some GPU")
+    us = {"torch": torchs, "triton": 5.0, "graph": 30.0}
+    costs.keep("Some GPU", [(family, way, 100, cost) for way, cost in us.items()])
     name, why = choose(random_cell(cls, hidden_size=100, **options), device="cuda", sequences=50)
-    costs.measured.cache_clear()
+    costs.of_device.cache_clear()
     assert name == taken
-    assert ("torch 6" in why) == bool(triton_engine._FAILURES) == (name == "triton"), "no trial without need"
+    assert ("torch 6" in why) == bool(choice._FAILURES) == (name == "triton"), "no trial without need"
 
 
+@pytest.mark.parametrize(("family", "way"), sorted(costs.of_device(None)))
 @pytest.mark.parametrize("n", [1, 50, 77, 128, 190, 240, 256])
-def test_no_step_costs_less_in_more_units_or_sequences(n: int) -> None:
-    for family, form in costs.SIMULATED:
-        few = costs.step_us(family, form, n, 50)
-        assert 0 < few <= costs.step_us(family, form, n + 16, 50)
-        assert few <= costs.step_us(family, form, n, 5000)
+def test_no_step_costs_less_for_more_sequences(n: int, family: str, way: str) -> None:
+    few = costs.step_us(family, way, n, 50)
+    assert 0 < few <= costs.step_us(family, way, n, 5000)
 
 
 def scaled(cell: Any, x: Any, state: Any) -> Any:
@@ -171,20 +148,19 @@ def broken(*_: Any) -> Any:
         (broken, "fail here (RuntimeError: out of resource: shared memory)"),
     ],
 )
+@pytest.mark.usefixtures("_can_run")
 def test_kernels_that_fail_their_trial_are_left_out(run: Any, said: str, monkeypatch: pytest.MonkeyPatch) -> None:
     cell = random_cell(Elman, activation="modrelu", negative_slope=0.125)
-    monkeypatch.setattr(triton_engine, "missing", lambda *_: None)
-    monkeypatch.setattr(triton_engine, "_FAILURES", {})
     monkeypatch.setattr(triton_engine, "run", run)
     with torch.inference_mode():
-        name, why = choose(cell, device="cuda")
-    assert (name, said in why) == ("graph", True)
+        assert said in str(choice.failure("triton", cell))
     monkeypatch.setattr(triton_engine, "run", reference.run)
-    assert choose(cell, device="cuda")[0] == "graph"
+    assert said in str(choice.failure("triton", cell)), "the answer is kept"
+    assert choose(cell, device="cuda")[0] == "cuda"
     assert all(p.grad is None for p in cell.parameters())
 
 
-@pytest.mark.parametrize("engine", ["graph", "triton"])
+@pytest.mark.parametrize("engine", ["graph", "triton", "cuda"])
 def test_an_engine_for_gpus_is_refused_without_one(
     engine: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

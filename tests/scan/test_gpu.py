@@ -25,10 +25,11 @@ from orthobench.config.files import options
 from orthobench.models.build import build_optimizer
 from orthobench.run.training_step import TrainingStep
 from orthobench.scan import ENGINES, choose, reference
+from orthobench.scan.cuda import engine as cuda_engine
 from orthobench.scan.fused import engine as fused
+from orthobench.scan.fused import torch_kernels
 from orthobench.scan.graph import capture
 from orthobench.scan.graph import engine as graph
-from orthobench.scan.triton import engine as triton_engine
 from tests.making import draw, random_cell
 from tests.scan.test_engines import FAMILIES, results, tame
 
@@ -42,10 +43,11 @@ TINY = (
     "task.val_size=40",
     "task.test_size=40",
 )
-# How much further from float64 than the loop in float32: the order of sums differs, and tensor cores round their sums
-# toward zero, by a simulation 1.8e-7 a step (docs/gpu.md). One product of TensorFloat-32 would be 1,000 times as far.
-ALLOWED = {"fused": 3, "graph": 3, "triton": 10}
-SIZES = [(5, 3), (64, 50), (128, 17), (190, 50), (256, 16)]
+# How much further from float64 than the loop in float32: sums have another order. A product of TensorFloat-32 would be
+# 1,000 times as far.
+ALLOWED = {"fused": 3, "graph": 3, "triton": 3, "cuda": 3}
+CUDNNS_GATES = 100  # the gates of cuDNN's GRU and LSTM, which `fused` takes, are approximations to about 1e-5
+SIZES = [(5, 3), (64, 50), (128, 17), (190, 50), (256, 160)]
 every_engine = pytest.mark.parametrize("engine", list(ALLOWED))
 
 
@@ -69,7 +71,7 @@ def _float32_as_it_is() -> Iterator[None]:
 
 def engine_for(name: str, cell: Cell) -> Any:
     problem = ENGINES[name].why_not(cell)
-    if problem and "not installed" in problem:
+    if problem and any(words in problem for words in ("not installed", "hidden units")):
         pytest.skip(problem)
     assert problem is None, problem
     return ENGINES[name]
@@ -112,7 +114,7 @@ def test_as_near_to_float64_as_the_loop(
     check_near(engine, on_gpu(cls, n, activation=activation, **options), *given(B, 40, n))
 
 
-@pytest.mark.parametrize(("n", "B"), [(31, 3), (96, 5), (128, 50)])
+@pytest.mark.parametrize(("n", "B"), [(31, 3), (96, 5), (128, 50), (200, 20)])
 @every_engine
 def test_the_lstm_is_as_near_to_float64_as_the_loop(engine: str, n: int, B: int) -> None:
     x, (h0,) = given(B, 40, n)
@@ -130,8 +132,10 @@ def check_near(engine: str, cell: Cell, x: Tensor, state: tuple[Tensor, ...]) ->
         ]
 
     results(module, cell, x, state)  # graph captures what comes again
+    by_cudnn = engine == "fused" and torch_kernels.supports(cell) and len(cell.gates) > 1
+    allowed = CUDNNS_GATES if by_cudnn else ALLOWED[engine]
     for own, oracle in zip(error(module), error(reference), strict=True):
-        assert own <= ALLOWED[engine] * oracle
+        assert own <= allowed * oracle
 
 
 @pytest.mark.parametrize(("cls", "options", "activation"), in_turn(["modrelu", "relu", "abs"]))
@@ -176,7 +180,7 @@ def test_a_captured_loop_is_replayed(cls: type, capsys: pytest.CaptureFixture[st
 
 def test_members_are_one_launch_with_the_numbers_of_each() -> None:
     members = [on_gpu(Elman, 64, activation="modrelu") for _ in range(3)]
-    engine_for("triton", members[0])
+    engine_for("cuda", members[0])
     with torch.no_grad():
         for i, member in enumerate(members):
             for p in member.parameters():
@@ -206,7 +210,7 @@ class Driven(torch.nn.Module):
         self.cell = cell
 
     def forward(self, x: Tensor) -> Tensor:
-        return triton_engine.run(self.cell, x, self.cell.initial_state(len(x)))[0]
+        return cuda_engine.run(self.cell, x, self.cell.initial_state(len(x)))[0]
 
 
 @pytest.mark.parametrize("cls", [Elman, GRU])
@@ -281,10 +285,9 @@ def test_a_run_of_replayed_steps_is_the_run_of_the_loop(
 
 
 def test_torchs_kernel_is_taken_where_it_computes_the_cell() -> None:
-    assert choose(on_gpu(LSTM, 8))[0] == choose(on_gpu(Elman, 8, activation="relu"))[0] == "fused"
-    expected = "triton" if triton_engine.why_not(on_gpu(Elman, 8)) is None else "graph"
-    assert choose(on_gpu(Elman, 8, activation="modrelu"))[0] == expected
-    assert choose(on_gpu(Elman, 300, activation="modrelu"))[0] == "graph"
+    assert choose(on_gpu(LSTM, 700))[0] == "fused"
+    assert choose(on_gpu(Elman, 8, activation="modrelu"))[0] == "cuda"
+    assert choose(on_gpu(Elman, 900, activation="modrelu"))[0] == "graph"
     assert fused.why_not(on_gpu(Elman, 300)) is None
 
 

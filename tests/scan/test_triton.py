@@ -18,6 +18,7 @@ from orthobench.cells.gru import GRU
 from orthobench.cells.lem import LEM
 from orthobench.cells.scalar_gated import ScalarGated
 from orthobench.scan import reference
+from orthobench.scan.gpu import choice
 from orthobench.scan.triton import engine as triton
 from tests.ensemble.helpers import check_stacked, requests
 from tests.making import draw, random_cell, randomise, tokens
@@ -36,19 +37,7 @@ SOME = [
 some_families = pytest.mark.parametrize(("cls", "options"), SOME)
 
 
-@pytest.fixture(params=["rows", "blocks"])
-def form(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Both forms of the kernels, whatever they cost."""
-    costs = importlib.import_module("orthobench.scan.triton.launch")
-    monkeypatch.setattr(costs, "cheaper", lambda *_: request.param)
-    return request.param
-
-
-both_forms = pytest.mark.usefixtures("form")
-
-
 @interpreted
-@both_forms
 @every_activation
 @every_family
 def test_equals_the_loop(cls: type, options: dict[str, Any], activation: Any) -> None:
@@ -56,32 +45,23 @@ def test_equals_the_loop(cls: type, options: dict[str, Any], activation: Any) ->
 
 
 @interpreted
-@pytest.mark.parametrize(
-    ("form", "n", "B"),
-    [*(("blocks", *size) for size in [(1, 1), (16, 16), (64, 20), (70, 17)]),
-     *(("rows", *size) for size in [(1, 1), (33, 3), (70, 1), (100, 1)])],
-    indirect=["form"],
-)  # fmt: skip
+@pytest.mark.parametrize(("n", "B"), [(1, 1), (33, 3), (70, 1), (100, 1)])
 @some_families
-def test_any_size(form: str, cls: type, options: dict[str, Any], n: int, B: int) -> None:
+def test_any_size(cls: type, options: dict[str, Any], n: int, B: int) -> None:
     cell = tame(cls, n, activation="modrelu", **options)
     assert_equal(triton, cell, draw(B, 3, 3), (draw(B, n, seed=1),))
 
 
 @interpreted
-@pytest.mark.parametrize("form", ["rows"], indirect=True)
 @pytest.mark.parametrize("n", [190, 200])
-def test_rows_of_a_matrix_of_several_tiles(form: str, n: int) -> None:
+def test_a_matrix_of_several_tiles(n: int) -> None:
     """190 units are nine tiles in registers, 200 are sixteen, of which seven are read at every step."""
     assert_equal(triton, tame(Elman, n, activation="tanh"), draw(2, 2, 3), (draw(2, n, seed=1),))
 
 
 @interpreted
-@pytest.mark.parametrize("form", ["rows"], indirect=True)
 @some_families
-def test_rows_repeat_themselves_bit_by_bit_whatever_is_beside_them(
-    form: str, cls: type, options: dict[str, Any]
-) -> None:
+def test_sequences_repeat_themselves_bit_by_bit_whatever_is_beside_them(cls: type, options: dict[str, Any]) -> None:
     cell, x, state = tame(cls, 7, activation="modrelu", **options), draw(4, 5, 3), draw(4, 7, seed=1)
     whole = triton.run(cell, x, (state,))[0]
     assert torch.equal(whole, triton.run(cell, x, (state,))[0])
@@ -89,18 +69,6 @@ def test_rows_repeat_themselves_bit_by_bit_whatever_is_beside_them(
 
 
 @interpreted
-@pytest.mark.parametrize("room", [0, 227 << 10])
-@pytest.mark.parametrize("n", [130])
-def test_matrices_that_fit_on_the_chip_in_part(n: int, room: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    launch = importlib.import_module("orthobench.scan.triton.launch")
-    monkeypatch.setattr(launch, "shared_memory", lambda _: room)
-    tiles = launch.layout(n, 1, torch.float64, torch.device("cpu"))
-    assert (tiles["HELD"], tiles["TILES"] ** 2) == (1 if room == 0 else 6, 9)
-    assert_equal(triton, tame(Elman, n, activation="tanh"), draw(2, 3, 3), (draw(2, n, seed=1),))
-
-
-@interpreted
-@both_forms
 @pytest.mark.parametrize("activation", ["leaky_relu", "tanh"])
 @some_families
 def test_float32_is_as_near_to_float64_as_the_loop(cls: type, options: dict[str, Any], activation: Any) -> None:
@@ -116,7 +84,6 @@ def test_float32_is_as_near_to_float64_as_the_loop(cls: type, options: dict[str,
 
 
 @interpreted
-@both_forms
 @every_activation
 @some_families
 def test_at_the_kink(cls: type, options: dict[str, Any], activation: Any) -> None:
@@ -138,7 +105,6 @@ def test_tokens_and_strided_tensors(cls: type, options: dict[str, Any]) -> None:
 
 
 @interpreted
-@both_forms
 @some_families
 def test_only_the_final_state_is_used(cls: type, options: dict[str, Any]) -> None:
     cell, x, state = tame(cls, 5, activation="relu", **options), draw(3, 4, 3), (draw(3, 5, seed=1),)
@@ -151,7 +117,6 @@ def test_only_the_final_state_is_used(cls: type, options: dict[str, Any]) -> Non
 
 
 @interpreted
-@both_forms
 @some_families
 def test_trains_one_initial_state_for_the_whole_batch(cls: type, options: dict[str, Any]) -> None:
     cell, x = randomise(tame(cls, 5, trainable_h0=True, **options)), draw(3, 4, 3)
@@ -165,7 +130,6 @@ def test_trains_one_initial_state_for_the_whole_batch(cls: type, options: dict[s
 
 
 @interpreted
-@both_forms
 @some_families
 def test_without_gradients(cls: type, options: dict[str, Any]) -> None:
     cell, x, state = tame(cls, 5, activation="abs", **options), draw(3, 4, 3), (draw(3, 5, seed=1),)
@@ -175,7 +139,6 @@ def test_without_gradients(cls: type, options: dict[str, Any]) -> None:
 
 
 @interpreted
-@both_forms
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @every_activation
 @some_families
@@ -190,13 +153,12 @@ def test_a_state_that_is_not_a_number_stays_so(
 
 
 @interpreted
-@both_forms
 @some_families
 def test_gradients_that_nothing_needs_are_not_computed(
     cls: type, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cell, x = tame(cls, 5, activation="modrelu", **options), draw(3, 4, 3)
-    family = importlib.import_module(f"orthobench.scan.triton.{triton.FAMILIES[cls]}")
+    family = importlib.import_module(f"orthobench.scan.gpu.{choice.FAMILIES[cls]}")
     products: list[int] = []
     outer = family.outer
     monkeypatch.setattr(family, "outer", lambda *factors: (products.append(1), outer(*factors))[1])
@@ -215,17 +177,16 @@ def test_gradients_that_nothing_needs_are_not_computed(
 
 
 @interpreted
-@both_forms
 @some_families
 def test_nothing_is_stored_for_a_backward_pass_that_will_not_come(
     cls: type, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cell, x = tame(cls, 5, activation="abs", **options), draw(3, 4, 3)
-    family = importlib.import_module(f"orthobench.scan.triton.{triton.FAMILIES[cls]}")
+    module = importlib.import_module("orthobench.scan.triton.launch")
     stored: list[int] = []
-    launch = family.launch
+    launch = module.launch
     monkeypatch.setattr(
-        family, "launch", lambda k, tensors, *a, **c: (stored.append(written(tensors, x)), launch(k, tensors, *a, **c))
+        module, "launch", lambda k, tensors, *a, **c: (stored.append(written(tensors, x)), launch(k, tensors, *a, **c))
     )
     with_gradients = triton.run(cell, x, cell.initial_state(3))[0]
     with torch.no_grad():  # in which products may be summed in another order, depending on the processor
@@ -251,7 +212,6 @@ def test_mixed_precision_rounds_the_inputs_only(cls: type, options: dict[str, An
 
 
 @interpreted
-@both_forms
 @some_families
 def test_members_under_vmap_are_one_launch_with_the_numbers_of_each(
     cls: type, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
@@ -262,10 +222,10 @@ def test_members_under_vmap_are_one_launch_with_the_numbers_of_each(
         for p in members[1].parameters():
             p.mul_(0.9)
     x, h0 = draw(2, 3, 4, 3), draw(3, 5, seed=1)
-    family = importlib.import_module(f"orthobench.scan.triton.{triton.FAMILIES[cls]}")
+    module = importlib.import_module("orthobench.scan.triton.launch")
     launches: list[tuple[int, ...]] = []
-    launch = family.launch
-    monkeypatch.setattr(family, "launch", lambda *a, **k: (launches.append(a[2]), launch(*a, **k)))
+    launch = module.launch
+    monkeypatch.setattr(module, "launch", lambda *a: (launches.append(tuple(a[2])), launch(*a)))
     parameters, _ = stack_module_state(members)
 
     def run(own: dict[str, Tensor], x: Tensor) -> tuple[Tensor, Tensor]:
@@ -337,20 +297,9 @@ class Driven(torch.nn.Module):
 @interpreted
 @some_families
 def test_kernels_pass_their_trial(cls: type, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(triton, "_FAILURES", {})
-    assert triton.failure(tame(cls, 5, activation="modrelu", **options).float()) is None
-    assert list(triton._FAILURES.values()) == [None]
-
-
-@interpreted
-def test_single_products_of_tensorfloat_only_where_torch_was_told_so() -> None:
-    precision = importlib.import_module("orthobench.scan.triton.launch").product_precision
-    try:
-        torch.set_float32_matmul_precision("high")
-        assert (precision(torch.float32), precision(torch.float64)) == ("tf32", "ieee")
-    finally:
-        torch.set_float32_matmul_precision("highest")
-    assert precision(torch.float32) == "tf32x3"
+    monkeypatch.setattr(choice, "_FAILURES", {})
+    assert choice.failure("triton", tame(cls, 5, activation="modrelu", **options).float()) is None
+    assert list(choice._FAILURES.values()) == [None]
 
 
 @pytest.mark.parametrize(
@@ -358,7 +307,7 @@ def test_single_products_of_tensorfloat_only_where_torch_was_told_so() -> None:
     [
         (random_cell(LEM), "no kernel for LEM"),
         (random_cell(Halved), "no kernel for Halved"),
-        (random_cell(Elman, hidden_size=257), "up to 256 hidden units"),
+        (random_cell(Elman, hidden_size=257), "for up to 256 hidden units"),
         (random_cell(Elman), "for CUDA devices"),
     ],
 )

@@ -14,6 +14,7 @@ from orthobench.cells.lstm import LSTM
 from orthobench.cells.lstm_chrono import LSTMChrono
 from orthobench.parametrizations.scaled_cayley import ScaledCayley
 from orthobench.scan import reference
+from orthobench.scan.gpu import choice
 from orthobench.scan.triton import engine as triton
 from tests.making import draw, random_cell, tokens
 from tests.scan.test_engines import Forgets, assert_equal, results, tame
@@ -28,12 +29,12 @@ def start(B: int, n: int) -> State:
 @pytest.fixture
 def launches(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
     """What the kernels are started with: their tensors, and the sizes S, T, B, N."""
-    module, found = importlib.import_module("orthobench.scan.triton.lstm"), []
+    module, found = importlib.import_module("orthobench.scan.triton.launch"), []
     launch = module.launch
 
-    def noted(kernel: Any, tensors: Any, sizes: Any, *more: Any, **constants: Any) -> None:
-        found.append({"tensors": tensors, "sizes": sizes})
-        launch(kernel, tensors, sizes, *more, **constants)
+    def noted(name: str, tensors: Any, sizes: Any, *more: Any) -> None:
+        found.append({"tensors": tensors, "sizes": tuple(sizes)})
+        launch(name, tensors, sizes, *more)
 
     monkeypatch.setattr(module, "launch", noted)
     return found
@@ -173,7 +174,7 @@ def test_the_given_state_is_left_as_it_was() -> None:
 @interpreted
 def test_gradients_that_nothing_needs_are_not_computed(monkeypatch: pytest.MonkeyPatch) -> None:
     cell, x, products = tame(LSTM, 5), draw(3, 4, 3), []
-    module = importlib.import_module("orthobench.scan.triton.lstm")
+    module = importlib.import_module("orthobench.scan.gpu.lstm")
     outer = module.outer
     monkeypatch.setattr(module, "outer", lambda *factors: (products.append(1), outer(*factors))[1])
 
@@ -241,15 +242,15 @@ def test_members_under_vmap_are_one_launch_with_the_numbers_of_each(
 
 @interpreted
 def test_the_kernels_pass_their_trial(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(triton, "_FAILURES", {})
-    assert triton.failure(tame(LSTM, 5).float()) is None
-    assert list(triton._FAILURES.values()) == [None]
+    monkeypatch.setattr(choice, "_FAILURES", {})
+    assert choice.failure("triton", tame(LSTM, 5).float()) is None
+    assert list(choice._FAILURES.values()) == [None]
 
 
 @pytest.mark.parametrize(
     ("cell", "why"),
     [
-        (random_cell(LSTM, hidden_size=129), "for LSTM are for fewer than 129 hidden units"),
+        (random_cell(LSTM, hidden_size=129), "for LSTM are for up to 128 hidden units"),
         (random_cell(LSTM, peephole=True), "no kernel for LSTM"),
         (random_cell(Forgets), "no kernel for Forgets"),
         (random_cell(LSTM, hidden_size=128), "for CUDA devices"),

@@ -28,7 +28,7 @@ from orthobench.scan.families import lookup
 from orthobench.scan.fused import convolution, cornn, lem, linear, matrix_cells, torch_kernels, unicornn
 from orthobench.scan.fused import elman as fused_elman
 from orthobench.scan.fused import gru as fused_gru
-from orthobench.scan.triton import engine as triton
+from orthobench.scan.gpu import choice
 
 RunCell = Callable[[Cell, Tensor, State], tuple[Tensor, State]]
 FAMILIES: dict[type, RunCell] = {
@@ -57,14 +57,13 @@ def why_not(cell: Cell) -> str | None:
 def advantage(cell: Cell, device: str, sequences: int) -> str | None:
     """See `Engine.advantage`.
 
-    On a GPU a loop of small kernels has none; torch's own kernels have one, according to published figures, unless
-    measurements on the device put those of `triton` ahead.
+    On a GPU a loop of small kernels has none; torch's own kernel has one where it is the cheapest that is known.
     """
-    if _torch_wins(cell, device) and not (device == "cuda" and triton.ahead_of_torch(cell, sequences)):
+    if device == "cuda":
+        return choice.advantage("torch", cell, device, sequences) if torch_kernels.supports(cell) else None
+    if _torch_wins(cell, device):
         return f"torch's own {cell.torch_kernel()} kernel computes this cell"
-    if device == "cuda" or why_not(cell) is not None:
-        return None
-    return "one hand-written pass each way, or many steps at once"
+    return "one hand-written pass each way, or many steps at once" if why_not(cell) is None else None
 
 
 def values_per_step(cell: Any) -> int:

@@ -16,6 +16,7 @@ import signal
 import stat
 import subprocess
 import tempfile
+from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
 
@@ -53,6 +54,21 @@ def library(source: Path, *defines: str) -> Path:
             (made.parent / DIGEST).chmod(0o600)
             _put(made.parent, own)
     return own / LIBRARY
+
+
+def kept_bytes(name: str, key: tuple[str, ...], make: Callable[[], bytes]) -> bytes:
+    """What `make` returns, from the cache when it is there; `key` is everything that it depends on."""
+    own = _folder() / f"{name}-{_digest(*(part.encode() for part in key))}"
+    if not _whole(own):
+        with tempfile.TemporaryDirectory(dir=own.parent) as scratch:
+            new = Path(scratch) / "new"
+            new.mkdir(mode=0o700)
+            for file, content in ((LIBRARY, made := make()), (DIGEST, _digest(made).encode())):
+                (new / file).write_bytes(content)
+                (new / file).chmod(0o600)
+            _put(new, own)
+            return made
+    return (own / LIBRARY).read_bytes()
 
 
 def _whole(own: Path) -> bool:

@@ -1,77 +1,14 @@
-"""The Elman recurrence with complex states, one sequence per program; cells/complex_elman.py has the equations.
+"""The Elman recurrence with complex states, one sequence per program; gpu/complex_elman.py has the equations.
 
-With G = dL/dh_t, u = z / |z|, f = max(|z| + b, 0) / (|z| + e) and f' its derivative, one step of the backward pass is
-
-    dz = f G + f' |z| u Re(G conj(u)),   db = |z| / (|z| + e) Re(G conj(u)) where |z| + b > 0,   G <- W^H dz + outside
-
-Real and imaginary parts lie side by side in memory, and a matrix is two real ones in registers. z is saved.
+Real and imaginary parts lie side by side in memory, and a matrix is two real ones in registers.
 """
 
 # pyright: reportMissingImports=false, reportAttributeAccessIssue=false, reportGeneralTypeIssues=false, reportOperatorIssue=false
 
-from typing import Any
-
-import torch
 import triton
 import triton.language as tl
-from torch import Tensor
 
-from orthobench.cells.base import State
-from orthobench.cells.complex_elman import OFFSETS
-from orthobench.parametrizations.derivatives import first_only
-from orthobench.scan.triton.launch import Members, launch
-from orthobench.scan.triton.rows import hold_tiles, read_row, row_kernel, row_product
-
-
-def run(cell: Any, x: Tensor, state: State) -> tuple[Tensor, State]:
-    """Run a `ComplexElman` cell over x from `state`; see `reference.run`."""
-    (W,), (shift, epsilon) = cell.matrices(), OFFSETS[cell.modrelu]
-    p = cell.project(x).to(W.dtype)
-    h0 = state[0].to(W.dtype).expand(p.shape[1:])
-    H, _ = TritonComplexElman.apply(p[None], W[None], (cell.b["h"] + shift)[None], h0[None], epsilon)
-    return H[0, 1:].transpose(0, 1), (H[0, -1],)
-
-
-class TritonComplexElman(Members, torch.autograd.Function):
-    """(p_STBN, W_SNN, b_SN, h0_SBN, e) -> (H, Z), H (S, T + 1, B, N) from h_0 on, Z (S, T, B, N); all complex but b."""
-
-    @staticmethod
-    def forward(p: Tensor, W: Tensor, b: Tensor, h0: Tensor, epsilon: float) -> tuple[Tensor, Tensor]:
-        S, T, B, N = p.shape
-        H, Z = p.new_empty(S, T + 1, B, N), p.new_empty(S, T, B, N)
-        H[:, 0] = h0
-        tensors = (real(p), parts(W.mT), b.contiguous(), real(H), real(Z))
-        launch(complex_row_forward, tensors, (S, T, B, N), 2, "rows", EPSILON=epsilon)
-        return H, Z
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
-        _, W, b, _, ctx.epsilon = inputs
-        H, Z = output
-        ctx.mark_non_differentiable(Z)
-        ctx.save_for_backward(H, Z, W, b)
-
-    @staticmethod
-    @first_only("use engine=reference")
-    def backward(ctx: Any, dH: Tensor, _: Any) -> tuple[Tensor | None, ...]:  # type: ignore[override]
-        H, Z, W, b = ctx.saved_tensors
-        S, T, B, N = Z.shape
-        dp, G, db = torch.empty_like(Z), H.new_empty(S, B, N), b.new_empty(S, B, N)
-        tensors = (real(dH), parts(W), b.contiguous(), real(Z), real(dp), real(G), db)
-        launch(complex_row_backward, tensors, (S, T, B, N), 2, "rows", EPSILON=ctx.epsilon)
-        dW = dp.flatten(1, 2).mT @ H[:, :-1].flatten(1, 2).conj() if ctx.needs_input_grad[1] else None
-        return dp, dW, db.sum(1) if ctx.needs_input_grad[2] else None, G, None
-
-
-def real(z: Tensor) -> Tensor:
-    """A contiguous complex tensor as real numbers, real and imaginary parts side by side, in the same memory."""
-    return torch.view_as_real(z.resolve_conj().contiguous())
-
-
-def parts(W: Tensor) -> Tensor:
-    """Matrices (S, N, N) as real and imaginary ones, (S, 2, N, N)."""
-    W = W.resolve_conj()
-    return torch.stack([W.real, W.imag], dim=1)
+from orthobench.scan.triton.rows import hold_tiles, read_row, row_kernel, row_product, write_row
 
 
 @triton.jit
@@ -107,7 +44,7 @@ def complex_product(
 
 
 @row_kernel
-def complex_row_forward(
+def complex_elman_forward(
     P,
     W,
     bias,
@@ -150,7 +87,7 @@ def complex_row_forward(
 
 
 @row_kernel
-def complex_row_backward(
+def complex_elman_backward(
     dH,
     W,
     bias,
@@ -209,6 +146,4 @@ def complex_row_backward(
             row_product(out_im, dz_im, W, held, 0, N, K, TILES, HELD), minus, W, held, 1, N, K, TILES, HELD
         )
     write_parts(G0 + (member * B + row) * 2 * N, G_re, G_im, N, K, TILES)
-    for j in tl.static_range(TILES):
-        columns = j * K + tl.arange(0, K)
-        tl.store(db + (member * B + row) * N + columns, sums[j], mask=columns < N)
+    write_row(db + (member * B + row) * N, sums, N, K, TILES)

@@ -1,11 +1,11 @@
-"""Steps of gated units without their products, on tiles of one sequence or of sixteen; see gru.py and lstm_rows.py."""
+"""Steps of gated units without their products, on tiles of one sequence; see gru.py and lstm.py."""
 
 # pyright: reportMissingImports=false, reportGeneralTypeIssues=false
 
 import triton
 import triton.language as tl
 
-from orthobench.scan.triton.kernels import derivative, kept, tanh, value
+from orthobench.scan.triton.activations import derivative, kept, tanh, value
 
 
 @triton.jit

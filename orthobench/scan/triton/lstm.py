@@ -1,59 +1,148 @@
-"""Long short-term memory in one kernel each way; native/lstm.py has the equations, lstm_rows.py the kernels.
+"""Long short-term memory, one sequence per program; native/lstm.py has the equations of the backward pass.
 
-There is no kernel for sixteen sequences per program. Gates, projections and matrices are in the order i, f, g, o.
+Gates, projections and the four matrices are stored in the order i, f, g, o. For a backward pass the gates and the
+memory cells before each step are saved; tanh of a memory cell is computed again.
 """
 
-from typing import Any
+# pyright: reportMissingImports=false, reportAttributeAccessIssue=false, reportAssignmentType=false, reportGeneralTypeIssues=false
 
-import torch
-from torch import Tensor
+import triton
+import triton.language as tl
 
-from orthobench.cells.base import State
-from orthobench.parametrizations.derivatives import first_only
-from orthobench.scan.triton.launch import Members, launch, outer
-from orthobench.scan.triton.lstm_rows import lstm_row_backward, lstm_row_forward
-
-
-def run(cell: Any, x: Tensor, state: State) -> tuple[Tensor, State]:
-    """Run an `LSTM` cell over x from `state`; see `reference.run`."""
-    (W,) = cell.matrices()
-    p = cell.project(x).to(W.dtype)
-    h0, c0 = (s.to(W.dtype).expand(p.shape[1], cell.hidden_size)[None] for s in state)
-    H, last, _, _ = TritonLSTM.apply(p[None], W[None], h0, c0, torch.is_grad_enabled())
-    return H[0, 1:].transpose(0, 1), (H[0, -1], last[0])
+from orthobench.scan.triton.activations import tanh
+from orthobench.scan.triton.gates import sigmoid, tanhs
+from orthobench.scan.triton.rows import hold_tiles, read_row, row_kernel, row_product, row_sum, write_row
 
 
-class TritonLSTM(Members, torch.autograd.Function):
-    """(p_STBM, W_SMN, h0_SBN, c0_SBN, training) -> (H, c_T, gates, C) with M = 4 N.
+@row_kernel
+def lstm_forward(
+    P,
+    W,
+    H,
+    last,
+    gates,
+    C,
+    T,
+    B,
+    N: tl.constexpr,
+    K: tl.constexpr,
+    TILES: tl.constexpr,
+    HELD: tl.constexpr,
+    KEPT: tl.constexpr,
+):
+    """h_t for all t, and c_T in place of c_0 in `last`; the projections of step t + 1 are loaded during step t."""
+    member, row = tl.program_id(0).to(tl.int64), tl.program_id(1)
+    step = B.to(tl.int64) * N
+    P += 4 * (member * T * step + row * N)
+    H += member * (T + 1) * step + row * N
+    W += member * 4 * N * N
+    last += member * step + row * N
+    held = hold_tiles(W, N, K, TILES, HELD)
+    p_i, p_f = read_row(P, T > 0, N, K, TILES), read_row(P + N, T > 0, N, K, TILES)
+    p_g, p_o = read_row(P + 2 * N, T > 0, N, K, TILES), read_row(P + 3 * N, T > 0, N, K, TILES)
+    h, c = read_row(H, True, N, K, TILES), read_row(last, True, N, K, TILES)
+    if KEPT:
+        gates += 4 * (member * T * step + row * N)
+        C += member * T * step + row * N
+    for t in range(T):
+        P += 4 * step
+        H += step
+        more = t + 1 < T
+        next_i, next_f = read_row(P, more, N, K, TILES), read_row(P + N, more, N, K, TILES)
+        next_g, next_o = read_row(P + 2 * N, more, N, K, TILES), read_row(P + 3 * N, more, N, K, TILES)
+        i = sigmoid(row_product(p_i, h, W, held, 0, N, K, TILES, HELD), TILES)
+        f = sigmoid(row_product(p_f, h, W, held, 1, N, K, TILES, HELD), TILES)
+        g = tanhs(row_product(p_g, h, W, held, 2, N, K, TILES, HELD), TILES)
+        o = sigmoid(row_product(p_o, h, W, held, 3, N, K, TILES, HELD), TILES)
+        if KEPT:
+            write_row(C, c, N, K, TILES)
+            write_row(gates, i, N, K, TILES)
+            write_row(gates + N, f, N, K, TILES)
+            write_row(gates + 2 * N, g, N, K, TILES)
+            write_row(gates + 3 * N, o, N, K, TILES)
+            C += step
+            gates += 4 * step
+        c, h = remember(i, f, g, o, c, TILES)
+        write_row(H, h, N, K, TILES)
+        p_i, p_f, p_g, p_o = next_i, next_f, next_g, next_o
+    write_row(last, c, N, K, TILES)
 
-    H (S, T + 1, B, N) has all states from h_0 on, C (S, T, B, N) the memory cells from c_0 to c_{T-1}. Gates and C are
-    null where there is no backward pass, unless `training`.
-    """
 
-    @staticmethod
-    def forward(
-        p: Tensor, W: Tensor, h0: Tensor, c0: Tensor, training: bool
-    ) -> tuple[Tensor, Tensor, Tensor | None, Tensor | None]:
-        S, T, B, N = *p.shape[:3], W.shape[-1]
-        H, last = p.new_empty(S, T + 1, B, N), c0.clone(memory_format=torch.contiguous_format)
-        H[:, 0] = h0
-        gates, C = (p.new_empty(S, T, B, M) if training else None for M in (4 * N, N))
-        tensors = (p.contiguous(), W.unflatten(1, (4, N)).mT.contiguous(), H, last, gates, C)
-        launch(lstm_row_forward, tensors, (S, T, B, N), 4, "rows", KEPT=training)
-        return H, last, gates, C
+@row_kernel
+def lstm_backward(
+    dH,
+    dlast,
+    W,
+    last,
+    gates,
+    C,
+    dP,
+    G0,
+    S0,
+    T,
+    B,
+    N: tl.constexpr,
+    K: tl.constexpr,
+    TILES: tl.constexpr,
+    HELD: tl.constexpr,
+):
+    """dz_t of every gate for all t from last to first, dL/dh_0 and dL/dc_0; the next step's reads are made early."""
+    member, row = tl.program_id(0).to(tl.int64), tl.program_id(1)
+    step, own = B.to(tl.int64) * N, row * N
+    dH += (member * (T + 1) + T) * step + own
+    end = (member + 1) * T * step + own
+    gates += 4 * (end - step)
+    C += end - step
+    dP += 4 * end
+    W += member * 4 * N * N
+    first = member * step + own
+    held = hold_tiles(W, N, K, TILES, HELD)
+    G, S = read_row(dH, True, N, K, TILES), read_row(dlast + first, True, N, K, TILES)
+    c = read_row(last + first, True, N, K, TILES)
+    i, f = read_row(gates, T > 0, N, K, TILES), read_row(gates + N, T > 0, N, K, TILES)
+    g, o = read_row(gates + 2 * N, T > 0, N, K, TILES), read_row(gates + 3 * N, T > 0, N, K, TILES)
+    before, outside = read_row(C, T > 0, N, K, TILES), read_row(dH - step, T > 0, N, K, TILES)
+    for t in range(T):
+        dH -= step
+        gates -= 4 * step
+        C -= step
+        dP -= 4 * step
+        more = t + 1 < T
+        next_i, next_f = read_row(gates, more, N, K, TILES), read_row(gates + N, more, N, K, TILES)
+        next_g, next_o = read_row(gates + 2 * N, more, N, K, TILES), read_row(gates + 3 * N, more, N, K, TILES)
+        preceding, following = read_row(C, more, N, K, TILES), read_row(dH - step, more, N, K, TILES)
+        dz_i, dz_f, dz_g, dz_o, S = reverse(G, S, i, f, g, o, c, before, TILES)
+        write_row(dP, dz_i, N, K, TILES)
+        write_row(dP + N, dz_f, N, K, TILES)
+        write_row(dP + 2 * N, dz_g, N, K, TILES)
+        write_row(dP + 3 * N, dz_o, N, K, TILES)
+        G = row_sum(outside, (dz_i, dz_f, dz_g, dz_o), W, held, 4, N, K, TILES, HELD)
+        c, i, f, g, o = before, next_i, next_f, next_g, next_o
+        before, outside = preceding, following
+    write_row(G0 + first, G, N, K, TILES)
+    write_row(S0 + first, S, N, K, TILES)
 
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor | None, ...]) -> None:
-        H, last, gates, C = output
-        ctx.mark_non_differentiable(*(x for x in (gates, C) if x is not None))
-        ctx.save_for_backward(H, last, gates, C, inputs[1])
 
-    @staticmethod
-    @first_only("use engine=reference")
-    def backward(ctx: Any, dH: Tensor, dlast: Tensor, *_: Any) -> tuple[Tensor | None, ...]:  # type: ignore[override]
-        H, last, gates, C, W = ctx.saved_tensors
-        dp, G, dc = torch.empty_like(gates), torch.empty_like(last), torch.empty_like(last)
-        tensors = (dH.contiguous(), dlast.contiguous(), W.contiguous(), last, gates, C, dp, G, dc)
-        launch(lstm_row_backward, tensors, tuple(C.shape), 4, "rows")
-        dW = outer(dp, H[:, :-1]) if ctx.needs_input_grad[1] else None
-        return dp, dW, G, dc, None
+@triton.jit
+def remember(i, f, g, o, c, TILES: tl.constexpr):
+    """c_t and h_t from the gates and c_{t-1}."""
+    memory, h = (), ()
+    for j in tl.static_range(TILES):
+        c_j = f[j] * c[j] + i[j] * g[j]
+        memory, h = memory + (c_j,), h + (o[j] * tanh(c_j),)
+    return memory, h
+
+
+@triton.jit
+def reverse(G, S, i, f, g, o, c, before, TILES: tl.constexpr):
+    """The gates' dz, and what step t gives to dL/dc_{t-1}; from G = dL/dh_t and S, what step t + 1 gives to dL/dc_t."""
+    dz_i, dz_f, dz_g, dz_o, carried = (), (), (), (), ()
+    for j in tl.static_range(TILES):
+        s = tanh(c[j])
+        d = S[j] + G[j] * o[j] * (1 - s * s)
+        dz_i = dz_i + (d * g[j] * i[j] * (1 - i[j]),)
+        dz_f = dz_f + (d * before[j] * f[j] * (1 - f[j]),)
+        dz_g = dz_g + (d * i[j] * (1 - g[j] * g[j]),)
+        dz_o = dz_o + (G[j] * s * o[j] * (1 - o[j]),)
+        carried = carried + (d * f[j],)
+    return dz_i, dz_f, dz_g, dz_o, carried

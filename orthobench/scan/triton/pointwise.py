@@ -13,7 +13,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from orthobench.scan.triton.kernels import derivative, kept, value
+from orthobench.scan.triton.activations import derivative, kept, value
 
 BLOCK = 1024
 

@@ -1,0 +1,106 @@
+"""The choice among the ways to run a cell on a GPU, by what a step costs, and the trial of kernels before their use.
+
+`cuda` and `triton` have a kernel for the whole sequence, `torch` is torch's own (cuDNN's), which is part of the engine
+`fused`, and `graph` the loop of small kernels as one CUDA graph.
+"""
+
+from collections.abc import Callable
+from importlib import import_module
+from math import inf
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from orthobench.cells.base import Cell, State
+from orthobench.cells.complex_elman import ComplexElman
+from orthobench.cells.elman import Elman
+from orthobench.cells.gru import GRU
+from orthobench.cells.lstm import LSTM
+from orthobench.cells.scalar_gated import ScalarGated
+from orthobench.scan import reference
+from orthobench.scan.families import lookup
+from orthobench.scan.gpu import costs
+from orthobench.scan.members import core
+
+FAMILIES: dict[type, str] = {
+    Elman: "elman",
+    ScalarGated: "elman",
+    GRU: "gru",
+    LSTM: "lstm",
+    ComplexElman: "complex_elman",
+}
+KERNELS = ("cuda", "triton")  # engines with a kernel for the whole sequence
+# On the difference from the plain loop over a few steps in float32, by torch's setting for products of float32. Sums in
+# another order differ by some 1e-6; a matrix rounded once to TensorFloat-32 by more than 1e-5.
+TOLERANCE = 1e-5
+_FAILURES: dict[Any, str | None] = {}
+
+
+def advantage(engine: str, cell: Cell, device: str, sequences: int) -> str | None:
+    """See `Engine.advantage`: this way is the cheapest on the device of all that can run the cell."""
+    if device != "cuda":
+        return None
+    us = prices(cell, sequences)
+    if not us or min(us, key=lambda name: us[name]) != engine:
+        return None
+    others = ", ".join(f"{name} {cost:.3g}" for name, cost in us.items() if name != engine and cost < inf)
+    source = costs.source(device_name())
+    return f"one kernel each way: about {us[engine]:.3g} us a step, {source}" + (f" ({others})" if others else "")
+
+
+def prices(cell: Cell, sequences: int) -> dict[str, float]:
+    """Microseconds of a step of every way that can run the cell and has a known price, the cheapest one tried."""
+    family = lookup(cell, FAMILIES)
+    if family is None:
+        return {}
+    open_ways = [name for name in costs.WAYS if _why_not(name, cell) is None]
+    us = {name: costs.step_us(family, name, cell.hidden_size, sequences, device_name()) for name in open_ways}
+    us = {name: cost for name, cost in us.items() if cost < inf}
+    while us and (first := min(us, key=lambda name: us[name])) in KERNELS and failure(first, cell) is not None:
+        del us[first]
+    return us
+
+
+def device_name() -> str | None:
+    """The name of the current GPU; null where there is none."""
+    return torch.cuda.get_device_name() if torch.cuda.is_available() else None
+
+
+def _why_not(way: str, cell: Cell) -> str | None:
+    if way == "torch":
+        return None if import_module("orthobench.scan.fused.torch_kernels").supports(cell) else "it has no kernel"
+    return import_module(f"orthobench.scan.{way}.engine").why_not(cell)
+
+
+def run_by(launch: Any, cell: Cell, x: Tensor, state: State) -> tuple[Tensor, State]:
+    """Run `cell` over x from `state` with an engine's kernels; see `reference.run`."""
+    module: Any = import_module(f"orthobench.scan.gpu.{lookup(cell, FAMILIES)}")
+    return module.run(launch, cell, x, state)
+
+
+def failure(engine: str, cell: Cell) -> str | None:
+    """Run a few steps of an engine's kernels and compare them with the plain loop; returns what went wrong.
+
+    The answer is kept for every kernel; the compilation is needed anyway. Members under vmap are not checked.
+    """
+    named = (getattr(cell, name, None) for name in ("hidden_size", "activation", "negative_slope", "reset"))
+    key = (engine, type(cell), *named, len(cell.b_hidden), cell.U.dtype, cell.U.device)
+    if key not in _FAILURES and not core._functorch.is_batchedtensor(cell.U):
+        _FAILURES[key] = _try(import_module(f"orthobench.scan.{engine}.engine").run, cell)
+    return _FAILURES.get(key)
+
+
+def _try(run: Callable[[Cell, Tensor, State], tuple[Tensor, State]], cell: Cell) -> str | None:
+    with torch.inference_mode(False), torch.enable_grad(), torch.autocast(cell.U.device.type, enabled=False):
+        x = torch.linspace(-1, 1, 6 * cell.input_size, dtype=cell.U.dtype, device=cell.U.device).view(2, 3, -1)
+        found = []
+        for engine in (run, reference.run):
+            try:
+                h_BTN, _ = engine(cell, x, cell.initial_state(2))
+                gradients = torch.autograd.grad(h_BTN.abs().square().sum(), [cell.U, *cell.b.values()])
+                found.append([h_BTN.detach(), *gradients])
+            except Exception as error:
+                return f"its kernels fail here ({type(error).__name__}: {str(error).split(chr(10))[0]})"
+    far = max(float((a - b).abs().max() / (1 + b.abs().max())) for a, b in zip(*found, strict=True))
+    return None if far <= TOLERANCE else "its kernels give other numbers than the plain loop here"

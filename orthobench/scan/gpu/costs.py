@@ -1,0 +1,118 @@
+"""Microseconds of a time step on a GPU, forward and backward, of every way to run a cell; `auto` compares these.
+
+`h200.csv` beside this file was measured by `orthobench bench` on an NVIDIA H200 with batches of 50. Measurements on
+the device itself are kept in the user's cache and take its place. On other devices the numbers are called scaled: the
+order of the ways is taken to be the same there.
+"""
+
+import csv
+import os
+from bisect import bisect_left
+from collections.abc import Iterable
+from functools import lru_cache
+from math import ceil, inf
+from pathlib import Path
+
+from orthobench.terminal import complain
+
+WAYS = ("cuda", "triton", "graph", "torch")
+SEQUENCES = 50  # of every measurement
+MULTIPROCESSORS = 132
+MATRICES = {"elman": 1, "gru": 3, "lstm": 4}
+FIELDS = ("device", "family", "way", "n", "us")
+SHIPPED = Path(__file__).with_name("h200.csv")
+SHIPPED_DEVICE = "NVIDIA H200"
+Costs = dict[tuple[str, str], list[tuple[int, float]]]
+
+
+def step_us(family: str, way: str, n: int, sequences: int, device: str | None = None) -> float:
+    """Microseconds of a time step forward and backward; infinite where nothing is known of a way.
+
+    Args:
+        family: elman (with or without scalar gates), gru, lstm or complex_elman.
+        way: one of WAYS.
+        n: hidden units.
+        sequences: members times the batch size.
+        device: the name of the device; null for that of the shipped numbers.
+    """
+    known = of_device(device).get((family, way))
+    return inf if known is None else _at(known, n) * growth(family, way, n, sequences)
+
+
+def growth(family: str, way: str, n: int, sequences: int) -> float:
+    """Time for so many sequences in the time for 50, by what the multiprocessors compute one after another."""
+    if way == "triton":
+        return ceil(sequences / MULTIPROCESSORS)
+    if way != "cuda":
+        return 1.0
+    from orthobench.scan.cuda.layout import best
+
+    many, few = (best(n, MATRICES[family], count) for count in (sequences, SEQUENCES))
+    return inf if many is None or few is None else many.cycles(sequences) / few.cycles(SEQUENCES)
+
+
+def source(device: str | None) -> str:
+    """The origin of a device's numbers, in words."""
+    if device is not None and cache(device).is_file():
+        return "measured here"
+    return (
+        f"measured on an {SHIPPED_DEVICE}" if device in (None, SHIPPED_DEVICE) else f"scaled from an {SHIPPED_DEVICE}"
+    )
+
+
+@lru_cache
+def of_device(device: str | None) -> Costs:
+    """The numbers for a device: (n, microseconds) by family and way, in the order of n."""
+    path = cache(device) if device else SHIPPED
+    if path.is_file():
+        try:
+            return _read(path)
+        except (KeyError, ValueError, TypeError) as error:
+            complain(f"orthobench: {path} is damaged ({error!r}) and not used: `orthobench bench` writes it again.")
+    return _read(SHIPPED)
+
+
+def _read(path: Path) -> Costs:
+    found: Costs = {}
+    for row in csv.DictReader(path.read_text(encoding="utf-8").splitlines()):
+        us = float(row["us"])
+        if not us > 0 or row["way"] not in WAYS:
+            raise ValueError(f"way {row['way']}, us {us}")
+        found.setdefault((row["family"], row["way"]), []).append((int(row["n"]), us))
+    return {key: sorted(own) for key, own in found.items()}
+
+
+def keep(device: str, found: Iterable[tuple[str, str, int, float]]) -> Path:
+    """Write measured numbers, (family, way, n, microseconds), into the user's cache; returns the file."""
+    path = cache(device)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(FIELDS)
+        writer.writerows((device, *row) for row in found)
+    of_device.cache_clear()
+    return path
+
+
+def cache(device: str) -> Path:
+    """The file of a device: $XDG_CACHE_HOME/orthobench/costs/<device>.csv, or below ~/.cache."""
+    root = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(root) / "orthobench" / "costs" / f"{slug(device)}.csv"
+
+
+def slug(device: str) -> str:
+    """The name of a device as a file's name: lower case, every run of other characters than letters and digits a -."""
+    return "-".join("".join(c if c.isalnum() else " " for c in device.lower()).split())
+
+
+def _at(known: list[tuple[int, float]], n: int) -> float:
+    """Between two sizes on the line that connects them; below the first as there, beyond the last in proportion."""
+    sizes = [size for size, _ in known]
+    place = bisect_left(sizes, n)
+    if place == 0:
+        return known[0][1]
+    low, less = known[place - 1]
+    if place == len(known):
+        return less * n / low
+    high, more = known[place]
+    return less + (more - less) * (n - low) / (high - low)
