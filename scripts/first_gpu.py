@@ -18,11 +18,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from orthobench.scan.gpu.costs import slug
-
 from orthobench.bench.tables import Appended
 from orthobench.bench.targets import GPU, judge
 from orthobench.bench.timing import Row
+from orthobench.scan.gpu.costs import slug
 
 REPO = Path(__file__).resolve().parents[1]
 ROW = "ROW "
