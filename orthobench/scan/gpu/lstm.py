@@ -19,11 +19,11 @@ def run(launch: Launch, cell: Any, x: Tensor, state: State) -> tuple[Tensor, Sta
     (W,) = cell.matrices()
     p = cell.project(x).to(W.dtype)
     h0, c0 = (s.to(W.dtype).expand(p.shape[1], cell.hidden_size)[None] for s in state)
-    H, last, _, _ = LSTMScan.apply(launch, p[None], W[None], h0, c0, torch.is_grad_enabled())
+    H, last, _, _ = LSTMKernels.apply(launch, p[None], W[None], h0, c0, torch.is_grad_enabled())
     return H[0, 1:].transpose(0, 1), (H[0, -1], last[0])
 
 
-class LSTMScan(Members, torch.autograd.Function):
+class LSTMKernels(Members, torch.autograd.Function):
     """(launch, p_STBM, W_SMN, h0_SBN, c0_SBN, training) -> (H, c_T, gates, C) with M = 4 N.
 
     H (S, T + 1, B, N) has all states from h_0 on, C (S, T, B, N) the memory cells from c_0 to c_{T-1}. Gates and C are

@@ -1,7 +1,6 @@
-"""The script for the first minutes with a GPU, without one: it survives what fails, and keeps every line."""
+"""`orthobench bench --gpu` without a GPU: it survives what fails, and keeps every line."""
 
 import csv
-import importlib.util
 import os
 import re
 import sys
@@ -12,20 +11,9 @@ from typing import Any
 import pytest
 import torch
 
+from orthobench.bench import first_gpu
+from orthobench.verbs import bench
 from tests.conftest import REPO
-
-SCRIPT = REPO / "scripts" / "first_gpu.py"
-
-
-@pytest.fixture
-def script(monkeypatch: pytest.MonkeyPatch) -> Any:
-    spec = importlib.util.spec_from_file_location("first_gpu", SCRIPT)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    monkeypatch.setitem(sys.modules, "first_gpu", module)
-    spec.loader.exec_module(module)
-    return module
 
 
 def program(text: str) -> list[str]:
@@ -42,12 +30,10 @@ def program(text: str) -> list[str]:
     ],
 )
 @pytest.mark.sampled(1)
-def test_a_part_that_fails_is_kept_and_gone_past(
-    text: str, limit: float, said: str, script: Any, tmp_path: Path
-) -> None:
-    report = script.Report(tmp_path, "some-gpu")
-    assert script.run_part("first", program(text), limit, report).said == said
-    assert script.run_part("second", program("print('another')"), 30, report).said == "done"
+def test_a_piece_that_fails_is_kept_and_gone_past(text: str, limit: float, said: str, tmp_path: Path) -> None:
+    report = first_gpu.Kept(tmp_path, "some-gpu")
+    assert first_gpu.run_piece("first", program(text), limit, report).said == said
+    assert first_gpu.run_piece("second", program("print('another')"), 30, report).said == "done"
     log = (tmp_path / "some-gpu.log").read_text()
     assert "a line" in log
     assert "another" in log
@@ -56,54 +42,51 @@ def test_a_part_that_fails_is_kept_and_gone_past(
     assert "| second | done |" in page
 
 
-def test_rows_are_kept_and_judged(script: Any, tmp_path: Path) -> None:
-    report = script.Report(tmp_path, "some-gpu")
+def test_rows_are_kept_and_judged(tmp_path: Path) -> None:
+    report = first_gpu.Kept(tmp_path, "some-gpu")
     text = """
-import sys; sys.path.insert(0, {folder!r})
-from first_gpu import give, Row
-give(Row("gpu", "elman modrelu n=128 B=50", "rows", value=0.7, unit="us a step"))
-give(Row("gpu", "elman modrelu n=190 B=50", "rows", unit="failed: out of resource"))
+import sys
+from orthobench.bench.first_gpu import give, Row
+give(Row("gpu", "elman modrelu n=128 B=50", "cuda", value=0.7, unit="us a step"))
+give(Row("gpu", "elman modrelu n=190 B=50", "cuda", unit="failed: out of resource"))
 sys.exit(3)
 """
-    script.run_part("steps", program(text.format(folder=str(SCRIPT.parent))), 60, report)
+    first_gpu.run_piece("steps", program(text), 60, report)
     with (tmp_path / "some-gpu.csv").open() as file:
-        assert [(row["variant"], row["value"]) for row in csv.DictReader(file)] == [("rows", "0.7"), ("rows", "")]
+        assert [(row["variant"], row["value"]) for row in csv.DictReader(file)] == [("cuda", "0.7"), ("cuda", "")]
     page = (tmp_path / "some-gpu.md").read_text()
-    assert "| rows, us a step, n=128 | elman modrelu n=128 B=50 | 0.7 | <= 0.8: met |" in page
-    assert "| rows, us a step, n=190 | not measured |  | <= 1.8 |" in page
+    assert "| us a step, n=128 | elman modrelu n=128 B=50 | 0.7 | <= 1.6: met |" in page
+    assert "| us a step, n=190 | not measured |  | <= 1.8 |" in page
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU here")
-def test_without_a_gpu_every_part_says_that_it_needs_one(script: Any, tmp_path: Path) -> None:
-    assert script.main(["--output", str(tmp_path)]) == 0
+def test_without_a_gpu_every_piece_says_that_it_needs_one(tmp_path: Path) -> None:
+    assert bench.main(["--gpu", "--parts", "1", "--output", str(tmp_path)]) == 0
     page = (tmp_path / "no-gpu.md").read_text()
-    assert page.count("failed with exit code 1: it needs a CUDA device, and there is none here") == len(script.PARTS)
+    assert page.count("failed with exit code 1: it needs a CUDA device, and there is none here") == 3
     assert "torch " in (tmp_path / "no-gpu.log").read_text()
     assert ": met" not in page
 
 
-def test_the_parts_fit_into_nine_minutes_because_the_last_get_what_is_left(
-    script: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("parts", "most"), [(1, 100), (2, 200), (3, 320)])
+def test_the_parts_end_in_time_because_the_last_pieces_get_what_is_left(
+    parts: int, most: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     limits: dict[str, float] = {}
     now = [0.0]
 
-    def run_part(name: str, words: list[str], limit: float, report: Any) -> None:
+    def run_piece(name: str, words: list[str], limit: float, report: Any) -> None:
         limits[name] = limit
         now[0] += limit
 
-    monkeypatch.setattr(script, "run_part", run_part)
-    monkeypatch.setattr(script, "device_name", lambda: "some-gpu")
-    monkeypatch.setattr(script.time, "monotonic", lambda: now[0])
-    script.main(["--output", str(tmp_path)])
-    assert list(limits) == list(script.PARTS)
-    assert sum(limits.values()) <= 8.5 * 60
-    limits.clear()
-    script.main(["--output", str(tmp_path), "--minutes", "2"])
-    assert sum(limits.values()) == 120
-    assert list(limits) == list(script.PARTS)[: len(limits)]
-    assert "| ensembles | not begun: the time was over | 0 |" in (tmp_path / "some-gpu.md").read_text()
+    monkeypatch.setattr(first_gpu, "run_piece", run_piece)
+    monkeypatch.setattr(first_gpu, "device_name", lambda: "some-gpu")
+    monkeypatch.setattr(first_gpu.time, "monotonic", lambda: now[0])
+    first_gpu.run_parts(tmp_path, parts)
+    assert list(limits) == [name for names in first_gpu.PARTS[:parts] for name in names]
+    assert sum(limits.values()) <= most
+    assert "pytest -m gpu" in (tmp_path / "some-gpu.log").read_text()
 
 
 def test_the_wheels_are_what_an_image_with_torch_and_lightning_lacks() -> None:

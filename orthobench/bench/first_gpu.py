@@ -1,11 +1,10 @@
-"""The first minutes with a GPU: python scripts/first_gpu.py [--parts PART...] [--minutes 8.5] [--output results/bench].
+"""Measurements for a GPU that is there for minutes: `orthobench bench --gpu`, in three parts, each whole by itself.
 
-Every part is a process of its own with a time limit, so that what fails, crashes or hangs leaves the next ones alone.
-Each line is written as it comes, on the screen and into <output>/<device>.log; rows go into <device>.csv, and
-<device>.md lists the parts and the targets met and missed. Without a GPU it runs too, and says what needs one.
+The parts end within 100, 200 and 320 seconds. Everything in them is a process of its own with a time limit, so that
+what fails, crashes or hangs leaves the next ones alone. Each line is written as it comes, on the screen and into
+<output>/<device>.log; rows go into <device>.csv, and <device>.md lists what ran and the targets met and missed.
 """
 
-import argparse
 import json
 import os
 import subprocess
@@ -23,9 +22,9 @@ from orthobench.bench.targets import GPU, judge
 from orthobench.bench.timing import Row
 from orthobench.scan.gpu.costs import slug
 
-REPO = Path(__file__).resolve().parents[1]
 ROW = "ROW "
 FLAGSHIP = "model=scornn task=copying T=2000 model.hidden_size=190 task.batch_size=50 logger=none"
+PEERS = ("flash-linear-attention", "flashrnn", "mlstm-kernels")
 QUIET = "trainer.val_check_interval=100000 task.val_size=50 task.test_size=50"
 
 
@@ -94,19 +93,18 @@ def steps() -> None:
         give(row)
 
 
-def tests() -> None:
-    """Pytest -m gpu."""
-    need_gpu()
-    words = ["-m", "pytest", "-m", "gpu", "-q", "tests/scan", "tests/ensemble", "tests/faults/test_numbers.py"]
-    several = ["-n", "8"] if version("pytest-xdist") != "missing" else []
-    raise SystemExit(subprocess.call([sys.executable, *words, *several], cwd=REPO))
+def linear() -> None:
+    """Cells that are linear in their state: their own loop and what is done at once, and packages that are missing."""
+    import torch
 
+    from orthobench.bench import newer
+    from orthobench.bench.timing import Bench
 
-def bench() -> None:
-    """Orthobench bench --quick, for half a minute."""
     need_gpu()
-    words = ["-m", "orthobench", "bench", "--quick", "--budget", "30s", "--output", tempfile.mkdtemp()]
-    raise SystemExit(subprocess.call([sys.executable, *words], cwd=REPO))
+    for peer in PEERS:
+        say(f"{peer}: {version(peer)}")
+    for row in newer.measure(Bench(torch.device("cuda"), 1.0, 3, 5, True)):
+        give(row)
 
 
 def flagship() -> None:
@@ -142,33 +140,34 @@ def ensembles() -> None:
             give(Row("seeds", "scoRNN, copying T=1000", "ten", value=seconds / one, unit="times as long as one"))
 
 
-PARTS: dict[str, tuple[Callable[[], None], float]] = {  # and the most seconds of each
-    "device": (device, 15),
-    "solver": (solver, 15),
-    "nan": (nan, 40),
-    "steps": (steps, 130),
-    "tests": (tests, 150),
-    "bench": (bench, 45),
-    "flagship": (flagship, 50),
-    "ensembles": (ensembles, 65),
+PIECES: dict[str, tuple[Callable[[], None], float]] = {  # with the most seconds of each
+    "device": (device, 10),
+    "nan": (nan, 25),
+    "steps": (steps, 65),
+    "solver": (solver, 10),
+    "ensembles": (ensembles, 90),
+    "flagship": (flagship, 60),
+    "linear": (linear, 60),
 }
+PARTS = (("device", "nan", "steps"), ("solver", "ensembles"), ("flagship", "linear"))
+ENDS = (100.0, 200.0, 320.0)  # seconds from the start, by which the parts end
 
 
 @dataclass
-class Outcome:
-    """How one part ended."""
+class Ended:
+    """The end of a piece."""
 
-    part: str
+    piece: str
     said: str
     seconds: float
 
 
-class Report:
-    """What is kept: every line, every row, and how each part ended."""
+class Kept:
+    """The kept lines, rows and outcomes."""
 
     def __init__(self, folder: Path, name: str) -> None:
         self.rows: list[Row] = []
-        self.outcomes: list[Outcome] = []
+        self.outcomes: list[Ended] = []
         self.table = Appended(folder / f"{name}.csv")
         self.page, self._log = folder / f"{name}.md", folder / f"{name}.log"
         self._log.write_text("")
@@ -186,8 +185,8 @@ class Report:
 
     def write(self) -> None:
         """The page, as far as things are."""
-        lines = ["# The first minutes with a GPU", "", "| part | how it ended | s |", "|---|---|---|"]
-        lines += [f"| {one.part} | {one.said} | {one.seconds:.0f} |" for one in self.outcomes]
+        lines = ["# Minutes with a GPU", "", "| piece | how it ended | s |", "|---|---|---|"]
+        lines += [f"| {one.piece} | {one.said} | {one.seconds:.0f} |" for one in self.outcomes]
         lines += ["", "| target | case | found | wanted |", "|---|---|---|---|"]
         for row in judge(self.rows, GPU):
             found = "" if row.value is None else f"{row.value:.3g}"
@@ -195,8 +194,8 @@ class Report:
         self.page.write_text("\n".join(lines) + "\n")
 
 
-def run_part(name: str, words: list[str], limit: float, report: Report) -> Outcome:
-    """Run a part's process to its end or its limit; its lines are kept as they come."""
+def run_piece(name: str, words: list[str], limit: float, report: Kept) -> Ended:
+    """Run a piece's process to its end or its limit; its lines are kept as they come."""
     report.line(f"--- {name}, at most {limit:.0f} s")
     start = time.monotonic()
     late, last, pipe = threading.Event(), "", subprocess.PIPE
@@ -212,19 +211,19 @@ def run_part(name: str, words: list[str], limit: float, report: Report) -> Outco
         code = process.wait()
         timer.cancel()
     said = "done" if code == 0 else f"failed with exit code {code}: {last}".replace("|", "/")
-    outcome = Outcome(name, f"stopped after {limit:.0f} s" if late.is_set() else said, time.monotonic() - start)
+    outcome = Ended(name, f"stopped after {limit:.0f} s" if late.is_set() else said, time.monotonic() - start)
     report.outcomes.append(outcome)
     report.write()
     return outcome
 
 
 def kill(process: Any) -> None:
-    """End a part and what it started."""
+    """End a piece and what it started."""
     os.killpg(process.pid, 9)
 
 
 def need_gpu() -> None:
-    """End this part where there is no GPU."""
+    """End this piece where there is no GPU."""
     import torch
 
     if not torch.cuda.is_available():
@@ -260,29 +259,23 @@ def device_name() -> str:
     return slug(done.stdout.strip() or "unknown")
 
 
-def main(arguments: list[str] | None = None) -> int:
-    """Run the parts in their order; returns 0 even where some fail, because the page says so."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS), help="those to run, all by default")
-    parser.add_argument("--minutes", type=float, default=8.5, help="after which nothing is running any more")
-    parser.add_argument("--output", type=Path, default=REPO / "results" / "bench", help="folder of what is written")
-    parser.add_argument("--child", choices=PARTS, help=argparse.SUPPRESS)
-    given = parser.parse_args(arguments)
-    if given.child:
-        PARTS[given.child][0]()
-        return 0
-    end = time.monotonic() + 60 * given.minutes
-    report = Report(given.output, device_name())
-    for name in (name for name in PARTS if name in given.parts):
-        limit = min(PARTS[name][1], end - time.monotonic())
-        if limit < 1:
-            report.outcomes.append(Outcome(name, "not begun: the time was over", 0.0))
-            continue
-        run_part(name, [sys.executable, __file__, "--child", name], limit, report)
+def run_parts(output: Path, parts: int = len(PARTS)) -> int:
+    """Run the first parts in their order; returns 0 even where something fails, because the page says so."""
+    begin, report = time.monotonic(), Kept(output, device_name())
+    for names, end in list(zip(PARTS, ENDS, strict=True))[:parts]:
+        for name in names:
+            limit = min(PIECES[name][1], begin + end - time.monotonic())
+            if limit < 1:
+                report.outcomes.append(Ended(name, "not begun: the time was over", 0.0))
+                continue
+            run_piece(name, [sys.executable, "-m", __spec__.name, name], limit, report)
     report.write()
     report.line(f"wrote {report.table.path} and {report.page}")
+    report.line(
+        "next: pytest -m gpu -n 8, then `orthobench reproduce` of rows that a CPU cannot fill (`orthobench plan`)"
+    )
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    PIECES[sys.argv[1]][0]()
