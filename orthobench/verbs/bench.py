@@ -1,4 +1,4 @@
-"""`orthobench bench [--quick|--gpu] [--budget 5m] [--output DIR] | --record [TABLE|PAPER|fair|all]...`: how fast it is."""
+"""`orthobench bench [--quick|--gpu] [--budget 5m] [--output DIR] | --record [TABLE|PAPER|fair|all]...`: its speed."""
 
 import time
 from collections import deque
