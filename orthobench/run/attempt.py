@@ -17,7 +17,7 @@ from orthobench.recording.checkpoint_shape import differing, misfit
 from orthobench.recording.curve import RECORDED, Curve, thinned
 from orthobench.recording.digest import owned, write_sealed
 from orthobench.recording.files import sweep_up, write_bytes
-from orthobench.recording.loggers import close, make_logger
+from orthobench.recording.loggers import close, go_on, make_logger
 from orthobench.recording.sources import refuse_changed, sources
 from orthobench.run.built import Built
 from orthobench.run.callbacks.baseline import BaselineCrossing
@@ -101,7 +101,9 @@ class Attempt:
         task, length = self.run.task, self.run.duration
         resume, state = self._resume()
         step = state["global_step"] if state else 0
+        told = self.curve.rows()
         self.curve.restore(state["callbacks"]["Saver"]["curve"] if state else None)
+        go_on(self.logger, told, self.curve.rows())
         signals.check()
         task.start(step * length.accumulate, length.epoch_batches)
         trainer = make_trainer(self.run.settings.trainer, task, length, self.callbacks, self.logger, str(self.folder))

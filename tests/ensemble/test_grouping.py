@@ -16,7 +16,6 @@ from tests.ensemble.helpers import TINY
         ("model.dropout=0.1", "dropout"),
         ("model.recurrent_gradient_clip=1.0", "recurrent_gradient_clip"),
         ("trainer.precision=16-mixed", "precision=16"),
-        ("logger=wandb", "wandb"),
     ],
 )
 def test_what_cannot_be_a_member(word: str, reason: str) -> None:
