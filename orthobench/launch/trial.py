@@ -8,12 +8,12 @@ from math import isfinite
 from pathlib import Path
 
 from orthobench import signals
-from orthobench.errors import Stopped
+from orthobench.errors import Stopped, StorageError
 from orthobench.launch.processes import Job, Process, end, exit_code, outcome
 from orthobench.launch.sweep import SweepRun
 from orthobench.launch.workers import Launcher
 from orthobench.recording.claim import Claim, is_held
-from orthobench.recording.curve import Curve
+from orthobench.recording.curve import SEAL, Curve, sealed
 from orthobench.recording.digest import final, read_sealed, write_sealed
 
 LOOK_S = 0.1
@@ -151,6 +151,11 @@ def _ended(trial: TrialRun) -> Outcome | None:
         return Outcome("failed", stale, code=2)
     if record["status"] == "diverged":
         return Outcome("diverged", str(record["reason"]))
+    try:
+        if record.get(SEAL) is not None:
+            sealed(trial.run.folder, record)
+    except StorageError as error:
+        return Outcome("failed", str(error), code=error.exit_code)
     value = ((record.get("metrics") or {}).get("best_val") or {}).get(trial.score)
     return (
         Outcome("failed", f"its record has no {trial.score}", code=2) if value is None else Outcome("done", value=value)

@@ -18,7 +18,7 @@ from orthobench.terminal import complain
 WANDB_HOSTS = ("api.wandb.ai", "wandb.ai")
 START_S, END_S = 4.0, 20.0
 STEP = "trainer/global_step"  # Lightning's name
-Row = dict[str, Any]
+Logged = dict[str, Any]
 
 
 def make_logger(settings: Settings) -> Any:
@@ -127,7 +127,7 @@ def _mirror(run: Any) -> Any:
     return Mirror(experiment=run)
 
 
-def go_on(logger: Any, told: list[Row], kept: list[Row]) -> None:
+def go_on(logger: Any, told: list[Logged], kept: list[Logged]) -> None:
     """Let the W&B run of a run that is resumed have one curve: no row twice, and none missing.
 
     Args:

@@ -11,7 +11,7 @@ NUMBERS = "numbers by name"
 KINDS: dict[str, Any] = {
     **dict.fromkeys(("run_id", "status", "model", "task"), str),
     **dict.fromkeys(("seed", "steps"), int),
-    **dict.fromkeys(("identity", "reason"), str | None),
+    **dict.fromkeys(("identity", "reason", "metrics_csv"), str | None),
     **dict.fromkeys(("T", "best_step"), int | None),
     **dict.fromkeys(("config", "code", "env", "hardware", "time", "metrics", "curve", "lengths", "sources"), dict),
     **dict.fromkeys(("baseline", "parameters", "budget", "orthogonality", "crossed"), NUMBERS),

@@ -14,7 +14,7 @@ from orthobench.models.build import build_optimizer, build_schedule
 from orthobench.recording import record as recorder
 from orthobench.recording.checkpoint import digest_of, load_own, newest, of_step, previous
 from orthobench.recording.checkpoint_shape import differing, misfit
-from orthobench.recording.curve import RECORDED, Curve, thinned
+from orthobench.recording.curve import POINTS, SEAL, Curve, thinned
 from orthobench.recording.digest import owned, write_sealed
 from orthobench.recording.files import sweep_up, write_bytes
 from orthobench.recording.loggers import close, go_on, make_logger
@@ -183,7 +183,8 @@ class Attempt:
         run = self.run
         step = 0 if trainer is None else trainer.global_step
         train_s = self.training.train_s
-        curves = {name: self.curve.of(name) for name in ("train/loss", f"val/{run.task.metric}", "orthogonality")}
+        found = self.curve.points()
+        curves = {name: found.get(name) for name in ("train/loss", f"val/{run.task.metric}", "orthogonality")}
         record = {
             "schema": 2,
             "status": status,
@@ -223,7 +224,8 @@ class Attempt:
                 "steps_per_s": round(step / train_s, 3) if train_s else None,
             },
             "engine": [{"engine": name, "reason": why} for name, why in run.model.engines()],
-            "curve": {name: thinned(points, RECORDED) for name, points in curves.items() if points},
+            SEAL: self.curve.digest(),
+            "curve": {name: thinned(points, POINTS) for name, points in curves.items() if points},
         }
         return write_sealed(self.folder / "record.json", record)
 

@@ -46,7 +46,19 @@ SHORT = (
     "trainer.val_check_interval=3",
     "trainer.log_every_n_steps=2",
 )
-UNSTEADY = ("code", "time", "recovered_from", "checkpoint", "config", "sha256", "env", "hardware", "engine")
+UNSTEADY = (
+    "code",
+    "time",
+    "recovered_from",
+    "checkpoint",
+    "config",
+    "sha256",
+    "env",
+    "hardware",
+    "engine",
+    "metrics_csv",
+    "attempts",
+)
 
 
 def folder(home: Path) -> Path:

@@ -9,7 +9,7 @@ from typing import Any
 
 HEADER, BLOCK = 7, 32768
 WHOLE, FIRST, MIDDLE, LAST = 1, 2, 3, 4
-Row = tuple[int, str, float]
+Logged = tuple[int, str, float]
 
 
 @dataclass
@@ -28,7 +28,7 @@ class Mirrored:
     group: str = ""
     project: str = ""
     config: dict[str, Any] = field(default_factory=dict)
-    rows: list[Row] = field(default_factory=list)
+    rows: list[Logged] = field(default_factory=list)
 
 
 def mirrored(wandb: Path, patience_s: float = 30.0) -> list[Mirrored]:
@@ -36,7 +36,7 @@ def mirrored(wandb: Path, patience_s: float = 30.0) -> list[Mirrored]:
     return [_read(path, patience_s) for path in sorted(wandb.glob("*run-*/*.wandb"))]
 
 
-def curve(folder: Path) -> list[Row]:
+def curve(folder: Path) -> list[Logged]:
     """The rows of a run's metrics.csv."""
     lines = [line.split(",") for line in (folder / "metrics.csv").read_text().splitlines()[1:]]
     return [(int(step), name, float(value)) for step, _, name, value in lines]
