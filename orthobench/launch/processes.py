@@ -163,13 +163,14 @@ class Process:
                     command.log.write_bytes(b"")
             except OSError as error:
                 raise StorageError(f"{command.log} cannot be written: {error.strerror}; set runs_root=.") from error
-        self.worker = self.place.submit(command)
+        self.worker = self._submit()
 
     def poll(self, stopping: bool) -> int | None:
         """The exit code, null while it runs; a process that is late or to stop is asked to stop, and later killed."""
         code, now = self._look(stopping), time.monotonic()
         if code is not None:
-            self.code = TIMED_OUT if self.late else code
+            early = self.asked_at is not None and -code in signals.SIGNALS  # before it could take note of the signal
+            self.code = TIMED_OUT if self.late else Stopped.exit_code if early else code
         elif self.asked_at is None:
             timeout = None if self.place.remote else self.command.timeout
             self.late = timeout is not None and now - self.started > timeout
@@ -200,8 +201,14 @@ class Process:
             self.losses += 1
             if stopping or self.asked_at is not None or self.losses >= LOSSES:
                 return Stopped.exit_code
-            self.worker = self.place.submit(self.command)
+            self.worker = self._submit()
             return None
+
+    def _submit(self) -> Worker:
+        worker = self.place.submit(self.command)
+        if not self.place.remote:
+            signals.children.add(worker)
+        return worker
 
 
 def end(processes: Iterable[Process]) -> None:

@@ -74,7 +74,7 @@ def install(order: dict[str, Any]) -> None:
     if "stop_at_step" in order:
         _stop_at_step(order["stop_at_step"])
     if "signal_in" in order:
-        _signal_in(order["signal_in"], order["signals"])
+        _signal_in(order["signal_in"], order["signals"], order.get("apart", 0.01))
     if "commit" in order:
         from orthobench.recording import record
 
@@ -123,8 +123,8 @@ PHASES = {
 }
 
 
-def _signal_in(phase: str, numbers: list[int]) -> None:
-    """Let signals arrive in a phase, when it is reached for the second time where it comes again."""
+def _signal_in(phase: str, numbers: list[int], apart: float) -> None:
+    """Let signals arrive in a phase, so many seconds apart, when it is reached a second time where it comes again."""
     import importlib
 
     module, _, name = PHASES[phase][0], None, PHASES[phase][1]
@@ -139,7 +139,7 @@ def _signal_in(phase: str, numbers: list[int]) -> None:
         if calls[0] == (2 if phase in ("train", "validate", "save") else 1):
             for number in numbers:
                 os.kill(os.getpid(), number)
-                time.sleep(0.01)
+                time.sleep(apart)
         return real(*words, **named)
 
     setattr(place, last, arrive)

@@ -62,7 +62,7 @@ UNSTEADY = (
 
 
 def folder(home: Path) -> Path:
-    (found,) = (path for path in (home / "runs").iterdir() if path.name != ".hydra")
+    (found,) = (path for path in (home / "runs").iterdir() if not path.name.startswith("."))
     return found
 
 
