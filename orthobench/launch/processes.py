@@ -11,10 +11,10 @@ from orthobench import signals
 from orthobench.errors import OrthobenchError, Stopped, StorageError, code_of
 from orthobench.launch.forked import launcher
 from orthobench.launch.workers import Command, Launcher, Worker, WorkerLost
-from orthobench.recording.claim import is_held
+from orthobench.recording.claim import awaited, is_held
 from orthobench.recording.digest import final
 from orthobench.recording.files import write_json
-from orthobench.terminal import complain
+from orthobench.terminal import complain, say
 
 GRACE_S = 30.0
 TICK_S = 0.05
@@ -127,6 +127,8 @@ class Pool:
                 begun.add(job)
                 code = self.known(job)
                 if code is None:
+                    if job.log is not None:  # which nobody reads meanwhile
+                        _tell_what_is_awaited(job.folders)
                     self.working[job] = Process(job.command(self.options), self.place)
                     busy |= set(job.folders)
                 else:
@@ -251,6 +253,12 @@ def exit_code(codes: list[int]) -> int:
     if failed[0] in (TIMED_OUT, -signal.SIGKILL):
         return Stopped.exit_code
     return failed[0] if failed[0] > 0 else OrthobenchError.exit_code
+
+
+def _tell_what_is_awaited(folders: list[Path]) -> None:
+    for folder in folders:
+        if waiting := awaited(folder):
+            say(waiting)
 
 
 def _code(folder: Path, code: int, member: bool) -> int:

@@ -118,9 +118,9 @@ def load(programs: int) -> Iterator[None]:
             process.wait()
 
 
-def stops_once(home: Path, how: str) -> None:
+def stops_once(home: Path, how: str, limit_s: float) -> None:
     """A run that is stopped as `timeout` and batch systems do it has a record, and nothing is left at work."""
-    process = by_timeout(home, 8 if how == "time limit" else 300, *LONG)
+    process = by_timeout(home, limit_s if how == "time limit" else 300, *LONG)
     folder = begun(home, process)
     if how == "group":  # to `timeout`, which passes it on to its child and to its group, and to the child
         os.killpg(process.pid, signal.SIGTERM)
@@ -133,14 +133,14 @@ def stops_once(home: Path, how: str) -> None:
 
 @pytest.mark.parametrize("how", ["time limit", "group"])
 def test_a_run_that_timeout_stops_has_a_record(tmp_path: Path, how: str) -> None:
-    stops_once(tmp_path, how)
+    stops_once(tmp_path, how, 8)
 
 
 @pytest.mark.faults
 @pytest.mark.parametrize("number", range(20))
 def test_a_run_that_timeout_stops_under_load_has_a_record(tmp_path: Path, number: int, count: Count) -> None:
     with load(3):
-        stops_once(tmp_path, ("time limit", "group")[number % 2])
+        stops_once(tmp_path, ("time limit", "group")[number % 2], 25)
     count("runs that timeout stopped under load")
 
 
