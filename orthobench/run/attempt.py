@@ -31,7 +31,7 @@ from orthobench.run.callbacks.training import TrainingLog
 from orthobench.run.evaluate import at_lengths
 from orthobench.run.learner import Learner
 from orthobench.run.memory import exhausted, is_exhaustion, keep_freed_memory
-from orthobench.run.trainer import leave_out_unused_hooks, make_trainer, quieten
+from orthobench.run.trainer import end_again, leave_out_unused_hooks, make_trainer, quieten
 from orthobench.terminal import complain, duration_text, say
 
 STATUSES = {DivergedError: "diverged", Stopped: "stopped"}
@@ -109,6 +109,8 @@ class Attempt:
         trainer = make_trainer(self.run.settings.trainer, task, length, self.callbacks, self.logger, str(self.folder))
         if resume is not None:
             self._refuse_other_states(resume, state, trainer)
+            if step == length.steps and state["callbacks"]["Saver"]["finished"] is None:
+                end_again(trainer, step)
         trainer.fit(self.learner, datamodule=task, ckpt_path=resume, weights_only=True)
         self.saver.restored = True
         self.training.pause(trainer.global_step)

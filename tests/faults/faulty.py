@@ -73,6 +73,8 @@ def install(order: dict[str, Any]) -> None:
         files.os = Faulty(order["fault"]["kind"], order["fault"].get("at", 0), Path(log) if log else None)  # type: ignore[attr-defined]
     if "stop_at_step" in order:
         _stop_at_step(order["stop_at_step"])
+    if "stop_in_validation" in order:
+        _stop_in_validation(*order["stop_in_validation"])
     if "signal_in" in order:
         _signal_in(order["signal_in"], order["signals"], order.get("apart", 0.01))
     if "commit" in order:
@@ -95,6 +97,21 @@ def _stop_at_step(step: int) -> None:
             self.stop_requested = signal.SIGTERM
 
     Saver.on_train_batch_start = arrive  # type: ignore[method-assign]
+
+
+def _stop_in_validation(number: int, batch: int) -> None:
+    """As if SIGTERM arrived during a batch of a validation; validations are counted from 1, batches from 0."""
+    from orthobench.run.callbacks.saver import Saver
+
+    end, seen = Saver.on_validation_batch_end, [0]
+
+    def arrive(self: Saver, trainer: Any, module: Any, outputs: Any, given: Any, index: int, *rest: Any) -> None:
+        seen[0] += index == 0
+        if seen[0] == number and index == batch:
+            self.stop_requested = signal.SIGTERM
+        end(self, trainer, module, outputs, given, index, *rest)
+
+    Saver.on_validation_batch_end = arrive  # type: ignore[method-assign]
 
 
 def _move_clock(seconds: float) -> None:

@@ -20,6 +20,7 @@ from orthobench.recording import record as recorder
 from orthobench.recording.curve import Curve
 from orthobench.run.callbacks.finite import Finite
 from orthobench.run.learner import Learner
+from orthobench.run.trainer import validate_now
 from orthobench.terminal import say
 
 EVERY_S = 60.0  # between checkpoints that no validation asks for
@@ -75,7 +76,7 @@ class Saver(Callback):
 
     def state_dict(self) -> dict[str, Any]:
         kept = {name: getattr(self, name) for name in (*KEPT, "recovered_from", "code", "origin")}
-        return {**kept, "wall_s": self.wall_s, "curve": self.curve.packed(), "random": _generators()}
+        return {**kept, "wall_s": self.wall_s, "curve": self.curve.packed(), "random": self._random or _generators()}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         self._random = state_dict["random"]
@@ -99,11 +100,7 @@ class Saver(Callback):
         self._saved_at = time.monotonic()
         batches = trainer.global_step * module.duration.accumulate
         if batches and batches % module.duration.val_every == 0 and self.validated != trainer.global_step:
-            trainer.validating = True  # stopped between a step and its validation: make up for it
-            loop = trainer.fit_loop.epoch_loop.val_loop
-            loop.restarting = False
-            loop.run()
-            trainer.training = True
+            validate_now(trainer)
 
     def on_train_batch_start(self, trainer: Trainer, module: Learner, batch: Any, index: int) -> None:  # type: ignore[override]
         if self._random is not None:
