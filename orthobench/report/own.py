@@ -46,6 +46,8 @@ def troubles(runs: Iterable[OwnRun]) -> list[str]:
             found.append(f"{run.line.run_id} diverged: {run.record.get('reason') or 'no reason is recorded'}")
         if run.line.lost is not None:
             found.append(f"{run.line.run_id}: {run.line.lost}")
+        if run.line.moved is not None:
+            found.append(f"{run.line.run_id} moved, and has no times: {run.line.moved}")
         if run.record.get(SEAL) is None:
             unsealed.append(run.line.run_id)
         for reason in run.stale:

@@ -226,6 +226,7 @@ class Attempt:
                 "steps_per_s": round(step / train_s, 3) if train_s else None,
             },
             "engine": [{"engine": name, "reason": why} for name, why in run.model.engines()],
+            "attempts": self.saver.attempts(),
             SEAL: self.curve.digest(),
             "curve": {name: thinned(points, POINTS) for name, points in curves.items() if points},
         }
