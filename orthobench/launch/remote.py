@@ -60,7 +60,7 @@ def carry_out(command: Command, stopping: Callable[[], bool], where: str) -> int
     Returns:
         Its exit code, negative for a signal.
     """
-    _note(command, f"{where} on {socket.gethostname()}")
+    _note(command, f"# {where} on {socket.gethostname()}")
     code = _attempt(command, stopping)
     end = time.monotonic() + PATIENCE_S
     if code == Stopped.exit_code and command.folder is not None and _is_elsewhere(command):
@@ -79,7 +79,7 @@ def _note(command: Command, text: str) -> None:
         command.log.parent.mkdir(parents=True, exist_ok=True)
         now = datetime.now(UTC).isoformat(timespec="seconds")
         with command.log.open("a", encoding="utf-8") as log:
-            log.write(f"# {text}, {now}\n")
+            log.write(f"{text}, {now}\n")
 
 
 def _attempt(command: Command, stopping: Callable[[], bool]) -> int:
