@@ -124,7 +124,7 @@ def line(record: dict[str, Any], preset: str, row: str, curve: dict[str, float |
     values |= {f"time/{name}": time.get(name) for name in ("wall_s", "train_s", "steps_per_s")}
     values |= {"time/s_per_step": 1 / rate if rate else None}
     values |= {"time/minutes_per_epoch": epoch_steps / rate / 60 if rate else None}
-    attempts = record.get("attempts")
+    attempts = record.get("attempts") or []
     if is_mixed(attempts):
         values |= {MOVED: in_words(attempts), **dict.fromkeys(COST)}
         values |= {name: of_all(attempts, name) for name in ("device", "engine", "torch")}

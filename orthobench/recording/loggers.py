@@ -70,7 +70,7 @@ def _wandb(settings: Settings) -> Any:
     settings.folder.mkdir(parents=True, exist_ok=True)
     group = given.get("group") or settings.run.get("cell") or f"{settings.task['name']}-{settings.model['name']}"
     os.environ.setdefault("WANDB_SILENT", "true")
-    options = {
+    options: dict[str, Any] = {
         "id": settings.run_id,
         "name": settings.run_id,
         "group": group,
@@ -93,7 +93,7 @@ def _wandb(settings: Settings) -> Any:
     problem = _outage() if mode == "online" else None
     if problem is None:
         try:
-            return _mirror(wandb.init(mode=mode, **options))
+            return _mirror(wandb.init(**{**options, "mode": mode}))
         except Exception as error:  # a mirror may not end a run, whatever happens to it
             problem = type(error).__name__
             with contextlib.suppress(Exception):

@@ -60,7 +60,7 @@ def _read(path: Path, patience_s: float) -> Mirrored:
                 found.config |= _items(record.config.update)
             if record.HasField("history"):
                 values = _items(record.history.item)
-                step = values.get("trainer/global_step")
+                step: Any = values.get("trainer/global_step")
                 found.rows += [
                     (step, name, value)
                     for name, value in values.items()
