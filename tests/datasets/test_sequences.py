@@ -216,7 +216,7 @@ def test_wrong_archives(changes: dict[str, Any], message: str, tmp_path: Path) -
         (",id,t,v,target\n0,1,0,1,a\n", "column 1 has no name; if it is the index of a pandas table, .* index=False"),
         ("id,t,v, ,target\n1,0,1,2,a\n", "column 4 has no name"),
         ("Unnamed: 0,id,t,v,target\n0,1,0,1,a\n", "column 1 has no name"),
-        ("id,t,v,target\na,0,1,x,\nb,0,1,y,\n", "a row has more cells than the 4 of the header"),
+        ("id,t,v,target\na,0,1,x,7\nb,0,1,y,8\n", "a row has more cells than the 4 of the header"),
         ("id,t,v,target\na,0,1\n", "column target is empty in row 1 after the header"),
         ("id,t,v,target\n,0,1,a\n", "column id is empty in row 1 after the header.$"),
         ("id,t,v,target,part\na,0,1,x,\n", "column part is empty"),

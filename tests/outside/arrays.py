@@ -7,7 +7,9 @@ import numpy as np
 from hypothesis import strategies as st
 
 from orthobench.datasets import sequences
-from tests.outside import Draw, kind
+from orthobench.tasks.series import Series
+from tests.outside import Draw, accepted, kind
+from tests.outside.words import NAMES
 
 NUMBERS = ("<f4", "<f8", ">f8", "<f2", "<i1", "<i4", "<i8", "<u2", "?", "<c8", "S3", "U3")
 
@@ -37,3 +39,46 @@ def npz(draw: Draw, folder: Path) -> None:
     assert {part: chosen.tolist() for part, chosen in found.parts.items()} == {
         part: arrays[part].tolist() for part in ("train", "val", "test") if part in arrays
     }
+
+
+CELLS = st.one_of(NAMES, NAMES.map(str.encode), st.binary(max_size=4), st.integers(-9, 9), st.floats(), st.booleans())
+
+
+@kind
+def python_arrays(draw: Draw, folder: Path) -> None:
+    """Python lists of words, bytes and numbers as classes: their names are the text of what NumPy makes of them."""
+    one = draw.one(NAMES, NAMES.map(str.encode), st.integers(0, 3), st.booleans(), st.floats(), st.none(), CELLS)
+    y = draw(st.lists(one, min_size=2, max_size=6))
+    try:
+        array = np.asarray(y)
+    except (UnicodeDecodeError, OverflowError):
+        return  # NumPy cannot write it
+    x = draw.sometimes([[[1.0], [2]]] * len(y), [[1, 2]] * len(y), [[True]] * len(y), [["1"]] * len(y))
+    np.savez(folder / "my.npz", x=x, y=array, allow_pickle=True)
+    names = [_text(value) for value in array.tolist()]
+    wrong = (
+        array.dtype.kind not in "fiubUS" or (array.dtype.kind == "f" and not np.isfinite(array).all()) or "" in names
+    )
+    if wrong or x[0] == ["1"]:
+        sequences.load(folder / "my.npz")
+        raise AssertionError("read in spite of what is wrong")
+    with accepted():
+        found = sequences.load(folder / "my.npz")
+    assert [_plain(name) for name in found.names.tolist()] == [_plain(name) for name in names]
+    if len(set(names)) > 1:
+        assert sorted(map(_plain, Series(path=str(folder / "my.npz"), target="class").classes)) == sorted(
+            {_plain(name) for name in names}
+        )
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, bytes):
+        return str(value)
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        return value.decode("latin-1")
+
+
+def _plain(name: str) -> str:
+    return "0.0" if name == "-0.0" else name
