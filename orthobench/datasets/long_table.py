@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from orthobench.datasets.sequences import PARTS, Content, padded
-from orthobench.datasets.words import decoded, pairs_alike, text_of
+from orthobench.datasets.words import decoded, pairs_alike, shown, text_of
 from orthobench.datasets.zips import OWN_CAP, read_file
 from orthobench.errors import DataError
 
@@ -50,12 +50,12 @@ def read(path: Path, missing: bool = False) -> Content:
     _refuse_empty(table, features if missing else [], path)
     if table.duplicated(["id", "t"]).any():
         row = table[table.duplicated(["id", "t"])].iloc[0]
-        raise DataError(f"{path}: id {row['id']} has step t={row['t']} twice.")
+        raise DataError(f"{path}: id {shown(row['id'])} has step t={row['t']} twice.")
     sequences, targets, parts = [], [], []
     for name, rows in table.groupby("id", sort=False):
         for column in (column for column in ("target", PART) if column in table.columns):
             if rows[column].nunique() > 1:
-                raise DataError(f"{path}: id {name} has more than one {column}.")
+                raise DataError(f"{path}: id {shown(name)} has more than one {column}.")
         ordered = rows.sort_values("t")
         sequences.append(ordered[features].to_numpy(dtype=np.float64, na_value=np.nan))
         targets.append(ordered["target"].iloc[0])
@@ -135,8 +135,8 @@ def _numbers(column: Any, path: Path) -> Any:
     if wrong.any():
         line = int(wrong.to_numpy().argmax())
         raise DataError(
-            f"{path}: column {column.name} has something that is not a number in row {line + 1} after the header: "
-            f"{str(column.iloc[line])[:20]!r}."
+            f"{path}: column {shown(column.name)} has something that is not a number in row {line + 1} after the "
+            f"header: {str(column.iloc[line])[:20]!r}."
         )
     return found
 
@@ -146,7 +146,9 @@ def _refuse_empty(table: Any, allowed: list[str], path: Path) -> None:
         empty = (table[name].isna() | (table[name] == "")).to_numpy(dtype=bool)
         if empty.any():
             fix = "" if name in NAMED or name == PART else "; task.missing=mask or last reads such a file"
-            raise DataError(f"{path}: column {name} is empty in row {int(empty.argmax()) + 1} after the header{fix}.")
+            raise DataError(
+                f"{path}: column {shown(name)} is empty in row {int(empty.argmax()) + 1} after the header{fix}."
+            )
 
 
 def _refuse_names(names: list[str], path: Path) -> None:
@@ -158,7 +160,7 @@ def _refuse_names(names: list[str], path: Path) -> None:
                 "index=False, else name the column."
             )
         if name in names[:place]:
-            raise DataError(f"{path}: two columns are called {name}; give each a name of its own.")
+            raise DataError(f"{path}: two columns are called {shown(name)}; give each a name of its own.")
 
 
 def _indices(parts: list[Any], path: Path) -> dict[str, np.ndarray]:

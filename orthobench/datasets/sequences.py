@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from orthobench.datasets.npz import OWN, read_npy
-from orthobench.datasets.words import names_of, numbers_of
+from orthobench.datasets.words import names_of, numbers_of, shown
 from orthobench.datasets.zips import OWN_CAP, open_zip
 from orthobench.errors import DataError
 
@@ -43,6 +43,10 @@ class Sequences:
     values: bool = False
     features: tuple[str, ...] = ()
     remarks: tuple[str, ...] = ()
+
+    def feature(self, place: int) -> str:
+        """A feature as messages name it: by the file's name for it, or else by its number."""
+        return shown(self.features[place]) if self.features else str(place)
 
 
 @dataclass(frozen=True)
@@ -149,7 +153,7 @@ def _refuse_not_finite(x: np.ndarray, missing: bool, features: tuple[str, ...], 
     wrong = np.argwhere(np.isinf(x) if missing else ~np.isfinite(x))
     if len(wrong):
         n, t, i = wrong[0].tolist()
-        place = f"{path}: sequence {n}, step {t}, feature {features[i] if features else i}"
+        place = f"{path}: sequence {n}, step {t}, feature {shown(features[i]) if features else i}"
         if np.isnan(x[n, t, i]):
             raise DataError(f"{place} is missing: it is no finite number; task.missing=mask or last reads such a file.")
         raise DataError(f"{place} is no finite number.")

@@ -9,6 +9,7 @@ import numpy as np
 
 from orthobench.errors import DataError
 
+LONGEST = 60  # characters of a name in a message
 NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 
 
@@ -88,3 +89,11 @@ def otherwise(name: str, known: Iterable[str]) -> str | None:
     """The name among the known ones that is alike, where `name` itself is not known."""
     found = set(known)
     return None if name in found else next((one for one in sorted(found) if alike(one) == alike(name)), None)
+
+
+def shown(name: object) -> str:
+    """A name as messages show it: quoted where it could be taken for another one or for more than one word."""
+    text = str(name)
+    plain = text.isprintable() and text.strip() == text and text
+    text = text if plain else repr(text)
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]}..."

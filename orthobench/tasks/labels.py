@@ -7,7 +7,7 @@ from typing import Literal
 import numpy as np
 
 from orthobench.datasets.sequences import Sequences
-from orthobench.datasets.words import has_fraction, otherwise, pairs_alike
+from orthobench.datasets.words import has_fraction, otherwise, pairs_alike, shown
 from orthobench.errors import DataError
 
 Role = Literal["auto", "class", "value"]
@@ -59,7 +59,7 @@ def classes_of(stored: Sequences, path: Path | str) -> list[str]:
     """
     found = [name for _, name in sorted(set(zip(stored.y.tolist(), stored.names.tolist(), strict=True)))]
     if len(found) == 1:
-        raise DataError(f"{path}: y is {found[0]} for every sequence; two classes are needed.")
+        raise DataError(f"{path}: y is {shown(found[0])} for every sequence; two classes are needed.")
     trained = set(stored.names[stored.parts["train"]].tolist()) if stored.parts else set()
     for part in ("val", "test"):
         told = spelled_otherwise(stored.names[stored.parts.get(part, [])].tolist(), trained)

@@ -13,6 +13,7 @@ none (Che et al. 2018, "GRU-forward" and "GRU-mean"). Neither looks at a later s
 Shapes: N sequences, T steps of the longest one, I features.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -103,12 +104,12 @@ def filled(x: np.ndarray, inside: np.ndarray, how: Missing, mean: np.ndarray) ->
     return np.where(inside[:, :, None], x, 0)
 
 
-def remarks(known: Moments, features: tuple[str, ...], scaled: bool) -> list[str]:
+def remarks(known: Moments, feature: Callable[[int], str], scaled: bool) -> list[str]:
     """Features that are constant or nearly so and, unless they are scaled, those of a size that hinders training.
 
     Args:
         known: what is known of them in training.
-        features: their names; numbers where there are none.
+        feature: the name of each by its number.
         scaled: whether they are normalised.
     """
     found = []
@@ -117,7 +118,7 @@ def remarks(known: Moments, features: tuple[str, ...], scaled: bool) -> list[str
         """The features that are chosen, each with a number."""
         chosen = np.flatnonzero(which).tolist()
         more = f" and {len(chosen) - SHOWN} more" if len(chosen) > SHOWN else ""
-        return ", ".join(f"{features[i] if features else i} ({values[i]:g})" for i in chosen[:SHOWN]) + more
+        return ", ".join(f"{feature(i)} ({values[i]:g})" for i in chosen[:SHOWN]) + more
 
     if known.constant.any():
         read = " and read as 0" if scaled else ""

@@ -21,6 +21,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from orthobench.datasets import opened, sequences
+from orthobench.datasets.words import shown
 from orthobench.errors import ConfigError, DataError
 from orthobench.schema import Positive, Range
 from orthobench.tasks import labels, normalised
@@ -118,8 +119,9 @@ class Series(ArrayTask):
         found = normalised.moments(self.stored.x[train][self._inside[train]])
         empty = np.flatnonzero(found.observed == 0)
         if len(empty):
-            name = self.stored.features[empty[0]] if self.stored.features else empty[0]
-            raise DataError(f"{self.path}: feature {name} has no value in the training part; leave it out.")
+            raise DataError(
+                f"{self.path}: feature {self.stored.feature(empty[0])} has no value in the training part; leave it out."
+            )
         return found
 
     @cached_property
@@ -159,7 +161,9 @@ class Series(ArrayTask):
         strange = sorted(set(self.classes) - set(trained.classes))
         if trained.classes and strange:
             told = labels.spelled_otherwise(strange, trained.classes)
-            raise ConfigError(f"{self.path} has the class {told or f'{strange[0]}, which {trained.path} has not'}.")
+            raise ConfigError(
+                f"{self.path} has the class {told or f'{shown(strange[0])}, which {trained.path} has not'}."
+            )
         self._data = None
         self.moments = trained.moments
         if trained.classes:
@@ -229,9 +233,11 @@ class Series(ArrayTask):
         used = {split: set(self.targets(split).tolist()) if self.classes else set() for split in self.parts}
         lacking = [self.classes[label] for label in sorted((used["val"] | used["test"]) - used["train"])]
         if lacking:
-            names = ", ".join(lacking[:SHOWN]) + (f" and {len(lacking) - SHOWN} more" if len(lacking) > SHOWN else "")
+            names = ", ".join(map(shown, lacking[:SHOWN])) + (
+                f" and {len(lacking) - SHOWN} more" if len(lacking) > SHOWN else ""
+            )
             found.append(f"{self.path}: no training sequence is of the class {names}, which val or test have")
-        odd = normalised.remarks(self.moments, self.stored.features, self.normalisation == "channel")
+        odd = normalised.remarks(self.moments, self.stored.feature, self.normalisation == "channel")
         if self.missing != "refuse":
             odd += normalised.gaps(self.stored.x, self._inside)
         named = labels.remarks(self.classes)
@@ -247,11 +253,12 @@ class Series(ArrayTask):
 
     def targets(self, split: Split | str) -> np.ndarray:
         """Classes (int64) or normalised values (float64) of a split."""
-        y, chosen = self.stored.y, self.parts[split]
+        chosen = self.parts[split]
         if self.classes:
-            found, which = np.unique(y, return_inverse=True)
-            return np.array([self.classes.index(str(one)) for one in found], dtype=np.int64)[which[chosen]]
-        return normalised.normalised(y[chosen, None], self.target_moments)[:, 0]
+            found, which = np.unique(self.stored.names, return_inverse=True)
+            places = {name: place for place, name in enumerate(self.classes)}
+            return np.array([places[name] for name in found.tolist()], dtype=np.int64)[which[chosen]]
+        return normalised.normalised(self.stored.y[chosen, None], self.target_moments)[:, 0]
 
     def rows(self, split: Split) -> int:
         return len(self.parts[split])
@@ -264,8 +271,9 @@ class Series(ArrayTask):
             x = normalised.filled(x, self._inside, self.missing, first).astype(np.float32)
         if not np.isfinite(x).all():
             n, t, i = np.argwhere(~np.isfinite(x))[0].tolist()
-            name = self.stored.features[i] if self.stored.features else i
-            raise DataError(f"{self.path}: sequence {n}, step {t}, feature {name} is too large for float32.")
+            raise DataError(
+                f"{self.path}: sequence {n}, step {t}, feature {self.stored.feature(i)} is too large for float32."
+            )
         found = {}
         for split, chosen in self.parts.items():
             y = self.targets(split)

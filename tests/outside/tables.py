@@ -20,8 +20,8 @@ MISSING = ("", "NA", "nan")
 def csv(draw: Draw, folder: Path) -> None:
     """Every id is a sequence and every target a class; numbers are the nearest ones, and empty cells are missing."""
     named = NAMES.filter(lambda name: "\0" not in name and name != "")
-    ids = draw(st.lists(named, min_size=2, max_size=6, unique=True))
-    classes = draw(st.lists(named, min_size=1, max_size=3, unique=True))
+    ids = draw(st.lists(named, min_size=4, max_size=6, unique=True))
+    classes = draw(st.lists(named, min_size=draw.sometimes(2, 1), max_size=3, unique=True))
     T, odd = draw(st.integers(1, 3)), draw.one("", "", "", "", "cell", "cell", "id", "target", "t", "row", "null")
     rows = [[one, str(t), draw(NUMBERS), classes[n % len(classes)]] for n, one in enumerate(ids) for t in range(T)]
     header, valid = ["id", "t", "x", "target"], not odd
@@ -46,9 +46,11 @@ def csv(draw: Draw, folder: Path) -> None:
     x = np.array([[np.nan if cell in MISSING else number(cell) for cell in own] for own in cells], dtype=float)
     np.testing.assert_array_equal(found.x[:, :, 0], x)
     assert found.names.tolist() == [classes[n % len(classes)] for n in range(len(ids))]
-    if len(set(found.names.tolist())) > 1:
-        task = Series(path=str(folder / "my.csv"), target="class", missing="mask" if missing else "refuse")
-        assert sorted(task.classes) == sorted(set(found.names.tolist()))
+    task = Series(path=str(folder / "my.csv"), target="class", missing="mask" if missing else "refuse")
+    assert sorted(task.classes) == sorted(set(found.names.tolist()))
+    for split, chosen in task.parts.items():
+        assert [task.classes[k] for k in task.targets(split)] == found.names[chosen].tolist()
+        assert sum(map(len, task.parts.values())) == len(ids)
 
 
 def _written(draw: Draw, path: Path, header: list[str], rows: list[Any]) -> None:

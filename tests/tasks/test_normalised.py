@@ -169,3 +169,11 @@ def test_another_file_is_read_as_the_model_was_taught_to(tmp_path: Path) -> None
     other = Series(path=written(tmp_path / "b.npz", x=x, y=np.where(y, "1.0", "2.0")))
     with pytest.raises(ConfigError, match=r"b.npz has the class '1.0', which is '1' in training: write it in one way"):
         other.read_as(one)
+
+
+def test_a_run_that_refuses_missing_observations_has_the_name_that_it_had_before() -> None:
+    made = {
+        how: orthobench.build(*RUN, "task.path=a.npz", f"task.missing={how}").settings for how in ("refuse", "last")
+    }
+    assert "missing" not in made["refuse"].identity["task"]
+    assert made["refuse"].digest != made["last"].digest

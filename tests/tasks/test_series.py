@@ -90,6 +90,17 @@ def test_whole_numbers_are_classes_unless_they_are_called_values(tmp_path: Path)
     assert words.classes == ["cat", "dog"]
 
 
+@pytest.mark.parametrize(
+    "words", [("1.1", "1.10", "1.2"), ("10", "9", "2"), ("null", "NA", "walk"), ("1e5", "01", "b")]
+)
+def test_targets_of_a_table_are_the_places_of_their_names(words: tuple[str, ...], tmp_path: Path) -> None:
+    path, names = tmp_path / "my.csv", [words[n % 3] for n in range(30)]
+    path.write_text("id,t,v,target\n" + "".join(f"{n},0,{n},{name}\n" for n, name in enumerate(names)))
+    task = Series(path=str(path), target="class")
+    for split, chosen in task.parts.items():
+        assert [task.classes[k] for k in task.targets(split)] == [names[n] for n in chosen]
+
+
 def test_the_baseline_is_the_score_of_the_class_shares(tmp_path: Path) -> None:
     task = Series(path=written(tmp_path))
     train, test = task.targets("train"), task.targets("test")
