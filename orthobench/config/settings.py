@@ -139,7 +139,7 @@ def identity_of(values: Mapping[str, Any]) -> dict[str, Any]:
     stopping = {key: value for key, value in values.get("stopping", {}).items() if value is not None}
     model, task = values["model"], values["task"]
     named, own = {**model, "task": task["name"]}, {**model, **task}
-    unchanged = {key for (part, name, key), value in LATER.items() if named.get(part) == name and own[key] == value}
+    unchanged = {key for (part, name, key), value in LATER.items() if named.get(part) == name and own.get(key) == value}
     return {
         "model": {key: value for key, value in model.items() if key not in unchanged},
         "task": {key: value for key, value in task.items() if key not in {*NO_EFFECT, *unchanged}},

@@ -73,8 +73,8 @@ def _table(path: Path) -> tuple[Any, list[str]]:
     content, remarks = read_file(path, OWN_CAP), []
     try:
         if path.suffix.lower() == ".csv":
-            text, remarks = decoded(content, path)
-            names, table = _csv(text, path)
+            remarks = decoded(content, path)[1]
+            names, table = _csv(content, "latin-1" if remarks else "utf-8", path)
         else:
             table = _words_as_text(pd.read_parquet(io.BytesIO(content)))
             names = [str(name) for name in table.columns]
@@ -97,11 +97,12 @@ def _words_as_text(table: Any) -> Any:
     return table
 
 
-def _csv(text: str, path: Path) -> tuple[list[str], Any]:
+def _csv(content: bytes, encoding: str, path: Path) -> tuple[list[str], Any]:
     """The names of the columns as they stand in the header, and the table."""
     import pandas as pd
 
-    first: Any = pd.read_csv(io.StringIO(text), header=None, nrows=1, dtype=str, keep_default_na=False)
+    file = io.BytesIO(content)
+    first: Any = pd.read_csv(file, header=None, nrows=1, dtype=str, keep_default_na=False, encoding=encoding)
     names = first.iloc[0].tolist()
     numbers = {name: list(MISSING) for name in names if name not in WORDS}
     version = tuple(map(int, pd.__version__.split(".")[:2]))
@@ -110,8 +111,9 @@ def _csv(text: str, path: Path) -> tuple[list[str], Any]:
         warnings.simplefilter("error", pd.errors.ParserWarning)
         try:
             table = pd.read_csv(
-                io.StringIO(text),
-                dtype=dict.fromkeys(WORDS, str),
+                io.BytesIO(content),
+                encoding=encoding,
+                dtype=dict.fromkeys(WORDS, str),  # "category" takes numbers for numbers where `na_values` is given
                 keep_default_na=False,
                 na_values=numbers,
                 index_col=False,

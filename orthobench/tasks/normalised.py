@@ -140,5 +140,5 @@ def gaps(x: np.ndarray, inside: np.ndarray) -> list[str]:
     """How much of some sequences (N, T, I) is missing."""
     missing, all_of_them = int(np.isnan(x).sum()), int(inside.sum()) * x.shape[2]
     none = int((np.isnan(x) | ~inside[:, :, None]).all(1).sum())
-    wholly = f"; of {none} sequences a feature is missing wholly" if none else ""
+    wholly = f"; in {none} {'sequence' if none == 1 else 'sequences'} a feature is missing wholly" if none else ""
     return [f"{missing:,} of {all_of_them:,} values are missing{wholly}"]

@@ -56,7 +56,10 @@ def csv(draw: Draw, folder: Path) -> None:
 def _written(draw: Draw, path: Path, header: list[str], rows: list[Any]) -> None:
     end, encoding = draw.sometimes("\n", "\r\n"), draw.sometimes("utf-8", "utf-8-sig", "latin-1")
     stream = io.StringIO()
-    made = writing.writer(stream, lineterminator=end, quoting=draw.sometimes(writing.QUOTE_MINIMAL, writing.QUOTE_ALL))
+    quoting = draw.sometimes(writing.QUOTE_MINIMAL, writing.QUOTE_ALL)
+    if any("\r" in cell for row in rows for cell in row):  # which is the end of a line unless it is quoted
+        quoting = writing.QUOTE_ALL
+    made = writing.writer(stream, lineterminator=end, quoting=quoting)
     made.writerow(header)
     made.writerows(rows)
     try:

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import orthobench
+from orthobench.config.settings import identity_of
 from orthobench.errors import ConfigError, DataError
 from orthobench.tasks.normalised import filled, moments, normalised
 from orthobench.tasks.series import Series
@@ -147,7 +148,7 @@ def test_missing_observations(how: Any, normalisation: Any, tmp_path: Path) -> N
                 last = np.where(seen, z[n, t], last if how == "last" else 0)
                 want = np.concatenate([last, seen]) if how == "mask" else last
                 np.testing.assert_allclose(row[t], want if t < lengths[n] else 0 * want, rtol=1e-5, atol=1e-6)
-    assert any("values are missing; of " in one for one in task.remarks())
+    assert any("values are missing; in 1 sequence a feature is" in one for one in task.remarks())
     scores(path, tmp_path / "runs", f"task.missing={how}", f"task.normalisation={normalisation}")
 
 
@@ -177,4 +178,6 @@ def test_a_run_that_refuses_missing_observations_has_the_name_that_it_had_before
         orthobench.build(*RUN, f"task.path={path}", f"task.missing={how}").settings for how in ("refuse", "last")
     )
     assert "missing" not in one.identity["task"]
+    before = {**one.as_dict(), "task": {key: value for key, value in one.task.items() if key != "missing"}}
+    assert identity_of(before) == one.identity
     assert one.digest != other.digest
