@@ -101,6 +101,17 @@ def test_targets_of_a_table_are_the_places_of_their_names(words: tuple[str, ...]
         assert [task.classes[k] for k in task.targets(split)] == [names[n] for n in chosen]
 
 
+def test_a_part_that_writes_a_class_otherwise_than_training_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "my.csv"
+    rows = [("train", "1"), ("train", "2"), ("val", "1"), ("test", "1.0")]
+    path.write_text("id,t,v,target,part\n" + "".join(f"{n},0,{n},{c},{part}\n" for n, (part, c) in enumerate(rows)))
+    with pytest.raises(DataError, match=r"test has the class '1\.0', which is '1' in training: write it in one way"):
+        Series(path=str(path)).check()
+    path.write_text(path.read_text().replace("1.0,test", "1.5,test"))  # values are no names
+    assert Series(path=str(path)).objective == "regress"
+    Series(path=str(path)).check()
+
+
 def test_the_baseline_is_the_score_of_the_class_shares(tmp_path: Path) -> None:
     task = Series(path=written(tmp_path))
     train, test = task.targets("train"), task.targets("test")
