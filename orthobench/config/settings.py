@@ -28,7 +28,8 @@ UNSAID = {
     "accumulate_grad_batches": 1, "check_val_every_n_epoch": 1, "gradient_clip_algorithm": "norm",
 }  # fmt: skip
 
-LATER = {  # settings of a part of a model that came later, with the value that changes no number
+LATER = {  # settings of a task or of a part of a model that came later, with the value that changes no number
+    ("task", "series", "missing"): "refuse",
     ("network", "recurrent", "input_convolution"): None,
     ("recurrent", "schur", "gain_penalty"): 0,
     ("cell", "mlstm", "convolution"): None,
@@ -136,11 +137,12 @@ class Settings:
 def identity_of(values: Mapping[str, Any]) -> dict[str, Any]:
     """The settings that change the numbers, of all the settings of a run as config.yaml holds them."""
     stopping = {key: value for key, value in values.get("stopping", {}).items() if value is not None}
-    model = values["model"]
-    unchanged = {key for (part, name, key), value in LATER.items() if model.get(part) == name and model[key] == value}
+    model, task = values["model"], values["task"]
+    named, own = {**model, "task": task["name"]}, {**model, **task}
+    unchanged = {key for (part, name, key), value in LATER.items() if named.get(part) == name and own.get(key) == value}
     return {
         "model": {key: value for key, value in model.items() if key not in unchanged},
-        "task": {key: value for key, value in values["task"].items() if key not in NO_EFFECT},
+        "task": {key: value for key, value in task.items() if key not in {*NO_EFFECT, *unchanged}},
         "optimizer": values["optimizer"],
         "schedule": values["schedule"],
         "trainer": _numbers(values["trainer"], stopping),

@@ -211,7 +211,12 @@ def _better(module: Learner) -> Callable[[dict[str, float], dict[str, float]], b
         value, loss = results[name], results.get("val/loss", math.inf)
         return (math.inf if math.isnan(value) else -value if higher else value), loss
 
-    return lambda new, old: rank(new) < rank(old)
+    def better(new: dict[str, float], old: dict[str, float]) -> bool:
+        if name not in old:  # an earlier version of the task reported the loss alone
+            return new["val/loss"] < old["val/loss"]
+        return rank(new) < rank(old)
+
+    return better
 
 
 def _generators() -> list[torch.Tensor]:
