@@ -26,6 +26,7 @@ class ScaledCayley(Parametrization):
         rng: generator for the initial angles t_j ~ U[0, pi/2]; block j of A then holds tan(t_j / 2) (section 4.2).
     """
 
+    in_onnx = False
     indices: Tensor
 
     def __init__(self, n: int, rng: Rng, rho: Count = 0.5) -> None:
