@@ -20,7 +20,7 @@ from orthobench.layers.frozen import frozen, refuse_for_onnx
 from orthobench.layers.resolve import refuse_of_torch, resolve
 from orthobench.models.make_cell import make_cell
 from orthobench.optim import SGD, groups
-from orthobench.parametrizations.traced import untraced
+from orthobench.parametrizations.traced import jit, untraced
 from orthobench.scan import choose, recurrence
 from orthobench.scan.pieces import Pieces, run_pieces
 from orthobench.schema import Fraction, Positive, coerce
@@ -143,12 +143,14 @@ class Layer(Follower):
             ConfigError: torch.onnx looks on, and ONNX has no operators for this layer.
         """
         if torch.onnx.is_in_onnx_export():
-            if torch.jit.is_tracing():
+            if jit.is_tracing():
                 with untraced():
                     still = frozen(self)
                 return still._forward(x, h_0, lengths, reset)
             refuse_for_onnx(self)
-        if torch.jit.is_tracing():
+        if torch.compiler.is_exporting() and torch.compiler.is_dynamo_compiling():
+            raise ValueError("layers are exported by torch.export.export(..., strict=False), its default.")
+        if jit.is_tracing():
             with untraced():
                 self._follow()
         elif not torch.compiler.is_exporting():
@@ -169,10 +171,10 @@ class Layer(Follower):
             return PackedSequence(rows, x.batch_sizes, order, x.unsorted_indices), _stacked(final)
         x = x if batched and self.batch_first else x.transpose(0, 1) if batched else x.unsqueeze(0)
         (B, T), start = x.shape[:2], self._start(x.shape[0], h_0, batched)
-        pieces = masks.pieces(name, B, T, lengths, reset, self.batch_first if batched else None)
-        if pieces is None:
+        if lengths is None and reset is None:
             x, final = self._run(x, start)
         else:
+            pieces = masks.pieces(name, B, T, lengths, reset, self.batch_first if batched else None)
             rows, final = self._run_pieces(x.flatten(0, 1), start, pieces)
             x = rows.unflatten(0, (B, T))
         x = x.squeeze(0) if not batched else x if self.batch_first else x.transpose(0, 1)

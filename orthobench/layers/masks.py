@@ -15,8 +15,8 @@ WHOLE = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
 
 
 @uncompiled  # it reads values
-def pieces(name: str, B: int, T: int, lengths: Any, reset: Any, batch_first: bool | None) -> Pieces | None:
-    """What `lengths` and `reset` say of inputs (B, T, I); null where they say nothing.
+def pieces(name: str, B: int, T: int, lengths: Any, reset: Any, batch_first: bool | None) -> Pieces:
+    """What `lengths` and `reset` say of inputs (B, T, I).
 
     Args:
         name: the layer's name, for messages.
@@ -29,8 +29,6 @@ def pieces(name: str, B: int, T: int, lengths: Any, reset: Any, batch_first: boo
     Raises:
         ValueError: they have another type or shape, or lengths are out of range.
     """
-    if lengths is None and reset is None:
-        return None
     if traced(*(t for t in (lengths, reset) if isinstance(t, Tensor))):
         raise ValueError(
             f"{name} reads the values of lengths and reset, which cannot be done while something traces or exports: "

@@ -80,7 +80,11 @@ class NeumannCayley(Settling, ScaledCayley):
 
     def forward(self) -> Tensor:
         if traced(self.theta) or (mapped(self.theta) and not base.reading_waits(self.theta)):
-            return super().forward() if self.variant == "paper" else (self.B - self.B @ self.skew()) * self.signs
+            return (
+                super().forward()
+                if self.variant == "paper"
+                else _CayleyWithInverse.forward(self.skew(), self.B, self.signs)
+            )
         self.check()
         return _CayleyWithInverse.apply(self.skew(), self._inverse_of_now(), self.signs)
 

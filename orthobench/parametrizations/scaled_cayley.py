@@ -28,6 +28,7 @@ class ScaledCayley(Parametrization):
 
     in_onnx = False
     indices: Tensor
+    signs: Tensor
 
     def __init__(self, n: int, rng: Rng, rho: Count = 0.5) -> None:
         super().__init__(n)

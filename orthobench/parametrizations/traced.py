@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 core: Any = torch._C  # it has no type stubs
+jit: Any = torch.jit
 
 
 def traced(*tensors: Tensor) -> bool:
@@ -18,9 +19,9 @@ def traced(*tensors: Tensor) -> bool:
     """
     if torch.compiler.is_compiling() or torch.compiler.is_exporting():
         return torch.compiler.is_exporting()
-    if torch.jit.is_tracing() or core._len_torch_dispatch_stack():
+    if jit.is_tracing() or core._len_torch_dispatch_stack():
         return True
-    return any(type(t).__torch_dispatch__ is not core._disabled_torch_dispatch_impl for t in tensors)
+    return any(getattr(type(t), "__torch_dispatch__", None) is not core._disabled_torch_dispatch_impl for t in tensors)
 
 
 def mapped(t: Tensor) -> bool:

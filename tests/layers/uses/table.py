@@ -8,20 +8,18 @@ import sys
 import traceback
 import warnings
 from collections.abc import Callable
-from pathlib import Path
 
-import orthobench
 from tests.conftest import REPO
 from tests.layers.uses import copies, derivatives, exporters, masks, processes, weights
 from tests.layers.uses.common import KINDS, NotApplicable, NotTheMean
 
-PACKAGE = str(Path(orthobench.__file__).parent)
 PAGE = REPO / "docs" / "layer_uses.md"
 RIGHT, NO_PART, LAST = "+", "-", "a"
 REFUSALS = {  # a part of the sentence that is raised
     "b": "second derivatives (create_graph=True) are not available here: use engine=reference",
     "c": "cannot be exported as it is with dynamo=True",
     "d": "Stiefel sets theta to zero after every step",
+    "e": "layers are exported by torch.export.export(..., strict=False)",
 }
 NOTES = {
     RIGHT: "The answer is right.",
@@ -30,6 +28,7 @@ NOTES = {
     "b": 'Refused: make the layer with `engine="reference"`.',
     "c": "Refused: export `orthobench.layers.frozen(model)`, or use `dynamo=False`.",
     "d": "Refused: prune the cell's `U` or a bias, or choose another matrix.",
+    "e": "Refused: use `strict=False`, the default.",
 }
 
 TEXT = """# What works with the layers
@@ -103,7 +102,7 @@ USES: dict[str, Callable[[str], None]] = {
     "PackedSequence": masks.with_packs,
 }
 
-SLOW = ("onnx, dynamo=True", "onnx of layers.frozen", "the same, two processes")
+SLOW = ("torch.compile", "onnx, dynamo=True", "onnx of layers.frozen", "the same, two processes")
 
 
 def outcome(kind: str, use: str) -> str:
@@ -122,12 +121,12 @@ def outcome(kind: str, use: str) -> str:
 
 
 def refusal(error: BaseException) -> str | None:
-    """The sign of a sentence, if a `raise` of the package is the origin of an error."""
+    """The sign of an error that is, or comes from, one of the sentences of the package."""
     seen: BaseException | None = error
     while seen is not None:
-        frames = traceback.extract_tb(seen.__traceback__)
-        if frames and frames[-1].filename.startswith(PACKAGE) and "raise" in (frames[-1].line or ""):
-            return next((sign for sign, part in REFUSALS.items() if part in str(seen)), None)
+        found = next((sign for sign, part in REFUSALS.items() if part in str(seen)), None)
+        if found is not None:
+            return found
         seen = seen.__cause__ or seen.__context__
     return None
 
