@@ -1,23 +1,32 @@
-"""From words to checked settings: Hydra composes each choice of files once, and this file puts in the values.
+"""From words to checked settings: each choice of files is composed once, and this file puts in the values.
 
 Hydra needs a tenth of a second for each run, which would be a quarter of an hour for a sweep of ten thousand.
 """
 
 import copy
 import os
+import re
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from orthobench.config import plain
 from orthobench.config.check import ROOT, check
 from orthobench.config.compose import Composed, compose, get
-from orthobench.config.files import state
+from orthobench.config.files import GROUPS, state
 from orthobench.config.policy import ENVIRONMENT, check_values
 from orthobench.config.settings import Settings
 from orthobench.config.table import expand
 from orthobench.config.words import parsed as in_grammar
 from orthobench.errors import ConfigError
 from orthobench.schema import coerce
+
+PLAIN_WORD = re.compile(
+    r"\+{0,2}(?P<key>[A-Za-z_]\w*(?:[./][A-Za-z_]\w*)*)=(?P<value>(?P<whole>-?(?:0|[1-9][0-9]{0,17}))"
+    r"|-?[0-9]{1,18}(?:\.[0-9]{1,18}(?:e[-+]?[0-9]{1,3})?|e[-+]?[0-9]{1,3})|(?P<name>[A-Za-z_][\w./-]*))",
+    re.ASCII,
+)
+NAMED = {"true": True, "false": False, "null": None}
 
 
 def settings(words: list[str] | tuple[str, ...], folders: tuple[Path, ...] = ()) -> Settings:
@@ -69,10 +78,26 @@ class Composer:
             return composed
         return self._seedless[rest].with_seed(seed)
 
+    def depends(self, job: list[str]) -> bool:
+        """Whether more than the seed itself may differ in a run of another seed, as where a value refers to it."""
+        parsed = [plain for plain in map(_parsed, job) if plain is not None]
+        groups = tuple(word for word, (group, _, _) in zip(job, parsed, strict=False) if group)
+        return len(parsed) < len(job) or self._base(groups).interpolated
+
     def _base(self, groups: tuple[str, ...]) -> Composed:
         if groups not in self._bases:
-            self._bases[groups] = compose(groups, self.folders)
+            found = None if self.folders else _plain(groups)
+            self._bases[groups] = compose(groups, self.folders) if found is None else found
         return self._bases[groups]
+
+
+def _plain(groups: tuple[str, ...]) -> Composed | None:
+    """A choice of files put together without Hydra; null where only Hydra can do it, or refuses it."""
+    chosen = {key: value for _, key, value in filter(None, map(_parsed, groups))}
+    if len(chosen) < len(groups) or not all(isinstance(value, str) for value in chosen.values()):
+        return None
+    found = plain.composed(chosen)
+    return None if found is None else Composed(*found, frozenset(), frozenset())
 
 
 def _put_into(base: Composed, parsed: list[Any]) -> Settings:
@@ -95,8 +120,8 @@ def _composer(folders: tuple[Path, ...], files: frozenset[Any], environment: tup
 @lru_cache(maxsize=1 << 16)
 def _parsed(word: str) -> tuple[bool, str, Any] | None:
     """(whether it chooses a file, key, value) of an override; null for grammar that only Hydra can interpret."""
-    from orthobench.config.files import GROUPS
-
+    if (found := _plain_word(word)) is not None:
+        return found
     try:
         override = in_grammar(word)
     except ConfigError:
@@ -114,6 +139,19 @@ def _parsed(word: str) -> tuple[bool, str, Any] | None:
     if not plain or "${" in str(value):
         return None
     return False, key, value
+
+
+def _plain_word(word: str) -> tuple[bool, str, Any] | None:
+    """The same of a word whose value is a number, true, false, null or a name; null for one that Hydra must parse."""
+    found = PLAIN_WORD.fullmatch(word)
+    if found is None or found["key"].startswith("hydra"):
+        return None
+    key, text = found["key"], found["value"]
+    if found["name"] is not None:
+        if text not in NAMED and text.lower() in (*NAMED, "nan", "inf"):
+            return None
+        return key in GROUPS, key, NAMED.get(text, text)
+    return key in GROUPS, key, int(text) if found["whole"] is not None else float(text)
 
 
 def _set(values: dict[str, Any], key: str, value: Any) -> None:

@@ -4,6 +4,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -104,7 +105,7 @@ class Settings:
         """`<task>-<model>-<10 hex digits>`, the name of the run's folder."""
         return f"{self.task['name']}-{self.model['name']}-{self.digest[:10]}"
 
-    @property
+    @cached_property
     def digest(self) -> str:
         """All 64 hexadecimal digits; the folder's name has 10, which two runs of ten thousand were seen to share."""
         text = json.dumps(_canonical(self.identity), sort_keys=True, separators=(",", ":"))
