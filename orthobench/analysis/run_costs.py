@@ -7,12 +7,15 @@
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from math import inf, isfinite, log
 from pathlib import Path
 from statistics import mean, median
 
+from orthobench.analysis import records
 from orthobench.analysis.composed import ComposedTable
 from orthobench.analysis.step_costs import digest
+from orthobench.config.files import version
 from orthobench.config.settings import Settings
 from orthobench.errors import ConfigError
 from orthobench.models.build import build_task
@@ -196,15 +199,26 @@ def ratio_of(known: Iterable[Kept], here: tuple[str, ...], there: tuple[str, ...
     return median(pairs) if len(pairs) >= COMMON and here[0] == there[0] else None
 
 
+def prices(results: Path) -> "Prices":
+    """What the rows of tables would cost, by the costs that come with the records alone."""
+    path = path_of(results)
+    return _prices(path, version(path))
+
+
+@lru_cache(maxsize=4)
+def _prices(path: Path, version: tuple[int, ...]) -> "Prices":
+    return Prices(read(path))
+
+
 class Prices:
-    """What the rows of tables would cost, by the costs that come with the records alone.
+    """What the rows of tables would cost on the machine of which most is known.
 
     Args:
-        results: the folder of the records.
+        known: what is known.
     """
 
-    def __init__(self, results: Path) -> None:
-        known = read(path_of(results))
+    def __init__(self, known: Iterable[Kept]) -> None:
+        known = list(known)
         machines = Counter(one.machine for one in known)
         self.machine = max(machines, key=lambda one: (machines[one], one), default=None)
         self._known: Mapping[str, Kept] = {one.digest: one for one in known if one.machine == self.machine}
@@ -223,6 +237,15 @@ class Prices:
             return None
         kept, start = self._known.get(digest(settings)), self._known.get(START)
         return None if kept is None or start is None else priced(settings, kept, start.step_s).total_s
+
+
+def spent(results: Path, names: Iterable[str]) -> str:
+    """The core hours, and those of GPUs, that the recorded runs of some tables took; no run counts twice."""
+    runs = {line.run_id: line for name in names for line in records.read(results, name)}
+    hours: Counter[str] = Counter()
+    for line in runs.values():
+        hours["core" if line.values.get("device") in (None, "cpu") else "GPU"] += line.values.get("time/wall_s") or 0.0
+    return " and ".join(f"{hours_text(seconds / 3600)} {what} hours" for what, seconds in sorted(hours.items()))
 
 
 def hours_text(hours: float) -> str:

@@ -10,12 +10,11 @@ from pathlib import Path
 
 from orthobench.analysis.claims import is_cost
 from orthobench.analysis.published import load_table
+from orthobench.analysis.step_costs import Place
 from orthobench.config.table import FAIR, Table, load
 from orthobench.errors import OrthobenchError, Stopped
 from orthobench.launch.costs import Book
 from orthobench.launch.plan import Plan, PlannedRun, plan
-
-Place = tuple[str, str]  # table and row
 
 
 @dataclass
@@ -67,7 +66,7 @@ def best(rows: dict[Place, ChosenRow], results: Iterable[frozenset[Place]], hour
             return found
         gain = {need: sum(other <= need for other in left) for _, need in fitting}
         price, need = max(fitting, key=lambda one: (gain[one[1]] / max(one[0], 1e-9), sorted(one[1])))
-        ordered = sorted((rows[place] for place in need), key=lambda one: one.hours)
+        ordered = sorted((rows[place] for place in need), key=lambda one: (one.hours, one.row))
         ordered[-1].results = gain[need]
         found += ordered
         hours -= price

@@ -7,7 +7,7 @@ from orthobench.analysis import run_costs
 from orthobench.analysis.run_costs import KEPT, MEASURED, SCALED, START, Cost, Kept, priced, ratio_of, shorter
 from orthobench.config.settings import Settings
 from orthobench.errors import OrthobenchError, StorageError
-from orthobench.run import cost
+from orthobench.launch import measuring
 
 OWN = ".costs.csv"
 
@@ -57,7 +57,7 @@ class Book:
 
     def _look_up(self, settings: Settings, digests: tuple[str, str]) -> tuple[Kept, str, float]:
         """A cost, where it is from, and how much longer this machine takes."""
-        machine = tuple(cost.made_on(settings)[part] for part in run_costs.MACHINE)
+        machine = tuple(measuring.made_on(settings)[part] for part in run_costs.MACHINE)
         same = [one for one in self.known if one.digest == digests[0]]
         here = next((one for one in same if one.machine == machine), None)
         if here is not None:
@@ -70,14 +70,14 @@ class Book:
         near = None if self.record else run_costs.at_length(self.known, digests, settings.task.get("T"), machine)
         if near is not None:
             return near, SCALED, 1.0
-        found = self._keep(cost.measure(settings))
+        found = self._keep(measuring.measure(settings))
         return shorter(self.known, found), MEASURED if found.measured_T is None else SCALED, 1.0
 
     def _start(self, settings: Settings) -> float:
         """Seconds of the program's start."""
-        machine = tuple(cost.made_on(settings)[part] for part in run_costs.MACHINE)
+        machine = tuple(measuring.made_on(settings)[part] for part in run_costs.MACHINE)
         found = next((one for one in self.known if (one.digest, one.machine) == (START, machine)), None)
-        return (found or self._keep(cost.start_up(settings))).step_s
+        return (found or self._keep(measuring.start_up(settings))).step_s
 
     def _keep(self, found: Kept) -> Kept:
         """Keep what was measured, beside what others have kept meanwhile; where nothing can be written, for now."""

@@ -109,7 +109,7 @@ def _cost(book: "Book", settings: "Settings") -> "Cost":
 
 
 def _warn() -> None:
-    from orthobench.run.cost import busy
+    from orthobench.launch.measuring import busy
 
     sentence = busy()
     if sentence:
