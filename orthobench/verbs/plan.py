@@ -4,7 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from orthobench import __version__, lean_lightning
+from orthobench import __version__
 from orthobench.config.table import FULL
 from orthobench.errors import OrthobenchError, Stopped
 from orthobench.terminal import complain, duration_text, say, waiting
@@ -30,7 +30,6 @@ def main(arguments: list[str]) -> int:
     Raises:
         ConfigError: a run of the sweep, a table or an option is wrong.
     """
-    lean_lightning.deferred = True
     parser = Parser(__doc__)
     parser.add_argument("--seeds", help=WORDS["--seeds"])
     parser.add_argument("--preset", help=WORDS["--preset"])
