@@ -38,7 +38,7 @@ KEPT, MEASURED, SCALED = "kept", "measured", "scaled"
 
 
 @dataclass(frozen=True)
-class Kept:
+class KeptCost:
     """What runs of one model, size, task and length cost on one machine; of `START` the step is the whole start.
 
     Attributes:
@@ -121,7 +121,7 @@ def digests(settings: Settings) -> tuple[str, str]:
     return digest(settings), digest(replace(settings, task=without, task_made=None))
 
 
-def read(path: Path) -> list[Kept]:
+def read(path: Path) -> list[KeptCost]:
     """The costs in a file; none where there is none.
 
     Raises:
@@ -130,7 +130,7 @@ def read(path: Path) -> list[Kept]:
     return read_rows(path, _kept, "plan --record")
 
 
-def write(path: Path, costs: Iterable[Kept]) -> None:
+def write(path: Path, costs: Iterable[KeptCost]) -> None:
     """Write costs, sorted; of two of one thing and machine the last one stays."""
     known = {(one.digest, one.machine): one for one in costs}
     ordered = sorted(known.values(), key=lambda one: (one.shape, one.digest, one.machine))
@@ -138,7 +138,7 @@ def write(path: Path, costs: Iterable[Kept]) -> None:
     write_bytes(path, as_csv(HEADERS, rows).encode())
 
 
-def priced(settings: Settings, kept: Kept, start_s: float, source: str = KEPT, ratio: float = 1.0) -> Cost:
+def priced(settings: Settings, kept: KeptCost, start_s: float, source: str = KEPT, ratio: float = 1.0) -> Cost:
     """The cost of a run whose step is known.
 
     Args:
@@ -161,17 +161,19 @@ def priced(settings: Settings, kept: Kept, start_s: float, source: str = KEPT, r
     return Cost(kept.parameters, steps, step_s, evaluation, start_s + ratio * kept.setup_s, kept.peak_bytes, source)
 
 
-def shorter(known: Iterable[Kept], one: Kept) -> Kept:
+def shorter(known: Iterable[KeptCost], one: KeptCost) -> KeptCost:
     """A cost, at most that of every longer sequence that is otherwise the same: work is never measured too short."""
     bounds = [other for other in known if (other.alike, other.machine) == (one.alike, one.machine)]
     bounds = [other for other in bounds if one.T is not None and other.T is not None and other.T >= one.T]
     if not bounds:
         return one
     least = {part: min(getattr(other, part) for other in (one, *bounds)) for part in ("step_s", "batch_s")}
-    return Kept(**{**vars(one), **least})
+    return KeptCost(**{**vars(one), **least})
 
 
-def at_length(known: Iterable[Kept], one: tuple[str, str], T: int | None, machine: tuple[str, ...]) -> Kept | None:
+def at_length(
+    known: Iterable[KeptCost], one: tuple[str, str], T: int | None, machine: tuple[str, ...]
+) -> KeptCost | None:
     """A cost by that of the same run at the nearest other length, as time grows with it; null where there is none.
 
     Args:
@@ -190,7 +192,7 @@ def at_length(known: Iterable[Kept], one: tuple[str, str], T: int | None, machin
     return replace(other, digest=one[0], T=T, measured_T=other.measured_T or other.T, **times)
 
 
-def ratio_of(known: Iterable[Kept], here: tuple[str, ...], there: tuple[str, ...]) -> float | None:
+def ratio_of(known: Iterable[KeptCost], here: tuple[str, ...], there: tuple[str, ...]) -> float | None:
     """The time of a step on one machine, in that on another, by what was measured on both; null for too little."""
     steps: dict[str, dict[tuple[str, ...], float]] = {}
     for one in known:
@@ -217,11 +219,11 @@ class Prices:
         known: what is known.
     """
 
-    def __init__(self, known: Iterable[Kept]) -> None:
+    def __init__(self, known: Iterable[KeptCost]) -> None:
         known = list(known)
         machines = Counter(one.machine for one in known)
         self.machine = max(machines, key=lambda one: (machines[one], one), default=None)
-        self._known: Mapping[str, Kept] = {one.digest: one for one in known if one.machine == self.machine}
+        self._known: Mapping[str, KeptCost] = {one.digest: one for one in known if one.machine == self.machine}
 
     def hours(self, composed: ComposedTable, row: str) -> float | None:
         """Core hours of a row with all its seeds, and all the rates that are tried; null where they are not known."""
@@ -242,9 +244,10 @@ class Prices:
 def spent(results: Path, names: Iterable[str]) -> str:
     """The core hours, and those of GPUs, that the recorded runs of some tables took; no run counts twice."""
     runs = {line.run_id: line for name in names for line in records.read(results, name)}
-    hours: Counter[str] = Counter()
+    hours: dict[str, float] = {}
     for line in runs.values():
-        hours["core" if line.values.get("device") in (None, "cpu") else "GPU"] += line.values.get("time/wall_s") or 0.0
+        what = "core" if line.values.get("device") in (None, "cpu") else "GPU"
+        hours[what] = hours.get(what, 0.0) + (line.values.get("time/wall_s") or 0.0)
     return " and ".join(f"{hours_text(seconds / 3600)} {what} hours" for what, seconds in sorted(hours.items()))
 
 
@@ -270,13 +273,13 @@ def _within(max_time: str | None) -> float:
     return ((days * 24 + hours) * 60 + minutes) * 60 + seconds
 
 
-def _text(one: Kept, name: str) -> str:
+def _text(one: KeptCost, name: str) -> str:
     known = one.made | {f"{split}_batches": count for split, count in one.batches.items()}
     value = known[name] if name in known else getattr(one, name)
     return "" if value is None else f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
-def _kept(row: dict[str, str]) -> Kept:
+def _kept(row: dict[str, str]) -> KeptCost:
     seconds = [float(row[name]) for name in SECONDS]
     if not all(isfinite(value) and value >= 0 for value in seconds) or not seconds[0]:
         raise ValueError(f"a number of {row['shape']} is no time")
@@ -285,6 +288,6 @@ def _kept(row: dict[str, str]) -> Kept:
     named = dict(zip(SECONDS, seconds, strict=True))
     counts: dict[Split, int] = dict(zip(SPLITS, batches, strict=True))
     made = {name: row[name] for name in MADE}
-    return Kept(
+    return KeptCost(
         row["shape"], lengths[0], row["digest"], row["alike"], lengths[1], counts, parameters, peak, **named, made=made
     )

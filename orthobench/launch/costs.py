@@ -4,7 +4,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from orthobench.analysis import run_costs
-from orthobench.analysis.run_costs import KEPT, MEASURED, SCALED, START, Cost, Kept, priced, ratio_of, shorter
+from orthobench.analysis.run_costs import KEPT, MEASURED, SCALED, START, Cost, KeptCost, priced, ratio_of, shorter
 from orthobench.config.settings import Settings
 from orthobench.errors import OrthobenchError, StorageError
 from orthobench.launch import measuring
@@ -27,7 +27,7 @@ class Book:
         self.known = [*run_costs.read(shipped), *(() if record else run_costs.read(own))]
         self.sources: dict[str, int] = {}
         self._failed: dict[str, OrthobenchError] = {}
-        self._found: dict[str, tuple[Kept, str, float]] = {}
+        self._found: dict[str, tuple[KeptCost, str, float]] = {}
 
     def of(self, settings: Settings) -> Cost:
         """What a run costs.
@@ -55,7 +55,7 @@ class Book:
         """How many costs are from where."""
         return ", ".join(f"{self.sources[one]} {one}" for one in (KEPT, SCALED, MEASURED) if one in self.sources)
 
-    def _look_up(self, settings: Settings, digests: tuple[str, str]) -> tuple[Kept, str, float]:
+    def _look_up(self, settings: Settings, digests: tuple[str, str]) -> tuple[KeptCost, str, float]:
         """A cost, where it is from, and how much longer this machine takes."""
         machine = tuple(measuring.made_on(settings)[part] for part in run_costs.MACHINE)
         same = [one for one in self.known if one.digest == digests[0]]
@@ -79,7 +79,7 @@ class Book:
         found = next((one for one in self.known if (one.digest, one.machine) == (START, machine)), None)
         return (found or self._keep(measuring.start_up(settings))).step_s
 
-    def _keep(self, found: Kept) -> Kept:
+    def _keep(self, found: KeptCost) -> KeptCost:
         """Keep what was measured, beside what others have kept meanwhile; where nothing can be written, for now."""
         self.known.append(found)
         with suppress(StorageError, OSError):

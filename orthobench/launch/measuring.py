@@ -21,7 +21,7 @@ import torch
 from torch.nn.utils import clip_grad_norm_
 
 from orthobench import __version__
-from orthobench.analysis.run_costs import START, Kept, curve_batches, digests
+from orthobench.analysis.run_costs import START, KeptCost, curve_batches, digests
 from orthobench.config.settings import Settings
 from orthobench.errors import ConfigError
 from orthobench.models.build import build_optimizer
@@ -37,7 +37,7 @@ SHORTEST = 25  # steps of a sequence that is measured in place of a longer one
 RATE = 1e10  # multiply-adds a second at least, by which it is told in advance which step would take long
 
 
-def measure(settings: Settings) -> Kept:
+def measure(settings: Settings) -> KeptCost:
     """What a run of these settings costs by the step, measured here.
 
     Raises:
@@ -57,7 +57,7 @@ def measure(settings: Settings) -> Kept:
     scale = 1.0 if short is None else (task.T or 1) / (short.task.T or 1)
     own, alike = digests(settings)
     name = f"{settings.model['name']} n={settings.model.get('hidden_size')} {settings.task['name']}"
-    return Kept(
+    return KeptCost(
         shape=f"{name} T={task.T} B={task.batch_size}",
         T=task.T,
         digest=own,
@@ -74,7 +74,7 @@ def measure(settings: Settings) -> Kept:
     )
 
 
-def start_up(settings: Settings) -> Kept:
+def start_up(settings: Settings) -> KeptCost:
     """The work of a run of one step from its start to its end: what every run pays for the program itself."""
     words = ["model=rnn", "task=recall", "recipe=none", "T=5", "task.val_size=1", "task.test_size=1", "logger=none"]
     with tempfile.TemporaryDirectory() as root:
@@ -84,7 +84,7 @@ def start_up(settings: Settings) -> Kept:
         after = os.times()
     seconds = after.children_user - before.children_user + after.children_system - before.children_system
     nothing: dict[Split, int] = dict.fromkeys(SPLITS, 0)
-    return Kept(START, None, START, START, None, nothing, 0, 0, seconds, 0.0, 0.0, 0.0, made_on(settings))
+    return KeptCost(START, None, START, START, None, nothing, 0, 0, seconds, 0.0, 0.0, 0.0, made_on(settings))
 
 
 def made_on(settings: Settings) -> dict[str, str]:

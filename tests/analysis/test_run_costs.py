@@ -9,7 +9,7 @@ import pytest
 from orthobench.analysis import run_costs
 from orthobench.analysis.composed import ComposedTable
 from orthobench.analysis.records import Line, write
-from orthobench.analysis.run_costs import Kept, Prices, at_length, digests, priced, ratio_of, shorter
+from orthobench.analysis.run_costs import KeptCost, Prices, at_length, digests, priced, ratio_of, shorter
 from orthobench.config.many import settings
 from orthobench.config.table import load
 from orthobench.errors import StorageError
@@ -19,12 +19,12 @@ WORDS = ["model=rnn", "task=recall", "recipe=none", "task.val_size=1000", "task.
          "task.eval_batch_size=100", "trainer.max_steps=105", "trainer.max_epochs=null"]  # fmt: skip
 
 
-def kept(words: list[str] | None = None, **other: Any) -> Kept:
+def kept(words: list[str] | None = None, **other: Any) -> KeptCost:
     own, alike = digests(settings(words or WORDS))
     batches: Any = {"train": 1000, "val": 10, "test": 6}
     given = {"shape": "rnn", "T": 10, "digest": own, "alike": alike, "measured_T": None, "batches": batches}
     given |= {"parameters": 7, "peak_bytes": 1 << 30, "step_s": 1.0, "batch_s": 0.25, "setup_s": 2.0}
-    return Kept(**{**given, "curve_batches": 0.0, "made": MADE, **other})
+    return KeptCost(**{**given, "curve_batches": 0.0, "made": MADE, **other})
 
 
 def test_a_price_counts_steps_validations_tests_and_the_start() -> None:

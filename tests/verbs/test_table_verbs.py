@@ -10,7 +10,7 @@ import pytest
 import orthobench
 from orthobench.__main__ import VERBS, main
 from orthobench.analysis import records
-from orthobench.analysis.run_costs import START, Kept, digests
+from orthobench.analysis.run_costs import START, KeptCost, digests
 from orthobench.config.many import settings
 from orthobench.config.settings import Settings
 from orthobench.config.table import tables as table_names
@@ -96,11 +96,11 @@ def test_plan_of_a_table(capsys: pytest.CaptureFixture[str]) -> None:
     assert "ncgru_c: 1 seed, 10,182 parameters, 2 steps x" in out
 
 
-def cost_of(settings: Settings) -> Kept:
+def cost_of(settings: Settings) -> KeptCost:
     """A step of a second, and nothing else."""
     own, alike = digests(settings)
     batches: dict[Split, int] = {"train": 1, "val": 1, "test": 1}
-    return Kept("", None, own, alike, None, batches, 100, 0, 1.0, 0.0, 0.0, 0.0, measuring.made_on(settings))
+    return KeptCost("", None, own, alike, None, batches, 100, 0, 1.0, 0.0, 0.0, 0.0, measuring.made_on(settings))
 
 
 @pytest.fixture
