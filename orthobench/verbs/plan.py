@@ -10,7 +10,7 @@ from orthobench.config.table import FULL
 from orthobench.errors import OrthobenchError, Stopped
 from orthobench.terminal import complain, duration_text, say, waiting
 from orthobench.verbs.arguments import Parser
-from orthobench.verbs.reproduce import WORDS, Selection, seeds_of
+from orthobench.verbs.reproduce import WORDS, Selection, models_of, seeds_of
 
 if TYPE_CHECKING:
     from orthobench.run.cost import Cost
@@ -29,6 +29,7 @@ def main(arguments: list[str]) -> int:
     lean_lightning.deferred = True
     parser = Parser(__doc__)
     parser.add_argument("--seeds", help=WORDS["--seeds"])
+    parser.add_argument("--models", metavar="A,B", help=WORDS["--models"])
     parser.add_argument("--preset", help=WORDS["--preset"])
     parser.add_argument("--multirun", "-m", action="store_true", help="allowed, and needed for a table's rows alone")
     parser.add_folders()
@@ -37,10 +38,12 @@ def main(arguments: list[str]) -> int:
     selection = Selection.of(given.overrides, given.names)
     if given.seeds is not None:
         selection = replace(selection, seeds=seeds_of(given.seeds))
+    if given.models is not None:
+        selection = replace(selection, models=models_of(given.models))
     several = given.multirun or selection.rows is None or len(selection.rows) > 1
     if given.names or (selection.names and several):
         return _plan_tables(selection, given.preset or FULL, folders)
-    for option in ("preset", "seeds"):
+    for option in ("preset", "seeds", "models"):
         if getattr(given, option):
             parser.error(f"--{option} {getattr(given, option)} is of a table, and none is named")
     return _plan_runs(given.overrides, folders)
