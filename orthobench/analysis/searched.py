@@ -7,18 +7,19 @@ knows of runs that were ended before. Lengths beyond training are scored by the 
 """
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import ceil, inf
 from pathlib import Path
 from statistics import median
 
-from orthobench.analysis import metrics, records
+from orthobench.analysis import metrics, records, step_costs
 from orthobench.analysis.composed import ComposedTable
 from orthobench.analysis.made_by import MadeBy, made_by
 from orthobench.analysis.recorded import recorded
 from orthobench.analysis.records import Line
 from orthobench.analysis.status import LEVEL, Interval
+from orthobench.analysis.step_costs import StepCost
 from orthobench.analysis.trials import SearchState, solved, state, steps
 from orthobench.config.files import options
 from orthobench.config.search import TRIAL, TrialRows
@@ -40,19 +41,21 @@ class SearchedCell:
         trials: the recorded runs of the search, by trial.
         state: what these say.
         lines: the runs of the table's own seeds with the chosen trial.
-        planned: how many of these there are to be.
+        seeds: the seeds of these that there are to be.
         words: the overrides of the chosen trial, without those that all trials have; empty while none is chosen.
+        cost: its measured training step; null while it was not measured.
     """
 
     name: str
     trials: dict[int, tuple[Line, ...]]
     state: SearchState
     lines: tuple[Line, ...]
-    planned: int
+    seeds: tuple[int, ...]
     score: Metric
     lengths: tuple[int, ...] = ()
     words: tuple[str, ...] = ()
     budget: dict[str, int] = field(default_factory=dict)
+    cost: StepCost | None = None
 
     @property
     def recorded(self) -> int:
@@ -62,7 +65,7 @@ class SearchedCell:
     @property
     def complete(self) -> bool:
         """Whether nothing of it is left to run."""
-        return self.state.over and (self.state.chosen is None or len(self.lines) == self.planned)
+        return self.state.over and (self.state.chosen is None or len(self.lines) == len(self.seeds))
 
     @property
     def solved(self) -> tuple[int, int]:
@@ -78,6 +81,11 @@ class SearchedCell:
     def steps(self) -> tuple[float, float, float] | None:
         """The lower quartile, the median and the upper quartile of the steps until solved; infinite beyond the cap."""
         return quartiles([steps(line) for line in self.lines]) if self.lines else None
+
+    @property
+    def seconds(self) -> float:
+        """Seconds to solve: the median steps times the time of a step; the steps alone where that is not measured."""
+        return (self.steps[1] if self.steps else inf) * (self.cost.s_per_step if self.cost else 1.0)
 
     @property
     def easy(self) -> tuple[int, int]:
@@ -122,12 +130,12 @@ class SearchedCell:
             return -inf
         return (value - trivial) / (perfect - trivial)
 
-    def due(self, seeds: Sequence[int]) -> dict[int, tuple[int, ...]]:
+    def due(self) -> dict[int, tuple[int, ...]]:
         """The seeds that are to be run next, by trial: those of the search, and then those that are reported."""
         if self.state.due:
             return self.state.due
         known = {line.seed for line in self.lines}
-        gone = tuple(seed for seed in seeds if seed not in known)
+        gone = tuple(seed for seed in self.seeds if seed not in known)
         return {self.state.chosen: gone} if gone and self.state.chosen is not None else {}
 
 
@@ -138,7 +146,6 @@ class SearchedTable:
     Attributes:
         cells: in the table's order; those of `--config-dir` last.
         lines: all runs that fill it.
-        threshold: of the validation score, at which a run has solved the case, as it is written.
         notes: one sentence for each record that fills nothing, or whose constrained matrix left its set.
     """
 
@@ -153,11 +160,10 @@ class SearchedTable:
 
     @cached_property
     def known(self) -> list[SearchedCell]:
-        """The cells of which something is recorded, by group; within one by horizon, solved seeds and steps."""
+        """The cells of which something is recorded, by group; within one by horizon, solved seeds and seconds."""
 
         def place(cell: SearchedCell) -> tuple[float, ...]:
-            middle = cell.steps[1] if cell.steps else inf
-            return cell.group, -(cell.horizon or 0), -cell.solved[0], middle
+            return cell.group, -(cell.horizon or 0), -cell.solved[0], cell.seconds
 
         return sorted((cell for cell in self.cells if cell.recorded), key=place)
 
@@ -168,7 +174,7 @@ class SearchedTable:
 
     def due(self, names: Collection[str]) -> dict[str, dict[str, tuple[int, ...]]]:
         """The seeds that are to be run next, by row of these cells, by cell in the table's order."""
-        found = {cell.name: cell.due(self.seeds) for cell in self.cells if cell.name in names}
+        found = {cell.name: cell.due() for cell in self.cells if cell.name in names}
         return {
             name: {f"{name}_{TRIAL}{trial}": seeds for trial, seeds in due.items()}
             for name, due in found.items()
@@ -181,7 +187,7 @@ class SearchedTable:
         assert search is not None
         most = sum(stage.trials * len(stage.seeds) for stage in search.stages) + len(self.seeds)
         chosen = [cell for cell in self.cells if cell.name in names and not cell.complete]
-        return sum(most - cell.recorded - sum(map(len, cell.due(self.seeds).values())) for cell in chosen)
+        return sum(most - cell.recorded - sum(map(len, cell.due().values())) for cell in chosen)
 
 
 def clopper_pearson(successes: int, trials: int) -> Interval:
@@ -243,7 +249,11 @@ def searched_table(table: Table, results: Path, preset: str = FULL) -> SearchedT
     composed = ComposedTable(table, preset)
     found = recorded(composed, results)
     lengths = composed.lengths(first)[0] if found.lines else ()
-    cells = tuple(_cell(composed, name, found.lines, score, lengths) for name in cells_of(table))
+    costs, _ = step_costs.current(composed, step_costs.read(results))
+    cells = tuple(
+        replace(_cell(composed, name, found.lines, score, lengths), cost=costs.get(f"{name}_{TRIAL}0"))
+        for name in cells_of(table)
+    )
     notes = (*found.notes, *found.lost)
     return SearchedTable(table, preset, score, cells, found.lines, lengths, notes, made_by(found.lines))
 
@@ -268,9 +278,7 @@ def _cell(
     row = f"{name}_{TRIAL}{current.chosen}"
     words = table.rows[row][len(table.rows.cells[name]) :] if current.chosen is not None else ()
     budget = composed.budget(f"{name}_{TRIAL}0") if own else {}
-    return SearchedCell(
-        name, ordered, current, tuple(chosen), len(reported), score, lengths, words=words, budget=budget
-    )
+    return SearchedCell(name, ordered, current, tuple(chosen), reported, score, lengths, words, budget)
 
 
 def searched_tables(results: Path, folders: tuple[Path, ...] = ()) -> list[SearchedTable]:

@@ -17,7 +17,8 @@ search:
     - {trials: 12, seeds: [101]}
     - {trials: 6, seeds: [102, 103]}
   overrides: ["task.eval_lengths=[]"] # of the runs that search, which beat the table's
-  settings: {lr: log(3e-4,1e-1)}      # searched in place of what the models' files say
+  settings:                           # searched in place of what the models' files say
+    lr: log(3e-4,1e-1)
 """
 
 import math

@@ -10,7 +10,8 @@ from orthobench.config.table import FULL
 from orthobench.errors import OrthobenchError, Stopped
 from orthobench.terminal import complain, duration_text, say, waiting
 from orthobench.verbs.arguments import Parser
-from orthobench.verbs.reproduce import WORDS, Selection, models_of, seeds_of
+from orthobench.verbs.plan_searched import plan_searched
+from orthobench.verbs.reproduce import WORDS, Selection, models_of, refuse_models, seeds_of
 
 if TYPE_CHECKING:
     from orthobench.run.cost import Cost
@@ -66,7 +67,7 @@ def _plan_runs(overrides: list[str], folders: tuple[Path, ...]) -> int:
     for job, exp in runs:
         same = same_cost(exp.settings.identity)
         if same not in costs:
-            costs[same] = exp.settings.identity, _measured(exp.run_id, job, folders)
+            costs[same] = exp.settings.identity, measured(exp.run_id, job, folders)
     nearest = dict(zip(costs, no_shorter_is_dearer(costs.values()), strict=True))
     states: dict[str, int] = {}
     missing_s = 0.0
@@ -83,7 +84,7 @@ def _plan_runs(overrides: list[str], folders: tuple[Path, ...]) -> int:
     return 0
 
 
-def _measured(name: str, words: list[str], folders: tuple[Path, ...]) -> "Cost":
+def measured(name: str, words: list[str], folders: tuple[Path, ...]) -> "Cost":
     """See `run.cost.measure`.
 
     Raises:
@@ -121,8 +122,12 @@ def _plan_tables(selection: Selection, preset: str, folders: tuple[Path, ...]) -
     _warn(busy())
     extra = selection.extra
     total_s, costs = 0.0, dict[str, Cost]()
+    refuse_models(selection, folders)
     for name in select(selection.names, folders):
         before_s = total_s
+        if load(name, folders).search is not None:
+            total_s += plan_searched(name, selection, preset, folders)
+            continue
         found, results = plan([name], preset, selection.seeds, selection.rows, extra, folders)
         stale = {(run.job.row, run.job.seed): run.stale for run in found.runs if run.stale}
         lines = (line for line in records.read(results, name) if line.preset == preset)
@@ -143,7 +148,7 @@ def _plan_tables(selection: Selection, preset: str, folders: tuple[Path, ...]) -
             runs = [run for run in found.runs if run.job.row == row]
             words, same = [*runs[0].job.overrides, *extra], same_cost(runs[0].settings.identity)
             try:
-                cost = costs[same] = costs[same] if same in costs else _measured(row, words, folders)
+                cost = costs[same] = costs[same] if same in costs else measured(row, words, folders)
             except Stopped:  # asked by a signal, which is no fault of this row
                 raise
             except OrthobenchError as error:
