@@ -6,7 +6,7 @@ seeds solve it is a share with its exact interval (Clopper & Pearson 1934); the 
 knows of runs that were ended before. Lengths beyond training are scored by the seeds that solved the case alone.
 """
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import ceil, inf
@@ -103,12 +103,11 @@ class SearchedCell:
     @property
     def horizon(self) -> int | None:
         """The greatest length up to which every tested length is held by the median seed that solved the case."""
-        held = None
-        for length, score in sorted(self.holds.items()):
-            if score <= HELD:
-                break
-            held = length
-        return held
+        return reach(self.holds)
+
+    def reaches(self, line: Line) -> int | None:
+        """The same of one run by itself."""
+        return reach({length: self.normalised(line, length) for length in self.lengths})
 
     @property
     def group(self) -> int:
@@ -188,6 +187,16 @@ class SearchedTable:
         most = sum(stage.trials * len(stage.seeds) for stage in search.stages) + len(self.seeds)
         chosen = [cell for cell in self.cells if cell.name in names and not cell.complete]
         return sum(most - cell.recorded - sum(map(len, cell.due().values())) for cell in chosen)
+
+
+def reach(scores: Mapping[int, float]) -> int | None:
+    """The greatest length up to which every score, by length, is above 0.9; null where the first one is not."""
+    held = None
+    for length, score in sorted(scores.items()):
+        if score <= HELD:
+            break
+        held = length
+    return held
 
 
 def clopper_pearson(successes: int, trials: int) -> Interval:

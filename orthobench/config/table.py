@@ -10,6 +10,7 @@ cells: {lstm: [model=lstm], ...}       the rows: overrides of each, which beat t
 grid: {T: {50: [T=50], ...}, ...}      every row once for each combination, as `lstm_T50`
 tuning: {seeds: [...], lr: [...]}      the rates that a fair table tries, see config/tuning.py
 search: {stages: [...], sobol: 2026}   the trials that a searched table makes of every cell, see config/search.py
+factors: {gru: {bias: [a, b], ...}}    a design whose cells are `gru_a`, `gru_b`, ..., see analysis/factorial.py
 claims: [{claim: ..., test: ...}]      what a searched table is to show, written before it is run, see config/claim.py
 rates: [1e-3, 3e-3, 1e-2]              tried where the paper states none, see analysis/rates.py
 title: HAR-2                           its title, where that is not `Table 1` or the name of the file
@@ -55,6 +56,7 @@ KEYS: dict[str, Any] = {
     "tuning": dict,
     "search": dict,
     "claims": list,
+    "factors": dict,
     "rates": list[Any],
     "score": str,
     "title": str,
@@ -100,6 +102,7 @@ class Table:
         tuning: how the rates of a fair table are tuned; its rows are then of every rate that may ever be tried.
         search: how the cells of a searched table are searched; its rows are then of every trial.
         claims: what it is to show.
+        factors: the levels of every factor, by the beginning of the cells' names.
         rates: those that each row of a published table is trained with, as `<row>_lr<rate>`; mostly none.
         given_title: `title:` of its file.
         like: the table that it is like, but for what it says itself; null for most.
@@ -123,6 +126,7 @@ class Table:
     tuning: Tuning | None = None
     search: CellSearch | None = None
     claims: tuple[StatedClaim, ...] = ()
+    factors: dict[str, dict[str, list[str]]] = field(default_factory=dict)
     rates: tuple[str, ...] = ()
     given_title: str | None = None
     like: str | None = None
@@ -306,6 +310,7 @@ def _read(path: Path, name: str, like: Path | None, versions: tuple[tuple[int, .
         held_out=given.get("held_out", True),
         tuning=tuning,
         search=search,
+        factors=parts.factors(given.get("factors", {}), given["cells"], f"{place}factors"),
         claims=tuple(claim_of(one, f"{place}claims[{i}]") for i, one in enumerate(given.get("claims", ()))),
         rates=parts.rates(given, rows, place),
         given_title=given.get("title"),

@@ -199,3 +199,21 @@ def check_search(given: dict[str, Any], place: str) -> None:
     missing = [name for name in SOLVED if name not in map(key, given.get("common", ()))]
     if searches and missing:
         raise ConfigError(f"{place}common: {', '.join(missing)} says when a run has solved the task, and is missing.")
+
+
+def factors(given: dict[str, Any], cells: Iterable[str], place: str) -> dict[str, dict[str, list[str]]]:
+    """The levels of every factor of a design, by the beginning of the names of its cells.
+
+    Raises:
+        ConfigError: a factor has one level, or a combination of levels has no cell.
+    """
+    found = {str(family): coerce(design, dict, f"{place}.{family}") for family, design in given.items()}
+    for family, design in found.items():
+        for factor, levels in design.items():
+            if len(coerce(levels, list[str], f"{place}.{family}.{factor}")) < 2:
+                raise ConfigError(f"{place}.{family}.{factor}: two or more levels are needed.")
+        names = ("_".join((family, *levels)) for levels in product(*design.values()))
+        missing = next((name for name in names if name not in cells), None)
+        if missing is not None:
+            raise ConfigError(f"{place}.{family}: the table has no cell {missing}, which its levels make.")
+    return found

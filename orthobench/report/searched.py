@@ -4,8 +4,10 @@ from collections.abc import Iterable
 from math import inf
 from pathlib import Path
 
+from orthobench.analysis.factorial import effects
 from orthobench.analysis.searched import GROUPS, SearchedCell, SearchedTable, searched_tables
 from orthobench.analysis.searched_claims import outcomes
+from orthobench.analysis.status import Interval
 from orthobench.config.words import key, value
 from orthobench.report import costs, document
 from orthobench.report.document import Document, Grid, Section
@@ -50,7 +52,7 @@ def section(found: SearchedTable, drawn: bool = False) -> Section:
         heading=document.heading(table, found.preset),
         facts=_facts(found),
         records=document.records_of(table, found.lines),
-        grids=(cells(found), by_length(found), stated(found)),
+        grids=(cells(found), by_length(found), worth(found), stated(found)),
         notes=(*notes, *found.notes, *found.made_by.notes, *measured, *table.deviations),
         figures=figures(found) if drawn else {},
         provenance=document.provenance(found.lines),
@@ -80,6 +82,24 @@ def stated(found: SearchedTable) -> Grid:
     rows = [[one.stated.claim, one.stated.source or "ours", one.word, one.detail] for one in outcomes(found)]
     headers = ["claim", "source", "status", "figures"]
     return Grid(headers, rows, subject="claims, written before the runs")
+
+
+def worth(found: SearchedTable) -> Grid:
+    """The effects of the table's design, where it has one of which all cells are complete."""
+    headers = ["design", "effect", "log-odds that a seed solves it", "factor of the horizon"]
+    rows = [
+        [one.family, one.name, _effect(*one.solved), NOTHING if one.horizon is None else _factor(*one.horizon)]
+        for one in effects(found)
+    ]
+    return Grid(headers, rows, subject="effects, each beside the first level of its factor, with 95 % intervals")
+
+
+def _effect(value: float, interval: Interval) -> str:
+    return f"{value:+.2f} [{interval[0]:+.2f}, {interval[1]:+.2f}]"
+
+
+def _factor(value: float, interval: Interval) -> str:
+    return f"{2**value:.2f} [{2 ** interval[0]:.2f}, {2 ** interval[1]:.2f}]"
 
 
 def settings(found: SearchedTable, cell: SearchedCell, trial: int) -> list[str]:
