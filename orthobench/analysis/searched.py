@@ -146,6 +146,7 @@ class SearchedTable:
         cells: in the table's order; those of `--config-dir` last.
         lines: all runs that fill it.
         notes: one sentence for each record that fills nothing, or whose constrained matrix left its set.
+        beside: the group of every complete cell of the table that this one is like; empty for most.
     """
 
     table: Table
@@ -156,6 +157,7 @@ class SearchedTable:
     lengths: tuple[int, ...] = ()
     notes: tuple[str, ...] = ()
     made_by: MadeBy = MadeBy({}, {})  # noqa: RUF009  (it is frozen)
+    beside: dict[str, int] = field(default_factory=dict)
 
     @cached_property
     def known(self) -> list[SearchedCell]:
@@ -264,7 +266,11 @@ def searched_table(table: Table, results: Path, preset: str = FULL) -> SearchedT
         for name in cells_of(table)
     )
     notes = (*found.notes, *found.lost)
-    return SearchedTable(table, preset, score, cells, found.lines, lengths, notes, made_by(found.lines))
+    beside: dict[str, int] = {}
+    if table.like is not None and found.lines:
+        other = searched_table(load(table.like, table.folders), results, preset)
+        beside = {cell.name: cell.group for cell in other.cells if cell.complete}
+    return SearchedTable(table, preset, score, cells, found.lines, lengths, notes, made_by(found.lines), beside)
 
 
 def _cell(

@@ -53,7 +53,7 @@ def section(found: SearchedTable, drawn: bool = False) -> Section:
         facts=_facts(found),
         records=document.records_of(table, found.lines),
         grids=(cells(found), by_length(found), worth(found), stated(found)),
-        notes=(*notes, *found.notes, *found.made_by.notes, *measured, *table.deviations),
+        notes=(*notes, *_moved(found), *found.notes, *found.made_by.notes, *measured, *table.deviations),
         figures=figures(found) if drawn else {},
         provenance=document.provenance(found.lines),
     )
@@ -92,6 +92,17 @@ def worth(found: SearchedTable) -> Grid:
         for one in effects(found)
     ]
     return Grid(headers, rows, subject="effects, each beside the first level of its factor, with 95 % intervals")
+
+
+def _moved(found: SearchedTable) -> list[str]:
+    """How many cells are in another group than in the table that this one is like."""
+    other = found.beside
+    both = [(cell, other[cell.name]) for cell in found.known if cell.complete and cell.name in other]
+    if not both:
+        return []
+    moved = [f"{cell.name} ({GROUPS[there]}, here {GROUPS[cell.group]})" for cell, there in both if cell.group != there]
+    told = f": {', '.join(moved)}" if moved else ""
+    return [f"{len(moved)} of {len(both)} cells are in another group than in {found.table.like}{told}."]
 
 
 def _effect(value: float, interval: Interval) -> str:

@@ -9,6 +9,7 @@ from scipy import stats
 
 from orthobench.analysis import records
 from orthobench.analysis.composed import ComposedTable
+from orthobench.analysis.recorded import alike
 from orthobench.analysis.records import Line
 from orthobench.analysis.searched import SearchedTable, clopper_pearson, joined, quartiles, searched_table
 from orthobench.analysis.searched_claims import outcomes
@@ -105,6 +106,20 @@ def test_a_document_has_no_number_of_a_cell_that_did_not_learn(found: SearchedTa
     assert "not run yet: irnn; no sentence speaks of them." in shown.notes
 
 
+def test_a_table_says_which_cells_are_in_another_group_than_in_the_one_that_it_is_like(
+    found: SearchedTable, tmp_path: Path
+) -> None:
+    (tmp_path / "experiment" / "mine" / "again.yaml").write_text("like: mine/searched\nseeds: [6, 7]\nclaims: []\n")
+    table = load("mine/again", (tmp_path,))
+    lines = [record(table, tmp_path, cell, trial, 101, 300.0) for cell in ("gru", "rnn") for trial in (0, 1)]
+    lines += [record(table, tmp_path, cell, 0, seed, 100.0, 8) for cell in ("gru", "rnn") for seed in (6, 7)]
+    assert alike(ComposedTable(table), tmp_path / "results"), "the runs of the search are taken over"
+    records.add(tmp_path / "results", table.name, lines)
+    notes = section(searched_table(table, tmp_path / "results")).notes
+    there, here = "solved by some", "solved by at least nine of ten seeds"
+    assert f"1 of 2 cells are in another group than in mine/searched: rnn ({there}, here {here})." in notes
+
+
 def test_another_trial_s_runs_are_not_reported(found: SearchedTable, tmp_path: Path) -> None:
     table = load("mine/searched", (tmp_path,))
     records.add(tmp_path / "results", table.name, [record(table, tmp_path, "gru", 1, 1, None)])
@@ -154,7 +169,7 @@ def test_a_wrong_claim_is_refused(test: dict[str, object], message: str, tmp_pat
         outcomes(searched_table(table, tmp_path / "results"))
 
 
-@pytest.mark.parametrize("name", ["adding", "copying", "cued_copying", "cued_recall", "group_word"])
+@pytest.mark.parametrize("name", ["adding", "copying", "cued_copying", "cued_recall", "group_word", "orthogonality"])
 def test_the_shipped_claims_are_well_formed(name: str) -> None:
     from orthobench.analysis.searched_claims import check_claims
 
