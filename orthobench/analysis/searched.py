@@ -298,6 +298,6 @@ def _cell(
 
 def searched_tables(results: Path, folders: tuple[Path, ...] = ()) -> list[SearchedTable]:
     """Every searched table of which something is recorded."""
-    found = (load(name, folders) for name in tables(folders))
-    made = (searched_table(table, results) for table in found if table.track == SEARCHED)
-    return [one for one in made if one.lines]
+    found = [load(name, folders) for name in tables(folders)]
+    begun = (one for one in found if one.track == SEARCHED and records.path_of(results, one.name).is_file())
+    return [made for one in begun if (made := searched_table(one, results)).lines]
