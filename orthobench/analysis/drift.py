@@ -1,4 +1,4 @@
-"""How the numbers of a run that was made again differ from its record, beside the spread over the recorded seeds."""
+"""Drift: how the numbers of a run that was made again differ from its record, beside the spread over the recorded seeds."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ PLAIN = {*IDENTITY, *PROVENANCE, *COST, *MADE_OF, DIGEST} - {"steps"}
 
 @dataclass(frozen=True)
 class Drift:
-    """One number of a run: as it was recorded, made again, and over the recorded seeds of its row.
+    """Number of a run: as it was recorded, made again, and over the recorded seeds of its row.
 
     Attributes:
         before: the recorded number; null where there is none.

@@ -27,7 +27,7 @@ Estimates = list[tuple[float, Interval]]
 
 @dataclass(frozen=True)
 class Effect:
-    """One effect.
+    """Effect of a level, or of two together.
 
     Attributes:
         family: the beginning of the cells' names, such as `gru`.

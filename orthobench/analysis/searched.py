@@ -34,7 +34,7 @@ GROUPS = ("solved by at least nine of ten seeds", "solved by some", "solved by n
 
 @dataclass(frozen=True)
 class SearchedCell:
-    """One cell of a searched table.
+    """Cell of a searched table.
 
     Attributes:
         name: the cell, such as `gru`.
@@ -59,17 +59,17 @@ class SearchedCell:
 
     @property
     def recorded(self) -> int:
-        """How many of its runs are recorded."""
+        """Number of its runs that are recorded."""
         return sum(map(len, self.trials.values())) + len(self.lines)
 
     @property
     def complete(self) -> bool:
-        """Whether nothing of it is left to run."""
+        """True when nothing of it is left to run."""
         return self.state.over and (self.state.chosen is None or len(self.lines) == len(self.seeds))
 
     @property
     def solved(self) -> tuple[int, int]:
-        """How many of the reported seeds solved the case, and how many are recorded."""
+        """Count of the reported seeds that solved the case, and of those recorded."""
         return sum(solved(line) is not None for line in self.lines), len(self.lines)
 
     @property
@@ -89,7 +89,7 @@ class SearchedCell:
 
     @property
     def easy(self) -> tuple[int, int]:
-        """How many trials of the first stage solved the case, and how many are recorded."""
+        """Count of the trials of the first stage that solved the case, and of those recorded."""
         first = [lines[0] for lines in self.trials.values() if lines]
         return sum(solved(line) is not None for line in first), len(first)
 
@@ -140,7 +140,7 @@ class SearchedCell:
 
 @dataclass(frozen=True)
 class SearchedTable:
-    """One searched table of one preset.
+    """Searched table of one preset.
 
     Attributes:
         cells: in the table's order; those of `--config-dir` last.
@@ -183,7 +183,7 @@ class SearchedTable:
         }
 
     def later(self, names: Collection[str]) -> int:
-        """How many runs of these cells follow at the most when those that are due have been made."""
+        """Count the runs of these cells that follow at the most when those that are due have been made."""
         search = self.table.search
         assert search is not None
         most = sum(stage.trials * len(stage.seeds) for stage in search.stages) + len(self.seeds)

@@ -69,7 +69,7 @@ def rows_of(test: dict[str, Any]) -> list[str]:
 
 
 def outcomes(found: SearchedTable) -> list[ClaimOutcome]:
-    """What came of every claim of a table, in its order; the tested ones are one family for Holm's correction.
+    """Return what came of every claim of a table, in its order; the tested ones are one family for Holm's correction.
 
     Raises:
         ConfigError: a claim is wrong.
@@ -95,7 +95,7 @@ def outcomes(found: SearchedTable) -> list[ClaimOutcome]:
 
 
 def _counted(stated: StatedClaim, cells: list[SearchedCell]) -> ClaimOutcome:
-    """What came of a claim that counts."""
+    """Return what came of a claim that counts."""
     undone = [cell.name for cell in cells if not cell.complete]
     if undone:
         return ClaimOutcome(stated, UNRUN, f"not complete: {', '.join(undone)}")

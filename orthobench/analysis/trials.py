@@ -1,4 +1,4 @@
-"""How far the search of a cell has come: which trials are run next, and which is the cell's.
+"""The state of the search of a cell: which trials are run next, and which is the cell's.
 
 The trials of a stage are the best of the stage before. The best trial is the one with the most solved seeds; of equal
 ones that with the fewer median steps until solved, and then that with the lower median validation loss. A diverged seed
@@ -20,7 +20,7 @@ ByTrial = Mapping[int, Sequence[Line]]
 
 @dataclass(frozen=True)
 class SearchState:
-    """How far the search of one cell has come.
+    """State of the search of one cell.
 
     Attributes:
         due: the seeds that are to be run next, by trial; empty once the search is over.
@@ -34,12 +34,12 @@ class SearchState:
 
     @property
     def over(self) -> bool:
-        """Whether nothing of the search is left to run."""
+        """True when nothing of the search is left to run."""
         return not self.due
 
     @property
     def learnt(self) -> bool | None:
-        """Whether a trial was better than the trivial predictor; null while the search goes on."""
+        """True when a trial was better than the trivial predictor; null while the search goes on."""
         return self.chosen is not None if self.over else None
 
 
@@ -61,12 +61,12 @@ def loss(line: Line) -> float:
 
 
 def worth(lines: Sequence[Line]) -> tuple[int, float, float]:
-    """What the best trial has least of: seeds that are not solved, median steps, and median loss."""
+    """Return what the best trial has least of: seeds that are not solved, median steps, and median loss."""
     return sum(solved(line) is None for line in lines), median(map(steps, lines)), median(map(loss, lines))
 
 
 def beats_trivial(lines: Sequence[Line]) -> bool:
-    """Whether the median validation loss is below the trivial predictor's; true where nobody knows that."""
+    """Tell whether the median validation loss is below the trivial predictor's; true where nobody knows that."""
     trivial = next((value for line in lines if (value := line.metric(TRIVIAL)) is not None), inf)
     return median(map(loss, lines)) < trivial
 
@@ -79,7 +79,7 @@ def ranked(lines: ByTrial, trials: Sequence[int], seeds: Sequence[int]) -> tuple
 
 
 def state(search: CellSearch, lines: ByTrial) -> SearchState:
-    """How far the search of a cell has come.
+    """Return how far the search of a cell has come.
 
     Args:
         search: the table's.

@@ -18,7 +18,7 @@ KEYS: dict[str, Any] = {"claim": str, "test": dict, "source": str, "metric": str
 
 @dataclass(frozen=True)
 class StatedClaim:
-    """One claim: a sentence, and the test of it."""
+    """Claim: a sentence, and the test of it."""
 
     claim: str
     test: dict[str, Any] = field(hash=False)

@@ -45,7 +45,7 @@ STAGE = {"trials": Positive, "seeds": list[int]}
 
 @dataclass(frozen=True)
 class Stage:
-    """One stage of a search: so many trials, the best of the stage before, are run on these seeds."""
+    """Stage of a search: so many trials, the best of the stage before, are run on these seeds."""
 
     trials: int
     seeds: tuple[int, ...]
@@ -53,7 +53,7 @@ class Stage:
 
 @dataclass(frozen=True)
 class CellSearch:
-    """How the cells of a table are searched; see the top of this file.
+    """Search of the cells of a table; see the top of this file.
 
     Attributes:
         settings: ranges by setting in place of what the models' files say; empty for those.
@@ -97,7 +97,7 @@ class CellSearch:
 
     @property
     def trials(self) -> int:
-        """How many trials of a cell there are."""
+        """Number of trials of a cell."""
         return self.stages[0].trials
 
     @property
@@ -172,7 +172,7 @@ class TrialRows(Mapping[str, tuple[str, ...]]):
         return name in self.places
 
     def _ranges(self, words: tuple[str, ...]) -> tuple[tuple[str, SearchRange], ...]:
-        """What is searched of a cell: what its row sets itself is not."""
+        """Return what is searched of a cell: what its row sets itself is not."""
         chosen = {key(word): value(word) for word in words}
         found = dict(self.search.settings) or searched(chosen["model"], self.folders)
         return tuple((name, one) for name, one in ranges(found, "search").items() if _key(name) not in chosen)

@@ -41,7 +41,7 @@ def filled(results: Path, folders: tuple[Path, ...] = (), drawn: bool = False) -
 
 
 def section(found: SearchedTable, drawn: bool = False) -> Section:
-    """One table; with its figures where `drawn`."""
+    """Section of a table; with its figures where `drawn`."""
     table = found.table
     unrun = [cell.name for cell in found.cells if not cell.complete]
     notes = [f"{HINT}{', '.join(unrun)}; no sentence speaks of them."] if unrun else []
@@ -95,7 +95,7 @@ def worth(found: SearchedTable) -> Grid:
 
 
 def _moved(found: SearchedTable) -> list[str]:
-    """How many cells are in another group than in the table that this one is like."""
+    """Tell how many cells are in another group than in the table that this one is like."""
     other = found.beside
     both = [(cell, other[cell.name]) for cell in found.known if cell.complete and cell.name in other]
     if not both:

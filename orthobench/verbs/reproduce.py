@@ -146,7 +146,7 @@ def run(
 
 
 def _goes_on(wrong: "set[PlannedRun]", codes: "dict[PlannedRun, int]") -> bool:
-    """Whether other cells can be run after these runs failed: in searched tables, unless the call was stopped."""
+    """Tell whether other cells can be run after these runs failed: in searched tables, unless the call was stopped."""
     from orthobench.errors import Stopped
 
     return all(run.table.search is not None and codes[run] != Stopped.exit_code for run in wrong)
