@@ -1,4 +1,4 @@
-"""Drift: how the numbers of a run that was made again differ from its record, beside the spread over the recorded seeds."""
+"""Drift: how the numbers of a run made again differ from its record, beside the spread over the recorded seeds."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
