@@ -3,10 +3,11 @@
 import argparse
 import atexit
 import gc
+import io
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, redirect_stdout, suppress
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -14,8 +15,8 @@ from typing import Any
 from orthobench import __version__, lean_lightning, signals
 from orthobench.config import slips
 from orthobench.config.words import key
-from orthobench.errors import ConfigError, OrthobenchError, Stopped, code_of
-from orthobench.terminal import complain, say
+from orthobench.errors import ConfigError, OrthobenchError, Stopped, StorageError, code_of
+from orthobench.terminal import complain, flush, say
 
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # torch's idle threads spin, on cores that a scan's threads need
 
@@ -58,10 +59,19 @@ REFUSED = ("--config-path", "-cp", "--config-name", "-cn", "--experimental-rerun
 
 def main(arguments: list[str] | None = None) -> int:
     """Run the program; returns its exit code."""
-    words = sys.argv[1:] if arguments is None else arguments
-    if arguments is None:
-        atexit.register(gc.freeze)  # or Python looks through torch's half a million objects again before it ends
-        _keep_path()
+    if arguments is not None:
+        return _answer(arguments)
+    atexit.register(gc.freeze)  # or Python looks through torch's half a million objects again before it ends
+    _keep_path()
+    try:
+        code = _answer(sys.argv[1:])
+    finally:  # also where a parser ends the program
+        written = flush()
+    return code or (0 if written else StorageError.exit_code)
+
+
+def _answer(words: list[str]) -> int:
+    """Do what the words of a command line ask for; returns the exit code."""
     if not words:
         complain(USAGE.format(verbs=", ".join(VERBS)))
         return ConfigError.exit_code
@@ -229,8 +239,12 @@ def _ask(words: list[str]) -> int:
 
     from orthobench.config.files import conf_dir
 
-    sys.argv = ["orthobench", *words]
-    hydra.main(version_base="1.3", config_path=str(conf_dir()), config_name="config")(_nothing)()
+    sys.argv, text = ["orthobench", *words], io.StringIO()
+    try:
+        with redirect_stdout(text):  # Hydra ends with a traceback where its reader has gone
+            hydra.main(version_base="1.3", config_path=str(conf_dir()), config_name="config")(_nothing)()
+    finally:
+        say(text.getvalue(), end="")
     return 0
 
 

@@ -13,6 +13,7 @@ from orthobench.config.words import choices, key
 from orthobench.errors import ConfigError, OrthobenchError
 from orthobench.recording.claim import is_held
 from orthobench.recording.digest import FINAL, read_sealed
+from orthobench.recording.files import within
 from orthobench.recording.sources import changed, changed_yaml
 from orthobench.registry import find
 from orthobench.schema import did_you_mean
@@ -106,7 +107,7 @@ def read(folders: Iterable[Path]) -> OwnRuns:
             raise ConfigError(f"{folder} {why}: name a folder of runs, such as runs/.")
         for place in places:
             try:
-                run = _run(place)
+                run = _run(place if place == folder else within(folder, place.name))
             except OrthobenchError as error:
                 left_out.append((place, f"left out, {str(error).rstrip('.')}"))
                 continue
@@ -141,7 +142,7 @@ def _run(folder: Path) -> OwnRun:
     Raises:
         OrthobenchError: it is not finished, or its record cannot be used; the sentence says why.
     """
-    path = folder / "record.json"
+    path = within(folder, "record.json")
     record = read_sealed(path)
     if (record is None or record.get("status") not in FINAL) and is_held(folder):
         raise OrthobenchError("it is running now")

@@ -45,6 +45,8 @@ def _shorter(settings: Settings) -> list[tuple[Settings, dict[str, Any]]]:
     found = []
     name, seed = settings.run_id.rpartition("-")[0], settings.run["seed"]
     for folder in settings.folder.parent.glob(f"{name}-*"):
+        if folder.is_symlink():
+            continue
         record = read_sealed(folder / "record.json")
         if folder == settings.folder or record is None or (record["status"], record["seed"]) != ("done", seed):
             continue
