@@ -12,6 +12,7 @@ from typing import Any
 
 from orthobench.config.about import strip
 from orthobench.config.files import GROUPS, check_folders, conf_dir, options, state
+from orthobench.config.paths import place_values
 from orthobench.config.policy import (
     COMMAND_LINE_ALONE,
     check_foreign,
@@ -145,6 +146,8 @@ def compose(overrides: list[str] | tuple[str, ...], folders: tuple[Path, ...] = 
     choices = {key: value for key, value in found["hydra"]["runtime"]["choices"].items() if key in GROUPS and value}
     typed = frozenset(word.key for word in words if not word.group)
     strip(values, typed)
+    if folders:
+        place_values(values, typed, folders)
     new = frozenset(key for key in typed if get(base, key) is None)
     refers = any(_refers(value) for _, _, value in walk(raw))
     return Composed(values, choices, typed, new, refers, _foreign(choices, folders))

@@ -33,6 +33,7 @@ from orthobench.config import about
 from orthobench.config import table_parts as parts
 from orthobench.config.figure import Figure
 from orthobench.config.files import conf_dir, options, version
+from orthobench.config.paths import placed_words
 from orthobench.config.table_parts import GridPlace
 from orthobench.config.tuning import Tuning
 from orthobench.config.words import key, value
@@ -274,10 +275,11 @@ def _read(path: Path, name: str, like: Path | None, versions: tuple[tuple[int, .
         parts.refuse_unfair(words, f"{place}cells.{cell}")
         if not any(key(word) == "model" for word in (*given.get("common", ()), *words)):
             raise ConfigError(f"{place}cells.{cell} names no model=, and would be of the one that is the default.")
+    parts.check_seeds(given["seeds"], name)
     grid = given.get("grid", {}) | ({RATE: tuning.choices} if tuning else {})
+    parts.refuse_endless(len(given["cells"]), grid, given, place)
     rows, variants = parts.crossed(given["cells"], grid, f"{place}grid")
     parts.check_words(given.get("common", []), f"{place}common")
-    parts.check_seeds(given["seeds"], name)
     presets = {}
     for preset, body in given["presets"].items():
         if preset not in PRESETS:
@@ -285,7 +287,7 @@ def _read(path: Path, name: str, like: Path | None, versions: tuple[tuple[int, .
         short = parts.checked(body, PRESET_KEYS, tuple(PRESET_KEYS), f"{place}presets.{preset}.")
         parts.check_words(short["overrides"], f"{place}presets.{preset}")
         presets[preset] = Preset(short["seeds"], tuple(short["overrides"]))
-    return Table(
+    made = Table(
         name=name,
         track=given["track"],
         seeds=tuple(given["seeds"]),
@@ -305,6 +307,24 @@ def _read(path: Path, name: str, like: Path | None, versions: tuple[tuple[int, .
         like=given.get("like"),
         unstated=parts.unstated(given.get("unstated", []), rows, f"{place}unstated"),
     )
+    return _placed(made, [one for one in (_folder(path, name), like and _folder(like, given["like"])) if one], place)
+
+
+def _folder(path: Path, name: str) -> Path | None:
+    """The folder of `--config-dir` that a table's file is in; null for the shipped one."""
+    folder = path.parents[len(Path(name).parts)]
+    return None if folder.resolve() == conf_dir() else folder
+
+
+def _placed(table: Table, folders: list[Path], place: str) -> Table:
+    """A table in whose overrides the paths are those in its folders, see `paths.placed`."""
+    if not folders:
+        return table
+    presets = {
+        name: Preset(one.seeds, placed_words(one.overrides, folders, place)) for name, one in table.presets.items()
+    }
+    rows = {name: placed_words(words, folders, place) for name, words in table.rows.items()}
+    return replace(table, common=placed_words(table.common, folders, place), rows=rows, presets=presets)
 
 
 def _rates(given: dict[str, Any], rows: Iterable[str], place: str) -> tuple[str, ...]:
