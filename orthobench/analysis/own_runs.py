@@ -14,7 +14,7 @@ from orthobench.errors import ConfigError, OrthobenchError
 from orthobench.recording.claim import is_held
 from orthobench.recording.digest import FINAL, read_sealed
 from orthobench.recording.files import within
-from orthobench.recording.sources import changed, changed_yaml
+from orthobench.recording.sources import changed, changed_yaml, refuse_unrecorded
 from orthobench.registry import find
 from orthobench.schema import did_you_mean
 from orthobench.tasks.metric import Metric
@@ -172,6 +172,7 @@ def _settings(record: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
     other = other_code(record)
     stale = [f"made by other code, {other}"] if other else []
     try:
+        refuse_unrecorded(record.get("sources"), recorded.named_files(record["config"]), "record.json")
         settings = recorded.settings(record["config"])
     except OrthobenchError as error:
         return by_key(record["config"]), [*stale, f"its settings are refused today: {str(error).rstrip('.')}"]

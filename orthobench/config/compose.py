@@ -12,7 +12,7 @@ from typing import Any
 
 from orthobench.config.about import strip
 from orthobench.config.files import GROUPS, check_folders, conf_dir, options, state
-from orthobench.config.paths import place_values
+from orthobench.config.inside import place_values
 from orthobench.config.policy import (
     COMMAND_LINE_ALONE,
     check_foreign,

@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from orthobench.config.paths import outside
+from orthobench.config.inside import outside
 from orthobench.config.policy import check_values
 from orthobench.errors import ConfigError
 

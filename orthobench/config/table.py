@@ -33,7 +33,7 @@ from orthobench.config import about
 from orthobench.config import table_parts as parts
 from orthobench.config.figure import Figure
 from orthobench.config.files import conf_dir, options, version
-from orthobench.config.paths import placed_words
+from orthobench.config.inside import placed_words
 from orthobench.config.table_parts import GridPlace
 from orthobench.config.tuning import Tuning
 from orthobench.config.words import key, value
@@ -317,7 +317,7 @@ def _folder(path: Path, name: str) -> Path | None:
 
 
 def _placed(table: Table, folders: list[Path], place: str) -> Table:
-    """A table in whose overrides the paths are those in its folders, see `paths.placed`."""
+    """A table in whose overrides the paths are those in its folders, see `inside.placed`."""
     if not folders:
         return table
     presets = {

@@ -21,6 +21,8 @@ def main(arguments: list[str]) -> int:
         ConfigError: no folder, no run in it that is asked for, or no such setting.
     """
     from orthobench.config.overrides import word, words
+    from orthobench.config.recorded import named_files
+    from orthobench.recording.sources import refuse_unrecorded
 
     parser = Parser(__doc__)
     parser.add_argument("--by", default="model", metavar="KEY", help="a winner for each value of it (model)")
@@ -50,7 +52,9 @@ def main(arguments: list[str]) -> int:
             roots = [word("runs_root", str(places[0]))] if _elsewhere(places[0]) else []
             options = [option for path in given.config_dir for option in ("--config-dir", str(path))]
             try:
-                found = words(row.runs[0].record["config"], tuple(given.config_dir))  # which checks the settings
+                record = row.runs[0].record
+                refuse_unrecorded(record.get("sources"), named_files(record["config"]), "record.json")
+                found = words(record["config"], tuple(given.config_dir))  # which checks the settings
                 kept = [one for one in found if one.partition("=")[0] not in (*LENGTHS, "seed")]
                 asked = [*kept, f"seed={seeds}", word("trainer.max_steps", steps), *roots]
                 say(command(["orthobench", *(["-m"] if "," in seeds else []), *options, *asked]))

@@ -15,6 +15,7 @@ from orthobench.errors import ConfigError
 
 NAMES = re.compile(r"(\w*_)?(path|file|dir|folder|root)|init_from")  # of settings that are paths
 SPOKEN = re.compile(NAMES.pattern.replace("(\\w*_)?", ""))  # whatever has such a name in it
+KNOWN = ("path", "init_from")  # whose meaning is known; what else is a path, and from where, only a plug-in says
 RUN = re.compile(r"[\w+-]+")  # a run's name, which `init_from` may be
 
 
@@ -24,7 +25,7 @@ def outside(path: Path, folder: Path) -> bool:
 
 
 def placed(value: str, name: str, folders: Sequence[Path], source: str = "") -> str:
-    """The path that a file of a configuration folder names, which is in one of the folders.
+    """The path that a file of a configuration folder names, which is in one of the folders; whole where it is KNOWN.
 
     Args:
         value: the path.
@@ -35,9 +36,10 @@ def placed(value: str, name: str, folders: Sequence[Path], source: str = "") -> 
     Raises:
         ConfigError: it is outside of them, it would be made of something else, or a link beside it leads outside.
     """
-    if name == "init_from" and RUN.fullmatch(value):
+    last = name.rpartition(".")[2]
+    if not value or (last == "init_from" and RUN.fullmatch(value)):
         return value
-    plain = value and not value.startswith("~") and "$" not in value and "\0" not in value
+    plain = not value.startswith("~") and "$" not in value and "\0" not in value
     try:
         inside = [folder.absolute() / value for folder in folders if plain and not _leads_out(folder, value)]
         path = next((path for path in inside if path.exists()), inside[0] if inside else None)
@@ -46,7 +48,7 @@ def placed(value: str, name: str, folders: Sequence[Path], source: str = "") -> 
     if path is None:
         told = f"which a file of --config-dir may not: give {name}= on the command line"
         raise ConfigError(f"{source}{name}={value} names what is outside of its folder, {told}.")
-    return str(path)
+    return str(path) if last in KNOWN else value
 
 
 def placed_words(words: Iterable[str], folders: Sequence[Path], source: str) -> tuple[str, ...]:
