@@ -2,6 +2,7 @@
 
 import argparse
 import atexit
+import errno
 import gc
 import io
 import os
@@ -15,7 +16,7 @@ from typing import Any
 from orthobench import __version__, lean_lightning, signals
 from orthobench.config import slips
 from orthobench.config.words import key
-from orthobench.errors import ConfigError, OrthobenchError, Stopped, StorageError, code_of
+from orthobench.errors import ConfigError, OrthobenchError, Stopped, StorageError, code_of, of_system
 from orthobench.terminal import complain, flush, say
 
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # torch's idle threads spin, on cores that a scan's threads need
@@ -85,14 +86,23 @@ def _answer(words: list[str]) -> int:
             signals.end_with_parent()
             return _experiment(words)
     except OrthobenchError as error:
-        text = str(error)
-        complain(
-            f"orthobench: {text if len(text) <= LONGEST else f'{text[: LONGEST // 2]} ... {text[-LONGEST // 2 :]}'}"
-        )
-        return error.exit_code
+        return _tell(error)
+    except OSError as error:
+        return _tell(of_system(error))
+    except ImportError as error:
+        if os.strerror(errno.EMFILE) not in str(error):
+            raise
+        return _tell(of_system(error))
     except KeyboardInterrupt:
         complain("orthobench: interrupted")
         return Stopped.exit_code
+
+
+def _tell(error: OrthobenchError) -> int:
+    """Say what is wrong in a sentence of moderate length; returns the exit code."""
+    text = str(error)
+    complain(f"orthobench: {text if len(text) <= LONGEST else f'{text[: LONGEST // 2]} ... {text[-LONGEST // 2 :]}'}")
+    return error.exit_code
 
 
 def _keep_path() -> None:

@@ -111,6 +111,9 @@ def read(folders: Iterable[Path]) -> OwnRuns:
             except OrthobenchError as error:
                 left_out.append((place, f"left out, {str(error).rstrip('.')}"))
                 continue
+            except OSError as error:
+                left_out.append((place, f"left out, it cannot be read: {error.strerror}"))
+                continue
             if run.line.run_id in found:
                 left_out.append((place, "counted once, it is in another of the folders too"))
             found.setdefault(run.line.run_id, run)
@@ -133,7 +136,10 @@ def _runs(folder: Path) -> list[Path]:
 
 
 def _is_run(folder: Path) -> bool:
-    return any((folder / name).is_file() for name in FILES)
+    try:
+        return any((folder / name).is_file() for name in FILES)
+    except PermissionError:  # which is told where it is read
+        return True
 
 
 def _run(folder: Path) -> OwnRun:

@@ -35,13 +35,19 @@ def yaml_files(folder: Path, group: str = "") -> list[Path]:
         ConfigError: a link in a folder of the user's leads out of it; what it names may be anything.
     """
     found: list[Path] = []
-    for place, inner, names in os.walk(folder / group, followlinks=True):
+    for place, inner, names in os.walk(folder / group, onerror=_unreadable, followlinks=True):
         root = Path(place)
         if folder != conf_dir():
             _refuse_links_outwards(folder, [root / name for name in (*inner, *names)])
         inner[:] = [name for name in inner if not _leads_back(root / name)]
         found += (root / name for name in (*names, *inner) if name.endswith(".yaml"))
     return sorted(path for path in found if not _leads_nowhere(path))
+
+
+def _unreadable(error: OSError) -> None:
+    """Refuse a folder that may not be read, whose files would be missed without a word; one may be missing."""
+    if not isinstance(error, FileNotFoundError | NotADirectoryError):
+        raise ConfigError(f"{error.filename} cannot be read: {error.strerror}.") from error
 
 
 def _refuse_links_outwards(folder: Path, paths: list[Path]) -> None:
