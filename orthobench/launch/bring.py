@@ -76,7 +76,8 @@ def bring(place: Path, runs_root: Path, data_root: str) -> Iterator[Brought]:
                 yield Brought(name, "refused", reason) if reason else _accept(folder, runs_root, data_root)
                 shutil.rmtree(folder, ignore_errors=True)
     except (OSError, EOFError, ValueError, RuntimeError, LookupError, *DAMAGED) as error:
-        raise StorageError(f"{place} cannot be collected: {getattr(error, 'strerror', None) or error}.") from error
+        text = getattr(error, "strerror", None) or " ".join(str(error).split())
+        raise StorageError(f"{place} cannot be collected: {text.rstrip('.')}.") from error
 
 
 class _Member:
