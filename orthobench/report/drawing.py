@@ -126,7 +126,7 @@ def svg(figure: "Figure") -> str:
     import matplotlib
 
     text = io.StringIO()
-    style = {"svg.hashsalt": "orthobench", "svg.fonttype": "path", "font.size": 9}
+    style: Any = {"svg.hashsalt": "orthobench", "svg.fonttype": "path", "font.size": 9}
     with matplotlib.rc_context(style), _environment("SOURCE_DATE_EPOCH", "0"):
         figure.savefig(text, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
     found = text.getvalue()
