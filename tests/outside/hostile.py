@@ -218,7 +218,7 @@ def hostile_archives(draw: Draw, folder: Path) -> None:
     """Finished runs in an archive are brought, or the archive is refused; nothing is written outside."""
     source, name = finished(), finished().name
     files = {f"{name}/{path.relative_to(source)}": path.read_bytes() for path in source.rglob("*") if path.is_file()}
-    odd = draw.sometimes("", "../x", "/tmp/x", "C:\\x", f"{name}/../../x", "./" + name, "\0x", "x" * 300, "a\nb")
+    odd = draw.sometimes("", "../x", "/tmp/x", "C:\\x", f"{name}/../../x", "./" + name, "x\0x", "x" * 300, "a\nb")
     files |= {f"{odd}/record.json" if draw.one(True, False) else odd: b"x"} if odd else {}
     victim = draw.one(*files)
     files[victim] = damaged(draw, files[victim])
