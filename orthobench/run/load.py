@@ -16,7 +16,7 @@ from orthobench.recording import store
 from orthobench.recording.checkpoint import digest_of, load_run
 from orthobench.recording.digest import owner, read_sealed
 from orthobench.recording.files import refuse_links
-from orthobench.recording.sources import refuse_changed
+from orthobench.recording.sources import refuse_changed, refuse_unrecorded
 from orthobench.run.learner import Learner
 from orthobench.run.memory import refuse_before_building
 from orthobench.tasks.base import Task
@@ -157,6 +157,7 @@ def load(
         content = read_yaml(folder / "config.yaml")
     except (OSError, ConfigError) as error:
         raise StorageError(f"{folder / 'config.yaml'} cannot be read: {' '.join(str(error).split())}") from error
+    refuse_unrecorded(record.get("sources"), recorded.named_files(content), str(folder))
     try:
         settings = recorded.settings(content, data_root or os.environ.get("ORTHOBENCH_DATA"))
     except ConfigError as error:
