@@ -38,13 +38,18 @@ class InputConvolution(Cell):
 
     def project(self, x: Tensor) -> Tensor:
         """The inputs themselves, (T, B, I), tokens as one-hot vectors."""
-        if x.is_floating_point():
-            return x.transpose(0, 1)
-        return F.one_hot(x.T.long().clamp(max=self.input_size), self.input_size + 1)[..., :-1].to(self.U.dtype)
+        return vectors(x, self.U)
 
     def step(self, p_t: Tensor, state: State, W: Matrices) -> tuple[Tensor, State]:
         y, before = convolved(p_t, state[0], self.U)
         return y, (before,)
+
+
+def vectors(x: Tensor, U: Tensor) -> Tensor:
+    """Inputs as `Cell.project` takes them, (T, B, I), tokens as one-hot vectors in the type of U (M, I)."""
+    if x.is_floating_point():
+        return x.transpose(0, 1)
+    return F.one_hot(x.T.long().clamp(max=U.shape[1]), U.shape[1] + 1)[..., :-1].to(U.dtype)
 
 
 def convolved(x: Tensor, before: Tensor, kernel: Tensor) -> tuple[Tensor, Tensor]:

@@ -43,12 +43,18 @@ CELLS: dict[str, tuple[type, dict[str, Any]]] = {
     "deltanet": (DeltaProduct, {"heads": 2, "negative": False}),
     "deltaproduct": (DeltaProduct, {"heads": 2, "products": 2, "convolution": None}),
     "gated deltaproduct": (DeltaProduct, {"heads": 2, "products": 2, "gated": True}),
+    "deltanet of other widths": (
+        DeltaProduct,
+        {"heads": 2, "key_width": 3, "value_width": 5, "output_gate": "silu", "scaled_query": True},
+    ),
     "slstm": (SLSTM, {"heads": 2}),
+    "convolved slstm": (SLSTM, {"heads": 2, "convolution": 3, "forget_bias": "power_law"}),
     "mlstm": (MLSTM, {"heads": 2}),
+    "mlstm of other keys": (MLSTM, {"heads": 2, "key_width": 3, "gate_inputs": "qkv"}),
     "unconvolved mlstm": (MLSTM, {"heads": 2, "convolution": None}),
 }
 every_cell = pytest.mark.parametrize(("cls", "options"), [pytest.param(*case, id=name) for name, case in CELLS.items()])
-MANY_NUMBERS = {"deltanet", "deltaproduct", "gated deltaproduct", "slstm", "mlstm", "unconvolved mlstm"}
+MANY_NUMBERS = {name for name, (cls, _) in CELLS.items() if issubclass(cls, DeltaProduct | SLSTM | MLSTM)}
 every_cell_at_length = pytest.mark.parametrize(
     ("cls", "options"),
     [
