@@ -15,10 +15,8 @@ Eigenvalues"; Siems, Carstensen, Zela, Hutter, Pontil & Grazzi (2025), "DeltaPro
 RNNs via Householder Products".
 """
 
-import math
 from typing import Literal
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -27,7 +25,8 @@ from orthobench.cells.base import Matrices, State, projection
 from orthobench.cells.convolution import convolved
 from orthobench.cells.heads import Headed, rms_normalised
 from orthobench.cells.initial import MakeRecurrent
-from orthobench.initializers import Rng, glorot_uniform, tensor, uniform
+from orthobench.cells.outer import decay_start
+from orthobench.initializers import Rng, glorot_uniform, uniform
 from orthobench.schema import OptionalPositive, Positive
 
 GAIN = 2**-2.5  # of the authors' start of every linear map
@@ -82,9 +81,8 @@ class DeltaProduct(Headed):
         if convolution is not None:
             self.kernel = nn.Parameter(uniform(rng, (convolution, self.channels), convolution**-0.5))
         if gated:
-            self.A = nn.Parameter(tensor(np.log(rng.uniform(0, 16, size=heads))))
-            pace = np.exp(rng.uniform(math.log(0.001), math.log(0.1), size=heads))
-            self.dt = nn.Parameter(tensor(pace + np.log(-np.expm1(-pace))))  # the inverse of softplus
+            ln_A, dt = decay_start(rng, heads, A=[0, 16], dt=[0.001, 0.1])
+            self.A, self.dt = nn.Parameter(ln_A), nn.Parameter(dt)
         self.scale = nn.Parameter(torch.ones(self.value_width))
         self.O = nn.Parameter(GAIN * glorot_uniform(rng, (N, V)))
 

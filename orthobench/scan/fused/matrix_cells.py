@@ -38,7 +38,7 @@ def delta_product(
         return cell.read(cell.split(o), shown), (S, *before)
 
     scan = scan if cell.key_width == cell.value_width else matrix_scan
-    return _in_windows(window, cell, x, state, cell.products if scan is matrix_scan else 1)
+    return in_windows(window, cell, x, state, cell.products if scan is matrix_scan else 1)
 
 
 def mlstm(
@@ -60,7 +60,7 @@ def mlstm(
         return cell.read(cell.split(recalled), r, scales, o), (C, n, scales[:, -1], *before)
 
     scan = scan if cell.key_width == cell.width else matrix_scan
-    return _in_windows(window, cell, x, state)
+    return in_windows(window, cell, x, state)
 
 
 def values_per_step(cell: Any) -> int:
@@ -71,9 +71,18 @@ def values_per_step(cell: Any) -> int:
     return 3 * len(cell.U) // 2 + cell.heads * cell.key_width * cell.value_width // WINDOW
 
 
-def _in_windows(
+def in_windows(
     window: Callable[[Tensor, State], tuple[Tensor, State]], cell: Any, x: Tensor, state: State, writes: int = 1
 ) -> tuple[Tensor, State]:
+    """Run `window` over one part of x after the other, of WINDOW / `writes` steps each.
+
+    Args:
+        window: from projections (B, L, M) and a state to outputs (B, L, N) and the next.
+        cell: the cell.
+        x: inputs, see `reference.run`.
+        state: the initial state.
+        writes: what a step counts for in a window.
+    """
     p_TBM = projected(cell, x, ())
     seen, state = [], tuple(s.expand(p_TBM.shape[1], *s.shape[1:]) for s in state)
     with torch.autocast(x.device.type, enabled=False):
