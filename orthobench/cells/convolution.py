@@ -1,5 +1,7 @@
 """A short causal convolution over time, channel by channel, with SiLU behind it: within a cell, or in front of one."""
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -8,6 +10,8 @@ from orthobench.cells.base import Cell, Matrices, State
 from orthobench.initializers import Rng, uniform
 from orthobench.parametrizations.free import Free
 from orthobench.schema import Positive
+
+Convolve = Callable[[Tensor, Tensor, Tensor], tuple[Tensor, Tensor]]
 
 
 class InputConvolution(Cell):

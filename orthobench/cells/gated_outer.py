@@ -23,10 +23,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from orthobench.cells.convolution import Convolve
 from orthobench.cells.deltaproduct import unit
 from orthobench.cells.heads import rms_normalised
 from orthobench.cells.initial import MakeRecurrent
-from orthobench.cells.outer import Convolve, Outer, Writes, decay_start
+from orthobench.cells.outer import Outer, Writes, decay_start
 from orthobench.errors import ConfigError
 from orthobench.initializers import Rng, normal, uniform
 from orthobench.schema import OptionalPositive, Positive

@@ -15,11 +15,9 @@ import numpy as np
 from torch import Tensor
 
 from orthobench.cells.base import Matrices, State, projection
-from orthobench.cells.convolution import convolved
+from orthobench.cells.convolution import Convolve, convolved
 from orthobench.cells.heads import Headed
 from orthobench.initializers import Rng, tensor
-
-Convolve = Callable[[Tensor, Tensor, Tensor], tuple[Tensor, Tensor]]
 
 
 class Writes(NamedTuple):

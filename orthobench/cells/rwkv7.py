@@ -20,9 +20,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from orthobench.cells.convolution import vectors
+from orthobench.cells.convolution import Convolve, vectors
 from orthobench.cells.initial import MakeRecurrent
-from orthobench.cells.outer import Convolve, Outer, Writes
+from orthobench.cells.outer import Outer, Writes
 from orthobench.initializers import Rng, orthogonal, tensor, uniform
 from orthobench.schema import Positive
 

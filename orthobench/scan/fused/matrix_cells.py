@@ -12,7 +12,8 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from orthobench.cells.base import State
-from orthobench.scan.fused.convolution import Convolve, convolve
+from orthobench.cells.convolution import Convolve
+from orthobench.scan.fused.convolution import convolve
 from orthobench.scan.fused.matrix_state import matrix_scan
 from orthobench.scan.reference import projected
 

@@ -16,8 +16,9 @@ import torch
 from torch import Tensor
 
 from orthobench.cells.base import State
+from orthobench.cells.convolution import Convolve
 from orthobench.cells.outer import Writes
-from orthobench.scan.fused.convolution import Convolve, convolve
+from orthobench.scan.fused.convolution import convolve
 from orthobench.scan.fused.matrix_cells import in_windows
 
 OuterScanner = Callable[[Writes, Tensor], tuple[Tensor, Tensor]]
