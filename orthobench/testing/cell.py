@@ -15,7 +15,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from orthobench.cells.base import Cell, State
 from orthobench.errors import ConfigError
 from orthobench.models.make_cell import make_cell
-from orthobench.models.recurrent import Recurrent
+from orthobench.models.recurrent import MakeCell, Recurrent
 from orthobench.parametrizations.base import inside_and_outside
 from orthobench.parametrizations.free import Free
 from orthobench.run.export import program
@@ -23,11 +23,10 @@ from orthobench.scan import ENGINES, recurrence
 
 B, T, LONG = 3, 7, 500
 EXACT = 1e-10  # sums in another order, in float64
-MakeCell = Callable[[int, int], Cell]
 
 
 @dataclass(frozen=True)
-class Outcome:
+class CellCheck:
     """How one check ended.
 
     Attributes:
@@ -50,7 +49,7 @@ class Outcome:
 
 def check_cell(
     cls: type[Cell], input_size: int = 3, hidden_size: int = 8, recurrent: type = Free, **settings: Any
-) -> list[Outcome]:
+) -> list[CellCheck]:
     """Check a class of cells, as a test of pytest's or anywhere else.
 
     Args:
@@ -76,7 +75,7 @@ def check_cell(
     return found
 
 
-def outcomes(make: MakeCell, input_size: int, hidden_size: int) -> list[Outcome]:
+def outcomes(make: MakeCell, input_size: int, hidden_size: int) -> list[CellCheck]:
     """All checks of the cells that `make(I, N)` returns, which must be alike from call to call, in their order."""
     cell = make(input_size, hidden_size).double().eval()
     found = []
@@ -84,12 +83,12 @@ def outcomes(make: MakeCell, input_size: int, hidden_size: int) -> list[Outcome]
         try:
             note = check(cell, make)
             made = not isinstance(note, _NotMade)
-            found.append(Outcome(name, None, str(note or ""), made))
+            found.append(CellCheck(name, None, str(note or ""), made))
         except _Wrong as problem:
-            found.append(Outcome(name, str(problem)))
+            found.append(CellCheck(name, str(problem)))
         except Exception as error:
             told = str(error).strip().splitlines() or ["it says nothing"]
-            found.append(Outcome(name, f"{type(error).__name__}: {told[0]}"))
+            found.append(CellCheck(name, f"{type(error).__name__}: {told[0]}"))
     return found
 
 
