@@ -32,19 +32,16 @@ class CellCheck:
     Attributes:
         name: what was checked.
         problem: what is wrong; null where nothing is.
-        note: what else is worth knowing, such as why it was not made.
-        made: whether the check was made.
+        note: what else is worth knowing.
     """
 
     name: str
     problem: str | None = None
     note: str = ""
-    made: bool = True
 
     def __str__(self) -> str:
-        state = "FAILED" if self.problem else "ok" if self.made else "not made"
         told = self.problem or self.note
-        return f"{state:8}  {self.name}{f': {told}' if told else ''}"
+        return f"{'FAILED' if self.problem else 'ok':8}  {self.name}{f': {told}' if told else ''}"
 
 
 def check_cell(
@@ -81,9 +78,7 @@ def outcomes(make: MakeCell, input_size: int, hidden_size: int) -> list[CellChec
     found = []
     for name, check in CHECKS.items():
         try:
-            note = check(cell, make)
-            made = not isinstance(note, _NotMade)
-            found.append(CellCheck(name, None, str(note or ""), made))
+            found.append(CellCheck(name, note=check(cell, make) or ""))
         except _Wrong as problem:
             found.append(CellCheck(name, str(problem)))
         except Exception as error:
@@ -94,12 +89,6 @@ def outcomes(make: MakeCell, input_size: int, hidden_size: int) -> list[CellChec
 
 class _Wrong(Exception):
     """What a check found wrong."""
-
-
-class _NotMade(str):
-    """The reason for which a check is not made."""
-
-    __slots__ = ()
 
 
 def _numbers(*shape: int, seed: int = 1) -> Tensor:
@@ -227,9 +216,7 @@ def _long(cell: Cell, make: MakeCell) -> str:
     return f"{LONG} steps in float32, outputs up to {float(h.detach().abs().max()):.3g}"
 
 
-def _export(cell: Cell, make: MakeCell) -> str | _NotMade:
-    if cell.complex_state:
-        return _NotMade("the state is complex, which the formats do not have")
+def _export(cell: Cell, make: MakeCell) -> str:
     network = Recurrent(cell.input_size, 2, "all", make, np.random.default_rng(1), hidden_size=cell.hidden_size)
     network = network.double().eval()
     try:
