@@ -24,7 +24,7 @@ BELOW = {  # what a room may import, beside the ground
     "ensemble": {"config", "models", "parametrizations", "recording", "run", "tasks"},
     "launch": {"analysis", "config", "ensemble", "models", "recording", "run"},
 }
-GROUND = {"errors", "terminal", "signals", "schema", "registry", "initializers", "lean_lightning", "optim"}
+GROUND = {"errors", "paths", "terminal", "signals", "schema", "registry", "initializers", "lean_lightning", "optim"}
 
 
 def room(module: str) -> str:

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from orthobench import registry
-from orthobench.config import slips
+from orthobench import paths, registry
+from orthobench.config import places, slips
 from orthobench.config.compose import Composed
 from orthobench.config.settings import SECTIONS, Parts, Settings, tied_counts
 from orthobench.config.trainer import trainer_settings
@@ -99,8 +99,9 @@ def check(composed: Composed) -> Settings:
         if not isinstance(values[name], dict):
             raise ConfigError(f"{name}={values[name]!r}: {name} is a group of settings, each set as {name}.KEY=VALUE.")
     run = {key: coerce(values[key], kind, key) for key, kind in ROOT.items() if key in values}
+    run = places.of_run(run, composed.typed)
     data = _fill(values["data"], DATA, "data")
-    task, made = _task(values["task"], choices["task"], run, data)
+    task, made = _task(values["task"], choices["task"], run, data, None if composed.recorded else composed.typed)
     model, (network, cell, recurrent) = _model(values["model"], choices["model"], run, composed.typed)
     if run["variant"] is not None and "variant" not in task.keys() | model.keys():
         both = f"task={task['name']} with model={model['name']}"
@@ -168,8 +169,13 @@ def _fill(
     return filled
 
 
-def _task(given: dict[str, Any], name: str, run: dict[str, Any], data: dict[str, Any]) -> tuple[dict[str, Any], Any]:
-    """The task's settings, and the task itself, whose constructor checks what its signature cannot say."""
+def _task(
+    given: dict[str, Any], name: str, run: dict[str, Any], data: dict[str, Any], typed: frozenset[str] | None
+) -> tuple[dict[str, Any], Any]:
+    """The task's settings, and the task itself, whose constructor checks what its signature cannot say.
+
+    `typed` is null for settings that have been recorded, whose files keep the names that they had.
+    """
     cls: Any = registry.find("task", name, "task")
     known = fields(cls)
     legal = {key: field for key, field in known.items() if key not in TASK_PROVIDED}
@@ -180,8 +186,9 @@ def _task(given: dict[str, Any], name: str, run: dict[str, Any], data: dict[str,
         filled["T"] = known["T"].default if run["T"] is None else coerce(run["T"], known["T"].annotation, "T")
     if "variant" in known:
         filled["variant"] = run["variant"] or known["variant"].default
+    filled = filled if typed is None else places.of_task(set(cls.own_files) & set(filled), filled, typed)
     filled = cls.resolve(filled, Path(run["data_root"]))
-    made = cls(seed=run["seed"], data_root=run["data_root"], **filled)
+    made = cls(seed=run["seed"], data_root=paths.whole(run["data_root"]), **filled)
     if not registry.is_ours(cls):
         made.refuse_incomplete()
     made.verify = data["verify"]

@@ -42,7 +42,7 @@ def settings(content: Any, data_root: str | None = None, T: int | None = None, *
         "data_root": data_root or values.get("data_root", "data"),
         "task": values["task"] | task,
     }
-    return check(Composed(values, choices, frozenset(), frozenset()))
+    return check(Composed(values, choices, frozenset(), frozenset(), recorded=True))
 
 
 def task_overrides(words: list[str]) -> tuple[dict[str, Any], list[int] | None]:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from orthobench.errors import ConfigError
+from orthobench.paths import whole
 from orthobench.schema import resolve_count
 
 SECTIONS = ("model", "task", "optimizer", "schedule", "trainer", "stopping", "logger", "diagnostics", "data")
@@ -115,9 +116,13 @@ class Settings:
         return Path(self.run["runs_root"]) / self.run_id
 
     def as_dict(self) -> dict[str, Any]:
-        """All settings, as config.yaml holds them."""
+        """All settings, by section."""
         sections = {name: dict(getattr(self, name)) for name in SECTIONS}
         return {**self.run, **sections}
+
+    def as_kept(self) -> dict[str, Any]:
+        """All settings, as config.yaml holds them: with the whole path of the data, which are found from anywhere."""
+        return self.as_dict() | {"data_root": whole(self.run["data_root"])}
 
     def with_hidden_size(self, size: int) -> "Settings":
         """The same settings with another hidden size; shares of it are computed again, counts are checked against it.

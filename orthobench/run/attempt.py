@@ -50,7 +50,7 @@ class Attempt:
         quieten()
         keep_freed_memory()
         sweep_up(folder)
-        text = owned(yaml.safe_dump(run.settings.as_dict(), sort_keys=False), run.settings.digest)
+        text = owned(yaml.safe_dump(run.settings.as_kept(), sort_keys=False), run.settings.digest)
         write_bytes(folder / "config.yaml", text.encode())
         self.curve = Curve(folder / "metrics.csv")
         self.saver = Saver(folder / "checkpoints", self.curve)
@@ -206,7 +206,7 @@ class Attempt:
             "checkpoint": {"last": digest_of(self.saver.last_path), "best": digest_of(self.saver.best_path)},
             "diverged": {"step": self.finite.step, "last_loss": self.finite.last_loss} if self.finite.step else None,
             "orthogonality": {name: getattr(self.orthogonality, name) for name in ("max", "last", "lost")},
-            "config": run.settings.as_dict(),
+            "config": run.settings.as_kept(),
             "sources": self.saver.origin["sources"],
             "code": recorder.code() | {"trained_with": self.saver.code},
             "env": recorder.environment(),

@@ -1,22 +1,22 @@
 """What every task offers: batches as a pure function of (seed, split, epoch, index), loss, metrics, baseline."""
 
 import inspect
-import itertools
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
-from torch.utils.data import DataLoader, Dataset, Sampler
+from torch.utils.data import DataLoader
 
 from orthobench.datasets import opened
 from orthobench.errors import ConfigError
 from orthobench.lean_lightning import LightningDataModule
 from orthobench.registry import is_ours
 from orthobench.schema import Positive, Range
+from orthobench.tasks.batches import Batches, Stream
 from orthobench.tasks.metric import ACCURACY, CROSS_ENTROPY, SQUARED_ERROR, Metric
 
 Split = Literal["train", "val", "test"]
@@ -52,6 +52,7 @@ class Task(LightningDataModule, opened.Reader, ABC):
         fixed_length: why T cannot be chosen; null when it can.
         unit: what an example is called.
         divides: the settings that say which of the data are for training and which for the test.
+        own_files: the settings that name files of the user's own, which a run knows by their whole path.
         data_set: folder of `data_root` that it reads, as `orthobench prepare` names it; null when it reads nothing.
         carries_state: whether a batch goes on where the one before ended, so that the model's state is carried over
             (truncated back-propagation through time); every pass over a split starts from the initial state.
@@ -79,6 +80,7 @@ class Task(LightningDataModule, opened.Reader, ABC):
     sequential: ClassVar[bool] = True
     unit: ClassVar[str] = "sequences"
     divides: ClassVar[tuple[str, ...]] = ()
+    own_files: ClassVar[tuple[str, ...]] = ("path",)
     data_set: ClassVar[str | None] = None
     carries_state: bool = False
     verify: bool = True
@@ -323,27 +325,3 @@ class Task(LightningDataModule, opened.Reader, ABC):
 def share(right: Tensor) -> Tensor:
     """How much of a boolean tensor is true, a scalar in float64: the precision of training is not that of a score."""
     return right.double().mean()
-
-
-class Batches(Dataset[Batch]):
-    """One split of a task as a map from (epoch, index) to a batch."""
-
-    def __init__(self, task: Task, split: Split) -> None:
-        self.task = task
-        self.split: Split = split
-
-    def __getitem__(self, position: tuple[int, int]) -> Batch:
-        return self.task.batch(self.split, *position)
-
-    def __len__(self) -> int:
-        return self.task.batches(self.split)
-
-
-class Stream(Sampler[tuple[int, int]]):
-    """Positions of the training batches, epoch after epoch without end."""
-
-    def __init__(self, epoch_batches: int, first: int) -> None:
-        self.epoch_batches, self.first = epoch_batches, first
-
-    def __iter__(self) -> Iterator[tuple[int, int]]:
-        return (divmod(k, self.epoch_batches) for k in itertools.count(self.first))
