@@ -101,7 +101,7 @@ def check(composed: Composed) -> Settings:
     run = {key: coerce(values[key], kind, key) for key, kind in ROOT.items() if key in values}
     run = places.of_run(run, composed.typed)
     data = _fill(values["data"], DATA, "data")
-    task, made = _task(values["task"], choices["task"], run, data, None if composed.recorded else composed.typed)
+    task, made = _task(values["task"], choices["task"], run, data, composed)
     model, (network, cell, recurrent) = _model(values["model"], choices["model"], run, composed.typed)
     if run["variant"] is not None and "variant" not in task.keys() | model.keys():
         both = f"task={task['name']} with model={model['name']}"
@@ -115,7 +115,7 @@ def check(composed: Composed) -> Settings:
     trainer, cap = _typed_steps(trainer, made, composed.typed)
     _refuse_scaling(trainer, model)
     schedule, schedule_class = _schedule(values["schedule"], trainer)
-    stopping = _stopping(values["stopping"], made)
+    stopping = _stopping(values["stopping"], made, composed.recorded is not None)
     diagnostics = _fill(values["diagnostics"], DIAGNOSTICS, "diagnostics")
     _refuse_jacobian(diagnostics, model, cell)
     if "hidden_size" not in model:
@@ -170,12 +170,9 @@ def _fill(
 
 
 def _task(
-    given: dict[str, Any], name: str, run: dict[str, Any], data: dict[str, Any], typed: frozenset[str] | None
+    given: dict[str, Any], name: str, run: dict[str, Any], data: dict[str, Any], composed: Composed
 ) -> tuple[dict[str, Any], Any]:
-    """The task's settings, and the task itself, whose constructor checks what its signature cannot say.
-
-    `typed` is null for settings that have been recorded, whose files keep the names that they had.
-    """
+    """The task's settings, and the task itself, whose constructor checks what its signature cannot say."""
     cls: Any = registry.find("task", name, "task")
     known = fields(cls)
     legal = {key: field for key, field in known.items() if key not in TASK_PROVIDED}
@@ -186,12 +183,15 @@ def _task(
         filled["T"] = known["T"].default if run["T"] is None else coerce(run["T"], known["T"].annotation, "T")
     if "variant" in known:
         filled["variant"] = run["variant"] or known["variant"].default
-    filled = filled if typed is None else places.of_task(set(cls.own_files) & set(filled), filled, typed)
+    if composed.recorded is None:
+        filled = places.of_task(set(cls.own_files) & set(filled), filled, composed.typed)
     filled = cls.resolve(filled, Path(run["data_root"]))
-    made = cls(seed=run["seed"], data_root=paths.whole(run["data_root"]), **filled)
+    made = cls(seed=run["seed"], data_root=paths.whole(run["data_root"]), **filled | (composed.recorded or {}))
     if not registry.is_ours(cls):
         made.refuse_incomplete()
     made.verify = data["verify"]
+    if composed.recorded is None:
+        made.look()
     return {"name": name, **filled}, made
 
 
@@ -329,7 +329,7 @@ def _schedule(given: dict[str, Any], trainer: dict[str, Any]) -> tuple[dict[str,
     return {"name": name, **_fill(given, fields(cls), "schedule", ("name",), f"schedule={name}")}, cls
 
 
-def _stopping(given: dict[str, Any], task: Any) -> dict[str, Any]:
+def _stopping(given: dict[str, Any], task: Any, recorded: bool) -> dict[str, Any]:
     """When training ends early; without a metric it is the task's own by which the best weights are chosen."""
     filled = _fill(given, STOPPING, "stopping")
     metric = filled["metric"]
@@ -338,7 +338,7 @@ def _stopping(given: dict[str, Any], task: Any) -> dict[str, Any]:
             needs = "stopping.patience=, in validations, or stopping.threshold="
             raise ConfigError(f"stopping.metric={metric} has no effect without {needs}.")
         return filled
-    if metric is not None and metric not in task.metrics:
+    if metric is not None and not recorded and metric not in task.metrics:
         raise ConfigError(f"stopping.metric={metric} is no metric of this task: {did_you_mean(metric, task.metrics)}")
     return filled | {"metric": metric or task.metric}
 

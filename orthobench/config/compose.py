@@ -45,7 +45,8 @@ class Composed:
         typed: the keys that the command line set.
         new: the typed keys that no configuration file has.
         interpolated: whether any value refers to another one.
-        recorded: whether they are from a run's own config.yaml.
+        recorded: the whole paths of files, by the settings of the task that name them, of a run that has been; its
+            settings keep the words that they had. Null for a run that is asked for.
         foreign: the chosen files that are in folders of `--config-dir`, each with its name, such as `model/mgu.yaml`.
     """
 
@@ -54,7 +55,7 @@ class Composed:
     typed: frozenset[str]
     new: frozenset[str]
     interpolated: bool = False
-    recorded: bool = False
+    recorded: dict[str, str] | None = None
     foreign: tuple[tuple[str, Path], ...] = ()
 
     def unknown(self) -> bool:

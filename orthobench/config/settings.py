@@ -35,6 +35,8 @@ LATER = {  # settings of a part of a model that came later, with the value that 
     ("cell", "mlstm", "convolution"): None,
 }
 
+LATER_OF_TASKS = {("series", "group"): None}  # the same of a task, by its name
+
 ONLY_WITH = {
     "gradient_clip_algorithm": ("gradient_clip_val",), "min_steps": ("max_time", "patience", "threshold"),
     "min_epochs": ("max_time", "patience", "threshold"),
@@ -143,9 +145,13 @@ def identity_of(values: Mapping[str, Any]) -> dict[str, Any]:
     stopping = {key: value for key, value in values.get("stopping", {}).items() if value is not None}
     model = values["model"]
     unchanged = {key for (part, name, key), value in LATER.items() if model.get(part) == name and model[key] == value}
+    task = values["task"]
+    older = {
+        key for (name, key), value in LATER_OF_TASKS.items() if task.get("name") == name and task.get(key) == value
+    }
     return {
         "model": {key: value for key, value in model.items() if key not in unchanged},
-        "task": {key: value for key, value in values["task"].items() if key not in NO_EFFECT},
+        "task": {key: value for key, value in task.items() if key not in NO_EFFECT | older},
         "optimizer": values["optimizer"],
         "schedule": values["schedule"],
         "trainer": _numbers(values["trainer"], stopping),

@@ -19,8 +19,14 @@ PART = "part"
 UNNAMED = re.compile(r"Unnamed: \d+")  # what pandas calls such a column
 
 
-def read(path: Path) -> tuple[np.ndarray, np.ndarray, np.ndarray, dict[str, np.ndarray]]:
-    """The arrays x (N, T, I), y (N,), lengths (N,) and the parts; sequences in the order of their ids.
+def read(
+    path: Path, group: str | None = None
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, dict[str, np.ndarray], np.ndarray | None]:
+    """The arrays x (N, T, I), y (N,), lengths (N,), the parts and the groups; sequences in the order of their ids.
+
+    Args:
+        path: the file.
+        group: the column that says to which group a sequence belongs, if any.
 
     Raises:
         DataError: a column is missing, or has no name, the name of another or no numbers, a step occurs twice, or a
@@ -28,9 +34,9 @@ def read(path: Path) -> tuple[np.ndarray, np.ndarray, np.ndarray, dict[str, np.n
     """
     import pandas as pd
 
-    table = _table(path)
+    table = _table(path, group)
     missing = [name for name in NAMED if name not in table.columns]
-    features = [name for name in table.columns if name not in (*NAMED, PART)]
+    features = [name for name in table.columns if name not in (*NAMED, PART, group)]
     if missing or not features:
         lacks = ", ".join(missing) or "a column of features"
         raise DataError(f"{path} lacks {lacks}: columns id, t, one or more features, and target are needed.")
@@ -50,19 +56,20 @@ def read(path: Path) -> tuple[np.ndarray, np.ndarray, np.ndarray, dict[str, np.n
     if table.duplicated(["id", "t"]).any():
         row = table[table.duplicated(["id", "t"])].iloc[0]
         raise DataError(f"{path}: id {row['id']} has step t={row['t']} twice.")
-    sequences, targets, parts = [], [], []
+    sequences, targets, parts, groups = [], [], [], []
     for name, rows in table.groupby("id", sort=False):
-        for column in (column for column in ("target", PART) if column in table.columns):
+        for column in (column for column in ("target", PART, group) if column in table.columns):
             if rows[column].nunique() > 1:
                 raise DataError(f"{path}: id {name} has more than one {column}.")
         ordered = rows.sort_values("t")
         sequences.append(ordered[features].to_numpy(dtype=np.float64))
         targets.append(ordered["target"].iloc[0])
         parts.append(ordered[PART].iloc[0] if PART in table.columns else None)
-    return *_arrays(sequences, targets), _indices(parts, path)
+        groups.append(str(ordered[group].iloc[0]) if group in table.columns else None)
+    return *_arrays(sequences, targets), _indices(parts, path), np.array(groups) if group in table.columns else None
 
 
-def _table(path: Path) -> Any:
+def _table(path: Path, group: str | None) -> Any:
     import pandas as pd
 
     try:
@@ -74,7 +81,7 @@ def _table(path: Path) -> Any:
             first: Any = pd.read_csv(content, header=None, nrows=1, dtype=str, keep_default_na=False)
             names = first.iloc[0].tolist()
             content.seek(0)
-            table = pd.read_csv(content, dtype=dict.fromkeys(("id", "target", PART), str))
+            table = pd.read_csv(content, dtype=dict.fromkeys(("id", "target", PART, *([group] if group else [])), str))
             for name in {"id", "target"} & set(table.columns):
                 table[name] = _numbers(table[name])
     except ImportError as error:

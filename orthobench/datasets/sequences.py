@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
+from orthobench.datasets.files import FileState, state
 from orthobench.datasets.npz import OWN, read_npy
 from orthobench.datasets.zips import OWN_CAP, open_zip
 from orthobench.errors import DataError
@@ -28,6 +29,7 @@ class Sequences:
         lengths: (N,), int64.
         parts: indices of the sequences of `train`, `val` and `test`, as far as the file says.
         values: whether the file says that y are values to predict, which may be whole numbers.
+        groups: the group of every sequence as text, (N,); null where none are asked for, or the file has none.
     """
 
     x: np.ndarray
@@ -35,10 +37,15 @@ class Sequences:
     lengths: np.ndarray
     parts: dict[str, np.ndarray] = field(default_factory=dict)
     values: bool = False
+    groups: np.ndarray | None = None
 
 
-def load(path: Path) -> Sequences:
+def load(path: Path, group: str | None = None) -> Sequences:
     """The sequences of a file; `NAME_TRAIN.ts` has those of `NAME_TEST.ts` beside it as its test part.
+
+    Args:
+        path: the file.
+        group: the column or the array that says to which group a sequence belongs.
 
     Raises:
         DataError: the file is missing, of another kind, or malformed.
@@ -47,7 +54,7 @@ def load(path: Path) -> Sequences:
     missing = next((file for file in files if not file.is_file()), None)
     if missing is not None:
         raise DataError(f"{missing} is not there, or is no file; task.path= names a file of sequences.")
-    return _load(files, tuple(file.stat().st_mtime_ns for file in files))
+    return _load(files, tuple(map(state, files)), group)
 
 
 def files_of(path: Path) -> tuple[Path, ...]:
@@ -57,22 +64,45 @@ def files_of(path: Path) -> tuple[Path, ...]:
 
 
 @lru_cache(maxsize=2)
-def _load(files: tuple[Path, ...], changed: tuple[int, ...]) -> Sequences:
+def _load(files: tuple[Path, ...], changed: tuple[FileState, ...], group: str | None) -> Sequences:
     from orthobench.datasets import long_table, uea
 
     path, kind = files[0], files[0].suffix.lower()
     if kind == ".npz":
-        return checked(*_npz(path), path)
+        x, y, lengths, parts, groups = _npz(path, group)
+        return _grouped(checked(x, y, lengths, parts, path), groups, path)
     if kind == ".ts":
         found = checked(*uea.read(files), path)
         return replace(found, values=found.y.dtype.kind == "f")  # classes are words there
     if kind in ENDINGS:
-        return checked(*long_table.read(path), path)
+        x, y, lengths, parts, groups = long_table.read(path, group)
+        return _grouped(checked(x, y, lengths, parts, path), groups, path)
     raise DataError(f"{path} ends in {kind or 'nothing'}: {', '.join(ENDINGS)} can be read.")
 
 
-def _npz(path: Path) -> tuple[np.ndarray, np.ndarray, np.ndarray | None, dict[str, np.ndarray]]:
-    known = ("x", "y", "lengths", *PARTS)
+def _grouped(found: Sequences, groups: np.ndarray | None, path: Path) -> Sequences:
+    """The sequences with their groups, as text.
+
+    Raises:
+        DataError: there is not one group for each.
+    """
+    if groups is None:
+        return found
+    if groups.shape != found.y.shape or groups.dtype.kind not in "fiubUS":
+        raise DataError(f"{path}: the groups are {groups.shape} of {groups.dtype}; one for each of {len(found.y)} "
+                        "sequences is needed.")  # fmt: skip
+    wrong = groups.dtype.kind == "f" and np.flatnonzero(~np.isfinite(groups))
+    if wrong is not False and len(wrong):
+        raise DataError(f"{path}: the group of sequence {int(wrong[0])} is not a finite number.")
+    if groups.dtype.kind == "S":
+        groups = np.char.decode(groups, "utf-8", "replace")
+    return replace(found, groups=groups.astype(str))
+
+
+def _npz(
+    path: Path, group: str | None
+) -> tuple[np.ndarray, np.ndarray, np.ndarray | None, dict[str, np.ndarray], np.ndarray | None]:
+    known = ("x", "y", "lengths", *PARTS, *([group] if group else []))
     try:
         with open_zip(path, path) as archive:
             names = [info.filename.removesuffix(".npy") for info in archive.infolist()]
@@ -83,7 +113,8 @@ def _npz(path: Path) -> tuple[np.ndarray, np.ndarray, np.ndarray | None, dict[st
     if unknown or not {"x", "y"} <= set(arrays):
         allowed = f"x and y are needed, {', '.join(known[2:])} may be there"
         raise DataError(f"{path} has the arrays {', '.join(sorted(names))}: {allowed}.")
-    return arrays["x"], arrays["y"], arrays.get("lengths"), {part: arrays[part] for part in PARTS if part in arrays}
+    parts = {part: arrays[part] for part in PARTS if part in arrays}
+    return arrays["x"], arrays["y"], arrays.get("lengths"), parts, arrays.get(group or "")
 
 
 def checked(

@@ -43,7 +43,7 @@ def sources(settings: Settings, data: Iterable[Path]) -> Sources:
     return {
         "plugins": plugin_modules(settings.parts),
         "yaml": {name: _yaml(path) for name, path in settings.foreign},
-        "data": _data(data, Path(settings.run["data_root"])),
+        "data": _data(data, Path(settings.run["data_root"]), _own_folders(settings)),
         **({} if settings.data["verify"] else {"unverified": True}),
     }
 
@@ -104,13 +104,19 @@ def _yaml(path: Path) -> str:
     return hashlib.sha256(json.dumps(plain, sort_keys=True, default=str).encode()).hexdigest()
 
 
-def _data(files: Iterable[Path], root: Path) -> Digests:
-    """Data files by their place in `data_root`; those elsewhere by their whole path."""
+def _own_folders(settings: Settings) -> set[Path]:
+    """The folders of files of the user's own, which other settings of `data_root` do not move."""
+    named = (settings.task.get(key) for key in settings.parts.task.own_files)
+    return {Path(path).parent for path in named if isinstance(path, str)}
+
+
+def _data(files: Iterable[Path], root: Path, own: set[Path]) -> Digests:
+    """Data files by their place in `data_root`; those elsewhere, and the user's `own`, by their whole path."""
     home = Path(os.path.abspath(root))  # noqa: PTH100  (as the files were named)
     kinds: dict[tuple[str, str], list[str]] = {}
     found = []
     for path in files:
-        if not path.is_relative_to(home):
+        if not path.is_relative_to(home) or path.parent in own:
             found.append(str(path))
             continue
         name = path.relative_to(home)

@@ -197,6 +197,7 @@ class Attempt:
             "parameters": run.parameters,
             "budget": run.budget,
             "split": run.task.split_name,
+            **self._division(),
             "baseline": run.task.baseline,
             "baseline_reason": run.task.baseline_reason,
             "metrics": metrics or {"best_val": self.saver.best, "last": None, "best_test": None},
@@ -224,6 +225,13 @@ class Attempt:
             "curve": {name: thinned(points, RECORDED) for name, points in curves.items() if points},
         }
         return write_sealed(self.folder / "record.json", record)
+
+    def _division(self) -> dict[str, Any]:
+        """Whose division the data have, where it is that of the run `init_from=`."""
+        seed, first = self.run.task.division_seed, self.run.first
+        if first is None or seed == self.run.task.seed:
+            return {}
+        return {"division": {"seed": seed, "run": first.run_id}}
 
     def _record_failure(self, error: Exception) -> None:
         status = STATUSES.get(type(error), "failed")

@@ -17,11 +17,10 @@ from orthobench.lean_lightning import LightningDataModule
 from orthobench.registry import is_ours
 from orthobench.schema import Positive, Range
 from orthobench.tasks.batches import Batches, Stream
+from orthobench.tasks.divided import SPLITS, Divided, Split
 from orthobench.tasks.metric import ACCURACY, CROSS_ENTROPY, SQUARED_ERROR, Metric
 
-Split = Literal["train", "val", "test"]
 Batch = tuple[Tensor, ...]
-SPLITS: tuple[Split, ...] = ("train", "val", "test")
 SAME_FILES = ("seed", "batch_size", "eval_batch_size", "num_workers", "select_on_test")  # whatever these settings are
 NEEDED = {
     "input_size": "the width of an input, or the number of tokens",
@@ -31,7 +30,7 @@ NEEDED = {
 }
 
 
-class Task(LightningDataModule, opened.Reader, ABC):
+class Task(Divided, LightningDataModule, opened.Reader, ABC):
     """A data set with its loss, metrics and the trivial predictor's score.
 
     Attributes:
@@ -52,7 +51,6 @@ class Task(LightningDataModule, opened.Reader, ABC):
         fixed_length: why T cannot be chosen; null when it can.
         unit: what an example is called.
         divides: the settings that say which of the data are for training and which for the test.
-        own_files: the settings that name files of the user's own, which a run knows by their whole path.
         data_set: folder of `data_root` that it reads, as `orthobench prepare` names it; null when it reads nothing.
         carries_state: whether a batch goes on where the one before ended, so that the model's state is carried over
             (truncated back-propagation through time); every pass over a split starts from the initial state.
@@ -80,7 +78,6 @@ class Task(LightningDataModule, opened.Reader, ABC):
     sequential: ClassVar[bool] = True
     unit: ClassVar[str] = "sequences"
     divides: ClassVar[tuple[str, ...]] = ()
-    own_files: ClassVar[tuple[str, ...]] = ("path",)
     data_set: ClassVar[str | None] = None
     carries_state: bool = False
     verify: bool = True
@@ -113,10 +110,12 @@ class Task(LightningDataModule, opened.Reader, ABC):
         super().__init__()
         self._files: list[Path] = []
         self.seed, self.data_root = seed, Path(data_root)
+        self.division_seed = seed
         self.batch_size, self.eval_batch_size, self.num_workers = batch_size, eval_batch_size, num_workers
         self.select_on_test = select_on_test
         self._first, self._epoch_batches = 0, None
-        self.metric_of(self.metric)
+        named = type(self).metric  # of an instance it may depend on its data
+        self.metric_of(named if isinstance(named, str) else self.metric)
 
     @staticmethod
     def resolve(given: dict[str, Any], data_root: Path) -> dict[str, Any]:

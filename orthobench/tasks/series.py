@@ -6,7 +6,8 @@ form (.csv, .parquet) with the columns id, t, features and target, optionally pa
 The answer is read after a sequence's own last step. Features are normalised by the mean and deviation of each over all
 steps of the training part; numbers to predict likewise, so that the loss is in variances of the training targets and
 the mean of the training part has a loss near 1. Without parts in the file, `test_share` of the sequences are the test
-part, drawn once for all seeds, and `val_share` of the rest the validation part, drawn by the seed.
+part, drawn once for all seeds, and `val_share` of the rest the validation part, drawn by the seed; with `group` these
+are shares of the groups, each of which is in one part.
 """
 
 from functools import cached_property
@@ -18,14 +19,17 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from orthobench.datasets import opened, sequences
+from orthobench.datasets import axes, opened, sequences
 from orthobench.errors import ConfigError, DataError
 from orthobench.schema import Positive, Range
 from orthobench.tasks.arrays import ArrayTask
-from orthobench.tasks.base import Batch, Split, Task, share
+from orthobench.tasks.base import SPLITS, Batch, Split, Task, share
+from orthobench.tasks.division import Division, told, unused
 from orthobench.tasks.metric import ACCURACY, Metric
+from orthobench.tasks.seen import count, digests
 
 SHARE = Annotated[float, Range(0, 1, above=True, below=True)]
+RESERVED = ("x", "y", "lengths", "train", "val", "test", "t", "target", "part")  # what else a file has, by name
 SHOWN = 5  # classes at most in a sentence
 LOSS = Metric("loss", "nats, or variances of the training targets", "lower", (0.0, None))
 
@@ -46,12 +50,13 @@ class Series(ArrayTask):
         normalisation: `channel`, or `none` for the numbers as they are.
         val_share: share of the training sequences for validation, where the file has no part for it.
         test_share: share of all sequences for the test, where the file has no parts.
+        group: the column, or the array (N,), whose sequences of one value belong into one part.
         batch_size: sequences in a training batch.
         eval_batch_size: sequences in an evaluation batch.
         **kwargs: see `Task`.
     """
 
-    divides: ClassVar[tuple[str, ...]] = ("val_share", "test_share")
+    divides: ClassVar[tuple[str, ...]] = ("val_share", "test_share", "group")
     fixed_length: ClassVar[str | None] = "the file says how long its sequences are"
     keeps_rest: ClassVar[bool] = True
 
@@ -62,13 +67,21 @@ class Series(ArrayTask):
         normalisation: Literal["channel", "none"] = "channel",
         val_share: SHARE = 0.2,
         test_share: SHARE = 0.2,
+        group: str | None = None,
         batch_size: Positive = 32,
         eval_batch_size: Positive = 500,
         **kwargs: Any,
     ) -> None:
         self.path, self.target, self.normalisation = path, target, normalisation
-        self.val_share, self.test_share = val_share, test_share
+        self.val_share, self.test_share, self.group = val_share, test_share, group
+        self._trained: Series | None = None
+        if group in RESERVED:
+            raise ConfigError(f"task.group={group} is taken: name a column, or an array, of its own.")
         super().__init__(batch_size=batch_size, eval_batch_size=eval_batch_size, **kwargs)
+
+    def look(self) -> None:
+        if self.path is not None:
+            self.metric_of(self.metric)
 
     def files(self) -> list[Path]:
         """The files that the task reads."""
@@ -88,7 +101,7 @@ class Series(ArrayTask):
         if self.path is None:
             kinds = ", ".join(sequences.ENDINGS)
             raise ConfigError(f"task=series needs task.path=FILE, a file of sequences ({kinds}): see docs/own_data.md.")
-        return sequences.load(Path(self.path))
+        return sequences.load(Path(self.path), self.group)
 
     @cached_property
     def objective(self) -> Literal["classify", "regress"]:  # type: ignore[override]
@@ -145,7 +158,11 @@ class Series(ArrayTask):
 
     def read_as(self, trained: Task) -> None:
         assert isinstance(trained, Series)
-        strange = sorted(set(self.classes) - set(trained.classes))
+        if trained.objective == "regress" and self.stored.y.dtype.kind not in "US":
+            self.objective = "regress"  # whole numbers, too, where others were values in training
+        if self.objective != trained.objective:
+            return
+        strange = sorted(set(map(str, np.unique(self.stored.y))) - set(trained.classes))
         if trained.classes and strange:
             raise ConfigError(f"{self.path} has the class {strange[0]}, which {trained.path} has not.")
         self._data = None
@@ -154,6 +171,10 @@ class Series(ArrayTask):
             self.classes = trained.classes
         elif not self.classes:
             self.target_moments = trained.target_moments
+        self._trained = trained if self.whole else None
+
+    def take_whole(self) -> None:
+        self.whole = "test" not in self.stored.parts
 
     metric = _Headline()  # type: ignore[assignment]
 
@@ -186,7 +207,7 @@ class Series(ArrayTask):
     @property
     def baseline(self) -> dict[str, float]:  # type: ignore[override]
         """Test scores of what the training part suggests for every sequence: class shares, or the mean."""
-        train, test = (self.targets(split) for split in ("train", "test"))
+        train, test = (self._trained or self).targets("train"), self.targets("test")
         if self.objective == "regress":
             return {"loss": float(np.mean((test - train.mean()) ** 2))}
         counts = np.bincount(train, minlength=self.output_size)
@@ -196,38 +217,36 @@ class Series(ArrayTask):
     @cached_property
     def parts(self) -> dict[str, np.ndarray]:
         """The indices of the sequences of every split."""
-        given, N = self.stored.parts, len(self.stored.y)
-        rest = given["train"] if given else np.arange(N)
-        test, val = given.get("test"), given.get("val")
-        if test is None:
-            test, rest = self._drawn(rest, self.test_share, np.random.default_rng(0))
-        if val is None:
-            val, rest = self._drawn(rest, self.val_share, np.random.default_rng([self.seed, 1]))
-        return {"train": rest, "val": val, "test": test}
+        N = len(self.stored.y)
+        if self.whole:
+            return {"train": np.arange(0), "val": np.arange(0), "test": np.arange(N)}
+        division = Division(self.val_share, self.test_share, self.division_seed, self.group)
+        return division.parts(self.stored.parts, N, self.stored.groups, str(self.path))
 
     def remarks(self) -> list[str]:
-        """Which sequences are in no part, and which classes training lacks."""
-        given, N, found = self.stored.parts, len(self.stored.y), []
-        left = N - sum(map(len, self.parts.values()))
-        if left:
-            drawn = " and ".join(split for split in ("val", "test") if split not in given)
-            rest = f"{left} of {N} sequences {'is' if left == 1 else 'are'} in none and not used"
-            source = f", and what makes {drawn} is drawn from train" if drawn else ""
-            found.append(f"{self.path} names {', '.join(given)}: {rest}{source}")
+        """What is unexpected of the data: their axes, sequences in no part or in two, classes that training lacks."""
+        path, found = str(self.path), [*axes.told(self.stored.x, Path(str(self.path)))]
+        found += told(self.group, self.parts, self.stored.groups, path)
+        left = len(self.stored.y) - sum(map(len, self.parts.values()))
+        found += unused(self.stored.parts, left, len(self.stored.y), path) if left else []
         used = {split: set(self.targets(split).tolist()) if self.classes else set() for split in self.parts}
         lacking = [self.classes[label] for label in sorted((used["val"] | used["test"]) - used["train"])]
         if lacking:
             names = ", ".join(lacking[:SHOWN]) + (f" and {len(lacking) - SHOWN} more" if len(lacking) > SHOWN else "")
-            found.append(f"{self.path}: no training sequence is of the class {names}, which val or test have")
+            found.append(f"{path}: no training sequence is of the class {names}, which val or test have")
+        known = self.row_digests("train")
+        for split in SPLITS[1:]:
+            twice = count(self.row_digests(split), known)
+            if twice:
+                found.append(f"{path}: {twice:,} of {self.rows(split):,} {split} sequences are in training too")
         return found
 
-    def _drawn(self, rows: np.ndarray, part: float, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-        """A share of the rows, at least one, and the others."""
-        count = max(round(part * len(rows)), 1)
-        if count >= len(rows):
-            raise DataError(f"{self.path} has too few sequences: {len(rows)} cannot be divided into parts.")
-        order = rng.permutation(len(rows))
-        return rows[np.sort(order[:count])], rows[np.sort(order[count:])]
+    @property
+    def named_parts(self) -> tuple[str, ...]:
+        return tuple(self.stored.parts)
+
+    def row_digests(self, split: Split) -> list[bytes]:
+        return digests(self.stored.x[self.parts[split]])
 
     def targets(self, split: Split | str) -> np.ndarray:
         """Classes (int64) or normalised values (float64) of a split."""
