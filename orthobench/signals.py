@@ -1,6 +1,8 @@
 """Signals that ask the program to stop.
 
-The first one only sets a flag, which the work checks at points where stopping is safe; a second one exits at once.
+The first one only sets a flag, which the work checks at points where stopping is safe; a second one exits at once. What
+comes within two seconds of the first counts as the first: `timeout` and batch systems send a signal to a process and to
+its group.
 """
 
 import ctypes
@@ -8,16 +10,30 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Any
+import time
+import weakref
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import Any, Protocol
 
 from orthobench.errors import Stopped
 
 SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1, signal.SIGUSR2)
+TOGETHER_S = 2.0
 TIED = "ORTHOBENCH_TIED"
 _DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG
-_state: dict[str, Any] = {"watching": False, "asked": None, "tied": False}
+_state: dict[str, Any] = {"watching": False, "asked": None, "at": 0.0, "tied": False}
+
+
+class Child(Protocol):
+    """A process that this one has started."""
+
+    def cancel(self) -> None:
+        """Ask it to stop."""
+        ...
+
+
+children: "weakref.WeakSet[Child]" = weakref.WeakSet()  # which are asked to stop before this process exits at once
 
 
 @contextmanager
@@ -33,10 +49,13 @@ def watched(program: bool = False) -> Iterator[None]:
 
     def note(number: int, frame: Any) -> None:
         if _state["asked"] is None:
-            _state["asked"] = number
-        elif _state["tied"]:  # a cluster may send a signal to all processes of a job, and its worker another one
+            _state.update(asked=number, at=time.monotonic())
+        elif _state["tied"] or _is_the_same():  # a cluster sends it to all processes of a job, and its worker another
             return
         elif program:
+            for child in list(children):
+                with suppress(Exception):
+                    child.cancel()
             os._exit(Stopped.exit_code)
         else:
             raise KeyboardInterrupt
@@ -50,8 +69,24 @@ def watched(program: bool = False) -> Iterator[None]:
         yield
     finally:
         for number, handler in handlers.items():
-            signal.signal(number, handler)
+            signal.signal(number, handler if _state["asked"] is None else _afterwards(handler))
         _state.update(watching=False, asked=None)
+
+
+def _is_the_same() -> bool:
+    """Whether a signal that comes now is the first one again."""
+    return time.monotonic() - _state["at"] < TOGETHER_S
+
+
+def _afterwards(handler: Any) -> Callable[[int, Any], None]:
+    """A handler that passes over the first signal's repetitions, and then gives way to `handler`."""
+
+    def note(number: int, frame: Any) -> None:
+        if not _is_the_same():
+            signal.signal(number, handler)
+            os.kill(os.getpid(), number)
+
+    return note
 
 
 def end_with_parent() -> None:

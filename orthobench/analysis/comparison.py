@@ -103,8 +103,8 @@ class Comparison:
     """The published numbers and claims of a table of one preset, each with ours, and the finished runs behind them.
 
     Attributes:
-        notes: one sentence for each record that was made with other settings and fills nothing, or whose constrained
-            matrix left its set.
+        notes: one sentence for each record that was made with other settings and fills nothing, whose constrained
+            matrix left its set, or whose run moved between devices or engines.
         made_by: which code made which run.
         costs: the measured steps of its rows, which claims about `bench/` are read from.
         rates: the chosen rate by row, where a table tries several.
@@ -144,7 +144,7 @@ def compare(table: Table, results: Path, preset: str = FULL) -> Comparison:
         for printed, verdict in zip(asserted, verdicts, strict=True)
     )
     codes = made_by(lines)
-    notes = (*found.notes, *found.lost, *stale_costs, *counted.notes)
+    notes = (*found.notes, *found.lost, *found.moved, *stale_costs, *counted.notes)
     return Comparison(table, preset, numbers, asserted_ours, lines, notes, codes, costs, counted.rates)
 
 
@@ -163,10 +163,12 @@ def everywhere(name: str, results: Path) -> list[tuple[str, Path]]:
 def scores_of(printed: Published, lines: Iterable[Line], planned: int, select: str) -> Scores:
     """Our scores of a printed number, seed by seed, in the unit that it was printed in.
 
-    A seed that diverged, or ended without this number, is null.
+    A seed that diverged, or ended without this number, is null; a run that moved has no times, and does not count.
     """
     found: dict[int, float | None] = {}
     for line in lines:
+        if line.moved and records.is_cost(printed.metric):
+            continue
         value = line.metric(printed.metric, select)
         failed = value is None or (printed.kind != "exact" and line.diverged)
         found[line.seed] = None if failed else value * _unit(printed) - printed.excludes  # type: ignore[operator]

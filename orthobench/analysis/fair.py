@@ -205,7 +205,7 @@ def fair_table(table: Table, results: Path, preset: str = FULL, cells: Collectio
     trained = {case: span for case, (found, span) in curves.items() if found}
     name = score.name.removeprefix("test/")
     blind = {case: levels for case, row in rows.items() if (levels := composed.order_blind(row, name))}
-    notes, codes = (*found.notes, *found.lost, *stale_costs), made_by(found.lines)
+    notes, codes = (*found.notes, *found.lost, *found.moved, *stale_costs), made_by(found.lines)
     return FairTable(table, preset, score, entries, found.lines, lengths, trained, notes, codes, blind)
 
 

@@ -46,6 +46,12 @@ class Recorded:
         """One sentence for each record of a run whose constrained matrix left its set."""
         return [f"Row {line.row}, seed {line.seed}: {line.lost}." for line in self.lines if line.lost is not None]
 
+    @property
+    def moved(self) -> list[str]:
+        """One sentence for each record of a run that moved between devices or engines."""
+        found = [line for line in self.lines if line.moved is not None]
+        return [f"Row {line.row}, seed {line.seed} moved, and has no times: {line.moved}." for line in found]
+
 
 def recorded(composed: ComposedTable, results: Path) -> Recorded:
     """The records of a table, those of today's settings and plug-ins apart from others.

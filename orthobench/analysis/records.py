@@ -16,6 +16,7 @@ from typing import Any
 
 from orthobench.analysis.curve_values import is_time
 from orthobench.errors import StorageError
+from orthobench.recording.attempts import in_words, is_mixed, of_all
 from orthobench.recording.digest import FINAL
 from orthobench.recording.files import as_csv, make_folder, read_rows, write_bytes
 from orthobench.recording.sources import combined, data_of
@@ -27,7 +28,8 @@ NEEDED = ("run_id", "preset", "cell", "seed", "status")
 SCORES = ("best_val", "last", "best_test")
 DIGEST = "identity"  # all digits of the digest of which the run id has ten; older records have none
 MADE_OF = ("version", "plugins", "data")  # the package's version, one digest of all plug-ins, one of all data
-TEXT = {*IDENTITY, *PROVENANCE, *MADE_OF, DIGEST} - {"seed", "T", "steps", "epochs"}
+MOVED = "moved"  # how a run moved between devices or engines; of one that did, no time and no memory is recorded
+TEXT = {MOVED, *IDENTITY, *PROVENANCE, *MADE_OF, DIGEST} - {"seed", "T", "steps", "epochs"}
 
 
 @dataclass(frozen=True)
@@ -70,6 +72,11 @@ class Line:
         """Why its constrained matrices are not what they should be; null where they are."""
         step = self.values.get("orthogonality/lost")
         return None if step is None else f"a constrained matrix has left its set, as was first seen at step {step:,.0f}"
+
+    @property
+    def moved(self) -> str | None:
+        """How a run moved between devices or engines, so that its times are of none; null where it did not."""
+        return self.values.get(MOVED)
 
     def metric(self, name: str, select: str = "none") -> float | None:
         """A number of the run; a score is that of the selected weights, of the best validation where none are named."""
@@ -117,7 +124,17 @@ def line(record: dict[str, Any], preset: str, row: str, curve: dict[str, float |
     values |= {f"time/{name}": time.get(name) for name in ("wall_s", "train_s", "steps_per_s")}
     values |= {"time/s_per_step": 1 / rate if rate else None}
     values |= {"time/minutes_per_epoch": epoch_steps / rate / 60 if rate else None}
+    attempts = record.get("attempts") or []
+    if is_mixed(attempts):
+        values |= {MOVED: in_words(attempts), **dict.fromkeys(COST)}
+        values |= {name: of_all(attempts, name) for name in ("device", "engine", "torch")}
+        values |= {"cpu": None, "gpu": None}
     return Line({name: value for name, value in values.items() if _is_written(name, value)})
+
+
+def is_cost(name: str) -> bool:
+    """Whether a number is a time or memory of a run, which one that moved does not have."""
+    return name in COST
 
 
 def path_of(results: Path, table: str) -> Path:

@@ -5,7 +5,7 @@ Shapes in names: B batch, T time, I input, N hidden, G gates.
 
 import math
 from abc import ABC, abstractmethod
-from contextlib import nullcontext
+from collections.abc import Callable
 from functools import partial
 from typing import Any, ClassVar, Literal
 
@@ -18,6 +18,8 @@ from orthobench.errors import ConfigError
 from orthobench.initializers import Rng, uniform
 from orthobench.parametrizations.accumulated import Accumulated
 from orthobench.parametrizations.base import inside_and_outside
+from orthobench.parametrizations.hooks import refresh
+from orthobench.parametrizations.traced import in_full_precision
 from orthobench.schema import NonNegativeFloat, Positive, PositiveFloat
 
 State = tuple[Tensor, ...]
@@ -185,6 +187,12 @@ class Cell(nn.Module, ABC):
         if not set(orthogonal) <= set(names):
             raise ValueError(f"orthogonal={orthogonal} names none of the recurrent matrices, which are {names}.")
 
+    def forward(self, x: Tensor, h0: State | None = None, *, run: Callable[..., Any]) -> tuple[Tensor, State]:
+        """Go over a whole sequence by `run(cell, x, h0)`: `orthobench.recurrence` calls the cell, so that hooks act."""
+        for part in self.children():
+            refresh(part)
+        return run(self, x, h0)
+
     def matrices(self) -> Matrices:
         """The recurrent matrices, (N, N) each unless a class stacks them; computed once per forward pass.
 
@@ -193,7 +201,7 @@ class Cell(nn.Module, ABC):
         Raises:
             ValueError: a parametrization returns a matrix in another dtype than that of the parameters.
         """
-        with torch.autocast(self.U.device.type, enabled=False) if not torch.compiler.is_exporting() else nullcontext():
+        with in_full_precision(self.U.device.type):
             return tuple(self._clipped_later(name, self._matrix(name)) for name in self._matrix_names())
 
     def _matrix(self, name: str) -> Tensor:

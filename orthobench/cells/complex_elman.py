@@ -19,6 +19,7 @@ from orthobench.cells.base import Cell, Matrices, State
 from orthobench.cells.initial import MakeRecurrent
 from orthobench.initializers import Rng, uniform, weight
 from orthobench.parametrizations.factored import Factored
+from orthobench.parametrizations.traced import in_full_precision
 from orthobench.schema import NonNegativeFloat
 
 ModReLU = Literal["urnn", "eunn"]
@@ -75,7 +76,7 @@ class ComplexElman(Cell):
     def matrices(self) -> Matrices:
         """W (N, N), or its factors where `stepwise` says that W is applied factor by factor."""
         W, dtype = self.recurrent["h"], self.U.dtype.to_complex()
-        with torch.autocast(self.U.device.type, enabled=False):
+        with in_full_precision(self.U.device.type):
             if self.stepwise:
                 assert isinstance(W, Factored)
                 return tuple(factor.to(dtype) for factor in W.factors())

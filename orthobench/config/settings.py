@@ -29,13 +29,13 @@ UNSAID = {
     "accumulate_grad_batches": 1, "check_val_every_n_epoch": 1, "gradient_clip_algorithm": "norm",
 }  # fmt: skip
 
-LATER = {  # settings of a part of a model that came later, with the value that changes no number
+LATER = {  # settings of a task or of a part of a model that came later, with the value that changes no number
+    ("task", "series", "missing"): "refuse",
+    ("task", "series", "group"): None,
     ("network", "recurrent", "input_convolution"): None,
     ("recurrent", "schur", "gain_penalty"): 0,
     ("cell", "mlstm", "convolution"): None,
 }
-
-LATER_OF_TASKS = {("series", "group"): None}  # the same of a task, by its name
 
 ONLY_WITH = {
     "gradient_clip_algorithm": ("gradient_clip_val",), "min_steps": ("max_time", "patience", "threshold"),
@@ -143,15 +143,10 @@ class Settings:
 def identity_of(values: Mapping[str, Any]) -> dict[str, Any]:
     """The settings that change the numbers, of all the settings of a run as config.yaml holds them."""
     stopping = {key: value for key, value in values.get("stopping", {}).items() if value is not None}
-    model = values["model"]
-    unchanged = {key for (part, name, key), value in LATER.items() if model.get(part) == name and model[key] == value}
-    task = values["task"]
-    older = {
-        key for (name, key), value in LATER_OF_TASKS.items() if task.get("name") == name and task.get(key) == value
-    }
+    model, task = values["model"], values["task"]
     return {
-        "model": {key: value for key, value in model.items() if key not in unchanged},
-        "task": {key: value for key, value in task.items() if key not in NO_EFFECT | older},
+        "model": _without_later(model, model),
+        "task": _without_later({k: v for k, v in task.items() if k not in NO_EFFECT}, {"task": task["name"]}),
         "optimizer": values["optimizer"],
         "schedule": values["schedule"],
         "trainer": _numbers(values["trainer"], stopping),
@@ -159,6 +154,14 @@ def identity_of(values: Mapping[str, Any]) -> dict[str, Any]:
         "seed": values["seed"],
         **({"init_from": Path(values["init_from"]).name} if values.get("init_from") else {}),
     }
+
+
+def _without_later(values: Mapping[str, Any], names: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings without those of `LATER` that change no number, for parts that have these names."""
+    unchanged = {
+        key for (part, name, key), value in LATER.items() if names.get(part) == name and values.get(key) == value
+    }
+    return {key: value for key, value in values.items() if key not in unchanged}
 
 
 def tied_counts(cls: Any, name: str, n: int, given: dict[str, Any]) -> dict[str, int]:

@@ -30,11 +30,12 @@ def told(x: np.ndarray, path: Path) -> list[str]:
 
 
 def _alike(x: np.ndarray, axis: int) -> float:
-    """The correlation of neighbours along an axis; 0 where there are none, or nothing varies."""
-    if x.shape[axis] < 2:
+    """The correlation of neighbours along an axis, those that are missing (NaN) at the mean; 0 where nothing varies."""
+    seen = ~np.isnan(x)
+    if x.shape[axis] < 2 or not seen.any():
         return 0.0
-    centred = x / max(float(np.abs(x).max()), np.finfo(float).tiny)
-    centred = centred - centred.mean()
+    scaled = np.where(seen, x, 0) / max(float(np.abs(x).max(where=seen, initial=0)), np.finfo(float).tiny)
+    centred = np.where(seen, scaled - scaled.mean(where=seen), 0)
     before, after = np.delete(centred, -1, axis), np.delete(centred, 0, axis)
     spread = float(np.sqrt((before**2).mean() * (after**2).mean()))
     return float((before * after).mean()) / spread if spread else 0.0

@@ -1,108 +1,168 @@
 """Sequences from a table in long form, CSV or Parquet: one row per step, with the columns id, t, features and target.
 
-`target` is the same in all rows of an id; a column `part` with train, val or test is optional.
+`target` is the same in all rows of an id; a column `part` with train, val or test is optional. In a CSV file the cells
+of id, target and part are text as it stands, of which only an empty one is missing; a feature is missing where its cell
+is empty or has one of the words in `MISSING`.
 """
 
 import io
 import re
+import warnings
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from orthobench.datasets.sequences import PARTS, padded
+from orthobench.datasets.sequences import PARTS, Content, padded
+from orthobench.datasets.words import decoded, pairs_alike, shown, text_of
 from orthobench.datasets.zips import OWN_CAP, read_file
 from orthobench.errors import DataError
 
 NAMED = ("id", "t", "target")
 PART = "part"
+WORDS = ("id", "target", PART)
+MISSING = ("", "NA", "N/A", "n/a", "#N/A", "#NA", "<NA>", "NaN", "nan", "-NaN", "-nan", "NULL", "null", "None")
 UNNAMED = re.compile(r"Unnamed: \d+")  # what pandas calls such a column
+EXACT = (3, 1)  # the version of pandas from which the numbers of a CSV file are the nearest ones without being asked
 
 
-def read(
-    path: Path, group: str | None = None
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, dict[str, np.ndarray], np.ndarray | None]:
-    """The arrays x (N, T, I), y (N,), lengths (N,), the parts and the groups; sequences in the order of their ids.
+def read(path: Path, missing: bool = False, group: str | None = None) -> Content:
+    """What the file holds; sequences in the order in which their ids come first.
 
     Args:
         path: the file.
-        group: the column that says to which group a sequence belongs, if any.
+        missing: whether cells of features may be empty; they are NaN then.
+        group: the column that says to which group a sequence belongs, if any; words, as those of `WORDS`.
 
     Raises:
         DataError: a column is missing, or has no name, the name of another or no numbers, a step occurs twice, or a
-            target or part changes in an id.
+            target, part or group changes in an id.
     """
-    import pandas as pd
-
-    table = _table(path, group)
-    missing = [name for name in NAMED if name not in table.columns]
-    features = [name for name in table.columns if name not in (*NAMED, PART, group)]
-    if missing or not features:
-        lacks = ", ".join(missing) or "a column of features"
+    words = WORDS if group is None else (*WORDS, group)
+    table, remarks = _table(path, words)
+    lacking = [name for name in NAMED if name not in table.columns]
+    features = [name for name in table.columns if name not in (*NAMED, *words)]
+    if lacking or not features:
+        lacks = ", ".join(lacking) or "a column of features"
         raise DataError(f"{path} lacks {lacks}: columns id, t, one or more features, and target are needed.")
     if not len(table):
         raise DataError(f"{path} has no rows.")
     for name in ("t", *features):
-        if table[name].dtype.kind not in "fiub":
-            line = int(np.isnan(np.asarray(pd.to_numeric(table[name], errors="coerce"), dtype=float)).argmax())
-            raise DataError(
-                f"{path}: column {name} has something that is not a number in row {line + 1} after the header: "
-                f"{str(table[name].iloc[line])[:20]!r}."
-            )
-    empty = [name for name in table.columns if table[name].isna().any()]
-    if empty:
-        line = int(table[empty[0]].isna().to_numpy().argmax())
-        raise DataError(f"{path}: column {empty[0]} is empty in row {line + 1} after the header.")
+        table[name] = _numbers(table[name], path)
+    _refuse_empty(table, features, missing, path)
     if table.duplicated(["id", "t"]).any():
         row = table[table.duplicated(["id", "t"])].iloc[0]
-        raise DataError(f"{path}: id {row['id']} has step t={row['t']} twice.")
+        raise DataError(f"{path}: id {shown(row['id'])} has step t={row['t']} twice.")
     sequences, targets, parts, groups = [], [], [], []
     for name, rows in table.groupby("id", sort=False):
-        for column in (column for column in ("target", PART, group) if column in table.columns):
+        for column in (column for column in words[1:] if column in table.columns):
             if rows[column].nunique() > 1:
-                raise DataError(f"{path}: id {name} has more than one {column}.")
+                raise DataError(f"{path}: id {shown(name)} has more than one {shown(column)}.")
         ordered = rows.sort_values("t")
-        sequences.append(ordered[features].to_numpy(dtype=np.float64))
+        sequences.append(ordered[features].to_numpy(dtype=np.float64, na_value=np.nan))
         targets.append(ordered["target"].iloc[0])
         parts.append(ordered[PART].iloc[0] if PART in table.columns else None)
-        groups.append(str(ordered[group].iloc[0]) if group in table.columns else None)
-    return *_arrays(sequences, targets), _indices(parts, path), np.array(groups) if group in table.columns else None
+        groups += [ordered[group].iloc[0]] if group in table.columns else []
+    for one, other in pairs_alike(map(str, table["id"].unique()))[:1]:
+        remarks.append(f"{path}: the ids {one!r} and {other!r} are two sequences, as their names differ")
+    x, lengths = padded(sequences)
+    return Content(
+        x,
+        np.array(targets),
+        lengths,
+        _indices(parts, path),
+        tuple(map(str, features)),
+        tuple(remarks),
+        np.array(groups) if groups else None,
+    )
 
 
-def _table(path: Path, group: str | None) -> Any:
+def _table(path: Path, words: tuple[str, ...]) -> tuple[Any, list[str]]:
+    """The table, whose columns of `words` are text or numbers, and what was noticed."""
     import pandas as pd
 
+    content, remarks = read_file(path, OWN_CAP), []
     try:
-        content = io.BytesIO(read_file(path, OWN_CAP))
-        if path.suffix.lower() != ".csv":
-            table: Any = pd.read_parquet(content)
-            names = [str(name) for name in table.columns]
+        if path.suffix.lower() == ".csv":
+            remarks = decoded(content, path)[1]
+            names, table = _csv(content, "latin-1" if remarks else "utf-8", path, words)
         else:
-            first: Any = pd.read_csv(content, header=None, nrows=1, dtype=str, keep_default_na=False)
-            names = first.iloc[0].tolist()
-            content.seek(0)
-            table = pd.read_csv(content, dtype=dict.fromkeys(("id", "target", PART, *([group] if group else [])), str))
-            for name in {"id", "target"} & set(table.columns):
-                table[name] = _numbers(table[name])
+            table = _words_as_text(pd.read_parquet(io.BytesIO(content)), words)
+            names = [str(name) for name in table.columns]
     except ImportError as error:
         raise DataError(
             f"{path}: reading Parquet needs a package that is not installed: pip install pyarrow."
         ) from error
     except (OSError, ValueError, OverflowError) as error:
-        raise DataError(f"{path} cannot be read as a table: {' '.join(str(error).split())}") from error
+        raise DataError(f"{path} cannot be read as a table: {' '.join(str(error).split()).rstrip('.')}.") from error
     _refuse_names(names, path)
+    return table, remarks
+
+
+def _words_as_text(table: Any, words: tuple[str, ...]) -> Any:
+    """A table whose columns of `words` are text, unless they are numbers."""
+    for name in {*words} & set(table.columns):
+        if table[name].dtype.kind not in "fiub":
+            cells = table[name].astype(object)
+            table[name] = cells.mask(cells.notna(), text_of(cells))
     return table
 
 
-def _numbers(column: Any) -> Any:
-    """A column of text as numbers, unless it has something else, or whole numbers that it writes in two ways."""
+def _csv(content: bytes, encoding: str, path: Path, words: tuple[str, ...]) -> tuple[list[str], Any]:
+    """The names of the columns as they stand in the header, and the table."""
     import pandas as pd
 
-    try:
-        found: Any = pd.to_numeric(column)
-    except (ValueError, TypeError, OverflowError):
+    file = io.BytesIO(content)
+    first: Any = pd.read_csv(file, header=None, nrows=1, dtype=str, keep_default_na=False, encoding=encoding)
+    names = first.iloc[0].tolist()
+    numbers = {name: list(MISSING) for name in names if name not in words}
+    version = tuple(map(int, pd.__version__.split(".")[:2]))
+    exact: dict[str, Any] = {} if version >= EXACT else {"float_precision": "round_trip"}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", pd.errors.ParserWarning)
+        try:
+            table = pd.read_csv(
+                io.BytesIO(content),
+                encoding=encoding,
+                dtype=dict.fromkeys(words, str),  # "category" takes numbers for numbers where `na_values` is given
+                keep_default_na=False,
+                na_values=numbers,
+                index_col=False,
+                low_memory=False,
+                **exact,
+            )
+        except pd.errors.ParserWarning as warning:
+            raise DataError(f"{path}: a row has more cells than the {len(names)} of the header.") from warning
+    return names, table
+
+
+def _numbers(column: Any, path: Path) -> Any:
+    """A column of numbers, NaN where they are missing."""
+    import pandas as pd
+
+    if column.dtype.kind in "fiub":
         return column
-    return column if found.dtype.kind in "iu" and found.nunique() < column.nunique() else found
+    found: Any = pd.to_numeric(column.astype(object), errors="coerce")
+    found = found.astype(np.float64)
+    wrong = found.isna() & ~column.isna()
+    if wrong.any():
+        line = int(wrong.to_numpy().argmax())
+        raise DataError(
+            f"{path}: column {shown(column.name)} has something that is not a number in row {line + 1} after the "
+            f"header: {str(column.iloc[line])[:20]!r}."
+        )
+    return found
+
+
+def _refuse_empty(table: Any, features: list[str], missing: bool, path: Path) -> None:
+    """Refuse empty cells, but for those of features where observations may be missing."""
+    for name in (name for name in table.columns if not missing or name not in features):
+        empty = (table[name].isna() | (table[name] == "")).to_numpy(dtype=bool)
+        if empty.any():
+            fix = "" if name not in features else "; task.missing=mask or last reads such a file"
+            raise DataError(
+                f"{path}: column {shown(name)} is empty in row {int(empty.argmax()) + 1} after the header{fix}."
+            )
 
 
 def _refuse_names(names: list[str], path: Path) -> None:
@@ -114,13 +174,7 @@ def _refuse_names(names: list[str], path: Path) -> None:
                 "index=False, else name the column."
             )
         if name in names[:place]:
-            raise DataError(f"{path}: two columns are called {name}; give each a name of its own.")
-
-
-def _arrays(sequences: list[np.ndarray], targets: list[Any]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    x, lengths = padded(sequences)
-    y = np.array(targets)
-    return x, y.astype(str) if y.dtype == object else y, lengths
+            raise DataError(f"{path}: two columns are called {shown(name)}; give each a name of its own.")
 
 
 def _indices(parts: list[Any], path: Path) -> dict[str, np.ndarray]:

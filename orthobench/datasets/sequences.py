@@ -12,6 +12,7 @@ import numpy as np
 
 from orthobench.datasets.files import FileState, state
 from orthobench.datasets.npz import OWN, read_npy
+from orthobench.datasets.words import names_of, numbers_of, pairs_alike, shown
 from orthobench.datasets.zips import OWN_CAP, open_zip
 from orthobench.errors import DataError
 
@@ -24,37 +25,62 @@ class Sequences:
     """Sequences of unequal length are padded with zeros at their end.
 
     Attributes:
-        x: (N, T, I), float32, or float64 where the file has more digits: they count until x is normalised.
+        x: (N, T, I), float32, or float64 where the file has more digits: they count until x is normalised. NaN stands
+            for an observation that is missing.
         y: (N,), classes of any type, or float64 values.
+        names: (N,), y as text, as it stands in the file.
         lengths: (N,), int64.
         parts: indices of the sequences of `train`, `val` and `test`, as far as the file says.
         values: whether the file says that y are values to predict, which may be whole numbers.
-        groups: the group of every sequence as text, (N,); null where none are asked for, or the file has none.
+        features: their names, as far as the file says.
+        remarks: what was noticed about the file, a sentence each.
+        groups: (N,), the group of every sequence as text; null where none are asked for, or the file has none.
     """
 
     x: np.ndarray
     y: np.ndarray
+    names: np.ndarray
     lengths: np.ndarray
     parts: dict[str, np.ndarray] = field(default_factory=dict)
     values: bool = False
+    features: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()
+    groups: np.ndarray | None = None
+
+    def feature(self, place: int) -> str:
+        """A feature as messages name it: by the file's name for it, or else by its number."""
+        return shown(self.features[place]) if self.features else str(place)
+
+
+@dataclass(frozen=True)
+class Content:
+    """What a file holds, before it is checked; see `Sequences`."""
+
+    x: np.ndarray
+    y: np.ndarray
+    lengths: np.ndarray | None = None
+    parts: Mapping[str, np.ndarray] = field(default_factory=dict)
+    features: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()
     groups: np.ndarray | None = None
 
 
-def load(path: Path, group: str | None = None) -> Sequences:
+def load(path: Path, missing: bool = False, group: str | None = None) -> Sequences:
     """The sequences of a file; `NAME_TRAIN.ts` has those of `NAME_TEST.ts` beside it as its test part.
 
     Args:
         path: the file.
+        missing: whether observations may be missing; they are NaN then.
         group: the column or the array that says to which group a sequence belongs.
 
     Raises:
         DataError: the file is missing, of another kind, or malformed.
     """
     files = files_of(path)
-    missing = next((file for file in files if not file.is_file()), None)
-    if missing is not None:
-        raise DataError(f"{missing} is not there, or is no file; task.path= names a file of sequences.")
-    return _load(files, tuple(map(state, files)), group)
+    absent = next((file for file in files if not file.is_file()), None)
+    if absent is not None:
+        raise DataError(f"{absent} is not there, or is no file; task.path= names a file of sequences.")
+    return _load(files, tuple(map(state, files)), missing, group)
 
 
 def files_of(path: Path) -> tuple[Path, ...]:
@@ -64,45 +90,24 @@ def files_of(path: Path) -> tuple[Path, ...]:
 
 
 @lru_cache(maxsize=2)
-def _load(files: tuple[Path, ...], changed: tuple[FileState, ...], group: str | None) -> Sequences:
+def _load(files: tuple[Path, ...], changed: tuple[FileState, ...], missing: bool, group: str | None) -> Sequences:
     from orthobench.datasets import long_table, uea
 
     path, kind = files[0], files[0].suffix.lower()
     if kind == ".npz":
-        x, y, lengths, parts, groups = _npz(path, group)
-        return _grouped(checked(x, y, lengths, parts, path), groups, path)
+        return checked(_npz(path, group), path, missing)
     if kind == ".ts":
-        found = checked(*uea.read(files), path)
+        found = checked(uea.read(files), path, missing)
         return replace(found, values=found.y.dtype.kind == "f")  # classes are words there
     if kind in ENDINGS:
-        x, y, lengths, parts, groups = long_table.read(path, group)
-        return _grouped(checked(x, y, lengths, parts, path), groups, path)
+        found = checked(long_table.read(path, missing, group), path, missing)
+        numbers = numbers_of(found.names) if kind == ".csv" else None  # whose cells are text
+        return found if numbers is None else replace(found, y=numbers)
     raise DataError(f"{path} ends in {kind or 'nothing'}: {', '.join(ENDINGS)} can be read.")
 
 
-def _grouped(found: Sequences, groups: np.ndarray | None, path: Path) -> Sequences:
-    """The sequences with their groups, as text.
-
-    Raises:
-        DataError: there is not one group for each.
-    """
-    if groups is None:
-        return found
-    if groups.shape != found.y.shape or groups.dtype.kind not in "fiubUS":
-        raise DataError(f"{path}: the groups are {groups.shape} of {groups.dtype}; one for each of {len(found.y)} "
-                        "sequences is needed.")  # fmt: skip
-    wrong = groups.dtype.kind == "f" and np.flatnonzero(~np.isfinite(groups))
-    if wrong is not False and len(wrong):
-        raise DataError(f"{path}: the group of sequence {int(wrong[0])} is not a finite number.")
-    if groups.dtype.kind == "S":
-        groups = np.char.decode(groups, "utf-8", "replace")
-    return replace(found, groups=groups.astype(str))
-
-
-def _npz(
-    path: Path, group: str | None
-) -> tuple[np.ndarray, np.ndarray, np.ndarray | None, dict[str, np.ndarray], np.ndarray | None]:
-    known = ("x", "y", "lengths", *PARTS, *([group] if group else []))
+def _npz(path: Path, group: str | None) -> Content:
+    known = ("x", "y", "lengths", *PARTS, *([] if group is None else [group]))
     try:
         with open_zip(path, path) as archive:
             names = [info.filename.removesuffix(".npy") for info in archive.infolist()]
@@ -114,17 +119,18 @@ def _npz(
         allowed = f"x and y are needed, {', '.join(known[2:])} may be there"
         raise DataError(f"{path} has the arrays {', '.join(sorted(names))}: {allowed}.")
     parts = {part: arrays[part] for part in PARTS if part in arrays}
-    return arrays["x"], arrays["y"], arrays.get("lengths"), parts, arrays.get(group or "")
+    return Content(
+        arrays["x"], arrays["y"], arrays.get("lengths"), parts, groups=None if group is None else arrays.get(group)
+    )
 
 
-def checked(
-    x: np.ndarray, y: np.ndarray, lengths: np.ndarray | None, parts: Mapping[str, np.ndarray], path: Path
-) -> Sequences:
-    """Arrays as `Sequences`.
+def checked(given: Content, path: Path, missing: bool = False) -> Sequences:
+    """Content as `Sequences`; with `missing`, x may be NaN.
 
     Raises:
-        DataError: shapes that do not belong together, values that are not finite, or wrong indices.
+        DataError: shapes that do not belong together, values that are not finite, empty names, or wrong indices.
     """
+    x, y, lengths = given.x, given.y, given.lengths
     if x.ndim == 2:
         x = x[:, :, None]
     if x.ndim != 3 or 0 in x.shape or x.dtype.kind not in "fiub":
@@ -138,14 +144,49 @@ def checked(
     lengths = lengths.astype(np.int64)
     beyond = np.arange(T)[None, :] >= lengths[:, None]
     x = np.where(beyond[:, :, None], 0, x).astype(np.result_type(x.dtype, np.float32))
-    with np.errstate(over="ignore"):
-        wrong = np.argwhere(~np.isfinite(x.astype(np.float32)))
-    if len(wrong):
-        n, t, i = wrong[0].tolist()
-        raise DataError(f"{path}: sequence {n}, step {t}, feature {i} is no finite number in float32.")
+    _refuse_not_finite(x, missing, given.features, path)
     if y.dtype.kind == "f" and not np.isfinite(y).all():
         raise DataError(f"{path}: y of sequence {int(np.flatnonzero(~np.isfinite(y))[0])} is not a finite number.")
-    return Sequences(x, y, lengths, _parts(parts, N, path))
+    names = names_of(y)
+    if (names == "").any():
+        raise DataError(
+            f"{path}: y of sequence {int(np.flatnonzero(names == '')[0])} is empty; every class needs a name."
+        )
+    y = names if y.dtype.kind == "S" else y
+    groups, alike = _grouped(given.groups, N, path)
+    parts, remarks = _parts(given.parts, N, path), (*given.remarks, *alike)
+    return Sequences(x, y, names, lengths, parts, False, given.features, remarks, groups)
+
+
+def _grouped(given: np.ndarray | None, N: int, path: Path) -> tuple[np.ndarray | None, list[str]]:
+    """The group of every sequence as text, (N,), and a sentence where two have nearly the same name.
+
+    Raises:
+        DataError: there is not one group for each.
+    """
+    if given is None:
+        return None, []
+    if given.shape != (N,) or given.dtype.kind not in "fiubUS":
+        raise DataError(
+            f"{path}: the groups are {given.shape} of {given.dtype}; one for each of {N} sequences is needed."
+        )
+    groups = names_of(given)
+    if given.dtype.kind == "f" and not np.isfinite(given).all():
+        raise DataError(f"{path}: the group of sequence {int(np.isfinite(given).argmin())} is not a finite number.")
+    if (groups == "").any():
+        raise DataError(f"{path}: the group of sequence {int((groups == '').argmax())} is empty.")
+    alike = pairs_alike(groups.tolist())[:1]
+    return groups, [f"{path}: {one!r} and {other!r} are two groups, as their names differ" for one, other in alike]
+
+
+def _refuse_not_finite(x: np.ndarray, missing: bool, features: tuple[str, ...], path: Path) -> None:
+    wrong = np.argwhere(np.isinf(x) if missing else ~np.isfinite(x))
+    if len(wrong):
+        n, t, i = wrong[0].tolist()
+        place = f"{path}: sequence {n}, step {t}, feature {shown(features[i]) if features else i}"
+        if np.isnan(x[n, t, i]):
+            raise DataError(f"{place} is missing: it is no finite number; task.missing=mask or last reads such a file.")
+        raise DataError(f"{place} is no finite number.")
 
 
 def _parts(parts: Mapping[str, np.ndarray], N: int, path: Path) -> dict[str, np.ndarray]:

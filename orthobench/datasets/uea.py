@@ -1,79 +1,108 @@
 """The .ts files of the UEA and UCR archives of (multivariate) time series, classification and regression.
 
 Lines of `@name value`, then `@data`, then one line per series: dimensions separated by colons, values by commas, the
-class or target last. Timestamps and missing values (`?`) are not read.
+class or target last. A `?` or NaN is a missing value. A class is the text between the last colon and the end of its
+line. Timestamps are not read.
 """
 
 from pathlib import Path
 
 import numpy as np
 
-from orthobench.datasets.sequences import padded
+from orthobench.datasets.sequences import Content, padded
+from orthobench.datasets.words import decoded, otherwise
 from orthobench.datasets.zips import OWN_CAP, read_file
 from orthobench.errors import DataError
 
+MISSING = "?"
 
-def read(files: tuple[Path, ...]) -> tuple[np.ndarray, np.ndarray, np.ndarray, dict[str, np.ndarray]]:
-    """The arrays x (N, T, I), y (N,), lengths (N,) and the parts: the first file is train, a second one test.
+
+def read(files: tuple[Path, ...]) -> Content:
+    """What the files hold; the first one is the part train, a second one test.
 
     Raises:
-        DataError: a line is malformed, or the two files differ in their number of dimensions.
+        DataError: a line is malformed, the two files differ in their dimensions or in what they are for, or one writes
+            a class otherwise than the other.
     """
     sequences: list[np.ndarray] = []
     labels: list[str] = []
+    remarks: list[str] = []
     parts, numeric = {}, False
     for part, path in zip(("train", "test"), files, strict=False):
-        found, own, numeric = _file(path)
+        found, own, regression, noticed = _file(path)
         if sequences and found[0].shape[1] != sequences[0].shape[1]:
             raise DataError(f"{path} has {found[0].shape[1]} dimensions, and {files[0]} {sequences[0].shape[1]}.")
+        if sequences and regression != numeric:
+            raise DataError(f"{path} and {files[0]} differ: one has classes, and the other targets to predict.")
+        numeric = regression
+        if sequences and not numeric:
+            _refuse_other_spelling(labels, files[0], own, path)
         parts[part] = np.arange(len(sequences), len(sequences) + len(found))
         sequences += found
         labels += own
+        remarks += noticed
     x, lengths = padded(sequences)
-    y = np.array(labels)
     try:
-        y = y.astype(np.float64) if numeric else y
+        y = np.array([float(label) for label in labels]) if numeric else np.array(labels)
     except ValueError as error:
         raise DataError(f"{files[0]}: a target is no number: {error}.") from error
-    return x, y, lengths, parts if len(files) > 1 else {}
+    return Content(x, y, lengths, parts if len(files) > 1 else {}, remarks=tuple(remarks))
 
 
-def _file(path: Path) -> tuple[list[np.ndarray], list[str], bool]:
-    """The series (T, I) of one file, their labels, and whether these are numbers to predict."""
-    try:
-        lines = read_file(path, OWN_CAP).decode("utf-8").splitlines()
-    except UnicodeDecodeError as error:
-        raise DataError(f"{path} cannot be read as text: {error}.") from error
-    header, series, labels, data = {}, [], [], False
-    for number, line in enumerate((line.strip() for line in lines), start=1):
-        if not line or line.startswith("#"):
-            continue
-        if data:
-            one, label = _series(line, f"{path}, line {number}")
-            if series and one.shape[1] != series[0].shape[1]:
-                raise DataError(f"{path}, line {number}: {one.shape[1]} dimensions, {series[0].shape[1]} before.")
-            series.append(one)
-            labels.append(label)
-        elif line.startswith("@"):
-            name, _, value = line[1:].partition(" ")
-            header[name.lower()] = value.strip().lower()
-            data = name.lower() == "data"
+def _refuse_other_spelling(known: list[str], first: Path, own: list[str], path: Path) -> None:
+    for name in dict.fromkeys(own):
+        other = otherwise(name, known)
+        if other is not None:
+            raise DataError(f"{path} has the class {name!r}, and {first} {other!r}: write it in one way in both.")
+
+
+def _file(path: Path) -> tuple[list[np.ndarray], list[str], bool, list[str]]:
+    """The series (T, I) of one file, their labels, whether these are numbers to predict, and remarks."""
+    text, remarks = decoded(read_file(path, OWN_CAP), path)
+    lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+    header, first = _header(lines)
     numeric = header.get("targetlabel", "").startswith("true")
+    if header.get("timestamps", "false").startswith("true"):
+        raise DataError(f"{path} has timestamps, which are not read: give every step its values alone.")
+    if first is not None and not numeric and not header.get("classlabel", "").startswith("true"):
+        raise DataError(f"{path} has neither @classLabel true nor @targetLabel true: there is nothing to learn.")
+    series, labels = [], []
+    for number, line in enumerate(lines[first or len(lines) :], start=(first or 0) + 1):
+        if not line.strip() or line.startswith("#"):
+            continue
+        one, label = _series(line, f"{path}, line {number}")
+        if series and one.shape[1] != series[0].shape[1]:
+            raise DataError(f"{path}, line {number}: {one.shape[1]} dimensions, {series[0].shape[1]} before.")
+        series.append(one)
+        labels.append(label)
     if not series:
         raise DataError(f"{path} has no series after a line @data.")
-    if header.get("timestamps", "false") == "true":
-        raise DataError(f"{path} has timestamps, which are not read: give every step its values alone.")
-    if not numeric and not header.get("classlabel", "").startswith("true"):
-        raise DataError(f"{path} has neither @classLabel true nor @targetLabel true: there is nothing to learn.")
-    return series, labels, numeric
+    return series, labels, numeric, remarks
+
+
+def _header(lines: list[str]) -> tuple[dict[str, str], int | None]:
+    """The values of `@name` in small letters, and the index of the line after `@data`; null where there is none."""
+    header: dict[str, str] = {}
+    for number, line in enumerate(lines):
+        if line.strip().startswith("@"):
+            name, *value = line.strip()[1:].lower().split(maxsplit=1) or [""]
+            header[name] = value[0] if value else ""
+            if name == "data":
+                return header, number + 1
+    return header, None
 
 
 def _series(line: str, place: str) -> tuple[np.ndarray, str]:
     *dimensions, label = line.split(":")
     try:
-        values = [[float(value) for value in dimension.split(",")] for dimension in dimensions]
+        if "_" in "".join(dimensions):  # Python reads 1_000 as a number
+            raise ValueError("there is a '_'")
+        values = [
+            [np.nan if value.strip() == MISSING else float(value) for value in dimension.split(",")]
+            for dimension in dimensions
+        ]
     except ValueError as error:
         raise DataError(f"{place}: {error}; every value must be a number.") from error
     if not values or len({len(one) for one in values}) > 1:
         raise DataError(f"{place}: the dimensions have {', '.join(str(len(one)) for one in values)} steps.")
-    return np.array(values).T, label.strip()
+    return np.array(values).T, label

@@ -2,17 +2,19 @@
 
 A place is a runs folder, the folder of one run, or an archive (.zip, .tar, also compressed) of either. Of an archive
 only the files of runs are read, under the names that they have here; a member whose path leads outside makes the whole
-archive refused.
+archive refused. A place without a run is an error.
 """
 
+import json
 import lzma
+import re
 import shutil
 import tarfile
 import tempfile
 import zipfile
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import IO, Any
@@ -21,16 +23,19 @@ from orthobench.config.recorded import settings
 from orthobench.errors import ConfigError, StorageError
 from orthobench.recording.checkpoint import digest_of
 from orthobench.recording.claim import Claim
-from orthobench.recording.curve import RECORDED, Curve, thinned
+from orthobench.recording.curve import SEAL, sealed
 from orthobench.recording.digest import FINAL, final, owner, read_sealed
-from orthobench.recording.files import finite, make_folder, refuse_links
+from orthobench.recording.files import LARGEST as LARGEST_RECORD
+from orthobench.recording.files import make_folder, refuse_links
 from orthobench.recording.record import other_code
+from orthobench.recording.shape import RECORD
 from orthobench.recording.sources import refuse_changed
 
 SCHEMAS = (1, 2)
 FILES = ("checkpoints/last.ckpt", "checkpoints/best.ckpt", "metrics.csv", "config.yaml", "record.json")
 LARGEST = 8 << 30  # bytes of a file in an archive
 CHUNK = 1 << 20
+PLAIN = re.compile(r"[\w-]+")  # the form of a run's name
 DAMAGED = (tarfile.TarError, zipfile.BadZipFile, zlib.error, lzma.LZMAError)  # besides Python's own kinds of errors
 
 
@@ -42,11 +47,13 @@ class Brought:
         run_id: the run.
         status: `brought`, `here` already, `unfinished`, or `refused`.
         reason: why it was refused; of one that was brought, why it is stale, empty where it is not.
+        unsealed: whether its record has no digest of its curves, as earlier versions wrote them.
     """
 
     run_id: str
     status: str
     reason: str = ""
+    unsealed: bool = False
 
 
 def bring(place: Path, runs_root: Path, data_root: str) -> Iterator[Brought]:
@@ -89,25 +96,27 @@ class _Member:
 def _opened(place: Path) -> Iterator[dict[str, dict[str, _Member]]]:
     """The files of every run of a place, by the run's name."""
     if place.is_dir():
-        homes = [place] if (place / "record.json").is_file() else sorted(path.parent for path in _records(place))
+        homes = [place] if (place / RECORD).is_file() else sorted(path.parent for path in _records(place))
+        if not homes:
+            raise StorageError(f"{place} holds no run: there is no {RECORD} in it, nor in a folder of it.")
         for home in homes:
             refuse_links(home)
         yield {
             home.resolve().name: {name: _file(home / name) for name in FILES if (home / name).is_file()}
             for home in homes
         }
-    elif zipfile.is_zipfile(place):
+    elif not place.is_file():
+        raise StorageError(f"{place} is neither a folder nor an archive.")
+    elif zipfile.is_zipfile(place) and not tarfile.is_tarfile(place):  # the checkpoints in a tar are zip files
         with zipfile.ZipFile(place) as archive:
             members = {one.filename: _zipped(archive, one) for one in archive.infolist() if not one.is_dir()}
             yield _runs(members, place)
-    elif place.is_file():
+    else:
         with tarfile.open(place) as archive:
             plain = [one for one in archive.getmembers() if not one.isdir()]
             yield _runs(
                 {one.name: _Member(one.size if one.isreg() else -1, _tarred(archive, one)) for one in plain}, place
             )
-    else:
-        raise StorageError(f"{place} is neither a folder nor an archive.")
 
 
 def _records(place: Path) -> list[Path]:
@@ -130,21 +139,36 @@ def _runs(members: dict[str, _Member], place: Path) -> dict[str, dict[str, _Memb
     """The members of an archive by run and by their name in it.
 
     Raises:
-        StorageError: a path leads outside, or two runs have one name.
+        StorageError: a path leads outside, two runs have one name, or there is no run.
     """
-    found: dict[str, dict[str, _Member]] = {}
+    found: dict[PurePosixPath, _Member] = {}
     homes: dict[str, PurePosixPath] = {}
-    for name in members:
-        path = PurePosixPath(name.replace("\\", "/"))
+    for name, member in members.items():
+        path = PurePosixPath(name.replace("\\", "/"))  # without the `./` that names may begin with
         if path.is_absolute() or ".." in path.parts or ":" in path.parts[0]:
             raise StorageError(f"{place} is refused: its member {name!r} leads outside.")
-        if path.name == "record.json" and len(path.parts) > 1:
-            run = path.parent.name
+        found[path] = member
+        if path.name == RECORD:
+            run = path.parent.name or _name_of(member)
             if homes.setdefault(run, path.parent) != path.parent:
                 raise StorageError(f"{place} is refused: it has two runs of the name {run}.")
-    for run, home in homes.items():
-        found[run] = {name: members[str(home / name)] for name in FILES if str(home / name) in members}
-    return found
+    if not homes:
+        raise StorageError(f"{place} holds no run: there is no {RECORD} in it.")
+    return {run: {name: found[home / name] for name in FILES if home / name in found} for run, home in homes.items()}
+
+
+def _name_of(member: _Member) -> str:
+    """The name that a record gives its run, for an archive of what is in a run's folder; `_problem` looks at it again.
+
+    Raises:
+        StorageError: it names none.
+    """
+    if 0 <= member.size <= LARGEST_RECORD:
+        with suppress(ValueError, RecursionError), member.opened() as file:
+            record = json.loads(file.read())
+            if isinstance(record, dict) and PLAIN.fullmatch(str(record.get("run_id"))):
+                return str(record["run_id"])
+    raise StorageError(f"the {RECORD} at the top of the archive names no run.")
 
 
 def _copy(files: dict[str, _Member], folder: Path) -> str:
@@ -184,7 +208,7 @@ def _accept(folder: Path, runs_root: Path, data_root: str) -> Brought:
         for file in (path for path in FILES if (folder / path).is_file()):  # record.json, which makes it final, last
             make_folder((target / file).parent)
             shutil.move(folder / file, target / file)
-    return Brought(name, "brought", stale)
+    return Brought(name, "brought", stale, record.get(SEAL) is None)
 
 
 def _problem(folder: Path, record: dict[str, Any]) -> str:
@@ -198,10 +222,10 @@ def _problem(folder: Path, record: dict[str, Any]) -> str:
         return f"it is the record of {record['run_id']}"
     if owner(folder / "config.yaml") not in (None, found.digest) or not (folder / "config.yaml").is_file():
         return "config.yaml is missing, or another run's"
-    curve = Curve(folder / "metrics.csv")
-    for metric, points in (record.get("curve") or {}).items():
-        if finite(thinned(curve.of(metric), RECORDED)) != points:
-            return f"metrics.csv is damaged: {metric} is not what the record has"
+    try:
+        sealed(folder, record)
+    except StorageError as error:
+        return f"metrics.csv is damaged: {str(error).removeprefix(f'{folder}/').partition(';')[0]}"
     for which, digest in (record.get("checkpoint") or {}).items():
         path = folder / "checkpoints" / f"{which}.ckpt"
         if path.is_file() and digest is not None and digest_of(path) != digest:

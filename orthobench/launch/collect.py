@@ -1,7 +1,6 @@
 """From a run's folder to its line in the records: values of record.json, and values that a table reads from curves."""
 
 from math import isfinite
-from pathlib import Path
 from typing import Any
 
 from orthobench.analysis.curve_values import from_curve
@@ -11,6 +10,7 @@ from orthobench.analysis.records import Line, line
 from orthobench.config.settings import Settings
 from orthobench.config.table import Table
 from orthobench.errors import ConfigError, StorageError
+from orthobench.recording.curve import sealed
 from orthobench.recording.digest import FINAL, final
 from orthobench.recording.files import read_json
 from orthobench.recording.sources import refuse_changed
@@ -21,13 +21,13 @@ def collect(settings: Settings, table: Table, preset: str, row: str) -> Line | N
 
     Raises:
         ConfigError: its plug-ins or its data have changed since.
-        StorageError: the record is another run's.
+        StorageError: the record is another run's, or its curves have been changed.
     """
     record = _own(settings)
     if record is None:
         return None
     wanted = {row.metric for row in load_table(table) if "@" in row.metric}
-    points = curves(settings.folder / "metrics.csv") if wanted else {}
+    points = sealed(settings.folder, record).points() if wanted else {}
     return line(record, preset, row, from_curve(sorted(wanted), points, record["baseline"]), epoch_steps(settings))
 
 
@@ -55,13 +55,20 @@ def _own(settings: Settings) -> dict[str, Any] | None:
     if record.get("identity", settings.digest) != settings.digest or record["run_id"] != settings.run_id:
         raise StorageError(f"{path} is another run's, {record['run_id']}; put it back where it belongs, or delete it.")
     refuse_changed(record.get("sources"), settings)
+    if (settings.folder / "metrics.csv").exists():
+        sealed(settings.folder, record)
     return record
 
 
 def drawn(settings: Settings, table: Table, preset: str, row: str) -> list[CurvePoint]:
-    """The thinned curves of a run that the figures of its table need."""
+    """The thinned curves of a finished run that the figures of its table need.
+
+    Raises:
+        StorageError: they have been changed.
+    """
     shown = [figure for figure in table.figures if figure.shows(table.base(row))]
-    found = curves(settings.folder / "metrics.csv") if shown else {}
+    record = _own(settings) if shown else None
+    found = {} if record is None else sealed(settings.folder, record).points()
     run = (settings.run_id, preset, row, settings.run["seed"])
     return [
         CurvePoint(*run, name, int(step), float(value))
@@ -70,16 +77,6 @@ def drawn(settings: Settings, table: Table, preset: str, row: str) -> list[Curve
         for step, value in thinned(points)
         if isfinite(value)
     ]
-
-
-def curves(path: Path) -> dict[str, list[list[float]]]:
-    """The points [step, value] of every curve in a run's metrics.csv, by metric."""
-    from orthobench.recording.curve import Curve
-
-    found: dict[str, list[list[float]]] = {}
-    for row in Curve(path).rows():
-        found.setdefault(row["name"], []).append([row["step"], row["value"]])
-    return found
 
 
 def epoch_steps(settings: Settings) -> int:

@@ -11,10 +11,10 @@ from orthobench import signals
 from orthobench.errors import OrthobenchError, Stopped, StorageError, code_of
 from orthobench.launch.forked import launcher
 from orthobench.launch.workers import Command, Launcher, Worker, WorkerLost
-from orthobench.recording.claim import is_held
+from orthobench.recording.claim import awaited, is_held
 from orthobench.recording.digest import final
 from orthobench.recording.files import write_json
-from orthobench.terminal import complain
+from orthobench.terminal import complain, say
 
 GRACE_S = 30.0
 TICK_S = 0.05
@@ -127,6 +127,8 @@ class Pool:
                 begun.add(job)
                 code = self.known(job)
                 if code is None:
+                    if job.log is not None:  # which nobody reads meanwhile
+                        _tell_what_is_awaited(job.folders)
                     self.working[job] = Process(job.command(self.options), self.place)
                     busy |= set(job.folders)
                 else:
@@ -163,13 +165,14 @@ class Process:
                     command.log.write_bytes(b"")
             except OSError as error:
                 raise StorageError(f"{command.log} cannot be written: {error.strerror}; set runs_root=.") from error
-        self.worker = self.place.submit(command)
+        self.worker = self._submit()
 
     def poll(self, stopping: bool) -> int | None:
         """The exit code, null while it runs; a process that is late or to stop is asked to stop, and later killed."""
         code, now = self._look(stopping), time.monotonic()
         if code is not None:
-            self.code = TIMED_OUT if self.late else code
+            early = self.asked_at is not None and -code in signals.SIGNALS  # before it could take note of the signal
+            self.code = TIMED_OUT if self.late else Stopped.exit_code if early else code
         elif self.asked_at is None:
             timeout = None if self.place.remote else self.command.timeout
             self.late = timeout is not None and now - self.started > timeout
@@ -200,8 +203,14 @@ class Process:
             self.losses += 1
             if stopping or self.asked_at is not None or self.losses >= LOSSES:
                 return Stopped.exit_code
-            self.worker = self.place.submit(self.command)
+            self.worker = self._submit()
             return None
+
+    def _submit(self) -> Worker:
+        worker = self.place.submit(self.command)
+        if not self.place.remote:
+            signals.children.add(worker)
+        return worker
 
 
 def end(processes: Iterable[Process]) -> None:
@@ -244,6 +253,12 @@ def exit_code(codes: list[int]) -> int:
     if failed[0] in (TIMED_OUT, -signal.SIGKILL):
         return Stopped.exit_code
     return failed[0] if failed[0] > 0 else OrthobenchError.exit_code
+
+
+def _tell_what_is_awaited(folders: list[Path]) -> None:
+    for folder in folders:
+        if waiting := awaited(folder):
+            say(waiting)
 
 
 def _code(folder: Path, code: int, member: bool) -> int:

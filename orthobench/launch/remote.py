@@ -18,7 +18,7 @@ from orthobench.errors import Stopped
 from orthobench.launch.processes import Process
 from orthobench.launch.workers import Command
 from orthobench.paths import variable
-from orthobench.recording.claim import is_held
+from orthobench.recording.claim import is_held, owner_of
 
 LOOK_S = 0.1
 PATIENCE_S = 120.0
@@ -63,19 +63,26 @@ def carry_out(command: Command, stopping: Callable[[], bool], where: str) -> int
     Returns:
         Its exit code, negative for a signal.
     """
-    if command.log is not None:
-        command.log.parent.mkdir(parents=True, exist_ok=True)
-        now = datetime.now(UTC).isoformat(timespec="seconds")
-        with command.log.open("a", encoding="utf-8") as log:
-            log.write(f"# {where} on {socket.gethostname()}, {now}\n")
+    _note(command, f"# {where} on {socket.gethostname()}")
     code = _attempt(command, stopping)
     end = time.monotonic() + PATIENCE_S
+    if code == Stopped.exit_code and command.folder is not None and _is_elsewhere(command):
+        _note(command, f"waiting {PATIENCE_S:.0f} s at most for the end of {owner_of(command.folder)}")
     while code == Stopped.exit_code and not stopping() and _is_elsewhere(command) and time.monotonic() < end:
         while _is_elsewhere(command) and not stopping() and time.monotonic() < end:
             time.sleep(LOOK_S)
         if not _is_elsewhere(command) and not stopping():
             code = _attempt(command, stopping)
     return code
+
+
+def _note(command: Command, text: str) -> None:
+    """Write a line with the time into a command's log."""
+    if command.log is not None:
+        command.log.parent.mkdir(parents=True, exist_ok=True)
+        now = datetime.now(UTC).isoformat(timespec="seconds")
+        with command.log.open("a", encoding="utf-8") as log:
+            log.write(f"{text}, {now}\n")
 
 
 def _attempt(command: Command, stopping: Callable[[], bool]) -> int:

@@ -89,7 +89,8 @@ class Start:
         assert listed is not None
         given = listed["jobs"][int(cfg.cell)]
         first = folder / f"{given['numbers'][0]}.log"
-        log = None if "BasicLauncher" in HydraConfig.get().launcher._target_ else first
+        shown = "BasicLauncher" in HydraConfig.get().launcher._target_ and sys.stdout.isatty() and sys.stderr.isatty()
+        log = None if shown else first
         job = _job(given, log, first.with_suffix(".members.json"))
         with signals.watched():
             pool = Pool(1, self.extra, lambda: signals.asked() is not None or (folder / STOP).exists())
@@ -109,8 +110,28 @@ def _tell(folder: Path, given: dict[str, Any], job: Job, codes: list[int]) -> No
     """Write the exit codes of a job's runs into the sweep's folder, and say them."""
     for number, words, code, path in zip(given["numbers"], job.words, codes, job.folders, strict=True):
         write_json(folder / f"{number}.json", {"code": code})
-        told = "is running elsewhere" if code == 0 and final(path / "record.json") is None else outcome(code)
+        record = final(path / "record.json")
+        told = "is running elsewhere" if code == 0 and record is None else outcome(code)
+        told += _score(record) if code == 0 and record is not None else _why(job)
         (say if code == 0 else complain)(f"[{number + 1}] {label(words)}: {told}")
+
+
+def _score(record: dict[str, Any]) -> str:
+    """The test score of a finished run, as the end of a sentence; empty where its record has none."""
+    drawn = [name.removeprefix("val/") for name in record.get("curve") or {} if name.startswith("val/")]
+    scores = (record.get("metrics") or {}).get("best_val") or {}
+    value = scores.get(f"test/{drawn[0]}") if drawn else None
+    return "" if value is None else f", test {drawn[0]} {value:.4g}"
+
+
+def _why(job: Job) -> str:
+    """The last line that a run which failed has printed into its log, as the end of a sentence."""
+    try:
+        lines = [] if job.log is None else job.log.read_text(encoding="utf-8", errors="replace").split("\n")
+    except OSError:
+        return ""
+    said = [line for line in lines if line.strip()]
+    return f"; {said[-1]}" if said else ""
 
 
 def jobs(words: list[Word]) -> list[list[str]]:

@@ -8,13 +8,14 @@ from math import isfinite
 from pathlib import Path
 
 from orthobench import signals
-from orthobench.errors import Stopped
+from orthobench.errors import Stopped, StorageError
 from orthobench.launch.processes import Job, Process, end, exit_code, outcome
 from orthobench.launch.sweep import SweepRun
 from orthobench.launch.workers import Launcher
-from orthobench.recording.claim import Claim, is_held
-from orthobench.recording.curve import Curve
+from orthobench.recording.claim import Claim, awaited, is_held, owner_of
+from orthobench.recording.curve import SEAL, Curve, sealed
 from orthobench.recording.digest import final, read_sealed, write_sealed
+from orthobench.terminal import say
 
 LOOK_S = 0.1
 LOSSES = 3  # at one step, before a run is given up that its processes leave unfinished without an error of their own
@@ -68,11 +69,15 @@ def follow(trial: TrialRun, report: Report) -> Outcome:
         report: is given each point of the validation curve, and tells whether the run is to be pruned there.
     """
     points = _Points(trial, report)
-    losses, furthest = 0, -1
+    losses, furthest, told = 0, -1, False
     while (found := _ended(trial)) is None:
         if signals.asked() is not None:
             return Outcome("stopped")
         if is_held(trial.run.folder):  # its process outlived the one that started it, or somebody else runs it
+            if not told:
+                say(awaited(trial.run.folder) or f"{trial.run.folder} is at work by {owner_of(trial.run.folder)}; "
+                    "waiting for its end.")  # fmt: skip
+            told = True
             points.read()
             time.sleep(LOOK_S)
             continue
@@ -151,6 +156,11 @@ def _ended(trial: TrialRun) -> Outcome | None:
         return Outcome("failed", stale, code=2)
     if record["status"] == "diverged":
         return Outcome("diverged", str(record["reason"]))
+    try:
+        if record.get(SEAL) is not None:
+            sealed(trial.run.folder, record)
+    except StorageError as error:
+        return Outcome("failed", str(error), code=error.exit_code)
     value = ((record.get("metrics") or {}).get("best_val") or {}).get(trial.score)
     return (
         Outcome("failed", f"its record has no {trial.score}", code=2) if value is None else Outcome("done", value=value)

@@ -1,5 +1,6 @@
 """Layers for PyTorch code of one's own, used like `torch.nn.RNN`; see docs/layers.md."""
 
+from orthobench.layers.frozen import frozen
 from orthobench.layers.layer import Layer
 from orthobench.layers.newer import (
     IRNN,
@@ -64,4 +65,5 @@ __all__ = [
     "ScoRNN",
     "SpectralRNN",
     "UnICORNN",
+    "frozen",
 ]

@@ -11,36 +11,24 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.nn.utils.rnn import PackedSequence
-from torch.optim.optimizer import register_optimizer_step_post_hook
 
 from orthobench.cells.base import Cell, State
 from orthobench.errors import ConfigError
-from orthobench.layers.resolve import resolve
+from orthobench.layers import masks
+from orthobench.layers.follow import Follower
+from orthobench.layers.frozen import frozen, refuse_for_onnx
+from orthobench.layers.resolve import refuse_of_torch, resolve
 from orthobench.models.make_cell import make_cell
 from orthobench.optim import SGD, groups
-from orthobench.parametrizations.base import Parametrized
-from orthobench.parametrizations.moving_base import Settling
+from orthobench.parametrizations.traced import jit, untraced
 from orthobench.scan import choose, recurrence
-from orthobench.scan.uncompiled import uncompiled
+from orthobench.scan.pieces import Pieces, run_pieces
 from orthobench.schema import Fraction, Positive, coerce
 
 DTYPES = (torch.float32, torch.float64)
 
 
-class _Fused:
-    """How many steps optimizers with `fused=True` have made in this process; torch does not count what they change."""
-
-    steps = 0
-
-    @classmethod
-    def count(cls, optimizer: torch.optim.Optimizer, *_: Any) -> None:
-        cls.steps += any(group.get("fused") for group in optimizer.param_groups)
-
-
-register_optimizer_step_post_hook(_Fused.count)
-
-
-class Layer(Parametrized):
+class Layer(Follower):
     """A stack of one cell, called as `output, h_n = layer(x, h_0)`.
 
     Initial values are drawn after `torch.manual_seed`, as those of torch's layers are. What a parametrization does
@@ -50,8 +38,11 @@ class Layer(Parametrized):
         input_size: I.
         hidden_size: N.
         num_layers: L.
+        bias: True; here for calls that name the arguments of `nn.GRU`, as are the next two.
         batch_first: whether inputs and outputs are (B, T, ...) instead of (T, B, ...).
         dropout: share of the features zeroed between layers in training.
+        bidirectional: False.
+        proj_size: 0.
         device: where the parameters are.
         dtype: their type, float32 or float64.
         engine: what runs the recurrence, see `orthobench.scan`; `reference` also has second derivatives.
@@ -78,8 +69,11 @@ class Layer(Parametrized):
         hidden_size: int,
         num_layers: int = 1,
         *,
+        bias: bool = True,
         batch_first: bool = False,
         dropout: float = 0.0,
+        bidirectional: bool = False,
+        proj_size: int = 0,
         device: torch.device | str | None = None,
         dtype: torch.dtype | None = None,
         engine: str = "auto",
@@ -87,6 +81,7 @@ class Layer(Parametrized):
     ) -> None:
         super().__init__()
         name = type(self).__name__
+        refuse_of_torch(name, bias=bias, bidirectional=bidirectional, proj_size=proj_size)
         self.input_size = coerce(input_size, Positive, f"{name}: input_size")
         self.hidden_size = coerce(hidden_size, Positive, f"{name}: hidden_size")
         self.num_layers = coerce(num_layers, Positive, f"{name}: num_layers")
@@ -98,78 +93,148 @@ class Layer(Parametrized):
             raise ConfigError(
                 f"{name}: dtype={dtype} would round the recurrent matrix: use float32 and torch.autocast."
             )
-        made = resolve(name, self._model(settings), self.hidden_size, settings)
-        rng = np.random.default_rng(int(torch.randint(1 << 62, (), device="cpu")))
-        cells: list[Cell] = []
-        width = self.input_size
-        for _ in range(self.num_layers):
-            cells.append(make_cell(made.settings, made.cell, made.recurrent, rng, width, self.hidden_size))
-            width = cells[-1].feature_size
-        self.cells: Any = nn.ModuleList(cells)
-        self.output_size = width
+        self._made = resolve(name, self._model(settings), self.hidden_size, settings)
+        device = torch.get_default_device() if device is None else device
+        self.cells: Any = nn.ModuleList(self._cells())
+        self.output_size = self.cells[-1].feature_size
         self.to(device=device, dtype=dtype or torch.get_default_dtype())
         self.engine = engine
         choose(self.cells[0], engine)
-        for parametrization in self.parametrizations():
-            if isinstance(parametrization, Settling):
-                parametrization.careful = True
-        self._followed = self._versions()
-        self.register_load_state_dict_post_hook(_loaded)  # what was saved has been settled
+        self._start_following()
+
+    def _cells(self) -> list[Cell]:
+        """New cells, whose initial values torch's generator decides, on a CPU."""
+        with torch.device("cpu"):
+            rng = np.random.default_rng(int(torch.randint(1 << 62, ())))
+            made, cells, width = self._made, list[Cell](), self.input_size
+            for _ in range(self.num_layers):
+                cells.append(make_cell(made.settings, made.cell, made.recurrent, rng, width, self.hidden_size))
+                width = cells[-1].feature_size
+        return cells
 
     def _model(self, settings: dict[str, Any]) -> str | None:
         """The model whose values are taken; may take settings out that say which."""
         return self.model
 
-    def forward(self, x: Tensor, h_0: Tensor | State | None = None) -> tuple[Tensor, Tensor | State]:
+    def forward(
+        self,
+        x: Any,
+        h_0: Tensor | State | None = None,
+        *,
+        lengths: Any = None,
+        reset: Tensor | None = None,
+    ) -> tuple[Any, Tensor | State]:
         """Run the layer over sequences.
 
         Args:
-            x: (T, B, I), with `batch_first` (B, T, I), or (T, I) for one sequence.
+            x: (T, B, I), with `batch_first` (B, T, I), or (T, I) for one sequence; or a PackedSequence.
             h_0: initial state (L, B, N), or (L, N) for one sequence; a tuple of such tensors for a cell with several
                 states; where the cell starts when null: zeros, what it learns, or its own empty memory (sLSTM, mLSTM).
+            lengths: the number of steps of every sequence of padded inputs, (B,); padding is not read.
+            reset: booleans (T, B), (B, T) or (T,): before which steps the state is what a call without `h_0` begins
+                with, as where an episode begins.
 
         Returns:
-            Outputs (T, B, F), (B, T, F) or (T, F), and the final state in the shape of `h_0`.
+            Outputs (T, B, F), (B, T, F) or (T, F), zero where there is padding, or a PackedSequence; and the final
+            state in the shape of `h_0`, that of every sequence at its own end.
 
         Raises:
-            ValueError: x or h_0 has another shape, type or device.
+            ValueError: x, h_0, lengths or reset has another shape, type or device, or values out of range.
+            ConfigError: torch.onnx looks on, and ONNX has no operators for this layer.
         """
-        self._follow()
+        if torch.onnx.is_in_onnx_export():
+            if jit.is_tracing():
+                with untraced():
+                    still = frozen(self)
+                return still._forward(x, h_0, lengths, reset)
+            refuse_for_onnx(self)
+        if torch.compiler.is_exporting() and torch.compiler.is_dynamo_compiling():
+            raise ValueError("layers are exported by torch.export.export(..., strict=False), its default.")
+        if jit.is_tracing():
+            with untraced():
+                self._follow()
+        elif not torch.compiler.is_exporting():
+            self._follow()
+        return self._forward(x, h_0, lengths, reset)
+
+    def _forward(self, x: Any, h_0: Any, lengths: Any, reset: Any) -> tuple[Any, Tensor | State]:
+        name = type(self).__name__
         batched = self._check(x)
+        if isinstance(x, PackedSequence):
+            pieces, order = masks.unpacked(name, x, lengths, reset), x.sorted_indices
+            start = self._start(len(pieces.end), h_0, True)
+            if start is not None and order is not None:
+                start = [tuple(s.index_select(0, order) for s in states) for states in start]
+            rows, final = self._run_pieces(x.data, start, pieces)
+            if x.unsorted_indices is not None:
+                final = [tuple(s.index_select(0, x.unsorted_indices) for s in states) for states in final]
+            return PackedSequence(rows, x.batch_sizes, order, x.unsorted_indices), _stacked(final)
         x = x if batched and self.batch_first else x.transpose(0, 1) if batched else x.unsqueeze(0)
-        start, final = self._start(x.shape[0], h_0, batched), []
+        (B, T), start = x.shape[:2], self._start(x.shape[0], h_0, batched)
+        if lengths is None and reset is None:
+            x, final = self._run(x, start)
+        else:
+            pieces = masks.pieces(name, B, T, lengths, reset, self.batch_first if batched else None)
+            rows, final = self._run_pieces(x.flatten(0, 1), start, pieces)
+            x = rows.unflatten(0, (B, T))
+        x = x.squeeze(0) if not batched else x if self.batch_first else x.transpose(0, 1)
+        return x, _stacked(final, batched)
+
+    def _run(self, x: Tensor, start: list[State] | None) -> tuple[Tensor, list[State]]:
+        """The outputs (B, T, F) and every layer's final state of inputs (B, T, I)."""
+        final = []
         for i, cell in enumerate(self.cells):
-            if i and self.dropout and self.training:
-                x = F.dropout(x, self.dropout)
-            h, end = recurrence(cell, x, None if start is None else start[i], self.engine)
+            h, end = recurrence(cell, self._dropped(x, i), None if start is None else start[i], self.engine)
             x = cell.features(h)
             final.append(end)
-        h_n = tuple(_stacked(states) for states in zip(*final, strict=True))
-        if not batched:
-            x, h_n = x.squeeze(0), tuple(s.squeeze(1) for s in h_n)
-        elif not self.batch_first:
-            x = x.transpose(0, 1)
-        return x, h_n[0] if len(h_n) == 1 else h_n
+        return x, final
 
-    def after_step(self) -> None:
-        """What the parametrizations do after an optimizer's step; a forward pass does it where it is due.
+    def _run_pieces(self, x: Tensor, start: list[State] | None, pieces: Pieces) -> tuple[Tensor, list[State]]:
+        """The outputs (R, F) and every layer's final state of inputs (R, I)."""
+        final = []
+        for i, cell in enumerate(self.cells):
+            given = None if start is None else start[i]
+            x, end = run_pieces(cell, self._dropped(x, i), given, pieces, self.engine)
+            final.append(end)
+        return x, final
 
-        A call looks at the parameters' values, as a forward pass does not on a GPU.
-        """
-        for parametrization in self.parametrizations():
-            if isinstance(parametrization, Settling):
-                parametrization.look_again()
-        self._settle()
+    def _dropped(self, x: Tensor, layer: int) -> Tensor:
+        return F.dropout(x, self.dropout) if layer and self.dropout and self.training else x
 
-    def state_dict(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
-        """See `nn.Module.state_dict`; what is due after an optimizer's step is done before."""
-        self._follow()
-        return super().state_dict(*args, **kwargs)
+    def reset_parameters(self) -> None:
+        """Draw all initial values anew, as a new layer does after `torch.manual_seed`."""
+        self._take(self._cells())
 
-    def recurrent_weights(self) -> list[Tensor]:
-        """The constrained matrices (N, N), one per layer and gate; empty when there is none."""
-        self._follow()
-        return super().recurrent_weights()
+    def flatten_parameters(self) -> None:
+        """Nothing: here for code that was written for `nn.GRU`."""
+
+    def _fill_constants(self) -> None:
+        """Give values to the buffers that no state_dict has, where loading with `assign=True` has left them out."""
+        if any(p.is_meta for p in self.parameters()) or not any(b.is_meta for b in self.buffers()):
+            return
+        for own, new in zip(self.cells.modules(), nn.ModuleList(self._cells()).modules(), strict=True):
+            for name, value in new._buffers.items():
+                mine = own._buffers[name]
+                if value is not None and mine is not None and mine.is_meta:
+                    own._buffers[name] = value.to(self.cells[0].U.device, mine.dtype)
+
+    @torch.no_grad()
+    def _take(self, cells: list[Cell]) -> None:
+        """The values of other cells, and those of their buffers that no state_dict has."""
+        made = nn.ModuleList(cells)
+        for own, new in zip(self.cells.modules(), made.modules(), strict=True):
+            for mine, theirs in ((own._parameters, new._parameters), (own._buffers, new._buffers)):
+                for name, value in theirs.items():
+                    if value is not None:
+                        mine[name].copy_(value)  # type: ignore[union-attr]
+        self.after_step()
+
+    def _apply(self, fn: Any, recurse: bool = True) -> Any:
+        empty = any(p.is_meta for p in self.parameters())
+        super()._apply(fn, recurse)
+        if empty and not any(p.is_meta for p in self.parameters()):
+            self.reset_parameters()  # `to_empty` leaves memory as it is, that of constants too
+        return self
 
     def parameter_groups(self, lr: float, lr_recurrent: float | None = None) -> list[dict[str, Any]]:
         """Groups for an optimizer of torch: the constrained parameters have a rate of their own and no weight decay.
@@ -199,7 +264,10 @@ class Layer(Parametrized):
         if dtype not in DTYPES:
             raise ValueError(f"{name} is in {dtype}, which rounds its matrix: use float32 and torch.autocast.")
         if isinstance(x, PackedSequence):
-            raise ValueError(f"{name} takes no PackedSequence: pad the sequences, and mask the loss.")
+            if not x.data.is_floating_point() or x.data.dim() != 2 or x.data.shape[-1] != self.input_size:
+                said = f"they are {tuple(x.data.shape)} in {x.data.dtype}"
+                raise ValueError(f"{name} needs numbers (steps, {self.input_size}) in a PackedSequence: {said}.")
+            return True
         if not isinstance(x, Tensor):
             raise ValueError(f"{name} needs a tensor: x is a {type(x).__name__}.")
         wanted = f"({'B, T' if self.batch_first else 'T, B'}, {self.input_size}) or (T, {self.input_size})"
@@ -223,53 +291,9 @@ class Layer(Parametrized):
         states = states if batched else tuple(s.unsqueeze(1) for s in states)
         return [tuple(s[i] for s in states) for i in range(L)]
 
-    def _versions(self) -> tuple[tuple[int, int], ...] | None:
-        """What tells that parameters have moved, without a look at values; null where they are not the layer's own."""
-        own = [q for p in self.parametrizations() for q in p.parameters()]
-        if any(not isinstance(q, nn.Parameter) or q.is_inference() for q in own):
-            return None
-        return *((id(q), q._version) for q in own), (0, _Fused.steps)
 
-    @uncompiled  # it reads counts that a graph does not have
-    def _follow(self) -> None:
-        if torch.compiler.is_exporting() or getattr(self, "_is_replica", False):
-            return
-        now, before = self._versions(), self._followed
-        if now is None or now == before:
-            return
-        uncounted = before is None or now[-1] != before[-1]
-        self.after_step() if uncounted else self._settle()
-
-    def _settle(self) -> None:
-        for parametrization in self.parametrizations():
-            parametrization.after_step()
-        self._followed = self._versions()
-
-    def _apply(self, fn: Any, recurse: bool = True) -> Any:
-        followed = self._followed == self._versions() if hasattr(self, "_followed") else False
-        super()._apply(fn, recurse)
-        if followed:
-            self._followed = self._versions()
-        return self
-
-    def __getstate__(self) -> dict[str, Any]:
-        return self.__dict__ | {"_followed": self._followed == self._versions()}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        super().__setstate__(state)
-        self._followed = self._versions() if state["_followed"] else None
-
-    def _replicate_for_data_parallel(self) -> Any:
-        if any(isinstance(p, Settling) and not p.is_settled() for p in self.parametrizations()):
-            use = "call layer.after_step() after every optimizer.step(), or use DistributedDataParallel"
-            raise RuntimeError(f"{type(self).__name__} cannot follow the optimizer's step in copies of itself: {use}.")
-        return super()._replicate_for_data_parallel()
-
-
-def _loaded(layer: Layer, keys: Any) -> None:
-    layer._followed = layer._versions()
-
-
-def _stacked(states: tuple[Tensor, ...]) -> Tensor:
-    """(L, B, ...), without a copy where there is one layer."""
-    return states[0].unsqueeze(0) if len(states) == 1 else torch.stack(states)
+def _stacked(final: list[State], batched: bool = True) -> Tensor | State:
+    """Every layer's state (L, B, ...), or (L, ...) of one sequence; without a copy where there is one layer."""
+    states = tuple(s[0].unsqueeze(0) if len(s) == 1 else torch.stack(s) for s in zip(*final, strict=True))
+    states = states if batched else tuple(s.squeeze(1) for s in states)
+    return states[0] if len(states) == 1 else states

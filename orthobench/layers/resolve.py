@@ -16,6 +16,13 @@ from orthobench.schema import coerce, did_you_mean
 MADE_BY_THE_LAYER = ("input_size", "hidden_size", "rng", "make_recurrent", "n", "fan_in", "fan_out")
 
 
+OF_TORCH = {
+    "bias": (True, "every cell has the biases of its paper"),
+    "bidirectional": (False, "run a second layer over the sequences in reverse, and concatenate"),
+    "proj_size": (0, "put an nn.Linear behind the layer"),
+}
+
+
 @dataclass(frozen=True)
 class Resolved:
     """What a layer is made of: the classes of its cell and of its recurrent matrices, and their settings."""
@@ -23,6 +30,17 @@ class Resolved:
     cell: Any
     recurrent: Any
     settings: dict[str, Any]
+
+
+def refuse_of_torch(layer: str, **given: Any) -> None:
+    """Refuse arguments of `nn.GRU` that have another value than its own default, which is all that a layer has.
+
+    Raises:
+        ConfigError: one has.
+    """
+    for key, (default, instead) in OF_TORCH.items():
+        if given[key] != default:
+            raise ConfigError(f"{layer}: {key}={given[key]!r} does not apply, only {key}={default}: {instead}.")
 
 
 def resolve(layer: str, model: str | None, hidden_size: int, given: dict[str, Any]) -> Resolved:

@@ -5,11 +5,17 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from orthobench.cells.base import Cell, Matrices, State
 from orthobench.cells.complex_elman import OFFSETS, ComplexElman
+from orthobench.cells.diagonal_linear import DiagonalLinear
+from orthobench.cells.lru import LRU
+from orthobench.cells.rotation import Rotation
+from orthobench.errors import ConfigError
 from orthobench.models.base import Network
 from orthobench.parametrizations.base import Parametrization
+from orthobench.scan.families import lookup
 
 
 class Frozen(Parametrization):
@@ -57,15 +63,62 @@ class RealPair(Cell):
         return h[..., : self.feature_size]
 
 
+class RealDiagonal(Cell):
+    """`LRU` or `Rotation` with real states (B, 2N), both parts of a unit side by side."""
+
+    def __init__(self, cell: DiagonalLinear) -> None:
+        nn.Module.__init__(self)
+        self.cell, self.U, self.h0 = cell, cell.U, None
+        self.input_size, self.hidden_size, self.feature_size = cell.input_size, 2 * cell.hidden_size, cell.feature_size
+        self.returns_output = cell.returns_output
+
+    def matrices(self) -> Matrices:
+        return self.cell.matrices()
+
+    def project(self, x: Tensor) -> Tensor:
+        return self.cell.project(x)
+
+    def step(self, p_t: Tensor, state: State, W: Matrices) -> Any:
+        cell, N = self.cell, self.hidden_size // 2
+        if isinstance(cell, Rotation):
+            drive, phi, *a = p_t.split([2 * N, *(N for _ in cell.gates[2:])], dim=-1)
+            modulus = torch.exp(-F.softplus(a[0])) if a else 1.0
+            re, im = modulus * phi.cos(), modulus * phi.sin()
+        else:
+            (re, im), drive = W, p_t[..., : 2 * N]
+        h_re, h_im = state[0].unflatten(-1, (N, 2)).unbind(-1)
+        h = torch.stack([re * h_re - im * h_im, re * h_im + im * h_re], dim=-1).flatten(-2) + drive
+        return (self.cell.read(h, p_t, W), (h,)) if self.returns_output else (h,)
+
+
+REAL: dict[type, Any] = {ComplexElman: RealPair, LRU: RealDiagonal, Rotation: RealDiagonal}
+
+
+def frozen_cell(cell: Any) -> Any:
+    """A cell as it is exported, itself where only its matrices are replaced.
+
+    Raises:
+        ConfigError: it has a complex state, and no real form is known of it.
+    """
+    if cell.complex_state:
+        real = lookup(cell, REAL, asked=())
+        if real is None:
+            name = type(cell).__name__
+            raise ConfigError(
+                f"{name} has a complex state, of which no real form is known, and onnx and pt2 need one: keep its "
+                "weights alone (--format torch, or state_dict())."
+            )
+        return real(cell)
+    for name, parametrization in cell.recurrent.items():
+        cell.recurrent[name] = Frozen(parametrization())
+    return cell
+
+
 def frozen(model: Network) -> Network:
     """A copy of the network that computes the same outputs, in evaluation mode, without what training needs."""
     found: Any = copy.deepcopy(model).eval()
     for i, cell in enumerate(found.cells):
-        if isinstance(cell, ComplexElman):
-            found.cells[i] = RealPair(cell)
-        else:
-            for name, parametrization in cell.recurrent.items():
-                cell.recurrent[name] = Frozen(parametrization())
+        found.cells[i] = frozen_cell(cell)
     for name, parametrization in getattr(found, "matrices", nn.ModuleList()).named_children():
         found.matrices[int(name)] = Frozen(parametrization())
     return found.requires_grad_(False)

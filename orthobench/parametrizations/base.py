@@ -22,10 +22,12 @@ class Parametrization(nn.Module, ABC):
             about 1e-5 at n=500.
         constrained: whether the matrix stays on a manifold (orthogonal, unitary, or singular values in a band). Its
             parameters then form the optimizer's recurrent group and never get weight decay.
+        in_onnx: whether ONNX has the operators that compute the matrix.
         in_double: names of buffers that stay in double precision whatever type the module is converted to.
     """
 
     constrained: ClassVar[bool] = True
+    in_onnx: ClassVar[bool] = True
     in_double: ClassVar[tuple[str, ...]] = ()
     tolerance: float = 1e-2
     learning_rate: float = 1e-3
@@ -135,6 +137,9 @@ def inside_and_outside(module: nn.Module) -> tuple[list[Parametrization], list[n
     maps = parametrizations(module)
     inside = {id(p) for found in maps for p in found.parameters()}
     return maps, [p for p in module.parameters() if id(p) not in inside]
+
+
+wrapped: Any = torch._C._functorch.is_functorch_wrapped_tensor  # type: ignore[attr-defined]
 
 
 def reading_waits(t: Tensor) -> bool:

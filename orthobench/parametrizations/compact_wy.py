@@ -17,16 +17,19 @@ import torch
 from torch import Tensor
 
 from orthobench.parametrizations.derivatives import first_only
+from orthobench.parametrizations.traced import traced
 
 
 def product(A: Tensor) -> Tensor:
     """H(a_1) ... H(a_m), (n, n)."""
+    if traced(A):
+        return torch.eye(len(A), dtype=A.dtype, device=A.device) - _solved(A) @ A.T
     return _Product.apply(A)[0]
 
 
 def left_factor(A: Tensor) -> Tensor:
     """L (n, m) alone, for callers that never form the product."""
-    return _LeftFactor.apply(A)[0]
+    return _solved(A) if traced(A) else _LeftFactor.apply(A)[0]
 
 
 class _Product(torch.autograd.Function):
@@ -84,6 +87,14 @@ def _solve(A: Tensor) -> tuple[Tensor, Tensor]:
     pivots = S.diagonal()
     pivots.copy_(torch.where(pivots > torch.finfo(A.dtype).tiny, pivots / 2, 1))
     return torch.linalg.solve_triangular(S, A, upper=True, left=False), S
+
+
+def _solved(A: Tensor) -> Tensor:
+    """L by operations that leave their arguments alone, for what records them."""
+    gram = A.T @ A
+    pivots = gram.diagonal()
+    pivots = torch.where(pivots > torch.finfo(A.dtype).tiny, pivots / 2, 1)
+    return torch.linalg.solve_triangular(gram.triu(1) + torch.diag(pivots), A, upper=True, left=False)
 
 
 def _reverse(D: Tensor, A: Tensor, L: Tensor, S: Tensor) -> Tensor:

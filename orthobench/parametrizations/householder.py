@@ -28,6 +28,8 @@ class Householder(Parametrization):
         renormalize: whether every vector is divided by its norm after a step.
     """
 
+    in_onnx = False
+
     def __init__(
         self,
         n: int,

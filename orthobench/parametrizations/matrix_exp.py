@@ -18,9 +18,10 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from orthobench.initializers import Rng, tensor
-from orthobench.parametrizations.moving_base import Settling
+from orthobench.parametrizations.moving_base import Settling, mended
 from orthobench.parametrizations.skew import block_diagonal, sample_cayley_angles, skew, upper_indices
 from orthobench.parametrizations.skew_exp import LieAlgebraGradient, exponential
+from orthobench.parametrizations.traced import mapped, traced
 from orthobench.schema import NonNegativeFloat
 
 SkewInit = Literal["zeros", "uniform", "henaff", "cayley"]
@@ -40,6 +41,7 @@ class MatrixExp(Settling):
         init_bound: used by `uniform` only.
     """
 
+    in_onnx = False
     indices: Tensor
     base: Tensor
     in_double = ("base",)
@@ -58,6 +60,8 @@ class MatrixExp(Settling):
         self.register_buffer("indices", upper_indices(n), persistent=False)
         if gradient == "geodesic":
             self.register_buffer("base", torch.eye(n, dtype=torch.float64))
+            self.beside = ("base",)  # type: ignore[misc]
+            self._believe()
             self.after_step()
 
     def skew(self) -> Tensor:
@@ -65,8 +69,14 @@ class MatrixExp(Settling):
         return skew(self.theta.double(), self.indices, self.n)
 
     def forward(self) -> Tensor:
+        geodesic = self.gradient == "geodesic"
+        if geodesic:
+            self._refuse_taken()
+            self.check()
         A = self.skew()
-        if self.gradient == "exact":
+        if traced(A) or (geodesic and mapped(A)):
+            W = exponential(A) @ self.base if geodesic else exponential(A)
+        elif self.gradient == "exact":
             W = exponential(A)
         elif self.gradient == "lie_algebra":
             W = LieAlgebraGradient.apply(A, exponential(A.detach()))
@@ -87,6 +97,9 @@ class MatrixExp(Settling):
         """Move the base point of `geodesic` to the current W."""
         self.base.copy_(exponential(self.skew()) @ self.base)
         self.theta.zero_()
+
+    def mend(self) -> None:
+        self.base = mended(self.base, "the base point of MatrixExp")
 
     @torch.no_grad()
     def max_eigenphase(self) -> float:

@@ -26,8 +26,10 @@ from orthobench.parametrizations.derivatives import first_only
 from orthobench.parametrizations.moving_base import Settling
 from orthobench.parametrizations.scaled_cayley import ScaledCayley
 from orthobench.parametrizations.skew import skew
+from orthobench.parametrizations.traced import mapped, traced
 from orthobench.schema import Count, Positive
 
+LOADED = 3e-4  # of ||B (I + A) - I||_F, up to which a layer takes a B that was loaded or averaged
 FAR = 0.5  # of ||M||_F, which bounds the norm that decides whether the series converges
 
 
@@ -54,6 +56,7 @@ class NeumannCayley(Settling, ScaledCayley):
 
     B: Tensor
     previous: Tensor
+    beside = ("B", "previous")
     _M: Tensor
 
     def __init__(
@@ -73,14 +76,25 @@ class NeumannCayley(Settling, ScaledCayley):
         self._M = torch.zeros(n, n)
         self.register_buffer("B", self._inverse())
         self.register_buffer("previous", self.theta.detach().clone())
+        self._believe()
 
     def forward(self) -> Tensor:
+        if traced(self.theta) or (mapped(self.theta) and not base.reading_waits(self.theta)):
+            return (
+                super().forward()
+                if self.variant == "paper"
+                else _CayleyWithInverse.forward(self.skew(), self.B, self.signs)
+            )
+        self.check()
         return _CayleyWithInverse.apply(self.skew(), self._inverse_of_now(), self.signs)
 
     def _inverse_of_now(self) -> Tensor:
-        """B, computed again where theta was set by hand; theta given from outside is not checked on a GPU."""
+        """B, computed again where theta was set by hand; a stack of them under vmap is not checked on a GPU."""
         own = isinstance(self.theta, nn.Parameter)
-        if (not own and base.reading_waits(self.theta)) or self.is_settled():
+        if not own and base.reading_waits(self.theta):
+            stacked = torch._C._functorch.is_batchedtensor(self.theta)  # type: ignore[attr-defined]
+            return self.B if stacked else self._inverse()
+        if self.is_settled():
             return self.B
         if not own:
             return self._inverse()
@@ -110,6 +124,17 @@ class NeumannCayley(Settling, ScaledCayley):
         self.B.copy_(self._inverse())
         self.previous.copy_(self.theta)
         self._known = self._seen()
+        self._believe()
+
+    def mend(self) -> None:
+        """Invert exactly where B is not the inverse that belongs to `previous`; with `code` it never is."""
+        if self.variant == "code":
+            return
+        A = skew(self.previous, self.indices, self.n)
+        residual = self.B + self.B @ A
+        residual.diagonal().sub_(1)
+        if float(torch.linalg.matrix_norm(residual)) > (LOADED if self.careful else self.tolerance):
+            self.reset()
 
     def _delta(self) -> Tensor:
         if self.variant == "code" and self.theta.grad is not None:

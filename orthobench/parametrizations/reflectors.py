@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from orthobench.initializers import Rng, tensor
+from orthobench.parametrizations.hooks import taken
 
 ReflectorInit = Literal["glorot", "normal"]
 
@@ -53,7 +54,12 @@ class Reflectors(nn.Module):
 
     @torch.no_grad()
     def renormalize(self) -> None:
-        """Divide every vector by its norm, except those that are zero or have norm one up to rounding."""
+        """Divide every vector by its norm, except those that are zero or have norm one up to rounding.
+
+        A theta that torch.nn.utils computes is left alone: the norms do not matter.
+        """
+        if taken(self, "theta"):
+            return
         rows = self._rows(self.theta.double())
         norms = torch.linalg.vector_norm(rows, dim=1, keepdim=True)
         done = (norms == 0) | ((norms - 1).abs() <= 8 * torch.finfo(self.theta.dtype).eps)

@@ -26,7 +26,9 @@ class ScaledCayley(Parametrization):
         rng: generator for the initial angles t_j ~ U[0, pi/2]; block j of A then holds tan(t_j / 2) (section 4.2).
     """
 
+    in_onnx = False
     indices: Tensor
+    signs: Tensor
 
     def __init__(self, n: int, rng: Rng, rho: Count = 0.5) -> None:
         super().__init__(n)

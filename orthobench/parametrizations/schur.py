@@ -35,6 +35,7 @@ class Schur(Parametrization):
     """
 
     tolerance: float = float("inf")
+    in_onnx = False
     P_indices: Tensor
     upper: Tensor
 

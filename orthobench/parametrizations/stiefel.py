@@ -17,8 +17,9 @@ from torch import Tensor, nn
 
 from orthobench.initializers import Rng
 from orthobench.parametrizations.accumulated import Accumulated
-from orthobench.parametrizations.moving_base import Settling
+from orthobench.parametrizations.moving_base import Settling, mended, polar
 from orthobench.parametrizations.skew import upper_indices
+from orthobench.parametrizations.traced import mapped, traced
 from orthobench.parametrizations.unitary_product import UnitaryProduct
 from orthobench.schema import Fraction, Positive
 
@@ -53,7 +54,9 @@ class Stiefel(Settling):
     next_square: Tensor
     indices: Tensor
     tolerance = 1e-4
+    in_onnx = False
     in_double = ("base", "square", "next_square")
+    beside = ("base",)
 
     def __init__(
         self,
@@ -73,6 +76,7 @@ class Stiefel(Settling):
         if rms_gradient:
             self.register_buffer("square", torch.zeros(n, n, 2, dtype=torch.float64))
             self.register_buffer("next_square", torch.zeros(n, n, 2, dtype=torch.float64), persistent=False)
+        self._believe()
 
     def skew(self) -> Tensor:
         """S in complex128, (n, n)."""
@@ -83,9 +87,12 @@ class Stiefel(Settling):
         return S - S.mH + torch.diag(1j * math.sqrt(2) * diagonal)
 
     def forward(self) -> Tensor:
+        self._refuse_taken()
+        self.check()
         S = self.skew()  # at zero C(S) is I + S to first order: the same value and gradient without solving a system
-        W = self.base + S @ self.base if self.is_settled() else self._moved(S)
-        if self.rms_gradient and W.requires_grad:
+        unread = traced(self.theta) or mapped(self.theta)
+        W = self._moved(S) if unread or not self.is_settled() else self.base + S @ self.base
+        if self.rms_gradient and W.requires_grad and not unread:
             W.register_hook(self.scaling)
         return W.to(self.theta.dtype.to_complex())
 
@@ -101,6 +108,9 @@ class Stiefel(Settling):
         if self.project_every is not None and self.steps % self.project_every == 0:
             self.base.copy_(polar(self.base))
 
+    def mend(self) -> None:
+        self.base = mended(self.base, "the base point of Stiefel")
+
     def _moved(self, S: Tensor) -> Tensor:
         eye = torch.eye(self.n, dtype=S.dtype, device=S.device)
         return torch.linalg.solve_ex(eye - S / 2, (eye + S / 2) @ self.base)[0]
@@ -115,12 +125,6 @@ class Stiefel(Settling):
     @staticmethod
     def is_complex(given: dict[str, Any]) -> bool:
         return True
-
-
-def polar(W: Tensor) -> Tensor:
-    """The unitary matrix nearest to W."""
-    U, _, Vh = torch.linalg.svd(W)
-    return U @ Vh
 
 
 def _initial(init: UnitaryInit, n: int, rng: Rng) -> Tensor:

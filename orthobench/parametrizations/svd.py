@@ -42,6 +42,8 @@ class SVD(Parametrization):
         ConfigError: an identity start with m1 and m2, or rows and columns, that differ.
     """
 
+    in_onnx = False
+
     def __init__(
         self,
         n: int | tuple[int, int],

@@ -31,6 +31,7 @@ class UnitaryProduct(Factored):
             permutation.
     """
 
+    in_onnx = False
     permutation: Tensor
 
     def __init__(self, n: int, rng: Rng) -> None:

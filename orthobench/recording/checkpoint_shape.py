@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+from orthobench.recording.attempts import are_attempts
 from orthobench.recording.shape import are_numbers, are_sources
 
 KINDS = {"state_dict": dict, "global_step": int, "callbacks": dict, "loops": dict, "optimizer_states": list}
@@ -46,6 +47,8 @@ def problem(state: Any) -> str | None:
         return "it does not say whose it is"
     if not all(isinstance(one, str | None) for one in saved["code"]) or not saved["code"]:
         return "it does not say with what code it was made"
+    if not are_attempts(saved.get("attempts", [])):
+        return "it does not say where it was computed"
     if not all(isinstance(value, torch.Tensor) for value in state["state_dict"].values()):
         return "its weights are no tensors"
     wild = next((name for name, value in state["state_dict"].items() if not torch.isfinite(value).all()), None)

@@ -113,9 +113,14 @@ class Claim:
         """Take the place of the owner before, with the lock; whether nobody on another machine has it."""
         file.seek(0)
         text = file.read(lease.LONGEST)
-        if lease.is_elsewhere(text) and not lease.outlived(self.path):
-            self.owner = _describe(text)
-            return False
+        if lease.is_elsewhere(text):
+            if waiting := awaited(self.path.parent):
+                complain(waiting)
+            if not lease.outlived(self.path):
+                self.owner = _describe(text)
+                return False
+            if not self.path.exists():  # by a user who knows that the owner is gone
+                file, text = self._made_anew(), ""
         mark = lease.follow(self.path, text)
         if mark is None:
             self.owner = _describe(lease.text_of(self.path))
@@ -127,6 +132,14 @@ class Claim:
         finally:
             mark.unlink(missing_ok=True)
         return True
+
+    def _made_anew(self) -> IO[str]:
+        """Open and lock a claim.json in the place of one that was removed; the folder stays locked."""
+        if self._file is not None:
+            self._file.close()
+        self._file = open(self.path, "a+", encoding="utf-8", errors="replace", opener=_no_link)  # noqa: SIM115
+        fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return self._file
 
     def _is_own(self) -> bool:
         """Whether claim.json names nobody else."""
@@ -166,6 +179,26 @@ def _renew() -> None:
         for claim in list(_claims):
             with suppress(OSError, ValueError):  # a file system that fails for a moment, a claim that ends just now
                 claim.renew()
+
+
+def awaited(folder: Path) -> str | None:
+    """What a run waits for whose folder was claimed on another machine, in one sentence; null where it does not."""
+    path = folder / "claim.json"
+    left = lease.left_s(path)
+    if not left:
+        return None
+    return (
+        f"{folder} was claimed by {owner_of(folder)}, another machine; waiting until {lease.clock(left)} for a sign of "
+        f"life from it. If that machine is known to be gone, remove {path}, and the run goes on at once."
+    )
+
+
+def owner_of(folder: Path) -> str:
+    """The owner that a folder's claim names, in words."""
+    try:
+        return _describe(lease.text_of(folder / "claim.json"))
+    except OSError:
+        return UNKNOWN
 
 
 def is_held(folder: Path) -> bool:

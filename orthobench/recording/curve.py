@@ -1,16 +1,20 @@
 """metrics.csv: one row per logged value, appended during the run; a resumed run rewrites it from its checkpoint."""
 
+import hashlib
 import zlib
 from pathlib import Path
-from typing import Any
-
-import torch
+from typing import TYPE_CHECKING, Any
 
 from orthobench.errors import StorageError
-from orthobench.recording.files import append_bytes, write_bytes
+from orthobench.recording.files import append_bytes, finite, write_bytes
+from orthobench.recording.shape import RECORD
 
+if TYPE_CHECKING:  # a curve is read where nothing is computed
+    import torch
+
+SEAL = "metrics_csv"  # the key of a record that has the digest of its curves; earlier versions wrote none
 LARGEST = 1 << 28  # bytes; a run of a million steps has a fifth of it
-RECORDED = 500  # points of a curve in record.json, about
+POINTS = 500  # points of a curve in record.json, about
 COLUMNS = ("step", "epoch", "name", "value")
 
 
@@ -31,12 +35,14 @@ class Curve:
         rows = "".join(f"{step},{epoch},{name},{float(value)!r}\n" for name, value in values.items())
         append_bytes(self.path, rows.encode())
 
-    def packed(self) -> torch.Tensor:
+    def packed(self) -> "torch.Tensor":
         """Every complete row, compressed, as a uint8 tensor for a checkpoint."""
+        import torch
+
         content = self.path.read_bytes() if self.path.is_file() else b""
         return torch.frombuffer(bytearray(zlib.compress(content[: content.rfind(b"\n") + 1])), dtype=torch.uint8)
 
-    def restore(self, packed: torch.Tensor | None) -> None:
+    def restore(self, packed: "torch.Tensor | None") -> None:
         """Write the file as it was when it was packed; for null, write only the header.
 
         Raises:
@@ -55,6 +61,13 @@ class Curve:
             raise StorageError(f"the curves in the checkpoint of {self.path.parent} have more than {LARGEST:,} bytes.")
         return content
 
+    def digest(self) -> str | None:
+        """SHA-256 of the file in hexadecimal; null where there is none."""
+        if not self.path.is_file():
+            return None
+        with self.path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+
     def rows(self) -> list[dict[str, Any]]:
         """Every complete row; a last line without a line end is left out, because its value may be cut off."""
         if not self.path.is_file():
@@ -70,7 +83,37 @@ class Curve:
 
     def of(self, name: str) -> list[list[float]]:
         """The points [step, value] of one metric."""
-        return [[row["step"], row["value"]] for row in self.rows() if row["name"] == name]
+        return self.points().get(name, [])
+
+    def points(self) -> dict[str, list[list[float]]]:
+        """The points [step, value] of every metric, by its name."""
+        found: dict[str, list[list[float]]] = {}
+        for row in self.rows():
+            found.setdefault(row["name"], []).append([row["step"], row["value"]])
+        return found
+
+
+def sealed(folder: Path, record: dict[str, Any]) -> Curve:
+    """The curves of a finished run, which must be those that its record was written with.
+
+    A record without their digest, `unsealed`, is only compared with the points that it has itself.
+
+    Raises:
+        StorageError: they have changed since, or are missing.
+    """
+    curve, known = Curve(folder / "metrics.csv"), record.get(SEAL)
+    found = curve.digest()
+    if found is None and (known or record.get("curve")):
+        problem = "is missing"
+    elif known is not None:
+        problem = "" if found == known else "has been changed since its record was written"
+    else:
+        kept, points = (record.get("curve") or {}).items(), curve.points()
+        differing = next((n for n, own in kept if finite(thinned(points.get(n, []), POINTS)) != own), None)
+        problem = f"has been changed: {differing} is not what record.json has" if differing else ""
+    if problem:
+        raise StorageError(f"{curve.path} {problem}; move {RECORD} away, and the same command writes both again.")
+    return curve
 
 
 def thinned(points: list[list[float]], about: int) -> list[list[float]]:

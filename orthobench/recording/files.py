@@ -10,7 +10,7 @@ import json
 import math
 import os
 import uuid
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -18,6 +18,7 @@ from orthobench.errors import StorageError
 
 LARGEST = 1 << 28  # bytes of a record
 TEMPORARY = ".*.tmp"
+OF_WANDB = ("wandb", ".wandb")
 Made = TypeVar("Made")
 
 
@@ -80,22 +81,31 @@ def make_folder(path: Path) -> None:
 def refuse_links(folder: Path) -> None:
     """Refuse a run's folder that is a link, or holds one: what is written through it would land elsewhere.
 
+    What W&B's client keeps in its own folder there is left to the client, which makes links; nothing else reads it.
+
     Raises:
         StorageError: it is, or it does.
     """
-    for place, folders, names in os.walk(folder):
-        for path in (folder, *(Path(place) / name for name in (*folders, *names))):
-            if path.is_symlink():
-                raise StorageError(f"{path} is a link, which the folder of a run must not be or hold: remove it.")
+    for place in (folder, *_inside(folder)):
+        if place.is_symlink():
+            raise StorageError(f"{place} is a link, which the folder of a run must not be or hold: remove it.")
 
 
 def sweep_up(folder: Path) -> list[Path]:
     """Remove the temporary files that dead writers left; for the owner of the folder alone, who has no writer yet."""
-    found = sorted(folder.rglob(TEMPORARY))
+    found = sorted(path for path in _inside(folder) if path.match(TEMPORARY))
     for path in found:
         with contextlib.suppress(OSError):
             path.unlink()
     return found
+
+
+def _inside(folder: Path) -> Iterator[Path]:
+    """Whatever lies in a run's folder, but not in that of W&B's client there."""
+    for place, folders, names in os.walk(folder):
+        yield from (Path(place) / name for name in (*folders, *names))
+        if Path(place) == folder:
+            folders[:] = [name for name in folders if name not in OF_WANDB]
 
 
 def write_json(path: Path, value: Any) -> None:

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from orthobench import signals
+from orthobench.terminal import complain
 
 LEASE_S = 90.0
 RENEW_S = 15.0
@@ -83,6 +84,11 @@ def lives(path: Path) -> bool:
     return time.monotonic() - since < LEASE_S
 
 
+def left_s(path: Path) -> float:
+    """Seconds until an owner elsewhere that shows no sign of life counts as gone; 0 where none is waited for."""
+    return max(LEASE_S - (time.monotonic() - _seen[path][1]), 0.0) if lives(path) else 0.0
+
+
 def outlived(path: Path) -> bool:
     """Wait until an owner elsewhere shows that it lives, or its lease is over; whether it is over."""
     begun = _state(path)
@@ -141,6 +147,11 @@ def forget_marks(path: Path) -> None:
             mark.unlink(missing_ok=True)
 
 
+def clock(seconds: float) -> str:
+    """The time of day so many seconds from now."""
+    return datetime.fromtimestamp(time.time() + seconds).astimezone().strftime("%H:%M:%S")
+
+
 def _mark(path: Path, text: str) -> Path:
     return path.with_name(f"claim.{hashlib.sha256(text.encode()).hexdigest()[:DIGITS]}")
 
@@ -153,6 +164,8 @@ def _is_left(mark: Path) -> bool:
     filled = bool(owner(begun[1]).get("token"))
     if filled and not is_elsewhere(begun[1]):
         return True
+    if filled:
+        complain(f"{mark.parent} is being taken over by another machine; waiting until {clock(LEASE_S)} at most.")
     while _state(mark) == begun and signals.asked() is None:
         if time.monotonic() - start > (LEASE_S if filled else MARK_S):
             return True

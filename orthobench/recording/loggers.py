@@ -1,11 +1,14 @@
 """An optional copy of metrics.csv in Weights & Biases or TensorBoard; records never depend on it."""
 
 import contextlib
+import glob
+import itertools
 import json
 import netrc
 import os
 import urllib.error
 import urllib.request
+from pathlib import Path
 from typing import Any
 
 from orthobench.config.settings import Settings
@@ -14,6 +17,8 @@ from orthobench.terminal import complain
 
 WANDB_HOSTS = ("api.wandb.ai", "wandb.ai")
 START_S, END_S = 4.0, 20.0
+STEP = "trainer/global_step"  # Lightning's name
+Logged = dict[str, Any]
 
 
 def make_logger(settings: Settings) -> Any:
@@ -65,14 +70,16 @@ def _wandb(settings: Settings) -> Any:
     settings.folder.mkdir(parents=True, exist_ok=True)
     group = given.get("group") or settings.run.get("cell") or f"{settings.task['name']}-{settings.model['name']}"
     os.environ.setdefault("WANDB_SILENT", "true")
-    options = {
+    options: dict[str, Any] = {
         "id": settings.run_id,
         "name": settings.run_id,
         "group": group,
         "entity": given.get("entity"),
         "project": given.get("project") or "orthobench",
-        "save_dir": str(settings.folder),
+        "dir": os.environ.get("WANDB_DIR") or str(settings.folder),
         "resume": "allow",
+        "reinit": "create_new",  # members of an ensemble have a run each, and a user's own run stays as it is
+        "config": settings.as_dict(),
         "settings": wandb.Settings(
             disable_git=True,
             disable_code=True,
@@ -86,39 +93,63 @@ def _wandb(settings: Settings) -> Any:
     problem = _outage() if mode == "online" else None
     if problem is None:
         try:
-            return _started(settings, mode, options)
+            return _mirror(wandb.init(**{**options, "mode": mode}))
         except Exception as error:  # a mirror may not end a run, whatever happens to it
             problem = type(error).__name__
             with contextlib.suppress(Exception):
                 wandb.teardown()  # else the run's name stays taken
     complain(f"Weights & Biases cannot be reached ({problem}); this run is logged offline.")
     with _harmless("start"):
-        return _started(settings, "offline", options)
+        return _mirror(wandb.init(mode="offline", **options))
     return False
 
 
-def _started(settings: Settings, mode: str, options: dict[str, Any]) -> Any:
-    logger = _mirror()(mode=mode, **options)
-    logger.experiment.config.update(settings.as_dict(), allow_val_change=True)
-    return logger
-
-
-def _mirror() -> type:
-    """Lightning's logger as a class whose failures do not affect the run."""
+def _mirror(run: Any) -> Any:
+    """Lightning's logger of a W&B run, whose failures do not affect the run here."""
     from lightning.pytorch.loggers import WandbLogger
 
     class Mirror(WandbLogger):
         mirror = True
+        told: frozenset[tuple[int, str]] = frozenset()
 
         def log_metrics(self, metrics: Any, step: int | None = None) -> None:
-            with _harmless("log"):
-                WandbLogger.log_metrics(self, metrics, step)
+            new = {name: value for name, value in metrics.items() if (step, name) not in self.told}
+            if new.keys() - {"epoch"}:
+                with _harmless("log"):
+                    WandbLogger.log_metrics(self, new, step)
 
         def finalize(self, status: str) -> None:
             with _harmless("finalize"):
                 WandbLogger.finalize(self, status)
 
-    return Mirror
+    run.define_metric(STEP)
+    run.define_metric("*", step_metric=STEP, step_sync=True)
+    return Mirror(experiment=run)
+
+
+def go_on(logger: Any, told: list[Logged], kept: list[Logged]) -> None:
+    """Let the W&B run of a run that is resumed have one curve: no row twice, and none missing.
+
+    Args:
+        logger: the run's logger.
+        told: rows of metrics.csv as an earlier attempt left it, which that attempt's W&B run has.
+        kept: those of them that the run goes on from, for a W&B run that is new.
+    """
+    if not getattr(logger, "mirror", False):
+        return
+    if _has_begun(logger.experiment):
+        logger.told = frozenset((row["step"], row["name"]) for row in told)
+        return
+    for (step, epoch), rows in itertools.groupby(kept, lambda row: (row["step"], row["epoch"])):
+        logger.log_metrics({**{row["name"]: row["value"] for row in rows}, "epoch": epoch}, step=step)
+
+
+def _has_begun(run: Any) -> bool:
+    """Whether an earlier attempt has written to a W&B run: the server knows it, or a folder beside its own does."""
+    with _harmless("look for an earlier attempt"):
+        own = Path(run.settings.sync_dir)
+        return run.resumed or any(path != own for path in own.parent.glob(f"*run-*-{glob.escape(run.id)}*"))
+    return False
 
 
 @contextlib.contextmanager

@@ -6,22 +6,27 @@ accident; it does not tell that a record is one.
 
 from typing import Any
 
+from orthobench.recording.attempts import are_attempts
+
 RECORD = "record.json"
 NUMBERS = "numbers by name"
 KINDS: dict[str, Any] = {
     **dict.fromkeys(("run_id", "status", "model", "task"), str),
     **dict.fromkeys(("seed", "steps"), int),
-    **dict.fromkeys(("identity", "reason"), str | None),
+    **dict.fromkeys(("identity", "reason", "metrics_csv"), str | None),
     **dict.fromkeys(("T", "best_step"), int | None),
     **dict.fromkeys(("config", "code", "env", "hardware", "time", "metrics", "curve", "lengths", "sources"), dict),
     **dict.fromkeys(("baseline", "parameters", "budget", "orthogonality", "crossed"), NUMBERS),
     "checkpoint": dict,
     "engine": list,
+    "attempts": list,
 }
 WORDS = {"code": ("version", "git"), "env": ("orthobench", "torch", "python"), "hardware": ("device", "cpu", "gpu")}
 MADE_OF = ("plugins", "yaml", "data")
 NEEDED = ("run_id", "status", "model", "task", "seed", "steps")
-MAYBE_NULL = ("parameters", "budget", "sources", "lengths", "crossed", "checkpoint", "engine", "curve", "baseline")
+MAYBE_NULL = (
+    "parameters", "budget", "sources", "lengths", "crossed", "checkpoint", "engine", "attempts", "curve", "baseline",
+)  # fmt: skip
 
 
 def is_record(found: dict[str, Any]) -> bool:
@@ -44,6 +49,7 @@ def is_record(found: dict[str, Any]) -> bool:
         and all(scores is None or are_numbers(scores) for scores in chosen)
         and all(isinstance(text, str) for text in digests)
         and are_sources(found.get("sources"))
+        and are_attempts(found.get("attempts") or [])
         and all(_is_curve(points) for points in (found.get("curve") or {}).values())
         and all(isinstance(layer, dict) and isinstance(layer.get("engine"), str) for layer in layers)
     )

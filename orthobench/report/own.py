@@ -7,6 +7,7 @@ from string import ascii_lowercase
 
 from orthobench.analysis.own_runs import OwnRun, text
 from orthobench.analysis.own_tables import OwnRow, OwnTable
+from orthobench.recording.curve import SEAL
 from orthobench.report import document, drawing
 from orthobench.report.document import Grid, Section
 from orthobench.report.numbers import NOTHING, mean, number
@@ -34,18 +35,28 @@ def section(table: OwnTable, drawn: bool = False) -> Section:
 
 
 def troubles(runs: Iterable[OwnRun]) -> list[str]:
-    """A sentence for each run that diverged or lost its constraint, and for each reason for which runs are stale."""
-    found, stale = [], Counter[str]()
+    """A sentence for each run that diverged or lost its constraint, and for each reason why runs are stale or unsealed.
+
+    Unsealed are those of earlier versions, whose records have no digest of their curves.
+    """
+    found, stale, unsealed = [], Counter[str](), list[str]()
     names: dict[str, str] = {}
     for run in runs:
         if run.line.diverged:
             found.append(f"{run.line.run_id} diverged: {run.record.get('reason') or 'no reason is recorded'}")
         if run.line.lost is not None:
             found.append(f"{run.line.run_id}: {run.line.lost}")
+        if run.line.moved is not None:
+            found.append(f"{run.line.run_id} moved, and has no times: {run.line.moved}")
+        if run.record.get(SEAL) is None:
+            unsealed.append(run.line.run_id)
         for reason in run.stale:
             stale[reason] += 1
             names[reason] = run.line.run_id
     found += [f"stale: {names[r] if n == 1 else f'{n} runs'}, {r}" for r, n in stale.items()]
+    if unsealed:
+        whose = unsealed[0] if len(unsealed) == 1 else f"{len(unsealed)} runs"
+        found.append(f"unsealed: {whose}, recorded without a digest of metrics.csv")
     return [one if one.endswith(".") else f"{one}." for one in found]
 
 

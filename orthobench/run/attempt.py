@@ -14,10 +14,10 @@ from orthobench.models.build import build_optimizer, build_schedule
 from orthobench.recording import record as recorder
 from orthobench.recording.checkpoint import digest_of, load_own, newest, of_step, previous
 from orthobench.recording.checkpoint_shape import differing, misfit
-from orthobench.recording.curve import RECORDED, Curve, thinned
+from orthobench.recording.curve import POINTS, SEAL, Curve, thinned
 from orthobench.recording.digest import owned, write_sealed
 from orthobench.recording.files import sweep_up, write_bytes
-from orthobench.recording.loggers import close, make_logger
+from orthobench.recording.loggers import close, go_on, make_logger
 from orthobench.recording.sources import refuse_changed, sources
 from orthobench.run.built import Built
 from orthobench.run.callbacks.baseline import BaselineCrossing
@@ -31,7 +31,7 @@ from orthobench.run.callbacks.training import TrainingLog
 from orthobench.run.evaluate import at_lengths
 from orthobench.run.learner import Learner
 from orthobench.run.memory import exhausted, is_exhaustion, keep_freed_memory
-from orthobench.run.trainer import leave_out_unused_hooks, make_trainer, quieten
+from orthobench.run.trainer import end_again, leave_out_unused_hooks, make_trainer, quieten
 from orthobench.terminal import complain, duration_text, say
 
 STATUSES = {DivergedError: "diverged", Stopped: "stopped"}
@@ -101,12 +101,16 @@ class Attempt:
         task, length = self.run.task, self.run.duration
         resume, state = self._resume()
         step = state["global_step"] if state else 0
+        told = self.curve.rows()
         self.curve.restore(state["callbacks"]["Saver"]["curve"] if state else None)
+        go_on(self.logger, told, self.curve.rows())
         signals.check()
         task.start(step * length.accumulate, length.epoch_batches)
         trainer = make_trainer(self.run.settings.trainer, task, length, self.callbacks, self.logger, str(self.folder))
         if resume is not None:
             self._refuse_other_states(resume, state, trainer)
+            if step == length.steps and state["callbacks"]["Saver"]["finished"] is None:
+                end_again(trainer, step)
         trainer.fit(self.learner, datamodule=task, ckpt_path=resume, weights_only=True)
         self.saver.restored = True
         self.training.pause(trainer.global_step)
@@ -181,7 +185,8 @@ class Attempt:
         run = self.run
         step = 0 if trainer is None else trainer.global_step
         train_s = self.training.train_s
-        curves = {name: self.curve.of(name) for name in ("train/loss", f"val/{run.task.metric}", "orthogonality")}
+        found = self.curve.points()
+        curves = {name: found.get(name) for name in ("train/loss", f"val/{run.task.metric}", "orthogonality")}
         record = {
             "schema": 2,
             "status": status,
@@ -222,7 +227,9 @@ class Attempt:
                 "steps_per_s": round(step / train_s, 3) if train_s else None,
             },
             "engine": [{"engine": name, "reason": why} for name, why in run.model.engines()],
-            "curve": {name: thinned(points, RECORDED) for name, points in curves.items() if points},
+            "attempts": self.saver.attempts(),
+            SEAL: self.curve.digest(),
+            "curve": {name: thinned(points, POINTS) for name, points in curves.items() if points},
         }
         return write_sealed(self.folder / "record.json", record)
 

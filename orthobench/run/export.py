@@ -111,10 +111,6 @@ def _program(run: Finished) -> Any:
     """The network as torch.export sees it; sizes of batch and time are left open."""
     x = _example(run, 4, 7)
     model = frozen(run.model)
-    for cell in model.cells:
-        if cell.complex_state:
-            name = type(cell).__name__
-            raise ConfigError(f"onnx and pt2 do not apply to {name}, whose state is complex: use --format torch.")
     open_sizes = {0: torch.export.Dim.DYNAMIC} | ({1: torch.export.Dim.DYNAMIC} if run.task.sequential else {})
     unseen = redirect_stderr(io.StringIO())  # the graph, which is printed where a part of it cannot be traced
     with torch.no_grad(), warnings.catch_warnings(), told_of_strangers(model, "torch.export"), unseen:

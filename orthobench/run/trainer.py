@@ -193,6 +193,45 @@ def before_every_batch(trainer: Trainer, work: Callable[[Any], int]) -> None:
     loop.advance = after_work
 
 
+def validate_now(trainer: Trainer) -> None:
+    """Make up for the validation that a run was stopped before, or in, as if it had gone on.
+
+    Lightning leaves it out where training goes on from such a checkpoint, and counts its batches all the same; here
+    they are counted where they are made.
+    """
+    training: Any = trainer.fit_loop.epoch_loop
+    if training.restarted_on_train_batch_end:  # else it is counted after this validation, and saved before
+        training.batch_progress.increment_completed()
+        training.reset_restart_stage()
+    loop = training.val_loop
+    total, current = loop.batch_progress.total, loop.batch_progress.current
+    if current.ready != current.completed:  # stopped within: its batches are made again
+        before = total.completed - current.completed
+        total.reset()
+        total.increment_by(before)
+    trainer.validating = True
+    loop.restarting = False
+    loop.run()
+    loop.increment_progress_to_evaluation_end = lambda: None
+    trainer.training = True
+
+
+def end_again(trainer: Trainer, steps: int) -> None:
+    """Let a run that was stopped after its last step pass through the end of training, as if it had gone on.
+
+    Lightning would begin no training there, and the epoch would stay open in its counters.
+    """
+    training: Any = trainer.fit_loop.epoch_loop
+    begin = training.on_run_start
+
+    def over(batches: Any) -> None:
+        training._batches_that_stepped += training.restarted_on_last
+        training.max_steps, training.restarting = steps, False
+        begin(batches)
+
+    training.max_steps, training.on_run_start = steps + 1, over
+
+
 def _count(trainer: Trainer, steps: int) -> None:
     """Count steps of one batch each that were made elsewhere."""
     loop: Any = trainer.fit_loop.epoch_loop

@@ -5,6 +5,7 @@ many steps at once; `native` is the same in C. On a GPU, `graph` launches what `
 `triton` runs one kernel forward and one backward.
 """
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from orthobench.errors import ConfigError
@@ -58,8 +59,8 @@ def recurrence(cell: "Cell", x: "Tensor", h0: "State | None" = None, engine: str
         x: inputs (B, T, I), or tokens (B, T).
         h0: initial state, a tuple of tensors (B, N), or (1, N) for the whole batch; the cell's own when null.
         engine: auto, or the name of an engine, see `engines.py`. Empty batches and sequences always run on `reference`;
-            `auto` also takes `reference` under the derivatives of torch.func and in forward mode. While torch.export or
-            torch.onnx look on, the loop of `reference` becomes one operator.
+            `auto` also takes `reference` under the derivatives of torch.func and in forward mode. While anything traces
+            or exports, whatever the engine, it is `reference`, whose loop torch.export may make one operator.
 
     Returns:
         All hidden states (B, T, N), or the outputs (B, T, F) of a cell whose steps return them; and the final state.
@@ -68,13 +69,21 @@ def recurrence(cell: "Cell", x: "Tensor", h0: "State | None" = None, engine: str
         ConfigError: the engine cannot run the cell, or not under the transforms of torch.func that are active.
         ValueError: x or h0 has another shape, type or device than the cell needs.
     """
+    return cell(x, h0, run=partial(run_whole, engine=engine))
+
+
+def run_whole(cell: "Cell", x: "Tensor", h0: "State | None", engine: str) -> "tuple[Tensor, State]":
+    """Run what `recurrence` runs, without calling the cell: its hooks have acted."""
     import torch  # here, because listing the engines' names needs no torch
 
-    from orthobench.scan import exported, inputs, members
+    from orthobench.parametrizations.traced import traced
+    from orthobench.scan import exported, inputs, members, reference
 
     state = inputs.checked(cell, x, h0)
     if torch.compiler.is_exporting():
         return exported.run(cell, x, state)
+    if traced(x, cell.U, *state):
+        return reference.run(cell, x, state)
     name, _ = choose(cell, engine, sequences=len(x))
     if 0 in x.shape[:2]:
         name = "reference"

@@ -20,7 +20,6 @@ from orthobench.cells.scalar_gated import ScalarGated
 from orthobench.parametrizations import base
 
 Project = Callable[[Tensor, Tensor, Tensor | None], Tensor]
-wrapped: Any = torch._C._functorch.is_functorch_wrapped_tensor  # type: ignore[attr-defined]
 
 
 class Arguments(NamedTuple):
@@ -79,7 +78,7 @@ def elman(cell: Any, x: Tensor, state: State, project: Project = projection) -> 
 
 def _is_zero(h0: Tensor) -> bool:
     """Whether h_0 is known, without waiting for a GPU, to be zero and to need no gradient."""
-    return not (h0.requires_grad or base.reading_waits(h0) or wrapped(h0) or h0.any())
+    return not (h0.requires_grad or base.reading_waits(h0) or base.wrapped(h0) or h0.any())
 
 
 def scaled(g: Tensor, last: Tensor, outside: Outside | None) -> tuple[Tensor, State]:

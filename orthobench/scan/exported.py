@@ -3,13 +3,27 @@
 from torch import Tensor
 
 from orthobench.cells.base import Cell, State
+from orthobench.errors import ConfigError
 from orthobench.scan import reference
 
 
 def run(cell: Cell, x: Tensor, state: State) -> tuple[Tensor, State]:
-    """See `reference.run`, whose numbers these are; the loop becomes torch's `scan`, and ONNX's operator Scan."""
+    """See `reference.run`, whose numbers these are; the loop becomes torch's `scan`, and ONNX's operator Scan.
+
+    That operator takes no complex states: with those, the steps are written out one by one.
+
+    Raises:
+        ConfigError: the state is complex, and the number of steps is left open.
+    """
     from torch._higher_order_ops.scan import scan
 
+    if any(s.is_complex() for s in state):
+        if not isinstance(x.shape[1], int):
+            raise ConfigError(
+                f"{type(cell).__name__} has a complex state, for which torch.export has no loop over a number of steps "
+                "that is left open: give a fixed number of steps."
+            )
+        return reference.run(cell, x, state)
     W = cell.matrices()
 
     def step(before: State, p_t: Tensor) -> tuple[State, Tensor]:

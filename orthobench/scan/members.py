@@ -13,6 +13,7 @@ from torch.autograd import forward_ad
 from torch.func import functional_call
 
 from orthobench.cells.base import Cell, State
+from orthobench.parametrizations.hooks import refresh
 from orthobench.scan import reference
 from orthobench.scan.engines import Engine
 
@@ -21,7 +22,7 @@ core: Any = torch._C  # it has no type stubs
 
 def run(engine: Engine, cell: Cell, x: Tensor, state: State) -> tuple[Tensor, State]:
     """Run `cell` over x from `state`, with or without members."""
-    if engine.mapped or not _transforms():
+    if engine.mapped or not transforms():
         return engine.run(cell, x, state)
     scanned = _Scan(cell, engine)
     own = dict([*scanned.named_parameters(), *scanned.named_buffers()])
@@ -39,10 +40,10 @@ def run(engine: Engine, cell: Cell, x: Tensor, state: State) -> tuple[Tensor, St
 def differentiating() -> bool:
     """Whether a derivative of torch.func is active, or forward mode, in which a tensor may have a tangent."""
     level = forward_ad._current_level
-    return level >= 0 or any(transform.key() != core._functorch.TransformType.Vmap for transform in _transforms())
+    return level >= 0 or any(transform.key() != core._functorch.TransformType.Vmap for transform in transforms())
 
 
-def _transforms() -> list[Any]:
+def transforms() -> list[Any]:
     """The active transforms of torch.func, outermost first."""
     return core._functorch.get_interpreter_stack() or []
 
@@ -55,6 +56,7 @@ class _Scan(nn.Module):
         self.cell, self.engine = cell, engine
 
     def forward(self, x: Tensor, state: State) -> tuple[Tensor, State]:
+        refresh(self.cell)
         return run(self.engine, self.cell, x, state)
 
 

@@ -4,6 +4,7 @@ import torch
 from torch import Tensor
 
 from orthobench.cells.base import Cell, Matrices, State
+from orthobench.parametrizations.traced import in_full_precision
 
 
 def why_not(cell: Cell) -> str | None:
@@ -39,7 +40,7 @@ def run(cell: Cell, x: Tensor, state: State, taps: dict[int, Tensor] | None = No
     """
     W = cell.matrices()
     seen, p_TBM = [], projected(cell, x, W)
-    with torch.autocast(x.device.type, enabled=False):
+    with in_full_precision(x.device.type):
         for t, p_t in enumerate(p_TBM.unbind(0), start=1):
             output, state = cell.advance(p_t, state, W)
             seen.append(output)

@@ -4,12 +4,13 @@ An .npz archive with x (N, T, I) and y (N,), optionally lengths (N,) and indices
 form (.csv, .parquet) with the columns id, t, features and target, optionally part; or .ts files of the UEA archive.
 
 The answer is read after a sequence's own last step. Features are normalised by the mean and deviation of each over all
-steps of the training part; numbers to predict likewise, so that the loss is in variances of the training targets and
-the mean of the training part has a loss near 1. Without parts in the file, `test_share` of the sequences are the test
-part, drawn once for all seeds, and `val_share` of the rest the validation part, drawn by the seed; with `group` these
-are shares of the groups, each of which is in one part.
+steps of the training part, see `normalised`; numbers to predict likewise, so that the loss is in variances of the
+training targets and the mean of the training part has a loss near 1. The score, `rmse`, is in the unit of y. Without
+parts in the file, `test_share` of the sequences are the test part, drawn once for all seeds, and `val_share` of the
+rest the validation part, drawn by the seed; with `group` these are shares of the groups, each of which is in one part.
 """
 
+import math
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
@@ -20,8 +21,10 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from orthobench.datasets import axes, opened, sequences
+from orthobench.datasets.words import shown
 from orthobench.errors import ConfigError, DataError
 from orthobench.schema import Positive, Range
+from orthobench.tasks import labels, normalised
 from orthobench.tasks.arrays import ArrayTask
 from orthobench.tasks.base import SPLITS, Batch, Split, Task, share
 from orthobench.tasks.division import Division, told, unused
@@ -32,13 +35,14 @@ SHARE = Annotated[float, Range(0, 1, above=True, below=True)]
 RESERVED = ("x", "y", "lengths", "train", "val", "test", "t", "target", "part")  # what else a file has, by name
 SHOWN = 5  # classes at most in a sentence
 LOSS = Metric("loss", "nats, or variances of the training targets", "lower", (0.0, None))
+RMSE = Metric("rmse", "the unit of y", "lower", (0.0, None))
 
 
 class _Headline:
-    """The metric by which a task is judged: the accuracy, or the loss of one that predicts values."""
+    """The metric by which a task is judged: the accuracy, or the root mean squared error of values."""
 
     def __get__(self, task: "Series | None", cls: type) -> str:
-        return "accuracy" if task is None or task.path is None or task.objective == "classify" else "loss"
+        return "accuracy" if task is None or task.path is None or task.objective == "classify" else "rmse"
 
 
 class Series(ArrayTask):
@@ -48,6 +52,7 @@ class Series(ArrayTask):
         path: the file.
         target: whether y is a `class` or a `value`; `auto` takes numbers with a fraction for values.
         normalisation: `channel`, or `none` for the numbers as they are.
+        missing: what becomes of missing observations (NaN, an empty cell): see `normalised`.
         val_share: share of the training sequences for validation, where the file has no part for it.
         test_share: share of all sequences for the test, where the file has no parts.
         group: the column, or the array (N,), whose sequences of one value belong into one part.
@@ -63,8 +68,9 @@ class Series(ArrayTask):
     def __init__(
         self,
         path: str | None = None,
-        target: Literal["auto", "class", "value"] = "auto",
+        target: labels.Role = "auto",
         normalisation: Literal["channel", "none"] = "channel",
+        missing: normalised.Missing = "refuse",
         val_share: SHARE = 0.2,
         test_share: SHARE = 0.2,
         group: str | None = None,
@@ -72,7 +78,9 @@ class Series(ArrayTask):
         eval_batch_size: Positive = 500,
         **kwargs: Any,
     ) -> None:
-        self.path, self.target, self.normalisation = path, target, normalisation
+        self.path, self.normalisation = path, normalisation
+        self.target: labels.Role = target
+        self.missing: normalised.Missing = missing
         self.val_share, self.test_share, self.group = val_share, test_share, group
         self._trained: Series | None = None
         if group in RESERVED:
@@ -101,75 +109,82 @@ class Series(ArrayTask):
         if self.path is None:
             kinds = ", ".join(sequences.ENDINGS)
             raise ConfigError(f"task=series needs task.path=FILE, a file of sequences ({kinds}): see docs/own_data.md.")
-        return sequences.load(Path(self.path), self.group)
+        return sequences.load(Path(self.path), self.missing != "refuse", self.group)
 
     @cached_property
     def objective(self) -> Literal["classify", "regress"]:  # type: ignore[override]
-        y = self.stored.y
-        whole = not self.stored.values and (y.dtype.kind != "f" or bool((y == np.floor(y)).all()))
-        if self.target == "value" and y.dtype.kind in "US":
-            raise DataError(f"{self.path}: task.target=value needs numbers, and y has words such as {str(y[0])!r}.")
-        return "regress" if self.target == "value" or (self.target == "auto" and not whole) else "classify"
+        return labels.objective_of(self.stored, self.target, str(self.path))
 
     @cached_property
     def classes(self) -> list[str]:
-        """The classes of y, in the order of the outputs; empty where values are predicted.
+        """The classes of y, in the order of the outputs; empty where values are predicted."""
+        return labels.classes_of(self.stored, str(self.path)) if self.objective == "classify" else []
+
+    @cached_property
+    def moments(self) -> normalised.Moments:
+        """Mean and standard deviation of every feature of the training sequences.
 
         Raises:
-            DataError: there is one class alone.
+            DataError: a feature is missing in all of them.
         """
-        found = [str(one) for one in np.unique(self.stored.y)] if self.objective == "classify" else []
-        if len(found) == 1:
-            raise DataError(f"{self.path}: y is {found[0]} for every sequence; two classes are needed.")
+        train = self.parts["train"]
+        found = normalised.moments(self.stored.x[train][self._inside[train]])
+        empty = np.flatnonzero(found.observed == 0)
+        if len(empty):
+            raise DataError(
+                f"{self.path}: feature {self.stored.feature(empty[0])} has no value in the training part; leave it out."
+            )
         return found
 
     @cached_property
-    def moments(self) -> tuple[np.ndarray, np.ndarray]:
-        """Mean and standard deviation of every channel of the training sequences; 0 and 1 without normalisation."""
-        x, lengths, train = self.stored.x, self.stored.lengths, self.parts["train"]
-        if self.normalisation == "none":
-            return np.zeros(x.shape[2]), np.ones(x.shape[2])
-        inside = np.arange(x.shape[1])[None, :] < lengths[train][:, None]
-        values = x[train][inside].astype(np.float64)
-        deviation = values.std(0)
-        return values.mean(0), np.where(deviation < 1e-12, 1.0, deviation)
-
-    @cached_property
-    def target_moments(self) -> tuple[float, float]:
+    def target_moments(self) -> normalised.Moments:
         """Mean and standard deviation of the training targets, where values are predicted.
 
         Raises:
             DataError: they cannot be normalised.
         """
-        train = self.stored.y.astype(np.float64)[self.parts["train"]]
-        with np.errstate(over="ignore"):
-            mean, deviation = float(train.mean()), float(train.std())
-        if not (np.isfinite(deviation) and deviation > 0):
-            told = f"y has a standard deviation of {deviation:g} in training, and cannot be normalised"
-            raise DataError(f"{self.path}: {told}.")
-        return mean, deviation
+        found = normalised.moments(self.stored.y[self.parts["train"], None])
+        if found.constant[0]:
+            raise DataError(f"{self.path}: y has a standard deviation of 0 in training, and cannot be normalised.")
+        return found
+
+    @property
+    def _inside(self) -> np.ndarray:
+        """(N, T), whether a step is within its sequence."""
+        return np.arange(self.stored.x.shape[1])[None, :] < self.stored.lengths[:, None]
 
     def codes(self) -> dict[str, Any]:
-        mean, deviation = self.moments
-        found: dict[str, Any] = {"x_mean": mean.tolist(), "x_deviation": deviation.tolist()}
+        known, found = self.moments, {}
+        if self.normalisation == "channel":
+            found = {"x_mean": known.means.tolist(), "x_deviation": known.deviations.tolist()}
+        else:
+            found = {"x_mean": np.zeros_like(known.mean).tolist(), "x_deviation": np.ones_like(known.mean).tolist()}
+        if self.normalisation == "channel" and known.constant.any():
+            found["x_constant"] = np.flatnonzero(known.constant).tolist()
+        if self.missing != "refuse":
+            found["missing"] = self.missing
         if self.classes:
             return found | {"classes": self.classes}
-        return found | {"y_mean": self.target_moments[0], "y_deviation": self.target_moments[1]}
+        y = self.target_moments
+        return found | {"y_mean": float(y.means[0]), "y_deviation": float(y.deviations[0])}
 
     def read_as(self, trained: Task) -> None:
         assert isinstance(trained, Series)
-        if trained.objective == "regress" and self.stored.y.dtype.kind not in "US":
-            self.objective = "regress"  # whole numbers, too, where others were values in training
+        strange = sorted(set(self.stored.names.tolist()) - set(trained.classes))
+        if not strange if trained.classes else self.stored.y.dtype.kind not in "US":
+            self.objective = trained.objective  # of whole numbers, it is not told by how often each is there
         if self.objective != trained.objective:
             return
-        strange = sorted(set(map(str, np.unique(self.stored.y))) - set(trained.classes))
         if trained.classes and strange:
-            raise ConfigError(f"{self.path} has the class {strange[0]}, which {trained.path} has not.")
+            told = labels.spelled_otherwise(strange, trained.classes)
+            raise ConfigError(
+                f"{self.path} has the class {told or f'{shown(strange[0])}, which {trained.path} has not'}."
+            )
         self._data = None
         self.moments = trained.moments
         if trained.classes:
             self.classes = trained.classes
-        elif not self.classes:
+        else:
             self.target_moments = trained.target_moments
         self._trained = trained if self.whole else None
 
@@ -180,11 +195,11 @@ class Series(ArrayTask):
 
     @property
     def metrics(self) -> tuple[str, ...]:
-        return ("loss", "accuracy") if self.objective == "classify" else ("loss",)
+        return ("loss", "accuracy") if self.objective == "classify" else ("loss", "rmse")
 
     @classmethod
     def declared(cls) -> tuple[Metric, ...]:
-        return LOSS, ACCURACY
+        return LOSS, ACCURACY, RMSE
 
     @property
     def T(self) -> int | None:  # type: ignore[override]
@@ -192,7 +207,7 @@ class Series(ArrayTask):
 
     @property
     def input_size(self) -> int:  # type: ignore[override]
-        return self.stored.x.shape[2]
+        return self.stored.x.shape[2] * (2 if self.missing == "mask" else 1)
 
     @property
     def output_size(self) -> int:  # type: ignore[override]
@@ -209,7 +224,7 @@ class Series(ArrayTask):
         """Test scores of what the training part suggests for every sequence: class shares, or the mean."""
         train, test = (self._trained or self).targets("train"), self.targets("test")
         if self.objective == "regress":
-            return {"loss": float(np.mean((test - train.mean()) ** 2))}
+            return self.summarise({"loss": float(np.mean((test - train.mean()) ** 2))})
         counts = np.bincount(train, minlength=self.output_size)
         shares = np.maximum(counts, 1) / np.maximum(counts, 1).sum()  # a class that training lacks counts as one
         return {"loss": float(-np.log(shares[test]).mean()), "accuracy": float((test == counts.argmax()).mean())}
@@ -224,22 +239,31 @@ class Series(ArrayTask):
         return division.parts(self.stored.parts, N, self.stored.groups, str(self.path))
 
     def remarks(self) -> list[str]:
-        """What is unexpected of the data: their axes, sequences in no part or in two, classes that training lacks."""
-        path, found = str(self.path), [*axes.told(self.stored.x, Path(str(self.path)))]
+        """What is unexpected of the data: their axes, names and numbers, sequences in no part or in two, and classes.
+
+        A class is odd that training lacks.
+        """
+        path, N = str(self.path), len(self.stored.y)
+        found = [*self.stored.remarks, *axes.told(self.stored.x, Path(path))]
         found += told(self.group, self.parts, self.stored.groups, path)
-        left = len(self.stored.y) - sum(map(len, self.parts.values()))
-        found += unused(self.stored.parts, left, len(self.stored.y), path) if left else []
+        left = N - sum(map(len, self.parts.values()))
+        found += unused(self.stored.parts, left, N, path) if left else []
         used = {split: set(self.targets(split).tolist()) if self.classes else set() for split in self.parts}
         lacking = [self.classes[label] for label in sorted((used["val"] | used["test"]) - used["train"])]
         if lacking:
-            names = ", ".join(lacking[:SHOWN]) + (f" and {len(lacking) - SHOWN} more" if len(lacking) > SHOWN else "")
+            names = ", ".join(map(shown, lacking[:SHOWN])) + (
+                f" and {len(lacking) - SHOWN} more" if len(lacking) > SHOWN else ""
+            )
             found.append(f"{path}: no training sequence is of the class {names}, which val or test have")
         known = self.row_digests("train")
         for split in SPLITS[1:]:
             twice = count(self.row_digests(split), known)
             if twice:
                 found.append(f"{path}: {twice:,} of {self.rows(split):,} {split} sequences are in training too")
-        return found
+        odd = normalised.remarks(self.moments, self.stored.feature, self.normalisation == "channel")
+        if self.missing != "refuse":
+            odd += normalised.gaps(self.stored.x, self._inside)
+        return [*found, *(f"{path}: {one}" for one in (*labels.remarks(self.classes), *odd))]
 
     @property
     def named_parts(self) -> tuple[str, ...]:
@@ -250,24 +274,27 @@ class Series(ArrayTask):
 
     def targets(self, split: Split | str) -> np.ndarray:
         """Classes (int64) or normalised values (float64) of a split."""
-        y, chosen = self.stored.y, self.parts[split]
+        chosen = self.parts[split]
         if self.classes:
-            found, which = np.unique(y, return_inverse=True)
-            return np.array([self.classes.index(str(one)) for one in found], dtype=np.int64)[which[chosen]]
-        mean, deviation = self.target_moments
-        return (y.astype(np.float64)[chosen] - mean) / deviation
+            found, which = np.unique(self.stored.names, return_inverse=True)
+            places = {name: place for place, name in enumerate(self.classes)}
+            return np.array([places[name] for name in found.tolist()], dtype=np.int64)[which[chosen]]
+        return normalised.normalised(self.stored.y[chosen, None], self.target_moments)[:, 0]
 
     def rows(self, split: Split) -> int:
         return len(self.parts[split])
 
     def load(self) -> dict[str, Batch]:
-        x, lengths = self.stored.x, self.stored.lengths
-        inside = np.arange(x.shape[1])[None, :] < lengths[:, None]
-        if self.normalisation == "channel":
-            mean, deviation = self.moments
-            x = (x - mean) / deviation
-            x = np.where(inside[:, :, None], x, 0)
-        x = x.astype(np.float32)
+        x, lengths, plain = self.stored.x, self.stored.lengths, self.normalisation == "none"
+        x = x if plain else normalised.normalised(x, self.moments)
+        first = self.moments.means if plain else np.zeros(x.shape[2])
+        with np.errstate(over="ignore"):
+            x = normalised.filled(x, self._inside, self.missing, first).astype(np.float32)
+        if not np.isfinite(x).all():
+            n, t, i = np.argwhere(~np.isfinite(x))[0].tolist()
+            raise DataError(
+                f"{self.path}: sequence {n}, step {t}, feature {self.stored.feature(i)} is too large for float32."
+            )
         found = {}
         for split, chosen in self.parts.items():
             y = self.targets(split)
@@ -288,10 +315,15 @@ class Series(ArrayTask):
             values["accuracy"] = share(_asked(y, mask).argmax(-1) == target)
         return values
 
+    def summarise(self, means: dict[str, float]) -> dict[str, float]:
+        if self.objective == "classify":
+            return means
+        return means | {"rmse": math.sqrt(means["loss"]) * float(self.target_moments.deviations[0])}
+
     def describe(self) -> str:
         if self.path is None:
             return (
-                "task.path=FILE: its features in, its classes or one number out; accuracy or loss, baseline of the file"
+                "task.path=FILE: its features in, its classes or one number out; accuracy or rmse, baseline of the file"
             )
         return super().describe()
 

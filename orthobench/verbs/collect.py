@@ -15,7 +15,8 @@ def main(arguments: list[str]) -> int:
     """Bring the finished runs of other runs folders and of archives (.zip, .tar, .tar.gz) into the runs folder here.
 
     Each record's digest, identity and form are checked, and what lies beside it. What is damaged is refused, what other
-    code or other data made is said to be stale. `reproduce` then records those that belong to tables.
+    code or other data made is said to be stale; `unsealed` is a record of an earlier version, without the digest of its
+    curves. `reproduce` then records those that belong to tables.
 
     Raises:
         ConfigError: no place is named.
@@ -36,10 +37,12 @@ def main(arguments: list[str]) -> int:
             counts[one.status] += 1
             stale = one.status == "brought" and bool(one.reason)
             counts["stale"] += stale
+            counts["unsealed"] += one.unsealed
+            notes = f"{', stale' * stale}{', unsealed' * one.unsealed}"
             tell = complain if one.status == "refused" else say
             if one.status != "here" or one.reason:
-                tell(f"{one.run_id}: {NAMES[one.status]}{', stale' * stale}{f': {one.reason}' if one.reason else ''}")
+                tell(f"{one.run_id}: {NAMES[one.status]}{notes}{f': {one.reason}' if one.reason else ''}")
     told = ", ".join(f"{counts[status]} {name}" for status, name in NAMES.items() if counts[status])
-    stale_ones = f" ({counts['stale']} stale)" if counts["stale"] else ""
-    say(f"{told or 'no runs there'}{stale_ones}; {own['runs_root']}")
+    further = ", ".join(f"{counts[note]} {note}" for note in ("stale", "unsealed") if counts[note])
+    say(f"{told or 'no runs there'}{f' ({further})' if further else ''}; {own['runs_root']}")
     return StorageError.exit_code if counts["refused"] else 0

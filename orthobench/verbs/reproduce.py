@@ -115,10 +115,10 @@ def run(
             runner = Runner(results, at_once, left, selection.extra, folders, place)
             code = reproduce(found, runner)
             tuning = bool(found.later) and [*runner.codes.values()] == [0] * len(found.runs)
-    known = papers(folders)
-    parts = tuple(dict.fromkeys(paper for name in chosen if (paper := name.split("/")[0]) in known))
-    for path in tables.write(results, parts, folders):
-        say(f"wrote {path}")
+        known = papers(folders)
+        parts = tuple(dict.fromkeys(paper for name in chosen if (paper := name.split("/")[0]) in known))
+        for path in tables.write(results, parts, folders):
+            say(f"wrote {path}")
     return code
 
 

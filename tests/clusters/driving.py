@@ -62,9 +62,9 @@ class Driver:
         runs = self.home / "runs"
         return [path.read_text() for path in sorted([*runs.glob(".*/*.log"), *runs.glob("tune-*/logs/*.log")])]
 
-    def saved(self) -> bool:
-        """Whether a run has saved a checkpoint."""
-        return bool(list((self.home / "runs").glob("*/checkpoints/last.ckpt")))
+    def saved(self, runs: int = 1) -> bool:
+        """Whether so many runs have saved a checkpoint, and so take note of signals."""
+        return len(list((self.home / "runs").glob("*/checkpoints/last.ckpt"))) >= runs
 
     def until(self, true: Callable[[], bool], limit_s: float = LIMIT_S / 3) -> None:
         """Wait until something is true of what it does."""

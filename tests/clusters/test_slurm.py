@@ -20,7 +20,7 @@ WHY_NOT = (
     else lacking() or (None if find_spec("submitit") else "pip install 'orthobench[slurm]'")
 )
 pytestmark = pytest.mark.skipif(WHY_NOT is not None, reason=str(WHY_NOT))
-STEPS = 1200
+STEPS = 8000  # so many that a run is at work for as long as a busy machine takes to answer
 
 
 def begun(folder: Path, **settings: int) -> SlurmCluster:
@@ -109,7 +109,7 @@ def test_a_run_that_makes_room_goes_on_afterwards(cluster: SlurmCluster, tmp_pat
 
 def test_what_a_person_cancels_is_stopped_and_not_submitted_again(cluster: SlurmCluster, tmp_path: Path) -> None:
     driver = drive(cluster, tmp_path, *long("seed=1,2,3", steps=10**6))
-    driver.until(driver.saved)  # two run, one is queued
+    driver.until(lambda: driver.saved(2))  # two run, one is queued
     assert cluster.ask("scancel", "--user=root") is not None
     assert driver.wait() == 75, driver.text()
     assert queue(cluster) == ""
@@ -119,7 +119,7 @@ def test_what_a_person_cancels_is_stopped_and_not_submitted_again(cluster: Slurm
 
 def test_a_driver_that_is_asked_to_stop_saves_all_runs(cluster: SlurmCluster, tmp_path: Path) -> None:
     driver = drive(cluster, tmp_path, *long("seed=1,2,3", steps=10**6))
-    driver.until(driver.saved)
+    driver.until(lambda: driver.saved(2))
     driver.kill(signal.SIGTERM)
     assert driver.wait() == 75, driver.text()
     assert {one["status"] for one in driver.records()} == {"stopped"}
@@ -128,7 +128,7 @@ def test_a_driver_that_is_asked_to_stop_saves_all_runs(cluster: SlurmCluster, tm
 
 def test_a_node_that_dies_loses_no_run(cluster: SlurmCluster, tmp_path: Path) -> None:
     driver = drive(cluster, tmp_path, *long("seed=1,2"))
-    driver.until(driver.saved)
+    driver.until(lambda: driver.saved(2))
     cluster.kill_node()
     time.sleep(2)
     cluster.start_node()

@@ -78,6 +78,82 @@ def test_whole_numbers_that_are_written_in_two_ways_are_words(tmp_path: Path) ->
     assert found.lengths.tolist() == [2, 2, 2]
 
 
+WORDS = ["1.1", "1.10", "01", "1", "1e5", "100000", "null", "NA", "None", "nan", "walk", "walk ", " ", "ä", "True"]
+
+
+def test_names_keep_their_text(tmp_path: Path) -> None:
+    rows = [f"{word},{t},{t},{word}" for word in WORDS for t in range(2)]
+    in_csv = sequences.load(table(tmp_path, "\n".join(["id,t,v,target", *rows]) + "\n"))
+    lines = "".join(f"1,2:{word}\n" for word in WORDS)
+    in_ts = sequences.load(ts(tmp_path, f"@classLabel\ttrue\t{' '.join(WORDS)}\n@data\n{lines}"))
+    x = np.zeros((len(WORDS), 2))
+    np.savez(tmp_path / "list.npz", x=x, y=WORDS)
+    np.savez(tmp_path / "bytes.npz", x=x, y=[word.encode() for word in WORDS])
+    archives = [sequences.load(tmp_path / name) for name in ("list.npz", "bytes.npz")]
+    for found in (in_csv, in_ts, *archives):
+        assert found.names.tolist() == found.y.tolist() == WORDS
+        assert found.x.shape[:2] == (len(WORDS), 2)
+
+
+@pytest.mark.parametrize("column", ["id", "target"])
+def test_names_keep_their_text_in_parquet(column: str, tmp_path: Path) -> None:
+    pytest.importorskip("pyarrow", reason="pyarrow is not installed: pip install pyarrow")
+    import pandas as pd
+
+    table: dict[str, Any] = {"id": range(4), "t": 0, "v": 1.5, "target": ["a", "b", "c", "d"]}
+    for words in ([b"walk", b"\xe4", b"1.1", b"1.10"], pd.Categorical(["1", "01", "null", "NA"])):
+        pd.DataFrame(table | {column: words}).to_parquet(tmp_path / "my.parquet")
+        found = sequences.load(tmp_path / "my.parquet")
+        assert len(found.y) == 4
+        if column == "target":
+            assert found.names.tolist() == [one.decode("latin-1") if isinstance(one, bytes) else one for one in words]
+
+
+def test_numbers_of_a_table_are_in_their_order_and_the_nearest_ones(tmp_path: Path) -> None:
+    values = [0.1 + 0.2, 1 / 3 * 2.0**-50, 1e23]
+    rows = [f"{n},0,{values[n]!r},{('10', '9', '2')[n]}" for n in range(3)]
+    found = sequences.load(table(tmp_path, "\n".join(["id,t,v,target", *rows]) + "\n"))
+    assert (found.y.tolist(), found.names.tolist()) == ([10, 9, 2], ["10", "9", "2"])
+    assert found.x[:, 0, 0].tolist() == values
+    assert found.features == ("v",)
+
+
+@pytest.mark.parametrize(("train", "test"), [("1", "1.0"), ("a", "a "), ("1.1", "1.10"), ("\u00e4", "a\u0308")])
+def test_a_class_that_the_other_file_of_a_pair_writes_otherwise_is_refused(
+    train: str, test: str, tmp_path: Path
+) -> None:
+    for part, name in (("TRAIN", train), ("TEST", test)):
+        (tmp_path / f"Toy_{part}.ts").write_text(f"@classLabel true\n@data\n1,2:{name}\n2,3:other\n", encoding="utf-8")
+    with pytest.raises(DataError, match=f"Toy_TEST.ts has the class {test!r}, and .*Toy_TRAIN.ts {train!r}: write it"):
+        sequences.load(tmp_path / "Toy_TRAIN.ts")
+
+
+@pytest.mark.parametrize("kind", ["csv", "ts"])
+def test_text_in_latin_1_is_read_and_told(kind: str, tmp_path: Path) -> None:
+    text = {"csv": "id,t,Größe,target\na,0,1,Füße\nb,0,2,Hände\n", "ts": "@classLabel true\n@data\n1:Füße\n2:Hände\n"}
+    path = tmp_path / f"my.{kind}"
+    for encoding, told in (("latin-1", 1), ("utf-8", 0), ("utf-8-sig", 0)):
+        path.write_bytes(text[kind].encode(encoding))
+        found = sequences.load(path)
+        assert found.names.tolist() == ["Füße", "Hände"]
+        assert ["read as Latin-1" in remark for remark in found.remarks] == [True] * told
+        sequences._load.cache_clear()
+
+
+@pytest.mark.parametrize("kind", ["csv", "ts", "npz"])
+def test_missing_observations_are_nan_where_they_are_allowed(kind: str, tmp_path: Path) -> None:
+    path = tmp_path / f"my.{kind}"
+    if kind == "npz":
+        np.savez(path, x=[[[np.nan], [2.0]], [[3.0], [np.nan]]], y=[0, 1])
+    elif kind == "csv":
+        path.write_text("id,t,v,target\na,0,,x\na,1,2,x\nb,0,3,y\nb,1,NA,y\n")
+    else:
+        path.write_text("@classLabel true\n@data\n?,2:a\n3,NaN:b\n")
+    np.testing.assert_array_equal(sequences.load(path, missing=True).x[:, :, 0], [[np.nan, 2], [3, np.nan]])
+    with pytest.raises(DataError, match=r"task\.missing=mask or last reads such a file"):
+        sequences.load(path)
+
+
 def test_parts_of_a_table_and_of_an_archive(tmp_path: Path) -> None:
     text = "id,t,v,target,part\n5,0,1,2.5,train\n7,0,2,3.5,test\n9,0,3,1.5,val\n"
     assert {k: v.tolist() for k, v in sequences.load(table(tmp_path, text)).parts.items()} == {
@@ -108,8 +184,9 @@ NAN = np.full((3, 3, 2), np.nan)
         ({"x": None}, "x and y are needed"),
         ({"z": np.zeros(3)}, "has the arrays lengths, x, y, z"),
         ({"x": np.zeros((3, 3, 2, 1))}, r"x is \(3, 3, 2, 1\)"),
-        ({"x": NAN}, "sequence 0, step 0, feature 0 is no finite number"),
-        ({"x": np.full((3, 3, 2), 1e300)}, "is no finite number in float32"),
+        ({"x": NAN}, r"sequence 0, step 0, feature 0 is missing: .* task\.missing=mask or last reads such a file"),
+        ({"x": np.full((3, 3, 2), np.inf)}, "sequence 0, step 0, feature 0 is no finite number"),
+        ({"y": np.array(["a", "", "b"])}, "y of sequence 1 is empty; every class needs a name"),
         ({"y": np.zeros((3, 2))}, r"y is \(3, 2\)"),
         ({"y": np.array([1.0, np.inf, 2.0])}, "y of sequence 1"),
         ({"y": np.array([None, 1, 2], dtype=object)}, r"is no \.npz archive of plain arrays"),
@@ -139,6 +216,11 @@ def test_wrong_archives(changes: dict[str, Any], message: str, tmp_path: Path) -
         (",id,t,v,target\n0,1,0,1,a\n", "column 1 has no name; if it is the index of a pandas table, .* index=False"),
         ("id,t,v, ,target\n1,0,1,2,a\n", "column 4 has no name"),
         ("Unnamed: 0,id,t,v,target\n0,1,0,1,a\n", "column 1 has no name"),
+        ("id,t,v,target\na,0,1,x,7\nb,0,1,y,8\n", "a row has more cells than the 4 of the header"),
+        ("id,t,v,target\na,0,1\n", "column target is empty in row 1 after the header"),
+        ("id,t,v,target\n,0,1,a\n", "column id is empty in row 1 after the header.$"),
+        ("id,t,v,target,part\na,0,1,x,\n", "column part is empty"),
+        ("id,t,v,target\na,0,1,x\0y\n", "line 2 has a null byte; save it in UTF-8"),
         ("id,t,v,v,target\n1,0,1,2,a\n", "two columns are called v; give each a name of its own"),
         ("id,t,v,target,target\n1,0,1,a,b\n", "two columns are called target"),
     ],
@@ -154,7 +236,14 @@ def test_wrong_tables(text: str, message: str, tmp_path: Path) -> None:
         ("@classLabel true a\n", "no series after a line @data"),
         (TS.replace("@classLabel true a b\n", ""), "nothing to learn"),
         (TS.replace("@data", "@timeStamps true\n@data"), "has timestamps"),
-        (TS.replace("7:8:a", "?:8:a"), "line 6: could not convert"),
+        (TS.replace("7:8:a", "?:8:a"), "sequence 1, step 0, feature 0 is missing"),
+        (TS.replace("7:8:a", "x:8:a"), "line 6: could not convert"),
+        (TS.replace("7:8:a", "1_0:8:a"), "line 6: there is a '_'"),
+        (TS.replace("7:8:a", "7:8:"), "y of sequence 1 is empty"),
+        ("@timeStamps true\n@classLabel true a\n@data\n(0,1),(1,2):a\n", "has timestamps, which are not read"),
+        ("@timeStamps\ttrue\n@data\n(2007-01-01 00:00:00,1.5):a\n", "has timestamps, which are not read"),
+        ("@classLabel false\n@data\n1,2\n", "neither @classLabel true nor @targetLabel true"),
+        ("@\n@classLabel true a\n@data\n", "no series"),
         (TS.replace("7:8:a", "7:8,9:a"), "line 6: the dimensions have 1, 2 steps"),
         (TS.replace("7:8:a", "7:a"), "line 6: 1 dimensions, 2 before"),
     ],

@@ -73,8 +73,10 @@ def install(order: dict[str, Any]) -> None:
         files.os = Faulty(order["fault"]["kind"], order["fault"].get("at", 0), Path(log) if log else None)  # type: ignore[attr-defined]
     if "stop_at_step" in order:
         _stop_at_step(order["stop_at_step"])
+    if "stop_in_validation" in order:
+        _stop_in_validation(*order["stop_in_validation"])
     if "signal_in" in order:
-        _signal_in(order["signal_in"], order["signals"])
+        _signal_in(order["signal_in"], order["signals"], order.get("apart", 0.01))
     if "commit" in order:
         from orthobench.recording import record
 
@@ -95,6 +97,21 @@ def _stop_at_step(step: int) -> None:
             self.stop_requested = signal.SIGTERM
 
     Saver.on_train_batch_start = arrive  # type: ignore[method-assign]
+
+
+def _stop_in_validation(number: int, batch: int) -> None:
+    """As if SIGTERM arrived during a batch of a validation; validations are counted from 1, batches from 0."""
+    from orthobench.run.callbacks.saver import Saver
+
+    end, seen = Saver.on_validation_batch_end, [0]
+
+    def arrive(self: Saver, trainer: Any, module: Any, outputs: Any, given: Any, index: int, *rest: Any) -> None:
+        seen[0] += index == 0
+        if seen[0] == number and index == batch:
+            self.stop_requested = signal.SIGTERM
+        end(self, trainer, module, outputs, given, index, *rest)
+
+    Saver.on_validation_batch_end = arrive  # type: ignore[method-assign]
 
 
 def _move_clock(seconds: float) -> None:
@@ -123,8 +140,8 @@ PHASES = {
 }
 
 
-def _signal_in(phase: str, numbers: list[int]) -> None:
-    """Let signals arrive in a phase, when it is reached for the second time where it comes again."""
+def _signal_in(phase: str, numbers: list[int], apart: float) -> None:
+    """Let signals arrive in a phase, so many seconds apart, when it is reached a second time where it comes again."""
     import importlib
 
     module, _, name = PHASES[phase][0], None, PHASES[phase][1]
@@ -139,7 +156,7 @@ def _signal_in(phase: str, numbers: list[int]) -> None:
         if calls[0] == (2 if phase in ("train", "validate", "save") else 1):
             for number in numbers:
                 os.kill(os.getpid(), number)
-                time.sleep(0.01)
+                time.sleep(apart)
         return real(*words, **named)
 
     setattr(place, last, arrive)

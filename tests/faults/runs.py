@@ -4,6 +4,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from orthobench.recording.checkpoint import SafeCheckpointIO
 
 SIZES = (
@@ -46,11 +48,23 @@ SHORT = (
     "trainer.val_check_interval=3",
     "trainer.log_every_n_steps=2",
 )
-UNSTEADY = ("code", "time", "recovered_from", "checkpoint", "config", "sha256", "env", "hardware", "engine")
+UNSTEADY = (
+    "code",
+    "time",
+    "recovered_from",
+    "checkpoint",
+    "config",
+    "sha256",
+    "env",
+    "hardware",
+    "engine",
+    "metrics_csv",
+    "attempts",
+)
 
 
 def folder(home: Path) -> Path:
-    (found,) = (path for path in (home / "runs").iterdir() if path.name != ".hydra")
+    (found,) = (path for path in (home / "runs").iterdir() if not path.name.startswith("."))
     return found
 
 
@@ -64,6 +78,22 @@ def outcome(home: Path) -> dict[str, Any]:
     numbers = {key: value for key, value in record(home).items() if key not in UNSTEADY}
     rows = [row for row in (run / "metrics.csv").read_text().splitlines() if "steps_per_s" not in row]
     files = sorted(str(path.relative_to(run)) for path in run.rglob("*") if not path.name.endswith(".previous"))
-    state = SafeCheckpointIO().load_checkpoint(run / "checkpoints" / "last.ckpt")
-    weights = {name: value.numpy().tobytes().hex() for name, value in state["state_dict"].items()}
-    return {"numbers": numbers, "rows": rows, "files": files, "weights": weights}
+    state = {name: checkpoint(run / "checkpoints" / f"{name}.ckpt") for name in ("last", "best")}
+    return {"numbers": numbers, "rows": rows, "files": files, "weights": state["last"]["state_dict"], "held": state}
+
+
+def checkpoint(path: Path) -> dict[str, Any]:
+    """All that a checkpoint holds but for times, code and memory; tensors as their bytes."""
+    state = SafeCheckpointIO().load_checkpoint(path)
+    for callback in state["callbacks"].values():
+        for name in ("wall_s", "train_s", "finished", "peak_bytes", "code", "recovered_from", "curve", "attempts"):
+            callback.pop(name, None)
+    return _plain(state)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    return value.numpy().tobytes().hex() if isinstance(value, torch.Tensor) else value

@@ -1,4 +1,7 @@
-"""Stopped at any step and started again, a run ends bitwise as the unbroken one."""
+"""Stopped at any step, or in a validation, and started again, a run ends bitwise as the unbroken one.
+
+Everything that its checkpoints hold is equal: weights, optimizer, random states, loops and counters.
+"""
 
 from pathlib import Path
 from typing import Any
@@ -34,6 +37,33 @@ def resumes(server: Server, home: Path, words: tuple[str, ...], step: int, expec
 @pytest.mark.parametrize("name", ["scornn, dropout", "ncgru, reset inside", "carried state"])
 def test_one_point(server: Server, tmp_path: Path, name: str, unbroken: dict[str, Any], count: Count) -> None:
     assert resumes(server, tmp_path, runs.RUNS[name], 15, unbroken[name], 0)
+    count("resume points bitwise equal")
+
+
+VALIDATIONS = ("task.eval_batch_size=7", "trainer.max_steps=20")  # of three batches, and one after the last step
+
+
+@pytest.mark.sampled(4)
+@pytest.mark.parametrize("within", [(1, 0), (2, 1), (3, 2), (4, 0), (4, 2)])
+@pytest.mark.parametrize("name", ["scornn, dropout", "svd"])
+def test_stopped_in_a_validation(
+    server: Server, tmp_path: Path, name: str, within: tuple[int, int], count: Count
+) -> None:
+    words = (*runs.RUNS[name], *VALIDATIONS)
+    assert server.run(tmp_path / "whole", *words) == 0
+    assert server.run(tmp_path / "home", *words, stop_in_validation=within) == 75
+    assert server.run(tmp_path / "home", *words) == 0
+    assert runs.outcome(tmp_path / "home") == runs.outcome(tmp_path / "whole")
+    count("resume points bitwise equal")
+
+
+@pytest.mark.sampled(2)
+@pytest.mark.parametrize("step", [5, 19, 20])
+@pytest.mark.parametrize("name", ["scornn, dropout", "carried state"])
+def test_stopped_before_a_validation(server: Server, tmp_path: Path, name: str, step: int, count: Count) -> None:
+    words = (*runs.RUNS[name], "trainer.max_steps=20")
+    assert server.run(tmp_path / "whole", *words) == 0
+    assert resumes(server, tmp_path / "home", words, step, runs.outcome(tmp_path / "whole"), 0)
     count("resume points bitwise equal")
 
 

@@ -76,7 +76,7 @@ LINES = {
     "a word": SERIES.replace("1,2,3:", "1,x,3:"),
     "a missing value": SERIES.replace("1,2,3:", "1,?,3:"),
     "infinite": SERIES.replace("1,2,3:", "1,inf,3:"),
-    "too large": SERIES.replace("1,2,3:", "1,1e99,3:"),
+    "too large": SERIES.replace("1,2,3:", "1,1e999,3:"),
     "one dimension less": SERIES.replace("1,2,3:4,5,6:a", "1,2,3:a", 1),
     "one step less": SERIES.replace("1,2,3:", "1,2:", 1),
     "no colon": SERIES.replace(":", ","),

@@ -3,11 +3,12 @@
 import io
 import json
 import shutil
+import subprocess
 import tarfile
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
@@ -39,9 +40,15 @@ def brought(place: Path, here: Path) -> list[Brought]:
     return list(bring(place, here, "data"))
 
 
-def tarred(path: Path, folder: Path, name: str | None = None) -> Path:
-    with tarfile.open(path, "w:gz") as archive:
+def tarred(path: Path, folder: Path, name: str | None = None, mode: Literal["w", "w:gz"] = "w:gz") -> Path:
+    with tarfile.open(path, mode) as archive:
         archive.add(folder, name or f"some/{folder.name}")
+    return path
+
+
+def program(path: Path, how: str, *words: Any) -> Path:
+    """What the program `tar` makes."""
+    subprocess.run(["tar", how, path, *words], check=True)
     return path
 
 
@@ -57,6 +64,11 @@ PLACES: dict[str, Callable[[Path, Path], Path]] = {
     "one run": lambda away, tmp: away,
     "tar": lambda away, tmp: tarred(tmp / "a.tar.gz", away),
     "zip": lambda away, tmp: zipped(tmp / "a.zip", away),
+    "tar, not compressed": lambda away, tmp: tarred(tmp / "a.tar", away, mode="w"),
+    "tar of .": lambda away, tmp: program(tmp / "a.tar", "-cf", "-C", away.parent, "."),
+    "tar of ., compressed": lambda away, tmp: program(tmp / "a.tgz", "-czf", "-C", away.parent, "."),
+    "tar of . in the run's folder": lambda away, tmp: program(tmp / "a.tar", "-cf", "-C", away, "."),
+    "zip with ./": lambda away, tmp: zipped(tmp / "a.zip", away, "./x/."),
 }
 
 
@@ -77,6 +89,13 @@ def flip(path: Path) -> None:
     path.write_bytes(bytes(content))
 
 
+def digit(path: Path) -> None:
+    """Another epoch, which no point of a record has."""
+    text = path.read_text()
+    assert ",0,val/loss" in text
+    path.write_text(text.replace(",0,val/loss", ",9,val/loss", 1))
+
+
 def change(folder: Path, **values: Any) -> None:
     """A record whose digest is right."""
     path = folder / "record.json"
@@ -87,6 +106,8 @@ FAULTS: dict[str, tuple[Callable[[Path], Any], str]] = {
     "a flipped bit in the record": (lambda run: flip(run / "record.json"), "record.json is damaged"),
     "a flipped bit in the weights": (lambda run: flip(run / "checkpoints/last.ckpt"), "last.ckpt is damaged"),
     "a torn curve": (lambda run: (run / "metrics.csv").write_text("step,epoch,name,value\n"), "metrics.csv is damaged"),
+    "another digit of a curve": (lambda run: digit(run / "metrics.csv"), "metrics.csv is damaged"),
+    "no curve": (lambda run: (run / "metrics.csv").unlink(), "metrics.csv is missing"),
     "no settings": (lambda run: (run / "config.yaml").unlink(), "config.yaml is missing"),
     "another identity": (lambda run: change(run, identity="0" * 64), "its settings are those of"),
     "another name": (lambda run: change(run, run_id="adding-rnn-0123456789"), "its settings are those of"),
@@ -190,3 +211,29 @@ def test_the_verb_counts_and_names_what_it_refuses(
     flip(away / "record.json")
     assert main([str(away.parent), here]) == 6
     assert "record.json is damaged" in capsys.readouterr().err
+
+
+def test_a_record_of_an_earlier_version_is_unsealed(
+    away: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    record = json.loads((away / "record.json").read_text())
+    write_sealed(away / "record.json", {key: value for key, value in record.items() if key != "metrics_csv"})
+    assert main([str(away.parent), f"runs_root={tmp_path / 'here'}"]) == 0
+    out = capsys.readouterr().out
+    assert f"{away.name}: brought here, stale, unsealed" in out or f"{away.name}: brought here, unsealed" in out
+    assert "1 unsealed" in out
+
+
+@pytest.mark.parametrize("kind", ["zip", "tar", "folder"])
+def test_a_place_without_a_run_is_an_error(tmp_path: Path, kind: str) -> None:
+    (tmp_path / "empty" / "x").mkdir(parents=True)
+    (tmp_path / "empty" / "x" / "metrics.csv").write_text("")
+    place = {"zip": zipped, "tar": tarred}.get(kind, lambda path, folder: folder)(tmp_path / "a", tmp_path / "empty")
+    with pytest.raises(StorageError, match="holds no run"):
+        brought(place, tmp_path / "here")
+
+
+def test_a_record_at_the_top_of_an_archive_names_its_folder(away: Path, tmp_path: Path) -> None:
+    change(away, run_id="../elsewhere")
+    with pytest.raises(StorageError, match="names no run"):
+        brought(program(tmp_path / "a.tar", "-cf", "-C", away, "."), tmp_path / "here")

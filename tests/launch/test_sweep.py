@@ -1,5 +1,6 @@
 """Sweeps: one child process per job; a job that fails harms no other."""
 
+import re
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -45,6 +46,15 @@ def test_a_sweep_runs_and_a_second_one_finds_its_runs(cli, tmp_path: Path) -> No
     again = cli("-m", "model=scornn,rnn", *TINY, "hydra/launcher=joblib", "hydra.launcher.n_jobs=2")
     assert again.returncode == 0
     assert "2 of 2 runs done" in again.stdout
+
+
+def test_a_sweep_without_a_terminal_prints_a_line_for_each_run(cli) -> None:
+    done = cli("-m", "model=rnn", "task=adding", "seed=1,2", *TINY, "trainer.val_check_interval=1")
+    first, count, *lines, last = done.stdout.splitlines()
+    assert (count, last) == ("2 runs", "2 of 2 runs done, 0 not")
+    assert [line.partition("]")[0] for line in lines] == ["[1", "[2"]
+    assert all(re.search(r": done, test loss [\d.]+$", line) for line in lines)
+    assert "reads the configuration" in first
 
 
 def test_words_of_the_same_run_are_one_run(cli) -> None:

@@ -22,7 +22,7 @@ from orthobench.parametrizations.householder import Householder
 
 pytestmark = pytest.mark.sampled(7)
 
-NAMED = [name for name in layers.__all__ if name not in ("Layer", "Recurrent", "URNN")]
+NAMED = [name for name in layers.__all__ if name not in ("Layer", "Recurrent", "URNN", "frozen")]
 KINDS: dict[str, dict[str, Any]] = {
     **{name: {} for name in NAMED},
     "URNN restricted": {},
@@ -359,10 +359,6 @@ def test_wrong_settings_are_refused(call: Any, message: str) -> None:
         call()
 
 
-def packed() -> Any:
-    return nn.utils.rnn.pack_padded_sequence(torch.randn(5, 2, 3), torch.tensor([5, 3]))
-
-
 @pytest.mark.parametrize(
     ("x", "h_0", "message"),
     [
@@ -372,7 +368,6 @@ def packed() -> Any:
         (torch.randn(5, 4, 3, dtype=torch.float64), None, "torch.float64"),
         (torch.randn(5, 4, 3), torch.zeros(1, 3, 8), r"needs an initial state \(1, 4, 8\): it is \(1, 3, 8\)"),
         (torch.randn(5, 3), torch.zeros(1, 1, 8), r"needs an initial state \(1, 8\)"),
-        (packed(), None, "PackedSequence"),
         (np.zeros((5, 4, 3)), None, "needs a tensor: x is a ndarray"),
         (torch.randn(5, 4, 3), 0.0, "needs tensors as its initial state: it is given 0.0"),
     ],

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from orthobench.errors import StorageError
-from orthobench.recording.curve import Curve
+from orthobench.recording.curve import Curve, sealed
 
 
 @pytest.fixture
@@ -97,3 +97,25 @@ def test_a_missing_file_has_no_rows(tmp_path: Path) -> None:
 def test_a_file_that_cannot_be_written(tmp_path: Path) -> None:
     with pytest.raises(StorageError, match=f"{tmp_path} cannot be written"):
         Curve(tmp_path).append(1, 0, {"x": 1.0})
+
+
+def test_every_changed_bit_of_a_finished_curve_is_noticed(long: Curve) -> None:
+    record = {"metrics_csv": long.digest(), "curve": {}}
+    assert sealed(long.path.parent, record).of("val/loss")[0] == [10, 0.2]
+    whole = long.path.read_bytes()
+    for place in range(0, len(whole), 3):
+        long.path.write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
+        with pytest.raises(StorageError, match="has been changed since its record was written"):
+            sealed(long.path.parent, record)
+    long.path.unlink()
+    with pytest.raises(StorageError, match=r"metrics\.csv is missing"):
+        sealed(long.path.parent, record)
+
+
+def test_a_record_without_the_digest_of_its_curve_is_compared_with_its_points(long: Curve) -> None:
+    record = {"curve": {"val/loss": long.of("val/loss")}}
+    assert sealed(long.path.parent, record).of("train/loss")[0] == [10, 0.1]
+    long.path.write_text(long.path.read_text().replace("val/loss,0.2", "val/loss,0.1"))
+    with pytest.raises(StorageError, match="val/loss is not what"):
+        sealed(long.path.parent, record)
+    assert sealed(long.path.with_name("not made"), {}).rows() == []

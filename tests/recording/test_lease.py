@@ -54,6 +54,34 @@ def test_a_dead_machines_claim_is_taken_over_after_its_lease(tmp_path: Path, mon
     assert [one.name for one in tmp_path.iterdir()] == ["claim.json"]
 
 
+def test_what_is_waited_for_is_said_and_may_be_skipped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(lease, "LEASE_S", EVER)
+    path = claimed_elsewhere(tmp_path)
+    remover = threading.Timer(0.3, path.unlink)
+    remover.start()
+    with Claim(tmp_path) as claim:
+        assert claim.held
+        assert is_held(tmp_path)
+        assert json.loads(path.read_text())["pid"] == os.getpid()
+    remover.join()
+    said = capsys.readouterr().err
+    assert f"{tmp_path} was claimed by process 7 on b since today, another machine; waiting until " in said
+    assert f"remove {path}" in said
+    assert [one.name for one in tmp_path.iterdir()] == ["claim.json"]
+    with Claim(tmp_path) as claim:
+        assert claim.held
+    assert capsys.readouterr().err == ""
+
+
+def test_the_time_that_is_said_is_the_end_of_the_lease(tmp_path: Path) -> None:
+    path = claimed_elsewhere(tmp_path)
+    assert lease.LEASE_S - 1 < lease.left_s(path) <= lease.LEASE_S
+    path.unlink()
+    assert lease.left_s(path) == 0
+
+
 @pytest.mark.parametrize("ahead_s", [0.0, 600.0, -600.0], ids=["same clock", "ahead", "behind"])
 def test_a_live_machines_claim_is_respected_whatever_its_clock(
     tmp_path: Path, ahead_s: float, monkeypatch: pytest.MonkeyPatch

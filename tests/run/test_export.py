@@ -9,8 +9,10 @@ import pytest
 import torch
 
 import orthobench
+from orthobench import layers
 from orthobench.__main__ import main
 from orthobench.cells.complex_elman import ComplexElman
+from orthobench.cells.rotation import Rotation
 from orthobench.errors import ConfigError
 from orthobench.models.frozen import RealPair, frozen
 from orthobench.parametrizations.unitary_product import UnitaryProduct
@@ -20,7 +22,7 @@ from orthobench.scan import exported
 from tests.making import draw, random_cell, tokens
 from tests.run.finished import finished
 
-MODELS = ["scornn", "urnn_restricted", "eunn", "lstm", "ncgru", "sgornn", "deltanet", "slstm_block"]
+MODELS = ["scornn", "urnn_restricted", "eunn", "lstm", "ncgru", "sgornn", "deltanet", "slstm_block", "lru", "rotation"]
 
 
 def run_of(root: Path, model: str) -> Finished:
@@ -67,9 +69,15 @@ def test_a_program_of_torch_computes_the_same_at_other_lengths(model: str, tmp_p
         torch.testing.assert_close(program(x), y, atol=1e-4, rtol=1e-4)
 
 
-def test_a_complex_state_that_has_no_real_form_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="Rotation, whose state is complex: use --format torch"):
-        export(run_of(tmp_path, "rotation"), "pt2")
+class Backwards(Rotation):
+    def coefficients(self, p: torch.Tensor, W: Any) -> tuple[torch.Tensor, torch.Tensor]:
+        a, b = super().coefficients(p, W)
+        return a.conj(), b
+
+
+def test_a_complex_state_that_has_no_real_form_is_refused() -> None:
+    with pytest.raises(ConfigError, match="Backwards has a complex state, of which no real form is known"):
+        layers.frozen(layers.Recurrent(3, 8, cell=Backwards))
 
 
 def test_weights_are_read_by_the_safe_loader(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -51,6 +51,7 @@ def _can_run(monkeypatch: pytest.MonkeyPatch) -> None:
         (LSTM, LARGE, "fused", "fused", "fused"),
         (LSTM, {"peephole": True}, "graph", "graph", "graph"),
         (ComplexElman, {"hidden_size": 190}, "graph", "graph", "graph"),
+        (ComplexElman, {"hidden_size": 100}, "triton", "triton", "graph"),
         (Halved, {}, "reference", "reference", "reference"),
     ],
 )

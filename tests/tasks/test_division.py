@@ -50,7 +50,28 @@ def test_a_group_is_in_one_part(form: str, tmp_path: Path) -> None:
 
 def test_the_ids_of_a_text_keep_their_words(tmp_path: Path) -> None:
     path = npz(tmp_path, person=np.array(["1.1", "1.10", "01", "1"] * 15))
-    assert len(np.unique(Series(path=path, group="person").stored.groups)) == 4
+    task = Series(path=path, group="person")
+    assert len(np.unique(task.stored.groups)) == 4
+    assert f"{path}: '01' and '1' are two groups, as their names differ" in task.remarks()
+
+
+def test_cells_of_groups_are_words_beside_missing_observations(tmp_path: Path) -> None:
+    names = np.array(["NA", "null", "1.1", "1.10", "Zoë", "6"])
+    rows = ["id,who,t,a,b,target"]
+    rows += [f"{n},{names[n % 6]},{t},{'' if n == t else n},{t},{n % 2}" for n in range(60) for t in range(5)]
+    (tmp_path / "my.csv").write_text("\n".join(rows) + "\n", encoding="utf-8")
+    task = Series(path=str(tmp_path / "my.csv"), group="who", missing="mask")
+    assert (task.input_size, task.stored.features) == (4, ("a", "b"))
+    assert task.stored.groups is not None
+    assert task.stored.groups.tolist() == names[np.arange(60) % 6].tolist()
+    assert {part: len(set((rows % 6).tolist())) for part, rows in task.parts.items()} == {
+        "train": 4,
+        "val": 1,
+        "test": 1,
+    }
+    (tmp_path / "my.csv").write_text("\n".join([rows[0], "0,,0,1,2,1", *rows[6:]]) + "\n", encoding="utf-8")
+    with pytest.raises(DataError, match=r"column who is empty in row 1 after the header\.$"):
+        Series(path=str(tmp_path / "my.csv"), group="who", missing="mask").look()
 
 
 @pytest.mark.parametrize(
@@ -60,6 +81,7 @@ def test_the_ids_of_a_text_keep_their_words(tmp_path: Path) -> None:
         ({"person": WHO[:5]}, "person", r"the groups are \(5,\)"),
         ({"person": np.zeros(60)}, "person", "too few different person: 1"),
         ({"person": np.where(WHO == 3, np.nan, WHO)}, "person", "the group of sequence 13 is not a finite number"),
+        ({"person": np.where(WHO == 3, "", PEOPLE)}, "person", "the group of sequence 13 is empty"),
         ({"person": WHO, "train": np.arange(30), "test": np.arange(30, 60)}, "person", "person 7 is in train and"),
     ],
 )  # fmt: skip
@@ -98,7 +120,31 @@ def test_a_row_is_known_in_either_precision_at_any_scale() -> None:
     assert count(digests(x.astype(np.float32)), digests(x)) == 20
     assert count(digests(np.pad(x, ((0, 0), (0, 3)))), digests(x)) == 20
     assert count(digests(x * (1 + 1e-6)), digests(x)) == 0
+    gaps = np.array([[np.nan, 1.0], [-np.nan, 1.0], [0.0, 1.0]])
+    assert [count(digests(gaps[n : n + 1]), digests(gaps[:1])) for n in range(3)] == [1, 1, 0]
+    assert digests(gaps[:1].astype(np.float32)) == digests(gaps[:1])
     assert digests(np.array([[0.0, 1.0]])) == digests(np.array([[-0.0, 1.0]]))
+
+
+@pytest.mark.parametrize("values", [False, True])
+def test_another_file_is_read_as_the_trained_one_whatever_its_numbers_suggest(values: bool, tmp_path: Path) -> None:
+    numbers = np.arange(24)
+    x = np.where(np.arange(5) == 3, np.nan, RNG.normal(size=(96, 5)))
+    np.savez(tmp_path / "old.npz", x=x, y=np.tile(numbers + (0.5 if values else 0), 4))
+    trained = Series(path=str(tmp_path / "old.npz"), missing="mask")
+    np.savez(tmp_path / "new.npz", x=x[:24], y=numbers)
+    task = Series(path=str(tmp_path / "new.npz"), missing="mask")
+    with pytest.raises(DataError, match="24 different whole numbers in 24 sequences"):
+        task.look()
+    task = Series(path=str(tmp_path / "new.npz"), missing="mask")
+    task.take_whole()
+    task.read_as(trained)
+    assert (task.metrics, task.rows("test"), task.output_size) == (trained.metrics, 24, 1 if values else 24)
+    known = [one for part in ("train", "val", "test") for one in trained.row_digests(part)]
+    assert count(task.row_digests("test"), known) == 24
+    if values:
+        guess = trained.target_moments.means[0]
+        assert task.baseline["rmse"] == pytest.approx(np.sqrt(np.mean((numbers - guess) ** 2)))
 
 
 def walk(*shape: int) -> np.ndarray:
@@ -119,6 +165,8 @@ def walk(*shape: int) -> np.ndarray:
         (RNG.normal(size=(50, 1, 30)), True),
         (np.zeros((5, 4, 5)), False),
         (walk(1, 3, 100) * 1e-200, True),
+        (np.where(np.arange(100) % 7 == 3, np.nan, walk(50, 3, 100)), True),
+        (np.full((5, 2, 3), np.nan), False),
     ],
 )
 def test_axes_that_look_swapped_are_told_with_the_remedy(x: np.ndarray, odd: bool) -> None:

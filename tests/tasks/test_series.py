@@ -72,11 +72,14 @@ def test_the_loss_is_that_of_the_last_step_of_each_sequence(tmp_path: Path) -> N
 def test_values_are_in_deviations_of_the_training_part(tmp_path: Path) -> None:
     task = Series(path=written(tmp_path, y=np.random.default_rng(3).normal(50, 7, N)), batch_size=N)
     _, target = task.batch("train", 0, 0)
-    assert (task.objective, task.output_size, task.metric, task.metrics) == ("regress", 1, "loss", ("loss",))
+    assert (task.objective, task.output_size, task.metric, task.metrics) == ("regress", 1, "rmse", ("loss", "rmse"))
     torch.testing.assert_close(target.mean(), torch.tensor(0.0), atol=1e-5, rtol=0)
     torch.testing.assert_close(target.std(correction=0), torch.tensor(1.0), atol=1e-5, rtol=0)
     test = task.targets("test")
     assert task.baseline["loss"] == pytest.approx((test**2).mean())
+    y = task.stored.y
+    expected = np.sqrt(((y[task.parts["test"]] - y[task.parts["train"]].mean()) ** 2).mean())
+    assert task.baseline["rmse"] == pytest.approx(expected)
 
 
 def test_whole_numbers_are_classes_unless_they_are_called_values(tmp_path: Path) -> None:
@@ -85,6 +88,28 @@ def test_whole_numbers_are_classes_unless_they_are_called_values(tmp_path: Path)
     assert Series(path=path, target="value").output_size == 1
     words = Series(path=written(tmp_path, y=np.array(["dog", "cat"] * (N // 2))))
     assert words.classes == ["cat", "dog"]
+
+
+@pytest.mark.parametrize(
+    "words", [("1.1", "1.10", "1.2"), ("10", "9", "2"), ("null", "NA", "walk"), ("1e5", "01", "b")]
+)
+def test_targets_of_a_table_are_the_places_of_their_names(words: tuple[str, ...], tmp_path: Path) -> None:
+    path, names = tmp_path / "my.csv", [words[n % 3] for n in range(30)]
+    path.write_text("id,t,v,target\n" + "".join(f"{n},0,{n},{name}\n" for n, name in enumerate(names)))
+    task = Series(path=str(path), target="class")
+    for split, chosen in task.parts.items():
+        assert [task.classes[k] for k in task.targets(split)] == [names[n] for n in chosen]
+
+
+def test_a_part_that_writes_a_class_otherwise_than_training_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "my.csv"
+    rows = [("train", "1"), ("train", "2"), ("val", "1"), ("test", "1.0")]
+    path.write_text("id,t,v,target,part\n" + "".join(f"{n},0,{n},{c},{part}\n" for n, (part, c) in enumerate(rows)))
+    with pytest.raises(DataError, match=r"test has the class '1\.0', which is '1' in training: write it in one way"):
+        Series(path=str(path)).check()
+    path.write_text(path.read_text().replace("1.0,test", "1.5,test"))  # values are no names
+    assert Series(path=str(path)).objective == "regress"
+    Series(path=str(path)).check()
 
 
 def test_the_baseline_is_the_score_of_the_class_shares(tmp_path: Path) -> None:
@@ -126,7 +151,7 @@ def test_sequences_that_are_not_used_and_classes_that_are_not_trained_are_told(
     changes: dict[str, Any], told: list[str], tmp_path: Path
 ) -> None:
     path = written(tmp_path, **changes)
-    found = Series(path=path).remarks()
+    found = Series(path=path, target="class" if 39 in changes.get("y", ()) else "auto").remarks()
     assert len(found) == len(told)
     for sentence, part in zip(found, told, strict=True):
         assert sentence.startswith(path)
@@ -227,7 +252,11 @@ def test_whole_numbers_are_values_where_the_file_says_so(tmp_path: Path) -> None
     [
         (np.zeros(N, dtype=int), "y is 0 for every sequence; two classes are needed"),
         (np.full(N, 0.5), "y has a standard deviation of 0 in training"),
-        (np.arange(N) * 1e306 + 0.5, "y has a standard deviation of inf in training"),
+        (np.arange(N) * 1e17, "y has 40 different whole numbers in 40 sequences: say task.target=value where"),
+        (
+            np.array(["0.5", "nan", *map(str, np.arange(2, N) + 0.25)]),
+            "and words such as 'nan': values must be numbers",
+        ),
     ],
 )
 def test_what_leaves_nothing_to_learn_is_refused(y: np.ndarray, message: str, tmp_path: Path) -> None:

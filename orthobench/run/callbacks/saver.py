@@ -17,9 +17,11 @@ from lightning.pytorch import Callback, Trainer
 from orthobench import signals
 from orthobench.errors import Stopped, StorageError
 from orthobench.recording import record as recorder
+from orthobench.recording.attempts import Attempts, begun_earlier, joined
 from orthobench.recording.curve import Curve
 from orthobench.run.callbacks.finite import Finite
 from orthobench.run.learner import Learner
+from orthobench.run.trainer import validate_now
 from orthobench.terminal import say
 
 EVERY_S = 60.0  # between checkpoints that no validation asks for
@@ -37,6 +39,7 @@ class Saver(Callback):
         recovered_from: what a run went on from when its newest checkpoint was damaged; null when none ever was.
         finished: when training ended; null before.
         peak_bytes: most memory in use up to the end of training; null before, or where it cannot be told.
+        earlier: the attempts before this one, see `recording.attempts`.
         code: the commits that the run was trained with, the first one first; versions where it was not in a checkout.
         origin: the digest of the run's settings, and the plug-ins, YAML files and data that it is made of.
         stop_requested: the signal that asked to stop.
@@ -63,6 +66,10 @@ class Saver(Callback):
         self.stop_requested: int | None = None
         made = recorder.code()
         self.code: list[str | None] = [made["git"] or f"version {made['version']}"]
+        self.earlier: Attempts = []
+        self._learner: Learner | None = None
+        self._place: dict[str, str] = {}
+        self._first, self._first_s = 0, 0.0
         self._earlier_s, self._started = 0.0, time.monotonic()
         self._random: list[torch.Tensor] | None = None
         self.restored = False
@@ -73,13 +80,23 @@ class Saver(Callback):
         """Seconds of all attempts, up to the end of training."""
         return self._earlier_s if self._started is None else self._earlier_s + time.monotonic() - self._started
 
+    def attempts(self) -> Attempts:
+        """All attempts so far, this one last; only those that made steps."""
+        if self._learner is None:
+            return joined(self.earlier)
+        engines = dict.fromkeys(name for name, _ in self._learner.model.engines())
+        made_with = {"engine": ", ".join(engines), "torch": str(torch.__version__)}
+        steps, seconds = self._learner.trainer.global_step - self._first, round(self.wall_s - self._first_s, 3)
+        return joined([*self.earlier, {**self._place, **made_with, "steps": steps, "seconds": seconds}])
+
     def state_dict(self) -> dict[str, Any]:
         kept = {name: getattr(self, name) for name in (*KEPT, "recovered_from", "code", "origin")}
-        return {**kept, "wall_s": self.wall_s, "curve": self.curve.packed(), "random": _generators()}
+        kept["attempts"] = self.attempts()
+        return {**kept, "wall_s": self.wall_s, "curve": self.curve.packed(), "random": self._random or _generators()}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         self._random = state_dict["random"]
-        self._earlier_s = state_dict["wall_s"]
+        self._earlier_s = self._first_s = state_dict["wall_s"]
         self.recovered_from = self.recovered_from or state_dict["recovered_from"]
         earlier, now = state_dict["code"], self.code[-1]
         changed = state_dict["finished"] is None and now != earlier[-1]
@@ -88,6 +105,7 @@ class Saver(Callback):
             say(f"begun with the code of {earlier[-1]}, going on with {now}; the record names both")
         for name in KEPT:
             setattr(self, name, state_dict[name])
+        self.earlier = state_dict.get("attempts") or []
         if self.finished is not None:
             self._started = None
 
@@ -96,14 +114,15 @@ class Saver(Callback):
             loops = f"its loops are of step {trainer.global_step}"
             raise StorageError(f"{self.last_path} is of step {self.resumed_at}, and {loops}; delete it to start anew.")
         self.restored = True
+        self._learner, self._first = module, trainer.global_step
+        found = recorder.hardware(module.device)
+        self._place = {"device": found["device"], "name": found["gpu"] or found["cpu"]}
+        if self._first and not self.earlier:
+            self.earlier = begun_earlier(self._first, self._earlier_s, len(self._random or ()) > 1)
         self._saved_at = time.monotonic()
         batches = trainer.global_step * module.duration.accumulate
         if batches and batches % module.duration.val_every == 0 and self.validated != trainer.global_step:
-            trainer.validating = True  # stopped between a step and its validation: make up for it
-            loop = trainer.fit_loop.epoch_loop.val_loop
-            loop.restarting = False
-            loop.run()
-            trainer.training = True
+            validate_now(trainer)
 
     def on_train_batch_start(self, trainer: Trainer, module: Learner, batch: Any, index: int) -> None:  # type: ignore[override]
         if self._random is not None:
@@ -192,7 +211,12 @@ def _better(module: Learner) -> Callable[[dict[str, float], dict[str, float]], b
         value, loss = results[name], results.get("val/loss", math.inf)
         return (math.inf if math.isnan(value) else -value if higher else value), loss
 
-    return lambda new, old: rank(new) < rank(old)
+    def better(new: dict[str, float], old: dict[str, float]) -> bool:
+        if name not in old:  # an earlier version of the task reported the loss alone
+            return new["val/loss"] < old["val/loss"]
+        return rank(new) < rank(old)
+
+    return better
 
 
 def _generators() -> list[torch.Tensor]:

@@ -42,6 +42,8 @@ def advantage(engine: str, cell: Cell, device: str, sequences: int) -> str | Non
     if device != "cuda":
         return None
     us = prices(cell, sequences)
+    if not us and engine == next((name for name in KERNELS if _can_run(name, cell)), None):
+        return "one kernel each way, which was not measured yet"
     if not us or min(us, key=lambda name: us[name]) != engine:
         return None
     others = ", ".join(f"{name} {cost:.3g}" for name, cost in us.items() if name != engine and cost < inf)
@@ -71,6 +73,10 @@ def _why_not(way: str, cell: Cell) -> str | None:
     if way == "torch":
         return None if import_module("orthobench.scan.fused.torch_kernels").supports(cell) else "it has no kernel"
     return import_module(f"orthobench.scan.{way}.engine").why_not(cell)
+
+
+def _can_run(engine: str, cell: Cell) -> bool:
+    return _why_not(engine, cell) is None and failure(engine, cell) is None
 
 
 def run_by(launch: Any, cell: Cell, x: Tensor, state: State) -> tuple[Tensor, State]:

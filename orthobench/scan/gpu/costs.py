@@ -1,9 +1,8 @@
 """Microseconds of a time step on a GPU, forward and backward, of every way to run a cell; `auto` compares these.
 
-`h200.csv` beside this file was measured by `orthobench bench` on an NVIDIA H200 with batches of 50; those of
-`cuda` are of its two kernels alone. Measurements on
-the device itself are kept in the user's cache and take its place. On other devices the numbers are called scaled: the
-order of the ways is taken to be the same there.
+`h200.csv` beside this file was measured by `orthobench bench` on an NVIDIA H200 with batches of 50; of `cuda` its two
+kernels alone. Measurements on the device itself are kept in the user's cache and take its place. On other devices the
+numbers are called scaled: the order of the ways is taken to be the same there.
 """
 
 import csv

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from orthobench.cells.base import Cell, Matrices, State
+from orthobench.parametrizations.hooks import refresh
 from orthobench.scan import reference
 from orthobench.scan.families import lookup
 from orthobench.scan.fused import engine as fused
@@ -70,6 +71,7 @@ class _Loop(nn.Module):
         self.cell, self.run = cell, run
 
     def forward(self, p_TBM: Tensor, state: State, W: Matrices) -> tuple[Tensor, ...]:
+        refresh(self.cell)
         h_BTN, final = self.run(_Given(self.cell, p_TBM, W), p_TBM, state)  # type: ignore[arg-type]
         return h_BTN, *final
 

@@ -41,6 +41,12 @@ def test_a_loss_is_better_when_lower() -> None:
     assert not _better(module)({"val/loss": 0.2}, {"val/loss": 0.2})
 
 
+def test_a_best_of_an_earlier_version_without_the_headline_metric_is_compared_by_the_loss() -> None:
+    module: Any = SimpleNamespace(task=SimpleNamespace(metric="rmse", higher_is_better=False))
+    assert _better(module)({"val/loss": 0.1, "val/rmse": 9.0}, {"val/loss": 0.2})
+    assert not _better(module)({"val/loss": 0.2, "val/rmse": 0.1}, {"val/loss": 0.2})
+
+
 def test_the_best_test_score_is_by_the_direction_that_the_task_declares(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

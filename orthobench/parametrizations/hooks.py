@@ -1,0 +1,25 @@
+"""Weights that torch.nn.utils computes when a module is called, for modules whose tensors are read without a call."""
+
+from torch import nn
+from torch.nn.utils.prune import BasePruningMethod
+from torch.nn.utils.spectral_norm import SpectralNorm
+from torch.nn.utils.weight_norm import WeightNorm
+
+COMPUTED = (BasePruningMethod, SpectralNorm, WeightNorm)
+
+
+def refresh(module: nn.Module) -> None:
+    """Compute the weights of `prune`, `spectral_norm` and `weight_norm` in all parts of a module.
+
+    Their hooks act when the part is called. The tensors of a cell and of its parts are read without a call, and would
+    be those of an earlier pass.
+    """
+    for part in module.modules():
+        for hook in part._forward_pre_hooks.values():
+            if isinstance(hook, COMPUTED):
+                hook(part, ())
+
+
+def taken(module: nn.Module, name: str) -> bool:
+    """Whether a parameter is computed by a hook or by `torch.nn.utils.parametrize`, from others of other names."""
+    return name not in module._parameters and not getattr(module, "_is_replica", False)

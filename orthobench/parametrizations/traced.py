@@ -1,0 +1,56 @@
+"""Asking for what looks on while a module runs: a tracer, an exporter, or anything else that stands in for tensors."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from typing import Any
+
+import torch
+from torch import Tensor
+
+core: Any = torch._C  # it has no type stubs
+jit: Any = torch.jit
+
+
+def traced(*tensors: Tensor) -> bool:
+    """Whether torch's operations are recorded or replaced, so that no value may be read and no compiled loop be run.
+
+    That is so in torch.export, torch.onnx and torch.jit.trace, under any mode of `__torch_dispatch__` (make_fx, fake
+    tensors, a counter of operations), and where one of the tensors is of a class with such a method.
+    """
+    if torch.compiler.is_compiling() or torch.compiler.is_exporting():
+        return torch.compiler.is_exporting()
+    if jit.is_tracing() or core._len_torch_dispatch_stack():
+        return True
+    return any(getattr(type(t), "__torch_dispatch__", None) is not core._disabled_torch_dispatch_impl for t in tensors)
+
+
+def mapped(t: Tensor) -> bool:
+    """Whether torch.func.vmap may map t, so that its values cannot be read."""
+    return core._functorch.is_functorch_wrapped_tensor(t) and core._functorch.TransformType.Vmap in _transforms()
+
+
+def maps_derivatives() -> bool:
+    """Whether torch.func.vmap is active together with a derivative of torch.func."""
+    found = _transforms()
+    return len(found) > 1 and core._functorch.TransformType.Vmap in found
+
+
+def _transforms() -> set[Any]:
+    """The kinds of the active transforms of torch.func."""
+    return {transform.key() for transform in core._functorch.get_interpreter_stack() or []}
+
+
+def in_full_precision(device_type: str) -> Any:
+    """A context without autocast, whose regions torch.export would make functions of their own."""
+    return nullcontext() if torch.compiler.is_exporting() else torch.autocast(device_type, enabled=False)
+
+
+@contextmanager
+def untraced() -> Iterator[None]:
+    """A context that torch.jit.trace does not see: what is computed in it becomes constants."""
+    state = core._get_tracing_state()
+    core._set_tracing_state(None)
+    try:
+        yield
+    finally:
+        core._set_tracing_state(state)

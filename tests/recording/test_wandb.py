@@ -1,0 +1,135 @@
+"""Runs that are mirrored to W&B by its real client, offline: stopped, killed, resumed, opened again."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import orthobench
+from orthobench.__main__ import main
+from orthobench.ensemble.running import run_members
+from orthobench.errors import Stopped
+from orthobench.recording.checkpoint import previous
+from tests.ensemble.helpers import members
+from tests.recording.wandb_files import curve, mirrored
+from tests.run.test_resume import stop_at
+
+WORDS = (
+    "model=gru", "task=adding", "T=4", "model.hidden_size=4", "recipe=none", "trainer.max_steps=6",
+    "trainer.val_check_interval=2", "trainer.log_every_n_steps=1", "task.val_size=4", "task.test_size=4",
+    "task.batch_size=4",
+)  # fmt: skip
+
+
+@pytest.fixture(params=["beside the run", "WANDB_DIR"])
+def place(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Where the client keeps its files, by the run's folder."""
+    if request.param == "WANDB_DIR":
+        monkeypatch.setenv("WANDB_DIR", str(tmp_path / "elsewhere"))
+        return lambda folder: tmp_path / "elsewhere" / "wandb"
+    return lambda folder: folder / "wandb"
+
+
+def stopped(step: int, *words: str) -> Path:
+    with pytest.MonkeyPatch.context() as patch:
+        stop_at(step, patch)
+        run = orthobench.build(*WORDS, *words)
+        with pytest.raises(Stopped):
+            run.run()
+    return run.settings.folder
+
+
+def test_a_run_that_was_stopped_or_killed_is_one_run_with_one_curve(place: Any) -> None:
+    folder = stopped(5, "logger=wandb")
+    last = folder / "checkpoints" / "last.ckpt"
+    shutil.copy(previous(last), last)  # as if it had been killed at step 5, after its checkpoint of step 4
+    assert orthobench.build(*WORDS, "logger=wandb").run()["status"] == "done"
+    found = mirrored(place(folder))
+    assert [(one.run_id, one.group, one.project) for one in found] == [(folder.name, "adding-gru", "orthobench")] * 2
+    assert found[1].config["model"]["hidden_size"] == 4
+    speeds = "steps_per_s"  # of the first attempt, where both have measured it
+    rows = [row for one in found for row in one.rows]
+    assert sorted(row for row in rows if row[1] != speeds) == sorted(row for row in curve(folder) if row[1] != speeds)
+    assert sorted(row[0] for row in rows if row[1] == speeds) == [1, 2, 3, 4, 5, 6]
+    assert (place(folder) / "latest-run").is_symlink()
+
+
+def test_with_links_of_the_client_in_its_folder_a_run_can_be_opened(tmp_path: Path) -> None:
+    folder = Path(os.environ["ORTHOBENCH_RUNS"]) / orthobench.build(*WORDS, "logger=wandb").run()["run_id"]
+    assert (folder / "wandb" / "latest-run").is_symlink()
+    for words in (["eval", str(folder)], ["inspect", str(folder)], ["export", str(folder)],
+                  ["collect", str(folder.parent), f"runs_root={tmp_path / 'there'}"],
+                  [*WORDS, "logger=none", f"init_from={folder}", "seed=2"]):  # fmt: skip
+        assert main(words) == 0, words
+    assert orthobench.load(folder).record["status"] == "done"
+    assert not (tmp_path / "there" / folder.name / "wandb").exists()
+    assert main([*WORDS, "logger=wandb"]) == 0  # it is done
+
+
+@pytest.mark.parametrize("how", ["another logger", "a shorter run"])
+def test_a_w_and_b_run_that_begins_later_has_the_whole_curve(how: str) -> None:
+    if how == "another logger":
+        folder = stopped(5, "logger=csv")
+        assert orthobench.build(*WORDS, "logger=wandb").run()["status"] == "done"
+    else:
+        assert orthobench.build(*WORDS, "trainer.max_steps=4", "logger=wandb").run()["status"] == "done"
+        longer = orthobench.build(*WORDS, "logger=wandb")
+        assert longer.run()["steps"] == 6
+        folder = longer.settings.folder
+    (found,) = mirrored(folder / "wandb")
+    assert sorted(found.rows) == sorted(curve(folder))
+
+
+def test_the_members_of_an_ensemble_have_a_run_each_in_one_group(tmp_path: Path) -> None:
+    runs = members(tmp_path, "model=scornn", "task=adding", "logger=wandb")
+    assert run_members(runs) == [0, 0, 0]
+    for run in runs:
+        (found,) = mirrored(run.settings.folder / "wandb")
+        assert (found.run_id, found.group) == (run.run_id, "adding-scornn")
+        assert found.config["seed"] == run.settings.run["seed"]
+        assert sorted(found.rows) == sorted(curve(run.settings.folder))
+
+
+def test_a_run_of_the_users_own_goes_on(tmp_path: Path) -> None:
+    import wandb
+
+    own = wandb.init(project="mine", id="mine", dir=tmp_path, mode="offline")
+    try:
+        exp = orthobench.build(*WORDS, "logger=wandb")
+        exp.run()
+        assert wandb.run is own
+        own.log({"x": 1.0, "trainer/global_step": 1})
+    finally:
+        own.finish()
+    (found,) = mirrored(tmp_path / "wandb")
+    assert found.rows == [(1, "x", 1.0)]
+    assert [one.run_id for one in mirrored(exp.settings.folder / "wandb")] == [exp.run_id]
+
+
+@pytest.mark.slow
+def test_stopped_by_timeout_with_its_group_it_resumes_and_can_be_synced(tmp_path: Path) -> None:
+    words = [*WORDS, "trainer.max_steps=6000", "trainer.val_check_interval=100", "logger=wandb"]
+    program = [sys.executable, "-m", "orthobench", *words]
+    run = orthobench.build(*words)
+    first = subprocess.run(["timeout", "5", *program], cwd=tmp_path, capture_output=True, text=True)
+    assert first.returncode == 124, first.stderr
+    assert "stopped by SIGTERM" in first.stderr
+    second = subprocess.Popen(program, cwd=tmp_path, start_new_session=True)
+    with pytest.raises(subprocess.TimeoutExpired):
+        second.wait(5)
+    os.killpg(second.pid, signal.SIGKILL)  # and the client with it
+    second.wait()
+    short = run.run()
+    assert short["status"] == "done"
+    found = mirrored(run.settings.folder / "wandb", patience_s=1)
+    assert {one.run_id for one in found} == {run.run_id}
+    names = [(step, name) for one in found for step, name, _ in one.rows]
+    assert len(names) == len(set(names))
+    dry = [str(Path(sys.executable).with_name("wandb")), "sync", "--dry-run", str(run.settings.folder / "wandb")]
+    done = subprocess.run(dry, capture_output=True, text=True)
+    assert f"Would sync {len(found)} run(s)" in done.stdout + done.stderr
