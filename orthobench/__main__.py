@@ -70,6 +70,7 @@ def main(arguments: list[str] | None = None) -> int:
             say(f"orthobench {__version__}")
             return 0
         if words[0] in VERBS:
+            lean_lightning.deferred = True  # most of them train nothing
             return import_module(f"orthobench.verbs.{words[0]}").main(words[1:])
         with signals.watched(program=True):
             signals.end_with_parent()

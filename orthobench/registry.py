@@ -121,9 +121,10 @@ def names(kind: str) -> tuple[str, ...]:
     return (*files, *_concrete(home, base))
 
 
-def _files(home: ModuleType) -> list[str]:
-    """The names of a package's modules; empty for a module that is a single file."""
-    return [module.name for module in pkgutil.iter_modules(getattr(home, "__path__", ()))]
+@lru_cache
+def _files(home: ModuleType) -> tuple[str, ...]:
+    """The names of a package's modules; none for a module that is a single file."""
+    return tuple(module.name for module in pkgutil.iter_modules(getattr(home, "__path__", ())))
 
 
 def _concrete(module: ModuleType, base: type) -> dict[str, type]:

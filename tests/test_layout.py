@@ -22,7 +22,7 @@ BELOW = {  # what a room may import, beside the ground
     "report": {"analysis", "config", "recording"},
     "run": {"cells", "config", "models", "parametrizations", "recording", "scan", "tasks"},
     "ensemble": {"config", "models", "parametrizations", "recording", "run", "tasks"},
-    "launch": {"analysis", "config", "ensemble", "models", "recording", "run"},
+    "launch": {"analysis", "config", "ensemble", "models", "recording", "run", "tasks"},
 }
 GROUND = {"errors", "paths", "terminal", "signals", "schema", "registry", "initializers", "lean_lightning", "optim"}
 

@@ -1,12 +1,12 @@
 """One table, published numbers beside ours: every printed number with our scores, the difference and the status."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import log10
 from pathlib import Path
 from statistics import mean
 
-from orthobench.analysis import claims, records, status, step_costs
+from orthobench.analysis import claims, records, run_costs, status, step_costs
 from orthobench.analysis.composed import ComposedTable
 from orthobench.analysis.derived import derive
 from orthobench.analysis.made_by import MadeBy, made_by
@@ -135,6 +135,7 @@ def compare(table: Table, results: Path, preset: str = FULL) -> Comparison:
     rows: dict[str, list[Line]] = {row: [line for line in lines if line.row == row] for row in table.rows}
     planned = len(table.planned(preset))
     numbers = tuple(_number(printed, composed, rows, planned) for printed in told if printed.kind != "claim")
+    numbers = tuple(_priced(one, composed, rows, results) for one in numbers)
     asserted = [printed for printed in told if printed.kind == "claim"]
     costs, stale_costs = step_costs.current(composed, step_costs.read(results))
     measured = {row: cost.lines() for row, cost in costs.items()}
@@ -143,6 +144,7 @@ def compare(table: Table, results: Path, preset: str = FULL) -> Comparison:
         Compared(printed, Scores(), Scores(), None, _runs(_rows_of(printed, rows), rows), _explained(verdict, table))
         for printed, verdict in zip(asserted, verdicts, strict=True)
     )
+    asserted_ours = tuple(_priced(one, composed, rows, results) for one in asserted_ours)
     codes = made_by(lines)
     notes = (*found.notes, *found.lost, *found.moved, *stale_costs, *counted.notes)
     return Comparison(table, preset, numbers, asserted_ours, lines, notes, codes, costs, counted.rates)
@@ -309,6 +311,21 @@ def _explained(verdict: Verdict, table: Table) -> Verdict:
     if verdict.word == NOT_RUN and not verdict.mark and table.needs:
         return Verdict(NOT_RUN, f"needs {table.needs}")
     return verdict
+
+
+def _priced(compared: Compared, composed: ComposedTable, rows: dict[str, list[Line]], results: Path) -> Compared:
+    """`not run` with the core hours of the rows that have no run, where their costs are kept."""
+    verdict, printed = compared.verdict, compared.printed
+    if verdict.word != NOT_RUN or composed.preset != FULL or printed.counts:
+        return compared
+    needed = _rows_of(printed, rows) if printed.kind == "claim" else printed.rows
+    lacking = [row for row in needed if not rows[row]]
+    hours = [run_costs.prices(results).hours(composed, row) for row in lacking]
+    known = [one for one in hours if one is not None]
+    if not known or len(known) < len(hours):
+        return compared
+    price = f"{run_costs.hours_text(sum(known))} core h"
+    return replace(compared, verdict=replace(verdict, mark=", ".join(filter(None, (verdict.mark, price)))))
 
 
 def _rows_of(printed: Published, rows: dict[str, list[Line]]) -> list[str]:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from orthobench.config.many import Composer, composer
 from orthobench.config.settings import Settings
-from orthobench.config.table import FULL, Table
+from orthobench.config.table import FULL, Table, TableRun
 from orthobench.errors import ConfigError
 from orthobench.tasks.metric import Metric
 
@@ -27,6 +27,7 @@ class ComposedTable:
     table: Table
     preset: str = FULL
     _composers: list[Composer] = field(default_factory=list, repr=False, compare=False)
+    _rows: dict[str, Settings] = field(default_factory=dict, repr=False, compare=False)
 
     def settings(self, row: str, seed: int | None = None) -> Settings:
         """The settings of a row for one seed; for the first one of the table by default.
@@ -34,8 +35,14 @@ class ComposedTable:
         Raises:
             ConfigError: no such row, or what it asks for cannot be built.
         """
+        known = self._rows.get(row)
+        if known is not None and seed is not None:
+            return known if seed == known.run["seed"] else known.with_seed(seed)
         found = self.unfitted(row, seed)
-        return found if found.run["params"] is None else found.with_hidden_size(_size(found))
+        found = found if found.run["params"] is None else found.with_hidden_size(_size(found))
+        if not self._composers[0].depends(list(self._job(row, seed).overrides)):
+            self._rows[row] = found
+        return found
 
     def unfitted(self, row: str, seed: int | None = None) -> Settings:
         """The same with the hidden size as it is written, whatever the budget of parameters comes to.
@@ -45,8 +52,10 @@ class ComposedTable:
         """
         if not self._composers:
             self._composers.append(composer(self.table.folders))
-        (job,) = self.table.runs(self.preset, [self.table.seeds[0] if seed is None else seed], [row])
-        return self._composers[0].settings(list(job.overrides))
+        return self._composers[0].settings(list(self._job(row, seed).overrides))
+
+    def _job(self, row: str, seed: int | None) -> TableRun:
+        return self.table.runs(self.preset, [self.table.seeds[0] if seed is None else seed], [row])[0]
 
     def counts(self, row: str) -> dict[str, int]:
         """The `total` and the `recurrent` parameters of a row's model, which is built for it; no data is read.

@@ -23,7 +23,7 @@ from orthobench.analysis import claim_rule, metrics
 from orthobench.analysis.claim_rule import VERBS
 from orthobench.config.files import yaml_files
 from orthobench.config.table import Table, tables
-from orthobench.config.yaml_file import read_yaml
+from orthobench.config.yaml_file import LOADER, read_yaml
 from orthobench.errors import ConfigError
 from orthobench.schema import did_you_mean
 from orthobench.tasks.metric import Direction, Metric
@@ -192,11 +192,11 @@ class Printed(float):
         return len(digits.partition(".")[2]) - int(power or 0)
 
 
-class _Loader(yaml.SafeLoader):
+class _Loader(LOADER):
     """YAML whose numbers with a point keep their text."""
 
 
-def _number(loader: yaml.SafeLoader, node: yaml.ScalarNode) -> Printed:
+def _number(loader: Any, node: yaml.ScalarNode) -> Printed:
     number = Printed(loader.construct_yaml_float(node))
     number.text = node.value
     return number

@@ -10,11 +10,13 @@ import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import lru_cache
 from math import inf, isfinite
 from pathlib import Path
 from typing import Any
 
 from orthobench.analysis.curve_values import is_time
+from orthobench.config.files import version
 from orthobench.errors import StorageError
 from orthobench.recording.attempts import in_words, is_mixed, of_all
 from orthobench.recording.digest import FINAL
@@ -148,7 +150,14 @@ def read(results: Path, table: str) -> list[Line]:
     Raises:
         StorageError: the file is not what `write` wrote.
     """
-    return read_rows(path_of(results, table), _line, "reproduce")
+    path = path_of(results, table)
+    return list(_kept(path, version(path)))
+
+
+@lru_cache(maxsize=256)
+def _kept(path: Path, version: tuple[int, ...]) -> tuple[Line, ...]:
+    """The lines of a file, which are read once for each `version` of it."""
+    return tuple(read_rows(path, _line, "reproduce"))
 
 
 def write(results: Path, table: str, lines: Iterable[Line]) -> None:

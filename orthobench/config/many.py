@@ -1,24 +1,36 @@
-"""From words to checked settings: Hydra composes each choice of files once, and this file puts in the values.
+"""From words to checked settings: each choice of files is composed once, and this file puts in the values.
 
 Hydra needs a tenth of a second for each run, which would be a quarter of an hour for a sweep of ten thousand.
 """
 
 import copy
 import os
+import re
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from orthobench import paths
+from orthobench.config import plain
 from orthobench.config.check import ROOT, check
 from orthobench.config.compose import Composed, compose, get
-from orthobench.config.files import state
+from orthobench.config.files import GROUPS, state
 from orthobench.config.policy import ENVIRONMENT, check_values
 from orthobench.config.settings import Settings
 from orthobench.config.table import expand
 from orthobench.config.words import parsed as in_grammar
 from orthobench.errors import ConfigError
-from orthobench.schema import coerce
+from orthobench.schema import PositiveFloat, coerce
+
+PLAIN_WORD = re.compile(
+    r"\+{0,2}(?P<key>[A-Za-z_]\w*(?:[./][A-Za-z_]\w*)*)=(?P<value>(?P<whole>-?(?:0|[1-9][0-9]{0,17}))"
+    r"|-?[0-9]{1,18}(?:\.[0-9]{1,18}(?:e[-+]?[0-9]{1,3})?|e[-+]?[0-9]{1,3})|(?P<name>[A-Za-z_][\w./-]*))",
+    re.ASCII,
+)
+RATE, RECURRENT_RATE = "optimizer.lr", "optimizer.lr_recurrent"
+FREE = {"seed": ROOT["seed"], RATE: PositiveFloat, RECURRENT_RATE: PositiveFloat}  # nothing else follows from these
+NAMED = {"true": True, "false": False, "null": None}
 
 
 def settings(words: list[str] | tuple[str, ...], folders: tuple[Path, ...] = ()) -> Settings:
@@ -46,7 +58,7 @@ class Composer:
     def __init__(self, folders: tuple[Path, ...] = ()) -> None:
         self.folders = folders
         self._bases: dict[tuple[str, ...], Composed] = {}
-        self._seedless: dict[tuple[str, ...], Settings] = {}
+        self._alike: dict[Any, Settings] = {}  # by the words without the values of FREE
 
     def settings(self, job: list[str]) -> Settings:
         """The checked settings of one run, the same as composing and checking its words alone would give.
@@ -57,24 +69,52 @@ class Composer:
         parsed = [plain for plain in map(_parsed, job) if plain is not None]
         if len(parsed) < len(job):
             return check(compose(job, self.folders))
-        seeds = [value for group, key, value in parsed if key == "seed" and not group]
-        rest = tuple(word for word, (group, key, _) in zip(job, parsed, strict=True) if group or key != "seed")
         base = self._base(tuple(word for word, (group, _, _) in zip(job, parsed, strict=True) if group))
         if base.interpolated:
             return check(compose(job, self.folders))
-        if not (len(seeds) == 1 and type(seeds[0]) is int):
+        free = {key: value for group, key, value in parsed if key in FREE and not group}
+        if type(free.get("seed")) is not int or not all(type(value) in (int, float) for value in free.values()):
             return _put_into(base, parsed)
-        seed = coerce(seeds[0], ROOT["seed"], "seed")
-        if rest not in self._seedless:
-            composed = _put_into(base, parsed)
-            self._seedless[rest] = composed.with_seed(seed)
-            return composed
-        return self._seedless[rest].with_seed(seed)
+        fixed = tuple(word for word, (group, key, _) in zip(job, parsed, strict=True) if group or key not in FREE)
+        name = (fixed, tuple(free))
+        if name not in self._alike:
+            found = self._alike[name] = _put_into(base, parsed)
+            return found
+        given = {key: coerce(value, FREE[key], key) for key, value in free.items()}
+        return _with(self._alike[name], given, base)
+
+    def depends(self, job: list[str]) -> bool:
+        """Whether more than the seed itself may differ in a run of another seed, as where a value refers to it."""
+        parsed = [plain for plain in map(_parsed, job) if plain is not None]
+        groups = tuple(word for word, (group, _, _) in zip(job, parsed, strict=False) if group)
+        return len(parsed) < len(job) or self._base(groups).interpolated
 
     def _base(self, groups: tuple[str, ...]) -> Composed:
         if groups not in self._bases:
-            self._bases[groups] = compose(groups, self.folders)
+            found = None if self.folders else _plain(groups)
+            self._bases[groups] = compose(groups, self.folders) if found is None else found
         return self._bases[groups]
+
+
+def _plain(groups: tuple[str, ...]) -> Composed | None:
+    """A choice of files put together without Hydra; null where only Hydra can do it, or refuses it."""
+    chosen = {key: value for _, key, value in filter(None, map(_parsed, groups))}
+    if len(chosen) < len(groups) or not all(isinstance(value, str) for value in chosen.values()):
+        return None
+    found = plain.composed(chosen)
+    return None if found is None else Composed(*found, frozenset(), frozenset())
+
+
+def _with(found: Settings, given: dict[str, Any], base: Composed) -> Settings:
+    """Checked settings with another seed and other rates, which nothing else follows from."""
+    optimizer = dict(found.optimizer)
+    if RATE in given:
+        optimizer["lr"] = given[RATE]
+        if "lr_recurrent" in optimizer and base.values["optimizer"].get("lr_recurrent") is None:
+            optimizer["lr_recurrent"] = given[RATE]
+    if RECURRENT_RATE in given and "lr_recurrent" in optimizer:
+        optimizer["lr_recurrent"] = given[RECURRENT_RATE]
+    return replace(found.with_seed(given["seed"]), optimizer=optimizer)
 
 
 def _put_into(base: Composed, parsed: list[Any]) -> Settings:
@@ -97,8 +137,8 @@ def _composer(folders: tuple[Path, ...], files: frozenset[Any], surroundings: tu
 @lru_cache(maxsize=1 << 16)
 def _parsed(word: str) -> tuple[bool, str, Any] | None:
     """(whether it chooses a file, key, value) of an override; null for grammar that only Hydra can interpret."""
-    from orthobench.config.files import GROUPS
-
+    if (found := _plain_word(word)) is not None:
+        return found
     try:
         override = in_grammar(word)
     except ConfigError:
@@ -116,6 +156,19 @@ def _parsed(word: str) -> tuple[bool, str, Any] | None:
     if not plain or "${" in str(value):
         return None
     return False, key, value
+
+
+def _plain_word(word: str) -> tuple[bool, str, Any] | None:
+    """The same of a word whose value is a number, true, false, null or a name; null for one that Hydra must parse."""
+    found = PLAIN_WORD.fullmatch(word)
+    if found is None or found["key"].startswith("hydra"):
+        return None
+    key, text = found["key"], found["value"]
+    if found["name"] is not None:
+        if text not in NAMED and text.lower() in (*NAMED, "nan", "inf"):
+            return None
+        return key in GROUPS, key, NAMED.get(text, text)
+    return key in GROUPS, key, int(text) if found["whole"] is not None else float(text)
 
 
 def _set(values: dict[str, Any], key: str, value: Any) -> None:

@@ -4,6 +4,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ TRAINER_NUMBERS = (
 )  # fmt: skip
 
 WHOLE = "1 of an epoch"
+SEED = "\0seed"  # no setting's value
 
 UNSAID = {
     "limit_train_batches": WHOLE, "limit_val_batches": WHOLE, "limit_test_batches": WHOLE, "precision": "32-true",
@@ -106,11 +108,18 @@ class Settings:
         """`<task>-<model>-<10 hex digits>`, the name of the run's folder."""
         return f"{self.task['name']}-{self.model['name']}-{self.digest[:10]}"
 
-    @property
+    @cached_property
     def digest(self) -> str:
         """All 64 hexadecimal digits; the folder's name has 10, which two runs of ten thousand were seen to share."""
-        text = json.dumps(_canonical(self.identity), sort_keys=True, separators=(",", ":"))
-        return hashlib.sha256(text.encode()).hexdigest()
+        before, after = self._around_seed
+        return hashlib.sha256(f"{before}{self.run['seed']}{after}".encode()).hexdigest()
+
+    @cached_property
+    def _around_seed(self) -> tuple[str, str]:
+        """The text that is digested, up to the seed and after it."""
+        text = json.dumps(_canonical({**self.identity, "seed": SEED}), sort_keys=True, separators=(",", ":"))
+        before, _, after = text.partition(json.dumps(SEED))
+        return before, after
 
     @property
     def folder(self) -> Path:
@@ -137,7 +146,9 @@ class Settings:
 
     def with_seed(self, seed: int) -> "Settings":
         """The same settings with another seed."""
-        return replace(self, run={**self.run, "seed": seed}, task_made=None)
+        found = replace(self, run={**self.run, "seed": seed}, task_made=None)
+        vars(found)["_around_seed"] = self._around_seed  # a table has many seeds of one row
+        return found
 
 
 def identity_of(values: Mapping[str, Any]) -> dict[str, Any]:

@@ -237,7 +237,8 @@ def load(name: str, folders: tuple[Path, ...] = ()) -> Table:
     like = content.get("like") if isinstance(content, dict) else None
     other = None if like is None else _path(str(like), folders, f"experiment {name}: like: ")
     versions = tuple(version(one) for one in (path, other) if one is not None)
-    return replace(_read(path, name, other, versions), folders=tuple(folders))
+    found = _read(path, name, other, versions)
+    return replace(found, folders=tuple(folders)) if folders else found
 
 
 def _path(name: str, folders: tuple[Path, ...], place: str) -> Path:

@@ -42,8 +42,8 @@ def refuse_twice(words: Iterable[str], place: str = "") -> None:
         raise ConfigError(f"{place}{twice}= is given twice.")
 
 
-def seconds(text: str) -> float:
-    """`2h`, `1h30m`, `90s` or `90` in seconds.
+def seconds(text: str, option: str = "--budget") -> float:
+    """`2h`, `1h30m`, `90s` or `90` in seconds; `option` is what a wrong one is refused as.
 
     Raises:
         ConfigError: the text has another form.
@@ -53,7 +53,7 @@ def seconds(text: str) -> float:
         return sum(float(number) * UNITS[unit] for number, unit in parts)
     if text.isdigit():
         return float(text)
-    raise ConfigError(f"--budget {text} is not a time such as 2h, 1h30m or 90s.")
+    raise ConfigError(f"{option} {text} is not a time such as 2h, 1h30m or 90s.")
 
 
 def expanded(override: Any, text: str) -> list[str]:

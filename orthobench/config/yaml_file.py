@@ -1,8 +1,9 @@
 """Reading YAML files, which may be a stranger's: a file that is no plain, moderate text is refused in one sentence."""
 
+import re
 import stat
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import yaml
 
@@ -12,6 +13,28 @@ LARGEST = 2_000_000  # bytes; the largest of ours has 60,000
 DEEPEST = 30
 LONGEST_WORD = 20_000  # characters of one key or value
 LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+FLOAT = "tag:yaml.org,2002:float"
+
+
+class AsOmegaConf(LOADER):
+    """YAML as OmegaConf reads it, which Hydra composes with: `1e-3` is a number, and a date is a word."""
+
+    yaml_implicit_resolvers: ClassVar = {
+        first: [(tag, pattern) for tag, pattern in known if tag not in (FLOAT, "tag:yaml.org,2002:timestamp")]
+        for first, known in LOADER.yaml_implicit_resolvers.items()
+    }
+
+
+AsOmegaConf.add_implicit_resolver(
+    FLOAT,
+    re.compile(
+        r"""^(?:[-+]?[0-9][0-9_]*\.[0-9_]*(?:[eE][-+]?[0-9]+)?|[-+]?[0-9][0-9_]*(?:[eE][-+]?[0-9]+)
+        |\.[0-9_]+(?:[eE][-+][0-9]+)?|[-+]?[0-9][0-9_]*(?::[0-5]?[0-9])+\.[0-9_]*|[-+]?\.(?:inf|Inf|INF)
+        |\.(?:nan|NaN|NAN))$""",
+        re.VERBOSE,
+    ),
+    list("-+0123456789."),
+)
 
 
 def read_yaml(path: Path, loader: Any = LOADER) -> Any:

@@ -99,6 +99,6 @@ def _task(settings: Settings) -> Any:
 
 
 def _duration(settings: Settings) -> Any:
-    from orthobench.run.duration import duration
+    from orthobench.tasks.duration import duration
 
-    return duration(settings.trainer, _task(settings))
+    return duration(settings.trainer, _task(settings).batches("train"))

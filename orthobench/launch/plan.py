@@ -73,6 +73,12 @@ class Plan:
     refused: dict[str, str] = field(default_factory=dict)
     later: int = 0
 
+    def only(self, places: list[tuple[str, str]]) -> None:
+        """Leave the runs of these rows of tables alone, in this order."""
+        order = {place: number for number, place in enumerate(places)}
+        known = [(order.get((run.job.table, run.table.base(run.job.row)), -1), run) for run in self.runs]
+        self.runs = [run for number, run in sorted(known, key=lambda one: one[0]) if number >= 0]
+
 
 def plan(
     tables: Iterable[str],

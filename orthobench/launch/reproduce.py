@@ -18,6 +18,7 @@ from orthobench.ensemble.grouping import groups
 from orthobench.errors import ConfigError, DataError, Stopped, StorageError
 from orthobench.launch import processes as child
 from orthobench.launch.collect import collect, drawn
+from orthobench.launch.costs import Book
 from orthobench.launch.plan import Plan, PlannedRun
 from orthobench.launch.processes import Pool, exit_code, outcome
 from orthobench.launch.workers import Launcher
@@ -38,6 +39,7 @@ class Runner:
         extra: further words for every child.
         folders: further configuration folders.
         place: where they run; this machine when null.
+        fits: whether a run that does not fit into what is left of the budget, by its cost, is not begun.
     """
 
     def __init__(
@@ -48,6 +50,7 @@ class Runner:
         extra: tuple[str, ...],
         folders: tuple[Path, ...],
         place: Launcher | None = None,
+        fits: bool = False,
     ) -> None:
         self.results, self.extra = results, extra
         options = [option for folder in folders for option in ("--config-dir", str(folder))]
@@ -57,6 +60,8 @@ class Runner:
         self.codes: dict[PlannedRun, int] = {}
         self.reasons: dict[PlannedRun, str] = {}
         self.lacking: set[str] = set()
+        self.fits, self._book = fits, None
+        self.too_long: list[PlannedRun] = []
         self.last = ""
         self._shown = 0.0
         self._jobs: dict[child.Job, list[PlannedRun]] = {}
@@ -97,7 +102,22 @@ class Runner:
         """The exit code of a job that need not be started; null for one that must be."""
         if all(final(folder / "record.json") for folder in job.folders):
             return 0
-        return DataError.exit_code if self._jobs[job][0].data in self.lacking else None
+        if self._jobs[job][0].data in self.lacking:
+            return DataError.exit_code
+        return None if self._has_time(self._jobs[job]) else Stopped.exit_code
+
+    def _has_time(self, runs: list[PlannedRun]) -> bool:
+        """Whether runs fit into the time that is left; one that cannot be measured is let try."""
+        if not self.fits or self.deadline is None:
+            return True
+        self._book = self._book or Book(self.results, Path(runs[0].settings.run["runs_root"]))
+        try:
+            longest = max(self._book.of(run.settings).total_s for run in runs)
+        except (ConfigError, DataError):
+            return True
+        fits = longest <= self.deadline - time.monotonic()
+        self.too_long += [] if fits else runs
+        return fits
 
     def _finish(self, run: PlannedRun, code: int | None = None) -> None:
         """Record a run that is finished; one that is not the one that is asked for is neither recorded nor done again.
@@ -123,7 +143,7 @@ class Runner:
         else:
             self.codes[run] = code or Stopped.exit_code  # without a record another process works on it
         self.last = f"{run.label}: {outcome(self.codes[run]) if line is None else score(run.settings, line)}"
-        if not sys.stdout.isatty():
+        if not sys.stdout.isatty() and run not in self.too_long:
             say(f"[{len(self.codes)}] {self.last}")
 
     def _show(self, runs: list[PlannedRun], last: bool = False) -> None:
@@ -177,7 +197,8 @@ def reproduce(found: Plan, runner: Runner) -> int:
         complain(f"{row}: not run, {reason}")
     done = sum(code == 0 for code in runner.codes.values())
     left = len(runs) - done - len(failed)
-    say(f"{done} of {len(runs)} runs recorded, {len(failed)} failed, {left} left" + (HINT if left else ""))
+    beyond = f", {len(runner.too_long)} of which are longer than the time that was left" if runner.too_long else ""
+    say(f"{done} of {len(runs)} runs recorded, {len(failed)} failed, {left} left{beyond}" + (HINT if left else ""))
     if signals.asked() is not None:
         return Stopped.exit_code
     return exit_code([code for run, code in failed.items() if not _excused(run, code)])

@@ -49,7 +49,7 @@ def build_model(settings: Settings, task: Task) -> Network:
         "engine": settings.run["engine"],
     }
     with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(settings.run["seed"])
+        torch.default_generator.manual_seed(settings.run["seed"])  # torch's own would format a stack for every device
         model: Network = network(**chosen(provided, network), **chosen(given, network))
     model.sequences = getattr(task, "batch_size", None)
     return model

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from orthobench.analysis.comparison import Compared, Comparison, compare, presets
+from orthobench.analysis.run_costs import spent
 from orthobench.analysis.ucr import ranking_lines
 from orthobench.config import table as experiment
 from orthobench.config.table import FAIR, FULL, Table
@@ -16,7 +17,8 @@ Published numbers beside ours, written by `orthobench tables`; how statuses are 
 scored: those of the best validation, the last ones, or those of the best test score. *trivial*: the trivial predictor's
 score. *ours*: mean ± half of the 95 % interval over n seeds, of the weights with the best validation score and of the
 last ones. *same protocol*: the paper's own selection, with the 95 % prediction interval of one published result.
-*runs*: how many finished runs are behind ours, and which code made them; their names stand below the table.
+*runs*: how many finished runs are behind ours, and which code made them; their names stand below the table. *core h*
+of what is not run: the hours of one core for all its seeds, by costs that were measured (`results/bench/costs.csv`).
 """
 CLAIM_HEADERS = ("claim", "of", "kind", "section", "status", "runs")
 DATA = (*HEADERS, "claim")
@@ -29,7 +31,9 @@ def filled(name: str, results: Path, folders: tuple[Path, ...] = (), drawn: bool
     full = [one for one in found if one.preset == FULL]
     judged = [one for comparison in full for one in (*comparison.numbers, *comparison.claims) if not one.printed.lost]
     statuses = tuple(one.verdict.word for one in judged)
-    return Document(name, INTRODUCTION, sections, _data(found), statuses)
+    hours = spent(results, dict.fromkeys(one.table.name for one in found))
+    told = f"{INTRODUCTION}The runs that are recorded for these tables took {hours}.\n" if hours else INTRODUCTION
+    return Document(name, told, sections, _data(found), statuses)
 
 
 def comparisons(name: str, results: Path, folders: tuple[Path, ...] = ()) -> list[Comparison]:

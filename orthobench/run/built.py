@@ -11,10 +11,10 @@ from orthobench.config.settings import Settings
 from orthobench.errors import ConfigError
 from orthobench.models.base import Network
 from orthobench.models.build import build_model, build_task
-from orthobench.run.duration import Duration, duration
 from orthobench.run.kept_division import is_divided_alike
 from orthobench.run.memory import refuse_before_building
 from orthobench.tasks.base import Task
+from orthobench.tasks.duration import Duration, duration
 from orthobench.tasks.example import example
 from orthobench.terminal import complain
 
@@ -119,7 +119,7 @@ class Built:
     @cached_property
     def duration(self) -> Duration:
         """Lengths in steps."""
-        return duration(self.settings.trainer, self.task)
+        return duration(self.settings.trainer, self.task.batches("train"))
 
 
 @torch.no_grad()

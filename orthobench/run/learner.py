@@ -11,10 +11,10 @@ from orthobench.models.base import Network
 from orthobench.optim import Constant, Optimizer, Schedule
 from orthobench.parametrizations.accumulated import accumulated
 from orthobench.parametrizations.moving_base import Settling
-from orthobench.run.duration import Duration
 from orthobench.run.trainer import LeanModule
 from orthobench.run.training_step import TrainingStep
 from orthobench.tasks.base import Batch, Task
+from orthobench.tasks.duration import Duration
 
 
 class Learner(LeanModule):

@@ -16,11 +16,11 @@ from orthobench.recording.checkpoint import digest_of, load_run
 from orthobench.recording.digest import owner, read_sealed
 from orthobench.recording.files import refuse_links
 from orthobench.recording.sources import refuse_changed
-from orthobench.run.duration import duration
 from orthobench.run.learner import Learner
 from orthobench.run.memory import refuse_before_building
 from orthobench.run.where import Where, own_files, refuse_missing, refuse_unknown, root_of
 from orthobench.tasks.base import Task
+from orthobench.tasks.duration import duration
 from orthobench.terminal import complain
 
 Which = Literal["best", "last"]
@@ -156,7 +156,7 @@ class Finished:
         model = build_model(settings, self.task)
         if settings.trainer.get("precision") == "64-true":
             model.double()
-        given = duration(settings.trainer, self.task)
+        given = duration(settings.trainer, self.task.batches("train"))
         learner = Learner(model, self.task, build_optimizer(settings, model), build_schedule(settings), given)
         try:
             learner.load_state_dict(self._state(self.checkpoint)["state_dict"])

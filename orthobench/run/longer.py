@@ -17,7 +17,7 @@ from orthobench.recording.checkpoint import SafeCheckpointIO, load_own, of_step,
 from orthobench.recording.digest import read_sealed
 from orthobench.recording.sources import refuse_changed
 from orthobench.run.built import Built
-from orthobench.run.duration import duration
+from orthobench.tasks.duration import duration
 from orthobench.terminal import say
 
 LENGTHS = ("max_steps", "max_epochs")
@@ -67,7 +67,7 @@ def _without_length(settings: Settings) -> dict[str, Any]:
 def _problem(run: Built, other: Settings, record: dict[str, Any]) -> str | None:
     """Why the longer run cannot go on from the shorter one's end; null if it can."""
     steps, length, schedule = record["steps"], run.duration, build_schedule(run.settings)
-    short = duration(other.trainer, run.task)
+    short = duration(other.trainer, run.task.batches("train"))
     if other.trainer.get("max_time") or steps != short.steps or length.steps is None or steps >= length.steps:
         return "it was not ended by its number of steps"
     for step in range(0, steps, max(steps // CHECKED, 1)):

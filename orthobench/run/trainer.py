@@ -20,9 +20,9 @@ from lightning.pytorch.strategies import SingleDeviceStrategy
 
 from orthobench.errors import ConfigError
 from orthobench.recording.checkpoint import SafeCheckpointIO
-from orthobench.run.duration import Duration, evaluation_limits
 from orthobench.run.memory import device_of
 from orthobench.tasks.base import Batch, Task
+from orthobench.tasks.duration import Duration, evaluation_limits
 
 EVERY_STEP = (
     "on_train_batch_start",

@@ -3,7 +3,6 @@
 from collections import Counter
 from pathlib import Path
 
-from orthobench import lean_lightning
 from orthobench.errors import ConfigError, StorageError
 from orthobench.terminal import complain, say
 from orthobench.verbs.arguments import Parser
@@ -22,7 +21,6 @@ def main(arguments: list[str]) -> int:
         ConfigError: no place is named.
         StorageError: a place cannot be read, or something in it was refused.
     """
-    lean_lightning.deferred = True
     parser = Parser(__doc__)
     given = parser.read(arguments)
     if not given.names:

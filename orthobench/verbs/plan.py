@@ -1,11 +1,10 @@
-"""`orthobench plan KEY=VALUE...|TABLE...|PAPER...|all`: what runs would cost, from a few steps of each."""
+"""`orthobench plan KEY=VALUE...|TABLE...|PAPER...|all`: what runs would cost, from costs that are kept or measured."""
 
-import re
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from orthobench import lean_lightning
+from orthobench import __version__
 from orthobench.config.table import FULL
 from orthobench.errors import OrthobenchError, Stopped
 from orthobench.terminal import complain, duration_text, say, waiting
@@ -13,34 +12,43 @@ from orthobench.verbs.arguments import Parser
 from orthobench.verbs.reproduce import WORDS, Selection, seeds_of
 
 if TYPE_CHECKING:
-    from orthobench.run.cost import Cost
+    from orthobench.analysis.run_costs import Cost
+    from orthobench.config.settings import Settings
+    from orthobench.launch.costs import Book
+    from orthobench.launch.plan import Plan, PlannedRun
+
+NAMED = 2  # rows that a line names
+PARTS = (lambda one: one.hours, lambda one: len(one.runs), lambda one: one.results)
 
 
 def main(arguments: list[str]) -> int:
-    """Print one line per run with its state, length and cost, and the sum of what is missing.
+    """Print a summary, then one line for all runs that cost the same, with their state, length and cost.
 
-    A run is `stale` where `reproduce` would not take what is finished or recorded of it; it counts as missing.
-
-    Of a table (`sgornn/table2`, a paper, all, or `-m experiment=sgornn/table2`) every row is measured, with one seed.
+    A run is `stale` where `reproduce` would not take what is finished or recorded of it; it counts as missing. A cost
+    is `kept` where it was measured before, `measured` now, or `scaled` from another length or machine.
 
     Raises:
         ConfigError: a run of the sweep, a table or an option is wrong.
     """
-    lean_lightning.deferred = True
     parser = Parser(__doc__)
     parser.add_argument("--seeds", help=WORDS["--seeds"])
     parser.add_argument("--preset", help=WORDS["--preset"])
+    parser.add_argument("--cheapest", metavar="TIME", help=WORDS["--cheapest"])
+    parser.add_argument("--record", action="store_true", help="keep costs in results/bench/costs.csv, for `tables`")
     parser.add_argument("--multirun", "-m", action="store_true", help="allowed, and needed for a table's rows alone")
     parser.add_folders()
     given = parser.read(arguments)
     folders = tuple(given.config_dir)
-    selection = Selection.of(given.overrides, given.names)
+    selection = Selection.of(given.overrides, given.names or (["all"] if given.cheapest else []))
     if given.seeds is not None:
         selection = replace(selection, seeds=seeds_of(given.seeds))
     several = given.multirun or selection.rows is None or len(selection.rows) > 1
+    say(f"orthobench {__version__} plans {' '.join((*selection.names, *given.overrides)) or 'one run'}")
+    if given.cheapest:
+        return _plan_cheapest(selection, given.preset or FULL, folders, given.cheapest)
     if given.names or (selection.names and several):
-        return _plan_tables(selection, given.preset or FULL, folders)
-    for option in ("preset", "seeds"):
+        return _plan_tables(selection, given.preset or FULL, folders, given.record)
+    for option in ("preset", "seeds", "record"):
         if getattr(given, option):
             parser.error(f"--{option} {getattr(given, option)} is of a table, and none is named")
     return _plan_runs(given.overrides, folders)
@@ -51,106 +59,159 @@ def _plan_runs(overrides: list[str], folders: tuple[Path, ...]) -> int:
     from orthobench.config.many import settings
     from orthobench.launch.collect import why_stale
     from orthobench.launch.sweep import jobs
+    from orthobench.models.build import fit_to_budget
     from orthobench.recording.files import read_json
 
-    checked = [(job, settings(job, folders)) for job in jobs(parse(overrides, folders))]
-    from orthobench.run.cost import Cost, busy, no_shorter_is_dearer, same_cost
-    from orthobench.run.run import Run
-
-    _warn(busy())
-    runs = [(job, Run.fitted(one)) for job, one in checked]
-    costs: dict[str, tuple[dict[str, Any], Cost]] = {}
-    for job, exp in runs:
-        same = same_cost(exp.settings.identity)
-        if same not in costs:
-            costs[same] = exp.settings.identity, _measured(exp.run_id, job, folders)
-    nearest = dict(zip(costs, no_shorter_is_dearer(costs.values()), strict=True))
-    states: dict[str, int] = {}
+    checked = [fit_to_budget(settings(job, folders)) for job in jobs(parse(overrides, folders))]
+    _warn()
+    book, groups, states = (
+        _book(checked[0], Path(checked[0].run["results_root"])),
+        dict[str, list[str]](),
+        dict[str, int](),
+    )
     missing_s = 0.0
-    for _, exp in runs:
-        record, why = read_json(exp.settings.folder / "record.json"), why_stale(exp.settings)
+    for one in checked:
+        record, why = read_json(one.folder / "record.json"), why_stale(one)
         state = "stale" if why else (record or {}).get("status", "missing")
         states[state] = states.get(state, 0) + 1
-        cost = nearest[same_cost(exp.settings.identity)]
-        if state not in ("done", "diverged"):
-            missing_s += cost.total_s
-        say(f"{exp.run_id}  {state:8}  {cost}{f'; {why}' if why else ''}")
+        cost = _cost(book, one)
+        missing_s += 0.0 if state in ("done", "diverged") else cost.total_s
+        groups.setdefault(str(cost), []).append(f"{one.run_id}  {state:8}{f'  {why}' if why else ''}".rstrip())
     told = ", ".join(f"{count} {state}" for state, count in sorted(states.items()))
-    say(f"{told}; {duration_text(missing_s)} to go on this machine, one run at a time")
+    say(f"{told}; {duration_text(missing_s)} to go on this machine, one run at a time ({book.words})")
+    for cost, lines in groups.items():
+        if len(lines) > 1:
+            say(f"{len(lines)} runs of {cost} each:")
+        for line in lines:
+            say(f"  {line}" if len(lines) > 1 else f"{line}  {cost}")
     return 0
 
 
-def _measured(name: str, words: list[str], folders: tuple[Path, ...]) -> "Cost":
-    """See `run.cost.measure`.
+def _book(settings: "Settings", results: Path, record: bool = False) -> "Book":
+    from orthobench.launch.costs import Book
+
+    return Book(results, Path(settings.run["runs_root"]), record)
+
+
+def _cost(book: "Book", settings: "Settings") -> "Cost":
+    """What a run costs.
 
     Raises:
         Stopped: a signal asked for it.
     """
-    from orthobench.run.cost import measure
+    from orthobench import signals
 
-    try:
-        with waiting(f"a few steps of {name}"):
-            return measure(words, folders)
-    except Stopped as stopped:
-        asked = re.split(" at step| before", str(stopped))[0]  # what is said of a run is not true of a plan
-        raise Stopped(f"{asked}; a plan keeps nothing, and the same command begins anew.") from stopped
+    with signals.watched(program=True), waiting(f"a step of {settings.run_id}"):
+        found = book.of(settings)
+        signals.check()
+    return found
 
 
-def _warn(sentence: str | None) -> None:
+def _warn() -> None:
+    from orthobench.launch.measuring import busy
+
+    sentence = busy()
     if sentence:
         complain(f"orthobench: {sentence}")
 
 
-def _plan_tables(selection: Selection, preset: str, folders: tuple[Path, ...]) -> int:
-    """Print one line per row with its seeds, size and cost on this machine, and the sums.
+def _plan_tables(selection: Selection, preset: str, folders: tuple[Path, ...], record: bool) -> int:
+    """Print the sum, and then of every table a line for all rows that cost the same.
 
     Raises:
         ConfigError: no such table, preset or row.
     """
+    from orthobench.analysis.published import select
+    from orthobench.launch.plan import plan
+
+    _warn()
+    book, told, total_s, count, recorded = None, list[str](), 0.0, 0, 0
+    for name in select(selection.names, folders):
+        found, results = plan([name], preset, selection.seeds, selection.rows, selection.extra, folders)
+        if found.runs and book is None:
+            book = _book(found.runs[0].settings, results, record)
+        lines, seconds = _rows(found, book)
+        told += [*_heading(name, preset, found, results, folders), *lines]
+        if found.runs:  # runs at the chosen rates cost what those of the tuning do
+            seconds *= 1 + found.later / len(found.runs)
+        total_s, count, recorded = total_s + seconds, count + len(found.runs), recorded + found.recorded
+    sources = f" ({book.words})" if book is not None and book.words else ""
+    runs = f"{recorded} runs recorded, {count} to do"
+    say(f"{runs}; {duration_text(total_s)} to go on this machine, one run at a time{sources}")
+    for line in told:
+        say(line)
+    return 0
+
+
+def _heading(name: str, preset: str, found: "Plan", results: Path, folders: tuple[Path, ...]) -> list[str]:
+    """How far a table is, and which of its records are of no use."""
     from orthobench.analysis import records
     from orthobench.analysis.composed import ComposedTable
-    from orthobench.analysis.published import select
     from orthobench.analysis.recorded import alike
     from orthobench.config.table import load
-    from orthobench.launch.plan import plan
-    from orthobench.run.cost import Cost, busy, same_cost
 
-    _warn(busy())
-    extra = selection.extra
-    total_s, costs = 0.0, dict[str, Cost]()
-    for name in select(selection.names, folders):
-        before_s = total_s
-        found, results = plan([name], preset, selection.seeds, selection.rows, extra, folders)
-        stale = {(run.job.row, run.job.seed): run.stale for run in found.runs if run.stale}
-        lines = (line for line in records.read(results, name) if line.preset == preset)
-        failed = sum(line.diverged for line in lines if (line.row, line.seed) not in stale)
-        say(
-            f"{name}: {found.recorded} of {found.recorded + len(found.runs) + found.later} runs recorded"
-            f"{f', {failed} of them diverged' if failed else ''}, {len(found.runs)} to do"
-            f"{f', {len(stale)} of which are stale' if stale else ''}"
-            f"{f', and then {found.later} at the rates that these will choose' if found.later else ''}"
-        )
-        table = load(name, folders)
-        taken = len(alike(ComposedTable(table, preset), results))
-        if taken:
-            say(f"  {taken} of its runs are recorded for {table.like}, and `reproduce` takes them over without a run")
-        for (row, seed), why in stale.items():
-            say(f"  {row} seed {seed}: stale: {why}")
-        for row in dict.fromkeys(run.job.row for run in found.runs):
-            runs = [run for run in found.runs if run.job.row == row]
-            words, same = [*runs[0].job.overrides, *extra], same_cost(runs[0].settings.identity)
-            try:
-                cost = costs[same] = costs[same] if same in costs else _measured(row, words, folders)
-            except Stopped:  # asked by a signal, which is no fault of this row
-                raise
-            except OrthobenchError as error:
-                say(f"  {row}: {error}")
-                continue
-            total_s += cost.total_s * len(runs)
-            say(f"  {row}: {len(runs)} seed{'s' * (len(runs) > 1)}, {cost} each")
-        if found.runs:  # runs at the chosen rates cost what those of the tuning do
-            total_s += found.later * (total_s - before_s) / len(found.runs)
-        for row, reason in found.refused.items():
-            say(f"  {row.split()[1]}: cannot be built, {reason}")
-    say(f"{duration_text(total_s)} to go on this machine, one run at a time")
+    stale = {(run.job.row, run.job.seed): run.stale for run in found.runs if run.stale}
+    lines = (line for line in records.read(results, name) if line.preset == preset)
+    failed = sum(line.diverged for line in lines if (line.row, line.seed) not in stale)
+    table = load(name, folders)
+    taken = len(alike(ComposedTable(table, preset), results))
+    return [
+        f"{name}: {found.recorded} of {found.recorded + len(found.runs) + found.later} runs recorded"
+        f"{f', {failed} of them diverged' if failed else ''}, {len(found.runs)} to do"
+        f"{f', {len(stale)} of which are stale' if stale else ''}"
+        f"{f', and then {found.later} at the rates that these will choose' if found.later else ''}",
+        *([f"  {taken} of its runs are recorded for {table.like}, and `reproduce` takes them over without a run"]
+          if taken else []),
+        *(f"  {row} seed {seed}: stale: {why}" for (row, seed), why in stale.items()),
+    ]  # fmt: skip
+
+
+def _rows(found: "Plan", book: "Book | None") -> tuple[list[str], float]:
+    """A line for all rows of a table that cost the same, one for each that cannot be built, and the sum in seconds."""
+    by_row: dict[str, list[PlannedRun]] = {}
+    for run in found.runs:
+        by_row.setdefault(run.job.row, []).append(run)
+    groups, lines, total_s = dict[tuple[str, int], list[str]](), list[str](), 0.0
+    for row, runs in by_row.items():
+        assert book is not None
+        try:
+            cost = _cost(book, runs[0].settings)
+        except Stopped:  # asked by a signal, which is no fault of this row
+            raise
+        except OrthobenchError as error:
+            lines.append(f"  {row}: {error}")
+            continue
+        total_s += cost.total_s * len(runs)
+        groups.setdefault((str(cost), len(runs)), []).append(row)
+    for (cost, seeds), rows in groups.items():
+        more = f" and {len(rows) - NAMED} more" if len(rows) > NAMED + 1 else ""
+        names = ", ".join(rows[:NAMED] if more else rows)
+        lines.append(f"  {names}{more}: {seeds} seed{'s' * (seeds > 1)}, {cost} each")
+    return lines + [f"  {row.split()[1]}: cannot be built, {reason}" for row, reason in found.refused.items()], total_s
+
+
+def _plan_cheapest(selection: Selection, preset: str, folders: tuple[Path, ...], time: str) -> int:
+    """Print the rows of published tables that fit into a time, those first that settle most results an hour.
+
+    Raises:
+        ConfigError: no such table, preset or row, or no such time.
+    """
+    from orthobench.analysis.published import select
+    from orthobench.config.words import seconds
+    from orthobench.launch.cheapest import chosen
+
+    _warn()
+    names = select(selection.names, folders)
+    of_runs = selection.seeds, selection.rows, selection.extra
+    found, book = chosen(names, preset, *of_runs, folders, seconds(time, "--cheapest"))
+    hours, runs, results = (sum(part(one) for one in found) for part in PARTS)
+    sources = f" ({book.words})" if book is not None else ""
+    say(f"{len(found)} rows, {runs:,} runs, {hours:.1f} of {time}, which settle {results} numbers and claims{sources}")
+    spent = 0.0
+    for one in found:
+        spent += one.hours
+        count = f"{len(one.runs)} run{'s' * (len(one.runs) != 1)}"
+        say(f"  {one.table} {one.row}: {count}, {one.hours:.2f} h, {spent:.1f} h so far")
+    if found:
+        say("`orthobench reproduce` with the same words runs them")
     return 0

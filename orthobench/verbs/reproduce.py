@@ -14,6 +14,8 @@ WORDS = {
     "--seeds": "how many seeds (1, 2, ...), or which ones: 10, 4..10 or 1,2,7; default: those of the table",
     "--preset": "full, or a shortened version, which fills a table of its own: short, smoke",
     "--budget": "time after which nothing more is started, such as 2h",
+    "--fits": "as --budget, and a run that does not fit into the time that is left, by its kept cost, is not begun",
+    "--cheapest": "rows of published tables that fit into so many hours of one core, most results an hour first: 40h",
     "--jobs": "how many runs side by side; default: 1, or as many as the launcher's settings say",
     "--launcher": "where runs are done: local (this machine), joblib, slurm, ray; hydra.launcher.KEY=VALUE sets it",
 }
@@ -60,16 +62,23 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--seeds", help=WORDS["--seeds"])
     parser.add_argument("--preset", default=FULL, help=WORDS["--preset"])
     parser.add_argument("--budget", help=WORDS["--budget"])
+    parser.add_argument("--fits", metavar="TIME", help=WORDS["--fits"])
+    parser.add_argument("--cheapest", metavar="TIME", help=WORDS["--cheapest"])
     parser.add_argument("--jobs", type=int, help=WORDS["--jobs"])
     parser.add_argument("--launcher", metavar="NAME", help=WORDS["--launcher"])
     parser.add_folders()
     given = parser.read(arguments)
-    selection = Selection.of(given.overrides, given.names)
+    selection = Selection.of(given.overrides, given.names or (["all"] if given.cheapest else []))
+    if given.budget and given.fits:
+        raise ConfigError(f"--budget {given.budget} and --fits {given.fits} are two limits of one time: give one.")
     if not selection.names:
         raise ConfigError("reproduce needs a table, a paper or all, for example `orthobench reproduce sgornn/table2`.")
     if given.seeds is not None:
         selection = replace(selection, seeds=seeds_of(given.seeds))
-    return run(selection, given.preset, tuple(given.config_dir), given.budget, given.jobs, given.launcher)
+    folders, limit = tuple(given.config_dir), given.fits or given.budget
+    return run(
+        selection, given.preset, folders, limit, given.jobs, given.launcher, given.fits is not None, given.cheapest
+    )
 
 
 def run(
@@ -79,8 +88,13 @@ def run(
     budget: str | None = None,
     jobs: int | None = None,
     launcher: str | None = None,
+    fits: bool = False,
+    cheapest: str | None = None,
 ) -> int:
     """Plan, run, record and render; see `main`.
+
+    With `fits` a run whose cost is above what is left of the budget is not begun; `cheapest` is the time that rows are
+    chosen for, see `launch.cheapest`.
 
     Raises:
         ConfigError: no such table, preset or row, or a word that changes a table's numbers.
@@ -90,6 +104,7 @@ def run(
     from orthobench.config import table as experiment
     from orthobench.config.launchers import split
     from orthobench.config.words import seconds
+    from orthobench.launch.cheapest import chosen as best_rows
     from orthobench.launch.launchers import named
     from orthobench.launch.plan import plan, results_of, take_over
     from orthobench.launch.reproduce import Runner, reproduce
@@ -99,20 +114,26 @@ def run(
     chosen = select(selection.names, folders)
     for name in experiment.tables(folders):  # all that is rendered at the end is refused before work starts
         experiment.load(name, folders)
-    end = None if budget is None else time.monotonic() + seconds(budget)
+    end = None if budget is None else time.monotonic() + seconds(budget, "--fits" if fits else "--budget")
     about, extra = split(list(selection.extra))
     selection = replace(selection, extra=tuple(extra))
     take_over(chosen, results_of(selection.extra, preset), preset, folders)
-    place = None
+    place, only = None, None
+    if cheapest is not None:
+        of_runs = selection.seeds, selection.rows, selection.extra
+        rows, _ = best_rows(chosen, preset, *of_runs, folders, seconds(cheapest, "--cheapest"))
+        only = [(one.table, one.row) for one in rows]
     tuning = True
     with signals.watched(program=True):
         while tuning:  # what a fair table reports follows from its tuning
             found, results = plan(chosen, preset, selection.seeds, selection.rows, selection.extra, folders)
+            if only is not None:
+                found.only(only)
             left = None if end is None else end - time.monotonic()
             if found.runs and place is None:
                 place = named(launcher, about, Path(found.runs[0].settings.run["runs_root"]))
             at_once = place.at_once if jobs is None and place is not None else max(jobs or 1, 1)
-            runner = Runner(results, at_once, left, selection.extra, folders, place)
+            runner = Runner(results, at_once, left, selection.extra, folders, place, fits)
             code = reproduce(found, runner)
             tuning = bool(found.later) and [*runner.codes.values()] == [0] * len(found.runs)
         known = papers(folders)

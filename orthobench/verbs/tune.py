@@ -3,7 +3,7 @@
 import shlex
 from typing import TYPE_CHECKING, Any
 
-from orthobench import lean_lightning, signals
+from orthobench import signals
 from orthobench.errors import ConfigError
 from orthobench.schema import did_you_mean
 from orthobench.terminal import say
@@ -24,7 +24,6 @@ def main(arguments: list[str]) -> int:
         ConfigError: Optuna is not installed, or a range or another word is wrong; nothing was started.
         StorageError: the journal of the study cannot be written or read.
     """
-    lean_lightning.deferred = True
     from orthobench.config import ranges
     from orthobench.config.launchers import split
     from orthobench.launch.launchers import named

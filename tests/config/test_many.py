@@ -35,6 +35,31 @@ def test_they_are_the_same(text: str) -> None:
     assert settings(text.split()) == expected == settings(text.split())
 
 
+RATES = [["optimizer.lr=1e-2"], ["optimizer.lr=5"], ["optimizer.lr=1e-2", "optimizer.lr_recurrent=1e-5"],
+         ["optimizer.lr_recurrent=1e-5"], []]  # fmt: skip
+
+
+@pytest.mark.parametrize("text", ["model=scornn task=copying", "model=gru task=adding", "model=scornn recipe=none T=9"])
+def test_another_seed_and_other_rates_are_what_hydra_composes(text: str) -> None:
+    for own in RATES:  # each follows one of the same words with other values
+        settings([*text.split(), *(f"{word.partition('=')[0]}=0.3" for word in own), "seed=5"])
+        words = [*text.split(), *own, "seed=6"]
+        found, expected = settings(words), check(compose(words))
+        assert found == expected
+        assert repr(found.identity) == repr(expected.identity)
+
+
+@pytest.mark.parametrize("word", ["optimizer.lr=0", "optimizer.lr=-1", "optimizer.lr_recurrent=0", "optimizer.lr=1e39"])
+def test_a_rate_that_is_none_is_refused_after_one_that_is(word: str) -> None:
+    words = ["model=scornn", "task=copying", "seed=1"]
+    settings([*words, f"{word.partition('=')[0]}=0.1"])
+    with pytest.raises(ConfigError) as expected:
+        check(compose([*words, word]))
+    with pytest.raises(ConfigError) as found:
+        settings([*words, word])
+    assert str(found.value) == str(expected.value)
+
+
 @pytest.mark.parametrize(
     "words",
     [["~optimizer.lr"], ["T=1,2"], ["model=rnn,gru"], ["model@task=rnn"], ["hydra.run.dir=x"], ["T=${oc.env:HOME}"],

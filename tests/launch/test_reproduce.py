@@ -1,9 +1,11 @@
 """reproduce: what it plans, what it runs, and what it leaves alone the second time."""
 
 import multiprocessing
+import re
 import signal
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -16,6 +18,7 @@ from orthobench.config import table as experiment
 from orthobench.config.words import seconds
 from orthobench.ensemble import grouping
 from orthobench.errors import ConfigError, Stopped
+from orthobench.launch.costs import Book
 from orthobench.launch.plan import plan, results_of
 from orthobench.launch.reproduce import Runner, _together, progress
 from orthobench.verbs.reproduce import Selection, main, seeds_of
@@ -223,6 +226,42 @@ def test_no_time_is_no_run(capsys: pytest.CaptureFixture[str], tmp_path: Path, m
     assert main([NAME, "--preset", "smoke", "--budget", "0s"]) == 0
     assert "0 of 6 runs recorded, 0 failed, 6 left; the same command goes on" in capsys.readouterr().out
     assert not list(tmp_path.glob("runs/*"))
+
+
+def test_a_run_that_does_not_fit_into_the_time_is_not_begun(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(Book, "of", lambda self, settings: SimpleNamespace(total_s=3600.0))
+    assert main([NAME, "--preset", "smoke", "--fits", "50m"]) == 0
+    out = capsys.readouterr().out
+    assert re.search(r"0 of (\d+) runs recorded, 0 failed, \1 left, \1 of which are longer than the time", out)
+    assert not list(tmp_path.glob("runs/*/record.json"))
+
+
+@pytest.mark.parametrize(("total_s", "fits", "has"), [(50, True, True), (70, True, False), (70, False, True)])
+def test_time_is_looked_at_where_it_is_asked_for(
+    total_s: float, fits: bool, has: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runs = plan([NAME], "smoke", extra=(f"results_root={tmp_path}",))[0].runs[:1]
+    monkeypatch.setattr(Book, "of", lambda self, settings: SimpleNamespace(total_s=total_s))
+    runner = Runner(tmp_path, 1, 60.0, (), (), fits=fits)
+    assert runner._has_time(runs) == has
+    assert runner.too_long == ([] if has else runs)
+
+
+def test_two_limits_of_one_time_are_refused() -> None:
+    with pytest.raises(ConfigError, match="two limits of one time"):
+        main([NAME, "--budget", "1h", "--fits", "2h"])
+    with pytest.raises(ConfigError, match="--fits soon is not a time"):
+        main([NAME, "--fits", "soon"])
+
+
+def test_a_plan_keeps_the_rows_that_are_chosen_in_their_order() -> None:
+    found, _ = plan([NAME], "smoke")
+    rows = [run.job.row for run in found.runs]
+    found.only([(NAME, rows[-1]), (NAME, rows[0])])
+    assert list(dict.fromkeys(run.job.row for run in found.runs)) == [rows[-1], rows[0]]
 
 
 def test_it_asks_for_a_table() -> None:

@@ -1,6 +1,7 @@
 """The verbs that show published tables: list, plan, compare, plot, report, tables, cite, and -m experiment=."""
 
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,13 +10,16 @@ import pytest
 import orthobench
 from orthobench.__main__ import VERBS, main
 from orthobench.analysis import records
+from orthobench.analysis.run_costs import START, KeptCost, digests
 from orthobench.config.many import settings
+from orthobench.config.settings import Settings
 from orthobench.config.table import tables as table_names
 from orthobench.errors import ConfigError, Stopped
+from orthobench.launch import measuring
 from orthobench.launch.plan import plan
 from orthobench.recording.digest import write_sealed
 from orthobench.recording.files import write_json
-from orthobench.run import cost as plan_cost
+from orthobench.tasks.base import Split
 from orthobench.verbs import reproduce
 from tests.report.made_up import made_up, record
 
@@ -85,17 +89,27 @@ def test_report_and_tables(capsys: pytest.CaptureFixture[str], tmp_path: Path) -
 
 
 @pytest.mark.slow
-def test_plan_of_a_table(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("orthobench.run.cost.start_up", lambda: 5.0)
+def test_plan_of_a_table(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["plan", "ncgru/figure8", "--preset", "smoke"]) == 0
     out = capsys.readouterr().out
     assert "ncgru/figure8: 0 of 1 runs recorded, 1 to do" in out
     assert "ncgru_c: 1 seed, 10,182 parameters, 2 steps x" in out
 
 
-COST = plan_cost.Cost(100, 10, 1.0, 0.0, 0.0, None)
+def cost_of(settings: Settings) -> KeptCost:
+    """A step of a second, and nothing else."""
+    own, alike = digests(settings)
+    batches: dict[Split, int] = {"train": 1, "val": 1, "test": 1}
+    return KeptCost("", None, own, alike, None, batches, 100, 0, 1.0, 0.0, 0.0, 0.0, measuring.made_on(settings))
 
 
+@pytest.fixture
+def measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(measuring, "measure", cost_of)
+    monkeypatch.setattr(measuring, "start_up", lambda settings: replace(cost_of(settings), digest=START, step_s=1e-9))
+
+
+@pytest.mark.usefixtures("measured")
 @pytest.mark.parametrize(
     ("change", "told"),
     [
@@ -110,9 +124,8 @@ COST = plan_cost.Cost(100, 10, 1.0, 0.0, 0.0, None)
     ids=str,
 )
 def test_a_plan_does_not_call_a_stale_run_done(
-    change: dict[str, Any] | None, told: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    change: dict[str, Any] | None, told: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(plan_cost, "measure", lambda *_: COST)
     words = ["model=rnn", "task=recall", "recipe=none", "trainer.max_steps=10", "data_root=here"]
     Path("here").mkdir()
     Path("here/mine.npz").write_text("other data than before")
@@ -123,17 +136,40 @@ def test_a_plan_does_not_call_a_stale_run_done(
     if change is None:
         write_json(asked.folder / "record.json", {**sealed, "status": "diverged"})
     assert main(["plan", *words]) == 0
-    first, last = capsys.readouterr().out.splitlines()
+    _, summary, line = capsys.readouterr().out.splitlines()
     done = change == {}
-    assert first.split()[:2] == [asked.run_id, "done" if done else "stale"]
-    assert told in first
-    assert last.startswith("1 done; 0" if done else "1 stale; 10")
+    assert line.split()[:2] == [asked.run_id, "done" if done else "stale"]
+    assert told in line
+    assert summary.startswith("1 done; 0" if done else "1 stale; 10")
 
 
-def test_a_plan_of_a_table_says_which_records_are_stale(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setattr(plan_cost, "measure", lambda *_: COST)
+@pytest.mark.usefixtures("measured")
+def test_a_plan_is_grouped_by_what_costs_the_same(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["plan", "experiment=ncgru/figure8", "-m"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith("orthobench ")
+    assert " runs recorded, " in lines[1]
+    assert lines[2].startswith("ncgru/figure8: 0 of ")
+    rows = [line for line in lines[3:] if line.endswith(" each")]
+    assert rows
+    assert len(rows) == len(lines[3:])
+
+
+@pytest.mark.usefixtures("measured")
+def test_the_cheapest_rows_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["plan", "--cheapest", "100h", "ncgru/table1"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert re.match(r"\d+ rows, \d+ runs, \d+\.\d of 100h, which settle \d+ numbers and claims \(", lines[1])
+    assert all(line.startswith("  ncgru/table1 ") for line in lines[2:-1])
+    assert "`orthobench reproduce` with the same words" in lines[-1]
+    assert main(["plan", "--cheapest", "1s", "ncgru/table1"]) == 0
+    assert "0 rows, 0 runs" in capsys.readouterr().out
+    assert main(["plan", "--cheapest", "soon", "ncgru/table1"]) == 2
+    assert "--cheapest soon is not a time" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("measured")
+def test_a_plan_of_a_table_says_which_records_are_stale(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     recorded(tmp_path / "results")
     path = records.path_of(tmp_path / "results", "sgornn/table2")
     (line,) = [
@@ -147,10 +183,8 @@ def test_a_plan_of_a_table_says_which_records_are_stale(
     assert "  sgornn seed 3: stale: run har2-sgornn-0123456789 is recorded, made with other settings." in out
 
 
-def test_a_plan_says_how_many_records_are_taken_over(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setattr(plan_cost, "measure", lambda *_: COST)
+@pytest.mark.usefixtures("measured")
+def test_a_plan_says_how_many_records_are_taken_over(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     recorded(tmp_path / "results")
     table = tmp_path / "mine" / "experiment" / "mine" / "har2.yaml"
     table.parent.mkdir(parents=True)
@@ -179,32 +213,9 @@ def test_a_plan_that_is_asked_to_stop_stops(
     def stopped(*_: Any) -> None:
         raise Stopped("stopped by SIGTERM")
 
-    monkeypatch.setattr(plan_cost, "measure", stopped)
+    monkeypatch.setattr(measuring, "measure", stopped)
     assert main(["plan", "sgornn/table2"]) == Stopped.exit_code
     assert "SIGTERM" in capsys.readouterr().err
-
-
-def test_a_plan_counts_steps_validations_tests_and_the_start(monkeypatch: pytest.MonkeyPatch) -> None:
-    found = {"step_s": 1.0, "validation_s": 0.5, "batch_s": 0.25, "setup_s": 2.0, "peak_bytes": 1 << 30}
-    monkeypatch.setattr(plan_cost, "_short_run", lambda *_: found)
-    monkeypatch.setattr(plan_cost, "start_up", lambda: 4.0)
-    words = ["model=rnn", "task=recall", "recipe=none", "task.val_size=1000", "task.test_size=600"]
-    words += ["task.train_size=null", "task.eval_batch_size=100", "trainer.max_steps=105", "trainer.max_epochs=null"]
-    cost = plan_cost.measure([*words, "trainer.val_check_interval=10"])
-    assert cost.evaluation_s == 11 * (0.5 + 10 * 0.25) + 2 * 6 * 0.25, "ten validations and one at the end"
-    assert (cost.steps, cost.start_s, cost.total_s) == (105, 6.0, 105 + cost.evaluation_s + 6.0)
-    assert "105 steps x 1000.0 ms, evaluation 36.0s, start 6.0s = 2m 27s, 1,024 MiB" in str(cost)
-    alike = plan_cost.measure([*words, "trainer.val_check_interval=10", "trainer.limit_val_batches=2"])
-    assert alike.evaluation_s == 11 * (0.5 + 2 * 0.25) + 2 * 6 * 0.25
-
-
-def test_runs_that_differ_in_seed_and_rate_cost_the_same() -> None:
-    words = ["model=rnn", "task=recall"]
-    keys = {
-        plan_cost.same_cost(settings([*words, *more]).identity)
-        for more in (["seed=1"], ["seed=2", "optimizer.lr=0.1"], ["T=7"])
-    }
-    assert len(keys) == 2
 
 
 def test_cite_a_table(capsys: pytest.CaptureFixture[str]) -> None:

@@ -6,8 +6,8 @@ from typing import Any
 from lightning.pytorch import Callback, Trainer
 
 from orthobench.recording.curve import Curve
-from orthobench.run.duration import Duration
 from orthobench.run.learner import Learner
+from orthobench.tasks.duration import Duration
 
 
 class Log(Callback):

@@ -102,7 +102,7 @@ USES: dict[str, Callable[[str], None]] = {
     "PackedSequence": masks.with_packs,
 }
 
-SLOW = ("torch.compile", "onnx, dynamo=True", "onnx of layers.frozen", "the same, two processes")
+SLOW = ("torch.export", "torch.compile", "onnx, dynamo=True", "onnx of layers.frozen", "the same, two processes")
 
 
 def outcome(kind: str, use: str) -> str:

@@ -12,7 +12,7 @@ from orthobench.parametrizations.base import Parametrization, deviation
 from orthobench.parametrizations.free import Free
 from orthobench.recording.curve import Curve
 from orthobench.run.callbacks.orthogonality import Orthogonality
-from orthobench.run.duration import Duration
+from orthobench.tasks.duration import Duration
 
 EYE = torch.eye(3, dtype=torch.float64)
 

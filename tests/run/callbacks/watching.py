@@ -6,8 +6,8 @@ from typing import Any
 
 import orthobench
 from orthobench.recording.curve import Curve
-from orthobench.run.duration import Duration
 from orthobench.run.run import Run
+from orthobench.tasks.duration import Duration
 
 SMALL = ["task=adding", "T=8", "recipe=none", "engine=fused", "model.hidden_size=8", "task.batch_size=4"]
 SHORT = ["task.val_size=8", "task.test_size=8", "trainer.max_steps=6", "trainer.log_every_n_steps=2"]

@@ -41,9 +41,9 @@ def limited(batches: int, limit: int | float | None) -> int:
     return min(batches, max(int(limit * batches), 1)) if isinstance(limit, float) else min(batches, limit)
 
 
-def duration(trainer: dict[str, Any], task: Task) -> Duration:
-    """The lengths that the trainer's settings mean for a task."""
-    epoch = limited(task.batches("train"), trainer.get("limit_train_batches"))
+def duration(trainer: dict[str, Any], batches: int) -> Duration:
+    """The lengths that the trainer's settings mean for a task with so many training batches in an epoch."""
+    epoch = limited(batches, trainer.get("limit_train_batches"))
     accumulate = trainer.get("accumulate_grad_batches") or 1
     limits = [trainer["max_steps"]] if trainer.get("max_steps", -1) != -1 else []
     if trainer.get("max_epochs"):

@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from orthobench.run.duration import Duration, duration, limited
+from orthobench.tasks.duration import Duration, duration, limited
 
 TASK: Any = SimpleNamespace(batches=lambda split: {"train": 1100}[split])
 
@@ -57,7 +57,7 @@ def test_limited(batches: int, limit: float | None, expected: int) -> None:
     ],
 )
 def test_duration(trainer: dict[str, Any], expected: Duration) -> None:
-    assert duration(trainer, TASK) == expected
+    assert duration(trainer, TASK.batches("train")) == expected
 
 
 @pytest.mark.parametrize(("batches", "accumulate", "steps"), [(1100, 1, 1100), (1100, 4, 275), (10, 3, 3), (10, 20, 1)])
