@@ -25,6 +25,7 @@ VERBS = {
     "plan": "what a sweep would cost: runs done, missing and failed, time and memory",
     "prepare": "download, verify and unpack a data set",
     "reproduce": "run published tables, record and render them",
+    "rerun": "make a recorded run again, and say how its numbers differ from the record",
     "collect": "bring finished runs made elsewhere here, after checking them",
     "eval": "a finished run's weights at other lengths or on other data",
     "inspect": "the dynamics of a trained cell: eigenvalues, Lyapunov exponent, norms, gradients",

@@ -74,10 +74,12 @@ def alike(composed: ComposedTable, results: Path) -> list[Line]:
         return []
     known = {line.run_id: line for line in records.read(results, table.like) if line.preset == preset}
     own = {(line.row, line.seed) for line in records.read(results, table.name) if line.preset == preset}
-    tuning = () if table.tuning is None else table.tuning.seeds
+    tuning = [seed for one in (table.tuning, table.search) if one is not None for seed in one.seeds]
     seeds = {line.seed for line in known.values()} & {*table.planned(preset), *tuning}
+    bases = {line.row for line in known.values()}
+    rows = [row for row in table.trained() if table.search is None or row in bases]  # a searched table has hundreds
     found = []
-    for row, seed in ((row, seed) for row in table.trained() for seed in sorted(seeds)):
+    for row, seed in ((row, seed) for row in rows for seed in sorted(seeds)):
         settings = None if (row, seed) in own else _settings(composed, row, seed)
         line = None if settings is None else known.get(settings.run_id)
         if line is not None and settings is not None and why_other(line, settings) is None:

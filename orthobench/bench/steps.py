@@ -22,6 +22,7 @@ from orthobench.analysis.fair import rates, timed_row
 from orthobench.analysis.published import load_table
 from orthobench.analysis.step_costs import LEAST, SAME, Place, StepCost
 from orthobench.bench.quiet import watched
+from orthobench.config.search import TRIAL
 from orthobench.config.table import FAIR, Table, load
 from orthobench.errors import Stopped
 from orthobench.models.build import build_optimizer
@@ -61,6 +62,10 @@ def groups(names: list[str], folders: tuple[Path, ...] = ()) -> list[TimedRows]:
             for (_, case), rows in rates(table).items():
                 by_case.setdefault(case, []).append(timed_row(rows))
             found += [TimedRows(table, case, tuple(rows), LEAST) for case, rows in by_case.items()]
+            continue
+        if table.search is not None:
+            rows = tuple(row for row, place in table.variants.items() if place.places[TRIAL] == "0")
+            found.append(TimedRows(table, "", rows, LEAST))
             continue
         told = [printed for printed in load_table(table) if printed.kind == "claim"]
         rows = dict.fromkeys(row for printed in told if claims.is_cost(printed) for row in printed.rows)

@@ -2,8 +2,9 @@
 
 description: one line that `orthobench list` shows
 cite: a BibTeX key, or a list of them, that `orthobench cite` looks up in the .bib files
+search: of a model, the settings that fair tables search, see `search.py`
 
-Neither is a setting: both are taken out of a composed configuration, so that no constructor and no run id sees them.
+None is a setting: all are taken out of a composed configuration, so that no constructor and no run id sees them.
 """
 
 from dataclasses import dataclass
@@ -16,7 +17,8 @@ from orthobench.errors import ConfigError
 from orthobench.schema import coerce
 
 KEYS: dict[str, Any] = {"description": str, "cite": str | list[str]}
-SECTIONS = ("model", "task")
+SEARCH = "search"
+SECTIONS = {"model": (*KEYS, SEARCH), "task": tuple(KEYS)}
 
 
 @dataclass(frozen=True)
@@ -56,7 +58,9 @@ def read(group: str, name: str, folders: tuple[Path, ...] = ()) -> tuple[About, 
     content = read_yaml(path) or {}
     if not isinstance(content, dict):
         raise ConfigError(f"{path} needs lines of the form `key: value`.")
-    return about(content, str(path)), {key: value for key, value in content.items() if key not in KEYS}
+    return about(content, str(path)), {
+        key: value for key, value in content.items() if key not in SECTIONS.get(group, KEYS)
+    }
 
 
 def recipe(name: str, folders: tuple[Path, ...] = ()) -> tuple[str | None, tuple[str, ...]]:
@@ -82,15 +86,19 @@ def _path(group: str, name: str, folders: tuple[Path, ...]) -> Path | None:
 
 
 def strip(values: dict[str, Any], typed: frozenset[str]) -> None:
-    """Remove `description` and `cite` from the composed model and task, except one that was typed, which is refused.
+    """Remove what only describes from the composed model and task, except a key that was typed, which is refused.
 
     Raises:
         ConfigError: one has the wrong type.
     """
-    for section in SECTIONS:
+    from orthobench.config.search import ranges
+
+    for section, keys in SECTIONS.items():
         own = values.get(section)
         if isinstance(own, dict):
             about(own, section)
-            for key in KEYS:
+            if SEARCH in keys and SEARCH in own:
+                ranges(own[SEARCH], f"{section}.{SEARCH}")
+            for key in keys:
                 if f"{section}.{key}" not in typed:
                     own.pop(key, None)

@@ -12,6 +12,7 @@ from orthobench import paths, registry
 from orthobench.config import places, slips
 from orthobench.config.compose import Composed
 from orthobench.config.settings import SECTIONS, Parts, Settings, tied_counts
+from orthobench.config.stopping import STOPPING, stopping_settings
 from orthobench.config.trainer import trainer_settings
 from orthobench.errors import ConfigError
 from orthobench.schema import (
@@ -50,11 +51,6 @@ DIAGNOSTICS = {
     "singular_values": Field("singular_values", bool, False),
     "jacobian": Field("jacobian", NonNegative, 0),
     "train_batches": Field("train_batches", NonNegative, 0),
-}
-STOPPING = {
-    "patience": Field("patience", OptionalPositive, None),
-    "threshold": Field("threshold", float | None, None),
-    "metric": Field("metric", str | None, None),
 }
 DATA = {"verify": Field("verify", bool, True)}
 LOGGERS = {
@@ -115,7 +111,8 @@ def check(composed: Composed) -> Settings:
     trainer, cap = _typed_steps(trainer, made, composed.typed)
     _refuse_scaling(trainer, model)
     schedule, schedule_class = _schedule(values["schedule"], trainer)
-    stopping = _stopping(values["stopping"], made, composed.recorded is not None)
+    filled = _fill(values["stopping"], STOPPING, "stopping")
+    stopping = stopping_settings(filled, made, composed.recorded is not None)
     diagnostics = _fill(values["diagnostics"], DIAGNOSTICS, "diagnostics")
     _refuse_jacobian(diagnostics, model, cell)
     if "hidden_size" not in model:
@@ -327,20 +324,6 @@ def _schedule(given: dict[str, Any], trainer: dict[str, Any]) -> tuple[dict[str,
             "trainer.max_epochs=, too."
         )
     return {"name": name, **_fill(given, fields(cls), "schedule", ("name",), f"schedule={name}")}, cls
-
-
-def _stopping(given: dict[str, Any], task: Any, recorded: bool) -> dict[str, Any]:
-    """When training ends early; without a metric it is the task's own by which the best weights are chosen."""
-    filled = _fill(given, STOPPING, "stopping")
-    metric = filled["metric"]
-    if filled["patience"] is None and filled["threshold"] is None:
-        if metric is not None:
-            needs = "stopping.patience=, in validations, or stopping.threshold="
-            raise ConfigError(f"stopping.metric={metric} has no effect without {needs}.")
-        return filled
-    if metric is not None and not recorded and metric not in task.metrics:
-        raise ConfigError(f"stopping.metric={metric} is no metric of this task: {did_you_mean(metric, task.metrics)}")
-    return filled | {"metric": metric or task.metric}
 
 
 def _logger(given: dict[str, Any]) -> dict[str, Any]:

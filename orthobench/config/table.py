@@ -2,13 +2,16 @@
 
 description: Table 1, pixel MNIST       one line for `orthobench list`; `cite:` gives BibTeX keys
 like: fair/adding                      a table with all that this one does not say itself, see `table_parts.like`
-track: published                       the paper's settings and selection; `fair`: equal budgets, never mixed
+track: published                       the paper's settings and selection; `fair`, `searched`: equal budgets
 seeds: [1, 2, 3]
 margin: {test/accuracy: 0.005}         how far a mean may be from the published number, see analysis/status.py
 common: [task=mnist, T=784]            overrides of every row
 cells: {lstm: [model=lstm], ...}       the rows: overrides of each, which beat the common ones
 grid: {T: {50: [T=50], ...}, ...}      every row once for each combination, as `lstm_T50`
 tuning: {seeds: [...], lr: [...]}      the rates that a fair table tries, see config/tuning.py
+search: {stages: [...], sobol: 2026}   the trials that a searched table makes of every cell, see config/search.py
+factors: {gru: {bias: [a, b], ...}}    a design whose cells are `gru_a`, `gru_b`, ..., see analysis/factorial.py
+claims: [{claim: ..., test: ...}]      what a searched table is to show, written before it is run, see config/claim.py
 rates: [1e-3, 3e-3, 1e-2]              tried where the paper states none, see analysis/rates.py
 title: HAR-2                           its title, where that is not `Table 1` or the name of the file
 score: test/accuracy                   the metric by which a fair table ranks models; published rows name their own
@@ -22,8 +25,7 @@ unstated: [rate]                       settings that the paper leaves out; or by
 held_out: false                        the validation set is the test set, so nothing may be selected on it
 """
 
-import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
@@ -31,25 +33,30 @@ from typing import Any, Literal
 
 from orthobench.config import about, places
 from orthobench.config import table_parts as parts
+from orthobench.config.claim import StatedClaim, claim_of
 from orthobench.config.figure import Figure
 from orthobench.config.files import conf_dir, options, version
-from orthobench.config.table_parts import GridPlace
+from orthobench.config.search import TRIAL, CellSearch, TrialRows
+from orthobench.config.table_parts import GridPlace, Preset
 from orthobench.config.tuning import Tuning
 from orthobench.config.words import key, value
 from orthobench.config.yaml_file import read_yaml
 from orthobench.errors import ConfigError
-from orthobench.schema import Positive, coerce, did_you_mean
+from orthobench.schema import coerce, did_you_mean
 
 KEYS: dict[str, Any] = {
     **about.KEYS,
     "like": str,
-    "track": Literal["published", "fair"],
+    "track": Literal["published", "fair", "searched"],
     "seeds": list[int],
     "margin": dict,
     "common": list[str],
     "cells": dict,
     "grid": dict,
     "tuning": dict,
+    "search": dict,
+    "claims": list,
+    "factors": dict,
     "rates": list[Any],
     "score": str,
     "title": str,
@@ -62,11 +69,9 @@ KEYS: dict[str, Any] = {
 }
 REQUIRED = ("track", "seeds", "margin", "cells", "presets")
 PRESETS = ("short", "smoke")
-PRESET_KEYS: dict[str, Any] = {"seeds": Positive, "overrides": list[str]}
 FULL = "full"
-FAIR = "fair"
+FAIR, SEARCHED = "fair", "searched"
 RATE = "lr"
-NUMBER = re.compile(r"\d+(\.\d+)?(e-?\d+)?")
 DEFAULTS = {"model": "scornn", "task": "copying"}  # those of conf/config.yaml
 
 
@@ -88,14 +93,6 @@ class TableRun:
 
 
 @dataclass(frozen=True)
-class Preset:
-    """A shortened version of a table: its first `seeds` seeds, with further overrides."""
-
-    seeds: int
-    overrides: tuple[str, ...]
-
-
-@dataclass(frozen=True)
 class Table:
     """One table or figure; see the top of this file.
 
@@ -103,6 +100,9 @@ class Table:
         rows: overrides by row (`cells:` in the file), those of a grid's combinations by `<row>_<axis><place>`.
         variants: the place in the grid of every row; empty without a grid.
         tuning: how the rates of a fair table are tuned; its rows are then of every rate that may ever be tried.
+        search: how the cells of a searched table are searched; its rows are then of every trial.
+        claims: what it is to show.
+        factors: the levels of every factor, by the beginning of the cells' names.
         rates: those that each row of a published table is trained with, as `<row>_lr<rate>`; mostly none.
         given_title: `title:` of its file.
         like: the table that it is like, but for what it says itself; null for most.
@@ -115,7 +115,7 @@ class Table:
     seeds: tuple[int, ...]
     margin: dict[str, float]
     common: tuple[str, ...]
-    rows: dict[str, tuple[str, ...]]
+    rows: Mapping[str, tuple[str, ...]]
     variants: dict[str, GridPlace]
     score: str | None
     figures: tuple[Figure, ...]
@@ -124,6 +124,9 @@ class Table:
     needs: str | None
     held_out: bool
     tuning: Tuning | None = None
+    search: CellSearch | None = None
+    claims: tuple[StatedClaim, ...] = ()
+    factors: dict[str, dict[str, list[str]]] = field(default_factory=dict)
     rates: tuple[str, ...] = ()
     given_title: str | None = None
     like: str | None = None
@@ -182,6 +185,13 @@ class Table:
             return self.common + self.rows[name]
         return (*self.common, *self.rows[base], f"optimizer.lr={rate}")
 
+    def within(self, folders: tuple[Path, ...], cells: Mapping[str, tuple[str, ...]] | None = None) -> "Table":
+        """The table with the folders of `--config-dir`, and of one that searches with further cells."""
+        if self.search is None or not isinstance(self.rows, TrialRows):
+            return replace(self, folders=folders)
+        rows = TrialRows(self.rows.cells | dict(cells or {}), self.search, folders)
+        return replace(self, folders=folders, rows=rows, variants=_trials(rows))
+
     def trained(self, rows: Iterable[str] | None = None) -> list[str]:
         """The names of what is trained for these rows, or for all: each with each of the rates, where there are any."""
         names = list(self.rows if rows is None else rows)
@@ -214,8 +224,9 @@ class Table:
         extra = () if preset == FULL else self.presets[preset].overrides
         chosen = list(planned if seeds is None else seeds)
         parts.check_seeds(chosen, self.name)
+        searching = {seed: self.search.overrides for seed in self.search.seeds} if self.search else {}
         return [
-            TableRun(self.name, row, seed, preset, (*self.row(row), *extra, f"seed={seed}"))
+            TableRun(self.name, row, seed, preset, (*self.row(row), *searching.get(seed, ()), *extra, f"seed={seed}"))
             for row in (self.trained() if rows is None else rows)
             for seed in chosen
         ]
@@ -238,7 +249,7 @@ def load(name: str, folders: tuple[Path, ...] = ()) -> Table:
     other = None if like is None else _path(str(like), folders, f"experiment {name}: like: ")
     versions = tuple(version(one) for one in (path, other) if one is not None)
     found = _read(path, name, other, versions)
-    return replace(found, folders=tuple(folders)) if folders else found
+    return found.within(tuple(folders)) if folders else found
 
 
 def _path(name: str, folders: tuple[Path, ...], place: str) -> Path:
@@ -270,22 +281,20 @@ def _read(path: Path, name: str, like: Path | None, versions: tuple[tuple[int, .
         raise ConfigError(f"{place}a fair table needs tuning: and score:, and no other table has tuning:.")
     if given["track"] == FAIR and "rates" in given:
         raise ConfigError(f"{place}rates: are those of a published table; a fair table has tuning:.")
+    parts.check_search(given, place)
     tuning = Tuning.of(given["tuning"], given["seeds"], f"{place}tuning") if "tuning" in given else None
-    for cell, words in given["cells"].items() if tuning else ():
+    search = CellSearch.of(given["search"], given["seeds"], f"{place}search") if "search" in given else None
+    for cell, words in given["cells"].items() if tuning or search else ():
         parts.refuse_unfair(words, f"{place}cells.{cell}")
         if not any(key(word) == "model" for word in (*given.get("common", ()), *words)):
             raise ConfigError(f"{place}cells.{cell} names no model=, and would be of the one that is the default.")
     grid = given.get("grid", {}) | ({RATE: tuning.choices} if tuning else {})
     rows, variants = parts.crossed(given["cells"], grid, f"{place}grid")
+    if search:
+        rows = TrialRows(rows, search)
+        variants = _trials(rows)
     parts.check_words(given.get("common", []), f"{place}common")
     parts.check_seeds(given["seeds"], name)
-    presets = {}
-    for preset, body in given["presets"].items():
-        if preset not in PRESETS:
-            raise ConfigError(f"{place}preset {preset} is not known: {did_you_mean(preset, PRESETS)}")
-        short = parts.checked(body, PRESET_KEYS, tuple(PRESET_KEYS), f"{place}presets.{preset}.")
-        parts.check_words(short["overrides"], f"{place}presets.{preset}")
-        presets[preset] = Preset(short["seeds"], tuple(short["overrides"]))
     return Table(
         name=name,
         track=given["track"],
@@ -296,31 +305,23 @@ def _read(path: Path, name: str, like: Path | None, versions: tuple[tuple[int, .
         variants=variants,
         score=given.get("score"),
         figures=tuple(parts.figure(body, f"{place}figures: ") for body in given.get("figures", ())),
-        presets=presets,
+        presets=parts.presets(given["presets"], PRESETS, place),
         deviations=tuple(given.get("deviations", ())),
         needs=given.get("needs"),
         held_out=given.get("held_out", True),
         tuning=tuning,
-        rates=_rates(given, rows, place),
+        search=search,
+        factors=parts.factors(given.get("factors", {}), given["cells"], f"{place}factors"),
+        claims=tuple(claim_of(one, f"{place}claims[{i}]") for i, one in enumerate(given.get("claims", ()))),
+        rates=parts.rates(given, rows, place),
         given_title=given.get("title"),
         like=given.get("like"),
         unstated=parts.unstated(given.get("unstated", []), rows, f"{place}unstated"),
     )
 
 
-def _rates(given: dict[str, Any], rows: Iterable[str], place: str) -> tuple[str, ...]:
-    """The rates that are tried, as they are written: two or more, each once, where the paper leaves the rate out."""
-    rates = tuple(str(rate) for rate in given.get("rates", ()))
-    if not rates:
-        return ()
-    left_out = parts.unstated(given.get("unstated", []), rows, f"{place}unstated")
-    stated = next((row for row in rows if "rate" not in left_out.get(row, ())), None)
-    if stated is not None:
-        raise ConfigError(f"{place}rates: are where the paper states none; {stated} has no rate in unstated:.")
-    numbers = {float(rate) for rate in rates if NUMBER.fullmatch(rate)}
-    if len(numbers) < max(2, len(rates)) or min(numbers) <= 0:
-        raise ConfigError(f"{place}rates: two or more different numbers above 0 are needed, such as [1e-3, 3e-3].")
-    return rates
+def _trials(rows: TrialRows) -> dict[str, GridPlace]:
+    return {name: GridPlace(cell, {TRIAL: str(trial)}) for name, (cell, trial) in rows.places.items()}
 
 
 def expand(overrides: list[str] | tuple[str, ...], folders: tuple[Path, ...] = ()) -> list[str]:

@@ -1,5 +1,6 @@
 """The parts of a table's file, checked: its mappings, the rows of its grid, its figures, words and seeds."""
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import product
@@ -9,7 +10,11 @@ from orthobench.config.figure import FIGURE_KINDS, Figure
 from orthobench.config.policy import COMMAND_LINE_ALONE
 from orthobench.config.words import key, refuse_twice
 from orthobench.errors import ConfigError
-from orthobench.schema import coerce, did_you_mean
+from orthobench.schema import Positive, coerce, did_you_mean
+
+PRESET_KEYS: dict[str, Any] = {"seeds": Positive, "overrides": list[str]}
+NUMBER = re.compile(r"\d+(\.\d+)?(e-?\d+)?")
+SOLVED = ("stopping.threshold", "stopping.hold")  # when a run of a searched table has solved its task
 
 
 @dataclass(frozen=True)
@@ -18,6 +23,14 @@ class GridPlace:
 
     base: str
     places: dict[str, str]
+
+
+@dataclass(frozen=True)
+class Preset:
+    """A shortened version of a table: its first `seeds` seeds, with further overrides."""
+
+    seeds: int
+    overrides: tuple[str, ...]
 
 
 def checked(content: Any, keys: dict[str, Any], required: tuple[str, ...], place: str) -> dict[str, Any]:
@@ -74,6 +87,22 @@ def crossed(
             if grid:
                 variants[name] = GridPlace(str(cell), places)
     return rows, variants
+
+
+def presets(given: dict[str, Any], known: tuple[str, ...], place: str) -> dict[str, Preset]:
+    """The shortened versions of a table by name.
+
+    Raises:
+        ConfigError: a name is not known, or a key is wrong.
+    """
+    found = {}
+    for preset, body in given.items():
+        if preset not in known:
+            raise ConfigError(f"{place}preset {preset} is not known: {did_you_mean(preset, known)}")
+        short = checked(body, PRESET_KEYS, tuple(PRESET_KEYS), f"{place}presets.{preset}.")
+        check_words(short["overrides"], f"{place}presets.{preset}")
+        found[preset] = Preset(short["seeds"], tuple(short["overrides"]))
+    return found
 
 
 def unstated(given: Any, rows: Iterable[str], place: str) -> dict[str, tuple[str, ...]]:
@@ -136,3 +165,55 @@ def check_seeds(seeds: list[int], name: str) -> None:
     twice = sorted({seed for seed in seeds if seeds.count(seed) > 1})
     if twice:
         raise ConfigError(f"{name}: seed {twice[0]} is listed twice, which would count one run as two.")
+
+
+def rates(given: dict[str, Any], rows: Iterable[str], place: str) -> tuple[str, ...]:
+    """The rates that are tried, as they are written: two or more, each once, where the paper leaves the rate out."""
+    tried = tuple(str(rate) for rate in given.get("rates", ()))
+    if not tried:
+        return ()
+    left_out = unstated(given.get("unstated", []), rows, f"{place}unstated")
+    stated = next((row for row in rows if "rate" not in left_out.get(row, ())), None)
+    if stated is not None:
+        raise ConfigError(f"{place}rates: are where the paper states none; {stated} has no rate in unstated:.")
+    numbers = {float(rate) for rate in tried if NUMBER.fullmatch(rate)}
+    if len(numbers) < max(2, len(tried)) or min(numbers) <= 0:
+        raise ConfigError(f"{place}rates: two or more different numbers above 0 are needed, such as [1e-3, 3e-3].")
+    return tried
+
+
+def check_search(given: dict[str, Any], place: str) -> None:
+    """Look at the keys of a searched table.
+
+    Raises:
+        ConfigError: one is missing, or does not go with it.
+    """
+    searches = given["track"] == "searched"
+    if searches != ("search" in given) or (searches and not given.get("score")):
+        raise ConfigError(f"{place}a searched table needs search: and score:, and no other table has search:.")
+    if "claims" in given and not searches:
+        raise ConfigError(f"{place}claims: are those of a searched table; a paper's are in results/published.")
+    for name in ("grid", "rates") if searches else ():
+        if given.get(name):
+            raise ConfigError(f"{place}{name}: is not for a searched table; a case has a table of its own.")
+    missing = [name for name in SOLVED if name not in map(key, given.get("common", ()))]
+    if searches and missing:
+        raise ConfigError(f"{place}common: {', '.join(missing)} says when a run has solved the task, and is missing.")
+
+
+def factors(given: dict[str, Any], cells: Iterable[str], place: str) -> dict[str, dict[str, list[str]]]:
+    """The levels of every factor of a design, by the beginning of the names of its cells.
+
+    Raises:
+        ConfigError: a factor has one level, or a combination of levels has no cell.
+    """
+    found = {str(family): coerce(design, dict, f"{place}.{family}") for family, design in given.items()}
+    for family, design in found.items():
+        for factor, levels in design.items():
+            if len(coerce(levels, list[str], f"{place}.{family}.{factor}")) < 2:
+                raise ConfigError(f"{place}.{family}.{factor}: two or more levels are needed.")
+        names = ("_".join((family, *levels)) for levels in product(*design.values()))
+        missing = next((name for name in names if name not in cells), None)
+        if missing is not None:
+            raise ConfigError(f"{place}.{family}: the table has no cell {missing}, which its levels make.")
+    return found

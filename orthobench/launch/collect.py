@@ -7,6 +7,7 @@ from orthobench.analysis.curve_values import from_curve
 from orthobench.analysis.curves import CurvePoint, thinned
 from orthobench.analysis.published import load_table
 from orthobench.analysis.records import Line, line
+from orthobench.analysis.trials import LOSS
 from orthobench.config.settings import Settings
 from orthobench.config.table import Table
 from orthobench.errors import ConfigError, StorageError
@@ -26,7 +27,7 @@ def collect(settings: Settings, table: Table, preset: str, row: str) -> Line | N
     record = _own(settings)
     if record is None:
         return None
-    wanted = {row.metric for row in load_table(table) if "@" in row.metric}
+    wanted = {row.metric for row in load_table(table) if "@" in row.metric} | ({LOSS} if table.search else set())
     points = sealed(settings.folder, record).points() if wanted else {}
     return line(record, preset, row, from_curve(sorted(wanted), points, record["baseline"]), epoch_steps(settings))
 

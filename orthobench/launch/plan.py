@@ -10,6 +10,8 @@ from orthobench.analysis.fair import fair_table, rates
 from orthobench.analysis.fair_entry import names
 from orthobench.analysis.published import load_table
 from orthobench.analysis.recorded import alike, why_other
+from orthobench.analysis.searched import cells_of, joined, searched_table
+from orthobench.config import places
 from orthobench.config import table as experiment
 from orthobench.config.files import options
 from orthobench.config.many import Composer
@@ -31,6 +33,7 @@ class PlannedRun:
         cost: rough measure of the arithmetic of its training, without a unit; runs are ordered by it.
         timed: whether its table reports times, so that nothing else may run beside it.
         stale: why what is recorded or finished of it does not count; null where nothing is.
+        place: where its cell stands in a table that makes one cell after the other; 0 in other tables.
     """
 
     table: Table
@@ -39,6 +42,7 @@ class PlannedRun:
     cost: float
     timed: bool
     stale: str | None = None
+    place: int = 0
 
     @property
     def label(self) -> str:
@@ -65,7 +69,8 @@ class Plan:
         runs: the runs, cheapest first.
         recorded: how many runs are recorded already.
         refused: the rows that cannot be built, each with the reason.
-        later: runs of fair tables that follow when the rates are tuned, and are not among `runs`.
+        later: runs of fair tables that follow when the rates are tuned, and are not among `runs`; of a searched table
+            those that follow at the most.
     """
 
     runs: list[PlannedRun] = field(default_factory=list)
@@ -87,8 +92,9 @@ def plan(
     rows: Iterable[str] | None = None,
     extra: tuple[str, ...] = (),
     folders: tuple[Path, ...] = (),
+    models: Iterable[str] | None = None,
 ) -> tuple[Plan, Path]:
-    """The plan of a call, and the results folder.
+    """The plan of a call, and the results folder; `models` are the cells of searched tables that are meant.
 
     Raises:
         ConfigError: there is no such preset or row, or an extra word changes the numbers.
@@ -96,9 +102,10 @@ def plan(
     composer, found, results = Composer(folders), Plan(), results_of(extra, preset)
     for name in tables:
         table = experiment.load(name, folders)
+        table = joined(table, models) if table.search else table
         timed = any(row.metric.startswith("time/") for row in load_table(table))
         known = {(line.preset, line.row, line.seed): line for line in records.read(results, name)}
-        for row, own in _due(table, preset, seeds, rows, results, found).items():
+        for row, own in _due(table, preset, seeds, rows if models is None else models, results, found).items():
             jobs = table.runs(preset, own, [row])
             try:
                 _refuse_changes(composer, jobs[0], extra)
@@ -116,8 +123,8 @@ def plan(
                     found.recorded += 1
                     continue
                 stale = why_stale(one) if line is None else f"run {line.run_id} is recorded, {why}."
-                found.runs.append(PlannedRun(table, job, one, price, timed, stale))
-    found.runs.sort(key=lambda run: run.cost)
+                found.runs.append(PlannedRun(table, job, one, price, timed, stale, _place(table, row)))
+    found.runs.sort(key=lambda run: (run.place, run.cost))
     return found, results
 
 
@@ -141,6 +148,8 @@ def _due(
     found: Plan,
 ) -> dict[str, tuple[int, ...]]:
     """The seeds to run by row: all of a published table; of a fair one those that come next, by what is recorded."""
+    if table.search is not None:
+        return _searched(table, preset, seeds, rows, results, found)
     if table.tuning is None:
         own = tuple(table.planned(preset) if seeds is None else seeds)
         return dict.fromkeys(table.trained(rows), own)
@@ -159,6 +168,42 @@ def _due(
     return fair.due(chosen)
 
 
+def _searched(
+    table: Table, preset: str, seeds: Iterable[int] | None, cells: Iterable[str] | None, results: Path, found: Plan
+) -> dict[str, tuple[int, ...]]:
+    """The seeds to run next by row of a searched table, one cell after the other."""
+    if seeds is not None:
+        raise ConfigError(f"{table.name} is a searched table: its seeds and those of its search are in its file.")
+    known = cells_of(table)
+    for name in cells or ():
+        if name not in known:
+            raise ConfigError(f"cell={name} is no cell of {table.name}: {did_you_mean(name, known)}")
+    chosen = tuple(known if cells is None else cells)
+    made = searched_table(table, results, preset)
+    found.recorded += sum(cell.recorded for cell in made.cells if cell.name in chosen)
+    found.later += made.later(chosen)
+    return {row: own for due in made.due(chosen).values() for row, own in due.items()}
+
+
+def _place(table: Table, row: str) -> int:
+    return cells_of(table).index(table.variants[row].base) if table.search else 0
+
+
+def first_cells(found: Plan, least: int) -> list[PlannedRun]:
+    """The runs of the first cells of searched tables, `least` runs or more; the other runs are counted as later.
+
+    So that one cell is complete before the next one is begun, as far as there is work for all processes.
+    """
+    runs: list[PlannedRun] = []
+    for run in found.runs:
+        if run.table.search and len(runs) >= least and run.place != runs[-1].place:
+            break
+        runs.append(run)
+    found.later += len(found.runs) - len(runs)
+    found.runs = runs
+    return runs
+
+
 def _fitted(seeds: list[Settings]) -> list[Settings]:
     """The settings of all seeds of a row, with the hidden size that its budget of parameters, if any, allows."""
     if seeds[0].run["params"] is None:
@@ -169,7 +214,7 @@ def _fitted(seeds: list[Settings]) -> list[Settings]:
 
 def results_of(words: Iterable[str], preset: str) -> Path:
     """The folder of a preset's records and tables, by `results_root=` among the words of a command."""
-    root = Path(next((value(word) for word in reversed([*words]) if key(word) == "results_root"), "results"))
+    root = Path(next((places.path(word) for word in reversed([*words]) if key(word) == "results_root"), "results"))
     return root if preset == experiment.FULL else root / preset
 
 

@@ -1,7 +1,8 @@
 """results/tables/<paper>.md, .csv and .tex: every table of a paper, from records and published numbers alone.
 
-The fair track, which is nobody's paper, has files of its own: results/tables/fair.md, .csv and .tex. The same records
-give the same bytes: no dates, no order but that of the published rows.
+The fair track, which is nobody's paper, has files of its own: results/tables/fair.md, .csv and .tex. So have the
+searched tables, fair2.md, once something of them is recorded. The same records give the same bytes: no dates, no order
+but that of the published rows.
 """
 
 from pathlib import Path
@@ -10,9 +11,10 @@ from orthobench.analysis.comparison import compare
 from orthobench.analysis.fair import fair_table
 from orthobench.analysis.published import papers
 from orthobench.analysis.recorded import everything
-from orthobench.config.table import FAIR, Table, load, tables
+from orthobench.analysis.searched import searched_table
+from orthobench.config.table import FAIR, SEARCHED, Table, load, tables
 from orthobench.recording.files import write_bytes
-from orthobench.report import fair, paper
+from orthobench.report import fair, paper, searched
 from orthobench.report.document import Document, Section
 from orthobench.report.markup import csv_text, latex, markdown
 
@@ -20,12 +22,14 @@ RENDERERS = {"md": markdown, "csv": csv_text, "tex": latex}
 
 
 def parts(folders: tuple[Path, ...] = ()) -> tuple[str, ...]:
-    """What has files of its own: every paper, and the fair track."""
-    return (*papers(folders), FAIR)
+    """What has files of its own: every paper, the fair track, and the searched tables."""
+    return (*papers(folders), FAIR, searched.PART)
 
 
 def filled(part: str, results: Path, folders: tuple[Path, ...] = (), drawn: bool = False) -> Document:
-    """The document of a paper, or of the fair track; with figures where `drawn`."""
+    """The document of a paper, of the fair track or of the searched tables; with figures where `drawn`."""
+    if part == searched.PART:
+        return searched.filled(results, folders, drawn)
     return fair.filled(results, folders, drawn) if part == FAIR else paper.filled(part, results, folders, drawn)
 
 
@@ -33,18 +37,22 @@ def section(table: Table, results: Path, preset: str, drawn: bool = False) -> Se
     """One table of one preset; with its figures where `drawn`."""
     if table.track == FAIR:
         return fair.section(fair_table(table, results, preset), drawn)
+    if table.track == SEARCHED:
+        return searched.section(searched_table(table, results, preset), drawn)
     return paper.section(compare(table, results, preset), results if drawn else None)
 
 
 def render(part: str, results: Path, folders: tuple[Path, ...] = ()) -> dict[str, str]:
-    """The tables of a paper, or of the fair track, by suffix."""
+    """The tables of a paper, or of a fair track, by suffix; nothing of searched tables that are not begun."""
     document = filled(part, results, folders)
+    if part == searched.PART and not document.sections:
+        return {}
     return {suffix: rendered(document) for suffix, rendered in RENDERERS.items()}
 
 
 def write(results: Path, some: tuple[str, ...] = (), folders: tuple[Path, ...] = ()) -> list[Path]:
-    """Write the tables of some papers, and always of the fair track, where they changed; returns their paths."""
-    changed = _differing(results, (*some, FAIR), folders)
+    """Write the tables of some papers, and always of the fair tracks, where they changed; returns their paths."""
+    changed = _differing(results, (*some, FAIR, searched.PART), folders)
     for path, text in changed.items():
         write_bytes(path, text.encode())
     return list(changed)

@@ -61,12 +61,13 @@ class Attempt:
         self.training, self.orthogonality = TrainingLog(*common), Orthogonality(*common)
         self.crossing, self.finite = BaselineCrossing(), Finite(every)
         stopping = run.settings.stopping
+        self.stopping = Stopping(**stopping, least=run.duration.least) if stopping["metric"] else None
         watchers = [
             self.finite,
             self.training,
             self.orthogonality,
             self.crossing,
-            *([Stopping(**stopping, least=run.duration.least)] if stopping["metric"] else []),
+            *([self.stopping] if self.stopping else []),
             *diagnostics(run.settings.diagnostics, run.model, *common),
         ]
         self.callbacks = [*watchers, Progress(), self.saver]
@@ -208,7 +209,7 @@ class Attempt:
             "metrics": metrics or {"best_val": self.saver.best, "last": None, "best_test": None},
             "best_step": self.saver.best_step,
             "recovered_from": self.saver.recovered_from,
-            "crossed": self.crossing.steps,
+            "crossed": self.crossing.steps | (self.stopping.crossed if self.stopping else {}),
             "checkpoint": {"last": digest_of(self.saver.last_path), "best": digest_of(self.saver.best_path)},
             "diverged": {"step": self.finite.step, "last_loss": self.finite.last_loss} if self.finite.step else None,
             "orthogonality": {name: getattr(self.orthogonality, name) for name in ("max", "last", "lost")},

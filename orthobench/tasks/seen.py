@@ -28,4 +28,6 @@ def count(rows: Iterable[bytes], known: Iterable[bytes]) -> int:
 def _rounded(row: np.ndarray) -> np.ndarray:
     """Numbers in float64 with the precision of float32, whatever their size; -0 is 0, and NaN has one form."""
     fraction, exponent = np.frexp(row.astype(np.float64))
-    return np.where(np.isnan(row), np.nan, np.ldexp(np.round(np.ldexp(fraction, BITS)), exponent) + 0.0)
+    with np.errstate(over="ignore"):  # the largest numbers round to 2^1024, which is infinite
+        found = np.ldexp(np.round(np.ldexp(fraction, BITS)), exponent - BITS) + 0.0
+    return np.where(np.isnan(row), np.nan, found)

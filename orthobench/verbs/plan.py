@@ -1,6 +1,7 @@
 """`orthobench plan KEY=VALUE...|TABLE...|PAPER...|all`: what runs would cost, from costs that are kept or measured."""
 
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -9,7 +10,8 @@ from orthobench.config.table import FULL
 from orthobench.errors import OrthobenchError, Stopped
 from orthobench.terminal import complain, duration_text, say, waiting
 from orthobench.verbs.arguments import Parser
-from orthobench.verbs.reproduce import WORDS, Selection, seeds_of
+from orthobench.verbs.plan_searched import plan_searched
+from orthobench.verbs.reproduce import WORDS, Selection, models_of, refuse_models, seeds_of
 
 if TYPE_CHECKING:
     from orthobench.analysis.run_costs import Cost
@@ -32,6 +34,7 @@ def main(arguments: list[str]) -> int:
     """
     parser = Parser(__doc__)
     parser.add_argument("--seeds", help=WORDS["--seeds"])
+    parser.add_argument("--models", metavar="A,B", help=WORDS["--models"])
     parser.add_argument("--preset", help=WORDS["--preset"])
     parser.add_argument("--cheapest", metavar="TIME", help=WORDS["--cheapest"])
     parser.add_argument("--record", action="store_true", help="keep costs in results/bench/costs.csv, for `tables`")
@@ -42,13 +45,15 @@ def main(arguments: list[str]) -> int:
     selection = Selection.of(given.overrides, given.names or (["all"] if given.cheapest else []))
     if given.seeds is not None:
         selection = replace(selection, seeds=seeds_of(given.seeds))
+    if given.models is not None:
+        selection = replace(selection, models=models_of(given.models))
     several = given.multirun or selection.rows is None or len(selection.rows) > 1
     say(f"orthobench {__version__} plans {' '.join((*selection.names, *given.overrides)) or 'one run'}")
     if given.cheapest:
         return _plan_cheapest(selection, given.preset or FULL, folders, given.cheapest)
     if given.names or (selection.names and several):
         return _plan_tables(selection, given.preset or FULL, folders, given.record)
-    for option in ("preset", "seeds", "record"):
+    for option in ("preset", "seeds", "record", "models"):
         if getattr(given, option):
             parser.error(f"--{option} {getattr(given, option)} is of a table, and none is named")
     return _plan_runs(given.overrides, folders)
@@ -93,7 +98,7 @@ def _book(settings: "Settings", results: Path, record: bool = False) -> "Book":
     return Book(results, Path(settings.run["runs_root"]), record)
 
 
-def _cost(book: "Book", settings: "Settings") -> "Cost":
+def _cost(book: "Book | None", settings: "Settings") -> "Cost":
     """What a run costs.
 
     Raises:
@@ -101,6 +106,7 @@ def _cost(book: "Book", settings: "Settings") -> "Cost":
     """
     from orthobench import signals
 
+    assert book is not None
     with signals.watched(program=True), waiting(f"a step of {settings.run_id}"):
         found = book.of(settings)
         signals.check()
@@ -122,18 +128,25 @@ def _plan_tables(selection: Selection, preset: str, folders: tuple[Path, ...], r
         ConfigError: no such table, preset or row.
     """
     from orthobench.analysis.published import select
+    from orthobench.config.table import load
     from orthobench.launch.plan import plan
 
     _warn()
+    refuse_models(selection, folders)
     book, told, total_s, count, recorded = None, list[str](), 0.0, 0, 0
+    of_runs = selection.seeds, selection.rows, selection.extra
     for name in select(selection.names, folders):
-        found, results = plan([name], preset, selection.seeds, selection.rows, selection.extra, folders)
+        found, results = plan([name], preset, *of_runs, folders, selection.models)
         if found.runs and book is None:
             book = _book(found.runs[0].settings, results, record)
-        lines, seconds = _rows(found, book)
-        told += [*_heading(name, preset, found, results, folders), *lines]
-        if found.runs:  # runs at the chosen rates cost what those of the tuning do
-            seconds *= 1 + found.later / len(found.runs)
+        if load(name, folders).search is not None:
+            lines, seconds = plan_searched(name, selection, preset, folders, found, results, partial(_cost, book))
+        else:
+            lines, seconds = _rows(found, book)
+            lines = [*_heading(name, preset, found, results, folders), *lines]
+            if found.runs:  # runs at the chosen rates cost what those of the tuning do
+                seconds *= 1 + found.later / len(found.runs)
+        told += lines
         total_s, count, recorded = total_s + seconds, count + len(found.runs), recorded + found.recorded
     sources = f" ({book.words})" if book is not None and book.words else ""
     runs = f"{recorded} runs recorded, {count} to do"
@@ -173,7 +186,6 @@ def _rows(found: "Plan", book: "Book | None") -> tuple[list[str], float]:
         by_row.setdefault(run.job.row, []).append(run)
     groups, lines, total_s = dict[tuple[str, int], list[str]](), list[str](), 0.0
     for row, runs in by_row.items():
-        assert book is not None
         try:
             cost = _cost(book, runs[0].settings)
         except Stopped:  # asked by a signal, which is no fault of this row

@@ -3,15 +3,21 @@
 import time
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from orthobench.config.table import FULL
 from orthobench.config.words import MOST, choices, key, shortened
 from orthobench.errors import ConfigError
 from orthobench.verbs.arguments import Parser
 
+if TYPE_CHECKING:
+    from orthobench.launch.plan import PlannedRun
+
 DIGITS = 20  # of the largest seed
+ENOUGH = 4  # runs for every process, before the next cell of a searched table is begun
 WORDS = {
     "--seeds": "how many seeds (1, 2, ...), or which ones: 10, 4..10 or 1,2,7; default: those of the table",
+    "--models": "cells of a searched table, such as mine,gru; a model of --config-dir joins its rows",
     "--preset": "full, or a shortened version, which fills a table of its own: short, smoke",
     "--budget": "time after which nothing more is started, such as 2h",
     "--fits": "as --budget, and a run that does not fit into the time that is left, by its kept cost, is not begun",
@@ -28,6 +34,7 @@ class Selection:
     Attributes:
         names: tables, papers or all.
         rows, seeds: some of them; null for those of the table.
+        models: cells of searched tables; null for all that these have.
         extra: further words for every run, which must not change its numbers.
     """
 
@@ -35,6 +42,7 @@ class Selection:
     rows: tuple[str, ...] | None
     seeds: tuple[int, ...] | None
     extra: tuple[str, ...]
+    models: tuple[str, ...] | None = None
 
     @classmethod
     def of(cls, overrides: list[str], names: list[str] | None = None) -> "Selection":
@@ -60,6 +68,7 @@ def main(arguments: list[str]) -> int:
     """
     parser = Parser(__doc__)
     parser.add_argument("--seeds", help=WORDS["--seeds"])
+    parser.add_argument("--models", metavar="A,B", help=WORDS["--models"])
     parser.add_argument("--preset", default=FULL, help=WORDS["--preset"])
     parser.add_argument("--budget", help=WORDS["--budget"])
     parser.add_argument("--fits", metavar="TIME", help=WORDS["--fits"])
@@ -75,6 +84,8 @@ def main(arguments: list[str]) -> int:
         raise ConfigError("reproduce needs a table, a paper or all, for example `orthobench reproduce sgornn/table2`.")
     if given.seeds is not None:
         selection = replace(selection, seeds=seeds_of(given.seeds))
+    if given.models is not None:
+        selection = replace(selection, models=models_of(given.models))
     folders, limit = tuple(given.config_dir), given.fits or given.budget
     return run(
         selection, given.preset, folders, limit, given.jobs, given.launcher, given.fits is not None, given.cheapest
@@ -106,41 +117,90 @@ def run(
     from orthobench.config.words import seconds
     from orthobench.launch.cheapest import chosen as best_rows
     from orthobench.launch.launchers import named
-    from orthobench.launch.plan import plan, results_of, take_over
+    from orthobench.launch.plan import first_cells, plan, results_of, take_over
     from orthobench.launch.reproduce import Runner, reproduce
     from orthobench.report import write as tables
     from orthobench.terminal import say
 
     chosen = select(selection.names, folders)
+    refuse_models(selection, folders)
     for name in experiment.tables(folders):  # all that is rendered at the end is refused before work starts
         experiment.load(name, folders)
     end = None if budget is None else time.monotonic() + seconds(budget, "--fits" if fits else "--budget")
     about, extra = split(list(selection.extra))
     selection = replace(selection, extra=tuple(extra))
     take_over(chosen, results_of(selection.extra, preset), preset, folders)
-    place, only = None, None
+    place, only, code = None, None, 0
     if cheapest is not None:
         of_runs = selection.seeds, selection.rows, selection.extra
         rows, _ = best_rows(chosen, preset, *of_runs, folders, seconds(cheapest, "--cheapest"))
         only = [(one.table, one.row) for one in rows]
-    tuning = True
+    failed: set[tuple[str, int]] = set()  # cells of searched tables of which a run failed
+    more = True
     with signals.watched(program=True):
-        while tuning:  # what a fair table reports follows from its tuning
-            found, results = plan(chosen, preset, selection.seeds, selection.rows, selection.extra, folders)
+        while more:  # what a fair table reports follows from its tuning
+            found, results = plan(
+                chosen, preset, selection.seeds, selection.rows, selection.extra, folders, selection.models
+            )
             if only is not None:
                 found.only(only)
             left = None if end is None else end - time.monotonic()
             if found.runs and place is None:
                 place = named(launcher, about, Path(found.runs[0].settings.run["runs_root"]))
             at_once = place.at_once if jobs is None and place is not None else max(jobs or 1, 1)
+            found.runs = [run for run in found.runs if (run.table.name, run.place) not in failed]
+            first_cells(found, ENOUGH * at_once)
             runner = Runner(results, at_once, left, selection.extra, folders, place, fits)
-            code = reproduce(found, runner)
-            tuning = bool(found.later) and [*runner.codes.values()] == [0] * len(found.runs)
+            code = reproduce(found, runner) or code
+            wrong = {run for run, own in runner.codes.items() if own != 0}
+            failed |= {(run.table.name, run.place) for run in wrong}
+            more = (
+                bool(found.later and found.runs)
+                and _goes_on(wrong, runner.codes)
+                and len(runner.codes) == len(found.runs)
+            )
         known = papers(folders)
         parts = tuple(dict.fromkeys(paper for name in chosen if (paper := name.split("/")[0]) in known))
         for path in tables.write(results, parts, folders):
             say(f"wrote {path}")
     return code
+
+
+def _goes_on(wrong: "set[PlannedRun]", codes: "dict[PlannedRun, int]") -> bool:
+    """Tell whether other cells can be run after these runs failed: in searched tables, unless the call was stopped."""
+    from orthobench.errors import Stopped
+
+    return all(run.table.search is not None and codes[run] != Stopped.exit_code for run in wrong)
+
+
+def models_of(text: str) -> tuple[str, ...]:
+    """The names in `mine,gru`.
+
+    Raises:
+        ConfigError: there is none.
+    """
+    names = tuple(part.strip() for part in text.split(",") if part.strip())
+    if not names:
+        raise ConfigError("--models needs one or more names, such as --models mine,gru.")
+    return names
+
+
+def refuse_models(selection: Selection, folders: tuple[Path, ...]) -> None:
+    """Refuse `--models` beside a table whose rows are fixed, and beside `cell=`.
+
+    Raises:
+        ConfigError: it is one of these.
+    """
+    from orthobench.analysis.published import select
+    from orthobench.config.table import load
+
+    if selection.models is None:
+        return
+    if selection.rows is not None:
+        raise ConfigError("--models and cell= both say which cells are meant; give one of them.")
+    other = next((name for name in select(selection.names, folders) if load(name, folders).search is None), None)
+    if other is not None:
+        raise ConfigError(f"--models is for searched tables, such as fair2/cued_copying; {other} has rows of its own.")
 
 
 def seeds_of(text: str) -> tuple[int, ...]:

@@ -15,6 +15,7 @@ from orthobench import __version__
 from orthobench.analysis import findings
 from orthobench.analysis.fair import FairTable, fair_tables
 from orthobench.analysis.published import papers
+from orthobench.analysis.searched import searched_tables
 from orthobench.config import table as experiment
 from orthobench.config.table import FAIR, FULL, Table
 from orthobench.errors import ConfigError
@@ -38,7 +39,8 @@ def collected(results: Path, folders: tuple[Path, ...] = (), runs_root: Path | N
     """
     compared = [one for paper in papers(folders) for one in paper_document.comparisons(paper, results, folders)]
     fair = fair_tables(results, folders)
-    filled = {(one.table.name, one.preset): {line.run_id for line in one.lines} for one in (*compared, *fair)}
+    groups = (*compared, *fair, *searched_tables(results, folders))
+    filled = {(one.table.name, one.preset): {line.run_id for line in one.lines} for one in groups}
     tables = [*(_table(one.table, one.preset, paper_document.section(one)) for one in compared), *map(_fair, fair)]
     found = {
         "schema": SCHEMA,

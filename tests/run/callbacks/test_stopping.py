@@ -86,6 +86,38 @@ def test_training_ends_at_a_value_that_is_good_enough(
     assert looked_at(values, patience, direction, least, threshold) == end
 
 
+@pytest.mark.parametrize(
+    ("values", "losses", "hold", "extra", "solved", "end"),
+    [
+        ([0, 1, 1, 1, 0, 0, 0], None, 3, 0, 4, 4),
+        ([1, 1, 0, 1, 1, 1, 0, 0, 0], None, 3, 2, 6, 8),  # and whatever comes in these steps
+        ([1, 1, 0, 1, 1, 0, 1, 1], None, 3, 0, None, None),
+        ([0, 0, 0, 0, 0], [5, 4, 4, 4, 4], 3, 0, None, 5),  # flat: the loss, though the score never moves
+        ([0, 0, 0, 0, 0], [5, 4, 3, 2, 1], 3, 0, None, None),
+        ([1, 1, 1, 1, 1, 1, 1], [1, 1, 1, 1, 1, 1, 1], 2, 4, 2, 6),  # solved runs are not ended for being flat
+    ],
+)
+def test_a_run_ends_when_it_is_solved_or_flat(
+    values: list[float], losses: list[float] | None, hold: int, extra: int, solved: int | None, end: int | None
+) -> None:
+    callback = Stopping("m", 3, 0.99, hold=hold, extra_steps=extra, flat_metric="loss")
+    directions = {"m": "higher", "loss": "lower"}
+    task = SimpleNamespace(metric_of=lambda name: SimpleNamespace(direction=directions[name]))
+    trainer, ended = SimpleNamespace(global_step=0, should_stop=False), None
+    losses = losses or [-float(i) for i in range(len(values))]
+    for step, (value, loss) in enumerate(zip(values, losses, strict=True), 1):
+        trainer.global_step = step
+        module = SimpleNamespace(results={"val/m": float(value), "val/loss": float(loss)}, task=task)
+        again = Stopping("m", 3, 0.99, hold=hold, extra_steps=extra, flat_metric="loss")
+        again.load_state_dict(callback.state_dict())  # a resumed run goes on as the one before
+        callback = again
+        callback.on_validation_end(trainer, module)  # type: ignore[arg-type]
+        if trainer.should_stop:
+            ended = step
+            break
+    assert (callback.crossed, ended) == ({"solved": solved}, end)
+
+
 def test_a_checkpoint_from_before_there_was_a_threshold_tells_whether_training_had_ended() -> None:
     for waited, ended in ((2, False), (3, True)):
         callback = Stopping("m", patience=3)
@@ -133,7 +165,9 @@ def test_training_ends_and_the_run_is_finished(capsys: pytest.CaptureFixture[str
     assert end == len(losses)
     assert (found["status"], found["steps"]) == ("done", 2 * end)
     assert steps(curve, "val/loss")[-1] == 2 * end < 40
-    assert found["config"]["stopping"] == {"patience": 3, "threshold": None, "metric": "loss"}
+    given = {key: value for key, value in found["config"]["stopping"].items() if value is not None}
+    assert given == {"patience": 3, "metric": "loss"}
+    assert "solved" not in found["crossed"]
     assert "has not improved for 3 validations: training ends at step" in capsys.readouterr().out
 
 
@@ -192,6 +226,10 @@ def test_it_is_part_of_the_identity_with_its_metric() -> None:
     [
         (("stopping.metric=loss",), "has no effect without stopping.patience="),
         (("stopping.patience=2", "stopping.metric=los"), "no metric of this task: did you mean 'loss'"),
+        (("stopping.hold=3",), "stopping.hold=3 has no effect without stopping.threshold="),
+        (("stopping.extra_steps=3", "stopping.patience=2"), "no effect without stopping.threshold="),
+        (("stopping.flat_metric=loss", "stopping.threshold=1"), "no effect without stopping.patience="),
+        (("stopping.patience=2", "stopping.flat_metric=los"), "stopping.flat_metric=los is no metric"),
         (("stopping.patience=0",), "must be >= 1"),
         (("stopping.patience=2.5",), "stopping.patience=2.5"),
         (("stopping.threshold=low",), "stopping.threshold='low' has the wrong type"),

@@ -1,0 +1,186 @@
+"""The searched tables as a document: which cells solve a case, how fast, how far they hold it, and the claims."""
+
+from collections.abc import Iterable
+from math import inf
+from pathlib import Path
+
+from orthobench.analysis.factorial import effects
+from orthobench.analysis.searched import GROUPS, SearchedCell, SearchedTable, searched_tables
+from orthobench.analysis.searched_claims import outcomes
+from orthobench.analysis.status import Interval
+from orthobench.config.words import key, value
+from orthobench.report import costs, document
+from orthobench.report.document import Document, Grid, Section
+from orthobench.report.numbers import NOTHING, number
+from orthobench.report.searched_figures import figures
+
+PART = "fair2"  # the name of the document's files
+INTRODUCTION = """\
+Two questions, never mixed: does a cell learn the case, and how far does it hold what it has learnt? Every cell has a
+search of its own, as long as that of any other (`search:` in its file), and is reported on fresh seeds at the trial
+that was chosen. *solved*: reported seeds of which the validation score was at the table's threshold at so many
+validations in a row, with the exact 95 % interval of their share (Clopper and Pearson). *steps*: training steps until
+then, the median and the quartiles; a run that was ended before counts as more than the greatest number of steps.
+*horizon*: the greatest length up to which the median seed of those that solved the case scores above 0.9 at every
+tested length, where 0 is the trivial predictor and 1 is perfect; `>=` where it is the longest that was tested.
+*easy to tune*: trials of the first stage, one seed each, that solve the case; `orthobench plot` draws all trials.
+Cells are grouped, not ranked: nothing is averaged over seeds that solve a case and seeds that do not. A cell of which
+no trial has a validation loss below the trivial predictor's *did not learn*, and has no number. Cells whose search goes
+on are named below the table.
+"""
+HEADERS = ("cell", "group", "solved", "steps", "horizon", "easy to tune", "ms a step", "parameters", "state, bytes",
+           "chosen", "runs")  # fmt: skip
+TEXT = {"cell", "group", "chosen"}
+HINT = "not run yet: "
+
+
+def filled(results: Path, folders: tuple[Path, ...] = (), drawn: bool = False) -> Document:
+    """The document of all searched tables of which something is recorded; with figures where `drawn`."""
+    found = searched_tables(results, folders)
+    return Document(PART, INTRODUCTION, tuple(section(table, drawn) for table in found), _data(found))
+
+
+def section(found: SearchedTable, drawn: bool = False) -> Section:
+    """Section of a table; with its figures where `drawn`."""
+    table = found.table
+    unrun = [cell.name for cell in found.cells if not cell.complete]
+    notes = [f"{HINT}{', '.join(unrun)}; no sentence speaks of them."] if unrun else []
+    measured = costs.notes(cell.cost for cell in found.known if cell.cost)
+    return Section(
+        anchor=document.anchor(table.name, found.preset),
+        title=document.title(table.title, found.preset),
+        heading=document.heading(table, found.preset),
+        facts=_facts(found),
+        records=document.records_of(table, found.lines),
+        grids=(cells(found), by_length(found), worth(found), stated(found)),
+        notes=(*notes, *_moved(found), *found.notes, *found.made_by.notes, *measured, *table.deviations),
+        figures=figures(found) if drawn else {},
+        provenance=document.provenance(found.lines),
+    )
+
+
+def cells(found: SearchedTable) -> Grid:
+    """The cells by group."""
+    rows = [_texts(found, cell) for cell in found.known if cell.complete]
+    timed = any(cell.cost for cell in found.known)
+    aside = frozenset(() if timed else ("ms a step",))
+    return Grid(list(HEADERS), rows, frozenset(HEADERS) - TEXT, aside=aside)
+
+
+def by_length(found: SearchedTable) -> Grid:
+    """The median normalised score of the seeds that solved the case, at every length."""
+    able = [cell for cell in found.known if cell.complete and cell.holds]
+    headers = ["cell", "seeds", *map(str, found.lengths)]
+    rows = [
+        [cell.name, str(cell.solved[0]), *(_score(cell.holds.get(length)) for length in found.lengths)] for cell in able
+    ]
+    return Grid(headers, rows, frozenset(headers) - TEXT, subject="by length, median of the seeds that solved it")
+
+
+def stated(found: SearchedTable) -> Grid:
+    """The claims that were written before the runs, with what came of them."""
+    rows = [[one.stated.claim, one.stated.source or "ours", one.word, one.detail] for one in outcomes(found)]
+    headers = ["claim", "source", "status", "figures"]
+    return Grid(headers, rows, subject="claims, written before the runs")
+
+
+def worth(found: SearchedTable) -> Grid:
+    """The effects of the table's design, where it has one of which all cells are complete."""
+    headers = ["design", "effect", "log-odds that a seed solves it", "factor of the horizon"]
+    rows = [
+        [one.family, one.name, _effect(*one.solved), NOTHING if one.horizon is None else _factor(*one.horizon)]
+        for one in effects(found)
+    ]
+    return Grid(headers, rows, subject="effects, each beside the first level of its factor, with 95 % intervals")
+
+
+def _moved(found: SearchedTable) -> list[str]:
+    """Tell how many cells are in another group than in the table that this one is like."""
+    other = found.beside
+    both = [(cell, other[cell.name]) for cell in found.known if cell.complete and cell.name in other]
+    if not both:
+        return []
+    moved = [f"{cell.name} ({GROUPS[there]}, here {GROUPS[cell.group]})" for cell, there in both if cell.group != there]
+    told = f": {', '.join(moved)}" if moved else ""
+    return [f"{len(moved)} of {len(both)} cells are in another group than in {found.table.like}{told}."]
+
+
+def _effect(value: float, interval: Interval) -> str:
+    return f"{value:+.2f} [{interval[0]:+.2f}, {interval[1]:+.2f}]"
+
+
+def _factor(value: float, interval: Interval) -> str:
+    return f"{2**value:.2f} [{2 ** interval[0]:.2f}, {2 ** interval[1]:.2f}]"
+
+
+def settings(found: SearchedTable, cell: SearchedCell, trial: int) -> list[str]:
+    """The values of a trial, such as `lr=0.01`, without the names of their groups."""
+    own = found.table.rows[f"{cell.name}_trial{trial}"]
+    words = [word for word in own if word not in found.table.rows.cells[cell.name]]  # type: ignore[attr-defined]
+    return [f"{key(word).partition('.')[2]}={value(word)}" for word in words]
+
+
+def _texts(found: SearchedTable, cell: SearchedCell) -> list[str]:
+    count, of = cell.solved
+    interval, chosen = cell.interval, cell.state.chosen
+    span = f" [{interval[0]:.2f}, {interval[1]:.2f}]" if interval else ""
+    easy = "{}/{}".format(*cell.easy) if cell.state.learnt is not False else NOTHING
+    return [
+        cell.name,
+        GROUPS[cell.group],
+        f"{count}/{of}{span}" if cell.lines else NOTHING,
+        _quartiles(cell.steps) if cell.lines else NOTHING,
+        horizon(cell) if cell.lines else NOTHING,
+        easy,
+        costs.step(cell.cost) + costs.engine(cell.cost) if cell.cost else NOTHING,
+        number(cell.budget.get("parameters"), 0),
+        number(cell.budget.get("state_bytes"), 0),
+        NOTHING if chosen is None else " ".join(settings(found, cell, chosen)),
+        f"{cell.recorded - len(cell.lines)} + {len(cell.lines)}",
+    ]
+
+
+def horizon(cell: SearchedCell) -> str:
+    """The horizon as text: `>= 10,240` at the longest length that was tested."""
+    if cell.horizon is None:
+        return "none"
+    return f"{'>= ' * (cell.horizon == max(cell.lengths))}{cell.horizon:,}"
+
+
+def _quartiles(found: tuple[float, float, float] | None) -> str:
+    if found is None:
+        return NOTHING
+    low, middle, high = map(_step, found)
+    return f"{middle} [{low}, {high}]"
+
+
+def _step(steps: float) -> str:
+    return "beyond" if steps == inf else f"{steps:,.0f}"
+
+
+def _score(score: float | None) -> str:
+    return NOTHING if score is None or score == -inf else f"{score:.2f}"
+
+
+def _facts(found: SearchedTable) -> tuple[str, ...]:
+    table, given = found.table, {key(word): value(word) for word in found.table.common}
+    assert table.search is not None
+    size = f"{int(given['params']):,} parameters, " if "params" in given else ""
+    stages = ", ".join(f"{stage.trials} trials on {len(stage.seeds)}" for stage in table.search.stages)
+    metric = given.get("stopping.metric", "score of the task")
+    return (
+        f"Track {table.track}",
+        f"{size}search: {stages} seeds; {len(found.seeds)} seeds reported",
+        f"solved: validation {metric} at {given['stopping.threshold']}, {given['stopping.hold']} times in a row",
+        f"at most {int(given.get('trainer.max_steps', 0)):,} steps",
+    )
+
+
+def _data(found: Iterable[SearchedTable]) -> Grid:
+    """All cells of all tables, for a spreadsheet."""
+    rows = [
+        [one.table.name, one.preset, *_texts(one, cell), one.made_by.words([line.run_id for line in cell.lines])]
+        for one in found
+        for cell in one.known
+    ]
+    return Grid(["table", "preset", *HEADERS, "made by"], rows)

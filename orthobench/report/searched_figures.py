@@ -1,0 +1,90 @@
+"""Figures of a searched table, as SVG: who solves it and in how many steps, score over length, and the search."""
+
+from math import inf, isfinite
+from typing import TYPE_CHECKING
+
+from orthobench.analysis.searched import SearchedCell, SearchedTable
+from orthobench.analysis.trials import steps
+from orthobench.config.words import key, value
+from orthobench.report import drawing
+from orthobench.report.drawing import COLOURS, DASHES
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+WIDTH, ROW = 7.2, 0.24
+RATE = "optimizer.lr"
+
+
+def figures(found: SearchedTable) -> dict[str, str]:
+    """SVG text by title, of every figure that the records of a table allow."""
+    title, known = found.table.title, found.known
+    done = [cell for cell in known if cell.complete]
+    drawn = {}
+    if any(cell.lines for cell in done):
+        drawn[f"{title}: seeds that solve it, and steps"] = drawing.svg(_solved(found, done))
+    if any(cell.holds for cell in done):
+        drawn[f"{title}: score by length"] = drawing.svg(_curves(found, done))
+    if known:
+        drawn[f"{title}: the search"] = drawing.svg(_search(found, known))
+    return drawn
+
+
+def cap(found: SearchedTable) -> float:
+    """The greatest number of steps of a run."""
+    return max((float(value(word)) for word in found.table.common if key(word) == "trainer.max_steps"), default=inf)
+
+
+def _solved(found: SearchedTable, cells: list[SearchedCell]) -> "Figure":
+    """A line per cell: a mark per reported seed at the step at which it had solved the case, crosses at the end."""
+    figure, axes = drawing.subplot(WIDTH, ROW * len(cells) + 1.1)
+    end = cap(found)
+    for place, cell in enumerate(cells):
+        values = [steps(line) for line in cell.lines]
+        able = [step for step in values if isfinite(step)]
+        axes.plot(able, [place] * len(able), "o", color=COLOURS[0], markersize=4, alpha=0.6)
+        if len(able) < len(values):
+            axes.plot([end], [place], "x", color=COLOURS[1], markersize=5)
+    names = [f"{drawing.plain(cell.name)} {cell.solved[0]}/{cell.solved[1]}" for cell in cells]
+    axes.set_yticks(range(len(cells)), names)
+    axes.invert_yaxis()
+    axes.set_xlabel("training steps until solved; a cross: some seeds never did")
+    return figure
+
+
+def _curves(found: SearchedTable, cells: list[SearchedCell]) -> "Figure":
+    """A line per cell: the median normalised score of the seeds that solved the case, at every length."""
+    figure, axes = drawing.subplot(WIDTH, 4.6)
+    able = [cell for cell in cells if cell.holds]
+    styles = [(colour, dash) for dash in DASHES for colour in COLOURS]
+    for place, cell in enumerate(able):
+        colour, dash = styles[place % len(styles)]
+        points = [(length, score) for length, score in sorted(cell.holds.items()) if isfinite(score)]
+        label = f"{drawing.plain(cell.name)} ({cell.solved[0]})"
+        axes.plot(*zip(*points, strict=True), color=colour, linestyle=dash, marker="o", markersize=3, label=label)
+    axes.axhline(0.9, color="#888888", linewidth=0.7)
+    axes.set_xscale("log")
+    axes.set_xlabel("length")
+    axes.set_ylabel("normalised score, median of the seeds that solved it")
+    axes.legend(fontsize=7, ncols=2, frameon=False)
+    return figure
+
+
+def _search(found: SearchedTable, cells: list[SearchedCell]) -> "Figure":
+    """A line per cell: a mark per trial at its rate, full where its first seed solved the case."""
+    figure, axes = drawing.subplot(WIDTH, ROW * len(cells) + 1.1)
+    for place, cell in enumerate(cells):
+        for trial, lines in cell.trials.items():
+            words = found.table.rows[f"{cell.name}_trial{trial}"]
+            rate = next((float(value(word)) for word in words if key(word) == RATE), None)
+            if rate is None:
+                continue
+            fill = COLOURS[0] if isfinite(steps(lines[0])) else "none"
+            axes.plot([rate], [place], "o", markersize=5, markerfacecolor=fill, markeredgecolor=COLOURS[0])
+            if trial == cell.state.chosen:
+                axes.plot([rate], [place], "o", markersize=10, markerfacecolor="none", markeredgecolor=COLOURS[1])
+    axes.set_yticks(range(len(cells)), [drawing.plain(cell.name) for cell in cells])
+    axes.invert_yaxis()
+    axes.set_xscale("log")
+    axes.set_xlabel("learning rate of the trial; full: its first seed solved the case; ringed: chosen")
+    return figure

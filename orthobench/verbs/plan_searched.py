@@ -1,0 +1,72 @@
+"""The part of `orthobench plan` about searched tables: what is missing of every cell, and for how long."""
+
+from collections.abc import Callable
+from pathlib import Path
+from statistics import median
+from typing import TYPE_CHECKING
+
+from orthobench.errors import OrthobenchError, Stopped
+from orthobench.terminal import duration_text
+from orthobench.verbs.reproduce import Selection
+
+if TYPE_CHECKING:
+    from orthobench.analysis.run_costs import Cost
+    from orthobench.config.settings import Settings
+    from orthobench.launch.plan import Plan, PlannedRun
+
+
+def plan_searched(
+    name: str,
+    selection: Selection,
+    preset: str,
+    folders: tuple[Path, ...],
+    found: "Plan",
+    results: Path,
+    cost: "Callable[[Settings], Cost]",
+) -> tuple[list[str], float]:
+    """One line per cell of a searched table, and the seconds that its missing runs take at the most.
+
+    A run takes what the recorded runs of its cell took in the median, or what its kept cost says.
+
+    Raises:
+        ConfigError: no such preset or cell.
+    """
+    from orthobench.analysis.searched import joined, searched_table
+    from orthobench.config.table import load
+
+    named = selection.models or selection.rows
+    table = searched_table(joined(load(name, folders), named), results, preset)
+    due: dict[str, list[PlannedRun]] = {}
+    for run in found.runs:
+        due.setdefault(table.table.variants[run.job.row].base, []).append(run)
+    stale = sum(run.stale is not None for run in found.runs)
+    told = [
+        f"{name}: {found.recorded} of at most {found.recorded + len(found.runs) + found.later} runs recorded, "
+        f"{len(found.runs)} to do next{f', {stale} of which are stale' if stale else ''}, "
+        f"{found.later} later at the most"
+    ]
+    total_s = 0.0
+    for cell in table.cells:
+        if named is not None and cell.name not in named:
+            continue
+        runs, later = due.get(cell.name, []), table.later([cell.name])
+        if not runs:
+            told.append(f"  {cell.name}: complete, {cell.recorded} runs")
+            continue
+        walls = [wall for lines in (*cell.trials.values(), cell.lines) for line in lines
+                 if (wall := line.metric("time/wall_s")) is not None]  # fmt: skip
+        try:
+            each_s = median(walls) if walls else cost(runs[0].settings).total_s
+        except Stopped:
+            raise
+        except OrthobenchError as error:
+            told.append(f"  {cell.name}: {error}")
+            continue
+        total_s += each_s * (len(runs) + later)
+        seeds = ", ".join(map(str, dict.fromkeys(run.job.seed for run in runs)))
+        told.append(
+            f"  {cell.name}: {cell.recorded} recorded, {len(runs)} next (seeds {seeds}), {later} later at the most, "
+            f"{duration_text(each_s)} each"
+        )
+    told += [f"  {row.split()[1]}: cannot be built, {reason}" for row, reason in found.refused.items()]
+    return told, total_s

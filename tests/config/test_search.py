@@ -1,0 +1,107 @@
+"""The search of a cell: its trials are known before anything runs, and it is no setting."""
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+import orthobench
+from orthobench.config.search import CellSearch, TrialRows, searched
+from orthobench.config.table import load
+from orthobench.errors import ConfigError
+from orthobench.registry import find
+from tests.conftest import REPO
+
+STAGES = [{"trials": 4, "seeds": [101]}, {"trials": 2, "seeds": [102]}]
+GIVEN = {"sobol": 7, "stages": STAGES}
+MODELS = sorted(path.stem for path in (REPO / "conf" / "model").glob("*.yaml"))
+
+
+def rows(words: tuple[str, ...], folders: tuple[Path, ...] = (), **more: object) -> list[tuple[str, ...]]:
+    search = CellSearch.of(GIVEN | more, [1, 2], "search")
+    found = TrialRows({"a": words}, search, folders)
+    assert list(found) == [f"a_trial{i}" for i in range(4)]
+    return [found[name][len(words) :] for name in found]
+
+
+def test_the_trials_of_the_shipped_tables_never_change() -> None:
+    """Records are of these values; they would be stale with others."""
+    table = load("fair2/cued_copying")
+    assert table.rows["gru_trial0"] == ("model=gru", "model.hidden_size=41", "optimizer.lr=0.06621")
+    own = table.rows["scornn_trial3"][2:]
+    assert own == ("optimizer.lr=0.002555", "optimizer.lr_recurrent=0.001415", "model.rho=0.2929")
+    assert table.rows["lru_trial5"][2:] == (
+        *("optimizer.lr=0.00109", "model.r_min=0.9", "model.r_max=0.9999", "model.max_phase=6.2832"),
+    )
+    assert table.rows["gru_chrono_trial2"][2:] == ("optimizer.lr=0.003993", "model.T_max=24")
+
+
+def test_points_fill_the_range_evenly() -> None:
+    """Of a scrambled Sobol sequence each quarter of a coordinate has one of four points."""
+    found = rows(("model=gru",), settings={"hidden_size": "float(0,4)"})
+    assert sorted(int(float(words[0].partition("=")[2])) for words in found) == [0, 1, 2, 3]
+
+
+def test_a_setting_that_the_row_fixes_is_not_searched() -> None:
+    assert all(len(words) == 1 for words in rows(("model=lstm", "model.forget_bias=5")))
+    assert all(len(words) == 2 for words in rows(("model=lstm",)))
+
+
+def test_a_model_without_a_search_has_that_of_any(tmp_path: Path) -> None:
+    path = tmp_path / "model" / "mine.yaml"
+    path.parent.mkdir()
+    path.write_text("cell: elman\nrecurrent: free\n")
+    assert [word.partition("=")[0] for word in rows(("model=mine",), (tmp_path,))[0]] == [
+        "optimizer.lr",
+        "optimizer.lr_recurrent",
+    ]
+    path.write_text("cell: elman\nrecurrent: free\nsearch:\n  lr: log(1e-3,1e-2)\n  hidden_size: int(4,8)\n")
+    words = rows(("model=mine",), (tmp_path,))[0]
+    assert [word.partition("=")[0] for word in words] == ["optimizer.lr", "model.hidden_size"]
+    assert 1e-3 <= float(words[0].partition("=")[2]) <= 1e-2
+
+
+def test_a_search_is_no_setting(tmp_path: Path) -> None:
+    path = tmp_path / "model" / "mine.yaml"
+    path.parent.mkdir()
+    found = []
+    for more in ("", "search:\n  lr: log(1e-3,1e-2)\n"):
+        path.write_text(f"cell: elman\nrecurrent: free\nhidden_size: 4\n{more}")
+        found.append(orthobench.build("model=mine", "task=adding", "T=5", config_dir=tmp_path).run_id)
+    assert found[0] == found[1]
+    path.write_text("cell: elman\nrecurrent: free\nhidden_size: 4\nsearch: {lr: 3}\n")
+    with pytest.raises(ConfigError, match=r"model\.search\.lr=3 is no range"):
+        orthobench.build("model=mine", "task=adding", "T=5", config_dir=tmp_path)
+    with pytest.raises(ConfigError, match="search"):
+        orthobench.build("model=rnn", "task=adding", "T=5", "model.search=1")
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_every_shipped_search_suits_its_model(model: str) -> None:
+    """At most four settings; the rate of the constrained matrix where there is one, and only there."""
+    content = yaml.safe_load((REPO / "conf" / "model" / f"{model}.yaml").read_text())
+    recurrent = find("parametrization", content["recurrent"], "recurrent")
+    if "search" in content:
+        found = searched(model)
+        assert "lr" in found
+        assert ("ratio" in found) == recurrent.constrained  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"stages": STAGES}, "sobol is missing"),
+        (GIVEN | {"trial": 3}, r"search\.trial is not a key here"),
+        (GIVEN | {"stages": []}, "there is no stage"),
+        (GIVEN | {"stages": [{"trials": 2, "seeds": [1]}]}, r"seed \[1\] is used twice"),
+        (GIVEN | {"stages": [*STAGES, {"trials": 3, "seeds": [103]}]}, "must not grow"),
+        (GIVEN | {"stages": [{"trials": 2}]}, "trials and seeds are needed"),
+        (GIVEN | {"stages": [{"trials": 0, "seeds": [101]}]}, "must be >= 1"),
+        (GIVEN | {"settings": {"lr": "{1e-3,1e-2}"}}, "a range of numbers is needed"),
+        (GIVEN | {"settings": dict.fromkeys("abcde", "float(0,1)")}, "at most 4 settings"),
+        (GIVEN | {"settings": {"a": "from 1 to 2"}}, "is no range"),
+    ],
+)
+def test_a_wrong_search_is_refused(given: dict[str, object], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        CellSearch.of(given, [1, 2], "search")
