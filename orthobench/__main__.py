@@ -2,11 +2,13 @@
 
 import argparse
 import atexit
+import errno
 import gc
+import io
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, redirect_stdout, suppress
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -14,8 +16,8 @@ from typing import Any
 from orthobench import __version__, lean_lightning, paths, signals
 from orthobench.config import slips
 from orthobench.config.words import key
-from orthobench.errors import ConfigError, OrthobenchError, Stopped, code_of
-from orthobench.terminal import complain, say
+from orthobench.errors import ConfigError, OrthobenchError, Stopped, StorageError, code_of, of_system
+from orthobench.terminal import complain, flush, say
 
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # torch's idle threads spin, on cores that a scan's threads need
 
@@ -59,10 +61,19 @@ REFUSED = ("--config-path", "-cp", "--config-name", "-cn", "--experimental-rerun
 
 def main(arguments: list[str] | None = None) -> int:
     """Run the program; returns its exit code."""
-    words = sys.argv[1:] if arguments is None else arguments
-    if arguments is None:
-        atexit.register(gc.freeze)  # or Python looks through torch's half a million objects again before it ends
-        _keep_path()
+    if arguments is not None:
+        return _answer(arguments)
+    atexit.register(gc.freeze)  # or Python looks through torch's half a million objects again before it ends
+    _keep_path()
+    try:
+        code = _answer(sys.argv[1:])
+    finally:  # also where a parser ends the program
+        written = flush()
+    return code or (0 if written else StorageError.exit_code)
+
+
+def _answer(words: list[str]) -> int:
+    """Do what the words of a command line ask for; returns the exit code."""
     if not words:
         complain(USAGE.format(verbs=", ".join(VERBS)))
         return ConfigError.exit_code
@@ -77,14 +88,23 @@ def main(arguments: list[str] | None = None) -> int:
             signals.end_with_parent()
             return _experiment(words)
     except OrthobenchError as error:
-        text = str(error)
-        complain(
-            f"orthobench: {text if len(text) <= LONGEST else f'{text[: LONGEST // 2]} ... {text[-LONGEST // 2 :]}'}"
-        )
-        return error.exit_code
+        return _tell(error)
+    except OSError as error:
+        return _tell(of_system(error))
+    except ImportError as error:
+        if os.strerror(errno.EMFILE) not in str(error):
+            raise
+        return _tell(of_system(error))
     except KeyboardInterrupt:
         complain("orthobench: interrupted")
         return Stopped.exit_code
+
+
+def _tell(error: OrthobenchError) -> int:
+    """Say what is wrong in a sentence of moderate length; returns the exit code."""
+    text = str(error)
+    complain(f"orthobench: {text if len(text) <= LONGEST else f'{text[: LONGEST // 2]} ... {text[-LONGEST // 2 :]}'}")
+    return error.exit_code
 
 
 def _keep_path() -> None:
@@ -233,8 +253,12 @@ def _ask(words: list[str]) -> int:
 
     from orthobench.config.files import conf_dir
 
-    sys.argv = ["orthobench", *words]
-    hydra.main(version_base="1.3", config_path=str(conf_dir()), config_name="config")(_nothing)()
+    sys.argv, text = ["orthobench", *words], io.StringIO()
+    try:
+        with redirect_stdout(text):  # Hydra ends with a traceback where its reader has gone
+            hydra.main(version_base="1.3", config_path=str(conf_dir()), config_name="config")(_nothing)()
+    finally:
+        say(text.getvalue(), end="")
     return 0
 
 

@@ -1,5 +1,7 @@
 """What can go wrong, each with the exit code that the command line promises."""
 
+import errno
+import os
 import sysconfig
 import traceback
 from collections.abc import Iterator
@@ -79,6 +81,24 @@ def told(
         kind = of_files if isinstance(error, OSError) else ConfigError
         text = " ".join(str(error).partition("Hint:")[0].split())[:LONGEST].rstrip(".: ")
         raise kind(f"{where}: {doing} ends in {type(error).__name__}{text and f': {text}'}{_place(error)}.") from error
+
+
+def of_system(error: OSError | ImportError) -> OrthobenchError:
+    """An error of the system that nobody has told better, by the part of the package in which it arose.
+
+    Args:
+        error: of a file or folder that may not be opened, of too many that are open, of a full disk.
+    """
+    rooms = [frame.filename.rpartition("/orthobench/")[2] for frame in traceback.extract_tb(error.__traceback__)]
+    last = next((room.partition("/")[0] for room in reversed(rooms) if room.partition("/")[0] in ROOMS), "")
+    text = getattr(error, "strerror", None) or " ".join(str(error).split())[:LONGEST]
+    if getattr(error, "errno", None) in (errno.EMFILE, errno.ENFILE) or os.strerror(errno.EMFILE) in text:
+        return StorageError(f"this process may not open as many files as it needs ({text}): raise `ulimit -n`.")
+    name = getattr(error, "filename", None)
+    return ROOMS.get(last, StorageError)(f"{f'{name} cannot be opened: ' if name else ''}{text}.")
+
+
+ROOMS = {"datasets": DataError, "tasks": DataError, "config": ConfigError}
 
 
 def _place(error: Exception) -> str:

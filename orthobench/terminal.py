@@ -1,10 +1,15 @@
 """Messages to the user: plain lines on standard output, errors on standard error."""
 
 import contextlib
+import os
 import re
+import shlex
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
+from orthobench.errors import ConfigError
+
+_refused: list[OSError] = []  # of standard output
 _UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]")
 
 
@@ -13,18 +18,57 @@ def visible(text: str) -> str:
     return _UNSEEN.sub(lambda found: found[0].encode("unicode_escape", "surrogatepass").decode("ascii"), text)
 
 
-def say(text: str) -> None:
-    """Print one line on standard output; a closed pipe is ignored."""
-    with contextlib.suppress(OSError, ValueError):
-        sys.stdout.write(visible(text) + "\n")
-        sys.stdout.flush()
+def say(text: str, end: str = "\n") -> None:
+    """Print one line on standard output; a closed pipe is ignored, and other errors are told by `flush`."""
+    try:
+        with contextlib.suppress(AttributeError, ValueError, BrokenPipeError):
+            sys.stdout.write(visible(text) + end)
+            sys.stdout.flush()
+    except OSError as error:
+        _refused.append(error)
 
 
 def complain(text: str) -> None:
     """Print one line on standard error."""
-    with contextlib.suppress(OSError, ValueError):
+    with contextlib.suppress(AttributeError, OSError, ValueError):
         sys.stderr.write(visible(text) + "\n")
         sys.stderr.flush()
+
+
+def comment(text: str) -> str:
+    """Text as one comment of a shell script, in which a line break is a blank."""
+    return f"# {' '.join(visible(text).split())}"
+
+
+def command(words: Iterable[str]) -> str:
+    """A command of one line for a shell, each word quoted where it needs to be.
+
+    Raises:
+        ConfigError: a word holds a line break, or another character that `visible` writes out.
+    """
+    listed = list(words)
+    odd = next((word for word in listed if "\n" in word or visible(word) != word), None)
+    if odd is not None:
+        raise ConfigError(f"{visible(repr(odd))} has a line break or control character, so that no command is shown.")
+    return shlex.join(listed)
+
+
+def flush() -> bool:
+    """Write out what was printed; returns whether standard output took it all, or was closed, as by `| head`."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except (AttributeError, ValueError):  # no such stream, or one that Python has closed
+            continue
+        except OSError as error:
+            if stream is sys.stdout and not isinstance(error, BrokenPipeError):
+                _refused.append(error)
+            nowhere = os.open(os.devnull, os.O_WRONLY)  # or Python tries again when it ends, and complains
+            os.dup2(nowhere, stream.fileno())
+            os.close(nowhere)
+    if _refused:
+        complain(f"orthobench: standard output cannot be written: {_refused[0].strerror}.")
+    return not _refused
 
 
 @contextlib.contextmanager

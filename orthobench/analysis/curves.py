@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from orthobench.recording import curve
-from orthobench.recording.files import as_csv, read_rows, write_bytes
+from orthobench.recording.files import as_csv, read_rows, within, write_bytes
 
 POINTS = 50
 HEADERS = ("run_id", "preset", "cell", "seed", "name", "step", "value")
@@ -26,7 +26,7 @@ class CurvePoint(NamedTuple):
 
 def path_of(results: Path, table: str) -> Path:
     """Where the curves of `<paper>/<table>` are."""
-    return results / "records" / f"{table}.curves.csv"
+    return within(results, f"records/{table}.curves.csv")
 
 
 def thinned(points: list[list[float]]) -> list[list[float]]:

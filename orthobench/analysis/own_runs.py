@@ -13,7 +13,8 @@ from orthobench.config.words import choices, key
 from orthobench.errors import ConfigError, OrthobenchError
 from orthobench.recording.claim import is_held
 from orthobench.recording.digest import FINAL, read_sealed
-from orthobench.recording.sources import changed, changed_yaml
+from orthobench.recording.files import within
+from orthobench.recording.sources import changed, changed_yaml, refuse_unrecorded
 from orthobench.registry import find
 from orthobench.schema import did_you_mean
 from orthobench.tasks.metric import Metric
@@ -106,9 +107,12 @@ def read(folders: Iterable[Path]) -> OwnRuns:
             raise ConfigError(f"{folder} {why}: name a folder of runs, such as runs/.")
         for place in places:
             try:
-                run = _run(place)
+                run = _run(place if place == folder else within(folder, place.name))
             except OrthobenchError as error:
                 left_out.append((place, f"left out, {str(error).rstrip('.')}"))
+                continue
+            except OSError as error:
+                left_out.append((place, f"left out, it cannot be read: {error.strerror}"))
                 continue
             if run.line.run_id in found:
                 left_out.append((place, "counted once, it is in another of the folders too"))
@@ -132,7 +136,10 @@ def _runs(folder: Path) -> list[Path]:
 
 
 def _is_run(folder: Path) -> bool:
-    return any((folder / name).is_file() for name in FILES)
+    try:
+        return any((folder / name).is_file() for name in FILES)
+    except PermissionError:  # which is told where it is read
+        return True
 
 
 def _run(folder: Path) -> OwnRun:
@@ -141,7 +148,7 @@ def _run(folder: Path) -> OwnRun:
     Raises:
         OrthobenchError: it is not finished, or its record cannot be used; the sentence says why.
     """
-    path = folder / "record.json"
+    path = within(folder, "record.json")
     record = read_sealed(path)
     if (record is None or record.get("status") not in FINAL) and is_held(folder):
         raise OrthobenchError("it is running now")
@@ -171,6 +178,7 @@ def _settings(record: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
     other = other_code(record)
     stale = [f"made by other code, {other}"] if other else []
     try:
+        refuse_unrecorded(record.get("sources"), recorded.named_files(record["config"]), "record.json")
         settings = recorded.settings(record["config"])
     except OrthobenchError as error:
         return by_key(record["config"]), [*stale, f"its settings are refused today: {str(error).rstrip('.')}"]

@@ -20,7 +20,7 @@ from orthobench.config.files import version
 from orthobench.errors import StorageError
 from orthobench.recording.attempts import in_words, is_mixed, of_all
 from orthobench.recording.digest import FINAL
-from orthobench.recording.files import as_csv, make_folder, read_rows, write_bytes
+from orthobench.recording.files import as_csv, make_folder, read_rows, within, write_bytes
 from orthobench.recording.sources import combined, data_of
 
 IDENTITY = ("run_id", "preset", "cell", "seed", "status", "reason", "model", "task", "T", "split", "steps", "epochs")
@@ -140,8 +140,12 @@ def is_cost(name: str) -> bool:
 
 
 def path_of(results: Path, table: str) -> Path:
-    """Where the lines of `<paper>/<table>` are."""
-    return results / "records" / f"{table}.csv"
+    """Where the lines of `<paper>/<table>` are.
+
+    Raises:
+        StorageError: a part of the path below `results` is a link.
+    """
+    return within(results, f"records/{table}.csv")
 
 
 def read(results: Path, table: str) -> list[Line]:
@@ -250,6 +254,8 @@ def _whole(found: Line) -> None:
     for name, step in ((name, step) for name, step in found.values.items() if name.startswith("crossed/")):
         if not 0 <= step <= (steps if isinstance(steps, int) else inf):
             raise ValueError(f"{name} of run {found.run_id} is {step}, beyond its {steps} steps")
+    if found.run_id.startswith("/") or ".." in found.run_id.split("/"):
+        raise ValueError(f"{found.run_id!r} is no name of a run")
     if found.values["status"] not in FINAL:
         raise ValueError(f"status of run {found.run_id} is {found.values['status']}, not {' or '.join(FINAL)}")
 

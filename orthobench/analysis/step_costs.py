@@ -19,7 +19,7 @@ from orthobench.config.settings import Settings
 from orthobench.config.table import FULL
 from orthobench.errors import ConfigError, StorageError
 from orthobench.recording.code_name import code_name
-from orthobench.recording.files import as_csv, read_rows, write_bytes
+from orthobench.recording.files import as_csv, read_rows, within, write_bytes
 
 MADE = ("device", "cpu", "threads", "torch", "git", "dirty", "version", "date")
 SAME = ("device", "cpu", "threads", "torch", "git", "dirty", "version")  # what all rounds of a group have in common
@@ -110,7 +110,7 @@ class StepCost:
 
 def path_of(results: Path) -> Path:
     """Where the costs are."""
-    return results / "bench" / "steps.csv"
+    return within(results, "bench/steps.csv")
 
 
 def digest(settings: Settings) -> str:

@@ -73,14 +73,19 @@ def recipe(name: str, folders: tuple[Path, ...] = ()) -> tuple[str | None, tuple
 
 @lru_cache(maxsize=256)
 def _recipe(path: Path, version: tuple[int, ...]) -> tuple[str | None, tuple[str, ...]]:
-    content = read_yaml(path) or {}
-    return content.get("variant"), tuple(content.get("deviations", ()))
+    content = read_yaml(path)
+    if not isinstance(content, dict):
+        return None, ()
+    deviations = coerce(content.get("deviations", []), list[str], f"{path}.deviations")
+    return coerce(content.get("variant"), str | None, f"{path}.variant"), tuple(deviations)
 
 
 def _path(group: str, name: str, folders: tuple[Path, ...]) -> Path | None:
     """The file of that name in conf/ or in a folder of `--config-dir`; null where there is none."""
     from orthobench.config.files import conf_dir
 
+    if Path(name).is_absolute() or ".." in Path(name).parts or "\0" in name:
+        return None
     paths = (folder / group / f"{name}.yaml" for folder in (conf_dir(), *folders))
     return next((path for path in paths if path.is_file()), None)
 

@@ -13,6 +13,7 @@ from typing import Any
 from orthobench import paths
 from orthobench.config.about import strip
 from orthobench.config.files import GROUPS, check_folders, conf_dir, options, state
+from orthobench.config.inside import place_values
 from orthobench.config.policy import (
     COMMAND_LINE_ALONE,
     check_foreign,
@@ -26,6 +27,7 @@ from orthobench.errors import ConfigError
 from orthobench.registry import with_hint
 from orthobench.schema import did_you_mean
 
+OF_A_FILE = (OSError, ValueError, TypeError, AttributeError, AssertionError, KeyError)  # Hydra's, of one without keys
 _ONE_AT_A_TIME = Lock()  # Hydra has one global state
 _FOR_HYDRAS_MAIN = tuple(  # parts of its own node that its main function alone reads: a quarter of the time to compose
     f"~hydra/{part}" for part in ("output", "sweeper", "help", "hydra_help", "hydra_logging", "job_logging", "env")
@@ -147,12 +149,14 @@ def compose(overrides: list[str] | tuple[str, ...], folders: tuple[Path, ...] = 
         check_values(raw)
         OmegaConf.register_new_resolver(VARIABLE, _variable, replace=True)
         values: Any = OmegaConf.to_container(OmegaConf.create(_by_variable(raw)), resolve=True)
-    except (HydraException, OmegaConfBaseException, YAMLError) as error:  # Hydra refuses a tab that YAML allows
+    except (HydraException, OmegaConfBaseException, YAMLError, *OF_A_FILE) as error:  # such as a tab that YAML allows
         cause = error.__cause__ or error
         raise ConfigError(f"the configuration cannot be composed: {' '.join(str(cause).split())}") from error
     choices = {key: value for key, value in found["hydra"]["runtime"]["choices"].items() if key in GROUPS and value}
     typed = frozenset(word.key for word in words if not word.group)
     strip(values, typed)
+    if folders:
+        place_values(values, typed, folders)
     new = frozenset(key for key in typed if get(base, key) is None)
     refers = any(_refers(value) for _, _, value in walk(raw))
     return Composed(values, choices, typed, new, refers, foreign=_foreign(choices, folders))

@@ -3,6 +3,7 @@
 import os
 from pathlib import Path
 
+from orthobench.config.inside import outside
 from orthobench.config.policy import check_values
 from orthobench.errors import ConfigError
 
@@ -21,21 +22,41 @@ def options(group: str, folders: tuple[Path, ...] = ()) -> list[str]:
     found = set()
     for folder in (conf_dir(), *folders):
         root = folder / group
-        found |= {path.relative_to(root).with_suffix("").as_posix() for path in yaml_files(root)}
+        found |= {path.relative_to(root).with_suffix("").as_posix() for path in yaml_files(folder, group)}
     return sorted(found)
 
 
-def yaml_files(folder: Path) -> list[Path]:
-    """The YAML files below a folder, also behind links to other folders.
+def yaml_files(folder: Path, group: str = "") -> list[Path]:
+    """The YAML files of a folder, or of a group in it, also behind links to folders inside of it.
 
     A link to nowhere, by which Emacs locks a file that is open in it, is none; nor is a link to a folder that it is in.
+
+    Raises:
+        ConfigError: a link in a folder of the user's leads out of it; what it names may be anything.
     """
     found: list[Path] = []
-    for place, inner, names in os.walk(folder, followlinks=True):
+    for place, inner, names in os.walk(folder / group, onerror=_unreadable, followlinks=True):
         root = Path(place)
+        if folder != conf_dir():
+            _refuse_links_outwards(folder, [root / name for name in (*inner, *names)])
         inner[:] = [name for name in inner if not _leads_back(root / name)]
         found += (root / name for name in (*names, *inner) if name.endswith(".yaml"))
     return sorted(path for path in found if not _leads_nowhere(path))
+
+
+def _unreadable(error: OSError) -> None:
+    """Refuse a folder that may not be read, whose files would be missed without a word; one may be missing."""
+    if not isinstance(error, FileNotFoundError | NotADirectoryError):
+        raise ConfigError(f"{error.filename} cannot be read: {error.strerror}.") from error
+
+
+def _refuse_links_outwards(folder: Path, paths: list[Path]) -> None:
+    for path in paths:
+        if os.path.islink(path) and not _leads_nowhere(path) and outside(path, folder):  # noqa: PTH114  (never fails)
+            raise ConfigError(
+                f"{path} leads out of --config-dir {folder}, which is refused: give the folder that it leads to by a "
+                "--config-dir of its own."
+            )
 
 
 def state(folders: tuple[Path, ...] = ()) -> frozenset[tuple[Path, tuple[int, ...]]]:
@@ -89,6 +110,7 @@ def check_folder(folder: Path) -> None:
         ConfigError: it is not a folder, or a file cannot be read, is not YAML, has the name of a file in conf/, a
             `hydra:` block, `_target_`, or an interpolation other than a plain reference.
     """
+    from orthobench.config import defaults
     from orthobench.config.yaml_file import read_yaml
 
     if not Path(folder).is_dir():
@@ -100,6 +122,7 @@ def check_folder(folder: Path) -> None:
             f"--config-dir {folder} has YAML files, and none in a folder such as model or task: a model belongs into "
             "FOLDER/model/NAME.yaml, where FOLDER is what is given here."
         )
+    named: dict[str, list[str]] = {}
     for path in yaml_files(folder):
         if (conf_dir() / path.relative_to(folder)).is_file() and Path(folder).resolve() != conf_dir():
             raise ConfigError(f"{path} would not be read: orthobench has a file of this name; give it another.")
@@ -117,3 +140,6 @@ def check_folder(folder: Path) -> None:
         if header and path.relative_to(folder).parts[0] not in PLACED:
             raise ConfigError(f"{path}: only files of {' and '.join(PLACED)} may say @package; delete that line.")
         check_values(content, f"{path}: ")
+        name = path.relative_to(folder).with_suffix("").as_posix()
+        named[name] = [] if entries is None else defaults.named(entries, name, f"{path}: ")
+    defaults.refuse_endless(named, f"--config-dir {folder}: ")

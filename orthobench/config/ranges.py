@@ -61,6 +61,13 @@ class SearchRange:
         value = trial.suggest_float(self.key, self.low, self.high, log=self.log)
         return f"{self.key}={self._text(min(max(float(f'{value:.{DIGITS}g}'), self.low), self.high))}"
 
+    def has(self, value: Any) -> bool:
+        """Return True if a trial may have tried this value."""
+        if self.choices:
+            return value in self.choices
+        kind = int if self.whole else int | float
+        return isinstance(value, kind) and not isinstance(value, bool) and self.low <= value <= self.high
+
     def _text(self, value: float) -> str:
         return str(int(value)) if self.whole else repr(value)
 

@@ -1,5 +1,6 @@
 """The settings of a run that has been, from its config.yaml, and the same with another task."""
 
+from pathlib import Path
 from typing import Any
 
 from orthobench.config.check import check
@@ -34,6 +35,9 @@ def settings(
             f"config.yaml is not the configuration of a run: {', '.join(missing) or 'a name'} is missing."
         )
     check_values(content)
+    stopping = sections["stopping"]
+    if stopping.get("metric") is None and {stopping.get("patience"), stopping.get("threshold")} != {None}:
+        raise ConfigError("config.yaml is not the configuration of a run: stopping.metric is missing.")  # of the data
     values = {key: dict(value) if isinstance(value, dict) else value for key, value in sections.items()}
     choices = {name: values[name].pop("name") for name in NAMED}
     recorded_T = values["task"].pop("T", None)
@@ -47,6 +51,18 @@ def settings(
     }
     files = {key: value for key, value in task.items() if key in (where or {})}
     return check(Composed(values, choices, frozenset(), frozenset(), recorded={**(where or {}), **files}))
+
+
+def named_files(content: Any) -> list[Path]:
+    """The files of somebody's own that `task.path` in a config.yaml names, the second one of a pair among them."""
+    task = content.get("task") if isinstance(content, dict) else None
+    named = task.get("path") if isinstance(task, dict) else None
+    if not isinstance(named, str) or not named or "\0" in named:
+        return []
+    path = Path(named)
+    return (
+        list(dict.fromkeys([path, path.with_name(path.name.replace("_TRAIN.ts", "_TEST.ts"))])) if path.name else [path]
+    )
 
 
 def task_overrides(words: list[str]) -> tuple[dict[str, Any], list[int] | None]:

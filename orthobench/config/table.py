@@ -36,6 +36,7 @@ from orthobench.config import table_parts as parts
 from orthobench.config.claim import StatedClaim, claim_of
 from orthobench.config.figure import Figure
 from orthobench.config.files import conf_dir, options, version
+from orthobench.config.inside import placed_words
 from orthobench.config.search import TRIAL, CellSearch, TrialRows
 from orthobench.config.table_parts import GridPlace, Preset
 from orthobench.config.tuning import Tuning
@@ -288,14 +289,15 @@ def _read(path: Path, name: str, like: Path | None, versions: tuple[tuple[int, .
         parts.refuse_unfair(words, f"{place}cells.{cell}")
         if not any(key(word) == "model" for word in (*given.get("common", ()), *words)):
             raise ConfigError(f"{place}cells.{cell} names no model=, and would be of the one that is the default.")
+    parts.check_seeds(given["seeds"], name)
     grid = given.get("grid", {}) | ({RATE: tuning.choices} if tuning else {})
+    parts.refuse_endless(len(given["cells"]), grid, given, place)
     rows, variants = parts.crossed(given["cells"], grid, f"{place}grid")
     if search:
         rows = TrialRows(rows, search)
         variants = _trials(rows)
     parts.check_words(given.get("common", []), f"{place}common")
-    parts.check_seeds(given["seeds"], name)
-    return Table(
+    made = Table(
         name=name,
         track=given["track"],
         seeds=tuple(given["seeds"]),
@@ -318,6 +320,26 @@ def _read(path: Path, name: str, like: Path | None, versions: tuple[tuple[int, .
         like=given.get("like"),
         unstated=parts.unstated(given.get("unstated", []), rows, f"{place}unstated"),
     )
+    return _placed(made, [one for one in (_folder(path, name), like and _folder(like, given["like"])) if one], place)
+
+
+def _folder(path: Path, name: str) -> Path | None:
+    """The folder of `--config-dir` that a table's file is in; null for the shipped one."""
+    folder = path.parents[len(Path(name).parts)]
+    return None if folder.resolve() == conf_dir() else folder
+
+
+def _placed(table: Table, folders: list[Path], place: str) -> Table:
+    """A table in whose overrides the paths are those in its folders, see `inside.placed`."""
+    if not folders:
+        return table
+    presets = {
+        name: Preset(one.seeds, placed_words(one.overrides, folders, place)) for name, one in table.presets.items()
+    }
+    found = replace(table, common=placed_words(table.common, folders, place), presets=presets)
+    written = table.rows.cells if isinstance(table.rows, TrialRows) else table.rows
+    rows = {name: placed_words(words, folders, place) for name, words in written.items()}
+    return found.within(found.folders, rows) if isinstance(table.rows, TrialRows) else replace(found, rows=rows)
 
 
 def _trials(rows: TrialRows) -> dict[str, GridPlace]:

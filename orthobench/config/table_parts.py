@@ -1,14 +1,16 @@
 """The parts of a table's file, checked: its mappings, the rows of its grid, its figures, words and seeds."""
 
 import re
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import product
+from math import prod
 from typing import Any
 
 from orthobench.config.figure import FIGURE_KINDS, Figure
 from orthobench.config.policy import COMMAND_LINE_ALONE
-from orthobench.config.words import key, refuse_twice
+from orthobench.config.words import MOST, key, refuse_twice
 from orthobench.errors import ConfigError
 from orthobench.schema import Positive, coerce, did_you_mean
 
@@ -67,6 +69,19 @@ def like(given: dict[str, Any], other: dict[str, Any], place: str) -> dict[str, 
     common = [word for word in other.get("common", ()) if key(word) not in own] + given.get("common", [])
     cells = other.get("cells", {}) | given.get("cells", {})
     return {name: body for name, body in other.items() if name != "title"} | given | {"common": common, "cells": cells}
+
+
+def refuse_endless(cells: int, grid: dict[Any, Any], given: dict[str, Any], place: str) -> None:
+    """Count the runs of a table before they are made.
+
+    Raises:
+        ConfigError: there are more than MOST.
+    """
+    sizes = [len(coerce(choices, dict, f"{place}grid.{axis}")) for axis, choices in grid.items()]
+    runs = cells * prod(sizes) * max(len(given.get("rates", ())), 1) * max(len(given["seeds"]), 1)
+    if runs > MOST:
+        told = f"{runs:,}" if runs < 10**15 else "more than 10**15"
+        raise ConfigError(f"{place}cells, grid, rates and seeds give {told} runs; a table may have {MOST:,}.")
 
 
 def crossed(
@@ -162,7 +177,7 @@ def check_seeds(seeds: list[int], name: str) -> None:
     Raises:
         ConfigError: one is listed twice.
     """
-    twice = sorted({seed for seed in seeds if seeds.count(seed) > 1})
+    twice = sorted(seed for seed, count in Counter(seeds).items() if count > 1)
     if twice:
         raise ConfigError(f"{name}: seed {twice[0]} is listed twice, which would count one run as two.")
 

@@ -10,6 +10,7 @@ next rate beyond it is tried as well, up to GROWTH of them on either side.
 """
 
 import re
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from decimal import Decimal
@@ -19,7 +20,7 @@ from orthobench.errors import ConfigError
 from orthobench.schema import coerce
 
 LEAST, GROWTH = 5, 3
-RATE = re.compile(r"([13])e([+-]?\d+)")
+RATE = re.compile(r"([13])e([+-]?\d{1,3})")
 
 
 @dataclass(frozen=True)
@@ -49,7 +50,8 @@ class Tuning:
                 f"{place}: seeds and lr are needed, ratio may be given: not {', '.join(map(str, given))}."
             )
         own = coerce(given["seeds"], list[int], f"{place}.seeds")
-        twice = sorted({seed for seed in own if seed in tuple(seeds) or own.count(seed) > 1})
+        reported, counts = set(seeds), Counter(own)
+        twice = sorted(seed for seed, count in counts.items() if seed in reported or count > 1)
         if twice or not own:
             raise ConfigError(
                 f"{place}.seeds={own}: one or more seeds are needed, none twice, none of the table's own."

@@ -11,6 +11,7 @@ from orthobench.errors import ConfigError
 
 LARGEST = 2_000_000  # bytes; the largest of ours has 60,000
 DEEPEST = 30
+MOST = 50_000  # keys, values and lists; more would take seconds
 LONGEST_WORD = 20_000  # characters of one key or value
 LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 FLOAT = "tag:yaml.org,2002:float"
@@ -71,8 +72,10 @@ def _problem(text: str) -> str | None:
     """What is wrong with YAML whose grammar is right, told before anything is made of it; null where nothing is."""
     nodes: list[tuple[set[str] | None, bool]] = []  # of each open collection: a mapping's keys, whether it is anchored
     at_key: list[bool] = []
-    for event in yaml.parse(text, LOADER):
+    for number, event in enumerate(yaml.parse(text, LOADER)):
         line = f"line {event.start_mark.line + 1}"
+        if number > MOST:
+            return f"{line} is beyond {MOST:,} keys, values and lists, which is the most that a file may have"
         if isinstance(event, yaml.CollectionEndEvent):
             nodes.pop()
             at_key.pop()

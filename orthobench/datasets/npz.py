@@ -12,6 +12,7 @@ from orthobench.datasets.zips import member
 from orthobench.errors import DataError
 
 CAP = 1 << 27
+MOST, LONGEST = 32, 1 << 48  # dimensions of an array, and their largest
 PLAIN = re.compile(r"<f[248]|<[iu][248]|\|[iu]1")
 OWN = re.compile(r"[<>|=]?([fiu][1248]|b1|[US]\d{1,6})")
 _WRONG = (ValueError, TypeError, KeyError, SyntaxError, MemoryError, RecursionError)
@@ -62,7 +63,17 @@ def _header(content: bytes, size: int, kinds: re.Pattern[str]) -> tuple[str, tup
         raise ValueError(f"{kind!r} is not a plain array of numbers in C order")
     if not isinstance(shape, tuple) or not all(type(n) is int and n >= 0 for n in shape):
         raise ValueError(f"{shape!r} is not a shape")
-    expected = math.prod(shape) * np.dtype(kind).itemsize
+    if len(shape) > MOST or max(shape, default=0) > LONGEST:
+        raise ValueError(
+            f"its shape has {len(shape)} numbers, up to {max(shape):,}; at most {MOST} up to 2^48 are read"
+        )
+    try:
+        size_of_one = np.dtype(kind).itemsize
+    except TypeError as error:
+        raise ValueError(f"{kind!r} is no dtype of NumPy") from error
+    if not size_of_one:
+        raise ValueError(f"{kind!r} has no bytes")
+    expected = math.prod(shape) * size_of_one
     if expected != size - start:
         raise ValueError(f"its header promises {expected:,} bytes and {size - start:,} follow")
     return kind, shape, "F" if columns else "C", start

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import IO, Any
 
-from orthobench.config.recorded import settings
+from orthobench.config.recorded import named_files, settings
 from orthobench.errors import ConfigError, StorageError
 from orthobench.recording.checkpoint import digest_of
 from orthobench.recording.claim import Claim
@@ -29,7 +29,7 @@ from orthobench.recording.files import LARGEST as LARGEST_RECORD
 from orthobench.recording.files import make_folder, refuse_links
 from orthobench.recording.record import other_code
 from orthobench.recording.shape import RECORD
-from orthobench.recording.sources import refuse_changed
+from orthobench.recording.sources import refuse_changed, refuse_unrecorded
 
 SCHEMAS = (1, 2)
 FILES = ("checkpoints/last.ckpt", "checkpoints/best.ckpt", "metrics.csv", "config.yaml", "record.json")
@@ -76,7 +76,8 @@ def bring(place: Path, runs_root: Path, data_root: str) -> Iterator[Brought]:
                 yield Brought(name, "refused", reason) if reason else _accept(folder, runs_root, data_root)
                 shutil.rmtree(folder, ignore_errors=True)
     except (OSError, EOFError, ValueError, RuntimeError, LookupError, *DAMAGED) as error:
-        raise StorageError(f"{place} cannot be collected: {getattr(error, 'strerror', None) or error}.") from error
+        text = getattr(error, "strerror", None) or " ".join(str(error).split())
+        raise StorageError(f"{place} cannot be collected: {text.rstrip('.')}.") from error
 
 
 class _Member:
@@ -191,6 +192,7 @@ def _accept(folder: Path, runs_root: Path, data_root: str) -> Brought:
     if record.get("status") not in FINAL:
         return Brought(name, "unfinished", f"it is {record.get('status')}")
     try:
+        refuse_unrecorded(record.get("sources"), named_files(record["config"]), name)
         reason, stale = _problem(folder, record), _stale(record, data_root)
     except (ConfigError, StorageError, KeyError, TypeError, ValueError) as error:
         reason, stale = f"its settings do not suit this version ({error})", ""

@@ -7,6 +7,7 @@ may work on one study.
 
 import hashlib
 import json
+import math
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -21,8 +22,8 @@ from orthobench.config.many import settings
 from orthobench.config.ranges import SearchRange
 from orthobench.config.settings import Settings
 from orthobench.config.words import refuse_twice
-from orthobench.errors import ConfigError, MemoryExhausted, Stopped
-from orthobench.launch.journal import storage
+from orthobench.errors import ConfigError, MemoryExhausted, Stopped, StorageError
+from orthobench.launch.journal import storage, told
 from orthobench.launch.sweep import SweepRun
 from orthobench.launch.trial import Outcome, TrialRun, follow
 from orthobench.launch.workers import Launcher
@@ -118,8 +119,26 @@ def open_study(search: Search, pruner: str = "none") -> Any:
         "halving": optuna.pruners.SuccessiveHalvingPruner,
     }[pruner]()
     direction = "maximize" if search.task.higher_is_better else "minimize"
-    name, place = search.folder.name, storage(search.folder / "journal.log")
-    return optuna.create_study(storage=place, study_name=name, direction=direction, pruner=made, load_if_exists=True)
+    name, path = search.folder.name, search.folder / "journal.log"
+    with told(path):
+        kept = {"storage": storage(path), "study_name": name, "load_if_exists": True}
+        study = optuna.create_study(direction=direction, pruner=made, **kept)
+        odd = next((one.number for one in study.get_trials(deepcopy=False) if not _is_of(search, one)), None)
+    if odd is not None or study.direction.name != direction.upper():
+        what = "the study" if odd is None else f"trial {odd + 1} in it"
+        raise StorageError(f"{path} is damaged: {what} is another search's; move its folder away to begin anew.")
+    return study
+
+
+def _is_of(search: Search, trial: Any) -> bool:
+    """Return True if what is read of a trial has the kind that it is taken for."""
+    told = [trial.user_attrs.get(name, "") for name in ("run_id", "status", "reason")]
+    known = {one.key: one for one in search.ranges}
+    values = all(name in known and known[name].has(value) for name, value in trial.params.items())
+    complete = trial.state.name != "COMPLETE" or (
+        set(trial.params) == set(known) and told[0] != "" and trial.value is not None and math.isfinite(trial.value)
+    )
+    return values and complete and all(isinstance(text, str) for text in told)
 
 
 def import_optuna() -> Any:

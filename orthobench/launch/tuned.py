@@ -11,7 +11,7 @@ from orthobench.config.overrides import recipe
 from orthobench.errors import ConfigError, StorageError
 from orthobench.launch.search import Search
 from orthobench.recording.digest import final
-from orthobench.recording.files import write_bytes
+from orthobench.recording.files import within, write_bytes
 from orthobench.recording.sources import changed
 
 NAME = "tuned"
@@ -39,7 +39,7 @@ def refuse_changed(search: Search, study: Any) -> None:
         ConfigError: they have changed.
     """
     ids = (trial.user_attrs.get("run_id") for trial in study.get_trials(deepcopy=False))
-    records = (final(search.folder.parent / run_id / "record.json") or {} for run_id in ids if run_id)
+    records = (final(_record(search, run_id)) or {} for run_id in ids if run_id)
     found = dict.fromkeys(why for record in records for why in changed(record.get("sources"), search.first))
     if found:
         raise ConfigError(
@@ -59,7 +59,7 @@ def write_recipe(search: Search, run_id: str) -> tuple[Path, str]:
         StorageError: the trial's record is missing or damaged, or it cannot be written.
     """
     folder = search.folder / "conf"
-    path = search.folder.parent / run_id / "record.json"
+    path = _record(search, run_id)
     record = final(path)
     if record is None:
         raise StorageError(
@@ -69,6 +69,15 @@ def write_recipe(search: Search, run_id: str) -> tuple[Path, str]:
     head = f"# @package _global_\n# The best of a tuning, by {search.score}: {run_id}\n"
     write_bytes(folder / "recipe" / f"{NAME}.yaml", (head + text).encode())
     return folder, NAME
+
+
+def _record(search: Search, run_id: object) -> Path:
+    """The record of a trial's run, whose name the journal has.
+
+    Raises:
+        StorageError: it is no name of a folder beside that of the study, or a link.
+    """
+    return within(search.folder.parent, f"{run_id}/record.json")
 
 
 def importances(study: Any) -> dict[str, float]:

@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from orthobench.errors import StorageError
+from orthobench.errors import MemoryExhausted, StorageError
 from orthobench.lean_lightning import CheckpointIO
 from orthobench.recording.checkpoint_shape import problem
 from orthobench.recording.files import write_bytes
@@ -41,6 +41,7 @@ class SafeCheckpointIO(CheckpointIO):
         """Read a checkpoint; only plain data is unpickled.
 
         Raises:
+            MemoryExhausted: there is no room for it.
             StorageError: it cannot be read or its digest does not match.
         """
         content = verified(Path(path))
@@ -48,8 +49,8 @@ class SafeCheckpointIO(CheckpointIO):
             raise StorageError(f"{path} is damaged: its digest does not match; delete it to go back to an earlier one.")
         try:
             return torch.load(io.BytesIO(content), map_location=map_location or "cpu", weights_only=True)
-        except (MemoryError, torch.OutOfMemoryError):
-            raise
+        except (MemoryError, torch.OutOfMemoryError) as error:
+            raise MemoryExhausted(f"{path} does not fit in memory: {error}.") from error
         except Exception as error:  # torch raises many kinds
             raise StorageError(f"{path} is not a checkpoint of plain data; delete it to start again.") from error
 

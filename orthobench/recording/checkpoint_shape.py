@@ -3,7 +3,7 @@
 A digest tells that nobody has changed a checkpoint by accident; it does not tell that a file is a run's checkpoint.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import torch
@@ -24,6 +24,10 @@ SAVED: dict[str, Any] = {  # what a run has come to, see `Saver`
     "curve": torch.Tensor,
     "random": list,
 }
+DTYPES = {
+    torch.float16, torch.bfloat16, torch.float32, torch.float64, torch.complex64, torch.complex128, torch.bool,
+    torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64,
+}  # fmt: skip
 ALWAYS = ("latest", "validated", "wall_s", "code", "random")
 
 
@@ -31,6 +35,9 @@ def problem(state: Any) -> str | None:
     """Why this is not the checkpoint of a run, as the end of a sentence; null where it is one."""
     if not isinstance(state, dict):
         return "it is no mapping"
+    odd = next(_odd_tensors(state), None)
+    if odd is not None:
+        return odd
     for key, kind in KINDS.items():
         if not isinstance(state.get(key), kind):
             return f"its {key} is missing or of another kind"
@@ -53,6 +60,31 @@ def problem(state: Any) -> str | None:
         return "its weights are no tensors"
     wild = next((name for name, value in state["state_dict"].items() if not torch.isfinite(value).all()), None)
     return None if wild is None else f"{wild} has values that are not finite"
+
+
+def _odd_tensors(state: Any) -> Iterator[str]:
+    """Why tensors anywhere in a checkpoint are not plain ones whose values are all there, each as a sentence's end."""
+    waiting, seen = [state], set()
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, torch.Tensor):
+            reason = _odd(value)
+            if reason is not None:
+                yield f"a tensor of shape {tuple(value.shape)} in it {reason}"
+        elif isinstance(value, Mapping | list | tuple | set) and id(value) not in seen:  # one may hold itself
+            seen.add(id(value))
+            waiting += [*value.keys(), *value.values()] if isinstance(value, Mapping) else value
+
+
+def _odd(tensor: torch.Tensor) -> str | None:
+    if tensor.layout != torch.strided or tensor.is_nested:
+        return "is sparse"
+    if tensor.is_quantized or tensor.dtype not in DTYPES:
+        return f"is of the type {tensor.dtype}"
+    if tensor.device.type != "cpu":
+        return f"is on the device {tensor.device}, and has no values"
+    there = tensor.untyped_storage().nbytes()
+    return None if tensor.numel() * tensor.element_size() <= there else f"has values for {there:,} bytes alone"
 
 
 def misfit(state: Mapping[str, Any], module: torch.nn.Module, optimizer: torch.optim.Optimizer) -> str | None:

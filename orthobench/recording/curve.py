@@ -69,9 +69,15 @@ class Curve:
             return hashlib.file_digest(file, "sha256").hexdigest()
 
     def rows(self) -> list[dict[str, Any]]:
-        """Every complete row; a last line without a line end is left out, because its value may be cut off."""
+        """Every complete row; a last line without a line end is left out, because its value may be cut off.
+
+        Raises:
+            StorageError: the file has more than LARGEST bytes.
+        """
         if not self.path.is_file():
             return []
+        if self.path.stat().st_size > LARGEST:
+            raise StorageError(f"{self.path} has {self.path.stat().st_size:,} bytes; at most {LARGEST:,} are read.")
         found = []
         for line in self.path.read_bytes().decode(errors="replace").split("\n")[1:-1]:
             try:

@@ -91,6 +91,22 @@ def refuse_links(folder: Path) -> None:
             raise StorageError(f"{place} is a link, which the folder of a run must not be or hold: remove it.")
 
 
+def within(root: Path, name: str | Path) -> Path:
+    """The path of a file below a folder, which may have been written by somebody else.
+
+    Raises:
+        StorageError: a part of it below the folder is a link, or it leads out of the folder.
+    """
+    parts, path = Path(name).parts, root
+    if not parts or Path(name).is_absolute() or ".." in parts:
+        raise StorageError(f"{str(name)!r} is no name of a file below {root}.")
+    for part in parts:
+        path = path / part
+        if os.path.islink(path):  # noqa: PTH114  (never fails)
+            raise StorageError(f"{path} is a link, which is not followed below {root}: put what it names in its place.")
+    return path
+
+
 def sweep_up(folder: Path) -> list[Path]:
     """Remove the temporary files that dead writers left; for the owner of the folder alone, who has no writer yet."""
     found = sorted(path for path in _inside(folder) if path.match(TEMPORARY))
@@ -155,6 +171,8 @@ def read_csv(path: Path) -> list[dict[str, str]]:
     """
     if not path.is_file():
         raise ValueError("it is not a file")
+    if path.stat().st_size > LARGEST:
+        raise ValueError(f"it has {path.stat().st_size:,} bytes; at most {LARGEST:,} are read")
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
             reader = csv.DictReader(file)

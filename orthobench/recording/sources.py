@@ -26,6 +26,8 @@ from orthobench.recording.file_digest import digest_of_file
 from orthobench.recording.plugin_modules import changed_modules, plugin_modules
 
 SEVERAL = 100
+MOST = 100_000  # files of a data set
+LARGEST = 1 << 33  # bytes of a file of data, as in datasets/zips.py
 OF_PACKAGE = "/orthobench/datasets/digests.json"  # which records of earlier versions have among their data
 ENDLESS = ("/proc/", "/sys/", "/dev/")  # where files are that have no end, such as /proc/kcore
 PATTERN = re.compile(r"([^/*?\[\0]+/)?\*\*/\*[^/*?\[\0]*")  # of the files of one kind, as `_data` writes it
@@ -86,6 +88,32 @@ def refuse_changed(known: Sources | None, settings: Settings, begun: str = "made
         )
 
 
+def refuse_unrecorded(known: Sources | None, files: Iterable[Path], name: str) -> None:
+    """Refuse to read files that the settings of a run name, unless they are those that it was made of.
+
+    A run's folder may be somebody else's, and would have any file of one's own read by its name. A file that is not
+    there is left to the task to miss.
+
+    Args:
+        known: what the run is made of, by its record.
+        files: the files that its settings name.
+        name: what names them.
+
+    Raises:
+        ConfigError: one of them is no plain file, or its digest is none of those in the record.
+    """
+    digests = set(data_of(known).values())
+    for path in (path for path in files if os.path.lexists(path)):
+        if digest_of_data(path) in digests:
+            continue
+        if os.path.abspath(path) in data_of(known):  # noqa: PTH100  (as it is named there)
+            raise ConfigError(f"{name} is stale: it was trained before a change of the data in {path}; undo that.")
+        raise ConfigError(
+            f"{path}, which {name} names, is not read: it is not what the run was trained on, by the digests of its "
+            "data in record.json."
+        )
+
+
 def data_of(known: Sources | None) -> Digests:
     """The data of a record, without the file of the package's that those of earlier versions named beside them."""
     data = (known or {}).get("data") or {}
@@ -132,10 +160,29 @@ def _entry(root: Path, name: str) -> str | None:
     """The digest of a file, or of all files of a pattern; null where there is none, or no such file is data."""
     with suppress(OSError, ValueError):  # a null byte
         if "**" not in name:
-            path = root / name
-            return digest_of_file(path) if path.is_file() and not str(path.resolve()).startswith(ENDLESS) else None
+            return digest_of_data(root / name)
         if PATTERN.fullmatch(name) is None or name.startswith("../"):
             return None
-        paths = sorted(path for path in root.glob(name) if path.is_file())
+        top, _, ending = name.rpartition("**/*")
+        paths = _ending_in(ending, root / top)
         return combined({str(path.relative_to(root)): digest_of_file(path) for path in paths})
     return None
+
+
+def digest_of_data(path: Path) -> str | None:
+    """The digest of a plain file with an end; null for anything else."""
+    with suppress(OSError, ValueError):  # a null byte
+        if path.is_file() and path.stat().st_size <= LARGEST and not str(path.resolve()).startswith(ENDLESS):
+            return digest_of_file(path)
+    return None
+
+
+def _ending_in(ending: str, folder: Path) -> list[Path]:
+    """The files below a folder whose names end so, sorted; none where there are too many to be a data set's."""
+    found, seen = [], 0
+    for place, inner, names in os.walk(folder):
+        seen += len(inner) + len(names)
+        if seen > MOST:
+            return []
+        found += [Path(place) / name for name in names if name.endswith(ending)]
+    return sorted(path for path in found if path.is_file())

@@ -3,9 +3,10 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from orthobench.errors import ConfigError
+from orthobench.errors import ConfigError, StorageError
 from orthobench.paths import variable
 from orthobench.recording.digest import read_sealed
+from orthobench.recording.files import within
 from orthobench.terminal import complain
 
 if TYPE_CHECKING:
@@ -16,7 +17,11 @@ def read_all(root: str | Path) -> list[dict[str, Any]]:
     """Every readable record under `root`, by run id; an unreadable one is named and left out."""
     found = []
     for path in sorted(Path(root).glob("*/record.json")):
-        record = read_sealed(path)
+        try:
+            record = read_sealed(within(Path(root), path.relative_to(root)))
+        except StorageError as error:
+            complain(f"orthobench: left out: {error}")
+            continue
         if record is None:
             complain(f"{path} is not a readable record; it is left out.")
         else:

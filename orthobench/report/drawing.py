@@ -3,10 +3,15 @@
 The same figure gives the same bytes. What is black or white in it follows the reader's light or dark mode.
 """
 
+import contextlib
 import io
 import os
 import re
+from collections.abc import Iterator
+from functools import cache
+from importlib.util import find_spec
 from itertools import cycle
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from orthobench.terminal import visible
@@ -27,12 +32,59 @@ MODES = (
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 
 
-def subplot(width: float, height: float) -> tuple["Figure", "Axes"]:
+def empty(width: float, height: float) -> "Figure":
     """An empty figure of so many inches."""
+    _import_with_defaults()
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(width, height), layout="constrained")
+    return Figure(figsize=(width, height), layout="constrained")
+
+
+def subplot(width: float, height: float) -> tuple["Figure", "Axes"]:
+    """An empty figure of so many inches, and its only axes."""
+    figure = empty(width, height)
     return figure, figure.add_subplot()
+
+
+@cache
+def _import_with_defaults() -> None:
+    """Import matplotlib with its own defaults, so that a figure has the same bytes for everybody.
+
+    It would read a `matplotlibrc` in the working folder, in its user's settings or of $MATPLOTLIBRC, and a backend of
+    $MPLBACKEND; odd ones end in a traceback, as `text.usetex` does without LaTeX. The first place in which it looks is
+    the working folder, which is the one of its own file while it is imported.
+    """
+    package = find_spec("matplotlib")
+    home = Path(package.origin).parent / "mpl-data" if package is not None and package.origin else Path()
+    with _working_in(home), _environment("MPLBACKEND", None):
+        import matplotlib
+    matplotlib.rcdefaults()  # a plug-in may have imported it before
+
+
+@contextlib.contextmanager
+def _working_in(folder: Path) -> Iterator[None]:
+    """Change the working folder for a while; the one before is kept open, since it may have been removed."""
+    before = os.open(".", getattr(os, "O_PATH", os.O_RDONLY))
+    try:
+        os.chdir(folder)
+        yield
+    finally:
+        os.fchdir(before)
+        os.close(before)
+
+
+@contextlib.contextmanager
+def _environment(name: str, value: str | None) -> Iterator[None]:
+    """Set a variable of the environment for a while, or remove it."""
+    before = os.environ.pop(name, None)
+    if value is not None:
+        os.environ[name] = value
+    try:
+        yield
+    finally:
+        os.environ.pop(name, None)
+        if before is not None:
+            os.environ[name] = before
 
 
 def lines(labelled: dict[str, list[tuple[float, float]]], along: str, what: str, rates: bool = False) -> "Figure":
@@ -73,9 +125,9 @@ def svg(figure: "Figure") -> str:
     """A figure as SVG, its text as paths."""
     import matplotlib
 
-    os.environ.setdefault("SOURCE_DATE_EPOCH", "0")
     text = io.StringIO()
-    with matplotlib.rc_context({"svg.hashsalt": "orthobench", "svg.fonttype": "path", "font.size": 9}):
+    style: Any = {"svg.hashsalt": "orthobench", "svg.fonttype": "path", "font.size": 9}
+    with matplotlib.rc_context(style), _environment("SOURCE_DATE_EPOCH", "0"):
         figure.savefig(text, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
     found = text.getvalue()
     found = re.sub(r"(fill|stroke): #000000", r"\1: currentColor", found[found.index("<svg") :])

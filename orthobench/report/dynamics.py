@@ -8,9 +8,7 @@ from orthobench.report import drawing
 
 def picture(found: dict[str, Any]) -> str:
     """Four panels from what `orthobench.run.dynamics.dynamics` has found."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(8.4, 7.0), layout="constrained")
+    figure = drawing.empty(8.4, 7.0)
     (plane, spectrum), (states, gradients) = figure.subplots(2, 2)
     plane.add_patch(_circle())
     styles = cycle(zip(drawing.COLOURS, drawing.MARKERS, drawing.DASHES * 2, strict=False))

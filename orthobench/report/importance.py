@@ -16,9 +16,7 @@ def picture(shares: Mapping[str, float], scores: Sequence[Tried], score: str, hi
         score: the name of the score.
         higher: whether more of it is better.
     """
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(8.4, 1.6 + 0.3 * max(len(shares), 4)), layout="constrained")
+    figure = drawing.empty(8.4, 1.6 + 0.3 * max(len(shares), 4))
     bars, trials = figure.subplots(1, 2)
     names = sorted(shares, key=lambda name: shares[name])
     bars.barh(range(len(names)), [shares[name] for name in names], color=drawing.COLOURS[0], height=0.6)

@@ -13,7 +13,7 @@ from orthobench.analysis.published import papers
 from orthobench.analysis.recorded import everything
 from orthobench.analysis.searched import searched_table
 from orthobench.config.table import FAIR, SEARCHED, Table, load, tables
-from orthobench.recording.files import write_bytes
+from orthobench.recording.files import within, write_bytes
 from orthobench.report import fair, paper, searched
 from orthobench.report.document import Document, Section
 from orthobench.report.markup import csv_text, latex, markdown
@@ -72,7 +72,7 @@ def unfit(results: Path, some: tuple[str, ...], folders: tuple[Path, ...] = ()) 
 def _differing(results: Path, some: tuple[str, ...], folders: tuple[Path, ...]) -> dict[Path, str]:
     """What the files of some parts should hold, where they do not."""
     texts = {
-        results / "tables" / f"{part}.{suffix}": text
+        within(results, f"tables/{part}.{suffix}"): text
         for part in dict.fromkeys(some)
         for suffix, text in render(part, results, folders).items()
     }

@@ -1,5 +1,6 @@
 """One attempt at a run: from its latest checkpoint, or from the start, to its end or to what stops it."""
 
+import errno
 import traceback
 from datetime import UTC, datetime
 from pathlib import Path
@@ -9,7 +10,7 @@ import torch
 import yaml
 
 from orthobench import signals
-from orthobench.errors import DivergedError, OrthobenchError, Stopped, StorageError
+from orthobench.errors import DivergedError, OrthobenchError, Stopped, StorageError, of_system
 from orthobench.models.build import build_optimizer, build_schedule
 from orthobench.recording import record as recorder
 from orthobench.recording.checkpoint import digest_of, load_own, newest, of_step, previous
@@ -283,6 +284,11 @@ def _translate(error: Exception, attempt: Attempt) -> Exception:
     if is_exhaustion(error):
         traceback.clear_frames(error.__traceback__)  # they hold what there was no room for
         return exhausted(run.model, run.task, attempt.learner.device)
+    cause: BaseException | None = error
+    while cause is not None:  # of a process that prepares batches: what PyTorch makes of it says nothing
+        if isinstance(cause, OSError) and cause.errno in (errno.EMFILE, errno.ENFILE):
+            return of_system(cause)
+        cause = cause.__context__
     lost = isinstance(error, ConnectionError | EOFError) or "DataLoader worker" in text
     if lost and run.task.num_workers:
         return Stopped(

@@ -83,7 +83,7 @@ def evaluate(
     """
     root = data_root or run.settings.run["data_root"]
     run, task = _placed(run, root, task)
-    if not run.named:
+    if not run.is_at_hand:
         refuse_changed(run.record.get("sources"), run.with_task(root), "trained")
         if not OTHER_DATA & task.keys():
             refuse_missing(run.run_id, run.record.get("sources"), root, str(run.content.get("data_root") or "data"))

@@ -18,7 +18,7 @@ from orthobench.recording.files import refuse_links
 from orthobench.recording.sources import refuse_changed
 from orthobench.run.learner import Learner
 from orthobench.run.memory import refuse_before_building
-from orthobench.run.where import Where, own_files, refuse_missing, refuse_unknown, root_of
+from orthobench.run.where import Where, is_the_runs, own_files, refuse_missing, refuse_unknown, root_of
 from orthobench.tasks.base import Task
 from orthobench.tasks.duration import duration
 from orthobench.terminal import complain
@@ -67,11 +67,17 @@ class Finished:
             ConfigError: these have changed, or the record does not name them, so that they may be anybody's.
             DataError: they are not there.
         """
-        if self.where:
+        if self.where and not self.is_at_hand:
             self.refuse_changed_data()
-            if not self.named:
-                refuse_unknown(self.run_id, self.record.get("sources"), self.settings.run["data_root"], self.where)
+            refuse_unknown(self.run_id, self.record.get("sources"), self.settings.run["data_root"], self.where)
         return self.divided(build_task(self.settings))
+
+    @property
+    def is_at_hand(self) -> bool:
+        """Whether the files of the user's own are named by the user now, or have the content that the run has read."""
+        return self.named or (
+            bool(self.where) and is_the_runs(self.settings.task_made.files(), self.record.get("sources"))
+        )
 
     def divided(self, task: Task) -> Task:
         """A task with the division that the run had; it is that of another run, where it started from one."""
@@ -105,7 +111,7 @@ class Finished:
             ConfigError: they have changed.
             DataError: they are not there.
         """
-        if self.named:
+        if self.is_at_hand:
             return
         was = self.content.get("data_root") or "data"
         refuse_missing(self.run_id, self.record.get("sources"), self.settings.run["data_root"], str(was))

@@ -15,7 +15,7 @@ from orthobench.errors import ConfigError, OrthobenchError, StorageError
 from orthobench.models.build import build_schedule
 from orthobench.recording.checkpoint import SafeCheckpointIO, load_own, of_step, previous, verified
 from orthobench.recording.digest import read_sealed
-from orthobench.recording.sources import refuse_changed
+from orthobench.recording.sources import refuse_changed, refuse_unrecorded
 from orthobench.run.built import Built
 from orthobench.tasks.duration import duration
 from orthobench.terminal import say
@@ -45,11 +45,14 @@ def _shorter(settings: Settings) -> list[tuple[Settings, dict[str, Any]]]:
     found = []
     name, seed = settings.run_id.rpartition("-")[0], settings.run["seed"]
     for folder in settings.folder.parent.glob(f"{name}-*"):
+        if folder.is_symlink():
+            continue
         record = read_sealed(folder / "record.json")
         if folder == settings.folder or record is None or (record["status"], record["seed"]) != ("done", seed):
             continue
         try:
             content = read_yaml(folder / "config.yaml")
+            refuse_unrecorded(record.get("sources"), recorded.named_files(content), str(folder))
             other = recorded.settings(content, settings.run["data_root"])
         except (OSError, OrthobenchError):
             continue  # of another version, or damaged: not a run to go on from

@@ -6,8 +6,7 @@ from typing import Any
 
 from orthobench.errors import ConfigError, DataError
 from orthobench.paths import variable, whole
-from orthobench.recording.file_digest import digest_of_file
-from orthobench.recording.sources import data_of
+from orthobench.recording.sources import data_of, digest_of_data
 from orthobench.registry import find
 
 Where = dict[str, str]
@@ -98,7 +97,4 @@ def refuse_unknown(run_id: str, sources: Any, root: str, where: Where) -> None:
 def is_the_runs(files: list[Path], sources: Any) -> bool:
     """Whether files have the content of those that a run has read."""
     known = sorted(data_of(sources).values())
-    try:
-        return bool(known) and sorted(map(digest_of_file, files)) == known
-    except OSError:
-        return False
+    return bool(known) and sorted(filter(None, map(digest_of_data, files))) == known

@@ -1,12 +1,11 @@
 """`orthobench best FOLDER [--by KEY] [--steps N] [KEY=VALUE...]`: the command that runs your best settings longer."""
 
-import shlex
 from pathlib import Path
 
 from orthobench.errors import ConfigError
 from orthobench.recording.store import runs_root
 from orthobench.schema import did_you_mean
-from orthobench.terminal import complain, say
+from orthobench.terminal import command, comment, complain, say
 from orthobench.verbs import own_runs
 from orthobench.verbs.arguments import Parser
 
@@ -16,12 +15,14 @@ LENGTHS = ("trainer.max_steps", "trainer.max_epochs", "trainer.min_steps", "trai
 def main(arguments: list[str]) -> int:
     """Print, for each task, length and model, the winner by validation and the command that trains it for longer.
 
-    The output is a shell script; all but the commands are comments.
+    The output is a shell script: commands whose settings have been checked, each quoted, and comments of one line.
 
     Raises:
         ConfigError: no folder, no run in it that is asked for, or no such setting.
     """
     from orthobench.config.overrides import word, words
+    from orthobench.config.recorded import named_files
+    from orthobench.recording.sources import refuse_unrecorded
 
     parser = Parser(__doc__)
     parser.add_argument("--by", default="model", metavar="KEY", help="a winner for each value of it (model)")
@@ -42,23 +43,24 @@ def main(arguments: list[str]) -> int:
             mean = "diverged" if scores.mean is None else f"{scores.mean:.4g}"
             told = f"{table.validation} {mean} over {scores.done} seed{'s' * (scores.done > 1)}"
             count = sum(str(one.settings.get(given.by)) == value for one in table.rows)
-            say(f"# {table.title}, {given.by}={value}: {told}, {f'the best of {count}' if count > 1 else 'alone'}")
+            among = f"the best of {count}" if count > 1 else "alone"
+            say(comment(f"{table.title}, {given.by}={value}: {told}, {among}"))
             for reason in dict.fromkeys(reason for run in row.runs for reason in run.stale):
-                say(f"# stale: {reason}")
+                say(comment(f"stale: {reason}"))
+            steps = given.steps or 2 * max(int(run.line.values["steps"]) for run in row.runs)
+            seeds = ",".join(str(seed) for seed in sorted(scores.by_seed))
+            roots = [word("runs_root", str(places[0]))] if _elsewhere(places[0]) else []
+            options = [option for path in given.config_dir for option in ("--config-dir", str(path))]
             try:
-                config = row.runs[0].record["config"]
-                found = words(config, tuple(given.config_dir))
+                record = row.runs[0].record
+                refuse_unrecorded(record.get("sources"), named_files(record["config"]), "record.json")
+                found = words(record["config"], tuple(given.config_dir))  # which checks the settings
+                kept = [one for one in found if one.partition("=")[0] not in (*LENGTHS, "seed")]
+                asked = [*kept, f"seed={seeds}", word("trainer.max_steps", steps), *roots]
+                say(command(["orthobench", *(["-m"] if "," in seeds else []), *options, *asked]))
             except ConfigError as error:
                 complain(f"orthobench: {row.runs[0].line.run_id}: {error}")
                 code = ConfigError.exit_code
-                continue
-            steps = given.steps or 2 * max(int(run.line.values["steps"]) for run in row.runs)
-            kept = [one for one in found if one.partition("=")[0] not in (*LENGTHS, "seed")]
-            seeds = ",".join(str(seed) for seed in sorted(scores.by_seed))
-            roots = [word("runs_root", str(places[0]))] if _elsewhere(places[0]) else []
-            command = [*kept, f"seed={seeds}", word("trainer.max_steps", steps), *roots]
-            options = [option for path in given.config_dir for option in ("--config-dir", str(path))]
-            say(shlex.join(["orthobench", *(["-m"] if "," in seeds else []), *options, *command]))
     return code
 
 

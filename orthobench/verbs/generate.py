@@ -3,10 +3,9 @@ language model.
 """
 
 import math
-import sys
 
 from orthobench.errors import ConfigError
-from orthobench.terminal import visible
+from orthobench.terminal import say
 from orthobench.verbs.arguments import RunParser, load_run
 
 
@@ -33,9 +32,8 @@ def main(arguments: list[str]) -> int:
     run = load_run(given)
     drawn = generate(run, given.prompt, given.tokens, given.temperature, given.seed)
     first = next(drawn)  # whatever is wrong is told before the prompt is printed
-    sys.stdout.write(visible(given.prompt + first))
+    say(given.prompt + first, end="")
     for piece in drawn:
-        sys.stdout.write(visible(piece))
-    sys.stdout.write("\n")
-    sys.stdout.flush()
+        say(piece, end="")
+    say("")
     return 0

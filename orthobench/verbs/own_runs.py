@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from orthobench.errors import ConfigError
-from orthobench.terminal import complain, say
+from orthobench.terminal import comment, complain, say
 
 if TYPE_CHECKING:
     from orthobench.analysis.own_tables import OwnTable
@@ -51,7 +51,7 @@ def tables(places: list[Path], words: list[str]) -> "list[OwnTable]":
     chosen = found.of(words)
     left = f", {len(found.left_out)} left out" if found.left_out else ""
     others = f", {len(chosen.finished)} of them chosen" if words else ""
-    say(f"# {', '.join(map(str, places))}: {len(found.finished)} finished runs{left}{others}")
+    say(comment(f"{', '.join(map(str, places))}: {len(found.finished)} finished runs{left}{others}"))
     if not chosen.finished:
         raise ConfigError(f"no run has all of {' '.join(words)}.")
     return own_tables.tables(chosen.finished)

@@ -44,6 +44,7 @@ def _of_tables(names: list[str], overrides: list[str], folders: tuple[Path, ...]
     from orthobench.analysis.comparison import everywhere
     from orthobench.analysis.published import select
     from orthobench.config import table as experiment
+    from orthobench.recording.files import within
     from orthobench.report.write import section
     from orthobench.verbs.report import results_root
 
@@ -54,15 +55,16 @@ def _of_tables(names: list[str], overrides: list[str], folders: tuple[Path, ...]
             short = "" if preset == FULL else f"-{preset}"
             for title, svg in section(table, root, preset, drawn=True).figures.items():
                 name_of = _slug(title.partition(": ")[2] or title)
-                yield root / "figures" / f"{name.replace('/', '-')}{short}-{name_of}.svg", svg
+                yield within(root, f"figures/{name.replace('/', '-')}{short}-{name_of}.svg"), svg
 
 
 def _of_runs(places: list[Path], overrides: list[str]) -> Iterator[tuple[Path, str]]:
+    from orthobench.recording.files import within
     from orthobench.report.own import section
 
     for table in own_runs.tables(places, overrides):
         for title, svg in section(table, drawn=True).figures.items():
-            yield places[0] / "figures" / f"{_slug(title)}.svg", svg
+            yield within(places[0], f"figures/{_slug(title)}.svg"), svg
 
 
 def _slug(title: str) -> str:

@@ -17,14 +17,14 @@ def main(arguments: list[str]) -> int:
     Raises:
         ConfigError: an argument other than results_root=.
     """
-    from orthobench.recording.files import write_bytes
+    from orthobench.recording.files import within, write_bytes
     from orthobench.report.html import page
 
     parser = Parser(__doc__)
     parser.add_folders()
     given = parser.read(arguments)
     results = results_root([*given.names, *given.overrides])
-    path = results / "report.html"
+    path = within(results, "report.html")
     write_bytes(path, page(results, tuple(given.config_dir), written()).encode())
     say(f"wrote {path}")
     return 0

@@ -1,12 +1,11 @@
 """`orthobench tune KEY=VALUE... KEY=RANGE... [--trials N] [--pruner NAME]`: the best settings by validation."""
 
-import shlex
 from typing import TYPE_CHECKING, Any
 
 from orthobench import signals
 from orthobench.errors import ConfigError
 from orthobench.schema import did_you_mean
-from orthobench.terminal import say
+from orthobench.terminal import command, say
 from orthobench.verbs.arguments import Parser
 from orthobench.verbs.reproduce import WORDS
 
@@ -88,4 +87,4 @@ def _tell(search: "Search", study: Any) -> None:
     folder, name = tuned.write_recipe(search, best.user_attrs["run_id"])
     words = [f"model={best.params.get('model', search.first.model['name'])}", f"task={search.first.task['name']}"]
     options = [option for one in (*search.folders, folder) for option in ("--config-dir", str(one))]
-    say(shlex.join(["orthobench", *words, *options, f"recipe={name}"]))
+    say(command(["orthobench", *words, *options, f"recipe={name}"]))

@@ -138,9 +138,9 @@ def test_a_value_of_the_environment_and_of_another_value_follows_both(
 
 
 def test_a_file_behind_a_link_is_a_file_of_the_folder(tmp_path: Path) -> None:
-    elsewhere, mine = tmp_path / "elsewhere", tmp_path / "mine"
-    elsewhere.mkdir()
-    mine.mkdir()
+    mine = tmp_path / "mine"
+    elsewhere = mine / "shared"
+    elsewhere.mkdir(parents=True)
     (mine / "model").symlink_to(elsewhere)
     (elsewhere / "back").symlink_to(mine)
     file, words = elsewhere / "own.yaml", ["model=own", "task=copying", "T=5"]

@@ -10,12 +10,15 @@ import pytest
 from tests.conftest import REPO
 
 KINDS = {
-    "a stranger's configuration folder, overrides and options": ("foreign_configuration",),
+    "a stranger's configuration folder, overrides and options": ("foreign_configuration", "endless_configuration"),
+    "paths and links in them, and in runs": ("named_files", "links"),
     "YAML files that are damaged, endless or enormous": ("yaml",),
     "settings, sweeps and seeds that no machine could carry out": ("enormous_settings",),
     "damaged copies of published data, and data of one's own of the wrong kind": ("damaged_data", "own_data"),
     "records, checkpoints, run folders and tables of records": ("run_folder", "values_of_a_run", "files_of_a_run"),
+    "journals of a tuning": ("journal",),
     "names from files, in the terminal, CSV, Markdown, LaTeX, HTML and figures": ("outputs",),
+    "records whose words are commands of a shell": ("printed_commands",),
     "modules in the working directory, against every way in which processes start": ("working_directory",),
 }
 

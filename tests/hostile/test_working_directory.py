@@ -68,3 +68,27 @@ def test_plug_ins_of_the_working_directory(way: str, found_by: str, tmp_path: Pa
     path = str(REPO) if found_by == "-m" else f"{REPO}:"
     done = run(command, words, tmp_path, PYTHONPATH=path, ORTHOBENCH_PLUGINS="mine")
     assert done.returncode == 0, done.stderr
+
+
+RC = {"usetex": b"text.usetex: true\n", "an unknown backend": b"backend: x\n", "no text": b"\xff\xfe\x00"}
+
+
+@pytest.mark.parametrize("kind", [*RC, "a pipe"])
+@pytest.mark.parametrize("removed", [False, True])
+def test_figures_do_not_read_it(kind: str, removed: bool, tmp_path: Path) -> None:
+    place = tmp_path / "matplotlibrc"
+    os.mkfifo(place) if kind == "a pipe" else place.write_bytes(RC[kind])
+    program = (
+        "import os, shutil, sys\nfrom orthobench.report import drawing\n"
+        f"{'shutil.rmtree(os.getcwd())' if removed else ''}\n"
+        "text = drawing.svg(drawing.lines({'a': [(1.0, 2.0), (2.0, 3.0)]}, 'x', 'y'))\n"
+        "assert os.environ['SOURCE_DATE_EPOCH'] == 'abc' and os.environ['MPLBACKEND'] == 'abc'\n"
+        "sys.stdout.write(text)"
+    )
+    odd = {"SOURCE_DATE_EPOCH": "abc", "MPLBACKEND": "abc", "MATPLOTLIBRC": str(place), "PYTHONPATH": str(REPO)}
+    (tmp_path / "x").mkdir()
+    done = run(["-c", program], (), tmp_path / "x" if removed else tmp_path, **odd)
+    assert done.returncode == 0, done.stderr
+    from orthobench.report import drawing
+
+    assert done.stdout == drawing.svg(drawing.lines({"a": [(1.0, 2.0), (2.0, 3.0)]}, "x", "y"))

@@ -98,7 +98,11 @@ def test_what_asks_for_the_data_looks_whether_they_have_changed(tmp_path: Path) 
     mine = text(tmp_path / "mine.txt", "abcdefgh")
     folder = own(tmp_path, "task=text", f"task.path={mine}", "T=10")
     text(mine, "zbcdefgh")
+    with pytest.raises(ConfigError, match="is stale: it was trained before a change of the data in"):
+        orthobench.load(folder)  # which knows its tokens from them
+    text(mine, "abcdefgh")
     run = orthobench.load(folder)
+    text(mine, "zbcdefgh")
     for ask in (lambda: list(generate(run, "b", 3, 1.0, 1)), lambda: dynamics(run, 1), lambda: evaluate(run, T=5)):
         with pytest.raises(ConfigError, match="is stale: it was trained before a change of the data in"):
             ask()

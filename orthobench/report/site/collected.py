@@ -19,7 +19,7 @@ from orthobench.analysis.searched import searched_tables
 from orthobench.config import table as experiment
 from orthobench.config.table import FAIR, FULL, Table
 from orthobench.errors import ConfigError
-from orthobench.recording.files import finite
+from orthobench.recording.files import finite, within
 from orthobench.report import fair as fair_document
 from orthobench.report import paper as paper_document
 from orthobench.report.document import Grid, Section
@@ -58,7 +58,7 @@ def collected(results: Path, folders: tuple[Path, ...] = (), runs_root: Path | N
 
 
 def _answer(results: Path) -> str:
-    path = results / "findings.yaml"
+    path = within(results, "findings.yaml")
     first = next((one for one in findings.read(path) if one.short), None) if path.is_file() else None
     try:
         holds = first is not None and "{" not in first.short and not findings.problems(first, results)

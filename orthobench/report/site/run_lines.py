@@ -1,6 +1,5 @@
 """The recorded runs as lines of results.json: numbers, places in tables, settings, the command, and curves."""
 
-import shlex
 from collections.abc import Iterable, Mapping
 from math import isinf
 from pathlib import Path
@@ -13,6 +12,8 @@ from orthobench.config import table as experiment
 from orthobench.config.overrides import by_key
 from orthobench.errors import ConfigError, OrthobenchError
 from orthobench.recording.digest import read_sealed
+from orthobench.recording.files import within
+from orthobench.terminal import command
 
 Filled = Mapping[tuple[str, str], set[str]]
 Phases = list[dict[str, Any]]
@@ -53,8 +54,8 @@ def run_lines(
             run["curves"] |= drawn.get(line.run_id, {})
     for run_id, run in found.items():
         if runs_root is not None:
-            run["curves"] = run["curves"] or _own_curves(runs_root / run_id)
-            run["phases"] = _phases(runs_root / run_id)
+            run["curves"] = run["curves"] or _own_curves(runs_root, run_id)
+            run["phases"] = _phases(runs_root, run_id)
     return found
 
 
@@ -89,9 +90,10 @@ def _settings(composed: ComposedTable, line: Line) -> dict[str, Any]:
 def _command(composed: ComposedTable, line: Line) -> str:
     try:
         (job,) = composed.table.runs(composed.preset, [line.seed], [line.row])
+        composed.settings(line.row, line.seed)  # which checks them
+        return command(["orthobench", *job.overrides])
     except ConfigError:
         return ""
-    return shlex.join(["orthobench", *job.overrides])
 
 
 def _curves(results: Path, table: str) -> dict[str, dict[str, list[list[float]]]]:
@@ -101,15 +103,15 @@ def _curves(results: Path, table: str) -> dict[str, dict[str, list[list[float]]]
     return found
 
 
-def _own_curves(folder: Path) -> dict[str, list[list[float]]]:
+def _own_curves(runs_root: Path, run_id: str) -> dict[str, list[list[float]]]:
     """The curves of a run's own record, thinned; none where the folder is not there or its record is damaged."""
-    record = _read(folder / "record.json") or {}
+    record = _read(runs_root, f"{run_id}/record.json") or {}
     return {name: curves.thinned(points) for name, points in (record.get("curve") or {}).items() if points}
 
 
-def _phases(folder: Path) -> Phases:
+def _phases(runs_root: Path, run_id: str) -> Phases:
     """The eigenvalues that `orthobench inspect` found, matrix by matrix; none where its file is not what it writes."""
-    found = _read(folder / "evaluations" / "inspect.json") or {}
+    found = _read(runs_root, f"{run_id}/evaluations/inspect.json") or {}
     try:
         made = [
             {"layer": number, "matrix": name, **{key: [float(one) for one in matrix[key]] for key in POLAR}}
@@ -121,8 +123,8 @@ def _phases(folder: Path) -> Phases:
     return made
 
 
-def _read(path: Path) -> dict[str, Any] | None:
+def _read(runs_root: Path, name: str) -> dict[str, Any] | None:
     try:
-        return read_sealed(path) if path.is_file() else None
+        return read_sealed(within(runs_root, name))
     except OrthobenchError:
         return None

@@ -1,12 +1,15 @@
 """results/site: the pages, their script and style, the records behind them, and what they show as data."""
 
+import hashlib
 import json
-import shutil
+import stat
+from contextlib import suppress
 from functools import cache
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from orthobench.errors import StorageError
+from orthobench.recording.files import read_json, within, write_json
 from orthobench.report.html import environment
 from orthobench.report.site.pages import DOCS, MENU, pages
 from orthobench.report.site.places import Places, slug
@@ -15,12 +18,15 @@ if TYPE_CHECKING:
     from jinja2 import Environment
     from markupsafe import Markup
 
-OWN = ("assets", "cells", "data", "papers", "records", "runs", "tasks")  # folders in which nothing else is kept
+WRITTEN = "written.json"  # the digests of every file that the program has written, by its path in the site
+LARGEST = 1 << 28  # bytes of a file that is compared or copied
 ASSETS = ("style.css", "site.js")
 
 
 def write(data: dict[str, Any], results: Path, script: str, written: str = "") -> Path:
     """Write the site of a results.json below `results`, and remove what an earlier one left; returns its first page.
+
+    Only a file is replaced or removed that has a digest which an earlier call has written into WRITTEN.
 
     Args:
         data: what `collected.collected` returns.
@@ -29,22 +35,17 @@ def write(data: dict[str, Any], results: Path, script: str, written: str = "") -
         written: when and by what code it is made.
 
     Raises:
-        StorageError: a file cannot be written.
+        StorageError: a file cannot be written, is not the program's own, or a part of its path is a link.
     """
-    root = results / "site"
+    root = within(results, "site")
     files = {"results.json": json.dumps(data, separators=(",", ":"), allow_nan=False), "assets/vega.js": script}
     files |= {f"assets/{name}": _environment().loader.get_source(_environment(), name)[0] for name in ASSETS}  # type: ignore[union-attr]
     files |= rendered(data, written, (root / DOCS).is_file())
+    found = {name: text.encode() for name, text in files.items()}
     copied = {place["record"] for run in data["runs"].values() for place in run["places"]}
     try:
-        for name, text in files.items():
-            _write(root / name, text)
-        for name in copied:
-            (root / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(results / name, root / name)
-        for path in (path for folder in OWN for path in (root / folder).rglob("*") if path.is_file()):
-            if path.relative_to(root).as_posix() not in files.keys() | copied:
-                path.unlink()
+        found |= {name: _content(within(results, name)) or b"" for name in copied}
+        _replace(root, found)
     except OSError as error:
         raise StorageError(f"{root} cannot be written: {error}.") from error
     return root / "index.html"
@@ -87,12 +88,63 @@ def essay(text: str) -> "Markup":
     return Markup("\n").join(parts)
 
 
-def _write(path: Path, text: str) -> None:
-    """Write a file where it changed."""
-    content = text.encode()
-    if not path.is_file() or path.read_bytes() != content:
+def _replace(root: Path, files: dict[str, bytes]) -> None:
+    """Let the files of a site be these; WRITTEN names the old and the new ones while they are replaced."""
+    before = _digests(within(root, WRITTEN))
+    new = {name: [_digest(content)] for name, content in files.items()}
+    changed = {name: content for name, content in files.items() if _content(within(root, name)) != content}
+    for name in changed:
+        _refuse_other(within(root, name), before.get(name, []))
+    root.mkdir(parents=True, exist_ok=True)
+    write_json(within(root, WRITTEN), {name: before.get(name, []) + new.get(name, []) for name in {**before, **new}})
+    for name, content in changed.items():
+        path = within(root, name)
         path.parent.mkdir(parents=True, exist_ok=True)
+        path.unlink(missing_ok=True)  # or another name of the same file, a hard link, would change too
         path.write_bytes(content)
+    for name in before.keys() - files.keys():
+        with suppress(StorageError):  # a name or a link that leads elsewhere, or a file of somebody else's
+            path = within(root, name)
+            _refuse_other(path, before[name])
+            path.unlink(missing_ok=True)
+    write_json(within(root, WRITTEN), new)
+
+
+def _digests(path: Path) -> dict[str, list[str]]:
+    """The digests in WRITTEN, by name; none where it is not there or is damaged."""
+    found = read_json(path) or {}
+    return {
+        name: [one for one in digests if isinstance(one, str)]
+        for name, digests in found.items()
+        if isinstance(digests, list)
+    }
+
+
+def _refuse_other(path: Path, digests: list[str]) -> None:
+    """Refuse a file that is there and has none of these digests.
+
+    Raises:
+        StorageError: it has not, or is no plain file of at most LARGEST bytes.
+    """
+    content = _content(path)
+    if content is not None and _digest(content) not in digests:
+        raise StorageError(
+            f"{path} is not what this program wrote, as {WRITTEN} has it: move it elsewhere, or delete the site."
+        )
+
+
+def _content(path: Path) -> bytes | None:
+    """The bytes of a plain file of at most LARGEST bytes; null where there is none."""
+    if not path.exists():
+        return None
+    state = path.stat()
+    if not stat.S_ISREG(state.st_mode) or state.st_size > LARGEST:
+        raise StorageError(f"{path} is no plain file of at most {LARGEST:,} bytes: remove it.")
+    return path.read_bytes()
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
 
 
 @cache

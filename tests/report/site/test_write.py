@@ -1,18 +1,22 @@
 """The pages: every link leads somewhere inside the folder, nothing is loaded from elsewhere, all text is text."""
 
 import csv
+import hashlib
 import io
 import json
 import posixpath
 import re
+import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urldefrag
 
 import pytest
 
+from orthobench.errors import StorageError
 from orthobench.report.site.places import Places, slug
-from orthobench.report.site.write import ASSETS, essay, rendered, write
+from orthobench.report.site.write import ASSETS, WRITTEN, essay, rendered, write
 from tests.report.site.conftest import HOSTILE, undrawn
 
 LINK = re.compile(r"""\s(href|src)=["']([^"']*)["']""")
@@ -88,22 +92,83 @@ def test_an_equation_is_set_apart() -> None:
     assert text == f"<p>A cell.</p>\n{equation}\n<p>With <code>a</code> of x * y * z.</p>"
 
 
-def test_what_is_gone_is_removed(data: dict[str, Any], results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def written(data: dict[str, Any], results: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], Path]:
+    """Write the site into a folder of the test's own, from a copy of the records."""
     undrawn(monkeypatch)
-    first = write(data, results, "script")
-    old = first.parent / "runs" / "old.html"
-    docs = first.parent / "docs" / "index.html"
+    shutil.copytree(results / "records", tmp_path / "results" / "records")
+    return lambda: write(data, tmp_path / "results", "script").parent
+
+
+def test_what_is_gone_is_removed(data: dict[str, Any], written: Callable[[], Path]) -> None:
+    site = written()
+    old, docs = site / "runs" / "old.html", site / "docs" / "index.html"
     for path in (old, docs):
         path.parent.mkdir(exist_ok=True)
         path.write_text("")
-    write(data, results, "script")
-    assert first == results / "site" / "index.html"
+    known = json.loads((site / WRITTEN).read_text())
+    (site / WRITTEN).write_text(json.dumps(known | {"runs/old.html": [hashlib.sha256(b"").hexdigest()]}))
+    assert written() == site
     assert not old.exists()
-    assert 'href="docs/index.html"' in first.read_text()
-    assert json.loads((first.parent / "results.json").read_text())["runs"].keys() == data["runs"].keys()
-    assert (first.parent / "records/fair/cued_copying.csv").read_bytes() == (
-        results / "records/fair/cued_copying.csv"
-    ).read_bytes()
+    assert 'href="docs/index.html"' in (site / "index.html").read_text()
+    assert json.loads((site / "results.json").read_text())["runs"].keys() == data["runs"].keys()
+    record = "records/fair/cued_copying.csv"
+    assert (site / record).read_bytes() == (site.parent / record).read_bytes()
+    assert set(json.loads((site / WRITTEN).read_text())) == {
+        path.relative_to(site).as_posix() for path in site.rglob("*") if path.is_file()
+    } - {"docs/index.html", WRITTEN}
+
+
+@pytest.mark.parametrize("named", [[hashlib.sha256(b"other").hexdigest()], [], "x", None, [1]])
+def test_what_somebody_else_wrote_stays(named: Any, written: Callable[[], Path]) -> None:
+    site = written()
+    own, outside = site / "records" / "notes.txt", site.parent / "thesis.tex"
+    for path in (own, outside):
+        path.write_text("mine")
+    digest = [hashlib.sha256(b"mine").hexdigest()]
+    others = {"records/notes.txt": named, "../thesis.tex": digest, str(outside): digest, "": digest}
+    (site / WRITTEN).write_text(json.dumps(json.loads((site / WRITTEN).read_text()) | others))
+    written()
+    assert own.read_text() == outside.read_text() == "mine"
+
+
+@pytest.mark.parametrize(
+    "place", ["site", "site/records", "site/runs", "site/index.html", "site/written.json", "records"]
+)
+def test_links_are_refused(place: str, written: Callable[[], Path], tmp_path: Path) -> None:
+    root, precious = tmp_path / "results", tmp_path / "precious"
+    (precious / "fair").mkdir(parents=True)
+    names = ("thesis.tex", "old.html", "fair/cued_copying.csv")
+    for name in names:
+        (precious / name).write_text("mine")
+    (root / "site").mkdir()
+    if place != "site/runs":
+        shutil.rmtree(root / place, ignore_errors=True)
+    (root / place).symlink_to(precious / "thesis.tex" if "." in place else precious)
+    with pytest.raises(StorageError, match="is a link"):
+        written()
+    assert {(precious / name).read_text() for name in names} == {"mine"}
+    assert {path.name for path in precious.rglob("*") if path.is_file()} == {Path(name).name for name in names}
+
+
+def test_a_page_that_somebody_changed_is_not_overwritten(written: Callable[[], Path], tmp_path: Path) -> None:
+    site = written()
+    (site / "index.html").write_text("mine")
+    with pytest.raises(StorageError, match="not what this program wrote"):
+        written()
+    assert (site / "index.html").read_text() == "mine"
+
+
+def test_another_name_of_a_page_keeps_its_content(written: Callable[[], Path], tmp_path: Path) -> None:
+    site = written()
+    (tmp_path / "other").hardlink_to(site / "results.json")
+    before = (tmp_path / "other").read_text()
+    known = json.loads((site / WRITTEN).read_text())
+    (site / "results.json").write_text("x")
+    known["results.json"].append(hashlib.sha256(b"x").hexdigest())
+    (site / WRITTEN).write_text(json.dumps(known))
+    written()
+    assert ((tmp_path / "other").read_text(), (site / "results.json").read_text()) == ("x", before)
 
 
 @pytest.mark.parametrize(("name", "expected"), [("lstm", "lstm"), ("a-1.5_b", "a-1.5_b")])
