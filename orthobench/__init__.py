@@ -25,15 +25,14 @@ def build(*overrides: str, config_dir: "str | Any | None" = None) -> "Run":
     Raises:
         orthobench.errors.ConfigError: an unknown key, a wrong type or a value out of range.
     """
-    from pathlib import Path
-
     from orthobench.errors import ConfigError
+    from orthobench.paths import folder
     from orthobench.run.run import Run
 
     wrong = next((word for word in overrides if not isinstance(word, str)), None)
     if wrong is not None:
         raise ConfigError(f'build takes words such as "model=gru", each an argument of its own: here is {wrong!r}.')
-    return Run.of(overrides, () if config_dir is None else (Path(config_dir),))
+    return Run.of(overrides, () if config_dir is None else (folder(config_dir, "config_dir"),))
 
 
 def load(run: "str | Any", which: 'Literal["best", "last"]' = "best") -> "Finished":
@@ -50,9 +49,10 @@ def load(run: "str | Any", which: 'Literal["best", "last"]' = "best") -> "Finish
         orthobench.errors.ConfigError: there is no such run, or it is not done.
         orthobench.errors.StorageError: a file in its folder is damaged or another run's.
     """
+    from orthobench.paths import folder
     from orthobench.run.load import load as opened
 
-    return opened(run, which)
+    return opened(folder(run, "run"), which)
 
 
 def recurrence(cell: "Cell", x: "Tensor", h0: "State | None" = None, engine: str = "auto") -> "tuple[Tensor, State]":
@@ -71,6 +71,7 @@ def records(root: "str | Any | None" = None) -> "pd.DataFrame":
     Raises:
         orthobench.errors.ConfigError: there is no such folder.
     """
+    from orthobench.paths import folder
     from orthobench.recording.store import frame
 
-    return frame(root)
+    return frame(None if root is None else folder(root, "root"))

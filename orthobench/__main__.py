@@ -13,7 +13,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from orthobench import __version__, lean_lightning, signals
+from orthobench import __version__, lean_lightning, paths, signals
 from orthobench.config import slips
 from orthobench.config.words import key
 from orthobench.errors import ConfigError, OrthobenchError, Stopped, StorageError, code_of, of_system
@@ -204,7 +204,8 @@ def split(words: list[str]) -> tuple[Any, list[str], tuple[Path, ...]]:
     parser.error = _usage_error  # type: ignore[method-assign]
     parser.add_argument("--config-dir", "-cd", action="append", default=[])  # Hydra's own keeps the last one alone
     options = parser.parse_intermixed_args(words)
-    return options, options.overrides, tuple(Path(folder) for folder in options.config_dir if folder)
+    folders = (paths.expanded(folder, "--config-dir") for folder in options.config_dir if folder)
+    return options, options.overrides, tuple(map(Path, folders))
 
 
 def _follows(words: list[str], word: str) -> bool:
@@ -225,8 +226,9 @@ def _usage_error(message: str) -> None:
 
 def _hydra(words: list[str], overrides: list[str], folders: tuple[Path, ...]) -> int:
     """Let Hydra answer `--help`, `--cfg` and the like, from a configuration that has been checked first."""
-    from orthobench.config.compose import compose, parse, quoted
+    from orthobench.config.compose import compose, parse
     from orthobench.config.table import expand
+    from orthobench.config.words import quoted
 
     cell = expand(overrides, folders)
     words = cell + [word for word in words if word not in (*overrides, "-m", "--multirun")]

@@ -25,7 +25,18 @@ BELOW = {  # what a room may import, beside the ground
     "ensemble": {"config", "models", "parametrizations", "recording", "run", "tasks"},
     "launch": {"analysis", "config", "ensemble", "models", "recording", "run", "tasks"},
 }
-GROUND = {"errors", "terminal", "signals", "schema", "registry", "initializers", "lean_lightning", "optim", "schedules"}
+GROUND = {
+    "schedules",
+    "errors",
+    "paths",
+    "terminal",
+    "signals",
+    "schema",
+    "registry",
+    "initializers",
+    "lean_lightning",
+    "optim",
+}
 
 
 def room(module: str) -> str:

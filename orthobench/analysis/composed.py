@@ -36,9 +36,7 @@ class ComposedTable:
             ConfigError: no such row, or what it asks for cannot be built.
         """
         words = tuple(self._job(row, seed).overrides)
-        alike = tuple(
-            word for word in words if not word.startswith("seed=")
-        )  # runs of a search have words of their own
+        alike = tuple(word for word in words if not word.startswith("seed="))  # those of a search have further words
         known = self._rows.get(alike)
         if known is not None and seed is not None:
             return known if seed == known.run["seed"] else known.with_seed(seed)

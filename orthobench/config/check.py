@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from orthobench import registry
-from orthobench.config import slips
+from orthobench import paths, registry
+from orthobench.config import places, slips
 from orthobench.config.compose import Composed
 from orthobench.config.settings import SECTIONS, Parts, Settings, tied_counts
 from orthobench.config.stopping import STOPPING, stopping_settings
@@ -95,8 +95,9 @@ def check(composed: Composed) -> Settings:
         if not isinstance(values[name], dict):
             raise ConfigError(f"{name}={values[name]!r}: {name} is a group of settings, each set as {name}.KEY=VALUE.")
     run = {key: coerce(values[key], kind, key) for key, kind in ROOT.items() if key in values}
+    run = places.of_run(run, composed.typed)
     data = _fill(values["data"], DATA, "data")
-    task, made = _task(values["task"], choices["task"], run, data)
+    task, made = _task(values["task"], choices["task"], run, data, composed)
     model, (network, cell, recurrent) = _model(values["model"], choices["model"], run, composed.typed)
     if run["variant"] is not None and "variant" not in task.keys() | model.keys():
         both = f"task={task['name']} with model={model['name']}"
@@ -110,7 +111,8 @@ def check(composed: Composed) -> Settings:
     trainer, cap = _typed_steps(trainer, made, composed.typed)
     _refuse_scaling(trainer, model)
     schedule, schedule_class = _schedule(values["schedule"], trainer)
-    stopping = stopping_settings(_fill(values["stopping"], STOPPING, "stopping"), made)
+    filled = _fill(values["stopping"], STOPPING, "stopping")
+    stopping = stopping_settings(filled, made, composed.recorded is not None)
     diagnostics = _fill(values["diagnostics"], DIAGNOSTICS, "diagnostics")
     _refuse_jacobian(diagnostics, model, cell)
     if "hidden_size" not in model:
@@ -164,7 +166,9 @@ def _fill(
     return filled
 
 
-def _task(given: dict[str, Any], name: str, run: dict[str, Any], data: dict[str, Any]) -> tuple[dict[str, Any], Any]:
+def _task(
+    given: dict[str, Any], name: str, run: dict[str, Any], data: dict[str, Any], composed: Composed
+) -> tuple[dict[str, Any], Any]:
     """The task's settings, and the task itself, whose constructor checks what its signature cannot say."""
     cls: Any = registry.find("task", name, "task")
     known = fields(cls)
@@ -176,11 +180,15 @@ def _task(given: dict[str, Any], name: str, run: dict[str, Any], data: dict[str,
         filled["T"] = known["T"].default if run["T"] is None else coerce(run["T"], known["T"].annotation, "T")
     if "variant" in known:
         filled["variant"] = run["variant"] or known["variant"].default
+    if composed.recorded is None:
+        filled = places.of_task(set(cls.own_files) & set(filled), filled, composed.typed)
     filled = cls.resolve(filled, Path(run["data_root"]))
-    made = cls(seed=run["seed"], data_root=run["data_root"], **filled)
+    made = cls(seed=run["seed"], data_root=paths.whole(run["data_root"]), **filled | (composed.recorded or {}))
     if not registry.is_ours(cls):
         made.refuse_incomplete()
     made.verify = data["verify"]
+    if composed.recorded is None:
+        made.look()
     return {"name": name, **filled}, made
 
 

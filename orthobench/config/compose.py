@@ -10,6 +10,7 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
+from orthobench import paths
 from orthobench.config.about import strip
 from orthobench.config.files import GROUPS, check_folders, conf_dir, options, state
 from orthobench.config.inside import place_values
@@ -21,7 +22,7 @@ from orthobench.config.policy import (
     check_values,
     walk,
 )
-from orthobench.config.words import expanded, parsed
+from orthobench.config.words import expanded, parsed, quoted
 from orthobench.errors import ConfigError
 from orthobench.registry import with_hint
 from orthobench.schema import did_you_mean
@@ -31,6 +32,9 @@ _ONE_AT_A_TIME = Lock()  # Hydra has one global state
 _FOR_HYDRAS_MAIN = tuple(  # parts of its own node that its main function alone reads: a quarter of the time to compose
     f"~hydra/{part}" for part in ("output", "sweeper", "help", "hydra_help", "hydra_logging", "job_logging", "env")
 )
+
+
+VARIABLE = "orthobench.env"
 
 
 @dataclass(frozen=True)
@@ -43,6 +47,8 @@ class Composed:
         typed: the keys that the command line set.
         new: the typed keys that no configuration file has.
         interpolated: whether any value refers to another one.
+        recorded: the whole paths of files, by the settings of the task that name them, of a run that has been; its
+            settings keep the words that they had. Null for a run that is asked for.
         foreign: the chosen files that are in folders of `--config-dir`, each with its name, such as `model/mgu.yaml`.
     """
 
@@ -51,6 +57,7 @@ class Composed:
     typed: frozenset[str]
     new: frozenset[str]
     interpolated: bool = False
+    recorded: dict[str, str] | None = None
     foreign: tuple[tuple[str, Path], ...] = ()
 
     def unknown(self) -> bool:
@@ -140,7 +147,8 @@ def compose(overrides: list[str] | tuple[str, ...], folders: tuple[Path, ...] = 
             check_foreign(found, _by_hydra(conf_dir(), alone, files))
         raw = {key: value for key, value in found.items() if key != "hydra"}
         check_values(raw)
-        values: Any = OmegaConf.to_container(OmegaConf.create(raw), resolve=True)
+        OmegaConf.register_new_resolver(VARIABLE, _variable, replace=True)
+        values: Any = OmegaConf.to_container(OmegaConf.create(_by_variable(raw)), resolve=True)
     except (HydraException, OmegaConfBaseException, YAMLError, *OF_A_FILE) as error:  # such as a tab that YAML allows
         cause = error.__cause__ or error
         raise ConfigError(f"the configuration cannot be composed: {' '.join(str(cause).split())}") from error
@@ -151,7 +159,7 @@ def compose(overrides: list[str] | tuple[str, ...], folders: tuple[Path, ...] = 
         place_values(values, typed, folders)
     new = frozenset(key for key in typed if get(base, key) is None)
     refers = any(_refers(value) for _, _, value in walk(raw))
-    return Composed(values, choices, typed, new, refers, _foreign(choices, folders))
+    return Composed(values, choices, typed, new, refers, foreign=_foreign(choices, folders))
 
 
 @lru_cache(maxsize=512)
@@ -172,6 +180,19 @@ def _by_hydra(conf: Path, words: tuple[str, ...], files: Any) -> dict[str, Any]:
     return made
 
 
+def _by_variable(node: Any) -> Any:
+    """The values with our own resolver for environment variables, which expands the paths in them."""
+    if isinstance(node, dict):
+        return {key: _by_variable(value) for key, value in node.items()}
+    if isinstance(node, list):
+        return [_by_variable(value) for value in node]
+    return node.replace("${oc.env:", f"${{{VARIABLE}:") if isinstance(node, str) else node
+
+
+def _variable(name: str, default: str | None = None) -> str | None:
+    return paths.variable(name) or default
+
+
 def _refers(value: Any) -> bool:
     """Whether a value refers to another one, and not to the environment alone."""
     return isinstance(value, str) and any(not part.startswith("oc.env:") for part in value.split("${")[1:])
@@ -187,11 +208,6 @@ def get(values: Any, key: str) -> Any:
     for part in key.split("."):
         values = values.get(part) if isinstance(values, dict) else None
     return values
-
-
-def quoted(text: str) -> str:
-    """A value, quoted for Hydra's grammar."""
-    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
 def _check_choice(group: str, value: Any, folders: tuple[Path, ...]) -> None:

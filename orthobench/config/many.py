@@ -11,6 +11,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from orthobench import paths
 from orthobench.config import plain
 from orthobench.config.check import ROOT, check
 from orthobench.config.compose import Composed, compose, get
@@ -43,7 +44,8 @@ def settings(words: list[str] | tuple[str, ...], folders: tuple[Path, ...] = ())
 
 def composer(folders: tuple[Path, ...] = ()) -> "Composer":
     """What composes runs from the files as they are now; the one before while none has changed."""
-    return _composer(folders, state(folders), tuple(map(os.environ.get, ENVIRONMENT)))
+    surroundings = (os.path.abspath("."), os.environ.get("HOME"), *map(paths.variable, ENVIRONMENT))  # noqa: PTH100
+    return _composer(folders, state(folders), surroundings)
 
 
 class Composer:
@@ -127,8 +129,8 @@ def _put_into(base: Composed, parsed: list[Any]) -> Settings:
 
 
 @lru_cache(maxsize=1)
-def _composer(folders: tuple[Path, ...], files: frozenset[Any], environment: tuple[str | None, ...]) -> Composer:
-    """The composer for one state of the configuration files and of the environment variables that they may read."""
+def _composer(folders: tuple[Path, ...], files: frozenset[Any], surroundings: tuple[str | None, ...]) -> Composer:
+    """The composer for one state of the configuration files, and of all by which a path means a place."""
     return Composer(folders)
 
 

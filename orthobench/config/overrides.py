@@ -10,9 +10,10 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from orthobench.config.compose import quoted
 from orthobench.config.many import settings
+from orthobench.config.places import ON_A_LINE
 from orthobench.config.settings import Settings, identity_of
+from orthobench.config.words import quoted
 from orthobench.errors import ConfigError
 
 SECTIONS = ("model", "task", "optimizer", "schedule", "trainer", "stopping")
@@ -84,6 +85,8 @@ def recipe(values: Mapping[str, Any], folders: tuple[Path, ...] = ()) -> dict[st
 
 def word(key: str, value: Any) -> str:
     """One override, in Hydra's grammar."""
+    if key in ON_A_LINE and isinstance(value, str):
+        value = value.replace("$", "$$")
     return f"{key}={_text(value)}"
 
 

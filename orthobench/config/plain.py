@@ -6,12 +6,12 @@ file or a word asks for anything more, Hydra composes; the tests compare the two
 """
 
 import copy
-import os
 import re
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from orthobench import paths
 from orthobench.config.about import strip
 from orthobench.config.files import GROUPS, conf_dir, version
 from orthobench.config.policy import ENVIRONMENT
@@ -113,4 +113,4 @@ def _resolved(value: Any) -> Any:
     found = FROM_ENVIRONMENT.fullmatch(value)
     if found is None or found[1] not in ENVIRONMENT:
         raise LookupError(value)
-    return os.environ.get(found[1], found[2])
+    return paths.variable(found[1]) or found[2]

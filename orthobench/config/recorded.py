@@ -13,13 +13,16 @@ from orthobench.errors import ConfigError
 NAMED = ("model", "task")
 
 
-def settings(content: Any, data_root: str | None = None, T: int | None = None, **task: Any) -> Settings:
+def settings(
+    content: Any, data_root: str | None = None, T: int | None = None, where: dict[str, str] | None = None, **task: Any
+) -> Settings:
     """Checked settings from what config.yaml holds.
 
     Args:
         content: what config.yaml holds.
         data_root: where real data are now; where they were when null.
         T: another length; the recorded one when null.
+        where: the whole paths of the files of the user's own, by the settings that name them; as recorded when null.
         **task: other settings of the task, in place of those recorded.
 
     Raises:
@@ -46,7 +49,8 @@ def settings(content: Any, data_root: str | None = None, T: int | None = None, *
         "data_root": data_root or values.get("data_root", "data"),
         "task": values["task"] | task,
     }
-    return check(Composed(values, choices, frozenset(), frozenset()))
+    files = {key: value for key, value in task.items() if key in (where or {})}
+    return check(Composed(values, choices, frozenset(), frozenset(), recorded={**(where or {}), **files}))
 
 
 def named_files(content: Any) -> list[Path]:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from orthobench.errors import ConfigError
+from orthobench.paths import whole
 from orthobench.schema import resolve_count
 
 SECTIONS = ("model", "task", "optimizer", "schedule", "trainer", "stopping", "logger", "diagnostics", "data")
@@ -32,6 +33,7 @@ UNSAID = {
 
 LATER = {  # settings of a task or of a part of a model that came later, with the value that changes no number
     ("task", "series", "missing"): "refuse",
+    ("task", "series", "group"): None,
     ("network", "recurrent", "input_convolution"): None,
     ("recurrent", "schur", "gain_penalty"): 0,
     ("recurrent", "schur", "recurrent_group"): "all",
@@ -138,9 +140,13 @@ class Settings:
         return Path(self.run["runs_root"]) / self.run_id
 
     def as_dict(self) -> dict[str, Any]:
-        """All settings, as config.yaml holds them."""
+        """All settings, by section."""
         sections = {name: dict(getattr(self, name)) for name in SECTIONS}
         return {**self.run, **sections}
+
+    def as_kept(self) -> dict[str, Any]:
+        """All settings, as config.yaml holds them: with the whole path of the data, which are found from anywhere."""
+        return self.as_dict() | {"data_root": whole(self.run["data_root"])}
 
     def with_hidden_size(self, size: int) -> "Settings":
         """The same settings with another hidden size; shares of it are computed again, counts are checked against it.
@@ -162,11 +168,9 @@ def identity_of(values: Mapping[str, Any]) -> dict[str, Any]:
     """The settings that change the numbers, of all the settings of a run as config.yaml holds them."""
     stopping = {key: value for key, value in values.get("stopping", {}).items() if value is not None}
     model, task = values["model"], values["task"]
-    named, own = {**model, "task": task["name"]}, {**model, **task}
-    unchanged = {key for (part, name, key), value in LATER.items() if named.get(part) == name and own.get(key) == value}
     return {
-        "model": {key: value for key, value in model.items() if key not in unchanged},
-        "task": {key: value for key, value in task.items() if key not in {*NO_EFFECT, *unchanged}},
+        "model": _without_later(model, model),
+        "task": _without_later({k: v for k, v in task.items() if k not in NO_EFFECT}, {"task": task["name"]}),
         "optimizer": values["optimizer"],
         "schedule": values["schedule"],
         "trainer": _numbers(values["trainer"], stopping),
@@ -174,6 +178,14 @@ def identity_of(values: Mapping[str, Any]) -> dict[str, Any]:
         "seed": values["seed"],
         **({"init_from": Path(values["init_from"]).name} if values.get("init_from") else {}),
     }
+
+
+def _without_later(values: Mapping[str, Any], names: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings without those of `LATER` that change no number, for parts that have these names."""
+    unchanged = {
+        key for (part, name, key), value in LATER.items() if names.get(part) == name and values.get(key) == value
+    }
+    return {key: value for key, value in values.items() if key not in unchanged}
 
 
 def tied_counts(cls: Any, name: str, n: int, given: dict[str, Any]) -> dict[str, int]:

@@ -16,8 +16,13 @@ STOPPING = {
 NEEDS = {"hold": "threshold", "extra_steps": "threshold", "flat_metric": "patience"}
 
 
-def stopping_settings(filled: dict[str, Any], task: Any) -> dict[str, Any]:
+def stopping_settings(filled: dict[str, Any], task: Any, recorded: bool = False) -> dict[str, Any]:
     """When training ends early; without a metric it is the task's own by which the best weights are chosen.
+
+    Args:
+        filled: the settings, defaults filled in.
+        task: the task.
+        recorded: whether they are those of a run that has been, whose task is not asked, as that may read its data.
 
     Raises:
         ConfigError: a setting has no effect without another one, or a metric is none of the task's.
@@ -32,7 +37,7 @@ def stopping_settings(filled: dict[str, Any], task: Any) -> dict[str, Any]:
             raise ConfigError(f"stopping.metric={metric} has no effect without {needs}.")
         return filled
     for key in ("metric", "flat_metric"):
-        if filled[key] is not None and filled[key] not in task.metrics:
+        if filled[key] is not None and not recorded and filled[key] not in task.metrics:
             known = did_you_mean(filled[key], task.metrics)
             raise ConfigError(f"stopping.{key}={filled[key]} is no metric of this task: {known}")
     return filled | {"metric": metric or task.metric}

@@ -31,7 +31,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal
 
-from orthobench.config import about
+from orthobench.config import about, places
 from orthobench.config import table_parts as parts
 from orthobench.config.claim import StatedClaim, claim_of
 from orthobench.config.figure import Figure
@@ -332,9 +332,10 @@ def expand(overrides: list[str] | tuple[str, ...], folders: tuple[Path, ...] = (
     Raises:
         ConfigError: there is no such table or row, or more than one is named.
     """
+    overrides = places.given(overrides)
     asked = [word for word in overrides if key(word) == "experiment"]
     if not asked:
-        return list(overrides)
+        return overrides
     if len(asked) > 1 or "," in asked[0]:
         raise ConfigError("experiment= names one table; `orthobench reproduce` runs several.")
     table = load(value(asked[0]), folders)

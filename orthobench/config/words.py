@@ -25,6 +25,11 @@ def value(word: str) -> str:
     return word.partition("=")[2].strip("'\"")
 
 
+def quoted(text: str) -> str:
+    """A value, quoted for Hydra's grammar."""
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
 def refuse_twice(words: Iterable[str], place: str = "") -> None:
     """Refuse overrides of which the last one would win without a word.
 

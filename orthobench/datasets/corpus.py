@@ -5,7 +5,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Literal
 
-from orthobench.datasets import ptb
+from orthobench.datasets import files, ptb
 from orthobench.datasets.vocabulary import plain
 from orthobench.datasets.zips import OWN_CAP, read_file
 from orthobench.errors import DataError
@@ -24,7 +24,7 @@ def load(
         path: a file in UTF-8.
         by: what a token is; every line end is one too.
         val_share: share of the tokens for validation.
-        test_share: share of the tokens, the last ones, for the test.
+        test_share: share of the tokens, the last ones, for the test; 1 for a text that is read for the test alone.
         min_count: tokens that are rarer in the training part become `<unk>`, as do those that it lacks.
         known: the vocabulary, by id; that of the training part by default.
 
@@ -32,7 +32,7 @@ def load(
         DataError: the file is missing, is no text in UTF-8, or is too short to be divided.
     """
     try:
-        changed = path.stat().st_mtime_ns
+        changed = files.state(path)
     except OSError as error:
         raise DataError(f"{path} cannot be read: {error.strerror}; task.path= names a text file.") from error
     return _load(path, by, val_share, test_share, min_count, known, changed)
@@ -40,12 +40,18 @@ def load(
 
 @lru_cache(maxsize=2)
 def _load(
-    path: Path, by: By, val_share: float, test_share: float, min_count: int, known: tuple[str, ...] | None, changed: int
+    path: Path,
+    by: By,
+    val_share: float,
+    test_share: float,
+    min_count: int,
+    known: tuple[str, ...] | None,
+    changed: files.FileState,
 ) -> ptb.Corpus:
     found = tokens(_text(path), by)
     val, test = round(len(found) * (1 - val_share - test_share)), round(len(found) * (1 - test_share))
     parts = found[:val], found[val:test], found[test:]
-    if min(map(len, parts)) < 2:
+    if min(map(len, parts if test_share < 1 else parts[2:])) < 2:
         raise DataError(
             f"{path} is too short: {len(found)} {by} make parts of {', '.join(str(len(p)) for p in parts)}."
         )
@@ -65,6 +71,17 @@ def tokens(text: str, by: By) -> list[str]:
         return list(text)
     *whole, last = text.split("\n")
     return [token for line in whole for token in (*line.split(), END[by])] + last.split()
+
+
+def lines(path: Path, by: By, start: int, end: int) -> list[str]:
+    """The lines of a text between two of its tokens.
+
+    Raises:
+        DataError: see `load`.
+    """
+    found, line_end = tokens(_text(path), by)[start:end], END[by]
+    glue = "" if by == "characters" else " "
+    return glue.join("\n" if token == line_end else token for token in found).split("\n")
 
 
 def _text(path: Path) -> str:

@@ -8,6 +8,8 @@ from shlex import quote
 from orthobench.datasets.zips import read_file
 from orthobench.errors import DataError
 
+FileState = tuple[int, int, int, int]
+
 
 @dataclass(frozen=True)
 class File:
@@ -16,6 +18,16 @@ class File:
     name: str
     sha256: str
     urls: tuple[str, ...] = ()
+
+
+def state(path: Path) -> FileState:
+    """What differs once a file has changed, or another one has its name.
+
+    Raises:
+        OSError: it is not there.
+    """
+    found = path.stat()
+    return found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino
 
 
 def find(data_root: Path, folder: str, files: tuple[File, ...], prepare: str) -> list[Path]:

@@ -26,20 +26,22 @@ UNNAMED = re.compile(r"Unnamed: \d+")  # what pandas calls such a column
 EXACT = (3, 1)  # the version of pandas from which the numbers of a CSV file are the nearest ones without being asked
 
 
-def read(path: Path, missing: bool = False) -> Content:
+def read(path: Path, missing: bool = False, group: str | None = None) -> Content:
     """What the file holds; sequences in the order in which their ids come first.
 
     Args:
         path: the file.
         missing: whether cells of features may be empty; they are NaN then.
+        group: the column that says to which group a sequence belongs, if any; words, as those of `WORDS`.
 
     Raises:
         DataError: a column is missing, or has no name, the name of another or no numbers, a step occurs twice, or a
-            target or part changes in an id.
+            target, part or group changes in an id.
     """
-    table, remarks = _table(path)
+    words = WORDS if group is None else (*WORDS, group)
+    table, remarks = _table(path, words)
     lacking = [name for name in NAMED if name not in table.columns]
-    features = [name for name in table.columns if name not in (*NAMED, PART)]
+    features = [name for name in table.columns if name not in (*NAMED, *words)]
     if lacking or not features:
         lacks = ", ".join(lacking) or "a column of features"
         raise DataError(f"{path} lacks {lacks}: columns id, t, one or more features, and target are needed.")
@@ -47,36 +49,45 @@ def read(path: Path, missing: bool = False) -> Content:
         raise DataError(f"{path} has no rows.")
     for name in ("t", *features):
         table[name] = _numbers(table[name], path)
-    _refuse_empty(table, features if missing else [], path)
+    _refuse_empty(table, features, missing, path)
     if table.duplicated(["id", "t"]).any():
         row = table[table.duplicated(["id", "t"])].iloc[0]
         raise DataError(f"{path}: id {shown(row['id'])} has step t={row['t']} twice.")
-    sequences, targets, parts = [], [], []
+    sequences, targets, parts, groups = [], [], [], []
     for name, rows in table.groupby("id", sort=False):
-        for column in (column for column in ("target", PART) if column in table.columns):
+        for column in (column for column in words[1:] if column in table.columns):
             if rows[column].nunique() > 1:
-                raise DataError(f"{path}: id {shown(name)} has more than one {column}.")
+                raise DataError(f"{path}: id {shown(name)} has more than one {shown(column)}.")
         ordered = rows.sort_values("t")
         sequences.append(ordered[features].to_numpy(dtype=np.float64, na_value=np.nan))
         targets.append(ordered["target"].iloc[0])
         parts.append(ordered[PART].iloc[0] if PART in table.columns else None)
+        groups += [ordered[group].iloc[0]] if group in table.columns else []
     for one, other in pairs_alike(map(str, table["id"].unique()))[:1]:
         remarks.append(f"{path}: the ids {one!r} and {other!r} are two sequences, as their names differ")
     x, lengths = padded(sequences)
-    return Content(x, np.array(targets), lengths, _indices(parts, path), tuple(map(str, features)), tuple(remarks))
+    return Content(
+        x,
+        np.array(targets),
+        lengths,
+        _indices(parts, path),
+        tuple(map(str, features)),
+        tuple(remarks),
+        np.array(groups) if groups else None,
+    )
 
 
-def _table(path: Path) -> tuple[Any, list[str]]:
-    """The table, whose columns of `WORDS` are text or numbers, and what was noticed."""
+def _table(path: Path, words: tuple[str, ...]) -> tuple[Any, list[str]]:
+    """The table, whose columns of `words` are text or numbers, and what was noticed."""
     import pandas as pd
 
     content, remarks = read_file(path, OWN_CAP), []
     try:
         if path.suffix.lower() == ".csv":
             remarks = decoded(content, path)[1]
-            names, table = _csv(content, "latin-1" if remarks else "utf-8", path)
+            names, table = _csv(content, "latin-1" if remarks else "utf-8", path, words)
         else:
-            table = _words_as_text(pd.read_parquet(io.BytesIO(content)))
+            table = _words_as_text(pd.read_parquet(io.BytesIO(content)), words)
             names = [str(name) for name in table.columns]
     except ImportError as error:
         raise DataError(
@@ -88,23 +99,23 @@ def _table(path: Path) -> tuple[Any, list[str]]:
     return table, remarks
 
 
-def _words_as_text(table: Any) -> Any:
-    """A table whose columns of `WORDS` are text, unless they are numbers."""
-    for name in {*WORDS} & set(table.columns):
+def _words_as_text(table: Any, words: tuple[str, ...]) -> Any:
+    """A table whose columns of `words` are text, unless they are numbers."""
+    for name in {*words} & set(table.columns):
         if table[name].dtype.kind not in "fiub":
             cells = table[name].astype(object)
             table[name] = cells.mask(cells.notna(), text_of(cells))
     return table
 
 
-def _csv(content: bytes, encoding: str, path: Path) -> tuple[list[str], Any]:
+def _csv(content: bytes, encoding: str, path: Path, words: tuple[str, ...]) -> tuple[list[str], Any]:
     """The names of the columns as they stand in the header, and the table."""
     import pandas as pd
 
     file = io.BytesIO(content)
     first: Any = pd.read_csv(file, header=None, nrows=1, dtype=str, keep_default_na=False, encoding=encoding)
     names = first.iloc[0].tolist()
-    numbers = {name: list(MISSING) for name in names if name not in WORDS}
+    numbers = {name: list(MISSING) for name in names if name not in words}
     version = tuple(map(int, pd.__version__.split(".")[:2]))
     exact: dict[str, Any] = {} if version >= EXACT else {"float_precision": "round_trip"}
     with warnings.catch_warnings():
@@ -113,7 +124,7 @@ def _csv(content: bytes, encoding: str, path: Path) -> tuple[list[str], Any]:
             table = pd.read_csv(
                 io.BytesIO(content),
                 encoding=encoding,
-                dtype=dict.fromkeys(WORDS, str),  # "category" takes numbers for numbers where `na_values` is given
+                dtype=dict.fromkeys(words, str),  # "category" takes numbers for numbers where `na_values` is given
                 keep_default_na=False,
                 na_values=numbers,
                 index_col=False,
@@ -143,11 +154,12 @@ def _numbers(column: Any, path: Path) -> Any:
     return found
 
 
-def _refuse_empty(table: Any, allowed: list[str], path: Path) -> None:
-    for name in (name for name in table.columns if name not in allowed):
+def _refuse_empty(table: Any, features: list[str], missing: bool, path: Path) -> None:
+    """Refuse empty cells, but for those of features where observations may be missing."""
+    for name in (name for name in table.columns if not missing or name not in features):
         empty = (table[name].isna() | (table[name] == "")).to_numpy(dtype=bool)
         if empty.any():
-            fix = "" if name in NAMED or name == PART else "; task.missing=mask or last reads such a file"
+            fix = "" if name not in features else "; task.missing=mask or last reads such a file"
             raise DataError(
                 f"{path}: column {shown(name)} is empty in row {int(empty.argmax()) + 1} after the header{fix}."
             )

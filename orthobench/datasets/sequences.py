@@ -10,8 +10,9 @@ from pathlib import Path
 
 import numpy as np
 
+from orthobench.datasets.files import FileState, state
 from orthobench.datasets.npz import OWN, read_npy
-from orthobench.datasets.words import names_of, numbers_of, shown
+from orthobench.datasets.words import names_of, numbers_of, pairs_alike, shown
 from orthobench.datasets.zips import OWN_CAP, open_zip
 from orthobench.errors import DataError
 
@@ -33,6 +34,7 @@ class Sequences:
         values: whether the file says that y are values to predict, which may be whole numbers.
         features: their names, as far as the file says.
         remarks: what was noticed about the file, a sentence each.
+        groups: (N,), the group of every sequence as text; null where none are asked for, or the file has none.
     """
 
     x: np.ndarray
@@ -43,6 +45,7 @@ class Sequences:
     values: bool = False
     features: tuple[str, ...] = ()
     remarks: tuple[str, ...] = ()
+    groups: np.ndarray | None = None
 
     def feature(self, place: int) -> str:
         """A feature as messages name it: by the file's name for it, or else by its number."""
@@ -59,14 +62,16 @@ class Content:
     parts: Mapping[str, np.ndarray] = field(default_factory=dict)
     features: tuple[str, ...] = ()
     remarks: tuple[str, ...] = ()
+    groups: np.ndarray | None = None
 
 
-def load(path: Path, missing: bool = False) -> Sequences:
+def load(path: Path, missing: bool = False, group: str | None = None) -> Sequences:
     """The sequences of a file; `NAME_TRAIN.ts` has those of `NAME_TEST.ts` beside it as its test part.
 
     Args:
         path: the file.
         missing: whether observations may be missing; they are NaN then.
+        group: the column or the array that says to which group a sequence belongs.
 
     Raises:
         DataError: the file is missing, of another kind, or malformed.
@@ -75,7 +80,7 @@ def load(path: Path, missing: bool = False) -> Sequences:
     absent = next((file for file in files if not file.is_file()), None)
     if absent is not None:
         raise DataError(f"{absent} is not there, or is no file; task.path= names a file of sequences.")
-    return _load(files, tuple(file.stat().st_mtime_ns for file in files), missing)
+    return _load(files, tuple(map(state, files)), missing, group)
 
 
 def files_of(path: Path) -> tuple[Path, ...]:
@@ -85,24 +90,24 @@ def files_of(path: Path) -> tuple[Path, ...]:
 
 
 @lru_cache(maxsize=2)
-def _load(files: tuple[Path, ...], changed: tuple[int, ...], missing: bool) -> Sequences:
+def _load(files: tuple[Path, ...], changed: tuple[FileState, ...], missing: bool, group: str | None) -> Sequences:
     from orthobench.datasets import long_table, uea
 
     path, kind = files[0], files[0].suffix.lower()
     if kind == ".npz":
-        return checked(_npz(path), path, missing)
+        return checked(_npz(path, group), path, missing)
     if kind == ".ts":
         found = checked(uea.read(files), path, missing)
         return replace(found, values=found.y.dtype.kind == "f")  # classes are words there
     if kind in ENDINGS:
-        found = checked(long_table.read(path, missing), path, missing)
+        found = checked(long_table.read(path, missing, group), path, missing)
         numbers = numbers_of(found.names) if kind == ".csv" else None  # whose cells are text
         return found if numbers is None else replace(found, y=numbers)
     raise DataError(f"{path} ends in {kind or 'nothing'}: {', '.join(ENDINGS)} can be read.")
 
 
-def _npz(path: Path) -> Content:
-    known = ("x", "y", "lengths", *PARTS)
+def _npz(path: Path, group: str | None) -> Content:
+    known = ("x", "y", "lengths", *PARTS, *([] if group is None else [group]))
     try:
         with open_zip(path, path) as archive:
             names = [info.filename.removesuffix(".npy") for info in archive.infolist()]
@@ -114,7 +119,9 @@ def _npz(path: Path) -> Content:
         allowed = f"x and y are needed, {', '.join(known[2:])} may be there"
         raise DataError(f"{path} has the arrays {', '.join(sorted(names))}: {allowed}.")
     parts = {part: arrays[part] for part in PARTS if part in arrays}
-    return Content(arrays["x"], arrays["y"], arrays.get("lengths"), parts)
+    return Content(
+        arrays["x"], arrays["y"], arrays.get("lengths"), parts, groups=None if group is None else arrays.get(group)
+    )
 
 
 def checked(given: Content, path: Path, missing: bool = False) -> Sequences:
@@ -146,7 +153,30 @@ def checked(given: Content, path: Path, missing: bool = False) -> Sequences:
             f"{path}: y of sequence {int(np.flatnonzero(names == '')[0])} is empty; every class needs a name."
         )
     y = names if y.dtype.kind == "S" else y
-    return Sequences(x, y, names, lengths, _parts(given.parts, N, path), False, given.features, given.remarks)
+    groups, alike = _grouped(given.groups, N, path)
+    parts, remarks = _parts(given.parts, N, path), (*given.remarks, *alike)
+    return Sequences(x, y, names, lengths, parts, False, given.features, remarks, groups)
+
+
+def _grouped(given: np.ndarray | None, N: int, path: Path) -> tuple[np.ndarray | None, list[str]]:
+    """The group of every sequence as text, (N,), and a sentence where two have nearly the same name.
+
+    Raises:
+        DataError: there is not one group for each.
+    """
+    if given is None:
+        return None, []
+    if given.shape != (N,) or given.dtype.kind not in "fiubUS":
+        raise DataError(
+            f"{path}: the groups are {given.shape} of {given.dtype}; one for each of {N} sequences is needed."
+        )
+    groups = names_of(given)
+    if given.dtype.kind == "f" and not np.isfinite(given).all():
+        raise DataError(f"{path}: the group of sequence {int(np.isfinite(given).argmin())} is not a finite number.")
+    if (groups == "").any():
+        raise DataError(f"{path}: the group of sequence {int((groups == '').argmax())} is empty.")
+    alike = pairs_alike(groups.tolist())[:1]
+    return groups, [f"{path}: {one!r} and {other!r} are two groups, as their names differ" for one, other in alike]
 
 
 def _refuse_not_finite(x: np.ndarray, missing: bool, features: tuple[str, ...], path: Path) -> None:

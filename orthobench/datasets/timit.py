@@ -118,7 +118,8 @@ def load(data_root: Path, corpus: Choice = "auto", verify: bool = True) -> Speec
     name = _name(found)
     if corpus not in ("auto", name):
         home = Path(data_root) / "timit"
-        raise DataError(f"task.corpus={corpus} was asked for, and {home} holds the {name} one: {HOW}.")
+        take = f"task.corpus={name} takes that"
+        raise DataError(f"task.corpus={corpus} was asked for, and {home} holds the {name} one: {take}. Else {HOW}.")
     chosen = _full_split(found) if name == "full" else _sample_split(found)
     compared = verify and name == "sample"
     read = {split: [resample(_decoded(u, compared)) for u in part] for split, part in chosen.items()}

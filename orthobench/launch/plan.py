@@ -11,6 +11,7 @@ from orthobench.analysis.fair_entry import names
 from orthobench.analysis.published import load_table
 from orthobench.analysis.recorded import alike, why_other
 from orthobench.analysis.searched import cells_of, joined, searched_table
+from orthobench.config import places
 from orthobench.config import table as experiment
 from orthobench.config.files import options
 from orthobench.config.many import Composer
@@ -213,7 +214,7 @@ def _fitted(seeds: list[Settings]) -> list[Settings]:
 
 def results_of(words: Iterable[str], preset: str) -> Path:
     """The folder of a preset's records and tables, by `results_root=` among the words of a command."""
-    root = Path(next((value(word) for word in reversed([*words]) if key(word) == "results_root"), "results"))
+    root = Path(next((places.path(word) for word in reversed([*words]) if key(word) == "results_root"), "results"))
     return root if preset == experiment.FULL else root / preset
 
 

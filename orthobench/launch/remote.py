@@ -13,9 +13,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from orthobench import signals
+from orthobench.config.policy import ENVIRONMENT
 from orthobench.errors import Stopped
 from orthobench.launch.processes import Process
 from orthobench.launch.workers import Command
+from orthobench.paths import variable
 from orthobench.recording.claim import is_held, owner_of
 
 LOOK_S = 0.1
@@ -39,6 +41,7 @@ class Surroundings:
     def of_this_process(cls) -> "Surroundings":
         """Those of this process."""
         given = {name: value for name, value in os.environ.items() if name.startswith(GIVEN)}
+        given |= {name: variable(name) or "" for name in ENVIRONMENT if name in given}  # a worker has other variables
         return cls(str(Path.cwd()), given)
 
     def enter(self) -> None:

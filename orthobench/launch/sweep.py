@@ -17,12 +17,12 @@ from pathlib import Path
 from typing import Any
 
 from orthobench import signals
-from orthobench.config.compose import Word, parse, quoted
+from orthobench.config.compose import Word, parse
 from orthobench.config.files import conf_dir
 from orthobench.config.launchers import launcher_settings
 from orthobench.config.many import Composer
 from orthobench.config.settings import Settings
-from orthobench.config.words import MOST, expanded, parsed
+from orthobench.config.words import MOST, expanded, parsed, quoted, refuse_twice
 from orthobench.errors import ConfigError, Stopped, StorageError, code_of
 from orthobench.launch.launchers import made
 from orthobench.launch.processes import Job, Pool, exit_code, label, outcome
@@ -172,6 +172,7 @@ def sweep(overrides: list[str], folders: tuple[Path, ...] = ()) -> int:
         ConfigError: the settings of any run are wrong; nothing was started.
         StorageError: the sweep's own folder cannot be written.
     """
+    refuse_twice(overrides)
     words = parse(overrides, folders)
     launcher = [word.text for word in words if word.key.startswith("hydra")]
     chosen = launcher_settings(launcher)

@@ -19,6 +19,7 @@ from orthobench.optim import Optimizer, groups
 from orthobench.parametrizations.base import Parametrization
 from orthobench.parametrizations.rectangular_svd import RectangularSVD
 from orthobench.parametrizations.svd import SVD
+from orthobench.paths import whole
 from orthobench.registry import is_ours
 from orthobench.schedules import Schedule
 from orthobench.tasks.base import Task
@@ -31,7 +32,7 @@ def build_task(settings: Settings) -> Task:
     if settings.task_made is not None:
         return settings.task_made
     given = {key: value for key, value in settings.task.items() if key != "name"}
-    task = settings.parts.task(seed=settings.run["seed"], data_root=settings.run["data_root"], **given)
+    task = settings.parts.task(seed=settings.run["seed"], data_root=whole(settings.run["data_root"]), **given)
     task.verify = settings.data["verify"]
     return task
 

@@ -1,4 +1,4 @@
-"""SHA-256 of files; that of a large one is kept in the user's cache under its path, size and time of change."""
+"""SHA-256 of files; that of a large one is kept in the user's cache under its path, size, times and number."""
 
 import hashlib
 import os
@@ -22,12 +22,12 @@ def digest_of_file(path: Path) -> str:
     state = path.stat()
     if state.st_size < LARGE:
         return hashlib.sha256(path.read_bytes()).hexdigest()
-    place, stamp = _cache(), [state.st_size, state.st_mtime_ns]
+    place, stamp = _cache(), [state.st_size, state.st_mtime_ns, state.st_ctime_ns, state.st_ino]
     known = read_json(place) or {}
     name = str(path.resolve())
     kept = known.get(name)
-    if isinstance(kept, list) and len(kept) == 3 and kept[:2] == stamp and isinstance(kept[2], str):
-        return kept[2]
+    if isinstance(kept, list) and len(kept) == 5 and kept[:4] == stamp and isinstance(kept[4], str):
+        return kept[4]
     with path.open("rb") as file:
         found = hashlib.file_digest(file, "sha256").hexdigest()
     if time.time() - state.st_mtime > SETTLED_S:

@@ -45,7 +45,7 @@ def sources(settings: Settings, data: Iterable[Path]) -> Sources:
     return {
         "plugins": plugin_modules(settings.parts),
         "yaml": {name: _yaml(path) for name, path in settings.foreign},
-        "data": _data(data, Path(settings.run["data_root"])),
+        "data": _data(data, Path(settings.run["data_root"]), _own_folders(settings)),
         **({} if settings.data["verify"] else {"unverified": True}),
     }
 
@@ -104,9 +104,8 @@ def refuse_unrecorded(known: Sources | None, files: Iterable[Path], name: str) -
     """
     digests = set(data_of(known).values())
     for path in (path for path in files if os.path.lexists(path)):
-        with suppress(OSError):
-            if path.is_file() and path.stat().st_size <= LARGEST and digest_of_file(path) in digests:
-                continue
+        if digest_of_data(path) in digests:
+            continue
         if os.path.abspath(path) in data_of(known):  # noqa: PTH100  (as it is named there)
             raise ConfigError(f"{name} is stale: it was trained before a change of the data in {path}; undo that.")
         raise ConfigError(
@@ -133,13 +132,19 @@ def _yaml(path: Path) -> str:
     return hashlib.sha256(json.dumps(plain, sort_keys=True, default=str).encode()).hexdigest()
 
 
-def _data(files: Iterable[Path], root: Path) -> Digests:
-    """Data files by their place in `data_root`; those elsewhere by their whole path."""
+def _own_folders(settings: Settings) -> set[Path]:
+    """The folders of files of the user's own, which other settings of `data_root` do not move."""
+    named = (settings.task.get(key) for key in settings.parts.task.own_files)
+    return {Path(path).parent for path in named if isinstance(path, str)}
+
+
+def _data(files: Iterable[Path], root: Path, own: set[Path]) -> Digests:
+    """Data files by their place in `data_root`; those elsewhere, and the user's `own`, by their whole path."""
     home = Path(os.path.abspath(root))  # noqa: PTH100  (as the files were named)
     kinds: dict[tuple[str, str], list[str]] = {}
     found = []
     for path in files:
-        if not path.is_relative_to(home):
+        if not path.is_relative_to(home) or path.parent in own:
             found.append(str(path))
             continue
         name = path.relative_to(home)
@@ -155,14 +160,20 @@ def _entry(root: Path, name: str) -> str | None:
     """The digest of a file, or of all files of a pattern; null where there is none, or no such file is data."""
     with suppress(OSError, ValueError):  # a null byte
         if "**" not in name:
-            path = root / name
-            read = path.is_file() and path.stat().st_size <= LARGEST and not str(path.resolve()).startswith(ENDLESS)
-            return digest_of_file(path) if read else None
+            return digest_of_data(root / name)
         if PATTERN.fullmatch(name) is None or name.startswith("../"):
             return None
         top, _, ending = name.rpartition("**/*")
         paths = _ending_in(ending, root / top)
         return combined({str(path.relative_to(root)): digest_of_file(path) for path in paths})
+    return None
+
+
+def digest_of_data(path: Path) -> str | None:
+    """The digest of a plain file with an end; null for anything else."""
+    with suppress(OSError, ValueError):  # a null byte
+        if path.is_file() and path.stat().st_size <= LARGEST and not str(path.resolve()).startswith(ENDLESS):
+            return digest_of_file(path)
     return None
 
 

@@ -1,10 +1,10 @@
 """All records under a folder as one table."""
 
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from orthobench.errors import ConfigError, StorageError
+from orthobench.paths import variable
 from orthobench.recording.digest import read_sealed
 from orthobench.recording.files import within
 from orthobench.terminal import complain
@@ -30,8 +30,12 @@ def read_all(root: str | Path) -> list[dict[str, Any]]:
 
 
 def runs_root(given: str | Path | None = None) -> Path:
-    """The folder of runs that is given; else $ORTHOBENCH_RUNS, or `runs`."""
-    return Path(given or os.environ.get("ORTHOBENCH_RUNS") or "runs")
+    """The folder of runs that is given; else $ORTHOBENCH_RUNS, or `runs`.
+
+    Raises:
+        ConfigError: the variable's path has a variable in it that is not set.
+    """
+    return Path(given or variable("ORTHOBENCH_RUNS") or "runs")
 
 
 def frame(root: str | Path | None = None) -> "pd.DataFrame":

@@ -51,7 +51,7 @@ class Attempt:
         quieten()
         keep_freed_memory()
         sweep_up(folder)
-        text = owned(yaml.safe_dump(run.settings.as_dict(), sort_keys=False), run.settings.digest)
+        text = owned(yaml.safe_dump(run.settings.as_kept(), sort_keys=False), run.settings.digest)
         write_bytes(folder / "config.yaml", text.encode())
         self.curve = Curve(folder / "metrics.csv")
         self.saver = Saver(folder / "checkpoints", self.curve)
@@ -204,6 +204,7 @@ class Attempt:
             "parameters": run.parameters,
             "budget": run.budget,
             "split": run.task.split_name,
+            **self._division(),
             "baseline": run.task.baseline,
             "baseline_reason": run.task.baseline_reason,
             "metrics": metrics or {"best_val": self.saver.best, "last": None, "best_test": None},
@@ -213,7 +214,7 @@ class Attempt:
             "checkpoint": {"last": digest_of(self.saver.last_path), "best": digest_of(self.saver.best_path)},
             "diverged": {"step": self.finite.step, "last_loss": self.finite.last_loss} if self.finite.step else None,
             "orthogonality": {name: getattr(self.orthogonality, name) for name in ("max", "last", "lost")},
-            "config": run.settings.as_dict(),
+            "config": run.settings.as_kept(),
             "sources": self.saver.origin["sources"],
             "code": recorder.code() | {"trained_with": self.saver.code},
             "env": recorder.environment(),
@@ -233,6 +234,13 @@ class Attempt:
             "curve": {name: thinned(points, POINTS) for name, points in curves.items() if points},
         }
         return write_sealed(self.folder / "record.json", record)
+
+    def _division(self) -> dict[str, Any]:
+        """Whose division the data have, where it is that of the run `init_from=`."""
+        seed, first = self.run.task.division_seed, self.run.first
+        if first is None or seed == self.run.task.seed:
+            return {}
+        return {"division": {"seed": seed, "run": first.run_id}}
 
     def _record_failure(self, error: Exception) -> None:
         status = STATUSES.get(type(error), "failed")

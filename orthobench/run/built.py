@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -11,11 +11,15 @@ from orthobench.config.settings import Settings
 from orthobench.errors import ConfigError
 from orthobench.models.base import Network
 from orthobench.models.build import build_model, build_task
+from orthobench.run.kept_division import is_divided_alike
 from orthobench.run.memory import refuse_before_building
 from orthobench.tasks.base import Task
 from orthobench.tasks.duration import Duration, duration
 from orthobench.tasks.example import example
 from orthobench.terminal import complain
+
+if TYPE_CHECKING:
+    from orthobench.run.load import Finished
 
 CODED = {"vocabulary": "vocabulary", "classes": "set of classes"}  # of `Task.codes`, in words
 
@@ -32,8 +36,38 @@ class Built:
 
     @cached_property
     def task(self) -> Task:
-        """The task; no data is read before it is needed."""
-        return build_task(self.settings)
+        """The task, with the division of the run `init_from=`, where that has the same data.
+
+        Raises:
+            ConfigError: there is no such run.
+        """
+        made = build_task(self.settings)
+        earlier = [] if self.first is None else [self.first, *self.first.before()]
+        same = next((run for run in earlier if is_divided_alike(self.settings, made, run)), None)
+        if same is not None:
+            made.division_seed = same.task.division_seed
+        return made
+
+    @cached_property
+    def first(self) -> "Finished | None":
+        """The run from whose weights this one starts; null where it starts from none.
+
+        Raises:
+            ConfigError: there is no such run, it is not done, or its folder has another name than the run.
+        """
+        name = self.settings.run.get("init_from")
+        if name is None:
+            return None
+        from orthobench.run.load import load  # which opens runs, and so needs what a run is made of
+
+        given = self.settings.run["data_root"]
+        run = load(name, data_root=None if given == "data" else given, runs_root=self.settings.run["runs_root"])
+        if Path(name).name != run.run_id:
+            raise ConfigError(
+                f"init_from={name} is the run {run.run_id} under another name, and this run is told from others by "
+                f"the name of the folder that it starts from: call that {run.run_id}."
+            )
+        return run
 
     @cached_property
     def model(self) -> Network:
@@ -44,16 +78,8 @@ class Built:
                 another name than the run, or its weights do not fit.
         """
         refuse_before_building(self.settings, self.task)
-        model, name = build_model(self.settings, self.task), self.settings.run.get("init_from")
-        if name is not None:
-            from orthobench.run.load import load  # which opens runs, and so needs what a run is made of
-
-            run = load(name, data_root=self.settings.run["data_root"], runs_root=self.settings.run["runs_root"])
-            if Path(name).name != run.run_id:
-                raise ConfigError(
-                    f"init_from={name} is the run {run.run_id} under another name, and this run is told from others by "
-                    f"the name of the folder that it starts from: call that {run.run_id}."
-                )
+        model, name, run = build_model(self.settings, self.task), self.settings.run.get("init_from"), self.first
+        if run is not None:
             try:
                 model.load_state_dict(run.model.state_dict())
             except RuntimeError as error:

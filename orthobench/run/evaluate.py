@@ -7,28 +7,30 @@ as it is.
 
 import hashlib
 import json
-import os
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import UTC, datetime
 from functools import cache
 from typing import Any
 
-from orthobench.config import recorded
 from orthobench.config.overrides import word
 from orthobench.config.settings import NO_EFFECT, OF_TRAINING, Settings
-from orthobench.errors import ConfigError, MemoryExhausted
+from orthobench.errors import ConfigError, DataError, MemoryExhausted
+from orthobench.paths import expanded, place
 from orthobench.recording import record as recorder
 from orthobench.recording.checkpoint import digest_of
 from orthobench.recording.digest import read_sealed, write_sealed
 from orthobench.recording.shape import are_numbers, are_sources
 from orthobench.recording.sources import changed, refuse_changed, sources
 from orthobench.run.learner import Learner
-from orthobench.run.load import Finished
+from orthobench.run.load import Finished, load
 from orthobench.run.memory import device_of, is_exhaustion, refuse_test_too_large
 from orthobench.run.trainer import make_trainer, quieten
-from orthobench.tasks.base import Task
+from orthobench.run.where import is_the_runs, refuse_missing
+from orthobench.tasks.base import Split, Task
 from orthobench.tasks.language import Language
 from orthobench.tasks.lengths import Lengths
+from orthobench.tasks.seen import count
 
 SCHEMA = 3
 OTHER_DATA = {"path", "dataset"}
@@ -67,7 +69,7 @@ def evaluate(
     Args:
         run: the run.
         lengths: the lengths, those of training when null.
-        data_root: where real data are now; $ORTHOBENCH_DATA, or where they were, when null.
+        data_root: where real data are now; where the run has found them when null.
         **task: settings of the task in place of the run's.
 
     Returns:
@@ -79,12 +81,29 @@ def evaluate(
         DataError: the task's data are missing or damaged.
         MemoryExhausted: a batch of this length does not fit in memory, as was found before or by trying.
     """
-    root = data_root or os.environ.get("ORTHOBENCH_DATA")
-    refuse_changed(run.record.get("sources"), recorded.settings(run.content, root), "trained")
+    root = data_root or run.settings.run["data_root"]
+    run, task = _placed(run, root, task)
+    if not run.is_at_hand:
+        refuse_changed(run.record.get("sources"), run.with_task(root), "trained")
+        if not OTHER_DATA & task.keys():
+            refuse_missing(run.run_id, run.record.get("sources"), root, str(run.content.get("data_root") or "data"))
     settings, made = _task(run, root, task)
     wanted = [(made, {})] if lengths is None else [_at(run, made, n, root, task) for n in lengths]
     restored = cache(run.restored)  # whatever has been done to `run.model`
     return [_evaluation(run, restored, twin, settings, own) for twin, own in wanted]
+
+
+def _placed(run: Finished, root: str, task: dict[str, Any]) -> tuple[Finished, dict[str, Any]]:
+    """The run, and the settings of the task with whole paths; a file with the run's own data is where these are now."""
+    keys = [key for key in run.settings.parts.task.own_files if isinstance(task.get(key), str)]
+    files = {key: place(expanded(task[key], f"task.{key}"), f"task.{key}") for key in keys}
+    if not files:
+        return run, task
+    rest = {key: value for key, value in task.items() if key not in files}
+    sources = run.record.get("sources")
+    if is_the_runs(run.with_task(root, **files).task_made.files(), sources) or (files == run.where and not sources):
+        return load(run.folder, run.which, root, where=files), rest
+    return run, rest if files == run.where else rest | files
 
 
 def _task(run: Finished, root: str | None, given: dict[str, Any]) -> tuple[Settings, Task]:
@@ -93,10 +112,12 @@ def _task(run: Finished, root: str | None, given: dict[str, Any]) -> tuple[Setti
     Raises:
         ConfigError: it has another shape.
     """
-    settings = recorded.settings(run.content, root, **given)
+    settings = run.with_task(root, **given)
     made = settings.task_made
     assert made is not None
     _refuse_what_is_of_training(run, made, given)
+    if given.keys() & set(made.own_files) and not given.keys() & set(made.divides):
+        made.take_whole()
     if type(made) is type(run.task):
         made.read_as(run.task)
     _refuse_another_shape(run, made, given)
@@ -153,6 +174,9 @@ def _evaluation(
         "task": kept,
         "limit_test_batches": limit,
     }
+    other = any(settings.task.get(name) != run.settings.task.get(name) for name in OTHER_DATA)
+    if other:
+        key["other_data"] = "whole" if task.whole else "test part"
     name = hashlib.sha256(json.dumps(key, sort_keys=True).encode()).hexdigest()[:16]
     path = run.folder / "evaluations" / f"{name}.json"
     digest, found = digest_of(run.checkpoint), read_sealed(path)
@@ -185,6 +209,7 @@ def _evaluation(
         "T": task.T,
         "examples": _tested(trainer, task),
         "unit": task.unit,
+        **({"whole": task.whole, "seen": _seen(run, task)} if other else {}),
         "metrics": metrics,
         "baseline": task.baseline,
         "baseline_reason": task.baseline_reason,
@@ -194,6 +219,18 @@ def _evaluation(
         "finished": datetime.now(UTC).isoformat(timespec="seconds"),
     }
     return {**write_sealed(path, content), "found": False}
+
+
+def _seen(run: Finished, task: Task) -> dict[str, int] | None:
+    """How many of the rows that are tested the run was trained on (`train`), or chosen by (`val`); null if unknown."""
+    rows = task.row_digests("test")
+    known: dict[Split, set[bytes]] = {"train": set(), "val": set()}
+    with suppress(DataError):
+        for one in (run, *run.before()):
+            for split, found in known.items() if type(one.task) is type(task) else ():
+                found.update(one.task.row_digests(split))
+    counts = {split: count(rows, found) for split, found in known.items()}
+    return counts | {"of": len(rows)} if rows and any(known.values()) else None
 
 
 def _is_of(found: dict[str, Any], wanted: dict[str, Any]) -> bool:

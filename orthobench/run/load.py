@@ -1,7 +1,6 @@
 """A finished run's folder, opened: its settings, record, task, and the model with the weights that it ended with."""
 
-import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
@@ -9,18 +8,20 @@ from typing import Any, Literal
 from orthobench.config import recorded
 from orthobench.config.settings import Settings
 from orthobench.config.yaml_file import read_yaml
-from orthobench.errors import ConfigError, DataError, StorageError
+from orthobench.errors import ConfigError, DataError, OrthobenchError, StorageError
 from orthobench.models.base import Network
 from orthobench.models.build import build_model, build_optimizer, build_schedule, build_task
 from orthobench.recording import store
 from orthobench.recording.checkpoint import digest_of, load_run
 from orthobench.recording.digest import owner, read_sealed
 from orthobench.recording.files import refuse_links
-from orthobench.recording.sources import refuse_changed, refuse_unrecorded
+from orthobench.recording.sources import refuse_changed
 from orthobench.run.learner import Learner
 from orthobench.run.memory import refuse_before_building
+from orthobench.run.where import Where, is_the_runs, own_files, refuse_missing, refuse_unknown, root_of
 from orthobench.tasks.base import Task
 from orthobench.tasks.duration import duration
+from orthobench.terminal import complain
 
 Which = Literal["best", "last"]
 
@@ -35,6 +36,8 @@ class Finished:
         record: its record.json.
         content: what config.yaml holds.
         which: which weights: the best by validation, or the last.
+        where: the whole paths of the files of the user's own, by the settings of the task that name them.
+        named: whether these places are named by the user now, who has moved the files.
     """
 
     folder: Path
@@ -42,6 +45,8 @@ class Finished:
     record: dict[str, Any]
     content: dict[str, Any]
     which: Which
+    where: Where = field(default_factory=dict)
+    named: bool = False
 
     @property
     def run_id(self) -> str:
@@ -56,15 +61,60 @@ class Finished:
 
     @cached_property
     def task(self) -> Task:
-        """The task that it was trained on; no data is read before it is needed."""
-        return build_task(self.settings)
+        """The task that it was trained on; no data is read before it is needed, but files of the user's own.
+
+        Raises:
+            ConfigError: these have changed, or the record does not name them, so that they may be anybody's.
+            DataError: they are not there.
+        """
+        if self.where and not self.is_at_hand:
+            self.refuse_changed_data()
+            refuse_unknown(self.run_id, self.record.get("sources"), self.settings.run["data_root"], self.where)
+        return self.divided(build_task(self.settings))
+
+    @property
+    def is_at_hand(self) -> bool:
+        """Whether the files of the user's own are named by the user now, or have the content that the run has read."""
+        return self.named or (
+            bool(self.where) and is_the_runs(self.settings.task_made.files(), self.record.get("sources"))
+        )
+
+    def divided(self, task: Task) -> Task:
+        """A task with the division that the run had; it is that of another run, where it started from one."""
+        task.division_seed = (self.record.get("division") or {}).get("seed", task.seed)
+        return task
+
+    def with_task(self, root: str | None = None, **task: Any) -> Settings:
+        """Its settings with others of the task, and with the division that it had."""
+        found = recorded.settings(self.content, root or self.settings.run["data_root"], where=self.where, **task)
+        self.divided(found.task_made)
+        return found
+
+    def before(self) -> "list[Finished]":
+        """The runs that its weights come from (`init_from=`), the latest first, as far as they can be opened."""
+        name, found, last = self.settings.run.get("init_from"), list[Finished](), self
+        while name:
+            beside = last.folder.parent / Path(name).name
+            try:
+                last = load(beside if beside.is_dir() else name)
+            except OrthobenchError as error:
+                complain(f"orthobench: what {name} was trained on is unknown: {error}")
+                break
+            found.append(last)
+            name = last.settings.run.get("init_from")
+        return found
 
     def refuse_changed_data(self) -> None:
         """Refuse what asks the data about this run where they are no longer those that it was trained on.
 
         Raises:
             ConfigError: they have changed.
+            DataError: they are not there.
         """
+        if self.is_at_hand:
+            return
+        was = self.content.get("data_root") or "data"
+        refuse_missing(self.run_id, self.record.get("sources"), self.settings.run["data_root"], str(was))
         refuse_changed(self.record.get("sources"), self.settings, "trained")
 
     @cached_property
@@ -127,15 +177,20 @@ class Finished:
 
 
 def load(
-    run: str | Path, which: Which = "best", data_root: str | None = None, runs_root: str | None = None
+    run: str | Path,
+    which: Which = "best",
+    data_root: str | None = None,
+    runs_root: str | None = None,
+    where: Where | None = None,
 ) -> Finished:
     """Open a finished run.
 
     Args:
         run: its folder, or its name under `runs_root`.
         which: the weights that were best by validation, or the last ones.
-        data_root: where real data are now; $ORTHOBENCH_DATA, or where they were, when null.
+        data_root: where real data are now; $ORTHOBENCH_DATA or where they were, whichever has them, when null.
         runs_root: the folder of runs; $ORTHOBENCH_RUNS, or `runs`, when null.
+        where: where files of the user's own are now, by setting; where they were when null.
 
     Raises:
         ConfigError: there is no such run, it is not finished, this version cannot read its settings, or a plug-in of
@@ -157,14 +212,15 @@ def load(
         content = read_yaml(folder / "config.yaml")
     except (OSError, ConfigError) as error:
         raise StorageError(f"{folder / 'config.yaml'} cannot be read: {' '.join(str(error).split())}") from error
-    refuse_unrecorded(record.get("sources"), recorded.named_files(content), str(folder))
     try:
-        settings = recorded.settings(content, data_root or os.environ.get("ORTHOBENCH_DATA"))
+        root = root_of(content, record, data_root)
+        files = own_files(content, record, root) | (where or {})
+        settings = recorded.settings(content, root, where=files)
     except ConfigError as error:
         raise ConfigError(f"{folder / 'config.yaml'} cannot be used by this version: {error}") from error
     _check_identity(folder, settings, record)
     refuse_changed({"plugins": (record.get("sources") or {}).get("plugins") or {}}, settings, "trained")
-    return Finished(folder, settings, record, content, which)
+    return Finished(folder, settings, record, content, which, files, where is not None)
 
 
 def folder_of(run: str | Path, runs_root: str | None = None) -> Path:

@@ -18,6 +18,7 @@ from orthobench.recording.finished import check_identity, finished
 from orthobench.registry import is_ours
 from orthobench.run.attempt import Attempt
 from orthobench.run.built import Built
+from orthobench.run.kept_division import told_of_seen
 from orthobench.run.longer import begin_from_shorter
 from orthobench.run.memory import device_of, refuse_if_too_large
 from orthobench.tasks.trial import tried_task
@@ -65,7 +66,7 @@ class Run(Built):
             return done or self._start(attempt or Attempt)
 
     def _forget_changes(self) -> None:
-        made = {"task", "model", "duration"} & vars(self).keys()
+        made = {"task", "model", "duration", "first"} & vars(self).keys()
         if made:
             self.settings = replace(self.settings, task_made=None)
         for name in made:
@@ -86,6 +87,8 @@ class Run(Built):
         self.task.check() if is_ours(type(self.task)) else tried_task(self.task)
         for remark in self.task.remarks():
             say(remark)
+        for sentence in told_of_seen(self.settings, self.task, self.first) if self.first else ():
+            say(sentence)
         self.model.to(device_of(accelerator))
         if not self.settings.run["force"]:
             refuse_if_too_large(self.model, self.task, accelerator)

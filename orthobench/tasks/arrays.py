@@ -10,6 +10,7 @@ from orthobench.datasets import opened
 from orthobench.errors import DataError
 from orthobench.registry import is_ours
 from orthobench.tasks.base import SPLITS, Batch, Split, Task
+from orthobench.tasks.seen import digests
 
 
 class ArrayTask(Task):
@@ -68,6 +69,11 @@ class ArrayTask(Task):
                 raise DataError(f"{name}: `load` returns {found} rows of {split}, and `rows` says {self.rows(split)}.")
             if any(array.is_floating_point() and not bool(torch.isfinite(array).all()) for array in data[split]):
                 raise DataError(f"{name}: `load` returns values of {split} that are not finite.")
+
+    def row_digests(self, split: Split) -> list[bytes]:
+        self.check()
+        assert self._data is not None
+        return digests(self._data[split][0].numpy())
 
     def examples(self, split: Split) -> int:
         return self.rows(split)

@@ -1,27 +1,26 @@
 """What every task offers: batches as a pure function of (seed, split, epoch, index), loss, metrics, baseline."""
 
 import inspect
-import itertools
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
-from torch.utils.data import DataLoader, Dataset, Sampler
+from torch.utils.data import DataLoader
 
 from orthobench.datasets import opened
 from orthobench.errors import ConfigError
 from orthobench.lean_lightning import LightningDataModule
 from orthobench.registry import is_ours
 from orthobench.schema import Positive, Range
+from orthobench.tasks.batches import Batches, Stream
+from orthobench.tasks.divided import SPLITS, Divided, Split
 from orthobench.tasks.metric import ACCURACY, CROSS_ENTROPY, SQUARED_ERROR, Metric
 
-Split = Literal["train", "val", "test"]
 Batch = tuple[Tensor, ...]
-SPLITS: tuple[Split, ...] = ("train", "val", "test")
 SAME_FILES = ("seed", "batch_size", "eval_batch_size", "num_workers", "select_on_test")  # whatever these settings are
 NEEDED = {
     "input_size": "the width of an input, or the number of tokens",
@@ -31,7 +30,7 @@ NEEDED = {
 }
 
 
-class Task(LightningDataModule, opened.Reader, ABC):
+class Task(Divided, LightningDataModule, opened.Reader, ABC):
     """A data set with its loss, metrics and the trivial predictor's score.
 
     Attributes:
@@ -111,10 +110,12 @@ class Task(LightningDataModule, opened.Reader, ABC):
         super().__init__()
         self._files: list[Path] = []
         self.seed, self.data_root = seed, Path(data_root)
+        self.division_seed = seed
         self.batch_size, self.eval_batch_size, self.num_workers = batch_size, eval_batch_size, num_workers
         self.select_on_test = select_on_test
         self._first, self._epoch_batches = 0, None
-        self.metric_of(self.metric)
+        named = type(self).metric  # of an instance it may depend on its data
+        self.metric_of(named if isinstance(named, str) else self.metric)
 
     @staticmethod
     def resolve(given: dict[str, Any], data_root: Path) -> dict[str, Any]:
@@ -323,27 +324,3 @@ class Task(LightningDataModule, opened.Reader, ABC):
 def share(right: Tensor) -> Tensor:
     """How much of a boolean tensor is true, a scalar in float64: the precision of training is not that of a score."""
     return right.double().mean()
-
-
-class Batches(Dataset[Batch]):
-    """One split of a task as a map from (epoch, index) to a batch."""
-
-    def __init__(self, task: Task, split: Split) -> None:
-        self.task = task
-        self.split: Split = split
-
-    def __getitem__(self, position: tuple[int, int]) -> Batch:
-        return self.task.batch(self.split, *position)
-
-    def __len__(self) -> int:
-        return self.task.batches(self.split)
-
-
-class Stream(Sampler[tuple[int, int]]):
-    """Positions of the training batches, epoch after epoch without end."""
-
-    def __init__(self, epoch_batches: int, first: int) -> None:
-        self.epoch_batches, self.first = epoch_batches, first
-
-    def __iter__(self) -> Iterator[tuple[int, int]]:
-        return (divmod(k, self.epoch_batches) for k in itertools.count(self.first))

@@ -22,6 +22,7 @@ from orthobench.datasets import har
 from orthobench.schema import Positive, Range
 from orthobench.tasks.arrays import ArrayTask
 from orthobench.tasks.base import Batch, Split, share
+from orthobench.tasks.seen import digests
 
 ONES = (1, 3, 5)
 STD_FLOOR = 1e-6
@@ -55,14 +56,30 @@ class HAR2(ArrayTask):
         super().__init__(eval_batch_size=eval_batch_size, **kwargs)
         self.normalisation = normalisation
         self.input_size, self.output_size, self.T = len(har.CHANNELS), 1, har.STEPS
-        rng = np.random.default_rng([self.seed, 1])
-        self.val_subjects = sorted(rng.choice(sorted(har.SUBJECTS), val_subjects, replace=False).tolist())
+        self._held_out = val_subjects
         self.baseline = baseline()
+
+    @property
+    def val_subjects(self) -> list[int]:
+        """The training subjects that are held out."""
+        rng = np.random.default_rng([self.division_seed, 1])
+        return sorted(rng.choice(sorted(har.SUBJECTS), self._held_out, replace=False).tolist())
 
     def rows(self, split: Split) -> int:
         held_out = sum(har.SUBJECTS[subject] for subject in self.val_subjects)
         test = har.WINDOWS["test"]
         return {"train": har.WINDOWS["train"] - held_out, "val": held_out or test, "test": test}[split]
+
+    @property
+    def named_parts(self) -> tuple[str, ...]:
+        return ("test",) if self._held_out else ("val", "test")
+
+    def row_digests(self, split: Split) -> list[bytes]:
+        train, test = har.load(self.data_root, self.verify)
+        held_out = np.isin(train.subjects, self.val_subjects)
+        if split == "test" or (split == "val" and not held_out.any()):
+            return digests(test.windows)
+        return digests(train.windows[held_out if split == "val" else ~held_out])
 
     def load(self) -> dict[str, Batch]:
         train, test = har.load(self.data_root, self.verify)

@@ -62,6 +62,7 @@ class Language(Task):
     unit: ClassVar[str] = "tokens"
     data_set: ClassVar[str | None] = "ptb"
     level: ClassVar[ptb.Level]
+    own_data: ClassVar[bool] = False  # whether the sizes are not known before the data are read
     tokens: ClassVar[dict[str, int]]
     T: int
     _data: dict[str, Tensor] | None = None
@@ -83,12 +84,17 @@ class Language(Task):
         self._cuts: tuple[int, np.ndarray] = (-1, np.empty(0, dtype=np.int64))
         if random_bptt and T < 2 * SHORTEST:
             raise ConfigError(f"T={T} is too short for task.random_bptt=true: it must be >= {2 * SHORTEST}.")
-        for split in SPLITS:
+        if not self.own_data:
+            self._refuse_large_batches(SPLITS)
+
+    def _refuse_large_batches(self, splits: tuple[Split, ...]) -> None:
+        """Refuse windows that a split has too few tokens for."""
+        for split in splits:
             if self.batches(split) < 1:
                 key = "batch_size" if split == "train" else "eval_batch_size"
                 raise ConfigError(
-                    f"task.{key}={self.full(split)} windows of T={T} are more than the {self.tokens[split]:,} tokens "
-                    f"of the {split} text; use a smaller T or {key}."
+                    f"task.{key}={self.full(split)} windows of T={self.T} are more than the {self.tokens[split]:,} "
+                    f"tokens of the {split} text; use a smaller T or {key}."
                 )
 
     @abstractmethod

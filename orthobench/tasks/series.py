@@ -7,7 +7,7 @@ The answer is read after a sequence's own last step. Features are normalised by 
 steps of the training part, see `normalised`; numbers to predict likewise, so that the loss is in variances of the
 training targets and the mean of the training part has a loss near 1. The score, `rmse`, is in the unit of y. Without
 parts in the file, `test_share` of the sequences are the test part, drawn once for all seeds, and `val_share` of the
-rest the validation part, drawn by the seed.
+rest the validation part, drawn by the seed; with `group` these are shares of the groups, each of which is in one part.
 """
 
 import math
@@ -20,16 +20,19 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from orthobench.datasets import opened, sequences
+from orthobench.datasets import axes, opened, sequences
 from orthobench.datasets.words import shown
 from orthobench.errors import ConfigError, DataError
 from orthobench.schema import Positive, Range
 from orthobench.tasks import labels, normalised
 from orthobench.tasks.arrays import ArrayTask
-from orthobench.tasks.base import Batch, Split, Task, share
+from orthobench.tasks.base import SPLITS, Batch, Split, Task, share
+from orthobench.tasks.division import Division, told, unused
 from orthobench.tasks.metric import ACCURACY, Metric
+from orthobench.tasks.seen import count, digests
 
 SHARE = Annotated[float, Range(0, 1, above=True, below=True)]
+RESERVED = ("x", "y", "lengths", "train", "val", "test", "t", "target", "part")  # what else a file has, by name
 SHOWN = 5  # classes at most in a sentence
 LOSS = Metric("loss", "nats, or variances of the training targets", "lower", (0.0, None))
 RMSE = Metric("rmse", "the unit of y", "lower", (0.0, None))
@@ -52,12 +55,13 @@ class Series(ArrayTask):
         missing: what becomes of missing observations (NaN, an empty cell): see `normalised`.
         val_share: share of the training sequences for validation, where the file has no part for it.
         test_share: share of all sequences for the test, where the file has no parts.
+        group: the column, or the array (N,), whose sequences of one value belong into one part.
         batch_size: sequences in a training batch.
         eval_batch_size: sequences in an evaluation batch.
         **kwargs: see `Task`.
     """
 
-    divides: ClassVar[tuple[str, ...]] = ("val_share", "test_share")
+    divides: ClassVar[tuple[str, ...]] = ("val_share", "test_share", "group")
     fixed_length: ClassVar[str | None] = "the file says how long its sequences are"
     keeps_rest: ClassVar[bool] = True
 
@@ -69,6 +73,7 @@ class Series(ArrayTask):
         missing: normalised.Missing = "refuse",
         val_share: SHARE = 0.2,
         test_share: SHARE = 0.2,
+        group: str | None = None,
         batch_size: Positive = 32,
         eval_batch_size: Positive = 500,
         **kwargs: Any,
@@ -76,8 +81,15 @@ class Series(ArrayTask):
         self.path, self.normalisation = path, normalisation
         self.target: labels.Role = target
         self.missing: normalised.Missing = missing
-        self.val_share, self.test_share = val_share, test_share
+        self.val_share, self.test_share, self.group = val_share, test_share, group
+        self._trained: Series | None = None
+        if group in RESERVED:
+            raise ConfigError(f"task.group={group} is taken: name a column, or an array, of its own.")
         super().__init__(batch_size=batch_size, eval_batch_size=eval_batch_size, **kwargs)
+
+    def look(self) -> None:
+        if self.path is not None:
+            self.metric_of(self.metric)
 
     def files(self) -> list[Path]:
         """The files that the task reads."""
@@ -97,7 +109,7 @@ class Series(ArrayTask):
         if self.path is None:
             kinds = ", ".join(sequences.ENDINGS)
             raise ConfigError(f"task=series needs task.path=FILE, a file of sequences ({kinds}): see docs/own_data.md.")
-        return sequences.load(Path(self.path), missing=self.missing != "refuse")
+        return sequences.load(Path(self.path), self.missing != "refuse", self.group)
 
     @cached_property
     def objective(self) -> Literal["classify", "regress"]:  # type: ignore[override]
@@ -158,7 +170,11 @@ class Series(ArrayTask):
 
     def read_as(self, trained: Task) -> None:
         assert isinstance(trained, Series)
-        strange = sorted(set(self.classes) - set(trained.classes))
+        strange = sorted(set(self.stored.names.tolist()) - set(trained.classes))
+        if not strange if trained.classes else self.stored.y.dtype.kind not in "US":
+            self.objective = trained.objective  # of whole numbers, it is not told by how often each is there
+        if self.objective != trained.objective:
+            return
         if trained.classes and strange:
             told = labels.spelled_otherwise(strange, trained.classes)
             raise ConfigError(
@@ -168,8 +184,12 @@ class Series(ArrayTask):
         self.moments = trained.moments
         if trained.classes:
             self.classes = trained.classes
-        elif not self.classes:
+        else:
             self.target_moments = trained.target_moments
+        self._trained = trained if self.whole else None
+
+    def take_whole(self) -> None:
+        self.whole = "test" not in self.stored.parts
 
     metric = _Headline()  # type: ignore[assignment]
 
@@ -202,7 +222,7 @@ class Series(ArrayTask):
     @property
     def baseline(self) -> dict[str, float]:  # type: ignore[override]
         """Test scores of what the training part suggests for every sequence: class shares, or the mean."""
-        train, test = (self.targets(split) for split in ("train", "test"))
+        train, test = (self._trained or self).targets("train"), self.targets("test")
         if self.objective == "regress":
             return self.summarise({"loss": float(np.mean((test - train.mean()) ** 2))})
         counts = np.bincount(train, minlength=self.output_size)
@@ -212,44 +232,45 @@ class Series(ArrayTask):
     @cached_property
     def parts(self) -> dict[str, np.ndarray]:
         """The indices of the sequences of every split."""
-        given, N = self.stored.parts, len(self.stored.y)
-        rest = given["train"] if given else np.arange(N)
-        test, val = given.get("test"), given.get("val")
-        if test is None:
-            test, rest = self._drawn(rest, self.test_share, np.random.default_rng(0))
-        if val is None:
-            val, rest = self._drawn(rest, self.val_share, np.random.default_rng([self.seed, 1]))
-        return {"train": rest, "val": val, "test": test}
+        N = len(self.stored.y)
+        if self.whole:
+            return {"train": np.arange(0), "val": np.arange(0), "test": np.arange(N)}
+        division = Division(self.val_share, self.test_share, self.division_seed, self.group)
+        return division.parts(self.stored.parts, N, self.stored.groups, str(self.path))
 
     def remarks(self) -> list[str]:
-        """Which sequences are in no part, which classes training lacks, and what is odd about names and numbers."""
-        given, N, found = self.stored.parts, len(self.stored.y), []
+        """What is unexpected of the data: their axes, names and numbers, sequences in no part or in two, and classes.
+
+        A class is odd that training lacks.
+        """
+        path, N = str(self.path), len(self.stored.y)
+        found = [*self.stored.remarks, *axes.told(self.stored.x, Path(path))]
+        found += told(self.group, self.parts, self.stored.groups, path)
         left = N - sum(map(len, self.parts.values()))
-        if left:
-            drawn = " and ".join(split for split in ("val", "test") if split not in given)
-            rest = f"{left} of {N} sequences {'is' if left == 1 else 'are'} in none and not used"
-            source = f", and what makes {drawn} is drawn from train" if drawn else ""
-            found.append(f"{self.path} names {', '.join(given)}: {rest}{source}")
+        found += unused(self.stored.parts, left, N, path) if left else []
         used = {split: set(self.targets(split).tolist()) if self.classes else set() for split in self.parts}
         lacking = [self.classes[label] for label in sorted((used["val"] | used["test"]) - used["train"])]
         if lacking:
             names = ", ".join(map(shown, lacking[:SHOWN])) + (
                 f" and {len(lacking) - SHOWN} more" if len(lacking) > SHOWN else ""
             )
-            found.append(f"{self.path}: no training sequence is of the class {names}, which val or test have")
+            found.append(f"{path}: no training sequence is of the class {names}, which val or test have")
+        known = self.row_digests("train")
+        for split in SPLITS[1:]:
+            twice = count(self.row_digests(split), known)
+            if twice:
+                found.append(f"{path}: {twice:,} of {self.rows(split):,} {split} sequences are in training too")
         odd = normalised.remarks(self.moments, self.stored.feature, self.normalisation == "channel")
         if self.missing != "refuse":
             odd += normalised.gaps(self.stored.x, self._inside)
-        named = labels.remarks(self.classes)
-        return [*self.stored.remarks, *found, *(f"{self.path}: {one}" for one in (*named, *odd))]
+        return [*found, *(f"{path}: {one}" for one in (*labels.remarks(self.classes), *odd))]
 
-    def _drawn(self, rows: np.ndarray, part: float, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-        """A share of the rows, at least one, and the others."""
-        count = max(round(part * len(rows)), 1)
-        if count >= len(rows):
-            raise DataError(f"{self.path} has too few sequences: {len(rows)} cannot be divided into parts.")
-        order = rng.permutation(len(rows))
-        return rows[np.sort(order[:count])], rows[np.sort(order[count:])]
+    @property
+    def named_parts(self) -> tuple[str, ...]:
+        return tuple(self.stored.parts)
+
+    def row_digests(self, split: Split) -> list[bytes]:
+        return digests(self.stored.x[self.parts[split]])
 
     def targets(self, split: Split | str) -> np.ndarray:
         """Classes (int64) or normalised values (float64) of a split."""

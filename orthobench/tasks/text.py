@@ -15,9 +15,10 @@ from orthobench.datasets import corpus, opened
 from orthobench.datasets.ptb import Corpus
 from orthobench.errors import ConfigError
 from orthobench.schema import Positive, Range
-from orthobench.tasks.base import Task
+from orthobench.tasks.base import SPLITS, Split, Task
 from orthobench.tasks.language import Language, perplexity
 from orthobench.tasks.metric import CROSS_ENTROPY, Metric
+from orthobench.tasks.seen import digest
 
 SHARE = Annotated[float, Range(0, 0.5, above=True, below=True)]
 METRICS = {
@@ -47,7 +48,10 @@ class Text(Language):
     """
 
     data_set: ClassVar[str | None] = None
+    own_data: ClassVar[bool] = True
     divides: ClassVar[tuple[str, ...]] = ("val_share", "test_share")
+    rows_are: ClassVar[str] = "lines"
+    _learnt: np.ndarray | None = None  # the training part of another text, whose shares of tokens the baseline has
 
     def __init__(
         self,
@@ -68,10 +72,6 @@ class Text(Language):
         else:  # enough for a description; whatever needs the text asks for its file
             super(Language, self).__init__()
 
-    def files(self) -> list[Path]:
-        """The files that the task reads."""
-        return [] if self.path is None else [Path(self.path)]
-
     def files_read(self) -> list[Path]:
         return sorted({*super().files_read(), *opened.named(self.files())})
 
@@ -82,16 +82,37 @@ class Text(Language):
     def _corpus(self) -> Corpus:
         if self.path is None:
             raise ConfigError("task=text needs task.path=FILE, a text in UTF-8: see docs/own_data.md.")
-        return corpus.load(Path(self.path), self.by, self.val_share, self.test_share, self.min_count, self.known)
+        shares = (0.0, 1.0) if self.whole else (self.val_share, self.test_share)
+        return corpus.load(Path(self.path), self.by, *shares, self.min_count, self.known)
+
+    def look(self) -> None:
+        if self.path is not None:
+            self._refuse_large_batches(SPLITS)
+
+    def check(self) -> None:
+        self._refuse_large_batches(SPLITS[2:] if self.whole else SPLITS)
+        super().check()
+
+    def take_whole(self) -> None:
+        self.whole = True
+
+    def row_digests(self, split: Split) -> list[bytes]:
+        """Digests of the split's lines, but for empty ones."""
+        parts = self._corpus.train, self._corpus.valid, self._corpus.test
+        ends = np.cumsum([0, *map(len, parts)]).tolist()
+        place = SPLITS.index(split)
+        lines = corpus.lines(Path(str(self.path)), self.by, ends[place], ends[place + 1])
+        return [digest(line.encode()) for line in lines if line.strip()]
 
     def read_as(self, trained: Task) -> None:
         """Encode the text by the vocabulary of another one's training part; what that lacks becomes `<unk>`."""
         assert isinstance(trained, Text)
-        if trained.vocabulary() == self.vocabulary():
+        if not self.whole and trained.vocabulary() == self.vocabulary():
             return
         self.known, self._data = trained.vocabulary(), None
         for kept in ("_corpus", "baseline"):
             vars(self).pop(kept, None)
+        self._learnt = trained._corpus.train if self.whole else None
 
     @property
     def level(self) -> str:  # type: ignore[override]
@@ -125,7 +146,8 @@ class Text(Language):
     def baseline(self) -> dict[str, float]:  # type: ignore[override]
         """The unigram model on the test part; a token that training lacks counts as one there."""
         size = self.input_size
-        shares = np.maximum(np.bincount(self._corpus.train, minlength=size), 1)
+        learnt = self._corpus.train if self._learnt is None else self._learnt
+        shares = np.maximum(np.bincount(learnt, minlength=size), 1)
         tested = np.bincount(self._corpus.test, minlength=size)
         return self.summarise({"loss": float(-(tested @ np.log(shares / shares.sum())) / tested.sum())})
 

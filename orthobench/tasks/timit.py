@@ -46,7 +46,7 @@ class TIMIT(Task):
             from.
 
     Args:
-        corpus: `full`, `sample`, or what `data_root/timit` holds.
+        corpus: `full` or `sample`; `auto` is `full` in a run, and elsewhere what `data_root/timit` holds.
         padding_in_mean: see above.
         audio_scores: whether the test also gives segmental SNR, STOI and PESQ of the predictions (see `speech_scores`).
         **kwargs: see `Task`.
@@ -79,8 +79,8 @@ class TIMIT(Task):
 
     @staticmethod
     def resolve(given: dict[str, Any], data_root: Path) -> dict[str, Any]:
-        """`corpus=auto` becomes what lies under `data_root/timit`, so that the two never share a run id."""
-        return given | {"corpus": timit.which(data_root)} if given["corpus"] == "auto" else given
+        """`corpus=auto` of a run is the whole corpus, the papers' data, so that its id depends on no data."""
+        return given | {"corpus": "full"} if given["corpus"] == "auto" else given
 
     @cached_property
     def split_name(self) -> timit.Name:  # type: ignore[override]

@@ -102,9 +102,13 @@ class UCR(ArrayTask):
     def _held_out(self, train: int) -> int:
         return min(max(round(self.val_share * train), 1), train - 1)
 
+    @property
+    def named_parts(self) -> tuple[str, ...]:
+        return ("test",)
+
     def load(self) -> dict[str, Batch]:
         train, test = ucr.load(self.data_root, self.dataset, self.archive, self.unequal, self.verify)
-        order = np.random.default_rng([self.seed, 1]).permutation(len(train.labels))
+        order = np.random.default_rng([self.division_seed, 1]).permutation(len(train.labels))
         held_out = self._held_out(len(order))
         return {
             "train": _rows(train, np.sort(order[held_out:])),

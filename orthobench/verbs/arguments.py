@@ -4,11 +4,13 @@ Its usage and help are the first line of the docstring of the verb's module, "`u
 """
 
 import argparse
-from pathlib import Path
+from functools import partial
 from typing import TYPE_CHECKING, NoReturn
 
-from orthobench.config.words import key, refuse_twice, value
+from orthobench.config import places
+from orthobench.config.words import key, refuse_twice
 from orthobench.errors import ConfigError
+from orthobench.paths import expanded, folder
 
 if TYPE_CHECKING:
     from orthobench.run.load import Finished
@@ -36,7 +38,8 @@ class Parser(argparse.ArgumentParser):
     def add_folders(self) -> None:
         """Accept `--config-dir DIR`, which may be given more than once."""
         words = "folder of further models, tasks or tables"
-        self.add_argument("--config-dir", "-cd", type=Path, action="append", default=[], metavar="DIR", help=words)
+        kind = partial(folder, what="--config-dir")
+        self.add_argument("--config-dir", "-cd", type=kind, action="append", default=[], metavar="DIR", help=words)
 
     def read(self, arguments: list[str]) -> argparse.Namespace:
         """The options, with `names`, the words without `=`, and `overrides`, those with it.
@@ -45,14 +48,20 @@ class Parser(argparse.ArgumentParser):
             ConfigError: an option is wrong, or a key is given twice.
         """
         given = self.parse_intermixed_args(arguments)
-        given.names = [word for word in given.words if "=" not in word]
-        given.overrides = [word for word in given.words if "=" in word]
+        given.names = [expanded(word, "the path") for word in given.words if not _sets(word)]
+        given.overrides = places.given(word for word in given.words if _sets(word))
         refuse_twice(given.overrides)
         return given
 
     def error(self, message: str) -> NoReturn:
         """Raise ConfigError with the name of the verb."""
         raise ConfigError(f"{self.prog.split()[-1]}: {message}.")
+
+
+def _sets(word: str) -> bool:
+    """Whether a word sets a value; `runs/lr=0.1/NAME` is a path."""
+    name = word.partition("=")[0]
+    return "=" in word and ("/" not in name or name.startswith("hydra/"))
 
 
 class RunParser(Parser):
@@ -84,7 +93,7 @@ class RunParser(Parser):
         given, verb = super().read(arguments), self.prog.split()[-1]
         if len(given.names) != 1:
             raise ConfigError(f"{verb} needs one run, by its folder or its name: `{self.example}`.")
-        given.places = {key(word): value(word) for word in given.overrides if key(word) in PLACES}
+        given.places = {key(word): places.path(word) for word in given.overrides if key(word) in PLACES}
         given.settings = [word for word in given.overrides if key(word) not in PLACES]
         if given.settings and not self.settings:
             allowed = " and ".join(f"{name}=" for name in PLACES)

@@ -3,12 +3,14 @@
 import time
 from collections import deque
 from collections.abc import Iterator
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from orthobench.config.table import FAIR
 from orthobench.errors import ConfigError, DataError
+from orthobench.paths import folder
 from orthobench.terminal import complain, say
 from orthobench.verbs.arguments import Parser
 from orthobench.verbs.report import results_root
@@ -28,7 +30,12 @@ def main(arguments: list[str]) -> int:
     """
     parser = Parser(__doc__)
     parser.add_argument("--quick", action="store_true", help="small sizes and few rounds: within two minutes")
-    parser.add_argument("--output", type=Path, default=Path("results/bench"), help="folder of speed.csv and speed.md")
+    parser.add_argument(
+        "--output",
+        type=partial(folder, what="--output"),
+        default=Path("results/bench"),
+        help="folder of speed.csv and speed.md",
+    )
     parser.add_argument("--budget", help="time after which nothing more is begun, such as 5m")
     parser.add_argument(
         "--gpu", action="store_true", help="what a GPU that is there for minutes should measure first, within 320 s"

@@ -1,12 +1,23 @@
 """`orthobench eval RUN [T=400,800] [task.KEY=VALUE...]`: a finished run's weights at other lengths or on other data."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from orthobench.errors import ConfigError
 from orthobench.terminal import columns, say
 from orthobench.verbs.arguments import RunParser, load_run
 
-NO_SETTINGS = ("run", "lengths", "data_root", "content", "T")  # what `evaluate` takes beside settings of the task
+if TYPE_CHECKING:
+    from orthobench.run.load import Finished
+
+NO_SETTINGS = (
+    "run",
+    "lengths",
+    "data_root",
+    "content",
+    "T",
+    "where",
+    "root",
+)  # what `evaluate` takes beside settings of the task
 
 
 def main(arguments: list[str]) -> int:
@@ -30,10 +41,30 @@ def main(arguments: list[str]) -> int:
     say(f"{run.run_id}: the {run.which} weights, of step {run.step:,}")
     made = evaluate(run, lengths, given.places.get("data_root"), **task)
     columns(*table(made))
+    for sentence in told(made, run):
+        say(sentence)
     files = str(run.folder / "evaluations")
     known = sum(one["found"] for one in made)
     say(f"{files}: {known} of {len(made)} evaluated before" if known else files)
     return 0
+
+
+def told(made: list[dict[str, Any]], run: "Finished") -> list[str]:
+    """A sentence on each file that is not the run's own: whether it is tested whole, and what of it is not unseen."""
+    found = []
+    for one in made:
+        if "seen" not in one:
+            continue
+        name = next((str(one["task"][key]) for key in ("path", "dataset") if key in one["task"]), "the data")
+        much = "all of it is the test, as it names no test part" if one["whole"] else "its test part is scored"
+        seen, rows = one["seen"] or {}, run.task.rows_are
+        if not seen:
+            found.append(f"{name}: {much}; what of it the run was trained on cannot be told")
+            continue
+        known = f"{seen['train']:,} of {seen['of']:,} {rows} are in the training part of {run.run_id}"
+        known += f", and {seen['val']:,} in its validation part" if seen["val"] else ""
+        found.append(f"{name}: {much}; {known}{': the score is not of unseen data' if seen['train'] else ''}")
+    return list(dict.fromkeys(found))
 
 
 def table(made: list[dict[str, Any]]) -> tuple[list[str], list[list[str]]]:

@@ -1,12 +1,12 @@
 """`orthobench list [models|tasks|tables] [--counts]`: what there is; `list tasks` with shapes, sizes and baselines."""
 
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from orthobench.config.about import read
 from orthobench.config.files import options
 from orthobench.errors import ConfigError, OrthobenchError
+from orthobench.paths import variable
 from orthobench.schema import did_you_mean
 from orthobench.terminal import complain, say
 from orthobench.verbs.arguments import Parser
@@ -64,7 +64,7 @@ def details(name: str, folders: tuple[Path, ...] = ()) -> list[str]:
     task = _built(name, folders)
     if task.data_set is None:
         return [task.describe()]
-    folder = Path(os.environ.get("ORTHOBENCH_DATA", "data")) / task.data_set
+    folder = Path(variable("ORTHOBENCH_DATA") or "data") / task.data_set
     there = f"data in {folder}" if folder.is_dir() else f"no data: orthobench prepare {task.data_set}"
     return [task.describe(), there]
 

@@ -5,6 +5,7 @@ import platform
 from datetime import UTC, datetime
 from pathlib import Path
 
+from orthobench.config import places
 from orthobench.errors import ConfigError
 from orthobench.terminal import say
 from orthobench.verbs.arguments import Parser
@@ -22,7 +23,7 @@ def main(arguments: list[str]) -> int:
     parser = Parser(__doc__)
     parser.add_folders()
     given = parser.read(arguments)
-    results = results_root(given.words)
+    results = results_root([*given.names, *given.overrides])
     path = within(results, "report.html")
     write_bytes(path, page(results, tuple(given.config_dir), written()).encode())
     say(f"wrote {path}")
@@ -53,7 +54,7 @@ def results_root(arguments: list[str]) -> Path:
     for word in arguments:
         if not word.startswith("results_root="):
             raise ConfigError(f"{word!r} is not an argument here; results_root= is.")
-    found = Path(arguments[-1].partition("=")[2] if arguments else "results")
+    found = Path(places.path(arguments[-1]) if arguments else "results")
     if arguments and not found.is_dir():
         raise ConfigError(f"results_root={found} is not a folder: name the one that holds `records`.")
     return found

@@ -3,6 +3,9 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from orthobench.config import places
+from orthobench.config.overrides import word
+from orthobench.config.words import key
 from orthobench.errors import ConfigError
 from orthobench.schema import did_you_mean
 from orthobench.terminal import columns, say
@@ -14,6 +17,7 @@ if TYPE_CHECKING:
     from orthobench.config.table import Table
 
 FOLDER = "rerun"  # below runs_root, so that the record of the first run is left alone
+OWN = ("seed", "results_root", "runs_root")
 SHOWN = 12  # numbers that are printed, those that differ most
 
 
@@ -35,17 +39,16 @@ def main(arguments: list[str]) -> int:
     given = parser.read(arguments)
     if len(given.names) != 2:
         raise ConfigError("rerun needs a table and a row: `orthobench rerun fair2/cued_copying gru seed=1`.")
-    folders, words = tuple(given.config_dir), dict(word.split("=", 1) for word in given.overrides)
-    asked = words.pop("seed", None)
-    results = Path(words.pop("results_root", "results"))
+    folders, asked = tuple(given.config_dir), {key(one): places.path(one) for one in given.overrides}
+    results = Path(asked.get("results_root", "results"))
     table = _table(given.names[0], folders, results)
     lines = [line for line in records.read(results, table.name) if line.preset == "full"]
     row, own = _recorded(table, lines, given.names[1], results)
-    before = _seed(own, asked, f"{table.name} {row}")
-    root = Path(words.pop("runs_root", "runs")) / FOLDER
-    extra = [f"{key}={value}" for key, value in words.items()]
+    before = _seed(own, asked.get("seed"), f"{table.name} {row}")
+    root = Path(asked.get("runs_root", "runs")) / FOLDER
+    extra = [one for one in given.overrides if key(one) not in OWN]
     (job,) = table.runs(seeds=[before.seed], rows=[row])
-    run = Run.of([*job.overrides, *extra, f"runs_root={root}"], folders)
+    run = Run.of([*job.overrides, *extra, word("runs_root", str(root))], folders)
     stale = why_other(before, ComposedTable(table).settings(row, before.seed)) or why_other(before, run.settings)
     if stale is not None:
         raise ConfigError(f"{table.name} {row} seed {before.seed}: its record, {before.run_id}, was {stale}.")
@@ -96,9 +99,9 @@ def _show(heading: str, found: "list[Drift]", before: "Line", after: "Line") -> 
     from orthobench.analysis.drift import BITWISE
 
     say(heading)
-    for line, word in ((before, "recorded"), (after, "rerun")):
+    for line, what in ((before, "recorded"), (after, "rerun")):
         made = [str(line.values.get(name)) for name in ("cpu", "gpu", "torch", "git") if line.values.get(name)]
-        say(f"  {word}: {', '.join(made)}")
+        say(f"  {what}: {', '.join(made)}")
     differing = [one for one in found if one.word != BITWISE]
     if differing:
         differing.sort(key=lambda one: -abs((one.after or 0.0) - (one.before or 0.0)))

@@ -2,7 +2,8 @@
 
 from pathlib import Path
 
-from orthobench.config.words import key, value
+from orthobench.config import places
+from orthobench.config.words import key
 from orthobench.errors import ConfigError
 from orthobench.terminal import say, waiting
 from orthobench.verbs.arguments import Parser
@@ -28,12 +29,12 @@ def main(arguments: list[str]) -> int:
     for word in given.words:
         if key(word) not in PLACES or "=" not in word:
             raise ConfigError(f"{word!r} is not an argument here; results_root= and runs_root= are.")
-    places = {key(word): Path(value(word)) for word in given.overrides}
-    results = places.get("results_root", Path("results"))
+    folders = {key(word): Path(places.path(word)) for word in given.overrides}
+    results = folders.get("results_root", Path("results"))
     altair()  # before the records are read, so that a missing package is told at once
     script = javascript()
     with waiting("reading the records"):
-        data = collected(results, tuple(given.config_dir), places.get("runs_root", Path("runs")))
+        data = collected(results, tuple(given.config_dir), folders.get("runs_root", Path("runs")))
     with waiting("drawing the pages"):
         folder = write(data, results, script, written())
     say(f"wrote {folder}")

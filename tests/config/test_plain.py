@@ -30,6 +30,17 @@ def test_files_laid_over_each_other_are_what_hydra_composes(number: int | range)
             assert repr(ours.values) == repr(hydras.values)  # types and order as well
 
 
+@pytest.mark.parametrize("root", ["/data", "~/data", "$SCRATCH/data", "${SCRATCH}/a$$b", ""])
+def test_a_folder_that_the_environment_names_is_what_hydra_composes(root: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SCRATCH", "/scratch")
+    monkeypatch.setenv("ORTHOBENCH_DATA", root)
+    words = choice(0)[:2]
+    found = many._plain(tuple(words))
+    assert found is not None
+    assert found == compose(words)
+    assert not {"~", "S"} & set(found.values["data_root"])
+
+
 def test_every_file_of_conf_is_among_the_choices_that_are_compared() -> None:
     count = len(options("recipe"))
     assert all(len(options(group)) <= count for group in GROUPS)

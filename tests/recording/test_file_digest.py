@@ -33,7 +33,7 @@ def test_a_kept_one_is_used_until_size_or_time_change(tmp_path: Path, kept: Path
     _file(path, bytes(LARGE), 1)
     digest_of_file(path)
     known = json.loads(kept.read_text())
-    kept.write_text(json.dumps({name: [*stamp[:2], "kept"] for name, stamp in known.items()}))
+    kept.write_text(json.dumps({name: [*stamp[:4], "kept"] for name, stamp in known.items()}))
     assert digest_of_file(path) == "kept"
     for content, when in ((b"1" * LARGE, 2), (b"1" * (LARGE + 1), 2)):
         assert _file(path, content, when) == digest_of_file(path)

@@ -46,6 +46,14 @@ def test_a_run_is_made_again(recorded: Path, capsys: pytest.CaptureFixture[str])
     assert "best_val:test/loss" in shown
 
 
+def test_folders_are_what_they_are_elsewhere(recorded: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(recorded.parent))
+    recorded.rename(recorded.parent / "res$1")
+    words = ["results_root=~/res$$1", "runs_root=$HOME/a=b$$c", "--config-dir", "~/mine"]
+    assert main(["rerun", "mine/small", "rnn", *words]) == 0
+    assert len(list((recorded.parent / "a=b$c" / "rerun").glob("adding-rnn-*/record.json"))) == 1
+
+
 def test_what_cannot_be_made_again_is_refused(recorded: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for words, message in (
         (["mine/small"], "rerun needs a table and a row"),

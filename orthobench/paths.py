@@ -1,0 +1,100 @@
+"""Paths as people write them, `~/runs` and `$SCRATCH/runs`, and the place that a path means."""
+
+import os
+import re
+from pathlib import Path
+
+from orthobench.errors import ConfigError
+
+VARIABLE = re.compile(r"\$(?:(\$)|([A-Za-z_]\w*)|\{([A-Za-z_]\w*)\})")
+PAIRED = "_TRAIN"  # at the end of a file's name: the file of the test part lies beside it
+
+
+def expanded(text: str, what: str, but: tuple[str, ...] = (), dollar: str = "$") -> str:
+    """A path with `~`, `~user`, `$NAME` and `${NAME}` put in; `$$` stands for one `$`.
+
+    Args:
+        text: the path as it was written.
+        what: the setting or argument that it is of, for messages.
+        but: names in braces that are left as they are.
+        dollar: how a `$` of the path itself is written in the result; `$$` for one that is expanded again.
+
+    Raises:
+        ConfigError: there is no such user, or a variable is not set or empty.
+    """
+
+    def value(found: re.Match[str]) -> str:
+        escaped, plain, braced = found.groups()
+        if escaped or braced in but:
+            return dollar if escaped else found[0]
+        given = os.environ.get(plain or braced)
+        if not given:
+            raise ConfigError(
+                f"{what}={text}: the environment variable {plain or braced} is not set, or empty; set it, or write $$ "
+                "where the name of a file has a $."
+            )
+        return given.replace("$", dollar)
+
+    return VARIABLE.sub(value, home(text, what))
+
+
+def home(text: str, what: str) -> str:
+    """A path with `~` or `~user` at its beginning put in.
+
+    Raises:
+        ConfigError: there is no such user.
+    """
+    if not text.startswith("~"):
+        return text
+    found = os.path.expanduser(text)  # noqa: PTH111  (a Path would lose `./`)
+    if found.startswith("~"):
+        user = text[1:].partition("/")[0]
+        raise ConfigError(f"{what}={text}: there is no user {user} here; write ./{text} for a file of this name.")
+    return found
+
+
+def folder(text: str | Path, what: str) -> Path:
+    """The path of an argument, expanded.
+
+    Raises:
+        ConfigError: see `expanded`.
+    """
+    return Path(expanded(str(text), what))
+
+
+def variable(name: str) -> str | None:
+    """The path in an environment variable, expanded; null where it is not set, or empty.
+
+    Raises:
+        ConfigError: see `expanded`.
+    """
+    text = os.environ.get(name)
+    return expanded(text, name) if text else None
+
+
+def whole(text: str) -> str:
+    """A path from the root, whose links keep their names.
+
+    Raises:
+        ConfigError: it is no path.
+    """
+    if "\0" in text:
+        raise ConfigError(f"{text!r} is no path: it has a null byte.")
+    return os.path.abspath(text)  # noqa: PTH100
+
+
+def place(text: str, what: str) -> str:
+    """The whole path of a file, by which the same file has one name from any folder.
+
+    Links are followed, but for a last one whose name says more than that of the file: another ending, by which it is
+    known how the file is to be read, or that it is one of a pair.
+
+    Raises:
+        ConfigError: it is no path.
+    """
+    if "\0" in text:
+        raise ConfigError(f"{what}={text!r} is no path: it has a null byte.")
+    path, real = Path(text), Path(os.path.realpath(text))
+    if real.suffix == path.suffix and not path.stem.endswith(PAIRED):
+        return str(real)
+    return str(Path(os.path.realpath(path.parent)) / path.name)

@@ -1,0 +1,47 @@
+"""Which data a task has, and how they are divided: what is the user's own, which part is drawn, which rows it holds."""
+
+from collections.abc import Collection
+from pathlib import Path
+from typing import ClassVar, Literal
+
+Split = Literal["train", "val", "test"]
+SPLITS: tuple[Split, ...] = ("train", "val", "test")
+
+
+class Divided:
+    """What a `Task` says about its data and their division; these are the answers of one whose data are drawn.
+
+    Attributes:
+        own_files: the settings that name files of the user's own, which a run knows by their whole path.
+        rows_are: what `row_digests` are of.
+        division_seed: the seed of what is drawn for validation; that of another run where its division is kept.
+        whole: whether all of the data are the test part, see `take_whole`.
+    """
+
+    own_files: ClassVar[tuple[str, ...]] = ("path",)
+    rows_are: ClassVar[str] = "sequences"
+    division_seed: int
+    whole: bool = False
+
+    def look(self) -> None:
+        """Look at files of the user's own, so that a wrong one is told before anything is planned or started.
+
+        Raises:
+            DataError: one is missing or malformed.
+        """
+
+    def take_whole(self) -> None:
+        """Make all of the data the test part, where they name none: a model was not trained on them."""
+
+    def row_digests(self, split: Split) -> list[bytes]:
+        """A digest of every row of a split, by which it is known among others; none where rows are drawn for ever."""
+        return []
+
+    @property
+    def named_parts(self) -> Collection[str]:
+        """The splits that are not drawn by us: those of a published division, or that a file names."""
+        return ()
+
+    def files(self) -> list[Path]:
+        """The files of the user's own that its settings name."""
+        return [Path(getattr(self, key)) for key in self.own_files if isinstance(getattr(self, key, None), str)]
