@@ -42,6 +42,7 @@ VERBS = {
     "site": "pages of everything that is recorded, to open from a folder without a network",
     "cite": "the BibTeX entry of a model's paper",
     "doctor": "what this machine has and lacks",
+    "check": "whether a cell of your own passes the checks that those here pass",
     "bench": "how fast engines, cells, parametrizations and training are on this machine",
 }
 USAGE = """\

@@ -65,7 +65,7 @@ def orthogonal(rng: Rng, shape: tuple[int, int]) -> Tensor:
 
 SCHEMES = (
     "glorot", "he_uniform", "he_normal", "torch", "linear", "orthogonal", "identity", "zeros",
-    "normal 0.1", "truncated_normal 0.1", "shift 1.02", "he_uniform 8",
+    "normal 0.1", "truncated_normal 0.1", "shift 1.02", "he_uniform 8", "small", "small_one_hot",
 )  # fmt: skip
 
 
@@ -83,7 +83,9 @@ def weight(
     `shift 1.02` for a chain, in which unit i + 1 gets 1.02 of unit i and the first nothing (Orhan & Pitkow 2020);
     `he_uniform 8` for He's rule before a leaky ReLU of slope 8;
     `torch` for U(-b, b) with b = 1 / sqrt(units), PyTorch's rule for a recurrent layer of that many units and, with
-    the columns for `units`, for nn.Linear; `linear` for nn.Linear's rule in every place, b = 1 / sqrt(fan_in).
+    the columns for `units`, for nn.Linear; `linear` for nn.Linear's rule in every place, b = 1 / sqrt(fan_in);
+    `small` for N(0, 2 / (5 columns)) (Nguyen & Salazar 2019, "Transformers without Tears"), and `small_one_hot` for
+    N(0, 2 / 5), which does to one-hot vectors what `small` does to vectors of unit variance.
 
     Raises:
         ConfigError: the scheme is not known, or the number is negative.
@@ -102,6 +104,8 @@ def weight(
         return uniform(rng, shape, 1 / math.sqrt(units or shape[1]))
     if scheme == "linear":
         return uniform(rng, shape, 1 / math.sqrt(fan_in or shape[1]))
+    if scheme in ("small", "small_one_hot"):
+        return normal(rng, shape, math.sqrt(2 / (5 * (shape[1] if scheme == "small" else 1))))
     if scheme == "orthogonal":
         return orthogonal(rng, shape)
     if scheme == "identity":

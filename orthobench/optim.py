@@ -1,4 +1,4 @@
-"""One optimizer with a rule per parameter group, and learning-rate schedules.
+"""One optimizer with a rule per parameter group.
 
 One object, because Lightning counts steps per optimizer: scoRNN's adding run uses Adam for most parameters and RMSprop
 for the skew matrix at the same time. The arguments of a rule are its settings in the configuration. A rule moves a list
@@ -20,6 +20,7 @@ from orthobench.schema import Fraction, NonNegativeFloat, PositiveFloat
 
 Memory = dict[str, Any]
 Tensors = list[Tensor]
+Pending = tuple["Rule", float, float, Tensor, Tensor, Memory]  # rule, rate, weight decay, parameter, gradient, memory
 lists: Any = torch  # torch's functions of lists of tensors, `_foreach_*`, have no types
 
 
@@ -30,9 +31,15 @@ class Rule(ABC):
 
     Attributes:
         weight_decay: what a parameter adds of itself to its gradient; constrained parameters never do.
+        decays_matrices_only: whether parameters with less than two dimensions, as biases and gains, have no decay.
     """
 
     weight_decay: float = 0.0
+    decays_matrices_only: ClassVar[bool] = False
+
+    def decayed(self, p: Tensors, g: Tensors, lr: float, decay: float) -> Tensors:
+        """The gradients that `step` is given where the weight decay is `decay`, larger than zero."""
+        return list(lists._foreach_add(g, p, alpha=decay))
 
     @abstractmethod
     def step(self, p: Tensors, g: Tensors, memory: list[Memory], lr: float) -> None:
@@ -77,6 +84,19 @@ class Adam(Rule):
         lists._foreach_div_(denominators, [math.sqrt(1 - self.beta2 ** one["steps"]) for one in memory])
         lists._foreach_add_(denominators, self.eps)
         lists._foreach_addcdiv_(p, m, denominators, [-lr / (1 - self.beta1 ** one["steps"]) for one in memory])
+
+
+@dataclass(frozen=True)
+class Adamw(Adam):
+    """Adam behind p <- (1 - lr weight_decay) p, of matrices alone (Loshchilov & Hutter 2019, algorithm 2)."""
+
+    decays_matrices_only: ClassVar[bool] = True
+    weight_decay: NonNegativeFloat = 0.01
+
+    def decayed(self, p: Tensors, g: Tensors, lr: float, decay: float) -> Tensors:
+        """See `Rule`: the parameters shrink by themselves, and the moments never see it."""
+        lists._foreach_mul_(p, 1 - lr * decay)
+        return g
 
 
 @dataclass(frozen=True)
@@ -168,42 +188,59 @@ class Optimizer(torch.optim.Optimizer):
     def settings(self) -> dict[int, tuple[Rule, float, float]]:
         """Rule, rate before any schedule, and weight decay of every parameter, by its id."""
         return {
-            id(p): (rule, group.get("initial_lr", group["lr"]), 0.0 if group["constrained"] else rule.weight_decay)
+            id(p): (rule, group.get("initial_lr", group["lr"]), _decay(rule, group, p))
             for rule, group in zip(self._rules, self.param_groups, strict=True)
             for p in group["params"]
         }
 
-    def pending(self) -> Iterator[tuple[Rule, float, Tensor, Tensor, Memory]]:
-        """Rule, rate, parameter, gradient with weight decay, and memory of every parameter that has a gradient."""
+    def pending(self) -> Iterator[Pending]:
+        """What moves every parameter that has a gradient."""
         for rule, group in zip(self._rules, self.param_groups, strict=True):
-            decay = 0.0 if group["constrained"] else rule.weight_decay
             for p in group["params"]:
                 if p.grad is not None:
-                    g = p.grad.add(p, alpha=decay) if decay else p.grad
-                    yield rule, group["lr"], as_real(p), as_real(g), self.state[p]
+                    yield rule, group["lr"], _decay(rule, group, p), as_real(p), as_real(p.grad), self.state[p]
 
 
 def update(optimizers: list[Optimizer]) -> list[None]:
-    """Move the parameters of all optimizers, those with the same rule and rate together."""
-    alike: dict[tuple[Rule, float], list[tuple[Tensor, Tensor, Memory]]] = {}
-    for rule, lr, p, g, memory in (one for optimizer in optimizers for one in optimizer.pending()):
-        alike.setdefault((rule, lr), []).append((p, g, memory))
-    for (rule, lr), found in alike.items():
-        parameters, gradients, memories = map(list, zip(*found, strict=True))
-        rule.step(parameters, gradients, memories, lr)
+    """Move the parameters of all optimizers, those with the same rule, rate and weight decay together."""
+    move(one for optimizer in optimizers for one in optimizer.pending())
     return [None] * len(optimizers)
+
+
+def move(pending: Iterable[Pending]) -> None:
+    """Move parameters, those with the same rule, rate and weight decay together."""
+    alike: dict[tuple[Rule, float, float], list[tuple[Tensor, Tensor, Memory]]] = {}
+    for rule, lr, decay, p, g, memory in pending:
+        alike.setdefault((rule, lr, decay), []).append((p, g, memory))
+    for (rule, lr, decay), found in alike.items():
+        parameters, gradients, memories = map(list, zip(*found, strict=True))
+        if decay:
+            gradients = rule.decayed(parameters, gradients, lr, decay)
+        rule.step(parameters, gradients, memories, lr)
+
+
+def _decay(rule: Rule, group: dict[str, Any], p: Tensor) -> float:
+    """The weight decay of a parameter: its group's own, or the rule's where the group may have one."""
+    if "decay" in group:
+        return group["decay"]
+    return 0.0 if group["constrained"] or (rule.decays_matrices_only and p.dim() < 2) else rule.weight_decay
 
 
 def groups(model: Any, rule: Rule, lr: float, recurrent_rule: Rule, lr_recurrent: float) -> list[dict[str, Any]]:
     """Parameter groups of a model: the constrained parameters by one rule and rate, all others by another.
 
-    The `learning_rate_scales` of a parametrization or a cell give a parameter a group of its own.
+    The `learning_rate_scales` of a parametrization or a cell give a parameter a group of its own, and so does the
+    weight decay of a parameter that a parametrization leaves `at_free_rate`.
     """
     inside: dict[int, float] = {}
+    decays: dict[int, float] = {}
     for parametrization in model.constrained():
-        scales = parametrization.learning_rate_scales()
+        scales, at_free_rate = parametrization.learning_rate_scales(), parametrization.at_free_rate()
         for name, p in parametrization.named_parameters():
-            inside[id(p)] = scales.get(name, 1.0)
+            if name not in at_free_rate:
+                inside[id(p)] = scales.get(name, 1.0)
+            elif at_free_rate[name] is not None:
+                decays[id(p)] = at_free_rate[name]
     free = [found for found in parametrizations(model) if not found.constrained]
     slow = {
         id(p): scales[name]
@@ -213,8 +250,12 @@ def groups(model: Any, rule: Rule, lr: float, recurrent_rule: Rule, lr_recurrent
         if name in scales and id(p) not in inside
     }
     parameters = list(model.parameters())
-    others = [p for p in parameters if id(p) not in inside and id(p) not in slow]
+    others = [p for p in parameters if not any(id(p) in known for known in (inside, slow, decays))]
     found = [{"name": "free", "params": others, "lr": lr, "rule": rule, "constrained": False}] if others else []
+    for decay in sorted(set(decays.values())):
+        chosen = [p for p in parameters if decays.get(id(p)) == decay]
+        group = {"name": f"free, decay {decay:g}", "params": chosen, "lr": lr, "rule": rule, "constrained": False}
+        found.append({**group, "decay": decay})
     for scale in sorted(set(slow.values()), reverse=True):
         chosen = [p for p in parameters if slow.get(id(p)) == scale]
         # marked as constrained, because these have no weight decay either
@@ -233,75 +274,6 @@ def groups(model: Any, rule: Rule, lr: float, recurrent_rule: Rule, lr_recurrent
         }
         found.append(group)
     return found
-
-
-class Schedule(ABC):
-    """How the learning rate changes over a run. The arguments of its constructor are its settings.
-
-    Attributes:
-        over_the_run: whether it asks how many steps the run has, so that one limited by time alone is refused.
-    """
-
-    over_the_run: ClassVar[bool] = True
-
-    def remark(self, epochs: int) -> str | None:
-        """What is worth knowing before a run of so many whole epochs; null for nothing."""
-        return None
-
-    @abstractmethod
-    def factor(self, step: int, steps: int, epoch: int) -> float:
-        """What multiplies the learning rate of step `step` of `steps`, in epoch `epoch`; all count from 0."""
-
-
-@dataclass(frozen=True)
-class Constant(Schedule):
-    """The learning rate as it is."""
-
-    over_the_run: ClassVar[bool] = False
-
-    def factor(self, step: int, steps: int, epoch: int) -> float:
-        return 1.0
-
-
-@dataclass(frozen=True)
-class Linear(Schedule):
-    """From the learning rate to zero over the whole run."""
-
-    def factor(self, step: int, steps: int, epoch: int) -> float:
-        return max(1 - step / steps, 0.0)
-
-
-@dataclass(frozen=True)
-class Step(Schedule):
-    """Times gamma at each of the milestones, counted in epochs from 0."""
-
-    over_the_run: ClassVar[bool] = False
-    gamma: PositiveFloat = 0.1
-    milestones: list[int] = (200,)  # type: ignore[assignment]
-
-    def remark(self, epochs: int) -> str | None:
-        if not self.milestones:
-            return "schedule=step changes nothing here: it has no milestone"
-        first = min(self.milestones)
-        if first < epochs:
-            return None
-        return (
-            f"schedule=step changes nothing here: its first milestone is epoch {first}, and the run has {epochs} whole"
-        )
-
-    def factor(self, step: int, steps: int, epoch: int) -> float:
-        return self.gamma ** sum(epoch >= milestone for milestone in self.milestones)
-
-
-@dataclass(frozen=True)
-class Exponential(Schedule):
-    """Times gamma after every epoch."""
-
-    over_the_run: ClassVar[bool] = False
-    gamma: PositiveFloat = 0.8
-
-    def factor(self, step: int, steps: int, epoch: int) -> float:
-        return self.gamma**epoch
 
 
 def as_real(p: Tensor) -> Tensor:

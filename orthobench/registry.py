@@ -1,6 +1,6 @@
 """Classes by registered name: the word in the configuration is the name of the file that holds the class.
 
-Optimizers and schedules are short and share one file; the word is then the class's own name, `RMSpropTF` as
+Optimizers share one file, and so do schedules; the word is then the class's own name, `RMSpropTF` as
 `rmsprop_tf`.
 
 A plug-in is any importable module named in $ORTHOBENCH_PLUGINS (comma-separated); a class in it, which a package may
@@ -26,7 +26,7 @@ KINDS = {
     "task": ("orthobench.tasks", "Task"),
     "network": ("orthobench.models", "Network"),
     "optimizer": ("orthobench.optim", "Rule"),
-    "schedule": ("orthobench.optim", "Schedule"),
+    "schedule": ("orthobench.schedules", "Schedule"),
 }
 
 

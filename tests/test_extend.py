@@ -24,7 +24,7 @@ def test_the_page_has_its_files_and_commands() -> None:
     files += ["my_conf/task/mine.yaml", "my_optim.py", "my_conf/optimizer/lion.yaml"]
     assert [name for name, _ in FILES] == [*files, "my_conf/experiment/mine/cued_copying.yaml"]
     assert "class Oscillators(Cell)" in SECOND
-    assert len(COMMANDS) == 17
+    assert len(COMMANDS) == 18
 
 
 @pytest.mark.slow

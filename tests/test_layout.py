@@ -21,10 +21,14 @@ BELOW = {  # what a room may import, beside the ground
     "analysis": {"config", "models", "recording", "tasks"},
     "report": {"analysis", "config", "recording"},
     "run": {"cells", "config", "models", "parametrizations", "recording", "scan", "tasks"},
+    "testing": {"cells", "models", "parametrizations", "run", "scan"},
     "ensemble": {"config", "models", "parametrizations", "recording", "run", "tasks"},
     "launch": {"analysis", "config", "ensemble", "models", "recording", "run", "tasks"},
 }
-GROUND = {"errors", "paths", "terminal", "signals", "schema", "registry", "initializers", "lean_lightning", "optim"}
+GROUND = {
+    "errors", "paths", "terminal", "signals", "schema", "registry", "initializers", "lean_lightning", "optim",
+    "schedules",
+}  # fmt: skip
 
 
 def room(module: str) -> str:

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from orthobench.optim import (
     SGD,
     Adam,
+    Adamw,
     Optimizer,
     RMSprop,
     RMSpropTF,
@@ -34,6 +35,20 @@ def run(rule: Any, gradients: np.ndarray = GRADIENTS, lr: float = LR, constraine
     p = nn.Parameter(torch.from_numpy(START.copy()))
     optimizer = Optimizer([{"name": "free", "params": [p], "lr": lr, "rule": rule, "constrained": constrained}])
     return follow(p, optimizer, gradients)
+
+
+@pytest.mark.parametrize("shape", [(5,), (5, 1)], ids=["vector", "matrix"])
+@pytest.mark.parametrize("weight_decay", [0.0, 0.1])
+def test_adamw_equals_torch_with_decay_groups(weight_decay: float, shape: tuple[int, ...]) -> None:
+    """Matrices decay, vectors do not."""
+    ours, theirs = (nn.Parameter(torch.from_numpy(START.copy()).view(shape)) for _ in range(2))
+    gradients = GRADIENTS.reshape(-1, *shape)
+    rule = Adamw(beta1=0.5, beta2=0.8, eps=0.1, weight_decay=weight_decay)
+    group = {"name": "free", "params": [ours], "lr": LR, "rule": rule, "constrained": False}
+    found = follow(ours, Optimizer([group]), gradients)
+    decay = weight_decay if len(shape) == 2 else 0.0
+    other = torch.optim.AdamW([theirs], lr=LR, betas=(0.5, 0.8), eps=0.1, weight_decay=decay)
+    np.testing.assert_allclose(found, follow(theirs, other, gradients), **TOLERANCE)
 
 
 def follow(p: nn.Parameter, optimizer: torch.optim.Optimizer, gradients: np.ndarray = GRADIENTS) -> np.ndarray:

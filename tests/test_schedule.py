@@ -1,8 +1,12 @@
 """The factor of every schedule at steps and epochs, and what it says before a run."""
 
-import pytest
+import warnings
 
-from orthobench.optim import Constant, Exponential, Linear, Schedule, Step
+import pytest
+import torch
+from torch.optim.lr_scheduler import CosineAnnealingLR, LinearLR, SequentialLR
+
+from orthobench.schedules import Constant, Exponential, Linear, Schedule, Step, WarmupCosine
 
 
 @pytest.mark.parametrize(
@@ -27,6 +31,24 @@ from orthobench.optim import Constant, Exponential, Linear, Schedule, Step
 )
 def test_schedule(schedule: Schedule, step: int, epoch: int, expected: float) -> None:
     assert schedule.factor(step, 100, epoch) == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize(("warmup", "floor"), [(4, 0.0), (4, 0.1), (0.2, 0.0), (0, 0.25)])
+def test_warm_up_and_cosine_are_those_of_torch(warmup: float, floor: float) -> None:
+    steps, w = 20, 4 if warmup else 0
+    optimizer = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=1.0)
+    cosine = CosineAnnealingLR(optimizer, steps - w, eta_min=floor)
+    ramp = LinearLR(optimizer, 1 / w, total_iters=w - 1) if w else None
+    scheduler = SequentialLR(optimizer, [ramp, cosine], [w]) if ramp else cosine
+    schedule, expected = WarmupCosine(warmup, floor), []
+    for _ in range(steps):
+        expected.append(optimizer.param_groups[0]["lr"])
+        optimizer.step()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # torch's own use of an argument that it deprecates
+            scheduler.step()
+    assert [schedule.factor(step, steps, 0) for step in range(steps)] == pytest.approx(expected, rel=1e-12)
+    assert schedule.factor(steps + 5, steps, 0) == pytest.approx(floor)
 
 
 def test_a_schedule_that_changes_nothing_says_so() -> None:

@@ -200,7 +200,7 @@ def deltaproduct(cell: Any) -> Transition:
 
     def step(x_t: Tensor, state: State) -> tuple[Tensor, State]:
         S, seen = state
-        mixed, beta = F.linear(x_t, cell.U).split([cell.channels, sizes[3]], 1)
+        mixed, beta, shown = F.linear(x_t, cell.U).split([cell.channels, sizes[3], sizes[5]], 1)
         window = torch.cat([seen, mixed[:, None]], 1)
         q, keys, values = F.silu((window * cell.kernel).sum(1)).split(sizes[:3], 1)
         betas = cell.reach * torch.sigmoid(beta).view(len(S), cell.products, cell.heads, 1)
@@ -209,41 +209,46 @@ def deltaproduct(cell: Any) -> Transition:
             k = unit(keys[:, j])
             missing = values[:, j] - torch.einsum("bhkv,bhk->bhv", S, k)
             S = S + torch.einsum("bhk,bhv->bhkv", betas[:, j] * k, missing)
-        o = torch.einsum("bhkv,bhk->bhv", S, unit(q.view(len(S), *heads)))
-        o = o / torch.sqrt(o.square().mean(-1, keepdim=True) + 1e-5) * cell.scale
-        return F.linear(o.flatten(1), cell.O), (S, window[:, 1:])
+        o = torch.einsum("bhkv,bhk->bhv", S, unit(q.view(len(S), *heads)) / cell.width**0.5)
+        o = (o / torch.sqrt(o.square().mean(-1, keepdim=True) + 1e-5) * cell.scale).flatten(1)
+        return F.linear(o * F.silu(shown) if sizes[5] else o, cell.O), (S, window[:, 1:])
 
     return step
 
 
 def slstm(cell: Any) -> Transition:
-    """LSTM with exponential gates and memory mixing within heads."""
-    b = stacked(cell.b, cell.gates)
+    """LSTM with exponential gates and memory mixing within heads; i and f read a convolution."""
+    b, early = stacked(cell.b, cell.gates), 2 * cell.hidden_size
 
     def step(x_t: Tensor, state: State) -> tuple[Tensor, State]:
-        h, c, n, m = state
+        h, c, n, m, seen = state
         mixed = torch.einsum("ghij,bhj->bghi", cell.R, h.view(len(h), cell.heads, cell.width))
-        i, f, v, o = (F.linear(x_t, cell.U, b) + mixed.flatten(1)).chunk(4, 1)
+        window = torch.cat([seen, x_t[:, None]], 1)
+        p = F.linear(F.silu((window * cell.kernel).sum(1)), cell.U[:early], b[:early])
+        p = torch.cat([p, F.linear(x_t, cell.U[early:], b[early:])], 1)
+        i, f, v, o = (p + mixed.flatten(1)).chunk(4, 1)
         kept = F.logsigmoid(f) + m
         m = torch.maximum(kept, i)
         i, f = torch.exp(i - m), torch.exp(kept - m)
         c, n = f * c + i * torch.tanh(v), f * n + i
         h = torch.sigmoid(o) * c / n
-        return h, (h, c, n, m)
+        return h, (h, c, n, m, window[:, 1:])
 
     return step
 
 
 def mlstm(cell: Any) -> Transition:
-    """Matrix memory with exponential gates, behind a convolution."""
+    """Matrix memory with exponential gates, which read q, k and v, behind a convolution."""
     N, heads = cell.hidden_size, (cell.heads, cell.width)
-    b = torch.cat([cell.U.new_zeros(3 * N), *(cell.b[gate] for gate in "oif")])
+    b, b_gates = torch.cat([cell.U.new_zeros(3 * N), cell.b["o"]]), torch.cat([cell.b["i"], cell.b["f"]])
 
     def step(x_t: Tensor, state: State) -> tuple[Tensor, State]:
         C, n, m, seen = state
-        qk, v, o, i, f = F.linear(x_t, cell.U, b).split([2 * N, N, N, cell.heads, cell.heads], 1)
+        qk, v, o = F.linear(x_t, cell.U, b).split([2 * N, N, N], 1)
         window = torch.cat([seen, qk[:, None]], 1)
-        q, k = F.silu((window * cell.kernel).sum(1)).chunk(2, 1)
+        qk = F.silu((window * cell.kernel).sum(1))
+        i, f = F.linear(torch.cat([qk, v], 1), cell.G, b_gates).chunk(2, 1)
+        q, k = qk.chunk(2, 1)
         q, k, v = (part.view(len(C), *heads) for part in (q, k, v))
         kept, k = F.logsigmoid(f) + m, k / cell.width**0.5
         m = torch.maximum(kept, i)

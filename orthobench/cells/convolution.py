@@ -1,5 +1,7 @@
 """A short causal convolution over time, channel by channel, with SiLU behind it: within a cell, or in front of one."""
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -8,6 +10,8 @@ from orthobench.cells.base import Cell, Matrices, State
 from orthobench.initializers import Rng, uniform
 from orthobench.parametrizations.free import Free
 from orthobench.schema import Positive
+
+Convolve = Callable[[Tensor, Tensor, Tensor], tuple[Tensor, Tensor]]
 
 
 class InputConvolution(Cell):
@@ -38,13 +42,18 @@ class InputConvolution(Cell):
 
     def project(self, x: Tensor) -> Tensor:
         """The inputs themselves, (T, B, I), tokens as one-hot vectors."""
-        if x.is_floating_point():
-            return x.transpose(0, 1)
-        return F.one_hot(x.T.long().clamp(max=self.input_size), self.input_size + 1)[..., :-1].to(self.U.dtype)
+        return vectors(x, self.U)
 
     def step(self, p_t: Tensor, state: State, W: Matrices) -> tuple[Tensor, State]:
         y, before = convolved(p_t, state[0], self.U)
         return y, (before,)
+
+
+def vectors(x: Tensor, U: Tensor) -> Tensor:
+    """Inputs as `Cell.project` takes them, (T, B, I), tokens as one-hot vectors in the type of U (M, I)."""
+    if x.is_floating_point():
+        return x.transpose(0, 1)
+    return F.one_hot(x.T.long().clamp(max=U.shape[1]), U.shape[1] + 1)[..., :-1].to(U.dtype)
 
 
 def convolved(x: Tensor, before: Tensor, kernel: Tensor) -> tuple[Tensor, Tensor]:

@@ -4,19 +4,19 @@
     S <- S + beta_j k_j (v_j - S^T k_j)^T,   j = 1 ... n_h      that is S <- (I - beta_j k_j k_j^T) S + beta_j k_j v_j^T
     o_t = S^T q_t
 
-in every head, with S (d, d). q, k and v are linear in x and pass a causal convolution over the last steps, channel by
-channel, and SiLU; q and k have unit length. beta = s sigmoid(U_b x_t): with s = 2 the factor I - beta k k^T has an
-eigenvalue in (-1, 1) and nears a reflection, n_h of which make a step; with s = 1 it is in (0, 1). The
-gate is g_t = exp(-exp(A) softplus(U_a x_t + dt)). The outputs of a head get unit mean square, and a matrix mixes them.
+in every head, with S (d_k, d_v). q, k and v are linear in x and pass a causal convolution over the last steps, channel
+by channel, and SiLU; q and k have unit length. beta = s sigmoid(U_b x_t): with s = 2 the factor I - beta k k^T has an
+eigenvalue in (-1, 1) and nears a reflection, n_h of which make a step; with s = 1 it is in (0, 1). The gate is
+g_t = exp(-exp(A) softplus(U_a x_t + dt)). The outputs of a head get unit mean square, are multiplied by
+SiLU(U_g x_t) where there is an output gate, and a matrix mixes them.
 Yang, Wang, Zhang, Shen & Kim (2024), "Parallelizing Linear Transformers with the Delta Rule over Sequence Length", with
 n_h = 1; Grazzi, Siems, Zela, Franke, Hutter & Pontil (2025), "Unlocking State-Tracking in Linear RNNs Through Negative
 Eigenvalues"; Siems, Carstensen, Zela, Hutter, Pontil & Grazzi (2025), "DeltaProduct: Improving State-Tracking in Linear
 RNNs via Householder Products".
 """
 
-import math
+from typing import Literal
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -25,18 +25,19 @@ from orthobench.cells.base import Matrices, State, projection
 from orthobench.cells.convolution import convolved
 from orthobench.cells.heads import Headed, rms_normalised
 from orthobench.cells.initial import MakeRecurrent
-from orthobench.initializers import Rng, glorot_uniform, tensor, uniform
+from orthobench.cells.outer import decay_start
+from orthobench.initializers import Rng, glorot_uniform, uniform
 from orthobench.schema import OptionalPositive, Positive
 
 GAIN = 2**-2.5  # of the authors' start of every linear map
 
 
 class DeltaProduct(Headed):
-    """The state is S (heads, d, d) and, with a convolution, the last inputs of it; only the outputs (B, N) are kept.
+    """The state is S (heads, d_k, d_v) and, with a convolution, the last inputs of it; the outputs (B, N) are kept.
 
     Args:
         input_size: I.
-        hidden_size: N, a multiple of `heads`; d = N / heads.
+        hidden_size: N, a multiple of `heads` where a width is N / heads.
         rng: generator for the initial values.
         make_recurrent: unused, as there is no recurrent matrix.
         heads: number of heads.
@@ -44,6 +45,10 @@ class DeltaProduct(Headed):
         negative: whether eigenvalues may be negative, s = 2.
         gated: whether S is damped before it is written.
         convolution: steps that the convolution sees, the current one included; null for none.
+        key_width: d_k; N / heads when null.
+        value_width: d_v; N / heads when null.
+        output_gate: what the outputs of a head are multiplied by.
+        scaled_query: whether q is divided by sqrt(d_k), as in the authors' code, which acts through the norm's epsilon.
     """
 
     gates: tuple[str, ...] = ("q", "k", "v", "beta")
@@ -60,43 +65,48 @@ class DeltaProduct(Headed):
         negative: bool = True,
         gated: bool = False,
         convolution: OptionalPositive = 4,
+        key_width: OptionalPositive = None,
+        value_width: OptionalPositive = None,
+        output_gate: Literal["none", "silu"] = "none",
+        scaled_query: bool = False,
     ) -> None:
-        super().__init__(input_size, hidden_size, rng, make_recurrent, heads)
+        super().__init__(input_size, hidden_size, rng, make_recurrent, heads, key_width, value_width)
         I, N, n_h = input_size, hidden_size, products
+        K, V = heads * self.key_width, heads * self.value_width
         self.products, self.reach, self.gated, self.convolution = n_h, 2.0 if negative else 1.0, gated, convolution
-        self.sizes = (N, n_h * N, n_h * N, n_h * heads, *([heads] if gated else []))
+        self.output_gate, self.query_scale = output_gate, self.key_width**-0.5 if scaled_query else 1.0
+        self.sizes = (K, n_h * K, n_h * V, n_h * heads, heads * gated, V * (output_gate == "silu"))
         self.channels = sum(self.sizes[:3])
         self.U = nn.Parameter(torch.cat([GAIN * glorot_uniform(rng, (size, I)) for size in self.sizes]))
         if convolution is not None:
             self.kernel = nn.Parameter(uniform(rng, (convolution, self.channels), convolution**-0.5))
         if gated:
-            self.A = nn.Parameter(tensor(np.log(rng.uniform(0, 16, size=heads))))
-            pace = np.exp(rng.uniform(math.log(0.001), math.log(0.1), size=heads))
-            self.dt = nn.Parameter(tensor(pace + np.log(-np.expm1(-pace))))  # the inverse of softplus
-        self.scale = nn.Parameter(torch.ones(self.width))
-        self.O = nn.Parameter(GAIN * glorot_uniform(rng, (N, N)))
+            ln_A, dt = decay_start(rng, heads, A=[0, 16], dt=[0.001, 0.1])
+            self.A, self.dt = nn.Parameter(ln_A), nn.Parameter(dt)
+        self.scale = nn.Parameter(torch.ones(self.value_width))
+        self.O = nn.Parameter(GAIN * glorot_uniform(rng, (N, V)))
 
     def state_shapes(self) -> tuple[tuple[int, ...], ...]:
-        S = (self.heads, self.width, self.width)
+        S = (self.heads, self.key_width, self.value_width)
         return (S,) if self.convolution is None else (S, (self.convolution - 1, self.channels))
 
     def project(self, x: Tensor) -> Tensor:
-        """What q, k, v, beta and the gate are computed from, (T, B, (1 + 2 n_h) N + n_h heads + heads)."""
+        """What q, k, v, beta, the gate and the output gate are computed from, (T, B, the sum of `sizes`)."""
         return projection(x, self.U, None)
 
     def step(self, p_t: Tensor, state: State, W: Matrices) -> tuple[Tensor, State]:
         S, *before = state
-        mixed, *rest = p_t.split([self.channels, *self.sizes[3:]], dim=-1)
+        mixed, b, a, shown = p_t.split([self.channels, *self.sizes[3:]], dim=-1)
         qkv, *before = convolved(mixed, before[0], self.kernel) if before else (F.silu(mixed),)
-        S, q = self.write(S, qkv, *rest)
-        return self.read((q[..., None] * S).sum(-2)), (S, *before)
+        S, q = self.write(S, qkv, b, a if self.gated else None)
+        return self.read((q[..., None] * S).sum(-2), shown), (S, *before)
 
     def write(self, S: Tensor, qkv: Tensor, b: Tensor, a: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        """S after the writes of one step, and the query (B, heads, d).
+        """S after the writes of one step, and the query (B, heads, d_k).
 
         Args:
-            S: (B, heads, d, d), keys by values.
-            qkv: (B, (1 + 2 n_h) N), after SiLU.
+            S: (B, heads, d_k, d_v).
+            qkv: (B, (1 + n_h) K + n_h V), after SiLU.
             b: what beta is computed from, (B, n_h heads).
             a: what the gate is computed from, (B, heads); null where there is none.
         """
@@ -114,13 +124,14 @@ class DeltaProduct(Headed):
         """The logarithm of the factor that damps S, (..., heads), from what it is computed from."""
         return -self.A.exp() * F.softplus(a + self.dt)
 
-    def read(self, o: Tensor) -> Tensor:
-        """The output (..., N) of what the query found (..., heads, d)."""
-        return F.linear(rms_normalised(o, self.scale).flatten(-2), self.O)
+    def read(self, o: Tensor, shown: Tensor) -> Tensor:
+        """The output (..., N) of what the query found (..., heads, d_v), and what the output gate is computed from."""
+        o = rms_normalised(self.query_scale * o if self.query_scale != 1 else o, self.scale).flatten(-2)
+        return F.linear(o if self.output_gate == "none" else o * F.silu(shown), self.O)
 
     def multiply_adds(self, tokens: bool = False) -> int:
         """See `Cell`: S is multiplied by every key and by the query, and every write adds a product of two vectors."""
-        return super().multiply_adds(tokens) + (2 * self.products + 1) * self.hidden_size * self.width
+        return super().multiply_adds(tokens) + (2 * self.products + 1) * self.heads * self.key_width * self.value_width
 
     def learning_rate_scales(self) -> dict[str, float]:
         """The gate's own parameters have no weight decay, as in the authors' code."""
@@ -128,7 +139,7 @@ class DeltaProduct(Headed):
 
     @property
     def values_per_step(self) -> int:
-        return self.hidden_size * (3 * self.products * self.width + 8)
+        return self.heads * self.value_width * (3 * self.products * self.key_width + 8)
 
 
 def unit(x: Tensor) -> Tensor:

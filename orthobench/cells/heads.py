@@ -7,7 +7,7 @@ from orthobench.cells.base import Cell
 from orthobench.cells.initial import MakeRecurrent
 from orthobench.errors import ConfigError
 from orthobench.initializers import Rng
-from orthobench.schema import Positive
+from orthobench.schema import OptionalPositive, Positive
 
 EPSILON = 1e-5
 
@@ -15,23 +15,41 @@ EPSILON = 1e-5
 class Headed(Cell):
     """N units in `heads` groups of `width`, no recurrent matrix over all of them, and input weights of its own.
 
-    A subclass sets U, and redefines `joint_bias` where a bias is added.
+    A subclass sets U, and redefines `joint_bias` where a bias is added. Where the state is a matrix (keys, values) in
+    every head, these may have widths of their own, so that a model can meet a budget of parameters.
+
+    Args:
+        input_size: I.
+        hidden_size: N.
+        rng: generator for the initial values.
+        make_recurrent: unused, as there is no recurrent matrix.
+        heads: number of heads.
+        key_width: keys of a head; N / heads when null.
+        value_width: values of a head; N / heads when null.
 
     Raises:
-        ConfigError: N is no multiple of the number of heads.
+        ConfigError: N is no multiple of the number of heads, and a width is N / heads.
     """
 
     matrix_names: tuple[str, ...] | None = ()
 
     def __init__(
-        self, input_size: int, hidden_size: Positive, rng: Rng, make_recurrent: MakeRecurrent, heads: Positive = 4
+        self,
+        input_size: int,
+        hidden_size: Positive,
+        rng: Rng,
+        make_recurrent: MakeRecurrent,
+        heads: Positive = 4,
+        key_width: OptionalPositive = None,
+        value_width: OptionalPositive = None,
     ) -> None:
         super().__init__(input_size, hidden_size, rng, make_recurrent)
-        if hidden_size % heads:
+        if hidden_size % heads and (key_width is None or value_width is None):
             raise ConfigError(
                 f"model.hidden_size={hidden_size} does not suit model.heads={heads}: a multiple of the heads is needed."
             )
         self.heads, self.width = heads, hidden_size // heads
+        self.key_width, self.value_width = key_width or self.width, value_width or self.width
         self.b, self.b_hidden = nn.ParameterDict(), nn.ParameterDict()
         self.recurrent, self.clips = nn.ModuleDict(), nn.ModuleDict()
 
@@ -39,8 +57,8 @@ class Headed(Cell):
         return None
 
     def split(self, x: Tensor, *parts: int) -> Tensor:
-        """(B, ... N) as (B, ..., heads, width), or (B, parts, heads, width)."""
-        return x.unflatten(-1, (*parts, self.heads, self.width))
+        """(B, ... M) as (B, ..., heads, M / heads), or (B, parts, heads, M / heads / parts)."""
+        return x.unflatten(-1, (*parts, self.heads, -1))
 
 
 def rms_normalised(x: Tensor, weight: Tensor) -> Tensor:

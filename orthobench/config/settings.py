@@ -36,7 +36,20 @@ LATER = {  # settings of a task or of a part of a model that came later, with th
     ("task", "series", "group"): None,
     ("network", "recurrent", "input_convolution"): None,
     ("recurrent", "schur", "gain_penalty"): 0,
+    ("recurrent", "schur", "recurrent_group"): "all",
+    ("recurrent", "schur", "upper_decay"): 0,
     ("cell", "mlstm", "convolution"): None,
+    ("cell", "mlstm", "gate_inputs"): "x",
+    ("cell", "mlstm", "input_init"): "small",
+    ("cell", "slstm", "forget_bias"): "linear",
+    ("cell", "slstm", "convolution"): None,
+    ("cell", "deltaproduct", "output_gate"): "none",
+    ("cell", "deltaproduct", "scaled_query"): False,
+    **{
+        ("cell", name, key): None
+        for name, keys in {"mlstm": ("key_width",), "deltaproduct": ("key_width", "value_width")}.items()
+        for key in keys
+    },
 }
 
 ONLY_WITH = {

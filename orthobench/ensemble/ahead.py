@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from orthobench import signals
 from orthobench.ensemble.stacked import Stacked, stacked
-from orthobench.optim import Memory, Rule, as_real, lists
+from orthobench.optim import Memory, Rule, as_real, lists, move
 from orthobench.parametrizations.base import Parametrization
 from orthobench.run.callbacks.finite import Finite
 from orthobench.run.callbacks.orthogonality import Orthogonality
@@ -131,16 +131,12 @@ class Moved:
 
     def step(self, gradients: list[Tensor | None], factor: float) -> None:
         """One step of every rule, at its rate times `factor`."""
-        alike: dict[tuple[Rule, float], list[tuple[Tensor, Tensor, Memory]]] = {}
-        for p, g, memory, (rule, rate, decay) in zip(
-            self.leaves.values(), gradients, self.memory, self.rules, strict=True
-        ):
-            if g is not None:
-                g = g.add(p, alpha=decay) if decay else g
-                alike.setdefault((rule, rate), []).append((as_real(p), as_real(g), memory))
-        for (rule, rate), found in alike.items():
-            parameters, own, memories = map(list, zip(*found, strict=True))
-            rule.step(parameters, own, memories, rate * factor)
+        own = zip(self.leaves.values(), gradients, self.memory, self.rules, strict=True)
+        move(
+            (rule, rate * factor, decay, as_real(p), as_real(g), memory)
+            for p, g, memory, (rule, rate, decay) in own
+            if g is not None
+        )
 
     @torch.no_grad()
     def return_to_members(self) -> None:

@@ -247,7 +247,9 @@ class Layer(Follower):
         found = groups(self, rule, lr, rule, lr if lr_recurrent is None else lr_recurrent)
         keys = ("name", "params", "lr")
         return [
-            {key: group[key] for key in keys} | ({"weight_decay": 0.0} if group["constrained"] else {})
+            {key: group[key] for key in keys}
+            | ({"weight_decay": 0.0} if group["constrained"] else {})
+            | ({"weight_decay": group["decay"]} if "decay" in group else {})
             for group in found
         ]
 
@@ -283,17 +285,38 @@ class Layer(Follower):
         other = next((s for s in states if not isinstance(s, Tensor)), None)
         if other is not None:
             raise ValueError(f"{type(self).__name__} needs tensors as its initial state: it is given {other!r}.")
-        own, L = self.cells[0].state_shapes(), self.num_layers
+        own, L = _widest([cell.state_shapes() for cell in self.cells]), self.num_layers
         wanted = [(L, B, *shape) if batched else (L, *shape) for shape in own]
         if [tuple(s.shape) for s in states] != wanted:
             given, needed = ", ".join(str(tuple(s.shape)) for s in states), ", ".join(map(str, wanted))
             raise ValueError(f"{type(self).__name__} needs an initial state {needed}: it is {given}.")
         states = states if batched else tuple(s.unsqueeze(1) for s in states)
-        return [tuple(s[i] for s in states) for i in range(L)]
+        return [
+            tuple(s[i][:, *map(slice, shape)] for s, shape in zip(states, cell.state_shapes(), strict=True))
+            for i, cell in enumerate(self.cells)
+        ]
+
+
+def _widest(shapes: list[tuple[tuple[int, ...], ...]]) -> list[tuple[int, ...]]:
+    """The shapes that hold the states of every layer; what a cell keeps of its inputs is as wide as these are."""
+    return [tuple(max(sizes) for sizes in zip(*same, strict=True)) for same in zip(*shapes, strict=True)]
 
 
 def _stacked(final: list[State], batched: bool = True) -> Tensor | State:
     """Every layer's state (L, B, ...), or (L, ...) of one sequence; without a copy where there is one layer."""
-    states = tuple(s[0].unsqueeze(0) if len(s) == 1 else torch.stack(s) for s in zip(*final, strict=True))
+    states = tuple(_of_all_layers(s) for s in zip(*final, strict=True))
     states = states if batched else tuple(s.squeeze(1) for s in states)
     return states[0] if len(states) == 1 else states
+
+
+def _of_all_layers(states: tuple[Tensor, ...]) -> Tensor:
+    """One state of every layer, (L, B, ...); narrower ones have zeros behind them."""
+    if len(states) == 1:
+        return states[0].unsqueeze(0)
+    if len({s.shape[1:] for s in states}) == 1:
+        return torch.stack(states)
+    (wide,) = _widest([(tuple(s.shape),) for s in states])
+    padding = [
+        [n for size, full in zip(s.shape[::-1], wide[::-1], strict=True) for n in (0, full - size)] for s in states
+    ]
+    return torch.stack([F.pad(s, by) if any(by) else s for s, by in zip(states, padding, strict=True)])

@@ -51,6 +51,26 @@ class DeltaProduct(Layer, model="deltaproduct"):
     """A matrix state written several times a step by the delta rule (Siems et al. 2025)."""
 
 
+class GatedDeltaNet(Layer, model="gated_deltanet"):
+    """A matrix state that decays, with the delta rule (Yang et al. 2025)."""
+
+
+class KDA(Layer, model="kda"):
+    """A matrix state of which every key decays by itself, with the delta rule (Kimi Team 2025)."""
+
+
+class GLA(Layer, model="gla"):
+    """A matrix state of which every key decays by itself (Yang et al. 2024)."""
+
+
+class Mamba2(Layer, model="mamba2"):
+    """A matrix state with keys that all heads share (Dao & Gu 2024)."""
+
+
+class RWKV7(Layer, model="rwkv7"):
+    """A matrix state with a decay and a rate of learning of every key (Peng et al. 2025)."""
+
+
 class SLSTM(Layer, model="slstm"):
     """xLSTM's scalar memory with exponential gates (Beck et al. 2024)."""
 

@@ -1,6 +1,7 @@
 """Configuration -> objects, by registered name: the single place."""
 
 import math
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -12,13 +13,15 @@ from orthobench.config.settings import Settings
 from orthobench.errors import ConfigError
 from orthobench.models.base import Network
 from orthobench.models.make_cell import chosen, fitted, make_cell, make_recurrent
+from orthobench.models.recurrent import Recurrent
 from orthobench.models.trial import tried_rule
-from orthobench.optim import Optimizer, Schedule, groups
+from orthobench.optim import Optimizer, groups
 from orthobench.parametrizations.base import Parametrization
 from orthobench.parametrizations.rectangular_svd import RectangularSVD
 from orthobench.parametrizations.svd import SVD
 from orthobench.paths import whole
 from orthobench.registry import is_ours
+from orthobench.schedules import Schedule
 from orthobench.tasks.base import Task
 
 LARGEST = 1 << 14
@@ -43,7 +46,7 @@ def build_model(settings: Settings, task: Task) -> Network:
         "input_size": task.input_size,
         "output_size": task.output_size,
         "readout": task.readout,
-        "make_cell": partial(_make_cell, settings, rng, getattr(task, "length", getattr(task, "T", None))),
+        "make_cell": _cell_maker(settings, rng, task),
         "make_matrix": partial(_make_matrix, settings, rng),
         "rng": rng,
         "engine": settings.run["engine"],
@@ -124,13 +127,21 @@ def fit_to_budget(settings: Settings) -> Settings:
     return settings.with_hidden_size(best)
 
 
-def _make_cell(
-    settings: Settings, rng: np.random.Generator, steps: int | None, input_size: int, hidden_size: int
-) -> Cell:
+def _cell_maker(settings: Settings, rng: np.random.Generator, task: Task) -> Callable[[int, int], Cell]:
+    """What makes the cells of a model, the first of them first: it alone may read one-hot tokens."""
     given, parts = {**settings.model, **settings.shares}, settings.parts
     if "T_max" in given and given["T_max"] is None:
-        given["T_max"] = steps
-    return make_cell(given, parts.cell, parts.recurrent, rng, input_size, hidden_size)
+        given["T_max"] = getattr(task, "length", getattr(task, "T", None))
+    embedded = parts.network is not Recurrent or given.get("embedding_size") is not None
+    one_hot = given.get("input_init") == "auto" and task.tokens_in and not embedded
+
+    def make(input_size: int, hidden_size: int) -> Cell:
+        nonlocal one_hot
+        scheme = {"input_init": "small_one_hot"} if one_hot else {}
+        one_hot = False
+        return make_cell(given | scheme, parts.cell, parts.recurrent, rng, input_size, hidden_size)
+
+    return make
 
 
 def _make_matrix(settings: Settings, rng: np.random.Generator, rows: int, columns: int) -> Parametrization:

@@ -70,6 +70,13 @@ class Parametrization(nn.Module, ABC):
         """
         return {}
 
+    def at_free_rate(self) -> dict[str, float | None]:
+        """The parameters of a constrained matrix that train as free ones do, each with its weight decay.
+
+        Null stands for the optimizer's own decay.
+        """
+        return {}
+
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Any:
         """`Module._apply`, which moves and converts everything, but for the type of the buffers in `in_double`."""
         kept = {name: self._buffers.pop(name) for name in self.in_double if name in self._buffers}

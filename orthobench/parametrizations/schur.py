@@ -5,13 +5,17 @@
 R(t) turns a plane by t, so that W has the eigenvalues g_i exp(+- i t_i); with g = 1 and U = 0 it is orthogonal. Kerg,
 Goyette, Touzel, Gidel, Vorontsov, Bengio & Lajoie (2019), "Non-normal Recurrent Neural Network (nnRNN): learning long
 time dependencies while improving expressivity with transient dynamics", section 2. P is the exponential of a skew
-matrix, as in expRNN. Training may add a penalty on gains away from one to the loss, delta sum_i (g_i - 1)^2.
+matrix, as in expRNN. Training may add a penalty on gains away from one to the loss, delta sum_i (g_i - 1)^2. In the
+authors' code the rate of the orthogonal part is that of P alone, and U has a weight decay of its own.
 """
+
+from typing import Literal
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
+from orthobench.errors import ConfigError
 from orthobench.initializers import Rng, tensor, uniform
 from orthobench.parametrizations.base import Parametrization, even
 from orthobench.parametrizations.matrix_exp import SkewInit, initial_angles
@@ -23,7 +27,7 @@ from orthobench.schema import NonNegativeFloat
 class Schur(Parametrization):
     """n(n-1)/2 numbers for P, n for gains and angles, n(n-2)/2 above the blocks; n is even.
 
-    All of them form the optimizer's recurrent group. No manifold: gains and the upper part are free.
+    No manifold: gains and the upper part are free.
 
     Args:
         n: size of the matrix.
@@ -32,6 +36,11 @@ class Schur(Parametrization):
         init_bound: used by `init=uniform` only.
         upper_bound: the bound b of U(-b, b) that the part above the blocks starts from.
         gain_penalty: delta; 0 for no penalty.
+        recurrent_group: what forms the optimizer's recurrent group: `P`, or `all` of them.
+        upper_decay: weight decay of the part above the blocks, where the recurrent group is P.
+
+    Raises:
+        ConfigError: a decay beside `recurrent_group=all`.
     """
 
     tolerance: float = float("inf")
@@ -47,9 +56,16 @@ class Schur(Parametrization):
         init_bound: NonNegativeFloat = 0.05,
         upper_bound: NonNegativeFloat = 0.0,
         gain_penalty: NonNegativeFloat = 0.0,
+        recurrent_group: Literal["P", "all"] = "all",
+        upper_decay: NonNegativeFloat = 0.0,
     ) -> None:
         super().__init__(n)
-        self.gain_penalty = gain_penalty
+        if upper_decay and recurrent_group == "all":
+            raise ConfigError(
+                f"model.upper_decay={upper_decay:g} does not apply with model.recurrent_group=all, whose parameters "
+                "have no weight decay: use model.recurrent_group=P."
+            )
+        self.gain_penalty, self.recurrent_group, self.upper_decay = gain_penalty, recurrent_group, upper_decay
         self.theta = nn.Parameter(tensor(initial_angles(init, rng, n, init_bound)))
         self.angles = nn.Parameter(uniform(rng, (n // 2,), np.pi))
         self.gains = nn.Parameter(torch.ones(n // 2))
@@ -72,6 +88,10 @@ class Schur(Parametrization):
 
     def penalty(self) -> Tensor | None:
         return self.gain_penalty * (self.gains - 1).square().sum() if self.gain_penalty else None
+
+    def at_free_rate(self) -> dict[str, float | None]:
+        """See `Parametrization`: with `recurrent_group=P` angles, gains and the part above the blocks."""
+        return {"angles": None, "gains": None, "T": self.upper_decay} if self.recurrent_group == "P" else {}
 
     def contains(self, W: Tensor, tolerance: float) -> bool:
         return True

@@ -78,10 +78,10 @@ def _torch(run: Finished) -> tuple[bytes, None]:
 
 
 def _pt2(run: Finished) -> tuple[bytes, Compute]:
-    file, program = io.BytesIO(), _program(run)
+    file, made = io.BytesIO(), _program(run)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        torch.export.save(program, file, extra_files={"run.json": json.dumps(about(run))})
+        torch.export.save(made, file, extra_files={"run.json": json.dumps(about(run))})
         file.seek(0)
         return file.getvalue(), torch.export.load(file).module()
 
@@ -97,21 +97,33 @@ def _onnx(run: Finished) -> tuple[bytes, Compute]:
     logging.getLogger("torch.onnx").setLevel(logging.ERROR)  # it lists the operators of packages that are not there
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        program: Any = torch.onnx.export(
+        made: Any = torch.onnx.export(
             _program(run), dynamo=True, opset_version=OPSET, input_names=["x"], output_names=["y"], verbose=False
         )
-    model = program.model_proto
+    model = made.model_proto
     onnx.helper.set_model_props(model, {f"orthobench.{key}": value for key, value in about(run).items()})
-    made = model.SerializeToString()
-    session = onnxruntime.InferenceSession(made, providers=["CPUExecutionProvider"])
-    return made, lambda x: torch.from_numpy(session.run(None, {"x": x.numpy()})[0])
+    content = model.SerializeToString()
+    session = onnxruntime.InferenceSession(content, providers=["CPUExecutionProvider"])
+    return content, lambda x: torch.from_numpy(session.run(None, {"x": x.numpy()})[0])
 
 
 def _program(run: Finished) -> Any:
-    """The network as torch.export sees it; sizes of batch and time are left open."""
-    x = _example(run, 4, 7)
-    model = frozen(run.model)
-    open_sizes = {0: torch.export.Dim.DYNAMIC} | ({1: torch.export.Dim.DYNAMIC} if run.task.sequential else {})
+    return program(run.model, _example(run, 4, 7), run.task.sequential)
+
+
+def program(network: Network, x: Tensor, sequential: bool) -> Any:
+    """A network as torch.export sees it; the sizes of batch and time of its example x are left open.
+
+    Args:
+        network: the network.
+        x: inputs of three sequences or more, of four steps or more.
+        sequential: whether x has a time.
+
+    Raises:
+        ConfigError: a cell from outside the package cannot be exported.
+    """
+    model = frozen(network)
+    open_sizes = {0: torch.export.Dim.DYNAMIC} | ({1: torch.export.Dim.DYNAMIC} if sequential else {})
     unseen = redirect_stderr(io.StringIO())  # the graph, which is printed where a part of it cannot be traced
     with torch.no_grad(), warnings.catch_warnings(), told_of_strangers(model, "torch.export"), unseen:
         warnings.simplefilter("ignore")

@@ -8,15 +8,19 @@ import pytest
 from orthobench.cells.cornn import CoRNN
 from orthobench.cells.deltaproduct import DeltaProduct
 from orthobench.cells.elman import Elman
+from orthobench.cells.gated_outer import GatedOuter
 from orthobench.cells.gru_chrono import GRUChrono
 from orthobench.cells.lem import LEM
 from orthobench.cells.lipschitz import Lipschitz
 from orthobench.cells.lru import LRU
 from orthobench.cells.lstm_chrono import LSTMChrono
+from orthobench.cells.mamba2 import Mamba2
 from orthobench.cells.mingru import MinGRU
 from orthobench.cells.minlstm import MinLSTM
 from orthobench.cells.mlstm import MLSTM
+from orthobench.cells.outer import Outer
 from orthobench.cells.rotation import Rotation
+from orthobench.cells.rwkv7 import RWKV7
 from orthobench.cells.slstm import SLSTM
 from orthobench.cells.unicornn import UnICORNN
 from orthobench.parametrizations.antisymmetric import Antisymmetric
@@ -43,12 +47,29 @@ CELLS: dict[str, tuple[type, dict[str, Any]]] = {
     "deltanet": (DeltaProduct, {"heads": 2, "negative": False}),
     "deltaproduct": (DeltaProduct, {"heads": 2, "products": 2, "convolution": None}),
     "gated deltaproduct": (DeltaProduct, {"heads": 2, "products": 2, "gated": True}),
+    "deltanet of other widths": (
+        DeltaProduct,
+        {"heads": 2, "key_width": 3, "value_width": 5, "output_gate": "silu", "scaled_query": True},
+    ),
+    "gated_deltanet": (GatedOuter, {"heads": 2, "key_width": 3}),
+    "kda": (
+        GatedOuter,
+        {"heads": 2, "decay": "vector", "output_gate": "sigmoid", "low_rank_gate": True, "negative": True},
+    ),
+    "gla": (GatedOuter, {"heads": 2, "decay": "sigmoid", "decay_rank": 3, "rule": "add", "convolution": None}),
+    "gated_deltanet_2": (GatedOuter, {"heads": 2, "decay": "vector", "rule": "split", "convolution": None}),
+    "mamba2": (Mamba2, {"heads": 2, "key_width": 3}),
+    "rwkv7": (RWKV7, {"heads": 2, "rank": 2}),
+    "rwkv7 negative": (RWKV7, {"heads": 2, "rank": 2, "negative": True}),
+    "linear attention": (GatedOuter, {"heads": 2, "decay": "none", "rule": "add", "output_gate": "none"}),
     "slstm": (SLSTM, {"heads": 2}),
+    "convolved slstm": (SLSTM, {"heads": 2, "convolution": 3, "forget_bias": "power_law"}),
     "mlstm": (MLSTM, {"heads": 2}),
+    "mlstm of other keys": (MLSTM, {"heads": 2, "key_width": 3, "gate_inputs": "qkv"}),
     "unconvolved mlstm": (MLSTM, {"heads": 2, "convolution": None}),
 }
 every_cell = pytest.mark.parametrize(("cls", "options"), [pytest.param(*case, id=name) for name, case in CELLS.items()])
-MANY_NUMBERS = {"deltanet", "deltaproduct", "gated deltaproduct", "slstm", "mlstm", "unconvolved mlstm"}
+MANY_NUMBERS = {name for name, (cls, _) in CELLS.items() if issubclass(cls, DeltaProduct | Outer | SLSTM | MLSTM)}
 every_cell_at_length = pytest.mark.parametrize(
     ("cls", "options"),
     [

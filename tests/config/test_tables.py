@@ -20,6 +20,7 @@ PUBLISHED = [name for name in NAMES if load(name).track == "published"]
 CONTESTS = [name for name in NAMES if load(name).track == FAIR]
 COMPOSER = Composer()
 COARSE = ("cornn", "deltanet", "deltaproduct", "lipschitz_rnn", "mlstm", "nnrnn", "slstm", "unicornn")  # heads, small n
+LATER = {"gated_deltanet", "kda", "gla", "mamba2", "rwkv7"}  # they came after the tables of the first protocol
 GOOD = {
     "track": "published",
     "seeds": [1, 2],
@@ -133,7 +134,8 @@ def test_a_fair_table_has_every_recurrent_model_at_its_budget(name: str) -> None
     found = contestants(name)
     networks = {path.stem: yaml.safe_load(path.read_text()) for path in (REPO / "conf" / "model").glob("*.yaml")}
     bare = {model for model, values in networks.items() if values.get("network", "recurrent") == "recurrent"}
-    assert {settings.model["name"] for settings in found.values()} == bare
+    models = {settings.model["name"] for settings in found.values()}
+    assert bare - LATER <= models <= bare
     for model, settings in found.items():
         count = build_model(settings, build_task(settings)).parameter_counts()["total"]
         budget = settings.run["params"]

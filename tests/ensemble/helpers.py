@@ -9,9 +9,9 @@ import torch
 from orthobench.ensemble.member import MemberLearner
 from orthobench.ensemble.stacked import STACKED, Stacked
 from orthobench.models.build import build_optimizer
-from orthobench.optim import Constant
 from orthobench.recording.checkpoint import SafeCheckpointIO
 from orthobench.run.run import Run
+from orthobench.schedules import Constant
 
 TINY = (
     "recipe=none", "T=6", "model.hidden_size=6", "trainer.max_steps=6", "trainer.val_check_interval=4",

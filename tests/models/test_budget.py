@@ -28,7 +28,7 @@ DENSE = {
     "cornn": (),
     "lipschitz_rnn": (),
     "nnrnn": (),
-    "slstm": (),
+    "slstm": ("model.convolution=null",),
     "unicornn": (),
     "minlstm": (),
     "rotation": (),
@@ -105,9 +105,24 @@ def test_a_structured_matrix_costs_what_its_factors_do(words: tuple[str, ...], r
             7 * 16 * 8 + 16 * 16,
             2 * 8 * 8,
         ),
-        (("mlstm", "model.heads=2"), 4 * 2 * 16 + 2 * 16 * 8 + 16, 2 * 8 * 8 + 16 + 2 + 3 * 32),
-        (("mlstm", "model.heads=2", "model.convolution=null"), 2 * 16 * 8 + 16, 2 * 8 * 8 + 16 + 2),
-        (("slstm", "model.heads=2"), 4 * 16 * 8, 4 * 16),
+        (
+            ("deltanet", "model.heads=2", "model.key_width=3", "model.value_width=5"),
+            4 * 22 + 3 * 2 * 3 * 5 + 16 * 10,
+            2 * 3 * 5 + 3 * 22,
+        ),
+        (("mlstm", "model.heads=2"), 4 * 2 * 16 + 2 * 2 * 48 + 2 * 16 * 8 + 16, 2 * 8 * 8 + 16 + 2 + 3 * 32),
+        (
+            ("mlstm", "model.heads=2", "model.convolution=null", "model.gate_inputs=x"),
+            2 * 16 * 8 + 16,
+            2 * 8 * 8 + 16 + 2,
+        ),
+        (
+            ("mlstm", "model.heads=2", "model.convolution=null", "model.gate_inputs=x", "model.key_width=3"),
+            2 * 6 * 8 + 6,
+            6 * 8 + 6 + 2,
+        ),
+        (("slstm", "model.heads=2"), 4 * 16 * 8 + 2 * 16 * WIDTH + 4 * WIDTH, 4 * 16 + 3 * WIDTH),
+        (("slstm", "model.heads=2", "model.convolution=null"), 4 * 16 * 8, 4 * 16),
     ],
 )
 def test_a_state_of_matrices(words: tuple[str, ...], count: int, state: int) -> None:

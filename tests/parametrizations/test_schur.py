@@ -8,10 +8,10 @@ import orthobench
 from orthobench.errors import ConfigError
 from orthobench.layers import NNRNN as Layer
 from orthobench.models.build import build_optimizer
-from orthobench.optim import Constant
 from orthobench.parametrizations.base import deviation
 from orthobench.parametrizations.schur import Schur
 from orthobench.run.learner import Learner
+from orthobench.schedules import Constant
 
 N = 8
 
@@ -112,5 +112,30 @@ def test_a_layer_gives_its_penalty() -> None:
 
 def test_without_a_penalty_run_ids_are_those_of_before_it() -> None:
     """Made by the version that knew no penalty."""
-    exp = orthobench.build("model=nnrnn", "task=copying", "T=200", "model.hidden_size=8", "model.gain_penalty=0")
+    words = ("model.gain_penalty=0", "model.recurrent_group=all", "model.upper_decay=0")
+    exp = orthobench.build("model=nnrnn", "task=copying", "T=200", "model.hidden_size=8", *words)
     assert exp.run_id == "copying-nnrnn-11a14c4375"
+
+
+def test_the_groups_of_the_authors_code() -> None:
+    """P alone has the orthogonal rate, and the part above the blocks a decay that nothing else has."""
+    exp = orthobench.build(*WORDS, "optimizer.lr=0.1", "optimizer.lr_recurrent=0.01", "model.upper_decay=0.5")
+    optimizer, W = build_optimizer(exp.settings, exp.model), exp.model.cells[0].recurrent["h"]
+    found = {id(p): (rate, decay) for p in exp.model.parameters() for _, rate, decay in [optimizer.settings()[id(p)]]}
+    assert found[id(W.theta)] == (0.01, 0.0)
+    assert found[id(W.T)] == (0.1, 0.5)
+    assert {found[id(p)] for p in exp.model.parameters() if p is not W.theta and p is not W.T} == {(0.1, 0.0)}
+    before = W.T.detach().clone().add_(1.0)
+    with torch.no_grad():
+        W.T.copy_(before)
+    for p in exp.model.parameters():
+        p.grad = torch.zeros_like(p)
+    groups = [group for group in optimizer.param_groups if "decay" in group]
+    assert [group["name"] for group in groups] == ["free, decay 0.5"]
+    optimizer.step()
+    assert (before > W.T).all()
+
+
+def test_a_decay_without_a_group_is_refused() -> None:
+    with pytest.raises(ConfigError, match=r"use model\.recurrent_group=P"):
+        assert orthobench.build(*WORDS, "model.recurrent_group=all", "model.upper_decay=0.5").model

@@ -1,6 +1,5 @@
 """A causal convolution over time, channel by channel, with SiLU behind it, for all steps at once."""
 
-from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -8,9 +7,8 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from orthobench.cells.base import State
+from orthobench.cells.convolution import Convolve
 from orthobench.scan.reference import projected
-
-Convolve = Callable[[Tensor, Tensor, Tensor], tuple[Tensor, Tensor]]
 
 
 def convolve(x: Tensor, before: Tensor, kernel: Tensor) -> tuple[Tensor, Tensor]:

@@ -15,17 +15,21 @@ from orthobench.cells.convolution import InputConvolution
 from orthobench.cells.cornn import CoRNN
 from orthobench.cells.deltaproduct import DeltaProduct
 from orthobench.cells.elman import Elman
+from orthobench.cells.gated_outer import GatedOuter
 from orthobench.cells.gru import GRU
 from orthobench.cells.lem import LEM
 from orthobench.cells.lru import LRU
+from orthobench.cells.mamba2 import Mamba2
 from orthobench.cells.mingru import MinGRU
 from orthobench.cells.minlstm import MinLSTM
 from orthobench.cells.mlstm import MLSTM
+from orthobench.cells.outer import Outer
 from orthobench.cells.rotation import Rotation
+from orthobench.cells.rwkv7 import RWKV7
 from orthobench.cells.scalar_gated import ScalarGated
 from orthobench.cells.unicornn import UnICORNN
 from orthobench.scan.families import lookup
-from orthobench.scan.fused import convolution, cornn, lem, linear, matrix_cells, torch_kernels, unicornn
+from orthobench.scan.fused import convolution, cornn, lem, linear, matrix_cells, outer, torch_kernels, unicornn
 from orthobench.scan.fused import elman as fused_elman
 from orthobench.scan.fused import gru as fused_gru
 from orthobench.scan.gpu import choice
@@ -45,6 +49,7 @@ FAMILIES: dict[type, RunCell] = {
     InputConvolution: convolution.run,
     DeltaProduct: matrix_cells.delta_product,
     MLSTM: matrix_cells.mlstm,
+    **dict.fromkeys((GatedOuter, Mamba2, RWKV7), outer.run),
 }
 
 
@@ -71,7 +76,7 @@ def values_per_step(cell: Any) -> int:
 
     Of a matrix state, some numbers for every pair of writes of a window in every head are kept beside it.
     """
-    if not isinstance(cell, DeltaProduct | MLSTM):
+    if not isinstance(cell, DeltaProduct | MLSTM | Outer):
         return cell.values_per_step
     return matrix_cells.values_per_step(cell) + 4 * cell.heads * getattr(cell, "products", 1) * matrix_cells.WINDOW
 

@@ -12,7 +12,8 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from orthobench.cells.base import State
-from orthobench.scan.fused.convolution import Convolve, convolve
+from orthobench.cells.convolution import Convolve
+from orthobench.scan.fused.convolution import convolve
 from orthobench.scan.fused.matrix_state import matrix_scan
 from orthobench.scan.reference import projected
 
@@ -28,16 +29,17 @@ def delta_product(
 
     def window(p: Tensor, state: State) -> tuple[Tensor, State]:
         S, *before = state
-        mixed, b, *a = p.split([cell.channels, *cell.sizes[3:]], dim=-1)
+        mixed, b, a, shown = p.split([cell.channels, *cell.sizes[3:]], dim=-1)
         if before:
             qkv, *before = convolve(mixed, before[0], cell.kernel)
         else:
             qkv = F.silu(mixed)
         beta = cell.reach * torch.sigmoid(b).unflatten(-1, (cell.products, cell.heads))
-        o, S, *_ = scan(qkv, beta, cell.log_gate(a[0]) if a else None, S, True, None)
-        return cell.read(cell.split(o)), (S, *before)
+        o, S, *_ = scan(qkv, beta, cell.log_gate(a) if cell.gated else None, S, True, None)
+        return cell.read(cell.split(o), shown), (S, *before)
 
-    return _in_windows(window, cell, x, state, cell.products if scan is matrix_scan else 1)
+    scan = scan if cell.key_width == cell.value_width else matrix_scan
+    return in_windows(window, cell, x, state, cell.products if scan is matrix_scan else 1)
 
 
 def mlstm(
@@ -46,18 +48,20 @@ def mlstm(
     """Run an `MLSTM` cell over x from `state`; see `reference.run`."""
 
     def window(p: Tensor, state: State) -> tuple[Tensor, State]:
-        (C, n, m, *before), (N, H) = state, (cell.hidden_size, cell.heads)
-        qk, v, o, log_i, f = p.split([2 * N, N, N, H, H], dim=-1)
+        (C, n, m, *before) = state
+        qk, v, o, *gates = p.split(cell.sizes, dim=-1)
         if before:
             qk, *before = convolve(qk, before[0], cell.kernel)
+        log_i, f = gates or cell.gates_of(qk, v)
         kept = F.logsigmoid(f)
         scales = _scales(kept, log_i, m)
-        i = torch.exp(log_i - scales) * cell.width**-0.5
+        i = torch.exp(log_i - scales) * cell.key_width**-0.5
         log_f = kept + torch.cat([m[:, None], scales[:, :-1]], dim=1) - scales
         recalled, C, r, n = scan(torch.cat([qk, v], dim=-1), i.unsqueeze(2), log_f, C, False, n)
         return cell.read(cell.split(recalled), r, scales, o), (C, n, scales[:, -1], *before)
 
-    return _in_windows(window, cell, x, state)
+    scan = scan if cell.key_width == cell.width else matrix_scan
+    return in_windows(window, cell, x, state)
 
 
 def values_per_step(cell: Any) -> int:
@@ -65,12 +69,21 @@ def values_per_step(cell: Any) -> int:
 
     As measured, a half more than the projection has, and a share of a window's state.
     """
-    return 3 * len(cell.U) // 2 + cell.hidden_size * cell.width // WINDOW
+    return 3 * len(cell.U) // 2 + cell.heads * cell.key_width * cell.value_width // WINDOW
 
 
-def _in_windows(
+def in_windows(
     window: Callable[[Tensor, State], tuple[Tensor, State]], cell: Any, x: Tensor, state: State, writes: int = 1
 ) -> tuple[Tensor, State]:
+    """Run `window` over one part of x after the other, of WINDOW / `writes` steps each.
+
+    Args:
+        window: from projections (B, L, M) and a state to outputs (B, L, N) and the next.
+        cell: the cell.
+        x: inputs, see `reference.run`.
+        state: the initial state.
+        writes: what a step counts for in a window.
+    """
     p_TBM = projected(cell, x, ())
     seen, state = [], tuple(s.expand(p_TBM.shape[1], *s.shape[1:]) for s in state)
     with torch.autocast(x.device.type, enabled=False):

@@ -1,4 +1,4 @@
-"""Recurrences whose state is a matrix S (d, d), keys by values, by products of matrices for some steps at once.
+"""Recurrences whose state is a matrix S (d_k, d_v), keys by values, by products of matrices for some steps at once.
 
     S <- g_t S,   S <- S + beta_j k_j u_j^T for every write j,   o_t = S^T q_t
 
@@ -24,20 +24,20 @@ from orthobench.cells.deltaproduct import unit
 def matrix_scan(
     x: Tensor, beta: Tensor, log_gate: Tensor | None, S0: Tensor, delta: bool, z0: Tensor | None = None
 ) -> tuple[Tensor, Tensor, Tensor | None, Tensor | None]:
-    """All outputs o (B, T, H d), the last S, the products r (B, T, H) and the last z.
+    """All outputs o (B, T, H d_v), the last S, the products r (B, T, H) and the last z.
 
     Args:
-        x: the query, the keys of all writes and their values side by side, (B, T, (1 + 2 writes) H d).
+        x: the query, the keys of all writes and their values, (B, T, (1 + writes) H d_k + writes H d_v).
         beta: (B, T, writes, H).
         log_gate: ln g, (B, T, H); null for gates of one.
-        S0: (B, H, d, d).
+        S0: (B, H, d_k, d_v).
         delta: whether the delta rule holds.
-        z0: (B, H, d); null for no sum of keys, and then r and z are null.
+        z0: (B, H, d_k); null for no sum of keys, and then r and z are null.
     """
-    (T, writes, H), d = beta.shape[1:], S0.shape[-1]
-    q, k, v = x.split([H * d, writes * H * d, writes * H * d], dim=-1)
-    q = q.unflatten(-1, (H, d)).transpose(1, 2)
-    k, v = (y.unflatten(-1, (writes, H, d)).flatten(1, 2).transpose(1, 2) for y in (k, v))
+    (T, writes, H), (d_k, d_v) = beta.shape[1:], S0.shape[-2:]
+    q, k, v = x.split([H * d_k, writes * H * d_k, writes * H * d_v], dim=-1)
+    q = q.unflatten(-1, (H, d_k)).transpose(1, 2)
+    k, v = (y.unflatten(-1, (writes, H, -1)).flatten(1, 2).transpose(1, 2) for y in (k, v))
     if delta:
         q, k = unit(q), unit(k)
     D, F = _gates(log_gate, T, writes, beta)

@@ -20,15 +20,19 @@ from orthobench.cells.convolution import InputConvolution
 from orthobench.cells.cornn import CoRNN
 from orthobench.cells.deltaproduct import DeltaProduct
 from orthobench.cells.elman import Elman
+from orthobench.cells.gated_outer import GatedOuter
 from orthobench.cells.gru import GRU
 from orthobench.cells.lem import LEM
 from orthobench.cells.lipschitz import Lipschitz
 from orthobench.cells.lru import LRU
 from orthobench.cells.lstm import LSTM
+from orthobench.cells.mamba2 import Mamba2
 from orthobench.cells.mingru import MinGRU
 from orthobench.cells.minlstm import MinLSTM
 from orthobench.cells.mlstm import MLSTM
+from orthobench.cells.outer import Outer
 from orthobench.cells.rotation import Rotation
+from orthobench.cells.rwkv7 import RWKV7
 from orthobench.cells.scalar_gated import ScalarGated
 from orthobench.cells.slstm import SLSTM
 from orthobench.cells.unicornn import UnICORNN
@@ -37,6 +41,7 @@ from orthobench.scan.arguments import elman, first_state, scaled
 from orthobench.scan.families import lookup
 from orthobench.scan.fused import convolution as fused_convolution
 from orthobench.scan.fused import linear, matrix_cells
+from orthobench.scan.fused import outer as fused_outer
 from orthobench.scan.fused.elman import Gradients, first_gradient
 from orthobench.scan.fused.pointwise import room_for_signs
 from orthobench.scan.native import (
@@ -53,6 +58,7 @@ from orthobench.scan.native.convolution import convolve
 from orthobench.scan.native.diagonal import diagonal_scan
 from orthobench.scan.native.library import REALS, add_outer, call, load, missing, pack, readable, weight_gradient
 from orthobench.scan.native.matrix_state import matrix_scan
+from orthobench.scan.native.outer import outer_scan
 from orthobench.scan.native.projection import own_projection, project
 from orthobench.scan.uncompiled import uncompiled
 from orthobench.terminal import complain
@@ -94,7 +100,9 @@ def warn_once(problem: str) -> None:
 
 def values_per_step(cell: Any) -> int:
     """What the memory of a step is estimated from, as `Cell.values_per_step`; a matrix state is kept for few steps."""
-    return matrix_cells.values_per_step(cell) if isinstance(cell, DeltaProduct | MLSTM) else cell.values_per_step
+    return (
+        matrix_cells.values_per_step(cell) if isinstance(cell, DeltaProduct | MLSTM | Outer) else cell.values_per_step
+    )
 
 
 @uncompiled  # C is given addresses
@@ -145,6 +153,7 @@ FAMILIES: dict[type, RunNative] = {
     InputConvolution: partial(fused_convolution.run, convolve=convolve),
     DeltaProduct: partial(matrix_cells.delta_product, scan=matrix_scan, convolve=convolve),
     MLSTM: partial(matrix_cells.mlstm, scan=matrix_scan, convolve=convolve),
+    **dict.fromkeys((GatedOuter, Mamba2, RWKV7), partial(fused_outer.run, scan=outer_scan, convolve=convolve)),
 }
 
 

@@ -21,8 +21,10 @@ from orthobench.parametrizations.derivatives import first_only
 from orthobench.scan.arguments import first_states
 from orthobench.scan.fused.elman import Gradients, first_gradient
 from orthobench.scan.native.checks import check
+from orthobench.scan.native.convolution import convolve
 from orthobench.scan.native.library import Struct, add_outer, long, pack, pointer, readable
 from orthobench.scan.native.projection import own_projection
+from orthobench.scan.reference import projected
 
 GATES = 4
 
@@ -39,11 +41,23 @@ class ExponentialScan(Struct):
 
 def run(cell: Any, x: Tensor, state: State) -> tuple[Tensor, State]:
     """Run an `SLSTM` cell over x from `state`; see `reference.run`."""
-    (R,), N, d = cell.matrices(), cell.hidden_size, cell.width
-    p = own_projection(cell, x, R.dtype)
+    (R,), N, d, before = cell.matrices(), cell.hidden_size, cell.width, state[4:]
+    if before:
+        p, before = _convolved(cell, x, before[0])
+    else:
+        p = own_projection(cell, x, R.dtype)
     check(p, R, (cell.heads, d, GATES * d), GATES * N)
-    h_TBN, *last = SLSTMScan.apply(p, R, *first_states(state, p, N))
-    return h_TBN.transpose(0, 1), tuple(last)
+    h_TBN, *last = SLSTMScan.apply(p, R, *first_states(state[:4], p, N))
+    return h_TBN.transpose(0, 1), (*last, *before)
+
+
+def _convolved(cell: Any, x: Tensor, before: Tensor) -> tuple[Tensor, tuple[Tensor]]:
+    """The projection (T, B, 4N) where the gates i and f read a convolution of x, and the last inputs of that."""
+    p_TBM = projected(cell, x, ())
+    with torch.autocast(x.device.type, enabled=False):
+        rest, x_TBI = p_TBM.split([2 * cell.hidden_size, cell.input_size], dim=-1)
+        y_BTI, before = convolve(x_TBI.transpose(0, 1), before.expand(p_TBM.shape[1], *before.shape[1:]), cell.kernel)
+        return torch.cat([cell.seen(y_BTI).transpose(0, 1), rest], dim=-1), (before,)
 
 
 class SLSTMScan(torch.autograd.Function):

@@ -13,14 +13,17 @@ from orthobench.cells.complex_elman import ComplexElman
 from orthobench.cells.cornn import CoRNN
 from orthobench.cells.deltaproduct import DeltaProduct
 from orthobench.cells.elman import Elman
+from orthobench.cells.gated_outer import GatedOuter
 from orthobench.cells.lem import LEM
 from orthobench.cells.lipschitz import Lipschitz
 from orthobench.cells.lru import LRU
 from orthobench.cells.lstm import LSTM
+from orthobench.cells.mamba2 import Mamba2
 from orthobench.cells.mingru import MinGRU
 from orthobench.cells.minlstm import MinLSTM
 from orthobench.cells.mlstm import MLSTM
 from orthobench.cells.rotation import Rotation
+from orthobench.cells.rwkv7 import RWKV7
 from orthobench.cells.scalar_gated import ScalarGated
 from orthobench.cells.slstm import SLSTM
 from orthobench.cells.unicornn import UnICORNN
@@ -79,6 +82,12 @@ CASES = [
     pytest.param(MLSTM, {"heads": 2}, id="mlstm"),
     pytest.param(MLSTM, {"heads": 2, "convolution": None}, id="mlstm, no convolution"),
     pytest.param(MLSTM, {"heads": 4, "convolution": 2}, id="mlstm, short convolution"),
+    pytest.param(MLSTM, {"heads": 2, "gate_inputs": "qkv", "key_width": 3}, id="mlstm, other keys"),
+    pytest.param(SLSTM, {"heads": 2, "convolution": 3}, id="slstm, convolution"),
+    pytest.param(GatedOuter, {"heads": 2, "key_width": 5, "value_width": 19}, id="gated deltanet"),
+    pytest.param(GatedOuter, {"heads": 1, "decay": "sigmoid", "rule": "add", "convolution": None}, id="gla"),
+    pytest.param(Mamba2, {"heads": 2, "key_width": 3}, id="mamba2"),
+    pytest.param(RWKV7, {"heads": 2, "rank": 2}, id="rwkv7"),
 ]
 every_case = pytest.mark.parametrize(("cls", "options"), CASES)
 

@@ -1,0 +1,5 @@
+"""Checks of a cell of one's own, the ones that the cells of this package pass; see docs/extend.md."""
+
+from orthobench.testing.cell import CellCheck, check_cell, outcomes
+
+__all__ = ["CellCheck", "check_cell", "outcomes"]

@@ -1,0 +1,51 @@
+"""`orthobench check model=NAME`: whether a cell passes the checks that those of this package pass, a line each."""
+
+from orthobench.errors import ConfigError
+from orthobench.terminal import say
+from orthobench.verbs.arguments import Parser
+
+LARGEST = 16  # units of the cell that is checked, because gradients by finite differences are slow
+
+
+def main(arguments: list[str]) -> int:
+    """Print a line per check; exits 0 when none failed, else 1.
+
+    Raises:
+        ConfigError: a word that is not known, a network without cells, or a cell that breaks the contract.
+    """
+    from orthobench.config.many import settings
+
+    parser = Parser(__doc__)
+    parser.add_folders()
+    given = parser.read(arguments)
+    if given.names:
+        raise ConfigError(
+            f"check: {given.names[0]} is no KEY=VALUE: name the model, as in orthobench check model=mine."
+        )
+    checked = settings(given.overrides, tuple(given.config_dir))
+    if checked.parts.cell is None:
+        raise ConfigError(f"model={checked.model['name']} has no cell to check: it is no recurrent network.")
+
+    import numpy as np
+
+    from orthobench.models.make_cell import make_cell
+    from orthobench.testing import outcomes
+
+    size = checked.model["hidden_size"] if checked.hidden_size else LARGEST
+    checked = checked.with_hidden_size(size)
+    values = {**checked.model, **checked.shares}
+    if "T_max" in values and values["T_max"] is None:
+        values["T_max"] = getattr(checked.task_made, "T", None) or LARGEST
+
+    def make(input_size: int, hidden_size: int):
+        rng = np.random.default_rng(checked.run["seed"])
+        return make_cell(values, checked.parts.cell, checked.parts.recurrent, rng, input_size, hidden_size)
+
+    found = outcomes(make, 3, size)
+    cls = checked.parts.cell
+    say(f"{cls.__name__} in {cls.__module__}, model={checked.model['name']}, {size} units")
+    for one in found:
+        say(str(one))
+    failed = sum(one.problem is not None for one in found)
+    say(f"{failed} of {len(found)} checks failed" if failed else "every check passed")
+    return 1 if failed else 0
