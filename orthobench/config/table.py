@@ -36,9 +36,9 @@ from orthobench.config import table_parts as parts
 from orthobench.config.claim import StatedClaim, claim_of
 from orthobench.config.figure import Figure
 from orthobench.config.files import conf_dir, options, version
-from orthobench.config.inside import placed_words
 from orthobench.config.search import TRIAL, CellSearch, TrialRows
 from orthobench.config.table_parts import GridPlace, Preset
+from orthobench.config.table_places import placed_table
 from orthobench.config.tuning import Tuning
 from orthobench.config.words import key, value
 from orthobench.config.yaml_file import read_yaml
@@ -267,8 +267,7 @@ def _path(name: str, folders: tuple[Path, ...], place: str) -> Path:
 @lru_cache(maxsize=1024)
 def _read(path: Path, name: str, like: Path | None, versions: tuple[tuple[int, ...], ...]) -> Table:
     """The table in a file; it is kept while its file and the one that it is like have the same `versions`."""
-    content = read_yaml(path)
-    place = f"experiment {name}: "
+    content, place = read_yaml(path), f"experiment {name}: "
     if like is not None:
         content = parts.like(
             parts.checked(content, KEYS, (), place),
@@ -320,26 +319,7 @@ def _read(path: Path, name: str, like: Path | None, versions: tuple[tuple[int, .
         like=given.get("like"),
         unstated=parts.unstated(given.get("unstated", []), rows, f"{place}unstated"),
     )
-    return _placed(made, [one for one in (_folder(path, name), like and _folder(like, given["like"])) if one], place)
-
-
-def _folder(path: Path, name: str) -> Path | None:
-    """The folder of `--config-dir` that a table's file is in; null for the shipped one."""
-    folder = path.parents[len(Path(name).parts)]
-    return None if folder.resolve() == conf_dir() else folder
-
-
-def _placed(table: Table, folders: list[Path], place: str) -> Table:
-    """A table in whose overrides the paths are those in its folders, see `inside.placed`."""
-    if not folders:
-        return table
-    presets = {
-        name: Preset(one.seeds, placed_words(one.overrides, folders, place)) for name, one in table.presets.items()
-    }
-    found = replace(table, common=placed_words(table.common, folders, place), presets=presets)
-    written = table.rows.cells if isinstance(table.rows, TrialRows) else table.rows
-    rows = {name: placed_words(words, folders, place) for name, words in written.items()}
-    return found.within(found.folders, rows) if isinstance(table.rows, TrialRows) else replace(found, rows=rows)
+    return placed_table(made, [(path, name), *([(like, given["like"])] if like else [])], place)
 
 
 def _trials(rows: TrialRows) -> dict[str, GridPlace]:

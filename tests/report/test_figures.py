@@ -12,6 +12,7 @@ from orthobench.analysis.published import papers
 from orthobench.config.figure import Figure
 from orthobench.config.many import settings
 from orthobench.config.table import load, tables
+from orthobench.launch import collect
 from orthobench.launch.collect import drawn
 from orthobench.recording.curve import Curve
 from orthobench.report import drawing
@@ -58,7 +59,8 @@ def test_which_cells_and_curves_a_figure_needs() -> None:
     assert not Figure("a", "sweep", ("test/loss",), ()).reads("test/loss")
 
 
-def test_a_run_leaves_the_curves_that_are_drawn(tmp_path: Path) -> None:
+def test_a_run_leaves_the_curves_that_are_drawn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(collect, "_own", lambda settings: {})  # a record from before curves had a digest
     run = settings(["experiment=sgornn/figure4", "cell=lstm", f"runs_root={tmp_path}"])
     run.folder.mkdir(parents=True)
     curve = Curve(run.folder / "metrics.csv")
