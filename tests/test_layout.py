@@ -26,17 +26,9 @@ BELOW = {  # what a room may import, beside the ground
     "launch": {"analysis", "config", "ensemble", "models", "recording", "run", "tasks"},
 }
 GROUND = {
+    "errors", "paths", "terminal", "signals", "schema", "registry", "initializers", "lean_lightning", "optim",
     "schedules",
-    "errors",
-    "paths",
-    "terminal",
-    "signals",
-    "schema",
-    "registry",
-    "initializers",
-    "lean_lightning",
-    "optim",
-}
+}  # fmt: skip
 
 
 def room(module: str) -> str:

@@ -333,8 +333,7 @@ def expand(overrides: list[str] | tuple[str, ...], folders: tuple[Path, ...] = (
         ConfigError: there is no such table or row, or more than one is named.
     """
     overrides = places.given(overrides)
-    asked = [word for word in overrides if key(word) == "experiment"]
-    if not asked:
+    if not (asked := [word for word in overrides if key(word) == "experiment"]):
         return overrides
     if len(asked) > 1 or "," in asked[0]:
         raise ConfigError("experiment= names one table; `orthobench reproduce` runs several.")
