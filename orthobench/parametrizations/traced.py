@@ -2,11 +2,13 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
+from contextvars import ContextVar
 from typing import Any
 
 import torch
 from torch import Tensor
 
+capturing: ContextVar[bool] = ContextVar("capturing", default=False)  # work becomes a CUDA graph, as it is
 core: Any = torch._C  # it has no type stubs
 jit: Any = torch.jit
 
@@ -19,6 +21,8 @@ def traced(*tensors: Tensor) -> bool:
     """
     if torch.compiler.is_compiling() or torch.compiler.is_exporting():
         return torch.compiler.is_exporting()
+    if capturing.get():
+        return False
     if jit.is_tracing() or core._len_torch_dispatch_stack():
         return True
     return any(getattr(type(t), "__torch_dispatch__", None) is not core._disabled_torch_dispatch_impl for t in tensors)

@@ -13,7 +13,6 @@ import contextlib
 import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
-from contextvars import ContextVar
 from functools import lru_cache
 from typing import Any, ClassVar
 
@@ -21,28 +20,28 @@ import torch
 from torch import Tensor
 
 from orthobench.parametrizations.derivatives import first_only
+from orthobench.parametrizations.traced import capturing
 from orthobench.terminal import complain
 
 TensorTuple = tuple[Tensor, ...]
 Function = Callable[..., TensorTuple]
-_under_way: ContextVar[bool] = ContextVar("capture", default=False)
 
 
 def under_way() -> bool:
     """Whether a function is being captured now."""
-    return _under_way.get()
+    return capturing.get()
 
 
 @contextlib.contextmanager
 def _capturing() -> Iterator[None]:
     """Turn autocast's cache off: a graph would otherwise go on reading casts of outdated weights."""
-    token, cached = _under_way.set(True), torch.is_autocast_cache_enabled()
+    token, cached = capturing.set(True), torch.is_autocast_cache_enabled()
     torch.set_autocast_cache_enabled(False)
     try:
         yield
     finally:
         torch.set_autocast_cache_enabled(cached)
-        _under_way.reset(token)
+        capturing.reset(token)
 
 
 class CaptureError(RuntimeError):
