@@ -81,7 +81,8 @@ def test_config_yaml_gives_the_same_run(finished: Any) -> None:
 
     exp, record, root = finished
     stored = yaml.safe_load((root / exp.run_id / "config.yaml").read_text())
-    assert stored == exp.settings.as_dict() == record["config"]
+    whole = str(Path(exp.settings.run["data_root"]).absolute())
+    assert stored == {**exp.settings.as_dict(), "data_root": whole} == record["config"]
 
 
 def test_asked_for_again_it_is_found(finished: Any, capsys: pytest.CaptureFixture[str]) -> None:
