@@ -81,7 +81,7 @@ def test_the_first_line_comes_before_the_imports(tmp_path: Path) -> None:
     lines = (
         "from orthobench import __main__ as program",
         "heard = []",
-        f"program.say = lambda text: heard.append((text, {IMPORTED}))",
+        f"program.say = lambda text, end=None: end is None and heard.append((text, {IMPORTED}))",
         "code = program.main(['model=rnn', 'model.rho=3'])",
         "program.main(['model=rnn', '--cfg', 'job'])",
         "print(heard)",

@@ -102,8 +102,7 @@ def test_two_runs_with_the_same_short_name_are_told_apart(tmp_path: Path, monkey
 
     words = (*runs.SHORT, f"runs_root={tmp_path / 'runs'}")
     orthobench.build(*words, "seed=3").run()
-    real = Settings.digest.fget  # type: ignore[attr-defined]
-    assert real is not None
+    real = Settings.digest.func  # type: ignore[attr-defined]
     first = orthobench.build(*words, "seed=3").settings.digest
     monkeypatch.setattr(Settings, "digest", property(lambda self: first[:10] + real(self)[10:]))
     with pytest.raises(ConfigError, match="holds another run of the same short name"):

@@ -11,7 +11,7 @@ from tests.faults import runs
 from tests.faults.conftest import Count, Server
 from tests.faults.server import NO_MOUNT
 
-ODD = "/实验 é=1 'q' \"w\" $x"
+ODD = "/实验 é=1 'q' \"w\""  # a $ would name a variable
 SECRETS = {
     "WANDB_API_KEY": "canary-env-" + "a" * 29,
     "GITHUB_TOKEN": "canary-token-b",
