@@ -53,7 +53,7 @@ def vectors(x: Tensor, U: Tensor) -> Tensor:
     """Inputs as `Cell.project` takes them, (T, B, I), tokens as one-hot vectors in the type of U (M, I)."""
     if x.is_floating_point():
         return x.transpose(0, 1)
-    return F.one_hot(x.T.long().clamp(max=U.shape[1]), U.shape[1] + 1)[..., :-1].to(U.dtype)
+    return (x.T[..., None] == torch.arange(U.shape[1], device=x.device)).to(U.dtype)
 
 
 def convolved(x: Tensor, before: Tensor, kernel: Tensor) -> tuple[Tensor, Tensor]:
