@@ -11,12 +11,14 @@ PIECES = 32  # of a long sum, which a GPU computes side by side: one product of 
 
 def projection(x: Tensor, U: Tensor, bias: Tensor | None) -> Tensor:
     """U x_t + bias for all time steps, (T, B, M), from x as `Cell.project` takes it, U (M, I) and bias (M,)."""
+    if x.is_floating_point() and not x.is_cuda:
+        return F.linear(x.transpose(0, 1), U, bias)
     if x.is_floating_point():
-        p_TBM = _Linear.apply(x.transpose(0, 1), U) if x.is_cuda else F.linear(x.transpose(0, 1), U, bias)
+        p_TBM = _Linear.apply(x.transpose(0, 1), U)
     else:
         tokens, table = x.T.long().clamp(max=U.shape[1]), F.pad(U.T, (0, 0, 0, 1))
         p_TBM = _Rows.apply(tokens, table) if x.is_cuda else F.embedding(tokens, table)
-    return p_TBM if bias is None or (x.is_floating_point() and not x.is_cuda) else p_TBM + bias
+    return p_TBM if bias is None else p_TBM + bias
 
 
 def outer(dz: Tensor, h: Tensor) -> Tensor:

@@ -161,6 +161,16 @@ def test_kernels_that_fail_their_trial_are_left_out(run: Any, said: str, monkeyp
     assert all(p.grad is None for p in cell.parameters())
 
 
+@pytest.mark.usefixtures("_can_run")
+def test_a_trial_allows_what_torch_was_told_to_round(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(triton_engine, "run", in_tensorfloat)
+    try:
+        torch.set_float32_matmul_precision("high")
+        assert choice.failure("triton", random_cell(Elman, activation="modrelu", negative_slope=0.125)) is None
+    finally:
+        torch.set_float32_matmul_precision("highest")
+
+
 @pytest.mark.parametrize("engine", ["graph", "triton", "cuda"])
 def test_an_engine_for_gpus_is_refused_without_one(
     engine: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch

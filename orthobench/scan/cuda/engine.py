@@ -11,10 +11,9 @@ from orthobench.cells.base import Cell
 from orthobench.scan.cuda import layout, program
 from orthobench.scan.cuda.launch import has_clusters, launch
 from orthobench.scan.families import lookup
-from orthobench.scan.gpu import choice
+from orthobench.scan.gpu import choice, costs
 from orthobench.scan.native.compiler import CompileError
 
-MATRICES = {"elman": 1, "lstm": 4}
 CAPABILITY = (7, 0)
 
 advantage = partial(choice.advantage, "cuda")
@@ -39,7 +38,7 @@ def why_not(cell: Cell) -> str | None:
 
 def matrices(cell: Cell, family: str) -> int:
     """The number of recurrent matrices of a cell."""
-    return MATRICES.get(family) or (2 if getattr(cell, "reset", None) == "none" else 3)
+    return costs.MATRICES[family] - (getattr(cell, "reset", None) == "none")
 
 
 def missing(device: torch.device, dtype: torch.dtype) -> str | None:

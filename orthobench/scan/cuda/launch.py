@@ -34,10 +34,10 @@ def launch(
 def macros(layout: Layout, constants: dict[str, Any]) -> program.Macros:
     """All constants of a program, by name."""
     unset = {"ACTIVATION": "tanh", "SLOPE": 0.1, "GATED": False, "KEPT": False, "RESET": "none", "LATE": False}
-    own = {name: value for name, value in (unset | constants).items()}
-    words = {name: CHOICES[name].index(value) if name in CHOICES else value for name, value in own.items()}
-    told = {name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in words.items()}
-    return tuple(sorted({**told, **{name: str(value) for name, value in layout.macros().items()}}.items()))
+    own = unset | constants
+    own |= {name: words.index(own[name]) for name, words in CHOICES.items()}
+    told = {name: str(value).lower() for name, value in (own | layout.macros()).items()}
+    return tuple(sorted(told.items()))
 
 
 def has_clusters(device: torch.device) -> bool:

@@ -33,7 +33,7 @@ FAMILIES: dict[type, str] = {
 KERNELS = ("cuda", "triton")  # engines with a kernel for the whole sequence
 # On the difference from the plain loop over a few steps in float32, by torch's setting for products of float32. Sums in
 # another order differ by some 1e-6; a matrix rounded once to TensorFloat-32 by more than 1e-5.
-TOLERANCE = 1e-5
+TOLERANCE = {"highest": 1e-5, "high": 1e-2, "medium": 1e-1}
 _FAILURES: dict[Any, str | None] = {}
 
 
@@ -109,4 +109,5 @@ def _try(run: Callable[[Cell, Tensor, State], tuple[Tensor, State]], cell: Cell)
             except Exception as error:
                 return f"its kernels fail here ({type(error).__name__}: {str(error).split(chr(10))[0]})"
     far = max(float((a - b).abs().max() / (1 + b.abs().max())) for a, b in zip(*found, strict=True))
-    return None if far <= TOLERANCE else "its kernels give other numbers than the plain loop here"
+    allowed = TOLERANCE[torch.get_float32_matmul_precision()]  # by which the plain loop itself may round
+    return None if far <= allowed else "its kernels give other numbers than the plain loop here"

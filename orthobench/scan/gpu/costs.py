@@ -18,7 +18,7 @@ from orthobench.terminal import complain
 WAYS = ("cuda", "triton", "graph", "torch")
 SEQUENCES = 50  # of every measurement
 MULTIPROCESSORS = 132
-MATRICES = {"elman": 1, "gru": 3, "lstm": 4}
+MATRICES = {"elman": 1, "gru": 3, "lstm": 4}  # one less in a GRU without a reset
 FIELDS = ("device", "family", "way", "n", "us")
 SHIPPED = Path(__file__).with_name("h200.csv")
 SHIPPED_DEVICE = "NVIDIA H200"
