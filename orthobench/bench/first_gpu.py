@@ -97,13 +97,13 @@ def linear() -> None:
     """Cells that are linear in their state: their own loop and what is done at once, and packages that are missing."""
     import torch
 
-    from orthobench.bench import newer
+    from orthobench.bench import cells
     from orthobench.bench.timing import Bench
 
     need_gpu()
     for peer in PEERS:
         say(f"{peer}: {version(peer)}")
-    for row in newer.measure(Bench(torch.device("cuda"), 1.0, 3, 5, True)):
+    for row in cells.measure(Bench(torch.device("cuda"), 1.0, 3, 5, True)):
         give(row)
 
 

@@ -56,7 +56,7 @@ def main(arguments: list[str]) -> int:
         return first_gpu.run_parts(options.output, options.parts)
     import torch
 
-    from orthobench.bench import cores, ensembles, gpu, maps, models, newer, scans, targets, timing, training
+    from orthobench.bench import cells, cores, ensembles, gpu, maps, models, scans, targets, timing, training
     from orthobench.bench.tables import Appended, line, write
     from orthobench.bench.timing import Bench
     from orthobench.config.words import seconds
@@ -69,9 +69,9 @@ def main(arguments: list[str]) -> int:
     torch.set_num_threads(1)
     keep_freed_memory()
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
-    parts: list[Any] = [scans, newer, maps, models, ensembles, training, cores]
+    parts: list[Any] = [scans, cells, maps, models, ensembles, training, cores]
     if device.type == "cuda":
-        parts = [gpu, ensembles, training, scans, models, maps, newer]
+        parts = [gpu, ensembles, training, scans, models, maps, cells]
     judged = targets.GPU if device.type == "cuda" else targets.CPU
 
     def measured() -> "Iterator[Row]":

@@ -206,5 +206,5 @@ def test_the_quick_table(tmp_path: Path) -> None:
     assert verb.main(["--quick", "--output", str(tmp_path)]) == 0
     with (tmp_path / "speed.csv").open() as file:
         groups = {row["group"] for row in csv.DictReader(file)}
-    expected = {"scan", "newer", "growth", "memory", "map", "matrix_exp", "householder", "vprnn", "training", "targets"}
+    expected = {"scan", "cells", "growth", "memory", "map", "matrix_exp", "householder", "vprnn", "training", "targets"}
     assert expected <= groups

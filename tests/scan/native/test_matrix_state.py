@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from orthobench.bench.newer import make_cell
+from orthobench.bench.cells import make_cell
 from orthobench.bench.scans import saved_bytes
 from orthobench.scan import ENGINES
 from orthobench.scan.native.convolution import convolve

@@ -1,7 +1,7 @@
-"""The later models beside a plain loop of the same equations and beside torchrecurrent's layers.
+"""Later cells beside the plain loop, which is `engine=reference`, and beside torchrecurrent's layers.
 
 One call is forward and backward over a sequence, recurrent matrices included, with a gradient on every output. Ours
-runs by the engine that `auto` takes.
+runs by the engine that `auto` takes. The cells of the five papers are in scans.py, engine by engine.
 """
 
 from collections.abc import Iterator
@@ -12,20 +12,24 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from orthobench.bench import plain_loops
 from orthobench.bench.scans import WIDTH
 from orthobench.bench.timing import Bench, Row, Work
 from orthobench.cells.base import Cell
 from orthobench.layers import Layer
 from orthobench.scan import choose, recurrence
 
+MODELS = (
+    *("lstm_chrono", "gru_chrono", "rnn_chain", "nnrnn", "lem", "cornn", "unicornn", "lipschitz_rnn"),
+    *("antisymmetric_rnn", "lru", "rotation", "mingru", "minlstm", "slstm", "mlstm", "deltanet", "deltaproduct"),
+    *("gated_deltanet", "kda", "gla", "mamba2", "rwkv7"),
+)
 LIBRARY = "torchrecurrent"
 LAYERS = {"lem": "LEM", "cornn": "coRNN", "unicornn": "UnICORNN", "antisymmetric_rnn": "AntisymmetricRNN"}
 
 
 def measure(bench: Bench) -> Iterator[Row]:
     """All rows of this file."""
-    for model in plain_loops.PLAIN:
+    for model in MODELS:
         yield from compare(bench, model, 128, 50, 30 if bench.quick else 200)
 
 
@@ -33,18 +37,18 @@ def compare(bench: Bench, model: str, n: int, B: int, T: int) -> list[Row]:
     """One model, with a row that says so where torchrecurrent has the cell and is not installed."""
     x, case = torch.randn(B, T, WIDTH, device=bench.device), f"{model} n={n} B={B} T={T}"
     cell = make_cell(model, n, T).to(bench.device)
-    found = bench.compare("newer", case, works(model, cell, x))
+    found = bench.compare("cells", case, works(model, cell, x))
     found[1] = replace(found[1], unit=f"by {choose(cell)[0]}")
     if model in LAYERS and not installed():
-        found.append(Row("newer", case, library_name(model), unit=f"not measured: {LIBRARY} is not installed"))
+        found.append(Row("cells", case, library_name(model), unit=f"not measured: {LIBRARY} is not installed"))
     return found
 
 
 def works(model: str, cell: Cell, x: Tensor) -> dict[str, Work]:
-    """What takes turns: the plain loop first, ours, and torchrecurrent's layer where there is one."""
+    """What takes turns: the plain loop first, then ours, and torchrecurrent's layer where there is one."""
     found = {
-        "plain loop": _both_ways(cell, lambda: plain_loops.run(model, cell, x)),
-        "ours": _both_ways(cell, lambda: recurrence(cell, x)[0]),
+        "reference": _both_ways(cell, lambda: recurrence(cell, x, engine="reference")[0]),
+        "auto": _both_ways(cell, lambda: recurrence(cell, x)[0]),
     }
     if model in LAYERS and installed():
         layer = getattr(import_module(LIBRARY), LAYERS[model])(x.shape[-1], cell.hidden_size, batch_first=True)
@@ -61,7 +65,7 @@ def make_cell(model: str, n: int, T: int, width: int = WIDTH) -> Cell:
 
 
 def installed() -> bool:
-    """Whether torchrecurrent can be imported."""
+    """True where torchrecurrent can be imported."""
     return util.find_spec(LIBRARY) is not None
 
 
