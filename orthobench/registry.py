@@ -92,7 +92,8 @@ def _home(kind: str) -> tuple[ModuleType, type]:
 
 def _shipped(home: ModuleType, base: type, name: str) -> type | None:
     """The package's own class of this name."""
-    file = importlib.import_module(f"{home.__name__}.{name}") if name in _files(home) else None
+    files = _files(home)
+    file = importlib.import_module(files[name]) if name in files else None
     return (file and _namesake(file, base)) or _concrete(home, base).get(name)
 
 
@@ -116,15 +117,17 @@ def engines() -> tuple[str, ...]:
 def names(kind: str) -> tuple[str, ...]:
     """The names of the package's own classes of a kind."""
     home, base = _home(kind)
-    modules = {name: importlib.import_module(f"{home.__name__}.{name}") for name in _files(home)}
+    modules = {name: importlib.import_module(place) for name, place in _files(home).items()}
     files = (name for name, module in modules.items() if _namesake(module, base) is not None)
     return (*files, *_concrete(home, base))
 
 
 @lru_cache
-def _files(home: ModuleType) -> tuple[str, ...]:
-    """The names of a package's modules; none for a module that is a single file."""
-    return tuple(module.name for module in pkgutil.iter_modules(getattr(home, "__path__", ())))
+def _files(home: ModuleType) -> dict[str, str]:
+    """The modules of a package and of its folders, by the names of their files; none for a single file."""
+    found = pkgutil.walk_packages(getattr(home, "__path__", ()), f"{home.__name__}.")
+    places = {module.name.rpartition(".")[2]: module.name for module in found if not module.ispkg}
+    return dict(sorted(places.items()))
 
 
 def _concrete(module: ModuleType, base: type) -> dict[str, type]:

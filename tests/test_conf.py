@@ -22,11 +22,7 @@ from orthobench.run.run import Run
 
 MODELS, TASKS = options("model"), options("task")
 RECIPES = [name for name in options("recipe") if name != "none"]
-REAL = {
-    path.stem
-    for path in Path(__file__).parents[1].glob("orthobench/tasks/*.py")
-    if any(word in path.read_text() for word in ("from orthobench.datasets", "tasks.mnist", "tasks.language"))
-}
+REAL = {path.stem for path in Path(__file__).parents[1].glob("orthobench/tasks/real/*.py")}
 TINY = {"batch_size": 2, "val_size": 4, "test_size": 4, "eval_batch_size": 4}
 
 

@@ -67,7 +67,7 @@ def test_a_task_made_before_lightning_becomes_its_data_module() -> None:
     lines = (
         "from orthobench import lean_lightning",
         "lean_lightning.deferred = True",
-        "from orthobench.tasks.copying import Copying",
+        "from orthobench.tasks.drawn.copying import Copying",
         "task = Copying(T=3)",
         "before = 'lightning' in sys.modules",
         "module = lean_lightning.import_lightning().LightningDataModule",
@@ -111,7 +111,7 @@ def test_all_of_it_can_be_imported_afterwards() -> None:
 @pytest.mark.slow
 def test_a_task_is_a_data_module_and_a_checkpoint_is_lightnings() -> None:
     lines = (
-        "from orthobench.tasks.copying import Copying",
+        "from orthobench.tasks.drawn.copying import Copying",
         "from orthobench.recording.checkpoint import SafeCheckpointIO",
         "from lightning.pytorch import LightningDataModule",
         "from lightning.fabric.plugins import CheckpointIO",

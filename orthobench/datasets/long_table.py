@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from orthobench.datasets.sequences import PARTS, Content, padded
+from orthobench.datasets.padding import PARTS, Content, padded
 from orthobench.datasets.words import decoded, pairs_alike, shown, text_of
 from orthobench.datasets.zips import OWN_CAP, read_file
 from orthobench.errors import DataError

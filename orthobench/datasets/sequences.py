@@ -10,13 +10,14 @@ from pathlib import Path
 
 import numpy as np
 
+from orthobench.datasets import long_table, uea
 from orthobench.datasets.files import FileState, state
 from orthobench.datasets.npz import OWN, read_npy
+from orthobench.datasets.padding import PARTS, Content
 from orthobench.datasets.words import names_of, numbers_of, pairs_alike, shown
 from orthobench.datasets.zips import OWN_CAP, open_zip
 from orthobench.errors import DataError
 
-PARTS = ("train", "val", "test")
 ENDINGS = (".npz", ".csv", ".parquet", ".ts")
 
 
@@ -52,19 +53,6 @@ class Sequences:
         return shown(self.features[place]) if self.features else str(place)
 
 
-@dataclass(frozen=True)
-class Content:
-    """What a file holds, before it is checked; see `Sequences`."""
-
-    x: np.ndarray
-    y: np.ndarray
-    lengths: np.ndarray | None = None
-    parts: Mapping[str, np.ndarray] = field(default_factory=dict)
-    features: tuple[str, ...] = ()
-    remarks: tuple[str, ...] = ()
-    groups: np.ndarray | None = None
-
-
 def load(path: Path, missing: bool = False, group: str | None = None) -> Sequences:
     """The sequences of a file; `NAME_TRAIN.ts` has those of `NAME_TEST.ts` beside it as its test part.
 
@@ -91,8 +79,6 @@ def files_of(path: Path) -> tuple[Path, ...]:
 
 @lru_cache(maxsize=2)
 def _load(files: tuple[Path, ...], changed: tuple[FileState, ...], missing: bool, group: str | None) -> Sequences:
-    from orthobench.datasets import long_table, uea
-
     path, kind = files[0], files[0].suffix.lower()
     if kind == ".npz":
         return checked(_npz(path, group), path, missing)
@@ -206,12 +192,3 @@ def _parts(parts: Mapping[str, np.ndarray], N: int, path: Path) -> dict[str, np.
     if parts and "train" not in parts:
         raise DataError(f"{path}: the parts are {', '.join(parts)}, without train.")
     return {part: chosen.astype(np.int64) for part, chosen in parts.items()}
-
-
-def padded(sequences: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-    """Sequences (T_n, I) as (N, T, I) with zeros at their ends, and their lengths."""
-    lengths = np.array([len(one) for one in sequences], dtype=np.int64)
-    x = np.zeros((len(sequences), int(lengths.max()), sequences[0].shape[1]))
-    for row, one in zip(x, sequences, strict=True):
-        row[: len(one)] = one
-    return x, lengths

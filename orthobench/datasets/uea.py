@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from orthobench.datasets.sequences import Content, padded
+from orthobench.datasets.padding import Content, padded
 from orthobench.datasets.words import decoded, otherwise
 from orthobench.datasets.zips import OWN_CAP, read_file
 from orthobench.errors import DataError

@@ -28,8 +28,8 @@ from orthobench.run.memory import device_of, is_exhaustion, refuse_test_too_larg
 from orthobench.run.trainer import make_trainer, quieten
 from orthobench.run.where import is_the_runs, refuse_missing
 from orthobench.tasks.base import Split, Task
-from orthobench.tasks.language import Language
 from orthobench.tasks.lengths import Lengths
+from orthobench.tasks.real.language import Language
 from orthobench.tasks.seen import count
 
 SCHEMA = 3

@@ -9,7 +9,7 @@ from orthobench.cells.base import State
 from orthobench.errors import ConfigError
 from orthobench.models.base import Network
 from orthobench.run.load import Finished
-from orthobench.tasks.language import Language
+from orthobench.tasks.real.language import Language
 
 
 def generate(run: Finished, prompt: str, tokens: int, temperature: float, seed: int) -> Iterator[str]:

@@ -1,10 +1,11 @@
-"""Tasks: data, loss, metrics and the trivial predictor's score. One task per file, named as in the configuration.
+"""Tasks: data, loss, metrics and the trivial predictor's score. They are in `drawn` and `real`.
 
 Torch is imported when `Task` is asked for, so that what needs `Metric` alone stays quick.
 """
 
 from typing import TYPE_CHECKING, Any
 
+from orthobench.tasks import old_paths as old_paths
 from orthobench.tasks.metric import Metric
 
 if TYPE_CHECKING:

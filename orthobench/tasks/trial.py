@@ -16,11 +16,11 @@ from torch import Tensor
 from orthobench.errors import ConfigError, DataError, OrthobenchError, told
 from orthobench.tasks.arrays import ArrayTask
 from orthobench.tasks.base import NEEDED, SPLITS, Batch, Task
-from orthobench.tasks.denoise import Denoise
-from orthobench.tasks.language import Language
+from orthobench.tasks.drawn.denoise import Denoise
+from orthobench.tasks.drawn.varied import Varied
 from orthobench.tasks.metric import Metric
+from orthobench.tasks.real.language import Language
 from orthobench.tasks.synthetic import Drawn
-from orthobench.tasks.varied import Varied
 
 LOSSES, MEASURES = (Task.loss, Varied.loss, Language.loss), (Task.measure, Varied.measure)  # of labels 0..O-1
 CHANCES = 16  # seeds that are tried before two draws count as the same: few bits may agree by chance

@@ -17,7 +17,7 @@ from orthobench.config.compose import compose, options
 from orthobench.config.table import DEFAULTS, Table, load
 from orthobench.errors import ConfigError
 from orthobench.registry import find
-from orthobench.tasks.adding import Adding
+from orthobench.tasks.drawn.adding import Adding
 from orthobench.tasks.metric import Metric
 from tests.conftest import REPO
 from tests.report.made_up import made_up, record

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from orthobench.datasets import sequences
+from orthobench.datasets.padding import padded
 from orthobench.errors import DataError
 
 X = [np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]), np.array([[7.0, 8.0]]), np.array([[9.0, 1.0], [2.0, 3.0]])]
@@ -17,7 +18,7 @@ TS = "# a comment\n@problemName toy\n@classLabel true a b\n@data\n1,3,5:2,4,6:b\
 
 
 def npz(folder: Path, **changes: Any) -> Path:
-    x, lengths = sequences.padded(X)
+    x, lengths = padded(X)
     arrays = {"x": x, "y": np.array(Y), "lengths": lengths, **changes}
     np.savez(folder / "my.npz", **{key: value for key, value in arrays.items() if value is not None})
     return folder / "my.npz"
@@ -48,7 +49,7 @@ def parquet(folder: Path) -> Path:
 @pytest.mark.parametrize("write", [npz, table, ts, parquet])
 def test_every_form_holds_the_same_sequences(write: Callable[[Path], Path], tmp_path: Path) -> None:
     found = sequences.load(write(tmp_path))
-    expected, lengths = sequences.padded(X)
+    expected, lengths = padded(X)
     assert found.x.dtype == np.float64
     np.testing.assert_array_equal(found.x, expected)
     np.testing.assert_array_equal(found.lengths, lengths)

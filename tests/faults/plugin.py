@@ -11,9 +11,9 @@ import numpy as np
 import torch
 
 from orthobench.schema import Positive
-from orthobench.tasks.adding import Adding
 from orthobench.tasks.base import Batch, Split
-from orthobench.tasks.language import Language
+from orthobench.tasks.drawn.adding import Adding
+from orthobench.tasks.real.language import Language
 
 
 class SmallText(Language):

@@ -9,7 +9,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from orthobench.datasets import sequences
-from orthobench.tasks.series import Series
+from orthobench.tasks.real.series import Series
 from tests.outside import Draw, accepted, kind
 from tests.outside.words import NAMES, NUMBERS, WRONG, number
 

@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from hypothesis import strategies as st
 
-from orthobench.tasks.series import Series
+from orthobench.tasks.real.series import Series
 from tests.outside import Draw, call, kind
 
 SPLITS: Any = ("train", "val", "test")

@@ -22,9 +22,9 @@ from orthobench.models.build import build_optimizer, build_schedule
 from orthobench.run.evaluate import at_lengths
 from orthobench.run.learner import Learner
 from orthobench.run.trainer import make_trainer, quieten
-from orthobench.tasks.cued_copying import CuedCopying
-from orthobench.tasks.cued_recall import CuedRecall
-from orthobench.tasks.group_word import product_table
+from orthobench.tasks.drawn.cued_copying import CuedCopying
+from orthobench.tasks.drawn.cued_recall import CuedRecall
+from orthobench.tasks.drawn.group_word import product_table
 from orthobench.tasks.metric import Metric
 
 MARKER, K, LEAK, LEAST = 9, 10, 0.99, 0.05

@@ -9,8 +9,8 @@ from orthobench.__main__ import main
 from orthobench.cells.lstm import LSTM
 from orthobench.models.recurrent import Recurrent
 from orthobench.run.generate import draw
-from orthobench.tasks.ptb_char import PTBChar
-from orthobench.tasks.ptb_word import PTBWord
+from orthobench.tasks.real.ptb_char import PTBChar
+from orthobench.tasks.real.ptb_word import PTBWord
 from tests.making import network
 from tests.run.finished import finished
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from orthobench.errors import ConfigError
-from orthobench.tasks.adding import Adding
+from orthobench.tasks.drawn.adding import Adding
 
 VARIANTS = ["paper", "code"]
 SIZE = 20_000

@@ -7,16 +7,16 @@ import torch
 from torch.nn import functional as F
 
 from orthobench.errors import ConfigError
-from orthobench.tasks.adding import Adding
 from orthobench.tasks.base import Task
-from orthobench.tasks.copying import Copying
-from orthobench.tasks.cued_copying import CuedCopying
-from orthobench.tasks.har2 import HAR2
+from orthobench.tasks.drawn.adding import Adding
+from orthobench.tasks.drawn.copying import Copying
+from orthobench.tasks.drawn.cued_copying import CuedCopying
+from orthobench.tasks.drawn.parenthesis import Parenthesis
+from orthobench.tasks.drawn.parity import Parity
 from orthobench.tasks.metric import ACCURACY, Metric
-from orthobench.tasks.noisy_mnist import NoisyMNIST
-from orthobench.tasks.parenthesis import Parenthesis
-from orthobench.tasks.parity import Parity
-from orthobench.tasks.ucr import UCR
+from orthobench.tasks.real.har2 import HAR2
+from orthobench.tasks.real.noisy_mnist import NoisyMNIST
+from orthobench.tasks.real.ucr import UCR
 
 WRONG, SIZE = 3, 1000
 RIGHT = 1 - WRONG / SIZE

@@ -8,7 +8,7 @@ import torch
 import orthobench
 from orthobench.errors import ConfigError
 from orthobench.parametrizations.skew import sample_cayley_angles
-from orthobench.tasks.copying import Copying, draw_digits
+from orthobench.tasks.drawn.copying import Copying, draw_digits
 
 VARIANTS = ["paper", "code"]
 

@@ -7,7 +7,7 @@ from scipy.stats import chisquare
 from torch import Tensor
 from torch.nn import functional as F
 
-from orthobench.tasks.cued_copying import CuedCopying
+from orthobench.tasks.drawn.cued_copying import CuedCopying
 from orthobench.tasks.scaled import mean_of_most
 
 MARKER = 9

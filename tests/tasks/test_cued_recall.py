@@ -5,7 +5,7 @@ from scipy.stats import chisquare
 from torch import Tensor
 from torch.nn import functional as F
 
-from orthobench.tasks.cued_recall import CuedRecall
+from orthobench.tasks.drawn.cued_recall import CuedRecall
 
 KEYS, VALUES = 32, 8
 

@@ -7,7 +7,7 @@ from scipy.stats import chisquare
 from torch import Tensor
 from torch.nn import functional as F
 
-from orthobench.tasks.cycle import Cycle
+from orthobench.tasks.drawn.cycle import Cycle
 
 ROTATION = {0: 0, 1: 1, 2: -1}
 

@@ -3,7 +3,7 @@ import math
 import numpy as np
 import pytest
 
-from orthobench.tasks.denoise import Denoise, different, distinct
+from orthobench.tasks.drawn.denoise import Denoise, different, distinct
 
 
 @pytest.mark.parametrize(("T", "loss"), [(100, 0.18310), (200, 0.09987), (400, 0.05231)])

@@ -9,8 +9,8 @@ import pytest
 import orthobench
 from orthobench.datasets.axes import told
 from orthobench.errors import ConfigError, DataError
+from orthobench.tasks.real.series import Series
 from orthobench.tasks.seen import count, digests
-from orthobench.tasks.series import Series
 
 RNG = np.random.default_rng(5)
 WHO = np.repeat(np.arange(12), [1, 9, 3, 3, 7, 2, 4, 5, 6, 1, 8, 11])

@@ -10,7 +10,7 @@ from scipy.stats import chisquare
 from torch import Tensor
 from torch.nn import functional as F
 
-from orthobench.tasks.group_word import GroupWord, commonest_products, commutators, product_table
+from orthobench.tasks.drawn.group_word import GroupWord, commonest_products, commutators, product_table
 
 GROUPS = ["z60", "s3", "a5", "s5", "a4xz5"]
 ORDER = {"z60": 60, "s3": 6, "a5": 60, "s5": 120, "a4xz5": 60}

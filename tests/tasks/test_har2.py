@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from orthobench.datasets import har
-from orthobench.tasks.har2 import HAR2, moments
+from orthobench.tasks.real.har2 import HAR2, moments
 
 
 def task(**options: object) -> HAR2:

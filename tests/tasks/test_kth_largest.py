@@ -4,7 +4,7 @@ from scipy.stats import binom
 
 import orthobench
 from orthobench.errors import ConfigError
-from orthobench.tasks.kth_largest import KthLargest, law
+from orthobench.tasks.drawn.kth_largest import KthLargest, law
 
 
 @pytest.mark.parametrize(("T", "accuracy", "loss"), [(100, 0.136, 2.48), (200, 0.133, 2.51), (400, 0.131, 2.53)])

@@ -5,16 +5,16 @@ import torch
 
 import orthobench
 from orthobench.errors import ConfigError
-from orthobench.tasks.adding import Adding
-from orthobench.tasks.copying import Copying
-from orthobench.tasks.cued_copying import CuedCopying
-from orthobench.tasks.denoise import Denoise
-from orthobench.tasks.kth_largest import KthLargest
+from orthobench.tasks.drawn.adding import Adding
+from orthobench.tasks.drawn.copying import Copying
+from orthobench.tasks.drawn.cued_copying import CuedCopying
+from orthobench.tasks.drawn.denoise import Denoise
+from orthobench.tasks.drawn.kth_largest import KthLargest
+from orthobench.tasks.drawn.modular_arithmetic import ModularArithmetic
+from orthobench.tasks.drawn.parity import Parity
+from orthobench.tasks.drawn.recall import Recall
 from orthobench.tasks.lengths import Lengths, span
-from orthobench.tasks.modular_arithmetic import ModularArithmetic
-from orthobench.tasks.noisy_mnist import NoisyMNIST
-from orthobench.tasks.parity import Parity
-from orthobench.tasks.recall import Recall
+from orthobench.tasks.real.noisy_mnist import NoisyMNIST
 
 FIXED = [Adding, Copying, Denoise, Recall, NoisyMNIST]
 

@@ -5,8 +5,8 @@ import pytest
 import torch
 
 from orthobench.errors import ConfigError, DataError
-from orthobench.tasks.mnist import MNIST
-from orthobench.tasks.pmnist import PMNIST, permutation
+from orthobench.tasks.real.mnist import MNIST
+from orthobench.tasks.real.pmnist import PMNIST, permutation
 from tests.idx_files import install
 
 TRAIN, TEST = 5120, 70

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from orthobench.tasks.mnist import MNIST
+from orthobench.tasks.real.mnist import MNIST
 
 pytestmark = pytest.mark.data
 

@@ -7,7 +7,7 @@ from scipy.stats import chisquare
 from torch import Tensor
 from torch.nn import functional as F
 
-from orthobench.tasks.modular_arithmetic import ModularArithmetic
+from orthobench.tasks.drawn.modular_arithmetic import ModularArithmetic
 
 WRITTEN = "01234+-*"
 

@@ -7,8 +7,8 @@ from scipy.stats import chisquare
 from torch.nn import functional as F
 
 from orthobench.errors import DataError
-from orthobench.tasks.mnist import MNIST
-from orthobench.tasks.noisy_mnist import NoisyMNIST
+from orthobench.tasks.real.mnist import MNIST
+from orthobench.tasks.real.noisy_mnist import NoisyMNIST
 from tests.idx_files import install
 
 TRAIN, TEST = 5120, 70

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from orthobench.tasks.noisy_mnist import NoisyMNIST
+from orthobench.tasks.real.noisy_mnist import NoisyMNIST
 
 pytestmark = pytest.mark.data
 

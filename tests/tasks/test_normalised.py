@@ -9,8 +9,8 @@ import pytest
 import orthobench
 from orthobench.config.settings import identity_of
 from orthobench.errors import ConfigError, DataError
-from orthobench.tasks.normalised import filled, moments, normalised
-from orthobench.tasks.series import Series
+from orthobench.tasks.real.normalised import filled, moments, normalised
+from orthobench.tasks.real.series import Series
 
 RUN = (
     "model=gru", "model.hidden_size=4", "task=series", "trainer.max_steps=6", "trainer.val_check_interval=3",

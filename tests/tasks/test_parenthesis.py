@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import torch
 
-from orthobench.tasks.parenthesis import Parenthesis, baseline, count
+from orthobench.tasks.drawn.parenthesis import Parenthesis, baseline, count
 
 
 @pytest.mark.parametrize(

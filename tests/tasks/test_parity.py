@@ -5,7 +5,7 @@ from scipy.stats import chisquare
 from torch import Tensor
 from torch.nn import functional as F
 
-from orthobench.tasks.parity import Parity
+from orthobench.tasks.drawn.parity import Parity
 
 
 def counted(x: Tensor) -> Tensor:

@@ -7,9 +7,9 @@ import pytest
 import torch
 
 from orthobench.errors import ConfigError
-from orthobench.tasks.language import SHORTEST, Language
-from orthobench.tasks.ptb_char import PTBChar
-from orthobench.tasks.ptb_word import PTBWord
+from orthobench.tasks.real.language import SHORTEST, Language
+from orthobench.tasks.real.ptb_char import PTBChar
+from orthobench.tasks.real.ptb_word import PTBWord
 
 
 class Counting(PTBWord):

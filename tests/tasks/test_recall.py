@@ -3,7 +3,7 @@ import math
 import pytest
 import torch
 
-from orthobench.tasks.recall import Recall
+from orthobench.tasks.drawn.recall import Recall
 
 
 @pytest.mark.parametrize("T", [1, 20, 100])

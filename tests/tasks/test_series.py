@@ -10,8 +10,8 @@ import torch
 import orthobench
 from orthobench.__main__ import main
 from orthobench.errors import ConfigError, DataError
-from orthobench.tasks.series import Series
-from orthobench.tasks.text import Text
+from orthobench.tasks.real.series import Series
+from orthobench.tasks.real.text import Text
 
 N = 40
 

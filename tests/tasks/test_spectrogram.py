@@ -5,7 +5,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from orthobench.tasks.spectrogram import (
+from orthobench.tasks.real.spectrogram import (
     BINS,
     HOP,
     SILENCE,

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from orthobench.errors import ConfigError
-from orthobench.tasks import speech_scores
-from orthobench.tasks.spectrogram import log_magnitude, stft
+from orthobench.tasks.real import speech_scores
+from orthobench.tasks.real.spectrogram import log_magnitude, stft
 
 RNG = np.random.default_rng(5)
 TIME = np.arange(24000) / 8000

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 import torch
 
-from orthobench.tasks.adding import Adding
 from orthobench.tasks.base import Batch
-from orthobench.tasks.copying import Copying
+from orthobench.tasks.drawn.adding import Adding
+from orthobench.tasks.drawn.copying import Copying
 from orthobench.tasks.synthetic import Synthetic
 
 TASKS = [

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 import torch
 
-from orthobench.tasks.adding import Adding
-from orthobench.tasks.denoise import Denoise
-from orthobench.tasks.kth_largest import KthLargest
-from orthobench.tasks.parenthesis import Parenthesis
-from orthobench.tasks.recall import Recall
+from orthobench.tasks.drawn.adding import Adding
+from orthobench.tasks.drawn.denoise import Denoise
+from orthobench.tasks.drawn.kth_largest import KthLargest
+from orthobench.tasks.drawn.parenthesis import Parenthesis
+from orthobench.tasks.drawn.recall import Recall
 from orthobench.tasks.synthetic import Synthetic
 
 TASKS = [

@@ -8,9 +8,9 @@ import torch
 import orthobench
 from orthobench.datasets import timit
 from orthobench.errors import ConfigError, DataError
-from orthobench.tasks import speech_scores
-from orthobench.tasks.spectrogram import BINS, SILENCE, frame_count, log_magnitude, stft
-from orthobench.tasks.timit import PERSISTENCE, TIMIT
+from orthobench.tasks.real import speech_scores
+from orthobench.tasks.real.spectrogram import BINS, SILENCE, frame_count, log_magnitude, stft
+from orthobench.tasks.real.timit import PERSISTENCE, TIMIT
 
 RNG = np.random.default_rng(8)
 COUNTS = timit.UTTERANCES["sample"]

@@ -9,11 +9,11 @@ import torch
 from scipy.stats import chisquare
 from torch.nn import functional as F
 
-from orthobench.tasks.cycle import Cycle
-from orthobench.tasks.group_word import GroupWord
-from orthobench.tasks.modular_arithmetic import ModularArithmetic
-from orthobench.tasks.parity import Parity
-from orthobench.tasks.tracking import Labels, LastOrEvery, Tracking
+from orthobench.tasks.drawn.cycle import Cycle
+from orthobench.tasks.drawn.group_word import GroupWord
+from orthobench.tasks.drawn.modular_arithmetic import ModularArithmetic
+from orthobench.tasks.drawn.parity import Parity
+from orthobench.tasks.drawn.tracking import Labels, LastOrEvery, Tracking
 
 BOTH: list[type[LastOrEvery]] = [Parity, Cycle, ModularArithmetic]
 STRIDE = {Parity: 1, Cycle: 1, ModularArithmetic: 2, GroupWord: 1}

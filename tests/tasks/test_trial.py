@@ -12,12 +12,12 @@ from orthobench.__main__ import main
 from orthobench.config.many import settings
 from orthobench.errors import ConfigError, DataError
 from orthobench.tasks.arrays import ArrayTask
+from orthobench.tasks.drawn.varied import Varied
 from orthobench.tasks.metric import Metric
-from orthobench.tasks.series import Series
+from orthobench.tasks.real.series import Series
+from orthobench.tasks.real.text import Text
 from orthobench.tasks.synthetic import Synthetic
-from orthobench.tasks.text import Text
 from orthobench.tasks.trial import tried_task
-from orthobench.tasks.varied import Varied
 from tests.conftest import DATA
 
 REAL = (
@@ -245,7 +245,8 @@ def test_a_run_tries_its_task(
 ) -> None:
     name = f"tried_{tmp_path.name}"
     (tmp_path / f"{name}.py").write_text(
-        "from orthobench.tasks.adding import Adding\n\n\nclass Doubled(Adding):\n    def generate(self, rng, size):\n"
+        "from orthobench.tasks.drawn.adding import Adding\n\n\nclass Doubled(Adding):\n"
+        "    def generate(self, rng, size):\n"
         "        x, y = super().generate(rng, size)\n        return x.astype(float), y\n"
     )
     (tmp_path / "conf" / "task").mkdir(parents=True)

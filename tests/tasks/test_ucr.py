@@ -9,7 +9,7 @@ import torch
 from orthobench.datasets import ucr
 from orthobench.datasets.ucr_table import ENTRIES, Entry
 from orthobench.errors import ConfigError, DataError
-from orthobench.tasks.ucr import UCR, depth
+from orthobench.tasks.real.ucr import UCR, depth
 
 every_entry = pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.name)
 # name: train/test of 2015, L, classes, depth, n_i, n_y and the RNN's parameters in the paper

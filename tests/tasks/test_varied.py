@@ -11,13 +11,13 @@ from torch.nn import functional as F
 import orthobench
 from orthobench.errors import ConfigError
 from orthobench.tasks.base import Batch
-from orthobench.tasks.cued_copying import CuedCopying
-from orthobench.tasks.cued_recall import CuedRecall
-from orthobench.tasks.cycle import Cycle
-from orthobench.tasks.group_word import GroupWord
-from orthobench.tasks.modular_arithmetic import ModularArithmetic
-from orthobench.tasks.parity import Parity
-from orthobench.tasks.varied import Varied, whole
+from orthobench.tasks.drawn.cued_copying import CuedCopying
+from orthobench.tasks.drawn.cued_recall import CuedRecall
+from orthobench.tasks.drawn.cycle import Cycle
+from orthobench.tasks.drawn.group_word import GroupWord
+from orthobench.tasks.drawn.modular_arithmetic import ModularArithmetic
+from orthobench.tasks.drawn.parity import Parity
+from orthobench.tasks.drawn.varied import Varied, whole
 
 TASKS: list[type[Varied]] = [CuedCopying, CuedRecall, Parity, Cycle, ModularArithmetic, GroupWord]
 every_task = pytest.mark.parametrize("cls", TASKS)

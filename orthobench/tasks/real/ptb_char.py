@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 
 from orthobench.datasets import ptb
 from orthobench.schema import Positive
-from orthobench.tasks.language import Language
 from orthobench.tasks.metric import Metric
+from orthobench.tasks.real.language import Language
 
 UNIGRAM = 3.012331  # nats, training shares on the test text; recomputed by a test
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from orthobench.tasks.tracking import LastOrEvery
+from orthobench.tasks.drawn.tracking import LastOrEvery
 
 PLACES = 5
 MOVES = 3

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from orthobench.errors import ConfigError
-from orthobench.tasks.spectrogram import SIZE, inverse_stft, magnitude
+from orthobench.tasks.real.spectrogram import SIZE, inverse_stft, magnitude
 
 RATE = 8000
 LOWEST_SNR, HIGHEST_SNR = -10.0, 35.0

@@ -18,10 +18,10 @@ import numpy as np
 
 from orthobench.errors import ConfigError
 from orthobench.schema import Positive, Range
+from orthobench.tasks.drawn.varied import Varied, whole
 from orthobench.tasks.lengths import Span, span
 from orthobench.tasks.scaled import mean_of_most, scaled
 from orthobench.tasks.synthetic import Arrays
-from orthobench.tasks.varied import Varied, whole
 
 
 class CuedRecall(Varied):

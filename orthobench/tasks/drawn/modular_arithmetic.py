@@ -11,8 +11,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from orthobench.tasks.drawn.tracking import LastOrEvery
 from orthobench.tasks.lengths import Span
-from orthobench.tasks.tracking import LastOrEvery
 
 MODULUS = 5
 SIGNS = 3

@@ -24,11 +24,11 @@ from orthobench.datasets import axes, opened, sequences
 from orthobench.datasets.words import shown
 from orthobench.errors import ConfigError, DataError
 from orthobench.schema import Positive, Range
-from orthobench.tasks import labels, normalised
 from orthobench.tasks.arrays import ArrayTask
 from orthobench.tasks.base import SPLITS, Batch, Split, Task, share
-from orthobench.tasks.division import Division, told, unused
 from orthobench.tasks.metric import ACCURACY, Metric
+from orthobench.tasks.real import labels, normalised
+from orthobench.tasks.real.division import Division, told, unused
 from orthobench.tasks.seen import count, digests
 
 SHARE = Annotated[float, Range(0, 1, above=True, below=True)]

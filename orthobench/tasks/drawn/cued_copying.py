@@ -18,12 +18,12 @@ from torch import Tensor
 
 from orthobench.schema import NonNegative, Positive
 from orthobench.tasks.base import Task
-from orthobench.tasks.copying import NO_TRAINING
+from orthobench.tasks.drawn.copying import NO_TRAINING
+from orthobench.tasks.drawn.varied import Varied, whole
 from orthobench.tasks.lengths import Span, span
 from orthobench.tasks.metric import Metric
 from orthobench.tasks.scaled import EMITTED, mean_of_most, scaled
 from orthobench.tasks.synthetic import Arrays
-from orthobench.tasks.varied import Varied, whole
 
 SYMBOLS = 8
 MARKER = SYMBOLS + 1

@@ -15,8 +15,8 @@ from typing import Any, Literal
 
 import numpy as np
 
+from orthobench.tasks.drawn.tracking import Tracking
 from orthobench.tasks.scaled import scaled
-from orthobench.tasks.tracking import Tracking
 
 LONG = 20  # elements of S3, of which the share below is within 0.001 of its limit
 FEW = 6  # elements of a group that has not too many multisets of LONG of them

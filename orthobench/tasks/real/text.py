@@ -16,8 +16,8 @@ from orthobench.datasets.ptb import Corpus
 from orthobench.errors import ConfigError
 from orthobench.schema import Positive, Range
 from orthobench.tasks.base import SPLITS, Split, Task
-from orthobench.tasks.language import Language, perplexity
 from orthobench.tasks.metric import CROSS_ENTROPY, Metric
+from orthobench.tasks.real.language import Language, perplexity
 from orthobench.tasks.seen import digest
 
 SHARE = Annotated[float, Range(0, 0.5, above=True, below=True)]

@@ -12,11 +12,11 @@ from torch import Tensor
 
 from orthobench.errors import ConfigError
 from orthobench.tasks.base import Split
+from orthobench.tasks.drawn.varied import Varied, whole
 from orthobench.tasks.lengths import Span, span
 from orthobench.tasks.metric import Metric
 from orthobench.tasks.scaled import LAST_SCORE, scaled
 from orthobench.tasks.synthetic import Arrays
-from orthobench.tasks.varied import Varied, whole
 
 Labels = Literal["last", "every"]
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from orthobench.tasks.mnist import MNIST, PIXELS
+from orthobench.tasks.real.mnist import MNIST, PIXELS
 
 
 def permutation() -> np.ndarray:

@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 
 from orthobench.datasets import ptb
 from orthobench.schema import Positive
-from orthobench.tasks.language import Language, perplexity
 from orthobench.tasks.metric import Metric
+from orthobench.tasks.real.language import Language, perplexity
 
 UNIGRAM = 6.460375  # nats, training shares on the test text; recomputed by a test
 

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from orthobench.datasets.padding import PARTS
 from orthobench.errors import DataError
 
-PARTS = ("train", "val", "test")
 Indices = dict[str, np.ndarray]
 
 

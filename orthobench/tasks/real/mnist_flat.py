@@ -5,7 +5,7 @@ Pixels and splits are those of `mnist`.
 
 from typing import Any, ClassVar
 
-from orthobench.tasks.mnist import Digits
+from orthobench.tasks.real.mnist import Digits
 
 
 class MNISTFlat(Digits):

@@ -21,10 +21,10 @@ from torch import Tensor
 
 from orthobench.datasets import timit
 from orthobench.schema import Positive
-from orthobench.tasks import speech_scores
 from orthobench.tasks.base import SPLITS, Batch, Split, Task
 from orthobench.tasks.metric import Metric
-from orthobench.tasks.spectrogram import BINS, SILENCE, frame_count, log_magnitude, stft
+from orthobench.tasks.real import speech_scores
+from orthobench.tasks.real.spectrogram import BINS, SILENCE, frame_count, log_magnitude, stft
 
 PERSISTENCE = {True: 23.086936, False: 38.687086}  # the sample's test recordings; recomputed by a test
 ABOUT_LONGEST = 500

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from orthobench.tasks.tracking import LastOrEvery
+from orthobench.tasks.drawn.tracking import LastOrEvery
 
 
 class Parity(LastOrEvery):

@@ -16,7 +16,7 @@ from orthobench.schema import Positive
 from orthobench.tasks.base import SPLITS, Batch, Split, share
 from orthobench.tasks.lengths import Lengths
 from orthobench.tasks.metric import Metric
-from orthobench.tasks.mnist import Digits
+from orthobench.tasks.real.mnist import Digits
 from orthobench.tasks.scaled import SCORE, scaled, scaled_resolution
 
 ROWS = 28

@@ -1,0 +1,1 @@
+"""Tasks whose sequences are drawn, one per file, named as in the configuration."""

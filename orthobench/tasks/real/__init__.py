@@ -1,0 +1,1 @@
+"""Tasks of real data, one per file, named as in the configuration, and what they share."""
