@@ -18,6 +18,7 @@ import triton
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
+from orthobench.scan.triton import diagonal
 from orthobench.scan.triton.launch import kernel, layout
 
 OWN = {
@@ -28,8 +29,11 @@ OWN = {
     "LATE": True,
     "KEPT": True,
     "EPSILON": 1e-5,
+    "COMPLEX": False,
+    "STEADY": False,
 }
 MATRICES = {"elman": 1, "gru": 3, "lstm": 4, "complex_elman": 2}
+INTEGERS = ("T", "B", *diagonal.NOT_SPECIALISED)
 CUOBJDUMP = Path(triton.__file__).parent / "backends" / "nvidia" / "bin" / "cuobjdump"
 
 
@@ -37,7 +41,7 @@ def usage(kernel: Any, arch: int, sizes: dict[str, Any], own: dict[str, Any]) ->
     """Registers per thread, bytes of stack per thread, and bytes of shared memory of one kernel."""
     options = {key: sizes[key] for key in ("num_warps", "num_stages")}
     constants = {key: value for key, value in {**sizes, **own}.items() if key in kernel.arg_names}
-    kinds = {"T": "i32", "B": "i32", **dict.fromkeys(constants, "constexpr")}
+    kinds = {**dict.fromkeys(INTEGERS, "i32"), **dict.fromkeys(constants, "constexpr")}
     signature = {key: kinds.get(key, "*fp32") for key in kernel.arg_names}
     aligned = {  # what Triton assumes of a fresh tensor's address, as it would for a launch
         (p.num,): [["tt.divisibility", 16]]
@@ -58,6 +62,10 @@ def usage(kernel: Any, arch: int, sizes: dict[str, Any], own: dict[str, Any]) ->
 def measured(arch: str, family: str, n: str, *settings: str) -> dict[str, dict[str, int]]:
     """What one pair of kernels uses."""
     own = {**OWN, **{key: json.loads(value) for key, value in (setting.split("=") for setting in settings)}}
+    if family == "diagonal":
+        kernels = {"forward": diagonal.diagonal_forward, "backward": diagonal.diagonal_backward}
+        sizes = {way: {"N": int(n), **diagonal.layout(way, own["COMPLEX"])} for way in kernels}
+        return {way: usage(kernel, int(arch), sizes[way], own) for way, kernel in kernels.items()}
     sizes = layout(int(n), MATRICES[family])
     return {way: usage(kernel(f"{family}_{way}"), int(arch), sizes, own) for way in ("forward", "backward")}
 

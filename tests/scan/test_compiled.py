@@ -35,11 +35,16 @@ HERE = [
     ("lstm", 128, ("KEPT=false",)),
     ("complex_elman", 50, ()),
     ("complex_elman", 128, ()),
+    ("diagonal", 128, ()),
+    ("diagonal", 128, ("COMPLEX=true",)),
+    ("diagonal", 128, ("COMPLEX=true", "STEADY=true")),
 ]
 ELSEWHERE = [
     ("elman", 128, MODRELU),
     ("elman", 190, MODRELU),
     ("gru", 128, MODRELU),
+    ("diagonal", 128, ()),
+    ("diagonal", 128, ("COMPLEX=true",)),
     *(("lstm", n, ()) for n in (21, 50, 64, 96, 97, 113, 128)),
 ]
 CASES = [*((90, *case) for case in HERE), *((arch, *case) for arch in (80, 100) for case in ELSEWHERE)]

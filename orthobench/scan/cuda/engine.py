@@ -23,7 +23,7 @@ run = partial(choice.run_by, launch)
 def why_not(cell: Cell) -> str | None:
     """Why this engine cannot run the cell; null when it can."""
     family = lookup(cell, choice.FAMILIES)
-    if family is None or family == "complex_elman":
+    if family not in costs.MATRICES:
         return f"it has no kernel for {type(cell).__name__}"
     if getattr(cell, "stepwise", False):
         return "its kernels multiply by dense matrices, and this one is applied factor by factor"

@@ -16,7 +16,11 @@ from orthobench.cells.base import Cell, State
 from orthobench.cells.complex_elman import ComplexElman
 from orthobench.cells.elman import Elman
 from orthobench.cells.gru import GRU
+from orthobench.cells.lru import LRU
 from orthobench.cells.lstm import LSTM
+from orthobench.cells.mingru import MinGRU
+from orthobench.cells.minlstm import MinLSTM
+from orthobench.cells.rotation import Rotation
 from orthobench.cells.scalar_gated import ScalarGated
 from orthobench.scan import reference
 from orthobench.scan.families import lookup
@@ -29,6 +33,7 @@ FAMILIES: dict[type, str] = {
     GRU: "gru",
     LSTM: "lstm",
     ComplexElman: "complex_elman",
+    **dict.fromkeys((LRU, MinGRU, MinLSTM, Rotation), "diagonal"),
 }
 KERNELS = ("cuda", "triton")  # engines with a kernel for the whole sequence
 # On the difference from the plain loop over a few steps in float32, by torch's setting for products of float32. Sums in
@@ -57,11 +62,16 @@ def prices(cell: Cell, sequences: int) -> dict[str, float]:
     if family is None:
         return {}
     open_ways = [name for name in costs.WAYS if _why_not(name, cell) is None]
-    us = {name: costs.step_us(family, name, cell.hidden_size, sequences, device_name()) for name in open_ways}
+    us = {name: costs.step_us(family, name, size(cell), sequences, device_name()) for name in open_ways}
     us = {name: cost for name, cost in us.items() if cost < inf}
     while us and (first := min(us, key=lambda name: us[name])) in KERNELS and failure(first, cell) is not None:
         del us[first]
     return us
+
+
+def size(cell: Cell) -> int:
+    """The size that a cell is priced by: hidden units, or real numbers of a state that decays unit by unit."""
+    return cell.hidden_size << (cell.complex_state and lookup(cell, FAMILIES) == "diagonal")
 
 
 def device_name() -> str | None:

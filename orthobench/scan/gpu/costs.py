@@ -29,9 +29,9 @@ def step_us(family: str, way: str, n: int, sequences: int, device: str | None = 
     """Microseconds of a time step forward and backward; infinite where nothing is known of a way.
 
     Args:
-        family: elman (with or without scalar gates), gru, lstm or complex_elman.
+        family: one of `choice.FAMILIES`; elman is with or without scalar gates.
         way: one of WAYS.
-        n: hidden units.
+        n: see `choice.size`.
         sequences: members times the batch size.
         device: the name of the device; null for that of the shipped numbers.
     """
@@ -41,6 +41,8 @@ def step_us(family: str, way: str, n: int, sequences: int, device: str | None = 
 
 def growth(family: str, way: str, n: int, sequences: int) -> float:
     """Time for so many sequences in the time for 50, by what the multiprocessors compute one after another."""
+    if way == "triton" and family == "diagonal":  # bound by memory, not by multiprocessors
+        return max(1.0, sequences / SEQUENCES)
     if way == "triton":
         return ceil(sequences / MULTIPROCESSORS)
     if way != "cuda":

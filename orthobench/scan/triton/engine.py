@@ -1,7 +1,7 @@
-"""The whole sequence in one Triton kernel forward and one backward, a sequence for each program, matrices in registers.
+"""The whole sequence in few Triton kernels, where there are matrices in registers, a sequence for each program.
 
-The files of `fused` and `native` with the same names have the equations. Only the files with the kernels import the
-package triton, which is optional.
+Cells that are linear in their state have a scan, with the code of `fused` around it. The files of `fused` and `native`
+with the same names have the equations. Only the files with the kernels import the package triton, which is optional.
 """
 
 import os
@@ -17,6 +17,7 @@ from orthobench.scan.families import lookup
 from orthobench.scan.gpu import choice
 
 LARGEST = {"elman": 256}  # hidden units; larger matrices would be read from the cache at every step
+LINEAR = ("diagonal",)  # families whose kernels are a scan, for any size
 LARGEST_OF_SEVERAL = 128
 CAPABILITY = (8, 0)
 
@@ -29,7 +30,7 @@ def why_not(cell: Cell) -> str | None:
     if family is None:
         return f"it has no kernel for {type(cell).__name__}"
     largest = LARGEST.get(family, LARGEST_OF_SEVERAL)
-    if cell.hidden_size > largest:
+    if cell.hidden_size > largest and family not in LINEAR:
         return f"its kernels for {type(cell).__name__} are for up to {largest} hidden units, not {cell.hidden_size}"
     if getattr(cell, "stepwise", False):
         return "its kernels multiply by dense matrices, and this one is applied factor by factor"
@@ -56,4 +57,7 @@ def _installed() -> bool:
 
 def run(cell: Cell, x: Tensor, state: State) -> tuple[Tensor, State]:
     """Run `cell` over x from `state`; see `reference.run`."""
+    family = lookup(cell, choice.FAMILIES)
+    if family in LINEAR:
+        return import_module("orthobench.scan.triton.linear").run(family, cell, x, state)
     return choice.run_by(import_module("orthobench.scan.triton.launch").launch, cell, x, state)
