@@ -1,4 +1,4 @@
-"""Write docs/findings.md, and its short version in README.md, from results/findings.yaml and the records.
+"""Write docs/findings.md, and the two tables of README.md, from results/findings.yaml and the records.
 
 python scripts/findings.py             what no longer holds, and what is not written yet
 python scripts/findings.py --write     write both; refused where a finding no longer holds
@@ -9,7 +9,6 @@ import re
 import sys
 import textwrap
 from collections import Counter
-from collections.abc import Collection
 from itertools import chain
 from math import floor, inf, log10, nan
 from pathlib import Path
@@ -34,7 +33,7 @@ PICTURE = ROOT / "docs" / "findings.svg"
 IN_PICTURE = ("ncgru", "gru_chrono", "deltanet", "lem", "gru", "spectral_rnn", "nnrnn", "exprnn", "scornn", "lstm")
 APART, ALIKE = 0.075, 0.03  # of a score: two names, two lines
 RESULTS, PAGE, README = ROOT / "results", ROOT / "docs" / "findings.md", ROOT / "README.md"
-START, END = "<!-- findings -->\n", "<!-- end -->\n"
+CELLS, PAPERS, END = "<!-- findings -->\n", "<!-- papers -->\n", "<!-- end -->\n"
 HEAD = """\
 # Findings
 
@@ -64,8 +63,14 @@ COLUMNS = {  # of the overview: heading, and the table and case that it is read 
     "HAR-2": ("fair/har2", ""),
 }
 FIRST = next(iter(COLUMNS))
-IN_README = (FIRST, "adding, T=200", "products in S3", "value by its key", "noisy MNIST", "HAR-2")
-LEAST = 3  # scores that a cell of the README's table has
+NEEDS = {  # of the README: what a reader needs, the column that tests it, and the length to which a cell holds it
+    "hold a symbol until an unpredictable cue": (FIRST, 160),
+    "recall after a fixed delay": ("copying, T=200", 200),
+    "look a value up by its key": ("value by its key", 128),
+    "track a state": ("products in S3", 256),
+    "add two numbers far apart": ("adding, T=200", 400),
+}
+MOST = 5  # cells that a row of it names
 DUELS = [("ncgru", "gru_chrono"), ("scornn", "gru")]
 OVERVIEW = """\
 Scores are scaled so that 1 is perfect and 0 is the trivial predictor, and are means over five seeds. Within a task all
@@ -98,12 +103,13 @@ SHORT = """\
 Scores are means over five seeds that were not used for tuning, with the half-width of their 95 % interval, or its two
 ends where the bounds of the score cut it off; milliseconds are medians ± half the interquartile range.
 """
-FIGURE = """\
-![Three digits until a cue: scores at delays of 10 to 160 steps, ten cells by name, others in grey](docs/findings.svg)
+SCOPE = """\
+Fastest first. A cell is listed if the 95 % interval of its score lies above 0.9, in training and at the length tested;
+1 is perfect. Each has one layer of {least:,} to {most:,} parameters, 2,000 training steps and five fresh seeds.
+[All results](docs/findings.md), [how they were measured](docs/fair.md).
 """
 PUBLISHED = """\
-Part of what the five papers print has been run at full length so far. The rules behind the words are in
-[judging.md]({folder}judging.md).
+Part of what the five papers print has been run at full length so far. [Judging]({folder}judging.md) defines each status.
 """
 
 
@@ -156,20 +162,20 @@ def source(finding: Finding, root: str) -> str:
     return f"[`{finding.table}`{case}]({root}results/tables/{page}.md)"
 
 
-def overview(headings: Collection[str] = tuple(COLUMNS), least: int = 1) -> str:
-    """The models side by side, those that hold three digits best first, which have `least` scores or more."""
-    tables = {heading: fair_of(COLUMNS[heading][0], RESULTS) for heading in headings}
+def overview() -> str:
+    """The models side by side, those that hold three digits best first."""
+    tables = {heading: fair_of(table, RESULTS) for heading, (table, _) in COLUMNS.items()}
     entries = {
-        heading: {one.model: one for one in tables[heading].at(COLUMNS[heading][1]) if one.rate} for heading in headings
+        heading: {one.model: one for one in tables[heading].at(case) if one.rate}
+        for heading, (_, case) in COLUMNS.items()
     }
-    lines = [["cell", *headings, "held to", "ms a step", "s to learn", "bytes of state"]]
+    lines = [["cell", *COLUMNS, "held to", "ms a step", "s to learn", "bytes of state"]]
     lines += [["---", *["---:"] * (len(lines[0]) - 1)]]
     first, table = entries[FIRST], tables[FIRST]
-    shown = [model for model in first if sum(model in found for found in entries.values()) >= least]
-    for model in shown:
+    for model in first:
         scores = [
             "" if found is None else _score(tables[heading], found)
-            for heading, found in ((heading, entries[heading].get(model)) for heading in headings)
+            for heading, found in ((heading, entries[heading].get(model)) for heading in COLUMNS)
         ]
         numbers = Numbers(table, first[model])
         lines.append([model, *scores, numbers.horizon, numbers.ms, numbers.seconds, numbers.state])
@@ -177,9 +183,7 @@ def overview(headings: Collection[str] = tuple(COLUMNS), least: int = 1) -> str:
     words = OVERVIEW.format(least=min(sizes), most=max(sizes), repeated=costs.REPEATED)
     text = "".join(chain(*lines))
     words += " ".join(told for sign, told in TOLD.items() if sign in text)
-    where = "more tasks, and the others, are in [docs/findings.md](docs/findings.md)"
-    rest = f"The {len(shown)} of {len(first)} cells with {least} scores or more; {where}.\n" if least > 1 else ""
-    return f"{textwrap.fill(words, 120)}\n{rest}\n" + "".join(f"| {' | '.join(line)} |\n" for line in lines)
+    return f"{textwrap.fill(words, 120)}\n\n" + "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 
 def budget(table: FairTable) -> int:
@@ -261,12 +265,13 @@ def duels() -> str:
 
 def page(found: list[Finding]) -> str:
     """docs/findings.md."""
-    text = f"{HEAD}\n{overview()}\n{duels()}"
+    short = "".join(f"- {sentence(one, one.short)} ({source(one, '../')})\n" for one in found if one.short)
+    text = f"{HEAD}\n## In short\n\n{SHORT}\n{short}\n## All cells\n\n{overview()}\n{duels()}"
     for title in dict.fromkeys(one.title for one in found):
         text += f"\n## {title}\n\n"
         for one in (one for one in found if one.title == title):
             text += f"- {sentence(one, one.says)} ({source(one, '../')})\n" + (f"  Why: {one.why}\n" if one.why else "")
-    return f"{text}\n## The papers' numbers beside ours\n\n{PUBLISHED.format(folder='')}\n{coverage()}\n{statuses()}"
+    return f"{text}\n## The papers' numbers beside ours\n\n{PUBLISHED.format(folder='')}\n{coverage()}\n{apart()}\n{statuses()}"
 
 
 def judged() -> list[tuple[str, str, str, str]]:
@@ -311,7 +316,7 @@ def coverage() -> str:
         counts = [found[kind, status] for status in shown]
         total = sum(found[kind, status] for status in STATUSES)
         lines.append([what, *(str(count) for count in (total, sum(counts), *counts))])
-    return "".join(f"| {' | '.join(line)} |\n" for line in lines) + f"\n{apart()}"
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 
 def apart() -> str:
@@ -327,18 +332,39 @@ def apart() -> str:
     return f"{textwrap.fill(text, 120)}\n"
 
 
-def readme(text: str, found: list[Finding]) -> str:
-    """README.md with the short version between its markers."""
-    start = text.index(START) + len(START)
-    short = "".join(f"- {sentence(one, one.short)} ({source(one, '')})\n" for one in found if one.short)
-    parts = [SHORT, short, FIGURE, overview(IN_README, LEAST), PUBLISHED.format(folder="docs/"), coverage()]
-    return f"{text[:start]}\n{chr(10).join(parts)}\n{text[text.index(END, start) :]}"
+def readme(text: str) -> str:
+    """Return README.md with its two tables between their markers."""
+    for mark, block in ((CELLS, needs()), (PAPERS, f"{coverage()}\n{PUBLISHED.format(folder='docs/')}")):
+        start = text.index(mark) + len(mark)
+        text = f"{text[:start]}{block}{text[text.index(END, start) :]}"
+    return text
+
+
+def needs() -> str:
+    """Table of needs, each with the models that meet it, fastest first."""
+    lines, sizes = [["you need to", "cells that do", "tested to", "records"], ["---"] * 4], []
+    for need, (heading, least) in NEEDS.items():
+        name, case = COLUMNS[heading]
+        table = fair_of(name, RESULTS)
+        sizes.append(budget(table))
+        known = [one for one in table.at(case) if one.rate and (ROOT / "conf" / "model" / f"{one.model}.yaml").is_file()]
+        able = [one for one in known if (table.horizon(one) or 0) >= least and least not in table.holes(one)]
+        able.sort(key=_seconds)
+        names = ", ".join(f"`{one.model}`" for one in able[:MOST]) or "none"
+        more = f" and {len(able) - MOST} more" if len(able) > MOST else ""
+        lines.append([need, names + more, f"{least} steps", f"[`{name}`](results/tables/{name.split('/')[0]}.md)"])
+    scope = SCOPE.format(least=min(sizes), most=max(sizes))
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines) + f"\n{scope}"
+
+
+def _seconds(one: FairEntry) -> float:
+    return one.cost.s_per_step if one.cost else inf
 
 
 def texts() -> dict[Path, str]:
     """What the two files should hold."""
     found = read(RESULTS / "findings.yaml")
-    return {PAGE: page(found), README: readme(README.read_text(encoding="utf-8"), found)}
+    return {PAGE: page(found), README: readme(README.read_text(encoding="utf-8"))}
 
 
 def main(arguments: list[str]) -> int:
