@@ -55,7 +55,7 @@ test-slurm: $(VENV)/.installed-clusters  ## runs on a real Slurm of this machine
 test-ray: $(VENV)/.installed-clusters  ## runs on a real Ray cluster of three nodes on this machine, about five minutes; MANY=1000 runs
 	ORTHOBENCH_CLUSTERS=1 ORTHOBENCH_MANY=$(or $(MANY),40) $(BIN)/python -m pytest tests/clusters/test_ray.py
 
-faults: install-dev  ## kills, full disks, flipped bits, signals, failing sweeps: see docs/reliability.md; LONG=1 for more
+faults: install-dev  ## kills, full disks, flipped bits, signals, failing sweeps: see docs/explanation/reliability.md; LONG=1 for more
 	$(BIN)/python -m pytest tests/faults -m "faults or not faults" -n $(WORKERS) --dist worksteal
 
 lock:  ## write requirements.lock anew, with uv

@@ -1,4 +1,4 @@
-"""How Sphinx sets these pages, see docs/site.md: Markdown by MyST, and one notebook that is run while they are made."""
+"""Settings of Sphinx for these pages, see docs/how-to/site.md: Markdown by MyST, and a notebook that the build runs."""
 
 import re
 
@@ -22,23 +22,32 @@ html_theme = "furo"
 html_title = "orthobench"
 html_copy_source = False
 html_show_sphinx = False
-html_theme_options = {"announcement": '<a href="../index.html">Which cell? The results as pages</a>'}
 html_static_path = ["_static"]
 html_css_files = ["tables.css"]
 
 
+LINK = re.compile(r"\[`(?P<name>[\w/]+)`(?P<rest>[^\]]*)\]\((?P<up>(?:\.\./)+)results/tables/(?P<paper>\w+)\.md\)")
+
+
 def _page(link: re.Match) -> str:
-    """A link to a table in results/tables as one to the page of the site that has it: of its task, or of its paper."""
-    name, rest, paper = link.groups()
+    """Link to the site's page of a task or a paper, in place of one to a table in results/tables."""
+    up, name, rest, paper = link["up"], link["name"], link["rest"], link["paper"]
     table = load(name)
     place = f"tasks/{table.chosen(next(iter(table.rows)))['task']}" if table.track == FAIR else f"papers/{paper}"
-    return f'<a href="../{place}.html"><code>{name}</code>{rest}</a>'
+    return f'<a href="{up}{place}.html"><code>{name}</code>{rest}</a>'
 
 
 def _lead_to_the_site(app: object, page: str, source: list[str]) -> None:
-    source[0] = re.sub(r"\[`([\w/]+)`([^\]]*)\]\(\.\./results/tables/(\w+)\.md\)", _page, source[0])
+    source[0] = LINK.sub(_page, source[0])
+
+
+def _announce(app: object, page: str, template: str, context: dict, doctree: object) -> None:
+    """Link to the site, which is beside the folder of these pages."""
+    up = "../" * (page.count("/") + 1)
+    context["theme_announcement"] = f'<a href="{up}index.html">Which cell? The results as pages</a>'
 
 
 def setup(app: object) -> None:
-    """Called by Sphinx."""
+    """Connect to Sphinx's events."""
     app.connect("source-read", _lead_to_the_site)
+    app.connect("html-page-context", _announce)

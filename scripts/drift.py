@@ -1,4 +1,4 @@
-"""How far every constrained matrix strays from its manifold in float32: writes docs/drift.md.
+"""How far every constrained matrix strays from its manifold in float32: writes docs/explanation/drift.md.
 
 Each matrix takes 1,000 Adam steps with learning rate 1e-3 on a random linear loss with noise. The table shows the
 largest ||W^H W - I||_F over the steps, computed in float64, or for a band of singular values the largest distance
@@ -77,7 +77,7 @@ def main() -> int:
             lines.append(f"| {name}{': ' if words else ''}{words} | " + " | ".join(cells) + " |")
             sys.stdout.write(lines[-1] + "\n")
             sys.stdout.flush()
-    path = Path(__file__).resolve().parents[1] / "docs" / "drift.md"
+    path = Path(__file__).resolve().parents[1] / "docs" / "explanation" / "drift.md"
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
     return 0
 

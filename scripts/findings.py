@@ -1,4 +1,4 @@
-"""Write docs/findings.md, and the two tables of README.md, from results/findings.yaml and the records.
+"""Write docs/results/findings.md, and the two tables of README.md, from results/findings.yaml and the records.
 
 python scripts/findings.py             what no longer holds, and what is not written yet
 python scripts/findings.py --write     write both; refused where a finding no longer holds
@@ -29,10 +29,10 @@ from orthobench.report.fair import DROP
 from orthobench.report.numbers import number, spread
 
 ROOT = Path(__file__).resolve().parents[1]
-PICTURE = ROOT / "docs" / "findings.svg"
+PICTURE = ROOT / "docs" / "results" / "findings.svg"
 IN_PICTURE = ("ncgru", "gru_chrono", "deltanet", "lem", "gru", "spectral_rnn", "nnrnn", "exprnn", "scornn", "lstm")
 APART, ALIKE = 0.075, 0.03  # of a score: two names, two lines
-RESULTS, PAGE, README = ROOT / "results", ROOT / "docs" / "findings.md", ROOT / "README.md"
+RESULTS, PAGE, README = ROOT / "results", ROOT / "docs" / "results" / "findings.md", ROOT / "README.md"
 CELLS, PAPERS, END = "<!-- findings -->\n", "<!-- papers -->\n", "<!-- end -->\n"
 HEAD = """\
 # Findings
@@ -106,10 +106,10 @@ ends where the bounds of the score cut it off; milliseconds are medians ± half 
 SCOPE = """\
 Fastest first. A cell is listed if the 95 % interval of its score lies above 0.9, in training and at the length tested;
 1 is perfect. Each has one layer of {least:,} to {most:,} parameters, 2,000 training steps and five fresh seeds.
-[All results](docs/findings.md), [how they were measured](docs/fair.md).
+[All results](docs/results/findings.md), [how they were measured](docs/explanation/fair.md).
 """
 PUBLISHED = """\
-Part of what the five papers print has been run at full length so far. [Judging]({folder}judging.md) defines each status.
+Part of what the five papers print has been run at full length. [Judging]({folder}judging.md) defines each status.
 """
 
 
@@ -264,14 +264,17 @@ def duels() -> str:
 
 
 def page(found: list[Finding]) -> str:
-    """docs/findings.md."""
-    short = "".join(f"- {sentence(one, one.short)} ({source(one, '../')})\n" for one in found if one.short)
+    """docs/results/findings.md."""
+    short = "".join(f"- {sentence(one, one.short)} ({source(one, '../../')})\n" for one in found if one.short)
     text = f"{HEAD}\n## In short\n\n{SHORT}\n{short}\n## All cells\n\n{overview()}\n{duels()}"
     for title in dict.fromkeys(one.title for one in found):
         text += f"\n## {title}\n\n"
         for one in (one for one in found if one.title == title):
-            text += f"- {sentence(one, one.says)} ({source(one, '../')})\n" + (f"  Why: {one.why}\n" if one.why else "")
-    return f"{text}\n## The papers' numbers beside ours\n\n{PUBLISHED.format(folder='')}\n{coverage()}\n{apart()}\n{statuses()}"
+            text += f"- {sentence(one, one.says)} ({source(one, '../../')})\n" + (
+                f"  Why: {one.why}\n" if one.why else ""
+            )
+    parts = [PUBLISHED.format(folder="../explanation/"), coverage(), apart(), statuses()]
+    return f"{text}\n## The papers' numbers beside ours\n\n" + "\n".join(parts)
 
 
 def judged() -> list[tuple[str, str, str, str]]:
@@ -302,7 +305,7 @@ def statuses() -> str:
     lines = [["paper", *STATUSES], ["---", *["---:"] * len(STATUSES)]]
     for paper in papers():
         shown = (str(counts[paper, status]) for status in STATUSES)
-        lines.append([f"[{paper}](../results/tables/{paper}.md)", *shown])
+        lines.append([f"[{paper}](../../results/tables/{paper}.md)", *shown])
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 
@@ -334,7 +337,7 @@ def apart() -> str:
 
 def readme(text: str) -> str:
     """Return README.md with its two tables between their markers."""
-    for mark, block in ((CELLS, needs()), (PAPERS, f"{coverage()}\n{PUBLISHED.format(folder='docs/')}")):
+    for mark, block in ((CELLS, needs()), (PAPERS, f"{coverage()}\n{PUBLISHED.format(folder='docs/explanation/')}")):
         start = text.index(mark) + len(mark)
         text = f"{text[:start]}{block}{text[text.index(END, start) :]}"
     return text
@@ -347,7 +350,9 @@ def needs() -> str:
         name, case = COLUMNS[heading]
         table = fair_of(name, RESULTS)
         sizes.append(budget(table))
-        known = [one for one in table.at(case) if one.rate and (ROOT / "conf" / "model" / f"{one.model}.yaml").is_file()]
+        known = [
+            one for one in table.at(case) if one.rate and (ROOT / "conf" / "model" / f"{one.model}.yaml").is_file()
+        ]
         able = [one for one in known if (table.horizon(one) or 0) >= least and least not in table.holes(one)]
         able.sort(key=_seconds)
         names = ", ".join(f"`{one.model}`" for one in able[:MOST]) or "none"

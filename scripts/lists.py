@@ -1,4 +1,4 @@
-"""Write the lists of docs/models.md and docs/tasks.md: what `orthobench list` prints, and the kinds of matrices.
+"""Write the lists of docs/reference/models.md and tasks.md: the output of `orthobench list`, and the kinds of matrices.
 
 Run as: python scripts/lists.py
 """
@@ -13,7 +13,7 @@ from pathlib import Path
 from orthobench import registry
 from orthobench.verbs import list as listing
 
-DOCS = Path(__file__).resolve().parents[1] / "docs"
+DOCS = Path(__file__).resolve().parents[1] / "docs" / "reference"
 PAGES = {"models": "models.md", "matrices": "models.md", "tasks": "tasks.md"}
 
 

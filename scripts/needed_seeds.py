@@ -1,7 +1,7 @@
 """How many seeds the claims of each table need, as a table in Markdown.
 
 python scripts/needed_seeds.py            print it
-python scripts/needed_seeds.py --write    put it into docs/judging.md, between its markers
+python scripts/needed_seeds.py --write    put it into docs/explanation/judging.md, between its markers
 """
 
 import sys
@@ -11,7 +11,7 @@ from orthobench.analysis.claims import needed_seeds
 from orthobench.analysis.published import load_table
 from orthobench.config.table import load, tables
 
-PAGE = Path(__file__).resolve().parents[1] / "docs" / "judging.md"
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "explanation" / "judging.md"
 START, END = "<!-- needed seeds -->\n", "<!-- end -->\n"
 HEADERS = ("table", "claims that are tested", "seeds planned", "to hold", "for the opposite")
 

@@ -1,7 +1,7 @@
 """How often a published number, or a claim, gets which status: two tables in Markdown.
 
     python scripts/simulate_statuses.py            print them
-    python scripts/simulate_statuses.py --write    put them into docs/judging.md, between their markers
+    python scripts/simulate_statuses.py --write    put them into docs/explanation/judging.md, between their markers
 
 Of a number, gap and spread are in margins; a positive gap means that ours is better, and the published number has no
 spread of its own. Of a claim, s is the standard deviation of one model's seeds. Seeds are normal. The draws are fixed,
@@ -32,7 +32,7 @@ CASES = (  # gap, spread, seeds
 )
 SHOWN = ("reproduced", "agrees, not precise", "better", "not reproduced", "partial")
 CLAIM_SHOWN = ("reproduced", "undecided", "not reproduced", "partial")
-PAGE = Path(__file__).resolve().parents[1] / "docs" / "judging.md"
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "explanation" / "judging.md"
 NUMBERS, CLAIMS, END = "<!-- simulated -->\n", "<!-- simulated claims -->\n", "<!-- end -->\n"
 
 Rng = np.random.Generator

@@ -1,4 +1,4 @@
-"""docs/extend.md, followed word for word."""
+"""The pages about cells, tasks, optimizers and tables of your own, followed word for word."""
 
 import os
 import re
@@ -11,7 +11,8 @@ import pytest
 
 from tests.conftest import REPO
 
-PAGE = (REPO / "docs" / "extend.md").read_text(encoding="utf-8")
+PAGES = ("tutorials/your-own-cell", "how-to/add-a-task", "how-to/add-an-optimizer", "tutorials/your-own-table")
+PAGE = "\n".join((REPO / "docs" / f"{name}.md").read_text(encoding="utf-8") for name in PAGES)
 FILES = re.findall(r"^`([\w./]+)`(?:, [^\n]*)?:\n\n```(?:python|yaml)\n(.*?)^```", PAGE, flags=re.M | re.S)
 COMMANDS = "".join(re.findall(r"^```sh\n(.*?)^```", PAGE, flags=re.M | re.S)).splitlines()
 

@@ -1,4 +1,4 @@
-"""docs/own_data.md, docs/own_sweeps.md and docs/finished_runs.md, followed word for word in an empty folder."""
+"""The pages: their links, and those about your own data, sweeps and finished runs, followed word for word."""
 
 import os
 import re
@@ -10,9 +10,42 @@ import pytest
 
 from tests.conftest import REPO
 
-OWN = (REPO / "docs" / "own_data.md").read_text(encoding="utf-8")
-SWEEPS = (REPO / "docs" / "own_sweeps.md").read_text(encoding="utf-8")
-FINISHED = (REPO / "docs" / "finished_runs.md").read_text(encoding="utf-8")
+OWN = (REPO / "docs" / "tutorials" / "your-own-data.md").read_text(encoding="utf-8")
+SWEEPS = (REPO / "docs" / "how-to" / "compare-and-tune.md").read_text(encoding="utf-8")
+FINISHED = (REPO / "docs" / "how-to" / "finished-runs.md").read_text(encoding="utf-8")
+
+
+PAGES = sorted((REPO / "docs").rglob("*.md"))
+LINK = re.compile(r"\]\(([^)\s#:]+)(?:#[^)\s]*)?\)")
+
+
+def links(page: Path) -> list[Path]:
+    return [(page.parent / link).resolve() for link in LINK.findall(page.read_text(encoding="utf-8"))]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_the_links_of_a_page_lead_somewhere(page: Path) -> None:
+    assert [link for link in links(page) if not link.exists()] == []
+
+
+def test_a_page_is_reached_from_the_front_page_in_two_clicks() -> None:
+    first = links(REPO / "README.md")
+    reached = {*first, *(link for page in first if page.suffix == ".md" for link in links(page))}
+    assert [page for page in PAGES if page not in reached] == []
+
+
+def test_the_index_has_every_page() -> None:
+    text = (REPO / "docs" / "index.md").read_text(encoding="utf-8")
+    trees = "\n".join(re.findall(r"toctree\}(.*?)```", text, flags=re.S))
+    names = {page.relative_to(REPO / "docs").with_suffix("").as_posix() for page in PAGES} - {"index"}
+    assert set(re.findall(r"^([\w/-]+)$", trees, flags=re.M)) == names
+
+
+def test_pages_that_files_name_exist() -> None:
+    files = [path for folder in ("orthobench", "conf", "tests", "scripts") for path in (REPO / folder).rglob("*.*")]
+    texts = (path.read_text(encoding="utf-8") for path in files if path.suffix in (".py", ".yaml"))
+    named = {name for text in texts for name in re.findall(r"docs/[\w/-]+\.md", text)}
+    assert [name for name in sorted(named) if not (REPO / name).is_file()] == []
 
 
 def blocks(page: str, kind: str) -> list[str]:
@@ -68,7 +101,7 @@ def test_what_to_do_with_a_finished_run(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.chdir(tmp_path)
     (code,) = blocks(FINISHED, "python")
     names: dict[str, object] = {}
-    exec(compile(code.replace("RUN", run), "docs/finished_runs.md", "exec"), names)
+    exec(compile(code.replace("RUN", run), "docs/how-to/finished-runs.md", "exec"), names)
     assert tuple(getattr(names["y"], "shape", ())) == (20, 1)
 
 

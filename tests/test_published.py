@@ -235,7 +235,7 @@ def test_the_page_says_how_many_seeds_the_claims_of_each_table_need(monkeypatch:
     monkeypatch.syspath_prepend(str(REPO / "scripts"))
     from needed_seeds import table  # type: ignore[import-not-found]
 
-    assert table() in (REPO / "docs" / "judging.md").read_text(encoding="utf-8")
+    assert table() in (REPO / "docs" / "explanation" / "judging.md").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("name", ["table1", "table2", "table3", "table4"])

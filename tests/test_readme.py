@@ -16,7 +16,9 @@ MAKEFILE = (REPO / "Makefile").read_text(encoding="utf-8")
 LINES = [line for block in re.findall(r"^```sh\n(.*?)^```", TEXT, flags=re.M | re.S) for line in block.splitlines()]
 INLINE = [code for code in re.findall(r"(?<!`)`([^`\n]+)`(?!`)", TEXT) if code.startswith(("orthobench ", "make "))]
 FILES = re.findall(r"^`([\w./]+)`:\n\n```\w+\n(.*?)^```", TEXT, flags=re.M | re.S)
-CSV = "id,t,speed,target\n" + "".join(f"{i},{t},{i % 3}.5,{'up' if i % 2 else 'down'}\n" for i in range(20) for t in (0, 1))
+CSV = "id,t,speed,target\n" + "".join(
+    f"{i},{t},{i % 3}.5,{'up' if i % 2 else 'down'}\n" for i in range(20) for t in (0, 1)
+)
 
 
 def test_it_is_short() -> None:
@@ -91,4 +93,4 @@ def test_the_lists_are_what_the_program_prints(page: str, monkeypatch: pytest.Mo
     monkeypatch.syspath_prepend(str(REPO / "scripts"))
     from lists import rendered  # type: ignore[import-not-found]
 
-    assert rendered(page) == (REPO / "docs" / page).read_text(encoding="utf-8")
+    assert rendered(page) == (REPO / "docs" / "reference" / page).read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Layers for PyTorch code of one's own, used like `torch.nn.RNN`; see docs/layers.md."""
+"""Layers for PyTorch code of one's own, used like `torch.nn.RNN`; see docs/reference/layers.md."""
 
 from orthobench.layers.frozen import frozen
 from orthobench.layers.layer import Layer

@@ -12,13 +12,14 @@ from orthobench.report.document import Document, Grid, Section
 from orthobench.report.numbers import HEADERS, NOTHING, counts, grid, numbers, protocol, texts
 
 INTRODUCTION = """\
-Published numbers beside ours, written by `orthobench tables`; how statuses are decided stands in
-[judging.md](../../docs/judging.md). *paper's runs*: how many are behind the published number, and which weights were
-scored: those of the best validation, the last ones, or those of the best test score. *trivial*: the trivial predictor's
-score. *ours*: mean ± half of the 95 % interval over n seeds, of the weights with the best validation score and of the
-last ones. *same protocol*: the paper's own selection, with the 95 % prediction interval of one published result.
-*runs*: how many finished runs are behind ours, and which code made them; their names stand below the table. *core h*
-of what is not run: the hours of one core for all its seeds, by costs that were measured (`results/bench/costs.csv`).
+Published numbers beside ours, written by `orthobench tables`. The statuses are defined in
+[judging.md](../../docs/explanation/judging.md). *paper's runs*: how many are behind the published number, and which of
+their weights were scored: those of the best validation, the last ones, or those of the best test score. *trivial*: the
+trivial predictor's score. *ours*: mean ± half of the 95 % interval over n seeds, of the weights with the best
+validation score and of the last ones. *same protocol*: the paper's own selection, with the 95 % prediction interval of
+one published result. *runs*: how many finished runs are behind ours, and which code made them. Their names are below
+the table. *core h* of rows that are not run: the hours of one core for all seeds, by measured costs
+(`results/bench/costs.csv`).
 """
 CLAIM_HEADERS = ("claim", "of", "kind", "section", "status", "runs")
 DATA = (*HEADERS, "claim")

@@ -1,4 +1,4 @@
-"""What docs/findings.md and the README say follows from the records, and a sentence that does not is found."""
+"""What docs/results/findings.md and the README say follows from the records, and a sentence that does not is found."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""docs/security.md says how many hostile inputs are tried; the number is counted, never typed."""
+"""docs/explanation/security.md says how many hostile inputs are tried; the number is counted, never typed."""
 
 import re
 import subprocess
@@ -43,4 +43,5 @@ def table() -> str:
 
 @pytest.mark.slow
 def test_the_page_has_what_is_counted() -> None:
-    assert table() in (REPO / "docs" / "security.md").read_text(encoding="utf-8"), f"the table should be\n{table()}"
+    page = (REPO / "docs" / "explanation" / "security.md").read_text(encoding="utf-8")
+    assert table() in page, f"the table should be\n{table()}"

@@ -1,4 +1,4 @@
-"""docs/layers.md, followed word for word: its commands first, then its code from top to bottom."""
+"""docs/reference/layers.md, followed word for word: its commands first, then its code from top to bottom."""
 
 import re
 from pathlib import Path
@@ -7,7 +7,7 @@ import pytest
 
 from tests.conftest import REPO, Run
 
-PAGE = (REPO / "docs" / "layers.md").read_text(encoding="utf-8")
+PAGE = (REPO / "docs" / "reference" / "layers.md").read_text(encoding="utf-8")
 CODE = re.findall(r"^```python\n(.*?)^```", PAGE, flags=re.M | re.S)
 COMMANDS = re.findall(r"^```sh\npython -m orthobench (.*?)\n```", PAGE, flags=re.M)
 
@@ -22,7 +22,7 @@ def test_the_page_runs(
     monkeypatch.chdir(tmp_path)
     names: dict[str, object] = {}
     for code in CODE:
-        exec(compile(code, "docs/layers.md", "exec"), names)
+        exec(compile(code, "docs/reference/layers.md", "exec"), names)
     out = capsys.readouterr().out
     assert "ScoRNN: roh=95 does not apply here: did you mean 'rho'?" in out
     losses = re.findall(r"^(\w+) +([\d.]+) -> ([\d.]+)$", out, flags=re.M)

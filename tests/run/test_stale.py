@@ -29,7 +29,7 @@ Ask = Callable[..., dict[str, Any]]
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """The files of docs/extend.md, the cell with a helper module of its own, and data."""
+    """The files of docs/tutorials/your-own-cell.md, the cell with a helper module of its own, and data."""
     for name, text in FILES:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)

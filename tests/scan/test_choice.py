@@ -214,7 +214,7 @@ def test_an_engine_refuses_cells_and_is_named_to_users() -> None:
         orthobench.build("model=gru", "task=adding", "engine=tyo")
 
 
-@pytest.mark.parametrize("page", ["README.md", "conf/config.yaml"])
+@pytest.mark.parametrize("page", ["docs/explanation/engines.md", "conf/config.yaml"])
 def test_every_engine_is_named_to_users(page: str) -> None:
     text = (REPO / page).read_text(encoding="utf-8")
     assert all(f"engine={name}" in text for name in ENGINES) or "# " + "|".join(words()) in text

@@ -26,8 +26,7 @@ many are behind the published number, and which weights were scored: those of th
 those of the best test score. *trivial*: the trivial predictor's score. *ours*: mean ± half of the 95 % interval over n
 seeds, of the weights with the best validation score and of the last ones. *same protocol*: the paper's own selection,
 with the 95 % prediction interval of one published result. *runs*: how many finished runs are behind ours, and which
-code made them. The rule behind a status is in docs/judging.md; what a status rests on is shown where the pointer rests
-on it.
+code made them. The rule behind a status is in docs/explanation/judging.md. Point at a status to see its reasons.
 """
 
 

@@ -2,9 +2,9 @@
 
 Blanks 0, K digits from 1..8, D blanks, the marker 9, K steps of recall, blanks to the end. The number of blanks at the
 start and the delay D are drawn for every sequence by itself, uniformly from 0..onset and from `delay`, so that a clock
-is of no use: with a fixed delay trained cells learn when, not at what, the digits are due (see docs/tasks.md). The
-target is blank but for the digits in the K steps after the marker. The loss is over all steps, as in the copying task:
-a cell is to be silent until it is asked. Scores are over the K due steps and all nine classes.
+is of no use: with a fixed delay trained cells learn when, not at what, the digits are due (docs/reference/tasks.md).
+The target is blank but for the digits in the K steps after the marker. The loss is over all steps, as in the copying
+task: a cell is to be silent until it is asked. Scores are over the K due steps and all nine classes.
 
 `marker=false` is a control for testing: the marker is left out and every target is blank; `emitted` is the share of the
 former due steps at which a digit is the answer all the same, 0 for a cell that waits for the cue.

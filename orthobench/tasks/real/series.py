@@ -108,7 +108,9 @@ class Series(ArrayTask):
         """
         if self.path is None:
             kinds = ", ".join(sequences.ENDINGS)
-            raise ConfigError(f"task=series needs task.path=FILE, a file of sequences ({kinds}): see docs/own_data.md.")
+            raise ConfigError(
+                f"task=series needs task.path=FILE, a file of sequences ({kinds}): see docs/tutorials/your-own-data.md."
+            )
         return sequences.load(Path(self.path), self.missing != "refuse", self.group)
 
     @cached_property

@@ -81,7 +81,7 @@ class Text(Language):
     @cached_property
     def _corpus(self) -> Corpus:
         if self.path is None:
-            raise ConfigError("task=text needs task.path=FILE, a text in UTF-8: see docs/own_data.md.")
+            raise ConfigError("task=text needs task.path=FILE, a text in UTF-8: see docs/tutorials/your-own-data.md.")
         shares = (0.0, 1.0) if self.whole else (self.val_share, self.test_share)
         return corpus.load(Path(self.path), self.by, *shares, self.min_count, self.known)
 

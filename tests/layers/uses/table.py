@@ -1,4 +1,4 @@
-"""The table of layers and uses: what happens, and docs/layer_uses.md, which shows it.
+"""The table of layers and uses: what happens, and docs/reference/layer-uses.md, which shows it.
 
 `python -m tests.layers.uses.table` writes the page from what happens, in some twenty minutes; given names of uses, it
 renews their columns alone.
@@ -13,7 +13,7 @@ from tests.conftest import REPO
 from tests.layers.uses import copies, derivatives, exporters, masks, processes, weights
 from tests.layers.uses.common import KINDS, NotApplicable, NotTheMean
 
-PAGE = REPO / "docs" / "layer_uses.md"
+PAGE = REPO / "docs" / "reference" / "layer-uses.md"
 RIGHT, NO_PART, LAST = "+", "-", "a"
 REFUSALS = {  # a part of the sentence that is raised
     "b": "second derivatives (create_graph=True) are not available here: use engine=reference",
