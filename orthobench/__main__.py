@@ -13,7 +13,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from orthobench import __version__, lean_lightning, paths, signals
+from orthobench import __version__, paths, signals
 from orthobench.config import slips
 from orthobench.config.words import key
 from orthobench.errors import ConfigError, OrthobenchError, Stopped, StorageError, code_of, of_system
@@ -83,7 +83,6 @@ def _answer(words: list[str]) -> int:
             say(f"orthobench {__version__}")
             return 0
         if words[0] in VERBS:
-            lean_lightning.deferred = True  # most of them train nothing
             return import_module(f"orthobench.verbs.{words[0]}").main(words[1:])
         with signals.watched(program=True):
             signals.end_with_parent()
@@ -123,7 +122,6 @@ def _experiment(words: list[str]) -> int:
         return _ask(words)
     if options.help or options.hydra_help or options.cfg or options.info is not None:
         return _hydra(words, overrides, folders)
-    lean_lightning.deferred = True
     if options.multirun:
         if any(key(word) == "experiment" for word in overrides):
             from orthobench.verbs import reproduce
@@ -142,7 +140,6 @@ def _experiment(words: list[str]) -> int:
         checked = fit_to_budget(checked)
         record = finished(checked)
         if record is None:
-            lean_lightning.import_lightning()
             from orthobench.run.run import Run
     return code_of((record or Run(checked).run())["status"])
 

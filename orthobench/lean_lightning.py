@@ -1,13 +1,11 @@
 """Lightning, imported without what its import loads and no run uses: SciPy, matplotlib and torch's compiler.
 
-These are most of what `import lightning.pytorch` takes, and half of a run of one step. While Lightning is imported,
-torchmetrics is told that SciPy and matplotlib are not installed, and Lightning is given a stand-in for the compiler.
-All three can be imported as ever afterwards; only torchmetrics, which no task here uses, goes on without its plots, and
-Lightning's own code would be compiled where it asks not to be. Where Lightning has been imported before, or a new
-version wants more than there is here, it is as it comes.
-
-A program that may end without any training, because its run is done or its settings are refused, sets `deferred`: tasks
-are then made without Lightning, and become its data modules when it is imported.
+A module that needs Lightning imports this one first, which imports it. The three are most of what
+`import lightning.pytorch` takes, and half of a run of one step. While Lightning is imported, torchmetrics is told that
+SciPy and matplotlib are not installed, and Lightning is given a stand-in for the compiler. All three can be imported as
+ever afterwards; only torchmetrics, which no task here uses, goes on without its plots, and Lightning's own code would
+be compiled where it asks not to be. Where Lightning has been imported before, or a new version wants more than there is
+here, it is as it comes.
 """
 
 import importlib
@@ -15,29 +13,12 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 UNUSED = ("scipy", "matplotlib")
 COMPILER = "torch._dynamo"
 LIGHTNING = "lightning.pytorch"
 REFUSED = ImportError, AttributeError, TypeError
-deferred = False
-
-
-class _Replaceable:
-    """A base that can be exchanged, which `object` cannot."""
-
-
-class DataModule(_Replaceable):
-    """What tasks are before Lightning is imported; then it derives from Lightning's data module.
-
-    The values are those that a data module of Lightning's begins with.
-    """
-
-    trainer: Any = None
-    prepare_data_per_node = True
-    allow_zero_length_dataloader_with_multiple_devices = False
-    _log_hyperparams = False
 
 
 class _KnowsCompiled(type):
@@ -88,15 +69,8 @@ def without_unused() -> Iterator[None]:
             del sys.modules[COMPILER]
 
 
-def import_lightning() -> Any:
-    """`lightning.pytorch`: without what is unused, or as it comes where that is refused."""
-    found = _imported()
-    if found.LightningDataModule not in DataModule.__bases__:
-        DataModule.__bases__ = (found.LightningDataModule,)
-    return found
-
-
 def _imported() -> Any:
+    """`lightning.pytorch`: without what is unused, or as it comes where that is refused."""
     before = set(sys.modules)
     try:
         if LIGHTNING in sys.modules:
@@ -110,18 +84,4 @@ def _imported() -> Any:
         return importlib.import_module(LIGHTNING)
 
 
-if TYPE_CHECKING:
-    from lightning.fabric.plugins import CheckpointIO as CheckpointIO
-    from lightning.pytorch import LightningDataModule as LightningDataModule
-else:
-
-    def __getattr__(name: str) -> Any:
-        """`LightningDataModule`, what stands for it when that is deferred, or `CheckpointIO`."""
-        if name == "LightningDataModule":
-            if not deferred:
-                import_lightning()
-            return DataModule
-        if name == "CheckpointIO":
-            import_lightning()
-            return importlib.import_module("lightning.fabric.plugins").CheckpointIO
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+lightning = _imported()

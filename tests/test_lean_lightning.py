@@ -62,19 +62,9 @@ def test_a_done_run_is_found_without_lightning(tmp_path: Path) -> None:
         assert answer(program(tmp_path, *words), f"print(code, {IMPORTED})") == "0 ['torch', 'hydra']"
 
 
-@pytest.mark.slow
-def test_a_task_made_before_lightning_becomes_its_data_module() -> None:
-    lines = (
-        "from orthobench import lean_lightning",
-        "lean_lightning.deferred = True",
-        "from orthobench.tasks.drawn.copying import Copying",
-        "task = Copying(T=3)",
-        "before = 'lightning' in sys.modules",
-        "module = lean_lightning.import_lightning().LightningDataModule",
-        "begins = {name: getattr(task, name, 'lacks') for name in vars(module())}",
-        "print(before, isinstance(task, module), begins == vars(module()), isinstance(Copying(T=3), module))",
-    )
-    assert answer(*lines) == "False True True True"
+def test_a_task_is_made_without_lightning() -> None:
+    lines = ("from orthobench.tasks.drawn.copying import Copying", "Copying(T=3).batch('train', 0, 0)")
+    assert answer(*lines, "print('lightning' in sys.modules)") == "False"
 
 
 def test_the_first_line_comes_before_the_imports(tmp_path: Path) -> None:
@@ -90,7 +80,7 @@ def test_the_first_line_comes_before_the_imports(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("module", ["tasks.base", "run.attempt", "recording.checkpoint", "ensemble.member"])
+@pytest.mark.parametrize("module", ["run.task_data", "run.trainer", "run.callbacks.saver", "ensemble.member"])
 def test_whatever_is_imported_first(module: str) -> None:
     assert answer(f"import orthobench.{module}", f"print({UNUSED})") == "[]"
 
@@ -98,24 +88,24 @@ def test_whatever_is_imported_first(module: str) -> None:
 @pytest.mark.slow
 def test_all_of_it_can_be_imported_afterwards() -> None:
     lines = (
-        "import torch, scipy.signal, matplotlib.figure, torchmetrics, orthobench.tasks.base",
+        "import torch, scipy.signal, matplotlib.figure, torchmetrics, orthobench.run.trainer",
         "import torch._dynamo, lightning_utilities.core.imports as installed",
         "from lightning.pytorch.utilities.compile import OptimizedModule",
         "module = torch.nn.Linear(1, 1)",
         "known = [isinstance(one, OptimizedModule) for one in (module, torch.compile(module))]",
         "print(known, installed.package_available('scipy'), bool(installed.RequirementCache('matplotlib')))",
     )
-    assert answer("import orthobench.tasks.base", *lines) == "[False, True] True True"
+    assert answer("import orthobench.run.trainer", *lines) == "[False, True] True True"
 
 
 @pytest.mark.slow
-def test_a_task_is_a_data_module_and_a_checkpoint_is_lightnings() -> None:
+def test_a_run_gives_lightning_its_own_kinds() -> None:
     lines = (
-        "from orthobench.tasks.drawn.copying import Copying",
-        "from orthobench.recording.checkpoint import SafeCheckpointIO",
+        "from orthobench.run.trainer import SafeCheckpointIO",
+        "from orthobench.run.task_data import TaskData",
         "from lightning.pytorch import LightningDataModule",
         "from lightning.fabric.plugins import CheckpointIO",
-        "print(issubclass(Copying, LightningDataModule), issubclass(SafeCheckpointIO, CheckpointIO))",
+        "print(issubclass(TaskData, LightningDataModule), issubclass(SafeCheckpointIO, CheckpointIO))",
     )
     assert answer(*lines) == "True True"
 
@@ -130,8 +120,7 @@ def test_lightning_is_imported_as_it_comes_where_something_is_refused(refused: s
         f"        if name == {refused!r} and compiler is not None and compiler.__spec__ is None:",
         "            raise ImportError(name)",
         "sys.meta_path.insert(0, Refusal())",
-        "import orthobench.tasks.base",
-        "from lightning.pytorch import LightningDataModule",
-        "print(issubclass(orthobench.tasks.base.Task, LightningDataModule), 'scipy' in sys.modules)",
+        "import orthobench.run.trainer",
+        "print('scipy' in sys.modules)",
     )
-    assert answer(*lines) == "True True"
+    assert answer(*lines) == "True"

@@ -4,7 +4,6 @@ from datetime import timedelta
 from typing import Annotated, Any, Literal
 
 from orthobench.errors import ConfigError
-from orthobench.lean_lightning import import_lightning
 from orthobench.schema import (
     OptionalPositive,
     OptionalPositiveFloat,
@@ -96,7 +95,9 @@ def trainer_settings(given: dict[str, Any]) -> dict[str, Any]:
 
 def _signature() -> dict[str, Any]:
     """The types of all arguments of Lightning's Trainer that a run may use."""
-    found = fields(import_lightning().Trainer)
+    from orthobench.lean_lightning import lightning
+
+    found = fields(lightning.Trainer)
     return {key: field.annotation for key, field in found.items() if key not in TRAINER_REFUSED}
 
 

@@ -1,6 +1,6 @@
 """A member of an ensemble: an ordinary run whose arithmetic is done for all members together."""
 
-from orthobench.tasks.base import Batch  # first: it imports Lightning without what no run uses
+import orthobench.lean_lightning  # noqa: F401 - first: it imports Lightning without what no run uses
 
 # isort: split
 
@@ -22,6 +22,7 @@ from orthobench.run.built import Built
 from orthobench.run.callbacks.progress import Progress
 from orthobench.run.learner import Learner
 from orthobench.run.trainer import before_every_batch
+from orthobench.tasks.base import Batch
 
 
 class MemberLearner(Learner):

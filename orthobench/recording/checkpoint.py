@@ -11,7 +11,6 @@ from typing import Any
 import torch
 
 from orthobench.errors import MemoryExhausted, StorageError
-from orthobench.lean_lightning import CheckpointIO
 from orthobench.recording.checkpoint_shape import problem
 from orthobench.recording.files import write_bytes
 
@@ -19,8 +18,11 @@ DIGEST = hashlib.sha256().digest_size
 LARGEST = 1 << 36  # bytes
 
 
-class SafeCheckpointIO(CheckpointIO):
-    """Writes payload and SHA-256 into one file; the file that it replaces is kept as `<name>.previous`."""
+class SafeCheckpointIO:
+    """Writes payload and SHA-256 into one file; the file that it replaces is kept as `<name>.previous`.
+
+    It is a `CheckpointIO` of Lightning's, which a run says to Lightning.
+    """
 
     def save_checkpoint(self, checkpoint: dict[str, Any], path: Any, storage_options: Any = None) -> None:
         """Write a checkpoint and read it back; see `write_bytes`.
@@ -57,6 +59,9 @@ class SafeCheckpointIO(CheckpointIO):
     def remove_checkpoint(self, path: Any) -> None:
         """Delete a checkpoint."""
         Path(path).unlink(missing_ok=True)
+
+    def teardown(self) -> None:
+        """Close nothing."""
 
 
 def previous(path: Path) -> Path:

@@ -32,6 +32,7 @@ from orthobench.run.callbacks.training import TrainingLog
 from orthobench.run.evaluate import at_lengths
 from orthobench.run.learner import Learner
 from orthobench.run.memory import exhausted, is_exhaustion, keep_freed_memory
+from orthobench.run.task_data import TaskData
 from orthobench.run.trainer import end_again, leave_out_unused_hooks, make_trainer, quieten
 from orthobench.terminal import complain, duration_text, say
 
@@ -107,18 +108,18 @@ class Attempt:
         self.curve.restore(state["callbacks"]["Saver"]["curve"] if state else None)
         go_on(self.logger, told, self.curve.rows())
         signals.check()
-        task.start(step * length.accumulate, length.epoch_batches)
+        data = TaskData(task, step * length.accumulate, length.epoch_batches)
         trainer = make_trainer(self.run.settings.trainer, task, length, self.callbacks, self.logger, str(self.folder))
         if resume is not None:
             self._refuse_other_states(resume, state, trainer)
             if step == length.steps and state["callbacks"]["Saver"]["finished"] is None:
                 end_again(trainer, step)
-        trainer.fit(self.learner, datamodule=task, ckpt_path=resume, weights_only=True)
+        trainer.fit(self.learner, datamodule=data, ckpt_path=resume, weights_only=True)
         self.saver.restored = True
         self.training.pause(trainer.global_step)
         self.finite.check()
         if self.saver.validated != trainer.global_step:
-            trainer.validate(self.learner, datamodule=task, verbose=False)
+            trainer.validate(self.learner, datamodule=data, verbose=False)
             self.training.pause(trainer.global_step)
         self.saver.finish(trainer)
         return trainer
@@ -178,7 +179,7 @@ class Attempt:
         return {"best_val": best, "last": last, "best_test": best_test}
 
     def _score(self, trainer: Any) -> dict[str, float]:
-        trainer.test(self.learner, datamodule=self.run.task, verbose=False)
+        trainer.test(self.learner, datamodule=TaskData(self.run.task), verbose=False)
         return dict(sorted(self.learner.results.items()))
 
     def record(

@@ -25,6 +25,7 @@ from orthobench.recording.sources import changed, refuse_changed, sources
 from orthobench.run.learner import Learner
 from orthobench.run.load import Finished, load
 from orthobench.run.memory import device_of, is_exhaustion, refuse_test_too_large
+from orthobench.run.task_data import TaskData
 from orthobench.run.trainer import make_trainer, quieten
 from orthobench.run.where import is_the_runs, refuse_missing
 from orthobench.tasks.base import Split, Task
@@ -42,7 +43,7 @@ def score(trainer: Any, learner: Learner, task: Task) -> dict[str, float]:
     """`test/NAME` of the learner's weights on the test split of a task, by its own measure."""
     trained, learner.task, learner.results = learner.task, task, {}
     try:
-        trainer.test(learner, datamodule=task, verbose=False)
+        trainer.test(learner, datamodule=TaskData(task), verbose=False)
     finally:
         learner.task = trained
     return dict(sorted(learner.results.items()))

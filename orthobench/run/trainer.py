@@ -4,6 +4,10 @@ Lightning is pinned below 2.7, because some of this relies on what is not its pu
 version changes any of it.
 """
 
+import orthobench.lean_lightning  # noqa: F401 - first: it imports Lightning without what no run uses
+
+# isort: split
+
 import inspect
 import logging
 import warnings
@@ -12,6 +16,7 @@ from contextlib import nullcontext
 from typing import Any
 
 import torch
+from lightning.fabric.plugins import CheckpointIO
 from lightning.fabric.plugins.environments.lightning import LightningEnvironment
 from lightning.fabric.utilities import move_data_to_device
 from lightning.pytorch import Callback, LightningModule, Trainer
@@ -37,6 +42,7 @@ COUNTED_BY_US = (
     "limit_train_batches",
 )  # fmt: skip
 NOTHING = nullcontext()
+CheckpointIO.register(SafeCheckpointIO)
 
 
 class LeanModule(LightningModule):
@@ -135,6 +141,7 @@ def make_trainer(
     Raises:
         ConfigError: half precision is asked for on a CPU, where Lightning computes in bfloat16 in its place.
     """
+    files: Any = SafeCheckpointIO()
     alone = LightningEnvironment()  # not Slurm's: a run is one process, whatever task of a job it is
     alone.set_global_rank(0)
     kept = {key: value for key, value in given.items() if key not in (*COUNTED_BY_US, "accelerator", "devices")}
@@ -156,7 +163,7 @@ def make_trainer(
         num_sanity_val_steps=0,
         logger=logger,
         callbacks=list(callbacks),
-        plugins=[SafeCheckpointIO(), alone],
+        plugins=[files, alone],
         default_root_dir=folder,
         enable_checkpointing=False,
         enable_progress_bar=False,

@@ -2,21 +2,16 @@
 
 import inspect
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self
 
-import torch
 from torch import Tensor
 from torch.nn import functional as F
-from torch.utils.data import DataLoader
 
 from orthobench.datasets import opened
 from orthobench.errors import ConfigError
-from orthobench.lean_lightning import LightningDataModule
 from orthobench.registry import is_ours
 from orthobench.schema import Positive, Range
-from orthobench.tasks.batches import Batches, Stream
 from orthobench.tasks.divided import SPLITS, Divided, Split
 from orthobench.tasks.metric import ACCURACY, CROSS_ENTROPY, SQUARED_ERROR, Metric
 
@@ -30,7 +25,7 @@ NEEDED = {
 }
 
 
-class Task(Divided, LightningDataModule, opened.Reader, ABC):
+class Task(Divided, opened.Reader, ABC):
     """A data set with its loss, metrics and the trivial predictor's score.
 
     Attributes:
@@ -107,13 +102,11 @@ class Task(Divided, LightningDataModule, opened.Reader, ABC):
         num_workers: Annotated[int, Range(0, 256)] = 0,
         select_on_test: bool = False,
     ) -> None:
-        super().__init__()
         self._files: list[Path] = []
         self.seed, self.data_root = seed, Path(data_root)
         self.division_seed = seed
         self.batch_size, self.eval_batch_size, self.num_workers = batch_size, eval_batch_size, num_workers
         self.select_on_test = select_on_test
-        self._first, self._epoch_batches = 0, None
         named = type(self).metric  # of an instance it may depend on its data
         self.metric_of(named if isinstance(named, str) else self.metric)
 
@@ -287,38 +280,6 @@ class Task(Divided, LightningDataModule, opened.Reader, ABC):
     def setup(self, stage: str) -> None:
         """Load what `batch` needs; called before training and before testing."""
         self.check()
-
-    def start(self, first: int, epoch_batches: int) -> None:
-        """Let training start at batch `first` of the whole run, with epochs of `epoch_batches`."""
-        self._first, self._epoch_batches = first, epoch_batches
-
-    def train_dataloader(self) -> DataLoader[Batch]:
-        """Endless training batches, from the one that `start` named."""
-        return self._loader("train", Stream(self._epoch_batches or self.batches("train"), self._first))
-
-    def val_dataloader(self) -> list[DataLoader[Batch]]:
-        """The validation split, and the test split where the paper selected on it."""
-        splits: tuple[Split, ...] = ("val", "test") if self.select_on_test else ("val",)
-        return [self._loader(split, self._once(split)) for split in splits]
-
-    def test_dataloader(self) -> DataLoader[Batch]:
-        """The test split, once."""
-        return self._loader("test", self._once("test"))
-
-    def _once(self, split: Split) -> list[tuple[int, int]]:
-        """Positions of one pass over a split."""
-        return [(0, index) for index in range(self.batches(split))]
-
-    def _loader(self, split: Split, sampler: Iterable[tuple[int, int]]) -> DataLoader[Batch]:
-        return DataLoader(
-            Batches(self, split),
-            batch_size=None,
-            sampler=sampler,
-            num_workers=self.num_workers,
-            pin_memory=self.trainer is not None and self.trainer.strategy.root_device.type == "cuda",
-            generator=torch.Generator().manual_seed(0),
-            persistent_workers=self.num_workers > 0,
-        )
 
 
 def share(right: Tensor) -> Tensor:

@@ -23,6 +23,10 @@ from orthobench.tasks.real.language import Language
 from orthobench.tasks.synthetic import Drawn
 
 LOSSES, MEASURES = (Task.loss, Varied.loss, Language.loss), (Task.measure, Varied.measure)  # of labels 0..O-1
+NOT_CALLED = (
+    "prepare_data", "train_dataloader", "val_dataloader", "test_dataloader", "teardown", "on_before_batch_transfer",
+    "transfer_batch_to_device", "on_after_batch_transfer", "state_dict", "load_state_dict", "on_exception",
+)  # fmt: skip
 CHANCES = 16  # seeds that are tried before two draws count as the same: few bits may agree by chance
 
 
@@ -34,6 +38,7 @@ def tried_task(task: Task) -> None:
         DataError: so do the data that it reads, or they cannot be read.
     """
     where = _where(task)
+    _refuse_loaders(where, type(task))
     with _told(where, "reading its data"):
         task.check()
     with _told(where, "looking up its sizes and its baseline"):
@@ -55,6 +60,16 @@ def tried_task(task: Task) -> None:
             _check_draws(where, task)
         if isinstance(task._given.get("T"), int):
             _check_length(where, task, task._given["T"])
+
+
+def _refuse_loaders(where: str, cls: type) -> None:
+    """Refuse what Lightning would call if a task were a data module of its own, as nothing calls it here."""
+    for name in NOT_CALLED:
+        if not getattr(cls, name, len).__module__.startswith(("builtins", "lightning.")):
+            raise ConfigError(
+                f"{where} has `{name}`, as a LightningDataModule may, and a run does not call it: read the data in "
+                "`check`, and make the batches in `batch`."
+            )
 
 
 def _shows_rows(cls: type[ArrayTask]) -> bool:

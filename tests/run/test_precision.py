@@ -15,6 +15,7 @@ from orthobench.errors import ConfigError
 from orthobench.parametrizations import base
 from orthobench.parametrizations.base import Parametrization
 from orthobench.parametrizations.plane_rotations import PlaneRotations
+from orthobench.run.task_data import TaskData
 from orthobench.scan import reference
 from orthobench.scan.native import plane_rotations
 
@@ -131,6 +132,7 @@ def test_a_step_reads_no_value(model: str, monkeypatch: pytest.MonkeyPatch) -> N
 @pytest.mark.parametrize("device", ["cpu", "cuda"])
 def test_batches_for_a_gpu_are_pinned_so_that_their_copies_wait_for_nothing(device: str) -> None:
     task: Any = orthobench.build("task=copying", *TINY).task
-    assert not task.train_dataloader().pin_memory
-    task.trainer = SimpleNamespace(strategy=SimpleNamespace(root_device=torch.device(device)))
-    assert task.train_dataloader().pin_memory == task.test_dataloader().pin_memory == (device == "cuda")
+    data: Any = TaskData(task)
+    assert not data.train_dataloader().pin_memory
+    data.trainer = SimpleNamespace(strategy=SimpleNamespace(root_device=torch.device(device)))
+    assert data.train_dataloader().pin_memory == data.test_dataloader().pin_memory == (device == "cuda")

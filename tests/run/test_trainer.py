@@ -14,6 +14,7 @@ from lightning.pytorch.trainer.connectors.signal_connector import _SignalConnect
 import orthobench
 from orthobench.run.callbacks.finite import Finite
 from orthobench.run.learner import Learner
+from orthobench.run.task_data import TaskData
 from orthobench.run.trainer import EVERY_STEP, LeanModule, StayingStrategy, leave_out_unused_hooks, make_trainer
 
 WORDS = (
@@ -66,9 +67,8 @@ def fitted(tmp_path: Path, watch: Watch) -> tuple[Trainer, Learner]:
         exp.duration,
     )
     leave_out_unused_hooks(learner, watch)
-    exp.task.start(0, exp.duration.epoch_batches)
     trainer = make_trainer(exp.settings.trainer, exp.task, exp.duration, [watch], False, str(tmp_path))
-    trainer.fit(learner, datamodule=exp.task)
+    trainer.fit(learner, datamodule=TaskData(exp.task, 0, exp.duration.epoch_batches))
     return trainer, learner
 
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 
+from orthobench.run.task_data import TaskData
 from orthobench.tasks.real.mnist import MNIST
 
 pytestmark = pytest.mark.data
@@ -57,6 +58,6 @@ def test_real_pixels_fill_their_range(real: dict[str, Any]) -> None:
 
 def test_real_batches_through_a_loader() -> None:
     own = MNIST(data_root=os.environ["ORTHOBENCH_DATA"], T=392)
-    x, labels = next(iter(own.test_dataloader()))
+    x, labels = next(iter(TaskData(own).test_dataloader()))
     assert x.shape == (500, 392, 2)
     assert np.bincount(labels, minlength=10).min() > 20

@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from orthobench.errors import ConfigError
+from orthobench.run.task_data import TaskData
 from orthobench.tasks.real.language import SHORTEST, Language
 from orthobench.tasks.real.ptb_char import PTBChar
 from orthobench.tasks.real.ptb_word import PTBWord
@@ -140,8 +141,8 @@ def test_the_baseline_is_the_unigram_model_on_the_real_files(cls: type[Language]
 @pytest.mark.parametrize("workers", [0, 1])
 def test_batches_do_not_depend_on_workers(workers: int) -> None:
     task = PTBChar(data_root=os.environ["ORTHOBENCH_DATA"], T=50, random_bptt=True, num_workers=workers)
-    task.start(5, task.batches("train"))
-    for index, (x, target) in zip(range(5, 8), task.train_dataloader(), strict=False):
+    loader = TaskData(task, 5, task.batches("train")).train_dataloader()
+    for index, (x, target) in zip(range(5, 8), loader, strict=False):
         expected = task.batch("train", 0, index)
         assert torch.equal(x, expected[0])
         assert torch.equal(target, expected[1])

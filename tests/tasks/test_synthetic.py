@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 
+from orthobench.run.task_data import TaskData
 from orthobench.tasks.base import Batch
 from orthobench.tasks.drawn.adding import Adding
 from orthobench.tasks.drawn.copying import Copying
@@ -147,8 +148,7 @@ def test_another_sample_for_other_arguments(size: int, seed: int) -> None:
 
 def test_training_goes_on_where_it_is_told_to() -> None:
     resumed = task(Copying)
-    resumed.start(23, 10)
-    found = itertools.islice(resumed.train_dataloader(), 8)
+    found = itertools.islice(TaskData(resumed, 23, 10).train_dataloader(), 8)
     expected = [(2, i) for i in range(3, 10)] + [(3, 0)]
     assert all(equal(a, resumed.batch("train", *b)) for a, b in zip(found, expected, strict=True))
 
@@ -158,14 +158,14 @@ def test_training_goes_on_where_it_is_told_to() -> None:
 )
 def test_validation_loaders(select_on_test: bool, splits: list[Any]) -> None:
     own = task(Copying, val_size=9, test_size=9, select_on_test=select_on_test)
-    for loader, split in zip(own.val_dataloader(), splits, strict=True):
+    for loader, split in zip(TaskData(own).val_dataloader(), splits, strict=True):
         assert all(equal(a, own.batch(split, 0, i)) for i, a in enumerate(loader))
         assert len(loader) == 2
 
 
 def test_the_test_loader_is_one_pass() -> None:
     own = task(Copying, test_size=17)
-    assert [len(x) for x, _ in own.test_dataloader()] == [8, 8, 1]
+    assert [len(x) for x, _ in TaskData(own).test_dataloader()] == [8, 8, 1]
 
 
 @pytest.mark.filterwarnings("ignore:This DataLoader will create:UserWarning")  # on a single core
@@ -173,5 +173,5 @@ def test_workers_do_not_change_the_numbers() -> None:
     batches = []
     for workers in (0, 2):
         own = task(Adding, num_workers=workers)
-        batches.append(list(itertools.islice(own.train_dataloader(), 5)))
+        batches.append(list(itertools.islice(TaskData(own).train_dataloader(), 5)))
     assert all(equal(a, b) for a, b in zip(*batches, strict=True))

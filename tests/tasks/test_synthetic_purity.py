@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 
+from orthobench.run.task_data import TaskData
 from orthobench.tasks.drawn.adding import Adding
 from orthobench.tasks.drawn.denoise import Denoise
 from orthobench.tasks.drawn.kth_largest import KthLargest
@@ -66,7 +67,7 @@ def test_legacy_generator_draws_the_same_shapes(cls: type[Synthetic], options: d
 @pytest.mark.filterwarnings("ignore:.*use of fork.*:DeprecationWarning")
 def test_workers_do_not_change_the_numbers() -> None:
     def first_batches(workers: int) -> list[tuple[torch.Tensor, ...]]:
-        loader = Denoise(T=20, batch_size=4, num_workers=workers).train_dataloader()
+        loader = TaskData(Denoise(T=20, batch_size=4, num_workers=workers)).train_dataloader()
         batches = iter(loader)
         found = [tuple(a.clone() for a in next(batches)) for _ in range(5)]
         del batches

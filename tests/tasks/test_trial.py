@@ -161,6 +161,8 @@ REFUSED: dict[str, tuple[Any, type[Exception], str]] = {
     "beyond": (having(Rows, baseline={"accuracy": 50}), ConfigError, "accuracy=50, and must have a number within 0"),
     "nan": (having(Rows, baseline={"loss": float("nan")}), ConfigError, "loss=nan, and must have a number within 0 to"),
     "no scores": (having(Rows, baseline=None), ConfigError, "baseline is None, and must be the trivial predictor"),
+    "its own loader": (having(Rows, train_dataloader=lambda self: []), ConfigError, "`train_dataloader`.* not call"),
+    "its own download": (having(Rows, prepare_data=lambda self: None), ConfigError, "`prepare_data`, as a Light"),
     "no size": (having(Rows, output_size=0), ConfigError, "output_size is 0, and must be a whole number from 1"),
     "a size": (having(Rows, input_size=property(lambda self: {}["n"])), ConfigError, "sizes .* in KeyError: 'n'"),
     "tokens": (drawing(lambda task, rng, n: (rng.integers(0, 4, (n, 9)), rng.integers(0, 3, n))),
@@ -189,6 +191,12 @@ def test_a_task_that_breaks_the_contract_is_told_in_one_sentence(case: str) -> N
         tried_task(cls(batch_size=20))
     assert "\n" not in str(error.value)
     assert "Changed" in str(error.value)
+
+
+def test_a_task_that_is_a_data_module_too_is_as_any() -> None:
+    from lightning.pytorch import LightningDataModule
+
+    tried_task(type("Both", (Rows, LightningDataModule), {})(batch_size=20))
 
 
 def test_a_length_that_makes_no_difference_is_told() -> None:

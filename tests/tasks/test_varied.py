@@ -10,6 +10,7 @@ from torch.nn import functional as F
 
 import orthobench
 from orthobench.errors import ConfigError
+from orthobench.run.task_data import TaskData
 from orthobench.tasks.base import Batch
 from orthobench.tasks.drawn.cued_copying import CuedCopying
 from orthobench.tasks.drawn.cued_recall import CuedRecall
@@ -92,7 +93,7 @@ def test_a_batch_can_be_changed_without_changing_the_data(cls: type[Varied]) -> 
 @pytest.mark.filterwarnings("ignore:.*use of fork.*:DeprecationWarning", "ignore:This DataLoader will create")
 def test_workers_do_not_change_the_numbers() -> None:
     def first_batches(workers: int) -> list[Batch]:
-        return list(itertools.islice(make(CuedRecall, num_workers=workers).train_dataloader(), 5))
+        return list(itertools.islice(TaskData(make(CuedRecall, num_workers=workers)).train_dataloader(), 5))
 
     assert all(same(a, b) for a, b in zip(first_batches(0), first_batches(2), strict=True))
 
@@ -100,7 +101,7 @@ def test_workers_do_not_change_the_numbers() -> None:
 @every_task
 def test_the_last_evaluation_batch_is_smaller(cls: type[Varied]) -> None:
     own = make(cls, test_size=19)
-    assert [len(x) for x, _, _ in own.test_dataloader()] == [8, 8, 3]
+    assert [len(x) for x, _, _ in TaskData(own).test_dataloader()] == [8, 8, 3]
 
 
 @every_task
