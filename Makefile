@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 WORKERS ?= 3
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: help install install-dev run test test-all test-kernels test-slurm test-ray faults lock audit wheels lint format tables reproduce-tables report site docs bench clean
+.PHONY: help install install-dev run test test-all test-kernels test-slurm test-ray faults lock audit wheels lint format tables reproduce-tables site docs bench clean
 
 help:  ## show what can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## */\t/' | expand -t 18
@@ -92,9 +92,6 @@ PRESET ?= full
 JOBS ?= 1
 reproduce-tables: install  ## run the published tables: PAPERS="scornn sgornn/table2" PRESET=short BUDGET=2h JOBS=4
 	$(BIN)/python -m orthobench reproduce $(PAPERS) --preset $(PRESET) --jobs $(JOBS) $(if $(BUDGET),--budget $(BUDGET))
-
-report: install  ## write results/report.html from what is recorded
-	$(BIN)/python -m orthobench report
 
 $(VENV)/.installed-site: $(VENV)/.installed
 	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[site]'

@@ -38,13 +38,13 @@ VERBS = {
     "best": "the command that runs the best settings of your own runs longer",
     "tune": "the best settings of a model on a task by validation, found by Optuna",
     "plot": "figures from what is recorded, or of your own runs",
-    "report": "one HTML page of every table and figure",
     "site": "pages of everything that is recorded, to open from a folder without a network",
     "cite": "the BibTeX entry of a model's paper",
     "doctor": "what this machine has and lacks",
     "check": "whether a cell of your own passes the checks that those here pass",
     "bench": "how fast engines, cells, parametrizations and training are on this machine",
 }
+RENAMED = {"report": "site"}
 USAGE = """\
 usage: orthobench KEY=VALUE ...        run an experiment (-m: a sweep)
        orthobench VERB ...             {verbs}
@@ -82,6 +82,9 @@ def _answer(words: list[str]) -> int:
         if "--version" in words:
             say(f"orthobench {__version__}")
             return 0
+        if words[0] in RENAMED:
+            verb = RENAMED[words[0]]
+            raise ConfigError(f"`orthobench {words[0]}` is `orthobench {verb}` now: {VERBS[verb]}.")
         if words[0] in VERBS:
             return import_module(f"orthobench.verbs.{words[0]}").main(words[1:])
         with signals.watched(program=True):

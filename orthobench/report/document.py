@@ -1,6 +1,6 @@
 """What is rendered, before it is Markdown, CSV, LaTeX or HTML: a document of sections, each with its grids of text.
 
-The published tables (paper.py) and the fair ones (fair.py) both fill it; markup.py and html.py only read it.
+The published tables (paper.py) and the fair ones (fair.py) both fill it; markup.py and the site only read it.
 """
 
 from collections.abc import Iterable
@@ -9,23 +9,19 @@ from dataclasses import dataclass, field
 from orthobench.analysis.records import Line
 from orthobench.config.table import FULL, Table
 
-PROVENANCE = (
-    "cell", "seed", "status", "run_id", "steps", "time/train_s", "device", "cpu", "gpu", "engine", "torch", "git",
-    "dirty", "version", "plugins", "data", "finished",
-)  # fmt: skip
-
 
 @dataclass(frozen=True)
 class Grid:
     """Lines of text under headers.
 
     Attributes:
-        headers: what stands above each column; a column `status` is marked with a sign.
+        headers: what stands above each column; a column `status` is marked with the sign of that.
         rows: the texts, line by line.
         numeric: headers of the columns that are set flush right.
         case: what its runs have in common, such as `T=50`, where a section has several cases.
         subject: what it shows beside the main one of its section, such as `by learning rate`; empty for a main one.
         runs: for each line the ids of the runs behind it, shown where the pointer rests on the column `runs`.
+        statuses: for each line the word of its status, where it has one.
         details: for each line the sentence behind its status, shown where the pointer rests on that.
         aside: headers of the columns for which Markdown and LaTeX have no room.
         caption: what all its lines are about, where a column that says so is left aside.
@@ -37,6 +33,7 @@ class Grid:
     case: str = ""
     subject: str = ""
     runs: list[str] = field(default_factory=list)
+    statuses: list[str] = field(default_factory=list)
     details: list[str] = field(default_factory=list)
     aside: frozenset[str] = frozenset()
     caption: str = ""
@@ -61,7 +58,7 @@ class Section:
         paragraphs: further text; a paragraph whose lines begin with `- ` is a list.
         notes: footnotes.
         figures: SVG by title.
-        provenance: every run behind it, line by line.
+        runs: ids of the runs behind it by row, in the order of their seeds.
     """
 
     anchor: str
@@ -73,7 +70,7 @@ class Section:
     paragraphs: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     figures: dict[str, str] = field(default_factory=dict)
-    provenance: Grid | None = None
+    runs: dict[str, list[str]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -85,14 +82,12 @@ class Document:
         introduction: how its tables are read, in Markdown without blocks.
         sections: in the order in which they are shown.
         data: everything as one long grid, for a spreadsheet.
-        statuses: those of the published numbers and claims, shortened tables left out.
     """
 
     name: str
     introduction: str
     sections: tuple[Section, ...]
     data: Grid
-    statuses: tuple[str, ...] = ()
 
 
 def anchor(table: str, preset: str = FULL) -> str:
@@ -123,7 +118,9 @@ def records_of(table: Table, lines: Iterable[Line]) -> str | None:
     return f"records/{table.name}.csv" if tuple(lines) else None
 
 
-def provenance(lines: Iterable[Line]) -> Grid | None:
-    """Every run behind a table: what it was, where, when, with what code and at what cost; null for no run."""
-    rows = [[str(line.values.get(name, "")) for name in PROVENANCE] for line in lines]
-    return Grid(list(PROVENANCE), rows, frozenset({"seed", "steps", "time/train_s"})) if rows else None
+def runs(lines: Iterable[Line]) -> dict[str, list[str]]:
+    """The ids of the runs behind a table by row, in the order of their seeds."""
+    found: dict[str, list[str]] = {}
+    for line in sorted(lines, key=lambda line: line.seed):
+        found.setdefault(line.row, []).append(line.run_id)
+    return found

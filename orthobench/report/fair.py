@@ -74,7 +74,7 @@ def section(fair_table: FairTable, drawn: bool = False) -> Section:
         grids=tuple(grid(fair_table, case) for case in fair_table.cases for grid in kinds),
         notes=(*fair_table.notes, *_drops(fair_table), *fair_table.made_by.notes, *measured, *table.deviations),
         figures=figures(fair_table) if drawn else {},
-        provenance=document.provenance(fair_table.lines),
+        runs=document.runs(fair_table.lines),
     )
 
 

@@ -22,27 +22,38 @@ Curves = list[curves.CurvePoint]
 
 def figures(comparison: Comparison, results: Path) -> dict[str, str]:
     """SVG text by title, of every figure that the records of a table allow."""
+    return alone(comparison, results) | _beside(comparison)
+
+
+def alone(comparison: Comparison, results: Path) -> dict[str, str]:
+    """Those that show more than published numbers and ours: what the table declares, and mean ranks."""
     read = curves.read(results, comparison.table.name)
     kept = {line.run_id for line in comparison.lines}  # curves of runs that fill nothing may lie beside them
     points = [p for p in read if p.preset == comparison.preset and p.run_id in kept]
     points = [p._replace(row=comparison.table.base(p.row)) for p in points]
-    name, found = comparison.table.title, dict[str, str]()
+    found = dict[str, str]()
     for wanted in comparison.table.figures:
         made = DRAWN[wanted.kind](wanted, points, comparison)
         if made is not None:
             found[wanted.title] = drawing.svg(made)
+    for whose, ranking in rankings(comparison).items():
+        found[f"{comparison.table.title}: mean ranks over the data sets, {whose}"] = drawing.svg(_ranks(ranking))
+    return found
+
+
+def _beside(comparison: Comparison) -> dict[str, str]:
+    """A figure for each column of numbers: the published ones and ours."""
     shown = [
         c
         for c in comparison.numbers
         if c.printed.kind == "result" and c.ours is not None and c.printed.value is not None
     ]
-    for column in dict.fromkeys(c.printed.column for c in shown):
-        same = [c for c in shown if c.printed.column == column]
-        if len(same) > 1:
-            found[f"{name}: {column}, published and ours"] = drawing.svg(_dots(same))
-    for whose, ranking in rankings(comparison).items():
-        found[f"{name}: mean ranks over the data sets, {whose}"] = drawing.svg(_ranks(ranking))
-    return found
+    columns = {column: [c for c in shown if c.printed.column == column] for column in (c.printed.column for c in shown)}
+    return {
+        f"{comparison.table.title}: {column}, published and ours": drawing.svg(_dots(same))
+        for column, same in columns.items()
+        if len(same) > 1
+    }
 
 
 def _curves(wanted: Wanted, points: Curves, comparison: Comparison) -> "Figure | None":

@@ -54,8 +54,8 @@ def _markdown_section(section: Section) -> str:
     parts += [_LINK.sub(r"]\\\1", _TAG.sub("&lt;", visible(text))) + "\n" for text in section.paragraphs]
     if section.notes:
         parts.append("".join(f"- {md(note)}\n" for note in section.notes))
-    if section.provenance:
-        parts.append(_run_names(section.provenance))
+    if section.runs:
+        parts.append(_run_names(section.runs))
     return "\n".join([f"## {md(section.heading)}\n", *parts])
 
 
@@ -65,12 +65,8 @@ def _markdown_table(grid: Grid) -> str:
     return "".join("| " + " | ".join(map(md, line)) + " |\n" for line in lines)
 
 
-def _run_names(provenance: Grid) -> str:
-    """The names of the runs by row, in the order of their seeds, with what they have in common written once."""
-    row, seed, name = (provenance.headers.index(header) for header in ("cell", "seed", "run_id"))
-    found: dict[str, list[str]] = {}
-    for line in sorted(provenance.rows, key=lambda line: int(line[seed])):
-        found.setdefault(line[row], []).append(line[name])
+def _run_names(found: dict[str, list[str]]) -> str:
+    """The names of the runs by row, with what they have in common written once."""
     lines = []
     for label, names in found.items():
         common = names[0].rpartition("-")[0] + "-"

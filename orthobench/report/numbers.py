@@ -173,7 +173,17 @@ def grid(
     kept = [i for i, header in enumerate(headers) if comparison.preset == FULL or header != "status"]
     runs, details = [" ".join(one.runs) for one in compared], [one.verdict.detail for one in compared]
     shown = [[row[i] for i in kept] for row in rows]
-    return Grid([headers[i] for i in kept], shown, NUMERIC, runs=runs, details=details, aside=aside, caption=caption)
+    statuses = [one.verdict.word for one in compared]
+    return Grid(
+        [headers[i] for i in kept],
+        shown,
+        NUMERIC,
+        runs=runs,
+        statuses=statuses,
+        details=details,
+        aside=aside,
+        caption=caption,
+    )
 
 
 def _is_beside(compared: Compared) -> bool:

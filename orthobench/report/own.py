@@ -30,7 +30,7 @@ def section(table: OwnTable, drawn: bool = False) -> Section:
         grids=(_grid(table, letters),),
         notes=(*notes, *troubles(runs)),
         figures=figures(table) if drawn else {},
-        provenance=document.provenance(run.line for run in runs),
+        runs=document.runs(run.line for run in runs),
     )
 
 

@@ -29,12 +29,13 @@ def filled(name: str, results: Path, folders: tuple[Path, ...] = (), drawn: bool
     """A paper's document; with figures where `drawn`."""
     found = comparisons(name, results, folders)
     sections = tuple(section(one, results if drawn else None) for one in found)
-    full = [one for one in found if one.preset == FULL]
-    judged = [one for comparison in full for one in (*comparison.numbers, *comparison.claims) if not one.printed.lost]
-    statuses = tuple(one.verdict.word for one in judged)
+    return Document(name, introduction(found, results), sections, _data(found))
+
+
+def introduction(found: list[Comparison], results: Path) -> str:
+    """How the tables of a paper are read, and the hours that their runs took."""
     hours = spent(results, dict.fromkeys(one.table.name for one in found))
-    told = f"{INTRODUCTION}The runs that are recorded for these tables took {hours}.\n" if hours else INTRODUCTION
-    return Document(name, told, sections, _data(found), statuses)
+    return f"{INTRODUCTION}The runs that are recorded for these tables took {hours}.\n" if hours else INTRODUCTION
 
 
 def comparisons(name: str, results: Path, folders: tuple[Path, ...] = ()) -> list[Comparison]:
@@ -60,7 +61,7 @@ def section(comparison: Comparison, results: Path | None = None) -> Section:
         paragraphs=tuple(ranking_lines(comparison)),
         notes=tuple(footnotes(comparison)),
         figures={} if results is None else figures(comparison, results),
-        provenance=document.provenance(comparison.lines),
+        runs=document.runs(comparison.lines),
     )
 
 

@@ -55,7 +55,7 @@ def section(found: SearchedTable, drawn: bool = False) -> Section:
         grids=(cells(found), by_length(found), worth(found), stated(found)),
         notes=(*notes, *_moved(found), *found.notes, *found.made_by.notes, *measured, *table.deviations),
         figures=figures(found) if drawn else {},
-        provenance=document.provenance(found.lines),
+        runs=document.runs(found.lines),
     )
 
 

@@ -1,8 +1,8 @@
-"""results/tables/<paper>.md, .csv and .tex: every table of a paper, from records and published numbers alone.
+"""results/tables/<paper>.md and .csv, and .tex where it is asked for: every table of a paper.
 
-The fair track, which is nobody's paper, has files of its own: results/tables/fair.md, .csv and .tex. So have the
-searched tables, fair2.md, once something of them is recorded. The same records give the same bytes: no dates, no order
-but that of the published rows.
+They come from records and published numbers alone. The fair track, which is nobody's paper, has files of its own:
+results/tables/fair.md and .csv. So have the searched tables, fair2.md, once something of them is recorded. The same
+records give the same bytes: no dates, no order but that of the published rows.
 """
 
 from pathlib import Path
@@ -19,6 +19,7 @@ from orthobench.report.document import Document, Section
 from orthobench.report.markup import csv_text, latex, markdown
 
 RENDERERS = {"md": markdown, "csv": csv_text, "tex": latex}
+COMMITTED, LATEX = ("md", "csv"), ("tex",)  # suffixes: what is always written, and what is when it is asked for
 
 
 def parts(folders: tuple[Path, ...] = ()) -> tuple[str, ...]:
@@ -42,25 +43,34 @@ def section(table: Table, results: Path, preset: str, drawn: bool = False) -> Se
     return paper.section(compare(table, results, preset), results if drawn else None)
 
 
-def render(part: str, results: Path, folders: tuple[Path, ...] = ()) -> dict[str, str]:
+def render(
+    part: str, results: Path, folders: tuple[Path, ...] = (), suffixes: tuple[str, ...] = COMMITTED
+) -> dict[str, str]:
     """The tables of a paper, or of a fair track, by suffix; nothing of searched tables that are not begun."""
     document = filled(part, results, folders)
     if part == searched.PART and not document.sections:
         return {}
-    return {suffix: rendered(document) for suffix, rendered in RENDERERS.items()}
+    return {suffix: RENDERERS[suffix](document) for suffix in suffixes}
 
 
-def write(results: Path, some: tuple[str, ...] = (), folders: tuple[Path, ...] = ()) -> list[Path]:
+def write(
+    results: Path,
+    some: tuple[str, ...] = (),
+    folders: tuple[Path, ...] = (),
+    suffixes: tuple[str, ...] = COMMITTED,
+) -> list[Path]:
     """Write the tables of some papers, and always of the fair tracks, where they changed; returns their paths."""
-    changed = _differing(results, (*some, FAIR, searched.PART), folders)
+    changed = _differing(results, (*some, FAIR, searched.PART), folders, suffixes)
     for path, text in changed.items():
         write_bytes(path, text.encode())
     return list(changed)
 
 
-def stale(results: Path, some: tuple[str, ...], folders: tuple[Path, ...] = ()) -> list[Path]:
+def stale(
+    results: Path, some: tuple[str, ...], folders: tuple[Path, ...] = (), suffixes: tuple[str, ...] = COMMITTED
+) -> list[Path]:
     """Files of these parts that are not what the records say."""
-    return list(_differing(results, some, folders))
+    return list(_differing(results, some, folders, suffixes))
 
 
 def unfit(results: Path, some: tuple[str, ...], folders: tuple[Path, ...] = ()) -> list[str]:
@@ -69,11 +79,13 @@ def unfit(results: Path, some: tuple[str, ...], folders: tuple[Path, ...] = ()) 
     return [note for name in names for found in everything(load(name, folders), results) for note in found.notes]
 
 
-def _differing(results: Path, some: tuple[str, ...], folders: tuple[Path, ...]) -> dict[Path, str]:
+def _differing(
+    results: Path, some: tuple[str, ...], folders: tuple[Path, ...], suffixes: tuple[str, ...]
+) -> dict[Path, str]:
     """What the files of some parts should hold, where they do not."""
     texts = {
         within(results, f"tables/{part}.{suffix}"): text
         for part in dict.fromkeys(some)
-        for suffix, text in render(part, results, folders).items()
+        for suffix, text in render(part, results, folders, suffixes).items()
     }
     return {path: text for path, text in texts.items() if not path.is_file() or path.read_bytes() != text.encode()}

@@ -5,6 +5,7 @@ Its usage and help are the first line of the docstring of the verb's module, "`u
 
 import argparse
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 from orthobench.config import places
@@ -99,6 +100,21 @@ class RunParser(Parser):
             allowed = " and ".join(f"{name}=" for name in PLACES)
             raise ConfigError(f"{given.settings[0]} does not apply to {verb}: only {allowed} do.")
         return given
+
+
+def results_root(arguments: list[str]) -> Path:
+    """The folder of `results_root=`, else results/.
+
+    Raises:
+        ConfigError: an argument other than that, or a folder that is not there.
+    """
+    for word in arguments:
+        if not word.startswith("results_root="):
+            raise ConfigError(f"{word!r} is not an argument here; results_root= is.")
+    found = Path(places.path(arguments[-1]) if arguments else "results")
+    if arguments and not found.is_dir():
+        raise ConfigError(f"results_root={found} is not a folder: name the one that holds `records`.")
+    return found
 
 
 def load_run(given: argparse.Namespace) -> "Finished":

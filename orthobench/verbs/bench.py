@@ -12,8 +12,7 @@ from orthobench.config.table import FAIR
 from orthobench.errors import ConfigError, DataError
 from orthobench.paths import folder
 from orthobench.terminal import complain, say
-from orthobench.verbs.arguments import Parser
-from orthobench.verbs.report import results_root
+from orthobench.verbs.arguments import Parser, results_root
 
 if TYPE_CHECKING:
     from orthobench.bench.timing import Row

@@ -4,7 +4,7 @@ from orthobench.errors import ConfigError
 from orthobench.report.document import Section
 from orthobench.terminal import columns, say
 from orthobench.verbs import own_runs
-from orthobench.verbs.arguments import Parser
+from orthobench.verbs.arguments import Parser, results_root
 
 
 def main(arguments: list[str]) -> int:
@@ -21,7 +21,6 @@ def main(arguments: list[str]) -> int:
     from orthobench.config import table as experiment
     from orthobench.report import own
     from orthobench.report.write import section
-    from orthobench.verbs.report import results_root
 
     parser = Parser(__doc__)
     parser.add_folders()
@@ -47,7 +46,7 @@ def main(arguments: list[str]) -> int:
 
 def _show(shown: Section, nothing: str = "nothing is recorded") -> None:
     say(shown.heading)
-    if not shown.provenance:
+    if not shown.runs:
         say(f"  {nothing}")
     for grid in (grid for grid in shown.grids if not grid.subject.startswith("validation")):
         if grid.case or grid.subject:

@@ -8,7 +8,7 @@ from pathlib import Path
 from orthobench.config.table import FULL
 from orthobench.terminal import say
 from orthobench.verbs import own_runs
-from orthobench.verbs.arguments import Parser
+from orthobench.verbs.arguments import Parser, results_root
 
 
 def main(arguments: list[str]) -> int:
@@ -46,7 +46,6 @@ def _of_tables(names: list[str], overrides: list[str], folders: tuple[Path, ...]
     from orthobench.config import table as experiment
     from orthobench.recording.files import within
     from orthobench.report.write import section
-    from orthobench.verbs.report import results_root
 
     results = results_root(overrides)
     for name in select(names or ["all"], folders):

@@ -1,10 +1,9 @@
-"""`orthobench tables [PAPER...|fair] [--check]`: the tables of what is recorded, in results/tables."""
+"""`orthobench tables [PAPER...|fair] [--check] [--format latex]`: tables of what is recorded, in results/tables."""
 
 from orthobench.errors import ConfigError
 from orthobench.schema import did_you_mean
 from orthobench.terminal import complain, say, waiting
-from orthobench.verbs.arguments import Parser
-from orthobench.verbs.report import results_root
+from orthobench.verbs.arguments import Parser, results_root
 
 
 def main(arguments: list[str]) -> int:
@@ -18,6 +17,7 @@ def main(arguments: list[str]) -> int:
 
     parser = Parser(__doc__)
     parser.add_argument("--check", action="store_true", help="write nothing; exit 1 when a table is stale")
+    parser.add_argument("--format", choices=("markdown", "latex"), default="markdown", help="latex: write .tex alone")
     parser.add_folders()
     given = parser.read(arguments)
     folders = tuple(given.config_dir)
@@ -27,18 +27,19 @@ def main(arguments: list[str]) -> int:
             raise ConfigError(f"tables {word} is not known: {did_you_mean(word, known)}")
     chosen = tuple(given.names) or known
     results = results_root(given.overrides)
+    suffixes = tables.LATEX if given.format == "latex" else tables.COMMITTED
     with waiting("reading the records"):
         unfit = tables.unfit(results, chosen, folders)
     for sentence in unfit:
         complain(f"{sentence}; it fills nothing: `orthobench reproduce` makes it anew.")
     if given.check:
         with waiting("filling the tables"):
-            found = tables.stale(results, chosen, folders)
+            found = tables.stale(results, chosen, folders, suffixes)
         for path in found:
             complain(f"{path} is not what the records say; run `orthobench tables`.")
         return 1 if found or unfit else 0
     with waiting("filling the tables"):
-        changed = tables.write(results, chosen, folders)
+        changed = tables.write(results, chosen, folders, suffixes)
     for path in changed:
         say(f"wrote {path}")
     if not changed:

@@ -18,7 +18,6 @@ from orthobench.errors import StorageError
 from orthobench.report import fair
 from orthobench.report import write as tables
 from orthobench.report.fair_figures import figures, front
-from orthobench.report.html import page
 from tests.report.made_up import made_up, record
 
 NAME, CUED = "fair/adding", "fair/cued_copying"
@@ -350,13 +349,6 @@ def test_the_front_is_what_nothing_beats_in_both() -> None:
     points = [(1.0, 0.5), (2.0, 0.6), (3.0, 0.4), (3.0, 0.3), (4.0, 0.35)]
     assert front(points, higher=False) == [0, 3]
     assert front(points, higher=True) == [0, 1]
-
-
-@pytest.mark.slow
-def test_the_page_shows_them(results: Path) -> None:
-    text = page(results)
-    assert '<section id="fair-adding">' in text
-    assert "Adding, T=50: validation score by rate" in text
 
 
 def test_the_verbs(results: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -6,7 +6,7 @@ import io
 import pytest
 
 from orthobench.config.table import load
-from orthobench.report.document import Document, Grid, Section, anchor, heading, provenance, shortened, title
+from orthobench.report.document import Document, Grid, Section, anchor, heading, runs, shortened, title
 from orthobench.report.markup import csv_text, latex, markdown
 from tests.report.made_up import made_up
 
@@ -52,11 +52,9 @@ def test_what_shortens_a_table_is_said_where_anything_does() -> None:
 
 
 def test_the_runs_behind_a_table() -> None:
-    grid = provenance([made_up("a", 2, gpu="H100")])
-    assert grid is not None
-    line = dict(zip(grid.headers, grid.rows[0], strict=True))
-    assert (line["cell"], line["seed"], line["gpu"], line["cpu"]) == ("a", "2", "H100", "")
-    assert provenance([]) is None
+    lines = [made_up("b", 1), made_up("a", 10), made_up("a", 2)]
+    assert runs(lines) == {"b": ["task-model-b-1-full"], "a": ["task-model-a-2-full", "task-model-a-10-full"]}
+    assert runs([]) == {}
 
 
 def test_markdown() -> None:

@@ -121,3 +121,35 @@ def test_bars_and_curves_together(tmp_path: Path) -> None:
     curve = [CurvePoint(line.run_id, "full", "lstm_100", 1, "train/loss", t, 1.0) for t in (0, 1)]
     curves.add(tmp_path, "ncgru/table1", [*curve, curve[0]._replace(run_id="another", seed=2)])
     assert list(figures(compare(load("ncgru/table1"), tmp_path), tmp_path)) == ["Figure 1: parenthesis, T=100"]
+
+
+@pytest.fixture
+def losses(tmp_path: Path) -> Path:
+    """Records of two seeds of a row, each with a curve of three points."""
+    lines = [made_up("vprnn_0.01", s, last___val__loss=0.01, baseline__loss=1 / 6) for s in (1, 2)]
+    record(tmp_path, "sgornn/figure1", lines)
+    curve = [
+        CurvePoint(line.run_id, "full", line.row, line.seed, "val/loss", t, 0.2 / (1 + t * line.seed))
+        for line in records.read(tmp_path, "sgornn/figure1")
+        for t in (0, 100, 200)
+    ]
+    curves.add(tmp_path, "sgornn/figure1", curve)
+    return tmp_path
+
+
+def test_curves_are_drawn_the_same_each_time(losses: Path) -> None:
+    comparison = compare(load("sgornn/figure1"), losses)
+    drawn = figures(comparison, losses)
+    assert list(drawn) == ["Figure 1: T=500"]
+    assert drawn == figures(comparison, losses)
+    assert drawn["Figure 1: T=500"].startswith("<svg")
+
+
+def test_curves_are_read_back(losses: Path) -> None:
+    points = curves.read(losses, "sgornn/figure1")
+    assert len(points) == 6
+    curves.add(losses, "sgornn/figure1", points)
+    assert curves.read(losses, "sgornn/figure1") == points
+    long = curves.thinned([[float(i), 0.0] for i in range(1001)])
+    assert len(long) <= curves.POINTS + 1
+    assert (long[0][0], long[-1][0]) == (0.0, 1000.0)

@@ -15,6 +15,7 @@ from orthobench.analysis.published import papers
 from orthobench.config.many import settings
 from tests.conftest import REPO
 from tests.report.made_up import made_up
+from tests.report.site.conftest import undrawn
 
 EXPERIMENT = """
 description: "Sixth, Table 1: adding"
@@ -46,7 +47,7 @@ COMMANDS = {
     ("compare", "sixth"): ("Table 1 (`sixth/table1`)", "The LSTM is better.", "reproduced"),
     ("plot", "all"): ("wrote results/figures/sixth-table1-loss.svg",),
     ("cite", "sixth", "sixth/table1"): ("@misc{sixth2026",),
-    ("report",): ("wrote results/report.html",),
+    ("site",): ("wrote results/site/index.html",),
     ("tables",): ("wrote results/tables/sgornn.md",),
     ("list", "tables"): ("Sixth, Table 1: adding",),
 }
@@ -77,6 +78,7 @@ def test_every_verb_knows_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    undrawn(monkeypatch)
     folder = tmp_path / "mine"
     write(folder)
     record(tmp_path / "results", folder)
@@ -84,7 +86,7 @@ def test_every_verb_knows_it(
         assert main([*words, "--config-dir", str(folder)]) == 0
         out = capsys.readouterr().out
         assert all(text in out for text in expected), (words, out)
-    page = (tmp_path / "results" / "report.html").read_text()
+    page = (tmp_path / "results" / "site" / "papers" / "sixth.html").read_text()
     assert "sixth-table1" in page
     assert "The LSTM is better." in page
     assert main(["tables", "--check", "--config-dir", str(folder)]) == 0

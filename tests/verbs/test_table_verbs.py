@@ -1,4 +1,4 @@
-"""The verbs that show published tables: list, plan, compare, plot, report, tables, cite, and -m experiment=."""
+"""The verbs that show published tables: list, plan, compare, plot, tables, site, cite, and -m experiment=."""
 
 import re
 from dataclasses import replace
@@ -21,6 +21,7 @@ from orthobench.recording.digest import write_sealed
 from orthobench.recording.files import write_json
 from orthobench.tasks.base import Split
 from orthobench.verbs import reproduce
+from orthobench.verbs.site import written
 from tests.report.made_up import made_up, record
 
 
@@ -64,7 +65,7 @@ def test_plot(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     assert "nothing is recorded that could be drawn; results_root= names" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("verb", ["report", "tables"])
+@pytest.mark.parametrize("verb", ["site", "tables"])
 def test_a_folder_that_is_not_there_is_refused(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([verb, "results_root=reslts"]) == 2
     assert "results_root=reslts is not a folder: name the one that holds `records`." in capsys.readouterr().err
@@ -72,12 +73,8 @@ def test_a_folder_that_is_not_there_is_refused(verb: str, capsys: pytest.Capture
 
 
 @pytest.mark.slow
-def test_report_and_tables(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_tables(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     recorded(tmp_path / "elsewhere")
-    assert main(["report", "results_root=elsewhere"]) == 0
-    written = re.findall(r"Written on (.*?)</p>", Path("elsewhere/report.html").read_text())
-    assert re.match(r"\d{4}-\d\d-\d\d \d\d:\d\d UTC by (commit|version) .*, on .* cores, .*; Python ", written[0])
-    assert "<!doctype html>" in (tmp_path / "elsewhere" / "report.html").read_text()
     assert main(["tables", "--check", "results_root=elsewhere"]) == 1
     assert main(["tables", "sgornn", "results_root=elsewhere"]) == 0
     assert "wrote elsewhere/tables/sgornn.md" in capsys.readouterr().out
@@ -85,7 +82,21 @@ def test_report_and_tables(capsys: pytest.CaptureFixture[str], tmp_path: Path) -
     assert main(["tables", "--check", "results_root=elsewhere"]) == 0
     assert main(["tables", "sgorn"]) == 2
     assert "did you mean 'sgornn'" in capsys.readouterr().err
-    assert main(["report", "now"]) == 2
+    assert main(["tables", "sgornn", "--format", "latex", "results_root=elsewhere"]) == 0
+    assert "wrote elsewhere/tables/sgornn.tex" in capsys.readouterr().out
+    assert main(["tables", "--format", "html"]) == 2
+
+
+def test_when_by_what_and_where_pages_are_made() -> None:
+    when = r"Written on \d{4}-\d\d-\d\d \d\d:\d\d UTC by (commit|version) .*, on .* cores, .*; Python "
+    assert re.match(when, written())
+
+
+@pytest.mark.parametrize("words", [["report"], ["report", "results_root=elsewhere"], ["report", "--help"]])
+def test_report_is_site_now(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(words) == 2
+    told = "orthobench: `orthobench report` is `orthobench site` now: pages of everything that is recorded"
+    assert capsys.readouterr().err.startswith(told)
 
 
 @pytest.mark.slow

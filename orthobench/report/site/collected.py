@@ -4,6 +4,8 @@ runs       by run id: its numbers by the names of the records, its places in tab
 fair       a model in a case of a fair table, with the score of every seed and length and the run behind each
 published  a published number or claim beside ours, with the runs behind it
 tables     title, facts, notes and lines of text of every table
+together   the models over all cases of the fair tables
+figures    SVG of what no chart of a page shows, by the anchor of its table and by title; not in results.json
 models, tasks, papers     what they are, by name
 answer     the first of the findings, where there are findings and the records say it
 """
@@ -17,12 +19,14 @@ from orthobench.analysis.fair import FairTable, fair_tables
 from orthobench.analysis.published import papers
 from orthobench.analysis.searched import searched_tables
 from orthobench.config import table as experiment
-from orthobench.config.table import FAIR, FULL, Table
+from orthobench.config.table import FAIR, FULL, SEARCHED, Table
 from orthobench.errors import ConfigError
 from orthobench.recording.files import finite, within
 from orthobench.report import fair as fair_document
+from orthobench.report import figures, searched_figures
 from orthobench.report import paper as paper_document
-from orthobench.report.document import Grid, Section
+from orthobench.report import searched as searched_document
+from orthobench.report.document import Grid, Section, anchor
 from orthobench.report.site import catalogue, fair_lines, published_lines
 from orthobench.report.site.run_lines import run_lines
 
@@ -37,21 +41,39 @@ def collected(results: Path, folders: tuple[Path, ...] = (), runs_root: Path | N
         folders: those of `--config-dir`.
         runs_root: the folder of the runs, whose curves and eigenvalues are taken in where they are there.
     """
-    compared = [one for paper in papers(folders) for one in paper_document.comparisons(paper, results, folders)]
-    fair = fair_tables(results, folders)
-    groups = (*compared, *fair, *searched_tables(results, folders))
-    filled = {(one.table.name, one.preset): {line.run_id for line in one.lines} for one in groups}
-    tables = [*(_table(one.table, one.preset, paper_document.section(one)) for one in compared), *map(_fair, fair)]
+    compared = {name: paper_document.comparisons(name, results, folders) for name in papers(folders)}
+    published = [one for found in compared.values() for one in found]
+    fair, searched = fair_tables(results, folders), searched_tables(results, folders)
+    filled = {
+        (one.table.name, one.preset): {line.run_id for line in one.lines} for one in (*published, *fair, *searched)
+    }
+    described = {
+        name: one | {"introduction": paper_document.introduction(compared.get(name, []), results)}
+        for name, one in catalogue.papers_of(folders).items()
+    }
     found = {
         "schema": SCHEMA,
         "version": __version__,
-        "tables": tables,
+        "tables": [
+            *(_table(one.table, one.preset, paper_document.section(one)) for one in published),
+            *map(_fair, fair),
+            *(_table(one.table, one.preset, searched_document.section(one)) for one in searched),
+        ],
+        "together": grid_lines(fair_document.together([one for one in fair if one.preset == FULL])),
+        "figures": {
+            anchor(one.table.name, one.preset): drawn
+            for one, drawn in (
+                *((one, figures.alone(one, results)) for one in published),
+                *((one, searched_figures.figures(one)) for one in searched),
+            )
+            if drawn
+        },
         "fair": [line for one in fair for line in fair_lines.of(one)],
-        "published": [line for one in compared for line in published_lines.of(one)],
+        "published": [line for one in published for line in published_lines.of(one)],
         "runs": run_lines(experiment.tables(folders), results, folders, filled, runs_root),
         "models": catalogue.models(folders),
         "tasks": catalogue.tasks(folders),
-        "papers": catalogue.papers_of(folders),
+        "papers": described,
         "answer": _answer(results),
     }
     return finite(found)
@@ -73,33 +95,34 @@ def _fair(one: FairTable) -> dict[str, Any]:
 
 
 def _table(table: Table, preset: str, section: Section) -> dict[str, Any]:
-    grids = [
-        {
-            **_columns(grid),
-            "numeric": sorted(grid.numeric),
-            "case": grid.case,
-            "subject": grid.subject,
-            "runs": grid.runs,
-            "details": grid.details,
-        }
-        for grid in section.grids
-        if grid.rows
-    ]
     return {
         "name": table.name,
         "preset": preset,
         "full": preset == FULL,
-        "fair": table.track == FAIR,
+        "published": table.track not in (FAIR, SEARCHED),
         "anchor": section.anchor,
         "title": section.title,
         "heading": section.heading,
         "facts": section.facts,
         "records": section.records,
-        "grids": grids,
+        "grids": [grid_lines(grid) for grid in section.grids if grid.rows],
         "paragraphs": section.paragraphs,
         "notes": section.notes,
         "tasks": sorted({table.chosen(row)["task"] for row in table.rows}),
         "models": sorted({table.chosen(row)["model"] for row in table.rows}),
+    }
+
+
+def grid_lines(grid: Grid) -> dict[str, Any]:
+    """A grid as what results.json holds."""
+    return {
+        **_columns(grid),
+        "numeric": sorted(grid.numeric),
+        "case": grid.case,
+        "subject": grid.subject,
+        "runs": grid.runs,
+        "statuses": grid.statuses,
+        "details": grid.details,
     }
 
 

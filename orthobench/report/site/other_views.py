@@ -37,6 +37,14 @@ def statuses(places: Places) -> LinkedTable:
     )
 
 
+def together(places: Places) -> LinkedTable | None:
+    """The models over all cases of the fair tables; null where nothing of these is recorded."""
+    found = places.data["together"]
+    rows = [[LinkedText(row[0], places.cell(row[0])), *map(LinkedText, row[1:])] for row in found["rows"]]
+    caption = "Normalised scores of the fair track: 0 is the trivial predictor, 1 is perfect"
+    return LinkedTable(found["headers"], rows, frozenset(found["numeric"]), caption=caption) if rows else None
+
+
 def pairs(places: Places, table: dict[str, Any]) -> Plot | None:
     """The published numbers of a table beside ours; the table beside it stands in the page already."""
     lines = [

@@ -20,14 +20,6 @@ MENU = (
     (RUNS, "Runs"),
 )
 DOCS = "docs/index.html"
-INTRODUCTION = """\
-*published*: what is printed, and *lost* where the text of the paper that we have lacks the number. *paper's runs*: how
-many are behind the published number, and which weights were scored: those of the best validation, the last ones, or
-those of the best test score. *trivial*: the trivial predictor's score. *ours*: mean ± half of the 95 % interval over n
-seeds, of the weights with the best validation score and of the last ones. *same protocol*: the paper's own selection,
-with the 95 % prediction interval of one published result. *runs*: how many finished runs are behind ours, and which
-code made them. The rule behind a status is in docs/explanation/judging.md. Point at a status to see its reasons.
-"""
 
 
 def pages(data: dict[str, Any]) -> Iterator[Page]:
@@ -107,7 +99,7 @@ def _lists(places: Places) -> Iterator[Page]:
             "title": "Tasks",
             "told": "Those with results of the fair track come first.",
             "cards_of": tasks,
-            "table": None,
+            "table": other_views.together(places),
             "hint": "copying",
         },
     )
@@ -155,7 +147,7 @@ def _tasks(places: Places) -> Iterator[Page]:
     data = places.data
     for name, task in data["tasks"].items():
         tables = []
-        for table in (one for one in data["tables"] if one["fair"] and one["tasks"][0] == name):
+        for table in (one for one in data["tables"] if not one["published"] and one["tasks"][0] == name):
             cases = dict.fromkeys(
                 x["case"] for x in data["fair"] if (x["table"], x["preset"]) == (table["name"], table["preset"])
             )
@@ -173,7 +165,7 @@ def _tasks(places: Places) -> Iterator[Page]:
 def _papers(places: Places) -> Iterator[Page]:
     data = places.data
     for name, paper in data["papers"].items():
-        found = [table for table in data["tables"] if not table["fair"] and table["name"].split("/")[0] == name]
+        found = [table for table in data["tables"] if table["published"] and table["name"].split("/")[0] == name]
         tables = [(table, other_views.pairs(places, table)) for table in found]
         plots = [plot for _, plot in tables if plot]
         yield (
@@ -186,7 +178,6 @@ def _papers(places: Places) -> Iterator[Page]:
                 "tables": tables,
                 "plots": plots,
                 "told": _statuses(places, name),
-                "introduction": INTRODUCTION,
             },
         )
 
@@ -203,7 +194,9 @@ def _runs(places: Places) -> Iterator[Page]:
 
 def _published(places: Places, is_of: Callable[[dict[str, Any]], bool]) -> list[tuple[str, str]]:
     """The tables of papers that are of something, with where they stand."""
-    found = [table for table in places.data["tables"] if not table["fair"] and table["preset"] == FULL and is_of(table)]
+    found = [
+        table for table in places.data["tables"] if table["published"] and table["preset"] == FULL and is_of(table)
+    ]
     return [(places.table(table["name"], FULL), f"{table['name'].split('/')[0]}: {table['title']}") for table in found]
 
 

@@ -55,11 +55,9 @@ class Places:
         table = self._tables.get((name, preset))
         if table is None:
             return ""
-        return (
-            self.task(table["tasks"][0], table["anchor"])
-            if table["fair"]
-            else self.paper(name.split("/")[0], table["anchor"])
-        )
+        if table["published"]:
+            return self.paper(name.split("/")[0], table["anchor"])
+        return self.task(table["tasks"][0], table["anchor"])
 
     def title(self, name: str, preset: str) -> str:
         """The title of a table."""

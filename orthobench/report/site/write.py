@@ -4,19 +4,14 @@ import hashlib
 import json
 import stat
 from contextlib import suppress
-from functools import cache
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from orthobench.errors import StorageError
 from orthobench.recording.files import read_json, within, write_json
-from orthobench.report.html import environment
+from orthobench.report.site.environment import environment
 from orthobench.report.site.pages import DOCS, MENU, pages
 from orthobench.report.site.places import Places, slug
-
-if TYPE_CHECKING:
-    from jinja2 import Environment
-    from markupsafe import Markup
 
 WRITTEN = "written.json"  # the digests of every file that the program has written, by its path in the site
 LARGEST = 1 << 28  # bytes of a file that is compared or copied
@@ -38,8 +33,9 @@ def write(data: dict[str, Any], results: Path, script: str, written: str = "") -
         StorageError: a file cannot be written, is not the program's own, or a part of its path is a link.
     """
     root = within(results, "site")
-    files = {"results.json": json.dumps(data, separators=(",", ":"), allow_nan=False), "assets/vega.js": script}
-    files |= {f"assets/{name}": _environment().loader.get_source(_environment(), name)[0] for name in ASSETS}  # type: ignore[union-attr]
+    kept = {name: found for name, found in data.items() if name != "figures"}  # which are drawn from the same records
+    files = {"results.json": json.dumps(kept, separators=(",", ":"), allow_nan=False), "assets/vega.js": script}
+    files |= {f"assets/{name}": environment().loader.get_source(environment(), name)[0] for name in ASSETS}  # type: ignore[union-attr]
     files |= rendered(data, written, (root / DOCS).is_file())
     found = {name: text.encode() for name, text in files.items()}
     copied = {place["record"] for run in data["runs"].values() for place in run["places"]}
@@ -64,28 +60,9 @@ def rendered(data: dict[str, Any], written: str = "", documented: bool = False) 
     for path, template, shown in pages(data):
         root = "../" * (len(PurePosixPath(path).parts) - 1)
         about = {"root": root, "here": path, "menu": menu, "written": written, "places": places, "plots": []}
-        found[path] = _environment().get_template(template).render(**about | shown)
+        found[path] = environment().get_template(template).render(**about | shown)
         found |= {f"data/{slug(plot.name)}.csv": plot.csv for plot in shown.get("plots", ())}
     return found
-
-
-def essay(text: str) -> "Markup":
-    """A docstring: paragraphs, and what is indented in them as equations."""
-    from markupsafe import Markup, escape
-
-    parts = []
-    for block in text.split("\n\n"):
-        lines = block.splitlines()
-        if all(line.startswith("    ") for line in lines if line.strip()):
-            own = "\n".join(line[4:] for line in lines)
-            parts.append(Markup('<pre class="equation" tabindex="0">{}</pre>').format(own))
-        else:
-            pieces = " ".join(block.split()).split("`")
-            words = [
-                Markup("<code>{}</code>").format(one) if odd % 2 else escape(one) for odd, one in enumerate(pieces)
-            ]
-            parts.append(Markup("<p>{}</p>").format(Markup("").join(words)))
-    return Markup("\n").join(parts)
 
 
 def _replace(root: Path, files: dict[str, bytes]) -> None:
@@ -145,10 +122,3 @@ def _content(path: Path) -> bytes | None:
 
 def _digest(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
-
-
-@cache
-def _environment() -> "Environment":
-    found = environment("templates/site")
-    found.filters |= {"essay": essay, "slug": slug}
-    return found

@@ -15,8 +15,9 @@ from urllib.parse import unquote, urldefrag
 import pytest
 
 from orthobench.errors import StorageError
+from orthobench.report.site.environment import essay, marked
 from orthobench.report.site.places import Places, slug
-from orthobench.report.site.write import ASSETS, WRITTEN, essay, rendered, write
+from orthobench.report.site.write import ASSETS, WRITTEN, rendered, write
 from tests.report.site.conftest import HOSTILE, undrawn
 
 LINK = re.compile(r"""\s(href|src)=["']([^"']*)["']""")
@@ -48,7 +49,7 @@ def test_nothing_is_loaded_from_elsewhere(site: dict[str, str]) -> None:
         if path.endswith(".html"):
             assert "default-src 'none'" in text
             assert not re.search(r"""(src|href)=["']?(https?:)?//""", text), path
-            assert not re.search(r"url\(|@import|<iframe|\son[a-z]+=\"", text), path
+            assert not re.search(r"url\((?!#)|@import|<iframe|\son[a-z]+=\"", text), path
 
 
 def test_what_a_record_says_is_text(site: dict[str, str]) -> None:
@@ -84,6 +85,10 @@ def test_every_plot_has_a_table_and_its_data(site: dict[str, str]) -> None:
             (name,) = re.findall(r'href="(?:\.\./)*(data/[^"]*\.csv)" download', section.split("</figure>")[0])
             assert "<table" in section
             assert len(list(csv.reader(io.StringIO(site[name])))) > 1
+
+
+def test_code_and_emphasis_are_marked() -> None:
+    assert str(marked("`a<b` *is* [words](there)")) == "<code>a&lt;b</code> <em>is</em> words"
 
 
 def test_an_equation_is_set_apart() -> None:
