@@ -3,7 +3,8 @@
 import re
 
 from orthobench import __version__
-from orthobench.config.table import FAIR, load
+from orthobench.analysis.catalogue import SHIPPED
+from orthobench.config.table import FAIR
 
 project = "orthobench"
 author = "the orthobench developers"
@@ -32,7 +33,7 @@ LINK = re.compile(r"\[`(?P<name>[\w/]+)`(?P<rest>[^\]]*)\]\((?P<up>(?:\.\./)+)re
 def _page(link: re.Match) -> str:
     """Link to the site's page of a task or a paper, in place of one to a table in results/tables."""
     up, name, rest, paper = link["up"], link["name"], link["rest"], link["paper"]
-    table = load(name)
+    table = SHIPPED.table(name)
     place = f"tasks/{table.chosen(next(iter(table.rows)))['task']}" if table.track == FAIR else f"papers/{paper}"
     return f'<a href="{up}{place}.html"><code>{name}</code>{rest}</a>'
 

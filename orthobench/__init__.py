@@ -25,6 +25,7 @@ def build(*overrides: str, config_dir: "str | Any | None" = None) -> "Run":
     Raises:
         orthobench.errors.ConfigError: an unknown key, a wrong type or a value out of range.
     """
+    from orthobench.analysis.catalogue import Catalogue
     from orthobench.errors import ConfigError
     from orthobench.paths import folder
     from orthobench.run.run import Run
@@ -32,7 +33,8 @@ def build(*overrides: str, config_dir: "str | Any | None" = None) -> "Run":
     wrong = next((word for word in overrides if not isinstance(word, str)), None)
     if wrong is not None:
         raise ConfigError(f'build takes words such as "model=gru", each an argument of its own: here is {wrong!r}.')
-    return Run.of(overrides, () if config_dir is None else (folder(config_dir, "config_dir"),))
+    files = Catalogue(() if config_dir is None else (folder(config_dir, "config_dir"),))
+    return Run.fitted(files.settings(overrides))
 
 
 def load(run: "str | Any", which: 'Literal["best", "last"]' = "best") -> "Finished":

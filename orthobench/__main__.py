@@ -11,13 +11,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stdout, suppress
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from orthobench import __version__, paths, signals
 from orthobench.config import slips
 from orthobench.config.words import key
 from orthobench.errors import ConfigError, OrthobenchError, Stopped, StorageError, code_of, of_system
 from orthobench.terminal import complain, flush, say
+
+if TYPE_CHECKING:
+    from orthobench.analysis.catalogue import Catalogue
 
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # torch's idle threads spin, on cores that a scan's threads need
 
@@ -120,23 +123,21 @@ def _keep_path() -> None:
 def _experiment(words: list[str]) -> int:
     """Start what the overrides ask for: one run, a sweep, or an option that Hydra answers; returns the exit code."""
     _announce(words)
-    options, overrides, folders = split(words)
-    if options.shell_completion and not folders and all(key(word) in COMPLETION for word in overrides):
+    options, overrides, catalogue = split(words)
+    if options.shell_completion and not catalogue.folders and all(key(word) in COMPLETION for word in overrides):
         return _ask(words)
     if options.help or options.hydra_help or options.cfg or options.info is not None:
-        return _hydra(words, overrides, folders)
+        return _hydra(words, overrides, catalogue)
     if options.multirun:
         if any(key(word) == "experiment" for word in overrides):
             from orthobench.verbs import reproduce
 
-            return reproduce.run(reproduce.Selection.of(overrides), folders=folders)
+            return reproduce.run(reproduce.Selection.of(overrides), catalogue=catalogue)
         from orthobench.launch.sweep import sweep
 
-        return sweep(overrides, folders)
+        return sweep(overrides, catalogue)
     with _uncollected():
-        from orthobench.config.many import settings
-
-        checked = settings(overrides, folders)  # before the slow imports, so that a wrong word is refused at once
+        checked = catalogue.settings(overrides)  # before the slow imports, so that a wrong word is refused at once
         from orthobench.models.build import fit_to_budget
         from orthobench.recording.finished import finished
 
@@ -168,14 +169,15 @@ def _announce(words: list[str]) -> None:
         say(f"orthobench {__version__} reads the configuration")
 
 
-def split(words: list[str]) -> tuple[Any, list[str], tuple[Path, ...]]:
-    """Hydra's options, the overrides, and the folders of `--config-dir`.
+def split(words: list[str]) -> "tuple[Any, list[str], Catalogue]":
+    """Hydra's options, the overrides, and the catalogue with the folders of `--config-dir`.
 
     Raises:
         ConfigError: a word that is neither an option of Hydra's nor an override, or an option that is refused.
     """
     from hydra._internal.utils import get_args_parser
 
+    from orthobench.analysis.catalogue import Catalogue
     from orthobench.config.check import ROOT
     from orthobench.config.files import GROUPS
 
@@ -205,7 +207,7 @@ def split(words: list[str]) -> tuple[Any, list[str], tuple[Path, ...]]:
     parser.add_argument("--config-dir", "-cd", action="append", default=[])  # Hydra's own keeps the last one alone
     options = parser.parse_intermixed_args(words)
     folders = (paths.expanded(folder, "--config-dir") for folder in options.config_dir if folder)
-    return options, options.overrides, tuple(map(Path, folders))
+    return options, options.overrides, Catalogue(tuple(map(Path, folders)))
 
 
 def _follows(words: list[str], word: str) -> bool:
@@ -224,24 +226,23 @@ def _usage_error(message: str) -> None:
     raise ConfigError(f"{message}.")
 
 
-def _hydra(words: list[str], overrides: list[str], folders: tuple[Path, ...]) -> int:
+def _hydra(words: list[str], overrides: list[str], catalogue: "Catalogue") -> int:
     """Let Hydra answer `--help`, `--cfg` and the like, from a configuration that has been checked first."""
-    from orthobench.config.compose import compose, parse
-    from orthobench.config.table import expand
     from orthobench.config.words import quoted
 
-    cell = expand(overrides, folders)
+    cell = catalogue.expand(overrides)
     words = cell + [word for word in words if word not in (*overrides, "-m", "--multirun")]
-    parsed = parse(cell, folders)
+    parsed = catalogue.parse(cell)
     swept = [word.key for word in parsed if word.sweep]
     if swept:
         raise ConfigError(f"{swept[0]}= has several values, but this option describes a single run: give one value.")
-    composed = compose(cell, folders)
+    composed = catalogue.compose(cell)
     if composed.unknown():
         from orthobench.config.check import check
 
         check(composed)
     texts = {text: word.text for text, word in zip(cell, parsed, strict=True)}
+    folders = catalogue.folders
     first = ["--config-dir", str(folders[0])] if folders else []  # of several Hydra takes this, the last one
     others = ",".join(quoted(f"file://{folder.resolve()}") for folder in folders[1:])
     more = [f"hydra.searchpath=[{others}]"] if others else []

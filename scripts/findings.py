@@ -15,14 +15,13 @@ from pathlib import Path
 
 from matplotlib.colors import to_rgb
 
+from orthobench.analysis.catalogue import SHIPPED
 from orthobench.analysis.claims import is_cost
 from orthobench.analysis.fair import FairTable
 from orthobench.analysis.fair_entry import UNASKED, FairEntry
 from orthobench.analysis.findings import Finding, entry, fair_of, problems, read
-from orthobench.analysis.published import load as load_published
-from orthobench.analysis.published import papers
 from orthobench.analysis.status import NOT_RUN, STATUSES, UNDERSPECIFIED
-from orthobench.config.table import FAIR, FULL, load
+from orthobench.config.table import FAIR, FULL
 from orthobench.report import costs, drawing
 from orthobench.report.drawing import COLOURS, DASHES, MARKERS
 from orthobench.report.fair import DROP
@@ -145,7 +144,7 @@ def _places(loss: float | None) -> int:
 
 def sentence(finding: Finding, words: str) -> str:
     """Words of a finding, `says` or `short`, with their numbers."""
-    if load(finding.table).track != FAIR:
+    if SHIPPED.table(finding.table).track != FAIR:
         return words
     fair = fair_of(finding.table, RESULTS)
     named = set(re.findall(r"\{(\w+)\.", words))
@@ -283,8 +282,8 @@ def judged() -> list[tuple[str, str, str, str]]:
     The kind is `number`, `claim`, or `step` for a claim about the time of a step, which takes no training.
     """
     found = []
-    for paper in papers():
-        steps = {(one.table, one.claim) for one in load_published(paper) if one.kind == "claim" and is_cost(one)}
+    for paper in SHIPPED.papers():
+        steps = {(one.table, one.claim) for one in SHIPPED.published(paper) if one.kind == "claim" and is_cost(one)}
         with (RESULTS / "tables" / f"{paper}.csv").open(encoding="utf-8", newline="") as file:
             rows = [row for row in csv.DictReader(file) if row["preset"] == FULL and row["published"] != "lost"]
         found += [
@@ -303,7 +302,7 @@ def statuses() -> str:
     """How many published numbers and claims of each paper have which status."""
     counts = Counter((paper, status) for paper, _, status, _ in judged())
     lines = [["paper", *STATUSES], ["---", *["---:"] * len(STATUSES)]]
-    for paper in papers():
+    for paper in SHIPPED.papers():
         shown = (str(counts[paper, status]) for status in STATUSES)
         lines.append([f"[{paper}](../../results/tables/{paper}.md)", *shown])
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)

@@ -7,9 +7,9 @@ python scripts/needed_seeds.py --write    put it into docs/explanation/judging.m
 import sys
 from pathlib import Path
 
+from orthobench.analysis.catalogue import SHIPPED
 from orthobench.analysis.claims import needed_seeds
 from orthobench.analysis.published import load_table
-from orthobench.config.table import load, tables
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "explanation" / "judging.md"
 START, END = "<!-- needed seeds -->\n", "<!-- end -->\n"
@@ -19,8 +19,8 @@ HEADERS = ("table", "claims that are tested", "seeds planned", "to hold", "for t
 def table() -> str:
     """A line for each table whose claims are tested over seeds."""
     lines = [" | ".join(HEADERS), " | ".join(["---"] * len(HEADERS))]
-    for name in tables():
-        one = load(name)
+    for name in SHIPPED.options("experiment"):
+        one = SHIPPED.table(name)
         found = needed_seeds([printed for printed in load_table(one) if printed.kind == "claim"])
         if found is not None:
             lines.append(f"`{name}` | {found.claims} | {len(one.seeds)} | {found.hold} | {found.opposite}")

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from orthobench.config.many import settings
+from orthobench.analysis.catalogue import SHIPPED
 from orthobench.recording.digest import write_sealed
 from orthobench.recording.record import code
 
@@ -18,7 +18,7 @@ def run(root: Path, *words: str, val: float | None = 0.5, test: float | None = N
         test: the same of the test; that of the validation by default.
         **changes: further keys of record.json, or other values of them.
     """
-    checked = settings([*words, f"runs_root={root}"])
+    checked = SHIPPED.settings([*words, f"runs_root={root}"])
     metric = checked.task_made.metric if checked.task_made else "loss"
     best = {} if val is None else {f"val/{metric}": val, f"test/{metric}": val if test is None else test}
     record = {

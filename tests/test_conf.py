@@ -10,18 +10,18 @@ import yaml
 
 import orthobench
 from orthobench.__main__ import VERBS
-from orthobench.config.about import read
+from orthobench.analysis.catalogue import SHIPPED
 from orthobench.config.check import check
-from orthobench.config.compose import Composed, compose
-from orthobench.config.files import conf_dir, options
+from orthobench.config.compose import Composed
+from orthobench.config.files import conf_dir
 from orthobench.config.settings import Settings
 from orthobench.errors import ConfigError, DataError
 from orthobench.models.build import build_optimizer, build_schedule
 from orthobench.run.learner import Learner
 from orthobench.run.run import Run
 
-MODELS, TASKS = options("model"), options("task")
-RECIPES = [name for name in options("recipe") if name != "none"]
+MODELS, TASKS = SHIPPED.options("model"), SHIPPED.options("task")
+RECIPES = [name for name in SHIPPED.options("recipe") if name != "none"]
 REAL = {path.stem for path in Path(__file__).parents[1].glob("orthobench/tasks/real/*.py")}
 TINY = {"batch_size": 2, "val_size": 4, "test_size": 4, "eval_batch_size": 4}
 
@@ -45,7 +45,7 @@ def tiny(model: str, task: str, *further: str) -> Run:
 
 @cache
 def with_another(*own: str) -> Composed:
-    return compose([*own, "recipe=none"])
+    return SHIPPED.compose([*own, "recipe=none"])
 
 
 def joined(model: str, task: str) -> Settings:
@@ -138,9 +138,9 @@ def test_a_recipe_sets_nothing_but_the_experiment(recipe: str) -> None:
 
 @pytest.mark.parametrize("group", ["model", "task", "experiment"])
 def test_every_file_has_a_description(group: str) -> None:
-    for name in options(group):
+    for name in SHIPPED.options(group):
         if name != "none":
-            description = read(group, name)[0].description
+            description = SHIPPED.about(group, name)[0].description
             assert 10 < len(description) < 120, name
             assert not description.endswith(".")
 
@@ -157,7 +157,7 @@ def test_config_yaml_is_short() -> None:
     assert len((conf_dir() / "config.yaml").read_text().splitlines()) <= 42
 
 
-@pytest.mark.parametrize("optimizer", options("optimizer"))
+@pytest.mark.parametrize("optimizer", SHIPPED.options("optimizer"))
 def test_every_optimizer_file_sets_every_key(optimizer: str) -> None:
     if optimizer == "default":
         pytest.skip("default is the empty file that leaves the recipe's values")
@@ -170,7 +170,7 @@ def test_every_optimizer_file_sets_every_key(optimizer: str) -> None:
     one_step(tiny("scornn", "copying", f"optimizer={optimizer}"))
 
 
-@pytest.mark.parametrize("schedule", options("schedule"))
+@pytest.mark.parametrize("schedule", SHIPPED.options("schedule"))
 def test_every_schedule_trains(schedule: str) -> None:
     one_step(tiny("scornn", "copying", f"schedule={schedule}"))
 

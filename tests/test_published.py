@@ -8,15 +8,15 @@ import pytest
 import yaml
 
 from orthobench.analysis import published
+from orthobench.analysis.catalogue import SHIPPED, Catalogue
 from orthobench.analysis.composed import ComposedTable
-from orthobench.analysis.published import load, load_table, papers
+from orthobench.analysis.published import load_table
 from orthobench.config import table as experiment
-from orthobench.config.many import settings
 from orthobench.datasets.ucr_table import ENTRIES, lookup
 from orthobench.errors import ConfigError
 from tests.conftest import REPO
 
-PAPERS = papers()
+PAPERS = SHIPPED.papers()
 NUMBERS = {
     "scornn": {"table1": 30, "table2": 36, "table3": 22, "figure1": 4, "figure2": 5, "figure5": 4},
     "ncgru": {"table1": 12, "table2": 12, "table3": 12, "table4": 12, "table5": 5, "table6": 5, "figure8": 1},
@@ -34,24 +34,26 @@ CLAIMS = {
 
 
 def ucr(column: str) -> dict[str, float]:
-    rows = [row for row in load("spectral_rnn") if row.table == "table4" and row.column == column]
+    rows = [row for row in SHIPPED.published("spectral_rnn") if row.table == "table4" and row.column == column]
     return {row.label: row.value for row in rows if row.value is not None}
 
 
 @pytest.mark.parametrize("paper", PAPERS)
 def test_every_number_of_every_table_is_there(paper: str) -> None:
-    assert Counter(row.table for row in load(paper) if row.kind != "claim") == NUMBERS[paper]
-    assert {row.table for row in load(paper) if row.kind == "claim"} == CLAIMS[paper]
+    assert Counter(row.table for row in SHIPPED.published(paper) if row.kind != "claim") == NUMBERS[paper]
+    assert {row.table for row in SHIPPED.published(paper) if row.kind == "claim"} == CLAIMS[paper]
 
 
 @pytest.mark.parametrize("paper", PAPERS)
 def test_a_row_is_written_once(paper: str) -> None:
-    named = Counter((row.table, row.kind, row.label, row.column, row.metric, row.side) for row in load(paper))
+    named = Counter(
+        (row.table, row.kind, row.label, row.column, row.metric, row.side) for row in SHIPPED.published(paper)
+    )
     assert not [name for name, count in named.items() if count > 1]
 
 
 def test_what_is_lost_says_so() -> None:
-    lost = [row for paper in PAPERS for row in load(paper) if row.value is None and row.kind != "claim"]
+    lost = [row for paper in PAPERS for row in SHIPPED.published(paper) if row.value is None and row.kind != "claim"]
     assert {row.paper for row in lost} == {"ncgru"}
     assert len(lost) == 57
     assert all(row.reason for row in lost)
@@ -93,7 +95,7 @@ def test_the_ucr_counts_follow_from_the_sizes(entry: object) -> None:
     ],
 )
 def test_some_numbers_as_printed(table: str, row: str, column: str, value: float) -> None:
-    (found,) = [r for r in load_table(experiment.load(table)) if (r.label, r.column) == (row, column)]
+    (found,) = [r for r in load_table(SHIPPED.table(table)) if (r.label, r.column) == (row, column)]
     assert found.value == value
 
 
@@ -111,11 +113,11 @@ def test_some_numbers_as_printed(table: str, row: str, column: str, value: float
     ],
 )
 def test_misprints_and_contradictions_are_notes(table: str, row: str, word: str) -> None:
-    assert any(r.note and word in r.note for r in load_table(experiment.load(table)) if r.label == row)
+    assert any(r.note and word in r.note for r in load_table(SHIPPED.table(table)) if r.label == row)
 
 
 def test_every_claim_is_of_a_kind() -> None:
-    kinds = Counter(row.claim_kind for paper in PAPERS for row in load(paper) if row.kind == "claim")
+    kinds = Counter(row.claim_kind for paper in PAPERS for row in SHIPPED.published(paper) if row.kind == "claim")
     assert set(kinds) == {"order", "ratio", "level", "time", "equality", "spread", "untested"}
     assert kinds.total() == 182
 
@@ -134,18 +136,18 @@ def test_every_claim_is_of_a_kind() -> None:
     ],
 )
 def test_what_a_claim_reads(table: str, row: str, column: str, kind: str, metric: str) -> None:
-    told = [r for r in load_table(experiment.load(table)) if r.kind == "claim"]
+    told = [r for r in load_table(SHIPPED.table(table)) if r.kind == "claim"]
     (found,) = [r for r in told if (r.label, r.column, r.metric) == (row, column, metric)]
     assert found.claim_kind == kind
 
 
 def test_a_time_is_never_read_from_runs_that_shared_their_machine() -> None:
-    told = [r for paper in PAPERS for r in load(paper) if r.kind == "claim"]
+    told = [r for paper in PAPERS for r in SHIPPED.published(paper) if r.kind == "claim"]
     assert not [r for r in told if r.metric.startswith(("time/", "steps_per_s"))]
 
 
 def test_the_spread_over_seeds_is_kept() -> None:
-    rows = [row for row in load_table(experiment.load("sgornn/table2")) if row.kind == "result"]
+    rows = [row for row in load_table(SHIPPED.table("sgornn/table2")) if row.kind == "result"]
     assert [row.sd for row in rows] == [0.96, 0.2, 0.49, 1.22]
     assert {row.seeds for row in rows} == {10}
 
@@ -200,16 +202,18 @@ def test_a_broken_row_is_refused(
     (tmp_path / "scornn.yaml").write_text(yaml.safe_dump({"rows": [good(**changes)]}))
     monkeypatch.setattr(published, "published_dir", lambda: tmp_path)
     with pytest.raises(ConfigError, match=message):
-        load("scornn")
+        SHIPPED.published("scornn")
 
 
 def test_an_unknown_paper_is_refused() -> None:
     with pytest.raises(ConfigError, match="did you mean 'scornn'"):
-        load("scorn")
+        SHIPPED.published("scorn")
 
 
 def test_every_metric_of_a_paper_has_its_direction() -> None:
-    found = {row.metric: row.direction for name in experiment.tables() for row in load_table(experiment.load(name))}
+    found = {
+        row.metric: row.direction for name in SHIPPED.options("experiment") for row in load_table(SHIPPED.table(name))
+    }
     higher = {name for name, direction in found.items() if direction == "higher"}
     assert higher == {"test/accuracy", "test/segsnr", "test/stoi", "test/pesq", "max_T"}
     neither = {name.partition("@")[0] for name, direction in found.items() if direction == "neither"}
@@ -220,8 +224,8 @@ def test_every_metric_of_a_paper_has_its_direction() -> None:
 
 
 def test_the_full_capacity_urnn_has_its_authors_settings() -> None:
-    ours = ComposedTable(experiment.load("spectral_rnn/table2")).settings("urnn_full")
-    theirs = settings(("model=urnn_full", "task=mnist"))
+    ours = ComposedTable(SHIPPED.table("spectral_rnn/table2")).settings("urnn_full")
+    theirs = SHIPPED.settings(("model=urnn_full", "task=mnist"))
     assert (ours.model, ours.optimizer, ours.task["batch_size"]) == (
         theirs.model,
         theirs.optimizer,
@@ -242,7 +246,7 @@ def test_the_page_says_how_many_seeds_the_claims_of_each_table_need(monkeypatch:
 @pytest.mark.slow
 def test_ncgrus_models_do_not_have_equal_numbers_of_parameters(name: str) -> None:
     """What the tables' deviations say."""
-    composed = ComposedTable(experiment.load(f"ncgru/{name}"), experiment.FULL)
+    composed = ComposedTable(SHIPPED.table(f"ncgru/{name}"), experiment.FULL)
     length = min({row.rpartition("_")[2] for row in composed.table.rows}, key=int)
     counts = [composed.counts(row)["total"] for row in composed.table.rows if row.endswith(f"_{length}")]
     assert len(counts) == 6
@@ -268,4 +272,4 @@ def test_a_model_whose_name_begins_another_is_refused_in_a_claim_over_data_sets(
     test = "claim: It is better., test: {wilcoxon: [gru], than: [rnn]}}"
     (tmp_path / "published" / "mine.yaml").write_text(f"rows:\n  - {claim} {test}\n")
     with pytest.raises(ConfigError, match="gru_5 and gru_chrono_5 are both of gru_ and of one data set"):
-        load_table(experiment.load("mine/table1", (tmp_path,)))
+        load_table(Catalogue((tmp_path,)).table("mine/table1"))

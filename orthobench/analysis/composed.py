@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from orthobench.config.many import Composer, composer
+from orthobench.config.configuration import Composer
 from orthobench.config.settings import Settings
 from orthobench.config.table import FULL, Table, TableRun
 from orthobench.errors import ConfigError
@@ -53,7 +53,7 @@ class ComposedTable:
             ConfigError: no such row.
         """
         if not self._composers:
-            self._composers.append(composer(self.table.folders))
+            self._composers.append(self.table.files.composer())
         return self._composers[0].settings(list(self._job(row, seed).overrides))
 
     def _job(self, row: str, seed: int | None) -> TableRun:

@@ -20,7 +20,6 @@ from orthobench.analysis.made_by import MadeBy, made_by
 from orthobench.analysis.recorded import recorded
 from orthobench.analysis.records import Line
 from orthobench.analysis.tuning import TunedRate, choose
-from orthobench.config import table as experiment
 from orthobench.config.table import FAIR, FULL, PRESETS, RATE, Table
 from orthobench.config.words import key, value
 from orthobench.errors import ConfigError, StorageError
@@ -292,10 +291,9 @@ def _ratios(composed: ComposedTable, rows: dict[str, str]) -> tuple[str, ...]:
     return tuning.ratios if constrained else tuning.ratios[:1]
 
 
-def fair_tables(results: Path, folders: tuple[Path, ...] = ()) -> list[FairTable]:
+def fair_tables(tables: Iterable[Table], results: Path) -> list[FairTable]:
     """Every fair table in full, or the shortened versions where there are records of these alone."""
-    loaded = (experiment.load(name, folders) for name in experiment.tables(folders))
-    tables = [table for table in loaded if table.track == FAIR]
+    tables = [table for table in tables if table.track == FAIR]
     full, *shortened = (
         [fair_table(table, results, preset) for table in tables if preset in (FULL, *table.presets)]
         for preset in (FULL, *PRESETS)

@@ -21,12 +21,13 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from orthobench.analysis.catalogue import SHIPPED
 from orthobench.analysis.claims import NEARLY
 from orthobench.analysis.comparison import compare
 from orthobench.analysis.fair import FairTable, fair_table
 from orthobench.analysis.fair_entry import UNASKED, FairEntry
 from orthobench.analysis.findings_of_papers import PAPER_TESTS, faster
-from orthobench.config.table import FAIR, load
+from orthobench.config.table import FAIR
 from orthobench.config.yaml_file import read_yaml
 from orthobench.errors import ConfigError
 from orthobench.schema import coerce, did_you_mean
@@ -80,17 +81,17 @@ def problems(finding: Finding, results: Path) -> list[str]:
     Raises:
         ConfigError: a test, a model, a case or a number that does not exist.
     """
-    if load(finding.table).track == FAIR:
+    if SHIPPED.table(finding.table).track == FAIR:
         fair = fair_of(finding.table, results)
         return [why for name, given in _tests(finding, FAIR_TESTS) for why in FAIR_TESTS[name](fair, finding, given)]
-    compared = compare(load(finding.table), results)
+    compared = compare(SHIPPED.table(finding.table), results)
     return [why for name, given in _tests(finding, PAPER_TESTS) for why in PAPER_TESTS[name](compared, given)]
 
 
 @lru_cache
 def fair_of(name: str, results: Path) -> FairTable:
     """A fair table, read once for all findings that rest on it."""
-    return fair_table(load(name), results)
+    return fair_table(SHIPPED.table(name), results)
 
 
 def entry(table: FairTable, finding: Finding, model: str) -> FairEntry:

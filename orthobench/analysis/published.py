@@ -11,7 +11,6 @@ A row of the file is one number (`value`) or one claim in prose (`claim` with a 
     claim    a sentence: a test over the seeds, of one of the kinds in `claim_rule`
 """
 
-from collections.abc import Iterable
 from dataclasses import MISSING, dataclass, field, fields, replace
 from functools import cache
 from pathlib import Path
@@ -21,8 +20,8 @@ import yaml
 
 from orthobench.analysis import claim_rule, metrics
 from orthobench.analysis.claim_rule import VERBS
-from orthobench.config.files import yaml_files
-from orthobench.config.table import Table, tables
+from orthobench.config.files import Files, yaml_files
+from orthobench.config.table import Table
 from orthobench.config.yaml_file import LOADER, read_yaml
 from orthobench.errors import ConfigError
 from orthobench.schema import did_you_mean
@@ -125,42 +124,24 @@ def published_dir() -> Path:
     return checkout if checkout.is_dir() else package / "published"
 
 
-def published_dirs(folders: tuple[Path, ...] = ()) -> list[Path]:
+def published_dirs(files: Files) -> list[Path]:
     """Ours, then `published/` in each folder of `--config-dir`."""
-    return [published_dir(), *(Path(folder) / "published" for folder in folders)]
+    return [published_dir(), *(Path(folder) / "published" for folder in files.folders)]
 
 
-def papers(folders: tuple[Path, ...] = ()) -> tuple[str, ...]:
+def papers(files: Files) -> tuple[str, ...]:
     """Names of all papers, ours and those in the folders of `--config-dir`, in alphabetical order."""
-    return tuple(sorted(_files(folders)))
+    return tuple(sorted(_files(files)))
 
 
-def select(names: Iterable[str], folders: tuple[Path, ...] = ()) -> list[str]:
-    """The names of the tables that are meant by a table's name, a paper's, `fair`, or `all` for every paper.
-
-    Tables in a user's own folder are found by their name or its first part.
-
-    Raises:
-        ConfigError: a name is none of these.
-    """
-    known, known_papers, found = tables(folders), papers(folders), []
-    for name in names:
-        wanted = known_papers if name == "all" else (name,)
-        chosen = [t for t in known if t in wanted or t.split("/")[0] in wanted]
-        if not chosen:
-            raise ConfigError(f"{name} is no table or paper: {did_you_mean(name, [*known, *known_papers, 'all'])}")
-        found += chosen
-    return list(dict.fromkeys(found))
-
-
-def _files(folders: tuple[Path, ...]) -> dict[str, Path]:
+def _files(files: Files) -> dict[str, Path]:
     """The file of every paper.
 
     Raises:
         ConfigError: two folders have a paper of one name.
     """
     found: dict[str, Path] = {}
-    places = dict.fromkeys(published_dirs(folders))
+    places = dict.fromkeys(published_dirs(files))
     for path in (path for place in places for path in yaml_files(place) if path.parent == place):
         if path.stem in found:
             raise ConfigError(f"{path} and {found[path.stem]} are two papers of one name; rename one of them.")
@@ -168,16 +149,16 @@ def _files(folders: tuple[Path, ...]) -> dict[str, Path]:
     return found
 
 
-def load(paper: str, folders: tuple[Path, ...] = ()) -> list[Published]:
+def load(paper: str, files: Files) -> list[Published]:
     """Every row of a paper, in its order.
 
     Raises:
         ConfigError: there is no such paper, or its file breaks the schema.
     """
-    files = _files(folders)
-    if paper not in files:
-        raise ConfigError(f"{paper} is not one of the papers: {did_you_mean(paper, files)}")
-    return list(_read(files[paper]))
+    known = _files(files)
+    if paper not in known:
+        raise ConfigError(f"{paper} is not one of the papers: {did_you_mean(paper, known)}")
+    return list(_read(known[paper]))
 
 
 class Printed(float):
@@ -221,10 +202,10 @@ def load_table(table: Table) -> list[Published]:
         ConfigError: a metric that the tasks of its rows do not declare, or a claim that a metric cannot decide.
     """
     metrics.check(table)
-    if table.paper not in papers(table.folders):
+    if table.paper not in papers(table.files):
         return []
     word = table.name.split("/")[1]
-    return [_measured(row, table) for row in load(table.paper, table.folders) if row.table == word]
+    return [_measured(row, table) for row in load(table.paper, table.files) if row.table == word]
 
 
 def _measured(row: Published, table: Table) -> Published:

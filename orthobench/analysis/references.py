@@ -8,73 +8,72 @@ from functools import cache
 from pathlib import Path
 
 from orthobench.analysis.published import papers, published_dirs
-from orthobench.config.about import read
-from orthobench.config.files import options
-from orthobench.config.table import Table, load, tables
+from orthobench.config.files import Files
+from orthobench.config.table import Table
 from orthobench.errors import ConfigError
 from orthobench.schema import did_you_mean
 
 START = re.compile(r"^@\w+\s*\{\s*([^,\s}]+)\s*,", flags=re.M)
 
 
-def cited(word: str, folders: tuple[Path, ...] = ()) -> list[str]:
-    """The entries of a model, a paper or a table: its own `cite:`, a paper's file, or those of its models.
-
-    Raises:
-        ConfigError: the word is not known, or nothing says what to cite.
-    """
-    if word in tables(folders):
-        return _of_table(load(word, folders), folders)
-    if word in options("model", folders):
-        return _of_model(word, folders)
-    if word in papers(folders):
-        return _of_paper(word, folders)
-    known = {*options("model", folders), *papers(folders), *tables(folders)}
-    raise ConfigError(f"cite {word} is not known: {did_you_mean(word, known)}")
-
-
-def entries(folders: tuple[Path, ...] = ()) -> dict[str, str]:
+def entries(files: Files) -> dict[str, str]:
     """Every entry by its key.
 
     Raises:
         ConfigError: a key has two different entries, or a file is no BibTeX.
     """
     found: dict[str, str] = {}
-    for path in (path for folder in published_dirs(folders) for path in sorted(folder.glob("*.bib"))):
+    for path in (path for folder in published_dirs(files) for path in sorted(folder.glob("*.bib"))):
         for name, text in _read(path).items():
             if found.setdefault(name, text) != text:
                 raise ConfigError(f"{path}: {name} is the key of another entry in an earlier file; rename it.")
     return found
 
 
-def _of_table(table: Table, folders: tuple[Path, ...]) -> list[str]:
-    own = read("experiment", table.name, folders)[0].cite
+def of_table(table: Table) -> list[str]:
+    """The entries of a table: its own `cite:`, its paper's, or those of its models.
+
+    Raises:
+        ConfigError: nothing says what to cite.
+    """
+    files = table.files
+    own = files.about("experiment", table.name)[0].cite
     if own:
-        return [_entry(name, f"experiment/{table.name}.yaml", folders) for name in own]
-    if table.paper in papers(folders):
-        return _of_paper(table.paper, folders)
+        return [_entry(name, f"experiment/{table.name}.yaml", files) for name in own]
+    if table.paper in papers(files):
+        return of_paper(table.paper, files)
     models = dict.fromkeys(table.chosen(row)["model"] for row in table.rows)
-    return list(dict.fromkeys(entry for model in models for entry in _of_model(model, folders)))
+    return list(dict.fromkeys(entry for model in models for entry in of_model(model, files)))
 
 
-def _of_model(model: str, folders: tuple[Path, ...]) -> list[str]:
-    about, _ = read("model", model, folders)
+def of_model(model: str, files: Files) -> list[str]:
+    """The entries of a model.
+
+    Raises:
+        ConfigError: its file does not say what to cite.
+    """
+    about, _ = files.about("model", model)
     place = f"model/{model}.yaml"
     if about.cite is None:
         raise ConfigError(f"{place} does not say what to cite: add `cite: KEY` of a BibTeX entry, or `cite: []`.")
-    return [_entry(name, place, folders) for name in about.cite]
+    return [_entry(name, place, files) for name in about.cite]
 
 
-def _of_paper(paper: str, folders: tuple[Path, ...]) -> list[str]:
-    paths = [folder / f"{paper}.bib" for folder in published_dirs(folders)]
+def of_paper(paper: str, files: Files) -> list[str]:
+    """The entries of a paper, those of its file.
+
+    Raises:
+        ConfigError: it has no file, or this is no BibTeX.
+    """
+    paths = [folder / f"{paper}.bib" for folder in published_dirs(files)]
     path = next((path for path in paths if path.is_file()), None)
     if path is None:
         raise ConfigError(f"{paper} has no BibTeX entry: put one into {paper}.bib beside {paper}.yaml.")
     return list(_read(path).values())
 
 
-def _entry(name: str, place: str, folders: tuple[Path, ...]) -> str:
-    known = entries(folders)
+def _entry(name: str, place: str, files: Files) -> str:
+    known = entries(files)
     if name not in known:
         raise ConfigError(f"cite: {name} in {place} is the key of no entry of a .bib file: {did_you_mean(name, known)}")
     return known[name]

@@ -21,9 +21,8 @@ from orthobench.analysis.records import Line
 from orthobench.analysis.status import LEVEL, Interval
 from orthobench.analysis.step_costs import StepCost
 from orthobench.analysis.trials import SearchState, solved, state, steps
-from orthobench.config.files import options
 from orthobench.config.search import TRIAL, TrialRows
-from orthobench.config.table import FULL, SEARCHED, Table, load, tables
+from orthobench.config.table import FULL, SEARCHED, Table
 from orthobench.errors import ConfigError
 from orthobench.schema import did_you_mean
 from orthobench.tasks.metric import Metric
@@ -227,13 +226,13 @@ def joined(table: Table, names: Iterable[str] | None) -> Table:
         ConfigError: a name is neither a row nor a model.
     """
     assert isinstance(table.rows, TrialRows)
-    known = options("model", table.folders)
+    known = table.files.options("model")
     further = [name for name in dict.fromkeys(names or ()) if name not in table.rows.cells]
     wrong = next((name for name in further if name not in known), None)
     if wrong is not None:
         told = did_you_mean(wrong, [*table.rows.cells, *known])
         raise ConfigError(f"{wrong} is neither a row of {table.name} nor a model: {told}")
-    return table.within(table.folders, {name: (f"model={name}",) for name in further})
+    return table.within(table.files, {name: (f"model={name}",) for name in further})
 
 
 def cells_of(table: Table) -> tuple[str, ...]:
@@ -250,7 +249,7 @@ def searched_table(table: Table, results: Path, preset: str = FULL) -> SearchedT
         StorageError: the records are damaged.
     """
     lines = records.read(results, table.name)
-    models = set(options("model", table.folders))
+    models = set(table.files.options("model"))
     others = dict.fromkeys(line.row.rpartition(f"_{TRIAL}")[0] for line in lines)
     table = joined(table, [name for name in others if name in models])
     first = next(iter(table.rows))
@@ -267,8 +266,9 @@ def searched_table(table: Table, results: Path, preset: str = FULL) -> SearchedT
     )
     notes = (*found.notes, *found.lost)
     beside: dict[str, int] = {}
-    if table.like is not None and found.lines:
-        other = searched_table(load(table.like, table.folders), results, preset)
+    like = table.original() if found.lines else None
+    if like is not None:
+        other = searched_table(like, results, preset)
         beside = {cell.name: cell.group for cell in other.cells if cell.complete}
     return SearchedTable(table, preset, score, cells, found.lines, lengths, notes, made_by(found.lines), beside)
 
@@ -296,8 +296,7 @@ def _cell(
     return SearchedCell(name, ordered, current, tuple(chosen), reported, score, lengths, words, budget)
 
 
-def searched_tables(results: Path, folders: tuple[Path, ...] = ()) -> list[SearchedTable]:
+def searched_tables(tables: Iterable[Table], results: Path) -> list[SearchedTable]:
     """Every searched table of which something is recorded."""
-    found = [load(name, folders) for name in tables(folders)]
-    begun = (one for one in found if one.track == SEARCHED and records.path_of(results, one.name).is_file())
+    begun = (one for one in tables if one.track == SEARCHED and records.path_of(results, one.name).is_file())
     return [made for one in begun if (made := searched_table(one, results)).lines]

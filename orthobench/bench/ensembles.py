@@ -68,13 +68,14 @@ def loops(rounds: int, steps: int) -> Iterator[Row]:
 
 
 def _step_ms(members: int, steps: int) -> float:
+    from orthobench.analysis.catalogue import SHIPPED
     from orthobench.ensemble.running import run_members
     from orthobench.run.run import Run
 
     STILL.clear()
     with tempfile.TemporaryDirectory() as root, contextlib.redirect_stdout(io.StringIO()):
         words = (*WORDS.split(), *ENDS.split(), f"trainer.max_steps={steps}", f"runs_root={root}")
-        runs = [Run.of((*words, f"seed={seed}")) for seed in range(1, members + 1)]
+        runs = [Run.fitted(SHIPPED.settings((*words, f"seed={seed}"))) for seed in range(1, members + 1)]
         for run in runs:
             batch = run.task.batch("train", 0, 0)
             run.task.batch = lambda split, epoch, index, batch=batch: batch

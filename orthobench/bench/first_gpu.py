@@ -17,6 +17,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from orthobench.analysis.catalogue import SHIPPED
 from orthobench.bench.tables import Appended
 from orthobench.bench.targets import GPU, judge
 from orthobench.bench.timing import Row
@@ -130,7 +131,10 @@ def ensembles() -> None:
     for members in (1, 10, 32):
         with tempfile.TemporaryDirectory() as root:
             words = [*FLAGSHIP.replace("T=2000", "T=1000").split(), *QUIET.split(), "trainer.max_steps=300"]
-            runs = [Run.of((*words, f"runs_root={root}", f"seed={seed}")) for seed in range(1, members + 1)]
+            runs = [
+                Run.fitted(SHIPPED.settings((*words, f"runs_root={root}", f"seed={seed}")))
+                for seed in range(1, members + 1)
+            ]
             run_members(runs)
             record = json.loads((runs[0].settings.folder / "record.json").read_text())
         seconds = record["time"]["train_s"]

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import torch
 
+from orthobench.analysis.catalogue import SHIPPED
 from orthobench.bench.timing import Bench, Row, Work
 
 FIRST = {"recurrent": "lstm", "feed_forward": "mlp"}
@@ -20,10 +21,10 @@ def measure(bench: Bench) -> Iterator[Row]:
 
 def models(network: str) -> list[str]:
     """The models with this network; the one that the others are compared with comes first."""
-    from orthobench.config.compose import compose
-    from orthobench.config.files import options
-
-    kinds = {name: compose([f"model={name}"]).values["model"].get("network", "recurrent") for name in options("model")}
+    kinds = {
+        name: SHIPPED.compose([f"model={name}"]).values["model"].get("network", "recurrent")
+        for name in SHIPPED.options("model")
+    }
     return sorted((name for name, kind in kinds.items() if kind == network), key=lambda name: name != FIRST[network])
 
 
@@ -31,7 +32,7 @@ def work(bench: Bench, name: str, case: str) -> Work:
     """A training step of one model without the optimizer's; random pixels replace data that a task would read."""
     from orthobench.run.run import Run
 
-    exp = Run.of([f"model={name}", *case.split(), "recipe=none"])
+    exp = Run.fitted(SHIPPED.settings([f"model={name}", *case.split(), "recipe=none"]))
     model, task = exp.model.to(bench.device), exp.task
     x = task.batch("train", 0, 0)[0] if task.T else torch.randn(task.batch_size, task.input_size)
     x = x.to(bench.device)

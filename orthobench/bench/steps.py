@@ -7,7 +7,7 @@ goes on.
 """
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -23,7 +23,7 @@ from orthobench.analysis.published import load_table
 from orthobench.analysis.step_costs import LEAST, SAME, Place, StepCost
 from orthobench.bench.quiet import watched
 from orthobench.config.search import TRIAL
-from orthobench.config.table import FAIR, Table, load
+from orthobench.config.table import FAIR, Table
 from orthobench.errors import Stopped
 from orthobench.models.build import build_optimizer
 from orthobench.recording.record import code, environment, hardware
@@ -53,10 +53,10 @@ class TimedRows:
         return f"{self.table.name}{' ' if self.case else ''}{self.case}"
 
 
-def groups(names: list[str], folders: tuple[Path, ...] = ()) -> list[TimedRows]:
+def groups(tables: Iterable[Table]) -> list[TimedRows]:
     """What is to be measured for some tables: the rows of claims about `bench/`, the models of every fair case."""
     found = []
-    for table in (load(name, folders) for name in names):
+    for table in tables:
         if table.track == FAIR:
             by_case: dict[str, list[str]] = {}
             for (_, case), rows in rates(table).items():

@@ -2,7 +2,7 @@
 
 description: one line that `orthobench list` shows
 cite: a BibTeX key, or a list of them, that `orthobench cite` looks up in the .bib files
-search: of a model, the settings that fair tables search, see `search.py`
+search: of a model, the settings that fair tables search, see `searched.py`
 
 None is a setting: all are taken out of a composed configuration, so that no constructor and no run id sees them.
 """
@@ -12,6 +12,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from orthobench.config.searched import ranges
 from orthobench.config.yaml_file import read_yaml
 from orthobench.errors import ConfigError
 from orthobench.schema import coerce
@@ -46,15 +47,12 @@ def about(content: Any, place: str) -> About:
     return About(" ".join((description or "").split()), keys)
 
 
-def read(group: str, name: str, folders: tuple[Path, ...] = ()) -> tuple[About, dict[str, Any]]:
-    """The description of `<group>/<name>.yaml`, and its settings; `folders` are those of `--config-dir`.
+def described(group: str, path: Path) -> tuple[About, dict[str, Any]]:
+    """The description of a file of a group, and its settings.
 
     Raises:
-        ConfigError: there is no such file, or it is not YAML.
+        ConfigError: it is not YAML.
     """
-    path = _path(group, name, folders)
-    if path is None:
-        raise ConfigError(f"{group}={name} is not known: there is no {group}/{name}.yaml.")
     content = read_yaml(path) or {}
     if not isinstance(content, dict):
         raise ConfigError(f"{path} needs lines of the form `key: value`.")
@@ -63,31 +61,14 @@ def read(group: str, name: str, folders: tuple[Path, ...] = ()) -> tuple[About, 
     }
 
 
-def recipe(name: str, folders: tuple[Path, ...] = ()) -> tuple[str | None, tuple[str, ...]]:
-    """The variant that a recipe chooses, and its deviations; neither where there is no such recipe."""
-    from orthobench.config.files import version
-
-    path = _path("recipe", name, folders)
-    return (None, ()) if path is None else _recipe(path, version(path))
-
-
 @lru_cache(maxsize=256)
-def _recipe(path: Path, version: tuple[int, ...]) -> tuple[str | None, tuple[str, ...]]:
+def recipe(path: Path, version: tuple[int, ...]) -> tuple[str | None, tuple[str, ...]]:
+    """The variant that a recipe chooses, and its deviations."""
     content = read_yaml(path)
     if not isinstance(content, dict):
         return None, ()
     deviations = coerce(content.get("deviations", []), list[str], f"{path}.deviations")
     return coerce(content.get("variant"), str | None, f"{path}.variant"), tuple(deviations)
-
-
-def _path(group: str, name: str, folders: tuple[Path, ...]) -> Path | None:
-    """The file of that name in conf/ or in a folder of `--config-dir`; null where there is none."""
-    from orthobench.config.files import conf_dir
-
-    if Path(name).is_absolute() or ".." in Path(name).parts or "\0" in name:
-        return None
-    paths = (folder / group / f"{name}.yaml" for folder in (conf_dir(), *folders))
-    return next((path for path in paths if path.is_file()), None)
 
 
 def strip(values: dict[str, Any], typed: frozenset[str]) -> None:
@@ -96,8 +77,6 @@ def strip(values: dict[str, Any], typed: frozenset[str]) -> None:
     Raises:
         ConfigError: one has the wrong type.
     """
-    from orthobench.config.search import ranges
-
     for section, keys in SECTIONS.items():
         own = values.get(section)
         if isinstance(own, dict):

@@ -4,6 +4,7 @@ Hydra composes; this file finds conf/, adds the `+` that Hydra needs, and refuse
 code through `_target_`, move Hydra's own folders, or read the environment.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -11,8 +12,9 @@ from threading import Lock
 from typing import Any
 
 from orthobench import paths
+from orthobench.config import places
 from orthobench.config.about import strip
-from orthobench.config.files import GROUPS, check_folders, conf_dir, options, state
+from orthobench.config.files import GROUPS, Files, conf_dir
 from orthobench.config.inside import place_values
 from orthobench.config.policy import (
     COMMAND_LINE_ALONE,
@@ -80,18 +82,16 @@ class Word:
         return "" if self.group else "++"
 
 
-def parse(overrides: list[str] | tuple[str, ...], folders: tuple[Path, ...] = ()) -> list[Word]:
-    """Overrides as they are passed to Hydra: a value gets `++`, `experiment=` is replaced by the overrides of its row.
+def parse(overrides: Iterable[str], files: Files) -> list[Word]:
+    """Overrides as they are passed to Hydra: a value gets `++`.
 
     Raises:
         ConfigError: a word is not in Hydra's grammar, names nothing in its group, or overrides Hydra's own settings.
     """
     from hydra.core.override_parser.types import Glob
 
-    from orthobench.config.table import expand
-
     words = []
-    for text in expand(overrides, folders):
+    for text in places.given(overrides):
         override = parsed(text)
         key, plain = override.key_or_group, text.lstrip("+~")
         if not key:
@@ -107,19 +107,15 @@ def parse(overrides: list[str] | tuple[str, ...], folders: tuple[Path, ...] = ()
                 raise ConfigError(f"{text} is not supported: name every {key}, as `orthobench list` shows them.")
             values = expanded(override, text) if sweep else [override.value()]
             for value in values:
-                _check_choice(key, value, folders)
+                _check_choice(key, value, files)
             words.append(Word(key, plain, True, sweep))
         else:
             words.append(Word(key, "++" + plain, False, override.is_sweep_override()))
     return words
 
 
-def compose(overrides: list[str] | tuple[str, ...], folders: tuple[Path, ...] = ()) -> Composed:
-    """Compose one run.
-
-    Args:
-        overrides: `key=value` words, in Hydra's grammar.
-        folders: further configuration folders (`--config-dir`).
+def compose(overrides: Iterable[str], files: Files) -> Composed:
+    """Compose one run from `key=value` words, in Hydra's grammar.
 
     Raises:
         ConfigError: the words or the files are wrong in any way that a user can correct.
@@ -129,22 +125,24 @@ def compose(overrides: list[str] | tuple[str, ...], folders: tuple[Path, ...] = 
     from omegaconf.errors import OmegaConfBaseException
     from yaml import YAMLError
 
-    check_folders(folders)
-    words = parse(overrides, folders)
+    files.check()
+    words, folders = parse(overrides, files), files.folders
     swept = [word.key for word in words if word.sweep]
     if swept:
         raise ConfigError(f"{swept[0]}= has several values; add -m to run them all as a sweep.")
-    places = ",".join(quoted(f"file://{Path(folder).resolve()}") for folder in folders)
-    extra = (f"hydra.searchpath=[{places}]",) if folders else _FOR_HYDRAS_MAIN  # all that folders may set is looked at
-    files = state(folders)
+    searched = ",".join(quoted(f"file://{Path(folder).resolve()}") for folder in folders)
+    extra = (
+        (f"hydra.searchpath=[{searched}]",) if folders else _FOR_HYDRAS_MAIN
+    )  # all that folders may set is looked at
+    state = files.state()
     try:
-        found = _by_hydra(conf_dir(), (*(word.text for word in words), *extra), files)
-        base = _by_hydra(conf_dir(), (*(word.text for word in words if word.group), *extra), files)
+        found = _by_hydra(conf_dir(), (*(word.text for word in words), *extra), state)
+        base = _by_hydra(conf_dir(), (*(word.text for word in words if word.group), *extra), state)
         check_hydra(found["hydra"])
         if folders:
             apart = ("hydra", *COMMAND_LINE_ALONE)
             alone = tuple(word.text for word in words if word.key.split(".")[0].split("/")[0] in apart)
-            check_foreign(found, _by_hydra(conf_dir(), alone, files))
+            check_foreign(found, _by_hydra(conf_dir(), alone, state))
         raw = {key: value for key, value in found.items() if key != "hydra"}
         check_values(raw)
         OmegaConf.register_new_resolver(VARIABLE, _variable, replace=True)
@@ -159,11 +157,11 @@ def compose(overrides: list[str] | tuple[str, ...], folders: tuple[Path, ...] = 
         place_values(values, typed, folders)
     new = frozenset(key for key in typed if get(base, key) is None)
     refers = any(_refers(value) for _, _, value in walk(raw))
-    return Composed(values, choices, typed, new, refers, foreign=_foreign(choices, folders))
+    return Composed(values, choices, typed, new, refers, foreign=_foreign(choices, files))
 
 
 @lru_cache(maxsize=512)
-def _by_hydra(conf: Path, words: tuple[str, ...], files: Any) -> dict[str, Any]:
+def _by_hydra(conf: Path, words: tuple[str, ...], state: Any) -> dict[str, Any]:
     """What Hydra makes of the files in `conf` and of words for it, with its own node `hydra`; nothing is resolved.
 
     Hydra needs a tenth of a second, so what it made is kept, for the same words and the same `state` of the files.
@@ -198,9 +196,9 @@ def _refers(value: Any) -> bool:
     return isinstance(value, str) and any(not part.startswith("oc.env:") for part in value.split("${")[1:])
 
 
-def _foreign(choices: dict[str, str], folders: tuple[Path, ...]) -> tuple[tuple[str, Path], ...]:
+def _foreign(choices: dict[str, str], files: Files) -> tuple[tuple[str, Path], ...]:
     names = [f"{group}/{name}.yaml" for group, name in choices.items()]
-    return tuple((name, Path(folder) / name) for name in names for folder in folders if (Path(folder) / name).is_file())
+    return tuple((name, folder / name) for name in names for folder in files.folders if (folder / name).is_file())
 
 
 def get(values: Any, key: str) -> Any:
@@ -210,16 +208,18 @@ def get(values: Any, key: str) -> Any:
     return values
 
 
-def _check_choice(group: str, value: Any, folders: tuple[Path, ...]) -> None:
-    known = options(group, folders)
+def _check_choice(group: str, value: Any, files: Files) -> None:
+    known = files.options(group)
     name = value.strip("'\"") if isinstance(value, str) else value
     if name not in known:
         shown = "null" if value is None else value
         told = did_you_mean(str(shown), known) + ("; recipe=none switches it off" if group == "recipe" else "")
-        if group in ("model", "task") and not folders:
+        if group in ("model", "task") and not files.folders:
             hint = f"one of your own is found with --config-dir FOLDER, where FOLDER holds {group}/NAME.yaml"
             told = with_hint(told, hint)
-        misnamed = next((one for one in (folder / group / f"{name}.yml" for folder in folders) if one.is_file()), None)
+        misnamed = next(
+            (one for one in (folder / group / f"{name}.yml" for folder in files.folders) if one.is_file()), None
+        )
         if misnamed:
             told = f"{misnamed} is there, and must end in .yaml"
         raise ConfigError(f"{group}={shown} is not known: {told}")

@@ -1,10 +1,14 @@
-"""Where configuration files are, and which names each group of them offers."""
+"""The configuration files: where they are, which names each group of them offers, and what may be in a user's own."""
 
 import os
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+from orthobench.config import about, defaults, searched
 from orthobench.config.inside import outside
 from orthobench.config.policy import check_values
+from orthobench.config.yaml_file import read_yaml
 from orthobench.errors import ConfigError
 
 GROUPS = ("model", "task", "optimizer", "schedule", "trainer", "logger", "recipe", "experiment")
@@ -17,13 +21,81 @@ def conf_dir() -> Path:
     return checkout if (checkout / "config.yaml").is_file() else package / "conf"
 
 
-def options(group: str, folders: tuple[Path, ...] = ()) -> list[str]:
-    """The names that a group offers, in conf/ and in the user's own folders."""
-    found = set()
-    for folder in (conf_dir(), *folders):
-        root = folder / group
-        found |= {path.relative_to(root).with_suffix("").as_posix() for path in yaml_files(folder, group)}
-    return sorted(found)
+@dataclass(frozen=True)
+class Files:
+    """The files of conf/ and those of the user's own.
+
+    Attributes:
+        folders: further configuration folders (`--config-dir`).
+    """
+
+    folders: tuple[Path, ...] = ()
+
+    @property
+    def arguments(self) -> list[str]:
+        """The folders as another process is given them."""
+        return [word for folder in self.folders for word in ("--config-dir", str(folder.resolve()))]
+
+    def options(self, group: str) -> list[str]:
+        """The names that a group offers."""
+        found = set()
+        for folder in (conf_dir(), *self.folders):
+            root = folder / group
+            found |= {path.relative_to(root).with_suffix("").as_posix() for path in yaml_files(folder, group)}
+        return sorted(found)
+
+    def paths(self, group: str, name: str) -> list[Path]:
+        """The files of that name, ours first; of all but papers and tables there is one at the most."""
+        if Path(name).is_absolute() or ".." in Path(name).parts or "\0" in name:
+            return []
+        paths = (folder / group / f"{name}.yaml" for folder in (conf_dir(), *self.folders))
+        return [path for path in paths if path.is_file()]
+
+    def about(self, group: str, name: str) -> tuple[about.About, dict[str, Any]]:
+        """The description of `<group>/<name>.yaml`, and its settings.
+
+        Raises:
+            ConfigError: there is no such file, or it is not YAML.
+        """
+        return about.described(group, self._path(group, name))
+
+    def recipe(self, name: str) -> tuple[str | None, tuple[str, ...]]:
+        """The variant that a recipe chooses, and its deviations; neither where there is no such recipe."""
+        path = next(iter(self.paths("recipe", name)), None)
+        return (None, ()) if path is None else about.recipe(path, version(path))
+
+    def searched(self, model: str) -> dict[str, str]:
+        """The ranges in a model's file by setting; those of any model where it has none.
+
+        Raises:
+            ConfigError: there is no such model, or its `search:` is wrong.
+        """
+        path = self._path("model", model)
+        return searched.searched(path, version(path))
+
+    def state(self) -> frozenset[tuple[Path, tuple[int, ...]]]:
+        """Every YAML file with its `version`."""
+        return frozenset((path, version(path)) for folder in (conf_dir(), *self.folders) for path in yaml_files(folder))
+
+    def check(self) -> None:
+        """Refuse a user's folders that do more than add values, or hide each other's files.
+
+        Raises:
+            ConfigError: one of them is refused, see `check_folder`, or a file of one name is in two of them.
+        """
+        found: dict[Path, Path] = {}
+        for folder in {Path(folder).resolve(): Path(folder) for folder in self.folders}.values():
+            check_folder(folder)
+            for path in yaml_files(folder):
+                other = found.setdefault(path.relative_to(folder), path)
+                if other != path:
+                    raise ConfigError(f"{path} would not be read: {other} has its name; give it another.")
+
+    def _path(self, group: str, name: str) -> Path:
+        path = next(iter(self.paths(group, name)), None)
+        if path is None:
+            raise ConfigError(f"{group}={name} is not known: there is no {group}/{name}.yaml.")
+        return path
 
 
 def yaml_files(folder: Path, group: str = "") -> list[Path]:
@@ -59,11 +131,6 @@ def _refuse_links_outwards(folder: Path, paths: list[Path]) -> None:
             )
 
 
-def state(folders: tuple[Path, ...] = ()) -> frozenset[tuple[Path, tuple[int, ...]]]:
-    """The YAML files of conf/ and of further folders, each with its `version`."""
-    return frozenset((path, version(path)) for folder in (conf_dir(), *folders) for path in yaml_files(folder))
-
-
 def version(path: Path) -> tuple[int, ...]:
     """What differs once a file has changed; empty for one that has just gone, or that is refused when it is read."""
     try:
@@ -85,21 +152,6 @@ def _leads_nowhere(path: Path) -> bool:
         return False
 
 
-def check_folders(folders: tuple[Path, ...]) -> None:
-    """Refuse a user's configuration folders that do more than add values, or hide each other's files.
-
-    Raises:
-        ConfigError: one of them is refused, see `check_folder`, or a file of one name is in two of them.
-    """
-    found: dict[Path, Path] = {}
-    for folder in {Path(folder).resolve(): Path(folder) for folder in folders}.values():
-        check_folder(folder)
-        for path in yaml_files(folder):
-            other = found.setdefault(path.relative_to(folder), path)
-            if other != path:
-                raise ConfigError(f"{path} would not be read: {other} has its name; give it another.")
-
-
 PLACED = ("recipe", "experiment")  # groups whose files set values outside of their own
 
 
@@ -110,9 +162,6 @@ def check_folder(folder: Path) -> None:
         ConfigError: it is not a folder, or a file cannot be read, is not YAML, has the name of a file in conf/, a
             `hydra:` block, `_target_`, or an interpolation other than a plain reference.
     """
-    from orthobench.config import defaults
-    from orthobench.config.yaml_file import read_yaml
-
     if not Path(folder).is_dir():
         raise ConfigError(f"--config-dir {folder} is not a folder.")
     groups = {"published", *(path.name for path in conf_dir().iterdir() if path.is_dir())}

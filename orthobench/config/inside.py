@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from orthobench.config.policy import COMMAND_LINE_ALONE, walk
-from orthobench.config.words import key, parsed
+from orthobench.config.words import key, parsed, quoted
 from orthobench.errors import ConfigError
 
 NAMES = re.compile(r"(\w*_)?(path|file|dir|folder|root)|init_from")  # of settings that are paths
@@ -87,8 +87,6 @@ def _leads_out(folder: Path, value: str) -> bool:
 
 
 def _placed_word(word: str, folders: Sequence[Path], source: str) -> str:
-    from orthobench.config.compose import quoted
-
     override, name = parsed(word), key(word)
     value: Any = override.value()
     if not NAMES.fullmatch(name.rpartition(".")[2]):

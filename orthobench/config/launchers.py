@@ -3,7 +3,7 @@
 from typing import Any
 
 from orthobench.config.compose import compose, parse
-from orthobench.config.files import conf_dir
+from orthobench.config.files import Files, conf_dir
 from orthobench.config.words import key
 from orthobench.errors import ConfigError
 from orthobench.schema import did_you_mean
@@ -27,9 +27,9 @@ def launcher_settings(words: list[str]) -> dict[str, Any]:
     from hydra import initialize_config_dir
     from omegaconf import OmegaConf
 
-    compose(words)  # refuses what is wrong
+    compose(words, Files())  # refuses what is wrong
     with initialize_config_dir(str(conf_dir()), version_base="1.3"):
-        cfg = hydra_compose("config", [word.text for word in parse(words)], return_hydra_config=True)
+        cfg = hydra_compose("config", [word.text for word in parse(words, Files())], return_hydra_config=True)
     node: Any = OmegaConf.to_container(cfg.hydra.launcher, resolve=True)
     return node
 

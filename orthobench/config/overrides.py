@@ -7,10 +7,9 @@ paper's recipe for the two, do not bring by themselves.
 import json
 import re
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any
 
-from orthobench.config.many import settings
+from orthobench.config.configuration import Configuration
 from orthobench.config.places import ON_A_LINE
 from orthobench.config.settings import Settings, identity_of
 from orthobench.config.words import quoted
@@ -42,12 +41,12 @@ def by_key(values: Mapping[str, Any]) -> dict[str, Any]:
     return found | {key: identity[key] for key in ("seed", "init_from") if key in identity}
 
 
-def words(values: Mapping[str, Any], folders: tuple[Path, ...] = (), recipe: str | None = None) -> list[str]:
+def words(values: Mapping[str, Any], configuration: Configuration, recipe: str | None = None) -> list[str]:
     """The words that ask for a run with these settings; none that the model, the task and the recipe bring along.
 
     Args:
         values: all settings of the run.
-        folders: further configuration folders (`--config-dir`), for its model or task.
+        configuration: that of its model and task.
         recipe: in place of the paper's for the model and the task.
 
     Raises:
@@ -56,8 +55,8 @@ def words(values: Mapping[str, Any], folders: tuple[Path, ...] = (), recipe: str
     wanted = by_key(values)
     found = [f"model={wanted['model']}", f"task={wanted['task']}", *([f"recipe={recipe}"] if recipe else [])]
     for belongs in STAGES:
-        found += [word(key, value) for key, value in _missing(wanted, _composed(found, folders)) if belongs(key)]
-    made = settings(found, folders)
+        found += [word(key, value) for key, value in _missing(wanted, _composed(found, configuration)) if belongs(key)]
+    made = configuration.settings(found)
     wrong = {key for key, _ in _missing(wanted, made)} | (set(by_key(made.as_dict())) - set(wanted))
     if wrong:
         named = ", ".join(sorted(wrong))
@@ -65,14 +64,14 @@ def words(values: Mapping[str, Any], folders: tuple[Path, ...] = (), recipe: str
     return found
 
 
-def recipe(values: Mapping[str, Any], folders: tuple[Path, ...] = ()) -> dict[str, Any]:
+def recipe(values: Mapping[str, Any], configuration: Configuration) -> dict[str, Any]:
     """A recipe, by section, with which the model and the task of these settings get all of them but the seed.
 
     Raises:
         ConfigError: see `words`.
     """
     wanted = by_key(values)
-    base = settings([f"model={wanted['model']}", f"task={wanted['task']}", "recipe=none"], folders)
+    base = configuration.settings([f"model={wanted['model']}", f"task={wanted['task']}", "recipe=none"])
     made: dict[str, Any] = {}
     for key, value in _missing(wanted, base):
         section, _, name = (f"{key}.name" if key in ("optimizer", "schedule") else key).partition(".")
@@ -90,10 +89,10 @@ def word(key: str, value: Any) -> str:
     return f"{key}={_text(value)}"
 
 
-def _composed(found: list[str], folders: tuple[Path, ...]) -> Settings | None:
+def _composed(found: list[str], configuration: Configuration) -> Settings | None:
     """What the words give so far; null where they do not suit each other without those that are to come."""
     try:
-        return settings(found, folders)
+        return configuration.settings(found)
     except ConfigError:
         return None
 

@@ -5,6 +5,7 @@ from typing import Any
 
 from orthobench.config.check import check
 from orthobench.config.compose import Composed, parse
+from orthobench.config.files import Files
 from orthobench.config.policy import check_values
 from orthobench.config.settings import SECTIONS, Settings
 from orthobench.config.words import expanded, parsed
@@ -73,7 +74,7 @@ def task_overrides(words: list[str]) -> tuple[dict[str, Any], list[int] | None]:
     """
     task: dict[str, Any] = {}
     lengths: list[int] | None = None
-    for word in parse(words):
+    for word in parse(words, Files()):
         override = parsed(word.text)
         if override.is_sweep_override():
             expanded(override, word.text)  # which refuses too many

@@ -1,15 +1,7 @@
-"""The search of a fair table: which settings of a cell are tried, at which values, and on which seeds.
+"""The search of a fair table: how many trials of each cell are made, and on which seeds.
 
-A model's file says what is searched, four settings at the most, each with its range in the grammar of `ranges.py` and,
-as a comment, where the range is from. It is no setting: no constructor and no run id sees it.
-
-search:
-  lr: log(3e-4,1e-1)                  # the rate of training
-  ratio: log(0.03,1)                  # the rate of constrained matrices, as a share of `lr`
-  T_max: int(10,1000,log)             # any setting of the model
-
-A table says how much is tried. Trial i of a cell is point i of a scrambled Sobol sequence in its ranges, so that all
-trials are known before anything is run.
+A model's file says what is searched, see `searched.py`; a table says how much is tried. Trial i of a cell is point i of
+a scrambled Sobol sequence in its ranges, so that all trials are known before anything is run.
 
 search:
   sobol: 2026                         # the seed of the sequence
@@ -25,20 +17,16 @@ import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
-from orthobench.config.files import conf_dir, version
-from orthobench.config.ranges import SearchRange, parse
+from orthobench.config.files import Files
+from orthobench.config.ranges import SearchRange
+from orthobench.config.searched import LR, RATIO, key_of, ranges
 from orthobench.config.words import key, value
-from orthobench.config.yaml_file import read_yaml
 from orthobench.errors import ConfigError
 from orthobench.schema import NonNegative, Positive, coerce, did_you_mean
 
-MOST = 4  # settings that a cell may search
 TRIAL = "trial"
-LR, RATIO = "lr", "ratio"
-UNSAID = {LR: "log(3e-4,1e-1)", RATIO: "log(0.03,1)"}  # of a model whose file says nothing
 KEYS: dict[str, Any] = {"sobol": NonNegative, "stages": list[Any], "overrides": list[str], "settings": dict}
 STAGE = {"trials": Positive, "seeds": list[int]}
 
@@ -115,31 +103,6 @@ def _stage(given: Any, place: str) -> Stage:
     return Stage(body["trials"], tuple(body["seeds"]))
 
 
-def ranges(given: Any, place: str) -> dict[str, SearchRange]:
-    """The range of every setting that a model's file searches.
-
-    Raises:
-        ConfigError: more than four settings, or one has no range.
-    """
-    if not isinstance(given, dict) or len(given) > MOST:
-        raise ConfigError(f"{place}: a mapping of at most {MOST} settings is needed, such as lr: log(3e-4,1e-1).")
-    found = {}
-    for name, text in given.items():
-        if not isinstance(text, str):
-            raise ConfigError(f"{place}.{name}={text!r} is no range; a list of choices is written as '{{a,b}}'.")
-        try:
-            found[name] = parse(f"{_key(name)}={text}")
-        except ConfigError as error:
-            raise ConfigError(f"{place}: {error}") from error
-        if name in (LR, RATIO) and found[name].choices:
-            raise ConfigError(f"{place}.{name}={text}: a range of numbers is needed, such as log(3e-4,1e-1).")
-    return found
-
-
-def _key(name: str) -> str:
-    return {LR: "optimizer.lr", RATIO: "optimizer.lr_recurrent"}.get(name, f"model.{name}")
-
-
 class TrialRows(Mapping[str, tuple[str, ...]]):
     """The rows of a table that searches, `gru_trial0`: the overrides of every trial of every cell.
 
@@ -148,13 +111,11 @@ class TrialRows(Mapping[str, tuple[str, ...]]):
     Args:
         cells: the overrides of every cell.
         search: the table's.
-        folders: those of `--config-dir`, in which models are found too.
+        files: where models are found.
     """
 
-    def __init__(
-        self, cells: Mapping[str, tuple[str, ...]], search: CellSearch, folders: tuple[Path, ...] = ()
-    ) -> None:
-        self.cells, self.search, self.folders = dict(cells), search, folders
+    def __init__(self, cells: Mapping[str, tuple[str, ...]], search: CellSearch, files: Files) -> None:
+        self.cells, self.search, self.files = dict(cells), search, files
         self.places = {f"{cell}_{TRIAL}{trial}": (cell, trial) for cell in self.cells for trial in range(search.trials)}
 
     def __getitem__(self, name: str) -> tuple[str, ...]:
@@ -174,28 +135,8 @@ class TrialRows(Mapping[str, tuple[str, ...]]):
     def _ranges(self, words: tuple[str, ...]) -> tuple[tuple[str, SearchRange], ...]:
         """Return what is searched of a cell: what its row sets itself is not."""
         chosen = {key(word): value(word) for word in words}
-        found = dict(self.search.settings) or searched(chosen["model"], self.folders)
-        return tuple((name, one) for name, one in ranges(found, "search").items() if _key(name) not in chosen)
-
-
-def searched(model: str, folders: tuple[Path, ...] = ()) -> dict[str, str]:
-    """The ranges in a model's file by setting; those of any model where it has none.
-
-    Raises:
-        ConfigError: there is no such model, or its `search:` is wrong.
-    """
-    paths = (folder / "model" / f"{model}.yaml" for folder in (conf_dir(), *folders))
-    path = next((one for one in paths if one.is_file()), None)
-    if path is None:
-        raise ConfigError(f"model={model} is not known: there is no model/{model}.yaml.")
-    return _searched(path, version(path))
-
-
-@lru_cache(maxsize=512)
-def _searched(path: Path, version: tuple[int, ...]) -> dict[str, str]:
-    given = (read_yaml(path) or {}).get("search", UNSAID)
-    ranges(given, f"{path}: search")
-    return given
+        found = dict(self.search.settings) or self.files.searched(chosen["model"])
+        return tuple((name, one) for name, one in ranges(found, "search").items() if key_of(name) not in chosen)
 
 
 @lru_cache(maxsize=8192)
@@ -207,7 +148,7 @@ def _words(found: tuple[tuple[str, SearchRange], ...], sobol: int, trial: int, t
         rate = float(value(words[LR])) * float(value(words[RATIO])) if LR in words else float("nan")
         if math.isnan(rate):
             raise ConfigError("search: ratio is a share of lr, which is not searched.")
-        words[RATIO] = f"{_key(RATIO)}={float(f'{rate:.4g}')!r}"
+        words[RATIO] = f"{key_of(RATIO)}={float(f'{rate:.4g}')!r}"
     return tuple(words.values())
 
 

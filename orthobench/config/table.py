@@ -31,11 +31,12 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal
 
-from orthobench.config import about, places
+from orthobench.config import about
 from orthobench.config import table_parts as parts
 from orthobench.config.claim import StatedClaim, claim_of
+from orthobench.config.configuration import Configuration
 from orthobench.config.figure import Figure
-from orthobench.config.files import conf_dir, options, version
+from orthobench.config.files import Files, version
 from orthobench.config.search import TRIAL, CellSearch, TrialRows
 from orthobench.config.table_parts import GridPlace, Preset
 from orthobench.config.table_places import placed_table
@@ -108,7 +109,7 @@ class Table:
         given_title: `title:` of its file.
         like: the table that it is like, but for what it says itself; null for most.
         unstated: by row, the settings that the paper leaves out and on which its numbers depend.
-        folders: the folders of `--config-dir` that were searched for the table.
+        files: the configuration files that it is from.
     """
 
     name: str
@@ -132,7 +133,7 @@ class Table:
     given_title: str | None = None
     like: str | None = None
     unstated: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    folders: tuple[Path, ...] = ()
+    files: Configuration = field(default_factory=Configuration)
 
     @property
     def paper(self) -> str:
@@ -153,7 +154,7 @@ class Table:
         for row in self.rows:
             given = self.chosen(row)
             name = given.get("recipe", f"{given['model']}/{given['task']}")
-            variant, deviations = about.recipe(name, self.folders)
+            variant, deviations = self.files.recipe(name)
             if variant in (None, given.get("variant", variant)):  # with the other variant it is not a deviation
                 for note in deviations:
                     found.setdefault(note, []).append(name)
@@ -186,12 +187,16 @@ class Table:
             return self.common + self.rows[name]
         return (*self.common, *self.rows[base], f"optimizer.lr={rate}")
 
-    def within(self, folders: tuple[Path, ...], cells: Mapping[str, tuple[str, ...]] | None = None) -> "Table":
-        """The table with the folders of `--config-dir`, and of one that searches with further cells."""
+    def within(self, files: Configuration, cells: Mapping[str, tuple[str, ...]] | None = None) -> "Table":
+        """The table among these configuration files, and one that searches with further cells."""
         if self.search is None or not isinstance(self.rows, TrialRows):
-            return replace(self, folders=folders)
-        rows = TrialRows(self.rows.cells | dict(cells or {}), self.search, folders)
-        return replace(self, folders=folders, rows=rows, variants=_trials(rows))
+            return replace(self, files=files)
+        rows = TrialRows(self.rows.cells | dict(cells or {}), self.search, files)
+        return replace(self, files=files, rows=rows, variants=_trials(rows))
+
+    def original(self) -> "Table | None":
+        """The table that it is like; null for most."""
+        return None if self.like is None else load(self.like, self.files)
 
     def trained(self, rows: Iterable[str] | None = None) -> list[str]:
         """The names of what is trained for these rows, or for all: each with each of the rates, where there are any."""
@@ -233,32 +238,25 @@ class Table:
         ]
 
 
-def tables(folders: tuple[Path, ...] = ()) -> list[str]:
-    """Names of all tables, `<paper>/<table>`."""
-    return options("experiment", folders)
-
-
-def load(name: str, folders: tuple[Path, ...] = ()) -> Table:
+def load(name: str, files: Configuration) -> Table:
     """One table.
 
     Raises:
         ConfigError: the table is not known, or its file breaks the schema.
     """
-    path = _path(name, folders, "")
+    path = _path(name, files, "")
     content = read_yaml(path)
     like = content.get("like") if isinstance(content, dict) else None
-    other = None if like is None else _path(str(like), folders, f"experiment {name}: like: ")
+    other = None if like is None else _path(str(like), files, f"experiment {name}: like: ")
     versions = tuple(version(one) for one in (path, other) if one is not None)
-    found = _read(path, name, other, versions)
-    return found.within(tuple(folders)) if folders else found
+    return _read(path, name, other, versions).within(files)
 
 
-def _path(name: str, folders: tuple[Path, ...], place: str) -> Path:
-    known = tables(folders)
+def _path(name: str, files: Files, place: str) -> Path:
+    known = files.options("experiment")
     if name not in known:
         raise ConfigError(f"{place}experiment={name} is not known: {did_you_mean(name, known)}")
-    files = (folder / "experiment" / f"{name}.yaml" for folder in (conf_dir(), *folders))
-    first, *others = (path for path in files if path.is_file())
+    first, *others = files.paths("experiment", name)
     if others:
         raise ConfigError(f"{place}{others[0]} has the name of {first}; give it another one, and `like: {name}`.")
     return first
@@ -293,7 +291,7 @@ def _read(path: Path, name: str, like: Path | None, versions: tuple[tuple[int, .
     parts.refuse_endless(len(given["cells"]), grid, given, place)
     rows, variants = parts.crossed(given["cells"], grid, f"{place}grid")
     if search:
-        rows = TrialRows(rows, search)
+        rows = TrialRows(rows, search, Files())
         variants = _trials(rows)
     parts.check_words(given.get("common", []), f"{place}common")
     made = Table(
@@ -324,27 +322,3 @@ def _read(path: Path, name: str, like: Path | None, versions: tuple[tuple[int, .
 
 def _trials(rows: TrialRows) -> dict[str, GridPlace]:
     return {name: GridPlace(cell, {TRIAL: str(trial)}) for name, (cell, trial) in rows.places.items()}
-
-
-def expand(overrides: list[str] | tuple[str, ...], folders: tuple[Path, ...] = ()) -> list[str]:
-    """`experiment=<paper>/<table> cell=NAME` as the overrides of that row, then the user's own words, which beat them.
-
-    Raises:
-        ConfigError: there is no such table or row, or more than one is named.
-    """
-    overrides = places.given(overrides)
-    if not (asked := [word for word in overrides if key(word) == "experiment"]):
-        return overrides
-    if len(asked) > 1 or "," in asked[0]:
-        raise ConfigError("experiment= names one table; `orthobench reproduce` runs several.")
-    table = load(value(asked[0]), folders)
-    asked_rows = [word for word in overrides if key(word) == "cell"]
-    if not asked_rows and len(table.rows) > 1:
-        shown = ", ".join(table.rows)
-        raise ConfigError(f"{table.name} has {len(table.rows)} cells; choose one with cell=NAME, or add -m: {shown}.")
-    row = value(asked_rows[-1]) if asked_rows else next(iter(table.rows))
-    if table.rates and row in table.rows:
-        shown = ", ".join(table.trained([row]))
-        raise ConfigError(f"cell={row} of {table.name} is trained with {len(table.rates)} rates; choose one: {shown}.")
-    rest = [word for word in overrides if key(word) not in ("experiment", "cell")]
-    return [*table.row(row), f"cell={row}", *rest]

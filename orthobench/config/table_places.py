@@ -34,7 +34,7 @@ def placed_table(table: "Table", files: Iterable[tuple[Path, str]], place: str) 
     found = replace(table, common=placed_words(table.common, folders, place), presets=presets)
     written = table.rows.cells if isinstance(table.rows, TrialRows) else table.rows
     rows = {name: placed_words(words, folders, place) for name, words in written.items()}
-    return found.within(found.folders, rows) if isinstance(table.rows, TrialRows) else replace(found, rows=rows)
+    return found.within(found.files, rows) if isinstance(table.rows, TrialRows) else replace(found, rows=rows)
 
 
 def _folder(path: Path, name: str) -> Path | None:

@@ -22,13 +22,15 @@ def main(arguments: list[str] | None = None) -> int:
     given = parser.parse_args(arguments)
     listed = read_json(given.file)
     assert listed is not None
+    from orthobench.config.configuration import Configuration
     from orthobench.ensemble.running import run_members
     from orthobench.run.run import Run
 
     try:
         with signals.watched(program=True):
             signals.end_with_parent()
-            codes = run_members([Run.of(words, tuple(given.config_dir)) for words in listed["members"]])
+            files = Configuration(tuple(given.config_dir))
+            codes = run_members([Run.fitted(files.settings(words)) for words in listed["members"]])
     except OrthobenchError as error:
         complain(f"orthobench: {error}")
         return error.exit_code

@@ -11,7 +11,7 @@ from pathlib import Path
 from orthobench.analysis.claims import is_cost
 from orthobench.analysis.published import load_table
 from orthobench.analysis.step_costs import Place
-from orthobench.config.table import FAIR, Table, load
+from orthobench.config.table import FAIR, Table
 from orthobench.errors import OrthobenchError, Stopped
 from orthobench.launch.costs import Book
 from orthobench.launch.plan import Plan, PlannedRun, plan
@@ -74,12 +74,11 @@ def best(rows: dict[Place, ChosenRow], results: Iterable[frozenset[Place]], hour
 
 
 def chosen(
-    names: Iterable[str],
+    tables: Iterable[Table],
     preset: str,
     seeds: tuple[int, ...] | None,
     cells: tuple[str, ...] | None,
     extra: tuple[str, ...],
-    folders: tuple[Path, ...],
     seconds: float,
 ) -> tuple[list[ChosenRow], Book | None]:
     """The rows of published tables that fit into a time; the costs are null where nothing is left to do.
@@ -90,11 +89,10 @@ def chosen(
         ConfigError: no such preset or row.
     """
     book, rows, needs = None, dict[Place, ChosenRow](), list[frozenset[Place]]()
-    for name in names:
-        table = load(name, folders)
+    for table in tables:
         if table.track == FAIR:
             continue
-        found, results = plan([name], preset, seeds, cells, extra, folders)
+        found, results = plan([table], preset, seeds, cells, extra)
         if not found.runs:
             continue
         book = book or Book(results, Path(found.runs[0].settings.run["runs_root"]))

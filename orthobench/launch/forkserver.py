@@ -85,11 +85,11 @@ def _import() -> None:
     gc.disable()
     for name in ("orthobench.__main__", "orthobench.run.run", "orthobench.scan.native.engine"):
         import_module(name)
-    from orthobench.config.many import settings
+    from orthobench.config.configuration import Configuration
     from orthobench.recording.record import code
 
     with redirect_stdout(StringIO()), suppress(OrthobenchError):  # a run will say what is wrong
-        settings(WARM)
+        Configuration().settings(WARM)
     code()
     gc.collect()
     gc.freeze()

@@ -13,8 +13,7 @@ from orthobench.analysis.recorded import alike, why_other
 from orthobench.analysis.searched import cells_of, joined, searched_table
 from orthobench.config import places
 from orthobench.config import table as experiment
-from orthobench.config.files import options
-from orthobench.config.many import Composer
+from orthobench.config.configuration import Composer
 from orthobench.config.settings import Settings
 from orthobench.config.table import Table, TableRun
 from orthobench.config.words import key, value
@@ -86,12 +85,11 @@ class Plan:
 
 
 def plan(
-    tables: Iterable[str],
+    tables: Iterable[Table],
     preset: str = experiment.FULL,
     seeds: Iterable[int] | None = None,
     rows: Iterable[str] | None = None,
     extra: tuple[str, ...] = (),
-    folders: tuple[Path, ...] = (),
     models: Iterable[str] | None = None,
 ) -> tuple[Plan, Path]:
     """The plan of a call, and the results folder; `models` are the cells of searched tables that are meant.
@@ -99,9 +97,9 @@ def plan(
     Raises:
         ConfigError: there is no such preset or row, or an extra word changes the numbers.
     """
-    composer, found, results = Composer(folders), Plan(), results_of(extra, preset)
-    for name in tables:
-        table = experiment.load(name, folders)
+    found, results = Plan(), results_of(extra, preset)
+    for table in tables:
+        composer, name = table.files.composer(), table.name
         table = joined(table, models) if table.search else table
         timed = any(row.metric.startswith("time/") for row in load_table(table))
         known = {(line.preset, line.row, line.seed): line for line in records.read(results, name)}
@@ -111,7 +109,7 @@ def plan(
                 _refuse_changes(composer, jobs[0], extra)
                 settings = _fitted([composer.settings([*job.overrides, *extra]) for job in jobs])
             except ConfigError as error:
-                if not _waits_for_a_model(table.row(row), folders):
+                if not _waits_for_a_model(table, row):
                     raise
                 found.refused[f"{name} {row}"] = str(error)
                 continue
@@ -128,9 +126,9 @@ def plan(
     return found, results
 
 
-def take_over(tables: Iterable[str], results: Path, preset: str, folders: tuple[Path, ...] = ()) -> None:
+def take_over(tables: Iterable[Table], results: Path, preset: str) -> None:
     """Give tables that are like others the records of these that are of their own settings, and say how many."""
-    for table in (experiment.load(name, folders) for name in tables):
+    for table in tables:
         if table.like is not None:
             with records.locked(results, table.name):
                 found = alike(ComposedTable(table, preset), results)
@@ -218,10 +216,10 @@ def results_of(words: Iterable[str], preset: str) -> Path:
     return root if preset == experiment.FULL else root / preset
 
 
-def _waits_for_a_model(overrides: Iterable[str], folders: tuple[Path, ...]) -> bool:
+def _waits_for_a_model(table: Table, row: str) -> bool:
     """Whether a row names a model or task that does not exist yet."""
-    chosen = [(key(word), value(word)) for word in overrides]
-    return any(group in ("model", "task") and name not in options(group, folders) for group, name in chosen)
+    chosen = [(key(word), value(word)) for word in table.row(row)]
+    return any(group in ("model", "task") and name not in table.files.options(group) for group, name in chosen)
 
 
 def _refuse_changes(composer: Composer, job: TableRun, extra: tuple[str, ...]) -> None:

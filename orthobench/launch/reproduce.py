@@ -13,6 +13,7 @@ from pathlib import Path
 
 from orthobench import signals
 from orthobench.analysis import curves, records
+from orthobench.config.files import Files
 from orthobench.config.settings import Settings
 from orthobench.ensemble.grouping import groups
 from orthobench.errors import ConfigError, DataError, Stopped, StorageError
@@ -37,7 +38,7 @@ class Runner:
         at_once: how many run at the same time.
         budget_s: seconds after which no process is started and the running ones are stopped; null for no limit.
         extra: further words for every child.
-        folders: further configuration folders.
+        files: the configuration files, for every child.
         place: where they run; this machine when null.
         fits: whether a run that does not fit into what is left of the budget, by its cost, is not begun.
     """
@@ -48,13 +49,12 @@ class Runner:
         at_once: int,
         budget_s: float | None,
         extra: tuple[str, ...],
-        folders: tuple[Path, ...],
+        files: Files,
         place: Launcher | None = None,
         fits: bool = False,
     ) -> None:
         self.results, self.extra = results, extra
-        options = [option for folder in folders for option in ("--config-dir", str(folder))]
-        self.pool = Pool(at_once, options, self._over, self._known, place)
+        self.pool = Pool(at_once, files.arguments, self._over, self._known, place)
         self.started = time.monotonic()
         self.deadline = None if budget_s is None else self.started + budget_s
         self.codes: dict[PlannedRun, int] = {}

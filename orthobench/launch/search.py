@@ -17,8 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from orthobench import signals
-from orthobench.config.compose import parse
-from orthobench.config.many import settings
+from orthobench.config.configuration import Configuration
 from orthobench.config.ranges import SearchRange
 from orthobench.config.settings import Settings
 from orthobench.config.words import refuse_twice
@@ -42,12 +41,12 @@ class Search:
     Attributes:
         words: the overrides that all trials have in common.
         ranges: the settings that are tried.
-        folders: further configuration folders (`--config-dir`).
+        configuration: what makes their settings.
     """
 
     words: tuple[str, ...]
     ranges: tuple[SearchRange, ...]
-    folders: tuple[Path, ...] = ()
+    configuration: Configuration
 
     def check(self) -> None:
         """Compose a run at both ends of every range and at every choice, the other settings at their first value.
@@ -55,7 +54,7 @@ class Search:
         Raises:
             ConfigError: one of these runs is refused, a setting is given twice, or changes nothing.
         """
-        for word in parse(self.words, self.folders):
+        for word in self.configuration.parse(self.words):
             if word.sweep:
                 name, _, values = word.text.lstrip("+").partition("=")
                 raise ConfigError(f"{name}={values} has several values: write '{name}={{{values}}}' to tune it.")
@@ -97,12 +96,12 @@ class Search:
             ConfigError: these values do not suit each other.
         """
         words = [*self.words, *(one.word(trial) for one in self.ranges)]
-        parsed = [word.text for word in parse(words, self.folders)]
-        return SweepRun(parsed, fit_to_budget(settings(words, self.folders)))
+        parsed = [word.text for word in self.configuration.parse(words)]
+        return SweepRun(parsed, fit_to_budget(self.configuration.settings(words)))
 
     def _composed(self, name: str, end: str) -> Settings:
         others = [one.ends[0] for one in self.ranges if one.key != name]
-        return settings([*self.words, *others, *([end] if end else [])], self.folders)
+        return self.configuration.settings([*self.words, *others, *([end] if end else [])])
 
 
 def open_study(search: Search, pruner: str = "none") -> Any:
@@ -237,7 +236,7 @@ class Trials:
             return 0
         trial.set_user_attr("run_id", run.settings.run_id)
         log = self.search.folder / "logs" / f"{trial.number}.log"
-        options = [word for folder in self.search.folders for word in ("--config-dir", str(folder.resolve()))]
+        options = self.search.configuration.arguments
         work = TrialRun(run, self.search.score, log, options, self.place)
         outcome = follow(work, _reporter(trial))
         if outcome.status == "stopped":

@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import Any
 
 from orthobench import signals
-from orthobench.config.compose import Word, parse
+from orthobench.config.compose import Word
+from orthobench.config.configuration import Configuration
 from orthobench.config.files import conf_dir
 from orthobench.config.launchers import launcher_settings
-from orthobench.config.many import Composer
 from orthobench.config.settings import Settings
 from orthobench.config.words import MOST, expanded, parsed, quoted, refuse_twice
 from orthobench.errors import ConfigError, Stopped, StorageError, code_of
@@ -153,19 +153,19 @@ def jobs(words: list[Word]) -> list[list[str]]:
     return [list(job) for job in itertools.product(*choices)]
 
 
-def plan(words: list[Word], folders: tuple[Path, ...] = ()) -> list[SweepRun]:
+def plan(words: list[Word], configuration: Configuration) -> list[SweepRun]:
     """The runs of a sweep, all of them checked.
 
     Raises:
         ConfigError: the settings of any run are wrong.
     """
-    composer, cells = Composer(folders), []
+    composer, cells = configuration.composer(), []
     for job in jobs([word for word in words if not word.key.startswith("hydra")]):
         cells.append(SweepRun(job, _fitted(composer.settings(job))))
     return cells
 
 
-def sweep(overrides: list[str], folders: tuple[Path, ...] = ()) -> int:
+def sweep(overrides: list[str], configuration: Configuration) -> int:
     """Do the unfinished runs of a sweep; returns 0, or the exit code of the first that failed.
 
     Raises:
@@ -173,10 +173,10 @@ def sweep(overrides: list[str], folders: tuple[Path, ...] = ()) -> int:
         StorageError: the sweep's own folder cannot be written.
     """
     refuse_twice(overrides)
-    words = parse(overrides, folders)
+    words = configuration.parse(overrides)
     launcher = [word.text for word in words if word.key.startswith("hydra")]
     chosen = launcher_settings(launcher)
-    cells = _apart(plan(words, folders))
+    cells = _apart(plan(words, configuration))
     codes = [cell.code() for cell in cells]
     left = [number for number, code in enumerate(codes) if code is None]
     done = sum(code not in (None, ConfigError.exit_code) for code in codes)
@@ -185,7 +185,7 @@ def sweep(overrides: list[str], folders: tuple[Path, ...] = ()) -> int:
         return _summary(cells, dict(enumerate(codes)), None)
     folder = _folder(cells[0].folder.parent)
     own = None if "_target_" in chosen else made(chosen, cells[0].folder.parent)
-    extra = [option for path in folders for option in ("--config-dir", str(path.resolve()))]
+    extra = configuration.arguments
     for _ in range(ROUNDS):  # a launcher that died may have left jobs that never started
         listed = _list(folder, cells, left)
         if own is None:

@@ -65,7 +65,7 @@ def write_recipe(search: Search, run_id: str) -> tuple[Path, str]:
         raise StorageError(
             f"{path}, the record of the best run, is missing or damaged: run that anew by its own words."
         )
-    text = yaml.safe_dump(recipe(record["config"], search.folders), sort_keys=False)
+    text = yaml.safe_dump(recipe(record["config"], search.configuration), sort_keys=False)
     head = f"# @package _global_\n# The best of a tuning, by {search.score}: {run_id}\n"
     write_bytes(folder / "recipe" / f"{NAME}.yaml", (head + text).encode())
     return folder, NAME

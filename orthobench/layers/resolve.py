@@ -5,8 +5,8 @@ from typing import Any
 
 from orthobench import registry
 from orthobench.cells.base import Cell
-from orthobench.config import about
 from orthobench.config.check import recurrence_fields, refuse_complex
+from orthobench.config.files import Files
 from orthobench.config.settings import tied_counts
 from orthobench.errors import ConfigError
 from orthobench.parametrizations.base import Parametrization
@@ -55,7 +55,7 @@ def resolve(layer: str, model: str | None, hidden_size: int, given: dict[str, An
     Raises:
         ConfigError: an unknown setting, a wrong type, a value out of range, or settings that do not suit each other.
     """
-    base = {} if model is None else about.read("model", model)[1]
+    base = {} if model is None else Files().about("model", model)[1]
     cell = _class("cell", given.get("cell", base.get("cell", "elman")), layer)
     recurrent = _class("parametrization", given.get("recurrent", base.get("recurrent", "free")), layer)
     known = {k: v for k, v in recurrence_fields(cell, recurrent).items() if k not in MADE_BY_THE_LAYER}

@@ -3,6 +3,7 @@
 from math import inf
 from pathlib import Path
 
+from orthobench.analysis.catalogue import SHIPPED, Catalogue
 from orthobench.analysis.fair import FairTable, fair_tables, overall
 from orthobench.analysis.fair_entry import UNASKED, FairEntry
 from orthobench.analysis.statistics import Scores, wilson
@@ -45,9 +46,9 @@ TEXT = {"model", "rate", "chosen"}
 PLACES = 4
 
 
-def filled(results: Path, folders: tuple[Path, ...] = (), drawn: bool = False) -> Document:
+def filled(results: Path, catalogue: Catalogue = SHIPPED, drawn: bool = False) -> Document:
     """The document of all fair tables, an overview of each preset before them; with figures where `drawn`."""
-    found, sections = fair_tables(results, folders), []
+    found, sections = fair_tables(catalogue.tables(), results), []
     for preset in dict.fromkeys(fair_table.preset for fair_table in found):
         group = [fair_table for fair_table in found if fair_table.preset == preset]
         sections += [overview(group, preset), *(section(fair_table, drawn) for fair_table in group)]

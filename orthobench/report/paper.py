@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
+from orthobench.analysis.catalogue import SHIPPED, Catalogue
 from orthobench.analysis.comparison import Compared, Comparison, compare, presets
 from orthobench.analysis.run_costs import spent
 from orthobench.analysis.ucr import ranking_lines
-from orthobench.config import table as experiment
 from orthobench.config.table import FAIR, FULL, Table
 from orthobench.report import costs, document
 from orthobench.report.document import Document, Grid, Section
@@ -25,9 +25,9 @@ CLAIM_HEADERS = ("claim", "of", "kind", "section", "status", "runs")
 DATA = (*HEADERS, "claim")
 
 
-def filled(name: str, results: Path, folders: tuple[Path, ...] = (), drawn: bool = False) -> Document:
+def filled(name: str, results: Path, catalogue: Catalogue = SHIPPED, drawn: bool = False) -> Document:
     """A paper's document; with figures where `drawn`."""
-    found = comparisons(name, results, folders)
+    found = comparisons(name, results, catalogue)
     sections = tuple(section(one, results if drawn else None) for one in found)
     return Document(name, introduction(found, results), sections, _data(found))
 
@@ -38,11 +38,10 @@ def introduction(found: list[Comparison], results: Path) -> str:
     return f"{INTRODUCTION}The runs that are recorded for these tables took {hours}.\n" if hours else INTRODUCTION
 
 
-def comparisons(name: str, results: Path, folders: tuple[Path, ...] = ()) -> list[Comparison]:
+def comparisons(name: str, results: Path, catalogue: Catalogue = SHIPPED) -> list[Comparison]:
     """Every table of a paper in full, each followed by its shortened versions that have records."""
-    names = [table for table in experiment.tables(folders) if table.startswith(f"{name}/")]
-    order = sorted(names, key=lambda table: (not table.startswith(f"{name}/table"), table))
-    tables = [table for one in order if (table := experiment.load(one, folders)).track != FAIR]
+    found = [table for table in catalogue.tables([name]) if table.track != FAIR]
+    tables = sorted(found, key=lambda table: (not table.name.startswith(f"{name}/table"), table.name))
     return [compare(table, results, preset) for table in tables for preset in (FULL, *presets(table.name, results))]
 
 

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from math import inf
 from pathlib import Path
 
+from orthobench.analysis.catalogue import SHIPPED, Catalogue
 from orthobench.analysis.factorial import effects
 from orthobench.analysis.searched import GROUPS, SearchedCell, SearchedTable, searched_tables
 from orthobench.analysis.searched_claims import outcomes
@@ -34,9 +35,9 @@ TEXT = {"cell", "group", "chosen"}
 HINT = "not run yet: "
 
 
-def filled(results: Path, folders: tuple[Path, ...] = (), drawn: bool = False) -> Document:
+def filled(results: Path, catalogue: Catalogue = SHIPPED, drawn: bool = False) -> Document:
     """The document of all searched tables of which something is recorded; with figures where `drawn`."""
-    found = searched_tables(results, folders)
+    found = searched_tables(catalogue.tables(), results)
     return Document(PART, INTRODUCTION, tuple(section(table, drawn) for table in found), _data(found))
 
 

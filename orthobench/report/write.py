@@ -7,12 +7,12 @@ records give the same bytes: no dates, no order but that of the published rows.
 
 from pathlib import Path
 
+from orthobench.analysis.catalogue import SHIPPED, Catalogue
 from orthobench.analysis.comparison import compare
 from orthobench.analysis.fair import fair_table
-from orthobench.analysis.published import papers
 from orthobench.analysis.recorded import everything
 from orthobench.analysis.searched import searched_table
-from orthobench.config.table import FAIR, SEARCHED, Table, load, tables
+from orthobench.config.table import FAIR, SEARCHED, Table
 from orthobench.recording.files import within, write_bytes
 from orthobench.report import fair, paper, searched
 from orthobench.report.document import Document, Section
@@ -22,16 +22,16 @@ RENDERERS = {"md": markdown, "csv": csv_text, "tex": latex}
 COMMITTED, LATEX = ("md", "csv"), ("tex",)  # suffixes: what is always written, and what is when it is asked for
 
 
-def parts(folders: tuple[Path, ...] = ()) -> tuple[str, ...]:
+def parts(catalogue: Catalogue = SHIPPED) -> tuple[str, ...]:
     """What has files of its own: every paper, the fair track, and the searched tables."""
-    return (*papers(folders), FAIR, searched.PART)
+    return (*catalogue.papers(), FAIR, searched.PART)
 
 
-def filled(part: str, results: Path, folders: tuple[Path, ...] = (), drawn: bool = False) -> Document:
+def filled(part: str, results: Path, catalogue: Catalogue = SHIPPED, drawn: bool = False) -> Document:
     """The document of a paper, of the fair track or of the searched tables; with figures where `drawn`."""
     if part == searched.PART:
-        return searched.filled(results, folders, drawn)
-    return fair.filled(results, folders, drawn) if part == FAIR else paper.filled(part, results, folders, drawn)
+        return searched.filled(results, catalogue, drawn)
+    return fair.filled(results, catalogue, drawn) if part == FAIR else paper.filled(part, results, catalogue, drawn)
 
 
 def section(table: Table, results: Path, preset: str, drawn: bool = False) -> Section:
@@ -44,10 +44,10 @@ def section(table: Table, results: Path, preset: str, drawn: bool = False) -> Se
 
 
 def render(
-    part: str, results: Path, folders: tuple[Path, ...] = (), suffixes: tuple[str, ...] = COMMITTED
+    part: str, results: Path, catalogue: Catalogue = SHIPPED, suffixes: tuple[str, ...] = COMMITTED
 ) -> dict[str, str]:
     """The tables of a paper, or of a fair track, by suffix; nothing of searched tables that are not begun."""
-    document = filled(part, results, folders)
+    document = filled(part, results, catalogue)
     if part == searched.PART and not document.sections:
         return {}
     return {suffix: RENDERERS[suffix](document) for suffix in suffixes}
@@ -56,36 +56,36 @@ def render(
 def write(
     results: Path,
     some: tuple[str, ...] = (),
-    folders: tuple[Path, ...] = (),
+    catalogue: Catalogue = SHIPPED,
     suffixes: tuple[str, ...] = COMMITTED,
 ) -> list[Path]:
     """Write the tables of some papers, and always of the fair tracks, where they changed; returns their paths."""
-    changed = _differing(results, (*some, FAIR, searched.PART), folders, suffixes)
+    changed = _differing(results, (*some, FAIR, searched.PART), catalogue, suffixes)
     for path, text in changed.items():
         write_bytes(path, text.encode())
     return list(changed)
 
 
 def stale(
-    results: Path, some: tuple[str, ...], folders: tuple[Path, ...] = (), suffixes: tuple[str, ...] = COMMITTED
+    results: Path, some: tuple[str, ...], catalogue: Catalogue = SHIPPED, suffixes: tuple[str, ...] = COMMITTED
 ) -> list[Path]:
     """Files of these parts that are not what the records say."""
-    return list(_differing(results, some, folders, suffixes))
+    return list(_differing(results, some, catalogue, suffixes))
 
 
-def unfit(results: Path, some: tuple[str, ...], folders: tuple[Path, ...] = ()) -> list[str]:
+def unfit(results: Path, some: tuple[str, ...], catalogue: Catalogue = SHIPPED) -> list[str]:
     """One sentence for each record of these parts that was made with other settings than its row has today."""
-    names = (name for name in tables(folders) if name.split("/")[0] in some)
-    return [note for name in names for found in everything(load(name, folders), results) for note in found.notes]
+    tables = catalogue.tables(some)
+    return [note for table in tables for found in everything(table, results) for note in found.notes]
 
 
 def _differing(
-    results: Path, some: tuple[str, ...], folders: tuple[Path, ...], suffixes: tuple[str, ...]
+    results: Path, some: tuple[str, ...], catalogue: Catalogue, suffixes: tuple[str, ...]
 ) -> dict[Path, str]:
     """What the files of some parts should hold, where they do not."""
     texts = {
         within(results, f"tables/{part}.{suffix}"): text
         for part in dict.fromkeys(some)
-        for suffix, text in render(part, results, folders, suffixes).items()
+        for suffix, text in render(part, results, catalogue, suffixes).items()
     }
     return {path: text for path, text in texts.items() if not path.is_file() or path.read_bytes() != text.encode()}

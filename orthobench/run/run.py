@@ -8,7 +8,6 @@ from typing import Any
 import torch
 
 from orthobench import signals
-from orthobench.config.many import settings
 from orthobench.config.settings import Settings
 from orthobench.errors import ConfigError
 from orthobench.models.build import fit_to_budget
@@ -27,19 +26,6 @@ from orthobench.terminal import say
 
 class Run(Built):
     """One training: built, and then trained, resumed or found done by `run`."""
-
-    @classmethod
-    def of(cls, words: list[str] | tuple[str, ...], folders: tuple[Path, ...] = ()) -> "Run":
-        """The run that `key=value` words ask for.
-
-        Args:
-            words: overrides, as on the command line.
-            folders: further configuration folders (`--config-dir`).
-
-        Raises:
-            ConfigError: an unknown key, a wrong type or a value out of range.
-        """
-        return cls.fitted(settings(words, folders))
 
     @classmethod
     def fitted(cls, checked: Settings) -> "Run":

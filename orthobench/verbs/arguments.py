@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
+from orthobench.analysis.catalogue import Catalogue
 from orthobench.config import places
 from orthobench.config.words import key, refuse_twice
 from orthobench.errors import ConfigError
@@ -43,7 +44,7 @@ class Parser(argparse.ArgumentParser):
         self.add_argument("--config-dir", "-cd", type=kind, action="append", default=[], metavar="DIR", help=words)
 
     def read(self, arguments: list[str]) -> argparse.Namespace:
-        """The options, with `names`, the words without `=`, and `overrides`, those with it.
+        """The options, with `names`, the words without `=`, `overrides`, those with it, and the `catalogue`.
 
         Raises:
             ConfigError: an option is wrong, or a key is given twice.
@@ -51,6 +52,7 @@ class Parser(argparse.ArgumentParser):
         given = self.parse_intermixed_args(arguments)
         given.names = [expanded(word, "the path") for word in given.words if not _sets(word)]
         given.overrides = places.given(word for word in given.words if _sets(word))
+        given.catalogue = Catalogue(tuple(getattr(given, "config_dir", ())))
         refuse_twice(given.overrides)
         return given
 

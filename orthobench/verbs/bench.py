@@ -8,6 +8,7 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from orthobench.analysis.catalogue import Catalogue
 from orthobench.config.table import FAIR
 from orthobench.errors import ConfigError, DataError
 from orthobench.paths import folder
@@ -46,7 +47,7 @@ def main(arguments: list[str]) -> int:
     parser.add_folders()
     options = parser.read(arguments)
     if options.record:
-        return _record(options.names, results_root(options.overrides), tuple(options.config_dir))
+        return _record(options.names, results_root(options.overrides), options.catalogue)
     if options.words:
         parser.error(f"{options.words[0]!r} is not an argument here")
     if options.gpu:
@@ -101,7 +102,7 @@ def until(end: float | None, rows: "Iterator[Row]") -> "Iterator[Row]":
             return
 
 
-def _record(names: list[str], results: Path, folders: tuple[Path, ...]) -> int:
+def _record(names: list[str], results: Path, catalogue: Catalogue) -> int:
     """Measure what is not measured yet of some tables, of all by default; what its data are missing for is passed over.
 
     Returns 0, or the exit code of missing data.
@@ -110,14 +111,13 @@ def _record(names: list[str], results: Path, folders: tuple[Path, ...]) -> int:
 
     from orthobench import signals
     from orthobench.analysis import step_costs
-    from orthobench.analysis.published import select
     from orthobench.bench import steps
     from orthobench.bench.quiet import refuse_if_busy
     from orthobench.run.memory import keep_freed_memory
 
     torch.set_num_threads(1)
     keep_freed_memory()
-    asked = steps.groups(select(names or ["all", FAIR], folders), folders)
+    asked = steps.groups(catalogue.select(names or ["all", FAIR]))
     if not asked:
         raise ConfigError(f"bench --record {' '.join(names)}: no claim or fair table there is about seconds.")
     known, code = step_costs.read(results), 0

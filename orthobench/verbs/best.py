@@ -54,7 +54,7 @@ def main(arguments: list[str]) -> int:
             try:
                 record = row.runs[0].record
                 refuse_unrecorded(record.get("sources"), named_files(record["config"]), "record.json")
-                found = words(record["config"], tuple(given.config_dir))  # which checks the settings
+                found = words(record["config"], given.catalogue)  # which checks the settings
                 kept = [one for one in found if one.partition("=")[0] not in (*LENGTHS, "seed")]
                 asked = [*kept, f"seed={seeds}", word("trainer.max_steps", steps), *roots]
                 say(command(["orthobench", *(["-m"] if "," in seeds else []), *options, *asked]))

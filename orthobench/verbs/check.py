@@ -13,8 +13,6 @@ def main(arguments: list[str]) -> int:
     Raises:
         ConfigError: a word that is not known, a network without cells, or a cell that breaks the contract.
     """
-    from orthobench.config.many import settings
-
     parser = Parser(__doc__)
     parser.add_folders()
     given = parser.read(arguments)
@@ -22,7 +20,7 @@ def main(arguments: list[str]) -> int:
         raise ConfigError(
             f"check: {given.names[0]} is no KEY=VALUE: name the model, as in orthobench check model=mine."
         )
-    checked = settings(given.overrides, tuple(given.config_dir))
+    checked = given.catalogue.settings(given.overrides)
     if checked.parts.cell is None:
         raise ConfigError(f"model={checked.model['name']} has no cell to check: it is no recurrent network.")
 

@@ -11,14 +11,11 @@ def main(arguments: list[str]) -> int:
     Raises:
         ConfigError: a name that is not known, or one for which nothing says what to cite.
     """
-    from orthobench.analysis.references import cited
-
     parser = Parser(__doc__)
     parser.add_folders()
     given = parser.read(arguments)
     if not given.words:
         raise ConfigError("cite needs a model, a paper or a table, for example `orthobench cite scornn`.")
-    folders = tuple(given.config_dir)
-    for entry in dict.fromkeys(entry for word in given.words for entry in cited(word, folders)):
+    for entry in dict.fromkeys(entry for word in given.words for entry in given.catalogue.citations(word)):
         say(entry)
     return 0

@@ -25,10 +25,9 @@ def main(arguments: list[str]) -> int:
     given = parser.read(arguments)
     if not given.names:
         raise ConfigError("collect needs a runs folder or an archive, for example `orthobench collect other/runs.tar`.")
-    from orthobench.config.many import settings
     from orthobench.launch.bring import bring
 
-    own = settings(given.overrides).run
+    own = given.catalogue.settings(given.overrides).run
     counts: Counter[str] = Counter()
     for place in map(Path, given.names):
         for one in bring(place, Path(own["runs_root"]), own["data_root"]):

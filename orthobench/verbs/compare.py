@@ -17,30 +17,27 @@ def main(arguments: list[str]) -> int:
         ConfigError: no table, or none of that name; no folder, or no run in it that is asked for.
     """
     from orthobench.analysis.comparison import everywhere
-    from orthobench.analysis.published import select
-    from orthobench.config import table as experiment
     from orthobench.report import own
     from orthobench.report.write import section
 
     parser = Parser(__doc__)
     parser.add_folders()
     given = parser.read(arguments)
-    folders = tuple(given.config_dir)
     if not given.names:
         raise ConfigError(
             "compare needs a table, a paper or a folder of runs: `orthobench compare sgornn/table2` or "
             "`orthobench compare runs/`."
         )
-    places = own_runs.folders(given.names, folders)
+    places = own_runs.folders(given.names, given.catalogue)
     for found in own_runs.tables(places, given.overrides) if places else ():
         _show(own.section(found))
     if places:
         return 0
     results = results_root(given.overrides)
-    for name in select(given.names, folders):
-        for preset, root in everywhere(name, results):
+    for table in given.catalogue.select(given.names):
+        for preset, root in everywhere(table.name, results):
             nothing = f"nothing is recorded in {root / 'records'}; results_root= names another folder"
-            _show(section(experiment.load(name, folders), root, preset), nothing)
+            _show(section(table, root, preset), nothing)
     return 0
 
 

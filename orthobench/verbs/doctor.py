@@ -6,6 +6,7 @@ import shutil
 from importlib import metadata
 from pathlib import Path
 
+from orthobench.analysis.catalogue import SHIPPED
 from orthobench.errors import ConfigError
 from orthobench.terminal import say
 from orthobench.verbs.arguments import Parser
@@ -27,11 +28,10 @@ OPTIONAL = (
 
 def main(arguments: list[str]) -> int:
     """Print one line per finding; exits 0 when a run can start, else 2."""
-    from orthobench.config.compose import compose
-    from orthobench.config.files import conf_dir, options
+    from orthobench.config.files import conf_dir
     from orthobench.recording.loggers import wandb_mode
 
-    values = compose(Parser(__doc__).read(arguments).words).values
+    values = SHIPPED.compose(Parser(__doc__).read(arguments).words).values
     say(f"python      {platform.python_version()} on {platform.system()} {platform.machine()}, {os.cpu_count()} cores")
     missing = []
     for name in (*NEEDED, *OPTIONAL):
@@ -56,7 +56,7 @@ def main(arguments: list[str]) -> int:
         gpu = torch.cuda.get_device_name() if torch.cuda.is_available() else "none"
         say(f"gpu         {gpu}")
     say(f"compiler    {shutil.which('cc') or shutil.which('gcc') or 'none'}")
-    say(f"conf        {conf_dir()}: {len(options('model'))} models, {len(options('task'))} tasks")
+    say(f"conf        {conf_dir()}: {len(SHIPPED.options('model'))} models, {len(SHIPPED.options('task'))} tasks")
     root = Path(values["data_root"])
     found = sorted(p.name for p in root.iterdir() if p.is_dir()) if root.is_dir() else []
     say(f"data        {root}: {', '.join(found) or 'nothing yet; see `orthobench prepare NAME`'}")

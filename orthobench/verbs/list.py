@@ -3,8 +3,7 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from orthobench.config.about import read
-from orthobench.config.files import options
+from orthobench.analysis.catalogue import SHIPPED, Catalogue
 from orthobench.errors import ConfigError, OrthobenchError
 from orthobench.paths import variable
 from orthobench.schema import did_you_mean
@@ -37,20 +36,20 @@ def main(arguments: list[str]) -> int:
     )
     parser.add_folders()
     given = parser.read(arguments)
-    words, folders, code = given.words, tuple(given.config_dir), 0
+    words, catalogue, code = given.words, given.catalogue, 0
     for word in words:
         if word not in KINDS:
             raise ConfigError(f"list {word} is not known: {did_you_mean(word, KINDS)}")
     for kind in words or list(KINDS):
-        names = [name for name in options(KINDS[kind], folders) if name != "none"]
+        names = [name for name in catalogue.options(KINDS[kind]) if name != "none"]
         width = max(map(len, names), default=0)
         if not words and names:
             say(f"{kind}:")
         for name in names:
             try:
-                counts = _counts(name, folders) if kind == "models" and given.counts else ""
-                told = [f"{counts}{read(KINDS[kind], name, folders)[0].description}"]
-                told += [f"  {line}" for line in (details(name, folders) if kind == "tasks" and words else [])]
+                counts = _counts(name, catalogue) if kind == "models" and given.counts else ""
+                told = [f"{counts}{catalogue.about(KINDS[kind], name)[0].description}"]
+                told += [f"  {line}" for line in (details(name, catalogue) if kind == "tasks" and words else [])]
             except OrthobenchError as error:
                 complain(f"orthobench: {name}: {error}")
                 told, code = ["cannot be built"], error.exit_code
@@ -59,9 +58,9 @@ def main(arguments: list[str]) -> int:
     return code
 
 
-def details(name: str, folders: tuple[Path, ...] = ()) -> list[str]:
+def details(name: str, catalogue: Catalogue = SHIPPED) -> list[str]:
     """What the built task says of itself, and where its data is if it reads any."""
-    task = _built(name, folders)
+    task = _built(name, catalogue)
     if task.data_set is None:
         return [task.describe()]
     folder = Path(variable("ORTHOBENCH_DATA") or "data") / task.data_set
@@ -69,23 +68,23 @@ def details(name: str, folders: tuple[Path, ...] = ()) -> list[str]:
     return [task.describe(), there]
 
 
-def _built(name: str, folders: tuple[Path, ...]) -> "Task":
+def _built(name: str, catalogue: Catalogue) -> "Task":
     """A task with the settings of its file and the defaults of its constructor, without any data."""
     from orthobench.registry import find
     from orthobench.schema import fields
 
     cls: Any = find("task", name, "task")
     defaults = {key: field.default for key, field in fields(cls).items() if not field.required}
-    values = defaults | read("task", name, folders)[1] | {"data_root": str(NO_DATA)}
+    values = defaults | catalogue.about("task", name)[1] | {"data_root": str(NO_DATA)}
     return cls(**cls.resolve(values, NO_DATA))
 
 
-def _counts(model: str, folders: tuple[Path, ...]) -> str:
+def _counts(model: str, catalogue: Catalogue) -> str:
     """Parameters, state and work of a step on copying, or of an example of flat MNIST for a feed-forward model."""
     from orthobench.run.run import Run
 
-    feeds_forward = read("model", model, folders)[1].get("network") == "feed_forward"
-    exp = Run.of([f"model={model}", "task=mnist_flat" if feeds_forward else "task=copying"], folders)
+    feeds_forward = catalogue.about("model", model)[1].get("network") == "feed_forward"
+    exp = Run.fitted(catalogue.settings([f"model={model}", "task=mnist_flat" if feeds_forward else "task=copying"]))
     counts = exp.parameters | exp.budget
     n = exp.settings.model["hidden_size"]
     return (

@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from orthobench.analysis.catalogue import Catalogue
 from orthobench.errors import ConfigError
 from orthobench.terminal import comment, complain, say
 
@@ -10,20 +11,18 @@ if TYPE_CHECKING:
     from orthobench.analysis.own_tables import OwnTable
 
 
-def folders(names: list[str], further: tuple[Path, ...] = ()) -> list[Path]:
+def folders(names: list[str], catalogue: Catalogue) -> list[Path]:
     """The names as folders; none of them where all are tables or papers, or unknown.
 
     Args:
         names: the words of the command line without `=`.
-        further: configuration folders (`--config-dir`), which may have tables too.
+        catalogue: the tables and papers that are known.
 
     Raises:
         ConfigError: folders among tables.
     """
-    from orthobench.analysis.published import papers
-    from orthobench.config.table import tables
-
-    known = {"all", *papers(further), *(part for table in tables(further) for part in (table, table.split("/")[0]))}
+    tables = catalogue.options("experiment")
+    known = {"all", *catalogue.papers(), *tables, *(table.split("/")[0] for table in tables)}
     found = [name for name in names if name not in known and (Path(name).exists() or _is_path(name))]
     if found and len(found) < len(names):
         raise ConfigError(f"{found[0]} is a folder and {(set(names) - set(found)).pop()} is none: name either alone.")

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from orthobench import __version__
+from orthobench.analysis.catalogue import Catalogue
 from orthobench.config.table import FULL
 from orthobench.errors import OrthobenchError, Stopped
 from orthobench.terminal import complain, duration_text, say, waiting
@@ -16,6 +17,7 @@ from orthobench.verbs.reproduce import WORDS, Selection, models_of, refuse_model
 if TYPE_CHECKING:
     from orthobench.analysis.run_costs import Cost
     from orthobench.config.settings import Settings
+    from orthobench.config.table import Table
     from orthobench.launch.costs import Book
     from orthobench.launch.plan import Plan, PlannedRun
 
@@ -41,7 +43,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--multirun", "-m", action="store_true", help="allowed, and needed for a table's rows alone")
     parser.add_folders()
     given = parser.read(arguments)
-    folders = tuple(given.config_dir)
+    catalogue = given.catalogue
     selection = Selection.of(given.overrides, given.names or (["all"] if given.cheapest else []))
     if given.seeds is not None:
         selection = replace(selection, seeds=seeds_of(given.seeds))
@@ -50,24 +52,22 @@ def main(arguments: list[str]) -> int:
     several = given.multirun or selection.rows is None or len(selection.rows) > 1
     say(f"orthobench {__version__} plans {' '.join((*selection.names, *given.overrides)) or 'one run'}")
     if given.cheapest:
-        return _plan_cheapest(selection, given.preset or FULL, folders, given.cheapest)
+        return _plan_cheapest(selection, given.preset or FULL, catalogue, given.cheapest)
     if given.names or (selection.names and several):
-        return _plan_tables(selection, given.preset or FULL, folders, given.record)
+        return _plan_tables(selection, given.preset or FULL, catalogue, given.record)
     for option in ("preset", "seeds", "record", "models"):
         if getattr(given, option):
             parser.error(f"--{option} {getattr(given, option)} is of a table, and none is named")
-    return _plan_runs(given.overrides, folders)
+    return _plan_runs(given.overrides, catalogue)
 
 
-def _plan_runs(overrides: list[str], folders: tuple[Path, ...]) -> int:
-    from orthobench.config.compose import parse
-    from orthobench.config.many import settings
+def _plan_runs(overrides: list[str], catalogue: Catalogue) -> int:
     from orthobench.launch.collect import why_stale
     from orthobench.launch.sweep import jobs
     from orthobench.models.build import fit_to_budget
     from orthobench.recording.files import read_json
 
-    checked = [fit_to_budget(settings(job, folders)) for job in jobs(parse(overrides, folders))]
+    checked = [fit_to_budget(catalogue.settings(job)) for job in jobs(catalogue.parse(overrides))]
     _warn()
     book, groups, states = (
         _book(checked[0], Path(checked[0].run["results_root"])),
@@ -121,29 +121,28 @@ def _warn() -> None:
         complain(f"orthobench: {sentence}")
 
 
-def _plan_tables(selection: Selection, preset: str, folders: tuple[Path, ...], record: bool) -> int:
+def _plan_tables(selection: Selection, preset: str, catalogue: Catalogue, record: bool) -> int:
     """Print the sum, and then of every table a line for all rows that cost the same.
 
     Raises:
         ConfigError: no such table, preset or row.
     """
-    from orthobench.analysis.published import select
-    from orthobench.config.table import load
     from orthobench.launch.plan import plan
 
     _warn()
-    refuse_models(selection, folders)
+    tables = catalogue.select(selection.names)
+    refuse_models(selection, tables)
     book, told, total_s, count, recorded = None, list[str](), 0.0, 0, 0
     of_runs = selection.seeds, selection.rows, selection.extra
-    for name in select(selection.names, folders):
-        found, results = plan([name], preset, *of_runs, folders, selection.models)
+    for table in tables:
+        found, results = plan([table], preset, *of_runs, selection.models)
         if found.runs and book is None:
             book = _book(found.runs[0].settings, results, record)
-        if load(name, folders).search is not None:
-            lines, seconds = plan_searched(name, selection, preset, folders, found, results, partial(_cost, book))
+        if table.search is not None:
+            lines, seconds = plan_searched(table, selection, preset, found, results, partial(_cost, book))
         else:
             lines, seconds = _rows(found, book)
-            lines = [*_heading(name, preset, found, results, folders), *lines]
+            lines = [*_heading(table, preset, found, results), *lines]
             if found.runs:  # runs at the chosen rates cost what those of the tuning do
                 seconds *= 1 + found.later / len(found.runs)
         told += lines
@@ -156,20 +155,18 @@ def _plan_tables(selection: Selection, preset: str, folders: tuple[Path, ...], r
     return 0
 
 
-def _heading(name: str, preset: str, found: "Plan", results: Path, folders: tuple[Path, ...]) -> list[str]:
+def _heading(table: "Table", preset: str, found: "Plan", results: Path) -> list[str]:
     """How far a table is, and which of its records are of no use."""
     from orthobench.analysis import records
     from orthobench.analysis.composed import ComposedTable
     from orthobench.analysis.recorded import alike
-    from orthobench.config.table import load
 
     stale = {(run.job.row, run.job.seed): run.stale for run in found.runs if run.stale}
-    lines = (line for line in records.read(results, name) if line.preset == preset)
+    lines = (line for line in records.read(results, table.name) if line.preset == preset)
     failed = sum(line.diverged for line in lines if (line.row, line.seed) not in stale)
-    table = load(name, folders)
     taken = len(alike(ComposedTable(table, preset), results))
     return [
-        f"{name}: {found.recorded} of {found.recorded + len(found.runs) + found.later} runs recorded"
+        f"{table.name}: {found.recorded} of {found.recorded + len(found.runs) + found.later} runs recorded"
         f"{f', {failed} of them diverged' if failed else ''}, {len(found.runs)} to do"
         f"{f', {len(stale)} of which are stale' if stale else ''}"
         f"{f', and then {found.later} at the rates that these will choose' if found.later else ''}",
@@ -202,20 +199,18 @@ def _rows(found: "Plan", book: "Book | None") -> tuple[list[str], float]:
     return lines + [f"  {row.split()[1]}: cannot be built, {reason}" for row, reason in found.refused.items()], total_s
 
 
-def _plan_cheapest(selection: Selection, preset: str, folders: tuple[Path, ...], time: str) -> int:
+def _plan_cheapest(selection: Selection, preset: str, catalogue: Catalogue, time: str) -> int:
     """Print the rows of published tables that fit into a time, those first that settle most results an hour.
 
     Raises:
         ConfigError: no such table, preset or row, or no such time.
     """
-    from orthobench.analysis.published import select
     from orthobench.config.words import seconds
     from orthobench.launch.cheapest import chosen
 
     _warn()
-    names = select(selection.names, folders)
     of_runs = selection.seeds, selection.rows, selection.extra
-    found, book = chosen(names, preset, *of_runs, folders, seconds(time, "--cheapest"))
+    found, book = chosen(catalogue.select(selection.names), preset, *of_runs, seconds(time, "--cheapest"))
     hours, runs, results = (sum(part(one) for one in found) for part in PARTS)
     sources = f" ({book.words})" if book is not None else ""
     say(f"{len(found)} rows, {runs:,} runs, {hours:.1f} of {time}, which settle {results} numbers and claims{sources}")

@@ -12,14 +12,14 @@ from orthobench.verbs.reproduce import Selection
 if TYPE_CHECKING:
     from orthobench.analysis.run_costs import Cost
     from orthobench.config.settings import Settings
+    from orthobench.config.table import Table
     from orthobench.launch.plan import Plan, PlannedRun
 
 
 def plan_searched(
-    name: str,
+    searching: "Table",
     selection: Selection,
     preset: str,
-    folders: tuple[Path, ...],
     found: "Plan",
     results: Path,
     cost: "Callable[[Settings], Cost]",
@@ -32,17 +32,16 @@ def plan_searched(
         ConfigError: no such preset or cell.
     """
     from orthobench.analysis.searched import joined, searched_table
-    from orthobench.config.table import load
 
     named = selection.models or selection.rows
-    table = searched_table(joined(load(name, folders), named), results, preset)
+    table = searched_table(joined(searching, named), results, preset)
     due: dict[str, list[PlannedRun]] = {}
     for run in found.runs:
         due.setdefault(table.table.variants[run.job.row].base, []).append(run)
     stale = sum(run.stale is not None for run in found.runs)
     told = [
-        f"{name}: {found.recorded} of at most {found.recorded + len(found.runs) + found.later} runs recorded, "
-        f"{len(found.runs)} to do next{f', {stale} of which are stale' if stale else ''}, "
+        f"{searching.name}: {found.recorded} of at most {found.recorded + len(found.runs) + found.later} runs recorded"
+        f", {len(found.runs)} to do next{f', {stale} of which are stale' if stale else ''}, "
         f"{found.later} later at the most"
     ]
     total_s = 0.0

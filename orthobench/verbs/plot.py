@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
+from orthobench.analysis.catalogue import Catalogue
 from orthobench.config.table import FULL
 from orthobench.terminal import say
 from orthobench.verbs import own_runs
@@ -24,9 +25,8 @@ def main(arguments: list[str]) -> int:
     parser = Parser(__doc__)
     parser.add_folders()
     given = parser.read(arguments)
-    folders = tuple(given.config_dir)
-    places = own_runs.folders(given.names, folders)
-    drawn = _of_runs(places, given.overrides) if places else _of_tables(given.names, given.overrides, folders)
+    places = own_runs.folders(given.names, given.catalogue)
+    drawn = _of_runs(places, given.overrides) if places else _of_tables(given.names, given.overrides, given.catalogue)
     written = Counter[Path]()
     for path, svg in drawn:
         written[path] += 1
@@ -40,21 +40,18 @@ def main(arguments: list[str]) -> int:
     return 0
 
 
-def _of_tables(names: list[str], overrides: list[str], folders: tuple[Path, ...]) -> Iterator[tuple[Path, str]]:
+def _of_tables(names: list[str], overrides: list[str], catalogue: Catalogue) -> Iterator[tuple[Path, str]]:
     from orthobench.analysis.comparison import everywhere
-    from orthobench.analysis.published import select
-    from orthobench.config import table as experiment
     from orthobench.recording.files import within
     from orthobench.report.write import section
 
     results = results_root(overrides)
-    for name in select(names or ["all"], folders):
-        table = experiment.load(name, folders)
-        for preset, root in everywhere(name, results):
+    for table in catalogue.select(names or ["all"]):
+        for preset, root in everywhere(table.name, results):
             short = "" if preset == FULL else f"-{preset}"
             for title, svg in section(table, root, preset, drawn=True).figures.items():
                 name_of = _slug(title.partition(": ")[2] or title)
-                yield within(root, f"figures/{name.replace('/', '-')}{short}-{name_of}.svg"), svg
+                yield within(root, f"figures/{table.name.replace('/', '-')}{short}-{name_of}.svg"), svg
 
 
 def _of_runs(places: list[Path], overrides: list[str]) -> Iterator[tuple[Path, str]]:

@@ -13,13 +13,12 @@ def main(arguments: list[str]) -> int:
         ConfigError: no name, or one that is not known.
         DataError: it could not be downloaded, or is not the published data.
     """
-    from orthobench.config.compose import compose
     from orthobench.datasets.download import prepare
 
     given = Parser(__doc__).read(arguments)
     if not given.names:
         raise ConfigError("prepare needs the name of a data set, for example `orthobench prepare mnist`.")
-    root = Path(compose(given.overrides).values["data_root"])
+    root = Path(given.catalogue.compose(given.overrides).values["data_root"])
     for name in given.names:
         prepare(name, root)
     return 0

@@ -5,12 +5,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from orthobench.analysis.catalogue import SHIPPED, Catalogue
 from orthobench.config.table import FULL
 from orthobench.config.words import MOST, choices, key, shortened
 from orthobench.errors import ConfigError
 from orthobench.verbs.arguments import Parser
 
 if TYPE_CHECKING:
+    from orthobench.config.table import Table
     from orthobench.launch.plan import PlannedRun
 
 DIGITS = 20  # of the largest seed
@@ -86,16 +88,23 @@ def main(arguments: list[str]) -> int:
         selection = replace(selection, seeds=seeds_of(given.seeds))
     if given.models is not None:
         selection = replace(selection, models=models_of(given.models))
-    folders, limit = tuple(given.config_dir), given.fits or given.budget
+    limit = given.fits or given.budget
     return run(
-        selection, given.preset, folders, limit, given.jobs, given.launcher, given.fits is not None, given.cheapest
+        selection,
+        given.preset,
+        given.catalogue,
+        limit,
+        given.jobs,
+        given.launcher,
+        given.fits is not None,
+        given.cheapest,
     )
 
 
 def run(
     selection: Selection,
     preset: str = FULL,
-    folders: tuple[Path, ...] = (),
+    catalogue: Catalogue = SHIPPED,
     budget: str | None = None,
     jobs: int | None = None,
     launcher: str | None = None,
@@ -111,8 +120,6 @@ def run(
         ConfigError: no such table, preset or row, or a word that changes a table's numbers.
     """
     from orthobench import signals
-    from orthobench.analysis.published import papers, select
-    from orthobench.config import table as experiment
     from orthobench.config.launchers import split
     from orthobench.config.words import seconds
     from orthobench.launch.cheapest import chosen as best_rows
@@ -122,26 +129,23 @@ def run(
     from orthobench.report import write as tables
     from orthobench.terminal import say
 
-    chosen = select(selection.names, folders)
-    refuse_models(selection, folders)
-    for name in experiment.tables(folders):  # all that is rendered at the end is refused before work starts
-        experiment.load(name, folders)
+    chosen = catalogue.select(selection.names)
+    refuse_models(selection, chosen)
+    catalogue.tables()  # all that is rendered at the end is refused before work starts
     end = None if budget is None else time.monotonic() + seconds(budget, "--fits" if fits else "--budget")
     about, extra = split(list(selection.extra))
     selection = replace(selection, extra=tuple(extra))
-    take_over(chosen, results_of(selection.extra, preset), preset, folders)
+    take_over(chosen, results_of(selection.extra, preset), preset)
     place, only, code = None, None, 0
     if cheapest is not None:
         of_runs = selection.seeds, selection.rows, selection.extra
-        rows, _ = best_rows(chosen, preset, *of_runs, folders, seconds(cheapest, "--cheapest"))
+        rows, _ = best_rows(chosen, preset, *of_runs, seconds(cheapest, "--cheapest"))
         only = [(one.table, one.row) for one in rows]
     failed: set[tuple[str, int]] = set()  # cells of searched tables of which a run failed
     more = True
     with signals.watched(program=True):
         while more:  # what a fair table reports follows from its tuning
-            found, results = plan(
-                chosen, preset, selection.seeds, selection.rows, selection.extra, folders, selection.models
-            )
+            found, results = plan(chosen, preset, selection.seeds, selection.rows, selection.extra, selection.models)
             if only is not None:
                 found.only(only)
             left = None if end is None else end - time.monotonic()
@@ -150,7 +154,7 @@ def run(
             at_once = place.at_once if jobs is None and place is not None else max(jobs or 1, 1)
             found.runs = [run for run in found.runs if (run.table.name, run.place) not in failed]
             first_cells(found, ENOUGH * at_once)
-            runner = Runner(results, at_once, left, selection.extra, folders, place, fits)
+            runner = Runner(results, at_once, left, selection.extra, catalogue, place, fits)
             code = reproduce(found, runner) or code
             wrong = {run for run, own in runner.codes.items() if own != 0}
             failed |= {(run.table.name, run.place) for run in wrong}
@@ -159,9 +163,9 @@ def run(
                 and _goes_on(wrong, runner.codes)
                 and len(runner.codes) == len(found.runs)
             )
-        known = papers(folders)
-        parts = tuple(dict.fromkeys(paper for name in chosen if (paper := name.split("/")[0]) in known))
-        for path in tables.write(results, parts, folders):
+        known = catalogue.papers()
+        parts = tuple(dict.fromkeys(table.paper for table in chosen if table.paper in known))
+        for path in tables.write(results, parts, catalogue):
             say(f"wrote {path}")
     return code
 
@@ -185,20 +189,17 @@ def models_of(text: str) -> tuple[str, ...]:
     return names
 
 
-def refuse_models(selection: Selection, folders: tuple[Path, ...]) -> None:
+def refuse_models(selection: Selection, tables: "list[Table]") -> None:
     """Refuse `--models` beside a table whose rows are fixed, and beside `cell=`.
 
     Raises:
         ConfigError: it is one of these.
     """
-    from orthobench.analysis.published import select
-    from orthobench.config.table import load
-
     if selection.models is None:
         return
     if selection.rows is not None:
         raise ConfigError("--models and cell= both say which cells are meant; give one of them.")
-    other = next((name for name in select(selection.names, folders) if load(name, folders).search is None), None)
+    other = next((table.name for table in tables if table.search is None), None)
     if other is not None:
         raise ConfigError(f"--models is for searched tables, such as fair2/cued_copying; {other} has rows of its own.")
 

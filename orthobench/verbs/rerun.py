@@ -31,6 +31,7 @@ def main(arguments: list[str]) -> int:
     from orthobench.analysis.composed import ComposedTable
     from orthobench.analysis.drift import drifts, verdict
     from orthobench.analysis.recorded import why_other
+    from orthobench.analysis.searched import searched_table
     from orthobench.launch.collect import collect
     from orthobench.run.run import Run
 
@@ -39,16 +40,18 @@ def main(arguments: list[str]) -> int:
     given = parser.read(arguments)
     if len(given.names) != 2:
         raise ConfigError("rerun needs a table and a row: `orthobench rerun fair2/cued_copying gru seed=1`.")
-    folders, asked = tuple(given.config_dir), {key(one): places.path(one) for one in given.overrides}
+    asked = {key(one): places.path(one) for one in given.overrides}
     results = Path(asked.get("results_root", "results"))
-    table = _table(given.names[0], folders, results)
+    table = given.catalogue.table(given.names[0])
+    if table.search:  # with the models of --config-dir that are recorded
+        table = searched_table(table, results).table
     lines = [line for line in records.read(results, table.name) if line.preset == "full"]
     row, own = _recorded(table, lines, given.names[1], results)
     before = _seed(own, asked.get("seed"), f"{table.name} {row}")
     root = Path(asked.get("runs_root", "runs")) / FOLDER
     extra = [one for one in given.overrides if key(one) not in OWN]
     (job,) = table.runs(seeds=[before.seed], rows=[row])
-    run = Run.of([*job.overrides, *extra, word("runs_root", str(root))], folders)
+    run = Run.fitted(given.catalogue.settings([*job.overrides, *extra, word("runs_root", str(root))]))
     stale = why_other(before, ComposedTable(table).settings(row, before.seed)) or why_other(before, run.settings)
     if stale is not None:
         raise ConfigError(f"{table.name} {row} seed {before.seed}: its record, {before.run_id}, was {stale}.")
@@ -60,15 +63,6 @@ def main(arguments: list[str]) -> int:
     found = drifts(before, after, own)
     _show(f"{table.name} {row} seed {before.seed}: {verdict(found)}", found, before, after)
     return 0
-
-
-def _table(name: str, folders: tuple[Path, ...], results: Path) -> "Table":
-    """The table, of one that searches with the models of `--config-dir` that are recorded."""
-    from orthobench.analysis.searched import searched_table
-    from orthobench.config.table import load
-
-    table = load(name, folders)
-    return searched_table(table, results).table if table.search else table
 
 
 def _recorded(table: "Table", lines: "list[Line]", row: str, results: Path) -> "tuple[str, list[Line]]":

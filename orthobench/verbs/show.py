@@ -25,7 +25,7 @@ def main(arguments: list[str]) -> int:
     given = parser.read(arguments)
     if given.multirun:
         raise ConfigError("show tells of one run; `orthobench plan -m` tells of a sweep.")
-    exp = Run.of(given.words, tuple(given.config_dir))
+    exp = Run.fitted(given.catalogue.settings(given.words))
     exp.model.to(device_of(exp.settings.trainer.get("accelerator", "auto")))
     say(yaml.safe_dump(exp.settings.as_dict(), sort_keys=False).rstrip())
     counts, length = exp.parameters | exp.budget, exp.duration

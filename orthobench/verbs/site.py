@@ -36,7 +36,7 @@ def main(arguments: list[str]) -> int:
     altair()  # before the records are read, so that a missing package is told at once
     script = javascript()
     with waiting("reading the records"):
-        data = collected(results, tuple(given.config_dir), runs)
+        data = collected(results, given.catalogue, runs)
     with waiting("drawing the pages"):
         folder = write(data, results, script, written())
     say(f"wrote {folder}")

@@ -20,8 +20,8 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--format", choices=("markdown", "latex"), default="markdown", help="latex: write .tex alone")
     parser.add_folders()
     given = parser.read(arguments)
-    folders = tuple(given.config_dir)
-    known = tables.parts(folders)
+    catalogue = given.catalogue
+    known = tables.parts(catalogue)
     for word in given.names:
         if word not in known:
             raise ConfigError(f"tables {word} is not known: {did_you_mean(word, known)}")
@@ -29,17 +29,17 @@ def main(arguments: list[str]) -> int:
     results = results_root(given.overrides)
     suffixes = tables.LATEX if given.format == "latex" else tables.COMMITTED
     with waiting("reading the records"):
-        unfit = tables.unfit(results, chosen, folders)
+        unfit = tables.unfit(results, chosen, catalogue)
     for sentence in unfit:
         complain(f"{sentence}; it fills nothing: `orthobench reproduce` makes it anew.")
     if given.check:
         with waiting("filling the tables"):
-            found = tables.stale(results, chosen, folders, suffixes)
+            found = tables.stale(results, chosen, catalogue, suffixes)
         for path in found:
             complain(f"{path} is not what the records say; run `orthobench tables`.")
         return 1 if found or unfit else 0
     with waiting("filling the tables"):
-        changed = tables.write(results, chosen, folders, suffixes)
+        changed = tables.write(results, chosen, catalogue, suffixes)
     for path in changed:
         say(f"wrote {path}")
     if not changed:

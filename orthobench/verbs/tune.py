@@ -50,7 +50,7 @@ def main(arguments: list[str]) -> int:
     about, words = split(given.overrides)
     tried = tuple(ranges.parse(word) for word in words if ranges.is_range(word))
     fixed = tuple(word for word in words if not ranges.is_range(word))
-    search = Search(fixed, tried, tuple(given.config_dir))
+    search = Search(fixed, tried, given.catalogue)
     search.check()
     place = named(given.launcher, about, search.folder.parent)
     with signals.watched(program=True):
@@ -86,5 +86,5 @@ def _tell(search: "Search", study: Any) -> None:
     say(f"{path}: {', '.join(f'{name} {share:.2f}' for name, share in shares.items()) or 'too few trials'}")
     folder, name = tuned.write_recipe(search, best.user_attrs["run_id"])
     words = [f"model={best.params.get('model', search.first.model['name'])}", f"task={search.first.task['name']}"]
-    options = [option for one in (*search.folders, folder) for option in ("--config-dir", str(one))]
+    options = [option for one in (*search.configuration.folders, folder) for option in ("--config-dir", str(one))]
     say(command(["orthobench", *words, *options, f"recipe={name}"]))

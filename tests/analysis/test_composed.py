@@ -5,8 +5,9 @@ from pathlib import Path
 import pytest
 
 from orthobench.analysis import metrics
+from orthobench.analysis.catalogue import Catalogue
 from orthobench.analysis.composed import ComposedTable
-from orthobench.config.table import Table, load
+from orthobench.config.table import Table
 
 EXPERIMENT = """
 description: "Mine: two sizes of a model on tokens and on numbers"
@@ -28,7 +29,7 @@ def table(tmp_path: Path) -> Table:
     path = tmp_path / "experiment" / "mine" / "budgets.yaml"
     path.parent.mkdir(parents=True)
     path.write_text(EXPERIMENT)
-    return load("mine/budgets", (tmp_path,))
+    return Catalogue((tmp_path,)).table("mine/budgets")
 
 
 @pytest.mark.parametrize(

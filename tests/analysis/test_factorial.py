@@ -6,8 +6,8 @@ from math import log, sqrt
 import numpy as np
 import pytest
 
+from orthobench.analysis.catalogue import SHIPPED
 from orthobench.analysis.factorial import design, linear, logistic
-from orthobench.config.table import load
 from orthobench.config.table_parts import factors
 from orthobench.errors import ConfigError
 
@@ -80,7 +80,7 @@ def test_a_design_has_a_cell_for_every_combination() -> None:
 
 @pytest.mark.parametrize("name", ["orthogonality", "orthogonality_adding", "orthogonality_s3"])
 def test_the_shipped_design_is_whole_and_paired(name: str) -> None:
-    table = load(f"fair2/{name}")
+    table = SHIPPED.table(f"fair2/{name}")
     assert {family: [len(levels) for levels in own.values()] for family, own in table.factors.items()} == {
         "gru": [2, 2, 2],
         "elman": [3, 2],

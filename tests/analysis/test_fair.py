@@ -9,11 +9,10 @@ import pytest
 
 from orthobench.__main__ import main
 from orthobench.analysis import records
+from orthobench.analysis.catalogue import SHIPPED, Catalogue
 from orthobench.analysis.composed import ComposedTable
 from orthobench.analysis.fair import FairTable, fair_table, fair_tables
 from orthobench.analysis.fair_entry import FairEntry
-from orthobench.config.table import load
-from orthobench.config.table import tables as tables_of_experiments
 from orthobench.errors import StorageError
 from orthobench.report import fair
 from orthobench.report import write as tables
@@ -77,7 +76,7 @@ def test_the_code_behind_the_numbers_stands_beside_them(tmp_path: Path) -> None:
         for line in lines
     ]
     record(tmp_path, NAME, made)
-    found = fair_table(load(NAME), tmp_path)
+    found = fair_table(SHIPPED.table(NAME), tmp_path)
     runs = {row[0]: row[fair.HEADERS.index("runs")] for row in fair.models(found, "T=50").rows}
     letters = dict.fromkeys(found.made_by.letters.values())
     assert list(letters) == ["a", "b"]
@@ -93,7 +92,7 @@ def test_the_code_behind_the_numbers_stands_beside_them(tmp_path: Path) -> None:
 
 
 def test_what_is_reported_are_other_seeds_at_the_chosen_rate(results: Path) -> None:
-    lstm = entry(fair_table(load(NAME), results), "lstm", "T=50")
+    lstm = entry(fair_table(SHIPPED.table(NAME), results), "lstm", "T=50")
     assert lstm.rate == "1e-2", "though the reported seeds of 1e-3 are better"
     assert sorted(lstm.scores().by_seed) == list(SEEDS)
     assert lstm.mean == pytest.approx(0.007)
@@ -103,12 +102,12 @@ def test_what_is_reported_are_other_seeds_at_the_chosen_rate(results: Path) -> N
 
 
 def test_nothing_is_reported_before_the_tuning_is_done(results: Path) -> None:
-    fastrnn = entry(fair_table(load(NAME), results), "fastrnn", "T=50")
+    fastrnn = entry(fair_table(SHIPPED.table(NAME), results), "fastrnn", "T=50")
     assert (fastrnn.rate, fastrnn.mean, fastrnn.lines) == (None, None, ())
 
 
 def test_what_is_to_be_run_next(results: Path) -> None:
-    found = fair_table(load(NAME), results, cells=("lstm", "gru", "fastrnn", "scornn"))
+    found = fair_table(SHIPPED.table(NAME), results, cells=("lstm", "gru", "fastrnn", "scornn"))
     due = found.due(("lstm", "gru", "fastrnn"))
     assert due["gru_T50_lr3e-3"] == (4, 5), "the seeds that are still to be reported"
     assert due["fastrnn_T50_lr3e-4"] == (102,), "the tuning comes first"
@@ -120,19 +119,19 @@ def test_what_is_to_be_run_next(results: Path) -> None:
 
 
 def test_ranks_only_where_intervals_are_apart(results: Path) -> None:
-    found = fair_table(load(NAME), results)
+    found = fair_table(SHIPPED.table(NAME), results)
     assert found.ranks("T=50") == {"lstm": (1, 2), "gru": (1, 2)}, "their intervals overlap"
     assert entry(found, "irnn", "T=50").learnt is False, "0.19 is no better than the trivial 1/6"
     assert entry(found, "rnn", "T=50").learnt is None, "two of its seeds diverged"
     gru = [run("gru", 50, "3e-3", s, 0.1 + s / 1000) for s in SEEDS]
     record(results, NAME, [*(line for line in records.read(results, NAME) if "gru" not in line.row), *gru])
     record(results, NAME, [*records.read(results, NAME), *tuned("gru", "_T50", "3e-3")])
-    assert fair_table(load(NAME), results).ranks("T=50") == {"lstm": (1, 1), "gru": (2, 2)}
+    assert fair_table(SHIPPED.table(NAME), results).ranks("T=50") == {"lstm": (1, 1), "gru": (2, 2)}
 
 
 def test_the_survivors_of_a_model_say_nothing_about_it(results: Path) -> None:
     """Three of five seeds of the RNN end with the best score of all."""
-    found = fair_table(load(NAME), results)
+    found = fair_table(SHIPPED.table(NAME), results)
     rnn = entry(found, "rnn", "T=50")
     assert rnn.scores().mean == 0.001
     assert (rnn.mean, rnn.interval, found.normalised(rnn)) == (None, None, None)
@@ -150,7 +149,7 @@ def test_every_case_has_the_resolution_of_its_own_test_set(tmp_path: Path) -> No
         "cells: {gru: [model=gru, model.hidden_size=8]}\n"
         "grid: {size: {large: [task.test_size=10000], small: [task.test_size=100]}}\n"
     )
-    table = load("mine/sizes", (tmp_path,))
+    table = Catalogue((tmp_path,)).table("mine/sizes")
     composed = ComposedTable(table)
     lines = [
         records.Line({"run_id": composed.settings(row, 101).run_id, "preset": "full", "cell": row, "seed": 101,
@@ -175,7 +174,7 @@ def test_equal_seeds_have_an_interval_of_what_the_test_set_resolves(tmp_path: Pa
             made_up(f"{model}_lr1e-2", s, best_val___test__accuracy=accuracy, baseline__accuracy=0.5) for s in SEEDS
         ]
     record(tmp_path, "fair/har2", lines)
-    found = fair_table(load("fair/har2"), tmp_path)
+    found = fair_table(SHIPPED.table("fair/har2"), tmp_path)
     low, high = entry(found, "lstm", "").interval or (0.0, 0.0)
     assert high == 1.0, "where the metric ends"
     assert high - low == pytest.approx(2.7764 / 12**0.5 / 2947 / 5**0.5, rel=1e-3)
@@ -185,13 +184,13 @@ def test_equal_seeds_have_an_interval_of_what_the_test_set_resolves(tmp_path: Pa
 
 
 def test_never_is_worse_than_late(results: Path) -> None:
-    found = fair_table(load(NAME), results)
+    found = fair_table(SHIPPED.table(NAME), results)
     assert entry(found, "lstm", "T=50").steps_to_tenth == 300
     assert entry(found, "irnn", "T=50").steps_to_tenth is None
 
 
 def test_models_stand_by_their_score(results: Path) -> None:
-    found = fair_table(load(NAME), results)
+    found = fair_table(SHIPPED.table(NAME), results)
     grid = fair.models(found, "T=50")
     lines = {row[0]: dict(zip(grid.headers, row, strict=True)) for row in grid.rows}
     assert list(lines) == ["lstm", "gru", "irnn", "rnn", "fastrnn", "trivial predictor"], "survivors do not come first"
@@ -216,7 +215,7 @@ def test_models_stand_by_their_score(results: Path) -> None:
     rates = fair.sensitivity(found, "T=50")
     assert rates.headers == ["model", "rate 3e-4", "rate 1e-3", "rate 3e-3", "rate 1e-2", "rate 3e-2", "chosen"]
     assert [row[0] for row in rates.rows] == list(lines)[:-1]
-    assert fair_table(load("fair/copying"), results).cases == [], "nothing of it is recorded"
+    assert fair_table(SHIPPED.table("fair/copying"), results).cases == [], "nothing of it is recorded"
 
 
 @pytest.fixture
@@ -243,7 +242,7 @@ def curves(tmp_path: Path) -> FairTable:
                 made_up(f"{model}_digits1_lr{rate}", seed, best_val___test__score=mean, baseline__score=0.0, **at)
             )
     record(tmp_path, CUED, lines)
-    return fair_table(load(CUED), tmp_path)
+    return fair_table(SHIPPED.table(CUED), tmp_path)
 
 
 def test_the_horizon_is_read_off_the_length_curve(curves: FairTable) -> None:
@@ -269,7 +268,7 @@ def test_the_horizon_of_a_loss_is_where_nine_tenths_of_the_trivial_one_are_gone(
             at |= {f"length__{n}___test__loss": x for n, x in zip((100, 200, 400, 1000), losses, strict=True)}
             lines.append(run(model, 200, "1e-2", seed, losses[1], **at))
     record(tmp_path, NAME, lines)
-    found = fair_table(load(NAME), tmp_path)
+    found = fair_table(SHIPPED.table(NAME), tmp_path)
     assert found.trained["T=200"] == (200, 200)
     assert found.horizon(entry(found, "lstm", "T=200")) == 400
     assert found.horizon(entry(found, "gru", "T=200")) is None, "it has not learnt the length of training"
@@ -287,16 +286,16 @@ def test_its_figures(curves: FairTable) -> None:
 
 
 def test_the_overview_is_normalised(results: Path, curves: FairTable) -> None:
-    grid = fair.together([fair_table(load(NAME), results), curves])
+    grid = fair.together([fair_table(SHIPPED.table(NAME), results), curves])
     assert {row[0]: row[1:] for row in grid.rows}["gru"] == ["", "", "0.89"], "two of its seeds are missing in one"
     more = [run("gru", 50, "3e-3", s, 0.006 + s / 1000) for s in SEEDS[3:]]
     record(results, NAME, [*records.read(results, NAME), *more])
-    grid = fair.together([fair_table(load(NAME), results), curves])
+    grid = fair.together([fair_table(SHIPPED.table(NAME), results), curves])
     assert grid.headers == ["model", "mean", "Adding, T=50", "Cued copying, digits=1"]
     assert {row[0]: row[1:] for row in grid.rows}["gru"] == ["0.92", "0.95", "0.89"]
     assert {row[0]: row[1:] for row in grid.rows}["lstm"] == ["", "0.96", ""]
     longer = replace(curves, table=replace(curves.table, like=CUED, given_title="Longer"))
-    grid = fair.together([fair_table(load(NAME), results), longer])
+    grid = fair.together([fair_table(SHIPPED.table(NAME), results), longer])
     assert grid.headers == ["model", "mean", "Adding, T=50", "Longer, digits=1"]
     assert {row[0]: row[1:] for row in grid.rows}["gru"] == ["0.95", "0.95", "0.89"], "a table like another counts not"
 
@@ -306,7 +305,7 @@ def test_a_shortened_run_is_in_no_full_table(results: Path) -> None:
     scores = {"best_val___test__accuracy": 0.9, "best_val___val__accuracy": 0.9}
     short = [made_up("lstm_lr1e-3", seed, "short", **scores) for seed in (1, 101)]
     record(results, "fair/har2", short)
-    found = {(c.table.name, c.preset): c for c in fair_tables(results)}
+    found = {(c.table.name, c.preset): c for c in fair_tables(SHIPPED.tables(), results)}
     assert not found["fair/har2", "full"].lines
     assert fair.section(found["fair/har2", "short"]).heading.endswith("shortened to short: trainer.max_steps=1000")
     headings = [section.heading for section in fair.filled(results).sections]
@@ -315,10 +314,12 @@ def test_a_shortened_run_is_in_no_full_table(results: Path) -> None:
 
 @pytest.mark.slow
 def test_where_all_runs_were_shortened_no_full_table_is_shown(tmp_path: Path) -> None:
-    assert len(fair_tables(tmp_path)) == len([name for name in tables_of_experiments() if name.startswith("fair/")])
+    assert len(fair_tables(SHIPPED.tables(), tmp_path)) == len(
+        [name for name in SHIPPED.options("experiment") if name.startswith("fair/")]
+    )
     short = [made_up("lstm_lr1e-3", 101, "short", best_val___test__accuracy=0.9, best_val___val__accuracy=0.9)]
     record(tmp_path, "fair/har2", short)
-    assert [(c.table.name, c.preset) for c in fair_tables(tmp_path)] == [("fair/har2", "short")]
+    assert [(c.table.name, c.preset) for c in fair_tables(SHIPPED.tables(), tmp_path)] == [("fair/har2", "short")]
 
 
 @pytest.mark.slow
@@ -326,23 +327,23 @@ def test_fair_and_published_tables_are_never_mixed(results: Path) -> None:
     text = tables.render("fair", results)["md"]
     assert "reproduced" not in text
     assert all("fair/" not in tables.render(paper, results)["md"] for paper in ("sgornn", "scornn"))
-    assert all(load(c.table.name).track == "fair" for c in fair_tables(results))
+    assert all(SHIPPED.table(c.table.name).track == "fair" for c in fair_tables(SHIPPED.tables(), results))
 
 
 @pytest.mark.slow
 def test_the_same_records_give_the_same_bytes(results: Path) -> None:
     assert tables.render("fair", results) == tables.render("fair", results)
-    found = fair_table(load(NAME), results)
+    found = fair_table(SHIPPED.table(NAME), results)
     assert figures(found) == figures(found)
 
 
 def test_the_figures_of_lengths_that_are_learnt(results: Path) -> None:
-    assert list(figures(fair_table(load(NAME), results))) == [
+    assert list(figures(fair_table(SHIPPED.table(NAME), results))) == [
         "Adding, T=50: score against multiply-adds",
         "Adding, T=50: validation score by rate",
         "Adding: lengths that are learnt",
     ]
-    assert figures(fair_table(load("fair/har2"), results)) == {}
+    assert figures(fair_table(SHIPPED.table("fair/har2"), results)) == {}
 
 
 def test_the_front_is_what_nothing_beats_in_both() -> None:
@@ -367,7 +368,7 @@ def test_a_score_that_cannot_be_is_damage_and_no_divergence(score: float | None,
     lines = [made_up("lstm_lr1e-2", 1, best_val___val__accuracy=0.9, **given)]
     record(tmp_path, "fair/har2", lines)
     with pytest.raises(StorageError, match=rf"har2.csv: run \S+ {told}"):
-        fair_table(load("fair/har2"), tmp_path)
+        fair_table(SHIPPED.table("fair/har2"), tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -388,4 +389,4 @@ def test_damaged_records_are_refused(
         lines.append(records.Line(kept | ({name: value} if hit and value is not None else {})))
     record(tmp_path, CUED, lines)
     with pytest.raises(StorageError, match=wrong):
-        fair_table(load(CUED), tmp_path)
+        fair_table(SHIPPED.table(CUED), tmp_path)

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from orthobench.analysis.catalogue import SHIPPED
 from orthobench.analysis.fair import FairEntry, FairTable, fair_table
-from orthobench.config.table import load
 from orthobench.report import fair
 from tests.report.made_up import made_up, record
 
@@ -28,7 +28,7 @@ def found(tmp_path: Path) -> FairTable:
             scores = {"best_val___test__score": 0.5 + seed / 100, "best_val___val__score": 0.5} | TRIVIAL
             lines.append(made_up(f"{model}_digits3_lr1e-2", seed, **scores, diverged=gone))
     record(tmp_path, NAME, lines)
-    return fair_table(load(NAME), tmp_path)
+    return fair_table(SHIPPED.table(NAME), tmp_path)
 
 
 def entry(found: FairTable, model: str) -> FairEntry:

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from orthobench.analysis.catalogue import SHIPPED
 from orthobench.analysis.findings import Finding, problems, read
-from orthobench.config.table import load
 from orthobench.errors import ConfigError
 from scripts import findings as script
 from tests.conftest import REPO
@@ -69,7 +69,7 @@ def test_a_test_tells_right_from_wrong(test: dict, problem: str | None) -> None:
 @pytest.mark.slow
 def test_a_model_without_all_its_seeds_supports_nothing(tmp_path: Path) -> None:
     lines = (RESULTS / "records" / "fair" / "cued_copying.csv").read_text(encoding="utf-8").splitlines(keepends=True)
-    last = str(load("fair/cued_copying").seeds[-1])
+    last = str(SHIPPED.table("fair/cued_copying").seeds[-1])
     parts = [line.split(",")[2:4] for line in lines]  # cell and seed
     fewer = [
         line

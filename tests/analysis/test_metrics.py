@@ -10,11 +10,11 @@ import pytest
 import yaml
 
 from orthobench.__main__ import main
+from orthobench.analysis.catalogue import SHIPPED, Catalogue
 from orthobench.analysis.fair import fair_table
 from orthobench.analysis.metrics import headline, metric_of
 from orthobench.analysis.published import load_table
-from orthobench.config.compose import compose, options
-from orthobench.config.table import DEFAULTS, Table, load
+from orthobench.config.table import DEFAULTS, Table
 from orthobench.errors import ConfigError
 from orthobench.registry import find
 from orthobench.tasks.drawn.adding import Adding
@@ -66,12 +66,12 @@ def table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Tabl
             path = tmp_path / "conf" / f"{name}.yaml"
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(yaml.safe_dump(content))
-        return load("mine/table1", (tmp_path / "conf",))
+        return Catalogue((tmp_path / "conf",)).table("mine/table1")
 
     return make
 
 
-@pytest.mark.parametrize("task", options("task"))
+@pytest.mark.parametrize("task", SHIPPED.options("task"))
 def test_every_task_declares_what_it_reports(task: str) -> None:
     cls: Any = find("task", task, "task")
     assert cls.metric_of(cls.metric).direction in ("higher", "lower")
@@ -118,7 +118,7 @@ def test_a_fair_table_picks_the_highest_f1(table: Callable[..., Table], tmp_path
         for seed in (101, 1)
     ]
     made = table()
-    record(tmp_path, "mine/table1", lines, made.folders)
+    record(tmp_path, "mine/table1", lines, made.files.folders)
     found = fair_table(made, tmp_path)
     assert {entry.model: entry.rate for entry in found.entries} == {"a": "1e-3", "b": "1e-2"}
     assert [entry.model for entry in found.at("")] == ["a", "b"]
@@ -186,4 +186,4 @@ def test_tasks_that_disagree_are_refused(table: Callable[..., Table]) -> None:
 
 
 def test_a_table_without_a_task_has_the_programs_own() -> None:
-    assert DEFAULTS.items() <= compose([]).choices.items()
+    assert DEFAULTS.items() <= SHIPPED.compose([]).choices.items()

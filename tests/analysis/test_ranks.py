@@ -3,14 +3,14 @@
 import pytest
 from scipy import stats
 
-from orthobench.analysis.published import load
+from orthobench.analysis.catalogue import SHIPPED
 from orthobench.analysis.ranks import rank, signed_rank
 
 
 def published() -> dict[str, list[float]]:
     """The 84 accuracies of Spectral-RNN's Table 4."""
     found: dict[str, list[float]] = {}
-    for row in load("spectral_rnn"):
+    for row in SHIPPED.published("spectral_rnn"):
         if row.table == "table4" and row.kind == "result":
             found.setdefault(row.column.removesuffix(" acc"), []).append(row.value or 0.0)
     return found

@@ -7,11 +7,11 @@ import pytest
 
 from orthobench.__main__ import main
 from orthobench.analysis import curves
+from orthobench.analysis.catalogue import Catalogue
 from orthobench.analysis.comparison import Comparison, compare
 from orthobench.analysis.curves import CurvePoint
 from orthobench.analysis.records import Line
 from orthobench.analysis.status import NOT_RUN, REPRODUCED
-from orthobench.config.table import load
 from orthobench.errors import ConfigError
 from orthobench.launch.plan import plan
 from orthobench.report.figures import figures
@@ -60,7 +60,7 @@ def runs(cell: str, val: float, test: float, seeds: tuple[int, ...] = (1, 2, 3),
 def compared(root: Path, *lines: list[Line]) -> Comparison:
     folders = paper(root)
     record(root, NAME, [line for some in lines for line in some], folders)
-    return compare(load(NAME, folders), root)
+    return compare(Catalogue(folders).table(NAME), root)
 
 
 def test_the_rate_with_the_best_validation_counts_whatever_it_tests(tmp_path: Path) -> None:
@@ -93,12 +93,12 @@ def test_further_seeds_of_the_chosen_rate_count_and_decide_nothing(tmp_path: Pat
 def test_the_plan_is_of_every_rate(tmp_path: Path) -> None:
     folders = paper(tmp_path)
     extra = (f"results_root={tmp_path}",)
-    found, _ = plan([NAME], extra=extra, folders=folders)
+    found, _ = plan(Catalogue(folders).select([NAME]), extra=extra)
     assert len(found.runs) == 2 * 2 * 3
     by_row = {run.job.row: run.settings.optimizer["lr"] for run in found.runs}
     assert by_row == {"lstm_lr1e-3": 1e-3, "lstm_lr3e-3": 3e-3, "gru_lr1e-3": 1e-3, "gru_lr3e-3": 3e-3}
-    some, _ = plan([NAME], rows=["gru"], extra=extra, folders=folders)
-    one, _ = plan([NAME], rows=["gru_lr3e-3"], extra=extra, folders=folders)
+    some, _ = plan(Catalogue(folders).select([NAME]), rows=["gru"], extra=extra)
+    one, _ = plan(Catalogue(folders).select([NAME]), rows=["gru_lr3e-3"], extra=extra)
     assert (len(some.runs), len(one.runs)) == (6, 3)
 
 
@@ -142,4 +142,4 @@ def test_one_run_names_its_rate(tmp_path: Path, capsys: pytest.CaptureFixture[st
 )
 def test_wrong_rates_are_refused(rates: str, unstated: str, message: str, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=message):
-        load(NAME, paper(tmp_path, rates, unstated))
+        Catalogue(paper(tmp_path, rates, unstated)).table(NAME)

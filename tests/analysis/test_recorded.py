@@ -8,12 +8,12 @@ import yaml
 
 from orthobench.__main__ import main
 from orthobench.analysis import curves, records
+from orthobench.analysis.catalogue import SHIPPED, Catalogue
 from orthobench.analysis.comparison import Compared, compare
 from orthobench.analysis.composed import ComposedTable
 from orthobench.analysis.curves import CurvePoint
 from orthobench.analysis.recorded import alike, everything, recorded
 from orthobench.analysis.records import Line
-from orthobench.config.table import load
 from orthobench.errors import ConfigError, StorageError
 from orthobench.launch.plan import plan, take_over
 from orthobench.report.figures import figures
@@ -70,7 +70,7 @@ def lines(*losses: float | None, **more: Any) -> list[Line]:
 
 
 def judged(results: Path, folders: tuple[Path, ...]) -> Compared:
-    return compare(load(NAME, folders), results).numbers[0]
+    return compare(Catalogue(folders).table(NAME), results).numbers[0]
 
 
 def test_records_of_todays_settings_fill_the_table(results: Path) -> None:
@@ -83,23 +83,23 @@ def test_a_matrix_that_left_its_set_is_a_footnote(tmp_path: Path) -> None:
     first, *others = lines(0.5, 0.5, 0.5)
     record(tmp_path, NAME, [Line(first.values | {"orthogonality/lost": 1200}), *others], folders)
     told = "Row lstm, seed 1: a constrained matrix has left its set, as was first seen at step 1,200."
-    assert compare(load(NAME, folders), tmp_path).notes == (told,)
+    assert compare(Catalogue(folders).table(NAME), tmp_path).notes == (told,)
 
 
 def test_other_plug_ins_make_the_records_stale(tmp_path: Path) -> None:
     folders = paper(tmp_path)
     record(tmp_path, NAME, [Line(line.values | {"plugins": "c" * 64}) for line in lines(0.5)], folders)
-    comparison = compare(load(NAME, folders), tmp_path)
+    comparison = compare(Catalogue(folders).table(NAME), tmp_path)
     assert comparison.lines == ()
     assert comparison.notes[0].endswith("stale: made with plug-ins that have changed since")
-    due, _ = plan([NAME], extra=(f"results_root={tmp_path}",), folders=folders)
+    due, _ = plan(Catalogue(folders).select([NAME]), extra=(f"results_root={tmp_path}",))
     assert "made with plug-ins that have changed since" in str(due.runs[0].stale)
 
 
 @pytest.mark.sampled(1)
 def test_another_rate_makes_the_records_stale(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folders = paper(results, lr="1e-1")
-    comparison = compare(load(NAME, folders), results)
+    comparison = compare(Catalogue(folders).table(NAME), results)
     assert comparison.numbers[0].verdict.word == "not run"
     assert comparison.lines == ()
     assert len(comparison.notes) == 3
@@ -125,14 +125,14 @@ def test_no_figure_is_drawn_from_a_stale_run(results: Path) -> None:
         ],
     )
     for where, drawn in ((paper(results), ["Figure 1"]), (folders, [])):
-        assert list(figures(compare(load(NAME, where), results), results)) == drawn
+        assert list(figures(compare(Catalogue(where).table(NAME), results), results)) == drawn
 
 
 def test_the_whole_digest_is_compared_where_there_is_one(tmp_path: Path) -> None:
     folders = paper(tmp_path)
     record(tmp_path, NAME, lines(0.5, 0.5, 0.5, identity="0" * 64), folders)
     assert judged(tmp_path, folders).verdict.word == "not run"
-    digest = ComposedTable(load(NAME, folders)).settings("lstm", 1).digest
+    digest = ComposedTable(Catalogue(folders).table(NAME)).settings("lstm", 1).digest
     record(tmp_path, NAME, lines(0.5, identity=digest), folders)
     assert judged(tmp_path, folders).verdict.word == "partial"
 
@@ -145,17 +145,17 @@ def test_a_table_takes_over_records_of_its_own_settings_from_the_one_that_it_is_
         path.write_text(yaml.safe_dump({"like": NAME, "seeds": [2, 3, 4], "common": words}))
     own = made_up("lstm", 2, last___test__loss=0.7)
     record(tmp_path, "sixth/same", [own], folders)
-    take_over(["sixth/same", "sixth/other", NAME], tmp_path, "full", folders)
+    take_over(Catalogue(folders).select(["sixth/same", "sixth/other", NAME]), tmp_path, "full")
     found = {line.seed: line.metric("test/loss", "last") for line in records.read(tmp_path, "sixth/same")}
     assert found == {2: 0.7, 3: 0.3}, "its own record stays, and seed 1 is none of its seeds"
     assert records.read(tmp_path, "sixth/other") == [], "another rate is another run"
-    composed = ComposedTable(load("sixth/same", folders))
+    composed = ComposedTable(Catalogue(folders).table("sixth/same"))
     assert len(recorded(composed, tmp_path).lines) == 2
     assert alike(composed, tmp_path) == []
 
 
 def test_a_row_or_preset_that_is_gone_is_stale(results: Path) -> None:
-    table = load(NAME, paper(results))
+    table = Catalogue(paper(results)).table(NAME)
     records.write(results, NAME, [made_up("gru", 1, last___test__loss=0.5), made_up("lstm", 1, "short")])
     assert [len(found.stale) for found in everything(table, results)] == [1, 1]
 
@@ -168,7 +168,7 @@ def test_five_added_lines_of_the_same_seeds_are_refused(tmp_path: Path) -> None:
     with pytest.raises(StorageError, match=r"adding-lstm-.* and adding-lstm-.* are both of row lstm, seed \d"):
         judged(tmp_path, folders)
     with pytest.raises(StorageError, match="counts once"):
-        recorded(ComposedTable(load(NAME, folders)), tmp_path)
+        recorded(ComposedTable(Catalogue(folders).table(NAME)), tmp_path)
     before = records.path_of(tmp_path, NAME).read_bytes()
     with pytest.raises(StorageError, match="counts once"):
         records.add(tmp_path, NAME, [])
@@ -212,12 +212,12 @@ def test_what_the_paper_does_not_state(unstated: str, results: Path) -> None:
 
 def test_what_the_paper_does_not_state_is_of_a_row(results: Path) -> None:
     with pytest.raises(ConfigError, match="lstn is not a row: did you mean 'lstm'"):
-        load(NAME, paper(results, unstated="{lstn: [rate]}"))
+        Catalogue(paper(results, unstated="{lstn: [rate]}")).table(NAME)
 
 
 def test_a_count_needs_no_run(tmp_path: Path) -> None:
-    found = compare(load(NAME, paper(tmp_path)), tmp_path).numbers[1]
-    assert found.ours == ComposedTable(load(NAME, paper(tmp_path))).counts("lstm")["total"]
+    found = compare(Catalogue(paper(tmp_path)).table(NAME), tmp_path).numbers[1]
+    assert found.ours == ComposedTable(Catalogue(paper(tmp_path)).table(NAME)).counts("lstm")["total"]
     assert (found.verdict.word, found.runs) == ("count equal", ())
 
 
@@ -225,7 +225,7 @@ def test_a_failure_that_the_paper_has_too(tmp_path: Path) -> None:
     losses = [2.309, 2.311, 2.307, 2.309, 2.309, 2.31]
     made = [made_up("rnn_20", s, last___test__loss=loss, baseline__loss=2.3026) for s, loss in enumerate(losses, 1)]
     record(tmp_path, "urnn_ugru/table3", made)
-    found = compare(load("urnn_ugru/table3"), tmp_path).numbers[0]
+    found = compare(SHIPPED.table("urnn_ugru/table3"), tmp_path).numbers[0]
     assert (found.printed.value, found.verdict.word) == (2.33, "reproduced")
     assert "trivial" in found.verdict.detail
 

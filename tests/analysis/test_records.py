@@ -8,8 +8,7 @@ import pytest
 
 import orthobench
 from orthobench.analysis import curves, records
-from orthobench.config.many import settings
-from orthobench.config.table import load
+from orthobench.analysis.catalogue import SHIPPED
 from orthobench.errors import StorageError
 from orthobench.launch.collect import collect
 from tests.report.made_up import made_up
@@ -111,9 +110,9 @@ def test_a_score_is_that_of_the_selected_weights() -> None:
 
 def test_the_line_of_a_run(monkeypatch: pytest.MonkeyPatch) -> None:
     exp = orthobench.build(*TINY)
-    assert collect(settings(TINY), load("scornn/figure5"), "full", "scornn") is None
+    assert collect(SHIPPED.settings(TINY), SHIPPED.table("scornn/figure5"), "full", "scornn") is None
     record = exp.run()
-    line = collect(settings(TINY), load("scornn/figure5"), "short", "scornn")
+    line = collect(SHIPPED.settings(TINY), SHIPPED.table("scornn/figure5"), "short", "scornn")
     assert line is not None
     assert (line.run_id, line.preset, line.row, line.seed) == (exp.run_id, "short", "scornn", 1)
     assert line.metric("test/loss", "best_val") == record["metrics"]["best_val"]["test/loss"]
@@ -124,7 +123,7 @@ def test_the_line_of_a_run(monkeypatch: pytest.MonkeyPatch) -> None:
     assert line.metric("budget/multiply_adds") == 6 * 6 + 6 * 2
     assert line.metric("time/s_per_step") == pytest.approx(1 / record["time"]["steps_per_s"])
     assert line.values["torch"] == record["env"]["torch"]
-    timed = collect(settings(TINY), load("scornn/figure2"), "short", "scornn_200")
+    timed = collect(SHIPPED.settings(TINY), SHIPPED.table("scornn/figure2"), "short", "scornn_200")
     assert timed is not None
     assert timed.metric("val/loss@below_baseline") == float("inf"), "four steps, two validations"
     assert (timed.metric("val/loss@rises") or 0.0) >= 0

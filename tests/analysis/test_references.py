@@ -4,30 +4,30 @@ from pathlib import Path
 
 import pytest
 
-from orthobench.analysis.published import papers
-from orthobench.analysis.references import cited, entries
-from orthobench.config.files import options
-from orthobench.config.table import tables
+from orthobench.analysis.catalogue import SHIPPED, Catalogue
+from orthobench.analysis.references import entries
 from orthobench.errors import ConfigError
 
 ENTRY = "@misc{%s,\n  title = {A {Title}},\n}\n"
 
 
-@pytest.mark.parametrize("name", [*options("model"), *papers(), *tables()])
+@pytest.mark.parametrize("name", [*SHIPPED.options("model"), *SHIPPED.papers(), *SHIPPED.options("experiment")])
 def test_every_model_paper_and_table_has_entries(name: str) -> None:
-    found = cited(name)
+    found = SHIPPED.citations(name)
     assert found
     assert all(entry.startswith("@") and entry.count("{") == entry.count("}") for entry in found)
 
 
 def test_an_entry_is_whole() -> None:
-    assert cited("scornn") == [entries()["helfrich2018scornn"]]
-    assert cited("scornn")[0].startswith("@inproceedings{helfrich2018scornn,\n  title     = {Orthogonal Recurrent")
-    assert cited("scornn/table1") == cited("scornn")
+    assert SHIPPED.citations("scornn") == [entries(SHIPPED)["helfrich2018scornn"]]
+    assert SHIPPED.citations("scornn")[0].startswith(
+        "@inproceedings{helfrich2018scornn,\n  title     = {Orthogonal Recurrent"
+    )
+    assert SHIPPED.citations("scornn/table1") == SHIPPED.citations("scornn")
 
 
 def test_a_fair_table_cites_its_models_once_each() -> None:
-    found = cited("fair/copying")
+    found = SHIPPED.citations("fair/copying")
     assert len(found) == len(set(found)) > 10
 
 
@@ -46,10 +46,10 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_a_users_model_cites_a_users_entry(folder: Path) -> None:
-    own, lstm = cited("mine", (folder,))
+    own, lstm = Catalogue((folder,)).citations("mine")
     assert own == (ENTRY % "new2026").strip()
-    assert [lstm] == cited("lstm")
-    assert cited("nothing", (folder,)) == []
+    assert [lstm] == SHIPPED.citations("lstm")
+    assert Catalogue((folder,)).citations("nothing") == []
 
 
 @pytest.mark.parametrize(
@@ -58,7 +58,7 @@ def test_a_users_model_cites_a_users_entry(folder: Path) -> None:
 )
 def test_what_cannot_be_cited_is_refused(name: str, message: str, folder: Path) -> None:
     with pytest.raises(ConfigError, match=message):
-        cited(name, (folder,))
+        Catalogue((folder,)).citations(name)
 
 
 @pytest.mark.parametrize(
@@ -74,4 +74,4 @@ def test_a_file_that_cannot_be_read_is_refused(text: str, message: str, tmp_path
     (tmp_path / "published").mkdir()
     (tmp_path / "published" / "a.bib").write_text(text)
     with pytest.raises(ConfigError, match=message):
-        entries((tmp_path,))
+        entries(Catalogue((tmp_path,)))

@@ -7,11 +7,10 @@ from typing import Any
 import pytest
 
 from orthobench.analysis import run_costs
+from orthobench.analysis.catalogue import SHIPPED
 from orthobench.analysis.composed import ComposedTable
 from orthobench.analysis.records import Line, write
 from orthobench.analysis.run_costs import KeptCost, Prices, at_length, digests, priced, ratio_of, shorter
-from orthobench.config.many import settings
-from orthobench.config.table import load
 from orthobench.errors import StorageError
 
 MADE = {"device": "cpu", "processor": "mine", "threads": "1", "torch": "2", "version": "0", "date": "2026-01-01"}
@@ -20,7 +19,7 @@ WORDS = ["model=rnn", "task=recall", "recipe=none", "task.val_size=1000", "task.
 
 
 def kept(words: list[str] | None = None, **other: Any) -> KeptCost:
-    own, alike = digests(settings(words or WORDS))
+    own, alike = digests(SHIPPED.settings(words or WORDS))
     batches: Any = {"train": 1000, "val": 10, "test": 6}
     given = {"shape": "rnn", "T": 10, "digest": own, "alike": alike, "measured_T": None, "batches": batches}
     given |= {"parameters": 7, "peak_bytes": 1 << 30, "step_s": 1.0, "batch_s": 0.25, "setup_s": 2.0}
@@ -29,17 +28,17 @@ def kept(words: list[str] | None = None, **other: Any) -> KeptCost:
 
 def test_a_price_counts_steps_validations_tests_and_the_start() -> None:
     asked = [*WORDS, "trainer.val_check_interval=10"]
-    cost = priced(settings(asked), kept(), start_s=4.0)
+    cost = priced(SHIPPED.settings(asked), kept(), start_s=4.0)
     assert cost.evaluation_s == pytest.approx(11 * (run_costs.VALIDATION_S + 10 * 0.25) + 2 * 6 * 0.25), (
         "ten validations and one at the end"
     )
     assert (cost.steps, cost.start_s, cost.total_s) == (105, 6.0, 105 + cost.evaluation_s + 6.0)
     assert "7 parameters, 105 steps x 1000.0 ms, evaluation 30.7s, start 6.0s = 2m 22s, 1,024 MiB, kept" in str(cost)
-    fewer = priced(settings([*asked, "trainer.limit_val_batches=2"]), kept(), 4.0)
+    fewer = priced(SHIPPED.settings([*asked, "trainer.limit_val_batches=2"]), kept(), 4.0)
     assert fewer.evaluation_s == pytest.approx(11 * (run_costs.VALIDATION_S + 2 * 0.25) + 2 * 6 * 0.25)
-    curve = priced(settings(asked), replace(kept(), curve_batches=8.0), 4.0)
+    curve = priced(SHIPPED.settings(asked), replace(kept(), curve_batches=8.0), 4.0)
     assert curve.evaluation_s == pytest.approx(cost.evaluation_s + 8 * 0.25)
-    slower = priced(settings(asked), kept(), 4.0, ratio=2.0)
+    slower = priced(SHIPPED.settings(asked), kept(), 4.0, ratio=2.0)
     assert slower.step_s == 2.0
 
 
@@ -47,14 +46,14 @@ def test_a_price_counts_steps_validations_tests_and_the_start() -> None:
     ("least", "steps"), [((), 2), (("trainer.min_steps=5",), 5), (("trainer.min_steps=500",), 105)]
 )
 def test_a_time_limit_counts_from_the_least_step(least: tuple[str, ...], steps: int) -> None:
-    assert priced(settings([*WORDS, "trainer.max_time=00:00:00:02", *least]), kept(), 1.0).steps == steps
+    assert priced(SHIPPED.settings([*WORDS, "trainer.max_time=00:00:00:02", *least]), kept(), 1.0).steps == steps
 
 
 def test_a_step_costs_the_same_whatever_the_seed_the_rate_and_the_number_of_steps() -> None:
-    first = digests(settings(WORDS))
-    assert digests(settings([*WORDS[:-2], "trainer.max_steps=9", "seed=4", "optimizer.lr=0.5"])) == first
-    assert digests(settings([*WORDS, "model.hidden_size=9"])) != first
-    longer = digests(settings([*WORDS, "T=50"]))
+    first = digests(SHIPPED.settings(WORDS))
+    assert digests(SHIPPED.settings([*WORDS[:-2], "trainer.max_steps=9", "seed=4", "optimizer.lr=0.5"])) == first
+    assert digests(SHIPPED.settings([*WORDS, "model.hidden_size=9"])) != first
+    longer = digests(SHIPPED.settings([*WORDS, "T=50"]))
     assert (longer[0] == first[0], longer[1] == first[1]) == (False, True)
 
 
@@ -94,7 +93,7 @@ def test_another_machine_is_scaled_by_what_both_have_done() -> None:
 
 
 def test_the_price_of_a_row_is_that_of_all_its_seeds() -> None:
-    composed = ComposedTable(load("ncgru/figure8"))
+    composed = ComposedTable(SHIPPED.table("ncgru/figure8"))
     row = next(iter(composed.table.rows))
     own, alike = digests(composed.settings(row))
     start = kept(digest=run_costs.START, alike=run_costs.START, T=None, step_s=3.0)

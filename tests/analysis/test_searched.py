@@ -8,12 +8,13 @@ import yaml
 from scipy import stats
 
 from orthobench.analysis import records
+from orthobench.analysis.catalogue import SHIPPED, Catalogue
 from orthobench.analysis.composed import ComposedTable
 from orthobench.analysis.recorded import alike
 from orthobench.analysis.records import Line
 from orthobench.analysis.searched import SearchedTable, clopper_pearson, joined, quartiles, searched_table
 from orthobench.analysis.searched_claims import outcomes
-from orthobench.config.table import Table, load
+from orthobench.config.table import Table
 from orthobench.errors import ConfigError
 from orthobench.report.searched import section
 
@@ -53,7 +54,7 @@ def made(tmp_path: Path, claims: list[dict[str, object]]) -> Table:
     path = tmp_path / "experiment" / "mine" / "searched.yaml"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(yaml.safe_dump(CONTENT | {"claims": claims}))
-    return load("mine/searched", (tmp_path,))
+    return Catalogue((tmp_path,)).table("mine/searched")
 
 
 def record(table: Table, tmp_path: Path, cell: str, trial: int, seed: int, step: float | None, reach: int = 0) -> Line:
@@ -78,7 +79,7 @@ def found(tmp_path: Path) -> SearchedTable:
     lines += [record(table, tmp_path, "gru", 0, seed, 100.0 * seed, 8) for seed in table.seeds]
     lines += [record(table, tmp_path, "rnn", 0, seed, 400.0 if seed < 3 else None, 16 // seed) for seed in table.seeds]
     records.add(tmp_path / "results", table.name, lines)
-    return searched_table(load(table.name, (tmp_path,)), tmp_path / "results")
+    return searched_table(Catalogue((tmp_path,)).table(table.name), tmp_path / "results")
 
 
 def test_what_the_records_say(found: SearchedTable) -> None:
@@ -110,7 +111,7 @@ def test_a_table_says_which_cells_are_in_another_group_than_in_the_one_that_it_i
     found: SearchedTable, tmp_path: Path
 ) -> None:
     (tmp_path / "experiment" / "mine" / "again.yaml").write_text("like: mine/searched\nseeds: [6, 7]\nclaims: []\n")
-    table = load("mine/again", (tmp_path,))
+    table = Catalogue((tmp_path,)).table("mine/again")
     lines = [record(table, tmp_path, cell, trial, 101, 300.0) for cell in ("gru", "rnn") for trial in (0, 1)]
     lines += [record(table, tmp_path, cell, 0, seed, 100.0, 8) for cell in ("gru", "rnn") for seed in (6, 7)]
     assert alike(ComposedTable(table), tmp_path / "results"), "the runs of the search are taken over"
@@ -121,7 +122,7 @@ def test_a_table_says_which_cells_are_in_another_group_than_in_the_one_that_it_i
 
 
 def test_another_trial_s_runs_are_not_reported(found: SearchedTable, tmp_path: Path) -> None:
-    table = load("mine/searched", (tmp_path,))
+    table = Catalogue((tmp_path,)).table("mine/searched")
     records.add(tmp_path / "results", table.name, [record(table, tmp_path, "gru", 1, 1, None)])
     again = searched_table(table, tmp_path / "results")
     assert again.cells[0].solved == (5, 5)
@@ -173,6 +174,6 @@ def test_a_wrong_claim_is_refused(test: dict[str, object], message: str, tmp_pat
 def test_the_shipped_claims_are_well_formed(name: str) -> None:
     from orthobench.analysis.searched_claims import check_claims
 
-    table = load(f"fair2/{name}")
+    table = SHIPPED.table(f"fair2/{name}")
     assert table.claims
     check_claims(table)

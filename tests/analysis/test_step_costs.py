@@ -7,12 +7,11 @@ import pytest
 
 from orthobench.__main__ import main
 from orthobench.analysis import step_costs
+from orthobench.analysis.catalogue import SHIPPED, Catalogue
 from orthobench.analysis.comparison import Comparison, compare
 from orthobench.analysis.composed import ComposedTable
 from orthobench.analysis.fair import fair_table, rates, timed_row
 from orthobench.analysis.step_costs import StepCost, current, digest, read, write
-from orthobench.config.many import settings
-from orthobench.config.table import load
 from orthobench.errors import StorageError
 from orthobench.report import fair, paper
 from tests.report.made_up import made_up, record
@@ -30,7 +29,7 @@ def cost(table: str, row: str, seconds: float, share: float | None = None, round
     """Rounds that are all alike but for a thousandth."""
     found = tuple(seconds * (1 + i / 1000) for i in range(rounds))
     matrix = () if share is None else tuple(share * one for one in found)
-    made = ComposedTable(load(table)).settings(row)
+    made = ComposedTable(SHIPPED.table(table)).settings(row)
     return StepCost(table, row, "shape", digest(made), 1100, found, matrix, 0.03, {**MADE, "date": "2026-11-22"})
 
 
@@ -51,7 +50,7 @@ def verdicts(found: Comparison) -> dict[str, str]:
 
 
 def test_claims_about_seconds_wait_for_a_measurement(tmp_path: Path) -> None:
-    found = verdicts(compare(load(NAME), tmp_path))
+    found = verdicts(compare(SHIPPED.table(NAME), tmp_path))
     assert set(found.values()) == {
         "not run (no bench/minutes_per_epoch of a machine that did nothing else)",
         "not run (no bench/matrix_share of a machine that did nothing else)",
@@ -59,7 +58,7 @@ def test_claims_about_seconds_wait_for_a_measurement(tmp_path: Path) -> None:
 
 
 def test_claims_about_seconds_are_decided_by_measured_steps(measured: Path) -> None:
-    found = verdicts(compare(load(NAME), measured))
+    found = verdicts(compare(SHIPPED.table(NAME), measured))
     assert found["LSTM, speed"].startswith("reproduced")
     assert found["scoRNN n=170, against the restricted uRNN"].startswith("reproduced")
     assert found["LSTM, hidden size"].startswith("reproduced")
@@ -68,18 +67,18 @@ def test_claims_about_seconds_are_decided_by_measured_steps(measured: Path) -> N
         replace(one, seconds=tuple(2 * s for s in one.seconds)) for one in read(measured).values() if "lstm" in one.row
     ]
     write(measured, (read(measured) | {(NAME, one.row): one for one in slow}).values())
-    assert verdicts(compare(load(NAME), measured))["LSTM, speed"].startswith("not reproduced")
+    assert verdicts(compare(SHIPPED.table(NAME), measured))["LSTM, speed"].startswith("not reproduced")
 
 
 def test_few_rounds_are_partial(tmp_path: Path) -> None:
     write(tmp_path, [cost(NAME, row, seconds, rounds=3) for row, seconds in SECONDS.items()])
-    assert verdicts(compare(load(NAME), tmp_path))["LSTM, hidden size"] == "partial (6 of 22 rounds)"
+    assert verdicts(compare(SHIPPED.table(NAME), tmp_path))["LSTM, hidden size"] == "partial (6 of 22 rounds)"
 
 
 def test_runs_are_no_measurement_and_a_measurement_is_no_run(measured: Path) -> None:
     """The time of a run beside others decides nothing, however many seeds there are."""
     record(measured, NAME, [made_up("lstm_128", seed, time__minutes_per_epoch=99.0) for seed in (1, 2, 3)])
-    found = compare(load(NAME), measured)
+    found = compare(SHIPPED.table(NAME), measured)
     assert verdicts(found)["LSTM, speed"].startswith("reproduced")
     assert all(one.runs == () for one in found.claims)
 
@@ -87,7 +86,7 @@ def test_runs_are_no_measurement_and_a_measurement_is_no_run(measured: Path) -> 
 def test_a_step_of_other_settings_fills_nothing_and_is_told(measured: Path) -> None:
     known = read(measured)
     write(measured, [replace(one, digest="0") if one.row == "rnn_170" else one for one in known.values()])
-    found = compare(load(NAME), measured)
+    found = compare(SHIPPED.table(NAME), measured)
     assert verdicts(found)["scoRNN n=170, against a standard RNN"].startswith("partial")
     assert "scornn/table3, row rnn_170: its step was measured with other settings, and `bench --record` is due." in (
         found.notes
@@ -112,7 +111,7 @@ def test_a_step_of_other_settings_fills_nothing_and_is_told(measured: Path) -> N
 )
 def test_what_a_step_costs_hangs_on_its_shape_alone(words: list[str], same: bool) -> None:
     base = ["model=rnn", "task=adding", "T=50", "recipe=none", "optimizer=adam"]
-    assert (digest(settings(base)) == digest(settings([*base, *words]))) == same
+    assert (digest(SHIPPED.settings(base)) == digest(SHIPPED.settings([*base, *words]))) == same
 
 
 def test_the_file_is_what_was_written(measured: Path) -> None:
@@ -121,7 +120,7 @@ def test_the_file_is_what_was_written(measured: Path) -> None:
     write(measured, known.values())
     assert step_costs.path_of(measured).read_bytes() == text
     assert known[NAME, "scornn_170"].matrix_share == pytest.approx(0.05, rel=1e-4)
-    assert current(ComposedTable(load(NAME), "smoke"), known) == ({}, [])
+    assert current(ComposedTable(SHIPPED.table(NAME), "smoke"), known) == ({}, [])
 
 
 @pytest.mark.parametrize(
@@ -144,7 +143,7 @@ def test_two_lines_of_one_row_are_refused(measured: Path) -> None:
 
 
 def test_the_tables_show_what_a_step_costs_and_where(measured: Path) -> None:
-    section = paper.section(compare(load(NAME), measured))
+    section = paper.section(compare(SHIPPED.table(NAME), measured))
     (grid,) = [grid for grid in section.grids if "ms a step" in grid.headers]
     rows = {row[0]: row for row in grid.rows}
     assert rows["scornn_170"] == ["scornn_170", "110.5 ± 0.3", "2.03", "5.0 %"]
@@ -161,11 +160,11 @@ def test_a_fair_table_has_a_column_of_costs_where_they_were_measured(tmp_path: P
         for s in (101, 102)
     ]
     record(tmp_path, "fair/adding", tuned)
-    grid = fair.models(fair_table(load("fair/adding"), tmp_path), "T=50")
+    grid = fair.models(fair_table(SHIPPED.table("fair/adding"), tmp_path), "T=50")
     assert "ms a step" in grid.aside
-    row = timed_row(rates(load("fair/adding"))["lstm", "T=50"])
+    row = timed_row(rates(SHIPPED.table("fair/adding"))["lstm", "T=50"])
     write(tmp_path, [cost("fair/adding", row, 0.0123, rounds=5)])
-    found = fair_table(load("fair/adding"), tmp_path)
+    found = fair_table(SHIPPED.table("fair/adding"), tmp_path)
     grid = fair.models(found, "T=50")
     column = grid.headers.index("ms a step")
     assert {row[0]: row[column] for row in grid.rows if row[0] in ("lstm", "gru")} == {"lstm": "12.3 ± 0.0", "gru": ""}
@@ -180,9 +179,9 @@ def test_a_table_that_is_like_another_has_the_costs_of_its_steps(tmp_path: Path)
     table.write_text("like: fair/adding\ncommon: [trainer.max_steps=9999]\ngrid: {T: {50: [T=50], 60: [T=60]}}\n")
     rows = [f"gru_T{T}_lr{rate}" for T in (50, 60) for rate in ("3e-2", "1e-2")]
     record(tmp_path, "mine/longer", [made_up(row, 101, best_val___val__loss=0.1) for row in rows], folders)
-    row = timed_row(rates(load("fair/adding"))["gru", "T=50"])
+    row = timed_row(rates(SHIPPED.table("fair/adding"))["gru", "T=50"])
     write(tmp_path, [cost("fair/adding", row, 0.0123, rounds=5)])
-    found = fair_table(load("mine/longer", folders), tmp_path)
+    found = fair_table(Catalogue(folders).table("mine/longer"), tmp_path)
     shown = {
         entry.case: entry.cost and round(entry.cost.s_per_step, 4) for entry in found.entries if entry.model == "gru"
     }

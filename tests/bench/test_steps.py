@@ -8,12 +8,12 @@ import pytest
 
 from orthobench.__main__ import main
 from orthobench.analysis import claims, step_costs
+from orthobench.analysis.catalogue import SHIPPED
 from orthobench.analysis.composed import ComposedTable
 from orthobench.analysis.published import load_table
 from orthobench.bench import quiet, steps
 from orthobench.bench.quiet import Load
 from orthobench.bench.steps import TimedRows, TimedStep, due, groups, measure
-from orthobench.config.table import load, tables
 from orthobench.errors import Stopped
 
 NAME, ROWS = "urnn_ugru/table4", ("urnn_100", "rnn_100")
@@ -37,11 +37,11 @@ def group() -> TimedRows:
 
 
 def test_every_row_that_a_claim_about_seconds_names_is_measured() -> None:
-    named = {(one.table.name, row) for one in groups(tables()) for row in one.rows}
+    named = {(one.table.name, row) for one in groups(SHIPPED.options("experiment")) for row in one.rows}
     claimed = {
         (name, row)
-        for name in tables()
-        for printed in load_table(load(name))
+        for name in SHIPPED.options("experiment")
+        for printed in load_table(SHIPPED.table(name))
         if printed.kind == "claim" and claims.is_cost(printed)
         for row in printed.rows
     }
@@ -54,7 +54,7 @@ def test_every_row_that_a_claim_about_seconds_names_is_measured() -> None:
 def test_of_a_fair_table_every_model_in_every_case() -> None:
     cases = groups(["fair/adding"])
     assert [one.case for one in cases] == ["T=50", "T=100", "T=200"]
-    models = {variant.base for variant in load("fair/adding").variants.values()}
+    models = {variant.base for variant in SHIPPED.table("fair/adding").variants.values()}
     assert all(len(one.rows) == len(models) for one in cases)
 
 
@@ -115,7 +115,7 @@ def test_whole_groups_of_other_code_are_kept(group: TimedRows) -> None:
 
 
 def test_a_step_changes_no_parameter_and_has_matrices_where_they_are_constrained() -> None:
-    constrained, free = (TimedStep(ComposedTable(load(NAME)), row) for row in ROWS)
+    constrained, free = (TimedStep(ComposedTable(SHIPPED.table(NAME)), row) for row in ROWS)
     before = [parameter.detach().clone() for parameter in constrained.model.parameters()]
     seconds, matrices = constrained()
     assert seconds > 0

@@ -4,9 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from orthobench.config.about import read
-from orthobench.config.compose import compose
-from orthobench.config.many import Composer, settings
+from orthobench.analysis.catalogue import SHIPPED, Catalogue
 from orthobench.errors import ConfigError
 
 OWN = "network: recurrent\ncell: lstm\nrecurrent: free\nhidden_size: 7\n"
@@ -19,23 +17,23 @@ def folder(tmp_path: Path, text: str) -> tuple[Path]:
 
 
 def test_they_are_no_part_of_the_settings() -> None:
-    values = compose(["model=lstm", "task=adding"]).values
+    values = SHIPPED.compose(["model=lstm", "task=adding"]).values
     assert not {"description", "cite"} & (set(values["model"]) | set(values["task"]))
 
 
 def test_they_do_not_change_the_run_id(tmp_path: Path) -> None:
-    plain = settings(["model=mine"], folder(tmp_path, OWN)).run_id
+    plain = Catalogue(folder(tmp_path, OWN)).settings(["model=mine"]).run_id
     (tmp_path / "model" / "mine.yaml").write_text(f"description: A model\ncite: [a, b]\n{OWN}")
-    assert settings(["model=mine"], (tmp_path,)).run_id == plain
-    assert Composer((tmp_path,)).settings(["model=mine", "seed=1"]).run_id == plain
+    assert Catalogue((tmp_path,)).settings(["model=mine"]).run_id == plain
+    assert Catalogue((tmp_path,)).composer().settings(["model=mine", "seed=1"]).run_id == plain
 
 
 def test_they_are_read_from_the_file(tmp_path: Path) -> None:
-    about, values = read("model", "mine", folder(tmp_path, f"description: A\n  model\ncite: key\n{OWN}"))
+    about, values = Catalogue(folder(tmp_path, f"description: A\n  model\ncite: key\n{OWN}")).about("model", "mine")
     assert (about.description, about.cite) == ("A model", ("key",))
     assert set(values) == {"network", "cell", "recurrent", "hidden_size"}
     (tmp_path / "model" / "mine.yaml").write_text(OWN)
-    about, _ = read("model", "mine", (tmp_path,))
+    about, _ = Catalogue((tmp_path,)).about("model", "mine")
     assert (about.description, about.cite) == ("", None)
 
 
@@ -44,14 +42,14 @@ def test_they_are_read_from_the_file(tmp_path: Path) -> None:
 )
 def test_a_wrong_one_is_refused(text: str, message: str, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=message):
-        read("model", "mine", folder(tmp_path, text))
+        Catalogue(folder(tmp_path, text)).about("model", "mine")
     with pytest.raises(ConfigError, match=message):
-        settings(["model=mine"], (tmp_path,))
+        Catalogue((tmp_path,)).settings(["model=mine"])
 
 
 @pytest.mark.parametrize("word", ["model.cite=x", "model.description=x", "task.description=x"])
 def test_nobody_sets_them_on_the_command_line(word: str) -> None:
     with pytest.raises(ConfigError, match=r"does not apply to (model|task)="):
-        settings([word])
+        SHIPPED.settings([word])
     with pytest.raises(ConfigError, match=r"does not apply to (model|task)="):
-        Composer().settings([word])
+        SHIPPED.composer().settings([word])

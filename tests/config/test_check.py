@@ -8,7 +8,7 @@ import pytest
 
 import orthobench
 from orthobench import registry
-from orthobench.config.many import settings
+from orthobench.analysis.catalogue import SHIPPED
 from orthobench.errors import ConfigError
 from orthobench.tasks.base import Task
 
@@ -72,5 +72,5 @@ def test_another_seed_has_a_task_of_its_own() -> None:
 
 def test_a_variant_where_there_is_none_is_refused() -> None:
     with pytest.raises(ConfigError, match="variant=code does not apply to task=parity with model=gru: neither has"):
-        settings(["model=gru", "task=parity", "variant=code"])
-    assert settings(["model=gru", "task=adding", "recipe=none", "variant=code"]).task["variant"] == "code"
+        SHIPPED.settings(["model=gru", "task=parity", "variant=code"])
+    assert SHIPPED.settings(["model=gru", "task=adding", "recipe=none", "variant=code"]).task["variant"] == "code"

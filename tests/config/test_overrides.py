@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from orthobench.config.many import settings
+from orthobench.analysis.catalogue import SHIPPED, Catalogue
 from orthobench.config.overrides import by_key, recipe, words
 from orthobench.errors import ConfigError
 
@@ -41,37 +41,40 @@ ASKED = [
 @pytest.mark.parametrize("asked", ASKED, ids=" ".join)
 @pytest.mark.sampled(5)
 def test_the_words_give_the_same_run(asked: list[str]) -> None:
-    made = settings(asked)
-    found = words(json.loads(json.dumps(made.as_dict())))  # as a record holds it
-    assert settings(found).digest == made.digest
+    made = SHIPPED.settings(asked)
+    found = words(json.loads(json.dumps(made.as_dict())), SHIPPED)  # as a record holds it
+    assert SHIPPED.settings(found).digest == made.digest
 
 
 def test_the_words_are_those_that_the_recipe_does_not_bring() -> None:
     asked = ["model=scornn", "task=copying", "T=200", "optimizer.lr=0.01", "trainer.max_steps=2000"]
-    assert words(settings(asked).as_dict()) == asked
-    assert words(settings(["model=scornn", "task=copying"]).as_dict()) == ["model=scornn", "task=copying"]
+    assert words(SHIPPED.settings(asked).as_dict(), SHIPPED) == asked
+    assert words(SHIPPED.settings(["model=scornn", "task=copying"]).as_dict(), SHIPPED) == [
+        "model=scornn",
+        "task=copying",
+    ]
 
 
 def test_a_setting_that_this_version_does_not_have_is_told() -> None:
-    values = settings(["model=scornn", "task=copying"]).as_dict()
+    values = SHIPPED.settings(["model=scornn", "task=copying"]).as_dict()
     values["model"] = values["model"] | {"warp": 9}
     with pytest.raises(ConfigError, match=r"model\.warp"):
-        words(values)
+        words(values, SHIPPED)
 
 
 @pytest.mark.parametrize("asked", [ASKED[1], ASKED[2], ASKED[3], ASKED[5], ASKED[7]], ids=" ".join)
 @pytest.mark.sampled(2)
 def test_the_recipe_gives_the_same_run(asked: list[str], tmp_path: Path) -> None:
-    made = settings(asked)
+    made = SHIPPED.settings(asked)
     (tmp_path / "recipe").mkdir()
-    text = "# @package _global_\n" + yaml.safe_dump(recipe(made.as_dict()))
+    text = "# @package _global_\n" + yaml.safe_dump(recipe(made.as_dict(), SHIPPED))
     (tmp_path / "recipe" / "tuned.yaml").write_text(text)
     plain = [f"model={made.model['name']}", f"task={made.task['name']}", f"seed={made.run['seed']}", "recipe=tuned"]
-    assert settings(plain, (tmp_path,)).digest == made.digest
+    assert Catalogue((tmp_path,)).settings(plain).digest == made.digest
 
 
 def test_settings_have_the_keys_of_the_command_line() -> None:
-    found = by_key(settings(["model=gru", "task=adding", "T=20", "seed=4"]).as_dict())
+    found = by_key(SHIPPED.settings(["model=gru", "task=adding", "T=20", "seed=4"]).as_dict())
     assert (found["model"], found["task"], found["T"], found["seed"]) == ("gru", "adding", 20, 4)
     assert found["optimizer"] == "adam"
     assert "task.num_workers" not in found, "it changes no number"

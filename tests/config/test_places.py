@@ -8,9 +8,9 @@ import pytest
 import orthobench
 from orthobench import paths
 from orthobench.__main__ import main
+from orthobench.analysis.catalogue import SHIPPED, Catalogue
 from orthobench.config import places
 from orthobench.config.check import ROOT
-from orthobench.config.many import settings
 from orthobench.config.overrides import word
 from orthobench.config.places import REFERENCES
 from orthobench.config.settings import SECTIONS, Settings
@@ -28,7 +28,7 @@ def write(path: Path, seed: int = 1, gap: float = 0.0) -> Path:
 
 
 def of(*words: str) -> Settings:
-    return settings((*SERIES, *words))
+    return SHIPPED.settings((*SERIES, *words))
 
 
 @pytest.fixture
@@ -127,7 +127,7 @@ def test_yaml_knows_the_tilde_alone(two: Path) -> None:
         found = places.of_task({"path"}, {"path": text}, ())["path"]
         assert found == str(two / "A" / ("my.npz" if name == "home" else text))
         with pytest.raises(ConfigError, match="names what is outside of its folder"):
-            settings((*SERIES, f"recipe={name}"), (two / "conf",))
+            Catalogue((two / "conf",)).settings((*SERIES, f"recipe={name}"))
 
 
 def test_a_reference_to_a_setting_stays_one(two: Path) -> None:

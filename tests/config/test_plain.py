@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 from omegaconf import OmegaConf
 
-from orthobench.config import many, plain
-from orthobench.config.compose import compose
-from orthobench.config.files import conf_dir, options, yaml_files
+from orthobench.analysis.catalogue import SHIPPED
+from orthobench.config import configuration, plain
+from orthobench.config.files import conf_dir, yaml_files
 from orthobench.config.words import parsed
 from orthobench.config.yaml_file import AsOmegaConf, read_yaml
 
@@ -17,14 +17,16 @@ GROUPS = ("model", "task", "trainer", "recipe", "optimizer", "schedule", "logger
 
 def choice(number: int) -> list[str]:
     """A file of every group: of the recipes the one of this number, and of the others in turn."""
-    return [f"{group}={(known := options(group))[number % len(known)]}" for group in GROUPS]
+    return [f"{group}={(known := SHIPPED.options(group))[number % len(known)]}" for group in GROUPS]
 
 
-@pytest.mark.parametrize("number", [0, 17, 41, pytest.param(range(len(options("recipe"))), marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "number", [0, 17, 41, pytest.param(range(len(SHIPPED.options("recipe"))), marks=pytest.mark.slow)]
+)
 def test_files_laid_over_each_other_are_what_hydra_composes(number: int | range) -> None:
     for one in [number] if isinstance(number, int) else number:
         for words in (choice(one), choice(one)[:2], choice(one)[1:2]):  # the last two with the recipe of the pair
-            ours, hydras = many._plain(tuple(words)), compose(words)
+            ours, hydras = configuration._plain(tuple(words)), SHIPPED.compose(words)
             assert ours is not None
             assert ours == hydras
             assert repr(ours.values) == repr(hydras.values)  # types and order as well
@@ -35,15 +37,15 @@ def test_a_folder_that_the_environment_names_is_what_hydra_composes(root: str, m
     monkeypatch.setenv("SCRATCH", "/scratch")
     monkeypatch.setenv("ORTHOBENCH_DATA", root)
     words = choice(0)[:2]
-    found = many._plain(tuple(words))
+    found = configuration._plain(tuple(words))
     assert found is not None
-    assert found == compose(words)
+    assert found == SHIPPED.compose(words)
     assert not {"~", "S"} & set(found.values["data_root"])
 
 
 def test_every_file_of_conf_is_among_the_choices_that_are_compared() -> None:
-    count = len(options("recipe"))
-    assert all(len(options(group)) <= count for group in GROUPS)
+    count = len(SHIPPED.options("recipe"))
+    assert all(len(SHIPPED.options(group)) <= count for group in GROUPS)
     groups = {
         path.parent.relative_to(conf_dir()).parts[0] for path in yaml_files(conf_dir()) if path.parent != conf_dir()
     }
@@ -73,7 +75,7 @@ def test_a_file_with_more_than_values_is_left_to_hydra(
 
 @pytest.mark.parametrize("word", ["model=../task/copying", "model=nothing", "model=[lstm]", "nothing=lstm"])
 def test_a_choice_that_is_none_is_left_to_hydra(word: str) -> None:
-    assert many._plain((word,)) is None
+    assert configuration._plain((word,)) is None
 
 
 @pytest.mark.parametrize("written", ["1e-3", "0.5", "-1e3", ".5", "1_000", "0x10", "010", "1:30", "2020-01-01", "yes",
@@ -94,9 +96,9 @@ BEYOND = ["+T=05", "cell=True", "T=Null", "cell=nan", "cell=Inf", "T=1_000", "T=
 def test_a_plain_word_is_read_as_hydra_reads_it(word: str) -> None:
     theirs = parsed(word)
     key = theirs.key_or_group
-    assert repr(many._plain_word(word)) == repr((key in GROUPS, key, theirs.value()))
+    assert repr(configuration._plain_word(word)) == repr((key in GROUPS, key, theirs.value()))
 
 
 @pytest.mark.parametrize("word", BEYOND)
 def test_a_word_with_more_than_a_number_or_a_name_is_left_to_hydra(word: str) -> None:
-    assert many._plain_word(word) is None
+    assert configuration._plain_word(word) is None

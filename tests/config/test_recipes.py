@@ -6,7 +6,7 @@
 import pytest
 
 import orthobench
-from orthobench.config.files import options
+from orthobench.analysis.catalogue import SHIPPED
 
 SIZES = {
     "sgornn": {
@@ -56,7 +56,7 @@ PAIRS = [
 @pytest.mark.sampled(12)
 @pytest.mark.parametrize(("model", "task", "size"), PAIRS)
 def test_every_pair_of_the_papers_has_its_recipe(model: str, task: str, size: int | None) -> None:
-    assert f"{model}/{task}" in options("recipe")
+    assert f"{model}/{task}" in SHIPPED.options("recipe")
     if size is not None:
         assert orthobench.build(f"model={model}", f"task={task}").settings.model["hidden_size"] == size
 

@@ -6,8 +6,9 @@ import pytest
 import yaml
 
 import orthobench
-from orthobench.config.search import CellSearch, TrialRows, searched
-from orthobench.config.table import load
+from orthobench.analysis.catalogue import SHIPPED
+from orthobench.config.files import Files
+from orthobench.config.search import CellSearch, TrialRows
 from orthobench.errors import ConfigError
 from orthobench.registry import find
 from tests.conftest import REPO
@@ -19,14 +20,14 @@ MODELS = sorted(path.stem for path in (REPO / "conf" / "model").glob("*.yaml"))
 
 def rows(words: tuple[str, ...], folders: tuple[Path, ...] = (), **more: object) -> list[tuple[str, ...]]:
     search = CellSearch.of(GIVEN | more, [1, 2], "search")
-    found = TrialRows({"a": words}, search, folders)
+    found = TrialRows({"a": words}, search, Files(folders))
     assert list(found) == [f"a_trial{i}" for i in range(4)]
     return [found[name][len(words) :] for name in found]
 
 
 def test_the_trials_of_the_shipped_tables_never_change() -> None:
     """Records are of these values; they would be stale with others."""
-    table = load("fair2/cued_copying")
+    table = SHIPPED.table("fair2/cued_copying")
     assert table.rows["gru_trial0"] == ("model=gru", "model.hidden_size=41", "optimizer.lr=0.06621")
     own = table.rows["scornn_trial3"][2:]
     assert own == ("optimizer.lr=0.002555", "optimizer.lr_recurrent=0.001415", "model.rho=0.2929")
@@ -82,7 +83,7 @@ def test_every_shipped_search_suits_its_model(model: str) -> None:
     content = yaml.safe_load((REPO / "conf" / "model" / f"{model}.yaml").read_text())
     recurrent = find("parametrization", content["recurrent"], "recurrent")
     if "search" in content:
-        found = searched(model)
+        found = SHIPPED.searched(model)
         assert "lr" in found
         assert ("ratio" in found) == recurrent.constrained  # type: ignore[attr-defined]
 

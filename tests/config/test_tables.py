@@ -6,19 +6,18 @@ from pathlib import Path
 import pytest
 import yaml
 
-from orthobench.analysis.published import load as published
-from orthobench.analysis.published import load_table, papers
-from orthobench.config.many import Composer
+from orthobench.analysis.catalogue import SHIPPED, Catalogue
+from orthobench.analysis.published import load_table
 from orthobench.config.settings import Settings
-from orthobench.config.table import FAIR, FULL, PRESETS, Table, TableRun, expand, load, tables
+from orthobench.config.table import FAIR, FULL, PRESETS, Table, TableRun
 from orthobench.errors import ConfigError
 from orthobench.models.build import build_model, build_task, fit_to_budget
 from tests.conftest import REPO
 
-NAMES = tables()
-PUBLISHED = [name for name in NAMES if load(name).track == "published"]
-CONTESTS = [name for name in NAMES if load(name).track == FAIR]
-COMPOSER = Composer()
+NAMES = SHIPPED.options("experiment")
+PUBLISHED = [name for name in NAMES if SHIPPED.table(name).track == "published"]
+CONTESTS = [name for name in NAMES if SHIPPED.table(name).track == FAIR]
+COMPOSER = SHIPPED.composer()
 COARSE = ("cornn", "deltanet", "deltaproduct", "lipschitz_rnn", "mlstm", "nnrnn", "slstm", "unicornn")  # heads, small n
 LATER = {"gated_deltanet", "kda", "gla", "mamba2", "rwkv7"}  # they came after the tables of the first protocol
 GOOD = {
@@ -34,15 +33,17 @@ FAIR_TABLE = {"track": "fair", "score": "test/loss", "cells": {"a": ["model=lstm
 
 
 def test_there_is_a_table_for_every_published_one() -> None:
-    assert {f"{row.paper}/{row.table}" for paper in papers() for row in published(paper)} == set(PUBLISHED)
+    assert {f"{row.paper}/{row.table}" for paper in SHIPPED.papers() for row in SHIPPED.published(paper)} == set(
+        PUBLISHED
+    )
     assert {name.split("/")[0] for name in CONTESTS} == {FAIR}
     assert {name.split("/")[0] for name in set(NAMES) - set(PUBLISHED) - set(CONTESTS)} == {"fair2"}
 
 
 @pytest.mark.parametrize("name", PUBLISHED)
 def test_every_number_has_its_rows_and_every_row_a_number(name: str) -> None:
-    table, matched = load(name), set()
-    for row in load_table(load(name)):
+    table, matched = SHIPPED.table(name), set()
+    for row in load_table(SHIPPED.table(name)):
         cells = set(row.rows) & set(table.rows)
         if row.kind == "claim" and row.verb == "wilcoxon":
             cells = {cell for cell in table.rows if cell.startswith(tuple(f"{model}_" for model in row.rows))}
@@ -57,17 +58,17 @@ def test_every_number_has_its_rows_and_every_row_a_number(name: str) -> None:
 def test_every_scored_metric_has_a_margin(name: str) -> None:
     scored = {
         row.metric.split("@")[0]
-        for row in load_table(load(name))
+        for row in load_table(SHIPPED.table(name))
         if row.kind == "result" and row.level is None and row.metric != "first_diverged_T"
     }
-    given = load(name).margin
+    given = SHIPPED.table(name).margin
     assert all(metric in given or metric.split("/")[0] in given for metric in scored), scored
 
 
 @cache
 def jobs(name: str) -> list[TableRun]:
     """The first seed of every cell, and the presets of one cell of each model."""
-    table, seed = load(name), load(name).seeds[:1]
+    table, seed = SHIPPED.table(name), SHIPPED.table(name).seeds[:1]
     rows = list(table.rows)
     if table.tuning is not None:  # of a fair table those of one rate; the others differ from it in one number
         rows = [row for row, place in table.variants.items() if place.places["lr"] == "1e-2"]
@@ -116,14 +117,14 @@ def test_tables_that_share_a_run_measure_the_same_things() -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_table_has_both_presets_and_says_what_it_is(name: str) -> None:
-    assert tuple(load(name).presets) == PRESETS
-    assert load(name).planned("smoke") == load(name).seeds[:1]
+    assert tuple(SHIPPED.table(name).presets) == PRESETS
+    assert SHIPPED.table(name).planned("smoke") == SHIPPED.table(name).seeds[:1]
 
 
 @cache
 def contestants(name: str) -> dict[str, Settings]:
     """The settings of each model of a fair table, at its first length and rate."""
-    table = load(name)
+    table = SHIPPED.table(name)
     first = {point.base: cell for cell, point in reversed(table.variants.items())}
     return {model: COMPOSER.settings([*table.row(cell)]) for model, cell in first.items()}
 
@@ -154,7 +155,7 @@ def test_a_fair_table_gives_every_model_the_same(name: str) -> None:
         assert settings.optimizer.get("recurrent", "adam") == "adam"
         shared.add(repr((settings.task, settings.trainer, settings.schedule, settings.diagnostics, optimizer)))
     assert len(shared) == 1
-    table = load(name)
+    table = SHIPPED.table(name)
     places = {model: [p.places for p in table.variants.values() if p.base == model] for model in contestants(name)}
     assert len({repr(grid) for grid in places.values()}) == 1
     assert table.tuning is not None
@@ -170,7 +171,7 @@ def test_the_sizes_of_a_fair_table_are_those_of_its_budget(model: str) -> None:
 
 def test_a_grid_is_every_combination(tmp_path: Path) -> None:
     grid = {"T": {5: ["T=5"], 6: ["T=6"]}, "lr": {"1e-2": ["optimizer.lr=1e-2"]}}
-    table = load(broken(tmp_path, GOOD | {"cells": {"a": ["model=rnn"]}, "grid": grid}), (tmp_path,))
+    table = Catalogue((tmp_path,)).table(broken(tmp_path, GOOD | {"cells": {"a": ["model=rnn"]}, "grid": grid}))
     assert table.row("a_T6_lr1e-2") == ("task=copying", "model=rnn", "T=6", "optimizer.lr=1e-2")
     assert {cell: point.places for cell, point in table.variants.items()} == {
         "a_T5_lr1e-2": {"T": "5", "lr": "1e-2"},
@@ -179,7 +180,7 @@ def test_a_grid_is_every_combination(tmp_path: Path) -> None:
 
 
 def test_a_fair_table_has_a_row_for_every_rate_that_may_be_tried(tmp_path: Path) -> None:
-    table = load(broken(tmp_path, GOOD | FAIR_TABLE | {"tuning": RATES | {"ratio": [1, 0.1]}}), (tmp_path,))
+    table = Catalogue((tmp_path,)).table(broken(tmp_path, GOOD | FAIR_TABLE | {"tuning": RATES | {"ratio": [1, 0.1]}}))
     rates = ["1e-5", "3e-5", "1e-4", "3e-4", "1e-3", "3e-3", "1e-2", "3e-2", "1e-1", "3e-1", "1e0"]
     assert [row for row in table.rows if row.startswith("a_") and "x" not in row] == [f"a_lr{rate}" for rate in rates]
     chosen = ("optimizer.lr=3e-3", "optimizer.lr_recurrent=0.0003")
@@ -189,20 +190,20 @@ def test_a_fair_table_has_a_row_for_every_rate_that_may_be_tried(tmp_path: Path)
 def test_a_table_is_like_another_but_for_what_it_says(tmp_path: Path) -> None:
     broken(tmp_path, GOOD | {"title": "First"})
     name = broken(tmp_path, {"like": "mine/table1", "common": ["task=adding"], "seeds": [3]}, "table2")
-    table, other = load(name, (tmp_path,)), load("mine/table1", (tmp_path,))
+    table, other = Catalogue((tmp_path,)).table(name), Catalogue((tmp_path,)).table("mine/table1")
     assert (table.common, table.seeds, table.title) == (("task=adding",), (3,), "Table 2")
     assert (table.rows, table.margin, table.presets) == (other.rows, other.margin, other.presets)
     more = {"like": "mine/table1", "common": ["trainer.max_steps=3"], "cells": {"b": ["T=7"], "c": ["T=8"]}}
-    table = load(broken(tmp_path, more, "table7"), (tmp_path,))
+    table = Catalogue((tmp_path,)).table(broken(tmp_path, more, "table7"))
     assert table.common == ("task=copying", "trainer.max_steps=3"), "other keys stay"
     assert table.rows == {"a": ("T=5",), "b": ("T=7",), "c": ("T=8",)}, "and cells of other names"
     with pytest.raises(ConfigError, match="mine/table2 is like mine/table1 itself; name that one"):
-        load(broken(tmp_path, {"like": name}, "table3"), (tmp_path,))
+        Catalogue((tmp_path,)).table(broken(tmp_path, {"like": name}, "table3"))
     with pytest.raises(ConfigError, match=r"mine/table4: like: .*did you mean 'mine/table1'"):
-        load(broken(tmp_path, {"like": "mine/tabel1"}, "table4"), (tmp_path,))
+        Catalogue((tmp_path,)).table(broken(tmp_path, {"like": "mine/tabel1"}, "table4"))
     broken(tmp_path, GOOD | {"sedes": [1]}, "table5")
     with pytest.raises(ConfigError, match="mine/table5: sedes is not a key"):
-        load(broken(tmp_path, {"like": "mine/table5"}, "table6"), (tmp_path,))
+        Catalogue((tmp_path,)).table(broken(tmp_path, {"like": "mine/table5"}, "table6"))
 
 
 def test_no_table_has_the_name_of_a_shipped_one(tmp_path: Path) -> None:
@@ -210,14 +211,14 @@ def test_no_table_has_the_name_of_a_shipped_one(tmp_path: Path) -> None:
     path.parent.mkdir(parents=True)
     path.write_text(yaml.safe_dump(GOOD))
     with pytest.raises(ConfigError, match=r"adding.yaml; give it another one, and `like: fair/adding`"):
-        load("fair/adding", (tmp_path,))
+        Catalogue((tmp_path,)).table("fair/adding")
 
 
 def test_a_model_of_a_fair_table_is_many_rows() -> None:
     with pytest.raises(
         ConfigError, match="cell=lstm is 66 rows of fair/adding; name one, such as cell=lstm_T50_lr1e-5"
     ):
-        load("fair/adding").row("lstm")
+        SHIPPED.table("fair/adding").row("lstm")
 
 
 def broken(tmp_path: Path, content: object, table: str = "table1") -> str:
@@ -268,11 +269,11 @@ def broken(tmp_path: Path, content: object, table: str = "table1") -> str:
 def test_a_broken_table_is_refused(changes: dict[str, object], message: str, tmp_path: Path) -> None:
     name = broken(tmp_path, GOOD | changes)
     with pytest.raises(ConfigError, match=message):
-        load(name, (tmp_path,))
+        Catalogue((tmp_path,)).table(name)
 
 
 def good(tmp_path: Path) -> Table:
-    return load(broken(tmp_path, GOOD), (tmp_path,))
+    return Catalogue((tmp_path,)).table(broken(tmp_path, GOOD))
 
 
 def test_jobs_are_cells_times_seeds(tmp_path: Path) -> None:
@@ -291,14 +292,14 @@ def test_jobs_are_cells_times_seeds(tmp_path: Path) -> None:
 def test_a_cell_on_the_command_line_is_its_overrides(tmp_path: Path) -> None:
     good(tmp_path)
     words = ["experiment=mine/table1", "T=7", "cell=b"]
-    assert expand(words, (tmp_path,)) == ["task=copying", "T=6", "cell=b", "T=7"]
-    assert expand(["T=7"]) == ["T=7"]
+    assert Catalogue((tmp_path,)).expand(words) == ["task=copying", "T=6", "cell=b", "T=7"]
+    assert SHIPPED.expand(["T=7"]) == ["T=7"]
     with pytest.raises(ConfigError, match="cell=c is not in mine/table1"):
-        expand(["experiment=mine/table1", "cell=c"], (tmp_path,))
+        Catalogue((tmp_path,)).expand(["experiment=mine/table1", "cell=c"])
     with pytest.raises(ConfigError, match="has 2 cells; choose one"):
-        expand(["experiment=mine/table1"], (tmp_path,))
+        Catalogue((tmp_path,)).expand(["experiment=mine/table1"])
     with pytest.raises(ConfigError, match="did you mean 'scornn/table1'"):
-        expand(["experiment=scornn/tabel1", "cell=a"])
+        SHIPPED.expand(["experiment=scornn/tabel1", "cell=a"])
 
 
 def test_a_cell_is_the_run_that_its_words_are() -> None:

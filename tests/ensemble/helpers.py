@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 
+from orthobench.analysis.catalogue import SHIPPED
 from orthobench.ensemble.member import MemberLearner
 from orthobench.ensemble.stacked import STACKED, Stacked
 from orthobench.models.build import build_optimizer
@@ -25,7 +26,7 @@ FLOAT64: dict[str, Any] = {"rtol": 1e-10, "atol": 1e-11}
 def members(root: Path, *words: str) -> list[Run]:
     """Three members: two seeds, and a third with a learning rate of its own."""
     common = (*TINY, f"runs_root={root}", *words)
-    return [Run.of((*common, f"seed={seed}", f"optimizer.lr={lr}")) for seed, lr in RATES.items()]
+    return [Run.fitted(SHIPPED.settings((*common, f"seed={seed}", f"optimizer.lr={lr}"))) for seed, lr in RATES.items()]
 
 
 def checkpoint(exp: Run) -> dict[str, Any]:
@@ -58,7 +59,7 @@ def requests(words: tuple[str, ...], common: tuple[str, ...] = (*TINY, "engine=r
     """A first batch for each of three learners in float64."""
     found = []
     for seed in RATES:
-        exp = Run.of((*common, *words, f"seed={seed}"))
+        exp = Run.fitted(SHIPPED.settings((*common, *words, f"seed={seed}")))
         optimizer = build_optimizer(exp.settings, exp.model)
         learner = MemberLearner(exp.model.double(), exp.task, optimizer, Constant(), exp.duration)
         flat = torch.rand(4, exp.task.input_size), torch.randint(exp.task.output_size, (4,))

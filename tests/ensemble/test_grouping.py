@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from orthobench.config.many import settings
+from orthobench.analysis.catalogue import SHIPPED
 from orthobench.ensemble import grouping
 from orthobench.launch.sweep import sweep
 from tests.ensemble.helpers import TINY
@@ -19,18 +19,20 @@ from tests.ensemble.helpers import TINY
     ],
 )
 def test_what_cannot_be_a_member(word: str, reason: str) -> None:
-    assert grouping.why_not(settings(["model=scornn", "task=adding"])) is None
-    assert reason in str(grouping.why_not(settings(["model=scornn", "task=adding", word])))
+    assert grouping.why_not(SHIPPED.settings(["model=scornn", "task=adding"])) is None
+    assert reason in str(grouping.why_not(SHIPPED.settings(["model=scornn", "task=adding", word])))
 
 
 def test_carried_state_cannot_be_a_member() -> None:
-    assert "carries its state" in str(grouping.why_not(settings(["model=lstm", "task=ptb_char", "recipe=none"])))
+    assert "carries its state" in str(
+        grouping.why_not(SHIPPED.settings(["model=lstm", "task=ptb_char", "recipe=none"]))
+    )
 
 
 def test_groups(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     words = [["seed=1"], ["seed=2", "T=9"], ["seed=2"], ["model.dropout=0.1"], ["seed=3", "optimizer.lr=0.1"],
              ["seed=4", "optimizer=sgd"]]  # fmt: skip
-    runs = [settings(["model=rnn", "task=adding", "recipe=none", *some]) for some in words]
+    runs = [SHIPPED.settings(["model=rnn", "task=adding", "recipe=none", *some]) for some in words]
     monkeypatch.setattr(grouping, "has_gpu", lambda run: True)
     assert grouping.groups(runs, asked=True) == [[0, 2, 4], [1], [3], [5]]
     assert "ensemble=true: a process for each run, because dropout" in capsys.readouterr().out
@@ -39,7 +41,7 @@ def test_groups(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[s
 
 
 def test_ensemble_is_no_part_of_a_runs_identity() -> None:
-    assert settings(["ensemble=true"]).digest == settings([]).digest
+    assert SHIPPED.settings(["ensemble=true"]).digest == SHIPPED.settings([]).digest
 
 
 @pytest.mark.slow
@@ -49,11 +51,11 @@ def test_a_sweep_trains_an_ensemble_in_one_process(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(grouping, "has_gpu", lambda run: True)
     words = ["model=irnn", "task=adding", "optimizer=sgd", *TINY[:-4], "task.batch_size=4", "ensemble=true"]
-    assert sweep([*words, "optimizer.lr=1e-3,1e30", "seed=1,2"]) == 4
+    assert sweep([*words, "optimizer.lr=1e-3,1e30", "seed=1,2"], SHIPPED) == 4
     out, err = capfd.readouterr()
     logs = "".join(path.read_text() for path in (tmp_path / "runs" / ".hydra").glob("sweep-*/*.log"))
     assert "4 members as one program" in logs
     assert "2 of 4 runs done, 2 not" in out
     assert err.count("exit code 4") == 4  # at once and at the end
-    assert sweep([*words, "optimizer.lr=1e-3", "seed=1,2,3"]) == 0
+    assert sweep([*words, "optimizer.lr=1e-3", "seed=1,2,3"], SHIPPED) == 0
     assert "3 runs, 2 done already" in capfd.readouterr().out

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from orthobench import signals
+from orthobench.analysis.catalogue import SHIPPED
 from orthobench.ensemble import member as member_module
 from orthobench.ensemble.running import run_members
 from orthobench.optim import Optimizer
@@ -100,10 +101,10 @@ def test_a_member_that_diverges_leaves_the_others(tmp_path: Path) -> None:
     words = [*TINY, "model=irnn", "task=adding", "optimizer=sgd", f"runs_root={tmp_path / 'runs'}"]
     rates = ("1e-3", "1e30", "1e-2")
     words.remove("trainer.gradient_clip_val=0.5")
-    together = [Run.of((*words, f"optimizer.lr={lr}")) for lr in rates]
+    together = [Run.fitted(SHIPPED.settings((*words, f"optimizer.lr={lr}"))) for lr in rates]
     assert run_members(together) == [0, 4, 0]
     assert [record(exp)["status"] for exp in together] == ["done", "diverged", "done"]
-    alone = Run.of((*words, "optimizer.lr=1e-2", f"runs_root={tmp_path / 'alone'}"))
+    alone = Run.fitted(SHIPPED.settings((*words, "optimizer.lr=1e-2", f"runs_root={tmp_path / 'alone'}")))
     alone.run()
     assert numbers(together[2]) == numbers(alone)
 

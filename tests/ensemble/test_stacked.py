@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 import torch
 
+from orthobench.analysis.catalogue import SHIPPED
 from orthobench.ensemble import member as member_module
 from orthobench.ensemble.running import run_members
 from orthobench.ensemble.stacked import STACKED, Stacked
@@ -96,7 +97,9 @@ def test_steps_between_two_that_write_are_made_at_once_and_counted(
     more = ("task=adding", "trainer.precision=64-true", "engine=reference", "trainer.max_steps=11")
     more = (*more, "trainer.log_every_n_steps=5", "trainer.val_check_interval=7", *words)
     common = [(*TINY, f"seed={seed}", *more) for seed in (1, 2)]
-    single, together = ([Run.of((*w, f"runs_root={tmp_path / name}")) for w in common] for name in ("one", "two"))
+    single, together = (
+        [Run.fitted(SHIPPED.settings((*w, f"runs_root={tmp_path / name}"))) for w in common] for name in ("one", "two")
+    )
     for exp in single:
         exp.run()
     made: list[int] = []
@@ -149,7 +152,10 @@ def test_members_with_rates_of_their_own_are_made_one_by_one(tmp_path: Path, mon
 def test_a_member_that_diverges_between_two_looks_leaves_the_others(tmp_path: Path) -> None:
     words = [word for word in TINY if "clip" not in word and "log_every" not in word]
     more = ("model=irnn", "task=adding", "optimizer=sgd", "optimizer.lr=1e-3", "engine=reference")
-    runs = [Run.of((*words, *more, f"seed={seed}", f"runs_root={tmp_path / 'together'}")) for seed in (1, 2)]
+    runs = [
+        Run.fitted(SHIPPED.settings((*words, *more, f"seed={seed}", f"runs_root={tmp_path / 'together'}")))
+        for seed in (1, 2)
+    ]
     task, batch = runs[1].task, runs[1].task.batch
     task.batch = lambda split, epoch, index: (  # type: ignore[method-assign]
         tuple(part * 1e30 for part in batch(split, epoch, index)) if index == 2 else batch(split, epoch, index)

@@ -12,9 +12,8 @@ from pathlib import Path
 import pytest
 
 import orthobench
+from orthobench.analysis.catalogue import SHIPPED
 from orthobench.config.check import check
-from orthobench.config.compose import compose, parse
-from orthobench.config.many import Composer
 from orthobench.launch.sweep import jobs, plan, sweep
 from orthobench.recording.digest import write_sealed
 from tests.faults.conftest import REPO, Count
@@ -122,9 +121,9 @@ def test_a_stopped_driver_stops_its_jobs_and_goes_on_later(tmp_path: Path) -> No
     ],
 )
 def test_composing_once_equals_composing_every_job(words: list[str]) -> None:
-    composer = Composer()
-    for job in jobs(parse(words)):
-        assert composer.settings(job) == check(compose([word.lstrip("+") for word in job]))
+    composer = SHIPPED.composer()
+    for job in jobs(SHIPPED.parse(words)):
+        assert composer.settings(job) == check(SHIPPED.compose([word.lstrip("+") for word in job]))
 
 
 @pytest.mark.faults
@@ -133,7 +132,7 @@ def test_ten_thousand_jobs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, coun
     rates = ",".join(f"{0.002 + number / 1e6:.6f}" for number in range(100))
     words = ["model=rnn", "task=adding", *TINY[1:], f"optimizer.lr={rates}", "seed=range(0,100)"]
     started = time.monotonic()
-    cells = plan(parse(words))
+    cells = plan(SHIPPED.parse(words), SHIPPED)
     planned = time.monotonic() - started
     assert len({cell.folder for cell in cells}) == 10_000
     for cell in cells:
@@ -150,7 +149,7 @@ def test_ten_thousand_jobs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, coun
         write_sealed(cell.folder / "record.json", content)
     monkeypatch.setattr(subprocess, "Popen", None)
     started = time.monotonic()
-    assert sweep(words) == 0
+    assert sweep(words, SHIPPED) == 0
     skipped = time.monotonic() - started
     started = time.monotonic()
     assert len(orthobench.records(tmp_path / "runs")) == 10_000

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from orthobench.__main__ import main
-from orthobench.config.table import load
+from orthobench.analysis.catalogue import Catalogue
 from orthobench.errors import ConfigError
 
 CELL = "cell: elman\n"
@@ -70,7 +70,7 @@ def test_defaults_that_end_are_followed(tmp_path: Path, capsys: pytest.CaptureFi
 def test_tables(axes: int, places: int, tmp_path: Path) -> None:
     written({"experiment/x/t": TABLE + grid(axes, places)}, tmp_path)
     with pytest.raises(ConfigError, match=r"give .* runs; a table may have 100,000"):
-        load("x/t", (tmp_path,))
+        Catalogue((tmp_path,)).table("x/t")
 
 
 @pytest.mark.parametrize(("count", "told"), [(40_000, "a table may have 100,000"), (200_000, "beyond 50,000 keys")])
@@ -78,4 +78,4 @@ def test_seeds_are_counted_in_a_moment(count: int, told: str, tmp_path: Path) ->
     text = TABLE.replace("[1]", str(list(range(count)))) + f"cells: {{a: {WORDS}, b: {WORDS}, c: {WORDS}}}\n"
     written({"experiment/x/t": text}, tmp_path)
     with pytest.raises(ConfigError, match=told):
-        load("x/t", (tmp_path,))
+        Catalogue((tmp_path,)).table("x/t")

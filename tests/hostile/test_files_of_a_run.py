@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from orthobench.__main__ import main
-from orthobench.config.many import settings
+from orthobench.analysis.catalogue import SHIPPED
 
 WORDS = ("model=rnn", "task=copying", "T=5", "recipe=none", "model.hidden_size=4", "trainer.max_steps=1")
 SIZES = ("task.val_size=2", "task.test_size=2")
@@ -80,7 +80,7 @@ def own(made: Path, tmp_path: Path) -> Path:
     shutil.copytree(made, tmp_path / "runs")
     (tmp_path / "outside").mkdir()
     (tmp_path / "outside" / "file").write_text(OUTSIDE)
-    return settings([*WORDS, *SIZES, f"runs_root={tmp_path / 'runs'}"]).folder
+    return SHIPPED.settings([*WORDS, *SIZES, f"runs_root={tmp_path / 'runs'}"]).folder
 
 
 def used(own: Path, *, final: bool) -> str:

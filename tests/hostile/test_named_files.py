@@ -11,10 +11,9 @@ import pytest
 import yaml
 
 from orthobench.__main__ import main
+from orthobench.analysis.catalogue import Catalogue
 from orthobench.config import recorded
 from orthobench.config.inside import NAMES, placed_words
-from orthobench.config.many import settings
-from orthobench.config.table import load
 from orthobench.datasets import corpus
 from orthobench.errors import ConfigError
 from orthobench.recording.digest import owned, seal
@@ -60,7 +59,7 @@ def table(home: Path, place: str, word: str) -> None:
 def test_a_table(value: str, place: str, home: Path) -> None:
     table(home, place, f"task.path='{value.format(home=home)}'")
     with pytest.raises(ConfigError, match="outside of its folder"):
-        load("x/t", (home / "conf",))
+        Catalogue((home / "conf",)).table("x/t")
 
 
 @pytest.mark.parametrize(
@@ -80,7 +79,7 @@ def test_a_table(value: str, place: str, home: Path) -> None:
 def test_a_table_in_other_words(word: str, home: Path) -> None:
     table(home, "cell", word)
     with pytest.raises(ConfigError, match=r"outside of its folder|is no path|by itself"):
-        load("x/t", (home / "conf",))
+        Catalogue((home / "conf",)).table("x/t")
 
 
 @pytest.mark.parametrize("value", ["data/mine.txt", "{home}/conf/data/mine.txt", "data/beside/../mine.txt"])
@@ -96,7 +95,7 @@ def test_data_in_the_folder_are_read(value: str, home: Path) -> None:
 def test_the_command_line_may_name_any_file(home: Path) -> None:
     table(home, "cell", "task.path=data/mine.txt")
     words = ["experiment=x/t", f"task.path={home / 'secret.txt'}", *WORDS[2:], *SIZES]
-    made = settings(words, (home / "conf",))
+    made = Catalogue((home / "conf",)).settings(words)
     assert made.task["path"] == str(home / "secret.txt")
 
 
@@ -130,7 +129,7 @@ def test_links_out_of_the_folder(place: str, home: Path) -> None:
     path.symlink_to(home / "secret.txt" if "." in place else home)
     table(home, "cell", "task.path=data/beside/x.txt") if place != "experiment" else None
     with pytest.raises(ConfigError, match=r"leads out of|outside of its folder"):
-        settings(["experiment=x/t"], (home / "conf",))
+        Catalogue((home / "conf",)).settings(["experiment=x/t"])
 
 
 def test_names_that_are_paths() -> None:

@@ -14,8 +14,8 @@ import yaml
 import orthobench
 from orthobench.__main__ import main
 from orthobench.analysis import own_runs, own_tables
+from orthobench.analysis.catalogue import SHIPPED
 from orthobench.config import recorded
-from orthobench.config.many import settings
 from orthobench.errors import ConfigError, OrthobenchError, StorageError
 from orthobench.launch.bring import bring
 from orthobench.launch.collect import why_stale
@@ -78,7 +78,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def own(made: Path, tmp_path: Path) -> Path:
     """The folder of the finished run of seed 1, beside that of seed 2."""
     shutil.copytree(made, tmp_path / "runs")
-    return settings([*WORDS, *SIZES, f"runs_root={tmp_path / 'runs'}"]).folder
+    return SHIPPED.settings([*WORDS, *SIZES, f"runs_root={tmp_path / 'runs'}"]).folder
 
 
 def put(content: Any, place: tuple[Any, ...], value: Any) -> Any:
@@ -96,7 +96,7 @@ def put(content: Any, place: tuple[Any, ...], value: Any) -> Any:
 
 def read(folder: Path) -> list[Any]:
     """What every reader of a record makes of it, or the sentence with which it refuses it."""
-    home, own = folder.parent, settings([*WORDS, *SIZES, f"runs_root={folder.parent}"])
+    home, own = folder.parent, SHIPPED.settings([*WORDS, *SIZES, f"runs_root={folder.parent}"])
     readers: tuple[Callable[[], Any], ...] = (
         lambda: orthobench.records(home),
         lambda: orthobench.load(folder).checkpoint,
@@ -104,7 +104,7 @@ def read(folder: Path) -> list[Any]:
         lambda: why_stale(own),
         lambda: list(bring(home, home.parent / "brought", "data")),
         lambda: own_tables.tables(own_runs.read([home]).finished),
-        lambda: run_lines([], home, (), {}, home),
+        lambda: run_lines([], home, {}, home),
     )
     found = []
     for reader in readers:

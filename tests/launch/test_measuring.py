@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from orthobench.__main__ import main
-from orthobench.config.many import settings
+from orthobench.analysis.catalogue import SHIPPED
 from orthobench.launch import measuring
 from orthobench.launch.measuring import busy, clock_of
 
@@ -31,7 +31,7 @@ def test_on_a_cpu_the_clock_is_of_the_work_per_thread(
 def test_a_step_is_measured_by_that_clock_alone(scale: float, monkeypatch: pytest.MonkeyPatch) -> None:
     ticks = itertools.count()
     monkeypatch.setattr(measuring, "clock_of", lambda device: lambda: scale * next(ticks))
-    found = measuring.measure(settings([*RUN, "T=5"]))
+    found = measuring.measure(SHIPPED.settings([*RUN, "T=5"]))
     assert found.step_s == scale, "the clock is looked at once before a step and once after it"
     assert found.batch_s == scale, "evaluations have batches of the same size here"
 
@@ -41,13 +41,13 @@ def test_a_long_sequence_is_measured_by_a_shorter_one_and_scaled(monkeypatch: py
     ticks = itertools.count()
     monkeypatch.setattr(measuring, "clock_of", lambda device: lambda: next(ticks))
     asked = [word for word in RUN if word != "task=recall"] + ["task=copying"]
-    found = measuring.measure(settings([*asked, "T=500"]))
+    found = measuring.measure(SHIPPED.settings([*asked, "T=500"]))
     assert (found.T, found.measured_T) == (500, measuring.SHORTEST)
     assert found.step_s == 500 / measuring.SHORTEST
 
 
 def test_what_is_measured_is_of_a_run_that_nothing_is_written_of(tmp_path: Path) -> None:
-    measuring.measure(settings([*RUN, "T=5", f"runs_root={tmp_path}"]))
+    measuring.measure(SHIPPED.settings([*RUN, "T=5", f"runs_root={tmp_path}"]))
     assert list(tmp_path.iterdir()) == []
 
 

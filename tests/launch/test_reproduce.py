@@ -12,9 +12,8 @@ import pytest
 import yaml
 
 from orthobench.analysis import curves, records
+from orthobench.analysis.catalogue import SHIPPED, Catalogue
 from orthobench.analysis.curves import CurvePoint
-from orthobench.analysis.published import select
-from orthobench.config import table as experiment
 from orthobench.config.words import seconds
 from orthobench.ensemble import grouping
 from orthobench.errors import ConfigError, Stopped
@@ -28,11 +27,13 @@ NAME = "urnn_ugru/table3"
 
 
 def test_tables_papers_and_all() -> None:
-    assert select(["all"]) == [table for table in experiment.tables() if not table.startswith(("fair/", "fair2/"))]
-    assert select(["sgornn/table2", "sgornn"])[0] == "sgornn/table2"
-    assert len(select(["sgornn/table2", "sgornn"])) == 7
+    assert [table.name for table in SHIPPED.select(["all"])] == [
+        table for table in SHIPPED.options("experiment") if not table.startswith(("fair/", "fair2/"))
+    ]
+    assert SHIPPED.select(["sgornn/table2", "sgornn"])[0].name == "sgornn/table2"
+    assert len(SHIPPED.select(["sgornn/table2", "sgornn"])) == 7
     with pytest.raises(ConfigError, match="did you mean 'sgornn/table2'"):
-        select(["sgornn/tabel2"])
+        SHIPPED.select(["sgornn/tabel2"])
 
 
 @pytest.mark.parametrize(("text", "expected"), [("2h", 7200), ("1h30m", 5400), ("90s", 90), ("90", 90), ("0.5h", 1800)])
@@ -64,13 +65,15 @@ def test_seeds_beyond_those_of_the_table_are_runs_of_the_same_ids(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    planned, more = (plan([NAME], seeds=seeds, rows=["urnn_20"])[0].runs for seeds in (None, range(1, 11)))
+    planned, more = (
+        plan(SHIPPED.select([NAME]), seeds=seeds, rows=["urnn_20"])[0].runs for seeds in (None, range(1, 11))
+    )
     assert {run.settings.run_id for run in planned} < {run.settings.run_id for run in more}
     assert (len(planned), len(more)) == (6, 10)
 
 
 def test_the_cheapest_run_comes_first() -> None:
-    found, _ = plan([NAME], "smoke")
+    found, _ = plan(SHIPPED.select([NAME]), "smoke")
     costs = [run.cost for run in found.runs]
     assert costs == sorted(costs)
     assert len(found.runs) == 6
@@ -79,20 +82,20 @@ def test_the_cheapest_run_comes_first() -> None:
 
 def test_a_row_whose_model_is_not_there_is_named(tmp_path: Path) -> None:
     name = table(tmp_path, {"a": ["model=rnn"], "b": ["model=transformer"]})
-    found, _ = plan([name], "smoke", folders=(tmp_path,))
+    found, _ = plan(Catalogue((tmp_path,)).select([name]), "smoke")
     assert [run.job.row for run in found.runs] == ["a"]
     assert "transformer is not known" in found.refused[f"{name} b"]
 
 
 def test_a_wrong_row_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="rho does not apply"):
-        plan([table(tmp_path, {"a": ["model=rnn", "model.rho=3"]})], folders=(tmp_path,))
+        plan(Catalogue((tmp_path,)).select([table(tmp_path, {"a": ["model=rnn", "model.rho=3"]})]))
 
 
 def test_a_word_that_changes_the_numbers_is_refused() -> None:
     with pytest.raises(ConfigError, match=r"optimizer.lr=1 changes the numbers of urnn_ugru/table3"):
-        plan([NAME], extra=("optimizer.lr=1",))
-    found, results = plan([NAME], "smoke", extra=("results_root=elsewhere", "trainer.accelerator=cpu"))
+        plan(SHIPPED.select([NAME]), extra=("optimizer.lr=1",))
+    found, results = plan(SHIPPED.select([NAME]), "smoke", extra=("results_root=elsewhere", "trainer.accelerator=cpu"))
     assert found.runs
     assert results == Path("elsewhere/smoke")
 
@@ -106,7 +109,7 @@ def test_rows_and_seeds_of_a_table_that_is_named_first() -> None:
 
 def test_the_folder_of_results_is_known_where_nothing_is_due(tmp_path: Path) -> None:
     name = table(tmp_path, {"b": ["model=transformer"]})
-    assert plan([name], extra=("results_root=elsewhere",), folders=(tmp_path,))[1] == Path("elsewhere")
+    assert plan(Catalogue((tmp_path,)).select([name]), extra=("results_root=elsewhere",))[1] == Path("elsewhere")
     assert results_of(["results_root=a", "results_root=b"], "smoke") == Path("b/smoke")
 
 
@@ -141,7 +144,7 @@ def test_a_signal_ends_it_with_its_own_code(tmp_path: Path, monkeypatch: pytest.
 
 
 def test_progress_counts_rows_runs_failures_and_time() -> None:
-    found, _ = plan([NAME], "smoke", seeds=[1, 2])
+    found, _ = plan(SHIPPED.select([NAME]), "smoke", seeds=[1, 2])
     runs = [replace(run, cost=1.0) for run in found.runs]
     first = [run for run in runs if run.row == runs[0].row]
     codes = {first[0]: 0, first[1]: 0, next(run for run in runs if run.row != runs[0].row): 5}
@@ -154,11 +157,13 @@ def test_a_gpu_trains_the_seeds_of_a_row_together_but_not_those_of_a_table_about
 ) -> None:
     monkeypatch.setattr(grouping, "has_gpu", lambda settings: True)
     for name, size in (("scornn/figure1", 2), (NAME, 1)):
-        together = _together(plan([name], "smoke", seeds=[1, 2])[0].runs)
+        together = _together(plan(SHIPPED.select([name]), "smoke", seeds=[1, 2])[0].runs)
         assert {len(runs) for runs in together} == {size}
         assert all(len({run.row for run in runs}) == 1 for runs in together)
     monkeypatch.setattr(grouping, "has_gpu", lambda settings: False)
-    assert {len(runs) for runs in _together(plan(["scornn/figure1"], "smoke", seeds=[1, 2])[0].runs)} == {1}
+    assert {
+        len(runs) for runs in _together(plan(SHIPPED.select(["scornn/figure1"]), "smoke", seeds=[1, 2])[0].runs)
+    } == {1}
 
 
 def table(root: Path, rows: dict[str, list[str]]) -> str:
@@ -178,7 +183,7 @@ def test_what_changes_while_a_run_is_at_work_fails_that_run_alone(
 ) -> None:
     """Its data are exchanged before it ends: the record is refused, and the other runs go on."""
     monkeypatch.chdir(tmp_path)
-    runs, asked = plan([NAME], "smoke", seeds=[1])[0].runs[:2], []
+    runs, asked = plan(SHIPPED.select([NAME]), "smoke", seeds=[1])[0].runs[:2], []
 
     def collected(settings: Any, *_: Any) -> None:
         asked.append(settings.run_id)
@@ -186,7 +191,7 @@ def test_what_changes_while_a_run_is_at_work_fails_that_run_alone(
             raise ConfigError("the folder is stale.")
 
     monkeypatch.setattr("orthobench.launch.reproduce.collect", collected)
-    runner = Runner(tmp_path, 1, None, (), ())
+    runner = Runner(tmp_path, 1, None, (), SHIPPED)
     monkeypatch.setattr(runner.pool, "run", lambda jobs: [[(job, 0) for job in jobs]])
     runner(runs)
     assert [runner.codes[run] for run in runs] == [ConfigError.exit_code, 1], "the other one left no record"
@@ -203,7 +208,7 @@ def test_a_table_is_run_recorded_and_rendered_once(tmp_path: Path, cli) -> None:
     assert "6 of 6 runs recorded, 0 failed, 0 left" in first.stdout
     assert [path.name for path in (tmp_path / "results").iterdir()] == ["smoke"]  # which git ignores
     lines = records.read(tmp_path / "results" / "smoke", NAME)
-    assert {line.row for line in lines} == set(experiment.load(NAME).rows)
+    assert {line.row for line in lines} == set(SHIPPED.table(NAME).rows)
     assert {line.preset for line in lines} == {"smoke"}
     text = (tmp_path / "results" / "smoke" / "tables" / "urnn_ugru.md").read_text()
     assert "shortened to smoke: trainer.max_steps=2" in text
@@ -243,9 +248,9 @@ def test_a_run_that_does_not_fit_into_the_time_is_not_begun(
 def test_time_is_looked_at_where_it_is_asked_for(
     total_s: float, fits: bool, has: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    runs = plan([NAME], "smoke", extra=(f"results_root={tmp_path}",))[0].runs[:1]
+    runs = plan(SHIPPED.select([NAME]), "smoke", extra=(f"results_root={tmp_path}",))[0].runs[:1]
     monkeypatch.setattr(Book, "of", lambda self, settings: SimpleNamespace(total_s=total_s))
-    runner = Runner(tmp_path, 1, 60.0, (), (), fits=fits)
+    runner = Runner(tmp_path, 1, 60.0, (), SHIPPED, fits=fits)
     assert runner._has_time(runs) == has
     assert runner.too_long == ([] if has else runs)
 
@@ -258,7 +263,7 @@ def test_two_limits_of_one_time_are_refused() -> None:
 
 
 def test_a_plan_keeps_the_rows_that_are_chosen_in_their_order() -> None:
-    found, _ = plan([NAME], "smoke")
+    found, _ = plan(SHIPPED.select([NAME]), "smoke")
     rows = [run.job.row for run in found.runs]
     found.only([(NAME, rows[-1]), (NAME, rows[0])])
     assert list(dict.fromkeys(run.job.row for run in found.runs)) == [rows[-1], rows[0]]

@@ -7,8 +7,8 @@ import pytest
 import yaml
 
 from orthobench.__main__ import main
+from orthobench.analysis.catalogue import SHIPPED, Catalogue
 from orthobench.config import ranges
-from orthobench.config.many import settings
 from orthobench.errors import StorageError
 from orthobench.launch.journal import storage
 from orthobench.launch.search import Search, open_study
@@ -29,7 +29,7 @@ def _finished(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def search() -> Search:
-    return Search(ADDING, (ranges.parse(RANGE),))
+    return Search(ADDING, (ranges.parse(RANGE),), SHIPPED)
 
 
 def study() -> Any:
@@ -47,8 +47,10 @@ def test_a_tuning_chooses_by_validation_and_writes_a_recipe(capsys: pytest.Captu
     made = yaml.safe_load((search().folder / "conf" / "recipe" / "tuned.yaml").read_text())
     assert (made["optimizer"]["lr"], made["T"]) == (0.01, 20)
     command = out.splitlines()[-1].split()
-    again = settings([word for word in command[1:] if "=" in word], (Path(command[command.index("--config-dir") + 1]),))
-    assert again.run_id == settings([*ADDING, "optimizer.lr=0.01"]).run_id
+    again = Catalogue((Path(command[command.index("--config-dir") + 1]),)).settings(
+        [word for word in command[1:] if "=" in word]
+    )
+    assert again.run_id == SHIPPED.settings([*ADDING, "optimizer.lr=0.01"]).run_id
     assert (search().folder / "importance.svg").read_text().startswith("<svg")
 
 

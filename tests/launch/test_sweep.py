@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 import pytest
 
-from orthobench.config.compose import parse
+from orthobench.analysis.catalogue import SHIPPED
 from orthobench.errors import ConfigError
 from orthobench.launch.processes import TIMED_OUT, Job, Pool, exit_code
 from orthobench.launch.sweep import _summary, jobs
@@ -22,7 +22,7 @@ TINY = (
 
 
 def test_jobs_are_the_product_with_the_last_key_fastest() -> None:
-    words = parse(["model=scornn,lstm", "T=10", "seed=1,2"])
+    words = SHIPPED.parse(["model=scornn,lstm", "T=10", "seed=1,2"])
     assert jobs(words) == [
         ["model=scornn", "++T=10", "++seed=1"],
         ["model=scornn", "++T=10", "++seed=2"],
@@ -33,7 +33,7 @@ def test_jobs_are_the_product_with_the_last_key_fastest() -> None:
 
 @pytest.mark.parametrize("values", ["range(1,4)", "choice(1,2,3)", "1,2,3"])
 def test_hydras_sweep_grammar(values: str) -> None:
-    assert [job[0] for job in jobs(parse([f"seed={values}"]))] == ["++seed=1", "++seed=2", "++seed=3"]
+    assert [job[0] for job in jobs(SHIPPED.parse([f"seed={values}"]))] == ["++seed=1", "++seed=2", "++seed=3"]
 
 
 @pytest.mark.slow
@@ -93,10 +93,9 @@ def test_a_sweep_ends_with_a_code_of_the_contract(codes: list[int], expected: in
 
 
 def test_several_values_need_m() -> None:
-    from orthobench.config.compose import compose
 
     with pytest.raises(ConfigError, match="add -m"):
-        compose(["seed=1,2"])
+        SHIPPED.compose(["seed=1,2"])
 
 
 class Elsewhere:

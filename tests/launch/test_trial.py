@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from orthobench.config.many import settings
+from orthobench.analysis.catalogue import SHIPPED
 from orthobench.errors import StorageError
 from orthobench.launch import trial as module
 from orthobench.launch.sweep import SweepRun
@@ -46,7 +46,7 @@ def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> TrialRun:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(module, "Process", Trained)
     monkeypatch.setattr(module, "LOOK_S", 0.0)
-    return TrialRun(SweepRun(WORDS, settings([*WORDS, "runs_root=runs"])), "val/loss", tmp_path / "0.log", [])
+    return TrialRun(SweepRun(WORDS, SHIPPED.settings([*WORDS, "runs_root=runs"])), "val/loss", tmp_path / "0.log", [])
 
 
 def test_a_run_is_followed_to_its_end(work: TrialRun) -> None:

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 
 import orthobench
-from orthobench.config.many import settings
+from orthobench.analysis.catalogue import SHIPPED
 from orthobench.models.build import build_model
 from orthobench.models.recurrent import Recurrent
 
@@ -13,7 +13,7 @@ from orthobench.models.recurrent import Recurrent
 def network(*words: str, inputs: int = 2, outputs: int = 1) -> Recurrent:
     """The model of an override list, on inputs and outputs of these widths."""
     task = SimpleNamespace(input_size=inputs, output_size=outputs, readout="last")
-    return build_model(settings(["recipe=none", *words]), task)  # type: ignore[arg-type]
+    return build_model(SHIPPED.settings(["recipe=none", *words]), task)  # type: ignore[arg-type]
 
 
 def total(*words: str, **widths: int) -> int:

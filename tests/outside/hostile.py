@@ -19,8 +19,7 @@ import yaml
 from hypothesis import strategies as st
 
 from orthobench.analysis import curves, records
-from orthobench.config.many import settings
-from orthobench.config.table import load
+from orthobench.analysis.catalogue import SHIPPED, Catalogue
 from orthobench.datasets import sequences
 from orthobench.errors import StorageError
 from orthobench.recording.checkpoint import SafeCheckpointIO, load_run
@@ -107,14 +106,14 @@ def hostile_yaml(draw: Draw, folder: Path) -> None:
         )
     _yaml(draw, folder / "conf/model/own.yaml", model)
     _yaml(draw, folder / "conf/recipe/own.yaml", recipe, "# @package _global_\n")
-    settings(["model=own", "task=copying", f"recipe={draw.one('none', 'own')}"], (folder / "conf",))
+    Catalogue((folder / "conf",)).settings(["model=own", "task=copying", f"recipe={draw.one('none', 'own')}"])
 
 
 @kind
 def hostile_tables(draw: Draw, folder: Path) -> None:
     """A table has runs, or is refused."""
     _yaml(draw, folder / "conf/experiment/x/t.yaml", changed(draw, TABLE))
-    table = load("x/t", (folder / "conf",))
+    table = Catalogue((folder / "conf",)).table("x/t")
     assert all(job.overrides for job in table.runs())
     assert table.title is not None
     assert isinstance(table.notes, tuple)
@@ -126,7 +125,7 @@ def hostile_journals(draw: Draw, folder: Path) -> None:
     from orthobench.launch import search, tuned
     from tests.hostile.test_journal import ENDED, START, TRIED, named
 
-    own = search.Search((*WORDS, f"runs_root={folder}"), (_range(),))
+    own = search.Search((*WORDS, f"runs_root={folder}"), (_range(),), SHIPPED)
     own.folder.mkdir()
     first = {"op_code": 0, "worker_id": "w", "study_name": own.folder.name, "directions": [1]}
     lines = [first, START, TRIED | {"param_value_internal": 0.01}, named("copying-rnn-0"), ENDED | {"values": [1.0]}]

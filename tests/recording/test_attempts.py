@@ -9,9 +9,9 @@ import torch
 
 import orthobench
 from orthobench.analysis import records
+from orthobench.analysis.catalogue import SHIPPED
 from orthobench.analysis.comparison import compare
 from orthobench.analysis.own_runs import read
-from orthobench.config.table import load
 from orthobench.errors import Stopped
 from orthobench.recording.attempts import are_attempts, begun_earlier, in_words, is_mixed, joined
 from orthobench.recording.checkpoint import SafeCheckpointIO
@@ -98,7 +98,7 @@ def test_a_checkpoint_of_an_earlier_version_tells_of_its_gpu_alone() -> None:
 
 
 def test_a_table_counts_the_score_of_a_run_that_moved_but_not_its_time(tmp_path: Path) -> None:
-    table = load("scornn/table3")
+    table = SHIPPED.table("scornn/table3")
     (cell,) = [row for row in table.rows if row.startswith("scornn")][:1]
     moved = {"moved": "cuda: 40 steps in 2 s; cpu: 10 steps in 30 s", "best_val:test/accuracy": 0.9}
     made(tmp_path, table.name, [made_up(cell, 1, **moved)])

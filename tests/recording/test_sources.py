@@ -4,14 +4,14 @@ from pathlib import Path
 
 import pytest
 
-from orthobench.config.many import settings
+from orthobench.analysis.catalogue import SHIPPED
 from orthobench.config.settings import Settings
 from orthobench.recording.sources import SEVERAL, changed, data_of, sources
 
 
 @pytest.fixture
 def made(tmp_path: Path) -> Settings:
-    return settings(("model=lstm", "task=copying", "T=5", f"data_root={tmp_path / 'data'}"))
+    return SHIPPED.settings(("model=lstm", "task=copying", "T=5", f"data_root={tmp_path / 'data'}"))
 
 
 def _files(folder: Path, count: int, suffix: str) -> list[Path]:

@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Any
 
 from orthobench.analysis import records
+from orthobench.analysis.catalogue import Catalogue
 from orthobench.analysis.composed import ComposedTable
 from orthobench.analysis.records import Line
-from orthobench.config.table import load
 
 
 def made_up(cell: str, seed: int, preset: str = "full", **values: Any) -> Line:
@@ -24,5 +24,5 @@ def record(results: Path, table: str, lines: Iterable[Line], folders: tuple[Path
 
 
 def _of_today(line: Line, table: str, folders: tuple[Path, ...]) -> Line:
-    settings = ComposedTable(load(table, folders), line.preset).settings(line.row, line.seed)
+    settings = ComposedTable(Catalogue(folders).table(table), line.preset).settings(line.row, line.seed)
     return Line(line.values | {"run_id": settings.run_id})

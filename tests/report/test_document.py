@@ -5,7 +5,7 @@ import io
 
 import pytest
 
-from orthobench.config.table import load
+from orthobench.analysis.catalogue import SHIPPED
 from orthobench.report.document import Document, Grid, Section, anchor, heading, runs, shortened, title
 from orthobench.report.markup import csv_text, latex, markdown
 from tests.report.made_up import made_up
@@ -33,7 +33,7 @@ DOCUMENT = Document("fair", "Introduction.\n", (SECTION, Section("b", "B", "B", 
     ],
 )
 def test_a_table_has_an_anchor_a_title_and_a_heading(preset: str, expected: tuple[str, str, str]) -> None:
-    table = load("scornn/table1")
+    table = SHIPPED.table("scornn/table1")
     assert (anchor(table.name, preset), title(table.title, preset)) == expected[:2]
     assert heading(table, preset).startswith(expected[2])
 
@@ -42,7 +42,7 @@ def test_a_table_has_an_anchor_a_title_and_a_heading(preset: str, expected: tupl
     ("name", "expected"), [("scornn/figure2", "Figure 2"), ("fair/adding", "Adding"), ("fair/har2", "HAR-2")]
 )
 def test_a_table_has_a_title(name: str, expected: str) -> None:
-    assert load(name).title == expected
+    assert SHIPPED.table(name).title == expected
 
 
 def test_what_shortens_a_table_is_said_where_anything_does() -> None:

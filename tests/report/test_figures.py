@@ -6,12 +6,10 @@ from pathlib import Path
 import pytest
 
 from orthobench.analysis import curves, records
+from orthobench.analysis.catalogue import SHIPPED
 from orthobench.analysis.comparison import compare
 from orthobench.analysis.curves import CurvePoint
-from orthobench.analysis.published import papers
 from orthobench.config.figure import Figure
-from orthobench.config.many import settings
-from orthobench.config.table import load, tables
 from orthobench.launch import collect
 from orthobench.launch.collect import drawn
 from orthobench.recording.curve import Curve
@@ -28,19 +26,19 @@ DRAWN = {
 }
 
 
-@pytest.mark.parametrize("paper", papers())
+@pytest.mark.parametrize("paper", SHIPPED.papers())
 def test_every_figure_of_a_paper_is_drawn(paper: str) -> None:
     found: set[int] = set()
-    for name in (name for name in tables() if name.startswith(f"{paper}/")):
-        for figure in load(name).figures:
+    for name in (name for name in SHIPPED.options("experiment") if name.startswith(f"{paper}/")):
+        for figure in SHIPPED.table(name).figures:
             numbers = [int(number) for number in re.findall(r"\d+", figure.title.partition(":")[0])]
             found |= set(range(numbers[0], numbers[-1] + 1))
     assert found == set(DRAWN[paper])
 
 
-@pytest.mark.parametrize("name", [name for name in tables() if load(name).figures])
+@pytest.mark.parametrize("name", [name for name in SHIPPED.options("experiment") if SHIPPED.table(name).figures])
 def test_a_figure_has_cells_and_a_title_of_its_own(name: str) -> None:
-    table = load(name)
+    table = SHIPPED.table(name)
     assert len({figure.title for figure in table.figures}) == len(table.figures)
     for figure in table.figures:
         shown = [cell for cell in table.rows if figure.shows(cell)]
@@ -61,15 +59,15 @@ def test_which_cells_and_curves_a_figure_needs() -> None:
 
 def test_a_run_leaves_the_curves_that_are_drawn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(collect, "_own", lambda settings: {})  # a record from before curves had a digest
-    run = settings(["experiment=sgornn/figure4", "cell=lstm", f"runs_root={tmp_path}"])
+    run = SHIPPED.settings(["experiment=sgornn/figure4", "cell=lstm", f"runs_root={tmp_path}"])
     run.folder.mkdir(parents=True)
     curve = Curve(run.folder / "metrics.csv")
     for step in range(0, 1000, 10):
         curve.append(step, 0, {"gap/accuracy": step / 1000, "gap/loss": 0.0, "train/loss": 1.0})
-    points = drawn(run, load("sgornn/figure4"), "full", "lstm")
+    points = drawn(run, SHIPPED.table("sgornn/figure4"), "full", "lstm")
     assert {point.name for point in points} == {"gap/accuracy", "gap/loss"}
     assert len(points) <= 2 * (curves.POINTS + 1)
-    assert drawn(run, load("sgornn/table2"), "full", "lstm") == []
+    assert drawn(run, SHIPPED.table("sgornn/table2"), "full", "lstm") == []
 
 
 def test_gradients_are_drawn_over_time_at_the_first_and_last_step(
@@ -82,7 +80,7 @@ def test_gradients_are_drawn_over_time_at_the_first_and_last_step(
         for step in (0, 100, 300)
         for t in (1, 500)
     ]
-    _through(load("scornn/figure5").figures[0], points, compare(load("scornn/figure5"), tmp_path))
+    _through(SHIPPED.table("scornn/figure5").figures[0], points, compare(SHIPPED.table("scornn/figure5"), tmp_path))
     assert seen == {
         "lstm, after 0 steps": [(1.0, 1.0), (500.0, 500.0)],
         "lstm, after 300 steps": [(1.0, 301.0), (500.0, 800.0)],
@@ -96,7 +94,9 @@ def test_a_sweep_is_over_the_number_in_the_name(tmp_path: Path, monkeypatch: pyt
     lines = [made_up(cell, 1, best_val___test__accuracy=value) for cell, value in depths.items()]
     lines.append(made_up("mlp_50", 1, diverged=True))
     record(tmp_path, "spectral_rnn/figure5", lines)
-    _sweep(load("spectral_rnn/figure5").figures[0], [], compare(load("spectral_rnn/figure5"), tmp_path))
+    _sweep(
+        SHIPPED.table("spectral_rnn/figure5").figures[0], [], compare(SHIPPED.table("spectral_rnn/figure5"), tmp_path)
+    )
     assert {kind: sorted(points) for kind, points in seen.items()} == {
         "mlp": [(30.0, 1 / 30), (100.0, 0.01)],
         "spectral_mlp": [(30.0, 1 / 30), (100.0, 0.01)],
@@ -114,13 +114,15 @@ def test_a_line_is_the_mean_in_a_band() -> None:
 @pytest.mark.slow
 def test_bars_and_curves_together(tmp_path: Path) -> None:
     record(tmp_path, "ncgru/figure6", [made_up("order_1", s, time__minutes_per_epoch=s) for s in (1, 2)])
-    assert list(figures(compare(load("ncgru/figure6"), tmp_path), tmp_path)) == ["Figure 6: minutes of an epoch"]
-    assert figures(compare(load("ncgru/table1"), tmp_path), tmp_path) == {}
+    assert list(figures(compare(SHIPPED.table("ncgru/figure6"), tmp_path), tmp_path)) == [
+        "Figure 6: minutes of an epoch"
+    ]
+    assert figures(compare(SHIPPED.table("ncgru/table1"), tmp_path), tmp_path) == {}
     record(tmp_path, "ncgru/table1", [made_up("lstm_100", 1)])
     (line,) = records.read(tmp_path, "ncgru/table1")
     curve = [CurvePoint(line.run_id, "full", "lstm_100", 1, "train/loss", t, 1.0) for t in (0, 1)]
     curves.add(tmp_path, "ncgru/table1", [*curve, curve[0]._replace(run_id="another", seed=2)])
-    assert list(figures(compare(load("ncgru/table1"), tmp_path), tmp_path)) == ["Figure 1: parenthesis, T=100"]
+    assert list(figures(compare(SHIPPED.table("ncgru/table1"), tmp_path), tmp_path)) == ["Figure 1: parenthesis, T=100"]
 
 
 @pytest.fixture
@@ -138,7 +140,7 @@ def losses(tmp_path: Path) -> Path:
 
 
 def test_curves_are_drawn_the_same_each_time(losses: Path) -> None:
-    comparison = compare(load("sgornn/figure1"), losses)
+    comparison = compare(SHIPPED.table("sgornn/figure1"), losses)
     drawn = figures(comparison, losses)
     assert list(drawn) == ["Figure 1: T=500"]
     assert drawn == figures(comparison, losses)

@@ -10,8 +10,8 @@ import pytest
 
 from orthobench import __version__
 from orthobench.analysis import records
+from orthobench.analysis.catalogue import SHIPPED
 from orthobench.analysis.comparison import Compared, compare
-from orthobench.analysis.published import papers
 from orthobench.analysis.records import Line
 from orthobench.analysis.status import (
     BETTER,
@@ -23,7 +23,6 @@ from orthobench.analysis.status import (
     UNDERSPECIFIED,
     UNSTABLE,
 )
-from orthobench.config.table import load
 from orthobench.report import markup, paper
 from orthobench.report import write as tables
 from tests.conftest import REPO
@@ -33,7 +32,7 @@ ACCURACY = "MNIST Test Accuracy"
 
 
 def found(results: Path, name: str, row: str, column: str, preset: str = "full") -> Compared:
-    comparison = compare(load(name), results, preset)
+    comparison = compare(SHIPPED.table(name), results, preset)
     (one,) = [c for c in comparison.numbers if (c.printed.label, c.printed.column) == (row, column)]
     return one
 
@@ -62,7 +61,7 @@ def mnist(*accuracies: float | None, preset: str = "full", cell: str = "scornn_1
 @pytest.mark.sampled(2)
 def test_a_cell_has_the_status_of_its_seeds(accuracies: list[float | None], status: str, tmp_path: Path) -> None:
     record(tmp_path, "scornn/table1", mnist(*accuracies))
-    stated = compare(replace(load("scornn/table1"), unstated={}), tmp_path)
+    stated = compare(replace(SHIPPED.table("scornn/table1"), unstated={}), tmp_path)
     (one,) = [c for c in stated.numbers if (c.printed.label, c.printed.column) == ("scoRNN n=170", ACCURACY)]
     assert one.verdict.word == status
     as_it_is = found(tmp_path, "scornn/table1", "scoRNN n=170", ACCURACY).verdict.word
@@ -71,7 +70,7 @@ def test_a_cell_has_the_status_of_its_seeds(accuracies: list[float | None], stat
 
 def test_both_selections_stand_side_by_side(tmp_path: Path) -> None:
     record(tmp_path, "scornn/table1", mnist(0.972, 0.974, 0.973, 0.971, 0.975))
-    grid = paper.numbers(compare(load("scornn/table1"), tmp_path))
+    grid = paper.numbers(compare(SHIPPED.table("scornn/table1"), tmp_path))
     line = dict(zip(grid.headers, grid.rows[0], strict=True))
     assert (line["published"], line["paper's runs"], line["trivial"]) == ("0.973", "1, best test", "0.1135")
     assert line["ours, best validation"] == "0.9710 ± 0.0020 (n=5)"
@@ -83,13 +82,13 @@ def test_both_selections_stand_side_by_side(tmp_path: Path) -> None:
         "5/5",
         "5 [a]",
     )
-    sizes = paper.counts(compare(load("scornn/table1"), tmp_path))
+    sizes = paper.counts(compare(SHIPPED.table("scornn/table1"), tmp_path))
     assert sizes.rows[0] == ["scoRNN n=170", "# parameters", "≈ 16k", "16,415", "count equal"]
     assert sizes.runs[0] == "", "no run is needed for it"
 
 
 def test_every_row_says_what_is_behind_it_before_anything_has_run(tmp_path: Path) -> None:
-    grid = paper.numbers(compare(load("scornn/table1"), tmp_path))
+    grid = paper.numbers(compare(SHIPPED.table("scornn/table1"), tmp_path))
     shown = [dict(zip(grid.headers, row, strict=True)) for row in grid.rows]
     assert {line["trivial"] for line in shown} == {"0.1135"}
     assert {line["paper's runs"] for line in shown} == {"1, best test"}
@@ -99,7 +98,7 @@ def test_every_row_says_what_is_behind_it_before_anything_has_run(tmp_path: Path
 def test_an_interval_of_accuracies_ends_where_they_do(tmp_path: Path) -> None:
     lines = [made_up("sgornn", seed, last___test__accuracy=1 - 0.0001 * (seed % 2)) for seed in range(1, 4)]
     record(tmp_path, "sgornn/table2", lines)
-    grid = paper.numbers(compare(load("sgornn/table2"), tmp_path))
+    grid = paper.numbers(compare(SHIPPED.table("sgornn/table2"), tmp_path))
     assert grid.rows[1][grid.headers.index("ours, last")] == "99.99 [99.97, 100.00] (n=3)", (
         "2,947 windows resolve no more"
     )
@@ -136,7 +135,7 @@ def test_the_code_behind_a_number_stands_beside_it_in_every_format(tmp_path: Pat
 def test_other_data_of_one_row_are_told(tmp_path: Path) -> None:
     lines = [Line(line.values | {"data": digest * 64}) for line, digest in zip(mnist(0.9, 0.9), "12", strict=True)]
     record(tmp_path, "scornn/table1", lines)
-    notes = paper.footnotes(compare(load("scornn/table1"), tmp_path))[:2]
+    notes = paper.footnotes(compare(SHIPPED.table("scornn/table1"), tmp_path))[:2]
     told = {f"made by version unknown on the data {digest * 10}, other seeds on others" for digest in "12"}
     assert {note.partition("] ")[2] for note in notes} == told
 
@@ -144,7 +143,7 @@ def test_other_data_of_one_row_are_told(tmp_path: Path) -> None:
 def test_data_without_a_digest_are_told_where_others_have_one(tmp_path: Path) -> None:
     with_digest = [Line(line.values | {"data": "1" * 64}) for line in mnist(0.9)]
     record(tmp_path, "scornn/table1", [*with_digest, *mnist(0.9, cell="lstm_128_mnist")])
-    notes = paper.footnotes(compare(load("scornn/table1"), tmp_path))[:2]
+    notes = paper.footnotes(compare(SHIPPED.table("scornn/table1"), tmp_path))[:2]
     told = ["made by version unknown", "made by version unknown on data of which no digest was recorded"]
     assert sorted(note.partition("] ")[2] for note in notes) == told
 
@@ -158,7 +157,7 @@ def test_the_names_of_the_runs_stand_below(tmp_path: Path) -> None:
     assert all(name.rpartition("-")[2] in text for name in ids)
 
 
-@pytest.mark.parametrize("paper", papers())
+@pytest.mark.parametrize("paper", SHIPPED.papers())
 def test_lines_of_committed_tables_can_be_read(paper: str) -> None:
     text = (REPO / "results" / "tables" / f"{paper}.md").read_text(encoding="utf-8")
     rows = [line for line in text.splitlines() if line.startswith("| ") and "| claim |" not in line]
@@ -168,7 +167,7 @@ def test_lines_of_committed_tables_can_be_read(paper: str) -> None:
 
 def test_a_diverged_seed_stays_in_the_denominator(tmp_path: Path) -> None:
     record(tmp_path, "scornn/table1", mnist(0.972, 0.974, 0.973, 0.971, None))
-    grid = paper.numbers(compare(load("scornn/table1"), tmp_path))
+    grid = paper.numbers(compare(SHIPPED.table("scornn/table1"), tmp_path))
     line = dict(zip(grid.headers, grid.rows[0], strict=True))
     assert line["converged"] == "4/5 [0.38, 0.96]"
     assert line["same protocol"] == "0.9725 (n=4 of 5)", "no interval beside it"
@@ -179,7 +178,7 @@ def test_a_diverged_seed_stays_in_the_denominator(tmp_path: Path) -> None:
 def test_a_shortened_run_fills_no_cell_of_the_full_table(tmp_path: Path) -> None:
     record(tmp_path, "scornn/table1", mnist(0.972, 0.974, 0.973, 0.971, 0.975, preset="smoke"))
     assert found(tmp_path, "scornn/table1", "scoRNN n=170", ACCURACY).verdict.word == NOT_RUN
-    short = compare(load("scornn/table1"), tmp_path, "smoke")
+    short = compare(SHIPPED.table("scornn/table1"), tmp_path, "smoke")
     grid = paper.numbers(short)
     assert "status" not in grid.headers
     assert "shortened to smoke: trainer.max_steps=2" in paper.section(short).heading
@@ -230,7 +229,7 @@ def test_a_length_of_which_neither_side_is_better_differs(
     lines = [
         made_up(f"fastrnn_{T}", seed, diverged=T in diverged, test__loss=0.1)
         for T in (500, 1000, 5000)
-        for seed in load("sgornn/table1").seeds
+        for seed in SHIPPED.table("sgornn/table1").seeds
     ]
     record(tmp_path, "sgornn/table1", lines)
     one = found(tmp_path, "sgornn/table1", "FastRNN", "Exploding Gradients")
@@ -252,7 +251,7 @@ def test_bounds_orders_of_magnitude_and_lost_numbers(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_ranks_over_the_data_sets(tmp_path: Path) -> None:
-    table = load("spectral_rnn/table4")
+    table = SHIPPED.table("spectral_rnn/table4")
     scores = {cell: 0.5 + 0.1 * cell.startswith("spectral") + i / 1000 for i, cell in enumerate(table.trained())}
     lines = [
         made_up(
@@ -266,7 +265,7 @@ def test_ranks_over_the_data_sets(tmp_path: Path) -> None:
     assert "Mean ranks, ours, over 21 data sets, 21 of them with fewer seeds than planned: Spectral-RNN 1.00" in text
 
 
-@pytest.mark.parametrize("paper", papers())
+@pytest.mark.parametrize("paper", SHIPPED.papers())
 @pytest.mark.slow
 def test_the_same_records_give_the_same_bytes(paper: str, tmp_path: Path) -> None:
     record(tmp_path, "scornn/table1", mnist(0.972, 0.974, 0.973))
@@ -292,18 +291,18 @@ def test_a_stale_table_is_noticed(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_footnotes_tell_the_deviations_of_table_and_recipes(tmp_path: Path) -> None:
-    notes = paper.footnotes(compare(load("scornn/figure1"), tmp_path))
+    notes = paper.footnotes(compare(SHIPPED.table("scornn/figure1"), tmp_path))
     assert notes[-2].startswith("Optimizers and rates of the other models are their authors' scripts'")
     assert notes[-1].startswith("scornn/copying, lstm/copying, urnn_restricted/copying, urnn_full/copying: The marker")
-    assert any("The two halves" in note for note in paper.footnotes(compare(load("scornn/figure2"), tmp_path)))
-    kept = paper.footnotes(compare(load("ncgru/table3"), tmp_path))
+    assert any("The two halves" in note for note in paper.footnotes(compare(SHIPPED.table("scornn/figure2"), tmp_path)))
+    kept = paper.footnotes(compare(SHIPPED.table("ncgru/table3"), tmp_path))
     assert not any("The two halves" in note for note in kept), "the table has variant=paper"
     assert any(note.startswith("ncgru/adding: The Neumann series") for note in kept)
 
 
 def test_footnotes_tell_what_the_paper_leaves_out() -> None:
-    assert paper.unstated(load("scornn/table3")) == ["Not stated in the paper: batch."]
-    assert paper.unstated(load("urnn_ugru/table7")) == [
+    assert paper.unstated(SHIPPED.table("scornn/table3")) == ["Not stated in the paper: batch."]
+    assert paper.unstated(SHIPPED.table("urnn_ugru/table7")) == [
         "Not stated in the paper for gru_35: length of the windows.",
         "Not stated in the paper for ugru_35: length of the windows, start of B.",
         "Not stated in the paper for ugru_150: start of B.",

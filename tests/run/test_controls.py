@@ -14,10 +14,10 @@ from torch import Tensor
 from torch.nn import functional as F
 
 import orthobench
+from orthobench.analysis.catalogue import SHIPPED
 from orthobench.analysis.records import Line
 from orthobench.analysis.searched import SearchedCell
 from orthobench.analysis.trials import SearchState
-from orthobench.config.table import load
 from orthobench.models.build import build_optimizer, build_schedule
 from orthobench.run.evaluate import at_lengths
 from orthobench.run.learner import Learner
@@ -34,7 +34,7 @@ Predictor = Callable[[Tensor, Any], Tensor]  # tokens (B, T) and the task; answe
 @cache
 def words(case: str) -> tuple[str, ...]:
     """A row of a table of fair2, with few sequences."""
-    row = [*load(f"fair2/{case}").row("gru_trial0"), "seed=1", "logger=none"]
+    row = [*SHIPPED.table(f"fair2/{case}").row("gru_trial0"), "seed=1", "logger=none"]
     sizes = ("task.val_size=16", "task.test_size=16", "task.eval_batch_size=16")
     return (*(word for word in row if word.partition("=")[0] not in [size.partition("=")[0] for size in sizes]), *sizes)
 

@@ -9,6 +9,7 @@ import pytest
 import torch
 
 import orthobench
+from orthobench.analysis.catalogue import SHIPPED
 from orthobench.analysis.records import line
 from orthobench.ensemble.running import run_members
 from orthobench.errors import ConfigError
@@ -143,7 +144,9 @@ def test_a_run_without_them_has_no_such_key(tmp_path: Path) -> None:
 
 def test_members_of_an_ensemble_record_theirs(tmp_path: Path) -> None:
     words = (*SMALL, *CUED, "task.eval_lengths=[3,7]")
-    runs = [Run.of((*words, f"seed={seed}", f"runs_root={tmp_path / 'together'}")) for seed in (1, 2)]
+    runs = [
+        Run.fitted(SHIPPED.settings((*words, f"seed={seed}", f"runs_root={tmp_path / 'together'}"))) for seed in (1, 2)
+    ]
     assert run_members(runs) == [0, 0]
     for seed, run in zip((1, 2), runs, strict=True):
         _, alone = finished(tmp_path / "alone", *CUED, "task.eval_lengths=[3,7]", f"seed={seed}")

@@ -9,6 +9,7 @@ import pytest
 
 import orthobench
 from orthobench.__main__ import main
+from orthobench.analysis.catalogue import SHIPPED
 from orthobench.errors import ConfigError, DataError
 from orthobench.recording.digest import owned, read_sealed, write_sealed
 from orthobench.run.evaluate import evaluate
@@ -265,7 +266,7 @@ def test_a_study_is_of_the_file_in_its_place(tmp_path: Path, monkeypatch: pytest
         series(tmp_path / folder / "my.npz", X + len(found))
         monkeypatch.chdir(tmp_path / folder)
         words = (*OWN, "task=series", "task.path=my.npz")
-        found.append(Search(words, (parse("optimizer.lr=log(1e-4,1e-1)"),)).folder)
+        found.append(Search(words, (parse("optimizer.lr=log(1e-4,1e-1)"),), SHIPPED).folder)
     assert found[0] != found[1]
 
 

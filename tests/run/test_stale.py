@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from orthobench import load
-from orthobench.config.many import settings
+from orthobench.analysis.catalogue import Catalogue
 from orthobench.errors import ConfigError, DataError, StorageError
 from orthobench.launch.sweep import sweep
 from orthobench.recording.digest import read_sealed, write_sealed
@@ -53,7 +53,9 @@ def ask(home: Path) -> Ask:
 
     def run(*words: str) -> dict[str, Any]:
         _forget()
-        return Run.of((*WORDS, f"data_root={home / 'my_data'}", *words), (home / "my_conf",)).run()
+        return Run.fitted(
+            Catalogue((home / "my_conf",)).settings((*WORDS, f"data_root={home / 'my_data'}", *words))
+        ).run()
 
     return run
 
@@ -111,7 +113,7 @@ def test_a_changed_module_is_refused(
         ask()
     path = next((home / "runs").glob("mine-*/record.json"))
     assert read_sealed(path) == before, "nothing is overwritten"
-    assert sweep([*WORDS, f"data_root={home / 'my_data'}"], (home / "my_conf",)) == 2
+    assert sweep([*WORDS, f"data_root={home / 'my_data'}"], Catalogue((home / "my_conf",))) == 2
     assert f"before a change of {said}" in capsys.readouterr().err
     with pytest.raises(ConfigError, match=f"it was trained before a change of {said}"):
         load(path.parent).model  # noqa: B018
@@ -183,7 +185,7 @@ def test_a_begun_run_does_not_go_on_with_other_data(ask: Ask, home: Path) -> Non
 def test_the_record_of_another_run_is_refused(ask: Ask, home: Path) -> None:
     ask()
     (first,) = (home / "runs").glob("mine-*")
-    other = settings((*WORDS, f"data_root={home / 'my_data'}", "seed=2"), (home / "my_conf",)).folder
+    other = Catalogue((home / "my_conf",)).settings((*WORDS, f"data_root={home / 'my_data'}", "seed=2")).folder
     other.mkdir(parents=True)
     shutil.copy(first / "record.json", other)
     with pytest.raises(

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 import orthobench
-from orthobench.config.files import options
+from orthobench.analysis.catalogue import SHIPPED
 from orthobench.parametrizations import base
 from orthobench.recording.curve import Curve
 from orthobench.run.training_step import TrainingStep
@@ -23,7 +23,9 @@ TINY = (
     "trainer.val_check_interval=5", "trainer.log_every_n_steps=4", "optimizer.lr=0.01",
 )  # fmt: skip
 SLOW = pytest.mark.slow
-RECURRENT = [name for name in options("model") if name not in ("mlp", "resnet", "spectral_mlp", "spectral_resnet")]
+RECURRENT = [
+    name for name in SHIPPED.options("model") if name not in ("mlp", "resnet", "spectral_mlp", "spectral_resnet")
+]
 
 
 @pytest.fixture(autouse=True)

@@ -14,6 +14,7 @@ from torch import Tensor
 from torch.func import functional_call, stack_module_state
 
 import orthobench
+from orthobench.analysis.catalogue import SHIPPED
 from orthobench.cells.base import Cell
 from orthobench.cells.complex_elman import ComplexElman
 from orthobench.cells.deltaproduct import DeltaProduct
@@ -21,7 +22,6 @@ from orthobench.cells.elman import Elman
 from orthobench.cells.goru import GORU
 from orthobench.cells.gru import GRU
 from orthobench.cells.lstm import LSTM
-from orthobench.config.files import options
 from orthobench.models.build import build_optimizer
 from orthobench.run.training_step import TrainingStep
 from orthobench.scan import ENGINES, choose, reference
@@ -269,7 +269,7 @@ def test_a_training_step_waits_for_nothing(words: tuple[str, ...], engine: str) 
 
 
 @pytest.mark.parametrize(
-    "model", [name for name in options("model") if "mlp" not in name and "resnet" not in name][::3]
+    "model", [name for name in SHIPPED.options("model") if "mlp" not in name and "resnet" not in name][::3]
 )
 def test_a_run_of_replayed_steps_is_the_run_of_the_loop(
     model: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]

@@ -9,7 +9,7 @@ import torch
 
 from orthobench import registry
 from orthobench.__main__ import main
-from orthobench.config.many import settings
+from orthobench.analysis.catalogue import SHIPPED
 from orthobench.errors import ConfigError, DataError
 from orthobench.tasks.arrays import ArrayTask
 from orthobench.tasks.drawn.varied import Varied
@@ -81,9 +81,9 @@ class Masked(Varied):
 @pytest.mark.parametrize("variant", ["paper", "code"])
 def test_the_packages_own_tasks_keep_the_contract(name: str, variant: str) -> None:
     try:
-        made = settings(["model=gru", f"task={name}", f"variant={variant}"])
+        made = SHIPPED.settings(["model=gru", f"task={name}", f"variant={variant}"])
     except ConfigError:
-        made = settings(["model=gru", f"task={name}"])
+        made = SHIPPED.settings(["model=gru", f"task={name}"])
     tried_task(made.task_made)
 
 
@@ -91,7 +91,7 @@ def test_the_packages_own_tasks_keep_the_contract(name: str, variant: str) -> No
 @pytest.mark.data
 def test_the_packages_own_data_keep_the_contract(name: str) -> None:
     model = "mlp" if name == "mnist_flat" else "gru"
-    tried_task(settings([f"model={model}", f"task={name}", f"data_root={DATA}"]).task_made)
+    tried_task(SHIPPED.settings([f"model={model}", f"task={name}", f"data_root={DATA}"]).task_made)
 
 
 def test_files_of_ones_own_keep_the_contract(tmp_path: Path) -> None:

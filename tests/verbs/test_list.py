@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from orthobench.__main__ import main
-from orthobench.config.files import options
+from orthobench.analysis.catalogue import SHIPPED
 from orthobench.verbs.list import details
 
 
@@ -14,11 +14,11 @@ def test_models_tasks_and_tables_have_their_descriptions(capsys: pytest.CaptureF
     (tmp_path / "model" / "mine.yaml").write_text("description: A model of mine\ncell: lstm\n")
     assert main(["list", "models", "--config-dir", str(tmp_path)]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert [line.split()[0] for line in lines] == sorted(["mine", *options("model")])
+    assert [line.split()[0] for line in lines] == sorted(["mine", *SHIPPED.options("model")])
     assert any(line.endswith("A model of mine") for line in lines)
 
 
-@pytest.mark.parametrize("task", options("task"))
+@pytest.mark.parametrize("task", SHIPPED.options("task"))
 def test_a_task_tells_its_shapes_and_its_data(task: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ORTHOBENCH_DATA", str(tmp_path))
     told, *data = details(task)
@@ -33,7 +33,7 @@ def test_a_task_tells_its_shapes_and_its_data(task: str, tmp_path: Path, monkeyp
 
 
 def test_the_tasks_that_read_data_say_which() -> None:
-    reads = {task for task in options("task") if len(details(task)) == 2}
+    reads = {task for task in SHIPPED.options("task") if len(details(task)) == 2}
     assert reads == {"har2", "mnist", "mnist_flat", "noisy_mnist", "pmnist", "ptb_char", "ptb_word", "timit", "ucr"}
 
 
@@ -43,6 +43,6 @@ def test_one_that_cannot_be_built_hides_no_other(capsys: pytest.CaptureFixture[s
     assert main(["list", "models", "--counts", "--config-dir", str(tmp_path)]) == 2
     out, err = capsys.readouterr()
     lines = {line.split()[0]: line for line in out.splitlines()}
-    assert list(lines) == sorted(["broken", *options("model")])
+    assert list(lines) == sorted(["broken", *SHIPPED.options("model")])
     assert lines["broken"].endswith("cannot be built")
     assert "did you mean 'lstm'" in err

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from orthobench.__main__ import main
-from orthobench.config.many import settings
+from orthobench.analysis.catalogue import SHIPPED
 from tests.own_runs import run
 
 ADDING = ("task=adding", "T=20")
@@ -63,7 +63,7 @@ def test_best_prints_commands_that_can_be_run(sweep: Path, capsys: pytest.Captur
     words = shlex.split(command)
     assert words[:2] == ["orthobench", "-m"]
     assert {"seed=1,2,3", "optimizer.lr=0.01", "trainer.max_steps=20", "T=20"} <= set(words)
-    assert settings([*[w for w in words[2:] if not w.startswith("seed=")], "seed=1"]).optimizer["lr"] == 0.01
+    assert SHIPPED.settings([*[w for w in words[2:] if not w.startswith("seed=")], "seed=1"]).optimizer["lr"] == 0.01
     assert main(["best", "runs", "model=gru", "--by", "optimizer.lr", "--steps", "500"]) == 0
     assert capsys.readouterr().out.count("trainer.max_steps=500") == 2
 
@@ -82,7 +82,7 @@ def test_best_stays_in_a_folder_that_is_not_the_usual_one(capsys: pytest.Capture
 
 def test_best_names_what_cannot_be_asked_for_again(capsys: pytest.CaptureFixture[str]) -> None:
     words = ["model=gru", *ADDING]
-    config = settings(words).as_dict()
+    config = SHIPPED.settings(words).as_dict()
     run(Path("runs"), *words, config=config | {"model": config["model"] | {"name": "of_a_plug_in"}})
     assert main(["best", "runs"]) == 2
     assert "model=of_a_plug_in is not known" in capsys.readouterr().err

@@ -10,9 +10,8 @@ import pytest
 
 from orthobench.__main__ import main
 from orthobench.analysis import curves, records
+from orthobench.analysis.catalogue import SHIPPED, Catalogue
 from orthobench.analysis.curves import CurvePoint
-from orthobench.analysis.published import papers
-from orthobench.config.many import settings
 from tests.conftest import REPO
 from tests.report.made_up import made_up
 from tests.report.site.conftest import undrawn
@@ -66,7 +65,7 @@ def record(results: Path, folder: Path) -> None:
     for cell, loss in (("lstm", 0.05), ("gru", 0.09)):
         for seed in (1, 2, 3):
             words = ["experiment=sixth/table1", f"cell={cell}", f"seed={seed}"]
-            run_id = settings(words, (folder,)).run_id
+            run_id = Catalogue((folder,)).settings(words).run_id
             lines.append(made_up(cell, seed, run_id=run_id, last___test__loss=loss + seed / 1e4))
             points += [CurvePoint(run_id, "full", cell, seed, "val/loss", step, loss) for step in (0, 10)]
     records.write(results, "sixth/table1", lines)
@@ -90,8 +89,8 @@ def test_every_verb_knows_it(
     assert "sixth-table1" in page
     assert "The LSTM is better." in page
     assert main(["tables", "--check", "--config-dir", str(folder)]) == 0
-    assert "sixth" in papers((folder,))
-    assert "sixth" not in papers()
+    assert "sixth" in Catalogue((folder,)).papers()
+    assert "sixth" not in SHIPPED.papers()
 
 
 def test_without_its_folder_it_is_refused(capsys: pytest.CaptureFixture[str]) -> None:

@@ -10,10 +10,9 @@ import pytest
 import orthobench
 from orthobench.__main__ import VERBS, main
 from orthobench.analysis import records
+from orthobench.analysis.catalogue import SHIPPED
 from orthobench.analysis.run_costs import START, KeptCost, digests
-from orthobench.config.many import settings
 from orthobench.config.settings import Settings
-from orthobench.config.table import tables as table_names
 from orthobench.errors import ConfigError, Stopped
 from orthobench.launch import measuring
 from orthobench.launch.plan import plan
@@ -41,7 +40,7 @@ def test_list_tables(capsys: pytest.CaptureFixture[str]) -> None:
     out = capsys.readouterr().out
     assert "sgornn/table2" in out
     assert "SGORNN, Table 2: HAR-2" in out
-    assert len(out.splitlines()) == len(table_names())
+    assert len(out.splitlines()) == len(SHIPPED.options("experiment"))
 
 
 def test_compare(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
@@ -140,7 +139,7 @@ def test_a_plan_does_not_call_a_stale_run_done(
     words = ["model=rnn", "task=recall", "recipe=none", "trainer.max_steps=10", "data_root=here"]
     Path("here").mkdir()
     Path("here/mine.npz").write_text("other data than before")
-    asked = settings(words)
+    asked = SHIPPED.settings(words)
     what = {"model": "rnn", "task": "recall", "seed": 1, "steps": 10}
     record = {"status": "done", "run_id": asked.run_id, "identity": asked.digest, **what, **(change or {})}
     sealed = write_sealed(asked.folder / "record.json", record)
@@ -236,7 +235,7 @@ def test_cite_a_table(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_m_with_an_experiment_is_reproduce(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[Any] = []
-    monkeypatch.setattr(reproduce, "run", lambda *given, folders: seen.append((given, folders)) or 0)
+    monkeypatch.setattr(reproduce, "run", lambda *given, catalogue: seen.append((given, catalogue.folders)) or 0)
     words = ["-m", "+experiment=sgornn/table2", "cell=lstm,sgornn", "--config-dir", "mine", "seed=range(1,3)"]
     assert main([*words, "runs_root=there"]) == 0
     (((selection,), folders),) = seen
@@ -322,10 +321,10 @@ def test_a_table_of_ones_own_is_run_recorded_compared_and_drawn(
 
 
 def test_a_model_is_chosen_in_one_case_of_a_fair_table(tmp_path: Path) -> None:
-    found, _ = plan(["fair/adding"], rows=["gru_T200", "lstm_T50"], extra=(f"results_root={tmp_path}",))
+    found, _ = plan(SHIPPED.select(["fair/adding"]), rows=["gru_T200", "lstm_T50"], extra=(f"results_root={tmp_path}",))
     assert {run.job.row.rsplit("_lr", 1)[0] for run in found.runs} == {"gru_T200", "lstm_T50"}
     with pytest.raises(ConfigError, match="cell=gru_T201 is no model of fair/adding: did you mean 'gru_T200'"):
-        plan(["fair/adding"], rows=["gru_T201"])
+        plan(SHIPPED.select(["fair/adding"]), rows=["gru_T201"])
 
 
 def test_a_file_with_a_name_of_ours_is_refused(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

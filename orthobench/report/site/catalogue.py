@@ -2,13 +2,9 @@
 
 import inspect
 import re
-from pathlib import Path
 from typing import Any
 
-from orthobench.analysis.published import papers
-from orthobench.analysis.references import cited
-from orthobench.config import about
-from orthobench.config.files import conf_dir, options
+from orthobench.analysis.catalogue import SHIPPED, Catalogue
 from orthobench.errors import ConfigError
 from orthobench.registry import find
 
@@ -17,11 +13,11 @@ FAMILIES = (CONSTRAINED, FREE, NONE, FORWARD)
 Described = dict[str, str]
 
 
-def models(folders: tuple[Path, ...] = ()) -> dict[str, dict[str, Any]]:
+def models(catalogue: Catalogue = SHIPPED) -> dict[str, dict[str, Any]]:
     """Every model by name: its equations are the docstrings of its cell and of its parametrization."""
     found = {}
-    for name in options("model", folders):
-        described, values = about.read("model", name, folders)
+    for name in catalogue.options("model"):
+        described, values = catalogue.about("model", name)
         parts = [(kind, values.get(key)) for kind, key in (("cell", "cell"), ("parametrization", "recurrent"))]
         network = values.get("network", "stack")
         classes = {kind: _class(kind, str(word)) for kind, word in parts if word}
@@ -32,27 +28,27 @@ def models(folders: tuple[Path, ...] = ()) -> dict[str, dict[str, Any]]:
             "description": described.description,
             "family": _family(classes),
             "sources": [source for source in sources if source["text"]],
-            "cite": _cited(name, folders),
-            "yaml": _text("model", name, folders),
+            "cite": _cited(name, catalogue),
+            "yaml": _text("model", name, catalogue),
         }
     return found
 
 
-def tasks(folders: tuple[Path, ...] = ()) -> dict[str, dict[str, Any]]:
+def tasks(catalogue: Catalogue = SHIPPED) -> dict[str, dict[str, Any]]:
     """Every task by name."""
     return {
         name: {
-            "description": about.read("task", name, folders)[0].description,
+            "description": catalogue.about("task", name)[0].description,
             "sources": [_source("task", _class("task", name))],
-            "yaml": _text("task", name, folders),
+            "yaml": _text("task", name, catalogue),
         }
-        for name in options("task", folders)
+        for name in catalogue.options("task")
     }
 
 
-def papers_of(folders: tuple[Path, ...] = ()) -> dict[str, dict[str, Any]]:
+def papers_of(catalogue: Catalogue = SHIPPED) -> dict[str, dict[str, Any]]:
     """Every paper by name."""
-    cited_by = {name: _cited(name, folders) for name in papers(folders)}
+    cited_by = {name: _cited(name, catalogue) for name in catalogue.papers()}
     return {name: {"cite": found, "title": _title(found[0]) if found else ""} for name, found in cited_by.items()}
 
 
@@ -86,13 +82,13 @@ def _family(classes: dict[str, Any]) -> str:
     return CONSTRAINED if getattr(classes.get("parametrization"), "constrained", False) else FREE
 
 
-def _cited(name: str, folders: tuple[Path, ...]) -> list[str]:
+def _cited(name: str, catalogue: Catalogue) -> list[str]:
     try:
-        return cited(name, folders)
+        return catalogue.citations(name)
     except ConfigError:
         return []
 
 
-def _text(group: str, name: str, folders: tuple[Path, ...]) -> str:
-    paths = (folder / group / f"{name}.yaml" for folder in (conf_dir(), *folders))
+def _text(group: str, name: str, catalogue: Catalogue) -> str:
+    paths = catalogue.paths(group, name)
     return next((path.read_text(encoding="utf-8") for path in paths if path.is_file()), "")

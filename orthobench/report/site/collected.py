@@ -15,10 +15,9 @@ from typing import Any
 
 from orthobench import __version__
 from orthobench.analysis import findings
+from orthobench.analysis.catalogue import SHIPPED, Catalogue
 from orthobench.analysis.fair import FairTable, fair_tables
-from orthobench.analysis.published import papers
 from orthobench.analysis.searched import searched_tables
-from orthobench.config import table as experiment
 from orthobench.config.table import FAIR, FULL, SEARCHED, Table
 from orthobench.errors import ConfigError
 from orthobench.recording.files import finite, within
@@ -27,29 +26,31 @@ from orthobench.report import figures, searched_figures
 from orthobench.report import paper as paper_document
 from orthobench.report import searched as searched_document
 from orthobench.report.document import Grid, Section, anchor
-from orthobench.report.site import catalogue, fair_lines, published_lines
+from orthobench.report.site import fair_lines, published_lines
+from orthobench.report.site.catalogue import models, papers_of, tasks
 from orthobench.report.site.run_lines import run_lines
 
 SCHEMA = 1
 
 
-def collected(results: Path, folders: tuple[Path, ...] = (), runs_root: Path | None = None) -> dict[str, Any]:
+def collected(results: Path, catalogue: Catalogue = SHIPPED, runs_root: Path | None = None) -> dict[str, Any]:
     """The dictionary; every number in it is finite, text, or null.
 
     Args:
         results: the folder of the records.
-        folders: those of `--config-dir`.
+        catalogue: what is shown.
         runs_root: the folder of the runs, whose curves and eigenvalues are taken in where they are there.
     """
-    compared = {name: paper_document.comparisons(name, results, folders) for name in papers(folders)}
+    compared = {name: paper_document.comparisons(name, results, catalogue) for name in catalogue.papers()}
     published = [one for found in compared.values() for one in found]
-    fair, searched = fair_tables(results, folders), searched_tables(results, folders)
+    known = catalogue.tables()
+    fair, searched = fair_tables(known, results), searched_tables(known, results)
     filled = {
         (one.table.name, one.preset): {line.run_id for line in one.lines} for one in (*published, *fair, *searched)
     }
     described = {
         name: one | {"introduction": paper_document.introduction(compared.get(name, []), results)}
-        for name, one in catalogue.papers_of(folders).items()
+        for name, one in papers_of(catalogue).items()
     }
     found = {
         "schema": SCHEMA,
@@ -70,9 +71,9 @@ def collected(results: Path, folders: tuple[Path, ...] = (), runs_root: Path | N
         },
         "fair": [line for one in fair for line in fair_lines.of(one)],
         "published": [line for one in published for line in published_lines.of(one)],
-        "runs": run_lines(experiment.tables(folders), results, folders, filled, runs_root),
-        "models": catalogue.models(folders),
-        "tasks": catalogue.tasks(folders),
+        "runs": run_lines(known, results, filled, runs_root),
+        "models": models(catalogue),
+        "tasks": tasks(catalogue),
         "papers": described,
         "answer": _answer(results),
     }

@@ -8,8 +8,8 @@ from typing import Any
 from orthobench.analysis import curves, records
 from orthobench.analysis.composed import ComposedTable
 from orthobench.analysis.records import TEXT, Line
-from orthobench.config import table as experiment
 from orthobench.config.overrides import by_key
+from orthobench.config.table import Table
 from orthobench.errors import ConfigError, OrthobenchError
 from orthobench.recording.digest import read_sealed
 from orthobench.recording.files import within
@@ -21,20 +21,19 @@ POLAR = ("modulus", "phase")
 
 
 def run_lines(
-    tables: Iterable[str], results: Path, folders: tuple[Path, ...], filled: Filled, runs_root: Path | None
+    tables: Iterable[Table], results: Path, filled: Filled, runs_root: Path | None
 ) -> dict[str, dict[str, Any]]:
     """Every recorded run by its id.
 
     Args:
-        tables: their names.
+        tables: those that the runs may be of.
         results: the folder of the records.
-        folders: those of `--config-dir`.
         filled: ids of the runs that fill a table, by table and preset; others were made with other settings.
         runs_root: the folder of the runs, if any.
     """
     found: dict[str, dict[str, Any]] = {}
-    for name in tables:
-        lines = records.read(results, name)
+    for one in tables:
+        name, lines = one.name, records.read(results, one.name)
         if not lines:
             continue
         drawn = _curves(results, name)
@@ -42,7 +41,7 @@ def run_lines(
         settings: dict[tuple[str, str], dict[str, Any]] = {}
         for line in lines:
             preset = line.preset
-            table = composed.setdefault(preset, ComposedTable(experiment.load(name, folders), preset))
+            table = composed.setdefault(preset, ComposedTable(one, preset))
             fits = line.run_id in filled.get((name, preset), {line.run_id})
             if fits and (preset, line.row) not in settings:
                 settings[preset, line.row] = _settings(table, line)

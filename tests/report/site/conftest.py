@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from orthobench.analysis import curves
+from orthobench.analysis.catalogue import SHIPPED
 from orthobench.analysis.comparison import compare
 from orthobench.analysis.curves import CurvePoint
 from orthobench.analysis.fair import fair_table
-from orthobench.config.table import load
 from orthobench.report import paper
 from orthobench.report.site import charts
 from orthobench.report.site import collected as site_data
@@ -81,10 +81,13 @@ def site(data: dict[str, Any]) -> dict[str, str]:
 
 def few(patch: pytest.MonkeyPatch) -> None:
     """Compare two tables of one paper and one fair table, since all of them take a minute."""
-    fair, others = load("fair/cued_copying"), [load("sgornn/table2"), load("sgornn/figure1")]
-    patch.setattr(site_data, "papers", lambda folders: ("sgornn",))
-    patch.setattr(paper, "comparisons", lambda name, results, folders: [compare(one, results) for one in others])
-    patch.setattr(site_data, "fair_tables", lambda results, folders: [fair_table(fair, results)])
+    fair, others = SHIPPED.table("fair/cued_copying"), [SHIPPED.table("sgornn/table2"), SHIPPED.table("sgornn/figure1")]
+    patch.setattr(
+        paper,
+        "comparisons",
+        lambda name, results, catalogue: [compare(one, results) for one in others if one.paper == name],
+    )
+    patch.setattr(site_data, "fair_tables", lambda tables, results: [fair_table(fair, results)])
 
 
 def undrawn(patch: pytest.MonkeyPatch) -> None:

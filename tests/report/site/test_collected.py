@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from orthobench.analysis import records
+from orthobench.analysis.catalogue import SHIPPED
 from orthobench.recording.digest import write_sealed
 from orthobench.report.site.collected import collected
 from orthobench.report.site.run_lines import run_lines
@@ -47,7 +48,7 @@ def test_it_is_json_without_nan(data: dict[str, Any]) -> None:
 
 
 def test_a_run_of_other_settings_says_so(results: Path) -> None:
-    found = run_lines(["sgornn/figure1"], results, (), {("sgornn/figure1", "full"): set()}, None)
+    found = run_lines([SHIPPED.table("sgornn/figure1")], results, {("sgornn/figure1", "full"): set()}, None)
     assert found
     assert not any(run["places"][0]["fits"] or run["command"] or run["settings"] for run in found.values())
 
@@ -61,7 +62,7 @@ def test_what_inspect_found_is_taken_in(results: Path, tmp_path: Path) -> None:
     needed = {"run_id": run_id, "status": "done", "model": "gru", "task": "cued_copying", "seed": 1, "steps": 5}
     write_sealed(tmp_path / run_id / "record.json", {**needed, "curve": {"val/loss": [[0, 1.0], [5, 0.5]]}})
     filled = {("fair/cued_copying", "full"): set[str]()}
-    run = run_lines(["fair/cued_copying"], results, (), filled, tmp_path)[run_id]
+    run = run_lines([SHIPPED.table("fair/cued_copying")], results, filled, tmp_path)[run_id]
     assert run["phases"] == [{"layer": 1, "matrix": "h", **matrix}]
     assert run["curves"] == {"val/loss": [[0, 1.0], [5, 0.5]]}
 

@@ -6,19 +6,19 @@ Hydra needs a tenth of a second for each run, which would be a quarter of an hou
 import copy
 import os
 import re
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from orthobench import paths
-from orthobench.config import plain
+from orthobench.config import places, plain
 from orthobench.config.check import ROOT, check
-from orthobench.config.compose import Composed, compose, get
-from orthobench.config.files import GROUPS, state
+from orthobench.config.compose import Composed, Word, compose, get, parse
+from orthobench.config.files import GROUPS, Files
 from orthobench.config.policy import ENVIRONMENT, check_values
 from orthobench.config.settings import Settings
-from orthobench.config.table import expand
 from orthobench.config.words import parsed as in_grammar
 from orthobench.errors import ConfigError
 from orthobench.schema import PositiveFloat, coerce
@@ -33,30 +33,56 @@ FREE = {"seed": ROOT["seed"], RATE: PositiveFloat, RECURRENT_RATE: PositiveFloat
 NAMED = {"true": True, "false": False, "null": None}
 
 
-def settings(words: list[str] | tuple[str, ...], folders: tuple[Path, ...] = ()) -> Settings:
-    """The checked settings of one run; what was composed is used again for later runs while no file has changed.
+class Configuration(Files):
+    """What the configuration files make of words."""
 
-    Raises:
-        ConfigError: a key is unknown, or a value has the wrong type or is out of range, wherever it was written.
-    """
-    return composer(folders).settings(expand(words, folders))
+    def expand(self, words: Iterable[str]) -> list[str]:
+        """The words with every path expanded.
 
+        Raises:
+            ConfigError: a path names a variable that is not set, or a user that is not there.
+        """
+        return places.given(words)
 
-def composer(folders: tuple[Path, ...] = ()) -> "Composer":
-    """What composes runs from the files as they are now; the one before while none has changed."""
-    surroundings = (os.path.abspath("."), os.environ.get("HOME"), *map(paths.variable, ENVIRONMENT))  # noqa: PTH100
-    return _composer(folders, state(folders), surroundings)
+    def parse(self, words: Iterable[str]) -> list[Word]:
+        """The words as Hydra takes them.
+
+        Raises:
+            ConfigError: see `compose.parse`.
+        """
+        return parse(self.expand(words), self)
+
+    def compose(self, words: Iterable[str]) -> Composed:
+        """The configuration of one run.
+
+        Raises:
+            ConfigError: see `compose.compose`.
+        """
+        return compose(self.expand(words), self)
+
+    def settings(self, words: Iterable[str]) -> Settings:
+        """The checked settings of one run; what was composed is used again for later runs while no file has changed.
+
+        Raises:
+            ConfigError: a key is unknown, or a value has the wrong type or is out of range, wherever it was written.
+        """
+        return self.composer().settings(self.expand(words))
+
+    def composer(self) -> "Composer":
+        """What composes runs from the files as they are now; the one before while none has changed."""
+        surroundings = (os.path.abspath("."), os.environ.get("HOME"), *map(paths.variable, ENVIRONMENT))  # noqa: PTH100
+        return _composer(self.folders, self.state(), surroundings)
 
 
 class Composer:
     """Turns the words of a run into its checked settings.
 
     Args:
-        folders: further configuration folders.
+        files: the configuration files.
     """
 
-    def __init__(self, folders: tuple[Path, ...] = ()) -> None:
-        self.folders = folders
+    def __init__(self, files: Files) -> None:
+        self.files = files
         self._bases: dict[tuple[str, ...], Composed] = {}
         self._alike: dict[Any, Settings] = {}  # by the words without the values of FREE
 
@@ -68,10 +94,10 @@ class Composer:
         """
         parsed = [plain for plain in map(_parsed, job) if plain is not None]
         if len(parsed) < len(job):
-            return check(compose(job, self.folders))
+            return check(compose(job, self.files))
         base = self._base(tuple(word for word, (group, _, _) in zip(job, parsed, strict=True) if group))
         if base.interpolated:
-            return check(compose(job, self.folders))
+            return check(compose(job, self.files))
         free = {key: value for group, key, value in parsed if key in FREE and not group}
         if type(free.get("seed")) is not int or not all(type(value) in (int, float) for value in free.values()):
             return _put_into(base, parsed)
@@ -91,8 +117,8 @@ class Composer:
 
     def _base(self, groups: tuple[str, ...]) -> Composed:
         if groups not in self._bases:
-            found = None if self.folders else _plain(groups)
-            self._bases[groups] = compose(groups, self.folders) if found is None else found
+            found = None if self.files.folders else _plain(groups)
+            self._bases[groups] = compose(groups, self.files) if found is None else found
         return self._bases[groups]
 
 
@@ -131,7 +157,7 @@ def _put_into(base: Composed, parsed: list[Any]) -> Settings:
 @lru_cache(maxsize=1)
 def _composer(folders: tuple[Path, ...], files: frozenset[Any], surroundings: tuple[str | None, ...]) -> Composer:
     """The composer for one state of the configuration files, and of all by which a path means a place."""
-    return Composer(folders)
+    return Composer(Files(folders))
 
 
 @lru_cache(maxsize=1 << 16)

@@ -7,11 +7,8 @@ from typing import Any
 
 import pytest
 
+from orthobench.analysis.catalogue import SHIPPED, Catalogue
 from orthobench.config.check import check
-from orthobench.config.compose import compose
-from orthobench.config.files import options
-from orthobench.config.many import settings
-from orthobench.config.table import expand
 from orthobench.errors import ConfigError
 
 SAME = [
@@ -31,8 +28,8 @@ SAME = [
 @pytest.mark.parametrize("text", SAME)
 @pytest.mark.sampled(5)
 def test_they_are_the_same(text: str) -> None:
-    expected = check(compose(text.split()))
-    assert settings(text.split()) == expected == settings(text.split())
+    expected = check(SHIPPED.compose(text.split()))
+    assert SHIPPED.settings(text.split()) == expected == SHIPPED.settings(text.split())
 
 
 RATES = [["optimizer.lr=1e-2"], ["optimizer.lr=5"], ["optimizer.lr=1e-2", "optimizer.lr_recurrent=1e-5"],
@@ -42,9 +39,9 @@ RATES = [["optimizer.lr=1e-2"], ["optimizer.lr=5"], ["optimizer.lr=1e-2", "optim
 @pytest.mark.parametrize("text", ["model=scornn task=copying", "model=gru task=adding", "model=scornn recipe=none T=9"])
 def test_another_seed_and_other_rates_are_what_hydra_composes(text: str) -> None:
     for own in RATES:  # each follows one of the same words with other values
-        settings([*text.split(), *(f"{word.partition('=')[0]}=0.3" for word in own), "seed=5"])
+        SHIPPED.settings([*text.split(), *(f"{word.partition('=')[0]}=0.3" for word in own), "seed=5"])
         words = [*text.split(), *own, "seed=6"]
-        found, expected = settings(words), check(compose(words))
+        found, expected = SHIPPED.settings(words), check(SHIPPED.compose(words))
         assert found == expected
         assert repr(found.identity) == repr(expected.identity)
 
@@ -52,11 +49,11 @@ def test_another_seed_and_other_rates_are_what_hydra_composes(text: str) -> None
 @pytest.mark.parametrize("word", ["optimizer.lr=0", "optimizer.lr=-1", "optimizer.lr_recurrent=0", "optimizer.lr=1e39"])
 def test_a_rate_that_is_none_is_refused_after_one_that_is(word: str) -> None:
     words = ["model=scornn", "task=copying", "seed=1"]
-    settings([*words, f"{word.partition('=')[0]}=0.1"])
+    SHIPPED.settings([*words, f"{word.partition('=')[0]}=0.1"])
     with pytest.raises(ConfigError) as expected:
-        check(compose([*words, word]))
+        check(SHIPPED.compose([*words, word]))
     with pytest.raises(ConfigError) as found:
-        settings([*words, word])
+        SHIPPED.settings([*words, word])
     assert str(found.value) == str(expected.value)
 
 
@@ -67,11 +64,11 @@ def test_a_rate_that_is_none_is_refused_after_one_that_is(word: str) -> None:
     ids=" ".join,
 )  # fmt: skip
 def test_what_one_refuses_the_other_refuses(words: list[str]) -> None:
-    settings(["model=rnn"])
+    SHIPPED.settings(["model=rnn"])
     with pytest.raises(ConfigError) as expected:
-        check(compose(expand(words)))
+        check(SHIPPED.compose(SHIPPED.expand(words)))
     with pytest.raises(ConfigError) as found:
-        settings(words)
+        SHIPPED.settings(words)
     assert str(found.value) == str(expected.value)
 
 
@@ -80,9 +77,9 @@ def test_a_file_that_has_changed_is_read_again(tmp_path: Path) -> None:
     file.parent.mkdir()
     file.write_text("cell: elman\nhidden_size: 7\n")
     words = ["model=mine", "task=copying", "T=5"]
-    assert settings(words, (tmp_path,)).model["hidden_size"] == 7
+    assert Catalogue((tmp_path,)).settings(words).model["hidden_size"] == 7
     file.write_text("cell: elman\nhidden_size: 18\n")
-    assert settings(words, (tmp_path,)).model["hidden_size"] == 18
+    assert Catalogue((tmp_path,)).settings(words).model["hidden_size"] == 18
 
 
 def test_a_link_to_nowhere_is_no_file_of_a_folder(tmp_path: Path) -> None:
@@ -90,8 +87,8 @@ def test_a_link_to_nowhere_is_no_file_of_a_folder(tmp_path: Path) -> None:
     (tmp_path / "model").mkdir()
     (tmp_path / "model" / "mine.yaml").write_text("cell: elman\nhidden_size: 7\n")
     (tmp_path / "model" / ".#mine.yaml").symlink_to("somebody@somewhere.1:2")
-    assert settings(["model=mine", "task=copying", "T=5"], (tmp_path,)).model["hidden_size"] == 7
-    assert {"mine", ".#mine"} & set(options("model", (tmp_path,))) == {"mine"}
+    assert Catalogue((tmp_path,)).settings(["model=mine", "task=copying", "T=5"]).model["hidden_size"] == 7
+    assert {"mine", ".#mine"} & set(Catalogue((tmp_path,)).options("model")) == {"mine"}
 
 
 @pytest.mark.parametrize("fails", ["stat", "read_bytes"])
@@ -107,13 +104,13 @@ def test_a_file_that_cannot_be_read_is_refused(fails: str, tmp_path: Path, monke
 
     monkeypatch.setattr(Path, fails, refuse)
     with pytest.raises(ConfigError, match=r"mine.yaml cannot be read \(Permission denied\): make it readable, or move"):
-        settings(["model=mine", "task=copying", "T=5"], (tmp_path,))
+        Catalogue((tmp_path,)).settings(["model=mine", "task=copying", "T=5"])
 
 
 def test_an_environment_that_has_changed_is_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
     for root in ("here", "there"):
         monkeypatch.setenv("ORTHOBENCH_RUNS", root)
-        assert settings(["T=5"]).run["runs_root"] == root
+        assert SHIPPED.settings(["T=5"]).run["runs_root"] == root
 
 
 @pytest.mark.parametrize(("line", "key"), [("hidden_size: ${seed}", "seed"), ("hidden_size: ${T}", "T")])
@@ -122,8 +119,8 @@ def test_a_value_that_refers_to_another_follows_it(line: str, key: str, tmp_path
     (tmp_path / "model" / "mine.yaml").write_text(f"cell: elman\n{line}\n")
     for value in (5, 6):
         words = ["model=mine", "task=copying", f"{key}={value}"]
-        assert settings(words, (tmp_path,)).model["hidden_size"] == value
-        assert settings(words, (tmp_path,)) == check(compose(words, (tmp_path,)))
+        assert Catalogue((tmp_path,)).settings(words).model["hidden_size"] == value
+        assert Catalogue((tmp_path,)).settings(words) == check(Catalogue((tmp_path,)).compose(words))
 
 
 def test_a_value_of_the_environment_and_of_another_value_follows_both(
@@ -134,7 +131,7 @@ def test_a_value_of_the_environment_and_of_another_value_follows_both(
     (tmp_path / "model" / "mine.yaml").write_text("cell: elman\nactivation: ${oc.env:ORTHOBENCH_DATA,data}-${seed}\n")
     for seed in (3, 4):
         with pytest.raises(ConfigError, match=f"model.activation='here-{seed}' is not known"):
-            settings(["model=mine", "task=copying", "T=9", f"seed={seed}"], (tmp_path,))
+            Catalogue((tmp_path,)).settings(["model=mine", "task=copying", "T=9", f"seed={seed}"])
 
 
 def test_a_file_behind_a_link_is_a_file_of_the_folder(tmp_path: Path) -> None:
@@ -146,10 +143,10 @@ def test_a_file_behind_a_link_is_a_file_of_the_folder(tmp_path: Path) -> None:
     file, words = elsewhere / "own.yaml", ["model=own", "task=copying", "T=5"]
     for size in (7, 18):
         file.write_text(f"cell: elman\nhidden_size: {size}\n")
-        assert settings(words, (mine,)).model["hidden_size"] == size
+        assert Catalogue((mine,)).settings(words).model["hidden_size"] == size
     (elsewhere / "scornn.yaml").write_text("cell: elman\nhidden_size: 7\n")
     with pytest.raises(ConfigError, match="orthobench has a file of this name"):
-        settings(words, (mine,))
+        Catalogue((mine,)).settings(words)
 
 
 def test_a_file_that_keeps_its_time_is_read_again_all_the_same(tmp_path: Path) -> None:
@@ -158,7 +155,7 @@ def test_a_file_that_keeps_its_time_is_read_again_all_the_same(tmp_path: Path) -
     for size in (7, 18):
         file.write_text(f"cell: elman\nhidden_size: {size}\n")
         os.utime(file, (0, 0))
-        assert settings(words, (tmp_path,)).model["hidden_size"] == size
+        assert Catalogue((tmp_path,)).settings(words).model["hidden_size"] == size
 
 
 def test_a_table_that_has_changed_is_read_again(tmp_path: Path) -> None:
@@ -169,12 +166,12 @@ def test_a_table_that_has_changed_is_read_again(tmp_path: Path) -> None:
             "description: Mine\ntrack: published\nseeds: [1]\nmargin: {}\nunstated: []\npresets: {}\n"
             f"common: [task=copying, recipe=none, optimizer=sgd, optimizer.lr={rate}]\ncells:\n  rnn: [model=rnn]\n"
         )
-        found = settings(["experiment=mine/table", "cell=rnn"], (tmp_path,))
+        found = Catalogue((tmp_path,)).settings(["experiment=mine/table", "cell=rnn"])
         assert found.optimizer["lr"] == rate
 
 
 def test_threads_may_compose_beside_each_other() -> None:
     words = [[f"model={model}", "task=adding", f"T={T}"] for T in (5, 6) for model in ("rnn", "gru", "lstm", "scornn")]
     with ThreadPoolExecutor(4) as threads:
-        found = list(threads.map(compose, words))
+        found = list(threads.map(SHIPPED.compose, words))
     assert [one.choices["model"] for one in found] == [word[0].partition("=")[2] for word in words]
