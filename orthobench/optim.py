@@ -55,7 +55,11 @@ class Rule(ABC):
 
 @dataclass(frozen=True)
 class SGD(Rule):
-    """p <- p - lr v,  v <- momentum v + g."""
+    """p <- p - lr v,  v <- momentum v + g.
+
+    Args:
+        momentum: the share of the last step that a step keeps.
+    """
 
     momentum: Fraction = 0.0
     weight_decay: NonNegativeFloat = 0.0
@@ -66,7 +70,13 @@ class SGD(Rule):
 
 @dataclass(frozen=True)
 class Adam(Rule):
-    """p <- p - lr m^ / (sqrt(v^) + eps), with bias-corrected moments (Kingma & Ba 2015, algorithm 1)."""
+    """p <- p - lr m^ / (sqrt(v^) + eps), with bias-corrected moments (Kingma & Ba 2015, algorithm 1).
+
+    Args:
+        beta1: decay of the first moment m.
+        beta2: decay of the second moment v.
+        eps: number beside the root.
+    """
 
     beta1: Fraction = 0.9
     beta2: Fraction = 0.999
@@ -101,7 +111,13 @@ class Adamw(Adam):
 
 @dataclass(frozen=True)
 class RMSprop(Rule):
-    """a <- decay a + (1 - decay) g^2 from a = 0;  p <- p - lr g / (sqrt(a) + eps), as in PyTorch and Keras."""
+    """a <- decay a + (1 - decay) g^2 from a = 0;  p <- p - lr g / (sqrt(a) + eps), as in PyTorch and Keras.
+
+    Args:
+        decay: decay of the mean square a.
+        eps: number beside the root.
+        momentum: the share of the last step that a step keeps.
+    """
 
     decay: Fraction = 0.99
     eps: NonNegativeFloat = 1e-8
@@ -122,6 +138,12 @@ class RMSpropTF(Rule):
     The start at one is an implicit warm-up: the first steps have size lr |g| instead of lr sqrt(10). Momentum
     gathers lr g / sqrt(a + eps), learning rate included. The uRNN papers' code has start=1e-3 and eps=0,
     which divides zero by zero once a gradient has vanished for a thousand steps: use a tiny eps.
+
+    Args:
+        decay: decay of the mean square a.
+        eps: number under the root.
+        momentum: the share of the last step that a step keeps.
+        start: the mean square before the first step.
     """
 
     decay: Fraction = 0.9

@@ -69,7 +69,12 @@ class WarmupCosine(Schedule):
 
 @dataclass(frozen=True)
 class Step(Schedule):
-    """Times gamma at each of the milestones, counted in epochs from 0."""
+    """Times gamma at each of the milestones, counted in epochs from 0.
+
+    Args:
+        gamma: factor at a milestone.
+        milestones: epochs, in order.
+    """
 
     over_the_run: ClassVar[bool] = False
     gamma: PositiveFloat = 0.1
@@ -91,7 +96,11 @@ class Step(Schedule):
 
 @dataclass(frozen=True)
 class Exponential(Schedule):
-    """Times gamma after every epoch."""
+    """Times gamma after every epoch.
+
+    Args:
+        gamma: factor of an epoch.
+    """
 
     over_the_run: ClassVar[bool] = False
     gamma: PositiveFloat = 0.8

@@ -1,0 +1,318 @@
+"""Write the pages of docs/reference that follow from the code: commands, settings, the Python API, the files of a run.
+
+python scripts/reference.py             say which page is not up to date; exit code 1 if there is one
+python scripts/reference.py --write     write them
+"""
+
+import argparse
+import inspect
+import json
+import re
+import sys
+import types
+from collections.abc import Iterable, Iterator, Mapping
+from importlib import import_module
+from pathlib import Path
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
+from unittest import mock
+
+import orthobench
+from orthobench import errors, layers, registry, testing
+from orthobench.__main__ import VERBS
+from orthobench.config.check import DATA, DIAGNOSTICS, LOGGERS, PROVIDED, ROOT, TASK_PROVIDED
+from orthobench.config.stopping import STOPPING
+from orthobench.config.trainer import TRAINER_REFUSED, TRAINER_TYPES
+from orthobench.schema import NAMES, CountOf, Field, OneOf, OptionalPositiveFloat, PositiveFloat, Range, fields
+from orthobench.verbs.arguments import Parser
+
+HOME = Path(__file__).resolve().parents[1]
+PAGES = HOME / "docs" / "reference"
+SCHEMA = PAGES / "record.schema.json"
+START, END = "<!-- made by scripts/reference.py -->", "<!-- end -->"
+COMMENT = re.compile(r"^(?P<indent> *)(?P<key>\w+):(?P<value>[^#\n]*)(?:#(?P<comment>.*))?$")
+SECTION = re.compile(r"^(?:Args|Attributes):\n(?P<body>(?: {4}.*\n?|\n)+)", flags=re.M)
+KINDS = {"network": "Networks", "cell": "Cells", "parametrization": "Recurrent matrices", "task": "Tasks"}
+OF_RULES = {
+    "optimizer.name": str,
+    "optimizer.lr": PositiveFloat,
+    "optimizer.lr_recurrent": OptionalPositiveFloat,
+    "optimizer.recurrent": str | None,
+    "schedule.name": str,
+}
+RULES = {"optimizer": "Optimizers", "schedule": "Schedules"}
+
+
+def table(headers: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+    """Markdown table; bars in cells are escaped."""
+    lines = [list(headers), ["---"] * len(list(headers)), *([cell.replace("|", "\\|") for cell in row] for row in rows)]
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+def kind(annotation: Any) -> str:
+    """Type of a setting in words, such as `a whole number >= 1, or null`."""
+    origin, arguments = get_origin(annotation), get_args(annotation)
+    if origin is Annotated:
+        notes = [str(note) for note in arguments[1:] if isinstance(note, Range) and str(note)]
+        if any(isinstance(note, CountOf) for note in arguments[1:]):
+            return "a whole number, a share of n, or max"
+        words = next((note.words() for note in arguments[1:] if isinstance(note, OneOf)), None)
+        base, null, _ = kind(arguments[0]).partition(", or null")
+        return "|".join(words) if words else " ".join([base, *notes]) + null
+    if origin in (Union, types.UnionType):
+        kinds = [kind(one) for one in arguments if one is not type(None)]
+        return " or ".join(dict.fromkeys(kinds)) + (", or null" if type(None) in arguments else "")
+    if origin is Literal:
+        return "|".join(map(str, arguments))
+    if origin in (list, tuple):
+        return f"a list, each {kind(arguments[0])}"
+    return NAMES.get(annotation, "any" if annotation is Any else getattr(annotation, "__name__", str(annotation)))
+
+
+def meanings(cls: type) -> dict[str, str]:
+    """Explanation of every argument of a class, from its docstring and those of its bases."""
+    found: dict[str, str] = {}
+    for klass in cls.__mro__:
+        for section in SECTION.finditer(inspect.cleandoc(klass.__dict__.get("__doc__") or "") + "\n"):
+            for part in re.split(r"\n(?= {4}\S)", "\n" + section["body"]):
+                name, _, text = part.strip().partition(": ")
+                if text:
+                    found.setdefault(name, " ".join(text.split()))
+    return found
+
+
+def default(field: Field) -> str:
+    """Default of an argument as YAML writes it."""
+    return "required" if field.required else json.dumps(field.default).strip('"')
+
+
+def arguments(cls: type, left_out: Mapping[str, Field] | set[str]) -> str:
+    """Table of the settings that a class has beside those left out; empty where there are none."""
+    told = meanings(cls)
+    rows = [
+        (f"`{name}`", kind(field.annotation), default(field), told.get(name, ""))
+        for name, field in fields(cls).items()
+        if name not in left_out
+    ]
+    return table(("key", "type", "default", "meaning"), rows) if rows else ""
+
+
+def of_kind(what: str, hidden: set[str]) -> Iterator[str]:
+    """Settings of every class of a kind: those that all have, then those of each."""
+    home, base_name = registry.KINDS[what]
+    base = getattr(import_module(home), base_name)
+    shared = fields(base)
+    if common := arguments(base, hidden):
+        yield f"Every one has these:\n\n{common}"
+    for name in registry.names(what):
+        cls: Any = registry.find(what, name, what)
+        changed = {key for key, field in fields(cls).items() if key in shared and field == shared[key]}
+        first = inspect.cleandoc(cls.__doc__ or "").partition("\n")[0].strip()
+        own = arguments(cls, hidden | changed)
+        yield f"**`{name}`**: {first}\n" + (f"\n{own}" if own else "")
+
+
+def commented(file: str) -> Iterator[tuple[str, str, str]]:
+    """Keys of a YAML file with their values and comments; a nested key has its parents before it."""
+    above: list[str] = []
+    for line in (HOME / "conf" / file).read_text(encoding="utf-8").splitlines():
+        found = COMMENT.match(line)
+        if found and not line.startswith(("defaults", "hydra")):
+            above[len(found["indent"]) // 2 :] = [found["key"]]
+            yield ".".join(above), found["value"].strip(), (found["comment"] or "").strip()
+        elif line.startswith("hydra"):
+            return
+
+
+def settings() -> str:
+    """Every key with type, default and meaning."""
+    types_of = ROOT | OF_RULES
+    for section, known in {"data": DATA, "stopping": STOPPING, "diagnostics": DIAGNOSTICS}.items():
+        types_of |= {f"{section}.{key}": field.annotation for key, field in known.items()}
+    root = [
+        (f"`{key}`", kind(types_of[key]), value, comment)
+        for key, value, comment in commented("config.yaml")
+        if key in types_of
+    ]
+    parts = ["## Every run\n", table(("key", "type", "default", "meaning"), root)]
+    trainer = {key: (value, comment) for key, value, comment in commented("trainer/default.yaml")}
+    told = TRAINER_MEANINGS
+    rows = [
+        (f"`trainer.{key}`", kind(of), trainer.get(key, ("Lightning's",))[0], told[key])
+        for key, of in TRAINER_TYPES.items()
+    ]
+    parts += ["## Training: `trainer.`\n", "Any other argument of Lightning's Trainer works by its own name, except for "
+              "those below.\n", table(("key", "type", "default", "meaning"), rows)]  # fmt: skip
+    parts += ["These arguments are refused:\n"]
+    parts += [table(("key", "instead"), [(f"`trainer.{key}`", why) for key, why in TRAINER_REFUSED.items()])]
+    for what, title in RULES.items():
+        parts += [f"## {title}: `{what}=`\n", *of_kind(what, set())]
+    for what, title in KINDS.items():
+        key = {"network": "model.network", "cell": "model.cell", "parametrization": "model.recurrent"}.get(what, what)
+        parts += [f"## {title}: `{key}=`\n", *of_kind(what, TASK_PROVIDED if what == "task" else PROVIDED)]
+    parts += ["## Loggers: `logger=`\n"]
+    rows = [(f"`logger.{key}`", kind(of), name) for name, keys in LOGGERS.items() for key, of in keys.items()]
+    parts += [table(("key", "type", "of logger="), rows)]
+    for name in ("local", "slurm", "ray"):
+        found = commented(f"hydra/launcher/{name}.yaml")
+        rows = [(f"`hydra.launcher.{key}`", value, comment) for key, value, comment in found]
+        parts += [f"## Launcher: `hydra/launcher={name}`\n", table(("key", "default", "meaning"), rows[1:])]
+    return "\n".join(parts)
+
+
+class _Captured(Exception):
+    """Parser of a verb, caught before it reads anything."""
+
+
+def parser(verb: str) -> argparse.ArgumentParser:
+    """Parser that a verb reads its words with."""
+
+    def capture(self: argparse.ArgumentParser, *_: Any) -> None:
+        raise _Captured(self)
+
+    with mock.patch.object(Parser, "parse_intermixed_args", capture):
+        try:
+            import_module(f"orthobench.verbs.{verb}").main([])
+        except _Captured as caught:
+            return caught.args[0]
+    raise AssertionError(f"{verb} reads no words")
+
+
+def commands() -> str:
+    """Every verb with its usage and its options."""
+    parts = []
+    for verb, what in VERBS.items():
+        found = parser(verb)
+        parts += [f"## `orthobench {verb}`\n", f"{what[:1].upper()}{what[1:]}.\n"]
+        parts += [f"```text\n{found.usage}\n```\n"]
+        rest = (found.description or "").strip()
+        parts += [f"{rest}\n"] if rest and "\n" in rest else []
+        rows = []
+        for action in found._actions:
+            if action.help != argparse.SUPPRESS and action.option_strings and action.dest != "help":
+                value = f" {action.metavar or action.dest.upper()}" if action.nargs != 0 else ""
+                rows.append((", ".join(f"`{word}{value}`" for word in action.option_strings), action.help or ""))
+        parts += [table(("option", "meaning"), rows)] if rows else []
+    return "\n".join(parts)
+
+
+def exit_codes() -> str:
+    """Exit codes with their classes."""
+    found = [("0", "", "Done."), ("1", "", "An error in orthobench itself; of `tables --check`, a table is stale.")]
+    for cls in vars(errors).values():
+        if inspect.isclass(cls) and issubclass(cls, errors.OrthobenchError) and cls is not errors.OrthobenchError:
+            found.append((str(cls.exit_code), f"`{cls.__name__}`", (cls.__doc__ or "").partition("\n")[0]))
+    return table(("code", "error in Python", "meaning"), sorted(found, key=lambda one: int(one[0])))
+
+
+def api() -> str:
+    """Public names of the package with signature and docstring."""
+    parts = ["## `orthobench`\n"]
+    public = [
+        one for name, one in vars(orthobench).items()
+        if inspect.isfunction(one) and one.__module__ == "orthobench" and not name.startswith("_")
+    ]  # fmt: skip
+    parts += [_described(f"orthobench.{one.__name__}", one) for one in public]
+    parts += ["## `orthobench.errors`\n", exit_codes(), "## `orthobench.testing`\n"]
+    parts += [_described(f"orthobench.testing.{name}", getattr(testing, name)) for name in testing.__all__]
+    parts += ["## `orthobench.layers`\n", "[Layers](layers.md) shows how to use them.\n"]
+    names = sorted(layers.__all__, key=lambda name: (name != "Layer", name != "Recurrent", name.lower()))
+    return "\n".join([*parts, *(_described(f"orthobench.layers.{name}", getattr(layers, name)) for name in names)])
+
+
+def _described(name: str, one: Any) -> str:
+    """Signature and docstring of a function or class, as Markdown."""
+    signature = _signature(one)
+    text = inspect.cleandoc(one.__dict__.get("__doc__") or one.__doc__ or "")
+    own = meanings(one) if inspect.isclass(one) else {}
+    body = re.split(r"^(?:Args|Attributes|Raises|Returns):\n", text, flags=re.M)[0].strip()
+    body = re.sub(r"((?:^ {4}.*\n?)+)", lambda m: f"```text\n{inspect.cleandoc(m[1])}\n```\n", body, flags=re.M)
+    listed = own or _arguments_of(text)
+    parts = [f"### `{name}`\n", f"```python\n{name.rpartition('.')[2]}{signature}\n```\n", f"{body}\n"]
+    parts += [table(("argument", "meaning"), [(f"`{key}`", told) for key, told in listed.items()])] if listed else []
+    for raised in re.findall(r"^Raises:\n((?: {4}.*\n?)+)", text, flags=re.M):
+        each = (" ".join(one.split()).rstrip(".") for one in re.split(r"\n(?= {4}\S)", raised.rstrip()))
+        parts.append(f"Raises {'; '.join(each)}.\n")
+    return "\n".join(parts)
+
+
+def _arguments_of(text: str) -> dict[str, str]:
+    return meanings(type("Function", (), {"__doc__": text}))
+
+
+def _signature(one: Any) -> str:
+    """Signature with the names of types alone, and words in quotes."""
+
+    def named(kind: Any) -> str:
+        return re.sub(r"\b(?:\w+\.)+(?=\w)", "", kind if isinstance(kind, str) else inspect.formatannotation(kind))
+
+    found, shown, starred = inspect.signature(one), [], False
+    for parameter in found.parameters.values():
+        if parameter.kind is parameter.KEYWORD_ONLY and not starred:
+            shown.append("*")
+        starred |= parameter.kind in (parameter.KEYWORD_ONLY, parameter.VAR_POSITIONAL)
+        stars = {parameter.VAR_POSITIONAL: "*", parameter.VAR_KEYWORD: "**"}.get(parameter.kind, "")
+        of = "" if parameter.annotation is parameter.empty else f": {named(parameter.annotation)}"
+        value = parameter.default
+        given = (
+            value.__name__ if inspect.isclass(value) else json.dumps(value) if isinstance(value, str) else repr(value)
+        )
+        shown.append(f"{stars}{parameter.name}{of}" + ("" if value is parameter.empty else f" = {given}"))
+    returned = found.return_annotation
+    arrow = "" if inspect.isclass(one) or returned is found.empty else f" -> {named(returned)}"
+    return f"({', '.join(shown)}){arrow}"
+
+
+def schema_rows(schema: dict[str, Any], above: str = "") -> Iterator[tuple[str, str, str]]:
+    """Fields of a JSON Schema, those of objects below their own."""
+    for key, field in schema.get("properties", {}).items():
+        of = field.get("type", "")
+        yield f"`{above}{key}`", " or ".join(of) if isinstance(of, list) else of, field.get("description", "")
+        yield from schema_rows(field, f"{above}{key}.")
+        yield from schema_rows(field.get("items", {}), f"{above}{key}[].")
+
+
+def texts() -> dict[Path, str]:
+    """Text that each page should have."""
+    record = table(("field", "type", "meaning"), schema_rows(json.loads(SCHEMA.read_text(encoding="utf-8"))))
+    made = {"cli.md": commands(), "exit-codes.md": exit_codes(), "configuration.md": settings(), "python.md": api()}
+    found = {}
+    for name, block in {**made, "run-folder.md": record}.items():
+        text = (PAGES / name).read_text(encoding="utf-8")
+        before, _, rest = text.partition(START)
+        found[PAGES / name] = f"{before}{START}\n\n{block.rstrip()}\n\n{END}{rest.partition(END)[2]}"
+    return found
+
+
+TRAINER_MEANINGS = {
+    "accelerator": "the device; `auto` takes a GPU if there is one",
+    "max_steps": "optimizer steps at most; -1 for no limit",
+    "max_epochs": "epochs at most",
+    "min_steps": "steps before early stopping or `max_time` may end the training",
+    "min_epochs": "epochs before early stopping or `max_time` may end the training",
+    "val_check_interval": "time between validations: a share of an epoch, or a whole number of steps",
+    "accumulate_grad_batches": "batches whose gradients one step sums",
+    "gradient_clip_val": "bound at which gradients are clipped",
+    "gradient_clip_algorithm": "clip by the norm of all gradients, or each value",
+    "log_every_n_steps": "steps between two logged training losses",
+    "check_val_every_n_epoch": "epochs between validations",
+    "limit_train_batches": "training batches of an epoch: a number or a share",
+    "limit_val_batches": "validation batches: a number or a share",
+    "limit_test_batches": "test batches: a number or a share",
+    "precision": "type of the arithmetic; recurrent matrices stay in float32 or float64",
+    "max_time": "time limit, days:hours:minutes:seconds",
+    "profiler": "Lightning's profiler",
+}
+
+
+def main(words: list[str]) -> int:
+    """Check or write the pages; return 1 if one is not up to date and is not written."""
+    stale = {path: text for path, text in texts().items() if path.read_text(encoding="utf-8") != text}
+    for path, text in stale.items():
+        if "--write" in words:
+            path.write_text(text, encoding="utf-8")
+        print(f"{'wrote' if '--write' in words else 'not up to date:'} {path}")
+    return int(bool(stale) and "--write" not in words)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
