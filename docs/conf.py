@@ -1,6 +1,7 @@
 """Settings of Sphinx for these pages, see docs/how-to/site.md: Markdown by MyST, and a notebook that the build runs."""
 
 import re
+from typing import Any
 
 from orthobench import __version__
 from orthobench.analysis.catalogue import SHIPPED
@@ -38,17 +39,17 @@ def _page(link: re.Match) -> str:
     return f'<a href="{up}{place}.html"><code>{name}</code>{rest}</a>'
 
 
-def _lead_to_the_site(app: object, page: str, source: list[str]) -> None:
+def _lead_to_the_site(app: Any, page: str, source: list[str]) -> None:
     source[0] = LINK.sub(_page, source[0])
 
 
-def _announce(app: object, page: str, template: str, context: dict, doctree: object) -> None:
+def _announce(app: Any, page: str, template: str, context: dict, doctree: object) -> None:
     """Link to the site, which is beside the folder of these pages."""
     up = "../" * (page.count("/") + 1)
     context["theme_announcement"] = f'<a href="{up}index.html">Which cell? The results as pages</a>'
 
 
-def setup(app: object) -> None:
+def setup(app: Any) -> None:
     """Connect to Sphinx's events."""
     app.connect("source-read", _lead_to_the_site)
     app.connect("html-page-context", _announce)

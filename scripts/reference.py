@@ -10,7 +10,7 @@ import json
 import re
 import sys
 import types
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
@@ -42,9 +42,9 @@ OF_RULES = {
 RULES = {"optimizer": "Optimizers", "schedule": "Schedules"}
 
 
-def table(headers: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+def table(headers: Sequence[str], rows: Iterable[Iterable[str]]) -> str:
     """Markdown table; bars in cells are escaped."""
-    lines = [list(headers), ["---"] * len(list(headers)), *([cell.replace("|", "\\|") for cell in row] for row in rows)]
+    lines = [list(headers), ["---"] * len(headers), *([cell.replace("|", "\\|") for cell in row] for row in rows)]
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 
@@ -140,8 +140,8 @@ def settings() -> str:
         (f"`trainer.{key}`", kind(of), trainer.get(key, ("Lightning's",))[0], told[key])
         for key, of in TRAINER_TYPES.items()
     ]
-    parts += ["## Training: `trainer.`\n", "Any other argument of Lightning's Trainer works by its own name, except for "
-              "those below.\n", table(("key", "type", "default", "meaning"), rows)]  # fmt: skip
+    parts += ["## Training: `trainer.`\n", "Other arguments of Lightning's Trainer work too.\n"]
+    parts += [table(("key", "type", "default", "meaning"), rows)]
     parts += ["These arguments are refused:\n"]
     parts += [table(("key", "instead"), [(f"`trainer.{key}`", why) for key, why in TRAINER_REFUSED.items()])]
     for what, title in RULES.items():
@@ -197,7 +197,10 @@ def commands() -> str:
 
 def exit_codes() -> str:
     """Exit codes with their classes."""
-    found = [("0", "", "Done."), ("1", "", "An error in orthobench itself; of `tables --check`, a table is stale.")]
+    found: list[tuple[str, str, str]] = [
+        ("0", "", "Done."),
+        ("1", "", "An error in orthobench itself; of `tables --check`, a table is stale."),
+    ]
     for cls in vars(errors).values():
         if inspect.isclass(cls) and issubclass(cls, errors.OrthobenchError) and cls is not errors.OrthobenchError:
             found.append((str(cls.exit_code), f"`{cls.__name__}`", (cls.__doc__ or "").partition("\n")[0]))
