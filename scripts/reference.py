@@ -27,6 +27,7 @@ from orthobench.verbs.arguments import Parser
 
 HOME = Path(__file__).resolve().parents[1]
 PAGES = HOME / "docs" / "reference"
+CONFIG = HOME / "conf" / "config.yaml"
 SCHEMA = PAGES / "record.schema.json"
 START, END = "<!-- made by scripts/reference.py -->", "<!-- end -->"
 COMMENT = re.compile(r"^(?P<indent> *)(?P<key>\w+):(?P<value>[^#\n]*)(?:#(?P<comment>.*))?$")
@@ -42,7 +43,7 @@ OF_RULES = {
 RULES = {"optimizer": "Optimizers", "schedule": "Schedules"}
 
 
-def table(headers: Sequence[str], rows: Iterable[Iterable[str]]) -> str:
+def table(headers: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """Markdown table; bars in cells are escaped."""
     lines = [list(headers), ["---"] * len(headers), *([cell.replace("|", "\\|") for cell in row] for row in rows)]
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
@@ -128,16 +129,23 @@ def settings() -> str:
     types_of = ROOT | OF_RULES
     for section, known in {"data": DATA, "stopping": STOPPING, "diagnostics": DIAGNOSTICS}.items():
         types_of |= {f"{section}.{key}": field.annotation for key, field in known.items()}
+    told = dict(MEANINGS)
+    defaults: dict[str, str] = {}
+    for key, value, comment in commented("config.yaml"):
+        told.setdefault(key, comment)
+        defaults[key] = value
+    for section, _, inside in re.findall(r"^(\w+): (\{)([^}]*)\}", CONFIG.read_text(encoding="utf-8"), flags=re.M):
+        pairs = re.findall(r"(\w+): ([\w.-]+)", re.sub(r"#.*", "", inside))
+        defaults |= {f"{section}.{key}": value for key, value in pairs}
     root = [
-        (f"`{key}`", kind(types_of[key]), value, comment)
-        for key, value, comment in commented("config.yaml")
-        if key in types_of
+        (f"`{key}`", kind(of), defaults.get(key, "null"), told[key])
+        for key, of in sorted(types_of.items(), key=lambda one: "." in one[0])
+        if key != "deviations"
     ]
     parts = ["## Every run\n", table(("key", "type", "default", "meaning"), root)]
     trainer = {key: (value, comment) for key, value, comment in commented("trainer/default.yaml")}
-    told = TRAINER_MEANINGS
     rows = [
-        (f"`trainer.{key}`", kind(of), trainer.get(key, ("Lightning's",))[0], told[key])
+        (f"`trainer.{key}`", kind(of), trainer.get(key, ("Lightning's",))[0], MEANINGS[f"trainer.{key}"])
         for key, of in TRAINER_TYPES.items()
     ]
     parts += ["## Training: `trainer.`\n", "Other arguments of Lightning's Trainer work too.\n"]
@@ -286,24 +294,37 @@ def texts() -> dict[Path, str]:
     return found
 
 
-TRAINER_MEANINGS = {
-    "accelerator": "the device; `auto` takes a GPU if there is one",
-    "max_steps": "optimizer steps at most; -1 for no limit",
-    "max_epochs": "epochs at most",
-    "min_steps": "steps before early stopping or `max_time` may end the training",
-    "min_epochs": "epochs before early stopping or `max_time` may end the training",
-    "val_check_interval": "time between validations: a share of an epoch, or a whole number of steps",
-    "accumulate_grad_batches": "batches whose gradients one step sums",
-    "gradient_clip_val": "bound at which gradients are clipped",
-    "gradient_clip_algorithm": "clip by the norm of all gradients, or each value",
-    "log_every_n_steps": "steps between two logged training losses",
-    "check_val_every_n_epoch": "epochs between validations",
-    "limit_train_batches": "training batches of an epoch: a number or a share",
-    "limit_val_batches": "validation batches: a number or a share",
-    "limit_test_batches": "test batches: a number or a share",
-    "precision": "type of the arithmetic; recurrent matrices stay in float32 or float64",
-    "max_time": "time limit, days:hours:minutes:seconds",
-    "profiler": "Lightning's profiler",
+MEANINGS = {  # of keys that have no comment of their own in conf/
+    "engine": "what computes the recurrence; see [engines](../explanation/engines.md)",
+    "data.verify": "check published data files against their digests",
+    "optimizer.name": "set by `optimizer=`",
+    "optimizer.lr": "learning rate",
+    "optimizer.lr_recurrent": "learning rate of the constrained parameters; null: `optimizer.lr`",
+    "optimizer.recurrent": "optimizer of the constrained parameters; null: the same",
+    "schedule.name": "set by `schedule=`",
+    "stopping.patience": "validations without gain that end the training",
+    "stopping.threshold": "level of the metric that ends the training",
+    "stopping.metric": "validation metric; null: the one that chooses the best weights",
+    "stopping.hold": "validations in a row at the threshold; null: one",
+    "stopping.extra_steps": "steps of training after the threshold; null: none",
+    "stopping.flat_metric": "metric that patience watches; null: `stopping.metric`",
+    "trainer.accelerator": "the device; `auto` takes a GPU if there is one",
+    "trainer.max_steps": "optimizer steps at most; -1 for no limit",
+    "trainer.max_epochs": "epochs at most",
+    "trainer.min_steps": "steps before early stopping or `max_time` may end the training",
+    "trainer.min_epochs": "epochs before early stopping or `max_time` may end the training",
+    "trainer.val_check_interval": "time between validations: a share of an epoch, or a whole number of steps",
+    "trainer.accumulate_grad_batches": "batches whose gradients one step sums",
+    "trainer.gradient_clip_val": "bound at which gradients are clipped",
+    "trainer.gradient_clip_algorithm": "clip by the norm of all gradients, or each value",
+    "trainer.log_every_n_steps": "steps between two logged training losses",
+    "trainer.check_val_every_n_epoch": "epochs between validations",
+    "trainer.limit_train_batches": "training batches of an epoch: a number or a share",
+    "trainer.limit_val_batches": "validation batches: a number or a share",
+    "trainer.limit_test_batches": "test batches: a number or a share",
+    "trainer.precision": "type of the arithmetic; recurrent matrices stay in float32 or float64",
+    "trainer.max_time": "time limit, days:hours:minutes:seconds",
+    "trainer.profiler": "Lightning's profiler",
 }
 
 
