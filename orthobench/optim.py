@@ -32,10 +32,13 @@ class Rule(ABC):
     Attributes:
         weight_decay: what a parameter adds of itself to its gradient; constrained parameters never do.
         decays_matrices_only: whether parameters with less than two dimensions, as biases and gains, have no decay.
+        elementwise: whether every number is moved by its own gradients alone, so that an ensemble can give several
+            parameters, of several runs, as one; each class says so for itself.
     """
 
     weight_decay: float = 0.0
     decays_matrices_only: ClassVar[bool] = False
+    elementwise: ClassVar[bool] = False
 
     def decayed(self, p: Tensors, g: Tensors, lr: float, decay: float) -> Tensors:
         """The gradients that `step` is given where the weight decay is `decay`, larger than zero."""
@@ -61,6 +64,7 @@ class SGD(Rule):
         momentum: the share of the last step that a step keeps.
     """
 
+    elementwise: ClassVar[bool] = True
     momentum: Fraction = 0.0
     weight_decay: NonNegativeFloat = 0.0
 
@@ -78,6 +82,7 @@ class Adam(Rule):
         eps: number beside the root.
     """
 
+    elementwise: ClassVar[bool] = True
     beta1: Fraction = 0.9
     beta2: Fraction = 0.999
     eps: NonNegativeFloat = 1e-8
@@ -101,6 +106,7 @@ class Adamw(Adam):
     """Adam behind p <- (1 - lr weight_decay) p, of matrices alone (Loshchilov & Hutter 2019, algorithm 2)."""
 
     decays_matrices_only: ClassVar[bool] = True
+    elementwise: ClassVar[bool] = True
     weight_decay: NonNegativeFloat = 0.01
 
     def decayed(self, p: Tensors, g: Tensors, lr: float, decay: float) -> Tensors:
@@ -119,6 +125,7 @@ class RMSprop(Rule):
         momentum: the share of the last step that a step keeps.
     """
 
+    elementwise: ClassVar[bool] = True
     decay: Fraction = 0.99
     eps: NonNegativeFloat = 1e-8
     momentum: Fraction = 0.0
@@ -146,6 +153,7 @@ class RMSpropTF(Rule):
         start: the mean square before the first step.
     """
 
+    elementwise: ClassVar[bool] = True
     decay: Fraction = 0.9
     eps: NonNegativeFloat = 1e-10
     momentum: Fraction = 0.0

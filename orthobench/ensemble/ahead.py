@@ -1,8 +1,9 @@
 """Steps of all members at once between two steps at which anything is written, without Python for each member.
 
-Parameters, gradients and the optimizer's memory are stacked once, (S, ...), and every operation of a step (loss and
-gradients, the look for numbers that are not finite, clipping, the optimizer's rule) is one for all members. Schedules
-are asked once. At the step that writes, validates, saves or ends, every member goes through its own loop again.
+Parameters, gradients and the optimizer's memory are packed once, (S, M), and every operation of a step (loss and
+gradients, the look for numbers that are not finite, clipping, the optimizer's rule) is one for all members and
+parameters. Schedules are asked once, and batches come drawn (`feed.py`). At the step that writes, validates, saves or
+ends, every member goes through its own loop again.
 """
 
 from dataclasses import dataclass
@@ -12,8 +13,10 @@ import torch
 from torch import Tensor, nn
 
 from orthobench import signals
-from orthobench.ensemble.stacked import Stacked, stacked
-from orthobench.optim import Memory, Rule, as_real, lists, move
+from orthobench.ensemble.feed import Feed
+from orthobench.ensemble.packed import Pack
+from orthobench.ensemble.stacked import Stacked
+from orthobench.optim import Memory, Pending, lists, move
 from orthobench.parametrizations.base import Parametrization
 from orthobench.run.callbacks.finite import Finite
 from orthobench.run.callbacks.orthogonality import Orthogonality
@@ -69,9 +72,9 @@ class Follower:
         )
 
     def batch(self) -> Batch:
-        """The next batch, on the member's device."""
+        """The next batch, on the CPU."""
         batch, _, _ = next(self.batches)
-        return self.trainer.strategy.batch_to_device(self.trainer.precision_plugin.convert_input(batch), None)
+        return self.trainer.precision_plugin.convert_input(batch)
 
 
 def run_ahead(together: Stacked, followers: list[Follower]) -> list[tuple[int, Any]]:
@@ -80,72 +83,64 @@ def run_ahead(together: Stacked, followers: list[Follower]) -> list[tuple[int, A
     Returns:
         For each member the number of steps, and what was noted of numbers that are not finite (see `Finite.hear`).
     """
-    steps = min(follower.quiet() for follower in followers)
-    moved = None if steps < 1 or not together.whole(len(followers)) else Moved.of([f.learner for f in followers])
-    if moved is None:
+    steps, first = min(follower.quiet() for follower in followers), followers[0]
+    learners = [follower.learner for follower in followers]
+    if steps < 1 or not together.whole(len(followers)) or not _alike(learners):
         return [(0, None)] * len(followers)
-    first, made, notes = followers[0], 0, _Notes(followers)
-    buffers = stacked([f.learner.model for f in followers], nn.Module.named_buffers)
-    while made < steps and signals.asked() is None and not first.saver.is_due():
-        batches = [follower.batch() for follower in followers]
+    packed, made, notes = together.packed(learners), 0, _Notes(followers)
+    moved = [Moved(pack, learners) for pack in packed.packs]
+    if together.feed is None:
+        together.feed = Feed(len(followers), first.learner.device)
+    wanted = lambda: signals.asked() is None and not first.saver.is_due()  # noqa: E731
+    for batch in together.feed.batches([follower.batch for follower in followers], steps, wanted):
         with first.trainer.precision_plugin.train_step_context():
-            losses, gradients = together.gradients([f.learner for f in followers], moved.leaves, buffers, batches)
+            losses, gradients = together.gradients(learners, packed, batch)
         with torch.no_grad():
-            norms = [_norms(g) for g in gradients if g is not None]
+            norms = _norms(gradients)
             notes.look(losses, norms, first.trainer.global_step + made + 1)
-            _clip([g for g in gradients if g is not None], norms, first.trainer)
-            moved.step(gradients, _factor(first.learner, first.trainer.global_step + made))
+            _clip(gradients, norms, first.trainer)
+            factor = _factor(first.learner, first.trainer.global_step + made)
+            move(one.pending(g, factor) for one, g in zip(moved, gradients, strict=True))
         made += 1
-    moved.return_to_members()
+    packed.store([learner.model for learner in learners])
+    for one in moved:
+        one.return_to_members()
     return [(made, notes.of(i)) for i in range(len(followers))]
 
 
 class Moved:
-    """Parameters and memory of all members' optimizers, stacked, which move together.
+    """The memory of all members' optimizers for one pack of parameters, which moves as one.
 
-    Attributes:
-        leaves: the parameters by name, (S, ...).
+    Args:
+        pack: the parameters.
+        learners: the members' learners.
     """
 
-    def __init__(self, learners: list[Learner], rules: list[tuple[Rule, float, float]]) -> None:
-        self.learners, self.rules = learners, rules
-        models = [learner.model for learner in learners]
-        self.leaves = {n: p.requires_grad_() for n, p in stacked(models, nn.Module.named_parameters).items()}
-        own = [learner.optimizer.state for learner in learners]
-        self.members = [[m.get_parameter(name) for m in models] for name in self.leaves]
-        self.memory = [_joined([state.get(p, {}) for state, p in zip(own, ps, strict=True)]) for ps in self.members]
+    def __init__(self, pack: Pack, learners: list[Learner]) -> None:
+        self.pack = pack
+        own = [[learner.model.get_parameter(name) for name in pack.names] for learner in learners]
+        self.states = [[one.optimizer.state[p] for p in ps] for one, ps in zip(learners, own, strict=True)]
+        self.rule, self.rate, self.decay = learners[0].optimizer.settings()[id(own[0][0])]
+        self.memory: Memory = {
+            key: pack.joined([[state[key] for state in row] for row in self.states]) if isinstance(v, Tensor) else v
+            for key, v in self.states[0][0].items()
+        }
 
-    @classmethod
-    def of(cls, learners: list[Learner]) -> "Moved | None":
-        """Null where members differ in rules, rates or steps, so that each must be moved by itself."""
-        rules: list[list[tuple[Rule, float, float]]] = []
-        for learner in learners:
-            of_parameter = learner.optimizer.settings()
-            rules.append([of_parameter[id(p)] for p in learner.model.parameters()])
-        counts = [
-            [[v for v in learner.optimizer.state.get(p, {}).values() if not isinstance(v, Tensor)] for p in ps]
-            for learner, ps in ((one, list(one.model.parameters())) for one in learners)
-        ]
-        alike = all(rule == rules[0] for rule in rules) and all(count == counts[0] for count in counts)
-        return cls(learners, rules[0]) if alike else None
-
-    def step(self, gradients: list[Tensor | None], factor: float) -> None:
-        """One step of every rule, at its rate times `factor`."""
-        own = zip(self.leaves.values(), gradients, self.memory, self.rules, strict=True)
-        move(
-            (rule, rate * factor, decay, as_real(p), as_real(g), memory)
-            for p, g, memory, (rule, rate, decay) in own
-            if g is not None
-        )
+    def pending(self, gradient: Tensor, factor: float) -> Pending:
+        """One step at the rate times `factor`."""
+        return self.rule, self.rate * factor, self.decay, self.pack.values.detach(), gradient, self.memory
 
     @torch.no_grad()
     def return_to_members(self) -> None:
-        """Write the stacked parameters and memories back into the members."""
-        for p, members, memory in zip(self.leaves.values(), self.members, self.memory, strict=True):
-            lists._foreach_copy_(members, list(p.unbind()))
-            for i, (learner, own) in enumerate(zip(self.learners, members, strict=True)):
-                for key, value in memory.items():
-                    learner.optimizer.state[own][key] = value[i].clone() if isinstance(value, Tensor) else value
+        """Write the memory back into the members' optimizers."""
+        for key, value in self.memory.items():
+            if isinstance(value, Tensor):
+                for states, row in zip(self.states, self.pack.rows(value), strict=True):
+                    lists._foreach_copy_([state[key] for state in states], row)
+            else:
+                for states in self.states:
+                    for state in states:
+                        state[key] = value
 
 
 class _Notes:
@@ -155,16 +150,32 @@ class _Notes:
         found = [follower.finite.notes(next(follower.learner.model.parameters())) for follower in followers]
         self.first, self.last = (torch.stack(part) for part in zip(*found, strict=True))
 
-    def look(self, losses: Tensor, norms: list[Tensor], step: int) -> None:
+    def look(self, losses: Tensor, norms: Tensor, step: int) -> None:
         """Note what happens at one step; nothing is read."""
-        before = self.first < 0
-        good = torch.isfinite(torch.stack([losses, *norms])).all(0)
-        self.last = torch.where(before & torch.isfinite(losses), losses.to(self.last.dtype), self.last)
-        self.first = torch.where(before & ~good, step, self.first)
+        before, finite = self.first < 0, torch.isfinite(losses)
+        self.last = torch.where(before & finite, losses.to(self.last.dtype), self.last)
+        self.first = torch.where(before & ~(finite & torch.isfinite(norms)), step, self.first)
 
     def of(self, i: int) -> tuple[Tensor, Tensor]:
         """One member's notes."""
         return self.first[i].clone(), self.last[i].clone()
+
+
+def _alike(learners: list[Learner]) -> bool:
+    """Whether members have the same rules, rates and steps behind them, so that all can be moved as one."""
+    kinds: list[Any] = []
+    for learner in learners:
+        settings, state = learner.optimizer.settings(), learner.optimizer.state
+        for p in learner.model.parameters():
+            kept = {key: None if isinstance(v, Tensor) else v for key, v in state.get(p, {}).items()}
+            kinds.append((settings[id(p)], kept))
+    first, rules = kinds[: len(kinds) // len(learners)], {kind[0] for kind, _ in kinds}
+    moved = [kind for kind in first if kind[1]]
+    return (
+        kinds == first * len(learners)
+        and all(vars(type(rule)).get("elementwise", False) for rule in rules)
+        and all(kept == other for kind, kept in moved for known, other in moved if kind == known)
+    )
 
 
 def _factor(learner: Learner, step: int) -> float:
@@ -173,28 +184,21 @@ def _factor(learner: Learner, step: int) -> float:
     return learner.schedule.factor(step, length.steps or step + 1, length.epochs(step))
 
 
-def _joined(memories: list[Memory]) -> Memory:
-    return {
-        key: torch.stack([memory[key] for memory in memories]) if isinstance(value, Tensor) else value
-        for key, value in memories[0].items()
-    }
-
-
-def _norms(g: Tensor) -> Tensor:
+def _norms(gradients: list[Tensor]) -> Tensor:
     """The norm of every member's gradient, (S,)."""
-    return torch.linalg.vector_norm(g.flatten(1), dim=1)
+    found = [torch.linalg.vector_norm(g, dim=1) for g in gradients]
+    return found[0] if len(found) == 1 else torch.linalg.vector_norm(torch.stack(found), dim=0)
 
 
-def _clip(gradients: list[Tensor], norms: list[Tensor], trainer: Any) -> None:
+def _clip(gradients: list[Tensor], norms: Tensor, trainer: Any) -> None:
     """Clip every member's gradient in place, as `trainer.gradient_clip_val` says."""
     bound = trainer.gradient_clip_val
-    if not bound or not gradients:
+    if not bound:
         return
     if trainer.gradient_clip_algorithm == "value":
+        lists._foreach_clamp_min_(gradients, -bound)
+        lists._foreach_clamp_max_(gradients, bound)
+    else:
+        scale = (bound / (norms + EPSILON)).clamp(max=1.0)[:, None]
         for g in gradients:
-            g.clamp_(-bound, bound)
-        return
-    total = torch.linalg.vector_norm(torch.stack(norms), dim=0)
-    scale = (bound / (total + EPSILON)).clamp(max=1.0)
-    for g in gradients:
-        g.mul_(scale.view(-1, *[1] * (g.dim() - 1)))
+            g.mul_(scale)

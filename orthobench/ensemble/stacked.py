@@ -18,16 +18,24 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call, vmap
 
+from orthobench.ensemble.feed import Feed, joined
+from orthobench.ensemble.packed import NamedTensors, Packed
 from orthobench.models.base import Network
 from orthobench.parametrizations.accumulated import accumulated
 from orthobench.parametrizations.base import Parametrization
+from orthobench.parametrizations.free import Free
 from orthobench.run.learner import Learner
+from orthobench.run.training_step import CAPTURED, SHAPES
+from orthobench.scan import choose
+from orthobench.scan.graph.capture import Replay, Shelf
 from orthobench.tasks.base import Batch
 from orthobench.terminal import say
 
 Request = tuple[Learner, Batch]
 Trained = tuple[Tensor, list[Tensor | None]]
-NamedTensors = dict[str, Tensor]
+Found = Callable[..., tuple[Tensor, ...]]  # of outputs, targets and mask
+INSTEAD = "its cells are captured one by one"
+KINDS = ("a training step", "an evaluation")
 STACKED = ("stacked", "stacked, engine=reference", "apart")
 
 
@@ -42,6 +50,7 @@ class Stacked:
     Attributes:
         forms: the ways to compute that have not failed; the first of them is used.
         at_most: how many members fit into memory at once, as far as is known.
+        feed: what draws their batches, once anything needs it.
 
     Args:
         model: the model of any member.
@@ -53,11 +62,19 @@ class Stacked:
         self._trained = 0
         self._template = copy.deepcopy(model)
         self._engine: Any = getattr(model, "engine", "auto")
-        inside = [name for name, module in model.named_modules() if isinstance(module, Parametrization)]
+        self._packs: dict[int, Packed] = {}
+        self._used: frozenset[str] | None = None
+        self._engines: dict[int, bool] = {}
+        self._steps, self._measures = (Shelf(f"{what} of all members", SHAPES, INSTEAD) for what in KINDS)
+        self._names: list[str] = []
+        self._seen: list[Any] = []
+        self.feed: Feed | None = None
+        inside = [name for name, module in model.named_modules() if is_computed(module)]
         self._maps = {name: True for name in inside if not name.startswith(tuple(f"{other}." for other in inside))}
         for name in self._maps:
             parent, _, own = name.rpartition(".")
             self._template.get_submodule(parent).register_module(own, _Given())
+        self._inside = tuple(f"{name}." for name in self._maps)
 
     def train(self, requests: list[Request]) -> list[Trained]:
         """The loss and the gradient of every parameter, in the order of `model.parameters()`, per member."""
@@ -89,30 +106,55 @@ class Stacked:
         return found
 
     def _train(self, requests: list[Request]) -> list[Trained]:
-        learner = requests[0][0]
-        if learner.duration.accumulate > 1 and accumulated(learner.model):
+        learners, batch = [one for one, _ in requests], joined([batch for _, batch in requests])
+        model, accumulate = learners[0].model, learners[0].duration.accumulate
+        if accumulate > 1 and accumulated(model):
             raise RuntimeError("gradients of matrices are clipped or scaled over several batches")
-        learners, models = [one for one, _ in requests], [one.model for one, _ in requests]
-        leaves = {name: leaf.requires_grad_() for name, leaf in stacked(models, nn.Module.named_parameters).items()}
-        buffers = stacked(models, nn.Module.named_buffers)
-        losses, gradients = self.gradients(learners, leaves, buffers, [batch for _, batch in requests])
-        self._trained = len(requests)
-        rows = [[None] * len(requests) if g is None else g.unbind() for g in gradients]
-        return list(zip(losses.unbind(), map(list, zip(*rows, strict=True)), strict=True))
+        packed = self.packed(learners)
+        if self._used is None:
+            losses, rows = self._first(learners, packed, batch)
+        else:
+            losses, gradients = self.gradients(learners, packed, batch)
+            pairs = zip(packed.packs, gradients, strict=True)
+            rows = {name: own for pack, g in pairs for name, own in pack.gradients(g).items()}
+        self._trained, names = len(requests), [name for name, _ in model.named_parameters()]
+        of_each = [[rows[name][i] if name in rows else None for name in names] for i in range(len(requests))]
+        return list(zip(losses.unbind(), of_each, strict=True))
+
+    def _first(self, learners: list[Learner], packed: Packed, batch: Batch) -> tuple[Tensor, dict[str, Any]]:
+        """Losses, and gradients by name and member; it notes which parameters have a gradient."""
+        named, task = packed.named(), learners[0].task
+        (losses,) = self._mapped(learners, named, batch, lambda *given: (task.loss(*given),))
+        losses = losses + self._penalties(learners[0].model, named)
+        leaves = {name: named[name] for pack in packed.packs for name in pack.names}
+        total = (losses / learners[0].duration.accumulate).sum()
+        found = torch.autograd.grad(total, list(leaves.values()), allow_unused=True)
+        rows = {name: g.unbind() for name, g in zip(leaves, found, strict=True) if g is not None}
+        self._used, self._seen = frozenset(rows), _shapes(batch)
+        self._packs.clear()
+        return losses.detach(), rows
 
     def whole(self, members: int) -> bool:
         """Whether so many members have been computed stacked, and all at once."""
         return 1 < members <= min(self.at_most, self._trained) and self.forms[0] != "apart"
 
-    def gradients(
-        self, learners: list[Learner], leaves: NamedTensors, buffers: NamedTensors, batches: list[Batch]
-    ) -> tuple[Tensor, list[Tensor | None]]:
-        """The losses (S,), and the gradient (S, ...) of every one of the stacked parameters, null where it has none."""
+    def packed(self, learners: list[Learner]) -> Packed:
+        """All members' parameters and buffers as they are now, in memory that stays where it is."""
+        models = [learner.model for learner in learners]
+        found = self._packs.get(len(models))
+        if found is None or not found.fits(models):
+            settings = learners[0].optimizer.settings()
+            kinds = {n: settings.get(id(p)) for n, p in models[0].named_parameters() if p.requires_grad}
+            used = kinds if self._used is None else {n: kind for n, kind in kinds.items() if n in self._used}
+            found = self._packs[len(models)] = Packed(models, used)
+        return found.load(models)
+
+    def gradients(self, learners: list[Learner], packed: Packed, batch: Batch) -> tuple[Tensor, list[Tensor]]:
+        """The losses (S,) of a batch (S, B, ...), and the gradient (S, M) of every pack."""
         task, accumulate = learners[0].task, learners[0].duration.accumulate
-        y, targets = self._outputs([learner.model for learner in learners], leaves, buffers, batches)
-        losses = vmap(task.loss)(y, *targets) + self._penalties(learners[0].model, leaves)
-        found = torch.autograd.grad((losses / accumulate).sum(), list(leaves.values()), allow_unused=True)
-        return losses.detach(), list(found)
+        (losses,) = self._replayed(self._steps, learners, packed, batch, lambda *given: (task.loss(*given),))
+        losses = losses + self._penalties(learners[0].model, packed.named() if self._maps else {})
+        return losses.detach(), list(torch.autograd.grad((losses / accumulate).sum(), packed.values))
 
     def _penalties(self, model: nn.Module, leaves: NamedTensors) -> Tensor | float:
         """What is added to every member's loss, (S,)."""
@@ -125,28 +167,67 @@ class Stacked:
         return total
 
     def _measure(self, requests: list[Request]) -> list[dict[str, Tensor]]:
-        models = [one.model for one, _ in requests]
-        parameters, buffers = stacked(models, nn.Module.named_parameters), stacked(models, nn.Module.named_buffers)
-        y, targets = self._outputs(models, parameters, buffers, [batch for _, batch in requests])
-        values = vmap(requests[0][0].task.measure)(y, *targets)
-        return [{name: value[i] for name, value in values.items()} for i in range(len(requests))]
+        learners, names = [one for one, _ in requests], list[str]()
 
-    def _outputs(
-        self, models: list[Any], parameters: NamedTensors, buffers: NamedTensors, batches: list[Batch]
-    ) -> tuple[Tensor, list[Tensor]]:
-        """Outputs (S, B, ...), targets and masks."""
-        tensors = parameters | buffers
-        x, *targets = (torch.stack(parts) for parts in zip(*batches, strict=True))
-        given = {}
-        for name in self._maps:
-            own = {key.removeprefix(f"{name}."): t for key, t in tensors.items() if key.startswith(f"{name}.")}
-            given[f"{name}.W"] = self._matrices(name, [model.get_submodule(name) for model in models], own)
-        rest = {key: t for key, t in tensors.items() if not key.startswith(tuple(f"{name}." for name in self._maps))}
+        def measured(*given: Tensor) -> tuple[Tensor, ...]:
+            values = learners[0].task.measure(*given)
+            names[:] = values
+            return tuple(values.values())
+
+        batch = joined([batch for _, batch in requests])
+        values = self._replayed(self._measures, learners, self.packed(learners), batch, measured)
+        self._names = names or self._names  # a replay calls no Python
+        return [{n: value[i] for n, value in zip(self._names, values, strict=True)} for i in range(len(requests))]
+
+    def _replayed(
+        self, shelf: Shelf, learners: list[Learner], packed: Packed, batch: Batch, found: Found
+    ) -> tuple[Tensor, ...]:
+        """See `_mapped`; as one CUDA graph each way, for shapes that come again, all but the matrices."""
+        named = packed.named() if self._maps else {}
+        given = self._given(learners, named)
+        if not self._is_captured(learners[0].model, len(batch[0][0])):
+            return self._computed(packed.named(), given, batch, found)
+        arguments, count = (*batch, *given.values()), len(batch)
+
+        def function(*tensors: Tensor) -> tuple[Tensor, ...]:
+            matrices = dict(zip(given, tensors[count:], strict=True))
+            return self._computed(packed.named(), matrices, tensors[:count], found)
+
+        again = shelf is self._steps and _shapes(batch) == self._seen
+        lease = shelf.lease(function, arguments, tuple(packed.values), again)
+        if lease is None:
+            return function(*arguments)
+        return Replay.apply(lease, len(arguments), *arguments, *packed.values)
+
+    def _mapped(self, learners: list[Learner], named: NamedTensors, batch: Batch, found: Found) -> tuple[Tensor, ...]:
+        """What `found` gives for the outputs (B, ...), targets and mask of every member, (S, ...)."""
+        return self._computed(named, self._given(learners, named), batch, found)
+
+    def _computed(self, named: NamedTensors, given: NamedTensors, batch: Batch, found: Found) -> tuple[Tensor, ...]:
+        x, *targets = batch
+        rest = {key: t for key, t in named.items() if not key.startswith(self._inside)} | given
 
         def output(tensors: NamedTensors, x: Tensor) -> Tensor:
             return functional_call(self._template, tensors, (x,))[0]
 
-        return vmap(output)(rest | given, x), targets
+        return vmap(found)(vmap(output)(rest, x), *targets)
+
+    def _is_captured(self, model: Network, batch_size: int) -> bool:
+        """Whether the engines that will run may be part of a graph."""
+        if self.forms[0] != "stacked":
+            return False
+        if batch_size not in self._engines:
+            names = {choose(cell, model.engine, sequences=batch_size)[0] for cell in model.cells}
+            self._engines[batch_size] = bool(names) and names <= CAPTURED
+        return self._engines[batch_size]
+
+    def _given(self, learners: list[Learner], named: NamedTensors) -> NamedTensors:
+        """The members' matrices, (S, N, N), by the name that the template has for them."""
+        found = {}
+        for name in self._maps:
+            own = {key.removeprefix(f"{name}."): t for key, t in named.items() if key.startswith(f"{name}.")}
+            found[f"{name}.W"] = self._matrices(name, [one.model.get_submodule(name) for one in learners], own)
+        return found
 
     def _matrices(self, name: str, maps: list[nn.Module], tensors: NamedTensors) -> Tensor:
         """The members' matrices of one parametrization, (S, N, N)."""
@@ -183,10 +264,13 @@ class _Given(nn.Module):
         return self.get_buffer("W")
 
 
-def stacked(models: list[Any], named: Callable[[nn.Module], Any]) -> NamedTensors:
-    """Parameters or buffers of all members by name, (S, ...)."""
-    members = [dict(named(model)) for model in models]
-    return {name: torch.stack([member[name].detach() for member in members]) for name in members[0]}
+def is_computed(module: nn.Module) -> bool:
+    """Whether a module computes a matrix, and does not only hold it."""
+    return isinstance(module, Parametrization) and type(module) is not Free
+
+
+def _shapes(batch: Batch) -> list[Any]:
+    return [(t.shape, t.dtype) for t in batch]
 
 
 def _train_one(request: Request) -> Trained:

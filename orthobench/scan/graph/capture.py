@@ -128,7 +128,7 @@ class Program:
         self._inputs = tuple(torch.empty(a.shape, dtype=a.dtype, device=a.device) for a in arguments)
         self._copy_in(self._inputs, arguments)
         leaves = [i.requires_grad_() for i, need in zip(self._inputs, needed, strict=True) if need]
-        leaves += parameters
+        leaves += parameters if torch.is_grad_enabled() else ()
         self._gradients: TensorTuple = ()
         self.differentiable: tuple[bool, ...] = ()
         live: list[Tensor] = []
@@ -220,13 +220,22 @@ class Shelf:
         self._seen: OrderedDict[Any, list[Program] | None] = OrderedDict()
         self._dropped = 0
 
-    def lease(self, function: Function, arguments: TensorTuple, parameters: TensorTuple = ()) -> Lease | None:
-        """A program of `function`; null for a shape that is new, or that could not be captured."""
+    def lease(
+        self, function: Function, arguments: TensorTuple, parameters: TensorTuple = (), again: bool = False
+    ) -> Lease | None:
+        """A program of `function`; null for a shape that is new, or that could not be captured.
+
+        Args:
+            function: takes tensors and returns tensors.
+            arguments: its arguments.
+            parameters: the other tensors that need a gradient.
+            again: whether the shape occurred before, elsewhere.
+        """
         needed = tuple(a.requires_grad and torch.is_grad_enabled() for a in arguments)
         kinds = tuple((a.shape, a.dtype, a.device) for a in arguments)
         places = tuple(p.data_ptr() for p in parameters)
         key = (kinds, needed, torch.is_inference_mode_enabled(), places)
-        new = key not in self._seen
+        new = key not in self._seen and not again
         free = self._seen.setdefault(key, [])
         self._seen.move_to_end(key)
         if len(self._seen) > self._most:
