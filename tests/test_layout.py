@@ -22,7 +22,7 @@ BELOW = {  # what a room may import, beside the ground
     "report": {"analysis", "config", "recording"},
     "run": {"cells", "config", "models", "parametrizations", "recording", "scan", "tasks"},
     "testing": {"cells", "models", "parametrizations", "run", "scan"},
-    "ensemble": {"config", "models", "parametrizations", "recording", "run", "tasks"},
+    "ensemble": {"config", "models", "parametrizations", "recording", "run", "scan", "tasks"},
     "launch": {"analysis", "config", "ensemble", "models", "recording", "run", "tasks"},
 }
 GROUND = {
