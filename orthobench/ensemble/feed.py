@@ -14,7 +14,7 @@ from orthobench.tasks.base import Batch
 MOST = 16  # steps of one copy: a signal to stop waits for at most two copies' steps
 MOST_BYTES = 1 << 28
 Draw = Callable[[], Batch]
-Drawn = tuple[list[Batch], Any]
+Ready = tuple[list[Batch], Any]
 
 
 class Feed:
@@ -61,10 +61,10 @@ class Feed:
                 yield from drawn
             self._warm = True
 
-    def _asked(self, sources: list[Draw], count: int, wanted: Callable[[], bool]) -> "Future[Drawn] | None":
+    def _asked(self, sources: list[Draw], count: int, wanted: Callable[[], bool]) -> "Future[Ready] | None":
         return self._copier.submit(self._drawn, sources, count) if count and wanted() else None
 
-    def _drawn(self, sources: list[Draw], count: int) -> "Drawn":
+    def _drawn(self, sources: list[Draw], count: int) -> "Ready":
         """The next batches, and the event after which they are on the device."""
         members = self._drawers.map(lambda draw: [draw() for _ in range(count)], sources)
         found = _alike(list(zip(*members, strict=True)))
