@@ -9,6 +9,7 @@ import torch
 from torch import nn
 
 from orthobench import optim
+from orthobench.analysis.catalogue import SHIPPED
 from orthobench.ensemble import member as member_module
 from orthobench.ensemble.ahead import _alike
 from orthobench.ensemble.feed import Feed
@@ -26,7 +27,9 @@ LONGER = ("trainer.max_steps=14", "trainer.log_every_n_steps=5", "trainer.val_ch
 
 
 def two(root: Path, *words: str) -> list[Run]:
-    return [Run.of((*TINY, *LONGER, *words, f"seed={seed}", f"runs_root={root}")) for seed in (1, 2)]
+    return [
+        Run.fitted(SHIPPED.settings((*TINY, *LONGER, *words, f"seed={seed}", f"runs_root={root}"))) for seed in (1, 2)
+    ]
 
 
 @pytest.mark.sampled(2)
@@ -204,7 +207,7 @@ def test_on_a_gpu_steps_made_ahead_are_replayed_and_keep_to_single_runs(
 
 @pytest.mark.gpu
 def test_on_a_gpu_batches_drawn_by_threads_are_those_of_the_cpu() -> None:
-    exp = [Run.of((*TINY, "model=lstm", "task=denoise", f"seed={seed}")) for seed in (1, 2)]
+    exp = [Run.fitted(SHIPPED.settings((*TINY, "model=lstm", "task=denoise", f"seed={seed}"))) for seed in (1, 2)]
 
     def source(task: Any) -> Any:
         count = iter(range(1000))
