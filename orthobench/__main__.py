@@ -1,14 +1,9 @@
 """The command line: a verb, or overrides that run an experiment."""
 
 import argparse
-import atexit
-import errno
-import gc
 import io
-import os
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager, redirect_stdout, suppress
+from contextlib import redirect_stdout
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,13 +11,12 @@ from typing import TYPE_CHECKING, Any
 from orthobench import __version__, paths, signals
 from orthobench.config import slips
 from orthobench.config.words import key
-from orthobench.errors import ConfigError, OrthobenchError, Stopped, StorageError, code_of, of_system
-from orthobench.terminal import complain, flush, say
+from orthobench.errors import ConfigError
+from orthobench.program import answered, carried_out, uncollected
+from orthobench.terminal import complain, say
 
 if TYPE_CHECKING:
     from orthobench.analysis.catalogue import Catalogue
-
-os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # torch's idle threads spin, on cores that a scan's threads need
 
 VERBS = {
     "list": "the models, tasks and tables that can be run",
@@ -57,7 +51,6 @@ usage: orthobench KEY=VALUE ...        run an experiment (-m: a sweep)
   orthobench show model=lstm task=pmnist
 
 orthobench --help explains every key; orthobench --version tells the version."""
-LONGEST = 4000  # characters of a sentence
 COMPLETION = ("install", "uninstall", "query")
 ANNOUNCED = {"-m", "--multirun", "-cd", "--config-dir"}
 REFUSED = ("--config-path", "-cp", "--config-name", "-cn", "--experimental-rerun")
@@ -66,14 +59,8 @@ REFUSED = ("--config-path", "-cp", "--config-name", "-cn", "--experimental-rerun
 def main(arguments: list[str] | None = None) -> int:
     """Run the program; returns its exit code."""
     if arguments is not None:
-        return _answer(arguments)
-    atexit.register(gc.freeze)  # or Python looks through torch's half a million objects again before it ends
-    _keep_path()
-    try:
-        code = _answer(sys.argv[1:])
-    finally:  # also where a parser ends the program
-        written = flush()
-    return code or (0 if written else StorageError.exit_code)
+        return answered(lambda: _answer(arguments))
+    return carried_out(lambda: _answer(sys.argv[1:]))
 
 
 def _answer(words: list[str]) -> int:
@@ -81,43 +68,16 @@ def _answer(words: list[str]) -> int:
     if not words:
         complain(USAGE.format(verbs=", ".join(VERBS)))
         return ConfigError.exit_code
-    try:
-        if "--version" in words:
-            say(f"orthobench {__version__}")
-            return 0
-        if words[0] in RENAMED:
-            verb = RENAMED[words[0]]
-            raise ConfigError(f"`orthobench {words[0]}` is `orthobench {verb}` now: {VERBS[verb]}.")
-        if words[0] in VERBS:
-            return import_module(f"orthobench.verbs.{words[0]}").main(words[1:])
-        with signals.watched(program=True):
-            signals.end_with_parent()
-            return _experiment(words)
-    except OrthobenchError as error:
-        return _tell(error)
-    except OSError as error:
-        return _tell(of_system(error))
-    except ImportError as error:
-        if os.strerror(errno.EMFILE) not in str(error):
-            raise
-        return _tell(of_system(error))
-    except KeyboardInterrupt:
-        complain("orthobench: interrupted")
-        return Stopped.exit_code
-
-
-def _tell(error: OrthobenchError) -> int:
-    """Say what is wrong in a sentence of moderate length; returns the exit code."""
-    text = str(error)
-    complain(f"orthobench: {text if len(text) <= LONGEST else f'{text[: LONGEST // 2]} ... {text[-LONGEST // 2 :]}'}")
-    return error.exit_code
-
-
-def _keep_path() -> None:
-    """Let no process that this one starts import modules of the working directory, unless this one does."""
-    with suppress(OSError):  # a folder that has been removed
-        if not {"", str(Path.cwd())} & set(sys.path):
-            os.environ["PYTHONSAFEPATH"] = "1"
+    if "--version" in words:
+        say(f"orthobench {__version__}")
+        return 0
+    if words[0] in RENAMED:
+        verb = RENAMED[words[0]]
+        raise ConfigError(f"`orthobench {words[0]}` is `orthobench {verb}` now: {VERBS[verb]}.")
+    if words[0] in VERBS:
+        return import_module(f"orthobench.verbs.{words[0]}").main(words[1:])
+    with signals.watched(program=True):
+        return _experiment(words)
 
 
 def _experiment(words: list[str]) -> int:
@@ -136,27 +96,12 @@ def _experiment(words: list[str]) -> int:
         from orthobench.launch.sweep import sweep
 
         return sweep(overrides, catalogue)
-    with _uncollected():
+    from orthobench.run.__main__ import done
+
+    with uncollected():
         checked = catalogue.settings(overrides)  # before the slow imports, so that a wrong word is refused at once
         from orthobench.models.build import fit_to_budget
-        from orthobench.recording.finished import finished
-
-        checked = fit_to_budget(checked)
-        record = finished(checked)
-        if record is None:
-            from orthobench.run.run import Run
-    return code_of((record or Run(checked).run())["status"])
-
-
-@contextmanager
-def _uncollected() -> Iterator[None]:
-    """Import without looking for garbage among the half a million objects that torch and Lightning make to stay."""
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.freeze()
-        gc.enable()
+    return done(fit_to_budget(checked))
 
 
 def _announce(words: list[str]) -> None:

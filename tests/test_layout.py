@@ -26,8 +26,8 @@ BELOW = {  # what a room may import, beside the ground
     "launch": {"analysis", "config", "ensemble", "models", "recording", "run", "tasks"},
 }
 GROUND = {
-    "errors", "paths", "terminal", "signals", "schema", "registry", "initializers", "lean_lightning", "optim",
-    "schedules",
+    "errors", "paths", "program", "terminal", "signals", "schema", "registry", "initializers", "lean_lightning",
+    "optim", "schedules",
 }  # fmt: skip
 
 

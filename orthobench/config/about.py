@@ -7,10 +7,14 @@ search: of a model, the settings that fair tables search, see `searched.py`
 None is a setting: all are taken out of a composed configuration, so that no constructor and no run id sees them.
 """
 
+import hashlib
+import json
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
+
+import yaml
 
 from orthobench.config.searched import ranges
 from orthobench.config.yaml_file import read_yaml
@@ -69,6 +73,13 @@ def recipe(path: Path, version: tuple[int, ...]) -> tuple[str | None, tuple[str,
         return None, ()
     deviations = coerce(content.get("deviations", []), list[str], f"{path}.deviations")
     return coerce(content.get("variant"), str | None, f"{path}.variant"), tuple(deviations)
+
+
+def digest(path: Path) -> str:
+    """The digest of what a YAML file sets, without its description and its comments."""
+    content: Any = yaml.safe_load(path.read_text(encoding="utf-8"))
+    plain = {key: value for key, value in content.items() if key not in KEYS} if isinstance(content, dict) else content
+    return hashlib.sha256(json.dumps(plain, sort_keys=True, default=str).encode()).hexdigest()
 
 
 def strip(values: dict[str, Any], typed: frozenset[str]) -> None:

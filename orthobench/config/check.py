@@ -98,7 +98,7 @@ def check(composed: Composed) -> Settings:
     run = places.of_run(run, composed.typed)
     data = _fill(values["data"], DATA, "data")
     task, made = _task(values["task"], choices["task"], run, data, composed)
-    model, (network, cell, recurrent) = _model(values["model"], choices["model"], run, composed.typed)
+    model, (network, cell, recurrent) = _model(values["model"], choices["model"], run, composed)
     if run["variant"] is not None and "variant" not in task.keys() | model.keys():
         both = f"task={task['name']} with model={model['name']}"
         raise ConfigError(f"variant={run['variant']} does not apply to {both}: neither has variants.")
@@ -179,7 +179,7 @@ def _task(
     if "T" in known:
         filled["T"] = known["T"].default if run["T"] is None else coerce(run["T"], known["T"].annotation, "T")
     if "variant" in known:
-        filled["variant"] = run["variant"] or known["variant"].default
+        filled["variant"] = run["variant"] or composed.variants.get("task") or known["variant"].default
     if composed.recorded is None:
         filled = places.of_task(set(cls.own_files) & set(filled), filled, composed.typed)
     filled = cls.resolve(filled, Path(run["data_root"]))
@@ -193,7 +193,7 @@ def _task(
 
 
 def _model(
-    given: dict[str, Any], name: str, run: dict[str, Any], typed: frozenset[str]
+    given: dict[str, Any], name: str, run: dict[str, Any], composed: Composed
 ) -> tuple[dict[str, Any], tuple[Any, Any, Any]]:
     """The model's settings, and its classes: network, cell and parametrization."""
     given = dict(given)
@@ -212,13 +212,13 @@ def _model(
         known = recurrence_fields(cell, cls)
     known = {**known, **own}
     legal = {key: field for key, field in known.items() if key not in PROVIDED}
-    if typed & {"model.cell", "model.recurrent", "model.network"}:
-        given = {key: value for key, value in given.items() if key in legal or f"model.{key}" in typed}
+    if composed.typed & {"model.cell", "model.recurrent", "model.network"}:
+        given = {key: value for key, value in given.items() if key in legal or f"model.{key}" in composed.typed}
     filled = _fill(given, legal, "model", tuple(named)[1:], f"model={name}")
     if run["params"] is not None and filled.get("layer_sizes"):
         raise ConfigError(f"params={run['params']} does not apply: model.layer_sizes= says how large the model is.")
     if "variant" in known:
-        filled["variant"] = run["variant"] or known["variant"].default
+        filled["variant"] = run["variant"] or composed.variants.get("model") or known["variant"].default
     where = f"model.cell={named['cell']} has a real state" if cell else f"model.network={network} is real"
     refuse_complex(cls, filled, cell, f"model.recurrent={recurrent} is a complex matrix here, but {where}")
     return {**named, **filled}, (network_class, cell, cls)

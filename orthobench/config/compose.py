@@ -5,7 +5,7 @@ code through `_target_`, move Hydra's own folders, or read the environment.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from threading import Lock
@@ -13,7 +13,7 @@ from typing import Any
 
 from orthobench import paths
 from orthobench.config import places
-from orthobench.config.about import strip
+from orthobench.config.about import digest, strip
 from orthobench.config.files import GROUPS, Files, conf_dir
 from orthobench.config.inside import place_values
 from orthobench.config.policy import (
@@ -51,7 +51,8 @@ class Composed:
         interpolated: whether any value refers to another one.
         recorded: the whole paths of files, by the settings of the task that name them, of a run that has been; its
             settings keep the words that they had. Null for a run that is asked for.
-        foreign: the chosen files that are in folders of `--config-dir`, each with its name, such as `model/mgu.yaml`.
+        foreign: the digest of each chosen file that is in a folder of `--config-dir`, by its name: `model/mgu.yaml`.
+        variants: the variant of `model` and `task` where `variant` is null, of a run whose settings are kept.
     """
 
     values: dict[str, Any]
@@ -60,7 +61,8 @@ class Composed:
     new: frozenset[str]
     interpolated: bool = False
     recorded: dict[str, str] | None = None
-    foreign: tuple[tuple[str, Path], ...] = ()
+    foreign: tuple[tuple[str, str], ...] = ()
+    variants: dict[str, str] = field(default_factory=dict)
 
     def unknown(self) -> bool:
         """Whether a typed key is in no configuration file, so that only a constructor can tell if it is one."""
@@ -196,9 +198,10 @@ def _refers(value: Any) -> bool:
     return isinstance(value, str) and any(not part.startswith("oc.env:") for part in value.split("${")[1:])
 
 
-def _foreign(choices: dict[str, str], files: Files) -> tuple[tuple[str, Path], ...]:
+def _foreign(choices: dict[str, str], files: Files) -> tuple[tuple[str, str], ...]:
     names = [f"{group}/{name}.yaml" for group, name in choices.items()]
-    return tuple((name, folder / name) for name in names for folder in files.folders if (folder / name).is_file())
+    places = ((name, folder / name) for name in names for folder in files.folders)
+    return tuple((name, digest(path)) for name, path in places if path.is_file())
 
 
 def get(values: Any, key: str) -> Any:

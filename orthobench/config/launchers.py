@@ -4,11 +4,12 @@ from typing import Any
 
 from orthobench.config.compose import compose, parse
 from orthobench.config.files import Files, conf_dir
-from orthobench.config.words import key
+from orthobench.config.policy import LAUNCHERS
+from orthobench.config.words import key, value
 from orthobench.errors import ConfigError
 from orthobench.schema import did_you_mean
 
-NAMES = ("local", "joblib", "slurm", "ray")
+LOCAL = {"local": (), "basic": (), "joblib": ("hydra.launcher.n_jobs=-1",)}  # words for this machine, and what they set
 
 
 def split(words: list[str]) -> tuple[list[str], list[str]]:
@@ -18,11 +19,15 @@ def split(words: list[str]) -> tuple[list[str], list[str]]:
 
 
 def launcher_settings(words: list[str]) -> dict[str, Any]:
-    """The settings of a launcher, with `name` where it is orthobench's own, else Hydra's `_target_`.
+    """The settings of a launcher, with its `name`; that of this machine where none is named.
 
     Raises:
         ConfigError: there is no such launcher or setting, or its package is not installed.
     """
+    named = next((value(word) for word in reversed(words) if key(word) == "hydra/launcher"), "local")
+    if named in LOCAL:
+        about = [word for word in words if key(word) != "hydra/launcher"]
+        words = ["hydra/launcher=local", *(word for word in LOCAL[named] if key(word) not in map(key, about)), *about]
     from hydra import compose as hydra_compose
     from hydra import initialize_config_dir
     from omegaconf import OmegaConf
@@ -40,5 +45,5 @@ def check_name(name: str) -> None:
     Raises:
         ConfigError: it is unknown.
     """
-    if name not in NAMES:
-        raise ConfigError(f"--launcher {name} is not known: {did_you_mean(name, NAMES)}")
+    if name not in LAUNCHERS:
+        raise ConfigError(f"--launcher {name} is not known: {did_you_mean(name, LAUNCHERS)}")

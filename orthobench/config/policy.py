@@ -5,22 +5,13 @@ from importlib.util import find_spec
 from typing import Any
 
 from orthobench.errors import ConfigError, not_installed
+from orthobench.schema import did_you_mean
 
-HYDRA_ALLOWED = ("hydra/launcher", "hydra.launcher.", "hydra.sweeper.max_batch_size", "hydra.verbose")
+HYDRA_ALLOWED = ("hydra/launcher", "hydra.launcher.", "hydra.verbose")
 
-LAUNCHERS = (
-    "hydra._internal.core_plugins.basic_launcher.BasicLauncher",
-    "hydra_plugins.hydra_joblib_launcher.joblib_launcher.JoblibLauncher",
-    "hydra_plugins.hydra_submitit_launcher.submitit_launcher.LocalLauncher",
-    "hydra_plugins.hydra_submitit_launcher.submitit_launcher.SlurmLauncher",
-)
-OWN_LAUNCHERS = ("local", "slurm", "ray")
-LAUNCHER_PACKAGES = (
-    ("submitit", "hydra_plugins.hydra_submitit_launcher", "slurm"),
-    ("joblib", "hydra_plugins.hydra_joblib_launcher", "joblib"),
-    ("slurm", "submitit", "slurm"),
-    ("ray", "ray", "ray"),
-)
+NO_LAUNCHER = "hydra._internal.core_plugins.basic_launcher.BasicLauncher"  # Hydra's own, where none is chosen
+LAUNCHERS = ("local", "joblib", "slurm", "ray")
+LAUNCHER_PACKAGES = {"slurm": "submitit", "ray": "ray"}
 COMMAND_LINE_ALONE = ("data_root", "runs_root", "results_root", "data", "logger", "force", "fork", "timeout")
 OF_THE_RUN = {"runtime", "overrides", "searchpath", "job", "mode"}
 ENVIRONMENT = ("ORTHOBENCH_DATA", "ORTHOBENCH_RUNS", "ORTHOBENCH_RESULTS")
@@ -36,9 +27,12 @@ def check_hydra_override(key: str, text: str) -> None:
         raise ConfigError(f"{text!r} is refused: only the launcher among Hydra's own settings can be changed.")
     if "_target_" in text:
         raise ConfigError(f"{text!r} is refused: a configuration may not name code to run (_target_).")
-    for launcher, package, extra in LAUNCHER_PACKAGES:
-        if f"hydra/launcher={launcher}" in text and not _is_there(package):
-            raise not_installed(text, extra)
+    if key == "hydra/launcher":
+        name = text.partition("=")[2]
+        if name not in (*LAUNCHERS, "basic"):
+            raise ConfigError(f"hydra/launcher={name} is not known: {did_you_mean(name, LAUNCHERS)}")
+        if name in LAUNCHER_PACKAGES and not _is_there(LAUNCHER_PACKAGES[name]):
+            raise not_installed(text, name)
 
 
 def _is_there(package: str) -> bool:
@@ -89,8 +83,8 @@ def check_hydra(hydra: Any) -> None:
         ConfigError: it sets one of these.
     """
     launcher = hydra["launcher"].get("_target_")
-    own = launcher is None and hydra["launcher"].get("name") in OWN_LAUNCHERS
-    if hydra.get("callbacks") or hydra["job"].get("env_set") or not (own or launcher in LAUNCHERS):
+    own = launcher is None and hydra["launcher"].get("name") in LAUNCHERS
+    if hydra.get("callbacks") or hydra["job"].get("env_set") or not (own or launcher == NO_LAUNCHER):
         raise ConfigError("the configuration sets Hydra's callbacks, environment or launcher class, which is refused.")
 
 

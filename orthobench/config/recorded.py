@@ -1,7 +1,12 @@
-"""The settings of a run that has been, from its config.yaml, and the same with another task."""
+"""The settings of a run from its config.yaml: of one that is to be begun, or has been, perhaps with another task.
 
+config.yaml holds all settings by section, and under `start` what else was on the command line: `cap`, see `Settings`,
+and `files`, the digests of YAML files from folders of `--config-dir`. No identity follows from these.
+"""
+
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from orthobench.config.check import check
 from orthobench.config.compose import Composed, parse
@@ -10,8 +15,44 @@ from orthobench.config.policy import check_values
 from orthobench.config.settings import SECTIONS, Settings
 from orthobench.config.words import expanded, parsed
 from orthobench.errors import ConfigError
+from orthobench.schema import OptionalPositive, coerce
 
 NAMED = ("model", "task")
+START = "start"
+UNSAID = {"ensemble": False, "force": False, "fork": True, "timeout": None, "cell": None, "init_from": None}
+
+
+def kept(settings: Settings) -> dict[str, Any]:
+    """What config.yaml holds of a run, by which any process can begin it."""
+    files = dict(settings.foreign)
+    start = {**({"cap": settings.cap} if settings.cap else {}), **({"files": files} if files else {})}
+    return settings.as_kept() | ({START: start} if start else {})
+
+
+def begun(content: Any, runs_root: str, data_root: str | None = None) -> Settings:
+    """The checked settings that `kept` has written, for a process that begins the run or goes on with it.
+
+    Args:
+        content: what config.yaml holds.
+        runs_root: the folder of runs, which may have another path here.
+        data_root: where real data are here; where they were for the process that wrote it when null.
+
+    Raises:
+        ConfigError: it is not the configuration of a run, or the values do not suit this version or each other.
+    """
+    values, choices = _values(content)
+    start = values.pop(START, {})
+    files = start.get("files", {}) if isinstance(start, dict) else None
+    if not isinstance(files, dict) or not all(isinstance(text, str) for one in files.items() for text in one):
+        raise ConfigError(f"config.yaml is not the configuration of a run: {START} is {start!r}.")
+    asked = {"T": values.get("T")}
+    values = UNSAID | values | {"T": values["task"].pop("T", None), "params": values.get("params")}
+    values |= {"runs_root": runs_root, "data_root": data_root or values.get("data_root", "data")}
+    variants = _variants(values)
+    composed = Composed(values, choices, frozenset(), frozenset(), foreign=tuple(files.items()), variants=variants)
+    found = check(composed)
+    cap = coerce(start.get("cap"), OptionalPositive, f"{START}.cap")
+    return replace(found, run=found.run | asked, cap=cap)
 
 
 def settings(
@@ -29,6 +70,26 @@ def settings(
     Raises:
         ConfigError: it is not the configuration of a run, or the values do not suit this version or each other.
     """
+    values, choices = _values(content)
+    values.pop(START, None)
+    recorded_T = values["task"].pop("T", None)
+    values |= {
+        "T": recorded_T if T is None else T,
+        "params": None,  # the hidden size that it made is recorded
+        "data_root": data_root or values.get("data_root", "data"),
+        "task": values["task"] | task,
+    }
+    places = {**(where or {}), **{key: value for key, value in task.items() if key in (where or {})}}
+    variants = _variants(values)
+    return check(Composed(values, choices, frozenset(), frozenset(), recorded=places, variants=variants))
+
+
+def _values(content: Any) -> tuple[dict[str, Any], dict[str, str]]:
+    """A copy of what config.yaml holds, and the names of the model and the task in it.
+
+    Raises:
+        ConfigError: it is not the configuration of a run.
+    """
     sections = {"stopping": {}, "data": {}, **content} if isinstance(content, dict) else {}  # of earlier versions
     missing = [name for name in SECTIONS if not isinstance(sections.get(name), dict)]
     if missing or any("name" not in sections[name] for name in NAMED):
@@ -39,19 +100,19 @@ def settings(
     stopping = sections["stopping"]
     if stopping.get("metric") is None and {stopping.get("patience"), stopping.get("threshold")} != {None}:
         raise ConfigError("config.yaml is not the configuration of a run: stopping.metric is missing.")  # of the data
-    values = {key: dict(value) if isinstance(value, dict) else value for key, value in sections.items()}
-    choices = {name: values[name].pop("name") for name in NAMED}
-    recorded_T = values["task"].pop("T", None)
-    variants = [values[name].pop("variant", None) for name in NAMED]
-    values |= {
-        "T": recorded_T if T is None else T,
-        "variant": values.get("variant") or variants[0] or variants[1],
-        "params": None,  # the hidden size that it made is recorded
-        "data_root": data_root or values.get("data_root", "data"),
-        "task": values["task"] | task,
-    }
-    files = {key: value for key, value in task.items() if key in (where or {})}
-    return check(Composed(values, choices, frozenset(), frozenset(), recorded={**(where or {}), **files}))
+    values: dict[str, Any] = {"variant": None}
+    values |= {key: dict(value) if isinstance(value, dict) else value for key, value in sections.items()}
+    return values, {name: values[name].pop("name") for name in NAMED}
+
+
+def _variants(values: dict[str, Any]) -> dict[str, str]:
+    """The variants of the model and the task, which are taken out of their settings.
+
+    Raises:
+        ConfigError: one of them is none.
+    """
+    found = {name: values[name].pop("variant") for name in NAMED if "variant" in values[name]}
+    return {name: coerce(value, Literal["paper", "code"], f"{name}.variant") for name, value in found.items()}
 
 
 def named_files(content: Any) -> list[Path]:

@@ -88,7 +88,7 @@ class Settings:
         parts: the classes that the values name.
         task_made: the task that the check made, which has read no data; null for settings that were made from another
             run's by changing the seed.
-        foreign: the YAML files in folders of `--config-dir` that they are from, each with its name.
+        foreign: the digest of each YAML file in a folder of `--config-dir` that they are from, by its name.
         shares: the model's settings that are tied to the hidden size, as they were given.
         hidden_size: the hidden size on the command line; null where none was typed.
         cap: the recipe's max_epochs, which a longer max_steps on the command line has replaced; null where none has.
@@ -109,7 +109,7 @@ class Settings:
     hidden_size: int | None = None
     cap: int | None = None
     task_made: Any = field(default=None, compare=False, repr=False)
-    foreign: tuple[tuple[str, Path], ...] = field(default=(), compare=False, repr=False)
+    foreign: tuple[tuple[str, str], ...] = field(default=(), compare=False, repr=False)
 
     @property
     def identity(self) -> dict[str, Any]:

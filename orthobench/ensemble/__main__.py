@@ -1,39 +1,31 @@
-"""The process of an ensemble: `python -m orthobench.ensemble [--config-dir DIR] FILE`, for sweeps to start.
+"""The program of an ensemble, for sweeps to start: `python -m orthobench.ensemble FOLDER ...`.
 
-FILE is JSON, `{"members": [[override, ...], ...]}`. The exit code is 0 when every member has a final record, else the
-exit code of the first member that has none.
+The folders are those of `orthobench.run`, whose runs are trained as one program. The exit code is 0 when every member
+has a final record, else the exit code of the first member that has none.
 """
 
-import argparse
 import sys
-from pathlib import Path
 
 from orthobench import signals
-from orthobench.errors import DivergedError, OrthobenchError
-from orthobench.recording.files import read_json
-from orthobench.terminal import complain
+from orthobench.errors import DivergedError
+from orthobench.program import answered, carried_out, uncollected
+from orthobench.run.__main__ import folders_of
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Run the members; returns the exit code."""
-    parser = argparse.ArgumentParser("orthobench.ensemble")
-    parser.add_argument("--config-dir", type=Path, action="append", default=[])
-    parser.add_argument("file", type=Path)
-    given = parser.parse_args(arguments)
-    listed = read_json(given.file)
-    assert listed is not None
-    from orthobench.config.configuration import Configuration
-    from orthobench.ensemble.running import run_members
-    from orthobench.run.run import Run
+    return carried_out(lambda: _members(None)) if arguments is None else answered(lambda: _members(arguments))
 
-    try:
-        with signals.watched(program=True):
-            signals.end_with_parent()
-            files = Configuration(tuple(given.config_dir))
-            codes = run_members([Run.fitted(files.settings(words)) for words in listed["members"]])
-    except OrthobenchError as error:
-        complain(f"orthobench: {error}")
-        return error.exit_code
+
+def _members(arguments: list[str] | None) -> int:
+    folders = folders_of(arguments, "orthobench.ensemble", "train the runs of some folders as one program")
+    with signals.watched(program=True):
+        signals.end_with_parent()
+        with uncollected():
+            from orthobench.ensemble.running import run_members
+            from orthobench.recording.run_folder import read
+            from orthobench.run.run import Run
+        codes = run_members([Run(read(folder)) for folder in folders])
     return next((code for code in codes if code not in (0, DivergedError.exit_code)), 0)
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from orthobench.config.launchers import check_name, launcher_settings
 from orthobench.errors import ConfigError
-from orthobench.launch.processes import Local
+from orthobench.launch.local import local
 from orthobench.launch.workers import Launcher
 
 FOLDER = ".slurm"
@@ -29,24 +29,17 @@ def named(name: str | None, words: list[str], runs_root: Path) -> Launcher | Non
     return made(launcher_settings(words), runs_root) if words else None
 
 
-def made(settings: dict[str, Any], runs_root: Path) -> Launcher | None:
-    """The launcher of these settings; null for one that is a plug-in of Hydra's, unless it is joblib's.
+def made(settings: dict[str, Any], runs_root: Path) -> Launcher:
+    """The launcher of these settings.
 
     Raises:
         ConfigError: a setting is of a wrong type or out of range, its package is missing, or nothing answers.
     """
-    name = "joblib" if "JoblibLauncher" in str(settings.get("_target_")) else settings.get("name")
-    return _MAKERS[name](settings, runs_root) if name in _MAKERS else None
+    return _MAKERS[settings["name"]](settings, runs_root)
 
 
 def _local(given: dict[str, Any], runs_root: Path) -> Launcher:
-    return Local(_number(given, "jobs", int, 1))
-
-
-def _joblib(given: dict[str, Any], runs_root: Path) -> Launcher:
-    from orthobench.launch.joblib import Joblib
-
-    return Joblib(given["n_jobs"])
+    return local(given["n_jobs"] if given.get("jobs") is None else _number(given, "jobs", int, 1), given["gpus"])
 
 
 def _ray(given: dict[str, Any], runs_root: Path) -> Launcher:
@@ -96,7 +89,6 @@ def _slurm(given: dict[str, Any], runs_root: Path) -> Launcher:
 
 _MAKERS: dict[Any, Callable[[dict[str, Any], Path], Launcher]] = {
     "local": _local,
-    "joblib": _joblib,
     "slurm": _slurm,
     "ray": _ray,
 }

@@ -2,18 +2,21 @@
 
 import signal
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from orthobench import signals
+from orthobench.config.settings import Settings
 from orthobench.errors import OrthobenchError, Stopped, StorageError, code_of
-from orthobench.launch.forked import launcher
+from orthobench.launch.local import Local
 from orthobench.launch.workers import Command, Launcher, Worker, WorkerLost
+from orthobench.paths import whole
 from orthobench.recording.claim import awaited, is_held
 from orthobench.recording.digest import final
-from orthobench.recording.files import write_json
+from orthobench.recording.files import write_bytes
+from orthobench.recording.run_folder import begin
 from orthobench.terminal import complain, say
 
 GRACE_S = 30.0
@@ -28,51 +31,28 @@ class Job:
     """The work of one process: a run, or the members of an ensemble.
 
     Attributes:
-        words: overrides of each run.
-        folders: folder of each run.
-        timeout: seconds that it may take; null for no limit.
+        folders: the folder of each run, which holds its config.yaml when the job is started.
         log: the file for its output; null for the terminal.
-        members: the file from which an ensemble's process reads the words.
+        timeout: seconds that it may take; null for no limit.
         fork: whether a fork server may start it; otherwise it is a new interpreter.
     """
 
-    words: list[list[str]]
     folders: list[Path]
-    timeout: float | None
     log: Path | None
-    members: Path
+    timeout: float | None = None
     fork: bool = False
 
-    def command(self, options: list[str]) -> Command:
-        """The program that does it, with further command-line options; an ensemble's file of words is written."""
-        name, folder = self.folders[0].name, self.folders[0]
+    def command(self) -> Command:
+        """The program that does it."""
+        words, first, others = [whole(str(folder)) for folder in self.folders], self.folders[0], len(self.folders) - 1
         rest = {"timeout": self.timeout, "fork": self.fork}
-        if len(self.words) == 1:
-            return Command("orthobench", [*options, *self.words[0]], self.log, name, folder, **rest)
-        write_json(self.members, {"members": self.words})
-        name = f"{name}+{len(self.words) - 1}"
-        return Command("orthobench.ensemble", [*options, str(self.members)], self.log, name, **rest)
+        if not others:
+            return Command("orthobench.run", words, self.log, first.name, first, **rest)
+        return Command("orthobench.ensemble", words, self.log, f"{first.name}+{others}", **rest)
 
     def codes(self, code: int) -> list[int]:
         """An exit code for each run when the process has ended with `code`; those of an ensemble are in the records."""
         return [_code(folder, code, len(self.folders) > 1) for folder in self.folders]
-
-
-class Local:
-    """The machine of this process: a fork server where a command may be forked, else new interpreters.
-
-    Args:
-        at_once: how many commands at the same time.
-    """
-
-    remote = False
-
-    def __init__(self, at_once: int = 1) -> None:
-        self.at_once = at_once
-
-    def submit(self, command: Command) -> Worker:
-        """Start a command."""
-        return launcher(command.fork).submit(command)
 
 
 class Pool:
@@ -80,22 +60,25 @@ class Pool:
 
     Args:
         at_once: how many jobs run at the same time; two jobs with a run in common never do.
-        options: command-line options of every process, such as `--config-dir`.
         stopping: tells whether all processes are to stop; they can be resumed.
-        known: gives the exit code of a job that need not be started; null means that it must be.
+        prepare: writes the folders of a job whose turn it is; gives its exit code where it need not be started.
         place: where they run; this machine when null.
+
+    Raises:
+        ConfigError: there are fewer GPUs than jobs at the same time, each of which is to have one for itself.
     """
 
     def __init__(
         self,
         at_once: int,
-        options: list[str],
         stopping: Callable[[], bool],
-        known: Callable[[Job], int | None] = lambda job: None,
+        prepare: Callable[[Job], int | None] = lambda job: None,
         place: Launcher | None = None,
     ) -> None:
-        self.at_once, self.options, self.stopping, self.known = at_once, options, stopping, known
+        self.at_once, self.stopping, self.prepare = at_once, stopping, prepare
         self.place = place or Local()
+        if isinstance(self.place, Local):
+            self.place.refuse(at_once)
         self.working: dict[Job, Process] = {}
 
     def run(self, jobs: list[Job]) -> Iterator[list[tuple[Job, int]]]:
@@ -125,11 +108,11 @@ class Pool:
                 if len(self.working) >= self.at_once or not busy.isdisjoint(job.folders):
                     break
                 begun.add(job)
-                code = self.known(job)
+                code = self.prepare(job)
                 if code is None:
                     if job.log is not None:  # which nobody reads meanwhile
                         _tell_what_is_awaited(job.folders)
-                    self.working[job] = Process(job.command(self.options), self.place)
+                    self.working[job] = Process(job.command(), self.place)
                     busy |= set(job.folders)
                 else:
                     ended.append((job, code))
@@ -228,6 +211,26 @@ def end(processes: Iterable[Process]) -> None:
         left = [process for process in left if process.code is None and not process.killed]
         if left:
             time.sleep(TICK_S)
+
+
+def prepared(job: Job, runs: Sequence[Settings]) -> int | None:
+    """Write the folders of a job whose runs have these settings; null, or the exit code where one of them is refused.
+
+    Why is the last line of the job's log, as of a process that is started and refuses it.
+
+    Raises:
+        StorageError: the log cannot be written.
+    """
+    try:
+        for settings in runs:
+            begin(settings)
+    except OrthobenchError as error:
+        if job.log is None:
+            complain(f"orthobench: {error}")
+        else:
+            write_bytes(job.log, f"orthobench: {error}\n".encode())
+        return error.exit_code
+    return None
 
 
 def label(words: list[str]) -> str:

@@ -9,11 +9,11 @@ import contextlib
 import shutil
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 from orthobench import signals
 from orthobench.analysis import curves, records
-from orthobench.config.files import Files
 from orthobench.config.settings import Settings
 from orthobench.ensemble.grouping import groups
 from orthobench.errors import ConfigError, DataError, Stopped, StorageError
@@ -21,7 +21,7 @@ from orthobench.launch import processes as child
 from orthobench.launch.collect import collect, drawn
 from orthobench.launch.costs import Book
 from orthobench.launch.plan import Plan, PlannedRun
-from orthobench.launch.processes import Pool, exit_code, outcome
+from orthobench.launch.processes import Pool, exit_code, outcome, prepared
 from orthobench.launch.workers import Launcher
 from orthobench.recording.digest import final
 from orthobench.registry import find
@@ -37,8 +37,6 @@ class Runner:
         results: the folder of the records.
         at_once: how many run at the same time.
         budget_s: seconds after which no process is started and the running ones are stopped; null for no limit.
-        extra: further words for every child.
-        files: the configuration files, for every child.
         place: where they run; this machine when null.
         fits: whether a run that does not fit into what is left of the budget, by its cost, is not begun.
     """
@@ -48,13 +46,11 @@ class Runner:
         results: Path,
         at_once: int,
         budget_s: float | None,
-        extra: tuple[str, ...],
-        files: Files,
         place: Launcher | None = None,
         fits: bool = False,
     ) -> None:
-        self.results, self.extra = results, extra
-        self.pool = Pool(at_once, files.arguments, self._over, self._known, place)
+        self.results = results
+        self.pool = Pool(at_once, self._over, self._known, place)
         self.started = time.monotonic()
         self.deadline = None if budget_s is None else self.started + budget_s
         self.codes: dict[PlannedRun, int] = {}
@@ -92,19 +88,19 @@ class Runner:
         return signals.asked() is not None or (self.deadline is not None and time.monotonic() > self.deadline)
 
     def _job(self, runs: list[PlannedRun]) -> child.Job:
-        words = [[*run.job.overrides, f"cell={run.job.row}", *self.extra] for run in runs]
         first = runs[0].settings
-        beside = Path(first.run["runs_root"]) / ".reproduce" / first.run_id
-        files = beside.with_suffix(".log"), beside.with_suffix(".members.json")
-        return child.Job(words, [run.settings.folder for run in runs], first.run["timeout"], *files, first.run["fork"])
+        log = Path(first.run["runs_root"]) / ".reproduce" / f"{first.run_id}.log"
+        return child.Job([run.settings.folder for run in runs], log, first.run["timeout"], first.run["fork"])
 
     def _known(self, job: child.Job) -> int | None:
-        """The exit code of a job that need not be started; null for one that must be."""
+        """The exit code of a job that need not be started; null for one that must be, whose folders are written."""
         if all(final(folder / "record.json") for folder in job.folders):
             return 0
         if self._jobs[job][0].data in self.lacking:
             return DataError.exit_code
-        return None if self._has_time(self._jobs[job]) else Stopped.exit_code
+        if not self._has_time(self._jobs[job]):
+            return Stopped.exit_code
+        return prepared(job, [_with_row(run) for run in self._jobs[job]])
 
     def _has_time(self, runs: list[PlannedRun]) -> bool:
         """Whether runs fit into the time that is left; one that cannot be measured is let try."""
@@ -156,6 +152,11 @@ class Runner:
         with contextlib.suppress(OSError, ValueError):
             sys.stdout.write(f"\r\x1b[2K{text}" + ("\n" if last else ""))
             sys.stdout.flush()
+
+
+def _with_row(run: PlannedRun) -> Settings:
+    """The settings of a run, with the row of the table that it is."""
+    return replace(run.settings, run=run.settings.run | {"cell": run.job.row})
 
 
 def progress(runs: list[PlannedRun], codes: dict[PlannedRun, int], spent_s: float) -> str:

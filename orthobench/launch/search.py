@@ -236,8 +236,7 @@ class Trials:
             return 0
         trial.set_user_attr("run_id", run.settings.run_id)
         log = self.search.folder / "logs" / f"{trial.number}.log"
-        options = self.search.configuration.arguments
-        work = TrialRun(run, self.search.score, log, options, self.place)
+        work = TrialRun(run, self.search.score, log, self.place)
         outcome = follow(work, _reporter(trial))
         if outcome.status == "stopped":
             return Stopped.exit_code

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from orthobench import signals
 from orthobench.errors import Stopped, StorageError
-from orthobench.launch.processes import Job, Process, end, exit_code, outcome
+from orthobench.launch.processes import Job, Process, end, exit_code, outcome, prepared
 from orthobench.launch.sweep import SweepRun
 from orthobench.launch.workers import Launcher
 from orthobench.recording.claim import Claim, awaited, is_held, owner_of
@@ -48,14 +48,12 @@ class TrialRun:
         run: the run.
         score: the validation score, as `val/NAME`.
         log: the file for its output.
-        options: command-line options of its process, such as `--config-dir`.
         place: where it runs; this machine when null.
     """
 
     run: SweepRun
     score: str
     log: Path
-    options: list[str]
     place: Launcher | None = None
 
 
@@ -136,9 +134,11 @@ def _attempt(trial: TrialRun, points: _Points) -> int:
 
     It is ended first where this fails, as the study may that the points are told to.
     """
-    run, members = trial.run, trial.log.with_suffix(".json")
-    job = Job([run.words], [run.folder], None, trial.log, members, run.settings.run["fork"])
-    process = Process(job.command(trial.options), trial.place)
+    settings = trial.run.settings
+    job = Job([settings.folder], trial.log, fork=settings.run["fork"])
+    if (refused := prepared(job, [settings])) is not None:
+        return refused
+    process = Process(job.command(), trial.place)
     try:
         while (code := process.poll(points.read() or signals.asked() is not None)) is None:
             time.sleep(LOOK_S)

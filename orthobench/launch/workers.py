@@ -8,7 +8,7 @@ import os
 import signal
 import subprocess
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
@@ -36,6 +36,7 @@ class Command:
         timeout: seconds that it may take from its beginning; null for no limit.
         fork: whether a fork server may start it; otherwise it is a new interpreter.
         tied: whether it is to stop, with its state saved, when the process that started it dies.
+        variables: further variables of its environment.
     """
 
     module: str
@@ -46,11 +47,12 @@ class Command:
     timeout: float | None = None
     fork: bool = False
     tied: bool = False
+    variables: dict[str, str] = field(default_factory=dict)
 
 
 def environment(command: Command) -> dict[str, str]:
     """The environment of a command's process."""
-    return {**os.environ, **({signals.TIED: str(os.getpid())} if command.tied else {})}
+    return {**os.environ, **command.variables, **({signals.TIED: str(os.getpid())} if command.tied else {})}
 
 
 class Worker(Protocol):

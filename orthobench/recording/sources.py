@@ -17,9 +17,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-import yaml
-
-from orthobench.config.about import KEYS as ABOUT
 from orthobench.config.settings import Settings
 from orthobench.errors import ConfigError
 from orthobench.recording.file_digest import digest_of_file
@@ -44,7 +41,7 @@ def sources(settings: Settings, data: Iterable[Path]) -> Sources:
     """
     return {
         "plugins": plugin_modules(settings.parts),
-        "yaml": {name: _yaml(path) for name, path in settings.foreign},
+        "yaml": dict(settings.foreign),
         "data": _data(data, Path(settings.run["data_root"]), _own_folders(settings)),
         **({} if settings.data["verify"] else {"unverified": True}),
     }
@@ -71,7 +68,7 @@ def changed(known: Sources | None, settings: Settings) -> list[str]:
 def changed_yaml(known: Sources | None, settings: Settings) -> list[str]:
     """The YAML files from folders of `--config-dir` that are no longer those of a record."""
     old = (known or {}).get("yaml") or {}
-    return [name for name, path in settings.foreign if old.get(name) not in (None, _yaml(path))]
+    return [name for name, digest in settings.foreign if old.get(name) not in (None, digest)]
 
 
 def refuse_changed(known: Sources | None, settings: Settings, begun: str = "made") -> None:
@@ -123,13 +120,6 @@ def data_of(known: Sources | None) -> Digests:
 def combined(digests: Digests | None) -> str | None:
     """One digest of many; null for none."""
     return hashlib.sha256(json.dumps(digests, sort_keys=True).encode()).hexdigest() if digests else None
-
-
-def _yaml(path: Path) -> str:
-    """The digest of what a YAML file sets, without its description and its comments."""
-    content: Any = yaml.safe_load(path.read_text(encoding="utf-8"))
-    plain = {key: value for key, value in content.items() if key not in ABOUT} if isinstance(content, dict) else content
-    return hashlib.sha256(json.dumps(plain, sort_keys=True, default=str).encode()).hexdigest()
 
 
 def _own_folders(settings: Settings) -> set[Path]:

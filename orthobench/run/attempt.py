@@ -7,17 +7,17 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import torch
-import yaml
 
 from orthobench import signals
 from orthobench.errors import DivergedError, OrthobenchError, Stopped, StorageError, of_system
 from orthobench.models.build import build_optimizer, build_schedule
 from orthobench.recording import record as recorder
+from orthobench.recording import run_folder
 from orthobench.recording.checkpoint import digest_of, load_own, newest, of_step, previous
 from orthobench.recording.checkpoint_shape import differing, misfit
 from orthobench.recording.curve import POINTS, SEAL, Curve, thinned
-from orthobench.recording.digest import owned, write_sealed
-from orthobench.recording.files import sweep_up, write_bytes
+from orthobench.recording.digest import write_sealed
+from orthobench.recording.files import sweep_up
 from orthobench.recording.loggers import close, go_on, make_logger
 from orthobench.recording.sources import refuse_changed, sources
 from orthobench.run.built import Built
@@ -52,8 +52,7 @@ class Attempt:
         quieten()
         keep_freed_memory()
         sweep_up(folder)
-        text = owned(yaml.safe_dump(run.settings.as_kept(), sort_keys=False), run.settings.digest)
-        write_bytes(folder / "config.yaml", text.encode())
+        run_folder.write(run.settings)
         self.curve = Curve(folder / "metrics.csv")
         self.saver = Saver(folder / "checkpoints", self.curve)
         self.saver.origin = {"identity": run.settings.digest, "sources": sources(run.settings, run.task.files_read())}

@@ -11,6 +11,7 @@ from orthobench.config.settings import Settings
 from orthobench.errors import ConfigError
 from orthobench.models.base import Network
 from orthobench.models.build import build_model, build_task
+from orthobench.paths import whole
 from orthobench.run.kept_division import is_divided_alike
 from orthobench.run.memory import refuse_before_building
 from orthobench.tasks.base import Task
@@ -60,8 +61,8 @@ class Built:
             return None
         from orthobench.run.load import load  # which opens runs, and so needs what a run is made of
 
-        given = self.settings.run["data_root"]
-        run = load(name, data_root=None if given == "data" else given, runs_root=self.settings.run["runs_root"])
+        given, root = self.settings.run["data_root"], self.settings.run["runs_root"]
+        run = load(name, data_root=None if whole(given) == whole("data") else given, runs_root=root)
         if Path(name).name != run.run_id:
             raise ConfigError(
                 f"init_from={name} is the run {run.run_id} under another name, and this run is told from others by "

@@ -21,7 +21,6 @@ OPTIONAL = (
     "scipy",
     "soundfile",
     "triton",
-    "hydra-joblib-launcher",
     "optuna",
 )
 

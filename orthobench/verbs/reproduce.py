@@ -154,7 +154,7 @@ def run(
             at_once = place.at_once if jobs is None and place is not None else max(jobs or 1, 1)
             found.runs = [run for run in found.runs if (run.table.name, run.place) not in failed]
             first_cells(found, ENOUGH * at_once)
-            runner = Runner(results, at_once, left, selection.extra, catalogue, place, fits)
+            runner = Runner(results, at_once, left, place, fits)
             code = reproduce(found, runner) or code
             wrong = {run for run, own in runner.codes.items() if own != 0}
             failed |= {(run.table.name, run.place) for run in wrong}

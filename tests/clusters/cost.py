@@ -25,8 +25,9 @@ JOBS = {1: 24, 20: 6}
 class Sleeping(Job):
     """A job that sleeps."""
 
-    def command(self, options: list[str]) -> Command:
-        return Command("tests.clusters.sleeper", self.words[0], self.log, self.folders[0].name, fork=True)
+    def command(self) -> Command:
+        seconds = self.folders[0].name.partition("-")[0]
+        return Command("tests.clusters.sleeper", [seconds], self.log, self.folders[0].name, fork=True)
 
 
 @contextmanager
@@ -54,15 +55,13 @@ def place(name: str, folder: Path) -> Iterator[Launcher | None]:
         finally:
             ray.stop()
     else:
-        yield named(name, ["hydra.launcher.n_jobs=2" if name == "joblib" else "hydra.launcher.jobs=2"], folder)
+        yield named(name, ["hydra.launcher.n_jobs=2"], folder)
 
 
 def measure(launcher: Launcher | None, seconds: int, count: int, folder: Path) -> tuple[float, float]:
     """Wall time of `count` commands and the processor time of this process, in seconds."""
-    runs = [
-        Sleeping([[str(seconds)]], [folder / f"{seconds}-{i}"], None, folder / f"{i}.log", folder) for i in range(count)
-    ]
-    pool = Pool(max(launcher.at_once if launcher else SLOTS, SLOTS), [], lambda: False, place=launcher)
+    runs = [Sleeping([folder / f"{seconds}-{i}"], folder / f"{i}.log") for i in range(count)]
+    pool = Pool(max(launcher.at_once if launcher else SLOTS, SLOTS), lambda: False, place=launcher)
     begun, own = time.monotonic(), time.process_time()
     codes = [code for some in pool.run(list(runs)) for _, code in some]
     assert codes == [0] * count, codes
@@ -84,6 +83,6 @@ def report(name: str, home: Path) -> None:
 
 
 if __name__ == "__main__":
-    for name in sys.argv[1:] or ["local", "joblib", "slurm", "ray"]:
+    for name in sys.argv[1:] or ["local", "slurm", "ray"]:
         with tempfile.TemporaryDirectory(prefix="cost-", dir="/tmp", ignore_cleanup_errors=True) as home:
             report(name, Path(home))

@@ -3,7 +3,6 @@
 On a CPU members are computed apart, so that all is compared to the last bit.
 """
 
-import json
 import subprocess
 import sys
 import time
@@ -16,6 +15,7 @@ from orthobench.analysis.catalogue import SHIPPED
 from orthobench.ensemble import member as member_module
 from orthobench.ensemble.running import run_members
 from orthobench.optim import Optimizer
+from orthobench.recording.run_folder import begin
 from orthobench.run.run import Run
 from tests.ensemble.helpers import RATES, TINY, members, numbers, record
 
@@ -79,12 +79,10 @@ def test_a_stopped_ensemble_goes_on_and_so_does_a_member_alone(tmp_path: Path, m
 @pytest.mark.slow
 def test_a_killed_ensemble_goes_on_from_its_members_checkpoints(tmp_path: Path) -> None:
     words = ("model=scornn", "task=adding", "trainer.max_steps=60", "trainer.val_check_interval=6")
-    listed = tmp_path / "members.json"
     common = (*TINY, *words, f"runs_root={tmp_path / 'killed'}")
-    listed.write_text(
-        json.dumps({"members": [[*common, f"seed={seed}", f"optimizer.lr={lr}"] for seed, lr in RATES.items()]})
-    )
-    process = subprocess.Popen([sys.executable, "-m", "orthobench.ensemble", str(listed)], stdout=subprocess.DEVNULL)
+    begun = [begin(SHIPPED.settings([*common, f"seed={seed}", f"optimizer.lr={lr}"])) for seed, lr in RATES.items()]
+    program = [sys.executable, "-m", "orthobench.ensemble", *map(str, begun)]
+    process = subprocess.Popen(program, stdout=subprocess.DEVNULL)
     killed, whole = members(tmp_path / "killed", *words), members(tmp_path / "whole", *words)
     while process.poll() is None and not (killed[1].settings.folder / "checkpoints" / "last.ckpt").is_file():
         time.sleep(0.01)

@@ -24,7 +24,7 @@ RUNS = (
 STARTED = {
     "a fork server": (),
     "new interpreters": ("fork=false",),
-    "joblib": ("hydra/launcher=joblib", "hydra.launcher.n_jobs=2"),
+    "several at a time": ("hydra/launcher=joblib", "hydra.launcher.n_jobs=2"),
 }
 CELL = "from orthobench.cells.elman import Elman\nclass Planted(Elman):\n    pass\n"
 

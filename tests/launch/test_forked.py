@@ -8,11 +8,12 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from orthobench.launch import forked, processes
+from orthobench.launch import forked, local
 from orthobench.launch.forked import ForkedWorker, Forks, Server, ServerRefuses
 from orthobench.launch.forkserver import refused
 from orthobench.launch.processes import TIMED_OUT, Job, Pool
@@ -205,19 +206,26 @@ def pooled(forks: Forks, monkeypatch: pytest.MonkeyPatch) -> Forks:
 
     class Ours(Forks):
         def submit(self, given: Command) -> Worker:
-            return forks.submit(command(*given.words, log=given.log))
+            return forks.submit(given)
 
-    monkeypatch.setattr(processes, "launcher", lambda fork: Ours())
+    monkeypatch.setattr(local, "launcher", lambda fork: Ours())
     return forks
 
 
+class Program(Job):
+    """A job of the program of these tests, whose words stand in the place of folders."""
+
+    def command(self) -> Command:
+        return replace(command(*map(str, self.folders)), timeout=self.timeout)
+
+
 def job(*words: str, timeout: float | None = None) -> Job:
-    return Job([list(words)], [Path("nowhere")], timeout, None, Path("unused"), fork=True)
+    return Program([Path(word) for word in words], None, timeout, fork=True)
 
 
 def test_a_late_child_is_stopped(pooled: Forks, tmp_path: Path) -> None:
     late = job("sleep", str(tmp_path / "began"), timeout=0.3)
-    assert [some for some in Pool(1, [], lambda: False).run([late]) if some] == [[(late, TIMED_OUT)]]
+    assert [some for some in Pool(1, lambda: False).run([late]) if some] == [[(late, TIMED_OUT)]]
     assert children(server_of(pooled).process.pid) == []
 
 
@@ -226,7 +234,7 @@ def test_the_command_of_a_lost_child_is_given_again(pooled: Forks, tmp_path: Pat
     began = tmp_path / "began"
     lost = job("sleep once", str(began))
     found = []
-    for some in Pool(1, [], lambda: False).run([lost]):
+    for some in Pool(1, lambda: False).run([lost]):
         found += some
         if began.exists() and pooled.server is not None:
             pooled.server.process.kill()

@@ -1,12 +1,12 @@
-"""One interface of four launchers: what the words choose, what is refused, and commands carried out by joblib."""
+"""One interface of all launchers: what the words choose, what is refused, and commands on this machine's GPUs."""
 
 import os
 import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -14,12 +14,12 @@ import pytest
 from orthobench.__main__ import main
 from orthobench.config import policy
 from orthobench.errors import ConfigError, Stopped
-from orthobench.launch import launchers, remote
-from orthobench.launch.joblib import Joblib
+from orthobench.launch import local, remote
 from orthobench.launch.launchers import named
-from orthobench.launch.processes import Local, Process
+from orthobench.launch.local import Local
+from orthobench.launch.processes import Pool
 from orthobench.launch.remote import carry_out
-from orthobench.launch.workers import Command, WorkerLost
+from orthobench.launch.workers import Command
 from orthobench.recording.claim import Claim
 from tests.launch.test_forked import command, until
 
@@ -32,7 +32,13 @@ def _installed(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize(
     ("words", "expected"),
-    [([], None), (["hydra/launcher=local"], 1), (["hydra/launcher=local", "hydra.launcher.jobs=3"], 3)],
+    [
+        ([], None),
+        (["hydra/launcher=local"], 1),
+        (["hydra/launcher=basic"], 1),
+        (["hydra.launcher.n_jobs=3"], 3),
+        (["hydra/launcher=local", "hydra.launcher.jobs=3"], 3),
+    ],
 )
 def test_words_choose_a_launcher(words: list[str], expected: int | None, tmp_path: Path) -> None:
     found = named(None, words, tmp_path)
@@ -69,9 +75,19 @@ def test_the_settings_of_slurm_become_those_of_sbatch(tmp_path: Path, monkeypatc
         ("ray", ["hydra.launcher.cpus=half"], "hydra.launcher.cpus=half is not a number >= 0"),
         ("ray", ["hydra.launcher.retries=1.5"], "retries=1.5 is not a whole number"),
         ("local", ["hydra.launcher.jobs=0"], "hydra.launcher.jobs=0 is not a whole number >= 1"),
+        ("local", ["hydra.launcher.n_jobs=0"], "hydra.launcher.n_jobs=0 is not a whole number >= 1"),
+        ("joblib", ["hydra.launcher.n_jobs=two"], "hydra.launcher.n_jobs=two is not a whole number >= 1"),
+        ("local", ["hydra.launcher.gpus=some"], "hydra.launcher.gpus=some is neither all"),
+        ("local", ["hydra.launcher.gpus=[0,0]"], "is neither all"),
+        ("local", ["hydra.launcher.gpus=2"], "this machine shows 1 GPUs"),
+        ("local", ["hydra.launcher.gpus=[-1]"], "this machine shows 1 GPUs"),
+        ("local", ["hydra.launcher.gpus=1", "hydra.launcher.n_jobs=2"], "n_jobs=2 does not apply beside"),
     ],
 )
-def test_what_is_wrong_is_refused(name: str, words: list[str], sentence: str, tmp_path: Path) -> None:
+def test_what_is_wrong_is_refused(
+    name: str, words: list[str], sentence: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("torch.cuda.device_count", lambda: 1)
     with pytest.raises(ConfigError, match=sentence):
         named(name, words, tmp_path)
 
@@ -95,61 +111,49 @@ def test_a_missing_package_is_a_sentence_and_nothing_starts(
     assert not (tmp_path / "runs").exists()
 
 
-def test_a_plug_in_of_hydras_is_left_to_it() -> None:
-    assert launchers.made({"_target_": "hydra_plugins.some.Launcher"}, Path()) is None
+@pytest.mark.parametrize(("words", "expected"), [(["n_jobs=4"], 4), ([], len(os.sched_getaffinity(0)))])
+def test_joblib_is_a_word_for_several_at_a_time_on_this_machine(words: list[str], expected: int) -> None:
+    found = named(None, ["hydra/launcher=joblib", *(f"hydra.launcher.{word}" for word in words)], Path())
+    assert isinstance(found, Local)
+    assert found.at_once == expected
 
 
-@pytest.fixture
-def joblib() -> Iterator[Joblib]:
-    pytest.importorskip("joblib")
-    joblib = Joblib(1)
-    yield joblib
-    joblib.close()
-
-
-def children(parent: int, word: bytes) -> list[int]:
-    """The children of a process whose command line has a word."""
-    found = []
-    for path in Path("/proc").glob("[0-9]*"):
-        try:
-            ours = int((path / "stat").read_text().rpartition(")")[2].split()[1]) == parent
-            if ours and word in (path / "cmdline").read_bytes():
-                found.append(int(path.name))
-        except OSError:
-            continue
-    return found
-
-
-@pytest.mark.sampled(1)
-@pytest.mark.parametrize(("words", "code"), [(("exit", "7"), 7), (("raise",), 1), (("kill",), -signal.SIGKILL)])
-def test_joblib_gives_the_exit_code(joblib: Joblib, words: tuple[str, ...], code: int, tmp_path: Path) -> None:
-    worker, found = joblib.submit(command(*words, log=tmp_path / "logs" / "a.txt")), list[int | None]()
-    until(lambda: found.append(worker.poll()) or found[-1] is not None)
-    assert found[-1] == code
-    assert (tmp_path / "logs" / "a.txt").read_text().startswith("# joblib's worker on ")
-
-
-@pytest.mark.slow
-def test_joblibs_command_can_be_stopped(joblib: Joblib, tmp_path: Path) -> None:
-    process = Process(command("sleep", str(tmp_path / "began")), joblib)
-    until(lambda: process.poll(False) is None and (tmp_path / "began").exists())
-    until(lambda: process.poll(True) is not None)
-    assert process.code == Stopped.exit_code
-
-
-@pytest.mark.slow
-def test_a_killed_worker_of_joblibs_is_a_lost_one_and_the_next_command_has_another(
-    joblib: Joblib, tmp_path: Path
+@pytest.mark.parametrize(
+    ("gpus", "visible", "names"),
+    [("all", None, "0 1 2"), ("2", None, "0 1"), ("[2,0]", None, "2 0"), ("[1]", "GPU-a,GPU-b,GPU-c", "GPU-b")],
+)
+def test_each_command_has_a_gpu_for_itself(
+    gpus: str, visible: str | None, names: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    worker = joblib.submit(command("sleep", str(tmp_path / "began")))
-    until((tmp_path / "began").exists)
-    for pid in children(os.getpid(), b"popen_loky"):
-        os.kill(pid, signal.SIGKILL)
-    with pytest.raises(WorkerLost):
-        until(lambda: worker.poll() is not None)
-    again, found = joblib.submit(command("exit", "3")), list[int | None]()
-    until(lambda: found.append(again.poll()) or found[-1] is not None)
-    assert found[-1] == 3
+    """A third command gets the GPU of the one that has ended."""
+    monkeypatch.setattr("torch.cuda.device_count", lambda: 3)
+    monkeypatch.setenv(local.VISIBLE, visible) if visible else monkeypatch.delenv(local.VISIBLE, raising=False)
+    found = named(None, [f"hydra.launcher.gpus={gpus}"], tmp_path)
+    assert isinstance(found, Local)
+    assert found.at_once == len(names.split())
+    given, ended = list[Command](), list[int]()
+
+    def submit(command: Command) -> SimpleNamespace:
+        number = len(given)
+        given.append(command)
+        return SimpleNamespace(poll=lambda: 0 if number in ended else None)
+
+    monkeypatch.setattr(local, "launcher", lambda fork: SimpleNamespace(submit=submit))
+    for _ in range(found.at_once):
+        found.submit(command("exit", "0"))
+    ended.append(0)
+    found.submit(command("exit", "0"))
+    used = [one.variables[local.VISIBLE] for one in given]
+    assert used == [*names.split(), names.split()[0]]
+    with pytest.raises(ConfigError, match="runs at a time are wanted"):
+        Pool(found.at_once + 1, lambda: False, place=found)
+
+
+def test_a_command_sees_the_gpu_that_it_was_given(tmp_path: Path) -> None:
+    log, place = tmp_path / "log", Local(1, ["GPU-7"])
+    worker, found = place.submit(command("show", local.VISIBLE, log=log)), list[int | None]()
+    until(lambda: found.append(worker.poll()) or found[-1] is not None)
+    assert log.read_text() == "GPU-7"
 
 
 def test_a_worker_keeps_the_time_limit_of_its_command(tmp_path: Path) -> None:

@@ -47,7 +47,7 @@ class Place:
 
 
 def jobs(*runs: str) -> list[Job]:
-    return [Job([["seed=1"]], [Path(run)], None, None, Path("unused")) for run in runs]
+    return [Job([Path(run)], None) for run in runs]
 
 
 @pytest.fixture(autouse=True)
@@ -65,7 +65,7 @@ def drive(pool: Pool, fails: Callable[[], bool]) -> None:
 
 def test_children_are_ended_where_the_body_of_the_loop_fails() -> None:
     children = Child(3), Child(float("inf"))
-    pool = Pool(2, [], lambda: False, place=Place(*children))
+    pool = Pool(2, lambda: False, place=Place(*children))
     with pytest.raises(StorageError):
         drive(pool, lambda: True)
     assert [child.asked for child in children] == [1, 1]
@@ -76,7 +76,7 @@ def test_children_are_ended_where_the_body_of_the_loop_fails() -> None:
 def test_children_are_ended_where_another_cannot_start() -> None:
     child = Child(3)
     with pytest.raises(OSError, match="no more processes"):
-        list(Pool(2, [], lambda: False, place=Place(child)).run(jobs("a", "b")))
+        list(Pool(2, lambda: False, place=Place(child)).run(jobs("a", "b")))
     assert (child.asked, child.looks < 0) == (1, True)
 
 
@@ -92,7 +92,7 @@ def test_children_are_ended_where_a_look_at_one_fails() -> None:
 
     children = Broken(0), Child(3)
     with pytest.raises(OSError, match="no answer"):
-        list(Pool(2, [], lambda: False, place=Place(*children)).run(jobs("a", "b")))
+        list(Pool(2, lambda: False, place=Place(*children)).run(jobs("a", "b")))
     assert children[0].kills == 1
     assert children[1].looks < 0
 
@@ -115,7 +115,7 @@ def test_a_real_child_ends_with_the_pool(tmp_path: Path, monkeypatch: pytest.Mon
             return started[0]
 
     with pytest.raises(StorageError):
-        drive(Pool(1, [], lambda: False, place=Ours()), began.exists)
+        drive(Pool(1, lambda: False, place=Ours()), began.exists)
     assert started[0].poll() == -15
 
 

@@ -191,7 +191,7 @@ def test_what_changes_while_a_run_is_at_work_fails_that_run_alone(
             raise ConfigError("the folder is stale.")
 
     monkeypatch.setattr("orthobench.launch.reproduce.collect", collected)
-    runner = Runner(tmp_path, 1, None, (), SHIPPED)
+    runner = Runner(tmp_path, 1, None)
     monkeypatch.setattr(runner.pool, "run", lambda jobs: [[(job, 0) for job in jobs]])
     runner(runs)
     assert [runner.codes[run] for run in runs] == [ConfigError.exit_code, 1], "the other one left no record"
@@ -250,7 +250,7 @@ def test_time_is_looked_at_where_it_is_asked_for(
 ) -> None:
     runs = plan(SHIPPED.select([NAME]), "smoke", extra=(f"results_root={tmp_path}",))[0].runs[:1]
     monkeypatch.setattr(Book, "of", lambda self, settings: SimpleNamespace(total_s=total_s))
-    runner = Runner(tmp_path, 1, 60.0, (), SHIPPED, fits=fits)
+    runner = Runner(tmp_path, 1, 60.0, fits=fits)
     assert runner._has_time(runs) == has
     assert runner.too_long == ([] if has else runs)
 

@@ -244,8 +244,8 @@ def test_a_refused_array_is_not_waited_for(site: Site, tmp_path: Path) -> None:
     from orthobench.launch.processes import Job, Pool
 
     site.refusals = ["Batch job submission failed: Invalid partition name specified"]
-    jobs = [Job([[f"seed={n}"]], [tmp_path / n], None, None, tmp_path / "unused") for n in "ab"]
+    jobs = [Job([tmp_path / n], None) for n in "ab"]
     started = time.monotonic()
     with pytest.raises(ConfigError, match="sbatch refuses"):
-        list(Pool(2, [], lambda: False, place=launcher(tmp_path)).run(jobs))
+        list(Pool(2, lambda: False, place=launcher(tmp_path)).run(jobs))
     assert time.monotonic() - started < 30

@@ -1,6 +1,7 @@
 """Sweeps: one child process per job; a job that fails harms no other."""
 
 import re
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -10,6 +11,7 @@ from orthobench.analysis.catalogue import SHIPPED
 from orthobench.errors import ConfigError
 from orthobench.launch.processes import TIMED_OUT, Job, Pool, exit_code
 from orthobench.launch.sweep import _summary, jobs
+from orthobench.launch.workers import Command
 
 TINY = (
     "T=4",
@@ -101,6 +103,7 @@ def test_several_values_need_m() -> None:
 class Elsewhere:
     """A cell whose run has no final record yet."""
 
+    folder = Path("runs/adding-rnn-0123456789")
     words: ClassVar[list[str]] = []
 
     def code(self) -> int | None:
@@ -109,9 +112,9 @@ class Elsewhere:
 
 def test_a_run_going_on_elsewhere_is_not_counted_as_done(capsys: pytest.CaptureFixture[str]) -> None:
     cells: Any = [Elsewhere(), Elsewhere()]
-    assert _summary(cells, {0: 0, 1: 3}, None) == 3
+    assert _summary(cells, {0: 0, 1: 3}) == 3
     assert "0 of 2 runs done, 1 running elsewhere, 1 not" in capsys.readouterr().out
-    assert _summary(cells, {0: 0, 1: 0}, None) == 75
+    assert _summary(cells, {0: 0, 1: 0}) == 75
 
 
 class Fake:
@@ -136,12 +139,22 @@ class Fake:
         self.looks, self.code = 1, 75
 
 
-def ended(pool: Pool, jobs: list[Job]) -> list[tuple[str, int]]:
-    return [(job.words[0][0], code) for some in pool.run(jobs) for job, code in some]
+@dataclass(frozen=True, eq=False)
+class Looked(Job):
+    """A job whose process ends after some looks at it."""
+
+    looks: int = 0
+
+    def command(self) -> Command:
+        return replace(super().command(), words=[str(self.looks)])
 
 
-def job(looks: int, run: str, timeout: float | None = None) -> Job:
-    return Job([[str(looks)]], [Path(run)], timeout, None, Path("unused"))
+def ended(pool: Pool, jobs: list[Looked]) -> list[tuple[int, int]]:
+    return [(job.looks, code) for some in pool.run(list(jobs)) for job, code in some if isinstance(job, Looked)]
+
+
+def job(looks: int, run: str, timeout: float | None = None) -> Looked:
+    return Looked([Path(run)], None, timeout, looks=looks)
 
 
 @pytest.fixture
@@ -154,18 +167,18 @@ def processes(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("processes")
 def test_a_pool_runs_some_at_once_but_never_one_run_twice() -> None:
     jobs = [job(9, "a"), job(2, "a"), job(3, "b"), job(4, "c")]
-    assert ended(Pool(2, [], lambda: False), jobs) == [("3", 0), ("4", 0), ("9", 0), ("2", 0)]
+    assert ended(Pool(2, lambda: False), jobs) == [(3, 0), (4, 0), (9, 0), (2, 0)]
     assert Fake.most == 2
 
 
 @pytest.mark.usefixtures("processes")
 def test_a_pool_asks_what_is_late_to_stop_and_does_not_start_what_is_known() -> None:
-    pool = Pool(1, [], lambda: False, lambda job: 3 if job.words[0][0] == "5" else None)
+    pool = Pool(1, lambda: False, lambda job: 3 if job.folders == [Path("b")] else None)
     late, known, other = job(10**9, "a", timeout=0.01), job(5, "b"), job(2, "c")
-    assert ended(pool, [late, known, other]) == [("1000000000", TIMED_OUT), ("5", 3), ("2", 0)]
+    assert ended(pool, [late, known, other]) == [(10**9, TIMED_OUT), (5, 3), (2, 0)]
 
 
 @pytest.mark.usefixtures("processes")
 def test_a_stopped_pool_stops_its_processes_and_starts_none() -> None:
     asked = iter([False, False, True])
-    assert ended(Pool(1, [], lambda: next(asked, True)), [job(10**9, "a"), job(1, "b")]) == [("1000000000", 75)]
+    assert ended(Pool(1, lambda: next(asked, True)), [job(10**9, "a"), job(1, "b")]) == [(10**9, 75)]

@@ -12,6 +12,7 @@ from orthobench.launch import trial as module
 from orthobench.launch.sweep import SweepRun
 from orthobench.launch.trial import Outcome, TrialRun, follow
 from orthobench.recording.digest import read_sealed
+from orthobench.recording.run_folder import read
 from tests.own_runs import run
 
 WORDS = ["model=gru", "task=adding", "T=20"]
@@ -23,17 +24,16 @@ class Trained:
     steps, code = 4, 0
 
     def __init__(self, command: Any, place: Any) -> None:
-        self.folder, self.words, self.done = command.folder, command.words, 0
-        self.folder.mkdir(parents=True, exist_ok=True)
+        self.folder, self.done = command.folder, 0
+        assert read(Path(command.words[0])).folder == self.folder, "its settings are there when it starts"
 
     def poll(self, stopping: bool) -> int | None:
-        root, words = self.folder.parent, [word.lstrip("+") for word in self.words]
         if stopping:
-            run(root, *words, status="stopped", reason="stopped by SIGTERM")
+            run(self.folder.parent, *WORDS, status="stopped", reason="stopped by SIGTERM")
             return 75
         if self.done == self.steps:
             if not self.code:
-                run(root, *words, val=0.25)
+                run(self.folder.parent, *WORDS, val=0.25)
             return self.code
         self.done += 1
         rows = "".join(f"{step},0,val/loss,{1 / step}\n" for step in range(1, self.done + 1))
@@ -46,7 +46,7 @@ def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> TrialRun:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(module, "Process", Trained)
     monkeypatch.setattr(module, "LOOK_S", 0.0)
-    return TrialRun(SweepRun(WORDS, SHIPPED.settings([*WORDS, "runs_root=runs"])), "val/loss", tmp_path / "0.log", [])
+    return TrialRun(SweepRun(WORDS, SHIPPED.settings([*WORDS, "runs_root=runs"])), "val/loss", tmp_path / "0.log")
 
 
 def test_a_run_is_followed_to_its_end(work: TrialRun) -> None:
@@ -73,7 +73,7 @@ def test_a_run_that_had_ended_when_it_was_to_be_pruned_is_done(work: TrialRun, m
 
         def poll(self, stopping: bool) -> int | None:
             if stopping:
-                run(self.folder.parent, *(word.lstrip("+") for word in self.words), val=0.25)
+                run(self.folder.parent, *WORDS, val=0.25)
                 return 0
             return super().poll(stopping)
 
@@ -143,8 +143,7 @@ def test_a_run_that_stops_by_itself_but_gets_further_is_resumed(
     class Stopping(Trained):
         def poll(self, stopping: bool) -> int | None:
             begun.append(self)
-            words = [word.lstrip("+") for word in self.words]
-            run(self.folder.parent, *words, status="stopped" if len(begun) < 9 else "done", steps=len(begun), val=0.25)
+            run(self.folder.parent, *WORDS, status="stopped" if len(begun) < 9 else "done", steps=len(begun), val=0.25)
             return 75 if len(begun) < 9 else 0
 
     monkeypatch.setattr(module, "Process", Stopping)

@@ -15,6 +15,8 @@ def main() -> int:
         session = os.getsid(0) == os.getpid()
         told = [os.environ.get(name) for name in ("GIVEN", "OPENBLAS_NUM_THREADS")]
         sys.stdout.write(json.dumps([rest, session, torch.get_num_threads(), str(Path.cwd()), *told]))
+    elif what == "show":
+        sys.stdout.write(os.environ[rest[0]])
     elif what == "sleep":
         Path(rest[0]).touch()
         time.sleep(60)

@@ -1,0 +1,69 @@
+"""What every program of the package does around its work: errors as sentences, exit codes, and what it imports."""
+
+import atexit
+import errno
+import gc
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from orthobench.errors import OrthobenchError, Stopped, StorageError, of_system
+from orthobench.terminal import complain, flush
+
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # torch's idle threads spin, on cores that a scan's threads need
+LONGEST = 4000  # characters of a sentence
+
+
+def carried_out(work: Callable[[], int]) -> int:
+    """Do the work of a whole process; returns its exit code, also where its output could not be written."""
+    atexit.register(gc.freeze)  # or Python looks through torch's half a million objects again before it ends
+    _keep_path()
+    try:
+        code = answered(work)
+    finally:  # also where a parser ends the program
+        written = flush()
+    return code or (0 if written else StorageError.exit_code)
+
+
+def answered(work: Callable[[], int]) -> int:
+    """Do some work; an error that a user can act on becomes one sentence and its exit code, which is returned."""
+    try:
+        return work()
+    except OrthobenchError as error:
+        return tell(error)
+    except OSError as error:
+        return tell(of_system(error))
+    except ImportError as error:
+        if os.strerror(errno.EMFILE) not in str(error):
+            raise
+        return tell(of_system(error))
+    except KeyboardInterrupt:
+        complain("orthobench: interrupted")
+        return Stopped.exit_code
+
+
+def tell(error: OrthobenchError) -> int:
+    """Say what is wrong in a sentence of moderate length; returns the exit code."""
+    text = str(error)
+    complain(f"orthobench: {text if len(text) <= LONGEST else f'{text[: LONGEST // 2]} ... {text[-LONGEST // 2 :]}'}")
+    return error.exit_code
+
+
+@contextmanager
+def uncollected() -> Iterator[None]:
+    """Import without looking for garbage among the half a million objects that torch and Lightning make to stay."""
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.freeze()
+        gc.enable()
+
+
+def _keep_path() -> None:
+    """Let no process that this one starts import modules of the working directory, unless this one does."""
+    with suppress(OSError):  # a folder that has been removed
+        if not {"", str(Path.cwd())} & set(sys.path):
+            os.environ["PYTHONSAFEPATH"] = "1"
