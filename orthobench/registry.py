@@ -54,10 +54,10 @@ def find(kind: str, name: str, key: str) -> type:
         raise ConfigError(f"{key}={name} is not known: {did_you_mean(str(name), [*names(kind), *own])}")
     found = _shipped(home, base, name)
     if found is not None and name in own:
-        raise ConfigError(f"{key}={name}: {_place(own[name][0])} has the name of one that orthobench has: it would not "
+        raise ConfigError(f"{key}={name}: {place(own[name][0])} has the name of one that orthobench has: it would not "
                           "be used, so give it another name.")  # fmt: skip
     if len(own.get(name, ())) > 1:
-        places = " and of ".join(map(_place, own[name]))
+        places = " and of ".join(map(place, own[name]))
         raise ConfigError(f"{key}={name} is the name of {places}, both of what ${PLUGINS} names: give one of them "
                           "another name.")  # fmt: skip
     if found is None and name not in own:
@@ -70,7 +70,7 @@ def find(kind: str, name: str, key: str) -> type:
         if alike:
             known = snake_case(alike.__name__)
             raise ConfigError(
-                f"{key}={name} is not known: {_place(alike)} is known as {known}, and so must be the file and the "
+                f"{key}={name} is not known: {place(alike)} is known as {known}, and so must be the file and the "
                 "setting that name it."
             )
         told = _why_not(name, base) or (guess if given and guess.endswith("?") else with_hint(guess, searched))
@@ -85,8 +85,8 @@ def with_hint(told: str, hint: str) -> str:
 
 def _home(kind: str) -> tuple[ModuleType, type]:
     """The package or module of a kind, and the base class of what is found there."""
-    place, base_name = KINDS[kind]
-    home = importlib.import_module(place)
+    module, base_name = KINDS[kind]
+    home = importlib.import_module(module)
     return home, getattr(home, base_name)
 
 
@@ -142,7 +142,8 @@ def _defined(module: ModuleType, base: type, below: bool = False) -> list[type]:
     return [cls for cls in own if issubclass(cls, base) and not inspect.isabstract(cls)]
 
 
-def _place(cls: type) -> str:
+def place(cls: type) -> str:
+    """`Mine in my_tasks`, as messages name a class."""
     return f"{cls.__name__} in {cls.__module__}"
 
 

@@ -21,7 +21,7 @@ BELOW = {  # what a room may import, beside the ground
     "analysis": {"config", "models", "recording", "tasks"},
     "report": {"analysis", "config", "recording"},
     "run": {"cells", "config", "models", "parametrizations", "recording", "scan", "tasks"},
-    "testing": {"cells", "models", "parametrizations", "run", "scan"},
+    "testing": {"cells", "models", "parametrizations", "run", "scan", "tasks"},
     "ensemble": {"config", "models", "parametrizations", "recording", "run", "scan", "tasks"},
     "launch": {"analysis", "config", "ensemble", "models", "recording", "run", "tasks"},
 }

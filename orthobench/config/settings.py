@@ -10,6 +10,7 @@ from typing import Any
 
 from orthobench.errors import ConfigError
 from orthobench.paths import whole
+from orthobench.registry import place
 from orthobench.schema import resolve_count
 
 SECTIONS = ("model", "task", "optimizer", "schedule", "trainer", "stopping", "logger", "diagnostics", "data")
@@ -200,7 +201,7 @@ def tied_counts(cls: Any, name: str, n: int, given: dict[str, Any]) -> dict[str,
     limits = cls.limits(n)
     unknown = next((key for key in limits if key not in given), None)
     if unknown is not None:
-        raise ConfigError(f"{cls.__name__} in {cls.__module__}: `limits` names {unknown}, which is no argument of it.")
+        raise ConfigError(f"{place(cls)}: `limits` names {unknown}, which is no argument of it.")
     return {key: resolve_count(given[key], limit, f"model.{key}") for key, limit in limits.items()}
 
 

@@ -12,9 +12,9 @@ from orthobench.cells.base import Cell
 from orthobench.config.settings import Settings
 from orthobench.errors import ConfigError
 from orthobench.models.base import Network
+from orthobench.models.contract import tried_rule
 from orthobench.models.make_cell import chosen, fitted, make_cell, make_recurrent
 from orthobench.models.recurrent import Recurrent
-from orthobench.models.trial import tried_rule
 from orthobench.optim import Optimizer, groups
 from orthobench.parametrizations.base import Parametrization
 from orthobench.parametrizations.rectangular_svd import RectangularSVD

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from orthobench.cells.base import Cell
-from orthobench.models.trial import tried_cell, tried_map
+from orthobench.models.contract import tried_cell, tried_map
 from orthobench.parametrizations.base import Parametrization
 from orthobench.parametrizations.free import Free
 from orthobench.registry import is_ours

@@ -22,7 +22,7 @@ from torch import Tensor
 
 from orthobench.cells.base import Cell, Matrices, State
 from orthobench.errors import ConfigError
-from orthobench.models.trial import told_of_strangers
+from orthobench.models.contract import told_of_strangers
 from orthobench.run.callbacks.hidden_gradients import hidden_gradients
 from orthobench.run.load import Finished
 from orthobench.tasks.base import Batch

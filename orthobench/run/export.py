@@ -16,8 +16,8 @@ from torch import Tensor, nn
 
 from orthobench.errors import ConfigError, OrthobenchError
 from orthobench.models.base import Network
+from orthobench.models.contract import told_of_strangers
 from orthobench.models.frozen import frozen
-from orthobench.models.trial import told_of_strangers
 from orthobench.recording.files import write_bytes
 from orthobench.run.load import Finished
 from orthobench.tasks.example import example

@@ -20,7 +20,7 @@ from orthobench.run.built import Built
 from orthobench.run.kept_division import told_of_seen
 from orthobench.run.longer import begin_from_shorter
 from orthobench.run.memory import device_of, refuse_if_too_large
-from orthobench.tasks.trial import tried_task
+from orthobench.tasks.contract import tried_task
 from orthobench.terminal import say
 
 

@@ -10,7 +10,7 @@ from torch.nn import functional as F
 
 from orthobench.datasets import opened
 from orthobench.errors import ConfigError
-from orthobench.registry import is_ours
+from orthobench.registry import is_ours, place
 from orthobench.schema import Positive, Range
 from orthobench.tasks.divided import SPLITS, Divided, Split
 from orthobench.tasks.metric import ACCURACY, CROSS_ENTROPY, SQUARED_ERROR, Metric
@@ -157,8 +157,7 @@ class Task(Divided, opened.Reader, ABC):
         """
         for name, meaning in NEEDED.items():
             if inspect.getattr_static(self, name, NEEDED) is NEEDED:
-                where = f"{type(self).__name__} in {type(self).__module__}"
-                raise ConfigError(f"{where} lacks {name}: set self.{name}, {meaning}.")
+                raise ConfigError(f"{place(type(self))} lacks {name}: set self.{name}, {meaning}.")
 
     def check(self) -> None:
         """Look at the data that this task needs, before anything is started.

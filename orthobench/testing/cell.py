@@ -18,6 +18,7 @@ from orthobench.models.make_cell import make_cell
 from orthobench.models.recurrent import MakeCell, Recurrent
 from orthobench.parametrizations.base import inside_and_outside
 from orthobench.parametrizations.free import Free
+from orthobench.registry import place
 from orthobench.run.export import program
 from orthobench.scan import ENGINES, recurrence
 
@@ -68,7 +69,7 @@ def check_cell(
     )
     failed = [str(one) for one in found if one.problem]
     if failed:
-        raise AssertionError(f"{cls.__name__} in {cls.__module__}:\n" + "\n".join(failed))
+        raise AssertionError(f"{place(cls)}:\n" + "\n".join(failed))
     return found
 
 

@@ -1,4 +1,4 @@
-"""`orthobench check model=NAME`: whether a cell passes the checks that those of this package pass, a line each."""
+"""`orthobench check model=NAME`: the checks that this package's cells pass, a line each; a task of one's own too."""
 
 from orthobench.errors import ConfigError
 from orthobench.terminal import say
@@ -11,7 +11,8 @@ def main(arguments: list[str]) -> int:
     """Print a line per check; exits 0 when none failed, else 1.
 
     Raises:
-        ConfigError: a word that is not known, a network without cells, or a cell that breaks the contract.
+        ConfigError: a word that is not known, a network without cells, or a cell or task that breaks the contract.
+        DataError: the data of a task of one's own are missing or wrong.
     """
     parser = Parser(__doc__)
     parser.add_folders()
@@ -27,7 +28,14 @@ def main(arguments: list[str]) -> int:
     import numpy as np
 
     from orthobench.models.make_cell import make_cell
+    from orthobench.registry import is_ours, place
+    from orthobench.tasks.contract import tried_task
     from orthobench.testing import outcomes
+
+    task = type(checked.task_made)
+    if checked.task_made is not None and not is_ours(task):
+        tried_task(checked.task_made)
+        say(f"{place(task)}, task={checked.task['name']}: it keeps the contract of a task")
 
     size = checked.model["hidden_size"] if checked.hidden_size else LARGEST
     checked = checked.with_hidden_size(size)
@@ -41,7 +49,7 @@ def main(arguments: list[str]) -> int:
 
     found = outcomes(make, 3, size)
     cls = checked.parts.cell
-    say(f"{cls.__name__} in {cls.__module__}, model={checked.model['name']}, {size} units")
+    say(f"{place(cls)}, model={checked.model['name']}, {size} units")
     for one in found:
         say(str(one))
     failed = sum(one.problem is not None for one in found)

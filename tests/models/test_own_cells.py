@@ -11,7 +11,7 @@ import torch
 
 import orthobench
 from orthobench.errors import ConfigError
-from orthobench.models import kept, make_cell, trial
+from orthobench.models import contract, hidden_state_checks, make_cell
 from orthobench.models.build import build_optimizer
 from orthobench.parametrizations.matrix_exp import MatrixExp
 from orthobench.parametrizations.neumann_cayley import NeumannCayley
@@ -230,8 +230,9 @@ def test_a_cell_that_keeps_the_contract_is_accepted(
 @pytest.mark.sampled(6)
 def test_every_cell_and_map_of_the_package_keeps_the_contract(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(make_cell, "is_ours", lambda cls: False)
-    monkeypatch.setattr(kept, "_is_known", lambda cls: cls.__module__.startswith("torch"))
-    monkeypatch.setattr(kept, "MODULE", kept.MODULE | {"_M", "_believed"})  # declared by the maps that keep them
+    monkeypatch.setattr(hidden_state_checks, "_is_known", lambda cls: cls.__module__.startswith("torch"))
+    declared = {"_M", "_believed"}  # by the maps that keep them
+    monkeypatch.setattr(hidden_state_checks, "MODULE", hidden_state_checks.MODULE | declared)
     flat = "network: feed_forward" in (REPO / "conf" / "model" / f"{name}.yaml").read_text(encoding="utf-8")
     task = ["task=mnist_flat"] if flat else ["task=adding", "T=9"]
     assert orthobench.build(f"model={name}", *task, "recipe=none").parameters["total"]
@@ -240,7 +241,7 @@ def test_every_cell_and_map_of_the_package_keeps_the_contract(name: str, monkeyp
 @pytest.mark.parametrize("cls", [NeumannCayley, Stiefel, MatrixExp])
 def test_a_map_may_be_derived_from_one_of_the_package(cls: type) -> None:
     own: Any = type("Own", (cls,), {"__module__": "own"})
-    assert isinstance(trial.tried_map(own, {"n": 4, "rng": np.random.default_rng(1)}), cls)
+    assert isinstance(contract.tried_map(own, {"n": 4, "rng": np.random.default_rng(1)}), cls)
 
 
 MAP = """

@@ -1,4 +1,4 @@
-"""What a class from outside the package keeps from call to call, beside its state and its buffers, and must not.
+"""Checks of state that a class from outside the package hides: what it keeps beside its state and its buffers.
 
 Answers would then depend on what was computed before, and a checkpoint would not hold it.
 """

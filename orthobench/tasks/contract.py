@@ -1,4 +1,4 @@
-"""A trial of tasks from outside the package: what breaks their contract is told before a run, in one sentence.
+"""The contract of tasks from outside the package: what breaks it is told before a run, in one sentence.
 
 One batch of each split, of an `ArrayTask` all rows, says whether types, shapes and values are right; a task whose
 sequences are drawn must draw the same ones for the same seed and others for another.
@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from orthobench.errors import ConfigError, DataError, OrthobenchError, told
+from orthobench.registry import place
 from orthobench.tasks.arrays import ArrayTask
 from orthobench.tasks.base import NEEDED, SPLITS, Batch, Task
 from orthobench.tasks.drawn.denoise import Denoise
@@ -30,6 +31,26 @@ NOT_CALLED = (
 CHANCES = 16  # seeds that are tried before two draws count as the same: few bits may agree by chance
 
 
+def check_task(cls: type[Task], **settings: Any) -> Task:
+    """Check a class of tasks with its data, as a run does before it begins; in a test of pytest's or anywhere else.
+
+    Args:
+        cls: the class.
+        **settings: settings of the task, and `data_root` where it reads data.
+
+    Returns:
+        The task, which keeps the contract of `Task`.
+
+    Raises:
+        ConfigError: it cannot be made, or breaks the contract.
+        DataError: so do the data that it reads, or they cannot be read.
+    """
+    with _told(place(cls), "making it"):
+        made = cls(**settings)
+    tried_task(made)
+    return made
+
+
 def tried_task(task: Task) -> None:
     """Look at a task of a class from outside the package, and at its data.
 
@@ -37,7 +58,8 @@ def tried_task(task: Task) -> None:
         ConfigError: it breaks the contract of `Task`.
         DataError: so do the data that it reads, or they cannot be read.
     """
-    where = _where(task)
+    where = place(type(task))
+    task.refuse_incomplete()
     _refuse_loaders(where, type(task))
     with _told(where, "reading its data"):
         task.check()
@@ -75,10 +97,6 @@ def _refuse_loaders(where: str, cls: type) -> None:
 def _shows_rows(cls: type[ArrayTask]) -> bool:
     """Whether batches have the rows as they are stored."""
     return cls.present is ArrayTask.present and cls.batch is ArrayTask.batch
-
-
-def _where(task: Task) -> str:
-    return f"{type(task).__name__} in {type(task).__module__}"
 
 
 def _told(where: str, doing: str) -> AbstractContextManager[None]:

@@ -12,12 +12,13 @@ from orthobench.__main__ import main
 from orthobench.analysis.catalogue import SHIPPED
 from orthobench.errors import ConfigError, DataError
 from orthobench.tasks.arrays import ArrayTask
+from orthobench.tasks.contract import tried_task
 from orthobench.tasks.drawn.varied import Varied
 from orthobench.tasks.metric import Metric
 from orthobench.tasks.real.series import Series
 from orthobench.tasks.real.text import Text
 from orthobench.tasks.synthetic import Synthetic
-from orthobench.tasks.trial import tried_task
+from orthobench.testing import check_task
 from tests.conftest import DATA
 
 REAL = (
@@ -188,7 +189,7 @@ REFUSED: dict[str, tuple[Any, type[Exception], str]] = {
 def test_a_task_that_breaks_the_contract_is_told_in_one_sentence(case: str) -> None:
     cls, kind, told = REFUSED[case]
     with pytest.raises(kind, match=told) as error:
-        tried_task(cls(batch_size=20))
+        check_task(cls, batch_size=20)
     assert "\n" not in str(error.value)
     assert "Changed" in str(error.value)
 
@@ -217,7 +218,7 @@ def test_an_attribute_that_is_not_there_is_told(name: str) -> None:
     for other in {"input_size", "output_size", "T", "baseline"} - {name}:
         setattr(Lacking, other, 1)
     with pytest.raises(ConfigError, match=f"Lacking in .* lacks {name}: set self.{name}, the "):
-        Lacking().refuse_incomplete()
+        check_task(Lacking)
 
 
 def test_few_sequences_that_agree_by_chance_are_taken() -> None:
@@ -248,7 +249,12 @@ def test_own_losses_and_scores_know_their_labels() -> None:
     tried_task(Own(batch_size=20))
 
 
-def test_a_run_tries_its_task(
+def test_a_task_that_cannot_be_made_is_told() -> None:
+    with pytest.raises(ConfigError, match=r"Rows in .*: making it ends in TypeError: .*'depth'"):
+        check_task(Rows, depth=3)
+
+
+def test_a_run_and_a_check_try_the_task(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     name = f"tried_{tmp_path.name}"
@@ -262,7 +268,9 @@ def test_a_run_tries_its_task(
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.setenv("ORTHOBENCH_PLUGINS", name)
-    assert main(["--config-dir", "conf", "model=gru", "task=doubled", "T=5", "trainer.max_steps=1", "logger=none"]) == 2
-    error = capsys.readouterr().err
-    assert f"Doubled in {name}, train: x is in torch.float64; float32 is needed" in error
-    assert len(error.splitlines()) == 1
+    words = ["--config-dir", "conf", "model=gru", "task=doubled", "T=5"]
+    for verb, further in ((), ("trainer.max_steps=1", "logger=none")), (("check",), ()):
+        assert main([*verb, *words, *further]) == 2
+        error = capsys.readouterr().err
+        assert f"Doubled in {name}, train: x is in torch.float64; float32 is needed" in error
+        assert len(error.splitlines()) == 1

@@ -1,4 +1,4 @@
-"""A trial of classes from outside the package: what breaks their contract is told before a run, in one sentence.
+"""The contract of cells, matrices and rules from outside the package: what breaks it is told before a run.
 
 A few steps of two sequences say whether the shapes and types are right, whether every parameter takes part, and whether
 an answer depends on its own sequence, on the steps until then, and on nothing else. Every class is made twice from the
@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from orthobench.cells.base import Cell
 from orthobench.errors import ConfigError, OrthobenchError, told
-from orthobench.models.kept import (
+from orthobench.models.hidden_state_checks import (
     ATOL,
     LONG,
     RTOL,
@@ -29,7 +29,7 @@ from orthobench.models.kept import (
 )
 from orthobench.optim import Rule
 from orthobench.parametrizations.base import Parametrization, parametrizations
-from orthobench.registry import is_ours
+from orthobench.registry import is_ours, place
 
 T = 2
 OTHERS = ((1.0, 0.1), (1.0, 1.0), (0.0, 0.3))  # p <- a p + b z, z standard normal: where gradients are looked for again
@@ -41,7 +41,7 @@ def tried_cell(cls: type[Cell], arguments: dict[str, Any]) -> Cell:
     Raises:
         ConfigError: it cannot be made, or it breaks the contract of `Cell`.
     """
-    where = f"{cls.__name__} in {cls.__module__}"
+    where = place(cls)
     with told(where, "making it, and one step of two sequences,"):
         made, spare = _made_twice(where, cls, arguments)
         kinds = (made.U.dtype, made.U.dtype.to_complex())
@@ -75,7 +75,7 @@ def tried_map(cls: type[Parametrization], arguments: dict[str, Any]) -> Parametr
     Raises:
         ConfigError: it cannot be made, or it breaks the contract of `Parametrization`.
     """
-    where, n = f"{cls.__name__} in {cls.__module__}", arguments["n"]
+    where, n = place(cls), arguments["n"]
     with told(where, "making it, and its matrix,"):
         made, spare = _made_twice(where, cls, arguments)
         _refuse_unknown_scales(where, made, [name for name, _ in made.named_parameters()])
@@ -104,7 +104,7 @@ def tried_rule(cls: type[Rule], arguments: dict[str, Any]) -> Rule:
     Raises:
         ConfigError: it cannot be made, its step fails, or it moves nothing.
     """
-    where = f"{cls.__name__} in {cls.__module__}"
+    where = place(cls)
     before = torch.ones(3)
     p = [before.clone()]
     with told(where, "making it, and one step,"), torch.no_grad():
@@ -120,7 +120,7 @@ def tried_rule(cls: type[Rule], arguments: dict[str, Any]) -> Rule:
 def told_of_strangers(model: Any, doing: str) -> AbstractContextManager[None]:
     """Turn what a network with cells from outside the package raises into one sentence; ours may show their faults."""
     strangers = [type(cell) for cell in model.cells if not is_ours(type(cell))]
-    where = ", ".join(f"{cls.__name__} in {cls.__module__}" for cls in dict.fromkeys(strangers))
+    where = ", ".join(map(place, dict.fromkeys(strangers)))
     return told(where, doing, (OrthobenchError, MemoryError)) if strangers else nullcontext()
 
 
