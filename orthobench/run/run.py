@@ -20,7 +20,7 @@ from orthobench.run.built import Built
 from orthobench.run.kept_division import told_of_seen
 from orthobench.run.longer import begin_from_shorter
 from orthobench.run.memory import device_of, refuse_if_too_large
-from orthobench.tasks.contract import tried_task
+from orthobench.tasks.contract import tried_task, unnamed
 from orthobench.terminal import say
 
 
@@ -71,7 +71,7 @@ class Run(Built):
             told = f"trainer.max_steps={self.settings.trainer['max_steps']} is longer than the recipe's max_epochs"
             say(f"{told}={self.settings.cap}, which is left out")
         self.task.check() if is_ours(type(self.task)) else tried_task(self.task)
-        for remark in self.task.remarks():
+        for remark in (*self.task.remarks(), *unnamed(self.task)):
             say(remark)
         for sentence in told_of_seen(self.settings, self.task, self.first) if self.first else ():
             say(sentence)

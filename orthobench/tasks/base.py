@@ -184,7 +184,7 @@ class Task(Divided, opened.Reader, ABC):
         return []
 
     def files_read(self) -> list[Path]:
-        """Look at the data, and tell in which files they are; none for data that are drawn.
+        """Look at the data, and tell in which files they are, with those of `files`; none for data that are drawn.
 
         Of a `data_set` that this process has read before, they are all of its files that it has opened. Of a class from
         outside the package, which may read at any time, they are all that its tasks of these settings have opened; of
@@ -198,8 +198,8 @@ class Task(Divided, opened.Reader, ABC):
         self._files = opened.since(before) or self._files
         if not self._files and self.data_set is not None:
             self._files = opened.below(self.data_root / self.data_set)
-        if not is_ours(type(self)):
-            self._files = sorted({*self._files, *opened.read_by(self)})
+        others = [] if is_ours(type(self)) else opened.read_by(self)
+        self._files = sorted({*self._files, *others, *opened.named(self.files())})
         return self._files
 
     @classmethod

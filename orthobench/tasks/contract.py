@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from orthobench.errors import ConfigError, DataError, OrthobenchError, told
-from orthobench.registry import place
+from orthobench.registry import is_ours, place
 from orthobench.tasks.arrays import ArrayTask
 from orthobench.tasks.base import NEEDED, SPLITS, Batch, Task
 from orthobench.tasks.drawn.denoise import Denoise
@@ -82,6 +82,16 @@ def tried_task(task: Task) -> None:
             _check_draws(where, task)
         if isinstance(task._given.get("T"), int):
             _check_length(where, task, task._given["T"])
+
+
+def unnamed(task: Task) -> list[str]:
+    """A sentence where a task from outside the package has data in no file that is known; else none."""
+    if is_ours(type(task)) or isinstance(task, Drawn) or task.files_read():
+        return []
+    return [
+        f"{place(type(task))} was not seen to open a file, and its `files` names none: a change of its data will not "
+        "be noticed. Let `files` return the files that its numbers depend on."
+    ]
 
 
 def _refuse_loaders(where: str, cls: type) -> None:

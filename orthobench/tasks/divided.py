@@ -43,5 +43,8 @@ class Divided:
         return ()
 
     def files(self) -> list[Path]:
-        """The files of the user's own that its settings name."""
+        """The files of the user's own that its numbers depend on: those that its settings name.
+
+        A task of one's own adds what Python does not open, such as a database: a change of it is then told.
+        """
         return [Path(getattr(self, key)) for key in self.own_files if isinstance(getattr(self, key, None), str)]

@@ -1,6 +1,7 @@
 """Files of one's own are named in records, whenever a task reads them, so that a change of theirs is told."""
 
 import os
+import sqlite3
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ WORDS = [
 ]  # fmt: skip
 TASKS = """
 import functools
+import sqlite3
 from functools import cached_property
 from pathlib import Path
 
@@ -57,6 +59,19 @@ class Early(Late):
     def __init__(self, file: str = "a.npy", **kwargs) -> None:
         self.x = kept(Path(kwargs["data_root"]) / file)
         super().__init__(**kwargs)
+
+
+class Database(Late):
+    @cached_property
+    def x(self):
+        with sqlite3.connect(self.data_root / "a.db") as base:
+            (content,) = base.execute("select x from arrays").fetchone()
+        return np.frombuffer(content, np.float32).reshape(8, 5, 2).copy()
+
+
+class DeclaredDatabase(Database):
+    def files(self):
+        return [self.data_root / "a.db"]
 """
 CONF = "batch_size: 4\neval_batch_size: 4\n"
 
@@ -124,7 +139,7 @@ def test_rows_whose_seeds_saw_other_files_say_so(form: Any) -> None:
 def plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     name = f"read_{tmp_path.name.replace('-', '_')}"
     (tmp_path / f"{name}.py").write_text(TASKS)
-    for task in ("early", "late"):
+    for task in ("early", "late", "database", "declared_database"):
         (tmp_path / "conf" / "task").mkdir(parents=True, exist_ok=True)
         (tmp_path / "conf" / "task" / f"{task}.yaml").write_text(CONF)
     (tmp_path / "data").mkdir()
@@ -145,6 +160,26 @@ def test_what_a_task_reads_before_its_data_are_asked_for_is_named(task: str, plu
     assert main([*words, "seed=2"]) == 0, "which in this process reads nothing, where it is cached"
     records = [read_sealed(path) or {} for path in tmp_path.glob("runs/*/record.json")]
     assert [set(one["sources"]["data"]) for one in records] == [{"a.npy"}] * 2
+
+
+def _database(x: int) -> None:
+    with sqlite3.connect("data/a.db") as base:
+        base.execute("create table if not exists arrays (x blob)")
+        base.execute("delete from arrays")
+        rows = np.random.default_rng(x).normal(size=(8, 5, 2)).astype(np.float32)
+        base.execute("insert into arrays values (?)", (rows.tobytes(),))
+
+
+def test_what_python_does_not_open_is_declared_or_said(plugin: str, capsys: pytest.CaptureFixture[str]) -> None:
+    unseen = "was not seen to open a file, and its `files` names none: a change of its data will not be noticed"
+    _database(1)
+    for task, said in (("database", True), ("declared_database", False)):
+        words = [*WORDS, "--config-dir", "conf", f"task={task}", "data_root=data"]
+        assert main(words) == 0
+        assert (unseen in capsys.readouterr().out) == said
+    _database(2)
+    assert main(words) == 2
+    assert "is stale: it was made before a change of the data in a.db; undo that" in capsys.readouterr().err
 
 
 def test_another_file_that_a_setting_names_is_not_named(plugin: str, tmp_path: Path) -> None:

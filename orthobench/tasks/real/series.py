@@ -20,7 +20,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from orthobench.datasets import axes, opened, sequences
+from orthobench.datasets import axes, sequences
 from orthobench.datasets.words import shown
 from orthobench.errors import ConfigError, DataError
 from orthobench.schema import Positive, Range
@@ -94,9 +94,6 @@ class Series(ArrayTask):
     def files(self) -> list[Path]:
         """The files that the task reads."""
         return [] if self.path is None else list(sequences.files_of(Path(self.path)))
-
-    def files_read(self) -> list[Path]:
-        return sorted({*super().files_read(), *opened.named(self.files())})
 
     @cached_property
     def stored(self) -> sequences.Sequences:

@@ -11,7 +11,7 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
-from orthobench.datasets import corpus, opened
+from orthobench.datasets import corpus
 from orthobench.datasets.ptb import Corpus
 from orthobench.errors import ConfigError
 from orthobench.schema import Positive, Range
@@ -71,9 +71,6 @@ class Text(Language):
             super().__init__(T=T, **kwargs)
         else:  # enough for a description; whatever needs the text asks for its file
             super(Language, self).__init__()
-
-    def files_read(self) -> list[Path]:
-        return sorted({*super().files_read(), *opened.named(self.files())})
 
     def corpus(self) -> Corpus:
         return self._corpus
