@@ -67,6 +67,18 @@ class Mamba2(Layer, model="mamba2"):
     """A matrix state with keys that all heads share (Dao & Gu 2024)."""
 
 
+class Mamba3(Layer, model="mamba3"):
+    """A matrix state that turns, with keys that all heads share (Lahoti et al. 2026)."""
+
+
+class M2RNN(Layer, model="m2rnn"):
+    """A matrix state that goes through tanh (Mishra et al. 2026)."""
+
+
+class PDSSM(Layer, model="pdssm"):
+    """Complex units that the input moves, turns and damps (Terzic et al. 2025)."""
+
+
 class RWKV7(Layer, model="rwkv7"):
     """A matrix state with a decay and a rate of learning of every key (Peng et al. 2025)."""
 

@@ -14,7 +14,9 @@ from orthobench.cells.lem import LEM
 from orthobench.cells.lipschitz import Lipschitz
 from orthobench.cells.lru import LRU
 from orthobench.cells.lstm_chrono import LSTMChrono
+from orthobench.cells.m2rnn import M2RNN
 from orthobench.cells.mamba2 import Mamba2
+from orthobench.cells.mamba3 import Mamba3
 from orthobench.cells.mingru import MinGRU
 from orthobench.cells.minlstm import MinLSTM
 from orthobench.cells.mlstm import MLSTM
@@ -59,6 +61,8 @@ CELLS: dict[str, tuple[type, dict[str, Any]]] = {
     "gla": (GatedOuter, {"heads": 2, "decay": "sigmoid", "decay_rank": 3, "rule": "add", "convolution": None}),
     "gated_deltanet_2": (GatedOuter, {"heads": 2, "decay": "vector", "rule": "split", "convolution": None}),
     "mamba2": (Mamba2, {"heads": 2, "key_width": 3}),
+    "mamba3": (Mamba3, {"heads": 2, "key_width": 5}),
+    "m2rnn": (M2RNN, {"heads": 2, "key_width": 3}),
     "rwkv7": (RWKV7, {"heads": 2, "rank": 2}),
     "rwkv7 negative": (RWKV7, {"heads": 2, "rank": 2, "negative": True}),
     "linear attention": (GatedOuter, {"heads": 2, "decay": "none", "rule": "add", "output_gate": "none"}),
@@ -66,10 +70,13 @@ CELLS: dict[str, tuple[type, dict[str, Any]]] = {
     "convolved slstm": (SLSTM, {"heads": 2, "convolution": 3, "forget_bias": "power_law"}),
     "mlstm": (MLSTM, {"heads": 2}),
     "mlstm of other keys": (MLSTM, {"heads": 2, "key_width": 3, "gate_inputs": "qkv"}),
+    "mlstm of orthogonal reads": (MLSTM, {"heads": 2, "read": "orthogonal"}),
     "unconvolved mlstm": (MLSTM, {"heads": 2, "convolution": None}),
 }
 every_cell = pytest.mark.parametrize(("cls", "options"), [pytest.param(*case, id=name) for name, case in CELLS.items()])
-MANY_NUMBERS = {name for name, (cls, _) in CELLS.items() if issubclass(cls, DeltaProduct | Outer | SLSTM | MLSTM)}
+MANY_NUMBERS = {
+    name for name, (cls, _) in CELLS.items() if issubclass(cls, DeltaProduct | Outer | SLSTM | MLSTM | M2RNN)
+}
 every_cell_at_length = pytest.mark.parametrize(
     ("cls", "options"),
     [

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 import orthobench
-from orthobench.cells.mlstm import MLSTM
+from orthobench.cells.mlstm import MLSTM, orthogonalised
 from orthobench.cells.slstm import SLSTM
 from orthobench.scan import ENGINES, recurrence
 from tests.making import draw, random_cell, untouched_cell
@@ -184,3 +184,32 @@ def test_starts() -> None:
     assert cell.U[: 4 * 200].detach().std().item() == pytest.approx((2 / 250) ** 0.5, rel=0.02)
     assert not cell.U[4 * 200 :].any()
     assert cell.b["f"].tolist() == [3.0, 6.0]
+
+
+@pytest.mark.parametrize("shape", [(6, 6), (4, 6), (6, 4)])
+def test_an_orthogonal_read_brings_singular_values_together(shape: tuple[int, int]) -> None:
+    U, _, V = torch.linalg.svd(draw(*shape), full_matrices=False)
+    values = torch.logspace(0, -2, min(shape)).double()
+    found = orthogonalised(3e5 * U @ torch.diag(values) @ V)
+    own = torch.linalg.svdvals(found)
+    assert 0.68 < own.min() < own.max() < 1.21
+    torch.testing.assert_close(U.T @ found @ V.T, torch.diag((U.T @ found @ V.T).diagonal()), rtol=0, atol=1e-9)
+
+
+def test_an_orthogonal_read_of_keys_that_are_orthonormal_is_a_plain_one() -> None:
+    """Up to its size, which the norm behind it takes away; and nothing that was written reads as nothing."""
+    Q = torch.linalg.qr(draw(6, 6))[0]
+    C = 0.3 * Q[:, :3] @ draw(3, 6).svd()[2].T[:3]
+    torch.testing.assert_close(orthogonalised(C) / orthogonalised(C).norm(), C / C.norm(), rtol=0, atol=1e-9)
+    C = torch.zeros(2, 3, 3).double().requires_grad_()
+    orthogonalised(C).sum().backward()
+    assert torch.isfinite(C.grad).all()
+
+
+def test_the_orthogonal_read_alone_differs() -> None:
+    plain, other = (random_cell(MLSTM, input_size=3, hidden_size=8, heads=2, read=r) for r in ("plain", "orthogonal"))
+    (y, state), (z, same) = (recurrence(cell, draw(2, 7, 3)) for cell in (plain, other))
+    for a, b in zip(state, same, strict=True):
+        torch.testing.assert_close(a, b, rtol=0, atol=1e-12)
+    assert (y - z).abs().max() > 1e-3
+    assert other.multiply_adds() - plain.multiply_adds() == 2 * 5 * 3 * 4**3

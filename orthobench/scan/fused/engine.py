@@ -20,6 +20,7 @@ from orthobench.cells.gru import GRU
 from orthobench.cells.lem import LEM
 from orthobench.cells.lru import LRU
 from orthobench.cells.mamba2 import Mamba2
+from orthobench.cells.mamba3 import Mamba3
 from orthobench.cells.mingru import MinGRU
 from orthobench.cells.minlstm import MinLSTM
 from orthobench.cells.mlstm import MLSTM
@@ -49,7 +50,7 @@ FAMILIES: dict[type, RunCell] = {
     InputConvolution: convolution.run,
     DeltaProduct: matrix_cells.delta_product,
     MLSTM: matrix_cells.mlstm,
-    **dict.fromkeys((GatedOuter, Mamba2, RWKV7), outer.run),
+    **dict.fromkeys((GatedOuter, Mamba2, Mamba3, RWKV7), outer.run),
 }
 
 

@@ -27,6 +27,7 @@ from orthobench.cells.lipschitz import Lipschitz
 from orthobench.cells.lru import LRU
 from orthobench.cells.lstm import LSTM
 from orthobench.cells.mamba2 import Mamba2
+from orthobench.cells.mamba3 import Mamba3
 from orthobench.cells.mingru import MinGRU
 from orthobench.cells.minlstm import MinLSTM
 from orthobench.cells.mlstm import MLSTM
@@ -153,7 +154,7 @@ FAMILIES: dict[type, RunNative] = {
     InputConvolution: partial(fused_convolution.run, convolve=convolve),
     DeltaProduct: partial(matrix_cells.delta_product, scan=matrix_scan, convolve=convolve),
     MLSTM: partial(matrix_cells.mlstm, scan=matrix_scan, convolve=convolve),
-    **dict.fromkeys((GatedOuter, Mamba2, RWKV7), partial(fused_outer.run, scan=outer_scan, convolve=convolve)),
+    **dict.fromkeys((GatedOuter, Mamba2, Mamba3, RWKV7), partial(fused_outer.run, scan=outer_scan, convolve=convolve)),
 }
 
 

@@ -19,6 +19,7 @@ from orthobench.cells.lipschitz import Lipschitz
 from orthobench.cells.lru import LRU
 from orthobench.cells.lstm import LSTM
 from orthobench.cells.mamba2 import Mamba2
+from orthobench.cells.mamba3 import Mamba3
 from orthobench.cells.mingru import MinGRU
 from orthobench.cells.minlstm import MinLSTM
 from orthobench.cells.mlstm import MLSTM
@@ -87,6 +88,7 @@ CASES = [
     pytest.param(GatedOuter, {"heads": 2, "key_width": 5, "value_width": 19}, id="gated deltanet"),
     pytest.param(GatedOuter, {"heads": 1, "decay": "sigmoid", "rule": "add", "convolution": None}, id="gla"),
     pytest.param(Mamba2, {"heads": 2, "key_width": 3}, id="mamba2"),
+    pytest.param(Mamba3, {"heads": 2, "key_width": 5}, id="mamba3"),
     pytest.param(RWKV7, {"heads": 2, "rank": 2}, id="rwkv7"),
 ]
 every_case = pytest.mark.parametrize(("cls", "options"), CASES)

@@ -1,0 +1,128 @@
+"""M2RNN: a matrix state that goes through tanh, so that it is not linear in itself.
+
+    Z_t = tanh(S_{t-1} W + k_t v_t^T),   S_t = f_t S_{t-1} + (1 - f_t) Z_t,   o_t = S_t^T q_t + D * v_t
+    y_t = O norm(o_t * SiLU(U_g x_t))
+
+in every head, with S (d_k, d_v), W (d_v, d_v) and f = exp(-A softplus(U_f x + b)). Every key's row of S is the state
+of an Elman cell, and the rows of a head have one matrix W. q, k and v pass a causal convolution over the last steps,
+channel by channel, and SiLU; q and k are shared by all heads. The norm is one over all heads, behind the gate.
+Mishra, Tan, Stoica, Gonzalez & Dao (2026), "M2RNN: Non-Linear RNNs with Matrix-Valued States for Scalable Language
+Modeling"; W starts as in the authors' code, the input's maps as nn.Linear.
+"""
+
+from typing import Any, Literal
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from orthobench.cells.base import Matrices, State
+from orthobench.cells.convolution import convolved
+from orthobench.cells.heads import Headed, rms_normalised
+from orthobench.cells.initial import MakeRecurrent
+from orthobench.cells.outer import decay_start
+from orthobench.initializers import Rng, normal, uniform
+from orthobench.schema import OptionalPositive, Positive, PositiveFloat
+
+
+class M2RNN(Headed):
+    """The state is S (heads, d_k, d_v) and the last inputs of the convolution; only the outputs (B, N) are kept.
+
+    Args:
+        input_size: I.
+        hidden_size: N, a multiple of `heads` where a width is N / heads.
+        rng: generator for the initial values.
+        make_recurrent: unused, as there is no recurrent matrix over all units.
+        heads: number of heads.
+        key_width: d_k; N / heads when null.
+        value_width: d_v; N / heads when null.
+        convolution: steps that the convolution sees, the current one included; null for none, and no SiLU.
+        activation: of the state; `identity` leaves the cell linear in its state.
+        recurrent_start: W at the start, the identity as in the authors' code, or `normal`, of variance 1 / d_v.
+        state_gradient_clip: bound on every entry of the gradient of S at every step, 1 in the authors' code; null for
+            none.
+        stratified: whether A and dt start spread evenly over the heads, see `decay_start`.
+    """
+
+    gates: tuple[str, ...] = ("q", "k", "v", "g", "f")
+    returns_output: bool = True
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: Positive,
+        rng: Rng,
+        make_recurrent: MakeRecurrent,
+        heads: Positive = 4,
+        key_width: OptionalPositive = 16,
+        value_width: OptionalPositive = None,
+        convolution: OptionalPositive = 4,
+        activation: Literal["tanh", "identity"] = "tanh",
+        recurrent_start: Literal["identity", "normal"] = "identity",
+        state_gradient_clip: PositiveFloat | None = None,
+        stratified: bool = False,
+    ) -> None:
+        super().__init__(input_size, hidden_size, rng, make_recurrent, heads, key_width, value_width)
+        K, V = self.key_width, self.value_width
+        P, self.convolution, self.activation = heads * V, convolution, activation
+        self.bound, self.sizes = state_gradient_clip, (2 * K + P, P, heads)
+        self.U = nn.Parameter(uniform(rng, (sum(self.sizes), input_size), input_size**-0.5))
+        if convolution is not None:
+            self.kernel = nn.Parameter(uniform(rng, (convolution, self.sizes[0]), convolution**-0.5))
+        self.W = nn.Parameter(
+            torch.eye(V).repeat(heads, 1, 1) if recurrent_start == "identity" else normal(rng, (heads, V, V), V**-0.5)
+        )
+        ln_A, dt = decay_start(rng, heads, A=[0, 16], dt=[0.001, 0.1], stratified=stratified)
+        self.A, self.dt, self.D = nn.Parameter(ln_A), nn.Parameter(dt), nn.Parameter(torch.ones(P))
+        self.scale = nn.Parameter(torch.ones(P))
+        self.O = nn.Parameter(uniform(rng, (hidden_size, P), P**-0.5))
+
+    def state_shapes(self) -> tuple[tuple[int, ...], ...]:
+        S = (self.heads, self.key_width, self.value_width)
+        return (S,) if self.convolution is None else (S, (self.convolution - 1, self.sizes[0]))
+
+    def step(self, p_t: Tensor, state: State, W: Matrices) -> tuple[Tensor, State]:
+        S, *before = state
+        qkv, g, f = p_t.split(self.sizes, dim=-1)
+        if before:
+            qkv, *before = convolved(qkv, before[0], self.kernel)
+        q, k, v = qkv.split([self.key_width, self.key_width, g.shape[-1]], dim=-1)
+        v = self.split(v)
+        f = torch.exp(-self.A.exp() * F.softplus(f + self.dt))[..., None, None]
+        Z = S @ self.W + k[:, None, :, None] * v[:, :, None]
+        S = f * S + (1 - f) * (torch.tanh(Z) if self.activation == "tanh" else Z)
+        if self.bound is not None:
+            S = Clipped.apply(S, self.bound)
+        o = (q[:, None, :, None] * S).sum(-2) + self.D.unflatten(0, (self.heads, -1)) * v
+        return F.linear(rms_normalised(o.flatten(-2) * F.silu(g), self.scale), self.O), (S, *before)
+
+    def multiply_adds(self, tokens: bool = False) -> int:
+        """See `Cell`: W acts on every key's row of S, k v^T is added to it, and q reads it."""
+        numbers = self.heads * self.key_width * self.value_width
+        return super().multiply_adds(tokens) + (self.key_width - 1) * self.W.numel() + 2 * numbers
+
+    @property
+    def values_per_step(self) -> int:
+        return self.heads * self.value_width * (4 * self.key_width + 8)
+
+    def learning_rate_scales(self) -> dict[str, float]:
+        """The decay's own parameters, the skip and the norm's gain have no weight decay, as in the authors' code."""
+        return dict.fromkeys(("A", "dt", "D", "scale"), 1.0)
+
+
+class Clipped(torch.autograd.Function):
+    """The identity, whose gradient is bounded entry by entry."""
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(x: Tensor, bound: float) -> Tensor:
+        return x.view_as(x)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Tensor, float], output: Tensor) -> None:
+        ctx.bound = inputs[1]
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None]:
+        return grads[0].clamp(-ctx.bound, ctx.bound), None

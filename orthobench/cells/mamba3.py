@@ -1,0 +1,133 @@
+"""Mamba-3: Mamba-2 with a turning state, a rule of second order, and no convolution.
+
+    S_t = a_t S_{t-1} + (1 - l_t) dt_t a_t B_{t-1} X_{t-1}^T + l_t dt_t B_t X_t^T,   o_t = S_t^T C_t + D X_t
+    y_t = O (o_t * SiLU(U_z x_t))
+
+in every head, with S (d_k, d_v). dt = softplus(U_r x + b), a = exp(-A dt) with A = act(U_A x), l = sigmoid(U_l x).
+B and C are linear in x, at a mean square of one, times a gain, and with a bias of the head. Both are then turned: pair
+i of their numbers by the sum of dt_s pi tanh(U_i x_s) over all steps s so far. So a state turns and decays, and its
+eigenvalues can be any of the unit disc. l = 1 is Mamba-2's rule, l = 1/2 the trapezoidal one.
+
+One write a step is enough: P_t = S_t - l_t dt_t B_t X_t^T obeys
+
+    P_t = a_t P_{t-1} + a_t (l_{t-1} dt_{t-1} + (1 - l_t) dt_t) B_{t-1} X_{t-1}^T
+
+and S^T C is read as P^T C + l dt (B . C) X.
+Lahoti, Li, Chen, Wang, Bick, Kolter, Dao & Gu (2026), "Mamba-3: Improved Sequence Modeling using State Space
+Principles", section 3, of rank one (SISO).
+"""
+
+import math
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from orthobench.cells.convolution import Convolve
+from orthobench.cells.heads import rms_normalised
+from orthobench.cells.initial import MakeRecurrent
+from orthobench.cells.outer import Outer, Writes, decay_start
+from orthobench.errors import ConfigError
+from orthobench.initializers import Rng, uniform
+from orthobench.schema import OptionalPositive, Positive
+
+LEAST_A = 1e-4
+
+
+class Mamba3(Outer):
+    """The state is P (heads, d_k, d_v), the angles (heads, pairs), and B, X and l dt of the step before.
+
+    Args:
+        input_size: I.
+        hidden_size: N, a multiple of `heads` where a width is N / heads.
+        rng: generator for the initial values.
+        make_recurrent: unused, as there is no recurrent matrix.
+        heads: number of heads.
+        key_width: d_k, the authors' d_state; N / heads when null.
+        value_width: d_v, the authors' headdim; N / heads when null.
+        pairs: how many pairs of d_k turn; d_k / 4 when null, which is half of them.
+        decay: act: 1 + c above zero and 1 / (1 - c) below it, `heavy_tail`, or `softplus`.
+        dt: the ends of the range of dt at the start, whose logarithm is uniform; a turn by pi in a step needs dt >= 1.
+        stratified: whether dt starts spread evenly over the heads, see `decay_start`.
+
+    Raises:
+        ConfigError: more pairs than d_k holds, or dt is no range of positive numbers.
+    """
+
+    gates: tuple[str, ...] = ("z", "x", "B", "C", "dt", "A", "l", "angle")
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: Positive,
+        rng: Rng,
+        make_recurrent: MakeRecurrent,
+        heads: Positive = 4,
+        key_width: OptionalPositive = 16,
+        value_width: OptionalPositive = None,
+        pairs: OptionalPositive = None,
+        decay: Literal["heavy_tail", "softplus"] = "heavy_tail",
+        dt: list[float] = (0.001, 0.1),  # type: ignore[assignment]
+        stratified: bool = False,
+    ) -> None:
+        super().__init__(input_size, hidden_size, rng, make_recurrent, heads, key_width, value_width)
+        K, P = self.key_width, heads * self.value_width
+        self.pairs, self.decay = max(1, K // 4) if pairs is None else pairs, decay
+        if 2 * self.pairs > K:
+            raise ConfigError(f"model.pairs={self.pairs} does not fit model.key_width={K}: at most {K // 2} pairs do.")
+        if len(dt) != 2 or not 0 < dt[0] < dt[1]:
+            raise ConfigError(f"model.dt={list(dt)} is no range: two positive numbers that grow are needed.")
+        self.sizes = (P, P, K, K, heads, heads, heads, self.pairs)
+        self.U = nn.Parameter(uniform(rng, (sum(self.sizes), input_size), input_size**-0.5))
+        _, start = decay_start(rng, heads, [1, 1], dt, stratified=stratified)
+        self.dt, self.D = nn.Parameter(start), nn.Parameter(torch.ones(heads))
+        self.B_scale, self.C_scale = nn.Parameter(torch.ones(K)), nn.Parameter(torch.ones(K))
+        self.B_shift, self.C_shift = nn.Parameter(torch.ones(heads * K)), nn.Parameter(torch.ones(heads * K))
+        self.O = nn.Parameter(uniform(rng, (hidden_size, P), P**-0.5))
+
+    def state_shapes(self) -> tuple[tuple[int, ...], ...]:
+        H, K, V = self.heads, self.key_width, self.value_width
+        return (H, K, V), (H, self.pairs), (1, H, K), (1, H, V), (1, H)
+
+    def writes(
+        self, p: Tensor, before: tuple[Tensor, ...], convolve: Convolve
+    ) -> tuple[Writes, tuple[Tensor, ...], tuple[Tensor, ...]]:
+        """See `Outer`; `read` is told what steps add to what P holds, and what the output gate is computed from."""
+        z, X, B, C, r, c, l, angle = p.split(self.sizes, dim=-1)
+        past_angles, *past = before
+        dt, l, X = F.softplus(r + self.dt), torch.sigmoid(l), self.split(X)
+        act = torch.where(c >= 0, 1 + c, 1 / (1 - c.clamp(max=0))) if self.decay == "heavy_tail" else F.softplus(c)
+        turns = dt[..., None] * (math.pi * torch.tanh(angle))[:, :, None]
+        angles = (past_angles[:, None] + turns.double().cumsum(1)).remainder(2 * math.pi).to(p.dtype)
+        B = self._turned(B, self.B_scale, self.B_shift, angles)
+        C = self._turned(C, self.C_scale, self.C_shift, angles)
+        whole = [torch.cat([old, new], dim=1) for old, new in zip(past, (B, X, l * dt), strict=True)]
+        old_B, old_X, old_share = (part[:, :-1] for part in whole)
+        log_a = -act.clamp(min=LEAST_A) * dt
+        key = (log_a.exp() * (old_share + (1 - l) * dt))[..., None] * old_B
+        now = (l * dt * (B * C).sum(-1) + self.D)[..., None] * X
+        last = (angles[:, -1], *(part[:, -1:] for part in whole))
+        return Writes(log_a[..., None], C, key, old_X), (now, z), last
+
+    def _turned(self, y: Tensor, scale: Tensor, shift: Tensor, angles: Tensor) -> Tensor:
+        """B or C of every head, (B, T, heads, d_k), from their shared part (B, T, d_k)."""
+        y = rms_normalised(y, scale)[:, :, None] + shift.unflatten(0, (self.heads, -1))
+        even, odd = y[..., : 2 * self.pairs].unflatten(-1, (-1, 2)).unbind(-1)
+        cos, sin = angles.cos(), angles.sin()
+        turned = torch.stack([even * cos - odd * sin, even * sin + odd * cos], dim=-1).flatten(-2)
+        return torch.cat([turned, y[..., 2 * self.pairs :]], dim=-1)
+
+    def read(self, o: Tensor, *told: Tensor) -> Tensor:
+        """See `Outer`."""
+        now, z = told
+        return F.linear((o + now).flatten(-2) * F.silu(z), self.O)
+
+    @property
+    def products(self) -> int:
+        """Three, as the equation stands: two writes and a read."""
+        return 3
+
+    def learning_rate_scales(self) -> dict[str, float]:
+        """The bias of dt and the skip have no weight decay, as in the authors' code."""
+        return dict.fromkeys(("dt", "D"), 1.0)
