@@ -17,10 +17,10 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from orthobench.cells.base import Matrices, State
-from orthobench.cells.convolution import convolved
+from orthobench.cells.convolution import Convolve
 from orthobench.cells.heads import Headed, rms_normalised
 from orthobench.cells.initial import MakeRecurrent
-from orthobench.cells.outer import decay_start
+from orthobench.cells.outer import decay_start, one_step
 from orthobench.initializers import Rng, normal, uniform
 from orthobench.schema import OptionalPositive, Positive, PositiveFloat
 
@@ -81,20 +81,39 @@ class M2RNN(Headed):
         S = (self.heads, self.key_width, self.value_width)
         return (S,) if self.convolution is None else (S, (self.convolution - 1, self.sizes[0]))
 
+    def inputs(
+        self, p: Tensor, before: tuple[Tensor, ...], convolve: Convolve
+    ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, tuple[Tensor, ...]]:
+        """What some steps are told: f (B, T, H), q and k (B, T, d_k), v (B, T, H, d_v), the output gate's numbers, and
+        the last inputs that later steps see.
+
+        Args:
+            p: their projections, (B, T, M).
+            before: the last inputs before them.
+            convolve: a causal convolution with SiLU, see `orthobench.scan.fused.convolution.convolve`.
+        """
+        qkv, g, f = p.split(self.sizes, dim=-1)
+        if before:
+            qkv, last = convolve(qkv, before[0], self.kernel)
+            before = (last,)
+        q, k, v = qkv.split([self.key_width, self.key_width, g.shape[-1]], dim=-1)
+        return torch.exp(-self.A.exp() * F.softplus(f + self.dt)), q, k, self.split(v), g, before
+
+    def read(self, o: Tensor, v: Tensor, g: Tensor) -> Tensor:
+        """The outputs (..., N) of S^T q and v (..., heads, d_v), and of what the gate is computed from."""
+        o = (o + self.D.unflatten(0, (self.heads, -1)) * v).flatten(-2)
+        return F.linear(rms_normalised(o * F.silu(g), self.scale), self.O)
+
     def step(self, p_t: Tensor, state: State, W: Matrices) -> tuple[Tensor, State]:
         S, *before = state
-        qkv, g, f = p_t.split(self.sizes, dim=-1)
-        if before:
-            qkv, *before = convolved(qkv, before[0], self.kernel)
-        q, k, v = qkv.split([self.key_width, self.key_width, g.shape[-1]], dim=-1)
-        v = self.split(v)
-        f = torch.exp(-self.A.exp() * F.softplus(f + self.dt))[..., None, None]
+        *parts, before = self.inputs(p_t[:, None], tuple(before), one_step)
+        f, q, k, v, g = (part[:, 0] for part in parts)
+        f = f[..., None, None]
         Z = S @ self.W + k[:, None, :, None] * v[:, :, None]
         S = f * S + (1 - f) * (torch.tanh(Z) if self.activation == "tanh" else Z)
         if self.bound is not None:
             S = Clipped.apply(S, self.bound)
-        o = (q[:, None, :, None] * S).sum(-2) + self.D.unflatten(0, (self.heads, -1)) * v
-        return F.linear(rms_normalised(o.flatten(-2) * F.silu(g), self.scale), self.O), (S, *before)
+        return self.read((q[:, None, :, None] * S).sum(-2), v, g), (S, *before)
 
     def multiply_adds(self, tokens: bool = False) -> int:
         """See `Cell`: W acts on every key's row of S, k v^T is added to it, and q reads it."""

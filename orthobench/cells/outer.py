@@ -70,7 +70,7 @@ class Outer(Headed):
 
     def step(self, p_t: Tensor, state: State, W: Matrices) -> tuple[Tensor, State]:
         S, *before = state
-        writes, told, before = self.writes(p_t[:, None], tuple(before), _one_step)
+        writes, told, before = self.writes(p_t[:, None], tuple(before), one_step)
         log_g, q, k, v, r, p = writes.each(lambda part: part[:, 0])
         S = log_g.exp()[..., None] * S
         written = k[..., None] * v[..., None, :]
@@ -118,6 +118,7 @@ def decay_start(
     return ln_A, tensor(pace + np.log(-np.expm1(-pace)))  # the inverse of softplus
 
 
-def _one_step(x: Tensor, before: Tensor, kernel: Tensor) -> tuple[Tensor, Tensor]:
+def one_step(x: Tensor, before: Tensor, kernel: Tensor) -> tuple[Tensor, Tensor]:
+    """A convolution as `Outer.writes` takes it, for one step."""
     y, before = convolved(x[:, 0], before, kernel)
     return y[:, None], before

@@ -88,11 +88,15 @@ class PDSSM(Cell):
 
     def transition(self, shares: Tensor) -> Tensor:
         """P (B, N, N) by the shares of the dictionary (B, K): one-hot forward, with the gradient of a softmax."""
-        along = -2 if self.selection == "columns" else -1
-        M = torch.einsum("bk,kij->bij", shares, self.M)
-        soft, places = M.softmax(along), torch.arange(M.shape[-1], device=M.device)
-        chosen = M.argmax(along, keepdim=True) == (places[:, None] if along == -2 else places)
-        return chosen.to(M.dtype) + (soft - soft.detach())
+        soft, chosen = self.softened(shares)
+        places = torch.arange(self.hidden_size, device=soft.device)
+        ones = chosen[:, None] == places[:, None] if self.selection == "columns" else chosen[..., None] == places
+        return ones.to(soft.dtype) + (soft - soft.detach())
+
+    def softened(self, shares: Tensor) -> tuple[Tensor, Tensor]:
+        """The softmax of M (B, N, N), and where it is largest in every column, or row, (B, N)."""
+        along, M = -2 if self.selection == "columns" else -1, torch.einsum("bk,kij->bij", shares, self.M)
+        return M.softmax(along), M.argmax(along)
 
     def features(self, h: Tensor) -> Tensor:
         return torch.view_as_real(h).flatten(-2)

@@ -19,7 +19,16 @@ PUBLISHED = [name for name in NAMES if SHIPPED.table(name).track == "published"]
 CONTESTS = [name for name in NAMES if SHIPPED.table(name).track == FAIR]
 COMPOSER = SHIPPED.composer()
 COARSE = ("cornn", "deltanet", "deltaproduct", "lipschitz_rnn", "mlstm", "nnrnn", "slstm", "unicornn")  # heads, small n
-LATER = {"gated_deltanet", "kda", "gla", "mamba2", "mamba3", "m2rnn", "pdssm", "rwkv7"}  # they came after the tables of the first protocol
+LATER = {
+    "gated_deltanet",
+    "kda",
+    "gla",
+    "mamba2",
+    "mamba3",
+    "m2rnn",
+    "pdssm",
+    "rwkv7",
+}  # they came after the tables of the first protocol
 GOOD = {
     "track": "published",
     "seeds": [1, 2],

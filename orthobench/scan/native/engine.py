@@ -26,12 +26,14 @@ from orthobench.cells.lem import LEM
 from orthobench.cells.lipschitz import Lipschitz
 from orthobench.cells.lru import LRU
 from orthobench.cells.lstm import LSTM
+from orthobench.cells.m2rnn import M2RNN
 from orthobench.cells.mamba2 import Mamba2
 from orthobench.cells.mamba3 import Mamba3
 from orthobench.cells.mingru import MinGRU
 from orthobench.cells.minlstm import MinLSTM
 from orthobench.cells.mlstm import MLSTM
 from orthobench.cells.outer import Outer
+from orthobench.cells.pdssm import PDSSM
 from orthobench.cells.rotation import Rotation
 from orthobench.cells.rwkv7 import RWKV7
 from orthobench.cells.scalar_gated import ScalarGated
@@ -51,7 +53,9 @@ from orthobench.scan.native import (
     lem,
     lipschitz,
     lstm,
+    m2rnn,
     oscillators,
+    pdssm,
     plane_rotations,
     slstm,
 )
@@ -144,6 +148,8 @@ FAMILIES: dict[type, RunNative] = {
     GRU: _gru,
     LSTM: lstm.run,
     SLSTM: slstm.run,
+    M2RNN: m2rnn.run,
+    PDSSM: pdssm.run,
     LEM: lem.run,
     CoRNN: oscillators.cornn,
     UnICORNN: oscillators.unicornn,

@@ -18,11 +18,13 @@ from orthobench.cells.lem import LEM
 from orthobench.cells.lipschitz import Lipschitz
 from orthobench.cells.lru import LRU
 from orthobench.cells.lstm import LSTM
+from orthobench.cells.m2rnn import M2RNN
 from orthobench.cells.mamba2 import Mamba2
 from orthobench.cells.mamba3 import Mamba3
 from orthobench.cells.mingru import MinGRU
 from orthobench.cells.minlstm import MinLSTM
 from orthobench.cells.mlstm import MLSTM
+from orthobench.cells.pdssm import PDSSM
 from orthobench.cells.rotation import Rotation
 from orthobench.cells.rwkv7 import RWKV7
 from orthobench.cells.scalar_gated import ScalarGated
@@ -89,9 +91,16 @@ CASES = [
     pytest.param(GatedOuter, {"heads": 1, "decay": "sigmoid", "rule": "add", "convolution": None}, id="gla"),
     pytest.param(Mamba2, {"heads": 2, "key_width": 3}, id="mamba2"),
     pytest.param(Mamba3, {"heads": 2, "key_width": 5}, id="mamba3"),
+    pytest.param(M2RNN, {"heads": 2, "key_width": 3}, id="m2rnn"),
+    pytest.param(M2RNN, {"heads": 1, "convolution": None, "activation": "identity"}, id="m2rnn, linear"),
+    pytest.param(M2RNN, {"heads": 2, "state_gradient_clip": 0.05}, id="m2rnn, clipped"),
+    pytest.param(PDSSM, {"dictionary": 3}, id="pdssm"),
+    pytest.param(PDSSM, {"dictionary": 2, "selection": "rows"}, id="pdssm, rows"),
     pytest.param(RWKV7, {"heads": 2, "rank": 2}, id="rwkv7"),
 ]
 every_case = pytest.mark.parametrize(("cls", "options"), CASES)
+JUMPING = ("m2rnn, clipped", "pdssm", "pdssm, rows")  # where a choice jumps, or the gradient is another on purpose
+every_smooth_case = pytest.mark.parametrize(("cls", "options"), [case for case in CASES if case.id not in JUMPING])
 
 
 def make(cls: type, n: int = 8, **options: Any) -> Cell:

@@ -14,6 +14,7 @@ from orthobench.cells.complex_elman import ComplexElman
 from orthobench.cells.elman import Elman
 from orthobench.cells.gated_outer import GatedOuter
 from orthobench.cells.lstm import LSTM
+from orthobench.cells.pdssm import PDSSM
 from orthobench.cells.scalar_gated import ScalarGated
 from orthobench.cells.slstm import SLSTM
 from orthobench.errors import ConfigError
@@ -22,7 +23,16 @@ from orthobench.parametrizations.plane_rotations import PlaneRotations
 from orthobench.scan import choose, reference
 from orthobench.scan.native import engine
 from tests.making import draw, random_cell, tokens
-from tests.scan.native.cases import assert_as_near_as_the_loop, assert_equal, every_case, make, noise, results, start
+from tests.scan.native.cases import (
+    assert_as_near_as_the_loop,
+    assert_equal,
+    every_case,
+    every_smooth_case,
+    make,
+    noise,
+    results,
+    start,
+)
 
 pytestmark = [
     pytest.mark.skipif(engine.why_not(random_cell(LSTM)) is not None, reason="no C compiler here"),
@@ -116,7 +126,7 @@ def test_without_gradients(cls: type, options: dict[str, Any]) -> None:
             torch.testing.assert_close(engine.run(cell, x, state)[0], expected, rtol=1e-11, atol=1e-11)
 
 
-@every_case
+@every_smooth_case
 @pytest.mark.sampled(2)
 def test_finite_differences(cls: type, options: dict[str, Any]) -> None:
     cell = make(cls, **options)
@@ -161,11 +171,18 @@ def test_bits_do_not_depend_on_threads(cls: type, options: dict[str, Any], dtype
     assert all(torch.equal(a, b) for other in found[1:] for a, b in zip(found[0], other, strict=True))
 
 
-@every_case
+@every_smooth_case
 def test_a_state_that_is_not_a_number_stays_so(cls: type, options: dict[str, Any]) -> None:
     cell = make(cls, **options)
     state = tuple(torch.full_like(s, torch.nan) for s in start(cell, 2))
     assert engine.run(cell, draw(2, 3, 3), state)[0].isnan().all()
+
+
+def test_a_unit_that_is_not_a_number_is_moved_and_not_lost() -> None:
+    """Others stay numbers, as only what a unit holds goes to another place."""
+    cell = make(PDSSM, dictionary=3)
+    state = (torch.full((2, 8), torch.nan, dtype=torch.complex128),)
+    assert engine.run(cell, draw(2, 30, 3), state)[0].isnan().any(-1).all()
 
 
 @every_case
@@ -177,7 +194,7 @@ def test_second_derivatives_are_refused(cls: type, options: dict[str, Any]) -> N
         once.sum().backward()
 
 
-@every_case
+@every_smooth_case
 def test_mixed_precision_rounds_the_inputs_only(cls: type, options: dict[str, Any]) -> None:
     cell = make(cls, **options).float()
     x = draw(3, 6, 3).float()
