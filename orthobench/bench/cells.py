@@ -21,7 +21,7 @@ from orthobench.scan import choose, recurrence
 MODELS = (
     *("lstm_chrono", "gru_chrono", "rnn_chain", "nnrnn", "lem", "cornn", "unicornn", "lipschitz_rnn"),
     *("antisymmetric_rnn", "lru", "rotation", "mingru", "minlstm", "slstm", "mlstm", "deltanet", "deltaproduct"),
-    *("gated_deltanet", "kda", "gla", "mamba2", "rwkv7"),
+    *("gated_deltanet", "kda", "gla", "mamba2", "mamba3", "m2rnn", "pdssm", "attention", "rwkv7"),
 )
 LIBRARY = "torchrecurrent"
 LAYERS = {"lem": "LEM", "cornn": "coRNN", "unicornn": "UnICORNN", "antisymmetric_rnn": "AntisymmetricRNN"}

@@ -66,7 +66,10 @@ class PDSSM(Cell):
         self.g = nn.Parameter(uniform(rng, (2 * N,), (2 * N) ** -0.5))
 
     def initial_state(self, batch_size: int) -> State:
-        (h,) = super().initial_state(batch_size)
+        return self.begun(*super().initial_state(batch_size))
+
+    def begun(self, h: Tensor) -> State:
+        """Zeros (B, N) with a one where e_1 has it."""
         return (torch.cat([torch.ones_like(h[:, :1]), h[:, 1:]], dim=1),) if self.first == "unit" else (h,)
 
     def project(self, x: Tensor) -> Tensor:
@@ -78,13 +81,16 @@ class PDSSM(Cell):
         return torch.cat([torch.softmax(z, dim=-1), s * turn.cos(), s * turn.sin(), Bx], dim=-1)
 
     def step(self, p_t: Tensor, state: State, W: Matrices) -> State:
+        return (torch.view_as_complex(self.moved(p_t, torch.view_as_real(state[0]))),)
+
+    def moved(self, p_t: Tensor, h: Tensor) -> Tensor:
+        """One step of states whose two parts are side by side, (B, N, 2)."""
         N = self.hidden_size
         shares, re, im, Bx = p_t.split([self.sizes[0], N, N, 2 * N], dim=-1)
-        P, D = self.transition(shares), torch.complex(re, im)
-        h = D * state[0] if self.selection == "columns" else state[0]
-        h = torch.view_as_complex(P @ torch.view_as_real(h))
-        h = h if self.selection == "columns" else D * h
-        return (h + torch.complex(*Bx.chunk(2, dim=-1)),)
+        P = self.transition(shares)
+        h_re, h_im = (P @ h if self.selection == "rows" else h).unbind(-1)
+        h = torch.stack([re * h_re - im * h_im, re * h_im + im * h_re], dim=-1)
+        return (h if self.selection == "rows" else P @ h) + torch.stack(Bx.chunk(2, dim=-1), dim=-1)
 
     def transition(self, shares: Tensor) -> Tensor:
         """P (B, N, N) by the shares of the dictionary (B, K): one-hot forward, with the gradient of a softmax."""

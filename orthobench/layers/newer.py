@@ -79,6 +79,10 @@ class PDSSM(Layer, model="pdssm"):
     """Complex units that the input moves, turns and damps (Terzic et al. 2025)."""
 
 
+class Attention(Layer, model="attention"):
+    """Causal softmax attention over the last steps: not recurrent, for comparison (Vaswani et al. 2017)."""
+
+
 class RWKV7(Layer, model="rwkv7"):
     """A matrix state with a decay and a rate of learning of every key (Peng et al. 2025)."""
 

@@ -11,6 +11,7 @@ from orthobench.cells.base import Cell, Matrices, State
 from orthobench.cells.complex_elman import OFFSETS, ComplexElman
 from orthobench.cells.diagonal_linear import DiagonalLinear
 from orthobench.cells.lru import LRU
+from orthobench.cells.pdssm import PDSSM
 from orthobench.cells.rotation import Rotation
 from orthobench.errors import ConfigError
 from orthobench.models.base import Network
@@ -91,7 +92,28 @@ class RealDiagonal(Cell):
         return (self.cell.read(h, p_t, W), (h,)) if self.returns_output else (h,)
 
 
-REAL: dict[type, Any] = {ComplexElman: RealPair, LRU: RealDiagonal, Rotation: RealDiagonal}
+class RealMoves(Cell):
+    """`PDSSM` with real states (B, 2N), both parts of a unit side by side."""
+
+    def __init__(self, cell: PDSSM) -> None:
+        nn.Module.__init__(self)
+        self.cell, self.U, self.h0 = cell, cell.U, None
+        self.input_size, self.hidden_size, self.feature_size = cell.input_size, 2 * cell.hidden_size, cell.feature_size
+
+    def matrices(self) -> Matrices:
+        return ()
+
+    def initial_state(self, batch_size: int) -> State:
+        return self.cell.begun(*super().initial_state(batch_size))
+
+    def project(self, x: Tensor) -> Tensor:
+        return self.cell.project(x)
+
+    def step(self, p_t: Tensor, state: State, W: Matrices) -> State:
+        return (self.cell.moved(p_t, state[0].unflatten(-1, (-1, 2))).flatten(-2),)
+
+
+REAL: dict[type, Any] = {ComplexElman: RealPair, LRU: RealDiagonal, Rotation: RealDiagonal, PDSSM: RealMoves}
 
 
 def frozen_cell(cell: Any) -> Any:

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from orthobench.cells.attention import Attention
 from orthobench.cells.cornn import CoRNN
 from orthobench.cells.deltaproduct import DeltaProduct
 from orthobench.cells.elman import Elman
@@ -63,6 +64,7 @@ CELLS: dict[str, tuple[type, dict[str, Any]]] = {
     "mamba2": (Mamba2, {"heads": 2, "key_width": 3}),
     "mamba3": (Mamba3, {"heads": 2, "key_width": 5}),
     "m2rnn": (M2RNN, {"heads": 2, "key_width": 3}),
+    "attention": (Attention, {"heads": 2, "window": 6}),
     "rwkv7": (RWKV7, {"heads": 2, "rank": 2}),
     "rwkv7 negative": (RWKV7, {"heads": 2, "rank": 2, "negative": True}),
     "linear attention": (GatedOuter, {"heads": 2, "decay": "none", "rule": "add", "output_gate": "none"}),
@@ -75,7 +77,9 @@ CELLS: dict[str, tuple[type, dict[str, Any]]] = {
 }
 every_cell = pytest.mark.parametrize(("cls", "options"), [pytest.param(*case, id=name) for name, case in CELLS.items()])
 MANY_NUMBERS = {
-    name for name, (cls, _) in CELLS.items() if issubclass(cls, DeltaProduct | Outer | SLSTM | MLSTM | M2RNN)
+    name
+    for name, (cls, _) in CELLS.items()
+    if issubclass(cls, DeltaProduct | Outer | SLSTM | MLSTM | M2RNN | Attention)
 }
 every_cell_at_length = pytest.mark.parametrize(
     ("cls", "options"),

@@ -20,6 +20,7 @@ CONTESTS = [name for name in NAMES if SHIPPED.table(name).track == FAIR]
 COMPOSER = SHIPPED.composer()
 COARSE = ("cornn", "deltanet", "deltaproduct", "lipschitz_rnn", "mlstm", "nnrnn", "slstm", "unicornn")  # heads, small n
 LATER = {
+    "attention",
     "gated_deltanet",
     "kda",
     "gla",

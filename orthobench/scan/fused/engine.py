@@ -10,6 +10,7 @@ from typing import Any
 
 from torch import Tensor
 
+from orthobench.cells.attention import Attention
 from orthobench.cells.base import Cell, State
 from orthobench.cells.convolution import InputConvolution
 from orthobench.cells.cornn import CoRNN
@@ -30,7 +31,17 @@ from orthobench.cells.rwkv7 import RWKV7
 from orthobench.cells.scalar_gated import ScalarGated
 from orthobench.cells.unicornn import UnICORNN
 from orthobench.scan.families import lookup
-from orthobench.scan.fused import convolution, cornn, lem, linear, matrix_cells, outer, torch_kernels, unicornn
+from orthobench.scan.fused import (
+    attention,
+    convolution,
+    cornn,
+    lem,
+    linear,
+    matrix_cells,
+    outer,
+    torch_kernels,
+    unicornn,
+)
 from orthobench.scan.fused import elman as fused_elman
 from orthobench.scan.fused import gru as fused_gru
 from orthobench.scan.gpu import choice
@@ -40,6 +51,7 @@ FAMILIES: dict[type, RunCell] = {
     Elman: fused_elman.run,
     ScalarGated: fused_elman.run,
     GRU: fused_gru.run,
+    Attention: attention.run,
     LEM: lem.run,
     CoRNN: cornn.run,
     UnICORNN: unicornn.run,

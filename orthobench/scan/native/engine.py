@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from orthobench.cells.activations import Activation
+from orthobench.cells.attention import Attention
 from orthobench.cells.base import Cell, State
 from orthobench.cells.complex_elman import ComplexElman
 from orthobench.cells.convolution import InputConvolution
@@ -42,6 +43,7 @@ from orthobench.cells.unicornn import UnICORNN
 from orthobench.parametrizations.derivatives import first_only
 from orthobench.scan.arguments import elman, first_state, scaled
 from orthobench.scan.families import lookup
+from orthobench.scan.fused import attention as fused_attention
 from orthobench.scan.fused import convolution as fused_convolution
 from orthobench.scan.fused import linear, matrix_cells
 from orthobench.scan.fused import outer as fused_outer
@@ -147,6 +149,7 @@ FAMILIES: dict[type, RunNative] = {
     ScalarGated: _elman,
     GRU: _gru,
     LSTM: lstm.run,
+    Attention: fused_attention.run,
     SLSTM: slstm.run,
     M2RNN: m2rnn.run,
     PDSSM: pdssm.run,

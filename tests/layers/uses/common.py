@@ -78,5 +78,9 @@ class NotApplicable(Exception):
     """The layer has not what the use is about."""
 
 
+class Surrogate(Exception):
+    """The gradient is on purpose not the derivative of what is computed."""
+
+
 class NotTheMean(Exception):
     """The recurrent matrix of the average is the last one."""

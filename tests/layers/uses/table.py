@@ -11,10 +11,10 @@ from collections.abc import Callable
 
 from tests.conftest import REPO
 from tests.layers.uses import copies, derivatives, exporters, masks, processes, weights
-from tests.layers.uses.common import KINDS, NotApplicable, NotTheMean
+from tests.layers.uses.common import KINDS, NotApplicable, NotTheMean, Surrogate
 
 PAGE = REPO / "docs" / "reference" / "layer-uses.md"
-RIGHT, NO_PART, LAST = "+", "-", "a"
+RIGHT, NO_PART, LAST, SOFT = "+", "-", "a", "s"
 REFUSALS = {  # a part of the sentence that is raised
     "b": "second derivatives (create_graph=True) are not available here: use engine=reference",
     "c": "cannot be exported as it is with dynamo=True",
@@ -25,6 +25,7 @@ NOTES = {
     RIGHT: "The answer is right.",
     NO_PART: "The layer has no recurrent map.",
     LAST: "Parameters are averaged, but the recurrent matrix is the last one: use `use_buffers=True`.",
+    SOFT: "The gradient is that of a softmax in the place of a choice: no derivative equals it.",
     "b": 'Refused: make the layer with `engine="reference"`.',
     "c": "Refused: export `orthobench.layers.frozen(model)`, or use `dynamo=False`.",
     "d": "Refused: prune the cell's `U` or a bias, or choose another matrix.",
@@ -115,6 +116,8 @@ def outcome(kind: str, use: str) -> str:
             return NO_PART
         except NotTheMean:
             return LAST
+        except Surrogate:
+            return SOFT
         except Exception as error:
             return refusal(error) or "".join(traceback.format_exception(error))
     return RIGHT

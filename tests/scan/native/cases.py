@@ -8,6 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from orthobench.cells.attention import Attention
 from orthobench.cells.base import Cell, State
 from orthobench.cells.complex_elman import ComplexElman
 from orthobench.cells.cornn import CoRNN
@@ -96,6 +97,7 @@ CASES = [
     pytest.param(M2RNN, {"heads": 2, "state_gradient_clip": 0.05}, id="m2rnn, clipped"),
     pytest.param(PDSSM, {"dictionary": 3}, id="pdssm"),
     pytest.param(PDSSM, {"dictionary": 2, "selection": "rows"}, id="pdssm, rows"),
+    pytest.param(Attention, {"heads": 2, "window": 3}, id="attention"),
     pytest.param(RWKV7, {"heads": 2, "rank": 2}, id="rwkv7"),
 ]
 every_case = pytest.mark.parametrize(("cls", "options"), CASES)
