@@ -7,7 +7,27 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from orthobench.cells.base import State
+from orthobench.parametrizations.derivatives import first_only
+from orthobench.scan.fused.elman import Gradients
 from orthobench.scan.reference import projected
+
+
+class Attended(torch.autograd.Function):
+    """torch's function of queries, keys and values (B, heads, T, d), computed once more for the backward pass."""
+
+    @staticmethod
+    def forward(ctx: Any, q: Tensor, k: Tensor, v: Tensor, seen: Tensor) -> Tensor:
+        ctx.save_for_backward(q, k, v, seen)
+        return F.scaled_dot_product_attention(q, k, v, attn_mask=seen)
+
+    @staticmethod
+    @first_only("use engine=reference")
+    def backward(ctx: Any, dy: Tensor) -> Gradients:  # type: ignore[override]
+        *qkv, seen = ctx.saved_tensors
+        with torch.enable_grad():
+            q, k, v = (part.detach().requires_grad_() for part in qkv)
+            y = F.scaled_dot_product_attention(q, k, v, attn_mask=seen)
+        return *torch.autograd.grad(y, (q, k, v), dy), None
 
 
 def run(cell: Any, x: Tensor, state: State) -> tuple[Tensor, State]:
@@ -27,5 +47,5 @@ def run(cell: Any, x: Tensor, state: State) -> tuple[Tensor, State]:
         age = now[:, None] - places
         seen = ((age >= 0) & (age < cell.window)) & (there != 0)[:, None]
         q, keys, values = cell.turned(q, now), cell.turned(keys, places), cell.turned(values)
-        y = F.scaled_dot_product_attention(q, keys, values, attn_mask=seen[:, None])
+        y = Attended.apply(q, keys, values, seen[:, None])
         return F.linear(y.transpose(1, 2).flatten(-2), cell.O), last
