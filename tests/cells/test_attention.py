@@ -65,7 +65,7 @@ def test_a_later_input_changes_nothing_before() -> None:
 
 def test_what_a_key_is_asked_for_by_hand() -> None:
     """A step that tells key and value at once is found again by its key, at any distance, without positions."""
-    cell = untouched_cell(Attention, input_size=8, hidden_size=4, heads=1, positions="none", window=500)
+    cell: Any = untouched_cell(Attention, input_size=8, hidden_size=4, heads=1, positions="none", window=500)
     with torch.no_grad():
         cell.U.zero_()
         cell.U[:4, :4] = 60 * torch.eye(4)
@@ -86,7 +86,7 @@ def test_what_a_key_is_asked_for_by_hand() -> None:
 
 
 def test_size_and_what_does_not_fit() -> None:
-    cell = untouched_cell(Attention, input_size=41, hidden_size=64, heads=4, window=100)
+    cell: Any = untouched_cell(Attention, input_size=41, hidden_size=64, heads=4, window=100)
     assert sum(p.numel() for p in cell.parameters()) == 11_968
     assert cell.state_bytes() == 8 * 99 * (2 * 64 + 1)
     assert cell.multiply_adds() == 11_968 + 2 * 64 * 100

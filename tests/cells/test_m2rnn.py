@@ -46,7 +46,7 @@ def test_against_a_loop_in_numpy() -> None:
 
 
 def test_one_key_that_is_one_and_no_gate_is_an_elman_cell() -> None:
-    cell = random_cell(M2RNN, input_size=I, hidden_size=V, heads=1, key_width=1, convolution=None)
+    cell: Any = random_cell(M2RNN, input_size=I, hidden_size=V, heads=1, key_width=1, convolution=None)
     x = torch.cat([draw(1, 9, I - 1), torch.ones(1, 9, 1).double()], dim=-1)
     with torch.no_grad():
         cell.U[:2] = torch.eye(I)[-1]  # q and k are one
@@ -81,10 +81,10 @@ def test_the_gradient_of_the_state_is_clipped_at_every_step() -> None:
 
 
 def test_size_and_start() -> None:
-    cell = untouched_cell(M2RNN, input_size=41, hidden_size=64, heads=4, key_width=16)
+    cell: Any = untouched_cell(M2RNN, input_size=41, hidden_size=64, heads=4, key_width=16)
     assert sum(p.numel() for p in cell.parameters()) == 12_364
     assert cell.state_bytes() == 8 * 1_312
     assert cell.multiply_adds() == 29_636
     assert (torch.eye(16) == cell.W).all()
-    wide = untouched_cell(M2RNN, input_size=3, hidden_size=64, heads=1, recurrent_start="normal")
+    wide: Any = untouched_cell(M2RNN, input_size=3, hidden_size=64, heads=1, recurrent_start="normal")
     assert 0.9 < wide.W.std() * 8 < 1.1

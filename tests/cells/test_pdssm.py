@@ -15,13 +15,23 @@ from tests.making import draw, random_cell, untouched_cell
 N, I, K = 4, 3, 3
 
 
+def drawn(**options: Any) -> Any:
+    """A random cell."""
+    return random_cell(PDSSM, input_size=I, hidden_size=N, dictionary=K, **options)
+
+
+def begun(**options: Any) -> Any:
+    """A cell as it starts."""
+    return untouched_cell(PDSSM, **options)
+
+
 def sigmoid(z: np.ndarray) -> np.ndarray:
     return 1 / (1 + np.exp(-z))
 
 
 @pytest.mark.parametrize("selection", ["columns", "rows"])
 def test_against_a_loop_in_numpy(selection: Any) -> None:
-    cell, x = random_cell(PDSSM, input_size=I, hidden_size=N, dictionary=K, selection=selection), draw(2, 7, I)
+    cell, x = drawn(selection=selection), draw(2, 7, I)
     own = {name: p.detach().numpy() for name, p in cell.named_parameters()}
     found, _ = recurrence(cell, x)
     for row in range(2):
@@ -47,7 +57,7 @@ def test_against_a_loop_in_numpy(selection: Any) -> None:
 def test_any_automaton_by_hand() -> None:
     """The six permutations of three things, told one after another: the state is the one-hot of their product."""
     group = list(permutations(range(3)))
-    cell = untouched_cell(PDSSM, input_size=6, hidden_size=6, dictionary=6)
+    cell = begun(input_size=6, hidden_size=6, dictionary=6)
     with torch.no_grad():
         cell.U.zero_()
         cell.U[:6] = 60 * torch.eye(6)  # the k-th input chooses the k-th matrix
@@ -67,7 +77,7 @@ def test_any_automaton_by_hand() -> None:
 
 
 def test_the_transition_is_one_hot_and_its_gradient_that_of_a_softmax() -> None:
-    cell = random_cell(PDSSM, input_size=I, hidden_size=N, dictionary=K)
+    cell = drawn()
     shares, weights = torch.softmax(draw(2, K), -1), draw(2, N, N, seed=1)
     P = cell.transition(shares)
     assert (P.sum(-2) == 1).all()
@@ -79,11 +89,11 @@ def test_the_transition_is_one_hot_and_its_gradient_that_of_a_softmax() -> None:
 
 
 def test_the_first_state() -> None:
-    assert untouched_cell(PDSSM, hidden_size=3).initial_state(2)[0].tolist() == [[1, 0, 0]] * 2
-    assert not untouched_cell(PDSSM, hidden_size=3, first="zero").initial_state(2)[0].any()
+    assert begun(hidden_size=3).initial_state(2)[0].tolist() == [[1, 0, 0]] * 2
+    assert not begun(hidden_size=3, first="zero").initial_state(2)[0].any()
 
 
 def test_size() -> None:
-    cell = untouched_cell(PDSSM, input_size=3, hidden_size=16, dictionary=4)
+    cell = begun(input_size=3, hidden_size=16, dictionary=4)
     assert sum(p.numel() for p in cell.parameters()) == 2_444
     assert cell.state_bytes() == 8 * 32
