@@ -42,11 +42,11 @@ def run(cell: Any, x: Tensor, state: State) -> tuple[Tensor, State]:
         S0, *before = (part.expand(len(p), *part.shape[1:]) for part in state)
         f, q, k, v, g, before = cell.inputs(p, tuple(before), convolve)
         own = (part.contiguous() for part in (f, q, k, v, cell.W, S0))
-        o, S = MatrixScan.apply(*own, cell.activation == "identity", cell.bound or math.inf)
+        o, S = M2RNNScan.apply(*own, cell.activation == "identity", cell.bound or math.inf)
         return cell.read(o, v, g), (S, *before)
 
 
-class MatrixScan(torch.autograd.Function):
+class M2RNNScan(torch.autograd.Function):
     """(f (B, T, H), q, k (B, T, d_k), v (B, T, H, d_v), W, S_0, linear, bound) -> (o (B, T, H, d_v), S_T)."""
 
     @staticmethod
