@@ -14,11 +14,13 @@ from torch import Tensor, nn
 
 from orthobench import signals
 from orthobench.ensemble.feed import Feed
-from orthobench.ensemble.packed import Pack
+from orthobench.ensemble.packed import Pack, Packed
 from orthobench.ensemble.stacked import Stacked
 from orthobench.optim import Memory, Pending, lists, move
 from orthobench.parametrizations.base import Parametrization
 from orthobench.run.callbacks.finite import Finite
+from orthobench.run.callbacks.lie_algebra import LieAlgebra
+from orthobench.run.callbacks.neumann import NeumannNorm
 from orthobench.run.callbacks.orthogonality import Orthogonality
 from orthobench.run.callbacks.progress import Progress
 from orthobench.run.callbacks.saver import Saver
@@ -28,7 +30,16 @@ from orthobench.run.learner import Learner
 from orthobench.run.trainer import hooked_at_every_step
 from orthobench.tasks.base import Batch
 
-BETWEEN = (Finite, Orthogonality, Progress, Saver, SingularValues, TrainingLog)  # they wait for the step that writes
+BETWEEN = (
+    Finite,
+    LieAlgebra,
+    NeumannNorm,
+    Orthogonality,
+    Progress,
+    Saver,
+    SingularValues,
+    TrainingLog,
+)  # they wait for the step that writes
 EPSILON = 1e-6  # of torch.nn.utils.clip_grad_norm_
 
 
@@ -61,13 +72,11 @@ class Follower:
         return max(min([*ends, *([length.steps] if length.steps else [])]) - step - 1, 0)
 
     def is_simple(self) -> bool:
-        """Whether nothing but the optimizer's step has to be done at every step."""
+        """Whether every step is the optimizer's, and what parametrizations do after it, and nothing else."""
         watchers = [owner for owner in self.trainer.callbacks if hooked_at_every_step(owner)]
-        maps = self.learner.model.parametrizations()
         return (
             self.learner.task.T is not None
             and all(isinstance(owner, BETWEEN) for owner in watchers)
-            and all(type(p).after_step is Parametrization.after_step for p in maps)
             and not any(isinstance(module, nn.modules.batchnorm._BatchNorm) for module in self.learner.model.modules())
         )
 
@@ -89,6 +98,7 @@ def run_ahead(together: Stacked, followers: list[Follower]) -> list[tuple[int, A
         return [(0, None)] * len(followers)
     packed, made, notes = together.packed(learners), 0, _Notes(followers)
     moved = [Moved(pack, learners) for pack in packed.packs]
+    settles = any(type(p).after_step is not Parametrization.after_step for p in learners[0].model.parametrizations())
     if together.feed is None:
         together.feed = Feed(len(followers), first.learner.device)
     wanted = lambda: signals.asked() is None and not first.saver.is_due()  # noqa: E731
@@ -101,6 +111,8 @@ def run_ahead(together: Stacked, followers: list[Follower]) -> list[tuple[int, A
             _clip(gradients, norms, first.trainer)
             factor = _factor(first.learner, first.trainer.global_step + made)
             move(one.pending(g, factor) for one, g in zip(moved, gradients, strict=True))
+            if settles:
+                _settle(packed, learners, gradients, factor)
         made += 1
     packed.store([learner.model for learner in learners])
     for one in moved:
@@ -176,6 +188,23 @@ def _alike(learners: list[Learner]) -> bool:
         and all(vars(type(rule)).get("elementwise", False) for rule in rules)
         and all(kept == other for kind, kept in moved for known, other in moved if kind == known)
     )
+
+
+def _settle(packed: Packed, learners: list[Learner], gradients: list[Tensor], factor: float) -> None:
+    """Let the members' parametrizations do what they do after a step, and take over what that has changed."""
+    models = [learner.model for learner in learners]
+    packed.store(models)
+    for pack, found in zip(packed.packs, gradients, strict=True):
+        for name, rows in pack.gradients(found).items():
+            for model, g in zip(models, rows, strict=True):
+                model.get_parameter(name).grad = g
+    for learner in learners:
+        for group in learner.optimizer.param_groups:
+            group["lr"] = group.get("initial_lr", group["lr"]) * factor
+        learner.after_step()
+        for p in learner.model.parameters():
+            p.grad = None
+    packed.load(models)
 
 
 def _factor(learner: Learner, step: int) -> float:

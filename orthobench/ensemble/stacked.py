@@ -22,7 +22,7 @@ from orthobench.ensemble.feed import Feed, joined
 from orthobench.ensemble.packed import NamedTensors, Packed
 from orthobench.models.base import Network
 from orthobench.parametrizations.accumulated import accumulated
-from orthobench.parametrizations.base import Parametrization
+from orthobench.parametrizations.base import Parametrization, parametrizations
 from orthobench.parametrizations.free import Free
 from orthobench.run.learner import Learner
 from orthobench.run.training_step import CAPTURED, SHAPES
@@ -70,7 +70,8 @@ class Stacked:
         self._seen: list[Any] = []
         self.feed: Feed | None = None
         inside = [name for name, module in model.named_modules() if is_computed(module)]
-        self._maps = {name: True for name in inside if not name.startswith(tuple(f"{other}." for other in inside))}
+        outermost = [name for name in inside if not name.startswith(tuple(f"{other}." for other in inside))]
+        self._maps = {name: not scales_gradient(model.get_submodule(name)) for name in outermost}
         for name in self._maps:
             parent, _, own = name.rpartition(".")
             self._template.get_submodule(parent).register_module(own, _Given())
@@ -231,7 +232,8 @@ class Stacked:
 
     def _matrices(self, name: str, maps: list[nn.Module], tensors: NamedTensors) -> Tensor:
         """The members' matrices of one parametrization, (S, N, N)."""
-        if self._maps[name]:
+        heard = any(found._forward_hooks for one in maps for found in one.modules())  # the first member's alone below
+        if self._maps[name] and not heard:
             try:
                 return vmap(lambda own: functional_call(maps[0], own, ()))(tensors)
             except torch.OutOfMemoryError:
@@ -267,6 +269,11 @@ class _Given(nn.Module):
 def is_computed(module: nn.Module) -> bool:
     """Whether a module computes a matrix, and does not only hold it."""
     return isinstance(module, Parametrization) and type(module) is not Free
+
+
+def scales_gradient(module: nn.Module) -> bool:
+    """Whether a parametrization in a module changes the gradient of its matrix by a hook."""
+    return any(found.scales_gradient for found in parametrizations(module))
 
 
 def _shapes(batch: Batch) -> list[Any]:

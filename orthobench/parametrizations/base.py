@@ -22,11 +22,14 @@ class Parametrization(nn.Module, ABC):
             about 1e-5 at n=500.
         constrained: whether the matrix stays on a manifold (orthogonal, unitary, or singular values in a band). Its
             parameters then form the optimizer's recurrent group and never get weight decay.
+        scales_gradient: whether a hook of its own changes the gradient of its matrix, which torch.func.vmap would leave
+            out; an ensemble then computes the matrix of each member by itself.
         in_onnx: whether ONNX has the operators that compute the matrix.
         in_double: names of buffers that stay in double precision whatever type the module is converted to.
     """
 
     constrained: ClassVar[bool] = True
+    scales_gradient: bool = False
     in_onnx: ClassVar[bool] = True
     in_double: ClassVar[tuple[str, ...]] = ()
     tolerance: float = 1e-2

@@ -72,7 +72,7 @@ class Stiefel(Settling):
         self.theta = nn.Parameter(torch.zeros(n * n))
         self.register_buffer("indices", upper_indices(n), persistent=False)
         self.register_buffer("base", _initial(unitary_init, n, rng))
-        self.scaling = Accumulated(self._scaled)
+        self.scaling, self.scales_gradient = Accumulated(self._scaled), rms_gradient
         if rms_gradient:
             self.register_buffer("square", torch.zeros(n, n, 2, dtype=torch.float64))
             self.register_buffer("next_square", torch.zeros(n, n, 2, dtype=torch.float64), persistent=False)
