@@ -36,15 +36,17 @@ CELLS, PAPERS, END = "<!-- findings -->\n", "<!-- papers -->\n", "<!-- end -->\n
 HEAD = """\
 # Findings
 
-What the records in `results/records` say. Every sentence names its table, and the numbers in it are read from the
-records. The orders, levels, horizons and statuses that a sentence tells are tests in `results/findings.yaml`, which the
-project's own tests evaluate, so that they cannot stand here when the records no longer bear them out; what stands under
-*Why* is our reading, and no test of it was made. Scores are means over five seeds that were not used for tuning, with
-their 95 % interval, and milliseconds medians with half of the distance between the quartiles; one model is ahead of
-another where the two intervals do not touch. All is said of this budget of parameters, of 2,000 steps where nothing
-else is named, of the models' default settings but for the rate and what a table names as a deviation, and of the rates
-that two seeds chose. The papers' own tables, which the end of this page is about, keep to the papers' protocols and to
-numbers of seeds of their own. `python scripts/findings.py --write` writes this page again.
+This page says what the records in `results/records` show. Every statement names its table, and reads its numbers from
+the records.
+
+Each claim is a test in `results/findings.yaml`: orders, levels, horizons and statuses. The test suite fails if the
+records stop supporting it. Text under *Why* is interpretation and is not tested.
+
+All statements are for this parameter budget, 2,000 training steps unless stated, and default model settings except the
+tuned learning rate. Scores are means over five seeds that were not used for tuning, with their 95 % interval.
+Milliseconds are medians with half of the distance between the quartiles. One model is ahead of another if their
+intervals do not touch. The papers' own tables, at the end, keep to the papers' protocols and to their own numbers of
+seeds.
 """
 
 
@@ -74,18 +76,20 @@ DUELS = [("ncgru", "gru_chrono"), ("scornn", "gru")]
 OVERVIEW = """\
 Scores are scaled so that 1 is perfect and 0 is the trivial predictor, and are means over five seeds. Within a task all
 cells have about the same number of parameters ({least:,} to {most:,}, by task), Adam, and 2,000 training steps (HAR-2:
-4,000); the rate of each was chosen on two other seeds. Blank: not run, or not with all five seeds. *held to*: the
-longest of the tested delays (10, 20, 40, 80 and 160; 10 to 40 in training) to which the lower end of the score's
-interval is above 0.9; none where it is not so in training. *ms a step*: a training step of the three digits on one
-core, median ± half the interquartile range; times of the same program differ by up to {repeated}. *s to learn*: that
-time, multiplied by the training steps after which the validation loss is below a tenth of the trivial predictor's, in
-the median over the seeds; it is looked at every 100 steps. *bytes of state*: what is kept of a sequence from step to
-step.
+4,000). The rate of each was chosen on two other seeds. Blank: not run, or not with all five seeds.
+
+- *held to*: the longest tested delay at which the lower end of the 95 % interval is above 0.9; "none" if the cell
+  misses 0.9 at a delay of training. Delays are 10, 20, 40, 80 and 160, of which the first three are in training.
+- *ms a step*: a training step of the three digits on one core, median ± half the interquartile range. Times of the
+  same program differ by up to {repeated}.
+- *s to learn*: that time, multiplied by the median training steps until the validation loss is below a tenth of the
+  trivial predictor's; it is looked at every 100 steps.
+- *bytes of state*: memory that is kept of a sequence from step to step.
 """
 
 
 TOLD = {  # what a heading, a row or a sign means, where there is one
-    "always after 40 steps": "*always after 40 steps*: the three digits with a cue that can be foreseen.",
+    "always after 40 steps": "*always after 40 steps*: the three digits with a predictable cue.",
     "after 10,000 steps": "*after 10,000 steps*: the three digits, with 10,000 training steps.",
     "deltanet_unconvolved": "*deltanet_unconvolved*: a control, `model=deltanet model.convolution=null`.",
     "mlstm_unconvolved": "*mlstm_unconvolved*: a control, `model=mlstm model.convolution=null`.",
@@ -99,8 +103,8 @@ TOLD = {  # what a heading, a row or a sign means, where there is one
     "‡": "‡: the two seeds that chose the rate scored more than 0.1 better.",
 }
 SHORT = """\
-Scores are means over five seeds that were not used for tuning, with the half-width of their 95 % interval, or its two
-ends where the bounds of the score cut it off; milliseconds are medians ± half the interquartile range.
+Scores are means over five fresh seeds, with the half-width of their 95 % interval. If the bounds of the score cut it
+off, its two ends are shown.
 """
 SCOPE = """\
 Fastest first. A cell is listed if the 95 % interval of its score lies above 0.9, in training and at the length tested;
@@ -181,8 +185,8 @@ def overview() -> str:
     sizes = [budget(fair_of(table, RESULTS)) for table, _ in COLUMNS.values()]
     words = OVERVIEW.format(least=min(sizes), most=max(sizes), repeated=costs.REPEATED)
     text = "".join(chain(*lines))
-    words += " ".join(told for sign, told in TOLD.items() if sign in text)
-    return f"{textwrap.fill(words, 120)}\n\n" + "".join(f"| {' | '.join(line)} |\n" for line in lines)
+    words += "".join(f"- {told}\n" for sign, told in TOLD.items() if sign in text)
+    return f"{words}\n" + "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 
 def budget(table: FairTable) -> int:
@@ -326,10 +330,10 @@ def apart() -> str:
     gaps = [float(gap) for _, _, status, gap in judged() if status == UNDERSPECIFIED and gap]
     above, below = sum(gap > 0 for gap in gaps), sum(gap < 0 for gap in gaps)
     text = (
-        "A number is *underspecified* where ours differs from it and the paper leaves out a setting that may be the "
-        f"reason, as it does of nearly every number; ours is above the printed one in {above} such cases and below it "
-        f"in {below}. *Agrees, not precise* says that our seeds are too far apart to contradict it, which confirms "
-        "nothing."
+        "A number is *underspecified* if ours differs from it, and the paper leaves out a setting that may be the "
+        f"reason. Nearly every number has such a setting. Ours is above the printed one in {above} of these cases and "
+        f"below it in {below}. *Agrees, not precise*: the published value lies inside our 95 % prediction interval, "
+        "but the interval is too wide to confirm it."
     )
     return f"{textwrap.fill(text, 120)}\n"
 
