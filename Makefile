@@ -71,7 +71,7 @@ audit:  ## known vulnerabilities of what requirements.lock names; fails where py
 	@$(VENV)-audit/bin/pip-audit --strict --disable-pip --require-hashes -r requirements.lock
 
 # Pure Python, so they fit any machine; OmegaConf and Hydra need this version of ANTLR's runtime.
-WHEELS = hydra-core omegaconf 'antlr4-python3-runtime==4.9.*' torchtext pooch hydra-joblib-launcher
+WHEELS = hydra-core omegaconf 'antlr4-python3-runtime==4.9.*' torchtext pooch
 wheels: install  ## for a GPU machine without a network: what images with torch and Lightning lack, into build/wheels
 	$(BIN)/pip wheel --quiet --disable-pip-version-check --no-deps -c constraints.txt -w build/wheels $(WHEELS)
 

@@ -10,6 +10,7 @@ from orthobench.analysis.catalogue import Catalogue
 from orthobench.config.table import FULL
 from orthobench.errors import OrthobenchError, Stopped
 from orthobench.terminal import complain, duration_text, say, waiting
+from orthobench.verbs import plan_folders
 from orthobench.verbs.arguments import Parser
 from orthobench.verbs.plan_searched import plan_searched
 from orthobench.verbs.reproduce import WORDS, Selection, models_of, refuse_models, seeds_of
@@ -40,6 +41,8 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--preset", help=WORDS["--preset"])
     parser.add_argument("--cheapest", metavar="TIME", help=WORDS["--cheapest"])
     parser.add_argument("--record", action="store_true", help="keep costs in results/bench/costs.csv, for `tables`")
+    folders = "write the folder of each run that is left, which `python -m orthobench.run FOLDER` does"
+    parser.add_argument("--folders", action="store_true", help=folders)
     parser.add_argument("--multirun", "-m", action="store_true", help="allowed, and needed for a table's rows alone")
     parser.add_folders()
     given = parser.read(arguments)
@@ -50,14 +53,21 @@ def main(arguments: list[str]) -> int:
     if given.models is not None:
         selection = replace(selection, models=models_of(given.models))
     several = given.multirun or selection.rows is None or len(selection.rows) > 1
+    of_table = bool(given.names or (selection.names and several))
+    for option in ("preset", "seeds", "record", "models") if not of_table and not given.cheapest else ():
+        if getattr(given, option):
+            parser.error(f"--{option} {getattr(given, option)} is of a table, and none is named")
+    if given.folders:
+        if given.cheapest or given.record:
+            parser.error("--folders costs no run, and so goes with neither --cheapest nor --record")
+        if of_table:
+            return plan_folders.of_tables(selection, given.preset or FULL, catalogue)
+        return plan_folders.of_sweep(given.overrides, catalogue)
     say(f"orthobench {__version__} plans {' '.join((*selection.names, *given.overrides)) or 'one run'}")
     if given.cheapest:
         return _plan_cheapest(selection, given.preset or FULL, catalogue, given.cheapest)
-    if given.names or (selection.names and several):
+    if of_table:
         return _plan_tables(selection, given.preset or FULL, catalogue, given.record)
-    for option in ("preset", "seeds", "record", "models"):
-        if getattr(given, option):
-            parser.error(f"--{option} {getattr(given, option)} is of a table, and none is named")
     return _plan_runs(given.overrides, catalogue)
 
 

@@ -25,7 +25,7 @@ WORDS = {
     "--fits": "as --budget, and a run that does not fit into the time that is left, by its kept cost, is not begun",
     "--cheapest": "rows of published tables that fit into so many hours of one core, most results an hour first: 40h",
     "--jobs": "how many runs side by side; default: 1, or as many as the launcher's settings say",
-    "--launcher": "where runs are done: local (this machine), joblib, slurm, ray; hydra.launcher.KEY=VALUE sets it",
+    "--launcher": "where runs are done: local (this machine), slurm, ray; hydra.launcher.KEY=VALUE sets it",
 }
 
 
