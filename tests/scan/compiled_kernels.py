@@ -18,7 +18,7 @@ import triton
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
-from orthobench.scan.triton import diagonal
+from orthobench.scan.triton import chunks, diagonal, matrix_state
 from orthobench.scan.triton.launch import kernel, layout
 
 OWN = {
@@ -33,7 +33,7 @@ OWN = {
     "STEADY": False,
 }
 MATRICES = {"elman": 1, "gru": 3, "lstm": 4, "complex_elman": 2}
-INTEGERS = ("T", "B", *diagonal.NOT_SPECIALISED)
+INTEGERS = ("T", "B", "W", "H", "CHUNKS", *diagonal.NOT_SPECIALISED)
 CUOBJDUMP = Path(triton.__file__).parent / "backends" / "nvidia" / "bin" / "cuobjdump"
 
 
@@ -66,6 +66,10 @@ def measured(arch: str, family: str, n: str, *settings: str) -> dict[str, dict[s
         kernels = {"forward": diagonal.diagonal_forward, "backward": diagonal.diagonal_backward}
         sizes = {way: {"N": int(n), **diagonal.layout(way, own["COMPLEX"])} for way in kernels}
         return {way: usage(kernel, int(arch), sizes[way], own) for way, kernel in kernels.items()}
+    if family == "matrix":
+        sizes = matrix_state.shape(int(n), int(n), own.pop("CHANNELS", False), own.pop("ERASE", True))
+        ways = ("prepare", "forward", "backward", "gradients")
+        return {way: usage(getattr(chunks, f"matrix_{way}"), int(arch), sizes, own) for way in ways}
     sizes = layout(int(n), MATRICES[family])
     return {way: usage(kernel(f"{family}_{way}"), int(arch), sizes, own) for way in ("forward", "backward")}
 

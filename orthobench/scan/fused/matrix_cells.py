@@ -23,9 +23,14 @@ MatrixScanner = Callable[[Tensor, Tensor, Tensor | None, Tensor, bool, Tensor | 
 
 
 def delta_product(
-    cell: Any, x: Tensor, state: State, scan: MatrixScanner = matrix_scan, convolve: Convolve = convolve
+    cell: Any,
+    x: Tensor,
+    state: State,
+    scan: MatrixScanner = matrix_scan,
+    convolve: Convolve = convolve,
+    writes: int | None = None,
 ) -> tuple[Tensor, State]:
-    """Run a `DeltaProduct` cell over x from `state`; see `reference.run`."""
+    """Run a `DeltaProduct` cell over x from `state`; see `reference.run`, and `in_windows` for `writes`."""
 
     def window(p: Tensor, state: State) -> tuple[Tensor, State]:
         S, *before = state
@@ -38,14 +43,21 @@ def delta_product(
         o, S, *_ = scan(qkv, beta, cell.log_gate(a) if cell.gated else None, S, True, None)
         return cell.read(cell.split(o), shown), (S, *before)
 
-    scan = scan if cell.key_width == cell.value_width else matrix_scan
-    return in_windows(window, cell, x, state, cell.products if scan is matrix_scan else 1)
+    if writes is None:
+        scan = scan if cell.key_width == cell.value_width else matrix_scan
+        writes = cell.products if scan is matrix_scan else 1
+    return in_windows(window, cell, x, state, writes)
 
 
 def mlstm(
-    cell: Any, x: Tensor, state: State, scan: MatrixScanner = matrix_scan, convolve: Convolve = convolve
+    cell: Any,
+    x: Tensor,
+    state: State,
+    scan: MatrixScanner = matrix_scan,
+    convolve: Convolve = convolve,
+    writes: int | None = None,
 ) -> tuple[Tensor, State]:
-    """Run an `MLSTM` cell over x from `state`; see `reference.run`."""
+    """Run an `MLSTM` cell over x from `state`; see `reference.run`, and `in_windows` for `writes`."""
 
     def window(p: Tensor, state: State) -> tuple[Tensor, State]:
         (C, n, m, *before) = state
@@ -60,8 +72,9 @@ def mlstm(
         recalled, C, r, n = scan(torch.cat([qk, v], dim=-1), i.unsqueeze(2), log_f, C, False, n)
         return cell.read(cell.split(recalled), r, scales, o), (C, n, scales[:, -1], *before)
 
-    scan = scan if cell.key_width == cell.width else matrix_scan
-    return in_windows(window, cell, x, state)
+    if writes is None:
+        scan = scan if cell.key_width == cell.width else matrix_scan
+    return in_windows(window, cell, x, state, 1 if writes is None else writes)
 
 
 def values_per_step(cell: Any) -> int:
@@ -82,13 +95,13 @@ def in_windows(
         cell: the cell.
         x: inputs, see `reference.run`.
         state: the initial state.
-        writes: what a step counts for in a window.
+        writes: what a step counts for in a window; 0 for one window over all steps.
     """
     p_TBM = projected(cell, x, ())
     seen, state = [], tuple(s.expand(p_TBM.shape[1], *s.shape[1:]) for s in state)
     with torch.autocast(x.device.type, enabled=False):
         T = len(p_TBM)
-        for part in p_TBM.split(-(-T // min(-(-T * writes // WINDOW), T))):
+        for part in p_TBM.split(-(-T // max(1, min(-(-T * writes // WINDOW), T)))):
             y_BTN, state = window(part.transpose(0, 1), state)
             seen.append(y_BTN)
     return torch.cat(seen, dim=1), state

@@ -54,9 +54,14 @@ def outer_scan(writes: Writes, S0: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def run(
-    cell: Any, x: Tensor, state: State, scan: OuterScanner = outer_scan, convolve: Convolve = convolve
+    cell: Any,
+    x: Tensor,
+    state: State,
+    scan: OuterScanner = outer_scan,
+    convolve: Convolve = convolve,
+    writes: int | None = None,
 ) -> tuple[Tensor, State]:
-    """Run an `Outer` cell over x from `state`; see `reference.run`."""
+    """Run an `Outer` cell over x from `state`; see `reference.run`, and `in_windows` for `writes`."""
 
     def window(p: Tensor, state: State) -> tuple[Tensor, State]:
         S, *before = state
@@ -64,4 +69,6 @@ def run(
         o, S = scan(writes, S)
         return cell.read(o, *told), (S, *before)
 
-    return in_windows(window, cell, x, state, 2 if scan is outer_scan else 1)
+    if writes is None:
+        writes = 2 if scan is outer_scan else 1
+    return in_windows(window, cell, x, state, writes)

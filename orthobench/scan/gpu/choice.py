@@ -7,20 +7,26 @@
 from collections.abc import Callable
 from importlib import import_module
 from math import inf
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor
 
 from orthobench.cells.base import Cell, State
 from orthobench.cells.complex_elman import ComplexElman
+from orthobench.cells.deltaproduct import DeltaProduct
 from orthobench.cells.elman import Elman
+from orthobench.cells.gated_outer import GatedOuter
 from orthobench.cells.gru import GRU
+from orthobench.cells.heads import Headed
 from orthobench.cells.lru import LRU
 from orthobench.cells.lstm import LSTM
+from orthobench.cells.mamba2 import Mamba2
 from orthobench.cells.mingru import MinGRU
 from orthobench.cells.minlstm import MinLSTM
+from orthobench.cells.mlstm import MLSTM
 from orthobench.cells.rotation import Rotation
+from orthobench.cells.rwkv7 import RWKV7
 from orthobench.cells.scalar_gated import ScalarGated
 from orthobench.scan import reference
 from orthobench.scan.families import lookup
@@ -34,8 +40,15 @@ FAMILIES: dict[type, str] = {
     LSTM: "lstm",
     ComplexElman: "complex_elman",
     **dict.fromkeys((LRU, MinGRU, MinLSTM, Rotation), "diagonal"),
+    **dict.fromkeys((DeltaProduct, GatedOuter, Mamba2, MLSTM, RWKV7), "matrix"),
 }
 KERNELS = ("cuda", "triton")  # engines with a kernel for the whole sequence
+LINEAR = ("diagonal", "matrix")  # families that are linear in their state
+STEPS = 40  # of a trial of these, more than are computed at once; of others three
+SETTINGS = (  # that kernels are compiled for, or that choose among them
+    *("hidden_size", "activation", "negative_slope", "reset"),
+    *("heads", "key_width", "value_width", "products", "gated", "decay", "rule"),
+)
 # On the difference from the plain loop over a few steps in float32, by torch's setting for products of float32. Sums in
 # another order differ by some 1e-6; a matrix rounded once to TensorFloat-32 by more than 1e-5.
 TOLERANCE = {"highest": 1e-5, "high": 1e-2, "medium": 1e-1}
@@ -70,8 +83,11 @@ def prices(cell: Cell, sequences: int) -> dict[str, float]:
 
 
 def size(cell: Cell) -> int:
-    """The size that a cell is priced by: hidden units, or real numbers of a state that decays unit by unit."""
-    return cell.hidden_size << (cell.complex_state and lookup(cell, FAMILIES) == "diagonal")
+    """The size that a cell is priced by: hidden units; of linear cells real numbers of a state, or a head's keys."""
+    family = lookup(cell, FAMILIES)
+    if family == "matrix":
+        return cast(Headed, cell).key_width
+    return cell.hidden_size << (cell.complex_state and family == "diagonal")
 
 
 def device_name() -> str | None:
@@ -96,11 +112,11 @@ def run_by(launch: Any, cell: Cell, x: Tensor, state: State) -> tuple[Tensor, St
 
 
 def failure(engine: str, cell: Cell) -> str | None:
-    """Run a few steps of an engine's kernels and compare them with the plain loop; returns what went wrong.
+    """Run some steps of an engine's kernels and compare them with the plain loop; returns what went wrong.
 
     The answer is kept for every kernel; the compilation is needed anyway. Members under vmap are not checked.
     """
-    named = (getattr(cell, name, None) for name in ("hidden_size", "activation", "negative_slope", "reset"))
+    named = (getattr(cell, name, None) for name in SETTINGS)
     key = (engine, type(cell), *named, len(cell.b_hidden), cell.U.dtype, cell.U.device)
     if key not in _FAILURES and not core._functorch.is_batchedtensor(cell.U):
         _FAILURES[key] = _try(import_module(f"orthobench.scan.{engine}.engine").run, cell)
@@ -109,7 +125,8 @@ def failure(engine: str, cell: Cell) -> str | None:
 
 def _try(run: Callable[[Cell, Tensor, State], tuple[Tensor, State]], cell: Cell) -> str | None:
     with torch.inference_mode(False), torch.enable_grad(), torch.autocast(cell.U.device.type, enabled=False):
-        x = torch.linspace(-1, 1, 6 * cell.input_size, dtype=cell.U.dtype, device=cell.U.device).view(2, 3, -1)
+        T = STEPS if lookup(cell, FAMILIES) in LINEAR else 3
+        x = torch.linspace(-1, 1, 2 * T * cell.input_size, dtype=cell.U.dtype, device=cell.U.device).view(2, T, -1)
         found = []
         for engine in (run, reference.run):
             try:

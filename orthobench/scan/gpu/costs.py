@@ -41,7 +41,7 @@ def step_us(family: str, way: str, n: int, sequences: int, device: str | None = 
 
 def growth(family: str, way: str, n: int, sequences: int) -> float:
     """Time for so many sequences in the time for 50, by what the multiprocessors compute one after another."""
-    if way == "triton" and family == "diagonal":  # bound by memory, not by multiprocessors
+    if way == "triton" and family in ("diagonal", "matrix"):  # many programs for each sequence
         return max(1.0, sequences / SEQUENCES)
     if way == "triton":
         return ceil(sequences / MULTIPROCESSORS)

@@ -8,16 +8,19 @@ import os
 from functools import lru_cache, partial
 from importlib import import_module
 from importlib.util import find_spec
+from typing import Any, cast
 
 import torch
 from torch import Tensor
 
 from orthobench.cells.base import Cell, State
+from orthobench.cells.heads import Headed
 from orthobench.scan.families import lookup
+from orthobench.scan.fused import matrix_cells
 from orthobench.scan.gpu import choice
 
 LARGEST = {"elman": 256}  # hidden units; larger matrices would be read from the cache at every step
-LINEAR = ("diagonal",)  # families whose kernels are a scan, for any size
+LARGEST_KEYS = 64  # of a head with a matrix state, whose kernels would spill registers beyond
 LARGEST_OF_SEVERAL = 128
 CAPABILITY = (8, 0)
 
@@ -29,8 +32,10 @@ def why_not(cell: Cell) -> str | None:
     family = lookup(cell, choice.FAMILIES)
     if family is None:
         return f"it has no kernel for {type(cell).__name__}"
+    if family == "matrix" and (keys := cast(Headed, cell).key_width) > LARGEST_KEYS:
+        return f"its kernels for {type(cell).__name__} are for keys of up to {LARGEST_KEYS} numbers, not {keys}"
     largest = LARGEST.get(family, LARGEST_OF_SEVERAL)
-    if cell.hidden_size > largest and family not in LINEAR:
+    if cell.hidden_size > largest and family not in choice.LINEAR:
         return f"its kernels for {type(cell).__name__} are for up to {largest} hidden units, not {cell.hidden_size}"
     if getattr(cell, "stepwise", False):
         return "its kernels multiply by dense matrices, and this one is applied factor by factor"
@@ -55,9 +60,18 @@ def _installed() -> bool:
     return find_spec("triton") is not None
 
 
+def values_per_step(cell: Any) -> int:
+    """What the memory of a step is estimated from, as `Cell.values_per_step`; a matrix state is kept for few steps.
+
+    Beside it two matrices over the writes of a chunk are kept.
+    """
+    if lookup(cell, choice.FAMILIES) != "matrix":
+        return cell.values_per_step
+    return matrix_cells.values_per_step(cell) + 2 * cell.heads * getattr(cell, "products", 1) * matrix_cells.WINDOW
+
+
 def run(cell: Cell, x: Tensor, state: State) -> tuple[Tensor, State]:
     """Run `cell` over x from `state`; see `reference.run`."""
-    family = lookup(cell, choice.FAMILIES)
-    if family in LINEAR:
-        return import_module("orthobench.scan.triton.linear").run(family, cell, x, state)
+    if lookup(cell, choice.FAMILIES) in choice.LINEAR:
+        return import_module("orthobench.scan.triton.linear").run(cell, x, state)
     return choice.run_by(import_module("orthobench.scan.triton.launch").launch, cell, x, state)
