@@ -4,8 +4,8 @@ import re
 from typing import Any
 
 from orthobench import __version__
-from orthobench.analysis.catalogue import SHIPPED
-from orthobench.config.table import FAIR
+from orthobench.study.catalogue import SHIPPED
+from orthobench.study.tables.table import FAIR
 
 project = "orthobench"
 author = "the orthobench developers"

@@ -25,10 +25,10 @@ def build(*overrides: str, config_dir: "str | Any | None" = None) -> "Run":
     Raises:
         orthobench.errors.ConfigError: an unknown key, a wrong type or a value out of range.
     """
-    from orthobench.analysis.catalogue import Catalogue
     from orthobench.errors import ConfigError
     from orthobench.paths import folder
     from orthobench.run.run import Run
+    from orthobench.study.catalogue import Catalogue
 
     wrong = next((word for word in overrides if not isinstance(word, str)), None)
     if wrong is not None:

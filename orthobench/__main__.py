@@ -16,7 +16,7 @@ from orthobench.program import answered, carried_out, uncollected
 from orthobench.terminal import complain, say
 
 if TYPE_CHECKING:
-    from orthobench.analysis.catalogue import Catalogue
+    from orthobench.study.catalogue import Catalogue
 
 VERBS = {
     "list": "the models, tasks and tables that can be run",
@@ -122,9 +122,9 @@ def split(words: list[str]) -> "tuple[Any, list[str], Catalogue]":
     """
     from hydra._internal.utils import get_args_parser
 
-    from orthobench.analysis.catalogue import Catalogue
     from orthobench.config.check import ROOT
     from orthobench.config.files import GROUPS
+    from orthobench.study.catalogue import Catalogue
 
     for word in words:
         problem = slips.dashed(word, {*ROOT, *GROUPS})

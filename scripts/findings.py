@@ -15,17 +15,17 @@ from pathlib import Path
 
 from matplotlib.colors import to_rgb
 
-from orthobench.analysis.catalogue import SHIPPED
-from orthobench.analysis.claims import is_cost
-from orthobench.analysis.fair import FairTable
-from orthobench.analysis.fair_entry import UNASKED, FairEntry
-from orthobench.analysis.findings import Finding, entry, fair_of, problems, read
-from orthobench.analysis.status import NOT_RUN, STATUSES, UNDERSPECIFIED
-from orthobench.config.table import FAIR, FULL
 from orthobench.report import costs, drawing
 from orthobench.report.drawing import COLOURS, DASHES, MARKERS
 from orthobench.report.fair import DROP
 from orthobench.report.numbers import number, spread
+from orthobench.study.catalogue import SHIPPED
+from orthobench.study.statistics.status import NOT_RUN, STATUSES, UNDERSPECIFIED
+from orthobench.study.tables.table import FAIR, FULL
+from orthobench.study.verdicts.claims import is_cost
+from orthobench.study.verdicts.fair import FairTable
+from orthobench.study.verdicts.fair_entry import UNASKED, FairEntry
+from orthobench.study.verdicts.findings import Finding, entry, fair_of, problems, read
 
 ROOT = Path(__file__).resolve().parents[1]
 PICTURE = ROOT / "docs" / "results" / "findings.svg"

@@ -7,9 +7,9 @@ python scripts/needed_seeds.py --write    put it into docs/explanation/judging.m
 import sys
 from pathlib import Path
 
-from orthobench.analysis.catalogue import SHIPPED
-from orthobench.analysis.claims import needed_seeds
-from orthobench.analysis.published import load_table
+from orthobench.study.catalogue import SHIPPED
+from orthobench.study.tables.published import load_table
+from orthobench.study.verdicts.claims import needed_seeds
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "explanation" / "judging.md"
 START, END = "<!-- needed seeds -->\n", "<!-- end -->\n"

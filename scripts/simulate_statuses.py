@@ -16,11 +16,11 @@ from typing import Any
 
 import numpy as np
 
-from orthobench.analysis import claims
-from orthobench.analysis.claim_rule import claimed_rows
-from orthobench.analysis.published import Published
-from orthobench.analysis.records import Line
-from orthobench.analysis.status import judge
+from orthobench.study.records.records import Line
+from orthobench.study.statistics.status import judge
+from orthobench.study.tables.claim_rule import claimed_rows
+from orthobench.study.tables.published import Published
+from orthobench.study.verdicts import claims
 from orthobench.tasks.metric import Metric
 
 DRAWS, CLAIM_DRAWS = 2000, 1000

@@ -3,9 +3,9 @@
 from pathlib import Path
 from typing import Any
 
-from orthobench.analysis.catalogue import SHIPPED
 from orthobench.recording.digest import write_sealed
 from orthobench.recording.record import code
+from orthobench.study.catalogue import SHIPPED
 
 
 def run(root: Path, *words: str, val: float | None = 0.5, test: float | None = None, **changes: Any) -> Path:

@@ -18,12 +18,12 @@ BELOW = {  # what a room may import, beside the ground
     "scan": {"cells", "parametrizations"},
     "models": {"cells", "config", "parametrizations", "scan", "tasks"},
     "layers": {"cells", "config", "models", "parametrizations", "scan"},
-    "analysis": {"config", "models", "recording", "tasks"},
-    "report": {"analysis", "config", "recording"},
+    "report": {"config", "recording", "study"},
     "run": {"cells", "config", "models", "parametrizations", "recording", "scan", "tasks"},
     "testing": {"cells", "models", "parametrizations", "run", "scan", "tasks"},
     "ensemble": {"config", "models", "parametrizations", "recording", "run", "scan", "tasks"},
-    "launch": {"analysis", "config", "ensemble", "models", "recording", "run", "tasks"},
+    "launch": {"config", "ensemble", "models", "recording", "run", "tasks"},
+    "study": {"config", "ensemble", "launch", "models", "recording", "run", "tasks"},
 }
 GROUND = {
     "errors", "paths", "program", "terminal", "signals", "schema", "registry", "initializers", "lean_lightning",

@@ -7,13 +7,13 @@ from statistics import mean
 import pytest
 import yaml
 
-from orthobench.analysis import published
-from orthobench.analysis.catalogue import SHIPPED, Catalogue
-from orthobench.analysis.composed import ComposedTable
-from orthobench.analysis.published import load_table
-from orthobench.config import table as experiment
 from orthobench.datasets.ucr_table import ENTRIES, lookup
 from orthobench.errors import ConfigError
+from orthobench.study.catalogue import SHIPPED, Catalogue
+from orthobench.study.tables import published
+from orthobench.study.tables import table as experiment
+from orthobench.study.tables.composed import ComposedTable
+from orthobench.study.tables.published import load_table
 from tests.conftest import REPO
 
 PAPERS = SHIPPED.papers()

@@ -68,9 +68,9 @@ def loops(rounds: int, steps: int) -> Iterator[Row]:
 
 
 def _step_ms(members: int, steps: int) -> float:
-    from orthobench.analysis.catalogue import SHIPPED
     from orthobench.ensemble.running import run_members
     from orthobench.run.run import Run
+    from orthobench.study.catalogue import SHIPPED
 
     STILL.clear()
     with tempfile.TemporaryDirectory() as root, contextlib.redirect_stdout(io.StringIO()):

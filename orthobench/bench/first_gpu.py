@@ -17,11 +17,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from orthobench.analysis.catalogue import SHIPPED
 from orthobench.bench.tables import Appended
 from orthobench.bench.targets import GPU, judge
 from orthobench.bench.timing import Row
 from orthobench.scan.gpu.costs import slug
+from orthobench.study.catalogue import SHIPPED
 
 ROW = "ROW "
 FLAGSHIP = "model=scornn task=copying T=2000 model.hidden_size=190 task.batch_size=50 logger=none"

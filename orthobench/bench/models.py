@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 import torch
 
-from orthobench.analysis.catalogue import SHIPPED
 from orthobench.bench.timing import Bench, Row, Work
+from orthobench.study.catalogue import SHIPPED
 
 FIRST = {"recurrent": "lstm", "feed_forward": "mlp"}
 

@@ -16,19 +16,20 @@ import torch
 from torch.nn.utils import clip_grad_norm_
 
 from orthobench import signals
-from orthobench.analysis import claims, step_costs
-from orthobench.analysis.composed import ComposedTable
-from orthobench.analysis.fair import rates, timed_row
-from orthobench.analysis.published import load_table
-from orthobench.analysis.step_costs import LEAST, SAME, Place, StepCost
 from orthobench.bench.quiet import watched
-from orthobench.config.search import TRIAL
-from orthobench.config.table import FAIR, Table
 from orthobench.errors import Stopped
 from orthobench.models.build import build_optimizer
 from orthobench.recording.record import code, environment, hardware
 from orthobench.run.run import Run
 from orthobench.run.training_step import TrainingStep
+from orthobench.study.costs import step_costs
+from orthobench.study.costs.step_costs import LEAST, SAME, Place, StepCost
+from orthobench.study.tables.composed import ComposedTable
+from orthobench.study.tables.published import load_table
+from orthobench.study.tables.search import TRIAL
+from orthobench.study.tables.table import FAIR, Table
+from orthobench.study.verdicts import claims
+from orthobench.study.verdicts.fair import rates, timed_row
 
 SHORTEST_S, TRIES = 0.02, 3  # shorter steps are repeated within a round
 

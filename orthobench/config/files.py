@@ -116,6 +116,12 @@ def yaml_files(folder: Path, group: str = "") -> list[Path]:
     return sorted(path for path in found if not _leads_nowhere(path))
 
 
+def own_folder(path: Path, name: str) -> Path | None:
+    """The folder of `--config-dir` in which a file has this name in its group; null for a shipped file."""
+    folder = path.parents[len(Path(name).parts)]
+    return None if folder.resolve() == conf_dir() else folder
+
+
 def _unreadable(error: OSError) -> None:
     """Refuse a folder that may not be read, whose files would be missed without a word; one may be missing."""
     if not isinstance(error, FileNotFoundError | NotADirectoryError):

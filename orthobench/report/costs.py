@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable
 
-from orthobench.analysis.step_costs import StepCost
 from orthobench.report.document import Grid
+from orthobench.study.costs.step_costs import StepCost
 
 REPEATED = "one half"  # by which two measurements of the same program in results/bench/steps.csv differ at most
 HEADERS = ("row", "ms a step", "minutes per epoch", "building W")

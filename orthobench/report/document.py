@@ -6,8 +6,8 @@ The published tables (paper.py) and the fair ones (fair.py) both fill it; markup
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from orthobench.analysis.records import Line
-from orthobench.config.table import FULL, Table
+from orthobench.study.records.records import Line
+from orthobench.study.tables.table import FULL, Table
 
 
 @dataclass(frozen=True)

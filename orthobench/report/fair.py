@@ -3,16 +3,16 @@
 from math import inf
 from pathlib import Path
 
-from orthobench.analysis.catalogue import SHIPPED, Catalogue
-from orthobench.analysis.fair import FairTable, fair_tables, overall
-from orthobench.analysis.fair_entry import UNASKED, FairEntry
-from orthobench.analysis.statistics import Scores, wilson
-from orthobench.config.table import FAIR
 from orthobench.config.words import key, value
 from orthobench.report import costs, document
 from orthobench.report.document import Document, Grid, Section
 from orthobench.report.fair_figures import figures
 from orthobench.report.numbers import NOTHING, held, number, ranked, spread
+from orthobench.study.catalogue import SHIPPED, Catalogue
+from orthobench.study.statistics.statistics import Scores, wilson
+from orthobench.study.tables.table import FAIR
+from orthobench.study.verdicts.fair import FairTable, fair_tables, overall
+from orthobench.study.verdicts.fair_entry import UNASKED, FairEntry
 
 INTRODUCTION = f"""\
 Every model at one budget of parameters, with the same rates to choose from, optimizer, steps and data, written by

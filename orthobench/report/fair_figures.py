@@ -2,10 +2,10 @@
 
 from typing import TYPE_CHECKING, Any
 
-from orthobench.analysis.fair import FairTable
-from orthobench.analysis.fair_entry import FairEntry
 from orthobench.report import drawing
 from orthobench.report.drawing import COLOURS, MARKERS
+from orthobench.study.verdicts.fair import FairTable
+from orthobench.study.verdicts.fair_entry import FairEntry
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

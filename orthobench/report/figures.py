@@ -7,12 +7,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from orthobench.analysis import curves
-from orthobench.analysis.comparison import Compared, Comparison
-from orthobench.analysis.ranks import Ranking
-from orthobench.analysis.ucr import rankings
-from orthobench.config.figure import Figure as Wanted
 from orthobench.report import drawing
+from orthobench.study.records import curves
+from orthobench.study.statistics.ranks import Ranking
+from orthobench.study.tables.figure import Figure as Wanted
+from orthobench.study.verdicts.comparison import Compared, Comparison
+from orthobench.study.verdicts.ucr import rankings
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -2,12 +2,12 @@
 
 from collections.abc import Sequence
 
-from orthobench.analysis.comparison import Compared, Comparison
-from orthobench.analysis.published import DERIVED, Published
-from orthobench.analysis.statistics import Scores, t_interval, wilson
-from orthobench.analysis.status import Interval, clipped
-from orthobench.config.table import FULL
 from orthobench.report.document import Grid
+from orthobench.study.statistics.statistics import Scores, t_interval, wilson
+from orthobench.study.statistics.status import Interval, clipped
+from orthobench.study.tables.published import DERIVED, Published
+from orthobench.study.tables.table import FULL
+from orthobench.study.verdicts.comparison import Compared, Comparison
 
 BEST, LAST, PROTOCOL = "ours, best validation", "ours, last", "same protocol"
 HEADERS = (

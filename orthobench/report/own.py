@@ -5,12 +5,12 @@ from collections.abc import Iterable
 from math import floor, log10
 from string import ascii_lowercase
 
-from orthobench.analysis.own_runs import OwnRun, text
-from orthobench.analysis.own_tables import OwnRow, OwnTable
 from orthobench.recording.curve import SEAL
 from orthobench.report import document, drawing
 from orthobench.report.document import Grid, Section
 from orthobench.report.numbers import NOTHING, mean, number
+from orthobench.study.records.own_runs import OwnRun, text
+from orthobench.study.verdicts.own_tables import OwnRow, OwnTable
 
 LEFT = {"model", "best", "differs"}
 DIGITS, FEWEST, MOST = 4, 2, 8  # significant digits; decimals

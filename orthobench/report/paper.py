@@ -2,14 +2,14 @@
 
 from pathlib import Path
 
-from orthobench.analysis.catalogue import SHIPPED, Catalogue
-from orthobench.analysis.comparison import Compared, Comparison, compare, presets
-from orthobench.analysis.run_costs import spent
-from orthobench.analysis.ucr import ranking_lines
-from orthobench.config.table import FAIR, FULL, Table
 from orthobench.report import costs, document
 from orthobench.report.document import Document, Grid, Section
 from orthobench.report.numbers import HEADERS, NOTHING, counts, grid, numbers, protocol, texts
+from orthobench.study.catalogue import SHIPPED, Catalogue
+from orthobench.study.costs.run_costs import spent
+from orthobench.study.tables.table import FAIR, FULL, Table
+from orthobench.study.verdicts.comparison import Compared, Comparison, compare, presets
+from orthobench.study.verdicts.ucr import ranking_lines
 
 INTRODUCTION = """\
 Published numbers beside ours, written by `orthobench tables`. The statuses are defined in

@@ -4,16 +4,16 @@ from collections.abc import Iterable
 from math import inf
 from pathlib import Path
 
-from orthobench.analysis.catalogue import SHIPPED, Catalogue
-from orthobench.analysis.factorial import effects
-from orthobench.analysis.searched import GROUPS, SearchedCell, SearchedTable, searched_tables
-from orthobench.analysis.searched_claims import outcomes
-from orthobench.analysis.status import Interval
 from orthobench.config.words import key, value
 from orthobench.report import costs, document
 from orthobench.report.document import Document, Grid, Section
 from orthobench.report.numbers import NOTHING, number
 from orthobench.report.searched_figures import figures
+from orthobench.study.catalogue import SHIPPED, Catalogue
+from orthobench.study.statistics.status import Interval
+from orthobench.study.verdicts.factorial import effects
+from orthobench.study.verdicts.searched import GROUPS, SearchedCell, SearchedTable, searched_tables
+from orthobench.study.verdicts.searched_claims import outcomes
 
 PART = "fair2"  # the name of the document's files
 INTRODUCTION = """\

@@ -3,11 +3,11 @@
 from math import inf, isfinite
 from typing import TYPE_CHECKING
 
-from orthobench.analysis.searched import SearchedCell, SearchedTable
-from orthobench.analysis.trials import steps
 from orthobench.config.words import key, value
 from orthobench.report import drawing
 from orthobench.report.drawing import COLOURS, DASHES
+from orthobench.study.verdicts.searched import SearchedCell, SearchedTable
+from orthobench.study.verdicts.trials import steps
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

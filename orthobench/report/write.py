@@ -7,16 +7,16 @@ records give the same bytes: no dates, no order but that of the published rows.
 
 from pathlib import Path
 
-from orthobench.analysis.catalogue import SHIPPED, Catalogue
-from orthobench.analysis.comparison import compare
-from orthobench.analysis.fair import fair_table
-from orthobench.analysis.recorded import everything
-from orthobench.analysis.searched import searched_table
-from orthobench.config.table import FAIR, SEARCHED, Table
 from orthobench.recording.files import within, write_bytes
 from orthobench.report import fair, paper, searched
 from orthobench.report.document import Document, Section
 from orthobench.report.markup import csv_text, latex, markdown
+from orthobench.study.catalogue import SHIPPED, Catalogue
+from orthobench.study.records.recorded import everything
+from orthobench.study.tables.table import FAIR, SEARCHED, Table
+from orthobench.study.verdicts.comparison import compare
+from orthobench.study.verdicts.fair import fair_table
+from orthobench.study.verdicts.searched import searched_table
 
 RENDERERS = {"md": markdown, "csv": csv_text, "tex": latex}
 COMMITTED, LATEX = ("md", "csv"), ("tex",)  # suffixes: what is always written, and what is when it is asked for

@@ -8,11 +8,11 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
-from orthobench.analysis.catalogue import Catalogue
 from orthobench.config import places
 from orthobench.config.words import key, refuse_twice
 from orthobench.errors import ConfigError
 from orthobench.paths import expanded, folder
+from orthobench.study.catalogue import Catalogue
 
 if TYPE_CHECKING:
     from orthobench.run.load import Finished

@@ -8,10 +8,10 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from orthobench.analysis.catalogue import Catalogue
-from orthobench.config.table import FAIR
 from orthobench.errors import ConfigError, DataError
 from orthobench.paths import folder
+from orthobench.study.catalogue import Catalogue
+from orthobench.study.tables.table import FAIR
 from orthobench.terminal import complain, say
 from orthobench.verbs.arguments import Parser, results_root
 
@@ -110,10 +110,10 @@ def _record(names: list[str], results: Path, catalogue: Catalogue) -> int:
     import torch
 
     from orthobench import signals
-    from orthobench.analysis import step_costs
     from orthobench.bench import steps
     from orthobench.bench.quiet import refuse_if_busy
     from orthobench.run.memory import keep_freed_memory
+    from orthobench.study.costs import step_costs
 
     torch.set_num_threads(1)
     keep_freed_memory()

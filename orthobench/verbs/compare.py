@@ -16,9 +16,9 @@ def main(arguments: list[str]) -> int:
     Raises:
         ConfigError: no table, or none of that name; no folder, or no run in it that is asked for.
     """
-    from orthobench.analysis.comparison import everywhere
     from orthobench.report import own
     from orthobench.report.write import section
+    from orthobench.study.verdicts.comparison import everywhere
 
     parser = Parser(__doc__)
     parser.add_folders()

@@ -6,8 +6,8 @@ import shutil
 from importlib import metadata
 from pathlib import Path
 
-from orthobench.analysis.catalogue import SHIPPED
 from orthobench.errors import ConfigError
+from orthobench.study.catalogue import SHIPPED
 from orthobench.terminal import say
 from orthobench.verbs.arguments import Parser
 

@@ -3,10 +3,10 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from orthobench.analysis.catalogue import SHIPPED, Catalogue
 from orthobench.errors import ConfigError, OrthobenchError
 from orthobench.paths import variable
 from orthobench.schema import did_you_mean
+from orthobench.study.catalogue import SHIPPED, Catalogue
 from orthobench.terminal import complain, say
 from orthobench.verbs.arguments import Parser
 

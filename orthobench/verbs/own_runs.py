@@ -3,12 +3,12 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from orthobench.analysis.catalogue import Catalogue
 from orthobench.errors import ConfigError
+from orthobench.study.catalogue import Catalogue
 from orthobench.terminal import comment, complain, say
 
 if TYPE_CHECKING:
-    from orthobench.analysis.own_tables import OwnTable
+    from orthobench.study.verdicts.own_tables import OwnTable
 
 
 def folders(names: list[str], catalogue: Catalogue) -> list[Path]:
@@ -39,7 +39,8 @@ def tables(places: list[Path], words: list[str]) -> "list[OwnTable]":
     Raises:
         ConfigError: no folder, no finished run in it, or none that the words choose.
     """
-    from orthobench.analysis import own_runs, own_tables
+    from orthobench.study.records import own_runs
+    from orthobench.study.verdicts import own_tables
 
     found = own_runs.read(places)
     for why, alike in found.why_left_out().items():

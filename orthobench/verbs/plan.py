@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from orthobench import __version__
-from orthobench.analysis.catalogue import Catalogue
-from orthobench.config.table import FULL
 from orthobench.errors import OrthobenchError, Stopped
+from orthobench.study.catalogue import Catalogue
+from orthobench.study.tables.table import FULL
 from orthobench.terminal import complain, duration_text, say, waiting
 from orthobench.verbs import plan_folders
 from orthobench.verbs.arguments import Parser
@@ -16,11 +16,11 @@ from orthobench.verbs.plan_searched import plan_searched
 from orthobench.verbs.reproduce import WORDS, Selection, models_of, refuse_models, seeds_of
 
 if TYPE_CHECKING:
-    from orthobench.analysis.run_costs import Cost
     from orthobench.config.settings import Settings
-    from orthobench.config.table import Table
-    from orthobench.launch.costs import Book
-    from orthobench.launch.plan import Plan, PlannedRun
+    from orthobench.study.costs.book import Book
+    from orthobench.study.costs.run_costs import Cost
+    from orthobench.study.reproduce.plan import Plan, PlannedRun
+    from orthobench.study.tables.table import Table
 
 NAMED = 2  # rows that a line names
 PARTS = (lambda one: one.hours, lambda one: len(one.runs), lambda one: one.results)
@@ -72,10 +72,10 @@ def main(arguments: list[str]) -> int:
 
 
 def _plan_runs(overrides: list[str], catalogue: Catalogue) -> int:
-    from orthobench.launch.collect import why_stale
     from orthobench.launch.sweep import jobs
     from orthobench.models.build import fit_to_budget
     from orthobench.recording.files import read_json
+    from orthobench.study.reproduce.record_line import why_stale
 
     checked = [fit_to_budget(catalogue.settings(job)) for job in jobs(catalogue.parse(overrides))]
     _warn()
@@ -103,7 +103,7 @@ def _plan_runs(overrides: list[str], catalogue: Catalogue) -> int:
 
 
 def _book(settings: "Settings", results: Path, record: bool = False) -> "Book":
-    from orthobench.launch.costs import Book
+    from orthobench.study.costs.book import Book
 
     return Book(results, Path(settings.run["runs_root"]), record)
 
@@ -124,7 +124,7 @@ def _cost(book: "Book | None", settings: "Settings") -> "Cost":
 
 
 def _warn() -> None:
-    from orthobench.launch.measuring import busy
+    from orthobench.study.costs.measuring import busy
 
     sentence = busy()
     if sentence:
@@ -137,7 +137,7 @@ def _plan_tables(selection: Selection, preset: str, catalogue: Catalogue, record
     Raises:
         ConfigError: no such table, preset or row.
     """
-    from orthobench.launch.plan import plan
+    from orthobench.study.reproduce.plan import plan
 
     _warn()
     tables = catalogue.select(selection.names)
@@ -167,9 +167,9 @@ def _plan_tables(selection: Selection, preset: str, catalogue: Catalogue, record
 
 def _heading(table: "Table", preset: str, found: "Plan", results: Path) -> list[str]:
     """How far a table is, and which of its records are of no use."""
-    from orthobench.analysis import records
-    from orthobench.analysis.composed import ComposedTable
-    from orthobench.analysis.recorded import alike
+    from orthobench.study.records import records
+    from orthobench.study.records.recorded import alike
+    from orthobench.study.tables.composed import ComposedTable
 
     stale = {(run.job.row, run.job.seed): run.stale for run in found.runs if run.stale}
     lines = (line for line in records.read(results, table.name) if line.preset == preset)
@@ -216,7 +216,7 @@ def _plan_cheapest(selection: Selection, preset: str, catalogue: Catalogue, time
         ConfigError: no such table, preset or row, or no such time.
     """
     from orthobench.config.words import seconds
-    from orthobench.launch.cheapest import chosen
+    from orthobench.study.reproduce.cheapest import chosen
 
     _warn()
     of_runs = selection.seeds, selection.rows, selection.extra

@@ -4,9 +4,9 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from orthobench.analysis.catalogue import Catalogue
 from orthobench.config.settings import Settings
 from orthobench.errors import ConfigError, OrthobenchError
+from orthobench.study.catalogue import Catalogue
 from orthobench.terminal import complain, say
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def of_tables(selection: "Selection", preset: str, catalogue: Catalogue) -> int:
     Raises:
         ConfigError: no such table, preset or row; nothing was written.
     """
-    from orthobench.launch.plan import plan
+    from orthobench.study.reproduce.plan import plan
     from orthobench.verbs.reproduce import refuse_models
 
     tables = catalogue.select(selection.names)

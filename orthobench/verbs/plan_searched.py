@@ -10,10 +10,10 @@ from orthobench.terminal import duration_text
 from orthobench.verbs.reproduce import Selection
 
 if TYPE_CHECKING:
-    from orthobench.analysis.run_costs import Cost
     from orthobench.config.settings import Settings
-    from orthobench.config.table import Table
-    from orthobench.launch.plan import Plan, PlannedRun
+    from orthobench.study.costs.run_costs import Cost
+    from orthobench.study.reproduce.plan import Plan, PlannedRun
+    from orthobench.study.tables.table import Table
 
 
 def plan_searched(
@@ -31,7 +31,7 @@ def plan_searched(
     Raises:
         ConfigError: no such preset or cell.
     """
-    from orthobench.analysis.searched import joined, searched_table
+    from orthobench.study.verdicts.searched import joined, searched_table
 
     named = selection.models or selection.rows
     table = searched_table(joined(searching, named), results, preset)

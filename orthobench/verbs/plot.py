@@ -5,8 +5,8 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from orthobench.analysis.catalogue import Catalogue
-from orthobench.config.table import FULL
+from orthobench.study.catalogue import Catalogue
+from orthobench.study.tables.table import FULL
 from orthobench.terminal import say
 from orthobench.verbs import own_runs
 from orthobench.verbs.arguments import Parser, results_root
@@ -41,9 +41,9 @@ def main(arguments: list[str]) -> int:
 
 
 def _of_tables(names: list[str], overrides: list[str], catalogue: Catalogue) -> Iterator[tuple[Path, str]]:
-    from orthobench.analysis.comparison import everywhere
     from orthobench.recording.files import within
     from orthobench.report.write import section
+    from orthobench.study.verdicts.comparison import everywhere
 
     results = results_root(overrides)
     for table in catalogue.select(names or ["all"]):

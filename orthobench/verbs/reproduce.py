@@ -5,15 +5,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from orthobench.analysis.catalogue import SHIPPED, Catalogue
-from orthobench.config.table import FULL
 from orthobench.config.words import MOST, choices, key, shortened
 from orthobench.errors import ConfigError
+from orthobench.study.catalogue import SHIPPED, Catalogue
+from orthobench.study.tables.table import FULL
 from orthobench.verbs.arguments import Parser
 
 if TYPE_CHECKING:
-    from orthobench.config.table import Table
-    from orthobench.launch.plan import PlannedRun
+    from orthobench.study.reproduce.plan import PlannedRun
+    from orthobench.study.tables.table import Table
 
 DIGITS = 20  # of the largest seed
 ENOUGH = 4  # runs for every process, before the next cell of a searched table is begun
@@ -122,11 +122,11 @@ def run(
     from orthobench import signals
     from orthobench.config.launchers import split
     from orthobench.config.words import seconds
-    from orthobench.launch.cheapest import chosen as best_rows
     from orthobench.launch.launchers import named
-    from orthobench.launch.plan import first_cells, plan, results_of, take_over
-    from orthobench.launch.reproduce import Runner, reproduce
     from orthobench.report import write as tables
+    from orthobench.study.reproduce.cheapest import chosen as best_rows
+    from orthobench.study.reproduce.plan import first_cells, plan, results_of, take_over
+    from orthobench.study.reproduce.reproduce import Runner, reproduce
     from orthobench.terminal import say
 
     chosen = catalogue.select(selection.names)

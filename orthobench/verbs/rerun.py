@@ -12,9 +12,9 @@ from orthobench.terminal import columns, say
 from orthobench.verbs.arguments import Parser
 
 if TYPE_CHECKING:
-    from orthobench.analysis.drift import Drift
-    from orthobench.analysis.records import Line
-    from orthobench.config.table import Table
+    from orthobench.study.records.drift import Drift
+    from orthobench.study.records.records import Line
+    from orthobench.study.tables.table import Table
 
 FOLDER = "rerun"  # below runs_root, so that the record of the first run is left alone
 OWN = ("seed", "results_root", "runs_root")
@@ -27,13 +27,13 @@ def main(arguments: list[str]) -> int:
     Raises:
         ConfigError: no such table, row or seed, nothing of it is recorded, or its record is of other settings.
     """
-    from orthobench.analysis import records
-    from orthobench.analysis.composed import ComposedTable
-    from orthobench.analysis.drift import drifts, verdict
-    from orthobench.analysis.recorded import why_other
-    from orthobench.analysis.searched import searched_table
-    from orthobench.launch.collect import collect
     from orthobench.run.run import Run
+    from orthobench.study.records import records
+    from orthobench.study.records.drift import drifts, verdict
+    from orthobench.study.records.recorded import why_other
+    from orthobench.study.reproduce.record_line import collect
+    from orthobench.study.tables.composed import ComposedTable
+    from orthobench.study.verdicts.searched import searched_table
 
     parser = Parser(__doc__)
     parser.add_folders()
@@ -67,7 +67,7 @@ def main(arguments: list[str]) -> int:
 
 def _recorded(table: "Table", lines: "list[Line]", row: str, results: Path) -> "tuple[str, list[Line]]":
     """The name of a row, which of a searched table may be a cell's, and what is recorded of it."""
-    from orthobench.analysis.searched import searched_table
+    from orthobench.study.verdicts.searched import searched_table
 
     if table.search and row not in table.rows:
         cell = next((one for one in searched_table(table, results).cells if one.name == row), None)
@@ -90,7 +90,7 @@ def _seed(lines: "list[Line]", asked: str | None, place: str) -> "Line":
 
 
 def _show(heading: str, found: "list[Drift]", before: "Line", after: "Line") -> None:
-    from orthobench.analysis.drift import BITWISE
+    from orthobench.study.records.drift import BITWISE
 
     say(heading)
     for line, what in ((before, "recorded"), (after, "rerun")):

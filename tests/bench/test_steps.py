@@ -7,14 +7,15 @@ from pathlib import Path
 import pytest
 
 from orthobench.__main__ import main
-from orthobench.analysis import claims, step_costs
-from orthobench.analysis.catalogue import SHIPPED
-from orthobench.analysis.composed import ComposedTable
-from orthobench.analysis.published import load_table
 from orthobench.bench import quiet, steps
 from orthobench.bench.quiet import Load
 from orthobench.bench.steps import TimedRows, TimedStep, due, groups, measure
 from orthobench.errors import Stopped
+from orthobench.study.catalogue import SHIPPED
+from orthobench.study.costs import step_costs
+from orthobench.study.tables.composed import ComposedTable
+from orthobench.study.tables.published import load_table
+from orthobench.study.verdicts import claims
 
 NAME, ROWS = "urnn_ugru/table4", ("urnn_100", "rnn_100")
 QUIET, BUSY = Load(1.0, 0.0, 1.0), Load(1.0, 0.9, 1.0)

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from orthobench.analysis.catalogue import SHIPPED, Catalogue
 from orthobench.errors import ConfigError
+from orthobench.study.catalogue import SHIPPED, Catalogue
 
 OWN = "network: recurrent\ncell: lstm\nrecurrent: free\nhidden_size: 7\n"
 

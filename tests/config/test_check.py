@@ -8,8 +8,8 @@ import pytest
 
 import orthobench
 from orthobench import registry
-from orthobench.analysis.catalogue import SHIPPED
 from orthobench.errors import ConfigError
+from orthobench.study.catalogue import SHIPPED
 from orthobench.tasks.base import Task
 
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from orthobench.analysis.catalogue import SHIPPED, Catalogue
 from orthobench.config.check import check
 from orthobench.errors import ConfigError
+from orthobench.study.catalogue import SHIPPED, Catalogue
 
 SAME = [
     "model=scornn task=copying T=20",

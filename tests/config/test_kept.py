@@ -5,13 +5,13 @@ from pathlib import Path
 import pytest
 import yaml
 
-from orthobench.analysis.catalogue import SHIPPED, Catalogue
 from orthobench.config.files import GROUPS
 from orthobench.config.recorded import begun, kept
 from orthobench.config.settings import Settings
-from orthobench.config.table import FULL
 from orthobench.errors import ConfigError
 from orthobench.models.build import fit_to_budget
+from orthobench.study.catalogue import SHIPPED, Catalogue
+from orthobench.study.tables.table import FULL
 
 PARTNERS = {"model": ("task=copying", "task=mnist_flat"), "task": ("model=scornn", "model=mlp")}
 FILES = [f"{group}={name}" for group in GROUPS if group != "experiment" for name in SHIPPED.options(group)]

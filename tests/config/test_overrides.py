@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from orthobench.analysis.catalogue import SHIPPED, Catalogue
 from orthobench.config.overrides import by_key, recipe, words
 from orthobench.errors import ConfigError
+from orthobench.study.catalogue import SHIPPED, Catalogue
 
 ASKED = [
     ["model=scornn", "task=copying"],

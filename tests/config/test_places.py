@@ -8,13 +8,13 @@ import pytest
 import orthobench
 from orthobench import paths
 from orthobench.__main__ import main
-from orthobench.analysis.catalogue import SHIPPED, Catalogue
 from orthobench.config import places
 from orthobench.config.check import ROOT
 from orthobench.config.overrides import word
 from orthobench.config.places import REFERENCES
 from orthobench.config.settings import SECTIONS, Settings
 from orthobench.errors import ConfigError
+from orthobench.study.catalogue import SHIPPED, Catalogue
 
 SERIES = ("model=gru", "model.hidden_size=4", "task=series", "logger=none", "trainer.max_steps=2")
 

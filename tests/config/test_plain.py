@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 from omegaconf import OmegaConf
 
-from orthobench.analysis.catalogue import SHIPPED
 from orthobench.config import configuration, plain
 from orthobench.config.files import conf_dir, yaml_files
 from orthobench.config.words import parsed
 from orthobench.config.yaml_file import AsOmegaConf, read_yaml
+from orthobench.study.catalogue import SHIPPED
 
 GROUPS = ("model", "task", "trainer", "recipe", "optimizer", "schedule", "logger")
 

@@ -6,7 +6,7 @@
 import pytest
 
 import orthobench
-from orthobench.analysis.catalogue import SHIPPED
+from orthobench.study.catalogue import SHIPPED
 
 SIZES = {
     "sgornn": {

@@ -6,11 +6,11 @@ import pytest
 import yaml
 
 import orthobench
-from orthobench.analysis.catalogue import SHIPPED
 from orthobench.config.files import Files
-from orthobench.config.search import CellSearch, TrialRows
 from orthobench.errors import ConfigError
 from orthobench.registry import find
+from orthobench.study.catalogue import SHIPPED
+from orthobench.study.tables.search import CellSearch, TrialRows
 from tests.conftest import REPO
 
 STAGES = [{"trials": 4, "seeds": [101]}, {"trials": 2, "seeds": [102]}]

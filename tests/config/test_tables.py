@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 import yaml
 
-from orthobench.analysis.catalogue import SHIPPED, Catalogue
-from orthobench.analysis.published import load_table
 from orthobench.config.settings import Settings
-from orthobench.config.table import FAIR, FULL, PRESETS, Table, TableRun
 from orthobench.errors import ConfigError
 from orthobench.models.build import build_model, build_task, fit_to_budget
+from orthobench.study.catalogue import SHIPPED, Catalogue
+from orthobench.study.tables.published import load_table
+from orthobench.study.tables.table import FAIR, FULL, PRESETS, Table, TableRun
 from tests.conftest import REPO
 
 NAMES = SHIPPED.options("experiment")

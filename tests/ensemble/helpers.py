@@ -6,13 +6,13 @@ from typing import Any
 
 import torch
 
-from orthobench.analysis.catalogue import SHIPPED
 from orthobench.ensemble.member import MemberLearner
 from orthobench.ensemble.stacked import STACKED, Stacked
 from orthobench.models.build import build_optimizer
 from orthobench.recording.checkpoint import SafeCheckpointIO
 from orthobench.run.run import Run
 from orthobench.schedules import Constant
+from orthobench.study.catalogue import SHIPPED
 
 TINY = (
     "recipe=none", "T=6", "model.hidden_size=6", "trainer.max_steps=6", "trainer.val_check_interval=4",

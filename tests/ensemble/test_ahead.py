@@ -9,7 +9,6 @@ import torch
 from torch import nn
 
 from orthobench import optim
-from orthobench.analysis.catalogue import SHIPPED
 from orthobench.ensemble import member as member_module
 from orthobench.ensemble.ahead import _alike
 from orthobench.ensemble.feed import Feed
@@ -19,6 +18,7 @@ from orthobench.ensemble.stacked import STACKED
 from orthobench.run.run import Run
 from orthobench.scan.graph import capture
 from orthobench.scan.graph import engine as graph
+from orthobench.study.catalogue import SHIPPED
 from tests.ensemble.helpers import TINY, checkpoint, record, requests
 from tests.recorded import Recorded
 

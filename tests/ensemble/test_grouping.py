@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from orthobench.analysis.catalogue import SHIPPED
 from orthobench.ensemble import grouping
 from orthobench.launch.sweep import sweep
+from orthobench.study.catalogue import SHIPPED
 from tests.ensemble.helpers import TINY
 
 

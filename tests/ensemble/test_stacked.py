@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 import torch
 
-from orthobench.analysis.catalogue import SHIPPED
 from orthobench.ensemble import member as member_module
 from orthobench.ensemble.running import run_members
 from orthobench.ensemble.stacked import STACKED, Stacked
 from orthobench.parametrizations import base
 from orthobench.run.run import Run
+from orthobench.study.catalogue import SHIPPED
 from tests.ensemble.helpers import FLOAT64, TINY, check_stacked, checkpoint, curve, members, record, requests
 
 MODELS = [

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from orthobench.analysis import records
+from orthobench.study.records import records
 from tests.faults.conftest import REPO, Count
 
 TABLE = """

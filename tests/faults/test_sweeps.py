@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 import orthobench
-from orthobench.analysis.catalogue import SHIPPED
 from orthobench.config.check import check
 from orthobench.launch.sweep import jobs, plan, sweep
 from orthobench.recording.digest import write_sealed
+from orthobench.study.catalogue import SHIPPED
 from tests.faults.conftest import REPO, Count
 
 TINY = (

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from orthobench.__main__ import main
-from orthobench.analysis.catalogue import Catalogue
 from orthobench.errors import ConfigError
+from orthobench.study.catalogue import Catalogue
 
 CELL = "cell: elman\n"
 DEFAULTS: dict[str, dict[str, str]] = {

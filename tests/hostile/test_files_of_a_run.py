@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from orthobench.__main__ import main
-from orthobench.analysis.catalogue import SHIPPED
+from orthobench.study.catalogue import SHIPPED
 
 WORDS = ("model=rnn", "task=copying", "T=5", "recipe=none", "model.hidden_size=4", "trainer.max_steps=1")
 SIZES = ("task.val_size=2", "task.test_size=2")

@@ -6,9 +6,9 @@ import pytest
 
 import orthobench
 from orthobench.__main__ import main
-from orthobench.analysis import records
 from orthobench.errors import StorageError
 from orthobench.recording.files import within
+from orthobench.study.records import records
 from tests import own_runs
 
 WORDS = ("model=lstm", "task=copying", "T=20")

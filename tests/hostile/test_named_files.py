@@ -11,13 +11,13 @@ import pytest
 import yaml
 
 from orthobench.__main__ import main
-from orthobench.analysis.catalogue import Catalogue
 from orthobench.config import recorded
 from orthobench.config.inside import NAMES, placed_words
 from orthobench.datasets import corpus
 from orthobench.errors import ConfigError
 from orthobench.recording.digest import owned, seal
 from orthobench.recording.file_digest import digest_of_file
+from orthobench.study.catalogue import Catalogue
 
 SECRET = "machine api login user password very-secret-word\n" * 10
 WORDS = ["model=lstm", "task=text", "task.by=words", "T=2", "task.val_share=0.3", "task.test_share=0.3"]

@@ -12,10 +12,10 @@ import pytest
 import torch
 
 from orthobench.__main__ import main
-from orthobench.analysis import records
 from orthobench.errors import StorageError
 from orthobench.recording.checkpoint import SafeCheckpointIO, digest_of
 from orthobench.recording.digest import seal
+from orthobench.study.records import records
 
 WORDS = ["model=rnn", "task=copying", "T=5", "recipe=none", "model.hidden_size=4", "trainer.max_steps=4"]
 WORDS += ["trainer.val_check_interval=2", "task.val_size=8", "task.test_size=8"]

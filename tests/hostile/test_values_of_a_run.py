@@ -13,17 +13,18 @@ import yaml
 
 import orthobench
 from orthobench.__main__ import main
-from orthobench.analysis import own_runs, own_tables
-from orthobench.analysis.catalogue import SHIPPED
 from orthobench.config import recorded
 from orthobench.errors import ConfigError, OrthobenchError, StorageError
 from orthobench.launch.bring import bring
-from orthobench.launch.collect import why_stale
 from orthobench.recording.checkpoint import SafeCheckpointIO
 from orthobench.recording.digest import seal
 from orthobench.recording.finished import finished
 from orthobench.report.site.run_lines import run_lines
 from orthobench.run.evaluate import evaluate
+from orthobench.study.catalogue import SHIPPED
+from orthobench.study.records import own_runs
+from orthobench.study.reproduce.record_line import why_stale
+from orthobench.study.verdicts import own_tables
 
 WORDS = ("model=rnn", "task=copying", "T=5", "recipe=none", "model.hidden_size=4", "trainer.max_steps=1")
 SIZES = ("task.val_size=2", "task.test_size=2")

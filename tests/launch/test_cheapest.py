@@ -2,7 +2,7 @@
 
 import pytest
 
-from orthobench.launch.cheapest import ChosenRow, best
+from orthobench.study.reproduce.cheapest import ChosenRow, best
 
 A, B, C, D = (("t", name) for name in "abcd")
 

@@ -7,9 +7,9 @@ import pytest
 import torch
 
 from orthobench.__main__ import main
-from orthobench.analysis.catalogue import SHIPPED
-from orthobench.launch import measuring
-from orthobench.launch.measuring import busy, clock_of
+from orthobench.study.catalogue import SHIPPED
+from orthobench.study.costs import measuring
+from orthobench.study.costs.measuring import busy, clock_of
 
 RUN = [
     "model=rnn", "task=recall", "recipe=none", "trainer.max_steps=8", "trainer.max_epochs=null", "task.val_size=4",

@@ -11,15 +11,15 @@ from typing import Any
 import pytest
 import yaml
 
-from orthobench.analysis import curves, records
-from orthobench.analysis.catalogue import SHIPPED, Catalogue
-from orthobench.analysis.curves import CurvePoint
 from orthobench.config.words import seconds
 from orthobench.ensemble import grouping
 from orthobench.errors import ConfigError, Stopped
-from orthobench.launch.costs import Book
-from orthobench.launch.plan import plan, results_of
-from orthobench.launch.reproduce import Runner, _together, progress
+from orthobench.study.catalogue import SHIPPED, Catalogue
+from orthobench.study.costs.book import Book
+from orthobench.study.records import curves, records
+from orthobench.study.records.curves import CurvePoint
+from orthobench.study.reproduce.plan import plan, results_of
+from orthobench.study.reproduce.reproduce import Runner, _together, progress
 from orthobench.verbs.reproduce import Selection, main, seeds_of
 from tests.report.made_up import made_up
 
@@ -190,7 +190,7 @@ def test_what_changes_while_a_run_is_at_work_fails_that_run_alone(
         if asked.count(runs[0].settings.run_id) == 2 and settings is runs[0].settings:
             raise ConfigError("the folder is stale.")
 
-    monkeypatch.setattr("orthobench.launch.reproduce.collect", collected)
+    monkeypatch.setattr("orthobench.study.reproduce.reproduce.collect", collected)
     runner = Runner(tmp_path, 1, None)
     monkeypatch.setattr(runner.pool, "run", lambda jobs: [[(job, 0) for job in jobs]])
     runner(runs)

@@ -7,12 +7,12 @@ import pytest
 import yaml
 
 from orthobench.__main__ import main
-from orthobench.analysis.catalogue import SHIPPED, Catalogue
 from orthobench.config import ranges
 from orthobench.errors import StorageError
 from orthobench.launch.journal import storage
 from orthobench.launch.search import Search, open_study
 from orthobench.recording.claim import Claim
+from orthobench.study.catalogue import SHIPPED, Catalogue
 from tests.own_runs import run
 
 optuna = pytest.importorskip("optuna", reason="optuna is not installed: see the extra `tune`")

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from orthobench.__main__ import main
-from orthobench.analysis import records
-from orthobench.launch.plan import Plan, first_cells
+from orthobench.study.records import records
+from orthobench.study.reproduce.plan import Plan, first_cells
 
 TABLE = """
 track: searched

@@ -7,11 +7,11 @@ from typing import Any, ClassVar
 
 import pytest
 
-from orthobench.analysis.catalogue import SHIPPED
 from orthobench.errors import ConfigError
 from orthobench.launch.processes import TIMED_OUT, Job, Pool, exit_code
 from orthobench.launch.sweep import _summary, jobs
 from orthobench.launch.workers import Command
+from orthobench.study.catalogue import SHIPPED
 
 TINY = (
     "T=4",

@@ -5,9 +5,9 @@ from types import SimpleNamespace
 import pytest
 
 import orthobench
-from orthobench.analysis.catalogue import SHIPPED
 from orthobench.models.build import build_model
 from orthobench.models.recurrent import Recurrent
+from orthobench.study.catalogue import SHIPPED
 
 
 def network(*words: str, inputs: int = 2, outputs: int = 1) -> Recurrent:

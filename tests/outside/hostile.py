@@ -18,12 +18,12 @@ import torch
 import yaml
 from hypothesis import strategies as st
 
-from orthobench.analysis import curves, records
-from orthobench.analysis.catalogue import SHIPPED, Catalogue
 from orthobench.datasets import sequences
 from orthobench.errors import StorageError
 from orthobench.recording.checkpoint import SafeCheckpointIO, load_run
 from orthobench.recording.digest import seal
+from orthobench.study.catalogue import SHIPPED, Catalogue
+from orthobench.study.records import curves, records
 from orthobench.terminal import visible
 from tests.outside import Draw, Refused, call, kind
 

@@ -8,14 +8,14 @@ import pytest
 import torch
 
 import orthobench
-from orthobench.analysis import records
-from orthobench.analysis.catalogue import SHIPPED
-from orthobench.analysis.comparison import compare
-from orthobench.analysis.own_runs import read
 from orthobench.errors import Stopped
 from orthobench.recording.attempts import are_attempts, begun_earlier, in_words, is_mixed, joined
 from orthobench.recording.checkpoint import SafeCheckpointIO
 from orthobench.report.own import troubles
+from orthobench.study.catalogue import SHIPPED
+from orthobench.study.records import records
+from orthobench.study.records.own_runs import read
+from orthobench.study.verdicts.comparison import compare
 from tests.recording.test_wandb import WORDS
 from tests.report.made_up import made_up
 from tests.report.made_up import record as made

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from orthobench.analysis.catalogue import SHIPPED
 from orthobench.config.settings import Settings
 from orthobench.recording.sources import SEVERAL, changed, data_of, sources
+from orthobench.study.catalogue import SHIPPED
 
 
 @pytest.fixture

@@ -4,10 +4,10 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from orthobench.analysis import records
-from orthobench.analysis.catalogue import Catalogue
-from orthobench.analysis.composed import ComposedTable
-from orthobench.analysis.records import Line
+from orthobench.study.catalogue import Catalogue
+from orthobench.study.records import records
+from orthobench.study.records.records import Line
+from orthobench.study.tables.composed import ComposedTable
 
 
 def made_up(cell: str, seed: int, preset: str = "full", **values: Any) -> Line:

@@ -5,9 +5,9 @@ import io
 
 import pytest
 
-from orthobench.analysis.catalogue import SHIPPED
 from orthobench.report.document import Document, Grid, Section, anchor, heading, runs, shortened, title
 from orthobench.report.markup import csv_text, latex, markdown
+from orthobench.study.catalogue import SHIPPED
 from tests.report.made_up import made_up
 
 MAIN = Grid(["model", "score"], [["a|b", "1_0"]], case="T=50")

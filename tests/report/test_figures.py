@@ -5,16 +5,16 @@ from pathlib import Path
 
 import pytest
 
-from orthobench.analysis import curves, records
-from orthobench.analysis.catalogue import SHIPPED
-from orthobench.analysis.comparison import compare
-from orthobench.analysis.curves import CurvePoint
-from orthobench.config.figure import Figure
-from orthobench.launch import collect
-from orthobench.launch.collect import drawn
 from orthobench.recording.curve import Curve
 from orthobench.report import drawing
 from orthobench.report.figures import _sweep, _through, figures
+from orthobench.study.catalogue import SHIPPED
+from orthobench.study.records import curves, records
+from orthobench.study.records.curves import CurvePoint
+from orthobench.study.reproduce import record_line as collect
+from orthobench.study.reproduce.record_line import drawn
+from orthobench.study.tables.figure import Figure
+from orthobench.study.verdicts.comparison import compare
 from tests.report.made_up import made_up, record
 
 DRAWN = {

@@ -9,11 +9,12 @@ from pathlib import Path
 import pytest
 
 from orthobench import __version__
-from orthobench.analysis import records
-from orthobench.analysis.catalogue import SHIPPED
-from orthobench.analysis.comparison import Compared, compare
-from orthobench.analysis.records import Line
-from orthobench.analysis.status import (
+from orthobench.report import markup, paper
+from orthobench.report import write as tables
+from orthobench.study.catalogue import SHIPPED
+from orthobench.study.records import records
+from orthobench.study.records.records import Line
+from orthobench.study.statistics.status import (
     BETTER,
     DIFFERS,
     NOT_REPRODUCED,
@@ -23,8 +24,7 @@ from orthobench.analysis.status import (
     UNDERSPECIFIED,
     UNSTABLE,
 )
-from orthobench.report import markup, paper
-from orthobench.report import write as tables
+from orthobench.study.verdicts.comparison import Compared, compare
 from tests.conftest import REPO
 from tests.report.made_up import made_up, record
 

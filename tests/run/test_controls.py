@@ -14,14 +14,14 @@ from torch import Tensor
 from torch.nn import functional as F
 
 import orthobench
-from orthobench.analysis.catalogue import SHIPPED
-from orthobench.analysis.records import Line
-from orthobench.analysis.searched import SearchedCell
-from orthobench.analysis.trials import SearchState
 from orthobench.models.build import build_optimizer, build_schedule
 from orthobench.run.evaluate import at_lengths
 from orthobench.run.learner import Learner
 from orthobench.run.trainer import make_trainer, quieten
+from orthobench.study.catalogue import SHIPPED
+from orthobench.study.records.records import Line
+from orthobench.study.verdicts.searched import SearchedCell
+from orthobench.study.verdicts.trials import SearchState
 from orthobench.tasks.drawn.cued_copying import CuedCopying
 from orthobench.tasks.drawn.cued_recall import CuedRecall
 from orthobench.tasks.drawn.group_word import product_table

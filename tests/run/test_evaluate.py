@@ -9,12 +9,12 @@ import pytest
 import torch
 
 import orthobench
-from orthobench.analysis.catalogue import SHIPPED
-from orthobench.analysis.records import line
 from orthobench.ensemble.running import run_members
 from orthobench.errors import ConfigError
 from orthobench.run.evaluate import evaluate
 from orthobench.run.run import Run
+from orthobench.study.catalogue import SHIPPED
+from orthobench.study.records.records import line
 from tests.run.finished import SMALL, finished
 
 HARMED = ("model=rnn", "task=adding", "T=6", "optimizer.lr=100")  # best after the first step of two

@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 import orthobench
-from orthobench.analysis.catalogue import SHIPPED, Catalogue
 from orthobench.errors import ConfigError, StorageError
 from orthobench.recording.claim import Claim
 from orthobench.recording.run_folder import begin, read
 from orthobench.run.__main__ import main
+from orthobench.study.catalogue import SHIPPED, Catalogue
 
 TINY = (
     "model=rnn", "task=recall", "recipe=none", "T=5", "model.hidden_size=4", "task.val_size=2", "task.test_size=2",

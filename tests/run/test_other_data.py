@@ -9,11 +9,11 @@ import pytest
 
 import orthobench
 from orthobench.__main__ import main
-from orthobench.analysis.catalogue import SHIPPED
 from orthobench.errors import ConfigError, DataError
 from orthobench.recording.digest import owned, read_sealed, write_sealed
 from orthobench.run.evaluate import evaluate
 from orthobench.run.run import Run
+from orthobench.study.catalogue import SHIPPED
 
 OWN = (
     "model=gru", "recipe=none", "logger=none", "model.hidden_size=4", "trainer.max_steps=2",

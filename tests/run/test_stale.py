@@ -12,12 +12,12 @@ import numpy as np
 import pytest
 
 from orthobench import load
-from orthobench.analysis.catalogue import Catalogue
 from orthobench.errors import ConfigError, DataError, StorageError
 from orthobench.launch.sweep import sweep
 from orthobench.recording.digest import read_sealed, write_sealed
 from orthobench.run.evaluate import evaluate
 from orthobench.run.run import Run
+from orthobench.study.catalogue import Catalogue
 from tests.test_extend import FILES
 
 WORDS = (

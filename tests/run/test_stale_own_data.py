@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from orthobench.__main__ import main
-from orthobench.analysis.made_by import made_by
-from orthobench.analysis.records import line
 from orthobench.datasets import opened
 from orthobench.recording.digest import read_sealed, write_sealed
+from orthobench.study.records.made_by import made_by
+from orthobench.study.records.records import line
 
 WORDS = [
     "model=gru", "model.hidden_size=4", "trainer.max_steps=4", "trainer.val_check_interval=2", "logger=none",

@@ -8,13 +8,13 @@ import torch
 from torch import Tensor, nn
 
 import orthobench
-from orthobench.analysis.catalogue import SHIPPED
 from orthobench.parametrizations import base
 from orthobench.recording.curve import Curve
 from orthobench.run.training_step import TrainingStep
 from orthobench.scan.fused import engine as fused
 from orthobench.scan.graph import capture
 from orthobench.scan.graph import engine as graph
+from orthobench.study.catalogue import SHIPPED
 from tests.recorded import Recorded
 
 TINY = (

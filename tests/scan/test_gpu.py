@@ -14,7 +14,6 @@ from torch import Tensor
 from torch.func import functional_call, stack_module_state
 
 import orthobench
-from orthobench.analysis.catalogue import SHIPPED
 from orthobench.cells.base import Cell
 from orthobench.cells.complex_elman import ComplexElman
 from orthobench.cells.deltaproduct import DeltaProduct
@@ -30,6 +29,7 @@ from orthobench.scan.fused import engine as fused
 from orthobench.scan.fused import torch_kernels
 from orthobench.scan.graph import capture
 from orthobench.scan.graph import engine as graph
+from orthobench.study.catalogue import SHIPPED
 from tests.making import draw, random_cell
 from tests.scan.test_engines import FAMILIES, results, tame
 

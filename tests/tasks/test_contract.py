@@ -9,8 +9,8 @@ import torch
 
 from orthobench import registry
 from orthobench.__main__ import main
-from orthobench.analysis.catalogue import SHIPPED
 from orthobench.errors import ConfigError, DataError
+from orthobench.study.catalogue import SHIPPED
 from orthobench.tasks.arrays import ArrayTask
 from orthobench.tasks.contract import tried_task
 from orthobench.tasks.drawn.varied import Varied

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from orthobench.__main__ import main
-from orthobench.analysis.catalogue import SHIPPED
+from orthobench.study.catalogue import SHIPPED
 from orthobench.verbs.list import details
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from orthobench.__main__ import main
-from orthobench.analysis.catalogue import SHIPPED
+from orthobench.study.catalogue import SHIPPED
 from tests.own_runs import run
 
 ADDING = ("task=adding", "T=20")

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from orthobench.__main__ import main
-from orthobench.analysis import records
-from orthobench.analysis.drift import BITWISE, DIFFERENT, ROUNDED, drifts, verdict
-from orthobench.analysis.records import Line
+from orthobench.study.records import records
+from orthobench.study.records.drift import BITWISE, DIFFERENT, ROUNDED, drifts, verdict
+from orthobench.study.records.records import Line
 
 TABLE = """
 track: published

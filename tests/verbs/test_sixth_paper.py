@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from orthobench.__main__ import main
-from orthobench.analysis import curves, records
-from orthobench.analysis.catalogue import SHIPPED, Catalogue
-from orthobench.analysis.curves import CurvePoint
+from orthobench.study.catalogue import SHIPPED, Catalogue
+from orthobench.study.records import curves, records
+from orthobench.study.records.curves import CurvePoint
 from tests.conftest import REPO
 from tests.report.made_up import made_up
 from tests.report.site.conftest import undrawn

@@ -9,15 +9,15 @@ import pytest
 
 import orthobench
 from orthobench.__main__ import VERBS, main
-from orthobench.analysis import records
-from orthobench.analysis.catalogue import SHIPPED
-from orthobench.analysis.run_costs import START, KeptCost, digests
 from orthobench.config.settings import Settings
 from orthobench.errors import ConfigError, Stopped
-from orthobench.launch import measuring
-from orthobench.launch.plan import plan
 from orthobench.recording.digest import write_sealed
 from orthobench.recording.files import write_json
+from orthobench.study.catalogue import SHIPPED
+from orthobench.study.costs import measuring
+from orthobench.study.costs.run_costs import START, KeptCost, digests
+from orthobench.study.records import records
+from orthobench.study.reproduce.plan import plan
 from orthobench.tasks.base import Split
 from orthobench.verbs import reproduce
 from orthobench.verbs.site import written

@@ -4,9 +4,9 @@ import inspect
 import re
 from typing import Any
 
-from orthobench.analysis.catalogue import SHIPPED, Catalogue
 from orthobench.errors import ConfigError
 from orthobench.registry import find
+from orthobench.study.catalogue import SHIPPED, Catalogue
 
 CONSTRAINED, FREE, NONE, FORWARD = "constrained matrix", "free matrix", "no full matrix", "feed-forward"
 FAMILIES = (CONSTRAINED, FREE, NONE, FORWARD)

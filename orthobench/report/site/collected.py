@@ -14,11 +14,6 @@ from pathlib import Path
 from typing import Any
 
 from orthobench import __version__
-from orthobench.analysis import findings
-from orthobench.analysis.catalogue import SHIPPED, Catalogue
-from orthobench.analysis.fair import FairTable, fair_tables
-from orthobench.analysis.searched import searched_tables
-from orthobench.config.table import FAIR, FULL, SEARCHED, Table
 from orthobench.errors import ConfigError
 from orthobench.recording.files import finite, within
 from orthobench.report import fair as fair_document
@@ -29,6 +24,11 @@ from orthobench.report.document import Grid, Section, anchor
 from orthobench.report.site import fair_lines, published_lines
 from orthobench.report.site.catalogue import models, papers_of, tasks
 from orthobench.report.site.run_lines import run_lines
+from orthobench.study.catalogue import SHIPPED, Catalogue
+from orthobench.study.tables.table import FAIR, FULL, SEARCHED, Table
+from orthobench.study.verdicts import findings
+from orthobench.study.verdicts.fair import FairTable, fair_tables
+from orthobench.study.verdicts.searched import searched_tables
 
 SCHEMA = 1
 

@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from orthobench.analysis.fair import FairTable
-from orthobench.analysis.fair_entry import FairEntry
-from orthobench.analysis.statistics import Scores
+from orthobench.study.statistics.statistics import Scores
+from orthobench.study.verdicts.fair import FairTable
+from orthobench.study.verdicts.fair_entry import FairEntry
 
 
 def of(fair_table: FairTable) -> list[dict[str, Any]]:

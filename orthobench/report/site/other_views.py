@@ -4,12 +4,12 @@ from collections import Counter
 from math import cos, sin
 from typing import Any
 
-from orthobench.analysis.status import COUNTS, STATUSES
-from orthobench.config.table import FULL
 from orthobench.report.drawing import words
 from orthobench.report.site import charts
 from orthobench.report.site.places import Places
 from orthobench.report.site.plots import Control, LinkedTable, LinkedText, Plot, options, shown
+from orthobench.study.statistics.status import COUNTS, STATUSES
+from orthobench.study.tables.table import FULL
 
 IDENTITY = ("model", "task", "T", "seed", "steps", "epochs", "status", "reason")
 

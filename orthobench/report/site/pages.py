@@ -4,11 +4,11 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from orthobench.config.table import FULL
 from orthobench.report.site import fair_views, other_views
 from orthobench.report.site.catalogue import FAMILIES
 from orthobench.report.site.places import CELLS, INDEX, LENGTHS, PAPERS, RUNS, TASKS, Places
 from orthobench.report.site.plots import Plot
+from orthobench.study.tables.table import FULL
 
 Page = tuple[str, str, dict[str, Any]]  # its path, its template, what the template shows
 MENU = (

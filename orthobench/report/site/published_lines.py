@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from orthobench.analysis.comparison import Compared, Comparison
+from orthobench.study.verdicts.comparison import Compared, Comparison
 
 
 def of(comparison: Comparison) -> list[dict[str, Any]]:

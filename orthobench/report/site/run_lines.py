@@ -5,14 +5,14 @@ from math import isinf
 from pathlib import Path
 from typing import Any
 
-from orthobench.analysis import curves, records
-from orthobench.analysis.composed import ComposedTable
-from orthobench.analysis.records import TEXT, Line
 from orthobench.config.overrides import by_key
-from orthobench.config.table import Table
 from orthobench.errors import ConfigError, OrthobenchError
 from orthobench.recording.digest import read_sealed
 from orthobench.recording.files import within
+from orthobench.study.records import curves, records
+from orthobench.study.records.records import TEXT, Line
+from orthobench.study.tables.composed import ComposedTable
+from orthobench.study.tables.table import Table
 from orthobench.terminal import command
 
 Filled = Mapping[tuple[str, str], set[str]]

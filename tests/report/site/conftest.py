@@ -6,15 +6,15 @@ from typing import Any
 
 import pytest
 
-from orthobench.analysis import curves
-from orthobench.analysis.catalogue import SHIPPED
-from orthobench.analysis.comparison import compare
-from orthobench.analysis.curves import CurvePoint
-from orthobench.analysis.fair import fair_table
 from orthobench.report import paper
 from orthobench.report.site import charts
 from orthobench.report.site import collected as site_data
 from orthobench.report.site.write import rendered
+from orthobench.study.catalogue import SHIPPED
+from orthobench.study.records import curves
+from orthobench.study.records.curves import CurvePoint
+from orthobench.study.verdicts.comparison import compare
+from orthobench.study.verdicts.fair import fair_table
 from tests.report.made_up import made_up, record
 
 HOSTILE = "<img src=x onerror=alert(1)></script>'\"&"
@@ -52,7 +52,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def collected_lines(root: Path) -> list[dict[str, Any]]:
-    from orthobench.analysis import records
+    from orthobench.study.records import records
 
     return [line.values for line in records.read(root, "sgornn/figure1")]
 

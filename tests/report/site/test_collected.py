@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from orthobench.analysis import records
-from orthobench.analysis.catalogue import SHIPPED
 from orthobench.recording.digest import write_sealed
 from orthobench.report.site.collected import collected
 from orthobench.report.site.run_lines import run_lines
 from orthobench.report.site.write import rendered
+from orthobench.study.catalogue import SHIPPED
+from orthobench.study.records import records
 from tests.report.site.conftest import few, undrawn
 
 

@@ -1,1 +1,0 @@
-"""What is computed from records and published numbers: statistics, statuses, claims and rankings."""

@@ -1,0 +1,1 @@
+"""Seconds and bytes of runs and of steps: kept, scaled or measured."""

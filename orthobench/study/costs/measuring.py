@@ -1,0 +1,192 @@
+"""What a step, an evaluation and the start of a run take on this machine, measured for a second at most.
+
+A step is what training does: its batch, forward, backward, clipping and the optimizer. One that would take longer than
+a moment is measured with a shorter sequence, where its task has any, and scaled, because time grows as the length does.
+
+On a CPU the clock is that of the processor's work, per thread, so that other programs beside it do not count; on a GPU,
+whose work no such clock sees, it is the one on the wall. Work is never measured too short, so that of several
+measurements the least is the nearest.
+"""
+
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import torch
+from torch.nn.utils import clip_grad_norm_
+
+from orthobench import __version__
+from orthobench.config.settings import Settings
+from orthobench.errors import ConfigError
+from orthobench.models.build import build_optimizer
+from orthobench.recording.record import hardware
+from orthobench.run.memory import device_of, estimate
+from orthobench.run.run import Run
+from orthobench.run.trainer import quieten
+from orthobench.run.training_step import TrainingStep
+from orthobench.study.costs.run_costs import START, KeptCost, curve_batches, digests
+from orthobench.tasks.base import SPLITS, Split
+
+ENOUGH_S, LONG_S = 0.1, 0.3  # a measurement, and a step that is shortened
+SHORTEST = 25  # steps of a sequence that is measured in place of a longer one
+RATE = 1e10  # multiply-adds a second at least, by which it is told in advance which step would take long
+
+
+def measure(settings: Settings) -> KeptCost:
+    """What a run of these settings costs by the step, measured here.
+
+    Raises:
+        OrthobenchError: it cannot be built, its data is missing, or its first step fails.
+    """
+    quieten()  # which decides how many threads there are
+    clock = clock_of(device_of(settings.trainer.get("accelerator", "auto")))
+    before = clock()
+    exp = Run.fitted(settings)
+    settings, task = exp.settings, exp.task
+    task.check()
+    batches: dict[Split, int] = {split: task.batches(split) for split in SPLITS}
+    parameters = exp.parameters["total"]
+    setup_s = clock() - before
+    short = _shortened(exp)
+    step_s, batch_s = _timed(exp if short is None else short, clock)
+    scale = 1.0 if short is None else (task.T or 1) / (short.task.T or 1)
+    own, alike = digests(settings)
+    name = f"{settings.model['name']} n={settings.model.get('hidden_size')} {settings.task['name']}"
+    return KeptCost(
+        shape=f"{name} T={task.T} B={task.batch_size}",
+        T=task.T,
+        digest=own,
+        alike=alike,
+        measured_T=None if short is None else short.task.T,
+        batches=batches,
+        parameters=parameters,
+        peak_bytes=estimate(exp.model, task),
+        step_s=scale * step_s,
+        batch_s=scale * batch_s,
+        setup_s=setup_s,
+        curve_batches=curve_batches(task),
+        made=made_on(settings),
+    )
+
+
+def start_up(settings: Settings) -> KeptCost:
+    """The work of a run of one step from its start to its end: what every run pays for the program itself."""
+    words = ["model=rnn", "task=recall", "recipe=none", "T=5", "task.val_size=1", "task.test_size=1", "logger=none"]
+    with tempfile.TemporaryDirectory() as root:
+        command = [sys.executable, "-m", "orthobench", *words, "trainer.max_steps=1", f"runs_root={root}"]
+        before = os.times()
+        subprocess.run(command, check=True, capture_output=True)
+        after = os.times()
+    seconds = after.children_user - before.children_user + after.children_system - before.children_system
+    nothing: dict[Split, int] = dict.fromkeys(SPLITS, 0)
+    return KeptCost(START, None, START, START, None, nothing, 0, 0, seconds, 0.0, 0.0, 0.0, made_on(settings))
+
+
+def made_on(settings: Settings) -> dict[str, str]:
+    """Where, with what and when runs of these settings are measured now."""
+    quieten()
+    device = device_of(settings.trainer.get("accelerator", "auto"))
+    found = hardware(device)
+    return {
+        "device": device.type,
+        "processor": str(found["gpu"] or found["cpu"]),
+        "threads": str(torch.get_num_threads()),
+        "torch": torch.__version__,
+        "version": __version__,
+        "date": datetime.now(UTC).date().isoformat(),
+    }
+
+
+def busy() -> str | None:
+    """A sentence that other programs keep this machine's cores, asked before work begins; null where one is free."""
+    own = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()  # macOS has no former
+    cores, load = own or 1, os.getloadavg()[0]
+    if load <= cores - 1:
+        return None
+    meaning = "may be far too long" if torch.cuda.is_available() else "are those of a run that has a core for itself"
+    return f"this machine is busy (load {load:.1f}, {cores} core{'s' * (cores > 1)}): the times below {meaning}."
+
+
+def clock_of(device: torch.device) -> Callable[[], float]:
+    """Seconds of this program's work on a device: the processor's per thread, or those on the wall for a GPU."""
+    if device.type != "cpu":
+        return _on_the_wall
+    return lambda: time.process_time() / torch.get_num_threads()
+
+
+def _on_the_wall() -> float:
+    if torch.cuda.is_available():
+        torch.cuda.synchronize()
+    return time.perf_counter()
+
+
+def _shortened(exp: Run) -> Run | None:
+    """The same run with a shorter sequence, where a step of it would take long; null where it is measured as it is."""
+    T, settings = exp.task.T, exp.settings
+    if "T" not in settings.task or not T or T <= SHORTEST:
+        return None
+    seconds = 3.0 * exp.budget["multiply_adds"] * T * exp.task.batch_size * exp.duration.accumulate / RATE
+    if seconds <= LONG_S:
+        return None
+    short = max(int(T * LONG_S / seconds), SHORTEST)
+    try:
+        found = Run(replace(settings, task=settings.task | {"T": short}, task_made=None))
+        return found if short == found.task.T else None
+    except ConfigError:  # its task has no such length
+        return None
+
+
+def _timed(exp: Run, clock: Callable[[], float]) -> tuple[float, float]:
+    """Seconds of a training step, and of a batch of an evaluation."""
+    device = device_of(exp.settings.trainer.get("accelerator", "auto"))
+    model, task = exp.model.to(device), exp.task
+    optimizer, loss_of = build_optimizer(exp.settings, model), TrainingStep(model, task)
+    clip, maps = exp.settings.trainer.get("gradient_clip_val"), model.parametrizations()
+    index = 0
+
+    def step() -> None:
+        nonlocal index
+        optimizer.zero_grad()
+        for _ in range(exp.duration.accumulate):
+            batch = tuple(part.to(device) for part in task.batch("train", 0, index % exp.duration.epoch_batches))
+            loss_of(batch, None)[0].backward()
+            index += 1
+        if clip:
+            clip_grad_norm_(model.parameters(), clip)
+        optimizer.step()
+        for one in maps:
+            one.after_step()
+
+    def evaluation() -> None:
+        x, target, *mask = (part.to(device) for part in task.batch("train", 0, 0))
+        for value in task.measure(model(x)[0], target, *mask).values():
+            float(value)
+
+    model.train()
+    step_s = _least(step, clock)
+    model.eval()
+    with torch.inference_mode():
+        sequences = task.eval_batch_size / task.batch_size
+        batch_s = sequences * _least(evaluation, clock)
+    return step_s, batch_s
+
+
+def _least(work: Callable[[], None], clock: Callable[[], float]) -> float:
+    """Seconds of a piece of work at its quickest, the first time left out where that was not long already."""
+    start = clock()
+    work()  # which compiles and fills caches
+    found, spent = clock() - start, 0.0
+    if found > LONG_S:
+        return found
+    found = float("inf")
+    while spent < ENOUGH_S:
+        start = clock()
+        work()
+        took = clock() - start
+        found, spent = min(found, took), spent + took
+    return found

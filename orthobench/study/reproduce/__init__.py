@@ -1,0 +1,1 @@
+"""The runs that tables still lack: planned, chosen by their price, done and recorded."""

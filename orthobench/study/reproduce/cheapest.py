@@ -1,0 +1,107 @@
+"""Which rows of published tables fit into a time, so that it settles as many printed numbers and claims as it can.
+
+A number needs the runs of its row, and a claim those of all its rows; what is chosen next is what settles most results
+for an hour, so that the rows of one claim are finished together.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from orthobench.errors import OrthobenchError, Stopped
+from orthobench.study.costs.book import Book
+from orthobench.study.costs.step_costs import Place
+from orthobench.study.reproduce.plan import Plan, PlannedRun, plan
+from orthobench.study.tables.published import load_table
+from orthobench.study.tables.table import FAIR, Table
+from orthobench.study.verdicts.claims import is_cost
+
+
+@dataclass
+class ChosenRow:
+    """A row that is to be run.
+
+    Attributes:
+        runs: its runs that are not recorded.
+        hours: what these cost.
+        results: how many printed numbers and claims are settled with it, with those that were chosen before.
+    """
+
+    table: str
+    row: str
+    runs: list[PlannedRun]
+    hours: float
+    results: int = 0
+
+
+def prices(found: Plan, book: Book) -> dict[Place, ChosenRow]:
+    """The rows of a plan, each with its price; one whose data is missing has none, and is left out."""
+    rows: dict[Place, ChosenRow] = {}
+    for run in found.runs:
+        place = run.job.table, run.table.base(run.job.row)
+        try:
+            hours = book.of(run.settings).total_s / 3600
+        except Stopped:
+            raise
+        except OrthobenchError:
+            continue
+        own = rows.setdefault(place, ChosenRow(*place, [], 0.0))
+        own.runs.append(run)
+        own.hours += hours
+    return rows
+
+
+def best(rows: dict[Place, ChosenRow], results: Iterable[frozenset[Place]], hours: float) -> list[ChosenRow]:
+    """The rows that fit into so many hours, in the order in which they settle most results an hour.
+
+    Args:
+        rows: what is left to do, with its price.
+        results: the rows that each printed number or claim still needs, all of which have a price.
+        hours: the time.
+    """
+    left, found = list(results), list[ChosenRow]()
+    while True:
+        fitting = [(price, need) for need in set(left) if (price := sum(rows[place].hours for place in need)) <= hours]
+        if not fitting:
+            return found
+        gain = {need: sum(other <= need for other in left) for _, need in fitting}
+        price, need = max(fitting, key=lambda one: (gain[one[1]] / max(one[0], 1e-9), sorted(one[1])))
+        ordered = sorted((rows[place] for place in need), key=lambda one: (one.hours, one.row))
+        ordered[-1].results = gain[need]
+        found += ordered
+        hours -= price
+        left = [rest for other in left if (rest := other - need)]
+
+
+def chosen(
+    tables: Iterable[Table],
+    preset: str,
+    seeds: tuple[int, ...] | None,
+    cells: tuple[str, ...] | None,
+    extra: tuple[str, ...],
+    seconds: float,
+) -> tuple[list[ChosenRow], Book | None]:
+    """The rows of published tables that fit into a time; the costs are null where nothing is left to do.
+
+    Fair tables are left out: all of a fair table is compared with all the rest of it.
+
+    Raises:
+        ConfigError: no such preset or row.
+    """
+    book, rows, needs = None, dict[Place, ChosenRow](), list[frozenset[Place]]()
+    for table in tables:
+        if table.track == FAIR:
+            continue
+        found, results = plan([table], preset, seeds, cells, extra)
+        if not found.runs:
+            continue
+        book = book or Book(results, Path(found.runs[0].settings.run["runs_root"]))
+        rows |= prices(found, book)
+        needs += _needs(table, {(run.job.table, table.base(run.job.row)) for run in found.runs})
+    return best(rows, (need for need in needs if need <= rows.keys()), seconds / 3600), book
+
+
+def _needs(table: Table, due: set[Place]) -> list[frozenset[Place]]:
+    """The rows that each number and claim of a table lacks, of those that are due; a count of parameters lacks none."""
+    told = (one for one in load_table(table) if not (one.counts or one.lost or is_cost(one)))
+    return [need for printed in told if (need := frozenset((table.name, row) for row in printed.rows) & due)]

@@ -1,0 +1,105 @@
+"""From a run's folder to its line in the records: values of record.json, and values that a table reads from curves."""
+
+from math import isfinite
+from typing import Any
+
+from orthobench.config.settings import Settings
+from orthobench.errors import ConfigError, StorageError
+from orthobench.recording.curve import sealed
+from orthobench.recording.digest import FINAL, final
+from orthobench.recording.files import read_json
+from orthobench.recording.sources import refuse_changed
+from orthobench.study.records.curves import CurvePoint, thinned
+from orthobench.study.records.records import Line, line
+from orthobench.study.tables.curve_values import from_curve
+from orthobench.study.tables.published import load_table
+from orthobench.study.tables.table import Table
+from orthobench.study.verdicts.trials import LOSS
+
+
+def collect(settings: Settings, table: Table, preset: str, row: str) -> Line | None:
+    """The line of a run in the records; null while the run is not finished.
+
+    Raises:
+        ConfigError: its plug-ins or its data have changed since.
+        StorageError: the record is another run's, or its curves have been changed.
+    """
+    record = _own(settings)
+    if record is None:
+        return None
+    wanted = {row.metric for row in load_table(table) if "@" in row.metric} | ({LOSS} if table.search else set())
+    points = sealed(settings.folder, record).points() if wanted else {}
+    return line(record, preset, row, from_curve(sorted(wanted), points, record["baseline"]), epoch_steps(settings))
+
+
+def why_stale(settings: Settings) -> str | None:
+    """Why the finished run in a folder is not the one that is asked for, in one sentence; null where it is, or none is.
+
+    It is what keeps `collect` from recording it.
+    """
+    try:
+        _own(settings)
+    except (ConfigError, StorageError) as error:
+        return str(error)
+    path = settings.folder / "record.json"
+    if final(path) is None and ((read_json(path) or {}).get("status") in FINAL):
+        return f"{path} has been changed since it was written, and the run is done again."
+    return None
+
+
+def _own(settings: Settings) -> dict[str, Any] | None:
+    """The final record of a run; null while there is none."""
+    path = settings.folder / "record.json"
+    record = final(path)
+    if record is None:
+        return None
+    if record.get("identity", settings.digest) != settings.digest or record["run_id"] != settings.run_id:
+        raise StorageError(f"{path} is another run's, {record['run_id']}; put it back where it belongs, or delete it.")
+    refuse_changed(record.get("sources"), settings)
+    if (settings.folder / "metrics.csv").exists():
+        sealed(settings.folder, record)
+    return record
+
+
+def drawn(settings: Settings, table: Table, preset: str, row: str) -> list[CurvePoint]:
+    """The thinned curves of a finished run that the figures of its table need.
+
+    Raises:
+        StorageError: they have been changed.
+    """
+    shown = [figure for figure in table.figures if figure.shows(table.base(row))]
+    record = _own(settings) if shown else None
+    found = {} if record is None else sealed(settings.folder, record).points()
+    run = (settings.run_id, preset, row, settings.run["seed"])
+    return [
+        CurvePoint(*run, name, int(step), float(value))
+        for name, points in found.items()
+        if any(figure.reads(name) for figure in shown)
+        for step, value in thinned(points)
+        if isfinite(value)
+    ]
+
+
+def epoch_steps(settings: Settings) -> int:
+    """Optimizer steps of an epoch."""
+    return _duration(settings).epoch_steps
+
+
+def cost(settings: Settings) -> float:
+    """A rough measure, without a unit, of the arithmetic of a run, by which runs are ordered."""
+    model, task = settings.model, _task(settings)
+    n, layers = model.get("hidden_size", 1), model.get("layers", 1)
+    steps = _duration(settings).steps or 1
+    return float(steps) * task.batch_size * (task.T or 500) * layers * n * (n + 50)
+
+
+def _task(settings: Settings) -> Any:
+    from orthobench.models.build import build_task
+
+    return build_task(settings)
+
+
+def _duration(settings: Settings) -> Any:
+    from orthobench.tasks.duration import duration
+
+    return duration(settings.trainer, _task(settings).batches("train"))

@@ -1,0 +1,221 @@
+"""Running published tables: every run in its own process, cheapest first, each recorded as soon as it is done.
+
+Runs that are recorded already are skipped, runs that are finished under runs/ are only recorded, and stopped runs are
+resumed. A GPU trains the seeds of a row as one program, unless the table reports times. A shortened table is recorded
+and rendered under results/<preset>/, apart from the full tables.
+"""
+
+import contextlib
+import shutil
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+from orthobench import signals
+from orthobench.config.settings import Settings
+from orthobench.ensemble.grouping import groups
+from orthobench.errors import ConfigError, DataError, Stopped, StorageError
+from orthobench.launch import processes as child
+from orthobench.launch.processes import Pool, exit_code, outcome, prepared
+from orthobench.launch.workers import Launcher
+from orthobench.recording.digest import final
+from orthobench.registry import find
+from orthobench.study.costs.book import Book
+from orthobench.study.records import curves, records
+from orthobench.study.reproduce.plan import Plan, PlannedRun
+from orthobench.study.reproduce.record_line import collect, drawn
+from orthobench.terminal import complain, duration_text, say, visible
+
+REFRESH_S = 0.5
+
+
+class Runner:
+    """Runs child processes, several at a time, until all are done or the time is up.
+
+    Args:
+        results: the folder of the records.
+        at_once: how many run at the same time.
+        budget_s: seconds after which no process is started and the running ones are stopped; null for no limit.
+        place: where they run; this machine when null.
+        fits: whether a run that does not fit into what is left of the budget, by its cost, is not begun.
+    """
+
+    def __init__(
+        self,
+        results: Path,
+        at_once: int,
+        budget_s: float | None,
+        place: Launcher | None = None,
+        fits: bool = False,
+    ) -> None:
+        self.results = results
+        self.pool = Pool(at_once, self._over, self._known, place)
+        self.started = time.monotonic()
+        self.deadline = None if budget_s is None else self.started + budget_s
+        self.codes: dict[PlannedRun, int] = {}
+        self.reasons: dict[PlannedRun, str] = {}
+        self.lacking: set[str] = set()
+        self.fits, self._book = fits, None
+        self.too_long: list[PlannedRun] = []
+        self.last = ""
+        self._shown = 0.0
+        self._jobs: dict[child.Job, list[PlannedRun]] = {}
+
+    def __call__(self, runs: list[PlannedRun]) -> None:
+        """Do the runs in this order; afterwards `codes` has an exit code for each run that was started or refused.
+
+        Those that are finished in their folders are recorded first, whatever time is left.
+        """
+        for run in runs:
+            self._finish(run)
+        self._jobs = {self._job(some): some for some in _together([run for run in runs if run not in self.codes])}
+        with signals.watched(program=True):
+            for ended in self.pool.run(list(self._jobs)):
+                for job, code in ended:
+                    for run, own in zip(self._jobs[job], job.codes(code), strict=True):
+                        self._finish(run, own)
+                if ended or time.monotonic() - self._shown > REFRESH_S:
+                    self._show(runs)
+        self._show(runs, last=True)
+
+    def reason(self, run: PlannedRun) -> str:
+        """Why a run failed: why it was refused, or the last line of its output."""
+        log = next((job.log for job, runs in self._jobs.items() if run in runs), None)
+        return self.reasons.get(run) or ("it was not started" if log is None else _last_line(log))
+
+    def _over(self) -> bool:
+        return signals.asked() is not None or (self.deadline is not None and time.monotonic() > self.deadline)
+
+    def _job(self, runs: list[PlannedRun]) -> child.Job:
+        first = runs[0].settings
+        log = Path(first.run["runs_root"]) / ".reproduce" / f"{first.run_id}.log"
+        return child.Job([run.settings.folder for run in runs], log, first.run["timeout"], first.run["fork"])
+
+    def _known(self, job: child.Job) -> int | None:
+        """The exit code of a job that need not be started; null for one that must be, whose folders are written."""
+        if all(final(folder / "record.json") for folder in job.folders):
+            return 0
+        if self._jobs[job][0].data in self.lacking:
+            return DataError.exit_code
+        if not self._has_time(self._jobs[job]):
+            return Stopped.exit_code
+        return prepared(job, [_with_row(run) for run in self._jobs[job]])
+
+    def _has_time(self, runs: list[PlannedRun]) -> bool:
+        """Whether runs fit into the time that is left; one that cannot be measured is let try."""
+        if not self.fits or self.deadline is None:
+            return True
+        self._book = self._book or Book(self.results, Path(runs[0].settings.run["runs_root"]))
+        try:
+            longest = max(self._book.of(run.settings).total_s for run in runs)
+        except (ConfigError, DataError):
+            return True
+        fits = longest <= self.deadline - time.monotonic()
+        self.too_long += [] if fits else runs
+        return fits
+
+    def _finish(self, run: PlannedRun, code: int | None = None) -> None:
+        """Record a run that is finished; one that is not the one that is asked for is neither recorded nor done again.
+
+        Args:
+            run: the run.
+            code: that of the process which did it; null where none was started, and then it may be left to do.
+        """
+        if code == DataError.exit_code:
+            self.lacking.add(run.data)
+        try:
+            line = collect(run.settings, run.table, run.job.preset, run.job.row)
+        except (ConfigError, StorageError) as error:
+            self.codes[run], self.reasons[run] = error.exit_code, str(error)
+            return
+        if line is not None:
+            with records.locked(self.results, run.job.table):
+                curves.add(self.results, run.job.table, drawn(run.settings, run.table, run.job.preset, run.job.row))
+                records.add(self.results, run.job.table, [line])
+            self.codes[run] = 0  # recorded, and a diverged run is a result
+        elif code is None:
+            return
+        else:
+            self.codes[run] = code or Stopped.exit_code  # without a record another process works on it
+        self.last = f"{run.label}: {outcome(self.codes[run]) if line is None else score(run.settings, line)}"
+        if not sys.stdout.isatty() and run not in self.too_long:
+            say(f"[{len(self.codes)}] {self.last}")
+
+    def _show(self, runs: list[PlannedRun], last: bool = False) -> None:
+        """Overwrite the line of progress; only on a terminal."""
+        if not sys.stdout.isatty():
+            return
+        now = [f"{run.job.table} {run.job.row} {run.job.seed}" for at in self.pool.working for run in self._jobs[at]]
+        parts = [progress(runs, self.codes, time.monotonic() - self.started), self.last, *now[:1]]
+        text = visible("; ".join(part for part in parts if part))[: shutil.get_terminal_size().columns - 1]
+        with contextlib.suppress(OSError, ValueError):
+            sys.stdout.write(f"\r\x1b[2K{text}" + ("\n" if last else ""))
+            sys.stdout.flush()
+
+
+def _with_row(run: PlannedRun) -> Settings:
+    """The settings of a run, with the row of the table that it is."""
+    return replace(run.settings, run=run.settings.run | {"cell": run.job.row})
+
+
+def progress(runs: list[PlannedRun], codes: dict[PlannedRun, int], spent_s: float) -> str:
+    """A line with the rows and runs that are done, the failures, and the time left at the speed so far."""
+    rows, left = {run.row for run in runs}, {run.row for run in runs if codes.get(run) != 0}
+    failed = sum(code not in (0, Stopped.exit_code) for code in codes.values())
+    done, total = sum(run.cost for run in codes), sum(run.cost for run in runs)
+    text = f"{len(rows - left)} of {len(rows)} rows, {len(codes)} of {len(runs)} runs, {failed} failed"
+    rest = f", about {duration_text(spent_s * (total - done) / done)} left" if 0 < done < total else ""
+    return f"{text}, {duration_text(spent_s)}{rest}"
+
+
+def score(settings: Settings, line: records.Line) -> str:
+    """The task's metric of a finished run as text, or the run's status where it has none."""
+    metric = f"test/{find('task', settings.task['name'], 'task').metric}"  # type: ignore[attr-defined]
+    value = line.metric(metric, "best_val")
+    return line.values["status"] if value is None else f"{metric} {value:.4g}"
+
+
+def _together(runs: list[PlannedRun]) -> list[list[PlannedRun]]:
+    """The runs grouped by process: the seeds of a row where one program can train them, otherwise single runs."""
+    rows: dict[tuple[str, str, str], list[PlannedRun]] = {}
+    for run in runs:
+        rows.setdefault(run.row if not run.timed else (run.settings.run_id, *run.row[:2]), []).append(run)
+    return [[some[i] for i in group] for some in rows.values() for group in groups([run.settings for run in some])]
+
+
+def reproduce(found: Plan, runner: Runner) -> int:
+    """Do the runs of a plan and report the failures; returns 0 or the exit code of the first failure."""
+    runs = found.runs
+    rows = f", {len(found.refused)} rows cannot be built yet" if found.refused else ""
+    say(f"{len(runs)} run{'s' * (len(runs) != 1)} to do, {found.recorded} recorded already{rows}")
+    runner(runs)
+    failed = {run: code for run, code in runner.codes.items() if code not in (0, Stopped.exit_code)}
+    for run, code in failed.items():
+        what = f"not run, needs {run.table.needs}" if _excused(run, code) else outcome(code)
+        complain(f"{run.label}: {what}; {runner.reason(run)}")
+    for row, reason in found.refused.items():
+        complain(f"{row}: not run, {reason}")
+    done = sum(code == 0 for code in runner.codes.values())
+    left = len(runs) - done - len(failed)
+    beyond = f", {len(runner.too_long)} of which are longer than the time that was left" if runner.too_long else ""
+    say(f"{done} of {len(runs)} runs recorded, {len(failed)} failed, {left} left{beyond}" + (HINT if left else ""))
+    if signals.asked() is not None:
+        return Stopped.exit_code
+    return exit_code([code for run, code in failed.items() if not _excused(run, code)])
+
+
+HINT = "; the same command goes on"
+
+
+def _excused(run: PlannedRun, code: int) -> bool:
+    """Whether a run failed for lack of data that, as its table says, not everyone has."""
+    return code == DataError.exit_code and run.table.needs is not None
+
+
+def _last_line(log: Path) -> str:
+    try:
+        lines = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
+    except OSError:
+        return "the same data is missing as above"
+    return lines[-1] if lines else f"it printed nothing, see {log}"

@@ -1,0 +1,1 @@
+"""Statistics of repeated runs, and the rule by which a number is judged."""

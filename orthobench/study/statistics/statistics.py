@@ -1,0 +1,109 @@
+"""Our seeds as numbers, their intervals, and Holm's correction. Tests are in significance.py, statuses in status.py."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from statistics import mean, median, stdev
+
+from orthobench.study.statistics.status import LEVEL, NOT_RUN, PARTIAL, Interval, Verdict
+
+ALPHA = 1 - LEVEL
+LEAST = 2
+
+
+@dataclass(frozen=True)
+class Scores:
+    """One metric of one row, seed by seed.
+
+    Attributes:
+        by_seed: its value; null for a seed that diverged.
+        planned: how many seeds the table asks for.
+    """
+
+    by_seed: Mapping[int, float | None] = field(default_factory=dict)
+    planned: int = 1
+
+    @property
+    def values(self) -> list[float]:
+        """Values of the seeds that did not diverge."""
+        return [value for _, value in sorted(self.by_seed.items()) if value is not None]
+
+    @property
+    def diverged(self) -> int:
+        """Seeds that diverged."""
+        return sum(value is None for value in self.by_seed.values())
+
+    @property
+    def done(self) -> int:
+        """Seeds that are finished, diverged ones among them."""
+        return len(self.by_seed)
+
+    @property
+    def wanted(self) -> int:
+        """Seeds that a verdict needs: those planned, and two at least."""
+        return max(self.planned, LEAST)
+
+    @property
+    def mean(self) -> float | None:
+        """Mean over the seeds that did not diverge."""
+        return mean(self.values) if self.values else None
+
+    def median(self, higher_is_better: bool) -> float | None:
+        """Median over all seeds, a diverged one being infinitely bad; null where no seed is finished."""
+        if not self.by_seed:
+            return None
+        worst = -math.inf if higher_is_better else math.inf
+        return median(worst if value is None else value for value in self.by_seed.values())
+
+
+def t_interval(values: list[float], resolution: float = 0.0) -> Interval | None:
+    """The 95 % interval of the mean; null for fewer than three values.
+
+    Args:
+        values: the values.
+        resolution: the least difference of two of them; their standard deviation is not taken below that of rounding.
+    """
+    if len(values) < 3:
+        return None
+    centre = mean(values)
+    scale = max(stdev(values), resolution / math.sqrt(12)) / math.sqrt(len(values))
+    if scale == 0:
+        return centre, centre
+    low, high = _ends(len(values) - 1)
+    return low * scale + centre, high * scale + centre
+
+
+@lru_cache(maxsize=256)
+def _ends(freedom: int) -> Interval:
+    """The ends of the interval of Student's t, which SciPy takes a millisecond for."""
+    from scipy import stats
+
+    low, high = stats.t.interval(LEVEL, freedom)
+    return float(low), float(high)
+
+
+def wilson(successes: int, trials: int) -> Interval:
+    """Wilson's 95 % interval of a share."""
+    from scipy import stats
+
+    interval = stats.binomtest(successes, trials).proportion_ci(LEVEL, method="wilson")
+    return float(interval.low), float(interval.high)
+
+
+def incomplete(scores: Scores) -> Verdict | None:
+    """`not run` or `partial` where too little is finished for a verdict."""
+    if not scores.done:
+        return Verdict(NOT_RUN)
+    if scores.done < scores.wanted:
+        return Verdict(PARTIAL, f"{scores.done} of {scores.wanted}")
+    return None
+
+
+def holm(p_values: list[float]) -> list[float]:
+    """Holm's adjusted p-values of one family, in the order given."""
+    adjusted, largest = [0.0] * len(p_values), 0.0
+    for rank, index in enumerate(sorted(range(len(p_values)), key=p_values.__getitem__)):
+        largest = max(largest, min(1.0, (len(p_values) - rank) * p_values[index]))
+        adjusted[index] = largest
+    return adjusted

@@ -1,0 +1,1 @@
+"""Tables of all tracks beside their records: what holds, what does not, and which cell is best."""

@@ -1,0 +1,136 @@
+"""Effects of a factorial design of cells: on whether a seed solves the case, and on how far it holds it.
+
+The design is written in the table: of `factors: {gru: {matrix: [free, orthogonal], bias: [default, chrono]}}` the cells
+are `gru_free_default` and so on. The first level of a factor is what the others are compared with. An effect is the
+difference between a level and the first one, all else averaged; an interaction is a difference of such differences.
+
+    solved     a logistic model, in log-odds, with Jeffreys's prior (Firth 1993), without which an effect is infinite
+               where all seeds of one side solve the case; Wald's 95 % interval
+    horizon    a linear model of log2 of the horizon of every seed that solved the case, so that 1 is a factor of two;
+               Student's 95 % interval
+"""
+
+from dataclasses import dataclass
+from itertools import combinations, product
+from math import log2
+from typing import Any
+
+import numpy as np
+
+from orthobench.study.statistics.status import LEVEL, Interval
+from orthobench.study.verdicts.searched import SearchedCell, SearchedTable
+from orthobench.study.verdicts.trials import solved
+
+ROUNDS, CLOSE = 200, 1e-10
+Estimates = list[tuple[float, Interval]]
+
+
+@dataclass(frozen=True)
+class Effect:
+    """Effect of a level, or of two together.
+
+    Attributes:
+        family: the beginning of the cells' names, such as `gru`.
+        name: the level, such as `matrix=orthogonal`, or two of them with ` x `.
+        solved: the difference in log-odds that a seed solves the case, with its interval.
+        horizon: the difference in log2 of the horizon, with its interval; null where too few seeds solve the case.
+    """
+
+    family: str
+    name: str
+    solved: tuple[float, Interval]
+    horizon: tuple[float, Interval] | None
+
+
+def effects(found: SearchedTable) -> list[Effect]:
+    """The effects of every design of a table of which all cells are complete."""
+    cells = {cell.name: cell for cell in found.cells}
+    result: list[Effect] = []
+    for family, factors in found.table.factors.items():
+        settings = list(product(*factors.values()))
+        own = [cells["_".join((family, *levels))] for levels in settings]
+        if all(cell.complete for cell in own):
+            result += _of_design(family, factors, settings, own)
+    return result
+
+
+def _of_design(
+    family: str, factors: dict[str, list[str]], settings: list[tuple[str, ...]], cells: list[SearchedCell]
+) -> list[Effect]:
+    names, x = design(factors, settings)
+    counts = np.array([cell.solved[0] for cell in cells], dtype=float)
+    trials = np.array([len(cell.seeds) for cell in cells], dtype=float)
+    on_solved = logistic(x, counts, trials)
+    rows = [(i, log2(held)) for i, cell in enumerate(cells) for held in _held(cell)]
+    on_horizon = linear(x[[i for i, _ in rows]], np.array([value for _, value in rows])) if rows else None
+    return [
+        Effect(family, name, on_solved[i], on_horizon[i] if on_horizon else None)
+        for i, name in enumerate(names)
+        if name
+    ]
+
+
+def _held(cell: SearchedCell) -> list[int]:
+    """The horizon of every seed that solved the case; those that hold no length are left out."""
+    found = [cell.reaches(line) for line in cell.lines if solved(line) is not None]
+    return [length for length in found if length]
+
+
+def design(factors: dict[str, list[str]], settings: list[tuple[str, ...]]) -> tuple[list[str], np.ndarray]:
+    """The names of the columns, empty for the mean, and the matrix (settings, columns) of levels and their products.
+
+    A column of a level is 1 there and 0 elsewhere, less its mean over the levels; so in a balanced design the
+    coefficient of a level is its difference from the first level, averaged over the other factors.
+    """
+    main: dict[str, dict[str, np.ndarray]] = {}
+    for place, (factor, levels) in enumerate(factors.items()):
+        for level in levels[1:]:
+            there = np.array([float(chosen[place] == level) for chosen in settings])
+            main.setdefault(factor, {})[f"{factor}={level}"] = there - 1 / len(levels)
+    columns = {"": np.ones(len(settings))} | {name: one for own in main.values() for name, one in own.items()}
+    for a, b in combinations(main.values(), 2):
+        columns |= {f"{m} x {n}": a[m] * b[n] for m, n in product(a, b)}
+    return list(columns), np.stack(list(columns.values()), axis=1)
+
+
+def logistic(x: np.ndarray, successes: np.ndarray, trials: np.ndarray) -> Estimates:
+    """Coefficients of a logistic model of counts with Jeffreys's prior, each with Wald's 95 % interval.
+
+    Firth (1993), Bias reduction of maximum likelihood estimates; Newton's method with halved steps.
+
+    Args:
+        x: the design, (groups, columns).
+        successes: by group.
+        trials: by group.
+    """
+    from scipy import stats
+
+    beta = np.zeros(x.shape[1])
+    for _ in range(ROUNDS):
+        p = 1 / (1 + np.exp(-x @ beta))
+        weight = trials * p * (1 - p)
+        covariance = np.linalg.pinv(x.T @ (weight[:, None] * x))
+        leverage = weight * np.einsum("ij,jk,ik->i", x, covariance, x)
+        step = covariance @ (x.T @ (successes - trials * p + leverage * (0.5 - p)))
+        step *= min(1.0, 2.0 / max(np.abs(step).max(), CLOSE))
+        beta = beta + step
+        if np.abs(step).max() < CLOSE:
+            break
+    return _with_intervals(beta, np.sqrt(np.diag(covariance)), float(stats.norm.ppf((1 + LEVEL) / 2)))
+
+
+def linear(x: np.ndarray, y: np.ndarray) -> Estimates | None:
+    """Coefficients of least squares, each with Student's 95 % interval; null where the rows do not determine them."""
+    from scipy import stats
+
+    free = len(y) - x.shape[1]
+    if free < 1 or np.linalg.matrix_rank(x) < x.shape[1]:
+        return None
+    beta, *_ = np.linalg.lstsq(x, y, rcond=None)
+    variance = float(((y - x @ beta) ** 2).sum()) / free
+    spread = np.sqrt(variance * np.diag(np.linalg.inv(x.T @ x)))
+    return _with_intervals(beta, spread, float(stats.t.ppf((1 + LEVEL) / 2, free)))
+
+
+def _with_intervals(beta: Any, spread: Any, factor: float) -> Estimates:
+    return [(float(b), (float(b - factor * s), float(b + factor * s))) for b, s in zip(beta, spread, strict=True)]

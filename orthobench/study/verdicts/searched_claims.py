@@ -1,0 +1,153 @@
+"""The claims of a searched table: which of them hold.
+
+`solves` and `horizon` count; the other kinds are those of published claims, tested over the reported seeds on the
+table's score (claim_rule.py). A cell that did not learn takes part in these with the trivial predictor's score.
+
+    {solves: [gru], seeds: 9}              nine reported seeds or more solve the case, of each cell; `at_most: 0` is the
+                                           opposite
+    {horizon: [gru], at_least: 640}        the horizon of each cell; `below: 640` is the opposite, of the cells that
+                                           solve the case at all
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from orthobench.errors import ConfigError
+from orthobench.schema import did_you_mean
+from orthobench.study.records.records import Line
+from orthobench.study.statistics.status import NOT_REPRODUCED, REPRODUCED
+from orthobench.study.tables import claim_rule, metrics
+from orthobench.study.tables.claim import StatedClaim
+from orthobench.study.tables.published import Published
+from orthobench.study.tables.table import Table
+from orthobench.study.verdicts import claims
+from orthobench.study.verdicts.searched import SearchedCell, SearchedTable, cells_of
+
+HELD, FAILED, OPEN, UNRUN = "held", "not held", "undecided", "not run"
+COUNTED = {"solves": ("seeds", "at_most"), "horizon": ("at_least", "below")}
+WORDS = {REPRODUCED: HELD, NOT_REPRODUCED: FAILED}
+
+
+@dataclass(frozen=True)
+class ClaimOutcome:
+    """A claim with what came of it: `held`, `not held`, `undecided` or `not run`, and the figures behind the word."""
+
+    stated: StatedClaim
+    word: str
+    detail: str = ""
+
+
+def check_claims(table: Table) -> None:
+    """Look at the claims of a table.
+
+    Raises:
+        ConfigError: a test is not known, lacks an operand, or names a cell that the table does not have.
+    """
+    known = cells_of(table)
+    for number, stated in enumerate(table.claims):
+        problem = _problem(stated.test)
+        wrong = next((name for name in rows_of(stated.test) if name not in known), None)
+        if problem is None and wrong is not None:
+            problem = f"{wrong} is no cell of the table: {did_you_mean(wrong, known)}"
+        if problem is not None:
+            raise ConfigError(f"{table.name}: claims[{number}]: {problem}.")
+
+
+def _problem(test: dict[str, Any]) -> str | None:
+    verb = next((name for name in COUNTED if name in test), None)
+    if verb is None:
+        return claim_rule.problem(test)
+    others = [name for name in test if name != verb]
+    if len(others) != 1 or others[0] not in COUNTED[verb] or not isinstance(test[others[0]], int):
+        return f"test {verb} needs one of {', '.join(COUNTED[verb])}, a whole number"
+    return None if isinstance(test[verb], list) and test[verb] else f"test {verb} needs a list of cells"
+
+
+def rows_of(test: dict[str, Any]) -> list[str]:
+    """The cells that a test names."""
+    verb = next((name for name in COUNTED if name in test), None)
+    return list(test[verb]) if verb else claim_rule.claimed_rows(test)
+
+
+def outcomes(found: SearchedTable) -> list[ClaimOutcome]:
+    """Return what came of every claim of a table, in its order; the tested ones are one family for Holm's correction.
+
+    Raises:
+        ConfigError: a claim is wrong.
+    """
+    check_claims(found.table)
+    cells = {cell.name: cell for cell in found.cells}
+    tested = [stated for stated in found.table.claims if not COUNTED.keys() & stated.test.keys()]
+    printed = [_printed(found, stated) for stated in tested]
+    rows = {name: _lines(cell) for name, cell in cells.items()}
+    verdicts = iter(claims.judge(printed, rows, len(found.seeds))) if printed else iter(())
+    result = []
+    for stated in found.table.claims:
+        if stated in tested:
+            verdict = next(verdicts)
+            undone = [name for name in rows_of(stated.test) if not cells[name].complete]
+            if undone:
+                result.append(ClaimOutcome(stated, UNRUN, f"not complete: {', '.join(undone)}"))
+                continue
+            result.append(ClaimOutcome(stated, WORDS.get(verdict.word, OPEN), verdict.detail or verdict.mark))
+        else:
+            result.append(_counted(stated, [cells[name] for name in rows_of(stated.test)]))
+    return result
+
+
+def _counted(stated: StatedClaim, cells: list[SearchedCell]) -> ClaimOutcome:
+    """Return what came of a claim that counts."""
+    undone = [cell.name for cell in cells if not cell.complete]
+    if undone:
+        return ClaimOutcome(stated, UNRUN, f"not complete: {', '.join(undone)}")
+    test = stated.test
+    if "solves" in test:
+        counts = {cell.name: cell.solved[0] if cell.lines else 0 for cell in cells}
+        held = [count >= test["seeds"] if "seeds" in test else count <= test["at_most"] for count in counts.values()]
+        return ClaimOutcome(
+            stated, HELD if all(held) else FAILED, ", ".join(f"{name} {count}" for name, count in counts.items())
+        )
+    able = [cell for cell in cells if cell.solved[0]]
+    if "below" in test:
+        told = ", ".join(f"{cell.name} {cell.horizon or 'none'}" for cell in able)
+        if not able:
+            return ClaimOutcome(stated, OPEN, "no seed of these cells solves the case")
+        return ClaimOutcome(stated, HELD if all((c.horizon or 0) < test["below"] for c in able) else FAILED, told)
+    told = ", ".join(f"{cell.name} {cell.horizon or 'none'}" for cell in cells)
+    return ClaimOutcome(stated, HELD if all((c.horizon or 0) >= test["at_least"] for c in cells) else FAILED, told)
+
+
+def _printed(found: SearchedTable, stated: StatedClaim) -> Published:
+    """The claim as one of a paper's, for the tests that both have."""
+    table = found.table
+    first = [next(iter(table.rows))]
+    name = stated.metric or str(table.score)
+    measured = metrics.metric_of(name, table, first)
+    column = claim_rule.column(name, stated.test, measured.direction)
+    return Published(
+        paper=table.paper,
+        table=table.name,
+        label="",
+        column="",
+        metric=column,
+        section="",
+        seeds=len(found.seeds),
+        select="best_val",
+        kind="claim",
+        rows=tuple(rows_of(stated.test)),
+        claim=stated.claim,
+        test=stated.test,
+        measured=metrics.metric_of(column, table, first),
+    )
+
+
+def _lines(cell: SearchedCell) -> list[Line]:
+    """The reported runs of a cell; of one that did not learn, as many with the trivial predictor's scores."""
+    if not cell.complete:
+        return []
+    if cell.state.chosen is not None:
+        return list(cell.lines)
+    line = next(line for lines in cell.trials.values() for line in lines)
+    trivial = {name.partition("/")[2]: value for name, value in line.values.items() if name.startswith("baseline/")}
+    values = {f"best_val:test/{name}": value for name, value in trivial.items()}
+    return [Line(values | {"cell": cell.name, "seed": seed, "status": "done", "run_id": ""}) for seed in cell.seeds]

@@ -1,0 +1,145 @@
+"""A row whose paper states no rate is reported at the rate with the best validation, when all of its runs are there."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from orthobench.__main__ import main
+from orthobench.errors import ConfigError
+from orthobench.report.figures import figures
+from orthobench.study.catalogue import Catalogue
+from orthobench.study.records import curves
+from orthobench.study.records.curves import CurvePoint
+from orthobench.study.records.records import Line
+from orthobench.study.reproduce.plan import plan
+from orthobench.study.statistics.status import NOT_RUN, REPRODUCED
+from orthobench.study.verdicts.comparison import Comparison, compare
+from tests.report.made_up import made_up, record
+
+EXPERIMENT = """
+description: "Seventh, Table 1: adding"
+track: published
+seeds: [1, 2, 3]
+margin: {test/loss: 0.01}
+unstated: UNSTATED
+rates: RATES
+common: [task=adding, recipe=none, T=5, trainer.max_steps=2, task.val_size=2, task.test_size=2]
+cells:
+  lstm: [model=lstm, model.hidden_size=4]
+  gru: [model=gru, model.hidden_size=4]
+figures:
+  - {title: Figure 1, curve: [val/loss], cells: [_lstm, lstm]}
+presets: {smoke: {seeds: 1, overrides: [trainer.max_steps=1]}}
+"""
+PUBLISHED = """
+rows:
+  - {table: table1, row: LSTM, column: Test loss, metric: test/loss, section: "1", seeds: 1, select: best_val,
+    kind: result, value: 0.2, cell: lstm}
+  - {table: table1, row: GRU, column: Test loss, metric: test/loss, section: "1", seeds: 1, select: best_val,
+    kind: result, value: 0.2, cell: gru}
+"""
+NAME = "seventh/table1"
+
+
+def paper(root: Path, rates: str = "[1e-3, 3e-3]", unstated: str = "[rate]") -> tuple[Path, ...]:
+    folder = root / f"conf-{abs(hash((rates, unstated)))}"
+    texts = {f"experiment/{NAME}": EXPERIMENT.replace("UNSTATED", unstated).replace("RATES", rates)}
+    for name, text in (texts | {"published/seventh": PUBLISHED}).items():
+        path = folder / f"{name}.yaml"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return (folder,)
+
+
+def runs(cell: str, val: float, test: float, seeds: tuple[int, ...] = (1, 2, 3), **more: Any) -> list[Line]:
+    scores = {"best_val___val__loss": val, "best_val___test__loss": test}
+    return [made_up(cell, seed, **scores, **more) for seed in seeds]
+
+
+def compared(root: Path, *lines: list[Line]) -> Comparison:
+    folders = paper(root)
+    record(root, NAME, [line for some in lines for line in some], folders)
+    return compare(Catalogue(folders).table(NAME), root)
+
+
+def test_the_rate_with_the_best_validation_counts_whatever_it_tests(tmp_path: Path) -> None:
+    found = compared(tmp_path, runs("lstm_lr1e-3", 0.5, 0.01), runs("lstm_lr3e-3", 0.4, 0.2))
+    lstm, gru = found.numbers
+    assert (lstm.ours, lstm.verdict.word) == (pytest.approx(0.2), REPRODUCED)
+    assert gru.verdict.word == NOT_RUN
+    assert found.notes == ("Rate 3e-3, the greatest tried, by validation: lstm.",)
+    assert {line.row for line in found.lines} == {"lstm"}
+
+
+def test_a_rate_with_a_diverged_seed_loses(tmp_path: Path) -> None:
+    better = [*runs("lstm_lr3e-3", 0.1, 0.1, (1, 2)), *runs("lstm_lr3e-3", 0.1, 0.1, (3,), diverged=True)]
+    assert compared(tmp_path, runs("lstm_lr1e-3", 0.5, 0.2), better).numbers[0].ours == pytest.approx(0.2)
+
+
+@pytest.mark.parametrize("seeds", [(), (1, 2)])
+def test_nothing_is_reported_before_all_runs_are_there(seeds: tuple[int, ...], tmp_path: Path) -> None:
+    found = compared(tmp_path, runs("lstm_lr1e-3", 0.5, 0.2), runs("lstm_lr3e-3", 0.4, 0.2, seeds))
+    assert found.numbers[0].verdict.word == NOT_RUN
+    assert found.notes == ("1 more of 2 rows have runs, but not yet of all rates and seeds.",)
+
+
+def test_further_seeds_of_the_chosen_rate_count_and_decide_nothing(tmp_path: Path) -> None:
+    more = runs("lstm_lr1e-3", 0.0, 0.3, (4,))
+    found = compared(tmp_path, runs("lstm_lr1e-3", 0.5, 0.2), runs("lstm_lr3e-3", 0.4, 0.25), more)
+    assert found.numbers[0].ours == pytest.approx(0.25)
+
+
+def test_the_plan_is_of_every_rate(tmp_path: Path) -> None:
+    folders = paper(tmp_path)
+    extra = (f"results_root={tmp_path}",)
+    found, _ = plan(Catalogue(folders).select([NAME]), extra=extra)
+    assert len(found.runs) == 2 * 2 * 3
+    by_row = {run.job.row: run.settings.optimizer["lr"] for run in found.runs}
+    assert by_row == {"lstm_lr1e-3": 1e-3, "lstm_lr3e-3": 3e-3, "gru_lr1e-3": 1e-3, "gru_lr3e-3": 3e-3}
+    some, _ = plan(Catalogue(folders).select([NAME]), rows=["gru"], extra=extra)
+    one, _ = plan(Catalogue(folders).select([NAME]), rows=["gru_lr3e-3"], extra=extra)
+    assert (len(some.runs), len(one.runs)) == (6, 3)
+
+
+def test_the_curves_are_those_of_the_chosen_rate(tmp_path: Path) -> None:
+    found = compared(tmp_path, runs("lstm_lr1e-3", 0.5, 0.2), runs("lstm_lr3e-3", 0.4, 0.2))
+
+    def curve(cell: str, run_id: str, seed: int) -> list[CurvePoint]:
+        return [CurvePoint(run_id, "full", cell, seed, "val/loss", step, 0.5 + step * seed) for step in (1, 2)]
+
+    def drawn() -> str:
+        return next(text for title, text in figures(found, tmp_path).items() if title.endswith("Figure 1"))
+
+    assert not any(title.endswith("Figure 1") for title in figures(found, tmp_path))
+    curves.add(tmp_path, NAME, [p for line in found.lines for p in curve("lstm_lr3e-3", line.run_id, line.seed)])
+    alone = drawn()
+    curves.add(tmp_path, NAME, [p for seed in (1, 2, 3) for p in curve("lstm_lr1e-3", f"other-{seed}", seed + 70)])
+    assert drawn() == alone
+
+
+def test_one_run_names_its_rate(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder,) = paper(tmp_path)
+    words = [f"experiment={NAME}", "--config-dir", str(folder), "seed=1"]
+    assert main([*words, "cell=lstm"]) == 2
+    assert "is trained with 2 rates; choose one: lstm_lr1e-3, lstm_lr3e-3" in capsys.readouterr().err
+    assert main([*words, "cell=lstm_lr1e-2"]) == 2
+    assert "cell=lstm_lr1e-2 is not in seventh/table1: did you mean 'lstm_lr1e-3'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("rates", "unstated", "message"),
+    [
+        ("[1e-3, 3e-3]", "[batch]", "rates: are where the paper states none; lstm has no rate in unstated"),
+        ("[1e-3, 3e-3]", "{lstm: [rate]}", "gru has no rate in unstated"),
+        ("[1e-3]", "[rate]", "two or more different numbers above 0"),
+        ("[1e-3, 0.001]", "[rate]", "two or more different numbers above 0"),
+        ("[0, 1e-3]", "[rate]", "two or more different numbers above 0"),
+        ("[much, 1e-3]", "[rate]", "two or more different numbers above 0"),
+        ("[.nan, 1e-3]", "[rate]", "two or more different numbers above 0"),
+        ("[-1e-3, 1e-3]", "[rate]", "two or more different numbers above 0"),
+    ],
+)
+def test_wrong_rates_are_refused(rates: str, unstated: str, message: str, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=message):
+        Catalogue(paper(tmp_path, rates, unstated)).table(NAME)

@@ -1,0 +1,179 @@
+"""Searched tables from made-up records: shares, censored steps, horizons, groups and claims."""
+
+from math import inf
+from pathlib import Path
+
+import pytest
+import yaml
+from scipy import stats
+
+from orthobench.errors import ConfigError
+from orthobench.report.searched import section
+from orthobench.study.catalogue import SHIPPED, Catalogue
+from orthobench.study.records import records
+from orthobench.study.records.recorded import alike
+from orthobench.study.records.records import Line
+from orthobench.study.tables.composed import ComposedTable
+from orthobench.study.tables.table import Table
+from orthobench.study.verdicts.searched import SearchedTable, clopper_pearson, joined, quartiles, searched_table
+from orthobench.study.verdicts.searched_claims import outcomes
+
+CONTENT = {
+    "track": "searched",
+    "score": "test/score",
+    "seeds": [1, 2, 3, 4, 5],
+    "margin": {},
+    "search": {"sobol": 1, "stages": [{"trials": 2, "seeds": [101]}], "overrides": ["task.eval_lengths=[]"]},
+    "common": [
+        *(
+            "task=cued_copying",
+            "recipe=none",
+            "task.delay=[2,4]",
+            "task.eval_lengths=[4,8,16]",
+            "trainer.max_steps=900",
+        ),
+        *("stopping.threshold=0.99", "stopping.hold=3"),
+    ],
+    "cells": {name: [f"model={name}", "model.hidden_size=4"] for name in ("gru", "rnn", "lstm", "irnn")},
+    "presets": {"smoke": {"seeds": 1, "overrides": ["trainer.max_steps=1"]}},
+}
+CLAIMS = [
+    ({"solves": ["gru"], "seeds": 5}, "held"),
+    ({"solves": ["gru", "rnn"], "seeds": 5}, "not held"),
+    ({"solves": ["lstm"], "at_most": 0}, "held"),
+    ({"solves": ["irnn"], "seeds": 1}, "not run"),
+    ({"horizon": ["gru"], "at_least": 8}, "held"),
+    ({"horizon": ["gru", "rnn"], "below": 8}, "not held"),
+    ({"horizon": ["lstm"], "below": 8}, "undecided"),
+    ({"better": ["gru"], "than": ["lstm"]}, "undecided"),  # five pairs cannot decide among two claims
+    ({"better": ["gru"], "than": ["irnn"]}, "not run"),
+]
+
+
+def made(tmp_path: Path, claims: list[dict[str, object]]) -> Table:
+    path = tmp_path / "experiment" / "mine" / "searched.yaml"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(yaml.safe_dump(CONTENT | {"claims": claims}))
+    return Catalogue((tmp_path,)).table("mine/searched")
+
+
+def record(table: Table, tmp_path: Path, cell: str, trial: int, seed: int, step: float | None, reach: int = 0) -> Line:
+    """A run that holds lengths up to `reach`."""
+    row = f"{cell}_trial{trial}"
+    settings = ComposedTable(table).settings(row, seed)
+    values = {"run_id": settings.run_id, "identity": settings.digest, "preset": "full", "cell": row, "seed": seed}
+    values |= {"status": "done", "steps": 900, "baseline/loss": 1.0, "baseline/score": 0.0, "baseline/accuracy": 0.1}
+    values |= {"val/loss@min": 2.0 if cell == "lstm" else 0.1 + trial, "best_val:test/score": 1.0 if step else 0.5}
+    values |= {} if step is None else {"crossed/solved": step}
+    for length in (4, 8, 16) if seed < 100 else ():
+        values |= {f"length/{length}:test/score": float(length <= reach), f"length/{length}:baseline/score": 0.0}
+    return Line(values)
+
+
+@pytest.fixture
+def found(tmp_path: Path) -> SearchedTable:
+    """gru solves with every seed and holds 8; rnn with two of five; lstm did not learn; irnn was not run."""
+    table = made(tmp_path, [{"claim": "It does.", "test": test} for test, _ in CLAIMS])
+    lines = [record(table, tmp_path, cell, trial, 101, 300.0) for cell in ("gru", "rnn") for trial in (0, 1)]
+    lines += [record(table, tmp_path, "lstm", trial, 101, None) for trial in (0, 1)]
+    lines += [record(table, tmp_path, "gru", 0, seed, 100.0 * seed, 8) for seed in table.seeds]
+    lines += [record(table, tmp_path, "rnn", 0, seed, 400.0 if seed < 3 else None, 16 // seed) for seed in table.seeds]
+    records.add(tmp_path / "results", table.name, lines)
+    return searched_table(Catalogue((tmp_path,)).table(table.name), tmp_path / "results")
+
+
+def test_what_the_records_say(found: SearchedTable) -> None:
+    cells = {cell.name: cell for cell in found.cells}
+    assert [cell.name for cell in found.known] == ["gru", "rnn", "lstm"], "by group"
+    assert [cells[name].group for name in ("gru", "rnn", "lstm", "irnn")] == [0, 1, 3, 4]
+    assert (cells["gru"].solved, cells["gru"].steps, cells["gru"].horizon) == ((5, 5), (200, 300, 400), 8)
+    assert (cells["rnn"].solved, cells["rnn"].steps) == ((2, 5), (400, inf, inf)), "later than any run is no number"
+    assert cells["rnn"].holds == {4: 1.0, 8: 1.0, 16: 0.5}, "of the seeds that solved it alone"
+    assert found.due(["gru", "rnn", "lstm"]) == {}, "nothing is left to do of a cell that did not learn"
+    assert found.due(["irnn"]) == {"irnn": {"irnn_trial0": (101,), "irnn_trial1": (101,)}}
+    assert found.later(["irnn"]) == 5
+
+
+def test_claims_are_shown_as_held_or_not(found: SearchedTable) -> None:
+    assert [one.word for one in outcomes(found)] == [word for _, word in CLAIMS]
+
+
+def test_a_document_has_no_number_of_a_cell_that_did_not_learn(found: SearchedTable) -> None:
+    shown = section(found)
+    rows = {row[0]: row for row in shown.grids[0].rows}
+    assert rows["lstm"][1:6] == ["did not learn", "", "", "", ""]
+    assert rows["gru"][1:5] == ["solved by at least nine of ten seeds", "5/5 [0.48, 1.00]", "300 [200, 400]", "8"]
+    assert "irnn" not in rows
+    assert "not run yet: irnn; no sentence speaks of them." in shown.notes
+
+
+def test_a_table_says_which_cells_are_in_another_group_than_in_the_one_that_it_is_like(
+    found: SearchedTable, tmp_path: Path
+) -> None:
+    (tmp_path / "experiment" / "mine" / "again.yaml").write_text("like: mine/searched\nseeds: [6, 7]\nclaims: []\n")
+    table = Catalogue((tmp_path,)).table("mine/again")
+    lines = [record(table, tmp_path, cell, trial, 101, 300.0) for cell in ("gru", "rnn") for trial in (0, 1)]
+    lines += [record(table, tmp_path, cell, 0, seed, 100.0, 8) for cell in ("gru", "rnn") for seed in (6, 7)]
+    assert alike(ComposedTable(table), tmp_path / "results"), "the runs of the search are taken over"
+    records.add(tmp_path / "results", table.name, lines)
+    notes = section(searched_table(table, tmp_path / "results")).notes
+    there, here = "solved by some", "solved by at least nine of ten seeds"
+    assert f"1 of 2 cells are in another group than in mine/searched: rnn ({there}, here {here})." in notes
+
+
+def test_another_trial_s_runs_are_not_reported(found: SearchedTable, tmp_path: Path) -> None:
+    table = Catalogue((tmp_path,)).table("mine/searched")
+    records.add(tmp_path / "results", table.name, [record(table, tmp_path, "gru", 1, 1, None)])
+    again = searched_table(table, tmp_path / "results")
+    assert again.cells[0].solved == (5, 5)
+
+
+def test_runs_of_the_search_are_not_tested_at_lengths(tmp_path: Path) -> None:
+    composed = ComposedTable(made(tmp_path, []))
+    assert composed.settings("gru_trial0", 1).task["eval_lengths"] == [4, 8, 16]
+    assert "eval_lengths" not in composed.settings("gru_trial0", 101).task
+
+
+@pytest.mark.parametrize(("successes", "trials"), [(0, 10), (3, 10), (9, 10), (10, 10)])
+def test_exact_intervals(successes: int, trials: int) -> None:
+    """By the quantiles of the beta distribution, as Clopper and Pearson have it."""
+    low = 0.0 if successes == 0 else stats.beta.ppf(0.025, successes, trials - successes + 1)
+    high = 1.0 if successes == trials else stats.beta.ppf(0.975, successes + 1, trials - successes)
+    assert clopper_pearson(successes, trials) == pytest.approx((low, high))
+
+
+def test_quartiles_of_censored_steps() -> None:
+    assert quartiles([100, 200, 300, inf]) == (100, 200, 300)
+    assert quartiles([100, inf, inf]) == (100, inf, inf)
+    assert quartiles([100]) == (100, 100, 100)
+
+
+def test_a_model_joins_by_its_name(tmp_path: Path) -> None:
+    table = joined(made(tmp_path, []), ["gru", "lem"])
+    assert table.row("lem_trial1")[-3].startswith("model=lem")
+    with pytest.raises(ConfigError, match="lme is neither a row of mine/searched nor a model: did you mean 'lem'"):
+        joined(table, ["lme"])
+
+
+@pytest.mark.parametrize(
+    ("test", "message"),
+    [
+        ({"solves": ["gru"]}, "test solves needs one of seeds, at_most"),
+        ({"horizon": ["gru"], "seeds": 3}, "test horizon needs one of at_least, below"),
+        ({"solves": ["gur"], "seeds": 3}, "gur is no cell of the table: did you mean 'gru'"),
+        ({"beter": ["gru"], "than": ["rnn"]}, "test beter is not known"),
+    ],
+)
+def test_a_wrong_claim_is_refused(test: dict[str, object], message: str, tmp_path: Path) -> None:
+    table = made(tmp_path, [{"claim": "It does.", "test": test}])
+    with pytest.raises(ConfigError, match=message):
+        outcomes(searched_table(table, tmp_path / "results"))
+
+
+@pytest.mark.parametrize("name", ["adding", "copying", "cued_copying", "cued_recall", "group_word", "orthogonality"])
+def test_the_shipped_claims_are_well_formed(name: str) -> None:
+    from orthobench.study.verdicts.searched_claims import check_claims
+
+    table = SHIPPED.table(f"fair2/{name}")
+    assert table.claims
+    check_claims(table)
