@@ -51,7 +51,7 @@ class Parenthesis(Synthetic):
     def generate(self, rng: np.random.Generator | np.random.RandomState, size: int) -> Arrays:
         x = integers(rng, 0, self.input_size, (size, self.T))
         counts = count(x, self.pairs, self.saturation)
-        target = np.eye(self.saturation + 1, dtype=np.float32)[counts]
+        target = np.eye(self.saturation + 1, dtype=np.float32).take(counts, axis=0)  # faster than by an index
         return x, target.reshape(size, self.T, self.output_size)
 
     @classmethod
@@ -74,13 +74,13 @@ def count(x_BT: np.ndarray, pairs: int, saturation: int) -> np.ndarray:
     changes = np.zeros((2 * pairs + 1, pairs), dtype=np.int64)
     changes[0 : 2 * pairs : 2] = np.eye(pairs, dtype=np.int64)
     changes[1 : 2 * pairs : 2] = -np.eye(pairs, dtype=np.int64)
-    counts = changes[x_BT.T]
-    now = np.zeros_like(counts[0])
-    for change in counts:  # each row is a change until its count takes its place
-        now += change
+    counts = changes.take(x_BT.T, axis=0)
+    before = np.zeros_like(counts[0])
+    for now in counts:  # each row is a change until its count takes its place
+        np.add(now, before, out=now)
         np.maximum(now, 0, out=now)
         np.minimum(now, saturation, out=now)
-        change[:] = now
+        before = now
     return counts.swapaxes(0, 1)
 
 
