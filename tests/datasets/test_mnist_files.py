@@ -45,33 +45,19 @@ def test_whole_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_missing_folder(tmp_path: Path, below: str) -> None:
     if below:
         (tmp_path / below).write_text("a file, no folder")
-    with pytest.raises(DataError, match=re.escape(f"{tmp_path / 'mnist'} is not a folder")):
+    how = ".*python -m orthobench prepare mnist.*data_root=.*ORTHOBENCH_DATA"
+    with pytest.raises(DataError, match=re.escape(f"{tmp_path / 'mnist'} is not a folder") + how):
         mnist.load(tmp_path)
 
 
-def test_a_missing_folder_says_how_to_get_it(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"python -m orthobench prepare mnist.*data_root=.*ORTHOBENCH_DATA"):
-        mnist.load(tmp_path)
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_a_missing_file(root: Path, name: str) -> None:
-    (root / "mnist" / name).unlink()
-    with pytest.raises(DataError, match=re.escape(f"{root / 'mnist'} lacks {name}.")):
-        mnist.load(root)
-
-
-def test_a_folder_in_place_of_a_file_is_missing(root: Path) -> None:
-    (root / "mnist" / NAMES[1]).unlink()
-    (root / "mnist" / NAMES[1]).mkdir()
-    with pytest.raises(DataError, match=f"lacks {NAMES[1]}"):
-        mnist.load(root)
-
-
-def test_every_missing_file_is_named(root: Path) -> None:
-    for name in NAMES[1:3]:
-        (root / "mnist" / name).unlink()
-    with pytest.raises(DataError, match=f"lacks {NAMES[1]}, {NAMES[2]}"):
+@pytest.mark.parametrize("names", [*([name] for name in NAMES), NAMES[1:3]])
+@pytest.mark.parametrize("folder", [False, True])
+def test_missing_files_are_named(root: Path, names: list[str], folder: bool) -> None:
+    for path in (root / "mnist" / name for name in names):
+        path.unlink()
+        if folder:
+            path.mkdir()
+    with pytest.raises(DataError, match=re.escape(f"{root / 'mnist'} lacks {', '.join(names)}.")):
         mnist.load(root)
 
 
@@ -108,71 +94,49 @@ def test_a_gzip_file_cut_short(cut: int) -> None:
         parse_idx(content, PATH)
 
 
-@pytest.mark.parametrize("content", [b"plain text", b"\x1f\x8b\x08", idx(np.zeros(3, dtype=np.uint8))])
+def flipped(offset: int) -> bytes:
+    content = bytearray(gzip.compress(idx(np.random.default_rng(1).integers(0, 256, 300, dtype=np.uint8))))
+    content[offset] ^= 4
+    return bytes(content)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"plain text", b"\x1f\x8b\x08", idx(np.zeros(3, dtype=np.uint8)), *map(flipped, (10, 30, -8, -5))],
+)
 def test_what_is_no_gzip_file(content: bytes) -> None:
     with pytest.raises(DataError, match=f"{PATH} is not a whole gzip file"):
         parse_idx(content, PATH)
 
 
-@pytest.mark.parametrize("offset", [10, 30, -8, -5])
-def test_a_gzip_file_with_a_flipped_bit(offset: int) -> None:
-    content = bytearray(gzip.compress(idx(np.random.default_rng(1).integers(0, 256, 300, dtype=np.uint8))))
-    content[offset] ^= 4
-    with pytest.raises(DataError, match=f"{PATH} is not a whole gzip file"):
-        parse_idx(bytes(content), PATH)
+MAGIC = "is not an idx file of bytes: its magic number is"
+WRONG = [
+    (b"", f"{MAGIC} missing"),
+    (b"\0\0\x08", f"{MAGIC} 000008"),
+    (header(3, magic=b"\1\0\x08\1") + bytes(3), f"{MAGIC} 01000801"),
+    (header(3, magic=b"\0\1\x08\1") + bytes(3), f"{MAGIC} 00010801"),
+    (header(3, magic=b"\0\0\x0d\1") + bytes(12), f"{MAGIC} 00000d01"),  # float32
+    (header(3, magic=b"\0\0\x08\0") + bytes(3), f"{MAGIC} 00000800"),
+    (header(3, magic=b"\0\0\x08\4") + bytes(3), f"{MAGIC} 00000804"),
+    *((header(*[1] * n)[:end], "ends inside its header") for n, end in ((1, 4), (1, 7), (2, 11), (3, 4), (3, 15))),
+    (header(10) + bytes(9), "promises 10 = 10 bytes and holds 9."),
+    (header(10) + bytes(11), "promises 10 = 10 bytes and holds 11."),
+    (header(2, 3, 4) + bytes(23), "promises 2x3x4 = 24 bytes and holds 23."),
+    (header(2, 3, 4), "promises 2x3x4 = 24 bytes and holds 0."),
+    (header(*(2**32 - 1,) * 3) + bytes(5), f"= {(2**32 - 1) ** 3} bytes and holds 5."),
+    (header(2**31, 2**31, 4), f"promises 2147483648x2147483648x4 = {2**64} bytes and holds 0."),  # 0 in 64 bits
+    (header(2**31, 2**31, 2), f"promises 2147483648x2147483648x2 = {2**63} bytes and holds 0."),
+    (header(0), "is empty: its header promises 0 bytes"),
+    (header(0, 28, 28), "is empty: its header promises 0x28x28 bytes"),
+    (header(5, 0), "is empty: its header promises 5x0 bytes"),
+    (header(0, 2**32 - 1, 2**32 - 1), "is empty: its header promises 0x4294967295x4294967295 bytes"),
+]
 
 
-@pytest.mark.parametrize(
-    ("raw", "magic"),
-    [
-        (b"", "missing"),
-        (b"\0\0\x08", "000008"),
-        (header(3, magic=b"\1\0\x08\1") + bytes(3), "01000801"),
-        (header(3, magic=b"\0\1\x08\1") + bytes(3), "00010801"),
-        (header(3, magic=b"\0\0\x0d\1") + bytes(12), "00000d01"),  # float32
-        (header(3, magic=b"\0\0\x08\0") + bytes(3), "00000800"),
-        (header(3, magic=b"\0\0\x08\4") + bytes(3), "00000804"),
-    ],
-)
-def test_a_wrong_magic_number(raw: bytes, magic: str) -> None:
-    with pytest.raises(DataError, match=f"{PATH} is not an idx file of bytes: its magic number is {magic}"):
+@pytest.mark.parametrize(("raw", "told"), WRONG)
+def test_what_is_no_idx_file(raw: bytes, told: str) -> None:
+    with pytest.raises(DataError, match=f"^{PATH} .*{re.escape(told)}"):
         parse_idx(gzip.compress(raw), PATH)
-
-
-@pytest.mark.parametrize(("rank", "length"), [(1, 4), (1, 7), (2, 11), (3, 4), (3, 15)])
-def test_a_header_cut_short(rank: int, length: int) -> None:
-    raw = header(*[1] * rank)[:length]
-    with pytest.raises(DataError, match=f"{PATH} ends inside its header"):
-        parse_idx(gzip.compress(raw), PATH)
-
-
-@pytest.mark.parametrize(
-    ("shape", "held", "promise"),
-    [
-        ((10,), 9, "10 = 10 bytes and holds 9"),
-        ((10,), 11, "10 = 10 bytes and holds 11"),
-        ((2, 3, 4), 23, "2x3x4 = 24 bytes and holds 23"),
-        ((2, 3, 4), 0, "2x3x4 = 24 bytes and holds 0"),
-        ((2**32 - 1,) * 3, 5, f"4294967295x4294967295x4294967295 = {(2**32 - 1) ** 3} bytes and holds 5"),
-        ((2**31, 2**31, 4), 0, f"2147483648x2147483648x4 = {2**64} bytes and holds 0"),  # 0 in 64 bits
-        ((2**31, 2**31, 2), 0, f"2147483648x2147483648x2 = {2**63} bytes and holds 0"),
-    ],
-)
-def test_sizes_that_disagree_with_the_length(shape: tuple[int, ...], held: int, promise: str) -> None:
-    with pytest.raises(DataError, match=re.escape(f"{PATH} promises {promise}.")):
-        parse_idx(gzip.compress(header(*shape) + bytes(held)), PATH)
-
-
-@pytest.mark.parametrize("shape", [(0,), (0, 28, 28), (5, 0), (0, 2**32 - 1, 2**32 - 1)])
-def test_an_empty_file(shape: tuple[int, ...]) -> None:
-    with pytest.raises(DataError, match=f"{PATH} is empty: its header promises {'x'.join(map(str, shape))} bytes"):
-        parse_idx(gzip.compress(header(*shape)), PATH)
-
-
-@pytest.mark.parametrize("shape", [(1,), (7,), (2, 3), (2, 3, 4)])
-def test_a_whole_file(shape: tuple[int, ...]) -> None:
-    array = np.arange(np.prod(shape), dtype=np.uint8).reshape(shape)
-    assert np.array_equal(parse_idx(gzip.compress(idx(array)), PATH), array)
 
 
 def outcome(content: bytes) -> np.ndarray | str:

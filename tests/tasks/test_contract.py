@@ -150,6 +150,8 @@ REFUSED: dict[str, tuple[Any, type[Exception], str]] = {
     "width": (loading(lambda x, y: (x[..., :1], y)), DataError, r"x is \(30, 4, 1\); \(B, T, 2\) is needed"),
     "vectors": (loading(lambda x, y: (x[:, 0], y)), DataError, r"x is \(30, 2\); \(B, T, 2\) is needed"),
     "infinite": (loading(lambda x, y: (x / 0, y)), DataError, "not finite"),
+    "few rows": (loading(lambda x, y: (x[:2], y[:2])), DataError, "returns 2 rows of test, and `rows` says 30"),
+    "no split": (having(Rows, load=lambda self: {"train": Rows.load(self)["train"]}), DataError, "no val split"),
     "complex": (loading(lambda x, y: (x + 1j, y)), DataError, "x is in torch.complex64"),
     "no tensors": (loading(lambda x, y: (x.numpy(), y)), DataError, r"\['ndarray', 'Tensor'\] for test; tensors"),
     "one tensor": (loading(lambda x, y: (x,)), DataError, "tensors .x, target. are needed"),
@@ -192,6 +194,13 @@ def test_a_task_that_breaks_the_contract_is_told_in_one_sentence(case: str) -> N
         check_task(cls, batch_size=20)
     assert "\n" not in str(error.value)
     assert "Changed" in str(error.value)
+
+
+def test_what_was_refused_is_refused_again() -> None:
+    task = REFUSED["infinite"][0]()
+    for _ in range(2):
+        with pytest.raises(DataError, match="values of test that are not finite"):
+            task.check()
 
 
 def test_a_task_that_is_a_data_module_too_is_as_any() -> None:

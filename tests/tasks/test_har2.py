@@ -117,22 +117,6 @@ def test_loss_and_accuracy_of_logits() -> None:
     assert set(measured) == set(HAR2().metrics)
 
 
-def test_batches_are_a_pure_function(recordings: object) -> None:
-    first, again = task(seed=2), task(seed=2)
-    again.batch("train", 5, 1)
-    for a, b in zip(first.batch("train", 3, 2), again.batch("train", 3, 2), strict=True):
-        assert torch.equal(a, b)
-    assert not torch.equal(first.batch("train", 3, 2)[0], first.batch("train", 4, 2)[0])
-
-
-def test_an_epoch_has_every_window_once(recordings: object) -> None:
-    epoch = task(batch_size=500)
-    labels = torch.cat([epoch.batch("train", 0, i)[1] for i in range(epoch.batches("train"))])
-    assert len(labels) == epoch.rows("train")
-    assert epoch._data is not None
-    assert int(labels.sum()) == int(epoch._data["train"][1].sum())
-
-
 @pytest.mark.data
 def test_real_counts() -> None:
     published = task(val_subjects=0)

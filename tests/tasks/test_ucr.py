@@ -115,14 +115,6 @@ def test_validation_is_a_random_share_by_seed(tmp_path: Path) -> None:
     assert not torch.equal(parts[0][1], parts[2][1])
 
 
-def test_batches_are_a_pure_function(tmp_path: Path) -> None:
-    toy(tmp_path)
-    first, again = (UCR(dataset="Toy", data_root=str(tmp_path), batch_size=5) for _ in range(2))
-    again.batch("train", 9, 0)
-    assert torch.equal(first.batch("train", 2, 1)[0], again.batch("train", 2, 1)[0])
-    assert not torch.equal(first.batch("train", 2, 1)[0], first.batch("train", 3, 1)[0])
-
-
 @pytest.mark.parametrize(
     ("options", "words"),
     [

@@ -1,6 +1,5 @@
-"""What holds for every task whose lengths are drawn for each sequence: purity, masks, means and ranges."""
+"""What holds for every task whose lengths are drawn for each sequence: sizes of batches, masks, means and ranges."""
 
-import itertools
 from typing import Any
 
 import numpy as np
@@ -10,7 +9,6 @@ from torch.nn import functional as F
 
 import orthobench
 from orthobench.errors import ConfigError
-from orthobench.run.task_data import TaskData
 from orthobench.tasks.base import Batch
 from orthobench.tasks.drawn.cued_copying import CuedCopying
 from orthobench.tasks.drawn.cued_recall import CuedRecall
@@ -34,21 +32,6 @@ def same(a: Batch, b: Batch) -> bool:
 
 @every_task
 @pytest.mark.parametrize("split", ["train", "val", "test"])
-def test_a_batch_is_a_pure_function(cls: type[Varied], split: Any) -> None:
-    torch.manual_seed(0)
-    np.random.seed(0)
-    batch = make(cls).batch(split, 1, 2)
-    torch.manual_seed(1)
-    np.random.seed(1)
-    used = make(cls)
-    used.batch("val", 0, 0)
-    used.batch("train", 0, 500)
-    used.batch("train", 3, 0)
-    assert same(used.batch(split, 1, 2), batch)
-
-
-@every_task
-@pytest.mark.parametrize("split", ["train", "val", "test"])
 def test_a_sequence_does_not_depend_on_the_size_of_a_batch(cls: type[Varied], split: Any) -> None:
     small, large = make(cls, batch_size=5, eval_batch_size=6), make(cls, batch_size=20, eval_batch_size=500)
     parts = [small.batch(split, 1, index) for index in range(3)]
@@ -60,69 +43,6 @@ def test_a_sequence_does_not_depend_on_the_size_of_a_batch(cls: type[Varied], sp
 def test_a_later_batch_does_not_depend_on_what_is_drawn_together(cls: type[Varied]) -> None:
     small, large = make(cls, batch_size=5), make(cls, batch_size=1000)
     assert same(small.batch("train", 0, 399), tuple(a[995:1000] for a in large.batch("train", 0, 1)))
-
-
-@every_task
-def test_every_argument_counts(cls: type[Varied]) -> None:
-    positions: list[Any] = [
-        (3, "train", 0, 0),
-        (4, "train", 0, 0),
-        (3, "val", 0, 0),
-        (3, "test", 0, 0),
-        (3, "train", 1, 0),
-    ]
-    batches = [make(cls, seed=seed).batch(split, epoch, index)[0] for seed, split, epoch, index in positions]
-    batches += [make(cls).batch("train", 0, 1)[0], make(cls).batch("train", 0, 200)[0]]
-    assert not any(torch.equal(a, b) for a, b in itertools.combinations(batches, 2))
-
-
-@every_task
-def test_a_drawn_training_set_is_the_same_in_every_epoch(cls: type[Varied]) -> None:
-    fixed = make(cls, train_size=40)
-    assert fixed.batches("train") == 5
-    assert same(fixed.batch("train", 7, 3), fixed.batch("train", 0, 3))
-
-
-@every_task
-def test_a_batch_can_be_changed_without_changing_the_data(cls: type[Varied]) -> None:
-    own = make(cls)
-    own.batch("val", 0, 0)[0].fill_(-1)
-    assert own.batch("val", 0, 0)[0].min() >= 0
-
-
-@pytest.mark.filterwarnings("ignore:.*use of fork.*:DeprecationWarning", "ignore:This DataLoader will create")
-def test_workers_do_not_change_the_numbers() -> None:
-    def first_batches(workers: int) -> list[Batch]:
-        return list(itertools.islice(TaskData(make(CuedRecall, num_workers=workers)).train_dataloader(), 5))
-
-    assert all(same(a, b) for a, b in zip(first_batches(0), first_batches(2), strict=True))
-
-
-@every_task
-def test_the_last_evaluation_batch_is_smaller(cls: type[Varied]) -> None:
-    own = make(cls, test_size=19)
-    assert [len(x) for x, _, _ in TaskData(own).test_dataloader()] == [8, 8, 3]
-
-
-@every_task
-def test_every_sequence_of_a_training_set_is_used(cls: type[Varied]) -> None:
-    own, whole = make(cls, train_size=19), make(cls, train_size=24)
-    last = own.batch("train", 4, 2)
-    assert (own.batches("train"), len(last[0])) == (3, 3)
-    assert same(last, tuple(part[:3] for part in whole.batch("train", 0, 2)))
-
-
-@every_task
-@pytest.mark.parametrize("split", ["train", "val", "test"])
-def test_a_sample_is_no_batch_of_the_same_seed(cls: type[Varied], split: Any) -> None:
-    own = make(cls, seed=9)
-    assert not same(own.sample(8, 9), own.batch(split, 0, 0))
-
-
-@every_task
-def test_a_sample_depends_on_its_arguments_alone(cls: type[Varied]) -> None:
-    assert same(make(cls, seed=1).sample(4, 9), make(cls, seed=2).sample(4, 9))
-    assert not same(make(cls).sample(4, 9), make(cls).sample(4, 10))
 
 
 @every_task
