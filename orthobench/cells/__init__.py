@@ -1,4 +1,4 @@
-"""One step of a recurrence. One cell family per file; the file's name is the word in the configuration."""
+"""Cells: one step of a recurrence each. One family per file; the file's name is the word in the configuration."""
 
 from orthobench.cells.base import Cell, Matrices, State
 

@@ -267,7 +267,7 @@ class Cell(nn.Module, ABC):
 
     @abstractmethod
     def step(self, p_t: Tensor, state: State, W: Matrices) -> Any:
-        """One time step.
+        """Compute one time step.
 
         Args:
             p_t: projection of the input at this step, (B, G * N).
@@ -279,13 +279,13 @@ class Cell(nn.Module, ABC):
         """
 
     def advance(self, p_t: Tensor, state: State, W: Matrices) -> tuple[Tensor, State]:
-        """One step: the hidden state, or with `returns_output` the output, and the new state; see `step`."""
+        """Compute one step: the hidden state, or with `returns_output` the output, and the new state; see `step`."""
         made = self.step(p_t, state, W)
         return made if self.returns_output else (made[0], made)
 
     @property
     def values_per_step(self) -> int:
-        """How many numbers one step computes per sequence, its states at least; the estimate of memory uses it."""
+        """Numbers that one step computes per sequence, its states at least; the estimate of memory uses it."""
         return max(self.hidden_size * len(self.gates), self._state_numbers())
 
     def state_bytes(self) -> int:
@@ -323,7 +323,7 @@ class Cell(nn.Module, ABC):
         return {}
 
     def remark(self) -> str | None:
-        """What the cell itself does for speed, shown to the user beside the engine; null when it does nothing."""
+        """Sentence about what the cell does for speed, shown beside the engine; None if it does nothing."""
         return None
 
     def torch_kernel(self) -> str | None:

@@ -27,7 +27,7 @@ OFFSETS: dict[str, tuple[float, float]] = {"urnn": (0.0, 1e-5), "eunn": (0.01, 0
 
 
 class ComplexElman(Cell):
-    """One complex matrix (a real one is allowed), modReLU, complex states (B, N).
+    """Elman cell with one complex matrix (a real one is allowed), modReLU, complex states (B, N).
 
     Args:
         input_size: I.
@@ -69,7 +69,9 @@ class ComplexElman(Cell):
 
     @property
     def stepwise(self) -> bool:
-        """Whether W is applied factor by factor at every step; not on a GPU, where starting many kernels is slow."""
+        """Return True if W is applied factor by factor at every step; not on a GPU, where starting many kernels is
+        slow.
+        """
         W = self.recurrent["h"]
         return isinstance(W, Factored) and W.stepwise and self.U.device.type == "cpu"
 

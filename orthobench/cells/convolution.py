@@ -57,7 +57,7 @@ def vectors(x: Tensor, U: Tensor) -> Tensor:
 
 
 def convolved(x: Tensor, before: Tensor, kernel: Tensor) -> tuple[Tensor, Tensor]:
-    """One step of a causal convolution, channel by channel, with SiLU.
+    """Compute one step of a causal convolution, channel by channel, with SiLU.
 
     Args:
         x: the input, (B, C).

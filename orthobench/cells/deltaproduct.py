@@ -91,7 +91,7 @@ class DeltaProduct(Headed):
         return (S,) if self.convolution is None else (S, (self.convolution - 1, self.channels))
 
     def project(self, x: Tensor) -> Tensor:
-        """What q, k, v, beta, the gate and the output gate are computed from, (T, B, the sum of `sizes`)."""
+        """Inputs of q, k, v, beta, the gate and the output gate, (T, B, the sum of `sizes`)."""
         return projection(x, self.U, None)
 
     def step(self, p_t: Tensor, state: State, W: Matrices) -> tuple[Tensor, State]:

@@ -26,7 +26,7 @@ class DiagonalLinear(Cell):
         """The factor a and the term b, (..., N) or what broadcasts to it, from projections (..., M)."""
 
     def read(self, h: Tensor, p: Tensor, W: Matrices) -> Tensor:
-        """What is seen of states (..., N) after inputs with projections (..., M); used with `returns_output` only."""
+        """Output of states (..., N) after inputs with projections (..., M); used with `returns_output` only."""
         return h
 
     def step(self, p_t: Tensor, state: State, W: Matrices) -> Any:

@@ -16,7 +16,7 @@ from orthobench.schema import NonNegativeFloat
 
 
 class Elman(Cell):
-    """One matrix, one activation.
+    """Elman cell: one matrix, one activation.
 
     Args:
         activation: modrelu, relu, leaky_relu, abs or tanh.

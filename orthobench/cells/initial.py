@@ -1,4 +1,4 @@
-"""How the initial values of a cell's parameters are drawn."""
+"""Initial values of a cell's parameters."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass

@@ -84,8 +84,8 @@ class M2RNN(Headed):
     def inputs(
         self, p: Tensor, before: tuple[Tensor, ...], convolve: Convolve
     ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, tuple[Tensor, ...]]:
-        """What some steps are told: f (B, T, H), q and k (B, T, d_k), v (B, T, H, d_v), the output gate's numbers, and
-        the last inputs that later steps see.
+        """Inputs of some steps: f (B, T, H), q and k (B, T, d_k), v (B, T, H, d_v), the output gate's numbers, and the
+        last inputs that later steps see.
 
         Args:
             p: their projections, (B, T, M).

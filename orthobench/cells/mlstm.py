@@ -114,7 +114,7 @@ class MLSTM(Headed):
         return self.read((q[..., None] * C).sum(-2), (n * q).sum(-1), m, o), (C, n, m, *before)
 
     def gates_of(self, qk: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
-        """What the gates i and f are computed from, (..., heads) each, of q and k (..., 2 K) and v (..., N)."""
+        """Pre-activations of the gates i and f, (..., heads) each, of q and k (..., 2 K) and v (..., N)."""
         z = F.linear(torch.cat([qk, v], dim=-1), self.G, torch.cat([self.b["i"], self.b["f"]]))
         log_i, f = z.chunk(2, dim=-1)
         return log_i, f

@@ -21,7 +21,7 @@ from orthobench.initializers import Rng, tensor
 
 
 class Writes(NamedTuple):
-    """What some steps do to S, for every sequence, step and head.
+    """Writes of some steps to S, for every sequence, step and head.
 
     Attributes:
         log_g: ln g, (B, T, H, d_k), or (B, T, H, 1) where all keys have one.
@@ -56,7 +56,7 @@ class Outer(Headed):
     def writes(
         self, p: Tensor, before: tuple[Tensor, ...], convolve: Convolve
     ) -> tuple[Writes, tuple[Tensor, ...], tuple[Tensor, ...]]:
-        """What some steps do, what `read` is told of them, and the last inputs that the steps after them see.
+        """Writes of some steps, what `read` needs of them, and the last inputs that the steps after them see.
 
         Args:
             p: their projections, (B, T, M).
@@ -86,7 +86,7 @@ class Outer(Headed):
     @property
     @abstractmethod
     def products(self) -> int:
-        """How many products with S, and of two vectors that are added to it, a step has."""
+        """Number of products with S, and of two vectors that are added to it, in a step."""
 
     @property
     def values_per_step(self) -> int:

@@ -84,7 +84,7 @@ class PDSSM(Cell):
         return (torch.view_as_complex(self.moved(p_t, torch.view_as_real(state[0]))),)
 
     def moved(self, p_t: Tensor, h: Tensor) -> Tensor:
-        """One step of states whose two parts are side by side, (B, N, 2)."""
+        """Move states by one step; their two parts are side by side, (B, N, 2)."""
         N = self.hidden_size
         shares, re, im, Bx = p_t.split([self.sizes[0], N, N, 2 * N], dim=-1)
         P = self.transition(shares)

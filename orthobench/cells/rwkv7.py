@@ -109,5 +109,5 @@ class RWKV7(Outer):
         return 4
 
     def learning_rate_scales(self) -> dict[str, float]:
-        """What is no matrix has no weight decay, and w_0 twice the rate, as in the authors' code."""
+        """Rates as in the authors' code: no weight decay but for matrices, and w_0 at twice the rate."""
         return dict.fromkeys(("mu", "a0", "K", "L", "R", "scale", "shift"), 1.0) | {"w0": 2.0}

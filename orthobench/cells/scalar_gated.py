@@ -22,7 +22,7 @@ from orthobench.schema import NonNegativeFloat
 
 
 class ScalarGated(Cell):
-    """One matrix, one activation, two scalars; with modReLU the bias acts inside.
+    """Cell with one matrix, one activation and two scalars; with modReLU the bias acts inside.
 
     `matrices()` also returns alpha and beta, so that they are computed once per forward pass.
 
@@ -63,7 +63,7 @@ class ScalarGated(Cell):
 
     @torch.no_grad()
     def clipped(self) -> Tensor:
-        """Whether the bound on beta is active now, a boolean scalar."""
+        """Return a boolean scalar: true if the bound on beta is active now."""
         exceeds = torch.sigmoid(self.beta_raw) > 1 - 2 * self.alpha()
         return exceeds if self.bounded else torch.zeros_like(exceeds)
 

@@ -78,14 +78,14 @@ class SLSTM(Headed):
         return h, c, n, torch.full_like(m, LOWEST), *before
 
     def project(self, x: Tensor) -> Tensor:
-        """What the gates are computed from, (T, B, 4N); with a convolution that of c and o, and x itself."""
+        """Pre-activations of the gates, (T, B, 4N); with a convolution those of c and o, and x itself."""
         if self.convolution is None:
             return super().project(x)
         half = 2 * self.hidden_size
         return torch.cat([projection(x, self.U[half:], self.joint_bias()[half:]), vectors(x, self.U)], dim=-1)
 
     def seen(self, y: Tensor) -> Tensor:
-        """What the gates i and f are computed from (..., 2N), where they read y (..., I) from a convolution."""
+        """Pre-activations of the gates i and f (..., 2N), which read y (..., I) from a convolution."""
         half = 2 * self.hidden_size
         return F.linear(y, self.U[:half], self.joint_bias()[:half])
 

@@ -13,7 +13,9 @@ from orthobench.scan.uncompiled import uncompiled
 
 
 class _Fused:
-    """How many steps optimizers with `fused=True` have made in this process; torch does not count what they change."""
+    """Number of steps that optimizers with `fused=True` have made in this process; torch does not count what they
+    change.
+    """
 
     steps = 0
 
@@ -33,7 +35,7 @@ class Follower(Parametrized):
     _followed: Versions | None
 
     def after_step(self) -> None:
-        """What the parametrizations do after an optimizer's step; a forward pass does it where it is due.
+        """Do what follows an optimizer's step, if it is due; a forward pass calls it.
 
         A call looks at the parameters' values, as a forward pass does not on a GPU.
         """
@@ -61,7 +63,7 @@ class Follower(Parametrized):
         return [p for p in self.parametrizations() if isinstance(p, Settling)]
 
     def _versions(self) -> Versions | None:
-        """What tells that parameters have moved, without a look at values; null where they are not the layer's own."""
+        """Marks that tell if parameters have moved, without a look at values; None if they are not the layer's own."""
         own = [q for p in self.parametrizations() for q in p.parameters()]
         if any(not isinstance(q, nn.Parameter) or q.is_inference() for q in own):
             return None

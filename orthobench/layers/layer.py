@@ -261,7 +261,7 @@ class Layer(Follower):
         return ", ".join([str(self.input_size), str(self.hidden_size), *unusual])
 
     def _check(self, x: Any) -> bool:
-        """Whether x is a batch of sequences; refuses what `recurrence` would take for something else."""
+        """Return True if x is a batch of sequences; refuse what `recurrence` would take for something else."""
         name, dtype = type(self).__name__, self.cells[0].U.dtype
         if dtype not in DTYPES:
             raise ValueError(f"{name} is in {dtype}, which rounds its matrix: use float32 and torch.autocast.")
@@ -310,7 +310,7 @@ def _stacked(final: list[State], batched: bool = True) -> Tensor | State:
 
 
 def _of_all_layers(states: tuple[Tensor, ...]) -> Tensor:
-    """One state of every layer, (L, B, ...); narrower ones have zeros behind them."""
+    """State of every layer, (L, B, ...); narrower ones have zeros behind them."""
     if len(states) == 1:
         return states[0].unsqueeze(0)
     if len({s.shape[1:] for s in states}) == 1:

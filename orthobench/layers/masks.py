@@ -1,4 +1,4 @@
-"""What a layer is told of sequences beside their numbers: how long each is, and where its state starts again."""
+"""Lengths and resets of sequences, as a layer is given them."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ WHOLE = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
 
 @uncompiled  # it reads values
 def pieces(name: str, B: int, T: int, lengths: Any, reset: Any, batch_first: bool | None) -> Pieces:
-    """What `lengths` and `reset` say of inputs (B, T, I).
+    """Pieces that `lengths` and `reset` make of inputs (B, T, I).
 
     Args:
         name: the layer's name, for messages.
@@ -39,7 +39,7 @@ def pieces(name: str, B: int, T: int, lengths: Any, reset: Any, batch_first: boo
 
 
 def unpacked(name: str, x: PackedSequence, lengths: Any, reset: Any) -> Pieces:
-    """What a PackedSequence says.
+    """Pieces of a PackedSequence.
 
     Raises:
         ValueError: `lengths` or `reset` is given too.

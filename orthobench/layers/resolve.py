@@ -25,7 +25,7 @@ OF_TORCH = {
 
 @dataclass(frozen=True)
 class Resolved:
-    """What a layer is made of: the classes of its cell and of its recurrent matrices, and their settings."""
+    """Parts of a layer: the classes of its cell and of its recurrent matrices, and their settings."""
 
     cell: Any
     recurrent: Any

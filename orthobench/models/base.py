@@ -57,7 +57,7 @@ class Network(Parametrized, ABC):
         return found
 
     def layer_inputs(self, x: Tensor) -> list[Tensor]:
-        """What every recurrent layer reads when the model is given x from the initial state, without dropout."""
+        """Inputs of every recurrent layer when the model is given x from the initial state, without dropout."""
         return []
 
     def parameter_counts(self) -> dict[str, int]:

@@ -97,7 +97,7 @@ def fit_to_budget(settings: Settings) -> Settings:
     totals: dict[int, int] = {}
 
     def reaches(size: int, end: int) -> bool:
-        """Whether the first allowed size in size..end-1 has at least the budget; notes its total."""
+        """Return True if the first allowed size in size..end-1 has at least the budget; notes its total."""
         for allowed in range(size, end):
             count = total(allowed)
             if count is not None:
@@ -128,7 +128,7 @@ def fit_to_budget(settings: Settings) -> Settings:
 
 
 def _cell_maker(settings: Settings, rng: np.random.Generator, task: Task) -> Callable[[int, int], Cell]:
-    """What makes the cells of a model, the first of them first: it alone may read one-hot tokens."""
+    """Maker of the cells of a model, the first of them first: it alone may read one-hot tokens."""
     given, parts = {**settings.model, **settings.shares}, settings.parts
     if "T_max" in given and given["T_max"] is None:
         given["T_max"] = getattr(task, "length", getattr(task, "T", None))

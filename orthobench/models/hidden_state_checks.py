@@ -30,7 +30,7 @@ def inputs(cell: Cell, steps: int, seed: int) -> Tensor:
 
 
 def answers(made: Cell, x: Tensor) -> Tensor:
-    """What a readout gets of every step, (B, T, F)."""
+    """Features of every step that a readout gets, (B, T, F)."""
     return made.features(reference.run(made, x, made.initial_state(x.shape[0]))[0])
 
 

@@ -63,6 +63,6 @@ def chosen(given: Mapping[str, Any], cls: type) -> dict[str, Any]:
 
 
 def fitted(value: int | float | str, limit: int, key: str) -> int:
-    """What a layer narrower than the hidden size makes of a count that is tied to its size: a share, or the count."""
+    """Count in a layer narrower than the hidden size, of a count that is tied to it: a share, or the count."""
     count = not isinstance(value, str) and value >= 1
     return min(int(value), limit) if count else resolve_count(value, limit, f"model.{key}")

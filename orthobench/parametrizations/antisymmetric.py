@@ -38,7 +38,7 @@ class Antisymmetric(Parametrization):
         return skew(self.theta, self.indices, self.n) - shift
 
     def contains(self, W: Tensor, tolerance: float) -> bool:
-        """Whether W + gamma I is skew: ||W + W^T + 2 gamma I||_F <= tolerance."""
+        """Return True if W + gamma I is skew: ||W + W^T + 2 gamma I||_F <= tolerance."""
         far = (W + W.T).detach()
         far.diagonal().add_(2 * self.gamma)
         return float(torch.linalg.matrix_norm(far)) <= tolerance

@@ -55,14 +55,14 @@ class Parametrization(nn.Module, ABC):
         return self.n**2
 
     def contains(self, W: Tensor, tolerance: float) -> bool:
-        """Whether W lies on the manifold: here ||W^H W - I||_F <= tolerance."""
+        """Return True if W lies on the manifold: here ||W^H W - I||_F <= tolerance."""
         return float(deviation(W.detach())) <= tolerance
 
     def after_step(self) -> None:
         """Move a base point, renew an inverse or renormalise; called after every optimizer step, and idempotent."""
 
     def penalty(self) -> Tensor | None:
-        """What training adds to the loss, a scalar; null for nothing."""
+        """Term that training adds to the loss, a scalar; None for nothing."""
         return None
 
     def learning_rate_scales(self) -> dict[str, float]:
@@ -93,7 +93,7 @@ class Parametrization(nn.Module, ABC):
 
     @staticmethod
     def is_complex(given: dict[str, Any]) -> bool:
-        """Whether the matrix is complex with these settings; a cell with a real state cannot use it then."""
+        """Return True if the matrix is complex with these settings; a cell with a real state cannot use it then."""
         return False
 
     @staticmethod
@@ -123,7 +123,7 @@ class Parametrized(nn.Module):
         return [p() for p in self.constrained()]
 
     def penalty(self) -> Tensor | None:
-        """What is to be added to the loss in training, a scalar; null for nothing.
+        """Term to be added to the loss in training, a scalar; None for nothing.
 
         Only a setting such as `gain_penalty` of `model=nnrnn` asks for it.
         """
@@ -137,7 +137,7 @@ def parametrizations(module: nn.Module) -> list[Parametrization]:
 
 
 def even(n: int, why: str) -> str | None:
-    """What `valid_size` says of n where it must be even; `why` is the reason."""
+    """Refusal of an n that must be even, for `valid_size`; `why` is the reason."""
     near = " or ".join(str(size) for size in (n - 1, n + 1) if size > 0)
     return f"{why}: use {near}." if n % 2 else None
 
@@ -153,7 +153,7 @@ wrapped: Any = torch._C._functorch.is_functorch_wrapped_tensor  # type: ignore[a
 
 
 def reading_waits(t: Tensor) -> bool:
-    """Whether reading a value of t in Python would wait for a GPU."""
+    """Return True if reading a value of t in Python would wait for a GPU."""
     return t.is_cuda
 
 

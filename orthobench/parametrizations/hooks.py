@@ -21,5 +21,5 @@ def refresh(module: nn.Module) -> None:
 
 
 def taken(module: nn.Module, name: str) -> bool:
-    """Whether a parameter is computed by a hook or by `torch.nn.utils.parametrize`, from others of other names."""
+    """Return True if a hook computes a parameter, or `torch.nn.utils.parametrize`, from others of other names."""
     return name not in module._parameters and not getattr(module, "_is_replica", False)

@@ -47,7 +47,7 @@ class Settling(base.Parametrization):
 
     @abstractmethod
     def looks_settled(self) -> bool:
-        """Whether no update is due, judged by theta's values."""
+        """Return True if no update is due, judged by theta's values."""
 
     @abstractmethod
     def mend(self) -> None:
@@ -58,7 +58,7 @@ class Settling(base.Parametrization):
         """
 
     def is_settled(self) -> bool:
-        """Whether no update is due."""
+        """Return True if no update is due."""
         known, seen = self._known, self._seen()
         untold = known is None or seen is None or known[0] != seen[0] or not base.reading_waits(self.theta)
         return self.looks_settled() if untold else known == seen
@@ -134,7 +134,7 @@ class Settling(base.Parametrization):
             self._believe()
 
     def _seen(self) -> tuple[int, int] | None:
-        """Where theta is and how often it has changed; null for one that is not stored, as in `torch.func`."""
+        """Place of theta and its number of changes; None for one that is not stored, as in `torch.func`."""
         theta = self.theta
         if not isinstance(theta, nn.Parameter) or theta.is_meta:
             return None
@@ -160,7 +160,7 @@ class Settling(base.Parametrization):
 
 
 def _changes(t: Tensor) -> int:
-    """How often a tensor was changed in place; torch does not count that in inference mode."""
+    """Number of times that a tensor was changed in place; torch does not count that in inference mode."""
     return -1 if t.is_inference() else t._version
 
 

@@ -154,13 +154,13 @@ class NeumannCayley(Settling, ScaledCayley):
         return (self.steps if self.variant == "paper" else self.steps - 1) % self.reset_period == 0
 
     def _is_far(self) -> bool:
-        """Whether theta has moved too far for the series; never with `code`, whose M is of no step."""
+        """Return True if theta has moved too far for the series; never with `code`, whose M is of no step."""
         if self.variant == "code" or (base.reading_waits(self._M) and not self._may_wait()):
             return False
         return not float(torch.linalg.matrix_norm(self._M)) < FAR
 
     def _may_wait(self) -> bool:
-        """Whether a GPU may be waited for; not while its work is only recorded."""
+        """Return True if a GPU may be waited for; not while its work is only recorded."""
         return self.careful and not (self._M.is_cuda and torch.cuda.is_current_stream_capturing())
 
     def _series(self) -> Tensor:

@@ -100,7 +100,7 @@ class SkewExponential(torch.autograd.Function):
 
     @staticmethod
     def vmap(info: Any, in_dims: tuple[int], A: Tensor) -> tuple[Any, Any]:
-        """One matrix after another, each with its own number of squarings: the same bits as without vmap."""
+        """Map one matrix after another, each with its own number of squarings: the same bits as without vmap."""
         found = [SkewExponential.apply(one)[0] for one in A.unbind(in_dims[0])]
         return (torch.stack(found),), (0,)
 

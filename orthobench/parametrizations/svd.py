@@ -92,7 +92,7 @@ class SVD(Parametrization):
         return nn.functional.pad(X, (0, max(columns - self.n, 0), 0, rows - self.n))
 
     def contains(self, W: Tensor, tolerance: float) -> bool:
-        """Whether every singular value of W is within the band, up to the tolerance."""
+        """Return True if every singular value of W is within the band, up to the tolerance."""
         values = torch.linalg.svdvals(W.detach().double())
         low, high = self.sigma_star - self.r - tolerance, self.sigma_star + self.r + tolerance
         return bool((values >= low).all() and (values <= high).all())

@@ -14,7 +14,8 @@ jit: Any = torch.jit
 
 
 def traced(*tensors: Tensor) -> bool:
-    """Whether torch's operations are recorded or replaced, so that no value may be read and no compiled loop be run.
+    """Return True if torch's operations are recorded or replaced, so that no value may be read and no compiled loop be
+    run.
 
     That is so in torch.export, torch.onnx and torch.jit.trace, under any mode of `__torch_dispatch__` (make_fx, fake
     tensors, a counter of operations), and where one of the tensors is of a class with such a method.
@@ -29,12 +30,12 @@ def traced(*tensors: Tensor) -> bool:
 
 
 def mapped(t: Tensor) -> bool:
-    """Whether torch.func.vmap may map t, so that its values cannot be read."""
+    """Return True if torch.func.vmap may map t, so that its values cannot be read."""
     return core._functorch.is_functorch_wrapped_tensor(t) and core._functorch.TransformType.Vmap in _transforms()
 
 
 def maps_derivatives() -> bool:
-    """Whether torch.func.vmap is active together with a derivative of torch.func."""
+    """Return True if torch.func.vmap is active together with a derivative of torch.func."""
     found = _transforms()
     return len(found) > 1 and core._functorch.TransformType.Vmap in found
 

@@ -32,7 +32,8 @@ def joined(attempts: Attempts) -> Attempts:
 
 
 def is_mixed(attempts: Attempts | None) -> bool:
-    """Whether a run was computed on several devices, or by several engines, so that none of its times is of either.
+    """Return True if a run was computed on several devices, or by several engines, so that none of its times is of
+    either.
 
     What is unknown is no other one.
     """
@@ -41,7 +42,7 @@ def is_mixed(attempts: Attempts | None) -> bool:
 
 
 def of_all(attempts: Attempts, word: str) -> str:
-    """What the attempts were computed with, each kind once, in words."""
+    """Values of all attempts under a word, each once, in words."""
     return ", ".join(dict.fromkeys(str(one[word]) for one in attempts if one[word] is not None))
 
 
@@ -51,7 +52,7 @@ def in_words(attempts: Attempts) -> str:
 
 
 def are_attempts(value: Any) -> bool:
-    """Whether a value is a list of attempts."""
+    """Return True if a value is a list of attempts."""
     return isinstance(value, list) and all(_is_attempt(one) for one in value)
 
 

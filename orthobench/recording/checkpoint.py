@@ -65,7 +65,7 @@ class SafeCheckpointIO:
 
 
 def previous(path: Path) -> Path:
-    """Where the generation before `path` is kept."""
+    """Path of the generation before `path`."""
     return path.with_name(path.name + ".previous")
 
 

@@ -106,7 +106,7 @@ def misfit(state: Mapping[str, Any], module: torch.nn.Module, optimizer: torch.o
 
 
 def differing(found: Any, own: Any, place: str) -> str | None:
-    """Where a checkpoint's state of a library is of another kind than this run's own, as the end of a sentence.
+    """End of a sentence about a library's state of another kind than this run's own; None if all are alike.
 
     Null where it is not. What either alone has is left to the library, whose versions differ.
 

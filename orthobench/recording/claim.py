@@ -142,7 +142,7 @@ class Claim:
         return self._file
 
     def _is_own(self) -> bool:
-        """Whether claim.json names nobody else."""
+        """Return True if claim.json names nobody else."""
         try:
             found = lease.owner(lease.text_of(self.path))
         except OSError:
@@ -182,7 +182,7 @@ def _renew() -> None:
 
 
 def awaited(folder: Path) -> str | None:
-    """What a run waits for whose folder was claimed on another machine, in one sentence; null where it does not."""
+    """Sentence about the owner on another machine that a run waits for; None if it does not wait."""
     path = folder / "claim.json"
     left = lease.left_s(path)
     if not left:
@@ -202,7 +202,7 @@ def owner_of(folder: Path) -> str:
 
 
 def is_held(folder: Path) -> bool:
-    """Whether a process works in a run's folder now; one elsewhere that was not seen before is thought to."""
+    """Return True if a process holds the run folder. A remote owner not observed before is assumed alive."""
     for path in (folder / "claim.json", folder):
         try:
             place = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)

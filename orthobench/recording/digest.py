@@ -30,7 +30,7 @@ def write_sealed(path: Path, content: dict[str, Any]) -> dict[str, Any]:
 
 
 def read_sealed(path: Path) -> dict[str, Any] | None:
-    """What `write_sealed` wrote; null when there is no file, or anything in it has changed, or a record is none."""
+    """Read what `write_sealed` wrote; None if there is no file, if it was changed, or if it is no record."""
     found = read_json(path)
     if found is not None and path.name == RECORD and not is_record(found):
         return None

@@ -150,7 +150,7 @@ def as_csv(headers: Iterable[str], rows: Iterable[Iterable[Any]]) -> str:
 
 
 def read_rows(path: Path, make: Callable[[dict[str, str]], Made], again: str) -> list[Made]:
-    """What `make` makes of every line of a CSV file by its header; none where there is no file.
+    """Make something of every line of a CSV file by its header; nothing if there is no file.
 
     Raises:
         StorageError: it is damaged, which `orthobench {again}` would mend.

@@ -1,4 +1,4 @@
-"""Whether a run has been finished already, told without what a training needs."""
+"""Check for a finished run, without the imports that training needs."""
 
 from pathlib import Path
 from typing import Any

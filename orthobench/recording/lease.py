@@ -34,7 +34,7 @@ _seen: dict[Path, tuple[Any, float]] = {}
 
 @cache
 def boot() -> str:
-    """What tells this boot of this machine from all others."""
+    """Identifier of this boot of this machine."""
     with suppress(OSError):
         return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     return socket.gethostname()
@@ -48,7 +48,7 @@ def new_owner() -> dict[str, Any]:
 
 
 def text_of(path: Path) -> str:
-    """What claim.json holds, as far as an owner may reach; bytes that are no text are replaced.
+    """Read at most LONGEST characters of claim.json; undecodable bytes are replaced.
 
     Raises:
         OSError: it cannot be read.
@@ -67,13 +67,13 @@ def owner(text: str) -> dict[str, Any]:
 
 
 def is_elsewhere(text: str) -> bool:
-    """Whether an owner is of another machine, or another boot of this one, and has not given its claim up."""
+    """Return True if an owner is of another machine or another boot, and has not given its claim up."""
     found = owner(text)
     return bool(found.get("token")) and found.get("boot") != boot() and not found.get("released")
 
 
 def lives(path: Path) -> bool:
-    """Whether an owner elsewhere may live, by what this process has seen of its file so far; it does not wait."""
+    """Return True if an owner elsewhere may live, by what this process saw of its file so far; it does not wait."""
     state = _state(path)
     if state is None or not is_elsewhere(state[1]) or _is_long_ago(state):
         return False
@@ -157,7 +157,7 @@ def _mark(path: Path, text: str) -> Path:
 
 
 def _is_left(mark: Path) -> bool:
-    """Whether the process is gone that made a mark; one of this machine is, since it has not the lock."""
+    """Return True if the process that made a mark is dead. A local one must be, because we hold the lock."""
     begun, start = _state(mark), time.monotonic()
     if begun is None:
         return False

@@ -145,7 +145,7 @@ def go_on(logger: Any, told: list[Logged], kept: list[Logged]) -> None:
 
 
 def _has_begun(run: Any) -> bool:
-    """Whether an earlier attempt has written to a W&B run: the server knows it, or a folder beside its own does."""
+    """Return True if an earlier attempt has written to a W&B run, by the server or a folder beside its own."""
     with _harmless("look for an earlier attempt"):
         own = Path(run.settings.sync_dir)
         return run.resumed or any(path != own for path in own.parent.glob(f"*run-*-{glob.escape(run.id)}*"))

@@ -52,7 +52,7 @@ def _top(name: str) -> str:
 
 
 def _is_of_author(module: ModuleType, path: Path, own: set[str]) -> bool:
-    """Whether a module is of a plug-in's own package, or is in no folder of installed ones."""
+    """Return True if a module is of a plug-in's own package, or is in no folder of installed ones."""
     top = _top(module.__name__)
     if top in own or top == OURS or top in sys.stdlib_module_names:
         return top in own

@@ -30,7 +30,7 @@ MAYBE_NULL = (
 
 
 def is_record(found: dict[str, Any]) -> bool:
-    """Whether everything that is read from a record has the kind that it is taken for."""
+    """Return True if everything that is read from a record has the kind that it is taken for."""
     if any(found.get(key) is None for key in NEEDED):
         return False
     for key, kind in KINDS.items():
@@ -56,12 +56,12 @@ def is_record(found: dict[str, Any]) -> bool:
 
 
 def are_numbers(value: Any) -> bool:
-    """Whether a value is numbers, or null, by name."""
+    """Return True if a value is numbers, or null, by name."""
     return isinstance(value, dict) and all(one is None or isinstance(one, int | float) for one in value.values())
 
 
 def are_sources(value: Any) -> bool:
-    """Whether a value is what a run was made of: digests by name, for plug-ins, YAML files and data; or null."""
+    """Return True if a value is what a run was made of: digests by name, for plug-ins, YAML files and data; or null."""
     if not isinstance(value, dict):
         return value is None
     made_of = [value[kind] for kind in MADE_OF if value.get(kind) is not None]

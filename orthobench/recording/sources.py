@@ -1,4 +1,4 @@
-"""What a run was made of beside the package and its settings: plug-in modules, YAML files and data, by SHA-256.
+"""Files behind a run, beside the package and its settings: plug-in modules, YAML files and data, by SHA-256.
 
     {"plugins": {"my_cells": "9f86...", ...}, "yaml": {"model/mgu.yaml": ...}, "data": {"mine.npz": ...}}
 
@@ -33,7 +33,7 @@ Sources = dict[str, Any]
 
 
 def sources(settings: Settings, data: Iterable[Path]) -> Sources:
-    """What a run is made of.
+    """Files behind a run, by digest.
 
     Args:
         settings: its settings, which name its classes and the YAML files from folders of `--config-dir`.
@@ -118,7 +118,7 @@ def data_of(known: Sources | None) -> Digests:
 
 
 def combined(digests: Digests | None) -> str | None:
-    """One digest of many; null for none."""
+    """Digest of many digests; None for none."""
     return hashlib.sha256(json.dumps(digests, sort_keys=True).encode()).hexdigest() if digests else None
 
 

@@ -39,7 +39,7 @@ def runs_root(given: str | Path | None = None) -> Path:
 
 
 def frame(root: str | Path | None = None) -> "pd.DataFrame":
-    """One row per run; nested keys are joined by dots, curves are left out.
+    """Table with a row per run; nested keys are joined by dots, curves are left out.
 
     Raises:
         ConfigError: there is no such folder.
