@@ -1,16 +1,15 @@
-"""Write docs/results/findings.md, and the two tables of README.md, from results/findings.yaml and the records.
+"""Write docs/results/findings.md, and the two tables of README.md, from the claims of the fair tables and the records.
 
-python scripts/findings.py             what no longer holds, and what is not written yet
-python scripts/findings.py --write     write both; refused where a finding no longer holds
+python scripts/findings.py             what is not what the records say
+python scripts/findings.py --write     write both
 """
 
-import csv
-import re
 import sys
 import textwrap
 from collections import Counter
+from functools import lru_cache
 from itertools import chain
-from math import floor, inf, log10, nan
+from math import inf, nan
 from pathlib import Path
 
 from matplotlib.colors import to_rgb
@@ -18,14 +17,17 @@ from matplotlib.colors import to_rgb
 from orthobench.report import costs, drawing
 from orthobench.report.drawing import COLOURS, DASHES, MARKERS
 from orthobench.report.fair import DROP
-from orthobench.report.numbers import number, spread
+from orthobench.report.numbers import number
 from orthobench.study.catalogue import SHIPPED
-from orthobench.study.statistics.status import NOT_RUN, STATUSES, UNDERSPECIFIED
-from orthobench.study.tables.table import FAIR, FULL
+from orthobench.study.statistics.status import NOT_RUN, PARTIAL, STATUSES, UNDERSPECIFIED
+from orthobench.study.tables.table import FAIR
 from orthobench.study.verdicts.claims import is_cost
-from orthobench.study.verdicts.fair import FairTable
-from orthobench.study.verdicts.fair_entry import UNASKED, FairEntry
-from orthobench.study.verdicts.findings import Finding, entry, fair_of, problems, read
+from orthobench.study.verdicts.comparison import Compared, compare
+from orthobench.study.verdicts.fair import FairTable, fair_table
+from orthobench.study.verdicts.fair_claims import outcomes
+from orthobench.study.verdicts.fair_entry import FairEntry
+from orthobench.study.verdicts.needs import needs
+from orthobench.study.verdicts.searched_claims import HELD
 
 ROOT = Path(__file__).resolve().parents[1]
 PICTURE = ROOT / "docs" / "results" / "findings.svg"
@@ -36,17 +38,16 @@ CELLS, PAPERS, END = "<!-- findings -->\n", "<!-- papers -->\n", "<!-- end -->\n
 HEAD = """\
 # Findings
 
-This page says what the records in `results/records` show. Every statement names its table, and reads its numbers from
-the records.
+This page says what the records in `results/records` show. Each claim stands in the file of its table, below
+`claims:`, with a test. The tests are evaluated again whenever records change. A claim that does not hold says so
+here. These claims were written after the runs; those of the [searched tables](../explanation/fair2.md) were written
+before. Text under *Why* is interpretation and is not tested.
 
-Each claim is a test in `results/findings.yaml`: orders, levels, horizons and statuses. The test suite fails if the
-records stop supporting it. Text under *Why* is interpretation and is not tested.
-
-All statements are for this parameter budget, 2,000 training steps unless stated, and default model settings except the
-tuned learning rate. Scores are means over five seeds that were not used for tuning, with their 95 % interval.
-Milliseconds are medians with half of the distance between the quartiles. One model is ahead of another if their
-intervals do not touch. The papers' own tables, at the end, keep to the papers' protocols and to their own numbers of
-seeds.
+All claims are for this parameter budget, 2,000 training steps unless stated, and default model settings except the
+tuned learning rate. Scores are means over five seeds that were not used for tuning. One cell is *ahead* of another if
+their 95 % intervals do not touch; nothing corrects for the number of pairs. A level holds if all runs but one of
+three or more are on its side. [Fair tables](../explanation/fair.md) has the rules. The papers' own tables, at the
+end, keep to the papers' protocols and to their own numbers of seeds.
 """
 
 
@@ -64,13 +65,6 @@ COLUMNS = {  # of the overview: heading, and the table and case that it is read 
     "HAR-2": ("fair/har2", ""),
 }
 FIRST = next(iter(COLUMNS))
-NEEDS = {  # of the README: what a reader needs, the column that tests it, and the length to which a cell holds it
-    "hold a symbol until an unpredictable cue": (FIRST, 160),
-    "recall after a fixed delay": ("copying, T=200", 200),
-    "look a value up by its key": ("value by its key", 128),
-    "track a state": ("products in S3", 256),
-    "add two numbers far apart": ("adding, T=200", 400),
-}
 MOST = 5  # cells that a row of it names
 DUELS = [("ncgru", "gru_chrono"), ("scornn", "gru")]
 OVERVIEW = """\
@@ -102,13 +96,11 @@ TOLD = {  # what a heading, a row or a sign means, where there is one
     "†": "†: the best rate is the largest or the smallest that was tried.",
     "‡": "‡: the two seeds that chose the rate scored more than 0.1 better.",
 }
-SHORT = """\
-Scores are means over five fresh seeds, with the half-width of their 95 % interval. If the bounds of the score cut it
-off, its two ends are shown.
-"""
 SCOPE = """\
 Fastest first. A cell is listed if the 95 % interval of its score lies above 0.9, in training and at the length tested;
 1 is perfect. Each has one layer of {least:,} to {most:,} parameters, 2,000 training steps and five fresh seeds.
+"""
+ELSEWHERE = """\
 [All results](docs/results/findings.md), [how they were measured](docs/explanation/fair.md).
 """
 PUBLISHED = """\
@@ -116,58 +108,15 @@ Part of what the five papers print has been run at full length. [Judging]({folde
 """
 
 
-class Numbers:
-    """What a sentence may say of a model, such as `{ncgru.score}`, `{ncgru.at[201]}`, `{ncgru.ms}`."""
-
-    def __init__(self, table: FairTable, found: FairEntry) -> None:
-        scores = found.scores()
-        places = 3 if table.higher else _places(scores.mean)
-        mean = number(scores.mean, places)  # in powers of ten where that shows nothing, as of the least losses
-        behind = spread(found.t_interval_of(table.score.name), places, table.score.bounds)
-        if scores.diverged:
-            behind = f" of {len(scores.values)} seeds of {scores.done}"
-        self.score = mean if behind in (f" [{mean}, {mean}]", " ± 0.000") else f"{mean}{behind}"
-        self.at = {length: number(found.scores(found.at(length)).mean, 3) for length in table.lengths}
-        self.unasked = {length: number(found.scores(found.at(length, UNASKED)).mean, 2) for length in table.lengths}
-        tuned = (line.metric(table.score.name, "best_val") for line in found.tuned.get(found.rate or "", ()))
-        self.tuned = " and ".join(sorted(number(score, 3) for score in tuned))
-        self.horizon = str(table.horizon(found) or "none")
-        self.ms = costs.step(found.cost) if found.cost else "not measured"
-        self.tenth = number(found.steps_to_tenth, 0) or "never"
-        self.seconds = "never"
-        if found.steps_to_tenth is not None:
-            self.seconds = number(found.steps_to_tenth * found.cost.s_per_step, 1) if found.cost else "not measured"
-        self.state = number(found.budget.get("state_bytes"), 0)
-        self.rate = found.rate
-
-
-def _places(loss: float | None) -> int:
-    """Decimals that show two digits of a loss; three at least, six at most."""
-    return min(max(1 - floor(log10(loss)), 3), 6) if loss else 3
-
-
-def sentence(finding: Finding, words: str) -> str:
-    """Words of a finding, `says` or `short`, with their numbers."""
-    if SHIPPED.table(finding.table).track != FAIR:
-        return words
-    fair = fair_of(finding.table, RESULTS)
-    named = set(re.findall(r"\{(\w+)\.", words))
-    known = {model: Numbers(fair, entry(fair, finding, model)) for model in named}
-    blind = {length: number(level, 3) for length, level in fair.order_blind.get(finding.case, {}).items()}
-    levels = {"order_blind": blind.get(None), "order_blind_at": blind, "trivial": number(fair.trivial(finding.case), 3)}
-    return words.format(**known, **levels)
-
-
-def source(finding: Finding, root: str) -> str:
-    """A link to the table that a finding rests on."""
-    page = finding.table.split("/")[0]
-    case = f", {finding.case}" if finding.case else ""
-    return f"[`{finding.table}`{case}]({root}results/tables/{page}.md)"
+@lru_cache
+def fair_of(name: str) -> FairTable:
+    """A fair table, read once."""
+    return fair_table(SHIPPED.table(name), RESULTS)
 
 
 def overview() -> str:
     """The models side by side, those that hold three digits best first."""
-    tables = {heading: fair_of(table, RESULTS) for heading, (table, _) in COLUMNS.items()}
+    tables = {heading: fair_of(table) for heading, (table, _) in COLUMNS.items()}
     entries = {
         heading: {one.model: one for one in tables[heading].at(case) if one.rate}
         for heading, (_, case) in COLUMNS.items()
@@ -180,9 +129,11 @@ def overview() -> str:
             "" if found is None else _score(tables[heading], found)
             for heading, found in ((heading, entries[heading].get(model)) for heading in COLUMNS)
         ]
-        numbers = Numbers(table, first[model])
-        lines.append([model, *scores, numbers.horizon, numbers.ms, numbers.seconds, numbers.state])
-    sizes = [budget(fair_of(table, RESULTS)) for table, _ in COLUMNS.values()]
+        one = first[model]
+        ms = costs.step(one.cost) if one.cost else "not measured"
+        state = number(one.budget.get("state_bytes"), 0)
+        lines.append([model, *scores, str(table.horizon(one) or "none"), ms, _seconds(one), state])
+    sizes = [budget(fair_of(table)) for table, _ in COLUMNS.values()]
     words = OVERVIEW.format(least=min(sizes), most=max(sizes), repeated=costs.REPEATED)
     text = "".join(chain(*lines))
     words += "".join(f"- {told}\n" for sign, told in TOLD.items() if sign in text)
@@ -207,7 +158,7 @@ def _score(table: FairTable, found: FairEntry) -> str:
 def picture() -> str:
     """Scores of three digits by the delay of the cue, as SVG: some models by name, all others in grey."""
     name, case = COLUMNS[FIRST]
-    table = fair_of(name, RESULTS)
+    table = fair_of(name)
     figure, axes = drawing.subplot(7.2, 3.6)
     axes.axvspan(*table.trained[case], color="#888888", alpha=0.15, linewidth=0)
     ends: list[tuple[list[float], str, str]] = []  # a line, its model and its colour
@@ -255,7 +206,7 @@ def duels() -> str:
     """Of pairs of models, in how many of the cases that both have one is ahead of the other."""
     said = []
     for one, other in DUELS:
-        found = [{e.model: e for e in fair_of(table, RESULTS).at(case) if e.lines} for table, case in COLUMNS.values()]
+        found = [{e.model: e for e in fair_of(table).at(case) if e.lines} for table, case in COLUMNS.values()]
         pairs = [(entries[one], entries[other]) for entries in found if one in entries and other in entries]
         both = [pair for pair in pairs if all(entry.interval for entry in pair)]
         ahead, behind = sum(a.beats(b) for a, b in both), sum(b.beats(a) for a, b in both)
@@ -266,45 +217,76 @@ def duels() -> str:
     return "\n".join(said) + "\n"
 
 
-def page(found: list[Finding]) -> str:
+def claims() -> str:
+    """The claims of every fair table with what came of them, those of a case together."""
+    text = ""
+    for table in (one for one in SHIPPED.tables() if one.track == FAIR and one.claims):
+        found = outcomes(fair_of(table.name))
+        for case in dict.fromkeys(one.stated.case for one in found):
+            asks = SHIPPED.about("experiment", table.name)[0].description
+            title = ", ".join(filter(None, (table.title, case)))
+            text += f"\n## {title}\n\n{asks}. [`{table.name}`](../../results/tables/fair.md)\n\n"
+            for one in (one for one in found if one.stated.case == case):
+                word = "" if one.word == HELD else f"**{one.word[0].upper()}{one.word[1:]}:** "
+                why = f" Why: {one.stated.why}" if one.stated.why else ""
+                text += f"- {word}{one.stated.claim} ({one.detail}){why}\n"
+    return text
+
+
+def page() -> str:
     """docs/results/findings.md."""
-    short = "".join(f"- {sentence(one, one.short)} ({source(one, '../../')})\n" for one in found if one.short)
-    text = f"{HEAD}\n## In short\n\n{SHORT}\n{short}\n## All cells\n\n{overview()}\n{duels()}"
-    for title in dict.fromkeys(one.title for one in found):
-        text += f"\n## {title}\n\n"
-        for one in (one for one in found if one.title == title):
-            text += f"- {sentence(one, one.says)} ({source(one, '../../')})\n" + (
-                f"  Why: {one.why}\n" if one.why else ""
-            )
-    parts = [PUBLISHED.format(folder="../explanation/"), coverage(), apart(), statuses()]
+    text = f"{HEAD}\n## In short\n\n{short('../../', '')}\n## All cells\n\n{overview()}\n{duels()}{claims()}"
+    parts = [PUBLISHED.format(folder="../explanation/"), coverage(), apart(), statuses(), published(), sides()]
     return f"{text}\n## The papers' numbers beside ours\n\n" + "\n".join(parts)
 
 
-def judged() -> list[tuple[str, str, str, str]]:
-    """Paper, kind, status and, of a number, ours minus theirs of all that the papers print but counts of parameters.
+@lru_cache
+def judged() -> list[tuple[str, str, Compared]]:
+    """Paper, kind, and all that the papers print but counts of parameters and what is lost.
 
     The kind is `number`, `claim`, or `step` for a claim about the time of a step, which takes no training.
     """
     found = []
-    for paper in SHIPPED.papers():
-        steps = {(one.table, one.claim) for one in SHIPPED.published(paper) if one.kind == "claim" and is_cost(one)}
-        with (RESULTS / "tables" / f"{paper}.csv").open(encoding="utf-8", newline="") as file:
-            rows = [row for row in csv.DictReader(file) if row["preset"] == FULL and row["published"] != "lost"]
-        found += [
-            (
-                paper,
-                "step" if (row["table"].split("/")[1], row["claim"]) in steps else row["kind"],
-                row["status"].partition(" (")[0],
-                row["difference"],
-            )
-            for row in rows
-        ]
-    return [one for one in found if one[2] in STATUSES]
+    for table in (one for one in SHIPPED.tables() if one.track == "published"):
+        compared = compare(table, RESULTS)
+        kinds = [("number", one) for one in compared.numbers]
+        kinds += [("step" if is_cost(one.printed) else "claim", one) for one in compared.claims]
+        found += [(table.paper, kind, one) for kind, one in kinds if not one.printed.lost]
+    return [one for one in found if one[2].verdict.word in STATUSES]
+
+
+def published() -> str:
+    """The claims of the papers of which something came out, paper by paper."""
+    text = ""
+    decided = [(paper, one) for paper, kind, one in judged() if kind != "number"]
+    decided = [(paper, one) for paper, one in decided if one.verdict.word not in (NOT_RUN, PARTIAL)]
+    for paper in dict.fromkeys(paper for paper, _ in decided):
+        text += f"### Claims of [{paper}](../../results/tables/{paper}.md)\n\n"
+        for one in (one for found, one in decided if found == paper):
+            note = f" {one.printed.note}" if one.printed.note else ""
+            where = "; ".join(filter(None, (f"`{one.printed.table}`", one.verdict.mark)))
+            text += f"- **{one.verdict.word}**: {one.printed.claim} ({where}){note}\n"
+        text += "\n"
+    return text
+
+
+def sides() -> str:
+    """On which side of the printed numbers ours lie, of columns of ten numbers or more."""
+    columns: dict[tuple[str, str, str], list[float]] = {}
+    for paper, kind, one in judged():
+        if kind == "number" and one.printed.kind == "result" and one.difference is not None:
+            columns.setdefault((paper, one.printed.table, one.printed.column), []).append(one.difference)
+    lines = [["table", "column", "numbers", "ours below", "ours above"], ["---", "---", "---:", "---:", "---:"]]
+    for (paper, table, column), gaps in columns.items():
+        if len(gaps) >= 10:
+            counts = (len(gaps), sum(gap < 0 for gap in gaps), sum(gap > 0 for gap in gaps))
+            lines.append([f"[`{paper}/{table}`](../../results/tables/{paper}.md)", column, *map(str, counts)])
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 
 def statuses() -> str:
     """How many published numbers and claims of each paper have which status."""
-    counts = Counter((paper, status) for paper, _, status, _ in judged())
+    counts = Counter((paper, one.verdict.word) for paper, _, one in judged())
     lines = [["paper", *STATUSES], ["---", *["---:"] * len(STATUSES)]]
     for paper in SHIPPED.papers():
         shown = (str(counts[paper, status]) for status in STATUSES)
@@ -315,7 +297,7 @@ def statuses() -> str:
 def coverage() -> str:
     """How much of what the papers print has been run at all, and what came of it."""
     kinds = {"number": "numbers", "claim": "claims about training", "step": "claims about the time of a step"}
-    found = Counter((kind, status) for _, kind, status, _ in judged())
+    found = Counter((kind, one.verdict.word) for _, kind, one in judged())
     shown = [status for status in STATUSES if status != NOT_RUN and any(found[kind, status] for kind in kinds)]
     lines = [["what the papers print", "in all", "run", *shown], ["---", *["---:"] * (len(shown) + 2)]]
     for kind, what in kinds.items():
@@ -327,7 +309,7 @@ def coverage() -> str:
 
 def apart() -> str:
     """On which side of the printed numbers those of ours lie that are called underspecified."""
-    gaps = [float(gap) for _, _, status, gap in judged() if status == UNDERSPECIFIED and gap]
+    gaps = [one.difference or 0.0 for _, _, one in judged() if one.verdict.word == UNDERSPECIFIED]
     above, below = sum(gap > 0 for gap in gaps), sum(gap < 0 for gap in gaps)
     text = (
         "A number is *underspecified* if ours differs from it, and the paper leaves out a setting that may be the "
@@ -340,48 +322,43 @@ def apart() -> str:
 
 def readme(text: str) -> str:
     """Return README.md with its two tables between their markers."""
-    for mark, block in ((CELLS, needs()), (PAPERS, f"{coverage()}\n{PUBLISHED.format(folder='docs/explanation/')}")):
+    for mark, block in (
+        (CELLS, short("", "docs/")),
+        (PAPERS, f"{coverage()}\n{PUBLISHED.format(folder='docs/explanation/')}"),
+    ):
         start = text.index(mark) + len(mark)
         text = f"{text[:start]}{block}{text[text.index(END, start) :]}"
     return text
 
 
-def needs() -> str:
+def short(root: str, docs: str) -> str:
     """Table of needs, each with the models that meet it, fastest first."""
     lines, sizes = [["you need to", "cells that do", "tested to", "records"], ["---"] * 4], []
-    for need, (heading, least) in NEEDS.items():
-        name, case = COLUMNS[heading]
-        table = fair_of(name, RESULTS)
-        sizes.append(budget(table))
-        known = [
-            one for one in table.at(case) if one.rate and (ROOT / "conf" / "model" / f"{one.model}.yaml").is_file()
-        ]
-        able = [one for one in known if (table.horizon(one) or 0) >= least and least not in table.holes(one)]
-        able.sort(key=_seconds)
-        names = ", ".join(f"`{one.model}`" for one in able[:MOST]) or "none"
-        more = f" and {len(able) - MOST} more" if len(able) > MOST else ""
-        lines.append([need, names + more, f"{least} steps", f"[`{name}`](results/tables/{name.split('/')[0]}.md)"])
+    for one in needs([fair_of(name) for name in dict.fromkeys(table for table, _ in COLUMNS.values())]):
+        sizes.append(budget(fair_of(one.table)))
+        names = ", ".join(f"`{model}`" for model in one.models[:MOST]) or "none"
+        more = f" and {len(one.models) - MOST} more" if len(one.models) > MOST else ""
+        link = f"[`{one.table}`]({root}results/tables/{one.table.split('/')[0]}.md)"
+        lines.append([one.need, names + more, f"{one.length} steps", link])
     scope = SCOPE.format(least=min(sizes), most=max(sizes))
-    return "".join(f"| {' | '.join(line)} |\n" for line in lines) + f"\n{scope}"
+    rest = ELSEWHERE if docs else ""
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines) + f"\n{scope}{rest}"
 
 
-def _seconds(one: FairEntry) -> float:
-    return one.cost.s_per_step if one.cost else inf
+def _seconds(one: FairEntry) -> str:
+    """The seconds that a model trains until its loss is at a tenth of the trivial one, as text."""
+    if one.steps_to_tenth is None:
+        return "never"
+    return number(one.steps_to_tenth * one.cost.s_per_step, 1) if one.cost else "not measured"
 
 
 def texts() -> dict[Path, str]:
     """What the two files should hold."""
-    found = read(RESULTS / "findings.yaml")
-    return {PAGE: page(found), README: readme(README.read_text(encoding="utf-8"))}
+    return {PAGE: page(), README: readme(README.read_text(encoding="utf-8"))}
 
 
 def main(arguments: list[str]) -> int:
-    """Returns 1 where a finding no longer holds, or a file is not what it should be and is not to be written."""
-    broken = [(one, why) for one in read(RESULTS / "findings.yaml") if (why := problems(one, RESULTS))]
-    for one, why in broken:
-        print(f"no longer holds: {one.says}\n  {'; '.join(why)}")
-    if broken:
-        return 1
+    """Returns 1 where a file is not what it should be and is not to be written."""
     stale = {path: text for path, text in texts().items() if not path.is_file() or path.read_text("utf-8") != text}
     for path, text in stale.items():
         if "--write" in arguments:

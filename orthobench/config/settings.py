@@ -40,6 +40,7 @@ LATER = {  # settings of a task or of a part of a model that came later, with th
     ("recurrent", "schur", "recurrent_group"): "all",
     ("recurrent", "schur", "upper_decay"): 0,
     ("cell", "mlstm", "convolution"): None,
+    ("cell", "mlstm", "read"): "plain",
     ("cell", "mlstm", "gate_inputs"): "x",
     ("cell", "mlstm", "input_init"): "small",
     ("cell", "slstm", "forget_bias"): "linear",

@@ -10,8 +10,9 @@ from orthobench.report.fair_figures import figures
 from orthobench.report.numbers import NOTHING, held, number, ranked, spread
 from orthobench.study.catalogue import SHIPPED, Catalogue
 from orthobench.study.statistics.statistics import Scores, wilson
-from orthobench.study.tables.table import FAIR
+from orthobench.study.tables.table import FAIR, FULL
 from orthobench.study.verdicts.fair import FairTable, fair_tables, overall
+from orthobench.study.verdicts.fair_claims import outcomes
 from orthobench.study.verdicts.fair_entry import UNASKED, FairEntry
 
 INTRODUCTION = f"""\
@@ -37,6 +38,7 @@ Intervals are compared pair by pair, and nothing corrects for the number of pair
 A model with a constrained matrix chooses between two rates of it too, and so has more runs of tuning.
 Nothing here is a published setting; the papers' own stand in the other tables.
 """
+CLAIMS = "claims, written after the runs"
 DROP = 0.1  # of a normalised score
 BUDGETS = {"parameters": "parameters", "state_bytes": "state, bytes", "multiply_adds": "multiply-adds"}
 STEP = "ms a step"
@@ -65,7 +67,7 @@ def section(fair_table: FairTable, drawn: bool = False) -> Section:
     """One table; with its figures where `drawn`."""
     table, preset = fair_table.table, fair_table.preset
     measured = costs.notes(entry.cost for entry in fair_table.entries if entry.cost)
-    kinds = (models, by_length, sensitivity) if fair_table.lengths else (models, sensitivity)
+    kinds = (models, by_length, sensitivity, stated) if fair_table.lengths else (models, sensitivity, stated)
     return Section(
         anchor=document.anchor(table.name, preset),
         title=document.title(table.title, preset),
@@ -127,6 +129,13 @@ def sensitivity(fair_table: FairTable, case: str) -> Grid:
     ]
     headers = ["model", *(f"rate {choice}" for choice in choices), "chosen"]
     return Grid(headers, rows, frozenset(headers) - TEXT, case, "validation score by rate")
+
+
+def stated(fair_table: FairTable, case: str) -> Grid:
+    """The claims about a case, with what came of them; none of a shortened table."""
+    found = outcomes(fair_table) if fair_table.preset == FULL else []
+    rows = [[one.stated.claim, one.word, one.detail] for one in found if one.stated.case == case]
+    return Grid(["claim", "status", "figures"], rows, case=case, subject=CLAIMS)
 
 
 def together(found: list[FairTable]) -> Grid:

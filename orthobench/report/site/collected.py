@@ -7,15 +7,15 @@ tables     title, facts, notes and lines of text of every table
 together   the models over all cases of the fair tables
 figures    SVG of what no chart of a page shows, by the anchor of its table and by title; not in results.json
 models, tasks, papers     what they are, by name
-answer     the first of the findings, where there are findings and the records say it
+answer     what a reader may need, and the cells that do it, see study/verdicts/needs.py
 """
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from orthobench import __version__
-from orthobench.errors import ConfigError
-from orthobench.recording.files import finite, within
+from orthobench.recording.files import finite
 from orthobench.report import fair as fair_document
 from orthobench.report import figures, searched_figures
 from orthobench.report import paper as paper_document
@@ -26,8 +26,8 @@ from orthobench.report.site.catalogue import models, papers_of, tasks
 from orthobench.report.site.run_lines import run_lines
 from orthobench.study.catalogue import SHIPPED, Catalogue
 from orthobench.study.tables.table import FAIR, FULL, SEARCHED, Table
-from orthobench.study.verdicts import findings
 from orthobench.study.verdicts.fair import FairTable, fair_tables
+from orthobench.study.verdicts.needs import needs
 from orthobench.study.verdicts.searched import searched_tables
 
 SCHEMA = 1
@@ -75,19 +75,9 @@ def collected(results: Path, catalogue: Catalogue = SHIPPED, runs_root: Path | N
         "models": models(catalogue),
         "tasks": tasks(catalogue),
         "papers": described,
-        "answer": _answer(results),
+        "answer": [asdict(one) for one in needs([one for one in fair if one.preset == FULL])],
     }
     return finite(found)
-
-
-def _answer(results: Path) -> str:
-    path = within(results, "findings.yaml")
-    first = next((one for one in findings.read(path) if one.short), None) if path.is_file() else None
-    try:
-        holds = first is not None and "{" not in first.short and not findings.problems(first, results)
-    except ConfigError:  # of a table or a model that has no records here
-        return ""
-    return first.short.partition("** ")[2] if first is not None and holds else ""
 
 
 def _fair(one: FairTable) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from math import log10
 from typing import Any
 
-from orthobench.study.verdicts.findings_of_papers import FASTER
+from orthobench.study.costs.step_costs import FASTER
 
 APART = {"milliseconds": FASTER}  # how many times as much of a cost is clearly more; any more where none is said
 FEW, MANY = 12, 6  # cells of which all are named in a plot; names that stand in one place

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from orthobench.report.fair import CLAIMS
 from orthobench.report.site import fair_views, other_views
 from orthobench.report.site.catalogue import FAMILIES
 from orthobench.report.site.places import CELLS, INDEX, LENGTHS, PAPERS, RUNS, TASKS, Places
@@ -55,7 +56,7 @@ def _front(places: Places) -> Iterator[Page]:
         {
             "title": "Which cell?",
             "told": told,
-            "answer": data["answer"],
+            "answer": other_views.answer(places),
             "plots": _some(best),
             "statuses": other_views.statuses(places),
             "doors": doors,
@@ -152,7 +153,10 @@ def _tasks(places: Places) -> Iterator[Page]:
                 x["case"] for x in data["fair"] if (x["table"], x["preset"]) == (table["name"], table["preset"])
             )
             found = [(fair_views.seeds(places, table, case), fair_views.tuning(places, table, case)) for case in cases]
-            tables.append((table, [(plot, tuned) for plot, tuned in found if plot]))
+            told = [
+                grid for grid in table["grids"] if not cases or grid["subject"] == CLAIMS
+            ]  # the plots show the rest
+            tables.append((table | {"grids": told}, [(plot, tuned) for plot, tuned in found if plot]))
         plots = [plot for _, cases in tables for plot, _ in cases]
         published = _published(places, lambda table, name=name: name in table["tasks"])
         yield (

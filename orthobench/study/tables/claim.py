@@ -1,10 +1,14 @@
-"""A claim of a searched table, written before its first run; `analysis/claim_rule.py` has the kinds of tests.
+"""A claim of a fair or a searched table; of the latter it is written before the first run.
+
+The kinds of tests are in `verdicts/fair_claims.py`, and in `searched_claims.py` and `claim_rule.py` beside it.
 
 claims:
   - claim: "A GRU with chrono biases solves it with nine of ten seeds."
     test: {solves: [gru_chrono], seeds: 9}
     source: tallec2018warp              # whose claim it is, a BibTeX key or a paper of ours; ours where it is left out
     metric: test/score                  # of tests that compare a number; the table's score where it is left out
+    case: T=200                         # of a fair table that has a grid
+    why: "..."                          # the most likely reason, where one is offered; nothing tests it
 """
 
 from dataclasses import dataclass, field
@@ -13,7 +17,7 @@ from typing import Any
 from orthobench.errors import ConfigError
 from orthobench.schema import coerce, did_you_mean
 
-KEYS: dict[str, Any] = {"claim": str, "test": dict, "source": str, "metric": str}
+KEYS: dict[str, Any] = {"claim": str, "test": dict, "source": str, "metric": str, "case": str, "why": str}
 
 
 @dataclass(frozen=True)
@@ -24,6 +28,8 @@ class StatedClaim:
     test: dict[str, Any] = field(hash=False)
     source: str | None = None
     metric: str | None = None
+    case: str = ""
+    why: str = ""
 
 
 def claim_of(given: Any, place: str) -> StatedClaim:

@@ -56,7 +56,7 @@ def checked(content: Any, keys: dict[str, Any], required: tuple[str, ...], place
 
 
 def like(given: dict[str, Any], other: dict[str, Any], place: str) -> dict[str, Any]:
-    """What a table says itself, and all else that the other one says but for its title.
+    """What a table says itself, and all else that the other one says but for its title and its claims.
 
     Of the common overrides those of other keys stay, and of the cells those of other names.
 
@@ -68,7 +68,11 @@ def like(given: dict[str, Any], other: dict[str, Any], place: str) -> dict[str, 
     own = {key(str(word)) for word in given.get("common", ())}
     common = [word for word in other.get("common", ()) if key(word) not in own] + given.get("common", [])
     cells = other.get("cells", {}) | given.get("cells", {})
-    return {name: body for name, body in other.items() if name != "title"} | given | {"common": common, "cells": cells}
+    return (
+        {name: body for name, body in other.items() if name not in ("title", "claims")}
+        | given
+        | {"common": common, "cells": cells}
+    )
 
 
 def refuse_endless(cells: int, grid: dict[Any, Any], given: dict[str, Any], place: str) -> None:
@@ -206,8 +210,10 @@ def check_search(given: dict[str, Any], place: str) -> None:
     searches = given["track"] == "searched"
     if searches != ("search" in given) or (searches and not given.get("score")):
         raise ConfigError(f"{place}a searched table needs search: and score:, and no other table has search:.")
-    if "claims" in given and not searches:
-        raise ConfigError(f"{place}claims: are those of a searched table; a paper's are in results/published.")
+    if "claims" in given and given["track"] == "published":
+        raise ConfigError(
+            f"{place}claims: are those of a fair or a searched table; a paper's are in results/published."
+        )
     for name in ("grid", "rates") if searches else ():
         if given.get(name):
             raise ConfigError(f"{place}{name}: is not for a searched table; a case has a table of its own.")

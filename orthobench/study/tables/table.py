@@ -11,7 +11,7 @@ grid: {T: {50: [T=50], ...}, ...}      every row once for each combination, as `
 tuning: {seeds: [...], lr: [...]}      the rates that a fair table tries, see tuning.py
 search: {stages: [...], sobol: 2026}   the trials that a searched table makes of every cell, see search.py
 factors: {gru: {bias: [a, b], ...}}    a design whose cells are `gru_a`, `gru_b`, ..., see verdicts/factorial.py
-claims: [{claim: ..., test: ...}]      what a searched table is to show, written before it is run, see claim.py
+claims: [{claim: ..., test: ...}]      what a fair or a searched table is to show, see claim.py
 rates: [1e-3, 3e-3, 1e-2]              tried where the paper states none, see verdicts/rates.py
 title: HAR-2                           its title, where that is not `Table 1` or the name of the file
 score: test/accuracy                   the metric by which a fair table ranks models; published rows name their own

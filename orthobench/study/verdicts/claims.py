@@ -280,8 +280,13 @@ def _level(printed: Published, scores: dict[str, Scores], rows: Rows) -> Verdict
             return Verdict(UNDERSPECIFIED, "there is no baseline")
         good = sum(_satisfies(printed, value, level) for value in found.by_seed.values())
         kept, total = kept + good, total + found.done
-        holds = holds and good >= found.done - (1 if found.done >= 3 else 0)
+        holds = holds and all_but_one(good, found.done)
     return Verdict(REPRODUCED if holds else NOT_REPRODUCED, f"{kept} of {total} runs")
+
+
+def all_but_one(good: int, done: int) -> bool:
+    """True where all runs are on the good side of a level, or all but one of three or more."""
+    return good >= done - (done >= 3)
 
 
 def _level_of(printed: Published, lines: list[Line]) -> float | None:

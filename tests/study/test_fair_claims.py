@@ -1,0 +1,142 @@
+"""Claims of fair tables: each kind tells right from wrong on the records, and the page of findings follows them."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from orthobench.errors import ConfigError
+from orthobench.report.fair import CLAIMS, stated
+from orthobench.study.catalogue import SHIPPED
+from orthobench.study.tables.claim import StatedClaim
+from orthobench.study.verdicts.fair import FairTable, fair_table
+from orthobench.study.verdicts.fair_claims import outcomes
+from orthobench.study.verdicts.needs import needs
+from orthobench.study.verdicts.searched_claims import FAILED, HELD, OPEN, UNRUN
+from scripts import findings as script
+from tests.conftest import REPO
+
+RESULTS = REPO / "results"
+
+
+@pytest.fixture(scope="module")
+def cued() -> FairTable:
+    return fair_table(SHIPPED.table("fair/cued_copying"), RESULTS)
+
+
+def judged(
+    table: FairTable, test: dict[str, Any], case: str = "digits=3", metric: str | None = None
+) -> tuple[str, str]:
+    claims = (StatedClaim("a claim", test, metric=metric, case=case),)
+    (found,) = outcomes(replace(table, table=replace(table.table, claims=claims)))
+    return found.word, found.detail
+
+
+@pytest.mark.parametrize(
+    ("test", "word", "detail"),
+    [
+        ({"better": ["ncgru", "ugru"], "than": ["lstm"]}, HELD, "against lstm 0.16"),
+        ({"better": ["lstm"], "than": ["ncgru"]}, FAILED, "ncgru is ahead of lstm"),
+        ({"better": ["gru_chrono"], "than": ["gru"]}, OPEN, "not told apart: gru_chrono and gru"),
+        ({"alike": ["scornn", "gru"]}, HELD, "gru 0.903 to scornn 0.924"),
+        ({"alike": ["ncgru", "lstm"]}, FAILED, "ncgru is ahead of lstm"),
+        ({"alike": ["ncgru", "ncgru_free"]}, OPEN, "no interval: ncgru_free"),
+        ({"learns": ["lstm", "ncgru"]}, HELD, "lstm 0.16"),
+        ({"learns": ["lstm_forget5"]}, FAILED, "lstm_forget5 0.146"),
+        ({"fails": ["lstm_forget5"]}, HELD, "trivial 0"),
+        ({"fails": ["ncgru"]}, FAILED, "ncgru 1"),
+        ({"learns": ["ncgru_free"]}, OPEN, "no interval: ncgru_free"),
+        ({"solves": ["gru"], "seeds": 3}, HELD, "gru 3 of 5 seeds"),
+        ({"solves": ["gru", "ncgru"], "seeds": 5}, FAILED, "gru 3 of 5 seeds"),
+        ({"solves": ["lstm", "rnn"], "at_most": 0}, HELD, "each 0 of 5 seeds"),
+        ({"diverges": ["ncgru_free"], "seeds": 5}, HELD, "ncgru_free 5 of 5 seeds"),
+        ({"diverges": ["ncgru"], "seeds": 1}, FAILED, "ncgru 0 of 5 seeds"),
+        ({"horizon": ["ncgru", "ugru"], "at_least": 160}, HELD, "each 160"),
+        ({"horizon": ["ncgru", "lstm"], "at_least": 160}, FAILED, "lstm none"),
+        ({"horizon": ["lstm", "exprnn"], "below": 80}, HELD, "lstm none to exprnn 40"),
+        ({"above": 0.9, "cells": ["ncgru", "ugru"]}, HELD, "10 of 10 runs"),
+        ({"above": 0.9, "cells": ["ncgru", "gru"]}, FAILED, "8 of 10 runs"),
+        ({"below": "trivial", "cells": ["ncgru"]}, FAILED, "0 of 5 runs; trivial 0"),
+        ({"within": 0.05, "of": "order_blind", "cells": ["mingru"]}, HELD, "5 of 5 runs; order_blind 0.375"),
+        ({"within": 0.05, "of": "order_blind", "cells": ["scornn"]}, FAILED, "0 of 5 runs; order_blind 0.375"),
+        ({"cheaper": ["gru"], "than": ["mlstm"]}, HELD, "gru 8.5 ms against mlstm 37.7 ms"),
+        ({"cheaper": ["mlstm"], "than": ["gru"]}, FAILED, "mlstm 37.7 ms against gru 8.5 ms"),
+        ({"cheaper": ["gru_chrono"], "than": ["ncgru"]}, OPEN, "gru_chrono"),
+        ({"learns": ["ncgru", "vprnn"]}, HELD, ""),
+    ],
+    ids=str,
+)
+def test_a_kind_tells_right_from_wrong(test: dict, word: str, detail: str, cued: FairTable) -> None:
+    found = judged(cued, test)
+    assert found[0] == word
+    assert detail in found[1]
+
+
+def test_a_level_of_another_number(cued: FairTable) -> None:
+    there = "length/160:test/score"
+    assert judged(cued, {"above": 0.9, "cells": ["ncgru"]}, metric=there) == (HELD, "5 of 5 runs")
+    assert judged(cued, {"above": 0.9, "cells": ["exprnn"]}, metric=there)[0] == FAILED
+    assert judged(cued, {"below": 5000, "cells": ["ncgru_free"]}, metric="crossed/tenth")[0] == FAILED, "they diverged"
+
+
+def test_a_cell_without_all_its_seeds_bears_out_nothing(cued: FairTable) -> None:
+    entries = tuple(
+        replace(e, lines=e.lines[:4]) if (e.model, e.case) == ("ncgru", "digits=3") else e for e in cued.entries
+    )
+    fewer = replace(cued, entries=entries)
+    for test in (
+        {"learns": ["ncgru"]},
+        {"better": ["gru_chrono"], "than": ["ncgru"]},
+        {"solves": ["ncgru"], "seeds": 4},
+    ):
+        assert judged(fewer, test) == (UNRUN, "not complete: ncgru")
+
+
+@pytest.mark.parametrize(
+    ("test", "case", "message"),
+    [
+        ({"beats": ["gru"]}, "digits=3", "claims[0]: test beats is not known"),
+        ({"better": ["gru"]}, "digits=3", "test better needs than"),
+        ({"solves": ["gru"], "seeds": 1, "at_most": 1}, "digits=3", "test solves needs seeds or at_most"),
+        ({"above": 0.9, "cells": []}, "digits=3", "test above needs a list of cells"),
+        ({"learns": ["grus"]}, "digits=3", "grus is no cell of the table: did you mean 'gru'"),
+        ({"learns": ["gru"]}, "digits=33", "the table has no case 'digits=33'"),
+        ({"above": "chance", "cells": ["gru"]}, "digits=3", "level chance is not known"),
+    ],
+    ids=str,
+)
+def test_a_wrong_claim_is_refused(test: dict, case: str, message: str, cued: FairTable) -> None:
+    with pytest.raises(ConfigError) as refused:
+        judged(cued, test, case)
+    assert message in str(refused.value)
+
+
+def test_a_table_shows_its_claims_by_case_and_one_that_is_like_it_does_not(cued: FairTable) -> None:
+    rows = stated(cued, "digits=1").rows
+    assert rows[0][1:] == ["held", "each 160"]
+    assert len(rows) == sum(one.case == "digits=1" for one in cued.table.claims)
+    assert stated(cued, "digits=1").subject == CLAIMS
+    assert stated(replace(cued, preset="short"), "digits=1").rows == []
+    assert {one.case for one in SHIPPED.table("fair/cued_copying_longer").claims} == {""}
+
+
+def test_needs(cued: FairTable) -> None:
+    (found,) = needs([cued])
+    assert {"ncgru", "gru_chrono"} <= set(found.models)
+    assert not {"gru_chrono_told_4", "deltanet_unconvolved"} & set(found.models), "controls"
+    assert "scornn" not in found.models
+
+
+@pytest.mark.slow
+def test_the_page_and_the_readme_are_what_the_records_say() -> None:
+    for path, text in script.texts().items():
+        assert Path(path).read_text(encoding="utf-8") == text, "run: python scripts/findings.py --write"
+
+
+@pytest.mark.slow
+def test_a_claim_that_does_not_hold_says_so_on_the_page() -> None:
+    assert (
+        "- **Not held:** No cell diverges at the rate that was chosen for it. (ncgru 1, lem 1 of 5 seeds)"
+        in script.claims()
+    )
