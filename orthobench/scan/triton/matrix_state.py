@@ -18,12 +18,11 @@ and from the states and the gradients at their ends all chunks compute the rest 
 
 The logarithm of a gate gets what each pair of a write before it and a read behind it gives. The sum of q * dq - k * dk
 behind it, which is the same, would lose digits.
-Other recurrences are this one. The delta rule has r = beta k and beta v. Several writes a step have gates of one between
-them, and are read at the last. A step that erases with other keys than it writes is two writes. A sum of keys is one
-more value, which is one.
-Yang, Wang, Zhang, Shen & Kim (2024), "Parallelizing Linear Transformers with the Delta Rule over Sequence Length",
-section 3; Yang, Kautz & Hatamizadeh (2025), "Gated Delta Networks", section 3.3; Kimi Team (2025), "Kimi Linear",
-section 3.
+Other recurrences are this one. The delta rule has r = beta k and beta v. Several writes a step have gates of one
+between them, and are read at the last. A step that erases with other keys than it writes is two writes. A sum of keys
+is one more value, which is one. Yang, Wang, Zhang, Shen & Kim (2024), "Parallelizing Linear Transformers with the Delta
+Rule over Sequence Length", section 3; Yang, Kautz & Hatamizadeh (2025), "Gated Delta Networks", section 3.3; Kimi Team
+(2025), "Kimi Linear", section 3.
 """
 
 # pyright: reportMissingImports=false, reportAttributeAccessIssue=false
