@@ -1,6 +1,7 @@
 from collections import Counter
 from functools import reduce
 from itertools import permutations, product
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,10 +11,11 @@ from scipy.stats import chisquare
 from torch import Tensor
 from torch.nn import functional as F
 
+from orthobench.errors import ConfigError
 from orthobench.tasks.drawn.group_word import GroupWord, commonest_products, commutators, product_table
 
-GROUPS = ["z60", "s3", "a5", "s5", "a4xz5"]
-ORDER = {"z60": 60, "s3": 6, "a5": 60, "s5": 120, "a4xz5": 60}
+GROUPS = ["z60", "s3", "s4", "a5", "s5", "a4xz5"]
+ORDER = {"z60": 60, "s3": 6, "s4": 24, "a5": 60, "s5": 120, "a4xz5": 60}
 
 
 def cycles_parity(p: tuple[int, ...]) -> int:
@@ -130,6 +132,7 @@ def test_commutators_are_those_of_the_textbook(group: str) -> None:
     known = {
         "z60": lambda a: a == 0,
         "s3": lambda a: cycles_parity(a) == 0,
+        "s4": lambda a: cycles_parity(a) == 0,
         "s5": lambda a: cycles_parity(a) == 0,
         "a5": lambda a: True,
         "a4xz5": lambda a: a[1] == 0 and tuple(a[0][i] for i in a[0]) == (0, 1, 2, 3),
@@ -176,3 +179,50 @@ def test_short_sequences_tell_the_order_blind_predictor_more() -> None:
 @pytest.mark.parametrize("group", ["z60", "a5"])
 def test_where_all_or_nothing_is_left_there_is_no_order_blind_predictor(group: Any) -> None:
     assert GroupWord(group).order_blind == {}
+
+
+@pytest.mark.parametrize(("group", "count"), [("s3", 3), ("s4", 6), ("s5", 10)])
+def test_swaps_are_transpositions_and_move_the_state(group: Any, count: int) -> None:
+    task = GroupWord(group=group, generators="swaps")
+    x, target, mask = task.sample(50, 1)
+    assert task.input_size == count
+    assert x.max() < count
+    times = product_table(group)
+    for row in range(50):
+        now = 0
+        for t in range(int(mask[row].sum())):
+            now = times[now, task.generators[x[row, t]]]
+            assert target[row, t] == now
+    assert all(times[g, g] == 0 for g in task.generators)
+
+
+def test_the_law_of_generators_is_that_of_their_products() -> None:
+    task = GroupWord(group="s3", generators=[1, 3], length=(5, 5))
+    _, target, _ = task.sample(200_000, 1)
+    law = task.law(5)
+    for t in range(5):
+        found = torch.bincount(target[:, t], minlength=6).double() / len(target)
+        torch.testing.assert_close(found, torch.from_numpy(law[t]), rtol=0, atol=5e-3)
+    assert task.order_blind == {}
+
+
+def test_a_sequence_is_right_where_all_of_its_labels_are() -> None:
+    task = GroupWord()
+    _, target, mask = task.sample(4, 1)
+    y = torch.nn.functional.one_hot(target, 6).float()
+    y[0, 2] = y[0, 2].roll(1)
+    y[1, -1] = y[1, -1].roll(1)  # behind the end of all but the longest
+    wrong = 1 + int(mask[1, -1])
+    assert float(task.measure(y, target, mask)["sequence_score"]) == 1 - wrong / 4
+
+
+@pytest.mark.parametrize(
+    ("group", "generators"), [("a5", "swaps"), ("s3", [3]), ("s3", [0, 6]), ("s3", [1, 1]), ("s3", [])]
+)
+def test_generators_that_do_not_generate_are_refused(group: Any, generators: Any) -> None:
+    with pytest.raises(ConfigError, match=r"task\.generators"):
+        GroupWord(group=group, generators=generators)
+
+
+def test_all_elements_are_no_setting() -> None:
+    assert GroupWord.resolve({"group": "s3", "generators": "all"}, Path()) == {"group": "s3"}

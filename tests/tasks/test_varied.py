@@ -139,7 +139,7 @@ def test_uniform_numbers_become_whole_ones_of_the_range(u: float, low: int, high
         (("task=parity", "task.length=[0,40]"), r"task\.length\[0\]=0 is out of range"),
         (("task=parity", "task.labels=first"), r"task\.labels='first' is not known: .*every"),
         (("task=modular_arithmetic", "task.length=[4,39]"), r"task\.length=\[4,39\]: lengths must be odd"),
-        (("task=group_word", "task.group=a6"), r"task\.group='a6' is not known: allowed: a4xz5, a5, s3, s5, z60"),
+        (("task=group_word", "task.group=a6"), r"task\.group='a6' is not known: allowed: a4xz5, a5, s3, s4, s5, z60"),
         (("task=group_word", "task.labels=last"), r"task\.labels does not apply to task=group_word"),
         (("task=cued_copying", "task.delay=[40,10]"), r"task\.delay=\[40,10\] is no range"),
         (("task=cued_copying", "task.digits=0"), r"task\.digits=0 is out of range"),

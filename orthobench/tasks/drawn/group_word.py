@@ -1,40 +1,72 @@
 """The word problem of a finite group: the running product of random elements, at every step.
 
-Every element is a generator, drawn uniformly, so that the product is uniform too, at every step. Z60 and A5 have 60
-elements each, but Z60 commutes and A5 is not even solvable; S5 has 120, A4 x Z5 is solvable and does not commute.
+By default every element is a generator, drawn uniformly, so that the product is uniform too, at every step. Z60 and A5
+have 60 elements each, but Z60 commutes and A5 is not even solvable; S5 has 120, A4 x Z5 is solvable and does not
+commute.
 Merrill, Petty & Sabharwal (2024), section 5.
 
 Elements are numbered: permutations in lexicographic order, so that 0 is the identity, and (a, z) of A4 x Z5 as 5 a + z.
 The product a b is the permutation i -> a[b[i]]; the state is multiplied from the right, P_t = P_{t-1} x_t.
+
+`generators=swaps` draws transpositions alone: one reflection moves the state then, where an element of S5 takes up to
+four (Grazzi et al. 2025; Siems et al. 2025). `sequence_score` is the share of sequences that are right at every step.
 """
 
 from functools import lru_cache
 from itertools import permutations
+from pathlib import Path
 from statistics import fmean
 from typing import Any, Literal
 
 import numpy as np
+from torch import Tensor
 
+from orthobench.errors import ConfigError
 from orthobench.tasks.drawn.tracking import Tracking
+from orthobench.tasks.metric import Metric
 from orthobench.tasks.scaled import scaled
 
 LONG = 20  # elements of S3, of which the share below is within 0.001 of its limit
 FEW = 6  # elements of a group that has not too many multisets of LONG of them
-Group = Literal["z60", "s3", "a5", "s5", "a4xz5"]
+Group = Literal["z60", "s3", "s4", "a5", "s5", "a4xz5"]
+SEQUENCE_SCORE = Metric("sequence_score", "share of sequences", "higher", (0.0, 1.0), None)
 
 
 class GroupWord(Tracking):
-    """Elements in, elements out at every step; as many classes as the group has elements.
+    """Generators in, elements out at every step; as many classes as the group has elements.
 
     Args:
         group: which one.
+        generators: which elements are drawn: all, transpositions, or those of a list; all is left out of the settings.
         **kwargs: see `Tracking`.
+
+    Raises:
+        ConfigError: the generators are no elements of the group, or do not generate it.
     """
 
-    def __init__(self, group: Group = "s3", **kwargs: Any) -> None:
-        self.group = group
-        self.input_size = self.output_size = len(product_table(group))
+    def __init__(
+        self, group: Group = "s3", generators: Literal["all", "swaps"] | list[int] = "all", **kwargs: Any
+    ) -> None:
+        self.group, self.all = group, generators == "all"
+        self.output_size = len(product_table(group))
+        self.generators = np.arange(self.output_size) if self.all else _generators(group, generators)
+        self.input_size = len(self.generators)
         super().__init__(**kwargs)
+
+    @staticmethod
+    def resolve(given: dict[str, Any], data_root: Path) -> dict[str, Any]:
+        given = Tracking.resolve(given, data_root)
+        return {key: value for key, value in given.items() if key != "generators" or value != "all"}
+
+    @classmethod
+    def declared(cls) -> tuple[Metric, ...]:
+        return (*super().declared(), SEQUENCE_SCORE)
+
+    def measure(self, y: Tensor, target: Tensor, mask: Tensor | None = None) -> dict[str, Tensor]:
+        """See `Tracking`, and `sequence_score`."""
+        wrong = y.argmax(-1) != target
+        wrong = wrong if mask is None else wrong & (mask > 0)
+        return super().measure(y, target, mask) | {"sequence_score": 1 - wrong.any(1).double().mean()}
 
     @property
     def order_blind(self) -> dict[str, float]:
@@ -43,6 +75,8 @@ class GroupWord(Tracking):
         In long sequences all products are as common that agree up to commutators; of groups with more than a few
         elements this is told for long sequences alone.
         """
+        if not self.all:
+            return {}
         alike, low, high = len(commutators(self.group)), *self.span
         if self.labels == "last" or not 1 < alike < self.output_size or (low < LONG and self.output_size > FEW):
             return {}
@@ -51,6 +85,13 @@ class GroupWord(Tracking):
         return {"last_score": scaled(fmean(shares), self.last_chance)}
 
     def track(self, u_BT: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        if not self.all:
+            x, state, product = (self.input_size * u_BT).astype(np.int64), [], product_table(self.group)
+            now = np.zeros(len(x), dtype=np.int64)
+            for moved in self.generators[x].T:
+                now = product[now, moved]
+                state.append(now)
+            return x, np.stack(state, axis=1)
         # drawing the products instead of the tokens is the same law, and needs no loop over time
         product = (self.output_size * u_BT).astype(np.int64)
         before = np.zeros_like(product)
@@ -58,7 +99,36 @@ class GroupWord(Tracking):
         return quotient_table(self.group)[before, product], product
 
     def law(self, states: int) -> np.ndarray:
-        return np.full((states, self.output_size), 1 / self.output_size)
+        if self.all:
+            return np.full((states, self.output_size), 1 / self.output_size)
+        step = np.zeros((self.output_size, self.output_size))
+        for x in self.generators:
+            step[np.arange(self.output_size), product_table(self.group)[:, x]] += 1 / self.input_size
+        found = [step[0]]
+        for _ in range(states - 1):
+            found.append(found[-1] @ step)
+        return np.stack(found)
+
+
+def _generators(group: Group, asked: str | list[int]) -> np.ndarray:
+    """The numbers of the elements that are drawn, in order."""
+    product = product_table(group)
+    size, given = len(product), list[int]() if isinstance(asked, str) else asked
+    if asked == "swaps":
+        if group[0] != "s":
+            raise ConfigError(f"task.generators=swaps is for s3, s4 and s5: task.group={group} has no transpositions.")
+        n = int(group[1])
+        elements = np.array(list(permutations(range(n))))
+        given = np.nonzero((elements != np.arange(n)).sum(1) == 2)[0].tolist()
+    found = sorted(set(given))
+    if not found or len(found) != len(given) or not 0 <= found[0] <= found[-1] < size:
+        raise ConfigError(f"task.generators={asked}: different numbers of elements from 0 to {size - 1} are needed.")
+    reached = {0}
+    while (more := reached | {int(product[a, x]) for a in reached for x in found}) != reached:
+        reached = more
+    if len(reached) != size:
+        raise ConfigError(f"task.generators={asked} generate {len(reached)} of the {size} elements of {group}.")
+    return np.array(found)
 
 
 @lru_cache

@@ -1,0 +1,108 @@
+"""MQAR against a dictionary, its load, updates, gaps and order-blind answer."""
+
+from collections import Counter
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from scipy.stats import chisquare
+from torch import Tensor
+from torch.nn import functional as F
+
+from orthobench.errors import ConfigError
+from orthobench.tasks.drawn.mqar import MQAR
+
+
+def read(task: MQAR, tokens: list[int]) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
+    """The writes (key, value) and the questions (step, key) of a sequence."""
+    writes, asked, t = [], [], 0
+    while t < len(tokens):
+        token, after = tokens[t], tokens[t + 1] if t + 1 < len(tokens) else 0
+        if 0 < token <= task.keys and task.keys < after <= task.keys + task.values:
+            assert not asked, "all is written before anything is asked"
+            writes.append((token, after - 1 - task.keys))
+        elif 0 < token <= task.keys:
+            asked.append((t, token))
+        t += 2
+    return writes, asked
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {}, {"pairs": (2, 20)}, {"updates": 3, "pairs": (3, 6)}, {"filler": "random"}, {"repeat_values": False},
+        {"gap": "power", "length": 256}, {"updates": 4, "filler": "random", "gap": "power"},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_a_dictionary_answers_every_question(options: dict[str, Any]) -> None:
+    task = MQAR(**options)
+    x, target, mask = task.sample(200, 1)
+    for tokens, answers, due in zip(x.tolist(), target.tolist(), mask.tolist(), strict=True):
+        writes, asked = read(task, tokens)
+        known = dict(writes)
+        assert task.span[0] <= len(known) <= task.span[1]
+        assert len(writes) == len(known) + task.updates
+        assert sorted(key for _, key in asked) == sorted(known)
+        assert [t for t, one in enumerate(due) if one] == [t for t, _ in asked]
+        assert all(answers[t] == known[key] for t, key in asked)
+        first = dict(reversed(writes))
+        assert sum(first[key] != known[key] for key in known) == task.updates
+        if not task.repeat_values:
+            assert len(set(known.values())) == len(known)
+        assert not any(tokens[int(task.steps(np.array(len(known)))) :])
+
+
+def test_the_numbers_of_the_paper() -> None:
+    """64 steps with 4 pairs; all keys, values and slots are as common."""
+    task = MQAR(keys=8, values=8)
+    x, _, mask = task.sample(20_000, 2)
+    assert task.length == 64
+    keys, values = Counter(x[:, 0:8:2].flatten().tolist()), Counter(x[:, 1:8:2].flatten().tolist())
+    slots = mask.sum(0)[8::2]
+    for counts in (list(keys.values()), list(values.values()), slots.tolist()):
+        assert chisquare(counts).pvalue > 1e-4
+    assert slots.shape == (28,)
+
+
+def test_a_power_law_asks_soon() -> None:
+    """Of one pair, slot i is drawn with a probability that grows as i^(a - 1)."""
+    task = MQAR(pairs=(1, 1), gap="power", gap_power=0.01, length=64)
+    slots = task.sample(50_000, 3)[2].sum(0)[2::2].numpy()
+    wanted = np.arange(1, 32) ** (0.01 - 1)
+    assert chisquare(slots, wanted / wanted.sum() * slots.sum()).pvalue > 1e-4
+
+
+@pytest.mark.parametrize("repeat", [True, False])
+def test_the_order_blind_answer(repeat: bool) -> None:
+    task = MQAR(pairs=(2, 6), values=8, repeat_values=repeat)
+    x, target, mask = task.sample(20_000, 4)
+    y = torch.zeros(*x.shape, 8)
+    for row, tokens in enumerate(x.tolist()):
+        y[row, :, Counter(value for _, value in read(task, tokens)[0]).most_common(1)[0][0]] = 1
+    found = task.measure(y, target, mask)
+    assert float(found["score"]) == pytest.approx(task.order_blind["score"], abs=0.01)
+
+
+def test_other_loads_are_tested() -> None:
+    task = MQAR(pairs=(2, 16), eval_lengths=(32,))
+    at = task.at_length(32)
+    x, target, mask = at.batch("test", 0, 0)
+    assert x.shape[1] == 192
+    assert mask.sum(1).unique().tolist() == [32]
+    assert float(at.measure(right(target, 64), target, mask)["score"]) == pytest.approx(1)
+
+
+def right(target: Tensor, classes: int) -> Tensor:
+    return F.one_hot(target, classes).float()
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"pairs": (4, 65)}, {"length": 12}, {"length": 65}, {"updates": 5}, {"values": 3, "repeat_values": False}],
+    ids=str,
+)
+def test_what_does_not_fit_is_refused(options: dict[str, Any]) -> None:
+    with pytest.raises(ConfigError, match="task"):
+        MQAR(**options)
