@@ -4,7 +4,7 @@ import orthobench.lean_lightning  # noqa: F401 - first: it imports Lightning wit
 
 # isort: split
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 import torch
 from lightning.pytorch import LightningDataModule
@@ -13,6 +13,24 @@ from torch.utils.data import DataLoader
 from orthobench.tasks.base import Batch, Task
 from orthobench.tasks.batches import Batches, Stream
 from orthobench.tasks.divided import Split
+
+
+class InTurn:
+    """Batches that are made where they are asked for, without what a loader of torch's does for its workers.
+
+    Args:
+        batches: a split's batches by position.
+        positions: the positions, in order.
+        pin_memory: whether to copy them to pinned memory, from which a GPU takes them without waiting.
+    """
+
+    def __init__(self, batches: Batches, positions: Iterable[tuple[int, int]], pin_memory: bool) -> None:
+        self.batches, self.positions, self.pin_memory = batches, positions, pin_memory
+
+    def __iter__(self) -> Iterator[Batch]:
+        for position in self.positions:
+            batch = self.batches[position]
+            yield tuple(t.pin_memory() for t in batch) if self.pin_memory else batch
 
 
 class TaskData(LightningDataModule):
@@ -32,9 +50,12 @@ class TaskData(LightningDataModule):
         """Let the task look at its data."""
         self.task.setup(stage)
 
-    def train_dataloader(self) -> DataLoader[Batch]:
+    def train_dataloader(self) -> DataLoader[Batch] | InTurn:
         """Endless training batches, from the first that is asked for."""
-        return self._loader("train", Stream(self.epoch_batches or self.task.batches("train"), self.first))
+        positions = Stream(self.epoch_batches or self.task.batches("train"), self.first)
+        if self.task.num_workers:
+            return self._loader("train", positions)
+        return InTurn(Batches(self.task, "train"), positions, self._pinned)
 
     def val_dataloader(self) -> list[DataLoader[Batch]]:
         """The validation split, and the test split where the paper selected on it."""
@@ -44,6 +65,10 @@ class TaskData(LightningDataModule):
     def test_dataloader(self) -> DataLoader[Batch]:
         """The test split, once."""
         return self._loader("test", self._once("test"))
+
+    @property
+    def _pinned(self) -> bool:
+        return self.trainer is not None and self.trainer.strategy.root_device.type == "cuda"
 
     def _once(self, split: Split) -> list[tuple[int, int]]:
         """Positions of one pass over a split."""
@@ -55,7 +80,7 @@ class TaskData(LightningDataModule):
             batch_size=None,
             sampler=sampler,
             num_workers=self.task.num_workers,
-            pin_memory=self.trainer is not None and self.trainer.strategy.root_device.type == "cuda",
+            pin_memory=self._pinned,
             generator=torch.Generator().manual_seed(0),
             persistent_workers=self.task.num_workers > 0,
         )
