@@ -65,7 +65,8 @@ def recurrence(cell: "Cell", x: "Tensor", h0: "State | None" = None, engine: str
 
 
 def records(root: "str | Any | None" = None) -> "pd.DataFrame":
-    """One row per run under `root`; nested keys are joined by dots, as in `metrics.best_val.test/loss`.
+    """Table of the runs under `root`, a row each; nested keys are joined by dots, as in
+    `metrics.best_val.test/loss`.
 
     Args:
         root: a folder of runs; $ORTHOBENCH_RUNS, or `runs`, when null.

@@ -156,7 +156,7 @@ def split(words: list[str]) -> "tuple[Any, list[str], Catalogue]":
 
 
 def _follows(words: list[str], word: str) -> bool:
-    """Whether `word` is the value of the option before it."""
+    """Return True if `word` is the value of the option before it."""
     before = words[words.index(word) - 1] if words.index(word) else ""
     return before in ("--config-dir", "-cd", "--package", "-p", "--info", "-i", "--cfg", "-c")
 

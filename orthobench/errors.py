@@ -1,4 +1,4 @@
-"""What can go wrong, each with the exit code that the command line promises."""
+"""Errors, each with the exit code that the command line promises."""
 
 import errno
 import os

@@ -40,7 +40,7 @@ def disable(function: Any, *_: Any, **__: Any) -> Any:
 
 @contextmanager
 def without_unused() -> Iterator[None]:
-    """What is imported inside finds neither SciPy nor matplotlib, and a stand-in where the compiler is not loaded.
+    """Hide SciPy and matplotlib from the imports inside, and give a stand-in if the compiler is not loaded.
 
     Raises:
         AttributeError: another version asks otherwise what is installed.

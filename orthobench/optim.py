@@ -1,4 +1,4 @@
-"""One optimizer with a rule per parameter group.
+"""Optimizer with a rule per parameter group.
 
 One object, because Lightning counts steps per optimizer: scoRNN's adding run uses Adam for most parameters and RMSprop
 for the skew matrix at the same time. The arguments of a rule are its settings in the configuration. A rule moves a list
@@ -25,7 +25,8 @@ lists: Any = torch  # torch's functions of lists of tensors, `_foreach_*`, have 
 
 
 class Rule(ABC):
-    """How the gradients of some parameters move them. Its fields are its settings in the configuration.
+    """Rule by which the gradients of some parameters move them. Its fields are its settings in the
+    configuration.
 
     A rule of one's own is a frozen dataclass, so that parameters of the same rule and rate are moved together.
 
@@ -207,7 +208,7 @@ class Optimizer(torch.optim.Optimizer):
 
     @torch.no_grad()
     def step(self, closure: Callable[[], Tensor] | None = None) -> Tensor | None:  # type: ignore[override]
-        """One step of every group by its own rule."""
+        """Make one step of every group by its own rule."""
         loss = None
         if closure is not None:
             with torch.enable_grad():
@@ -224,7 +225,7 @@ class Optimizer(torch.optim.Optimizer):
         }
 
     def pending(self) -> Iterator[Pending]:
-        """What moves every parameter that has a gradient."""
+        """Pending moves of every parameter that has a gradient."""
         for rule, group in zip(self._rules, self.param_groups, strict=True):
             for p in group["params"]:
                 if p.grad is not None:

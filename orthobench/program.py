@@ -1,4 +1,4 @@
-"""What every program of the package does around its work: errors as sentences, exit codes, and what it imports."""
+"""Frame of every program of the package: errors as sentences, exit codes, and its imports."""
 
 import atexit
 import errno

@@ -36,7 +36,7 @@ def snake_case(name: str) -> str:
 
 
 def is_ours(cls: type) -> bool:
-    """Whether a class is of this package, whose tests have tried it."""
+    """Return True if a class is of this package, whose tests have tried it."""
     return cls.__module__.startswith("orthobench.")
 
 
@@ -79,7 +79,7 @@ def find(kind: str, name: str, key: str) -> type:
 
 
 def with_hint(told: str, hint: str) -> str:
-    """What `did_you_mean` says, with a hint in front of a list or behind a question; an empty one changes nothing."""
+    """Answer of `did_you_mean`, with a hint in front of a list or behind a question; an empty one changes nothing."""
     return told if not hint else f"{told} ({hint})" if told.endswith("?") else f"{hint}; {told}"
 
 

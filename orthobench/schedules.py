@@ -9,7 +9,7 @@ from orthobench.schema import Fraction, NonNegativeFloat, PositiveFloat
 
 
 class Schedule(ABC):
-    """How the learning rate changes over a run. The arguments of its constructor are its settings.
+    """Change of the learning rate over a run. The arguments of its constructor are its settings.
 
     Attributes:
         over_the_run: whether it asks how many steps the run has, so that one limited by time alone is refused.
@@ -18,12 +18,12 @@ class Schedule(ABC):
     over_the_run: ClassVar[bool] = True
 
     def remark(self, epochs: int) -> str | None:
-        """What is worth knowing before a run of so many whole epochs; null for nothing."""
+        """Remark for a run of so many whole epochs; None for nothing."""
         return None
 
     @abstractmethod
     def factor(self, step: int, steps: int, epoch: int) -> float:
-        """What multiplies the learning rate of step `step` of `steps`, in epoch `epoch`; all count from 0."""
+        """Factor on the learning rate of step `step` of `steps`, in epoch `epoch`; all count from 0."""
 
 
 @dataclass(frozen=True)

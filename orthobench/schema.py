@@ -29,7 +29,7 @@ class Range:
     below: bool = False
 
     def contains(self, value: float) -> bool:
-        """Whether `value` lies within the bounds."""
+        """Return True if `value` lies within the bounds."""
         if self.low is not None and (value <= self.low if self.above else value < self.low):
             return False
         return self.high is None or (value < self.high if self.below else value <= self.high)
@@ -45,7 +45,7 @@ class Range:
 
 @dataclass(frozen=True)
 class OneOf:
-    """One of a set of words that is looked up only when a value is checked."""
+    """Set of allowed words that is looked up only when a value is checked."""
 
     words: Callable[[], Iterable[str]]
 
@@ -69,7 +69,7 @@ Count = Annotated[int | float | str, CountOf()]
 
 @dataclass(frozen=True)
 class Field:
-    """One argument of a constructor."""
+    """Argument of a constructor."""
 
     name: str
     annotation: Any
@@ -77,12 +77,12 @@ class Field:
 
     @property
     def required(self) -> bool:
-        """Whether the argument has no default."""
+        """Return True if the argument has no default."""
         return self.default is inspect.Parameter.empty
 
     @property
     def is_count(self) -> bool:
-        """Whether the argument is a count tied to the hidden size."""
+        """Return True if the argument is a count tied to the hidden size."""
         return CountOf() in getattr(self.annotation, "__metadata__", ())
 
 

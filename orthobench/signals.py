@@ -74,7 +74,7 @@ def watched(program: bool = False) -> Iterator[None]:
 
 
 def _is_the_same() -> bool:
-    """Whether a signal that comes now is the first one again."""
+    """Return True if a signal that comes now is the first one again."""
     return time.monotonic() - _state["at"] < TOGETHER_S
 
 

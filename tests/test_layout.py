@@ -92,3 +92,18 @@ def test_no_class_has_the_name_of_another() -> None:
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(PACKAGE)))
 def test_no_file_is_long(path: Path) -> None:
     assert len(path.read_text(encoding="utf-8").splitlines()) <= 350
+
+
+OPENERS = ("What", "Whether", "Which", "One", "Where", "Of", "As", "Within", "How")
+
+
+def test_a_docstring_begins_with_a_verb_or_a_noun() -> None:
+    kinds = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+    found = []
+    for path in FILES:
+        nodes = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, kinds)]
+        texts = [(ast.get_docstring(node) or "").split(maxsplit=1) for node in nodes]
+        found += [
+            f"{path.relative_to(PACKAGE)}: {' '.join(text)[:60]}" for text in texts if text and text[0] in OPENERS
+        ]
+    assert found == []

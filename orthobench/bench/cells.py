@@ -34,7 +34,7 @@ def measure(bench: Bench) -> Iterator[Row]:
 
 
 def compare(bench: Bench, model: str, n: int, B: int, T: int) -> list[Row]:
-    """One model, with a row that says so where torchrecurrent has the cell and is not installed."""
+    """Compare one model, with a row that says so where torchrecurrent has the cell and is not installed."""
     x, case = torch.randn(B, T, WIDTH, device=bench.device), f"{model} n={n} B={B} T={T}"
     cell = make_cell(model, n, T).to(bench.device)
     found = bench.compare("cells", case, works(model, cell, x))
@@ -45,7 +45,7 @@ def compare(bench: Bench, model: str, n: int, B: int, T: int) -> list[Row]:
 
 
 def works(model: str, cell: Cell, x: Tensor) -> dict[str, Work]:
-    """What takes turns: the plain loop first, then ours, and torchrecurrent's layer where there is one."""
+    """Work that takes turns: the plain loop first, then ours, and torchrecurrent's layer where there is one."""
     found = {
         "reference": _both_ways(cell, lambda: recurrence(cell, x, engine="reference")[0]),
         "auto": _both_ways(cell, lambda: recurrence(cell, x)[0]),

@@ -1,4 +1,5 @@
-"""What a training loop costs by itself, of one member of an ensemble and of ten: all but data, loss and gradients.
+"""Cost of a training loop by itself, of one member of an ensemble and of ten: all but data, loss and
+gradients.
 
 These stand still here, so that what is left is Python, clipping, optimizer, schedules, the look for numbers that are
 not finite, and records. It is the processor's time, which on a GPU is spent while the GPU computes.

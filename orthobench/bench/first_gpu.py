@@ -30,7 +30,7 @@ QUIET = "trainer.val_check_interval=100000 task.val_size=50 task.test_size=50"
 
 
 def device() -> None:
-    """What there is."""
+    """Print the device."""
     import torch
 
     say(f"torch {torch.__version__}, Python {sys.version.split()[0]}, {os.cpu_count()} cores")
@@ -122,7 +122,7 @@ def flagship() -> None:
 
 
 def ensembles() -> None:
-    """One, ten and thirty-two members for 300 steps."""
+    """Train one, ten and thirty-two members for 300 steps."""
     from orthobench.ensemble.running import run_members
     from orthobench.run.run import Run
 

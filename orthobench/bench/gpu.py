@@ -127,7 +127,7 @@ def _network(bench: Bench, kind: str, n: int, T: int) -> Work:
 
 
 def _members(bench: Bench, n: int, members: int, T: int) -> Work:
-    """As many cells at once, under torch.func.vmap."""
+    """Work of as many cells at once, under torch.func.vmap."""
     cells = [make_cell(ELMAN, n, bench.device) for _ in range(members)]
     problem = ENGINES[KERNELS[0]].why_not(cells[0])
     if problem:

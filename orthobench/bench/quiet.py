@@ -1,4 +1,4 @@
-"""Whether this machine did nothing else while something was measured."""
+"""Check that no other process used the CPU during a measurement."""
 
 import os
 import time
@@ -17,7 +17,7 @@ TICKS = 3  # of the kernel's clock, by which a count may be off
 
 @dataclass(frozen=True)
 class Load:
-    """What the cores that this program may use did in some time.
+    """Load of the cores that this program may use in some time.
 
     Attributes:
         wall_s: how long it was.

@@ -195,7 +195,7 @@ def _module(kind: str, n: int, x: Tensor) -> Work:
 
 
 def _growth(bench: Bench) -> Iterator[Row]:
-    """How the cost of the engine that `auto` takes grows with each size alone."""
+    """Growth of the cost of the engine that `auto` takes, with each size alone."""
     start = {"n": 64, "B": 16, "T": 50}
     steps = (1, 2, 4) if bench.quick else (1, 2, 4, 8)
     for key in start:

@@ -50,12 +50,12 @@ class TimedRows:
 
     @property
     def label(self) -> str:
-        """As messages name it."""
+        """Name of a row in messages."""
         return f"{self.table.name}{' ' if self.case else ''}{self.case}"
 
 
 def groups(tables: Iterable[Table]) -> list[TimedRows]:
-    """What is to be measured for some tables: the rows of claims about `bench/`, the models of every fair case."""
+    """Rows to measure for some tables: those of claims about `bench/`, and the models of every fair case."""
     found = []
     for table in tables:
         if table.track == FAIR:
@@ -187,7 +187,7 @@ def _seconds(work: Callable[[], None], times: int) -> float:
 
 
 def _quiet_round(group: TimedRows, steps: list[TimedStep]) -> tuple[list[tuple[float, float | None]], float]:
-    """One round of all rows, and the share of a core that others had meanwhile."""
+    """Measure a round of all rows, and the share of a core that others had meanwhile."""
     taken: list[tuple[float, float | None]] = []
 
     def work() -> None:
@@ -220,12 +220,12 @@ def _with_round(cost: StepCost, seconds: float, matrix: float | None, others: fl
 
 
 def _made() -> dict[str, str]:
-    """Where and with what it is measured; on the processor, whatever else there is."""
+    """Machine and versions of a measurement; on the processor, whatever else there is."""
     found = {**hardware(torch.device("cpu")), **environment(), **code()}
     made = {name: "" if found.get(name) is None else str(found[name]) for name in step_costs.MADE}
     return made | {"date": datetime.now(UTC).date().isoformat()}
 
 
 def _of(made: dict[str, str]) -> tuple[str, ...]:
-    """What all rounds of a group have in common."""
+    """Values that all rounds of a group have in common."""
     return tuple(made.get(name, "") for name in SAME)

@@ -19,7 +19,7 @@ NOTES = {
 
 
 def line(row: Row) -> str:
-    """One row for the terminal."""
+    """Line of a row for the terminal."""
     ratio = "" if row.ratio is None else f"{row.ratio:.2f}x"
     return f"{row.group:15} {row.case[:46]:46} {row.variant:32} {ratio:>9}  {_cost(row)}"
 

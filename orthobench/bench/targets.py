@@ -20,7 +20,7 @@ class Target:
     most: float | None = None
 
     def met(self, value: float) -> bool:
-        """Whether a measured value is within the bound."""
+        """Return True if a measured value is within the bound."""
         return (self.least is None or value >= self.least) and (self.most is None or value <= self.most)
 
 
@@ -63,7 +63,7 @@ def quotient(name: str, other: str) -> Measure:
 
 
 def growth(rows: dict[str, Row]) -> float | None:
-    """What a step costs at the length where it costs most, in what it costs at the first length."""
+    """Cost of a step at the length where it costs most, in that at the first length."""
     steps = {int(name.removeprefix("T=")): row.ratio for name, row in rows.items() if row.ratio}
     return max(min(steps) / (T * ratio) for T, ratio in steps.items()) if len(steps) > 1 else None
 
@@ -140,7 +140,7 @@ GPU = (
 
 
 def judge(rows: Iterable[Row], targets: tuple[Target, ...]) -> Iterator[Row]:
-    """One row per target and case; one row also for a target without measurements."""
+    """Rows, one for each target and case; one row also for a target without measurements."""
     cases: dict[tuple[str, str], dict[str, Row]] = {}
     for row in rows:
         cases.setdefault((row.group, row.case), {})[row.variant] = row

@@ -17,7 +17,7 @@ SHORTEST_MS = 5.0  # shorter work is repeated within one timing, after an untime
 
 @dataclass(frozen=True)
 class Row:
-    """One variant of one case: times in milliseconds are medians over `rounds`; `value` holds any other number."""
+    """Variant of a case: times in milliseconds are medians over `rounds`; `value` holds any other number."""
 
     group: str
     case: str

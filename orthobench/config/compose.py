@@ -65,13 +65,13 @@ class Composed:
     variants: dict[str, str] = field(default_factory=dict)
 
     def unknown(self) -> bool:
-        """Whether a typed key is in no configuration file, so that only a constructor can tell if it is one."""
+        """Return True if a typed key is in no configuration file, so that only a constructor can tell if it is one."""
         return bool(self.new)
 
 
 @dataclass(frozen=True)
 class Word:
-    """One override, `key=value`, with the text that is passed to Hydra."""
+    """Override, `key=value`, with the text that is passed to Hydra."""
 
     key: str
     text: str
@@ -164,7 +164,7 @@ def compose(overrides: Iterable[str], files: Files) -> Composed:
 
 @lru_cache(maxsize=512)
 def _by_hydra(conf: Path, words: tuple[str, ...], state: Any) -> dict[str, Any]:
-    """What Hydra makes of the files in `conf` and of words for it, with its own node `hydra`; nothing is resolved.
+    """Compose the files in `conf` and words with Hydra, with its own node `hydra`; nothing is resolved.
 
     Hydra needs a tenth of a second, so what it made is kept, for the same words and the same `state` of the files.
     """
@@ -194,7 +194,7 @@ def _variable(name: str, default: str | None = None) -> str | None:
 
 
 def _refers(value: Any) -> bool:
-    """Whether a value refers to another one, and not to the environment alone."""
+    """Return True if a value refers to another one, and not to the environment alone."""
     return isinstance(value, str) and any(not part.startswith("oc.env:") for part in value.split("${")[1:])
 
 

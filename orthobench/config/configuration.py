@@ -34,7 +34,7 @@ NAMED = {"true": True, "false": False, "null": None}
 
 
 class Configuration(Files):
-    """What the configuration files make of words."""
+    """Configuration that the files make of words."""
 
     def expand(self, words: Iterable[str]) -> list[str]:
         """The words with every path expanded.
@@ -69,7 +69,7 @@ class Configuration(Files):
         return self.composer().settings(self.expand(words))
 
     def composer(self) -> "Composer":
-        """What composes runs from the files as they are now; the one before while none has changed."""
+        """Composer of runs from the files as they are now; the one before while none has changed."""
         surroundings = (os.path.abspath("."), os.environ.get("HOME"), *map(paths.variable, ENVIRONMENT))  # noqa: PTH100
         return _composer(self.folders, self.state(), surroundings)
 
@@ -110,7 +110,9 @@ class Composer:
         return _with(self._alike[name], given, base)
 
     def depends(self, job: list[str]) -> bool:
-        """Whether more than the seed itself may differ in a run of another seed, as where a value refers to it."""
+        """Return True if more than the seed itself may differ in a run of another seed, as where a value
+        refers to it.
+        """
         parsed = [plain for plain in map(_parsed, job) if plain is not None]
         groups = tuple(word for word, (group, _, _) in zip(job, parsed, strict=False) if group)
         return len(parsed) < len(job) or self._base(groups).interpolated

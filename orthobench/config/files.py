@@ -138,7 +138,9 @@ def _refuse_links_outwards(folder: Path, paths: list[Path]) -> None:
 
 
 def version(path: Path) -> tuple[int, ...]:
-    """What differs once a file has changed; empty for one that has just gone, or that is refused when it is read."""
+    """Version of a file, which differs once it has changed; empty for one that has just gone, or that is
+    refused when read.
+    """
     try:
         found = path.stat()
     except OSError:
@@ -147,7 +149,7 @@ def version(path: Path) -> tuple[int, ...]:
 
 
 def _leads_back(path: Path) -> bool:
-    """Whether a link leads to a folder that it is in, so that the way through it has no end."""
+    """Return True if a link leads to a folder that it is in, so that the way through it has no end."""
     return path.is_symlink() and path.parent.resolve().is_relative_to(path.resolve())
 
 

@@ -83,14 +83,14 @@ def recipe(values: Mapping[str, Any], configuration: Configuration) -> dict[str,
 
 
 def word(key: str, value: Any) -> str:
-    """One override, in Hydra's grammar."""
+    """Override in Hydra's grammar."""
     if key in ON_A_LINE and isinstance(value, str):
         value = value.replace("$", "$$")
     return f"{key}={_text(value)}"
 
 
 def _composed(found: list[str], configuration: Configuration) -> Settings | None:
-    """What the words give so far; null where they do not suit each other without those that are to come."""
+    """Settings that the words give so far; None if they do not suit each other without those that are to come."""
     try:
         return configuration.settings(found)
     except ConfigError:
@@ -106,7 +106,7 @@ def _missing(wanted: dict[str, Any], base: Settings | None) -> list[tuple[str, A
 
 
 def _same(a: Any, b: Any) -> bool:
-    """Whether two values are one setting: 1.0 is a whole epoch, 1 is one batch, and true is not 1."""
+    """Return True if two values are one setting: 1.0 is a whole epoch, 1 is one batch, and true is not 1."""
     return json.dumps(a) == json.dumps(b)
 
 

@@ -29,7 +29,7 @@ def given(words: Iterable[str]) -> list[str]:
 
 
 def _given(word: str) -> str:
-    """One word with its paths expanded."""
+    """Word with its paths expanded."""
     text = word.partition("=")[2]
     if key(word) not in ON_A_LINE or not SPECIAL.search(text):
         return word

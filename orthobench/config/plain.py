@@ -79,7 +79,7 @@ def _names(defaults: Any, chosen: dict[str, str]) -> dict[str, str] | None:
 
 @lru_cache(maxsize=1024)
 def _file(path: Path, version: tuple[int, ...]) -> tuple[dict[str, Any], bool] | None:
-    """What a file says, and whether it says so of the whole configuration; null for one that is Hydra's to read."""
+    """Content of a file, and whether it is of the whole configuration; None for one that is Hydra's to read."""
     try:
         content, text = read_yaml(path, AsOmegaConf), path.read_text(encoding="utf-8")
     except (ConfigError, OSError, UnicodeDecodeError):

@@ -1,4 +1,4 @@
-"""What a configuration must not do: run code, read the environment, hold secrets, or set Hydra's own settings."""
+"""Refuse a configuration that runs code, reads the environment, holds secrets, or sets Hydra's own settings."""
 
 from collections.abc import Iterator
 from importlib.util import find_spec

@@ -1,4 +1,4 @@
-"""What may be tried: `optimizer.lr=log(1e-4,1e-1)`, `model.rho=int(0,95)`, `model.gate_bias=float(0,2)`, `T={9,99}`."""
+"""Ranges to try: `optimizer.lr=log(1e-4,1e-1)`, `model.rho=int(0,95)`, `model.gate_bias=float(0,2)`, `T={9,99}`."""
 
 import math
 import re
@@ -17,7 +17,7 @@ DIGITS = 4
 
 
 class Suggesting(Protocol):
-    """What a trial of Optuna's can be asked for."""
+    """Requests that a trial of Optuna's answers."""
 
     def suggest_float(self, name: str, low: float, high: float, *, log: bool = False) -> float: ...
     def suggest_int(self, name: str, low: int, high: int, *, log: bool = False) -> int: ...
@@ -73,7 +73,7 @@ class SearchRange:
 
 
 def is_range(word: str) -> bool:
-    """Whether an override gives a range in place of a value."""
+    """Return True if an override gives a range in place of a value."""
     return BEGINS.match(word.partition("=")[2]) is not None
 
 

@@ -23,7 +23,7 @@ UNSAID = {"ensemble": False, "force": False, "fork": True, "timeout": None, "cel
 
 
 def kept(settings: Settings) -> dict[str, Any]:
-    """What config.yaml holds of a run, by which any process can begin it."""
+    """Content of a run's config.yaml, by which any process can begin it."""
     files = dict(settings.foreign)
     start = {**({"cap": settings.cap} if settings.cap else {}), **({"files": files} if files else {})}
     return settings.as_kept() | ({START: start} if start else {})
@@ -128,7 +128,7 @@ def named_files(content: Any) -> list[Path]:
 
 
 def task_overrides(words: list[str]) -> tuple[dict[str, Any], list[int] | None]:
-    """What `task.KEY=VALUE` and `T=A,B` set: the task's settings by key, and the lengths; null without `T=`.
+    """Read `task.KEY=VALUE` and `T=A,B`: the task's settings by key, and the lengths; None without `T=`.
 
     Raises:
         ConfigError: not Hydra's grammar, or a word that would change more than the data.

@@ -27,7 +27,7 @@ KEYS_OF_OTHERS = {
 
 
 def other_key(key: str) -> str | None:
-    """What other programs call a setting of ours, as a hint; null where nothing comes to mind."""
+    """Hint for a setting's name in other programs; None if nothing comes to mind."""
     meant = KEYS_OF_OTHERS.get(key)
     return None if meant is None else f"did you mean {meant}?"
 

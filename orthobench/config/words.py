@@ -83,7 +83,7 @@ def shortened(text: str) -> str:
 
 
 def _count(found: Any) -> int:
-    """How many values there are, without listing them."""
+    """Number of values, without listing them."""
     if all(hasattr(found, name) for name in ("start", "stop", "step")):
         return max(math.ceil((found.stop - found.start) / found.step), 0)
     return len(getattr(found, "list", ()))

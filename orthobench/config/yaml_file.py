@@ -69,7 +69,7 @@ def read_yaml(path: Path, loader: Any = LOADER) -> Any:
 
 
 def _problem(text: str) -> str | None:
-    """What is wrong with YAML whose grammar is right, told before anything is made of it; null where nothing is."""
+    """Problem of YAML whose grammar is right, reported before anything is made of it; None if there is none."""
     nodes: list[tuple[set[str] | None, bool]] = []  # of each open collection: a mapping's keys, whether it is anchored
     at_key: list[bool] = []
     for number, event in enumerate(yaml.parse(text, LOADER)):

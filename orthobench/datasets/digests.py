@@ -34,7 +34,7 @@ def verify(data_set: str, name: str, content: bytes, where: object) -> bytes:
 
 
 def remedy(data_set: str) -> str:
-    """What to do about a file that is not the published one."""
+    """Advice about a file that is not the published one."""
     return f"delete it and run `python -m orthobench prepare {data_set}`, or set data.verify=false to read it as it is"
 
 

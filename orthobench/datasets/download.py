@@ -31,7 +31,7 @@ MIB = 1 << 20
 
 @dataclass(frozen=True)
 class Source:
-    """Where a data set comes from.
+    """Source of a data set.
 
     Attributes:
         folder: its folder in `data_root`.

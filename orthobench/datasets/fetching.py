@@ -71,7 +71,7 @@ def file_digest(path: Path, kind: str) -> str:
 
 
 def _retrieve(url: str, target: Path, digest: str | None, cap: int) -> Path:
-    """One attempt; pooch keeps the file under a temporary name until its digest matches."""
+    """Try once; pooch keeps the file under a temporary name until its digest matches."""
     import pooch
 
     pooch.get_logger().setLevel(logging.WARNING)

@@ -13,7 +13,7 @@ FileState = tuple[int, int, int, int]
 
 @dataclass(frozen=True)
 class File:
-    """One published file: its name, SHA-256, and where it can be downloaded."""
+    """Published file: its name, SHA-256, and where it can be downloaded."""
 
     name: str
     sha256: str
@@ -21,7 +21,7 @@ class File:
 
 
 def state(path: Path) -> FileState:
-    """What differs once a file has changed, or another one has its name.
+    """State of a file, which differs once the file has changed or another one has its name.
 
     Raises:
         OSError: it is not there.

@@ -46,7 +46,9 @@ MEMBER_CAP = 64 << 20
 
 @dataclass(frozen=True)
 class Recordings:
-    """One split: windows float32 (n, 128, 9) in g and rad/s, labels (n,) 1..6, subjects (n,) 1..30, in file order."""
+    """Split of the recordings: windows float32 (n, 128, 9) in g and rad/s, labels (n,) 1..6, subjects (n,) 1..30, in
+    file order.
+    """
 
     windows: np.ndarray
     labels: np.ndarray
@@ -109,7 +111,7 @@ def _pair(home: Path, verify: bool, train: Recordings, test: Recordings) -> tupl
 
 
 def _read_text(split: str, content: Callable[[str], tuple[bytes, str]], verify: bool) -> Recordings:
-    """One split from its eleven text files; `content` gives a file's bytes and its name in messages."""
+    """Read a split from its eleven text files; `content` gives a file's bytes and its name in messages."""
     labels = _whole(*content(f"{split}/y_{split}.txt"), high=6)
     raw, where = content(f"{split}/subject_{split}.txt")
     subjects = _whole(raw, where, high=30)
@@ -135,7 +137,7 @@ def _same_length(rows: int, labels: np.ndarray, where: str, split: str) -> None:
 
 
 def _whole(content: bytes, where: str, high: int) -> np.ndarray:
-    """One column of whole numbers from 1..high."""
+    """Read a column of whole numbers from 1..high."""
     table = read_table(content, where)
     if table.shape[1] != 1:
         raise DataError(f"{where}:1:2: {table.shape[1]} columns; one number per line is needed.")

@@ -27,7 +27,7 @@ EXACT = (3, 1)  # the version of pandas from which the numbers of a CSV file are
 
 
 def read(path: Path, missing: bool = False, group: str | None = None) -> Content:
-    """What the file holds; sequences in the order in which their ids come first.
+    """Content of the file; sequences in the order in which their ids come first.
 
     Args:
         path: the file.

@@ -1,4 +1,4 @@
-"""Which files this process has opened for reading, so that a record can name the data behind its numbers."""
+"""Files that this process has opened for reading, so that a record can name the data behind its numbers."""
 
 import itertools
 import os
@@ -18,7 +18,7 @@ _reads: dict[type, dict[str, set[str]]] = {}  # by class and settings
 
 
 class Reader:
-    """What reads files: each that is opened while one of its methods is at work is noted in its `reads`.
+    """Reader of files: each that is opened while one of its methods is at work is noted in its `reads`.
 
     Those of the same class and settings share them, as one may find cached what another has read.
     """
@@ -50,7 +50,7 @@ def data_among(names: Iterable[str]) -> list[Path]:
 
 
 def reads_of(cls: type[Reader], settings: str) -> set[str]:
-    """What readers of a class and these settings have opened, to be their `reads`."""
+    """Files that readers of a class and these settings have opened, to be their `reads`."""
     return _reads.setdefault(cls, {}).setdefault(settings, set())
 
 

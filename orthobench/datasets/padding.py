@@ -10,7 +10,7 @@ PARTS = ("train", "val", "test")
 
 @dataclass(frozen=True)
 class Content:
-    """What a file holds, before it is checked; see `sequences.Sequences`."""
+    """Content of a file, before it is checked; see `sequences.Sequences`."""
 
     x: np.ndarray
     y: np.ndarray

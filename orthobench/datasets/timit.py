@@ -89,7 +89,7 @@ class Speech:
 
 
 def which(data_root: Path) -> Name:
-    """Which corpus lies under `data_root/timit`, judged by file names; `full`, the papers' data, if there is none."""
+    """Name of the corpus under `data_root/timit`, judged by file names; `full`, the papers' data, if there is none."""
     try:
         return _name(utterances(data_root))
     except DataError:

@@ -46,7 +46,7 @@ Unequal = Literal["refuse", "pad"]
 
 @dataclass(frozen=True)
 class LabelledSeries:
-    """One file: values float32 (n, L), labels int64 (n,) from 0..C-1."""
+    """Series of one file: values float32 (n, L), labels int64 (n,) from 0..C-1."""
 
     values: np.ndarray
     labels: np.ndarray
@@ -187,7 +187,7 @@ def _part(folder: Path, name: str, part: str) -> Path | None:
 
 
 def _there(path: Path) -> bool:
-    """Whether a path is a file, or a member of the zip archive that it leads through."""
+    """Return True if a path is a file, or a member of the zip archive that it leads through."""
     packed = _archive(path)
     if packed is None:
         return path.is_file()

@@ -14,7 +14,7 @@ Archive = Literal["archive", "2015"]
 
 @dataclass(frozen=True)
 class Entry:
-    """One data set.
+    """Entry of a data set.
 
     Attributes:
         name: its name in the 2018 archive.

@@ -18,7 +18,7 @@ MISSING = "?"
 
 
 def read(files: tuple[Path, ...]) -> Content:
-    """What the files hold; the first one is the part train, a second one test.
+    """Content of the files; the first one is the part train, a second one test.
 
     Raises:
         DataError: a line is malformed, the two files differ in their dimensions or in what they are for, or one writes

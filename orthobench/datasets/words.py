@@ -69,12 +69,12 @@ def numbers_of(names: np.ndarray) -> np.ndarray | None:
 
 
 def has_fraction(name: str) -> bool:
-    """Whether a name is a number with a fraction, such as 0.5."""
+    """Return True if a name is a number with a fraction, such as 0.5."""
     return NUMBER.fullmatch(name.strip(" ")) is not None and not float(name).is_integer()
 
 
 def alike(name: str) -> str | float:
-    """What a name has in common with those that differ from it in blanks, or in how a number or letter is written."""
+    """Key that a name shares with those that differ only in blanks, or in how a number or letter is written."""
     plain = normalize("NFC", name).strip()
     return float(plain) if NUMBER.fullmatch(plain) else plain
 

@@ -45,7 +45,7 @@ EPSILON = 1e-6  # of torch.nn.utils.clip_grad_norm_
 
 @dataclass
 class Follower:
-    """One member, as far as the steps between need it.
+    """Member of an ensemble, as far as the steps between need it.
 
     Attributes:
         learner: its learner.
@@ -64,7 +64,7 @@ class Follower:
     every: int
 
     def quiet(self) -> int:
-        """How many steps can be made before the next that writes, validates, saves or ends the run."""
+        """Number of steps before the next that writes, validates, saves or ends the run."""
         length, step = self.learner.duration, self.trainer.global_step
         if length.accumulate > 1 or self.trainer.fit_loop.epoch_loop.restarting or self.saver.restores:
             return 0
@@ -72,7 +72,7 @@ class Follower:
         return max(min([*ends, *([length.steps] if length.steps else [])]) - step - 1, 0)
 
     def is_simple(self) -> bool:
-        """Whether every step is the optimizer's, and what parametrizations do after it, and nothing else."""
+        """Return True if every step is the optimizer's, and what parametrizations do after it, and nothing else."""
         watchers = [owner for owner in self.trainer.callbacks if hooked_at_every_step(owner)]
         return (
             self.learner.task.T is not None
@@ -139,7 +139,7 @@ class Moved:
         }
 
     def pending(self, gradient: Tensor, factor: float) -> Pending:
-        """One step at the rate times `factor`."""
+        """Step at the rate times `factor`."""
         return self.rule, self.rate * factor, self.decay, self.pack.values.detach(), gradient, self.memory
 
     @torch.no_grad()
@@ -169,12 +169,12 @@ class _Notes:
         self.first = torch.where(before & ~(finite & torch.isfinite(norms)), step, self.first)
 
     def of(self, i: int) -> tuple[Tensor, Tensor]:
-        """One member's notes."""
+        """Notes of a member."""
         return self.first[i].clone(), self.last[i].clone()
 
 
 def _alike(learners: list[Learner]) -> bool:
-    """Whether members have the same rules, rates and steps behind them, so that all can be moved as one."""
+    """Return True if members have the same rules, rates and steps behind them, so that all can be moved as one."""
     kinds: list[Any] = []
     for learner in learners:
         settings, state = learner.optimizer.settings(), learner.optimizer.state
@@ -208,7 +208,7 @@ def _settle(packed: Packed, learners: list[Learner], gradients: list[Tensor], fa
 
 
 def _factor(learner: Learner, step: int) -> float:
-    """What the schedule multiplies the rates of a step by."""
+    """Factor of the schedule on the rates of a step."""
     length = learner.duration
     return learner.schedule.factor(step, length.steps or step + 1, length.epochs(step))
 

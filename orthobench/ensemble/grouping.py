@@ -1,4 +1,4 @@
-"""Which runs can be trained as one program: those that differ only in the seed and in numbers of the optimizer."""
+"""Runs that can be trained as one program: those that differ only in the seed and in numbers of the optimizer."""
 
 import json
 from typing import Any
@@ -9,7 +9,7 @@ from orthobench.terminal import say
 
 
 def has_gpu(settings: Settings) -> bool:
-    """Whether a run would use a GPU."""
+    """Return True if a run would use a GPU."""
     from orthobench.run.memory import device_of
 
     return device_of(settings.trainer.get("accelerator", "auto")).type == "cuda"

@@ -83,7 +83,7 @@ class Lockstep(Callback):
 
 
 class Member(Attempt):
-    """One member's attempt at its run.
+    """Attempt of a member at its run.
 
     Args:
         run: the run.

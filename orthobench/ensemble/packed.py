@@ -40,7 +40,7 @@ class Pack:
         return dict(zip(self.names, whole, strict=True))
 
     def joined(self, rows: list[list[Tensor]]) -> Tensor:
-        """One tensor (S, M) of what every member has for every parameter, in its real shape."""
+        """Tensor (S, M) of what every member has for every parameter, in its real shape."""
         return torch.stack([torch.cat([as_real(t).flatten() for t in row]) for row in rows])
 
     def rows(self, values: Tensor) -> list[list[Tensor]]:
@@ -112,6 +112,6 @@ class Packed:
                 lists._foreach_copy_([as_real(model.get_parameter(name)) for name in pack.names], row)
 
     def fits(self, models: list[Any]) -> bool:
-        """Whether there is room for just these members, where they are and in their types."""
+        """Return True if there is room for just these members, where they are and in their types."""
         p, values = next(models[0].parameters()), [*self.values, *self.fixed.values()][0]
         return (len(models), p.device, as_real(p.detach()).dtype) == (len(values), values.device, values.dtype)

@@ -136,7 +136,7 @@ class Stacked:
         return losses.detach(), rows
 
     def whole(self, members: int) -> bool:
-        """Whether so many members have been computed stacked, and all at once."""
+        """Return True if so many members have been computed stacked, and all at once."""
         return 1 < members <= min(self.at_most, self._trained) and self.forms[0] != "apart"
 
     def packed(self, learners: list[Learner]) -> Packed:
@@ -158,7 +158,7 @@ class Stacked:
         return losses.detach(), list(torch.autograd.grad((losses / accumulate).sum(), packed.values))
 
     def _penalties(self, model: nn.Module, leaves: NamedTensors) -> Tensor | float:
-        """What is added to every member's loss, (S,)."""
+        """Terms that are added to every member's loss, (S,)."""
         total: Tensor | float = 0.0
         for name in self._maps:
             penalty = _Penalty(model.get_submodule(name))
@@ -201,7 +201,7 @@ class Stacked:
         return Replay.apply(lease, len(arguments), *arguments, *packed.values)
 
     def _mapped(self, learners: list[Learner], named: NamedTensors, batch: Batch, found: Found) -> tuple[Tensor, ...]:
-        """What `found` gives for the outputs (B, ...), targets and mask of every member, (S, ...)."""
+        """Values of `found` for the outputs (B, ...), targets and mask of every member, (S, ...)."""
         return self._computed(named, self._given(learners, named), batch, found)
 
     def _computed(self, named: NamedTensors, given: NamedTensors, batch: Batch, found: Found) -> tuple[Tensor, ...]:
@@ -214,7 +214,7 @@ class Stacked:
         return vmap(found)(vmap(output)(rest, x), *targets)
 
     def _is_captured(self, model: Network, batch_size: int) -> bool:
-        """Whether the engines that will run may be part of a graph."""
+        """Return True if the engines that will run may be part of a graph."""
         if self.forms[0] != "stacked":
             return False
         if batch_size not in self._engines:
@@ -267,12 +267,12 @@ class _Given(nn.Module):
 
 
 def is_computed(module: nn.Module) -> bool:
-    """Whether a module computes a matrix, and does not only hold it."""
+    """Return True if a module computes a matrix, and does not only hold it."""
     return isinstance(module, Parametrization) and type(module) is not Free
 
 
 def scales_gradient(module: nn.Module) -> bool:
-    """Whether a parametrization in a module changes the gradient of its matrix by a hook."""
+    """Return True if a parametrization in a module changes the gradient of its matrix by a hook."""
     return any(found.scales_gradient for found in parametrizations(module))
 
 

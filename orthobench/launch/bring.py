@@ -41,7 +41,7 @@ DAMAGED = (tarfile.TarError, zipfile.BadZipFile, zlib.error, lzma.LZMAError)  # 
 
 @dataclass(frozen=True)
 class Brought:
-    """What came of one run.
+    """Outcome for one run.
 
     Attributes:
         run_id: the run.

@@ -24,7 +24,7 @@ SERVERS = 3
 
 
 def launcher(fork: bool) -> Launcher:
-    """What carries out commands on this machine: this process's fork server where that is wanted and there is one."""
+    """Launcher of commands on this machine: this process's fork server if that is wanted and there is one."""
     return _forks(os.getpid()) if fork and _has_pidfd() else Subprocesses()
 
 
@@ -183,7 +183,7 @@ def _forks(pid: int) -> Forks:
 
 @cache
 def _has_pidfd() -> bool:
-    """Whether the system gives descriptors of processes: Linux since 5.3."""
+    """Return True if the system gives descriptors of processes: Linux since 5.3."""
     try:
         os.close(os.pidfd_open(os.getpid()))
     except (AttributeError, OSError):

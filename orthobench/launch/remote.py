@@ -1,4 +1,4 @@
-"""What a worker of a cluster does with a command: the child process that this machine would have started.
+"""Run a command on a worker of a cluster, as the child process that this machine would have started.
 
 It knows the child's exit code, asks it to stop when it is asked itself, keeps its time limit, and waits for the end of
 an earlier attempt at the same run that lost its worker.
@@ -27,7 +27,7 @@ GIVEN = ("ORTHOBENCH_", "OMP_", "MKL_", "WANDB_", "PYTHONPATH")
 
 @dataclass(frozen=True)
 class Surroundings:
-    """What a command needs of the process that gave it.
+    """Surroundings that a command needs of the process that gave it.
 
     Attributes:
         folder: the working folder, by which relative paths are meant.
@@ -94,5 +94,7 @@ def _attempt(command: Command, stopping: Callable[[], bool]) -> int:
 
 
 def _is_elsewhere(command: Command) -> bool:
-    """Whether another process works on the run: an earlier attempt that has not ended yet, or somebody else's."""
+    """Return True if another process works on the run: an earlier attempt that has not ended yet, or
+    somebody else's.
+    """
     return command.folder is not None and is_held(command.folder)

@@ -36,7 +36,7 @@ WAIT_S = 0.2
 
 @dataclass(frozen=True)
 class Search:
-    """What is tuned.
+    """Subject of a tuning.
 
     Attributes:
         words: the overrides that all trials have in common.
@@ -73,7 +73,7 @@ class Search:
 
     @property
     def folder(self) -> Path:
-        """Where the study is: `<runs_root>/tune-<task>-<model>-<10 hex digits>`."""
+        """Folder of the study: `<runs_root>/tune-<task>-<model>-<10 hex digits>`."""
         ranges = sorted((one.key, one.text.replace(" ", "")) for one in self.ranges)
         text = json.dumps([self.first.digest, ranges])
         name = f"tune-{self.first.run_id.rpartition('-')[0]}-{hashlib.sha256(text.encode()).hexdigest()[:10]}"

@@ -145,7 +145,7 @@ class Slurm:
         return job
 
     def _adopt(self) -> dict[str, "SlurmWorker"]:
-        """What is queued or running of earlier submissions, by the name of its run."""
+        """Jobs of earlier submissions that are queued or running, by the name of their run."""
         listed = {path.parent: read_json(path) or {} for path in self.folder.glob("*/array.json")}
         queue = slurm_queue.queued() if listed else {}
         while queue is None:  # a second submission would be worse than waiting

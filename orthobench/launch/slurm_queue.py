@@ -1,4 +1,4 @@
-"""What Slurm's own commands say of jobs, and how they are ended."""
+"""Answers of Slurm's own commands about jobs, and how to end these."""
 
 import subprocess
 

@@ -1,4 +1,4 @@
-"""What a task of a Slurm array does: one command, put back into the queue where time or another job ends it early."""
+"""Task of a Slurm array: one command, put back into the queue where time or another job ends it early."""
 
 import os
 import signal
@@ -18,7 +18,7 @@ END_S = 60.0
 
 
 class SlurmTask:
-    """One command of an array, which submitit calls on a node.
+    """Command of an array, which submitit calls on a node.
 
     Args:
         command: the command.
@@ -70,7 +70,7 @@ class SlurmTask:
         self.asked = number
 
     def _makes_room(self) -> bool:
-        """Whether this job was asked to end though nobody has cancelled it; it is put back into the queue."""
+        """Return True if this job was asked to end though nobody has cancelled it; it is put back into the queue."""
         job = _id()
         return slurm_queue.state(job) == "RUNNING" and slurm_queue.requeue(job)
 

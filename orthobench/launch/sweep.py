@@ -30,7 +30,7 @@ LOGS = ".launched"
 
 @dataclass(frozen=True)
 class SweepRun:
-    """One run of a sweep."""
+    """Run of a sweep."""
 
     words: list[str]
     settings: Settings

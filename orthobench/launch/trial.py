@@ -1,4 +1,4 @@
-"""One trial of a tuning: an ordinary run in a process of its own, whose validation curve is followed and may end it."""
+"""Trial of a tuning: an ordinary run in a process of its own, whose validation curve is followed and may end it."""
 
 import signal
 import time
@@ -25,7 +25,7 @@ Report = Callable[[int, float], bool]
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of a trial.
+    """Outcome of a trial.
 
     Attributes:
         status: `done`, `diverged`, `pruned`, `failed`, `refused`, or `stopped` where a signal asked for it.
@@ -130,7 +130,7 @@ class _Points:
 
 
 def _attempt(trial: TrialRun, points: _Points) -> int:
-    """One process of the run, to its end; it is asked to stop where the run is pruned, or a signal asked for it.
+    """Run one process to its end; it is asked to stop where the run is pruned, or a signal asked for it.
 
     It is ended first where this fails, as the study may that the points are told to.
     """

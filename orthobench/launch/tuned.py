@@ -1,4 +1,4 @@
-"""What a tuning has found: its best trial, the recipe that gives these settings again, and which settings mattered."""
+"""Result of a tuning: its best trial, the recipe that gives these settings again, and the settings that mattered."""
 
 import warnings
 from collections import Counter
@@ -19,7 +19,7 @@ LEAST = 4  # finished trials, below which nothing is said about importance
 
 
 def counts(study: Any) -> dict[str, int]:
-    """How many trials ended in which way, those that are still worked on as `open`."""
+    """Numbers of trials by the way in which they ended, those that are still worked on as `open`."""
     trials = study.get_trials(deepcopy=False)
     return dict(Counter(t.user_attrs.get("status", "open") if t.state.is_finished() else "open" for t in trials))
 
@@ -81,7 +81,8 @@ def _record(search: Search, run_id: object) -> Path:
 
 
 def importances(study: Any) -> dict[str, float]:
-    """How much each setting mattered for being among the best trials, in shares of 1 (PED-ANOVA: Watanabe et al. 2023).
+    """Importance of each setting for being among the best trials, in shares of 1 (PED-ANOVA: Watanabe et
+    al. 2023).
 
     Empty for fewer than LEAST finished trials, or where all of them had one score.
     """

@@ -1,4 +1,5 @@
-"""What carries out the commands of many runs: the interface of every launcher, and one process for each command.
+"""Launchers of the commands of many runs: the interface of every launcher, and one process for each
+command.
 
 A launcher starts a command somewhere and gives a worker, which is looked at again and again until the command has
 ended. All that differs between this machine, a fork server and a cluster's queue is in these few functions.
@@ -25,7 +26,7 @@ class WorkerLost(Exception):
 
 @dataclass(frozen=True)
 class Command:
-    """One program to carry out: `python -m MODULE WORD ...`.
+    """Program to carry out: `python -m MODULE WORD ...`.
 
     Attributes:
         module: the package whose `__main__` is run.

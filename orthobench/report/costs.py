@@ -29,7 +29,7 @@ def engine(cost: StepCost) -> str:
 
 
 def notes(found: Iterable[StepCost]) -> list[str]:
-    """Where the steps were measured, a sentence for each machine and code."""
+    """Sentences about where the steps were measured, one for each machine and code."""
     words: dict[str, list[StepCost]] = {}
     for cost in found:
         words.setdefault(cost.words, []).append(cost)

@@ -1,4 +1,4 @@
-"""What is rendered, before it is Markdown, CSV, LaTeX or HTML: a document of sections, each with its grids of text.
+"""Document of sections, each with its grids of text, before it is Markdown, CSV, LaTeX or HTML.
 
 The published tables (paper.py) and the fair ones (fair.py) both fill it; markup.py and the site only read it.
 """
@@ -46,7 +46,7 @@ class Grid:
 
 @dataclass(frozen=True)
 class Section:
-    """One table of one preset, with everything that belongs to it.
+    """Table of one preset, with everything that belongs to it.
 
     Attributes:
         anchor: the name that links to it.
@@ -114,7 +114,7 @@ def heading(table: Table, preset: str) -> str:
 
 
 def records_of(table: Table, lines: Iterable[Line]) -> str | None:
-    """Where the records of a table are; null where there are none."""
+    """Place of the records of a table; None if there are none."""
     return f"records/{table.name}.csv" if tuple(lines) else None
 
 

@@ -1,4 +1,5 @@
-"""What every figure shares: colours and marks that can be told apart without colour, and SVG that never changes.
+"""Shared parts of every figure: colours and marks that can be told apart without colour, and SVG that never
+changes.
 
 The same figure gives the same bytes. What is black or white in it follows the reader's light or dark mode.
 """

@@ -64,7 +64,7 @@ def overview(group: list[FairTable], preset: str) -> Section:
 
 
 def section(fair_table: FairTable, drawn: bool = False) -> Section:
-    """One table; with its figures where `drawn`."""
+    """Section of a table; with its figures where `drawn`."""
     table, preset = fair_table.table, fair_table.preset
     measured = costs.notes(entry.cost for entry in fair_table.entries if entry.cost)
     kinds = (models, by_length, sensitivity, stated) if fair_table.lengths else (models, sensitivity, stated)
@@ -116,7 +116,7 @@ def by_length(fair_table: FairTable, case: str) -> Grid:
 
 
 def sensitivity(fair_table: FairTable, case: str) -> Grid:
-    """What each choice of the rate came to in validation, the best model first."""
+    """Validation score of each choice of the rate, the best model first."""
     entries = fair_table.at(case)
     choices = fair_table.choices(case)
     rows = [

@@ -49,7 +49,7 @@ def counts(comparison: Comparison) -> Grid:
 
 
 def texts(compared: Compared, comparison: Comparison) -> list[str]:
-    """One number, in the order of HEADERS."""
+    """Texts of a number, in the order of HEADERS."""
     printed, scores = compared.printed, compared.scores
     decimals, chosen = finer(compared), printed.kind != "exact" and printed.select != "none"
     runs = f"{len(compared.runs)} {comparison.made_by.mark(compared.runs)}" if compared.runs else NOTHING
@@ -114,14 +114,14 @@ def published(printed: Published) -> str:
 
 
 def paper_runs(printed: Published) -> str:
-    """How many runs are behind a published number, and which of their weights were scored."""
+    """Number of runs behind a published number, and which of their weights were scored."""
     if printed.value is None or printed.kind == "exact":
         return NOTHING
     return ", ".join(filter(None, (str(printed.seeds), SHORT.get(printed.select))))
 
 
 def protocol(comparison: Comparison) -> str:
-    """Which weights the paper scored, where one answer holds for the whole table."""
+    """Weights that the paper scored, if one answer holds for the whole table."""
     chosen = {c.printed.select for c in comparison.numbers if c.printed.kind == "result"} - {"none"}
     return " and ".join(SELECTS[select] for select in sorted(chosen))
 
@@ -169,7 +169,7 @@ def grid(
     aside: frozenset[str] = frozenset(),
     caption: str = "",
 ) -> Grid:
-    """What is compared as lines of text, with the runs and the reason behind each; a shortened table has no status."""
+    """Compared numbers as lines of text, with the runs and the reason behind each; a shortened table has no status."""
     kept = [i for i, header in enumerate(headers) if comparison.preset == FULL or header != "status"]
     runs, details = [" ".join(one.runs) for one in compared], [one.verdict.detail for one in compared]
     shown = [[row[i] for i in kept] for row in rows]
@@ -187,7 +187,7 @@ def grid(
 
 
 def _is_beside(compared: Compared) -> bool:
-    """Whether ours under the paper's protocol is that of the best validation or of the last weights."""
+    """Return True if ours under the paper's protocol is that of the best validation or of the last weights."""
     printed = compared.printed
     return printed.kind == "result" and printed.select in ("best_val", "last") and printed.metric not in DERIVED
 

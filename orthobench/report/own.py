@@ -17,7 +17,7 @@ DIGITS, FEWEST, MOST = 4, 2, 8  # significant digits; decimals
 
 
 def section(table: OwnTable, drawn: bool = False) -> Section:
-    """One task and length; with its figures where `drawn`."""
+    """Section of a task and length; with its figures where `drawn`."""
     letters = _letters(table)
     runs = [run for row in table.rows for run in row.runs]
     direction = f"the best of each model by {table.validation}, {table.score.direction} is better"

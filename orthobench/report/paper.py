@@ -33,7 +33,7 @@ def filled(name: str, results: Path, catalogue: Catalogue = SHIPPED, drawn: bool
 
 
 def introduction(found: list[Comparison], results: Path) -> str:
-    """How the tables of a paper are read, and the hours that their runs took."""
+    """Legend of the tables of a paper, and the hours that their runs took."""
     hours = spent(results, dict.fromkeys(one.table.name for one in found))
     return f"{INTRODUCTION}The runs that are recorded for these tables took {hours}.\n" if hours else INTRODUCTION
 
@@ -46,7 +46,7 @@ def comparisons(name: str, results: Path, catalogue: Catalogue = SHIPPED) -> lis
 
 
 def section(comparison: Comparison, results: Path | None = None) -> Section:
-    """One table; with the figures of the curves under `results`, where that is given."""
+    """Section of a table; with the figures of the curves under `results`, where that is given."""
     from orthobench.report.figures import figures
 
     table, preset = comparison.table, comparison.preset
@@ -82,7 +82,7 @@ def footnotes(comparison: Comparison) -> list[str]:
 
 
 def unstated(table: Table) -> list[str]:
-    """One sentence for each list of settings that the paper leaves out, with its rows where these are not all."""
+    """Sentences about the settings that the paper leaves out, with their rows where these are not all."""
     found: dict[tuple[str, ...], list[str]] = {}
     for row, names in table.unstated.items():
         found.setdefault(names, []).append(row)
@@ -131,7 +131,7 @@ def _data_line(place: list[str], comparison: Comparison, compared: Compared, nam
 
 
 def _claim(compared: Compared) -> list[str]:
-    """One claim, in the order of CLAIM_HEADERS."""
+    """Texts of a claim, in the order of CLAIM_HEADERS."""
     printed = compared.printed
     runs = str(len(compared.runs)) if compared.runs else NOTHING
     of, kind = f"{printed.label}, {printed.column}", printed.claim_kind

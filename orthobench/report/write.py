@@ -23,7 +23,7 @@ COMMITTED, LATEX = ("md", "csv"), ("tex",)  # suffixes: what is always written, 
 
 
 def parts(catalogue: Catalogue = SHIPPED) -> tuple[str, ...]:
-    """What has files of its own: every paper, the fair track, and the searched tables."""
+    """Parts that have files of their own: every paper, the fair track, and the searched tables."""
     return (*catalogue.papers(), FAIR, searched.PART)
 
 
@@ -35,7 +35,7 @@ def filled(part: str, results: Path, catalogue: Catalogue = SHIPPED, drawn: bool
 
 
 def section(table: Table, results: Path, preset: str, drawn: bool = False) -> Section:
-    """One table of one preset; with its figures where `drawn`."""
+    """Section of a table of one preset; with its figures where `drawn`."""
     if table.track == FAIR:
         return fair.section(fair_table(table, results, preset), drawn)
     if table.track == SEARCHED:
@@ -74,7 +74,7 @@ def stale(
 
 
 def unfit(results: Path, some: tuple[str, ...], catalogue: Catalogue = SHIPPED) -> list[str]:
-    """One sentence for each record of these parts that was made with other settings than its row has today."""
+    """Sentences for the records of these parts that were made with other settings than their rows have today."""
     tables = catalogue.tables(some)
     return [note for table in tables for found in everything(table, results) for note in found.notes]
 
@@ -82,7 +82,7 @@ def unfit(results: Path, some: tuple[str, ...], catalogue: Catalogue = SHIPPED) 
 def _differing(
     results: Path, some: tuple[str, ...], catalogue: Catalogue, suffixes: tuple[str, ...]
 ) -> dict[Path, str]:
-    """What the files of some parts should hold, where they do not."""
+    """Text that the files of some parts should hold, where they do not."""
     texts = {
         within(results, f"tables/{part}.{suffix}"): text
         for part in dict.fromkeys(some)

@@ -1,1 +1,1 @@
-"""One run: built, trained, resumed, recorded."""
+"""Runs: built, trained, resumed, recorded."""

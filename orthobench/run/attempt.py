@@ -1,4 +1,4 @@
-"""One attempt at a run: from its latest checkpoint, or from the start, to its end or to what stops it."""
+"""Attempt at a run: from its latest checkpoint, or from the start, to its end or to what stops it."""
 
 import errno
 import traceback
@@ -40,7 +40,7 @@ STATUSES = {DivergedError: "diverged", Stopped: "stopped"}
 
 
 class Attempt:
-    """One attempt at a run: from its latest checkpoint, or from the start, to its end or to what stops it."""
+    """Attempt at a run: from its latest checkpoint, or from the start, to its end or to what stops it."""
 
     learner_class: ClassVar[type[Learner]] = Learner
 
@@ -279,7 +279,7 @@ class Attempt:
 
 
 def _translate(error: Exception, attempt: Attempt) -> Exception:
-    """What a library raised, as one of our errors where a user can act on it."""
+    """Turn what a library raised into one of our errors, if a user can act on it."""
     text, run = str(error), attempt.run
     if is_exhaustion(error):
         traceback.clear_frames(error.__traceback__)  # they hold what there was no room for

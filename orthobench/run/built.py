@@ -1,4 +1,4 @@
-"""What a run is made of: checked settings, and the task and model that they make."""
+"""Parts of a run: checked settings, and the task and model that they make."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -27,7 +27,7 @@ CODED = {"vocabulary": "vocabulary", "classes": "set of classes"}  # of `Task.co
 
 @dataclass
 class Built:
-    """One training, built but not started.
+    """Training that is built but not started.
 
     Attributes:
         settings: checked settings.
@@ -125,7 +125,7 @@ class Built:
 
 @torch.no_grad()
 def _alike(one: Network, other: Network, task: Task) -> bool:
-    """Whether two networks with the same weights compute the same from random inputs of a task."""
+    """Return True if two networks with the same weights compute the same from random inputs of a task."""
     found = []
     for network in (one, other):
         dtype, training = next(network.parameters()).dtype, network.training

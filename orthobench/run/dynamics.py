@@ -29,7 +29,7 @@ from orthobench.tasks.base import Batch
 
 
 def dynamics(run: Finished, sequences: int = 8) -> dict[str, Any]:
-    """What there is to see of a run's model on the first sequences of the test split.
+    """Dynamics of a run's model on the first sequences of the test split.
 
     Where lengths differ they are the first of those that are as long as the longest of the first batch, so that nothing
     is computed over padding.

@@ -223,7 +223,7 @@ def _evaluation(
 
 
 def _seen(run: Finished, task: Task) -> dict[str, int] | None:
-    """How many of the rows that are tested the run was trained on (`train`), or chosen by (`val`); null if unknown."""
+    """Number of tested rows that the run was trained on (`train`), or chosen by (`val`); None if unknown."""
     rows = task.row_digests("test")
     known: dict[Split, set[bytes]] = {"train": set(), "val": set()}
     with suppress(DataError):
@@ -235,7 +235,7 @@ def _seen(run: Finished, task: Task) -> dict[str, int] | None:
 
 
 def _is_of(found: dict[str, Any], wanted: dict[str, Any]) -> bool:
-    """Whether a file is an evaluation of these weights on this task, and has everything that is shown of one."""
+    """Return True if a file is an evaluation of these weights on this task, and has everything that is shown of one."""
     own = {name: found.get(name) for name in wanted} == wanted
     length = found.get("length")
     ends = length if isinstance(length, list) else [length]
@@ -255,7 +255,7 @@ def _trainer(run: Finished, task: Task) -> Any:
 
 
 def _tested(trainer: Any, task: Task) -> int | None:
-    """How many examples the test has seen, which may be limited; null where that cannot be told."""
+    """Number of examples that the test has seen, which may be limited; None if that is unknown."""
     batches, examples = sum(trainer.num_test_batches), task.examples("test")
     if isinstance(task, Language):
         return task.predicted("test", batches)

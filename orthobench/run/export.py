@@ -64,7 +64,7 @@ def export(run: Finished, form: str) -> tuple[Path, float | None]:
 
 
 def about(run: Finished) -> dict[str, str]:
-    """What an exported file says about its origin, and of what its inputs and outputs stand for."""
+    """Origin of an exported file, and the meaning of its inputs and outputs."""
     settings = {"model": run.settings.model, "task": run.settings.task, "codes": run.codes}
     told = {name: json.dumps(value) for name, value in settings.items()}
     return {"run_id": run.run_id, "which": run.which, "step": str(run.step), **told}

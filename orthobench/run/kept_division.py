@@ -21,7 +21,8 @@ HELD_OUT: tuple[Split, ...] = ("val", "test")
 
 
 def is_divided_alike(settings: Settings, task: Task, first: "Finished") -> bool:
-    """Whether a task asks for the division of another run's: the same data, and the same settings of what divides them.
+    """Return True if a task asks for the division of another run's: the same data, and the same settings of what
+    divides them.
 
     Args:
         settings: the run's.
@@ -40,7 +41,7 @@ def _has_the_division_of(settings: Settings, task: Task, one: "Finished") -> boo
 
 
 def has_the_data_of(task: Task, first: "Finished") -> bool:
-    """Whether a task reads the files of the user's own that another run has read; true where it reads none."""
+    """Return True if a task reads the files of the user's own that another run has read; true where it reads none."""
     own = task.files()
     return not own or own == first.task.files() or is_the_runs(own, first.record.get("sources"))
 

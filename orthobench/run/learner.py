@@ -125,7 +125,7 @@ class Learner(LeanModule):
         self.after_step()
 
     def after_step(self) -> None:
-        """What the parametrizations do after an optimizer step."""
+        """Do what the parametrizations do after an optimizer step."""
         groups = self.optimizer.param_groups
         for parametrization, own in self._maps:
             if own:

@@ -74,7 +74,9 @@ class Finished:
 
     @property
     def is_at_hand(self) -> bool:
-        """Whether the files of the user's own are named by the user now, or have the content that the run has read."""
+        """Return True if the files of the user's own are named by the user now, or have the content that
+        the run has read.
+        """
         return self.named or (
             bool(self.where) and is_the_runs(self.settings.task_made.files(), self.record.get("sources"))
         )
@@ -119,7 +121,7 @@ class Finished:
 
     @cached_property
     def codes(self) -> dict[str, Any] | None:
-        """What the numbers that the model reads and gives stand for, see `Task.codes`; null where its data are gone."""
+        """Meaning of the numbers that the model reads and gives, see `Task.codes`; None if its data are gone."""
         try:
             self.refuse_changed_data()
             return self.task.codes()
@@ -152,7 +154,7 @@ class Finished:
 
     @cached_property
     def learner(self) -> Learner:
-        """What scores the model on a task."""
+        """Learner that scores the model on a task."""
         return self.restored()
 
     def restored(self) -> Learner:

@@ -1,4 +1,4 @@
-"""How much memory a training step needs, and how much there is."""
+"""Memory that a training step needs, and memory that is there."""
 
 import contextlib
 import ctypes
@@ -40,7 +40,7 @@ def estimate(model: Network, task: Task) -> int:
 
 
 def device_of(accelerator: str) -> torch.device:
-    """Where a run would train."""
+    """Device on which a run would train."""
     return torch.device("cuda" if accelerator != "cpu" and torch.cuda.is_available() else "cpu")
 
 
@@ -124,13 +124,13 @@ def keep_freed_memory() -> None:
 
 
 def is_exhaustion(error: BaseException) -> bool:
-    """Whether an error says that memory has run out, that of a GPU or the system's."""
+    """Return True if an error says that memory has run out, that of a GPU or the system's."""
     known = isinstance(error, torch.OutOfMemoryError | MemoryError) or getattr(error, "errno", None) == errno.ENOMEM
     return known or any(words in str(error) for words in ("can't allocate memory", "bad_alloc"))
 
 
 def exhausted(model: Network, task: Task, device: torch.device) -> MemoryExhausted:
-    """What to say when memory has run out: the largest batch, or else T, of which a training step fits when tried."""
+    """Error for exhausted memory: it names the largest batch, or else T, of which a training step fits when tried."""
     gc.collect()
     try:
         x = task.batch("train", 0, 0)[0].to(device)
@@ -161,7 +161,7 @@ def _largest(limit: int, fits: Callable[[int], bool]) -> int:
 
 
 def _fits(model: Network, x: torch.Tensor) -> bool:
-    """Whether there is room for a training step on these sequences."""
+    """Return True if there is room for a training step on these sequences."""
     try:
         y, _ = model(x)
         y.square().mean().backward()

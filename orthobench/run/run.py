@@ -1,4 +1,4 @@
-"""One run, from words to a record."""
+"""Run, from words to a record."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -25,7 +25,7 @@ from orthobench.terminal import say
 
 
 class Run(Built):
-    """One training: built, and then trained, resumed or found done by `run`."""
+    """Training that is built, and then trained, resumed or found done by `run`."""
 
     @classmethod
     def fitted(cls, checked: Settings) -> "Run":

@@ -58,7 +58,7 @@ class LeanModule(LightningModule):
             cls.training_step.__signature__ = inspect.signature(cls.training_step)  # type: ignore[attr-defined]
 
     def __setattr__(self, name: str, value: Any) -> None:
-        """As of any module, but for `_current_fx_name`, which is set twice by every hook and is no parameter."""
+        """Bypass nn.Module.__setattr__ for `_current_fx_name`, which Lightning sets twice per hook."""
         if name == "_current_fx_name":
             self.__dict__[name] = value
         else:
@@ -88,7 +88,7 @@ class LeanModule(LightningModule):
 
 
 class StayingStrategy(SingleDeviceStrategy):
-    """One device, on which the model stays between fit, validation and test.
+    """Strategy of one device, on which the model stays between fit, validation and test.
 
     Lightning moves it to the CPU after each of them; captured graphs would be lost, and the record would be told of the
     wrong device, engine and memory.
@@ -175,7 +175,7 @@ def make_trainer(
 
 
 def hooked_at_every_step(owner: Callback) -> bool:
-    """Whether a callback has anything to do at a step, see `leave_out_unused_hooks`."""
+    """Return True if a callback has anything to do at a step, see `leave_out_unused_hooks`."""
     hooks = (getattr(owner, hook) for hook in EVERY_STEP)
     return any(hook is not None and not hook.__module__.startswith("lightning.") for hook in hooks)
 

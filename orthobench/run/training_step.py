@@ -88,7 +88,7 @@ def _parts(tensors: tuple[Tensor, ...], sizes: list[int]) -> list[tuple[Tensor, 
 
 @contextlib.contextmanager
 def _given(cells: nn.ModuleList, matrices: list[Matrices]) -> Iterator[None]:
-    """Within it `cell.matrices()` returns what is given for the cell."""
+    """Temporarily replace `cell.matrices()` by precomputed matrices."""
     pairs = list(zip(cells, matrices, strict=True))
     for cell, own in pairs:
         cell.matrices = lambda own=own: own  # type: ignore[assignment]

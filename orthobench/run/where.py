@@ -1,4 +1,4 @@
-"""Where the data of a finished run are now: where they were, unless they are named anew."""
+"""Place of the data of a finished run now: where they were, unless they are named again."""
 
 import os
 from pathlib import Path
@@ -75,7 +75,7 @@ def refuse_missing(run_id: str, sources: Any, root: str, was: str) -> None:
 
 
 def _is_there(root: str, name: str) -> bool:
-    """Whether there is such a file or folder; a record may hold what is no name at all."""
+    """Return True if there is such a file or folder; a record may hold what is no name at all."""
     return os.path.exists(Path(root) / name)  # noqa: PTH110  (that of a Path raises)
 
 
@@ -95,6 +95,6 @@ def refuse_unknown(run_id: str, sources: Any, root: str, where: Where) -> None:
 
 
 def is_the_runs(files: list[Path], sources: Any) -> bool:
-    """Whether files have the content of those that a run has read."""
+    """Return True if files have the content of those that a run has read."""
     known = sorted(data_of(sources).values())
     return bool(known) and sorted(filter(None, map(digest_of_data, files))) == known

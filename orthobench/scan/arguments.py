@@ -77,7 +77,7 @@ def elman(cell: Any, x: Tensor, state: State, project: Project = projection) -> 
 
 
 def _is_zero(h0: Tensor) -> bool:
-    """Whether h_0 is known, without waiting for a GPU, to be zero and to need no gradient."""
+    """Return True if h_0 is known, without waiting for a GPU, to be zero and to need no gradient."""
     return not (h0.requires_grad or base.reading_waits(h0) or base.wrapped(h0) or h0.any())
 
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Engine:
-    """One way to run a cell over a sequence.
+    """Way to run a cell over a sequence.
 
     Attributes:
         name: the word after `engine=`.

@@ -1,4 +1,4 @@
-"""Which cells a hand-written engine may run: those whose equations are exactly the ones it was written for.
+"""Cells that a hand-written engine may run: those whose equations are exactly the ones it was written for.
 
 A subclass that redefines `step`, or a method that it calls, is another cell, and an engine that knows only its base
 would give it wrong numbers. Such a cell, like any new one, is left to `reference`.

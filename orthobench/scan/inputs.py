@@ -57,5 +57,5 @@ def _states(cell: Cell, B: int, h0: State) -> State:
 
 
 def _projects(cell: Cell) -> bool:
-    """Whether the cell uses the package's own projection of inputs of width I; a user's cell may redefine it."""
+    """Return True if the cell uses the package's own projection of inputs of width I; a user's cell may redefine it."""
     return type(cell).project is Cell.project or is_ours(type(cell))

@@ -38,7 +38,7 @@ def run(engine: Engine, cell: Cell, x: Tensor, state: State) -> tuple[Tensor, St
 
 
 def differentiating() -> bool:
-    """Whether a derivative of torch.func is active, or forward mode, in which a tensor may have a tangent."""
+    """Return True if a derivative of torch.func is active, or forward mode, in which a tensor may have a tangent."""
     level = forward_ad._current_level
     return level >= 0 or any(transform.key() != core._functorch.TransformType.Vmap for transform in transforms())
 

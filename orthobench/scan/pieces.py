@@ -21,7 +21,7 @@ from orthobench.scan.fused import engine as fused
 
 
 class Pieces(NamedTuple):
-    """What is run.
+    """Pieces of a sequence that are run.
 
     Attributes:
         spans: for every span the rows of the inputs that it reads, (pieces left, steps).

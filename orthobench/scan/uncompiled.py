@@ -1,4 +1,4 @@
-"""What `torch.compile` is to leave alone."""
+"""Exclude functions from `torch.compile` without importing dynamo."""
 
 import sys
 from collections.abc import Callable

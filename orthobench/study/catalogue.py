@@ -41,7 +41,7 @@ class Catalogue(Configuration):
         return [*table.row(row), f"cell={row}", *rest]
 
     def table(self, name: str) -> Table:
-        """One table, `<paper>/<table>`.
+        """Table `<paper>/<table>`.
 
         Raises:
             ConfigError: the table is not known, or its file breaks the schema.

@@ -1,4 +1,4 @@
-"""What every task offers: batches as a pure function of (seed, split, epoch, index), loss, metrics, baseline."""
+"""Base of every task: batches as a pure function of (seed, split, epoch, index), loss, metrics, baseline."""
 
 import inspect
 from abc import ABC, abstractmethod
@@ -128,7 +128,7 @@ class Task(Divided, opened.Reader, ABC):
         return self.batches(split) * self.full(split)
 
     def full(self, split: Split) -> int:
-        """How many `unit`s a batch has that is not cut short by the end of a split."""
+        """Number of `unit`s in a batch that is not cut short by the end of a split."""
         return self.batch_size if split == "train" else self.eval_batch_size
 
     def resolution(self, name: str, split: Split) -> float:
@@ -176,11 +176,11 @@ class Task(Divided, opened.Reader, ABC):
         """
 
     def codes(self) -> dict[str, Any]:
-        """What the numbers of its inputs and outputs stand for, where its data decide that; see `read_as`."""
+        """Meaning of the numbers of its inputs and outputs, if its data decide that; see `read_as`."""
         return {}
 
     def remarks(self) -> list[str]:
-        """What is worth knowing about the data before a run, a sentence each; asked for after `check`."""
+        """Remarks on the data before a run, a sentence each; asked for after `check`."""
         return []
 
     def files_read(self) -> list[Path]:
@@ -209,7 +209,7 @@ class Task(Divided, opened.Reader, ABC):
 
     @classmethod
     def metric_of(cls, name: str) -> Metric:
-        """One of the declared metrics.
+        """Declared metric of a name.
 
         Raises:
             ConfigError: it is not declared.
@@ -224,7 +224,7 @@ class Task(Divided, opened.Reader, ABC):
 
     @property
     def higher_is_better(self) -> bool:
-        """Whether more of the headline metric is better."""
+        """Return True if more of the headline metric is better."""
         return self.metric_of(self.metric).direction == "higher"
 
     @property
@@ -269,7 +269,7 @@ class Task(Divided, opened.Reader, ABC):
             raise ConfigError(f"{name} has a mask: redefine `loss` and `measure`, which leave it out, and `weight`.")
 
     def weight(self, target: Tensor, mask: Tensor | None = None) -> float:
-        """What a batch counts in the mean over a split: its number of sequences."""
+        """Weight of a batch in the mean over a split: its number of sequences."""
         return len(target)
 
     def summarise(self, means: dict[str, float]) -> dict[str, float]:
@@ -282,5 +282,5 @@ class Task(Divided, opened.Reader, ABC):
 
 
 def share(right: Tensor) -> Tensor:
-    """How much of a boolean tensor is true, a scalar in float64: the precision of training is not that of a score."""
+    """Share of a boolean tensor that is true, a scalar in float64: the precision of training is not that of a score."""
     return right.double().mean()

@@ -8,7 +8,7 @@ from torch.utils.data import Dataset, Sampler
 
 
 class Batches(Dataset[Any]):
-    """One split of a `Task` as a map from (epoch, index) to a batch."""
+    """Split of a `Task` as a map from (epoch, index) to a batch."""
 
     def __init__(self, task: Any, split: str) -> None:
         self.task = task

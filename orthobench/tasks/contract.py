@@ -105,7 +105,7 @@ def _refuse_loaders(where: str, cls: type) -> None:
 
 
 def _shows_rows(cls: type[ArrayTask]) -> bool:
-    """Whether batches have the rows as they are stored."""
+    """Return True if batches have the rows as they are stored."""
     return cls.present is ArrayTask.present and cls.batch is ArrayTask.batch
 
 
@@ -250,6 +250,6 @@ def _check_length(where: str, task: Drawn, T: int) -> None:
 
 
 def _same(a: Batch, b: Batch) -> bool:
-    """Whether two batches are the same, as far as the shorter one goes."""
+    """Return True if two batches are the same, as far as the shorter one goes."""
     count = min(len(a[0]), len(b[0]))
     return all(torch.equal(one[:count], other[:count]) for one, other in zip(a, b, strict=True))

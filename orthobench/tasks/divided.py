@@ -1,4 +1,4 @@
-"""Which data a task has, and how they are divided: what is the user's own, which part is drawn, which rows it holds."""
+"""Data of a task and their division: the user's own part, the part that is drawn, and the rows of each."""
 
 from collections.abc import Collection
 from pathlib import Path
@@ -9,7 +9,7 @@ SPLITS: tuple[Split, ...] = ("train", "val", "test")
 
 
 class Divided:
-    """What a `Task` says about its data and their division; these are the answers of one whose data are drawn.
+    """Answers of a `Task` about its data and their division; these are those of one whose data are drawn.
 
     Attributes:
         own_files: the settings that name files of the user's own, which a run knows by their whole path.

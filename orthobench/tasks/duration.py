@@ -1,4 +1,4 @@
-"""How long a run is, in steps, and when it validates: epochs and fractions turned into whole numbers."""
+"""Length of a run in steps, and its validations: epochs and fractions turned into whole numbers."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -57,7 +57,7 @@ def duration(trainer: dict[str, Any], batches: int) -> Duration:
 
 
 def evaluation_limits(trainer: dict[str, Any], task: Task) -> dict[str, int | float | None]:
-    """What limits a validation and a test, as Lightning takes it: a share is at least one batch of every split."""
+    """Limits of a validation and a test, in Lightning's form: a share is at least one batch of every split."""
     batches = {"limit_val_batches": task.batches("val"), "limit_test_batches": task.batches("test")}
     if task.select_on_test:
         batches["limit_val_batches"] = min(batches.values())

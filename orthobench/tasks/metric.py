@@ -1,4 +1,4 @@
-"""What a number measures, and which of two values is the better one."""
+"""Metrics: the kind of a number, and the direction that is better."""
 
 from dataclasses import dataclass
 from typing import Literal, get_args
@@ -45,7 +45,7 @@ class Metric:
         return self.name.replace("test/", "val/", 1)
 
     def allows(self, value: float) -> bool:
-        """Whether a value is within the bounds, but for rounding."""
+        """Return True if a value is within the bounds, but for rounding."""
         low, high = self.bounds
         return not ((low is not None and value < low - ROUNDING) or (high is not None and value > high + ROUNDING))
 

@@ -25,7 +25,7 @@ def scaled_resolution(resolution: float, name: str, chance: float) -> float:
 
 
 def mean_of_most(draws: int, symbols: int) -> float:
-    """How often the commonest symbol comes up in the mean, when each of `draws` is uniform over `symbols`.
+    """Mean count of the commonest symbol, when each of `draws` is uniform over `symbols`.
 
     With Poisson's probabilities p_l(k) of a mean of l = draws / symbols for each symbol, whose sum is fixed to `draws`,
     none comes more than m times with probability [x^draws] (p_l(0) + ... + p_l(m) x^m)^symbols / p_draws(draws).

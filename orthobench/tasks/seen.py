@@ -1,4 +1,4 @@
-"""Which rows of a task are among those that a model was trained on, by a digest of each row."""
+"""Rows of a task that a model was trained on, by a digest of each row."""
 
 import hashlib
 from collections.abc import Iterable
@@ -20,7 +20,7 @@ def digest(content: bytes) -> bytes:
 
 
 def count(rows: Iterable[bytes], known: Iterable[bytes]) -> int:
-    """How many of some rows are among others."""
+    """Number of some rows that are among others."""
     found = set(known)
     return sum(row in found for row in rows)
 

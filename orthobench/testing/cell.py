@@ -1,4 +1,4 @@
-"""What every cell must obey, a check each: causal, resumable, exact, alike by every engine, as large as it says."""
+"""Checks of the contract of a cell: causal, resumable, exact, alike by every engine, as large as it says."""
 
 import copy
 from collections.abc import Callable
@@ -28,7 +28,7 @@ EXACT = 1e-10  # sums in another order, in float64
 
 @dataclass(frozen=True)
 class CellCheck:
-    """How one check ended.
+    """Outcome of a check.
 
     Attributes:
         name: what was checked.
@@ -89,7 +89,7 @@ def outcomes(make: MakeCell, input_size: int, hidden_size: int) -> list[CellChec
 
 
 class _Wrong(Exception):
-    """What a check found wrong."""
+    """Violation that a check found."""
 
 
 def _numbers(*shape: int, seed: int = 1) -> Tensor:

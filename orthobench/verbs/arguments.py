@@ -62,7 +62,7 @@ class Parser(argparse.ArgumentParser):
 
 
 def _sets(word: str) -> bool:
-    """Whether a word sets a value; `runs/lr=0.1/NAME` is a path."""
+    """Return True if a word sets a value; `runs/lr=0.1/NAME` is a path."""
     name = word.partition("=")[0]
     return "=" in word and ("/" not in name or name.startswith("hydra/"))
 
@@ -88,7 +88,7 @@ class RunParser(Parser):
         super().error(message)
 
     def read(self, arguments: list[str]) -> argparse.Namespace:
-        """As those of any verb, with `places`, where runs and data are, and `settings`.
+        """Read the words as any verb does, with `places`, where runs and data are, and `settings`.
 
         Raises:
             ConfigError: no run or several are named, or a word does not apply.

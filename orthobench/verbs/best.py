@@ -65,5 +65,5 @@ def main(arguments: list[str]) -> int:
 
 
 def _elsewhere(folder: Path) -> bool:
-    """Whether a folder is not the one that runs go to where no other is named."""
+    """Return True if a folder is not the one that runs go to where no other is named."""
     return folder.resolve() != runs_root().resolve()

@@ -59,7 +59,7 @@ def main(arguments: list[str]) -> int:
 
 
 def details(name: str, catalogue: Catalogue = SHIPPED) -> list[str]:
-    """What the built task says of itself, and where its data is if it reads any."""
+    """Sentences of the built task about itself, and the place of its data if it reads any."""
     task = _built(name, catalogue)
     if task.data_set is None:
         return [task.describe()]

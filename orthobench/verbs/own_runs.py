@@ -1,4 +1,4 @@
-"""What `compare`, `plot` and `best` share: which words are folders of a user's own runs, and what is in them."""
+"""Shared parts of `compare`, `plot` and `best`: words that name folders of a user's own runs, and their content."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING

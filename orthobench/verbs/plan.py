@@ -109,7 +109,7 @@ def _book(settings: "Settings", results: Path, record: bool = False) -> "Book":
 
 
 def _cost(book: "Book | None", settings: "Settings") -> "Cost":
-    """What a run costs.
+    """Cost of a run.
 
     Raises:
         Stopped: a signal asked for it.
@@ -166,7 +166,7 @@ def _plan_tables(selection: Selection, preset: str, catalogue: Catalogue, record
 
 
 def _heading(table: "Table", preset: str, found: "Plan", results: Path) -> list[str]:
-    """How far a table is, and which of its records are of no use."""
+    """State of a table, and its records that are of no use."""
     from orthobench.study.records import records
     from orthobench.study.records.recorded import alike
     from orthobench.study.tables.composed import ComposedTable

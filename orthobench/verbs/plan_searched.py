@@ -24,7 +24,7 @@ def plan_searched(
     results: Path,
     cost: "Callable[[Settings], Cost]",
 ) -> tuple[list[str], float]:
-    """One line per cell of a searched table, and the seconds that its missing runs take at the most.
+    """Lines for the cells of a searched table, and the seconds that its missing runs take at the most.
 
     A run takes what the recorded runs of its cell took in the median, or what its kept cost says.
 

@@ -31,7 +31,7 @@ WORDS = {
 
 @dataclass(frozen=True)
 class Selection:
-    """Which runs of which tables.
+    """Selection of runs and tables.
 
     Attributes:
         names: tables, papers or all.

@@ -1,4 +1,4 @@
-"""What models, tasks and papers are: their descriptions, equations, settings and what to cite."""
+"""Models, tasks and papers: their descriptions, equations, settings and what to cite."""
 
 import inspect
 import re

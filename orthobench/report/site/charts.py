@@ -158,7 +158,7 @@ def pairs(rows: int) -> dict[str, Any]:
 
 
 def curve() -> dict[str, Any]:
-    """One curve of a run over its training steps."""
+    """Chart of a curve of a run over its training steps."""
     alt = altair()
     x = alt.X("step:Q", title="training steps")
     y = alt.Y("value:Q", scale=alt.Scale(type="linear", zero=False), title="@curve_title")

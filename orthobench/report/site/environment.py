@@ -29,7 +29,7 @@ SIGNS = {
 
 @cache
 def environment() -> "Environment":
-    """What renders the templates."""
+    """Environment that renders the templates."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     environment = Environment(

@@ -8,7 +8,7 @@ from orthobench.study.verdicts.fair_entry import FairEntry
 
 
 def of(fair_table: FairTable) -> list[dict[str, Any]]:
-    """One line for each model in each case of which something is recorded, the best first."""
+    """Lines for each model in each case of which something is recorded, the best first."""
     return [_line(fair_table, entry) for case in fair_table.cases for entry in fair_table.at(case)]
 
 

@@ -1,4 +1,6 @@
-"""What all plots and tables of the fair track say of a model's line: its case, score, interval, rank and horizon."""
+"""Values that all plots and tables of the fair track show of a model's line: its case, score, interval,
+rank and horizon.
+"""
 
 from statistics import pstdev
 from typing import Any
@@ -11,7 +13,7 @@ FairLine = dict[str, Any]
 
 
 def choice(places: Places, line: FairLine) -> str:
-    """What a line is of: its table and its case, such as `Cued copying, digits=3`."""
+    """Table and case of a line, such as `Cued copying, digits=3`."""
     return ", ".join(filter(None, (places.title(line["table"], line["preset"]), line["case"])))
 
 
@@ -62,7 +64,7 @@ def scale(places: Places, line: FairLine) -> str:
 
 
 def value(places: Places, line: FairLine) -> dict[str, Any]:
-    """What every plot says of a line."""
+    """Values that every plot shows of a line."""
     return {
         "choice": choice(places, line),
         "model": line["model"],

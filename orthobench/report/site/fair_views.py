@@ -1,4 +1,4 @@
-"""What pages show of the fair track: quality against cost, length curves, and every seed of every cell."""
+"""Views of the fair track: quality against cost, length curves, and every seed of every cell."""
 
 from itertools import groupby
 from typing import Any
@@ -20,7 +20,7 @@ TRAINED = "as in training"
 
 
 def cost(places: Places) -> Plot | None:
-    """Which cell: the score against a cost, at the length of training and at others."""
+    """Plot of the score against a cost, at the length of training and at others."""
     lines = fair_values.ordered(
         [x for x in places.data["fair"] if x["mean"] is not None or x["survivors"] is not None], places
     )
@@ -85,13 +85,13 @@ def cost(places: Places) -> Plot | None:
 
 
 def _badness(line: FairLine, scored: FairLine) -> tuple[bool, float]:
-    """What sorts the best first, and what is scored without a diverged seed before the others."""
+    """Key that sorts the best first, and what is scored without a diverged seed before the others."""
     mean = scored["survivors"] if scored["mean"] is None else scored["mean"]
     return scored["mean"] is None, -mean if line["direction"] == "higher" else mean
 
 
 def _control(places: Places, line: FairLine) -> bool:
-    """Whether a line is of a model with a setting changed, beside the model itself."""
+    """Return True if a line is of a model with a setting changed, beside the model itself."""
     alike = places.alike(line["table"], line["preset"], line["case"])
     return line["model"] != line["config"] and any(other["model"] == line["config"] for other in alike)
 

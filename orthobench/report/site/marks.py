@@ -1,4 +1,4 @@
-"""Which marks of a plot stand on the line of the best, and which have their names beside them."""
+"""Marks of a plot on the line of the best, and those with their names beside them."""
 
 from math import log10
 from typing import Any
@@ -41,7 +41,7 @@ def _worth(value: dict[str, Any]) -> float:
 
 
 def height(value: dict[str, Any]) -> float:
-    """How far up a mark stands, in the units of its axis."""
+    """Height of a mark, in the units of its axis."""
     return log10(value["mean"]) if value["scale"] == "log" else value["mean"]
 
 

@@ -1,4 +1,4 @@
-"""What pages show of published numbers and of single runs."""
+"""Views of published numbers and of single runs."""
 
 from collections import Counter
 from math import cos, sin
@@ -15,7 +15,7 @@ IDENTITY = ("model", "task", "T", "seed", "steps", "epochs", "status", "reason")
 
 
 def statuses(places: Places) -> LinkedTable:
-    """How many published numbers and claims have which status, a line for each paper."""
+    """Numbers of published numbers and claims by status, a line for each paper."""
     full = [line for line in places.data["published"] if line["preset"] == FULL and not line["lost"]]
     found = {
         paper: Counter(x["status"] for x in full if x["table"].split("/")[0] == paper)
@@ -123,7 +123,7 @@ def curve(run: dict[str, Any]) -> Plot | None:
 
 
 def _interest(name: str, points: list[list[float]]) -> tuple[bool, bool, bool]:
-    """What sorts the curves: those of validation and of training first, and what never changes last."""
+    """Key that sorts the curves: those of validation and of training first, and what never changes last."""
     return len({value for _, value in points}) < 2, not name.startswith("val/"), not name.startswith("train/")
 
 
@@ -182,7 +182,7 @@ def runs(places: Places, chosen: list[dict[str, Any]], caption: str) -> LinkedTa
 
 
 def facts(run: dict[str, Any]) -> list[tuple[str, str]]:
-    """What a run was and with what it was made."""
+    """Facts about a run, and what it was made with."""
     told = {**run["numbers"], **run["made"], "seed": run["seed"]}
     order = [*IDENTITY, *(name for name in run["made"] if name not in (*IDENTITY, "run_id", "preset", "cell"))]
     return [

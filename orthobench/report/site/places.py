@@ -1,4 +1,4 @@
-"""Where everything stands in the site: the path of a page by what it shows, from the root of the site."""
+"""Places in the site: the path of a page by what it shows, from the root of the site."""
 
 import hashlib
 import re
@@ -51,7 +51,7 @@ class Places:
         return f"runs/{slug(run_id)}.html" if run_id in self.data["runs"] else ""
 
     def table(self, name: str, preset: str) -> str:
-        """Where a table stands: in the page of its paper, or in that of its task."""
+        """Place of a table: in the page of its paper, or in that of its task."""
         table = self._tables.get((name, preset))
         if table is None:
             return ""
@@ -65,7 +65,7 @@ class Places:
         return table["title"] if table else name
 
     def line(self, line: dict[str, Any]) -> str:
-        """Where a model's line in a fair table stands."""
+        """Place of a model's line in a fair table."""
         return self.task(line["task"], line_id(line))
 
     def alike(self, table: str, preset: str, case: str) -> list[dict[str, Any]]:

@@ -96,7 +96,7 @@ class Plot:
 
     @property
     def payload(self) -> dict[str, Any]:
-        """What the script of the page reads."""
+        """Data that the script of the page reads."""
         return {"spec": self.spec, "values": self.values, "match": self.lines.match if self.lines else []}
 
     @property

@@ -6,7 +6,7 @@ from orthobench.study.verdicts.comparison import Compared, Comparison
 
 
 def of(comparison: Comparison) -> list[dict[str, Any]]:
-    """One line for each number, and then for each claim."""
+    """Lines for each number, and then for each claim."""
     return [_line(comparison, one) for one in (*comparison.numbers, *comparison.claims)]
 
 

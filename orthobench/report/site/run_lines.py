@@ -79,7 +79,9 @@ def _run(line: Line, settings: dict[str, Any]) -> dict[str, Any]:
 
 
 def _settings(composed: ComposedTable, line: Line) -> dict[str, Any]:
-    """What changes the numbers of a row, by the keys of the command line; nothing where there is no such row today."""
+    """Settings that change the numbers of a row, by the keys of the command line; nothing if there is no
+    such row today.
+    """
     try:
         return by_key(composed.settings(line.row).as_dict())
     except ConfigError:

@@ -1,4 +1,4 @@
-"""Which measurements apply to a model: the cheap ones always, the others where `diagnostics.*` asks for them."""
+"""Choose the measurements that apply to a model: the cheap ones always, the others if `diagnostics.*` asks for them."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""How the loss's gradient survives on its way back: ||dL/dh_t||_F at chosen steps t (scoRNN, figure 5).
+"""Gradient of the loss on its way back: ||dL/dh_t||_F at chosen steps t (scoRNN, figure 5).
 
 Measured on the first validation batch with the reference engine, before training and at every validation.
 """

@@ -1,4 +1,5 @@
-"""How much of the first hidden state reaches the last: ||dh_T / dh_1||_F with its bounds (Chu, figures 8 to 12).
+"""Influence of the first hidden state on the last: ||dh_T / dh_1||_F with its bounds (Chu, figures 8 to
+12).
 
 The Jacobian is multiplied up step by step, exactly, for a few sequences of the first validation batch: about N times
 the cost of running them. The bounds are sqrt(N) times the cell's `step_gain` to the power T - 1, where it knows one.

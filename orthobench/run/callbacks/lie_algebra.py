@@ -1,4 +1,4 @@
-"""Whether the Lie-algebra gradient of a matrix exponential can be trusted.
+"""Check if the Lie-algebra gradient of a matrix exponential can be trusted.
 
 `max_eigenphase` is the largest |w| over the eigenvalues i w of A. The direction that Plumbley's rule takes is a descent
 direction for certain below pi / 2 only; `gradient_cosine` is the cosine between it and the exact gradient, the smallest

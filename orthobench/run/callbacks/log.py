@@ -1,4 +1,4 @@
-"""Where measurements go: metrics.csv always, and the logger that the run chose."""
+"""Destinations of measurements: metrics.csv always, and the logger that the run chose."""
 
 from abc import abstractmethod
 from typing import Any
@@ -23,7 +23,7 @@ class Log(Callback):
         self.curve, self.duration, self.every = curve, duration, every
 
     def due(self, step: int) -> bool:
-        """Whether `step` is one of those to measure."""
+        """Return True if `step` is one of those to measure."""
         return step % self.every == 0
 
     def write(self, trainer: Trainer, values: dict[str, float]) -> None:

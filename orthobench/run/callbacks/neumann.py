@@ -1,4 +1,4 @@
-"""Whether the Neumann series converges: ||(I + A)^{-1} delta||_2 of the latest step, below one (NC-GRU, figure 8)."""
+"""Convergence of the Neumann series: ||(I + A)^{-1} delta||_2 of the latest step, below one (NC-GRU, figure 8)."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""How far the constrained matrices are from orthogonal: ||W^T W - I||_F, the largest over layers and gates."""
+"""Distance of the constrained matrices from orthogonal: ||W^T W - I||_F, the largest over layers and gates."""
 
 from typing import Any
 
@@ -41,7 +41,7 @@ class Orthogonality(LogAtSteps):
 
 
 def _kept(parametrization: Parametrization, W: Tensor, far: float) -> bool:
-    """Whether W, which is `far` from orthogonal, is of the kind that it is constrained to."""
+    """Return True if W, which is `far` from orthogonal, is of the kind that it is constrained to."""
     if type(parametrization).contains is Parametrization.contains:
         return far <= parametrization.tolerance
     return bool(W.isfinite().all()) and parametrization.contains(W, parametrization.tolerance)

@@ -166,12 +166,12 @@ class Saver(Callback):
         self.save(trainer)
 
     def is_due(self) -> bool:
-        """Whether the last checkpoint is so old that another is to be saved."""
+        """Return True if the last checkpoint is so old that another is to be saved."""
         return time.monotonic() - self._saved_at > EVERY_S
 
     @property
     def restores(self) -> bool:
-        """Whether the next step begins with the random states of a checkpoint."""
+        """Return True if the next step begins with the random states of a checkpoint."""
         return self._random is not None
 
     def finish(self, trainer: Trainer) -> None:

@@ -1,4 +1,4 @@
-"""How far the recurrent matrices are from isometries: max |sigma_i - 1| (Spectral-RNN, figure 4).
+"""Distance of the recurrent matrices from isometries: max |sigma_i - 1| (Spectral-RNN, figure 4).
 
 The largest over layers and gates. For a matrix in a band this is the margin in use, at most r.
 """

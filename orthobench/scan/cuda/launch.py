@@ -41,5 +41,5 @@ def macros(layout: Layout, constants: dict[str, Any]) -> program.Macros:
 
 
 def has_clusters(device: torch.device) -> bool:
-    """Whether blocks of a device can write into each other's shared memory."""
+    """Return True if blocks of a device can write into each other's shared memory."""
     return device.type != "cuda" or torch.cuda.get_device_capability(device) >= CLUSTER_CAPABILITY

@@ -72,7 +72,7 @@ class Layout:
         return 16 + 2 * vectors * self.sequences * self.chunks * self.chunk * self.team * 4
 
     def fits(self) -> bool:
-        """Whether the registers suffice."""
+        """Return True if the registers suffice."""
         room = min(MOST_REGISTERS, REGISTERS // self.threads // 8 * 8)
         return self.registers <= room and self.shared_memory(self.gates) <= SHARED_MEMORY
 

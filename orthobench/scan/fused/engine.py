@@ -85,7 +85,7 @@ def advantage(cell: Cell, device: str, sequences: int) -> str | None:
 
 
 def values_per_step(cell: Any) -> int:
-    """What the memory of a step is estimated from, as `Cell.values_per_step`.
+    """Numbers from which the memory of a step is estimated, as `Cell.values_per_step`.
 
     Of a matrix state, some numbers for every pair of writes of a window in every head are kept beside it.
     """
@@ -102,5 +102,7 @@ def run(cell: Cell, x: Tensor, state: State) -> tuple[Tensor, State]:
 
 
 def _torch_wins(cell: Cell, device: str) -> bool:
-    """Whether torch's kernel is taken: on CUDA always, on a CPU only for the LSTM, for which there is no loop here."""
+    """Return True if torch's kernel is taken: on CUDA always, on a CPU only for the LSTM, for which there
+    is no loop here.
+    """
     return torch_kernels.supports(cell) and (device == "cuda" or lookup(cell, FAMILIES) is None)

@@ -78,7 +78,8 @@ def mlstm(
 
 
 def values_per_step(cell: Any) -> int:
-    """What is kept at the peak of a backward pass, as `Cell.values_per_step`, if the scan keeps no more than states.
+    """Numbers kept at the peak of a backward pass, as `Cell.values_per_step`, if the scan keeps no more
+    than states.
 
     As measured, a half more than the projection has, and a share of a window's state.
     """

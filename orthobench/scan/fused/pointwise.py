@@ -56,7 +56,7 @@ def pointwise(
 
 
 def in_one_kernel(like: Tensor) -> bool:
-    """Whether an activation is one kernel of Triton there: on a GPU with the package triton."""
+    """Return True if an activation is one kernel of Triton there: on a GPU with the package triton."""
     return like.is_cuda and triton.missing(like.device, like.dtype) is None
 
 
@@ -71,7 +71,7 @@ def _modrelu_(b: Tensor, z: Tensor, scratch: Tensor, signs: Tensor | None) -> No
 
 
 def _modrelu_backward(db: Tensor, da: Tensor, a: Tensor, dz: Tensor, scratch: Tensor, signs: Tensor | None) -> None:
-    """Where active a = sign(z) (|z| + b), else 0, so da/db = sign(a) and da/dz = sign(a)^2."""
+    """Differentiate a = sign(z) (|z| + b) where it is active, else 0: da/db = sign(a) and da/dz = sign(a)^2."""
     torch.sign(a, out=scratch)
     torch.mul(da, scratch, out=dz)
     db.add_(dz)

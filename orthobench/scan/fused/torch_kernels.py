@@ -18,7 +18,7 @@ CELLS = {Elman: True, GRU: True, LSTM: True}
 
 
 def supports(cell: Cell) -> bool:
-    """Whether torch has a kernel for this cell, which then also computes the projection."""
+    """Return True if torch has a kernel for this cell, which then also computes the projection."""
     return bool(lookup(cell, CELLS, asked=("matrices", "initial_state"))) and cell.torch_kernel() is not None
 
 

@@ -28,7 +28,7 @@ Function = Callable[..., TensorTuple]
 
 
 def under_way() -> bool:
-    """Whether a function is being captured now."""
+    """Return True if a function is being captured now."""
     return capturing.get()
 
 
@@ -58,7 +58,7 @@ def _stream(device: int) -> Any:
 
 
 class Graph:
-    """One torch.cuda.CUDAGraph."""
+    """Captured torch.cuda.CUDAGraph."""
 
     def __init__(self) -> None:
         self._graph = torch.cuda.CUDAGraph()

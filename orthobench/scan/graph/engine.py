@@ -35,7 +35,7 @@ def advantage(cell: Cell, device: str, sequences: int) -> str | None:
 
 
 def values_per_step(cell: Cell) -> int:
-    """What the memory of a step is estimated from, as `Cell.values_per_step`: that of the loop which is captured."""
+    """Numbers from which the memory of a step is estimated, as `Cell.values_per_step`: those of the captured loop."""
     return cell.values_per_step if lookup(cell, fused.FAMILIES) is None else fused.values_per_step(cell)
 
 

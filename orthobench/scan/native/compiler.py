@@ -57,7 +57,7 @@ def library(source: Path, *defines: str) -> Path:
 
 
 def kept_bytes(name: str, key: tuple[str, ...], make: Callable[[], bytes]) -> bytes:
-    """What `make` returns, from the cache when it is there; `key` is everything that it depends on."""
+    """Return what `make` returns, from the cache when it is there; `key` is everything that it depends on."""
     own = _folder() / f"{name}-{_digest(*(part.encode() for part in key))}"
     if not _whole(own):
         with tempfile.TemporaryDirectory(dir=own.parent) as scratch:
@@ -72,7 +72,7 @@ def kept_bytes(name: str, key: tuple[str, ...], make: Callable[[], bytes]) -> by
 
 
 def _whole(own: Path) -> bool:
-    """Whether a library is there, undamaged, and nobody else's."""
+    """Return True if a library is there, undamaged, and nobody else's."""
     try:
         return all(map(_ours, (own, own / LIBRARY, own / DIGEST))) and _digest((own / LIBRARY).read_bytes()) == (
             own / DIGEST
@@ -82,7 +82,7 @@ def _whole(own: Path) -> bool:
 
 
 def _ours(path: Path) -> bool:
-    """Whether this user alone can write a file or folder, which is no link."""
+    """Return True if this user alone can write a file or folder, which is no link."""
     found = path.lstat()
     kind = stat.S_ISREG(found.st_mode) or stat.S_ISDIR(found.st_mode)
     return kind and found.st_uid == os.geteuid() and not found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
@@ -124,7 +124,7 @@ def _compile(compiler: str, source: Path, defines: tuple[str, ...], target: Path
 
 
 def _folder() -> Path:
-    """Where libraries are kept: $XDG_CACHE_HOME/orthobench, else ~/.cache/orthobench, else a folder of this process."""
+    """Folder of the libraries: $XDG_CACHE_HOME/orthobench, else ~/.cache/orthobench, else one of this process."""
     with contextlib.suppress(OSError, RuntimeError):
         root = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
         folder = Path(root) / "orthobench"

@@ -106,7 +106,9 @@ def warn_once(problem: str) -> None:
 
 
 def values_per_step(cell: Any) -> int:
-    """What the memory of a step is estimated from, as `Cell.values_per_step`; a matrix state is kept for few steps."""
+    """Numbers from which the memory of a step is estimated, as `Cell.values_per_step`; a matrix state is kept for few
+    steps.
+    """
     return (
         matrix_cells.values_per_step(cell) if isinstance(cell, DeltaProduct | MLSTM | Outer) else cell.values_per_step
     )

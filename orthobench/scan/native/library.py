@@ -26,7 +26,7 @@ long, pointer = ctypes.c_int64, ctypes.c_void_p
 
 
 class Struct(ctypes.Structure):
-    """What a loop is given: numbers, and pointers to tensors.
+    """Arguments of a loop: numbers, and pointers to tensors.
 
     Attributes:
         real: pointers to real numbers, also where the states are complex.
@@ -204,7 +204,7 @@ def room(like: Tensor, width: int | None = None) -> Tensor:
 
 
 def lanes(dtype: torch.dtype) -> int:
-    """How many numbers a vector register holds in the compiled loops."""
+    """Number of values that a vector register holds in the compiled loops."""
     return load(dtype).lanes()
 
 

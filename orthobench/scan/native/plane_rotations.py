@@ -33,7 +33,7 @@ ACTIVATIONS = get_args(Activation)
 
 
 def suits(cell: Any) -> bool:
-    """Whether a cell's equations are the ones above, and nothing asks for W itself.
+    """Return True if a cell's equations are the ones above, and nothing asks for W itself.
 
     The rotations are then at least as fast as a dense product, at every size and batch that was measured.
     """
@@ -114,5 +114,5 @@ class RotatedElman(torch.autograd.Function):
 
 
 def _state(A: Tensor) -> int:
-    """How many numbers of scratch a block of rows takes, a state of which is in two parts."""
+    """Numbers of scratch that a block of rows takes, a state of which is in two parts."""
     return (A.shape[-1] + 2 * APART) * lanes(A.dtype)

@@ -18,7 +18,7 @@ def tanh(z):
 
 @triton.jit
 def kept(z, b, ACTIVATION: tl.constexpr, SLOPE: tl.constexpr):
-    """What is saved for the backward pass: act(z), but for abs, which loses the sign, z itself. NaN stays NaN."""
+    """Value saved for the backward pass: act(z), but for abs, which loses the sign, z itself. NaN stays NaN."""
     if ACTIVATION == "modrelu":
         size = tl.abs(z) + b
         size = tl.where(size < 0, 0.0, size)

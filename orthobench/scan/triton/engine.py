@@ -61,7 +61,8 @@ def _installed() -> bool:
 
 
 def values_per_step(cell: Any) -> int:
-    """What the memory of a step is estimated from, as `Cell.values_per_step`; a matrix state is kept for few steps.
+    """Numbers from which the memory of a step is estimated, as `Cell.values_per_step`; a matrix state is kept for few
+    steps.
 
     Beside it two matrices over the writes of a chunk are kept.
     """

@@ -46,7 +46,7 @@ def add_product(p, a, b, TILES: tl.constexpr):
 
 @triton.jit
 def update(z, u, h, b, ACTIVATION: tl.constexpr, SLOPE: tl.constexpr, TILES: tl.constexpr):
-    """What is kept of the candidate, and the new state."""
+    """Part of the candidate that is kept, and the new state."""
     c, new = (), ()
     for j in tl.static_range(TILES):
         c_j = kept(z[j], b[j], ACTIVATION, SLOPE)

@@ -1,4 +1,4 @@
-"""What runs would cost here: kept where it was measured once, scaled from another machine's, or measured now."""
+"""Costs of runs here: kept where measured once, scaled from another machine's, or measured now."""
 
 from contextlib import suppress
 from pathlib import Path
@@ -29,7 +29,7 @@ class Book:
         self._found: dict[str, tuple[KeptCost, str, float]] = {}
 
     def of(self, settings: Settings) -> Cost:
-        """What a run costs.
+        """Cost of a run.
 
         Raises:
             OrthobenchError: its data is missing, or its first step fails.
@@ -51,7 +51,7 @@ class Book:
 
     @property
     def words(self) -> str:
-        """How many costs are from where."""
+        """Numbers of costs by where they are from."""
         return ", ".join(f"{self.sources[one]} {one}" for one in (KEPT, SCALED, MEASURED) if one in self.sources)
 
     def _look_up(self, settings: Settings, digests: tuple[str, str]) -> tuple[KeptCost, str, float]:

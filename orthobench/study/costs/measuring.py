@@ -1,4 +1,4 @@
-"""What a step, an evaluation and the start of a run take on this machine, measured for a second at most.
+"""Time of a step, an evaluation and the start of a run on this machine, measured for a second at most.
 
 A step is what training does: its batch, forward, backward, clipping and the optimizer. One that would take longer than
 a moment is measured with a shorter sequence, where its task has any, and scaled, because time grows as the length does.
@@ -38,7 +38,7 @@ RATE = 1e10  # multiply-adds a second at least, by which it is told in advance w
 
 
 def measure(settings: Settings) -> KeptCost:
-    """What a run of these settings costs by the step, measured here.
+    """Cost of a run of these settings by the step, measured here.
 
     Raises:
         OrthobenchError: it cannot be built, its data is missing, or its first step fails.
@@ -88,7 +88,7 @@ def start_up(settings: Settings) -> KeptCost:
 
 
 def made_on(settings: Settings) -> dict[str, str]:
-    """Where, with what and when runs of these settings are measured now."""
+    """Machine, versions and date of a measurement of these settings now."""
     quieten()
     device = device_of(settings.trainer.get("accelerator", "auto"))
     found = hardware(device)

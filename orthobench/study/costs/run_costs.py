@@ -39,7 +39,8 @@ KEPT, MEASURED, SCALED = "kept", "measured", "scaled"
 
 @dataclass(frozen=True)
 class KeptCost:
-    """What runs of one model, size, task and length cost on one machine; of `START` the step is the whole start.
+    """Cost of runs of one model, size, task and length on one machine; of `START` the step is the whole
+    start.
 
     Attributes:
         shape: the model, its size, the task, T and the batch, to be read by people.
@@ -111,7 +112,7 @@ class Cost:
 
 
 def path_of(results: Path) -> Path:
-    """Where the costs are that come with the records."""
+    """Path of the costs that come with the records."""
     return results / "bench" / "costs.csv"
 
 
@@ -202,7 +203,7 @@ def ratio_of(known: Iterable[KeptCost], here: tuple[str, ...], there: tuple[str,
 
 
 def prices(results: Path) -> "Prices":
-    """What the rows of tables would cost, by the costs that come with the records alone."""
+    """Prices of the rows of tables, by the costs that come with the records alone."""
     path = path_of(results)
     return _prices(path, version(path))
 
@@ -213,7 +214,7 @@ def _prices(path: Path, version: tuple[int, ...]) -> "Prices":
 
 
 class Prices:
-    """What the rows of tables would cost on the machine of which most is known.
+    """Prices of the rows of tables on the machine of which most is known.
 
     Args:
         known: what is known.

@@ -33,7 +33,8 @@ FASTER = 1.3  # times as long at least; two measurements of the same program dif
 
 @dataclass(frozen=True)
 class StepCost:
-    """What a training step of one row takes: forward, backward, clipping and the optimizer, on a batch that is ready.
+    """Cost of a training step of one row: forward, backward, clipping and the optimizer, on a batch that is
+    ready.
 
     Attributes:
         shape: the model, its size, the task, T, the batch and the engine, to be read by people.
@@ -57,7 +58,7 @@ class StepCost:
 
     @property
     def engine(self) -> str:
-        """What computed the steps, such as `native`, or several with commas; empty where that is not known."""
+        """Engine that computed the steps, such as `native`, or several with commas; empty where that is not known."""
         return self.shape.partition("engine=")[2]
 
     @property
@@ -89,7 +90,7 @@ class StepCost:
         )
 
     def lines(self) -> list[Line]:
-        """One line for each round, as claims read the lines of seeds."""
+        """Lines for the rounds, as claims read the lines of seeds."""
         return [
             Line({"cell": self.row, "seed": number, "status": "done", "run_id": ""} | values)
             for number, values in enumerate(self._rounds(), start=1)
@@ -115,12 +116,13 @@ def clearly_less(one: StepCost, other: StepCost) -> bool:
 
 
 def path_of(results: Path) -> Path:
-    """Where the costs are."""
+    """Path of the costs."""
     return within(results, "bench/steps.csv")
 
 
 def digest(settings: Settings) -> str:
-    """Of what a step's cost may depend on: the model, the task, the optimizer, clipping, precision and engine.
+    """Digest of what a step's cost may depend on: the model, the task, the optimizer, clipping, precision
+    and engine.
 
     Neither of rates nor of the seed.
     """

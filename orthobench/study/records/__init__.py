@@ -1,1 +1,1 @@
-"""What is recorded of the runs of tables, and what is found in folders of a user's own."""
+"""Records of the runs of tables, and of those in folders of a user's own."""

@@ -13,7 +13,7 @@ HEADERS = ("run_id", "preset", "cell", "seed", "name", "step", "value")
 
 
 class CurvePoint(NamedTuple):
-    """One point of a curve of one run; `row` is the row of its table, and `step` counts optimizer steps."""
+    """Point of a curve of one run; `row` is the row of its table, and `step` counts optimizer steps."""
 
     run_id: str
     preset: str
@@ -25,7 +25,7 @@ class CurvePoint(NamedTuple):
 
 
 def path_of(results: Path, table: str) -> Path:
-    """Where the curves of `<paper>/<table>` are."""
+    """Path of the curves of `<paper>/<table>`."""
     return within(results, f"records/{table}.curves.csv")
 
 

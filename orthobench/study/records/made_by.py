@@ -11,7 +11,7 @@ from orthobench.study.records.records import Line
 
 @dataclass(frozen=True)
 class MadeBy:
-    """Which code made which run of a table.
+    """Code that made each run of a table.
 
     Attributes:
         letters: the letter of each code, described in words.
@@ -33,7 +33,7 @@ class MadeBy:
 
     @property
     def notes(self) -> list[str]:
-        """One footnote for each code."""
+        """Footnotes, one for each code."""
         return [f"[{letter}] made by {text}" for text, letter in self.letters.items()]
 
 
@@ -50,7 +50,7 @@ def made_by(lines: Iterable[Line]) -> MadeBy:
 
 
 def _words(line: Line, of_row: set[str], some: bool) -> str:
-    """What made a run, given the digests of the data of its row, and whether any run of the table has one."""
+    """Words for what made a run, given the digests of the data of its row, and if any run of the table has one."""
     values = line.values
     made = {"git": values.get("git"), "version": values.get("version"), "dirty": values.get("dirty") == "True"}
     parts = [code_name(made)]

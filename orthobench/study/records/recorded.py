@@ -1,4 +1,4 @@
-"""Which records fill a table: those of its rows as they are composed today, each of them once.
+"""Records that fill a table: those of its rows as they are composed today, each of them once.
 
 A record carries the digest of its settings, and of the plug-ins that it was made with. One that differs from what its
 row and seed are today was made with other settings, because the table has been changed since, or with other code of a
@@ -36,19 +36,19 @@ class Recorded:
 
     @property
     def notes(self) -> list[str]:
-        """One sentence for each record that fills nothing."""
+        """Sentences for the records that fill nothing."""
         beside = "" if self.preset == "full" else f" ({self.preset})"
         place = f"{self.table.name}{beside}"
         return [f"{place}, row {l.row}, seed {l.seed}, run {l.run_id}: stale: {why}" for l, why in self.stale]
 
     @property
     def lost(self) -> list[str]:
-        """One sentence for each record of a run whose constrained matrix left its set."""
+        """Sentences for the records of runs whose constrained matrix left its set."""
         return [f"Row {line.row}, seed {line.seed}: {line.lost}." for line in self.lines if line.lost is not None]
 
     @property
     def moved(self) -> list[str]:
-        """One sentence for each record of a run that moved between devices or engines."""
+        """Sentences for the records of runs that moved between devices or engines."""
         found = [line for line in self.lines if line.moved is not None]
         return [f"Row {line.row}, seed {line.seed} moved, and has no times: {line.moved}." for line in found]
 

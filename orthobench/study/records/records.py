@@ -36,7 +36,7 @@ TEXT = {MOVED, *IDENTITY, *PROVENANCE, *MADE_OF, DIGEST} - {"seed", "T", "steps"
 
 @dataclass(frozen=True)
 class Line:
-    """One finished run of one row.
+    """Finished run of a row.
 
     Attributes:
         values: everything by column; a score that there is not is left out.
@@ -66,7 +66,7 @@ class Line:
 
     @property
     def diverged(self) -> bool:
-        """Whether it was stopped because its loss or a gradient was no longer finite."""
+        """Return True if it was stopped because its loss or a gradient was no longer finite."""
         return self.values["status"] == "diverged"
 
     @property
@@ -77,7 +77,7 @@ class Line:
 
     @property
     def moved(self) -> str | None:
-        """How a run moved between devices or engines, so that its times are of none; null where it did not."""
+        """Words for a run's moves between devices or engines, so that its times are of none; None where it did not."""
         return self.values.get(MOVED)
 
     def metric(self, name: str, select: str = "none") -> float | None:
@@ -135,12 +135,12 @@ def line(record: dict[str, Any], preset: str, row: str, curve: dict[str, float |
 
 
 def is_cost(name: str) -> bool:
-    """Whether a number is a time or memory of a run, which one that moved does not have."""
+    """Return True if a number is a time or memory of a run, which one that moved does not have."""
     return name in COST
 
 
 def path_of(results: Path, table: str) -> Path:
-    """Where the lines of `<paper>/<table>` are.
+    """Path of the lines of `<paper>/<table>`.
 
     Raises:
         StorageError: a part of the path below `results` is a link.
@@ -261,7 +261,8 @@ def _whole(found: Line) -> None:
 
 
 def _is_written(name: str, value: Any) -> bool:
-    """Whether a value is kept in a record: one that is there, and finite, as that of a diverging curve is not.
+    """Return True if a value is kept in a record: one that is there, and finite, as that of a diverging
+    curve is not.
 
     A time to a level is infinite where the level was never reached, and that is a number.
     """

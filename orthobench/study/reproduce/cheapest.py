@@ -1,4 +1,5 @@
-"""Which rows of published tables fit into a time, so that it settles as many printed numbers and claims as it can.
+"""Choose rows of published tables that fit into a time and settle as many printed numbers and claims as
+they can.
 
 A number needs the runs of its row, and a claim those of all its rows; what is chosen next is what settles most results
 for an hour, so that the rows of one claim are finished together.

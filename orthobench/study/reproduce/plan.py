@@ -1,4 +1,4 @@
-"""Which runs of which tables are left to do, cheapest first."""
+"""Runs of tables that are left to do, cheapest first."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -26,7 +26,7 @@ from orthobench.terminal import say
 
 @dataclass(frozen=True, eq=False)
 class PlannedRun:
-    """One run to do.
+    """Run to do.
 
     Attributes:
         cost: rough measure of the arithmetic of its training, without a unit; runs are ordered by it.
@@ -217,7 +217,7 @@ def results_of(words: Iterable[str], preset: str) -> Path:
 
 
 def _waits_for_a_model(table: Table, row: str) -> bool:
-    """Whether a row names a model or task that does not exist yet."""
+    """Return True if a row names a model or task that does not exist yet."""
     chosen = [(key(word), value(word)) for word in table.row(row)]
     return any(group in ("model", "task") and name not in table.files.options(group) for group, name in chosen)
 

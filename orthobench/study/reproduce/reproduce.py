@@ -103,7 +103,7 @@ class Runner:
         return prepared(job, [_with_row(run) for run in self._jobs[job]])
 
     def _has_time(self, runs: list[PlannedRun]) -> bool:
-        """Whether runs fit into the time that is left; one that cannot be measured is let try."""
+        """Return True if runs fit into the time that is left; one that cannot be measured is let try."""
         if not self.fits or self.deadline is None:
             return True
         self._book = self._book or Book(self.results, Path(runs[0].settings.run["runs_root"]))
@@ -209,7 +209,7 @@ HINT = "; the same command goes on"
 
 
 def _excused(run: PlannedRun, code: int) -> bool:
-    """Whether a run failed for lack of data that, as its table says, not everyone has."""
+    """Return True if a run failed for lack of data that, as its table says, not everyone has."""
     return code == DataError.exit_code and run.table.needs is not None
 
 

@@ -1,4 +1,4 @@
-"""How far a cell carries what it has learnt: its horizon on a task, read off its length curve.
+"""Horizon of a cell on a task, read off its length curve: how far it carries what it has learnt.
 
 The rule, the same for all cells and tasks: the greatest tested length at which the lower end of the 95 % t-interval of
 the mean normalised score over the seeds is above 0.9 (0 is the trivial predictor of that length and 1 is perfect, so

@@ -46,7 +46,8 @@ def above_zero(differences: Sequence[float], resolution: float = 0.0) -> float:
 
 
 def between(differences: Sequence[float], low: float, high: float, resolution: float = 0.0) -> Test:
-    """Whether paired differences lie between two limits, either of which may be infinite: a one-sided test for each.
+    """Test if paired differences lie between two limits, either of which may be infinite: a one-sided test
+    for each.
 
     With (0, inf) it is that of an order, with (-margin, inf) of non-inferiority, with (-inf, margin) of
     non-superiority, and with (-margin, margin) the two one-sided tests of equality (Schuirmann 1987). A difference that
@@ -62,7 +63,8 @@ def between(differences: Sequence[float], low: float, high: float, resolution: f
 
 
 def less_spread(a: Scores, b: Scores) -> Test:
-    """Whether the seeds of `a` spread less than those of `b`, a diverged one being infinitely far from the others.
+    """Test if the seeds of `a` spread less than those of `b`, a diverged one being infinitely far from the
+    others.
 
     Wilcoxon's rank-sum test of the distances from the median, those of Brown and Forsythe (1974). The least distance of
     each model is left out, because the median forces it to be small (Hines and Hines 2000).
@@ -94,7 +96,7 @@ def least_of_samples(n: int) -> float:
 
 
 def needed(family: int, least: Callable[[int], float]) -> int:
-    """How many it takes for a p-value of 0.05 to be possible after Holm's correction over a family of tests."""
+    """Number of units for which a p-value of 0.05 is possible after Holm's correction over a family of tests."""
     n = 2
     while max(family, 1) * least(n) > ALPHA:
         n += 1

@@ -14,7 +14,7 @@ LEAST = 2
 
 @dataclass(frozen=True)
 class Scores:
-    """One metric of one row, seed by seed.
+    """Scores of a row by one metric, seed by seed.
 
     Attributes:
         by_seed: its value; null for a seed that diverged.

@@ -170,7 +170,7 @@ def prediction_interval(
     bounds: Bounds = (None, None),
     resolution: float = 0.0,
 ) -> Interval | None:
-    """Where one published result lies with 95 %; null for fewer than two values.
+    """Interval in which one published result lies with 95 %; None for fewer than two values.
 
     Without a printed standard deviation the published runs are taken to spread as ours do: m -+ t(n - 1) s
     sqrt(1/n + 1/k). With one the two variances of the means add up, and the degrees of freedom are Welch's (1947).
@@ -193,7 +193,7 @@ def clipped(interval: Interval, bounds: Bounds) -> Interval:
 
 
 def says_nothing(interval: Interval, bounds: Bounds, trivial: float | None = None) -> bool:
-    """Whether an interval is wider than half of the metric's range; one that is open ends at `trivial`."""
+    """Return True if an interval is wider than half of the metric's range; one that is open ends at `trivial`."""
     low, high = (trivial if end is None else end for end in bounds)
     if low is None or high is None or bounds == (None, None):
         return False

@@ -1,4 +1,4 @@
-"""What the `test` of a claim may say: a verb, what stands beside it, and which of six kinds it is.
+"""Grammar of the `test` of a claim: a verb, what stands beside it, and which of six kinds it is.
 
     order      better, greater, less, explodes    A (the verb's rows) against every row of `than`, seed by seed
                not_worse, not_better              the same by at most `margin`, by default the table's
@@ -55,7 +55,7 @@ ROWS = (*VERBS, "than", "to", "cells")
 
 
 def verb_of(test: dict[str, Any]) -> str:
-    """What a claim says: the first verb among the keys of its test, or its first key where none is one."""
+    """Verb of a claim: the first one among the keys of its test, or its first key where none is one."""
     return next((key for key in test if key in VERBS), next(iter(test)))
 
 
@@ -71,7 +71,7 @@ def pairs(test: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def problem(test: dict[str, Any]) -> str | None:
-    """What a test says wrongly, or null."""
+    """Problem of a test, or None."""
     verb = verb_of(test)
     others = [key for key in test if key != verb]
     if verb not in VERBS:
@@ -109,6 +109,6 @@ def column(metric: str, test: dict[str, Any], direction: Direction) -> str:
 
 
 def survives(metric: str, kind: str) -> bool:
-    """Whether a run has the number although it diverged: a time to a level, or what its curve reached before."""
+    """Return True if a run has the number although it diverged: a time to a level, or what its curve reached before."""
     before = kind == "level" and "@" in metric and not metric.endswith("@last")
     return metric == "diverged" or is_time(metric) or before

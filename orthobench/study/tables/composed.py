@@ -95,7 +95,7 @@ class ComposedTable:
             return None
 
     def order_blind(self, row: str, name: str) -> dict[int | None, float]:
-        """What knowledge of the tokens without their order scores in a row's task by a metric.
+        """Score, by a metric in a row's task, of knowledge of the tokens without their order.
 
         By length of its length curve, and under null over the lengths of training; nothing where it is not known.
         """
@@ -143,5 +143,5 @@ def _counted(settings: Settings) -> tuple[dict[str, int], dict[str, int]]:
 
 
 def _shape(settings: Settings) -> Any:
-    """What a count of parameters depends on."""
+    """Settings that a count of parameters depends on."""
     return repr((settings.model, settings.shares, settings.task)), settings.parts

@@ -31,7 +31,7 @@ VALUES: dict[str, Callable[[list[float]], float]] = {
 
 
 def is_time(name: str) -> bool:
-    """Whether a name stands for steps that a curve took to get somewhere, which may be infinite."""
+    """Return True if a name stands for steps that a curve took to get somewhere, which may be infinite."""
     return TIME in name or name.endswith(FALL)
 
 

@@ -1,4 +1,4 @@
-"""What a figure of a table shows, as `figures:` of its file says."""
+"""Figures of a table, as `figures:` of its file says."""
 
 from dataclasses import dataclass
 
@@ -22,12 +22,12 @@ class Figure:
     rows: tuple[str, ...]
 
     def shows(self, row: str) -> bool:
-        """Whether the figure shows a row."""
+        """Return True if the figure shows a row."""
         endings = tuple(name for name in self.rows if name.startswith("_"))
         return not self.rows or row in self.rows or row.endswith(endings)
 
     def reads(self, metric: str) -> bool:
-        """Whether the figure needs a metric's curve."""
+        """Return True if the figure needs a metric's curve."""
         if self.kind == "through":
             return metric.rpartition("/")[0] == self.metrics[0]
         return self.kind == "curve" and metric in self.metrics

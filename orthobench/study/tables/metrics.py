@@ -1,4 +1,4 @@
-"""What the name of a number in a record stands for: a metric that a task declares, or one that every run has.
+"""Meaning of the name of a number in a record: a metric that a task declares, or one that every run has.
 
     train/NAME, val/NAME, test/NAME, train_eval/NAME, baseline/NAME    declared by the task, see `Task.declared`
     gap/NAME, gap_test/NAME                                            by how much its training score is the better one

@@ -56,7 +56,7 @@ def checked(content: Any, keys: dict[str, Any], required: tuple[str, ...], place
 
 
 def like(given: dict[str, Any], other: dict[str, Any], place: str) -> dict[str, Any]:
-    """What a table says itself, and all else that the other one says but for its title and its claims.
+    """Combine a table with the other that it is `like:`; its own keys win, and the title is not taken over.
 
     Of the common overrides those of other keys stay, and of the cells those of other names.
 
@@ -125,7 +125,7 @@ def presets(given: dict[str, Any], known: tuple[str, ...], place: str) -> dict[s
 
 
 def unstated(given: Any, rows: Iterable[str], place: str) -> dict[str, tuple[str, ...]]:
-    """What the paper leaves out, by row; a list is of every row."""
+    """Settings that the paper leaves out, by row; a list is of every row."""
     by_row = coerce(given, dict, place) if isinstance(given, dict) else dict.fromkeys(rows, given)
     unknown = [row for row in by_row if row not in rows]
     if unknown:

@@ -35,7 +35,7 @@ DERIVED = ("max_T", "first_diverged_T", "first_failed_depth")  # numbers that se
 
 @dataclass(frozen=True)
 class Published:
-    """One published number or claim.
+    """Published number or claim.
 
     Attributes:
         table: `table1`, `figure2`, ...
@@ -91,28 +91,30 @@ class Published:
 
     @property
     def counts(self) -> str | None:
-        """Which parameters it counts, `total` or `recurrent`; null where it is no count of parameters."""
+        """Parameters that it counts, `total` or `recurrent`; None where it is no count of parameters."""
         head, _, name = self.metric.partition("/")
         return name if self.kind == "exact" and head == "parameters" else None
 
     @property
     def lost(self) -> bool:
-        """Whether it is a number that the paper's text has lost, see `reason`, so that nothing can be compared."""
+        """Return True if it is a number that the paper's text has lost, see `reason`, so that nothing can
+        be compared.
+        """
         return self.claim is None and self.value is None
 
     @property
     def verb(self) -> str:
-        """What a claim says, see `claim_rule`."""
+        """Verb of a claim, see `claim_rule`."""
         return claim_rule.verb_of(self.test)
 
     @property
     def claim_kind(self) -> str:
-        """What a claim is about: `order`, `ratio`, `level`, `time`, `equality` or `spread`; or `untested`."""
+        """Kind of a claim: `order`, `ratio`, `level`, `time`, `equality` or `spread`; or `untested`."""
         return VERBS[self.verb].kind
 
     @property
     def direction(self) -> Direction:
-        """Which of two values of the metric is better."""
+        """Direction in which a value of the metric is better."""
         assert self.measured is not None, "load_table looks it up"
         return self.measured.direction
 
@@ -247,7 +249,7 @@ def margin_of(row: Published, table: Table) -> float | None:
 
 
 def _missing(row: Published, table: Table, measured: Metric) -> str | None:
-    """What a row needs to be judged and the files do not say, or null."""
+    """Facts that a row needs to be judged and the files do not say, or None."""
     if row.kind != "claim" and row.metric.startswith("bench/"):
         return (
             f"{row.metric} is of steps that are measured for claims; a number is compared with the runs' own, time/..."
@@ -299,7 +301,7 @@ def _row(paper: str, given: dict[str, Any], place: str) -> Published:
 
 
 def _problem(row: Published, has_value: bool) -> str | None:
-    """What breaks the schema, or null."""
+    """Violation of the schema, or None."""
     if row.kind not in KINDS:
         return f"kind={row.kind} is not one of {', '.join(KINDS)}"
     if row.select not in SELECTS:

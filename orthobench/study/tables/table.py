@@ -79,7 +79,7 @@ DEFAULTS = {"model": "scornn", "task": "copying"}  # those of conf/config.yaml
 
 @dataclass(frozen=True)
 class TableRun:
-    """One run of one row of a table.
+    """Run of one row of a table.
 
     Attributes:
         table: `<paper>/<table>`.
@@ -96,7 +96,7 @@ class TableRun:
 
 @dataclass(frozen=True)
 class Table:
-    """One table or figure; see the top of this file.
+    """Table or figure; see the top of this file.
 
     Attributes:
         rows: overrides by row (`cells:` in the file), those of a grid's combinations by `<row>_<axis><place>`.
@@ -149,7 +149,7 @@ class Table:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """How the runs differ from the paper's: the table's deviations, then those of its rows' recipes."""
+        """Differences of the runs from the paper's: the table's deviations, then those of its rows' recipes."""
         found: dict[str, list[str]] = {}
         for row in self.rows:
             given = self.chosen(row)
@@ -239,7 +239,7 @@ class Table:
 
 
 def load(name: str, files: Configuration) -> Table:
-    """One table.
+    """Load a table.
 
     Raises:
         ConfigError: the table is not known, or its file breaks the schema.

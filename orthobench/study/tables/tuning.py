@@ -25,7 +25,7 @@ RATE = re.compile(r"([13])e([+-]?\d{1,3})")
 
 @dataclass(frozen=True)
 class Tuning:
-    """How the rates of a fair table are tuned.
+    """Tuning of the rates of a fair table.
 
     Attributes:
         seeds: those of the runs that decide; the table's own seeds are reported.

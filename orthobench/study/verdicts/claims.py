@@ -75,12 +75,14 @@ def judge(
 
 
 def is_cost(printed: Published) -> bool:
-    """Whether a claim is about a cost that is measured by `bench --record`."""
+    """Return True if a claim is about a cost that is measured by `bench --record`."""
     return printed.metric.startswith(BENCH)
 
 
 def rounds(claims: Sequence[Published]) -> int:
-    """How many rounds of a measurement the claims of a table need, for any of them to hold or to be contradicted."""
+    """Number of rounds of a measurement that the claims of a table need, for any of them to hold or to be
+    contradicted.
+    """
     family = _family(claims)
     most = max((_comparisons(printed) for printed in family if is_cost(printed)), default=1)
     return max(needed(most * len(family), least_of_pairs), ROUNDS)
@@ -88,7 +90,7 @@ def rounds(claims: Sequence[Published]) -> int:
 
 @dataclass(frozen=True)
 class NeededSeeds:
-    """How many seeds the claims of a table need, all of them pointing the same way.
+    """Numbers of seeds that the claims of a table need, all of them pointing the same way.
 
     Attributes:
         claims: how many are tested, of whatever; they are one family.
@@ -102,7 +104,7 @@ class NeededSeeds:
 
 
 def needed_seeds(claims: Sequence[Published]) -> NeededSeeds | None:
-    """How many seeds the claims of a table need; null where none is tested over seeds."""
+    """Numbers of seeds that the claims of a table need; None where none is tested over seeds."""
     family = _family(claims)
     found = [printed for printed in family if not is_cost(printed) and printed.verb != "wilcoxon"]
     if not found:
@@ -118,7 +120,7 @@ def _least(printed: Published) -> Callable[[int], float]:
 
 
 def _comparisons(printed: Published) -> int:
-    """How many tests the opposite of a claim consists of: one for each pair of rows and side on which it may lie."""
+    """Number of tests in the opposite of a claim: one for each pair of rows and side on which it may lie."""
     if printed.verb == "larger_gap":
         return 1
     two_sided = printed.verb == "equal" or (printed.verb == "ratio" and None not in printed.test["between"])
@@ -148,7 +150,7 @@ def _decided(verdict: Verdict, p: float | None, against: float | None) -> Verdic
 
 
 def _first_look(printed: Published, rows: Rows, planned: int, family: int, resolution: Resolution) -> Verdict:
-    """What needs no other claim: why nothing can be said, the verdict on a level, or p-values without correction."""
+    """Verdict that needs no other claim: why nothing can be said, a level, or p-values without correction."""
     if printed.verb == "untested":
         return Verdict(UNDERSPECIFIED, printed.test["untested"])
     names = list(printed.rows)
@@ -180,7 +182,9 @@ def _first_look(printed: Published, rows: Rows, planned: int, family: int, resol
 
 
 def _has_number(printed: Published, line: Line) -> bool:
-    """Whether a run has what the claim is about; one that diverged needs none, and `crossed/` is null for never."""
+    """Return True if a run has what the claim is about; one that diverged needs none, and `crossed/` is
+    null for never.
+    """
     known = line.diverged or printed.metric.startswith("crossed/")
     return known or line.metric(printed.metric, printed.select) is not None
 
@@ -193,7 +197,7 @@ def _scores(printed: Published, lines: list[Line], planned: int) -> Scores:
 
 
 def _size(printed: Published, scores: dict[str, Scores]) -> tuple[int, Callable[[int], float], str]:
-    """How many units the smallest comparison has, the least p-value of so many, and what they are called."""
+    """Number of units of the smallest comparison, the least p-value of so many, and what they are called."""
     if printed.verb == "wilcoxon":
         return min(len(_data_sets(scores, a)) for a in printed.rows), _least(printed), "data sets"
     if printed.claim_kind == "spread":
@@ -218,7 +222,7 @@ def _compared(printed: Published, scores: dict[str, Scores], a: str, b: str, res
 
 
 def _larger_gap(printed: Published, scores: dict[str, Scores]) -> Test:
-    """Whether one difference between two rows is the larger one, seed by seed."""
+    """Test if one difference between two rows is the larger one, seed by seed."""
     (a, b), (c, d) = printed.test["larger_gap"], printed.test["than"]
     values = [_values(printed, scores[name]) for name in (a, b, c, d)]
     seeds = sorted(set.intersection(*map(set, values)))

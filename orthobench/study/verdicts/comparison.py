@@ -1,4 +1,4 @@
-"""One table, published numbers beside ours: every printed number with our scores, the difference and the status."""
+"""Table with published numbers beside ours: every printed number with our scores, the difference and the status."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
@@ -39,7 +39,7 @@ SLACK = 1e-4
 
 @dataclass(frozen=True)
 class Compared:
-    """One published number or claim, and ours.
+    """Published number or claim, and ours.
 
     Attributes:
         honest: our values at the best validation, in the paper's unit.
@@ -78,7 +78,7 @@ class Compared:
 
     @property
     def _logs(self) -> bool:
-        """Whether it is the logarithms that are compared, which all our scores have."""
+        """Return True if it is the logarithms that are compared, which all our scores have."""
         return self.printed.scale == "log10" and min(self.scores.values, default=0.0) > 0
 
     @property
@@ -88,7 +88,7 @@ class Compared:
 
     @property
     def vague(self) -> bool:
-        """Whether that interval is wider than half of the metric's range, and says nothing."""
+        """Return True if that interval is wider than half of the metric's range, and says nothing."""
         if self.interval is None or self.printed.measured is None or self.printed.scale:
             return False
         return status.says_nothing(self.interval, self.bounds, self.trivial)
@@ -181,7 +181,7 @@ def scores_of(printed: Published, lines: Iterable[Line], planned: int, select: s
 
 
 def _unit(printed: Published) -> int:
-    """How often the unit of the printed number goes into that of our records."""
+    """Factor from the unit of our records to that of the printed number."""
     return 100 if printed.unit == "percent" else 1
 
 

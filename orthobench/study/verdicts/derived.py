@@ -46,7 +46,7 @@ def derive(printed: Published, table: Table, rows: dict[str, list[Line]], planne
 
 
 def _reaches(printed: Published, lines: list[Line], level: float, score: Metric) -> bool:
-    """Whether the median seed is beyond the level of a score, a diverged one being worse than any number."""
+    """Return True if the median seed is beyond the level of a score, a diverged one being worse than any number."""
     up = score.direction == "higher"
     worst = float("-inf") if up else float("inf")
     found = [None if line.diverged else line.metric(score.name, printed.select) for line in lines]

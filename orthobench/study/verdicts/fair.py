@@ -30,7 +30,7 @@ from orthobench.tasks.metric import Metric
 
 @dataclass(frozen=True)
 class FairTable:
-    """One fair table of one preset.
+    """Fair table of one preset.
 
     Attributes:
         lines: all runs that fill it, those of the tuning too.
@@ -56,7 +56,7 @@ class FairTable:
 
     @property
     def higher(self) -> bool:
-        """Whether more of the score is better."""
+        """Return True if more of the score is better."""
         return self.score.direction == "higher"
 
     @property
@@ -99,7 +99,7 @@ class FairTable:
         return {case: _ranked([entry for entry in self.at(case) if entry.learnt]) for case in self.cases}
 
     def solved(self, entry: FairEntry) -> int | None:
-        """How many of a model's seeds have a normalised score above 0.9; null where the metric has no perfect value."""
+        """Number of a model's seeds with a normalised score above 0.9; None where the metric has no perfect value."""
         found = [self._normalised(score, entry.trivial) for score in entry.scores().by_seed.values()]
         scores = [score for score in found if score is not None]
         return sum(score > LEAST_SCORE for score in scores) if scores else None
@@ -124,7 +124,7 @@ class FairTable:
         return self._normalised(entry.mean, entry.trivial) if len(entry.lines) == entry.planned else None
 
     def share(self, entry: FairEntry) -> float | None:
-        """As `normalised`, of the seeds that did not diverge."""
+        """Normalised score of the seeds that did not diverge."""
         return self._normalised(entry.scores().mean, entry.trivial)
 
     def drop(self, entry: FairEntry) -> float | None:

@@ -1,4 +1,4 @@
-"""One model in one case of a fair table: its tuning, its runs, and what these say."""
+"""Model in one case of a fair table: its tuning, its runs, and their scores."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -18,7 +18,7 @@ UNASKED = "test/emitted"  # the control of cued copying: answers where nothing w
 
 @dataclass(frozen=True)
 class FairEntry:
-    """One model in one case.
+    """Model in one case.
 
     Attributes:
         case: its place in the grid, such as `T=50`; empty where the table has no grid.
@@ -48,7 +48,9 @@ class FairEntry:
 
     @property
     def names(self) -> set[str]:
-        """What `cell=` may say for it: its model, such as `gru`, or the model in this case, such as `gru_T200`."""
+        """Words that `cell=` may have for it: its model, such as `gru`, or the model in this case, such as
+        `gru_T200`.
+        """
         return names(self.model, self.case)
 
     @property
@@ -103,13 +105,15 @@ class FairEntry:
 
     @property
     def learnt(self) -> bool | None:
-        """Whether the whole interval is better than the trivial predictor; null while there is no interval."""
+        """Return True if the whole interval is better than the trivial predictor; None while there is no interval."""
         if self.interval is None or self.trivial is None:
             return None
         return self.interval[0] > self.trivial if self.score.direction == "higher" else self.interval[1] < self.trivial
 
     def beats(self, other: "FairEntry", name: str | None = None) -> bool:
-        """Whether its interval, that of the ranking by default, lies on the better side of the other's, clear of it."""
+        """Return True if its interval, that of the ranking by default, lies on the better side of the
+        other's, clear of it.
+        """
         ours, theirs = (one.interval if name is None else one.interval_of(name) for one in (self, other))
         if ours is None or theirs is None:
             return False
@@ -149,5 +153,5 @@ class FairEntry:
 
 
 def names(model: str, case: str) -> set[str]:
-    """What `cell=` may say for a model in a case; see `FairEntry.names`."""
+    """Words that `cell=` may have for a model in a case; see `FairEntry.names`."""
     return {model, "_".join([model, *case.replace("=", "").split(", ")])} if case else {model}

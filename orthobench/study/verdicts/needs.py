@@ -1,4 +1,4 @@
-"""What a reader may need of a cell, and the cells of the fair track that do it."""
+"""Needs of a reader, and the cells of the fair track that meet them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -170,7 +170,7 @@ def _swept(settings: list[dict[str, Any]]) -> tuple[str, ...]:
 
 
 def _apart(settings: list[dict[str, Any]], keys: list[str]) -> int:
-    """How many rows these keys and the model tell apart."""
+    """Number of rows that these keys and the model tell apart."""
     return len({json.dumps([own["model"], *(own.get(key) for key in keys)]) for own in settings})
 
 

@@ -1,4 +1,4 @@
-"""Which of several rates a row of a published table is reported with, where its paper states none.
+"""Choose the rate with which a row of a published table is reported, where its paper states none.
 
 Every row is trained with each of the table's `rates` and all of the table's seeds. The rate with the best mean
 validation score counts, one with a diverged seed losing to any without; of equal scores the one with the lower

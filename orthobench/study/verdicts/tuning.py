@@ -1,4 +1,4 @@
-"""Which rate a model of a fair table is reported with, and which of its runs are still to do.
+"""Choose the rate with which a model of a fair table is reported, and its runs that are still to do.
 
 Every rate is tried on the tuning seeds. The one with the best mean validation score is chosen, a rate with a diverged
 seed losing to any without; of equal scores the one with the lower validation loss. Where it lies at the edge of those
@@ -19,7 +19,7 @@ Lines = Mapping[str, Sequence[Line]]
 
 @dataclass(frozen=True)
 class TunedRate:
-    """How far the tuning of one model in one case has come.
+    """State of the tuning of one model in one case.
 
     Attributes:
         tried: the choices that are or have to be tried, the least rate first.
@@ -35,12 +35,12 @@ class TunedRate:
 
     @property
     def settled(self) -> bool:
-        """Whether the best choice is final."""
+        """Return True if the best choice is final."""
         return not self.missing
 
 
 def choose(tuning: Tuning, lines: Lines, score: Metric, seeds: Sequence[int], ratios: Sequence[str]) -> TunedRate:
-    """What the records say about the rates of one model in one case.
+    """Choose the rate of one model in one case by its records.
 
     Args:
         tuning: the table's.
@@ -70,7 +70,7 @@ def best_of(lines: Lines, score: Metric) -> str | None:
 
 
 def quality(lines: Sequence[Line], score: Metric) -> tuple[bool, float, float]:
-    """What the best choice has most of: no diverged seed, the validation score, of equal ones a lower loss.
+    """Quality of a choice: no diverged seed, the validation score, of equal ones a lower loss.
 
     Args:
         lines: runs that differ in their seed alone, one or more.

@@ -38,7 +38,7 @@ def unfinished(comparison: Comparison) -> int:
 
 
 def higher_is_better(comparison: Comparison) -> bool:
-    """Whether more of what the models are ranked by is better, as the metric of the claim says."""
+    """Return True if more of what the models are ranked by is better, as the metric of the claim says."""
     return all(c.printed.direction == "higher" for c in comparison.claims if c.printed.verb == "wilcoxon")
 
 

@@ -85,7 +85,7 @@ class CuedCopying(Varied):
 
     @property
     def order_blind(self) -> dict[str, float]:
-        """Of one who gives the commonest of the K digits at every due step."""
+        """Score of a predictor that gives the commonest of the K digits at every due step."""
         if not self.marker or self.digits == 1:
             return {}
         accuracy = mean_of_most(self.digits, SYMBOLS) / self.digits

@@ -61,7 +61,9 @@ class CuedRecall(Varied):
 
     @property
     def order_blind(self) -> dict[str, float]:
-        """Of one who gives the commonest value of the sequence at every query; P is uniform over its range."""
+        """Score of a predictor that gives the commonest value of the sequence at every query; P is uniform
+        over its range.
+        """
         low, high = self.pairs
         accuracy = mean(mean_of_most(pairs, self.values) / pairs for pairs in range(low, high + 1))
         return {"accuracy": accuracy, "score": scaled(accuracy, self.chance)}

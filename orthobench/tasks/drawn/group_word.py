@@ -153,7 +153,7 @@ def commutators(group: Group) -> frozenset[int]:
 
 @lru_cache
 def commonest_products(group: Group) -> tuple[float, ...]:
-    """How often the commonest product of a sequence's elements in any order is right, for 1 to LONG - 1 elements.
+    """Accuracy of the commonest product of a sequence's elements in any order, for 1 to LONG - 1 elements.
 
     The orders of a multiset with product p are, over its elements x, those of the rest with product p x^-1.
     """

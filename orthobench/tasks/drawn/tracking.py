@@ -96,7 +96,7 @@ class Tracking(Varied):
         return super().resolution(name, split) / (1 - self.last_chance if name == LAST_SCORE.name else 1)
 
     def _states(self) -> np.ndarray:
-        """How many states a sequence goes through, for every length of the range."""
+        """Number of states that a sequence goes through, for every length of the range."""
         return 1 + (np.arange(self.span[0], self.span[1] + 1, self.stride) - 1) // self.stride
 
     def _expected(self, of_state: np.ndarray) -> float:

@@ -17,7 +17,7 @@ Indices = dict[str, np.ndarray]
 
 @dataclass(frozen=True)
 class Division:
-    """How a file is divided.
+    """Division of a file into parts.
 
     Attributes:
         val_share: share of the training rows, or groups, for validation.

@@ -152,7 +152,7 @@ class Language(Task):
         return text.split() if self.level == "word" else list(text.replace(" ", "_"))
 
     def piece(self, token: str) -> str:
-        """What a token adds to a text."""
+        """Text that a token adds."""
         if self.level == "word":
             return "\n" if token == self.line_end else f" {token}"
         return " " if token == "_" else token
@@ -161,7 +161,7 @@ class Language(Task):
         return self.tokens[split]
 
     def predicted(self, split: Split, batches: int) -> int:
-        """How many tokens the first batches of a split predict."""
+        """Number of tokens that the first batches of a split predict."""
         rows, steps = self.full(split), self._steps(split)
         if self.in_columns:
             return rows * min(batches * self.T, steps)
@@ -188,7 +188,7 @@ class Language(Task):
         return x, target
 
     def _window(self, split: Split, epoch: int, index: int) -> tuple[range, int]:
-        """Where the rows of a batch start in the text, and their length."""
+        """Starts of the rows of a batch in the text, and their length."""
         rows, steps = self.full(split), self._steps(split)
         if not self.in_columns:
             batches, windows = self.batches(split), (self.tokens[split] - 1) // self.T

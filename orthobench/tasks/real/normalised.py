@@ -27,7 +27,7 @@ SCALES = (1e-3, 1e3)
 
 @dataclass(frozen=True)
 class Moments:
-    """What is known of every feature in training, in units of 2^exponent.
+    """Moments of every feature in training, in units of 2^exponent.
 
     Attributes:
         exponent: (I,), int64.
@@ -137,7 +137,7 @@ def remarks(known: Moments, feature: Callable[[int], str], scaled: bool) -> list
 
 
 def gaps(x: np.ndarray, inside: np.ndarray) -> list[str]:
-    """How much of some sequences (N, T, I) is missing."""
+    """Sentences about the missing share of some sequences (N, T, I)."""
     missing, all_of_them = int(np.isnan(x).sum()), int(inside.sum()) * x.shape[2]
     none = int((np.isnan(x) | ~inside[:, :, None]).all(1).sum())
     wholly = f"; in {none} {'sequence' if none == 1 else 'sequences'} a feature is missing wholly" if none else ""

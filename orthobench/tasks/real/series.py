@@ -97,7 +97,7 @@ class Series(ArrayTask):
 
     @cached_property
     def stored(self) -> sequences.Sequences:
-        """What the file holds.
+        """Content of the file.
 
         Raises:
             ConfigError: no file is named.
@@ -238,7 +238,8 @@ class Series(ArrayTask):
         return division.parts(self.stored.parts, N, self.stored.groups, str(self.path))
 
     def remarks(self) -> list[str]:
-        """What is unexpected of the data: their axes, names and numbers, sequences in no part or in two, and classes.
+        """Unexpected facts of the data: their axes, names and numbers, sequences in no part or in two, and
+        classes.
 
         A class is odd that training lacks.
         """

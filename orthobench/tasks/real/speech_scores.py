@@ -1,4 +1,4 @@
-"""How predicted spectra sound: segmental signal-to-noise ratio, STOI and PESQ.
+"""Scores of the sound of predicted spectra: segmental signal-to-noise ratio, STOI and PESQ.
 
 As Wisdom et al. (2016, section 5.3) score TIMIT: predicted magnitudes take the phase of the true frames, the first
 frame is the true one, and the sound is compared with the true spectra's. Our segmental ratio is plain: frames of 32
