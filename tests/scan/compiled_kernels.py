@@ -60,7 +60,7 @@ def usage(kernel: Any, arch: int, sizes: dict[str, Any], own: dict[str, Any]) ->
 
 
 def measured(arch: str, family: str, n: str, *settings: str) -> dict[str, dict[str, int]]:
-    """What one pair of kernels uses."""
+    """What the kernels of a family use."""
     own = {**OWN, **{key: json.loads(value) for key, value in (setting.split("=") for setting in settings)}}
     if family == "diagonal":
         kernels = {"forward": diagonal.diagonal_forward, "backward": diagonal.diagonal_backward}
@@ -68,8 +68,11 @@ def measured(arch: str, family: str, n: str, *settings: str) -> dict[str, dict[s
         return {way: usage(kernel, int(arch), sizes[way], own) for way, kernel in kernels.items()}
     if family == "matrix":
         sizes = matrix_state.shape(int(n), int(n), own.pop("CHANNELS", False), own.pop("ERASE", True))
-        ways = ("prepare", "forward", "backward", "gradients")
-        return {way: usage(getattr(chunks, f"matrix_{way}"), int(arch), sizes, own) for way in ways}
+        found = {}
+        for way in ("prepare", "forward", "backward", "gradients"):
+            options = {**sizes, "num_warps": matrix_state.warps(way, int(n))}
+            found[way] = usage(getattr(chunks, f"matrix_{way}"), int(arch), options, own)
+        return found
     sizes = layout(int(n), MATRICES[family])
     return {way: usage(kernel(f"{family}_{way}"), int(arch), sizes, own) for way in ("forward", "backward")}
 

@@ -45,8 +45,8 @@ def delta_product(
 
     if writes is None:
         scan = scan if cell.key_width == cell.value_width else matrix_scan
-        writes = cell.products if scan is matrix_scan else 1
-    return in_windows(window, cell, x, state, writes)
+    counted = cell.products if scan is matrix_scan else 1
+    return in_windows(window, cell, x, state, counted if writes is None else writes)
 
 
 def mlstm(

@@ -20,9 +20,10 @@ The logarithm of a gate gets what each pair of a write before it and a read behi
 behind it, which is the same, would lose digits.
 Other recurrences are this one. The delta rule has r = beta k and beta v. Several writes a step have gates of one
 between them, and are read at the last. A step that erases with other keys than it writes is two writes. A sum of keys
-is one more value, which is one. Yang, Wang, Zhang, Shen & Kim (2024), "Parallelizing Linear Transformers with the Delta
-Rule over Sequence Length", section 3; Yang, Kautz & Hatamizadeh (2025), "Gated Delta Networks", section 3.3; Kimi Team
-(2025), "Kimi Linear", section 3.
+is one more value, which is one.
+Yang, Wang, Zhang, Shen & Kim (2024), "Parallelizing Linear Transformers with the Delta Rule over Sequence Length",
+section 3; Yang, Kautz & Hatamizadeh (2025), "Gated Delta Networks", section 3.3; Kimi Team (2025), "Kimi Linear",
+section 3.
 """
 
 # pyright: reportMissingImports=false, reportAttributeAccessIssue=false
@@ -40,8 +41,10 @@ from orthobench.scan.gpu.members import Members, contiguous
 from orthobench.scan.triton import chunks
 
 PRECISION = "ieee"  # products of float32 by fused multiply-adds; `tf32x3` is three products of halves by tensor cores
+OVER_TIME = ("forward", "backward")  # kernels that go from chunk to chunk
 VALUES = 16  # of a program that goes over time; with more of them, registers spill
-WRITES = {True: 16, False: 32}  # of a chunk, with a gate for each key or for each head
+SMALL = 32  # keys of a head; with more of them, chunks are shorter and products are shared out among more threads
+WRITES = {True: 16, False: 32}  # of a chunk: with many keys, or a gate for each of them, and else
 
 
 def outer_scan(writes: Writes, S0: Tensor) -> tuple[Tensor, Tensor]:
@@ -163,14 +166,27 @@ def shape(d: int, e: int, channels: bool, erase: bool) -> dict[str, Any]:
     A key of one number has one gate, whatever it is called.
     """
     tiles = {"D": max(16, triton.next_power_of_2(d)), "V": VALUES}
-    own = {"d": d, "e": e, "CHANNELS": channels, "ERASE": erase, "C": WRITES[channels], "PRECISION": PRECISION}
-    return {**own, **tiles, "num_warps": 4 if d <= 32 else 8, "num_stages": 1}
+    own = {
+        "d": d,
+        "e": e,
+        "CHANNELS": channels,
+        "ERASE": erase,
+        "C": WRITES[channels or d > SMALL],
+        "PRECISION": PRECISION,
+    }
+    return {**own, **tiles, "num_stages": 1}
+
+
+def warps(name: str, d: int) -> int:
+    """Threads of a kernel, by 32: those with which no register is spilled, as `tests/scan/test_compiled.py` reads."""
+    return 8 if name in OVER_TIME and d > SMALL else 4
 
 
 def launch(name: str, q: Tensor, sizes: dict[str, Any], *tensors: Tensor | None) -> None:
     """Start one of the kernels `prepare`, `forward`, `backward` and `gradients` over all heads of all sequences."""
     kernel = getattr(chunks, f"matrix_{name}")
-    blocks = triton.cdiv(sizes["e"], sizes["V"]) if name in ("forward", "backward") else sizes["CHUNKS"]
-    options = {key: value for key, value in sizes.items() if key in kernel.arg_names or key.startswith("num_")}
+    blocks = triton.cdiv(sizes["e"], sizes["V"]) if name in OVER_TIME else sizes["CHUNKS"]
+    options = {key: value for key, value in sizes.items() if key in kernel.arg_names or key == "num_stages"}
+    options["num_warps"] = warps(name, sizes["d"])
     with torch.cuda.device_of(q):
         kernel[blocks, q.shape[0] * q.shape[2]](*tensors, **options)

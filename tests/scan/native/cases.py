@@ -129,7 +129,7 @@ def start(cell: Cell, B: int, seed: int = 1) -> State:
 def noise(like: Tensor, seed: int) -> Tensor:
     """Normal draws of the shape and type of `like`."""
     real = draw(*like.shape, seed=seed)
-    return (torch.complex(real, draw(*like.shape, seed=seed + 50)) if like.is_complex() else real).to(like.dtype)
+    return (torch.complex(real, draw(*like.shape, seed=seed + 50)) if like.is_complex() else real).to(like)
 
 
 def results(run: Any, cell: Cell, x: Tensor, state: State) -> tuple[list[Tensor], list[Tensor]]:
