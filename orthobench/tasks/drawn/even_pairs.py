@@ -23,7 +23,7 @@ class EvenPairs(LastOrEvery):
 
     @property
     def order_blind(self) -> dict[str, float]:
-        """Of one who knows how many ones there are: of n bits with k ones, a pair is equal with the share below."""
+        """Score of a predictor that knows how many ones there are: of n bits with k ones, a pair is equal with the share below."""
         if self.labels == "every" or self.span[0] < 2:
             return {}
         low, high = self.span

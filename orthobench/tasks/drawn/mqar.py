@@ -93,7 +93,7 @@ class MQAR(Varied):
 
     @property
     def order_blind(self) -> dict[str, float]:
-        """Of one who gives a value that the sequence has, the commonest one, whatever is asked."""
+        """Score of a predictor that gives a value that the sequence has, the commonest one, whatever is asked."""
         if self.updates:
             return {}
         low, high = self.span

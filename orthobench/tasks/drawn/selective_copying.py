@@ -55,7 +55,7 @@ class SelectiveCopying(Varied):
 
     @property
     def order_blind(self) -> dict[str, float]:
-        """Of one who gives the commonest of the n symbols at every due step."""
+        """Score of a predictor that gives the commonest of the n symbols at every due step."""
         if self.items == 1:
             return {}
         accuracy = mean_of_most(self.items, self.symbols) / self.items
