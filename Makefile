@@ -11,6 +11,7 @@ help:  ## show what can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## */\t/' | expand -t 18
 
 $(VENV)/.installed: pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(None if sys.version_info >= (3, 11) else "orthobench needs Python 3.11 or later, and $(PYTHON) is " + sys.version.split()[0] + ": give another one, as in make PYTHON=python3.12")'
 	$(PYTHON) -m venv $(VENV)
 ifdef LOCKED  # every package by its hash, and nothing else; it needs the public registry
 	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
