@@ -23,7 +23,7 @@ class EvenPairs(LastOrEvery):
 
     @property
     def order_blind(self) -> dict[str, float]:
-        """Score of a predictor that knows how many ones there are: of n bits with k ones, a pair is equal with the share below."""
+        """Scores of a predictor that knows how many ones there are, and so how often a pair is equal."""
         if self.labels == "every" or self.span[0] < 2:
             return {}
         low, high = self.span
