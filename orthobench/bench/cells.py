@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from orthobench.bench.scans import WIDTH
+from orthobench.bench.scans import WIDTH, both_ways
 from orthobench.bench.timing import Bench, Row, Work
 from orthobench.cells.base import Cell
 from orthobench.layers import Layer
@@ -47,13 +47,13 @@ def compare(bench: Bench, model: str, n: int, B: int, T: int) -> list[Row]:
 def works(model: str, cell: Cell, x: Tensor) -> dict[str, Work]:
     """Work that takes turns: the plain loop first, then ours, and torchrecurrent's layer where there is one."""
     found = {
-        "reference": _both_ways(cell, lambda: recurrence(cell, x, engine="reference")[0]),
-        "auto": _both_ways(cell, lambda: recurrence(cell, x)[0]),
+        "reference": both_ways(cell, lambda: recurrence(cell, x, engine="reference")[0]),
+        "auto": both_ways(cell, lambda: recurrence(cell, x)[0]),
     }
     if model in LAYERS and installed():
         layer = getattr(import_module(LIBRARY), LAYERS[model])(x.shape[-1], cell.hidden_size, batch_first=True)
         layer.to(x.device)
-        found[library_name(model)] = _both_ways(layer, lambda: layer(x)[0])
+        found[library_name(model)] = both_ways(layer, lambda: layer(x)[0])
     return found
 
 
@@ -72,13 +72,3 @@ def installed() -> bool:
 def library_name(model: str) -> str:
     """The name of torchrecurrent's layer for a model of `LAYERS`."""
     return f"{LIBRARY}.{LAYERS[model]}"
-
-
-def _both_ways(module: torch.nn.Module, forward: Any) -> Work:
-    gradient = torch.randn_like(forward())
-
-    def run() -> None:
-        module.zero_grad(set_to_none=True)
-        forward().backward(gradient)
-
-    return run

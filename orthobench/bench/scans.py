@@ -3,7 +3,7 @@
 One call is forward and backward over a sequence of inputs of width 16, with a gradient on every hidden state.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -99,12 +99,16 @@ def make_cell(name: str, n: int, device: torch.device, dense: bool = False) -> C
 
 def work(cell: Cell, x: Tensor, engine: str) -> Work:
     """Forward and backward through one engine."""
-    dtype = cell.U.dtype.to_complex() if cell.complex_state else cell.U.dtype
-    gradient = torch.randn(*x.shape[:2], cell.hidden_size, device=x.device, dtype=dtype)
+    return both_ways(cell, lambda: recurrence(cell, x, engine=engine)[0])
+
+
+def both_ways(module: nn.Module, forward: Callable[[], Tensor]) -> Work:
+    """Forward and backward, with a gradient on every output of `forward`, which computes something with the module."""
+    gradient = torch.randn_like(forward())
 
     def run() -> None:
-        cell.zero_grad(set_to_none=True)
-        recurrence(cell, x, engine=engine)[0].backward(gradient)
+        module.zero_grad(set_to_none=True)
+        forward().backward(gradient)
 
     return run
 
@@ -123,10 +127,10 @@ def _engines(bench: Bench, name: str, n: int, B: int, T: int, beside: tuple[str,
         works["matrix products"] = _floor(n, B, T, 4 if cell.complex_state else len(cell.gates), bench.device)
     budget = n * (n - 1) // 2 + n * WIDTH + n  # an orthogonal cell has the free numbers of a skew matrix
     for kind in beside:
-        works[kind] = _module(kind, n, x)
+        works[kind] = torch_network(kind, n, x)
         if name == "elman modrelu":
             gates = KINDS[kind][1]
-            works[f"{kind}, equal parameters"] = _module(kind, _equal_size(gates, budget), x)
+            works[f"{kind}, equal parameters"] = torch_network(kind, _equal_size(gates, budget), x)
     return bench.compare("scan", f"{name} n={n} B={B} T={T}", works)
 
 
@@ -182,16 +186,11 @@ def _equal_size(gates: int, budget: int) -> int:
     return max(round((half**2 + budget / gates) ** 0.5 - half), 1)
 
 
-def _module(kind: str, n: int, x: Tensor) -> Work:
+def torch_network(kind: str, n: int, x: Tensor) -> Work:
+    """A network of torch's own, by its name in `KINDS`, forward and backward."""
     cls, _, options = KINDS[kind]
-    module = cls(WIDTH, n, batch_first=True, **options).to(x.device)
-    gradient = torch.randn(*x.shape[:2], n, device=x.device)
-
-    def run() -> None:
-        module.zero_grad(set_to_none=True)
-        module(x)[0].backward(gradient)
-
-    return run
+    network = cls(WIDTH, n, batch_first=True, **options).to(x.device)
+    return both_ways(network, lambda: network(x)[0])
 
 
 def _growth(bench: Bench) -> Iterator[Row]:

@@ -51,12 +51,12 @@ def main(arguments: list[str]) -> int:
     if options.words:
         parser.error(f"{options.words[0]!r} is not an argument here")
     if options.gpu:
-        from orthobench.bench import first_gpu
+        from orthobench.bench import gpu_parts
 
-        return first_gpu.run_parts(options.output, options.parts)
+        return gpu_parts.run_parts(options.output, options.parts)
     import torch
 
-    from orthobench.bench import cells, cores, ensembles, gpu, maps, models, scans, targets, timing, training
+    from orthobench.bench import cells, cores, ensembles, gpu_steps, maps, models, scans, targets, timing, training
     from orthobench.bench.tables import Appended, line, write
     from orthobench.bench.timing import Bench
     from orthobench.config.words import seconds
@@ -71,7 +71,7 @@ def main(arguments: list[str]) -> int:
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
     parts: list[Any] = [scans, cells, maps, models, ensembles, training, cores]
     if device.type == "cuda":
-        parts = [gpu, ensembles, training, scans, models, maps, cells]
+        parts = [gpu_steps, ensembles, training, scans, models, maps, cells]
     judged = targets.GPU if device.type == "cuda" else targets.CPU
 
     def measured() -> "Iterator[Row]":

@@ -17,7 +17,7 @@ def main(arguments: list[str]) -> int:
         ConfigError: no table, or none of that name; no folder, or no run in it that is asked for.
     """
     from orthobench.report import own
-    from orthobench.report.write import section
+    from orthobench.report.tables import section
     from orthobench.study.verdicts.comparison import everywhere
 
     parser = Parser(__doc__)

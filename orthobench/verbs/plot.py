@@ -42,7 +42,7 @@ def main(arguments: list[str]) -> int:
 
 def _of_tables(names: list[str], overrides: list[str], catalogue: Catalogue) -> Iterator[tuple[Path, str]]:
     from orthobench.recording.files import within
-    from orthobench.report.write import section
+    from orthobench.report.tables import section
     from orthobench.study.verdicts.comparison import everywhere
 
     results = results_root(overrides)

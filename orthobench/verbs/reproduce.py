@@ -123,7 +123,7 @@ def run(
     from orthobench.config.launchers import split
     from orthobench.config.words import seconds
     from orthobench.launch.launchers import named
-    from orthobench.report import write as tables
+    from orthobench.report import tables
     from orthobench.study.reproduce.cheapest import chosen as best_rows
     from orthobench.study.reproduce.plan import first_cells, plan, results_of, take_over
     from orthobench.study.reproduce.reproduce import Runner, reproduce

@@ -13,7 +13,7 @@ def main(arguments: list[str]) -> int:
         ConfigError: no such paper.
         StorageError: records are damaged, or two of them are of one row and seed.
     """
-    from orthobench.report import write as tables
+    from orthobench.report import tables
 
     parser = Parser(__doc__)
     parser.add_argument("--check", action="store_true", help="write nothing; exit 1 when a table is stale")

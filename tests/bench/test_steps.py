@@ -33,12 +33,12 @@ def found(loads: list[Load]) -> Callable[[Callable[[], object]], Load]:
 
 @pytest.fixture
 def group() -> TimedRows:
-    (one,) = groups([NAME])
+    (one,) = groups([SHIPPED.table(NAME)])
     return replace(one, rounds=3)
 
 
 def test_every_row_that_a_claim_about_seconds_names_is_measured() -> None:
-    named = {(one.table.name, row) for one in groups(SHIPPED.options("experiment")) for row in one.rows}
+    named = {(one.table.name, row) for one in groups(SHIPPED.tables()) for row in one.rows}
     claimed = {
         (name, row)
         for name in SHIPPED.options("experiment")
@@ -48,12 +48,12 @@ def test_every_row_that_a_claim_about_seconds_names_is_measured() -> None:
     }
     assert claimed
     assert claimed <= named
-    (table3,) = groups(["scornn/table3"])
+    (table3,) = groups([SHIPPED.table("scornn/table3")])
     assert table3.rounds == 11, "eight claims, one of which has eight comparisons: 64 / 2^11 is below 0.05"
 
 
 def test_of_a_fair_table_every_model_in_every_case() -> None:
-    cases = groups(["fair/adding"])
+    cases = groups([SHIPPED.table("fair/adding")])
     assert [one.case for one in cases] == ["T=50", "T=100", "T=200"]
     models = {variant.base for variant in SHIPPED.table("fair/adding").variants.values()}
     assert all(len(one.rows) == len(models) for one in cases)

@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from orthobench import __version__
-from orthobench.report import markup, paper
-from orthobench.report import write as tables
+from orthobench.report import markup, paper, tables
 from orthobench.study.catalogue import SHIPPED
 from orthobench.study.records import records
 from orthobench.study.records.records import Line

@@ -9,8 +9,7 @@ import pytest
 
 from orthobench.__main__ import main
 from orthobench.errors import StorageError
-from orthobench.report import fair
-from orthobench.report import write as tables
+from orthobench.report import fair, tables
 from orthobench.report.fair_figures import figures, front
 from orthobench.study.catalogue import SHIPPED, Catalogue
 from orthobench.study.records import records

@@ -66,7 +66,7 @@ def nan() -> None:
     """NaN through every kernel."""
     import torch
 
-    from orthobench.bench.gpu import FAMILIES
+    from orthobench.bench.gpu_steps import FAMILIES
     from orthobench.bench.scans import WIDTH, make_cell
     from orthobench.scan import ENGINES
     from orthobench.scan.gpu.choice import KERNELS
@@ -86,11 +86,11 @@ def steps() -> None:
     """Microseconds of a time step of every engine and size."""
     import torch
 
-    from orthobench.bench import gpu
+    from orthobench.bench import gpu_steps
     from orthobench.bench.timing import Bench
 
     need_gpu()
-    for row in gpu.measure(Bench(torch.device("cuda"), 1.0, 3, 9, False)):
+    for row in gpu_steps.measure(Bench(torch.device("cuda"), 1.0, 3, 9, False)):
         give(row)
 
 

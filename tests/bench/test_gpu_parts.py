@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import torch
 
-from orthobench.bench import first_gpu
+from orthobench.bench import gpu_parts
 from orthobench.verbs import bench
 from tests.conftest import REPO
 
@@ -31,9 +31,9 @@ def program(text: str) -> list[str]:
 )
 @pytest.mark.sampled(1)
 def test_a_piece_that_fails_is_kept_and_gone_past(text: str, limit: float, said: str, tmp_path: Path) -> None:
-    report = first_gpu.Kept(tmp_path, "some-gpu")
-    assert first_gpu.run_piece("first", program(text), limit, report).said == said
-    assert first_gpu.run_piece("second", program("print('another')"), 30, report).said == "done"
+    report = gpu_parts.Kept(tmp_path, "some-gpu")
+    assert gpu_parts.run_piece("first", program(text), limit, report).said == said
+    assert gpu_parts.run_piece("second", program("print('another')"), 30, report).said == "done"
     log = (tmp_path / "some-gpu.log").read_text()
     assert "a line" in log
     assert "another" in log
@@ -43,15 +43,15 @@ def test_a_piece_that_fails_is_kept_and_gone_past(text: str, limit: float, said:
 
 
 def test_rows_are_kept_and_judged(tmp_path: Path) -> None:
-    report = first_gpu.Kept(tmp_path, "some-gpu")
+    report = gpu_parts.Kept(tmp_path, "some-gpu")
     text = """
 import sys
-from orthobench.bench.first_gpu import give, Row
+from orthobench.bench.gpu_parts import give, Row
 give(Row("gpu", "elman modrelu n=128 B=50", "cuda", value=0.7, unit="us a step"))
 give(Row("gpu", "elman modrelu n=190 B=50", "cuda", unit="failed: out of resource"))
 sys.exit(3)
 """
-    first_gpu.run_piece("steps", program(text), 60, report)
+    gpu_parts.run_piece("steps", program(text), 60, report)
     with (tmp_path / "some-gpu.csv").open() as file:
         assert [(row["variant"], row["value"]) for row in csv.DictReader(file)] == [("cuda", "0.7"), ("cuda", "")]
     page = (tmp_path / "some-gpu.md").read_text()
@@ -80,11 +80,11 @@ def test_the_parts_end_in_time_because_the_last_pieces_get_what_is_left(
         limits[name] = limit
         now[0] += limit
 
-    monkeypatch.setattr(first_gpu, "run_piece", run_piece)
-    monkeypatch.setattr(first_gpu, "device_name", lambda: "some-gpu")
-    monkeypatch.setattr(first_gpu.time, "monotonic", lambda: now[0])
-    first_gpu.run_parts(tmp_path, parts)
-    assert list(limits) == [name for names in first_gpu.PARTS[:parts] for name in names]
+    monkeypatch.setattr(gpu_parts, "run_piece", run_piece)
+    monkeypatch.setattr(gpu_parts, "device_name", lambda: "some-gpu")
+    monkeypatch.setattr(gpu_parts.time, "monotonic", lambda: now[0])
+    gpu_parts.run_parts(tmp_path, parts)
+    assert list(limits) == [name for names in gpu_parts.PARTS[:parts] for name in names]
     assert sum(limits.values()) <= most
     assert "pytest -m gpu" in (tmp_path / "some-gpu.log").read_text()
 

@@ -13,7 +13,7 @@ import torch
 from torch import nn
 from torch.func import functional_call, stack_module_state
 
-from orthobench.bench.scans import WIDTH, make_cell, work
+from orthobench.bench.scans import WIDTH, make_cell, torch_network, work
 from orthobench.bench.timing import Bench, Row, Work
 from orthobench.scan import ENGINES
 from orthobench.scan.gpu import costs
@@ -115,15 +115,8 @@ def _scan(bench: Bench, name: str, n: int, engine: str, T: int) -> Work:
 
 
 def _network(bench: Bench, kind: str, n: int, T: int) -> Work:
-    options: dict[str, Any] = {"nonlinearity": "relu"} if kind == "nn.RNN" else {}
-    module = getattr(nn, kind.removeprefix("nn."))(WIDTH, n, batch_first=True, **options).to(bench.device)
-    x, gradient = torch.randn(B, T, WIDTH, device=bench.device), torch.randn(B, T, n, device=bench.device)
-
-    def run() -> None:
-        module.zero_grad(set_to_none=True)
-        module(x)[0].backward(gradient)
-
-    return run
+    x = torch.randn(B, T, WIDTH, device=bench.device)
+    return torch_network("nn.RNN relu" if kind == "nn.RNN" else kind, n, x)
 
 
 def _members(bench: Bench, n: int, members: int, T: int) -> Work:

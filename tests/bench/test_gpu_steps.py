@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from orthobench.bench import gpu, scans, targets
+from orthobench.bench import gpu_steps, scans, targets
 from orthobench.bench.tables import Appended
 from orthobench.bench.timing import Bench, Row
 from orthobench.scan.gpu import costs
@@ -17,7 +17,7 @@ QUICK = Bench(torch.device("cpu"), 0.0, 1, 1, True)
 
 def test_every_row_is_measured_or_says_why_not(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("TRITON_INTERPRET", raising=False)
-    rows = {(row.case, row.variant): row for row in gpu.measure(QUICK, T=3, sizes=(4,))}
+    rows = {(row.case, row.variant): row for row in gpu_steps.measure(QUICK, T=3, sizes=(4,))}
     case = "elman modrelu n=4 B=50"
     assert [variant for name, variant in rows if name == case] == ["cuda", "triton", "graph", "nn.RNN", "reference"]
     assert rows[case, "cuda"].unit == "failed: it is for CUDA devices"
@@ -30,16 +30,16 @@ def test_what_auto_weighs_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each family's engines, and torch's kernel for it."""
     kept: list[tuple[str, str, int, float]] = []
     values = {"cuda": 1.0, "triton": 2.0, "graph": 3.0, "nn.RNN": 4.0, "nn.GRU": 5.0, "nn.LSTM": 6.0, "reference": 9.0}
-    monkeypatch.setattr(gpu, "_row", lambda bench, case, variant, *_: row(case, variant, values.get(variant)))
-    monkeypatch.setattr(gpu.torch.cuda, "get_device_name", lambda: "Some GPU")
-    monkeypatch.setattr(gpu.costs, "keep", lambda device, found: (kept.extend(found), Path("costs.csv"))[1])
-    list(gpu.measure(Bench(torch.device("cuda"), 0.0, 1, 1, True), T=1, sizes=(50,)))
+    monkeypatch.setattr(gpu_steps, "_row", lambda bench, case, variant, *_: row(case, variant, values.get(variant)))
+    monkeypatch.setattr(gpu_steps.torch.cuda, "get_device_name", lambda: "Some GPU")
+    monkeypatch.setattr(gpu_steps.costs, "keep", lambda device, found: (kept.extend(found), Path("costs.csv"))[1])
+    list(gpu_steps.measure(Bench(torch.device("cuda"), 0.0, 1, 1, True), T=1, sizes=(50,)))
     assert {(family, us) for family, way, _, us in kept if way == "torch"} == {("elman", 4), ("gru", 5), ("lstm", 6)}
     assert {(way, us) for _, way, _, us in kept if way != "torch"} == {("cuda", 1), ("triton", 2), ("graph", 3)}
 
 
 def row(case: str, variant: str, us: float | None) -> Row:
-    return Row("gpu", case, variant, value=us, unit=gpu.UNIT)
+    return Row("gpu", case, variant, value=us, unit=gpu_steps.UNIT)
 
 
 def test_targets() -> None:
@@ -70,5 +70,7 @@ def test_rows_are_written_as_they_come_and_a_budget_ends_them(tmp_path: Path, mo
 
 
 def test_cells_are_those_of_the_bench() -> None:
-    assert set(gpu.FAMILIES) <= set(scans.CELLS)
-    assert {(family, "cuda") for family in set(gpu.FAMILIES.values()) - {"complex_elman"}} <= set(costs.of_device(None))
+    assert set(gpu_steps.FAMILIES) <= set(scans.CELLS)
+    assert {(family, "cuda") for family in set(gpu_steps.FAMILIES.values()) - {"complex_elman"}} <= set(
+        costs.of_device(None)
+    )
