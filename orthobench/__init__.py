@@ -2,6 +2,8 @@
 
 from typing import TYPE_CHECKING, Any, Literal
 
+from orthobench.common.version import __version__ as __version__
+
 if TYPE_CHECKING:
     import pandas as pd
     from torch import Tensor
@@ -9,8 +11,6 @@ if TYPE_CHECKING:
     from orthobench.cells.base import Cell, State
     from orthobench.run.load import Finished
     from orthobench.run.run import Run
-
-__version__ = "0.1.0"
 
 
 def build(*overrides: str, config_dir: "str | Any | None" = None) -> "Run":
@@ -25,8 +25,8 @@ def build(*overrides: str, config_dir: "str | Any | None" = None) -> "Run":
     Raises:
         orthobench.errors.ConfigError: an unknown key, a wrong type or a value out of range.
     """
+    from orthobench.common.paths import folder
     from orthobench.errors import ConfigError
-    from orthobench.paths import folder
     from orthobench.run.run import Run
     from orthobench.study.catalogue import Catalogue
 
@@ -51,7 +51,7 @@ def load(run: "str | Any", which: 'Literal["best", "last"]' = "best") -> "Finish
         orthobench.errors.ConfigError: there is no such run, or it is not done.
         orthobench.errors.StorageError: a file in its folder is damaged or another run's.
     """
-    from orthobench.paths import folder
+    from orthobench.common.paths import folder
     from orthobench.run.load import load as opened
 
     return opened(folder(run, "run"), which)
@@ -74,7 +74,7 @@ def records(root: "str | Any | None" = None) -> "pd.DataFrame":
     Raises:
         orthobench.errors.ConfigError: there is no such folder.
     """
-    from orthobench.paths import folder
+    from orthobench.common.paths import folder
     from orthobench.recording.store import frame
 
     return frame(None if root is None else folder(root, "root"))

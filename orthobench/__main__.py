@@ -8,12 +8,13 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from orthobench import __version__, paths, signals
-from orthobench.config import slips
+from orthobench.common import paths, signals
+from orthobench.common.program import answered, carried_out, uncollected
+from orthobench.common.terminal import complain, say
+from orthobench.common.version import __version__
+from orthobench.config import typo_hints
 from orthobench.config.words import key
 from orthobench.errors import ConfigError
-from orthobench.program import answered, carried_out, uncollected
-from orthobench.terminal import complain, say
 
 if TYPE_CHECKING:
     from orthobench.study.catalogue import Catalogue
@@ -127,7 +128,7 @@ def split(words: list[str]) -> "tuple[Any, list[str], Catalogue]":
     from orthobench.study.catalogue import Catalogue
 
     for word in words:
-        problem = slips.dashed(word, {*ROOT, *GROUPS})
+        problem = typo_hints.dashed(word, {*ROOT, *GROUPS})
         if problem:
             raise ConfigError(problem)
         if word.split("=")[0] in REFUSED:
@@ -140,7 +141,7 @@ def split(words: list[str]) -> "tuple[Any, list[str], Catalogue]":
             and word not in ("job", "hydra", "all")
             and not _follows(words, word)
         ):
-            sentence = slips.misplaced(words, word)
+            sentence = typo_hints.misplaced(words, word)
             raise ConfigError(sentence or f"{word!r} is neither a verb nor key=value: {_hint(word)}")
     parser = argparse.ArgumentParser(
         parents=[get_args_parser()],
@@ -162,7 +163,7 @@ def _follows(words: list[str], word: str) -> bool:
 
 
 def _hint(word: str) -> str:
-    from orthobench.schema import did_you_mean
+    from orthobench.common.schema import did_you_mean
 
     return f"as a verb it comes first, orthobench {word} ..." if word in VERBS else did_you_mean(word, VERBS)
 

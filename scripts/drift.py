@@ -13,9 +13,9 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from orthobench.optim import Adam, Optimizer
+from orthobench.common.registry import find, names
+from orthobench.models.optim import Adam, Optimizer
 from orthobench.parametrizations.base import Parametrization, deviation
-from orthobench.registry import find, names
 
 STEPS, RATE = 1000, 1e-3
 VARIANTS: dict[str, list[dict[str, object]]] = {

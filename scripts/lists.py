@@ -10,7 +10,7 @@ import io
 import re
 from pathlib import Path
 
-from orthobench import registry
+from orthobench.common import registry
 from orthobench.verbs import list as listing
 
 DOCS = Path(__file__).resolve().parents[1] / "docs" / "reference"

@@ -28,8 +28,8 @@ TINY = {"batch_size": 2, "val_size": 4, "test_size": 4, "eval_batch_size": 4}
 
 def words(model: str, task: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The words of a model, and those of a task at its smallest."""
-    from orthobench.registry import find
-    from orthobench.schema import fields
+    from orthobench.common.registry import find
+    from orthobench.common.schema import fields
 
     known = fields(find("task", task, "task"))
     length = ["T=28"] if task in ("mnist", "pmnist", "noisy_mnist") else ["T=12"] if "T" in known else []

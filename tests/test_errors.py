@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 import orthobench
-from orthobench import registry
 from orthobench.__main__ import main
+from orthobench.common import registry
 from orthobench.errors import ConfigError
 
 TINY = ("trainer.max_steps=1",)

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from orthobench.errors import ConfigError
-from orthobench.initializers import (
+from orthobench.parametrizations.initializers import (
     SCHEMES,
     glorot_uniform,
     he_normal,

@@ -11,7 +11,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from orthobench.optim import (
+from orthobench.models.optim import (
     SGD,
     Adam,
     Adamw,

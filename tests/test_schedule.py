@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch.optim.lr_scheduler import CosineAnnealingLR, LinearLR, SequentialLR
 
-from orthobench.schedules import Constant, Exponential, Linear, Schedule, Step, WarmupCosine
+from orthobench.models.schedules import Constant, Exponential, Linear, Schedule, Step, WarmupCosine
 
 
 @pytest.mark.parametrize(

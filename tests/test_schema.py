@@ -3,8 +3,7 @@ from typing import Annotated, Any, Literal
 
 import pytest
 
-from orthobench.errors import ConfigError
-from orthobench.schema import (
+from orthobench.common.schema import (
     Count,
     Field,
     Fraction,
@@ -18,6 +17,7 @@ from orthobench.schema import (
     fields,
     resolve_count,
 )
+from orthobench.errors import ConfigError
 
 Word = Literal["before", "after"]
 

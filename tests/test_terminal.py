@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from orthobench.terminal import waiting
+from orthobench.common.terminal import waiting
 
 
 def test_what_is_waited_for_is_wiped_away(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

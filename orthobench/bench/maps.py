@@ -12,13 +12,13 @@ import torch
 from torch import Tensor
 
 from orthobench.bench.timing import Bench, Row, Work
+from orthobench.common.registry import find, names
 from orthobench.parametrizations.compact_wy import product
 from orthobench.parametrizations.householder import Householder
 from orthobench.parametrizations.matrix_exp import MatrixExp
 from orthobench.parametrizations.plane_rotations import PlaneRotations
 from orthobench.parametrizations.scaled_cayley import ScaledCayley
 from orthobench.parametrizations.svd import SVD
-from orthobench.registry import find, names
 
 SIZES, QUICK_SIZES = (64, 128, 190, 256, 512), (128,)
 

@@ -15,8 +15,8 @@ from pathlib import Path
 import torch
 from torch.nn.utils import clip_grad_norm_
 
-from orthobench import signals
 from orthobench.bench.quiet import watched
+from orthobench.common import signals
 from orthobench.errors import Stopped
 from orthobench.models.build import build_optimizer
 from orthobench.recording.record import code, environment, hardware

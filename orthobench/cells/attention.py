@@ -18,9 +18,9 @@ from torch.nn import functional as F
 from orthobench.cells.base import Matrices, State
 from orthobench.cells.heads import Headed
 from orthobench.cells.initial import MakeRecurrent
+from orthobench.common.schema import Positive
 from orthobench.errors import ConfigError
-from orthobench.initializers import Rng, uniform
-from orthobench.schema import Positive
+from orthobench.parametrizations.initializers import Rng, uniform
 
 BASE = 10_000.0
 

@@ -14,13 +14,13 @@ from torch import Tensor, nn
 
 from orthobench.cells.initial import Initial, Kernel, MakeRecurrent
 from orthobench.cells.projection import projection
+from orthobench.common.schema import NonNegativeFloat, Positive, PositiveFloat
 from orthobench.errors import ConfigError
-from orthobench.initializers import Rng, uniform
 from orthobench.parametrizations.accumulated import Accumulated
 from orthobench.parametrizations.base import inside_and_outside
 from orthobench.parametrizations.hooks import refresh
+from orthobench.parametrizations.initializers import Rng, uniform
 from orthobench.parametrizations.traced import in_full_precision
-from orthobench.schema import NonNegativeFloat, Positive, PositiveFloat
 
 State = tuple[Tensor, ...]
 Matrices = tuple[Tensor, ...]

@@ -17,10 +17,10 @@ from torch.nn import functional as F
 
 from orthobench.cells.base import Cell, Matrices, State
 from orthobench.cells.initial import MakeRecurrent
-from orthobench.initializers import Rng, uniform, weight
+from orthobench.common.schema import NonNegativeFloat
 from orthobench.parametrizations.factored import Factored
+from orthobench.parametrizations.initializers import Rng, uniform, weight
 from orthobench.parametrizations.traced import in_full_precision
-from orthobench.schema import NonNegativeFloat
 
 ModReLU = Literal["urnn", "eunn"]
 OFFSETS: dict[str, tuple[float, float]] = {"urnn": (0.0, 1e-5), "eunn": (0.01, 0.01)}

@@ -7,9 +7,9 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from orthobench.cells.base import Cell, Matrices, State
-from orthobench.initializers import Rng, uniform
+from orthobench.common.schema import Positive
 from orthobench.parametrizations.free import Free
-from orthobench.schema import Positive
+from orthobench.parametrizations.initializers import Rng, uniform
 
 Convolve = Callable[[Tensor, Tensor, Tensor], tuple[Tensor, Tensor]]
 

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from orthobench.cells.base import Cell, Matrices, State
-from orthobench.schema import NonNegativeFloat, PositiveFloat
+from orthobench.common.schema import NonNegativeFloat, PositiveFloat
 
 
 class CoRNN(Cell):

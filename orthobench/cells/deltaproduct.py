@@ -26,8 +26,8 @@ from orthobench.cells.convolution import convolved
 from orthobench.cells.heads import Headed, rms_normalised
 from orthobench.cells.initial import MakeRecurrent
 from orthobench.cells.outer import decay_start
-from orthobench.initializers import Rng, glorot_uniform, uniform
-from orthobench.schema import OptionalPositive, Positive
+from orthobench.common.schema import OptionalPositive, Positive
+from orthobench.parametrizations.initializers import Rng, glorot_uniform, uniform
 
 GAIN = 2**-2.5  # of the authors' start of every linear map
 

@@ -28,9 +28,9 @@ from orthobench.cells.deltaproduct import unit
 from orthobench.cells.heads import rms_normalised
 from orthobench.cells.initial import MakeRecurrent
 from orthobench.cells.outer import Outer, Writes, decay_start
+from orthobench.common.schema import OptionalPositive, Positive
 from orthobench.errors import ConfigError
-from orthobench.initializers import Rng, normal, uniform
-from orthobench.schema import OptionalPositive, Positive
+from orthobench.parametrizations.initializers import Rng, normal, uniform
 
 SLOWER = 16  # the root that GLA takes of its sigmoid
 

@@ -16,7 +16,7 @@ import torch
 
 from orthobench.cells.activations import Activation
 from orthobench.cells.gru import GRU
-from orthobench.initializers import uniform
+from orthobench.parametrizations.initializers import uniform
 
 OFFSET = 0.001
 

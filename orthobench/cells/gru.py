@@ -20,9 +20,9 @@ from torch import Tensor
 from orthobench.cells.activations import Activation, activate
 from orthobench.cells.base import Cell, Matrices, State
 from orthobench.cells.initial import Kernel
+from orthobench.common.schema import NonNegativeFloat
 from orthobench.errors import ConfigError
-from orthobench.initializers import tensor
-from orthobench.schema import NonNegativeFloat
+from orthobench.parametrizations.initializers import tensor
 
 GRUGate = Literal["r", "u", "c"]
 

@@ -5,9 +5,9 @@ from torch import Tensor, nn
 
 from orthobench.cells.base import Cell
 from orthobench.cells.initial import MakeRecurrent
+from orthobench.common.schema import OptionalPositive, Positive
 from orthobench.errors import ConfigError
-from orthobench.initializers import Rng
-from orthobench.schema import OptionalPositive, Positive
+from orthobench.parametrizations.initializers import Rng
 
 EPSILON = 1e-5
 

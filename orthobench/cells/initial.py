@@ -7,10 +7,10 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from orthobench import initializers
-from orthobench.initializers import Rng, uniform, weight
+from orthobench.parametrizations import initializers
 from orthobench.parametrizations.base import Parametrization
 from orthobench.parametrizations.free import Free
+from orthobench.parametrizations.initializers import Rng, uniform, weight
 
 MakeRecurrent = Callable[..., Parametrization]
 Kernel = Literal["joint", "grouped", "apart"]

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from orthobench.cells.base import Cell, Matrices, State
-from orthobench.schema import PositiveFloat
+from orthobench.common.schema import PositiveFloat
 
 
 class Lipschitz(Cell):

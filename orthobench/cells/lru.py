@@ -19,9 +19,9 @@ from torch.nn import functional as F
 from orthobench.cells.base import Matrices, projection
 from orthobench.cells.diagonal_linear import DiagonalLinear, alternating, from_pairs
 from orthobench.cells.initial import MakeRecurrent
+from orthobench.common.schema import NonNegativeFloat, Positive, PositiveFloat
 from orthobench.errors import ConfigError
-from orthobench.initializers import Rng, normal, tensor
-from orthobench.schema import NonNegativeFloat, Positive, PositiveFloat
+from orthobench.parametrizations.initializers import Rng, normal, tensor
 
 
 class LRU(DiagonalLinear):

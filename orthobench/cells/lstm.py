@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from orthobench.cells.base import Cell, Matrices, State
 from orthobench.cells.initial import Kernel
-from orthobench.initializers import glorot_uniform
+from orthobench.parametrizations.initializers import glorot_uniform
 
 LSTMGate = Literal["i", "f", "g", "o"]
 

@@ -12,9 +12,9 @@ import numpy as np
 from torch import Tensor
 
 from orthobench.cells.lstm import LSTM
+from orthobench.common.schema import Range
 from orthobench.errors import ConfigError
-from orthobench.initializers import Rng, tensor
-from orthobench.schema import Range
+from orthobench.parametrizations.initializers import Rng, tensor
 
 Horizon = Annotated[int | None, Range(3)]
 

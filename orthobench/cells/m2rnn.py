@@ -21,8 +21,8 @@ from orthobench.cells.convolution import Convolve
 from orthobench.cells.heads import Headed, rms_normalised
 from orthobench.cells.initial import MakeRecurrent
 from orthobench.cells.outer import decay_start, one_step
-from orthobench.initializers import Rng, normal, uniform
-from orthobench.schema import OptionalPositive, Positive, PositiveFloat
+from orthobench.common.schema import OptionalPositive, Positive, PositiveFloat
+from orthobench.parametrizations.initializers import Rng, normal, uniform
 
 
 class M2RNN(Headed):

@@ -28,9 +28,9 @@ from orthobench.cells.convolution import Convolve
 from orthobench.cells.heads import rms_normalised
 from orthobench.cells.initial import MakeRecurrent
 from orthobench.cells.outer import Outer, Writes, decay_start
+from orthobench.common.schema import OptionalPositive, Positive
 from orthobench.errors import ConfigError
-from orthobench.initializers import Rng, uniform
-from orthobench.schema import OptionalPositive, Positive
+from orthobench.parametrizations.initializers import Rng, uniform
 
 LEAST_A = 1e-4
 

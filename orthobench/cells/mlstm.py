@@ -26,8 +26,8 @@ from orthobench.cells.base import Matrices, State
 from orthobench.cells.convolution import convolved
 from orthobench.cells.heads import Headed
 from orthobench.cells.initial import MakeRecurrent
-from orthobench.initializers import Rng, normal, uniform, weight
-from orthobench.schema import OptionalPositive, Positive
+from orthobench.common.schema import OptionalPositive, Positive
+from orthobench.parametrizations.initializers import Rng, normal, uniform, weight
 
 NEWTON_SCHULZ = (
     (3.4445, -4.7750, 2.0315),

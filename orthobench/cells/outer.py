@@ -17,7 +17,7 @@ from torch import Tensor
 from orthobench.cells.base import Matrices, State, projection
 from orthobench.cells.convolution import Convolve, convolved
 from orthobench.cells.heads import Headed
-from orthobench.initializers import Rng, tensor
+from orthobench.parametrizations.initializers import Rng, tensor
 
 
 class Writes(NamedTuple):

@@ -21,8 +21,8 @@ from torch.nn import functional as F
 from orthobench.cells.base import Cell, Matrices, State
 from orthobench.cells.convolution import vectors
 from orthobench.cells.initial import MakeRecurrent
-from orthobench.initializers import Rng, normal, uniform
-from orthobench.schema import Positive
+from orthobench.common.schema import Positive
+from orthobench.parametrizations.initializers import Rng, normal, uniform
 
 
 class PDSSM(Cell):

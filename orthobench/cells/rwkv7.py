@@ -23,8 +23,8 @@ from torch.nn import functional as F
 from orthobench.cells.convolution import Convolve, vectors
 from orthobench.cells.initial import MakeRecurrent
 from orthobench.cells.outer import Outer, Writes
-from orthobench.initializers import Rng, orthogonal, tensor, uniform
-from orthobench.schema import Positive
+from orthobench.common.schema import Positive
+from orthobench.parametrizations.initializers import Rng, orthogonal, tensor, uniform
 
 MIXED = ("r", "k", "v", "w", "a", "g")
 POWERS = (0.2, 0.7, 0.7, 0.9, 0.9, 0.2)  # of the channel's place, at the start of mu

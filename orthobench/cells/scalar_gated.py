@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 from orthobench.cells.activations import Activation, activate, slopes
 from orthobench.cells.base import Cell, Matrices, State
-from orthobench.schema import NonNegativeFloat
+from orthobench.common.schema import NonNegativeFloat
 
 
 class ScalarGated(Cell):

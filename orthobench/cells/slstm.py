@@ -20,8 +20,8 @@ from orthobench.cells.base import Matrices, State, projection
 from orthobench.cells.convolution import convolved, vectors
 from orthobench.cells.heads import Headed
 from orthobench.cells.initial import MakeRecurrent
-from orthobench.initializers import Rng, uniform, weight
-from orthobench.schema import OptionalPositive, Positive
+from orthobench.common.schema import OptionalPositive, Positive
+from orthobench.parametrizations.initializers import Rng, uniform, weight
 
 LOWEST = -1e30
 

@@ -14,8 +14,8 @@ import torch
 from torch import Tensor, nn
 
 from orthobench.cells.base import Cell, Matrices, State
-from orthobench.initializers import tensor
-from orthobench.schema import NonNegativeFloat, PositiveFloat
+from orthobench.common.schema import NonNegativeFloat, PositiveFloat
+from orthobench.parametrizations.initializers import tensor
 
 
 class UnICORNN(Cell):

@@ -16,10 +16,10 @@ from typing import Any
 
 import yaml
 
+from orthobench.common.schema import coerce
 from orthobench.config.searched import ranges
 from orthobench.config.yaml_file import read_yaml
 from orthobench.errors import ConfigError
-from orthobench.schema import coerce
 
 KEYS: dict[str, Any] = {"description": str, "cite": str | list[str]}
 SEARCH = "search"

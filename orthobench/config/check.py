@@ -8,14 +8,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from orthobench import paths, registry
-from orthobench.config import places, slips
-from orthobench.config.compose import Composed
-from orthobench.config.settings import SECTIONS, Parts, Settings, tied_counts
-from orthobench.config.stopping import STOPPING, stopping_settings
-from orthobench.config.trainer import trainer_settings
-from orthobench.errors import ConfigError
-from orthobench.schema import (
+from orthobench.common import paths, registry
+from orthobench.common.schema import (
     Field,
     NonNegative,
     OneOf,
@@ -28,6 +22,12 @@ from orthobench.schema import (
     did_you_mean,
     fields,
 )
+from orthobench.config import places, typo_hints
+from orthobench.config.compose import Composed
+from orthobench.config.settings import SECTIONS, Parts, Settings, tied_counts
+from orthobench.config.stopping import STOPPING, stopping_settings
+from orthobench.config.trainer import trainer_settings
+from orthobench.errors import ConfigError
 
 ROOT: dict[str, Any] = {
     "T": OptionalPositive,
@@ -143,7 +143,7 @@ def _place(key: str, values: dict[str, Any]) -> str:
     inner = {word: f"{name}.{word}" for name in SECTIONS if isinstance(values[name], dict) for word in values[name]}
     if key in inner:
         return f"did you mean '{inner[key]}'?"
-    return slips.other_key(key) or did_you_mean(key, [*ROOT, *SECTIONS])
+    return typo_hints.other_key(key) or did_you_mean(key, [*ROOT, *SECTIONS])
 
 
 def _fill(

@@ -11,11 +11,13 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
-from orthobench import paths
+from orthobench.common import paths
+from orthobench.common.registry import with_hint
+from orthobench.common.schema import did_you_mean
 from orthobench.config import places
 from orthobench.config.about import digest, strip
 from orthobench.config.files import GROUPS, Files, conf_dir
-from orthobench.config.inside import place_values
+from orthobench.config.places import place_values
 from orthobench.config.policy import (
     COMMAND_LINE_ALONE,
     check_foreign,
@@ -26,8 +28,6 @@ from orthobench.config.policy import (
 )
 from orthobench.config.words import expanded, parsed, quoted
 from orthobench.errors import ConfigError
-from orthobench.registry import with_hint
-from orthobench.schema import did_you_mean
 
 OF_A_FILE = (OSError, ValueError, TypeError, AttributeError, AssertionError, KeyError)  # Hydra's, of one without keys
 _ONE_AT_A_TIME = Lock()  # Hydra has one global state

@@ -12,7 +12,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from orthobench import paths
+from orthobench.common import paths
+from orthobench.common.schema import PositiveFloat, coerce
 from orthobench.config import places, plain
 from orthobench.config.check import ROOT, check
 from orthobench.config.compose import Composed, Word, compose, get, parse
@@ -21,7 +22,6 @@ from orthobench.config.policy import ENVIRONMENT, check_values
 from orthobench.config.settings import Settings
 from orthobench.config.words import parsed as in_grammar
 from orthobench.errors import ConfigError
-from orthobench.schema import PositiveFloat, coerce
 
 PLAIN_WORD = re.compile(
     r"\+{0,2}(?P<key>[A-Za-z_]\w*(?:[./][A-Za-z_]\w*)*)=(?P<value>(?P<whole>-?(?:0|[1-9][0-9]{0,17}))"

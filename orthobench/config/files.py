@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from orthobench.common.paths import outside
 from orthobench.config import about, defaults, searched
-from orthobench.config.inside import outside
 from orthobench.config.policy import check_values
 from orthobench.config.yaml_file import read_yaml
 from orthobench.errors import ConfigError

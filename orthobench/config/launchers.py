@@ -2,12 +2,12 @@
 
 from typing import Any
 
+from orthobench.common.schema import did_you_mean
 from orthobench.config.compose import compose, parse
 from orthobench.config.files import Files, conf_dir
 from orthobench.config.policy import LAUNCHERS
 from orthobench.config.words import key, value
 from orthobench.errors import ConfigError
-from orthobench.schema import did_you_mean
 
 LOCAL = {"local": (), "basic": (), "joblib": ("hydra.launcher.n_jobs=-1",)}  # words for this machine, and what they set
 

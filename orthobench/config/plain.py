@@ -11,7 +11,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from orthobench import paths
+from orthobench.common import paths
 from orthobench.config.about import strip
 from orthobench.config.files import GROUPS, conf_dir, version
 from orthobench.config.policy import ENVIRONMENT

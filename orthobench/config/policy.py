@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from importlib.util import find_spec
 from typing import Any
 
+from orthobench.common.schema import did_you_mean
 from orthobench.errors import ConfigError, not_installed
-from orthobench.schema import did_you_mean
 
 HYDRA_ALLOWED = ("hydra/launcher", "hydra.launcher.", "hydra.verbose")
 

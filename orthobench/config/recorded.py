@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
+from orthobench.common.schema import OptionalPositive, coerce
 from orthobench.config.check import check
 from orthobench.config.compose import Composed, parse
 from orthobench.config.files import Files
@@ -15,7 +16,6 @@ from orthobench.config.policy import check_values
 from orthobench.config.settings import SECTIONS, Settings
 from orthobench.config.words import expanded, parsed
 from orthobench.errors import ConfigError
-from orthobench.schema import OptionalPositive, coerce
 
 NAMED = ("model", "task")
 START = "start"

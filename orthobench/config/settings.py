@@ -8,10 +8,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from orthobench.common.paths import whole
+from orthobench.common.registry import place
+from orthobench.common.schema import resolve_count
 from orthobench.errors import ConfigError
-from orthobench.paths import whole
-from orthobench.registry import place
-from orthobench.schema import resolve_count
 
 SECTIONS = ("model", "task", "optimizer", "schedule", "trainer", "stopping", "logger", "diagnostics", "data")
 

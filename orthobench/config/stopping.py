@@ -2,8 +2,8 @@
 
 from typing import Any
 
+from orthobench.common.schema import Field, OptionalPositive, did_you_mean
 from orthobench.errors import ConfigError
-from orthobench.schema import Field, OptionalPositive, did_you_mean
 
 STOPPING = {
     "patience": Field("patience", OptionalPositive, None),

@@ -3,8 +3,7 @@
 from datetime import timedelta
 from typing import Annotated, Any, Literal
 
-from orthobench.errors import ConfigError
-from orthobench.schema import (
+from orthobench.common.schema import (
     OptionalPositive,
     OptionalPositiveFloat,
     Positive,
@@ -13,6 +12,7 @@ from orthobench.schema import (
     did_you_mean,
     fields,
 )
+from orthobench.errors import ConfigError
 
 Length = Annotated[int | float, Range(0, above=True)]
 
@@ -95,7 +95,7 @@ def trainer_settings(given: dict[str, Any]) -> dict[str, Any]:
 
 def _signature() -> dict[str, Any]:
     """The types of all arguments of Lightning's Trainer that a run may use."""
-    from orthobench.lean_lightning import lightning
+    from orthobench.common.lean_lightning import lightning
 
     found = fields(lightning.Trainer)
     return {key: field.annotation for key, field in found.items() if key not in TRAINER_REFUSED}

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
-from orthobench.config import slips
+from orthobench.config import typo_hints
 from orthobench.errors import ConfigError
 
 MOST = 100_000  # runs of a sweep
@@ -116,4 +116,4 @@ def parsed(word: str) -> Any:
     except (HydraException, ValueError, RecursionError) as error:  # the latter for 5,000 digits, or brackets
         reason = shortened(str(error).partition("\n")[0])
         wrong = f"{shortened(word)!r} is not an override of the form key=value: {reason}."
-        raise ConfigError(slips.spelling(word) or wrong) from error
+        raise ConfigError(typo_hints.spelling(word) or wrong) from error

@@ -13,6 +13,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from orthobench.common.schema import did_you_mean
+from orthobench.common.terminal import say
 from orthobench.datasets import har, mnist, ptb, timit, ucr
 from orthobench.datasets.fetching import fetch
 from orthobench.datasets.files import File, find, read_published
@@ -20,8 +22,6 @@ from orthobench.datasets.tars import read_tar
 from orthobench.datasets.ucr_table import ENTRIES
 from orthobench.datasets.zips import member, open_zip
 from orthobench.errors import ConfigError, DataError, StorageError
-from orthobench.schema import did_you_mean
-from orthobench.terminal import say
 
 EXAMPLES = "http://www.fit.vutbr.cz/~imikolov/rnnlm/simple-examples.tgz"
 TIMIT_SAMPLE = "https://raw.githubusercontent.com/nltk/nltk_data/gh-pages/packages/corpora/timit.zip"

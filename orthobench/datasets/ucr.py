@@ -26,12 +26,12 @@ from typing import Literal
 
 import numpy as np
 
+from orthobench.common.schema import did_you_mean
 from orthobench.datasets import digests
 from orthobench.datasets.numbers import read_table, refuse_nan
 from orthobench.datasets.ucr_table import ENTRIES, Archive, Entry, lookup
 from orthobench.datasets.zips import member, open_zip, read_file
 from orthobench.errors import DataError
-from orthobench.schema import did_you_mean
 
 LICENCE = "UCR Time Series Classification Archive by H. A. Dau, E. Keogh et al.; free for research with citation."
 URLS = ("https://www.cs.ucr.edu/~eamonn/time_series_data_2018/UCRArchive_2018.zip",)

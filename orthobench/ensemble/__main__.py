@@ -6,9 +6,9 @@ has a final record, else the exit code of the first member that has none.
 
 import sys
 
-from orthobench import signals
+from orthobench.common import signals
+from orthobench.common.program import answered, carried_out, uncollected
 from orthobench.errors import DivergedError
-from orthobench.program import answered, carried_out, uncollected
 from orthobench.run.__main__ import folders_of
 
 

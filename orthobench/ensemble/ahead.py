@@ -12,11 +12,11 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from orthobench import signals
+from orthobench.common import signals
 from orthobench.ensemble.feed import Feed
 from orthobench.ensemble.packed import Pack, Packed
 from orthobench.ensemble.stacked import Stacked
-from orthobench.optim import Memory, Pending, lists, move
+from orthobench.models.optim import Memory, Pending, lists, move
 from orthobench.parametrizations.base import Parametrization
 from orthobench.run.callbacks.finite import Finite
 from orthobench.run.callbacks.lie_algebra import LieAlgebra

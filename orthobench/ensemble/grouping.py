@@ -3,9 +3,9 @@
 import json
 from typing import Any
 
+from orthobench.common.terminal import say
 from orthobench.config.settings import Settings
 from orthobench.models.build import build_task
-from orthobench.terminal import say
 
 
 def has_gpu(settings: Settings) -> bool:

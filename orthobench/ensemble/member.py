@@ -1,6 +1,6 @@
 """A member of an ensemble: an ordinary run whose arithmetic is done for all members together."""
 
-import orthobench.lean_lightning  # noqa: F401 - first: it imports Lightning without what no run uses
+import orthobench.common.lean_lightning  # noqa: F401 - first: it imports Lightning without what no run uses
 
 # isort: split
 
@@ -16,7 +16,7 @@ from torch import Tensor
 from orthobench.ensemble.ahead import Follower, run_ahead
 from orthobench.ensemble.stacked import Stacked
 from orthobench.ensemble.turns import Turns
-from orthobench.optim import update
+from orthobench.models.optim import update
 from orthobench.run.attempt import Attempt
 from orthobench.run.built import Built
 from orthobench.run.callbacks.progress import Progress

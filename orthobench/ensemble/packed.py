@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from orthobench.optim import as_real, lists
+from orthobench.models.optim import as_real, lists
 
 NamedTensors = dict[str, Tensor]
 

@@ -3,13 +3,13 @@
 import traceback
 from functools import partial
 
+from orthobench.common.terminal import complain, say
 from orthobench.ensemble.member import Member
 from orthobench.ensemble.stacked import Stacked, forms
 from orthobench.ensemble.turns import Turns
 from orthobench.errors import OrthobenchError, code_of
 from orthobench.run.memory import available, device_of, estimate
 from orthobench.run.run import Run
-from orthobench.terminal import complain, say
 
 
 def run_members(

@@ -18,6 +18,7 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call, vmap
 
+from orthobench.common.terminal import say
 from orthobench.ensemble.feed import Feed, joined
 from orthobench.ensemble.packed import NamedTensors, Packed
 from orthobench.models.base import Network
@@ -29,7 +30,6 @@ from orthobench.run.training_step import CAPTURED, SHAPES
 from orthobench.scan import choose
 from orthobench.scan.graph.capture import Replay, Shelf
 from orthobench.tasks.base import Batch
-from orthobench.terminal import say
 
 Request = tuple[Learner, Batch]
 Trained = tuple[Tensor, list[Tensor | None]]

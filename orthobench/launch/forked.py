@@ -13,7 +13,7 @@ from multiprocessing.connection import Pipe
 from pathlib import Path
 from typing import Any
 
-from orthobench import signals
+from orthobench.common import signals
 from orthobench.launch.forkserver import hear, tell
 from orthobench.launch.workers import Command, Launcher, Subprocesses, Worker, WorkerLost, environment
 

@@ -25,7 +25,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, NoReturn
 
-from orthobench import signals
+from orthobench.common import signals
 from orthobench.errors import OrthobenchError
 
 WARM = ("model=rnn", "task=copying")

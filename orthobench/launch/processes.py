@@ -7,17 +7,17 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from orthobench import signals
+from orthobench.common import signals
+from orthobench.common.paths import whole
+from orthobench.common.terminal import complain, say
 from orthobench.config.settings import Settings
 from orthobench.errors import OrthobenchError, Stopped, StorageError, code_of
 from orthobench.launch.local import Local
 from orthobench.launch.workers import Command, Launcher, Worker, WorkerLost
-from orthobench.paths import whole
 from orthobench.recording.claim import awaited, is_held
 from orthobench.recording.digest import final
 from orthobench.recording.files import write_bytes
 from orthobench.recording.run_folder import begin
-from orthobench.terminal import complain, say
 
 GRACE_S = 30.0
 TICK_S = 0.05

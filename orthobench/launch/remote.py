@@ -12,12 +12,12 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from orthobench import signals
+from orthobench.common import signals
+from orthobench.common.paths import variable
 from orthobench.config.policy import ENVIRONMENT
 from orthobench.errors import Stopped
 from orthobench.launch.processes import Process
 from orthobench.launch.workers import Command
-from orthobench.paths import variable
 from orthobench.recording.claim import is_held, owner_of
 
 LOOK_S = 0.1

@@ -16,7 +16,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from orthobench import signals
+from orthobench.common import signals
+from orthobench.common.terminal import complain, say
 from orthobench.config.configuration import Configuration
 from orthobench.config.ranges import SearchRange
 from orthobench.config.settings import Settings
@@ -28,7 +29,6 @@ from orthobench.launch.trial import Outcome, TrialRun, follow
 from orthobench.launch.workers import Launcher
 from orthobench.models.build import build_task, fit_to_budget
 from orthobench.recording.claim import Claim
-from orthobench.terminal import complain, say
 
 PRUNERS = ("none", "median", "halving")
 WAIT_S = 0.2

@@ -13,13 +13,13 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+from orthobench.common.terminal import complain, say
 from orthobench.errors import ConfigError, Stopped, not_installed
 from orthobench.launch import slurm_queue
 from orthobench.launch.remote import Surroundings
 from orthobench.launch.slurm_task import SlurmTask
 from orthobench.launch.workers import Command, WorkerLost
 from orthobench.recording.files import read_json, write_json
-from orthobench.terminal import complain, say
 
 LATER = ("job limit", "limit reached", "queue full", "temporarily", "submit", "unable to contact", "timed out")
 WRONG = ("invalid", "not valid", "unrecognized", "unknown", "not available")

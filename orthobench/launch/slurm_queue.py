@@ -2,8 +2,8 @@
 
 import subprocess
 
+from orthobench.common.terminal import complain
 from orthobench.errors import ConfigError
-from orthobench.terminal import complain
 
 PATIENCE_S = 60.0
 AT_ONCE = 500  # jobs named on one command line

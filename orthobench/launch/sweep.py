@@ -11,7 +11,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from orthobench import signals
+from orthobench.common import signals
+from orthobench.common.terminal import complain, say
 from orthobench.config.compose import Word
 from orthobench.config.configuration import Configuration
 from orthobench.config.launchers import launcher_settings
@@ -23,7 +24,6 @@ from orthobench.launch.local import Local
 from orthobench.launch.processes import Job, Pool, exit_code, label, outcome, prepared
 from orthobench.recording.digest import final
 from orthobench.recording.sources import refuse_changed
-from orthobench.terminal import complain, say
 
 LOGS = ".launched"
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from orthobench import signals
+from orthobench.common import signals
 
 
 class WorkerLost(Exception):

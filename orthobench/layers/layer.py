@@ -13,17 +13,17 @@ from torch.nn import functional as F
 from torch.nn.utils.rnn import PackedSequence
 
 from orthobench.cells.base import Cell, State
+from orthobench.common.schema import Fraction, Positive, coerce
 from orthobench.errors import ConfigError
 from orthobench.layers import masks
 from orthobench.layers.follow import Follower
 from orthobench.layers.frozen import frozen, refuse_for_onnx
 from orthobench.layers.resolve import refuse_of_torch, resolve
 from orthobench.models.make_cell import make_cell
-from orthobench.optim import SGD, groups
+from orthobench.models.optim import SGD, groups
 from orthobench.parametrizations.traced import jit, untraced
 from orthobench.scan import choose, recurrence
 from orthobench.scan.pieces import Pieces, run_pieces
-from orthobench.schema import Fraction, Positive, coerce
 
 DTYPES = (torch.float32, torch.float64)
 

@@ -2,9 +2,9 @@
 
 from typing import Any
 
+from orthobench.common.schema import did_you_mean
 from orthobench.errors import ConfigError
 from orthobench.layers.layer import Layer
-from orthobench.schema import did_you_mean
 
 KINDS = ("restricted", "full", "exp")
 

@@ -3,15 +3,15 @@
 from dataclasses import dataclass
 from typing import Any
 
-from orthobench import registry
 from orthobench.cells.base import Cell
+from orthobench.common import registry
+from orthobench.common.schema import coerce, did_you_mean
 from orthobench.config.check import recurrence_fields, refuse_complex
 from orthobench.config.files import Files
 from orthobench.config.settings import tied_counts
 from orthobench.errors import ConfigError
 from orthobench.parametrizations.base import Parametrization
 from orthobench.parametrizations.neumann_cayley import NeumannCayley
-from orthobench.schema import coerce, did_you_mean
 
 MADE_BY_THE_LAYER = ("input_size", "hidden_size", "rng", "make_recurrent", "n", "fan_in", "fan_out")
 

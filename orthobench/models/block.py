@@ -14,13 +14,13 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from orthobench.cells.base import State, projection
+from orthobench.common.schema import Fraction, OptionalPositive, Positive
 from orthobench.errors import ConfigError
-from orthobench.initializers import Rng, weight
 from orthobench.models.base import Network
 from orthobench.models.recurrent import MakeCell, last_of, readout_bias
+from orthobench.parametrizations.initializers import Rng, weight
 from orthobench.scan import recurrence, reference
 from orthobench.scan.inputs import checked
-from orthobench.schema import Fraction, OptionalPositive, Positive
 
 EPSILON = 1e-5
 

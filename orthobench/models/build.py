@@ -9,19 +9,19 @@ import numpy as np
 import torch
 
 from orthobench.cells.base import Cell
+from orthobench.common.paths import whole
+from orthobench.common.registry import is_ours
 from orthobench.config.settings import Settings
 from orthobench.errors import ConfigError
 from orthobench.models.base import Network
 from orthobench.models.contract import tried_rule
 from orthobench.models.make_cell import chosen, fitted, make_cell, make_recurrent
+from orthobench.models.optim import Optimizer, groups
 from orthobench.models.recurrent import Recurrent
-from orthobench.optim import Optimizer, groups
+from orthobench.models.schedules import Schedule
 from orthobench.parametrizations.base import Parametrization
 from orthobench.parametrizations.rectangular_svd import RectangularSVD
 from orthobench.parametrizations.svd import SVD
-from orthobench.paths import whole
-from orthobench.registry import is_ours
-from orthobench.schedules import Schedule
 from orthobench.tasks.base import Task
 
 LARGEST = 1 << 14

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from orthobench.cells.base import Cell
+from orthobench.common.registry import is_ours, place
 from orthobench.errors import ConfigError, OrthobenchError, told
 from orthobench.models.hidden_state_checks import (
     ATOL,
@@ -27,9 +28,8 @@ from orthobench.models.hidden_state_checks import (
     refuse_loose_tensors,
     refuse_what_calls_leave,
 )
-from orthobench.optim import Rule
+from orthobench.models.optim import Rule
 from orthobench.parametrizations.base import Parametrization, parametrizations
-from orthobench.registry import is_ours, place
 
 T = 2
 OTHERS = ((1.0, 0.1), (1.0, 1.0), (0.0, 0.3))  # p <- a p + b z, z standard normal: where gradients are looked for again

@@ -20,10 +20,10 @@ from torch.nn import functional as F
 
 from orthobench.cells.activations import Activation, activate
 from orthobench.cells.base import State
-from orthobench.initializers import Rng, weight
+from orthobench.common.schema import NonNegativeFloat, Positive
 from orthobench.models.base import Network
 from orthobench.parametrizations.base import Parametrization
-from orthobench.schema import NonNegativeFloat, Positive
+from orthobench.parametrizations.initializers import Rng, weight
 
 MakeMatrix = Callable[[int, int], Parametrization]
 

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 
 from orthobench.cells.base import Cell
+from orthobench.common.registry import is_ours
+from orthobench.common.schema import fields, resolve_count
 from orthobench.models.contract import tried_cell, tried_map
 from orthobench.parametrizations.base import Parametrization
 from orthobench.parametrizations.free import Free
-from orthobench.registry import is_ours
-from orthobench.schema import fields, resolve_count
 
 
 def make_cell(

@@ -12,12 +12,12 @@ from torch.nn import functional as F
 
 from orthobench.cells.base import Cell, State
 from orthobench.cells.convolution import InputConvolution
+from orthobench.common.schema import Fraction, OptionalPositive, Positive, did_you_mean
 from orthobench.errors import ConfigError
-from orthobench.initializers import Rng, glorot_uniform, weight
 from orthobench.models.base import Network
+from orthobench.parametrizations.initializers import Rng, glorot_uniform, weight
 from orthobench.scan import recurrence, reference
 from orthobench.scan.inputs import checked
-from orthobench.schema import Fraction, OptionalPositive, Positive, did_you_mean
 
 MakeCell = Callable[[int, int], Cell]
 BIASES = ("zeros", "glorot", "torch", "truncated_normal 0.1")

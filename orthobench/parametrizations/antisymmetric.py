@@ -8,10 +8,10 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
-from orthobench.initializers import Rng, normal
+from orthobench.common.schema import NonNegativeFloat
 from orthobench.parametrizations.base import Parametrization
+from orthobench.parametrizations.initializers import Rng, normal
 from orthobench.parametrizations.skew import skew, upper_indices
-from orthobench.schema import NonNegativeFloat
 
 
 class Antisymmetric(Parametrization):

@@ -4,8 +4,8 @@ from typing import ClassVar
 
 from torch import Tensor, nn
 
-from orthobench.initializers import Rng, weight
 from orthobench.parametrizations.base import Parametrization
+from orthobench.parametrizations.initializers import Rng, weight
 
 
 class Free(Parametrization):

@@ -15,11 +15,11 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 
+from orthobench.common.schema import Count, NonNegativeFloat, resolve_count
 from orthobench.errors import ConfigError
-from orthobench.initializers import Rng, uniform
 from orthobench.parametrizations.base import even
 from orthobench.parametrizations.factored import Factored, Factors
-from orthobench.schema import Count, NonNegativeFloat, resolve_count
+from orthobench.parametrizations.initializers import Rng, uniform
 
 STEPWISE_PER_LAYER = 64  # measured on one core: with four layers the dense product is as fast near n = 256
 Style = Literal["tunable", "fft"]

@@ -10,11 +10,11 @@ Householder Reflections" (oRNN); Zhang, Lei & Dhillon (2018), section 3.
 
 from torch import Tensor
 
-from orthobench.initializers import Rng
+from orthobench.common.schema import Count, resolve_count
 from orthobench.parametrizations.base import Parametrization
 from orthobench.parametrizations.compact_wy import product
+from orthobench.parametrizations.initializers import Rng
 from orthobench.parametrizations.reflectors import ReflectorInit, Reflectors
-from orthobench.schema import Count, resolve_count
 
 
 class Householder(Parametrization):

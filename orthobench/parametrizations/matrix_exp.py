@@ -17,12 +17,12 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from orthobench.initializers import Rng, tensor
+from orthobench.common.schema import NonNegativeFloat
+from orthobench.parametrizations.initializers import Rng, tensor
 from orthobench.parametrizations.moving_base import Settling, mended
 from orthobench.parametrizations.skew import block_diagonal, sample_cayley_angles, skew, upper_indices
 from orthobench.parametrizations.skew_exp import LieAlgebraGradient, exponential
 from orthobench.parametrizations.traced import mapped, traced
-from orthobench.schema import NonNegativeFloat
 
 SkewInit = Literal["zeros", "uniform", "henaff", "cayley"]
 

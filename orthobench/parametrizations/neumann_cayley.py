@@ -20,14 +20,14 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 
-from orthobench.initializers import Rng
+from orthobench.common.schema import Count, Positive
 from orthobench.parametrizations import base
 from orthobench.parametrizations.derivatives import first_only
+from orthobench.parametrizations.initializers import Rng
 from orthobench.parametrizations.moving_base import Settling
 from orthobench.parametrizations.scaled_cayley import ScaledCayley
 from orthobench.parametrizations.skew import skew
 from orthobench.parametrizations.traced import mapped, traced
-from orthobench.schema import Count, Positive
 
 LOADED = 3e-4  # of ||B (I + A) - I||_F, up to which a layer takes a B that was loaded or averaged
 FAR = 0.5  # of ||M||_F, which bounds the norm that decides whether the series converges

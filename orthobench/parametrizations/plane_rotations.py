@@ -19,10 +19,10 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from orthobench.common.schema import Count, NonNegativeFloat, resolve_count
 from orthobench.errors import ConfigError
-from orthobench.initializers import Rng, uniform
 from orthobench.parametrizations.base import Parametrization, even
-from orthobench.schema import Count, NonNegativeFloat, resolve_count
+from orthobench.parametrizations.initializers import Rng, uniform
 
 
 class PlaneRotations(Parametrization):

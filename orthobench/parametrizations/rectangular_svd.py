@@ -8,7 +8,7 @@ Zhang, Lei & Dhillon (2018), section 5.
 
 from typing import Any
 
-from orthobench.initializers import Rng
+from orthobench.parametrizations.initializers import Rng
 from orthobench.parametrizations.svd import SVD
 
 

@@ -13,8 +13,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from orthobench.initializers import Rng, tensor
 from orthobench.parametrizations.hooks import taken
+from orthobench.parametrizations.initializers import Rng, tensor
 
 ReflectorInit = Literal["glorot", "normal"]
 

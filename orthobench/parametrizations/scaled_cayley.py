@@ -11,10 +11,10 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from orthobench.initializers import Rng, tensor
+from orthobench.common.schema import Count, resolve_count
 from orthobench.parametrizations.base import Parametrization
+from orthobench.parametrizations.initializers import Rng, tensor
 from orthobench.parametrizations.skew import block_diagonal, sample_cayley_angles, skew, upper_indices
-from orthobench.schema import Count, resolve_count
 
 
 class ScaledCayley(Parametrization):

@@ -15,13 +15,13 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from orthobench.common.schema import NonNegativeFloat
 from orthobench.errors import ConfigError
-from orthobench.initializers import Rng, tensor, uniform
 from orthobench.parametrizations.base import Parametrization, even
+from orthobench.parametrizations.initializers import Rng, tensor, uniform
 from orthobench.parametrizations.matrix_exp import SkewInit, initial_angles
 from orthobench.parametrizations.skew import skew, upper_indices
 from orthobench.parametrizations.skew_exp import exponential
-from orthobench.schema import NonNegativeFloat
 
 
 class Schur(Parametrization):

@@ -12,9 +12,9 @@ from typing import Annotated, ClassVar
 import torch
 from torch import Tensor, nn
 
-from orthobench.initializers import Rng, normal
+from orthobench.common.schema import NonNegativeFloat, Range
 from orthobench.parametrizations.base import Parametrization
-from orthobench.schema import NonNegativeFloat, Range
+from orthobench.parametrizations.initializers import Rng, normal
 
 
 class SkewSymmetric(Parametrization):

@@ -15,13 +15,13 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 
-from orthobench.initializers import Rng
+from orthobench.common.schema import Fraction, Positive
 from orthobench.parametrizations.accumulated import Accumulated
+from orthobench.parametrizations.initializers import Rng
 from orthobench.parametrizations.moving_base import Settling, mended, polar
 from orthobench.parametrizations.skew import upper_indices
 from orthobench.parametrizations.traced import mapped, traced
 from orthobench.parametrizations.unitary_product import UnitaryProduct
-from orthobench.schema import Fraction, Positive
 
 UnitaryInit = Literal["unitary_product", "gaussian", "identity"]
 EPSILON = 1e-8

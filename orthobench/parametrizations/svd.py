@@ -14,12 +14,12 @@ import math
 import torch
 from torch import Tensor, nn
 
+from orthobench.common.schema import Count, NonNegativeFloat, PositiveFloat, resolve_count
 from orthobench.errors import ConfigError
-from orthobench.initializers import Rng
 from orthobench.parametrizations.base import Parametrization
 from orthobench.parametrizations.compact_wy import left_factor
+from orthobench.parametrizations.initializers import Rng
 from orthobench.parametrizations.reflectors import ReflectorInit, Reflectors
-from orthobench.schema import Count, NonNegativeFloat, PositiveFloat, resolve_count
 
 
 class SVD(Parametrization):

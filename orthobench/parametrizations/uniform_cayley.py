@@ -4,9 +4,9 @@ Helfrich, Willmott & Ye (2018), section 4.2, found the start of A to have a sign
 others that they do not name; this is the plain one.
 """
 
-from orthobench.initializers import Rng, uniform
+from orthobench.common.schema import Count, NonNegativeFloat
+from orthobench.parametrizations.initializers import Rng, uniform
 from orthobench.parametrizations.scaled_cayley import ScaledCayley
-from orthobench.schema import Count, NonNegativeFloat
 
 
 class UniformCayley(ScaledCayley):

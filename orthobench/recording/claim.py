@@ -16,10 +16,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Any
 
+from orthobench.common.terminal import complain
 from orthobench.errors import Stopped, StorageError
 from orthobench.recording import lease
 from orthobench.recording.files import refuse_links
-from orthobench.terminal import complain
 
 UNKNOWN = "another process"
 _claims: "weakref.WeakSet[Claim]" = weakref.WeakSet()

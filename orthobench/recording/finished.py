@@ -3,13 +3,13 @@
 from pathlib import Path
 from typing import Any
 
+from orthobench.common.registry import find
+from orthobench.common.terminal import say
 from orthobench.config.settings import Settings
 from orthobench.errors import ConfigError, StorageError
 from orthobench.recording.digest import final
 from orthobench.recording.record import other_code
 from orthobench.recording.sources import changed_yaml, refuse_changed
-from orthobench.registry import find
-from orthobench.terminal import say
 
 
 def finished(settings: Settings) -> dict[str, Any] | None:

@@ -19,8 +19,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from orthobench import signals
-from orthobench.terminal import complain
+from orthobench.common import signals
+from orthobench.common.terminal import complain
 
 LEASE_S = 90.0
 RENEW_S = 15.0

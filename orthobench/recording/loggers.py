@@ -11,9 +11,9 @@ import urllib.request
 from pathlib import Path
 from typing import Any
 
+from orthobench.common.terminal import complain
 from orthobench.config.settings import Settings
 from orthobench.errors import ConfigError
-from orthobench.terminal import complain
 
 WANDB_HOSTS = ("api.wandb.ai", "wandb.ai")
 START_S, END_S = 4.0, 20.0

@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from orthobench import __version__
+from orthobench.common.version import __version__
 from orthobench.recording.code_name import code_name
 
 PACKAGES = ("orthobench", "torch", "lightning", "hydra-core", "omegaconf", "numpy")

@@ -7,11 +7,11 @@ from typing import Any
 
 import yaml
 
+from orthobench.common.paths import variable, whole
 from orthobench.config import recorded
 from orthobench.config.settings import Settings
 from orthobench.config.yaml_file import read_yaml
 from orthobench.errors import ConfigError, StorageError
-from orthobench.paths import variable, whole
 from orthobench.recording.claim import is_held
 from orthobench.recording.digest import owned, owner
 from orthobench.recording.files import refuse_links, write_bytes

@@ -3,11 +3,11 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from orthobench.common.paths import variable
+from orthobench.common.terminal import complain
 from orthobench.errors import ConfigError, StorageError
-from orthobench.paths import variable
 from orthobench.recording.digest import read_sealed
 from orthobench.recording.files import within
-from orthobench.terminal import complain
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -15,7 +15,7 @@ from itertools import cycle
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from orthobench.terminal import visible
+from orthobench.common.terminal import visible
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

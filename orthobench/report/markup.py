@@ -4,9 +4,9 @@ import re
 from collections.abc import Iterable
 from textwrap import fill
 
+from orthobench.common.terminal import visible
 from orthobench.recording.files import as_csv
 from orthobench.report.document import Document, Grid, Section
-from orthobench.terminal import visible
 
 WIDTH = 120
 _LINK = re.compile(r"\]([(\[:])")

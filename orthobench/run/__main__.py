@@ -25,11 +25,12 @@ import argparse
 import sys
 from pathlib import Path
 
-from orthobench import __version__, signals
+from orthobench.common import signals
+from orthobench.common.program import answered, carried_out, uncollected
+from orthobench.common.terminal import say
+from orthobench.common.version import __version__
 from orthobench.config.settings import Settings
 from orthobench.errors import Stopped, code_of
-from orthobench.program import answered, carried_out, uncollected
-from orthobench.terminal import say
 
 
 def main(arguments: list[str] | None = None) -> int:

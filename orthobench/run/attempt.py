@@ -8,7 +8,8 @@ from typing import Any, ClassVar
 
 import torch
 
-from orthobench import signals
+from orthobench.common import signals
+from orthobench.common.terminal import complain, duration_text, say
 from orthobench.errors import DivergedError, OrthobenchError, Stopped, StorageError, of_system
 from orthobench.models.build import build_optimizer, build_schedule
 from orthobench.recording import record as recorder
@@ -34,7 +35,6 @@ from orthobench.run.learner import Learner
 from orthobench.run.memory import exhausted, is_exhaustion, keep_freed_memory
 from orthobench.run.task_data import TaskData
 from orthobench.run.trainer import end_again, leave_out_unused_hooks, make_trainer, quieten
-from orthobench.terminal import complain, duration_text, say
 
 STATUSES = {DivergedError: "diverged", Stopped: "stopped"}
 

@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from orthobench.common.paths import whole
+from orthobench.common.terminal import complain
 from orthobench.config.settings import Settings
 from orthobench.errors import ConfigError
 from orthobench.models.base import Network
 from orthobench.models.build import build_model, build_task
-from orthobench.paths import whole
 from orthobench.run.kept_division import is_divided_alike
 from orthobench.run.memory import refuse_before_building
 from orthobench.tasks.base import Task
 from orthobench.tasks.duration import Duration, duration
 from orthobench.tasks.example import example
-from orthobench.terminal import complain
 
 if TYPE_CHECKING:
     from orthobench.run.load import Finished

@@ -13,10 +13,10 @@ from datetime import UTC, datetime
 from functools import cache
 from typing import Any
 
+from orthobench.common.paths import expanded, place
 from orthobench.config.overrides import word
 from orthobench.config.settings import NO_EFFECT, OF_TRAINING, Settings
 from orthobench.errors import ConfigError, DataError, MemoryExhausted
-from orthobench.paths import expanded, place
 from orthobench.recording import record as recorder
 from orthobench.recording.checkpoint import digest_of
 from orthobench.recording.digest import read_sealed, write_sealed
@@ -25,9 +25,9 @@ from orthobench.recording.sources import changed, refuse_changed, sources
 from orthobench.run.learner import Learner
 from orthobench.run.load import Finished, load
 from orthobench.run.memory import device_of, is_exhaustion, refuse_test_too_large
+from orthobench.run.recorded_data import is_the_runs, refuse_missing
 from orthobench.run.task_data import TaskData
 from orthobench.run.trainer import make_trainer, quieten
-from orthobench.run.where import is_the_runs, refuse_missing
 from orthobench.tasks.base import Split, Task
 from orthobench.tasks.lengths import Lengths
 from orthobench.tasks.real.language import Language

@@ -7,10 +7,10 @@ names for it is told.
 
 from typing import TYPE_CHECKING
 
+from orthobench.common.registry import is_ours
 from orthobench.config.settings import Settings
 from orthobench.errors import ConfigError
-from orthobench.registry import is_ours
-from orthobench.run.where import is_the_runs
+from orthobench.run.recorded_data import is_the_runs
 from orthobench.tasks.base import Split, Task
 from orthobench.tasks.seen import count
 

@@ -8,12 +8,12 @@ from torch.optim.lr_scheduler import LambdaLR
 
 from orthobench.cells.base import State
 from orthobench.models.base import Network
-from orthobench.optim import Optimizer
+from orthobench.models.optim import Optimizer
+from orthobench.models.schedules import Constant, Schedule
 from orthobench.parametrizations.accumulated import accumulated
 from orthobench.parametrizations.moving_base import Settling
 from orthobench.run.trainer import LeanModule
 from orthobench.run.training_step import TrainingStep
-from orthobench.schedules import Constant, Schedule
 from orthobench.tasks.base import Batch, Task
 from orthobench.tasks.duration import Duration
 

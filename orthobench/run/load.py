@@ -5,6 +5,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
+from orthobench.common.terminal import complain
 from orthobench.config import recorded
 from orthobench.config.settings import Settings
 from orthobench.config.yaml_file import read_yaml
@@ -18,10 +19,9 @@ from orthobench.recording.files import refuse_links
 from orthobench.recording.sources import refuse_changed
 from orthobench.run.learner import Learner
 from orthobench.run.memory import refuse_before_building
-from orthobench.run.where import Where, is_the_runs, own_files, refuse_missing, refuse_unknown, root_of
+from orthobench.run.recorded_data import Where, is_the_runs, own_files, refuse_missing, refuse_unknown, root_of
 from orthobench.tasks.base import Task
 from orthobench.tasks.duration import duration
-from orthobench.terminal import complain
 
 Which = Literal["best", "last"]
 

@@ -7,21 +7,21 @@ from typing import Any
 
 import torch
 
-from orthobench import signals
+from orthobench.common import signals
+from orthobench.common.registry import is_ours
+from orthobench.common.terminal import say
 from orthobench.config.settings import Settings
 from orthobench.errors import ConfigError
 from orthobench.models.build import fit_to_budget
 from orthobench.recording.claim import Claim
 from orthobench.recording.digest import owner
 from orthobench.recording.finished import check_identity, finished
-from orthobench.registry import is_ours
 from orthobench.run.attempt import Attempt
 from orthobench.run.built import Built
+from orthobench.run.continue_shorter import begin_from_shorter
 from orthobench.run.kept_division import told_of_seen
-from orthobench.run.longer import begin_from_shorter
 from orthobench.run.memory import device_of, refuse_if_too_large
 from orthobench.tasks.contract import tried_task, unnamed
-from orthobench.terminal import say
 
 
 class Run(Built):

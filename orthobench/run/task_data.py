@@ -1,6 +1,6 @@
 """A task as Lightning's Trainer takes it: its batches in loaders of torch's."""
 
-import orthobench.lean_lightning  # noqa: F401 - first: it imports Lightning without what no run uses
+import orthobench.common.lean_lightning  # noqa: F401 - first: it imports Lightning without what no run uses
 
 # isort: split
 

@@ -4,7 +4,7 @@ Lightning is pinned below 2.7, because some of this relies on what is not its pu
 version changes any of it.
 """
 
-import orthobench.lean_lightning  # noqa: F401 - first: it imports Lightning without what no run uses
+import orthobench.common.lean_lightning  # noqa: F401 - first: it imports Lightning without what no run uses
 
 # isort: split
 

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from orthobench.cells.base import Cell, State
-from orthobench.registry import is_ours
+from orthobench.common.registry import is_ours
 
 TOKENS = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
 

@@ -3,10 +3,10 @@
 from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING
 
+from orthobench.common.schema import did_you_mean
 from orthobench.config.configuration import Configuration
 from orthobench.config.words import key, value
 from orthobench.errors import ConfigError
-from orthobench.schema import did_you_mean
 from orthobench.study.tables.table import Table, load
 
 if TYPE_CHECKING:

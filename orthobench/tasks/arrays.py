@@ -6,9 +6,9 @@ from typing import Any, ClassVar
 import numpy as np
 import torch
 
+from orthobench.common.registry import is_ours
 from orthobench.datasets import opened
 from orthobench.errors import DataError
-from orthobench.registry import is_ours
 from orthobench.tasks.base import SPLITS, Batch, Split, Task
 from orthobench.tasks.seen import digests
 

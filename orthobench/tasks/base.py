@@ -8,10 +8,10 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 from torch import Tensor
 from torch.nn import functional as F
 
+from orthobench.common.registry import is_ours, place
+from orthobench.common.schema import Positive, Range
 from orthobench.datasets import opened
 from orthobench.errors import ConfigError
-from orthobench.registry import is_ours, place
-from orthobench.schema import Positive, Range
 from orthobench.tasks.divided import SPLITS, Divided, Split
 from orthobench.tasks.metric import ACCURACY, CROSS_ENTROPY, SQUARED_ERROR, Metric
 

@@ -13,8 +13,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from orthobench.common.registry import is_ours, place
 from orthobench.errors import ConfigError, DataError, OrthobenchError, told
-from orthobench.registry import is_ours, place
 from orthobench.tasks.arrays import ArrayTask
 from orthobench.tasks.base import NEEDED, SPLITS, Batch, Task
 from orthobench.tasks.drawn.denoise import Denoise

@@ -4,8 +4,8 @@ import inspect
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
+from orthobench.common.schema import Positive
 from orthobench.errors import ConfigError
-from orthobench.schema import Positive
 from orthobench.tasks.base import Task
 
 Span = tuple[Positive, Positive]

@@ -6,8 +6,8 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 import torch
 
+from orthobench.common.schema import Positive
 from orthobench.errors import ConfigError
-from orthobench.schema import Positive
 from orthobench.tasks.base import SPLITS, Batch, Split, Task
 from orthobench.tasks.lengths import Lengths
 

@@ -13,12 +13,12 @@ from torch.nn import functional as F
 from torch.utils.flop_counter import FlopCounterMode
 
 from orthobench.cells.base import Cell, State
+from orthobench.common.registry import place
 from orthobench.errors import ConfigError
 from orthobench.models.make_cell import make_cell
 from orthobench.models.recurrent import MakeCell, Recurrent
 from orthobench.parametrizations.base import inside_and_outside
 from orthobench.parametrizations.free import Free
-from orthobench.registry import place
 from orthobench.run.export import program
 from orthobench.scan import ENGINES, recurrence
 

@@ -8,10 +8,10 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
+from orthobench.common.paths import expanded, folder
 from orthobench.config import places
 from orthobench.config.words import key, refuse_twice
 from orthobench.errors import ConfigError
-from orthobench.paths import expanded, folder
 from orthobench.study.catalogue import Catalogue
 
 if TYPE_CHECKING:

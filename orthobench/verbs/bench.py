@@ -8,11 +8,11 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from orthobench.common.paths import folder
+from orthobench.common.terminal import complain, say
 from orthobench.errors import ConfigError, DataError
-from orthobench.paths import folder
 from orthobench.study.catalogue import Catalogue
 from orthobench.study.tables.table import FAIR
-from orthobench.terminal import complain, say
 from orthobench.verbs.arguments import Parser, results_root
 
 if TYPE_CHECKING:
@@ -109,9 +109,9 @@ def _record(names: list[str], results: Path, catalogue: Catalogue) -> int:
     """
     import torch
 
-    from orthobench import signals
     from orthobench.bench import steps
     from orthobench.bench.quiet import refuse_if_busy
+    from orthobench.common import signals
     from orthobench.run.memory import keep_freed_memory
     from orthobench.study.costs import step_costs
 

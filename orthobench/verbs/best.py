@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
+from orthobench.common.schema import did_you_mean
+from orthobench.common.terminal import command, comment, complain, say
 from orthobench.errors import ConfigError
 from orthobench.recording.store import runs_root
-from orthobench.schema import did_you_mean
-from orthobench.terminal import command, comment, complain, say
 from orthobench.verbs import own_runs
 from orthobench.verbs.arguments import Parser
 

@@ -1,7 +1,7 @@
 """`orthobench check model=NAME`: the checks that this package's cells pass, a line each; a task of one's own too."""
 
+from orthobench.common.terminal import say
 from orthobench.errors import ConfigError
-from orthobench.terminal import say
 from orthobench.verbs.arguments import Parser
 
 LARGEST = 16  # units of the cell that is checked, because gradients by finite differences are slow
@@ -27,8 +27,8 @@ def main(arguments: list[str]) -> int:
 
     import numpy as np
 
+    from orthobench.common.registry import is_ours, place
     from orthobench.models.make_cell import make_cell
-    from orthobench.registry import is_ours, place
     from orthobench.tasks.contract import tried_task
     from orthobench.testing import outcomes
 

@@ -1,7 +1,7 @@
 """`orthobench cite MODEL|PAPER|TABLE...`: the BibTeX entries of their papers."""
 
+from orthobench.common.terminal import say
 from orthobench.errors import ConfigError
-from orthobench.terminal import say
 from orthobench.verbs.arguments import Parser
 
 

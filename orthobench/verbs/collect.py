@@ -3,8 +3,8 @@
 from collections import Counter
 from pathlib import Path
 
+from orthobench.common.terminal import complain, say
 from orthobench.errors import ConfigError, StorageError
-from orthobench.terminal import complain, say
 from orthobench.verbs.arguments import Parser
 
 NAMES = {"brought": "brought here", "here": "here already", "unfinished": "unfinished", "refused": "refused"}
@@ -25,12 +25,12 @@ def main(arguments: list[str]) -> int:
     given = parser.read(arguments)
     if not given.names:
         raise ConfigError("collect needs a runs folder or an archive, for example `orthobench collect other/runs.tar`.")
-    from orthobench.launch.bring import bring
+    from orthobench.recording.collect import collect
 
     own = given.catalogue.settings(given.overrides).run
     counts: Counter[str] = Counter()
     for place in map(Path, given.names):
-        for one in bring(place, Path(own["runs_root"]), own["data_root"]):
+        for one in collect(place, Path(own["runs_root"]), own["data_root"]):
             counts[one.status] += 1
             stale = one.status == "brought" and bool(one.reason)
             counts["stale"] += stale

@@ -1,8 +1,8 @@
 """`orthobench compare TABLE...|PAPER...|all|FOLDER [KEY=VALUE...]`: published, fair or your numbers side by side."""
 
+from orthobench.common.terminal import columns, say
 from orthobench.errors import ConfigError
 from orthobench.report.document import Section
-from orthobench.terminal import columns, say
 from orthobench.verbs import own_runs
 from orthobench.verbs.arguments import Parser, results_root
 

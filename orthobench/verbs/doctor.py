@@ -6,9 +6,9 @@ import shutil
 from importlib import metadata
 from pathlib import Path
 
+from orthobench.common.terminal import say
 from orthobench.errors import ConfigError
 from orthobench.study.catalogue import SHIPPED
-from orthobench.terminal import say
 from orthobench.verbs.arguments import Parser
 
 NEEDED = ("torch", "lightning", "hydra-core", "omegaconf", "numpy")
@@ -44,7 +44,7 @@ def main(arguments: list[str]) -> int:
     if not missing:
         import torch
 
-        from orthobench.registry import find
+        from orthobench.common.registry import find
 
         try:
             find("cell", "elman", "cell")

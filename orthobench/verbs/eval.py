@@ -2,8 +2,8 @@
 
 from typing import TYPE_CHECKING, Any
 
+from orthobench.common.terminal import columns, say
 from orthobench.errors import ConfigError
-from orthobench.terminal import columns, say
 from orthobench.verbs.arguments import RunParser, load_run
 
 if TYPE_CHECKING:

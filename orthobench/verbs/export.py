@@ -1,6 +1,6 @@
 """`orthobench export RUN [--format torch|onnx|pt2] [--last]`: a finished run's network as a file for other programs."""
 
-from orthobench.terminal import say
+from orthobench.common.terminal import say
 from orthobench.verbs.arguments import RunParser, load_run
 
 

@@ -4,8 +4,8 @@ language model.
 
 import math
 
+from orthobench.common.terminal import say
 from orthobench.errors import ConfigError
-from orthobench.terminal import say
 from orthobench.verbs.arguments import RunParser, load_run
 
 

@@ -3,8 +3,8 @@
 import math
 from typing import Any
 
+from orthobench.common.terminal import columns, say
 from orthobench.errors import ConfigError
-from orthobench.terminal import columns, say
 from orthobench.verbs.arguments import RunParser, load_run
 
 

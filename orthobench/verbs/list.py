@@ -3,11 +3,11 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from orthobench.common.paths import variable
+from orthobench.common.schema import did_you_mean
+from orthobench.common.terminal import complain, say
 from orthobench.errors import ConfigError, OrthobenchError
-from orthobench.paths import variable
-from orthobench.schema import did_you_mean
 from orthobench.study.catalogue import SHIPPED, Catalogue
-from orthobench.terminal import complain, say
 from orthobench.verbs.arguments import Parser
 
 if TYPE_CHECKING:
@@ -70,8 +70,8 @@ def details(name: str, catalogue: Catalogue = SHIPPED) -> list[str]:
 
 def _built(name: str, catalogue: Catalogue) -> "Task":
     """A task with the settings of its file and the defaults of its constructor, without any data."""
-    from orthobench.registry import find
-    from orthobench.schema import fields
+    from orthobench.common.registry import find
+    from orthobench.common.schema import fields
 
     cls: Any = find("task", name, "task")
     defaults = {key: field.default for key, field in fields(cls).items() if not field.required}

@@ -3,9 +3,9 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from orthobench.common.terminal import comment, complain, say
 from orthobench.errors import ConfigError
 from orthobench.study.catalogue import Catalogue
-from orthobench.terminal import comment, complain, say
 
 if TYPE_CHECKING:
     from orthobench.study.verdicts.own_tables import OwnTable

@@ -5,11 +5,11 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from orthobench import __version__
+from orthobench.common.terminal import complain, duration_text, say, waiting
+from orthobench.common.version import __version__
 from orthobench.errors import OrthobenchError, Stopped
 from orthobench.study.catalogue import Catalogue
 from orthobench.study.tables.table import FULL
-from orthobench.terminal import complain, duration_text, say, waiting
 from orthobench.verbs import plan_folders
 from orthobench.verbs.arguments import Parser
 from orthobench.verbs.plan_searched import plan_searched
@@ -114,7 +114,7 @@ def _cost(book: "Book | None", settings: "Settings") -> "Cost":
     Raises:
         Stopped: a signal asked for it.
     """
-    from orthobench import signals
+    from orthobench.common import signals
 
     assert book is not None
     with signals.watched(program=True), waiting(f"a step of {settings.run_id}"):

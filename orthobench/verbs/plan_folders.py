@@ -4,10 +4,10 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from orthobench.common.terminal import complain, say
 from orthobench.config.settings import Settings
 from orthobench.errors import ConfigError, OrthobenchError
 from orthobench.study.catalogue import Catalogue
-from orthobench.terminal import complain, say
 
 if TYPE_CHECKING:
     from orthobench.verbs.reproduce import Selection

@@ -5,8 +5,8 @@ from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING
 
+from orthobench.common.terminal import duration_text
 from orthobench.errors import OrthobenchError, Stopped
-from orthobench.terminal import duration_text
 from orthobench.verbs.reproduce import Selection
 
 if TYPE_CHECKING:

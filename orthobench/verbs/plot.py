@@ -5,9 +5,9 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
+from orthobench.common.terminal import say
 from orthobench.study.catalogue import Catalogue
 from orthobench.study.tables.table import FULL
-from orthobench.terminal import say
 from orthobench.verbs import own_runs
 from orthobench.verbs.arguments import Parser, results_root
 

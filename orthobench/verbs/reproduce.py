@@ -119,7 +119,8 @@ def run(
     Raises:
         ConfigError: no such table, preset or row, or a word that changes a table's numbers.
     """
-    from orthobench import signals
+    from orthobench.common import signals
+    from orthobench.common.terminal import say
     from orthobench.config.launchers import split
     from orthobench.config.words import seconds
     from orthobench.launch.launchers import named
@@ -127,7 +128,6 @@ def run(
     from orthobench.study.reproduce.cheapest import chosen as best_rows
     from orthobench.study.reproduce.plan import first_cells, plan, results_of, take_over
     from orthobench.study.reproduce.reproduce import Runner, reproduce
-    from orthobench.terminal import say
 
     chosen = catalogue.select(selection.names)
     refuse_models(selection, chosen)

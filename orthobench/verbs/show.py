@@ -2,8 +2,8 @@
 
 import argparse
 
+from orthobench.common.terminal import say
 from orthobench.errors import ConfigError
-from orthobench.terminal import say
 from orthobench.verbs.arguments import Parser
 
 

@@ -5,10 +5,10 @@ import platform
 from datetime import UTC, datetime
 from pathlib import Path
 
+from orthobench.common.terminal import say, waiting
 from orthobench.config import places
 from orthobench.config.words import key
 from orthobench.errors import ConfigError
-from orthobench.terminal import say, waiting
 from orthobench.verbs.arguments import Parser, results_root
 
 PLACES = ("results_root", "runs_root")

@@ -1,8 +1,8 @@
 """`orthobench tables [PAPER...|fair] [--check] [--format latex]`: tables of what is recorded, in results/tables."""
 
+from orthobench.common.schema import did_you_mean
+from orthobench.common.terminal import complain, say, waiting
 from orthobench.errors import ConfigError
-from orthobench.schema import did_you_mean
-from orthobench.terminal import complain, say, waiting
 from orthobench.verbs.arguments import Parser, results_root
 
 

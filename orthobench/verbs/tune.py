@@ -2,10 +2,10 @@
 
 from typing import TYPE_CHECKING, Any
 
-from orthobench import signals
+from orthobench.common import signals
+from orthobench.common.schema import did_you_mean
+from orthobench.common.terminal import command, say
 from orthobench.errors import ConfigError
-from orthobench.schema import did_you_mean
-from orthobench.terminal import command, say
 from orthobench.verbs.arguments import Parser
 from orthobench.verbs.reproduce import WORDS
 

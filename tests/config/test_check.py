@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import orthobench
-from orthobench import registry
+from orthobench.common import registry
 from orthobench.errors import ConfigError
 from orthobench.study.catalogue import SHIPPED
 from orthobench.tasks.base import Task

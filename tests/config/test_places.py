@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import orthobench
-from orthobench import paths
 from orthobench.__main__ import main
+from orthobench.common import paths
 from orthobench.config import places
 from orthobench.config.check import ROOT
 from orthobench.config.overrides import word

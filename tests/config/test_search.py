@@ -6,9 +6,9 @@ import pytest
 import yaml
 
 import orthobench
+from orthobench.common.registry import find
 from orthobench.config.files import Files
 from orthobench.errors import ConfigError
-from orthobench.registry import find
 from orthobench.study.catalogue import SHIPPED
 from orthobench.study.tables.search import CellSearch, TrialRows
 from tests.conftest import REPO

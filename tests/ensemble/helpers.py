@@ -9,9 +9,9 @@ import torch
 from orthobench.ensemble.member import MemberLearner
 from orthobench.ensemble.stacked import STACKED, Stacked
 from orthobench.models.build import build_optimizer
+from orthobench.models.schedules import Constant
 from orthobench.recording.checkpoint import SafeCheckpointIO
 from orthobench.run.run import Run
-from orthobench.schedules import Constant
 from orthobench.study.catalogue import SHIPPED
 
 TINY = (

@@ -8,13 +8,13 @@ import pytest
 import torch
 from torch import nn
 
-from orthobench import optim
 from orthobench.ensemble import member as member_module
 from orthobench.ensemble.ahead import _alike
 from orthobench.ensemble.feed import Feed
 from orthobench.ensemble.packed import Packed
 from orthobench.ensemble.running import run_members
 from orthobench.ensemble.stacked import STACKED
+from orthobench.models import optim
 from orthobench.run.run import Run
 from orthobench.scan.graph import capture
 from orthobench.scan.graph import engine as graph

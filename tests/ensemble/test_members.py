@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from orthobench import signals
+from orthobench.common import signals
 from orthobench.ensemble import member as member_module
 from orthobench.ensemble.running import run_members
-from orthobench.optim import Optimizer
+from orthobench.models.optim import Optimizer
 from orthobench.recording.run_folder import begin
 from orthobench.run.run import Run
 from orthobench.study.catalogue import SHIPPED

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 import torch
 
-from orthobench.schema import Positive
+from orthobench.common.schema import Positive
 from orthobench.tasks.base import Batch, Split
 from orthobench.tasks.drawn.adding import Adding
 from orthobench.tasks.real.language import Language

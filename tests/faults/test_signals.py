@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from orthobench import signals
+from orthobench.common import signals
 from orthobench.recording.claim import is_held
 from tests.faults import runs
 from tests.faults.conftest import REPO, Count, Server

@@ -12,7 +12,7 @@ import yaml
 
 from orthobench.__main__ import main
 from orthobench.config import recorded
-from orthobench.config.inside import NAMES, placed_words
+from orthobench.config.places import NAMES, placed_words
 from orthobench.datasets import corpus
 from orthobench.errors import ConfigError
 from orthobench.recording.digest import owned, seal

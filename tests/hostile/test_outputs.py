@@ -9,13 +9,13 @@ from dataclasses import replace
 
 import pytest
 
+from orthobench.common.terminal import complain, say, visible
 from orthobench.report import drawing
 from orthobench.report.document import Document, Grid, Section
 from orthobench.report.markup import csv_text, latex, markdown
 from orthobench.report.site.collected import grid_lines
 from orthobench.report.site.environment import environment, marked
 from orthobench.report.site.places import Places
-from orthobench.terminal import complain, say, visible
 
 TERMINAL = (
     "\x1b[2J",

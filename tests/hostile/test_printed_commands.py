@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from orthobench.__main__ import main
+from orthobench.common.terminal import command, comment
 from orthobench.errors import ConfigError
 from orthobench.recording.digest import seal
-from orthobench.terminal import command, comment
 from tests import own_runs
 
 BREAKS = (

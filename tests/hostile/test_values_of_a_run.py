@@ -15,8 +15,8 @@ import orthobench
 from orthobench.__main__ import main
 from orthobench.config import recorded
 from orthobench.errors import ConfigError, OrthobenchError, StorageError
-from orthobench.launch.bring import bring
 from orthobench.recording.checkpoint import SafeCheckpointIO
+from orthobench.recording.collect import collect
 from orthobench.recording.digest import seal
 from orthobench.recording.finished import finished
 from orthobench.report.site.run_lines import run_lines
@@ -103,7 +103,7 @@ def read(folder: Path) -> list[Any]:
         lambda: orthobench.load(folder).checkpoint,
         lambda: finished(own),
         lambda: why_stale(own),
-        lambda: list(bring(home, home.parent / "brought", "data")),
+        lambda: list(collect(home, home.parent / "brought", "data")),
         lambda: own_tables.tables(own_runs.read([home]).finished),
         lambda: run_lines([], home, {}, home),
     )

@@ -308,7 +308,7 @@ def test_a_free_map_keeps_its_factors_on_the_rate(folder: Path, monkeypatch: pyt
 
 RULE = """
 from dataclasses import dataclass
-from orthobench.optim import Rule
+from orthobench.models.optim import Rule
 
 @dataclass(frozen=True)
 class Signs(Rule):

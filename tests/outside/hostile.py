@@ -18,13 +18,13 @@ import torch
 import yaml
 from hypothesis import strategies as st
 
+from orthobench.common.terminal import visible
 from orthobench.datasets import sequences
 from orthobench.errors import StorageError
 from orthobench.recording.checkpoint import SafeCheckpointIO, load_run
 from orthobench.recording.digest import seal
 from orthobench.study.catalogue import SHIPPED, Catalogue
 from orthobench.study.records import curves, records
-from orthobench.terminal import visible
 from tests.outside import Draw, Refused, call, kind
 
 WORDS = ("model=rnn", "task=copying", "T=5", "recipe=none", "model.hidden_size=4", "trainer.max_steps=2",

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 
+from orthobench.common.schema import fields
 from orthobench.parametrizations.base import Parametrization
 from orthobench.parametrizations.givens import Givens
 from orthobench.parametrizations.householder import Householder
@@ -19,7 +20,6 @@ from orthobench.parametrizations.stiefel import Stiefel
 from orthobench.parametrizations.svd import SVD
 from orthobench.parametrizations.uniform_cayley import UniformCayley
 from orthobench.parametrizations.unitary_product import UnitaryProduct
-from orthobench.schema import fields
 
 pytestmark = pytest.mark.sampled(8)
 

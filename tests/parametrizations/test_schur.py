@@ -8,10 +8,10 @@ import orthobench
 from orthobench.errors import ConfigError
 from orthobench.layers import NNRNN as Layer
 from orthobench.models.build import build_optimizer
+from orthobench.models.schedules import Constant
 from orthobench.parametrizations.base import deviation
 from orthobench.parametrizations.schur import Schur
 from orthobench.run.learner import Learner
-from orthobench.schedules import Constant
 
 N = 8
 

@@ -6,15 +6,15 @@ import pytest
 import torch
 
 import orthobench
+from orthobench.common.registry import find, names
+from orthobench.common.schema import fields
 from orthobench.errors import ConfigError
 from orthobench.models.build import build_optimizer, build_schedule
 from orthobench.parametrizations.base import Parametrization
 from orthobench.parametrizations.free import Free
 from orthobench.recording.checkpoint import SafeCheckpointIO
-from orthobench.registry import find, names
 from orthobench.run.learner import Learner
 from orthobench.run.run import Run
-from orthobench.schema import fields
 
 MAPS = sorted(names("parametrization"))
 WITHOUT = sorted(cell for cell in names("cell") if find("cell", cell, "model.cell").matrix_names == ())  # no matrix

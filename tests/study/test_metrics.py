@@ -10,8 +10,8 @@ import pytest
 import yaml
 
 from orthobench.__main__ import main
+from orthobench.common.registry import find
 from orthobench.errors import ConfigError
-from orthobench.registry import find
 from orthobench.study.catalogue import SHIPPED, Catalogue
 from orthobench.study.tables.metrics import headline, metric_of
 from orthobench.study.tables.published import load_table

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 import torch
 
-from orthobench import registry
 from orthobench.__main__ import main
+from orthobench.common import registry
 from orthobench.errors import ConfigError, DataError
 from orthobench.study.catalogue import SHIPPED
 from orthobench.tasks.arrays import ArrayTask

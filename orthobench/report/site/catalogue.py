@@ -4,8 +4,8 @@ import inspect
 import re
 from typing import Any
 
+from orthobench.common.registry import find
 from orthobench.errors import ConfigError
-from orthobench.registry import find
 from orthobench.study.catalogue import SHIPPED, Catalogue
 
 CONSTRAINED, FREE, NONE, FORWARD = "constrained matrix", "free matrix", "no full matrix", "feed-forward"

@@ -14,7 +14,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from orthobench import __version__
+from orthobench.common.version import __version__
 from orthobench.recording.files import finite
 from orthobench.report import fair as fair_document
 from orthobench.report import figures, searched_figures

@@ -4,8 +4,8 @@ import re
 from functools import cache
 from typing import TYPE_CHECKING
 
+from orthobench.common.terminal import visible
 from orthobench.report.site.places import slug
-from orthobench.terminal import visible
 
 if TYPE_CHECKING:
     from jinja2 import Environment

@@ -5,6 +5,7 @@ from math import isinf
 from pathlib import Path
 from typing import Any
 
+from orthobench.common.terminal import command
 from orthobench.config.overrides import by_key
 from orthobench.errors import ConfigError, OrthobenchError
 from orthobench.recording.digest import read_sealed
@@ -13,7 +14,6 @@ from orthobench.study.records import curves, records
 from orthobench.study.records.records import TEXT, Line
 from orthobench.study.tables.composed import ComposedTable
 from orthobench.study.tables.table import Table
-from orthobench.terminal import command
 
 Filled = Mapping[tuple[str, str], set[str]]
 Phases = list[dict[str, Any]]

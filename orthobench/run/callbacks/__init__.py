@@ -1,3 +1,3 @@
 """Measurements while a model trains. One callback per file."""
 
-import orthobench.lean_lightning  # noqa: F401 - first: it imports Lightning without what no run uses
+import orthobench.common.lean_lightning  # noqa: F401 - first: it imports Lightning without what no run uses

@@ -15,7 +15,7 @@ from lightning.pytorch import Callback, Trainer
 from torch import Tensor
 
 from orthobench.errors import DivergedError
-from orthobench.optim import lists
+from orthobench.models.optim import lists
 from orthobench.run.learner import Learner
 
 

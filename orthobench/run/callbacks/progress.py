@@ -8,8 +8,8 @@ from typing import Any
 from lightning.pytorch import Callback, Trainer
 from tqdm import tqdm
 
+from orthobench.common.terminal import say
 from orthobench.run.learner import Learner
-from orthobench.terminal import say
 
 REFRESH_S = 0.5
 WIDE = "{percentage:3.0f}%|{bar:24}| {n_fmt}/{total_fmt} [{elapsed}<{remaining}, {rate_fmt}{postfix}]"

@@ -14,7 +14,8 @@ from typing import Any
 import torch
 from lightning.pytorch import Callback, Trainer
 
-from orthobench import signals
+from orthobench.common import signals
+from orthobench.common.terminal import say
 from orthobench.errors import Stopped, StorageError
 from orthobench.recording import record as recorder
 from orthobench.recording.attempts import Attempts, begun_earlier, joined
@@ -22,7 +23,6 @@ from orthobench.recording.curve import Curve
 from orthobench.run.callbacks.finite import Finite
 from orthobench.run.learner import Learner
 from orthobench.run.trainer import validate_now
-from orthobench.terminal import say
 
 EVERY_S = 60.0  # between checkpoints that no validation asks for
 KEPT = ("best", "latest", "best_step", "best_test", "validated", "finished", "peak_bytes")

@@ -4,8 +4,8 @@ from typing import Any
 
 from lightning.pytorch import Callback, Trainer
 
+from orthobench.common.terminal import say
 from orthobench.run.learner import Learner
-from orthobench.terminal import say
 
 
 class Stopping(Callback):

@@ -13,7 +13,7 @@ from functools import lru_cache
 from math import ceil, inf
 from pathlib import Path
 
-from orthobench.terminal import complain
+from orthobench.common.terminal import complain
 
 WAYS = ("cuda", "triton", "graph", "torch")
 SEQUENCES = 50  # of every measurement

@@ -19,9 +19,9 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
+from orthobench.common.terminal import complain
 from orthobench.parametrizations.derivatives import first_only
 from orthobench.parametrizations.traced import capturing
-from orthobench.terminal import complain
 
 TensorTuple = tuple[Tensor, ...]
 Function = Callable[..., TensorTuple]

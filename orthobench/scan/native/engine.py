@@ -40,6 +40,7 @@ from orthobench.cells.rwkv7 import RWKV7
 from orthobench.cells.scalar_gated import ScalarGated
 from orthobench.cells.slstm import SLSTM
 from orthobench.cells.unicornn import UnICORNN
+from orthobench.common.terminal import complain
 from orthobench.parametrizations.derivatives import first_only
 from orthobench.scan.arguments import elman, first_state, scaled
 from orthobench.scan.families import lookup
@@ -68,7 +69,6 @@ from orthobench.scan.native.matrix_state import matrix_scan
 from orthobench.scan.native.outer import outer_scan
 from orthobench.scan.native.projection import own_projection, project
 from orthobench.scan.uncompiled import uncompiled
-from orthobench.terminal import complain
 
 ACTIVATIONS = get_args(Activation)
 RunNative = Callable[[Any, Tensor, State], tuple[Tensor, State]]

@@ -20,7 +20,7 @@ from datetime import UTC, datetime
 import torch
 from torch.nn.utils import clip_grad_norm_
 
-from orthobench import __version__
+from orthobench.common.version import __version__
 from orthobench.config.settings import Settings
 from orthobench.errors import ConfigError
 from orthobench.models.build import build_optimizer

@@ -12,6 +12,7 @@ from math import inf, isfinite, log
 from pathlib import Path
 from statistics import mean, median
 
+from orthobench.common.terminal import duration_text
 from orthobench.config.files import version
 from orthobench.config.settings import Settings
 from orthobench.errors import ConfigError
@@ -23,7 +24,6 @@ from orthobench.study.tables.composed import ComposedTable
 from orthobench.tasks.base import Split, Task
 from orthobench.tasks.duration import duration, limited
 from orthobench.tasks.lengths import Lengths
-from orthobench.terminal import duration_text
 
 MACHINE = ("device", "processor", "threads")
 MADE = (*MACHINE, "torch", "version", "date")

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from string import ascii_lowercase
 
-from orthobench import __version__
+from orthobench.common.version import __version__
 from orthobench.recording.code_name import code_name
 from orthobench.study.records.records import Line
 

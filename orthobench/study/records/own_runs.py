@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from orthobench.common.registry import find
+from orthobench.common.schema import did_you_mean
 from orthobench.config import recorded
 from orthobench.config.overrides import by_key
 from orthobench.config.words import choices, key
@@ -13,8 +15,6 @@ from orthobench.recording.claim import is_held
 from orthobench.recording.digest import FINAL, read_sealed
 from orthobench.recording.files import within
 from orthobench.recording.sources import changed, changed_yaml, refuse_unrecorded
-from orthobench.registry import find
-from orthobench.schema import did_you_mean
 from orthobench.study.records.records import Line, line
 from orthobench.study.tables.table import FULL
 from orthobench.tasks.metric import Metric

@@ -4,13 +4,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from orthobench.common.schema import did_you_mean
+from orthobench.common.terminal import say
 from orthobench.config import places
 from orthobench.config.configuration import Composer
 from orthobench.config.settings import Settings
 from orthobench.config.words import key, value
 from orthobench.errors import ConfigError
 from orthobench.models.build import fit_to_budget
-from orthobench.schema import did_you_mean
 from orthobench.study.records import records
 from orthobench.study.records.recorded import alike, why_other
 from orthobench.study.reproduce.record_line import cost, why_stale
@@ -21,7 +22,6 @@ from orthobench.study.tables.table import Table, TableRun
 from orthobench.study.verdicts.fair import fair_table, rates
 from orthobench.study.verdicts.fair_entry import names
 from orthobench.study.verdicts.searched import cells_of, joined, searched_table
-from orthobench.terminal import say
 
 
 @dataclass(frozen=True, eq=False)

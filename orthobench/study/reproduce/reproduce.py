@@ -12,7 +12,9 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
-from orthobench import signals
+from orthobench.common import signals
+from orthobench.common.registry import find
+from orthobench.common.terminal import complain, duration_text, say, visible
 from orthobench.config.settings import Settings
 from orthobench.ensemble.grouping import groups
 from orthobench.errors import ConfigError, DataError, Stopped, StorageError
@@ -20,12 +22,10 @@ from orthobench.launch import processes as child
 from orthobench.launch.processes import Pool, exit_code, outcome, prepared
 from orthobench.launch.workers import Launcher
 from orthobench.recording.digest import final
-from orthobench.registry import find
 from orthobench.study.costs.book import Book
 from orthobench.study.records import curves, records
 from orthobench.study.reproduce.plan import Plan, PlannedRun
 from orthobench.study.reproduce.record_line import collect, drawn
-from orthobench.terminal import complain, duration_text, say, visible
 
 REFRESH_S = 0.5
 

@@ -14,8 +14,8 @@ claims:
 from dataclasses import dataclass, field
 from typing import Any
 
+from orthobench.common.schema import coerce, did_you_mean
 from orthobench.errors import ConfigError
-from orthobench.schema import coerce, did_you_mean
 
 KEYS: dict[str, Any] = {"claim": str, "test": dict, "source": str, "metric": str, "case": str, "why": str}
 

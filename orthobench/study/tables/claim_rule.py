@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
-from orthobench.schema import did_you_mean
+from orthobench.common.schema import did_you_mean
 from orthobench.study.tables.curve_values import LEVELS, TIME, is_time
 from orthobench.tasks.metric import Direction
 

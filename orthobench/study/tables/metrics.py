@@ -15,9 +15,9 @@ from dataclasses import replace
 from fnmatch import fnmatchcase
 from typing import Any
 
+from orthobench.common.registry import find
+from orthobench.common.schema import did_you_mean
 from orthobench.errors import ConfigError
-from orthobench.registry import find
-from orthobench.schema import did_you_mean
 from orthobench.study.tables.curve_values import FALL, LEVELS, SPREADS, TIME, VALUES, is_time
 from orthobench.study.tables.table import Table
 from orthobench.tasks.metric import Metric

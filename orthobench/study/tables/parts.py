@@ -8,10 +8,10 @@ from itertools import product
 from math import prod
 from typing import Any
 
+from orthobench.common.schema import Positive, coerce, did_you_mean
 from orthobench.config.policy import COMMAND_LINE_ALONE
 from orthobench.config.words import MOST, key, refuse_twice
 from orthobench.errors import ConfigError
-from orthobench.schema import Positive, coerce, did_you_mean
 from orthobench.study.tables.figure import FIGURE_KINDS, Figure
 
 PRESET_KEYS: dict[str, Any] = {"seeds": Positive, "overrides": list[str]}

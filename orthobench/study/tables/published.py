@@ -18,10 +18,10 @@ from typing import Any
 
 import yaml
 
+from orthobench.common.schema import did_you_mean
 from orthobench.config.files import Files, yaml_files
 from orthobench.config.yaml_file import LOADER, read_yaml
 from orthobench.errors import ConfigError
-from orthobench.schema import did_you_mean
 from orthobench.study.tables import claim_rule, metrics
 from orthobench.study.tables.claim_rule import VERBS
 from orthobench.study.tables.table import Table

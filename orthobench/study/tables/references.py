@@ -7,9 +7,9 @@ import re
 from functools import cache
 from pathlib import Path
 
+from orthobench.common.schema import did_you_mean
 from orthobench.config.files import Files
 from orthobench.errors import ConfigError
-from orthobench.schema import did_you_mean
 from orthobench.study.tables.published import papers, published_dirs
 from orthobench.study.tables.table import Table
 

@@ -19,12 +19,12 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
+from orthobench.common.schema import NonNegative, Positive, coerce, did_you_mean
 from orthobench.config.files import Files
 from orthobench.config.ranges import SearchRange
 from orthobench.config.searched import LR, RATIO, key_of, ranges
 from orthobench.config.words import key, value
 from orthobench.errors import ConfigError
-from orthobench.schema import NonNegative, Positive, coerce, did_you_mean
 
 TRIAL = "trial"
 KEYS: dict[str, Any] = {"sobol": NonNegative, "stages": list[Any], "overrides": list[str], "settings": dict}

@@ -31,14 +31,14 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal
 
+from orthobench.common.schema import coerce, did_you_mean
 from orthobench.config import about
 from orthobench.config.configuration import Configuration
 from orthobench.config.files import Files, own_folder, version
-from orthobench.config.inside import placed_words
+from orthobench.config.places import placed_words
 from orthobench.config.words import key, value
 from orthobench.config.yaml_file import read_yaml
 from orthobench.errors import ConfigError
-from orthobench.schema import coerce, did_you_mean
 from orthobench.study.tables import parts
 from orthobench.study.tables.claim import StatedClaim, claim_of
 from orthobench.study.tables.figure import Figure
@@ -322,7 +322,7 @@ def _read(path: Path, name: str, like: Path | None, versions: tuple[tuple[int, .
 
 
 def _placed(table: Table, folders: list[Path], place: str) -> Table:
-    """The table with the paths in its overrides as those in its own folders, see `inside.placed`.
+    """The table with the paths in its overrides as those in its own folders, see `places.placed`.
 
     Raises:
         ConfigError: a path is outside of these folders.

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
+from orthobench.common.schema import coerce
 from orthobench.errors import ConfigError
-from orthobench.schema import coerce
 
 LEAST, GROWTH = 5, 3
 RATE = re.compile(r"([13])e([+-]?\d{1,3})")

@@ -21,8 +21,8 @@ correction. So an order goes by its rule, which is that two intervals lie clear 
 from collections.abc import Callable
 from typing import Any
 
+from orthobench.common.schema import did_you_mean
 from orthobench.errors import ConfigError
-from orthobench.schema import did_you_mean
 from orthobench.study.costs.step_costs import clearly_less
 from orthobench.study.tables.claim import StatedClaim
 from orthobench.study.verdicts.claims import all_but_one

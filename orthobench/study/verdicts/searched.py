@@ -13,8 +13,8 @@ from math import ceil, inf
 from pathlib import Path
 from statistics import median
 
+from orthobench.common.schema import did_you_mean
 from orthobench.errors import ConfigError
-from orthobench.schema import did_you_mean
 from orthobench.study.costs import step_costs
 from orthobench.study.costs.step_costs import StepCost
 from orthobench.study.records import records

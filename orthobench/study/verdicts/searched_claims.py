@@ -12,8 +12,8 @@ table's score (claim_rule.py). A cell that did not learn takes part in these wit
 from dataclasses import dataclass
 from typing import Any
 
+from orthobench.common.schema import did_you_mean
 from orthobench.errors import ConfigError
-from orthobench.schema import did_you_mean
 from orthobench.study.records.records import Line
 from orthobench.study.statistics.status import NOT_REPRODUCED, REPRODUCED
 from orthobench.study.tables import claim_rule, metrics

@@ -11,8 +11,8 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
+from orthobench.common.schema import Positive
 from orthobench.errors import ConfigError
-from orthobench.schema import Positive
 from orthobench.tasks.synthetic import Arrays, Synthetic, Variant, integers
 
 

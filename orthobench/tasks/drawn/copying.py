@@ -20,7 +20,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from torch import Tensor
 
-from orthobench.schema import Positive
+from orthobench.common.schema import Positive
 from orthobench.tasks.base import share
 from orthobench.tasks.metric import Metric
 from orthobench.tasks.scaled import EMITTED

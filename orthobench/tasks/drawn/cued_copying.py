@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 import numpy as np
 from torch import Tensor
 
-from orthobench.schema import NonNegative, Positive
+from orthobench.common.schema import NonNegative, Positive
 from orthobench.tasks.base import Task
 from orthobench.tasks.drawn.copying import NO_TRAINING
 from orthobench.tasks.drawn.varied import Varied, whole

@@ -16,8 +16,8 @@ from typing import Annotated, Any
 
 import numpy as np
 
+from orthobench.common.schema import Positive, Range
 from orthobench.errors import ConfigError
-from orthobench.schema import Positive, Range
 from orthobench.tasks.drawn.varied import Varied, whole
 from orthobench.tasks.lengths import Span, span
 from orthobench.tasks.scaled import mean_of_most, scaled

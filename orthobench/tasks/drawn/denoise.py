@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from orthobench.schema import Positive
+from orthobench.common.schema import Positive
 from orthobench.tasks.synthetic import Arrays, Synthetic, Variant, integers
 
 SYMBOLS = 10

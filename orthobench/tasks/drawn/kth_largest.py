@@ -11,8 +11,8 @@ from typing import Annotated, Any, Self
 
 import numpy as np
 
+from orthobench.common.schema import Positive, Range
 from orthobench.errors import ConfigError
-from orthobench.schema import Positive, Range
 from orthobench.tasks.synthetic import Arrays, Synthetic, integers
 
 

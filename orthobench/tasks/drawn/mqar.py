@@ -17,8 +17,8 @@ from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 
+from orthobench.common.schema import NonNegative, OptionalPositive, Positive, PositiveFloat, Range
 from orthobench.errors import ConfigError
-from orthobench.schema import NonNegative, OptionalPositive, Positive, PositiveFloat, Range
 from orthobench.tasks.drawn.varied import Varied, whole
 from orthobench.tasks.lengths import Span, span
 from orthobench.tasks.scaled import mean_of_most, scaled

@@ -17,8 +17,8 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from torch import Tensor
 
+from orthobench.common.schema import Positive, Range
 from orthobench.errors import ConfigError
-from orthobench.schema import Positive, Range
 from orthobench.tasks.base import Task
 from orthobench.tasks.drawn.varied import Varied, whole
 from orthobench.tasks.lengths import Span, span

@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from torch import Tensor
 
-from orthobench.schema import Positive
+from orthobench.common.schema import Positive
 from orthobench.tasks.base import share
 from orthobench.tasks.metric import ACCURACY, SQUARED_ERROR, Metric
 from orthobench.tasks.synthetic import Arrays, Synthetic, Variant, integers

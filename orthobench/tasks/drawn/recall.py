@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from orthobench.schema import Positive, Range
+from orthobench.common.schema import Positive, Range
 from orthobench.tasks.synthetic import Arrays, Synthetic, integers
 
 

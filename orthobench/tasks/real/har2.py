@@ -18,8 +18,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from orthobench.common.schema import Positive, Range
 from orthobench.datasets import har
-from orthobench.schema import Positive, Range
 from orthobench.tasks.arrays import ArrayTask
 from orthobench.tasks.base import Batch, Split, share
 from orthobench.tasks.seen import digests

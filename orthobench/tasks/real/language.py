@@ -29,9 +29,9 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from orthobench.common.schema import Positive
 from orthobench.datasets import ptb
 from orthobench.errors import ConfigError, DataError
-from orthobench.schema import Positive
 from orthobench.tasks.base import SPLITS, Batch, Split, Task
 from orthobench.tasks.metric import CROSS_ENTROPY, Metric
 

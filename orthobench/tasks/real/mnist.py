@@ -9,9 +9,9 @@ from typing import Any, ClassVar, Literal
 
 import torch
 
+from orthobench.common.schema import Positive
 from orthobench.datasets import mnist
 from orthobench.errors import ConfigError
-from orthobench.schema import Positive
 from orthobench.tasks.arrays import ArrayTask
 from orthobench.tasks.base import Batch, Split
 

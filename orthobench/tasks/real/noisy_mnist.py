@@ -11,8 +11,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from orthobench.common.schema import Positive
 from orthobench.errors import ConfigError
-from orthobench.schema import Positive
 from orthobench.tasks.base import SPLITS, Batch, Split, share
 from orthobench.tasks.lengths import Lengths
 from orthobench.tasks.metric import Metric

@@ -7,8 +7,8 @@ windows of 100 and batches of 32 (Mucllari et al. 2022, with what the released s
 import math
 from typing import Any, ClassVar
 
+from orthobench.common.schema import Positive
 from orthobench.datasets import ptb
-from orthobench.schema import Positive
 from orthobench.tasks.metric import Metric
 from orthobench.tasks.real.language import Language
 

@@ -7,8 +7,8 @@ recipes.
 
 from typing import Any, ClassVar
 
+from orthobench.common.schema import Positive
 from orthobench.datasets import ptb
-from orthobench.schema import Positive
 from orthobench.tasks.metric import Metric
 from orthobench.tasks.real.language import Language, perplexity
 

@@ -20,10 +20,10 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from orthobench.common.schema import Positive, Range
 from orthobench.datasets import axes, sequences
 from orthobench.datasets.words import shown
 from orthobench.errors import ConfigError, DataError
-from orthobench.schema import Positive, Range
 from orthobench.tasks.arrays import ArrayTask
 from orthobench.tasks.base import SPLITS, Batch, Split, Task, share
 from orthobench.tasks.metric import ACCURACY, Metric

@@ -11,10 +11,10 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
+from orthobench.common.schema import Positive, Range
 from orthobench.datasets import corpus
 from orthobench.datasets.ptb import Corpus
 from orthobench.errors import ConfigError
-from orthobench.schema import Positive, Range
 from orthobench.tasks.base import SPLITS, Split, Task
 from orthobench.tasks.metric import CROSS_ENTROPY, Metric
 from orthobench.tasks.real.language import Language, perplexity

@@ -19,8 +19,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from orthobench.common.schema import Positive
 from orthobench.datasets import timit
-from orthobench.schema import Positive
 from orthobench.tasks.base import SPLITS, Batch, Split, Task
 from orthobench.tasks.metric import Metric
 from orthobench.tasks.real import speech_scores

@@ -15,10 +15,10 @@ from typing import Annotated, Any, ClassVar, Literal
 import numpy as np
 import torch
 
+from orthobench.common.schema import Positive, Range
 from orthobench.datasets import ucr
 from orthobench.datasets.ucr_table import Archive, lookup
 from orthobench.errors import ConfigError
-from orthobench.schema import Positive, Range
 from orthobench.tasks.arrays import ArrayTask
 from orthobench.tasks.base import Batch, Split
 

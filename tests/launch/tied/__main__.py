@@ -4,7 +4,7 @@ import sys
 import time
 from pathlib import Path
 
-from orthobench import signals
+from orthobench.common import signals
 
 with signals.watched():
     signals.end_with_parent()

@@ -8,7 +8,6 @@ import pytest
 import torch
 from torch import Tensor
 
-from orthobench import registry
 from orthobench.cells.attention import Attention
 from orthobench.cells.base import Cell, State
 from orthobench.cells.complex_elman import ComplexElman
@@ -18,6 +17,7 @@ from orthobench.cells.lstm import LSTM
 from orthobench.cells.pdssm import PDSSM
 from orthobench.cells.scalar_gated import ScalarGated
 from orthobench.cells.slstm import SLSTM
+from orthobench.common import registry
 from orthobench.errors import ConfigError
 from orthobench.parametrizations.free import Free
 from orthobench.parametrizations.plane_rotations import PlaneRotations

@@ -10,8 +10,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from orthobench.common.schema import did_you_mean
 from orthobench.errors import ConfigError
-from orthobench.schema import did_you_mean
 
 Rng = np.random.Generator | np.random.RandomState
 

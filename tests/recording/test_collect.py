@@ -14,7 +14,7 @@ import pytest
 
 import orthobench
 from orthobench.errors import StorageError
-from orthobench.launch.bring import Brought, bring
+from orthobench.recording.collect import Collected, collect
 from orthobench.recording.digest import write_sealed
 from orthobench.verbs.collect import main
 from tests.faults import runs
@@ -36,8 +36,8 @@ def away(made: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(made, tmp_path / "away" / made.name))
 
 
-def brought(place: Path, here: Path) -> list[Brought]:
-    return list(bring(place, here, "data"))
+def brought(place: Path, here: Path) -> list[Collected]:
+    return list(collect(place, here, "data"))
 
 
 def tarred(path: Path, folder: Path, name: str | None = None, mode: Literal["w", "w:gz"] = "w:gz") -> Path:

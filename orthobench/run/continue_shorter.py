@@ -8,6 +8,7 @@ validation is one that the longer run has too.
 from pathlib import Path
 from typing import Any
 
+from orthobench.common.terminal import say
 from orthobench.config import recorded
 from orthobench.config.settings import Settings
 from orthobench.config.yaml_file import read_yaml
@@ -18,7 +19,6 @@ from orthobench.recording.digest import read_sealed
 from orthobench.recording.sources import refuse_changed, refuse_unrecorded
 from orthobench.run.built import Built
 from orthobench.tasks.duration import duration
-from orthobench.terminal import say
 
 LENGTHS = ("max_steps", "max_epochs")
 CHECKED = 2000  # steps at which two schedules are compared

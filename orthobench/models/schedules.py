@@ -5,7 +5,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar
 
-from orthobench.schema import Fraction, NonNegativeFloat, PositiveFloat
+from orthobench.common.schema import Fraction, NonNegativeFloat, PositiveFloat
 
 
 class Schedule(ABC):

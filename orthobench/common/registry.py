@@ -15,8 +15,8 @@ import re
 from functools import lru_cache
 from types import ModuleType
 
+from orthobench.common.schema import did_you_mean
 from orthobench.errors import ConfigError
-from orthobench.schema import did_you_mean
 
 PLUGINS = "ORTHOBENCH_PLUGINS"
 ENGINES = "orthobench.scan.engines"
@@ -25,8 +25,8 @@ KINDS = {
     "parametrization": ("orthobench.parametrizations", "Parametrization"),
     "task": ("orthobench.tasks", "Task"),
     "network": ("orthobench.models", "Network"),
-    "optimizer": ("orthobench.optim", "Rule"),
-    "schedule": ("orthobench.schedules", "Schedule"),
+    "optimizer": ("orthobench.models.optim", "Rule"),
+    "schedule": ("orthobench.models.schedules", "Schedule"),
 }
 
 

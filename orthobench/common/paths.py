@@ -98,3 +98,8 @@ def place(text: str, what: str) -> str:
     if real.suffix == path.suffix and not path.stem.endswith(PAIRED):
         return str(real)
     return str(Path(os.path.realpath(path.parent)) / path.name)
+
+
+def outside(path: Path, folder: Path) -> bool:
+    """Return True if a path, with all links in it, leads out of a folder."""
+    return not path.resolve().is_relative_to(folder.resolve())

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from orthobench.common.terminal import complain, flush
 from orthobench.errors import OrthobenchError, Stopped, StorageError, of_system
-from orthobench.terminal import complain, flush
 
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # torch's idle threads spin, on cores that a scan's threads need
 LONGEST = 4000  # characters of a sentence

@@ -40,7 +40,7 @@ DAMAGED = (tarfile.TarError, zipfile.BadZipFile, zlib.error, lzma.LZMAError)  # 
 
 
 @dataclass(frozen=True)
-class Brought:
+class Collected:
     """Outcome for one run.
 
     Attributes:
@@ -56,7 +56,7 @@ class Brought:
     unsealed: bool = False
 
 
-def bring(place: Path, runs_root: Path, data_root: str) -> Iterator[Brought]:
+def collect(place: Path, runs_root: Path, data_root: str) -> Iterator[Collected]:
     """Bring the finished runs of a place into `runs_root`; a run that is there already is left as it is.
 
     Args:
@@ -73,7 +73,7 @@ def bring(place: Path, runs_root: Path, data_root: str) -> Iterator[Brought]:
             for name, files in sorted(runs.items()):
                 folder = Path(staged) / name
                 reason = _copy(files, folder)
-                yield Brought(name, "refused", reason) if reason else _accept(folder, runs_root, data_root)
+                yield Collected(name, "refused", reason) if reason else _accept(folder, runs_root, data_root)
                 shutil.rmtree(folder, ignore_errors=True)
     except (OSError, EOFError, ValueError, RuntimeError, LookupError, *DAMAGED) as error:
         text = getattr(error, "strerror", None) or " ".join(str(error).split())
@@ -183,34 +183,34 @@ def _copy(files: dict[str, _Member], folder: Path) -> str:
     return ""
 
 
-def _accept(folder: Path, runs_root: Path, data_root: str) -> Brought:
+def _accept(folder: Path, runs_root: Path, data_root: str) -> Collected:
     """Check a run that was copied into a folder, and move it into the runs folder."""
     name, target = folder.name, runs_root / folder.name
     record = read_sealed(folder / "record.json")
     if record is None:
-        return Brought(name, "refused", "record.json is damaged: its digest does not match")
+        return Collected(name, "refused", "record.json is damaged: its digest does not match")
     if record.get("status") not in FINAL:
-        return Brought(name, "unfinished", f"it is {record.get('status')}")
+        return Collected(name, "unfinished", f"it is {record.get('status')}")
     try:
         refuse_unrecorded(record.get("sources"), named_files(record["config"]), name)
         reason, stale = _problem(folder, record), _stale(record, data_root)
     except (ConfigError, StorageError, KeyError, TypeError, ValueError) as error:
         reason, stale = f"its settings do not suit this version ({error})", ""
     if reason:
-        return Brought(name, "refused", reason)
+        return Collected(name, "refused", reason)
     known = final(target / "record.json")
     if known is not None:
         same = {key: known.get(key) for key in ("sha256", "identity")} == {
             key: record.get(key) for key in ("sha256", "identity")
         }
-        return Brought(name, "here", "" if same else "with another record, which is kept")
+        return Collected(name, "here", "" if same else "with another record, which is kept")
     with Claim(target) as claim:
         if not claim.held:
-            return Brought(name, "refused", f"it is running here: {claim.owner}")
+            return Collected(name, "refused", f"it is running here: {claim.owner}")
         for file in (path for path in FILES if (folder / path).is_file()):  # record.json, which makes it final, last
             make_folder((target / file).parent)
             shutil.move(folder / file, target / file)
-    return Brought(name, "brought", stale, record.get(SEAL) is None)
+    return Collected(name, "brought", stale, record.get(SEAL) is None)
 
 
 def _problem(folder: Path, record: dict[str, Any]) -> str:

@@ -15,8 +15,8 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
+from orthobench.common.schema import Fraction, NonNegativeFloat, PositiveFloat
 from orthobench.parametrizations.base import parametrizations
-from orthobench.schema import Fraction, NonNegativeFloat, PositiveFloat
 
 Memory = dict[str, Any]
 Tensors = list[Tensor]

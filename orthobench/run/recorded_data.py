@@ -4,10 +4,10 @@ import os
 from pathlib import Path
 from typing import Any
 
+from orthobench.common.paths import variable, whole
+from orthobench.common.registry import find
 from orthobench.errors import ConfigError, DataError
-from orthobench.paths import variable, whole
 from orthobench.recording.sources import data_of, digest_of_data
-from orthobench.registry import find
 
 Where = dict[str, str]
 
