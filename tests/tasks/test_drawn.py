@@ -7,20 +7,17 @@ import numpy as np
 import pytest
 import torch
 
+from orthobench.registry import find, names
 from orthobench.run.task_data import TaskData
 from orthobench.tasks.base import Batch
 from orthobench.tasks.drawn.adding import Adding
 from orthobench.tasks.drawn.copying import Copying
-from orthobench.tasks.drawn.cued_copying import CuedCopying
 from orthobench.tasks.drawn.cued_recall import CuedRecall
-from orthobench.tasks.drawn.cycle import Cycle
 from orthobench.tasks.drawn.denoise import Denoise
-from orthobench.tasks.drawn.group_word import GroupWord
 from orthobench.tasks.drawn.kth_largest import KthLargest
-from orthobench.tasks.drawn.modular_arithmetic import ModularArithmetic
 from orthobench.tasks.drawn.parenthesis import Parenthesis
-from orthobench.tasks.drawn.parity import Parity
 from orthobench.tasks.drawn.recall import Recall
+from orthobench.tasks.drawn.varied import Varied
 
 BOTH = {
     f"{cls.__name__}-{variant}": (cls, {"T": 20, "variant": variant})
@@ -29,7 +26,7 @@ BOTH = {
 }
 Named = dict[str, tuple[Any, dict[str, Any]]]
 GENERATED: Named = BOTH | {cls.__name__: (cls, {"T": 20}) for cls in (Recall, KthLargest)}
-VARIED = (CuedCopying, CuedRecall, Parity, Cycle, ModularArithmetic, GroupWord)
+VARIED = [cls for cls in (find("task", name, "task") for name in names("task")) if issubclass(cls, Varied)]
 TASKS: Named = GENERATED | {cls.__name__: (cls, {}) for cls in VARIED}
 SPLITS = ["train", "val", "test"]
 every_task = pytest.mark.parametrize("name", TASKS)
