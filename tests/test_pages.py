@@ -2,12 +2,16 @@
 
 import os
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from orthobench.launch.sweep import jobs
+from orthobench.study.catalogue import SHIPPED
+from scripts import reference
 from tests.conftest import REPO
 
 OWN = (REPO / "docs" / "tutorials" / "your-own-data.md").read_text(encoding="utf-8")
@@ -46,6 +50,32 @@ def test_pages_that_files_name_exist() -> None:
     texts = (path.read_text(encoding="utf-8") for path in files if path.suffix in (".py", ".yaml"))
     named = {name for text in texts for name in re.findall(r"docs/[\w/-]+\.md", text)}
     assert [name for name in sorted(named) if not (REPO / name).is_file()] == []
+
+
+COMMANDS = [
+    line
+    for page in PAGES
+    for block in re.findall(r"^```sh\n(.*?)^```", page.read_text(encoding="utf-8"), flags=re.M | re.S)
+    for line in block.splitlines()
+    if line.startswith(("orthobench ", "python -m orthobench "))
+]
+
+
+@pytest.mark.parametrize("line", dict.fromkeys(COMMANDS))
+def test_a_command_of_a_page_is_one_of_today(line: str) -> None:
+    """Its verb and its options exist; a run that needs no file of the reader's is composed and checked."""
+    from orthobench.__main__ import VERBS
+
+    words = shlex.split(line.partition(" > ")[0], comments=True)
+    words = words[3:] if words[0] == "python" else words[1:]
+    while "--config-dir" in words:
+        at = words.index("--config-dir")
+        words[at : at + 2] = ["own"]
+    if words[0] in VERBS:
+        reference.parser(words[0]).parse_intermixed_args([word for word in words[1:] if word != "own"])
+    elif not any(word.startswith(("own", "task.path=", "init_from=", "experiment=")) for word in words):
+        settings = [word for word in words if word != "-m" and "launcher" not in word]
+        assert all(SHIPPED.settings(job).run_id for job in jobs(SHIPPED.parse(settings))[:2])
 
 
 def blocks(page: str, kind: str) -> list[str]:
