@@ -33,7 +33,6 @@ OWN = {
     "STEADY": False,
 }
 MATRICES = {"elman": 1, "gru": 3, "lstm": 4, "complex_elman": 2}
-INTEGERS = ("T", "B", "W", "H", "CHUNKS", *diagonal.NOT_SPECIALISED)
 CUOBJDUMP = Path(triton.__file__).parent / "backends" / "nvidia" / "bin" / "cuobjdump"
 
 
@@ -41,7 +40,8 @@ def usage(kernel: Any, arch: int, sizes: dict[str, Any], own: dict[str, Any]) ->
     """Registers per thread, bytes of stack per thread, and bytes of shared memory of one kernel."""
     options = {key: sizes[key] for key in ("num_warps", "num_stages")}
     constants = {key: value for key, value in {**sizes, **own}.items() if key in kernel.arg_names}
-    kinds = {**dict.fromkeys(INTEGERS, "i32"), **dict.fromkeys(constants, "constexpr")}
+    integers = [p.name for p in kernel.params if p.do_not_specialize]
+    kinds = {**dict.fromkeys(integers, "i32"), **dict.fromkeys(constants, "constexpr")}
     signature = {key: kinds.get(key, "*fp32") for key in kernel.arg_names}
     aligned = {  # what Triton assumes of a fresh tensor's address, as it would for a launch
         (p.num,): [["tt.divisibility", 16]]
