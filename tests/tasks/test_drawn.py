@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from orthobench.registry import find, names
+from orthobench.common.registry import find, names
 from orthobench.run.task_data import TaskData
 from orthobench.tasks.base import Batch
 from orthobench.tasks.drawn.adding import Adding
