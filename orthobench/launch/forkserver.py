@@ -8,6 +8,10 @@ would be after the same imports: a session, environment, folder and output of th
 DESCRIPTOR is its end of a socket; messages are JSON. It says `{"ready": true}`, or `{"refused": REASON}` where a fork
 would not do, and then answers `{"start": COMMAND}` with `{"pid": N}` and `{"wait": PID}` with `{"code": N}`. It ends
 when the other end closes; its children go on.
+
+Python's own fork server (`multiprocessing`) does less. It is in the session of the program that began it, so that a
+signal to that session ends it. Its children, which go on then, are told to have ended with code 255. They run the
+user's script again, and no function of `atexit`; and it cannot refuse to fork where threads run.
 """
 
 import atexit
@@ -83,7 +87,7 @@ def refused() -> str | None:
 def _import() -> None:
     """Import what a run imports, read what it reads of this program, and keep all of it out of garbage collections."""
     gc.disable()
-    for name in ("orthobench.__main__", "orthobench.run.run", "orthobench.scan.native.engine"):
+    for name in ("orthobench.run.__main__", "orthobench.run.run", "orthobench.scan.native.engine"):
         import_module(name)
     from orthobench.config.configuration import Configuration
     from orthobench.recording.record import code
