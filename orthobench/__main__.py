@@ -94,7 +94,7 @@ def _experiment(words: list[str]) -> int:
             from orthobench.verbs import reproduce
 
             return reproduce.run(reproduce.Selection.of(overrides), catalogue=catalogue)
-        from orthobench.launch.sweep import sweep
+        from orthobench.study.sweep import sweep
 
         return sweep(overrides, catalogue)
     from orthobench.run.__main__ import done

@@ -23,7 +23,7 @@ BELOW = {  # what a room may import, beside the ground
     "run": {"cells", "config", "models", "parametrizations", "recording", "scan", "tasks"},
     "testing": {"cells", "models", "parametrizations", "run", "scan", "tasks"},
     "ensemble": {"config", "models", "parametrizations", "recording", "run", "scan", "tasks"},
-    "launch": {"config", "ensemble", "models", "recording", "run", "tasks"},
+    "launch": {"config", "recording"},
     "study": {"config", "ensemble", "launch", "models", "recording", "run", "tasks"},
 }
 GROUND = {"errors", "common"}

@@ -4,29 +4,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from orthobench.config.launchers import check_name, launcher_settings
 from orthobench.errors import ConfigError
 from orthobench.launch.local import local
 from orthobench.launch.workers import Launcher
 
 FOLDER = ".slurm"
-
-
-def named(name: str | None, words: list[str], runs_root: Path) -> Launcher | None:
-    """The launcher that `--launcher NAME` and words about it ask for; null where they do not.
-
-    Args:
-        name: its name; null where the words may name it.
-        words: `hydra/launcher=NAME`, `hydra.launcher.KEY=VALUE`.
-        runs_root: the folder of the runs, beside which a launcher may keep what it has submitted.
-
-    Raises:
-        ConfigError: a name, a setting or the launcher's package is unknown or missing, or nothing answers.
-    """
-    if name is not None:
-        check_name(name)
-        words = [f"hydra/launcher={name}", *(word for word in words if not word.startswith("hydra/launcher"))]
-    return made(launcher_settings(words), runs_root) if words else None
 
 
 def made(settings: dict[str, Any], runs_root: Path) -> Launcher:

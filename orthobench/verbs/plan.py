@@ -72,10 +72,10 @@ def main(arguments: list[str]) -> int:
 
 
 def _plan_runs(overrides: list[str], catalogue: Catalogue) -> int:
-    from orthobench.launch.sweep import jobs
     from orthobench.models.build import fit_to_budget
     from orthobench.recording.files import read_json
     from orthobench.study.reproduce.record_line import why_stale
+    from orthobench.study.sweep import jobs
 
     checked = [fit_to_budget(catalogue.settings(job)) for job in jobs(catalogue.parse(overrides))]
     _warn()

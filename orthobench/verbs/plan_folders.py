@@ -19,7 +19,7 @@ def of_sweep(overrides: list[str], catalogue: Catalogue) -> int:
     Raises:
         ConfigError: the settings of any run are wrong, or a word is about a launcher; nothing was written.
     """
-    from orthobench.launch.sweep import plan
+    from orthobench.study.sweep import plan
 
     words = catalogue.parse(overrides)
     about = next((word.text for word in words if word.key.startswith("hydra")), None)
@@ -53,8 +53,8 @@ def write(runs: Iterable[Settings]) -> int:
 
     All else is told on standard error: how many are left and done, and what is refused, which hinders no other.
     """
-    from orthobench.launch.sweep import SweepRun
     from orthobench.recording.run_folder import begin
+    from orthobench.study.sweep import SweepRun
 
     codes, left, done = list[int](), 0, 0
     for settings in {one.folder: one for one in runs}.values():

@@ -123,8 +123,8 @@ def run(
     from orthobench.common.terminal import say
     from orthobench.config.launchers import split
     from orthobench.config.words import seconds
-    from orthobench.launch.launchers import named
     from orthobench.report import tables
+    from orthobench.study.launcher import named
     from orthobench.study.reproduce.cheapest import chosen as best_rows
     from orthobench.study.reproduce.plan import first_cells, plan, results_of, take_over
     from orthobench.study.reproduce.reproduce import Runner, reproduce

@@ -10,7 +10,7 @@ from orthobench.verbs.arguments import Parser
 from orthobench.verbs.reproduce import WORDS
 
 if TYPE_CHECKING:
-    from orthobench.launch.search import Search
+    from orthobench.study.tune.search import Search
 
 
 def main(arguments: list[str]) -> int:
@@ -25,9 +25,9 @@ def main(arguments: list[str]) -> int:
     """
     from orthobench.config import ranges
     from orthobench.config.launchers import split
-    from orthobench.launch.launchers import named
-    from orthobench.launch.search import PRUNERS, Search, Trials, import_optuna, open_study
-    from orthobench.launch.tuned import refuse_changed
+    from orthobench.study.launcher import named
+    from orthobench.study.tune.search import PRUNERS, Search, Trials, import_optuna, open_study
+    from orthobench.study.tune.tuned import refuse_changed
 
     parser = Parser(__doc__)
     parser.add_argument(
@@ -67,9 +67,9 @@ def _tell(search: "Search", study: Any) -> None:
     """Write the recipe and the picture, and say where they are and what they hold."""
     from optuna.trial import TrialState
 
-    from orthobench.launch import tuned
     from orthobench.recording.files import write_bytes
     from orthobench.report.importance import picture
+    from orthobench.study.tune import tuned
 
     told = ", ".join(f"{count} {status}" for status, count in sorted(tuned.counts(study).items()))
     best = tuned.best(study)

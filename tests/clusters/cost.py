@@ -33,7 +33,7 @@ class Sleeping(Job):
 @contextmanager
 def place(name: str, folder: Path) -> Iterator[Launcher | None]:
     """A launcher, with its cluster."""
-    from orthobench.launch.launchers import named
+    from orthobench.study.launcher import named
 
     if name == "slurm":
         from tests.clusters.slurm_cluster import SlurmCluster

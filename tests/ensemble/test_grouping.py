@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from orthobench.ensemble import grouping
-from orthobench.launch.sweep import sweep
 from orthobench.study.catalogue import SHIPPED
+from orthobench.study.sweep import sweep
 from tests.ensemble.helpers import TINY
 
 

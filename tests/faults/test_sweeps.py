@@ -13,9 +13,9 @@ import pytest
 
 import orthobench
 from orthobench.config.check import check
-from orthobench.launch.sweep import jobs, plan, sweep
 from orthobench.recording.digest import write_sealed
 from orthobench.study.catalogue import SHIPPED
+from orthobench.study.sweep import jobs, plan, sweep
 from tests.faults.conftest import REPO, Count
 
 TINY = (

@@ -15,12 +15,12 @@ from orthobench.__main__ import main
 from orthobench.config import policy
 from orthobench.errors import ConfigError, Stopped
 from orthobench.launch import local, remote
-from orthobench.launch.launchers import named
 from orthobench.launch.local import Local
 from orthobench.launch.processes import Pool
 from orthobench.launch.remote import carry_out
 from orthobench.launch.workers import Command
 from orthobench.recording.claim import Claim
+from orthobench.study.launcher import named
 from tests.launch.test_forked import command, until
 
 

@@ -122,7 +122,7 @@ def hostile_tables(draw: Draw, folder: Path) -> None:
 @kind
 def hostile_journals(draw: Draw, folder: Path) -> None:
     """A journal of a tuning is gone on with, or is refused."""
-    from orthobench.launch import search, tuned
+    from orthobench.study.tune import search, tuned
     from tests.hostile.test_journal import ENDED, START, TRIED, named
 
     own = search.Search((*WORDS, f"runs_root={folder}"), (_range(),), SHIPPED)

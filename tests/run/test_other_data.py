@@ -259,7 +259,7 @@ def test_a_published_division_is_kept_too(tmp_path: Path) -> None:
 
 def test_a_study_is_of_the_file_in_its_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from orthobench.config.ranges import parse
-    from orthobench.launch.search import Search
+    from orthobench.study.tune.search import Search
 
     found = []
     for folder in ("A", "B"):

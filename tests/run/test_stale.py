@@ -13,11 +13,11 @@ import pytest
 
 from orthobench import load
 from orthobench.errors import ConfigError, DataError, StorageError
-from orthobench.launch.sweep import sweep
 from orthobench.recording.digest import read_sealed, write_sealed
 from orthobench.run.evaluate import evaluate
 from orthobench.run.run import Run
 from orthobench.study.catalogue import Catalogue
+from orthobench.study.sweep import sweep
 from tests.test_extend import FILES
 
 WORDS = (

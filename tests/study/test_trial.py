@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from orthobench.errors import StorageError
-from orthobench.launch import trial as module
-from orthobench.launch.sweep import SweepRun
-from orthobench.launch.trial import Outcome, TrialRun, follow
 from orthobench.recording.digest import read_sealed
 from orthobench.recording.run_folder import read
 from orthobench.study.catalogue import SHIPPED
+from orthobench.study.sweep import SweepRun
+from orthobench.study.tune import trial as module
+from orthobench.study.tune.trial import Outcome, TrialRun, follow
 from tests.own_runs import run
 
 WORDS = ["model=gru", "task=adding", "T=20"]

@@ -23,12 +23,12 @@ from orthobench.config.ranges import SearchRange
 from orthobench.config.settings import Settings
 from orthobench.config.words import refuse_twice
 from orthobench.errors import ConfigError, MemoryExhausted, Stopped, StorageError
-from orthobench.launch.journal import storage, told
-from orthobench.launch.sweep import SweepRun
-from orthobench.launch.trial import Outcome, TrialRun, follow
 from orthobench.launch.workers import Launcher
 from orthobench.models.build import build_task, fit_to_budget
 from orthobench.recording.claim import Claim
+from orthobench.study.sweep import SweepRun
+from orthobench.study.tune.journal import storage, told
+from orthobench.study.tune.trial import Outcome, TrialRun, follow
 
 PRUNERS = ("none", "median", "halving")
 WAIT_S = 0.2

@@ -9,9 +9,9 @@ import pytest
 
 from orthobench.errors import ConfigError
 from orthobench.launch.processes import TIMED_OUT, Job, Pool, exit_code
-from orthobench.launch.sweep import _summary, jobs
 from orthobench.launch.workers import Command
 from orthobench.study.catalogue import SHIPPED
+from orthobench.study.sweep import _summary, jobs
 
 TINY = (
     "T=4",

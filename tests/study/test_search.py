@@ -9,10 +9,10 @@ import yaml
 from orthobench.__main__ import main
 from orthobench.config import ranges
 from orthobench.errors import StorageError
-from orthobench.launch.journal import storage
-from orthobench.launch.search import Search, open_study
 from orthobench.recording.claim import Claim
 from orthobench.study.catalogue import SHIPPED, Catalogue
+from orthobench.study.tune.journal import storage
+from orthobench.study.tune.search import Search, open_study
 from tests.own_runs import run
 
 optuna = pytest.importorskip("optuna", reason="optuna is not installed: see the extra `tune`")
@@ -126,7 +126,7 @@ def test_a_trial_that_is_killed_again_and_again_is_told_and_left(
         def poll(self, stopping: bool) -> int:
             return self.code
 
-    monkeypatch.setattr("orthobench.launch.trial.Process", Killed)
+    monkeypatch.setattr("orthobench.study.tune.trial.Process", Killed)
     tuning = ["tune", *ADDING, "optimizer.lr={0.1,0.5}", "--trials", "8"]
     assert main(tuning) == 0
     told = capsys.readouterr().out

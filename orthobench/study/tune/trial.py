@@ -11,11 +11,11 @@ from orthobench.common import signals
 from orthobench.common.terminal import say
 from orthobench.errors import Stopped, StorageError
 from orthobench.launch.processes import Job, Process, end, exit_code, outcome, prepared
-from orthobench.launch.sweep import SweepRun
 from orthobench.launch.workers import Launcher
 from orthobench.recording.claim import Claim, awaited, is_held, owner_of
 from orthobench.recording.curve import SEAL, Curve, sealed
 from orthobench.recording.digest import final, read_sealed, write_sealed
+from orthobench.study.sweep import SweepRun
 
 LOOK_S = 0.1
 LOSSES = 3  # at one step, before a run is given up that its processes leave unfinished without an error of their own

@@ -9,10 +9,10 @@ import yaml
 
 from orthobench.config.overrides import recipe
 from orthobench.errors import ConfigError, StorageError
-from orthobench.launch.search import Search
 from orthobench.recording.digest import final
 from orthobench.recording.files import within, write_bytes
 from orthobench.recording.sources import changed
+from orthobench.study.tune.search import Search
 
 NAME = "tuned"
 LEAST = 4  # finished trials, below which nothing is said about importance
