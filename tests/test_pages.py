@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from orthobench.launch.sweep import jobs
 from orthobench.study.catalogue import SHIPPED
+from orthobench.study.sweep import jobs
 from scripts import reference
 from tests.conftest import REPO
 
