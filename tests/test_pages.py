@@ -142,7 +142,7 @@ def test_own_sweeps(tmp_path: Path) -> None:
     assert "8 of 8 runs done" in out
     assert len(re.findall(r"^  (gru|lstm) .* best ", out, flags=re.M)) == 2 + 1, "of all, and of the chosen"
     assert len(list((tmp_path / "runs" / "figures").glob("*.svg"))) == 2
-    logs = [path.read_text() for path in (tmp_path / "runs" / ".hydra").glob("sweep-*/*.log")]
+    logs = [path.read_text() for path in (tmp_path / "runs" / ".launched").glob("*.log")]
     assert sum("has its first 4 steps: going on from them" in text for text in logs) == 4
     assert out.count("2 of 2 runs done") == 2
     assert "[6/6] optimizer.lr=" in out

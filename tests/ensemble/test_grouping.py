@@ -53,7 +53,7 @@ def test_a_sweep_trains_an_ensemble_in_one_process(
     words = ["model=irnn", "task=adding", "optimizer=sgd", *TINY[:-4], "task.batch_size=4", "ensemble=true"]
     assert sweep([*words, "optimizer.lr=1e-3,1e30", "seed=1,2"], SHIPPED) == 4
     out, err = capfd.readouterr()
-    logs = "".join(path.read_text() for path in (tmp_path / "runs" / ".hydra").glob("sweep-*/*.log"))
+    logs = "".join(path.read_text() for path in (tmp_path / "runs" / ".launched").glob("*.log"))
     assert "4 members as one program" in logs
     assert "2 of 4 runs done, 2 not" in out
     assert err.count("exit code 4") == 4  # at once and at the end
