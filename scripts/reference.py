@@ -18,12 +18,12 @@ from unittest import mock
 
 import orthobench
 from orthobench import errors, layers, testing
-from orthobench.__main__ import VERBS
 from orthobench.common import registry
 from orthobench.common.schema import NAMES, CountOf, Field, OneOf, OptionalPositiveFloat, PositiveFloat, Range, fields
 from orthobench.config.check import DATA, DIAGNOSTICS, LOGGERS, PROVIDED, ROOT, TASK_PROVIDED
 from orthobench.config.stopping import STOPPING
 from orthobench.config.trainer import TRAINER_REFUSED, TRAINER_TYPES
+from orthobench.verbs import VERBS
 from orthobench.verbs.arguments import Parser
 
 HOME = Path(__file__).resolve().parents[1]

@@ -9,7 +9,6 @@ import torch
 import yaml
 
 import orthobench
-from orthobench.__main__ import VERBS
 from orthobench.config.check import check
 from orthobench.config.compose import Composed
 from orthobench.config.files import conf_dir
@@ -19,6 +18,7 @@ from orthobench.models.build import build_optimizer, build_schedule
 from orthobench.run.learner import Learner
 from orthobench.run.run import Run
 from orthobench.study.catalogue import SHIPPED
+from orthobench.verbs import VERBS
 
 MODELS, TASKS = SHIPPED.options("model"), SHIPPED.options("task")
 RECIPES = [name for name in SHIPPED.options("recipe") if name != "none"]

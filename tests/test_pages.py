@@ -64,7 +64,7 @@ COMMANDS = [
 @pytest.mark.parametrize("line", dict.fromkeys(COMMANDS))
 def test_a_command_of_a_page_is_one_of_today(line: str) -> None:
     """Its verb and its options exist; a run that needs no file of the reader's is composed and checked."""
-    from orthobench.__main__ import VERBS
+    from orthobench.verbs import VERBS
 
     words = shlex.split(line.partition(" > ")[0], comments=True)
     words = words[3:] if words[0] == "python" else words[1:]

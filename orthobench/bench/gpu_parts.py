@@ -110,12 +110,12 @@ def linear() -> None:
 
 def flagship() -> None:
     """1,000 steps of scoRNN on copying, T=2000, n=190, B=50."""
-    import orthobench
+    from orthobench.run.run import Run
 
     need_gpu()
     with tempfile.TemporaryDirectory() as root:
         words = [*FLAGSHIP.split(), *QUIET.split(), "trainer.max_steps=1000", f"runs_root={root}"]
-        record = orthobench.build(*words).run()
+        record = Run.fitted(SHIPPED.settings(words)).run()
     say(f"engine {record['engine'][0]}")
     seconds = 10_000 / record["time"]["steps_per_s"]
     give(Row("flagship", "scoRNN, copying T=2000, n=190, B=50", "10,000 steps", value=seconds, unit="s, from 1,000"))

@@ -32,8 +32,9 @@ def measure(bench: Bench) -> Iterator[Row]:
 
 def _pairs(bench: Bench, case: str, steps: int) -> list[tuple[float, float]]:
     """Seconds of thread time (on a GPU of wall time) of every pair of steps."""
-    from orthobench import build
     from orthobench.run.attempt import Attempt
+    from orthobench.run.run import Run
+    from orthobench.study.catalogue import SHIPPED
 
     stamps: list[float] = []
 
@@ -42,8 +43,8 @@ def _pairs(bench: Bench, case: str, steps: int) -> list[tuple[float, float]]:
         stamps.append(time.perf_counter() if bench.device.type == "cuda" else time.thread_time())
 
     with tempfile.TemporaryDirectory() as root, contextlib.redirect_stdout(io.StringIO()):
-        exp = build(*_words(case, steps, root))
-        bare_step, batch = _bare(build(*_words(case, steps, root)), bench), exp.task.batch
+        exp = Run.fitted(SHIPPED.settings(_words(case, steps, root)))
+        bare_step, batch = _bare(Run.fitted(SHIPPED.settings(_words(case, steps, root))), bench), exp.task.batch
 
         def timed(split: Any, epoch: int, index: int) -> Any:
             if split == "train":

@@ -7,6 +7,7 @@ import torch
 from torch import nn
 
 from orthobench.errors import ConfigError
+from orthobench.layers.follow import Follower
 from orthobench.models.frozen import frozen_cell
 from orthobench.parametrizations.base import parametrizations
 from orthobench.parametrizations.hooks import refresh
@@ -26,18 +27,17 @@ def frozen(model: Module) -> Module:
     Raises:
         ConfigError: a cell has a complex state, and no real form is known of it.
     """
-    from orthobench.layers.layer import Layer
-
     with torch.no_grad():
         refresh(model)  # weights that hooks have computed with gradients cannot be copied
         for layer in model.modules():
-            if isinstance(layer, Layer):
+            if isinstance(layer, Follower):
                 layer._follow()
         found: Any = copy.deepcopy(model).eval()
         for layer in found.modules():
-            if isinstance(layer, Layer):
-                for i, cell in enumerate(layer.cells):
-                    layer.cells[i] = frozen_cell(cell)
+            if isinstance(layer, Follower):
+                cells: Any = layer.cells
+                for i, cell in enumerate(cells):
+                    cells[i] = frozen_cell(cell)
                 layer._followed = layer._versions()
     return found.requires_grad_(False)
 

@@ -179,7 +179,7 @@ def _jobs(cells: list[SweepRun], left: list[int], shown: bool) -> dict[Job, list
     together = [n for n in left if cells[n].settings.run["ensemble"]]
     jobs = [[n] for n in left if not cells[n].settings.run["ensemble"]]
     if together:
-        from orthobench.ensemble.grouping import groups
+        from orthobench.run.grouping import groups
 
         jobs += [[together[i] for i in group] for group in groups([cells[n].settings for n in together], asked=True)]
     return {

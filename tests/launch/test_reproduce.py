@@ -12,8 +12,8 @@ import pytest
 import yaml
 
 from orthobench.config.words import seconds
-from orthobench.ensemble import grouping
 from orthobench.errors import ConfigError, Stopped
+from orthobench.run import grouping
 from orthobench.study.catalogue import SHIPPED, Catalogue
 from orthobench.study.costs.book import Book
 from orthobench.study.records import curves, records

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import orthobench
-from orthobench.__main__ import VERBS, main
+from orthobench.__main__ import main
 from orthobench.config.settings import Settings
 from orthobench.errors import ConfigError, Stopped
 from orthobench.recording.digest import write_sealed
@@ -19,7 +19,7 @@ from orthobench.study.costs.run_costs import START, KeptCost, digests
 from orthobench.study.records import records
 from orthobench.study.reproduce.plan import plan
 from orthobench.tasks.base import Split
-from orthobench.verbs import reproduce
+from orthobench.verbs import VERBS, reproduce
 from orthobench.verbs.site import written
 from tests.report.made_up import made_up, record
 

@@ -16,12 +16,12 @@ from orthobench.common import signals
 from orthobench.common.registry import find
 from orthobench.common.terminal import complain, duration_text, say, visible
 from orthobench.config.settings import Settings
-from orthobench.ensemble.grouping import groups
 from orthobench.errors import ConfigError, DataError, Stopped, StorageError
 from orthobench.launch import processes as child
 from orthobench.launch.processes import Pool, exit_code, outcome, prepared
 from orthobench.launch.workers import Launcher
 from orthobench.recording.digest import final
+from orthobench.run.grouping import groups
 from orthobench.study.costs.book import Book
 from orthobench.study.records import curves, records
 from orthobench.study.reproduce.plan import Plan, PlannedRun

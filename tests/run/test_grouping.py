@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from orthobench.ensemble import grouping
+from orthobench.run import grouping
 from orthobench.study.catalogue import SHIPPED
 from orthobench.study.sweep import sweep
 from tests.ensemble.helpers import TINY
