@@ -1,23 +1,19 @@
 """From the settings of a run that has been to the words that ask for it again, and to a recipe that holds them.
 
-A run records what it was, not what was typed. The words are those settings that the model and the task, with the
-paper's recipe for the two, do not bring by themselves.
+A run records what it was, not what was typed. The words, which `best` prints, are those settings that the model and the
+task, with the paper's recipe for the two, do not bring by themselves. `tune` writes the recipe.
 """
 
 import json
-import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from orthobench.config.configuration import Configuration
-from orthobench.config.places import ON_A_LINE
-from orthobench.config.settings import Settings, identity_of
-from orthobench.config.words import quoted
+from orthobench.config.places import word
+from orthobench.config.recorded import by_key
+from orthobench.config.settings import Settings
 from orthobench.errors import ConfigError
 
-SECTIONS = ("model", "task", "optimizer", "schedule", "trainer", "stopping")
-TOP = {"model.name": "model", "task.name": "task", "optimizer.name": "optimizer", "schedule.name": "schedule"}
-TOP |= {"task.T": "T", "task.variant": "variant", "model.variant": "variant"}
 CHOICES = ("model.network", "model.cell", "model.recurrent", "T", "variant")
 STAGES: tuple[Callable[[str], bool], ...] = (  # what a later one follows from
     lambda key: key in ("optimizer", "schedule"),
@@ -25,20 +21,6 @@ STAGES: tuple[Callable[[str], bool], ...] = (  # what a later one follows from
     lambda key: key == "model.hidden_size",
     lambda key: True,
 )
-PLAIN = re.compile(r"[A-Za-z_][\w./-]*")
-
-
-def by_key(values: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings that change the numbers, by their keys on the command line.
-
-    Args:
-        values: all settings of a run, as config.yaml and record.json hold them.
-    """
-    identity, found = identity_of(values), dict[str, Any]()
-    for section in (name for name in SECTIONS if name in identity):
-        given = {key: values[section][key] for key in identity[section]}
-        found |= {TOP.get(f"{section}.{key}", f"{section}.{key}"): value for key, value in given.items()}
-    return found | {key: identity[key] for key in ("seed", "init_from") if key in identity}
 
 
 def words(values: Mapping[str, Any], configuration: Configuration, recipe: str | None = None) -> list[str]:
@@ -82,13 +64,6 @@ def recipe(values: Mapping[str, Any], configuration: Configuration) -> dict[str,
     return made
 
 
-def word(key: str, value: Any) -> str:
-    """Override in Hydra's grammar."""
-    if key in ON_A_LINE and isinstance(value, str):
-        value = value.replace("$", "$$")
-    return f"{key}={_text(value)}"
-
-
 def _composed(found: list[str], configuration: Configuration) -> Settings | None:
     """Settings that the words give so far; None if they do not suit each other without those that are to come."""
     try:
@@ -108,13 +83,3 @@ def _missing(wanted: dict[str, Any], base: Settings | None) -> list[tuple[str, A
 def _same(a: Any, b: Any) -> bool:
     """Return True if two values are one setting: 1.0 is a whole epoch, 1 is one batch, and true is not 1."""
     return json.dumps(a) == json.dumps(b)
-
-
-def _text(value: Any) -> str:
-    if value is None or isinstance(value, bool):
-        return {None: "null", True: "true", False: "false"}[value]
-    if isinstance(value, list | tuple):
-        return f"[{','.join(map(_text, value))}]"
-    if isinstance(value, str):
-        return value if PLAIN.fullmatch(value) and value not in ("null", "true", "false") else quoted(value)
-    return repr(value)

@@ -22,6 +22,7 @@ FOLDERS = (*ROOTS, "init_from")
 ON_A_LINE = (*FOLDERS, "task.path")
 OF_RUN = ("T", "seed", "variant", "params", "engine", "ensemble", "force", "fork", "timeout", "cell", "deviations")
 REFERENCES = (*FOLDERS, *SECTIONS, *OF_RUN)  # what ${...} refers to; any other name is that of a variable
+PLAIN = re.compile(r"[A-Za-z_][\w./-]*")
 SPECIAL = re.compile(r"[^\w./@%+,* -]")
 NAMES = re.compile(r"(\w*_)?(path|file|dir|folder|root)|init_from")  # of settings that are paths
 SPOKEN = re.compile(NAMES.pattern.replace("(\\w*_)?", ""))  # whatever has such a name in it
@@ -187,3 +188,20 @@ def _placed_word(word: str, folders: Sequence[Path], source: str) -> str:
     if override.is_sweep_override() or not isinstance(value, str):
         raise ConfigError(f"{source}{word!r} is no path.")
     return f"{name}={quoted(placed(str(value), name, folders, source))}"
+
+
+def word(key: str, value: Any) -> str:
+    """Override in Hydra's grammar."""
+    if key in ON_A_LINE and isinstance(value, str):
+        value = value.replace("$", "$$")
+    return f"{key}={_written(value)}"
+
+
+def _written(value: Any) -> str:
+    if value is None or isinstance(value, bool):
+        return {None: "null", True: "true", False: "false"}[value]
+    if isinstance(value, list | tuple):
+        return f"[{','.join(map(_written, value))}]"
+    if isinstance(value, str):
+        return value if PLAIN.fullmatch(value) and value not in ("null", "true", "false") else quoted(value)
+    return repr(value)

@@ -4,6 +4,7 @@ config.yaml holds all settings by section, and under `start` what else was on th
 and `files`, the digests of YAML files from folders of `--config-dir`. No identity follows from these.
 """
 
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
@@ -13,11 +14,14 @@ from orthobench.config.check import check
 from orthobench.config.compose import Composed, parse
 from orthobench.config.files import Files
 from orthobench.config.policy import check_values
-from orthobench.config.settings import SECTIONS, Settings
+from orthobench.config.settings import SECTIONS, Settings, identity_of
 from orthobench.config.words import expanded, parsed
 from orthobench.errors import ConfigError
 
 NAMED = ("model", "task")
+KEYED = ("model", "task", "optimizer", "schedule", "trainer", "stopping")
+TOP = {"model.name": "model", "task.name": "task", "optimizer.name": "optimizer", "schedule.name": "schedule"}
+TOP |= {"task.T": "T", "task.variant": "variant", "model.variant": "variant"}
 START = "start"
 UNSAID = {"ensemble": False, "force": False, "fork": True, "timeout": None, "cell": None, "init_from": None}
 
@@ -113,6 +117,19 @@ def _variants(values: dict[str, Any]) -> dict[str, str]:
     """
     found = {name: values[name].pop("variant") for name in NAMED if "variant" in values[name]}
     return {name: coerce(value, Literal["paper", "code"], f"{name}.variant") for name, value in found.items()}
+
+
+def by_key(values: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings that change the numbers, by their keys on the command line.
+
+    Args:
+        values: all settings of a run, as config.yaml and record.json hold them.
+    """
+    identity, found = identity_of(values), dict[str, Any]()
+    for section in (name for name in KEYED if name in identity):
+        given = {key: values[section][key] for key in identity[section]}
+        found |= {TOP.get(f"{section}.{key}", f"{section}.{key}"): value for key, value in given.items()}
+    return found | {key: identity[key] for key in ("seed", "init_from") if key in identity}
 
 
 def named_files(content: Any) -> list[Path]:

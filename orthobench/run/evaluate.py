@@ -14,7 +14,7 @@ from functools import cache
 from typing import Any
 
 from orthobench.common.paths import expanded, place
-from orthobench.config.overrides import word
+from orthobench.config.places import word
 from orthobench.config.settings import NO_EFFECT, OF_TRAINING, Settings
 from orthobench.errors import ConfigError, DataError, MemoryExhausted
 from orthobench.recording import record as recorder

@@ -20,7 +20,8 @@ def main(arguments: list[str]) -> int:
     Raises:
         ConfigError: no folder, no run in it that is asked for, or no such setting.
     """
-    from orthobench.config.overrides import word, words
+    from orthobench.config.overrides import words
+    from orthobench.config.places import word
     from orthobench.config.recorded import named_files
     from orthobench.recording.sources import refuse_unrecorded
 

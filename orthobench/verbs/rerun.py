@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from orthobench.common.schema import did_you_mean
 from orthobench.common.terminal import columns, say
 from orthobench.config import places
-from orthobench.config.overrides import word
+from orthobench.config.places import word
 from orthobench.config.words import key
 from orthobench.errors import ConfigError
 from orthobench.verbs.arguments import Parser

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from orthobench.config.overrides import by_key, recipe, words
+from orthobench.config.overrides import recipe, words
+from orthobench.config.recorded import by_key
 from orthobench.errors import ConfigError
 from orthobench.study.catalogue import SHIPPED, Catalogue
 

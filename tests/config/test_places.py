@@ -10,8 +10,7 @@ from orthobench.__main__ import main
 from orthobench.common import paths
 from orthobench.config import places
 from orthobench.config.check import ROOT
-from orthobench.config.overrides import word
-from orthobench.config.places import REFERENCES
+from orthobench.config.places import REFERENCES, word
 from orthobench.config.settings import SECTIONS, Settings
 from orthobench.errors import ConfigError
 from orthobench.study.catalogue import SHIPPED, Catalogue

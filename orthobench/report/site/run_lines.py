@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from orthobench.common.terminal import command
-from orthobench.config.overrides import by_key
+from orthobench.config.recorded import by_key
 from orthobench.errors import ConfigError, OrthobenchError
 from orthobench.recording.digest import read_sealed
 from orthobench.recording.files import within

@@ -8,7 +8,7 @@ from typing import Any
 from orthobench.common.registry import find
 from orthobench.common.schema import did_you_mean
 from orthobench.config import recorded
-from orthobench.config.overrides import by_key
+from orthobench.config.recorded import by_key
 from orthobench.config.words import choices, key
 from orthobench.errors import ConfigError, OrthobenchError
 from orthobench.recording.claim import is_held
