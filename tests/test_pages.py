@@ -52,6 +52,12 @@ def test_pages_that_files_name_exist() -> None:
     assert [name for name in sorted(named) if not (REPO / name).is_file()] == []
 
 
+def test_tests_that_pages_name_exist() -> None:
+    known = {path.name for path in (REPO / "tests").rglob("*.py")}
+    named = {name for page in PAGES for name in re.findall(r"\btest_\w+\.py\b", page.read_text(encoding="utf-8"))}
+    assert sorted(named - known) == []
+
+
 COMMANDS = [
     line
     for page in PAGES
