@@ -114,7 +114,7 @@ def run(
     """Plan, run, record and render; see `main`.
 
     With `fits` a run whose cost is above what is left of the budget is not begun; `cheapest` is the time that rows are
-    chosen for, see `launch.cheapest`.
+    chosen for, see `study.reproduce.cheapest`.
 
     Raises:
         ConfigError: no such table, preset or row, or a word that changes a table's numbers.

@@ -31,7 +31,7 @@ def main(arguments: list[str]) -> int:
     from orthobench.study.records import records
     from orthobench.study.records.drift import drifts, verdict
     from orthobench.study.records.recorded import why_other
-    from orthobench.study.reproduce.record_line import collect
+    from orthobench.study.reproduce.record_line import record_line
     from orthobench.study.tables.composed import ComposedTable
     from orthobench.study.verdicts.searched import searched_table
 
@@ -58,7 +58,7 @@ def main(arguments: list[str]) -> int:
     if (run.settings.folder / "record.json").is_file():
         say(f"{run.settings.folder} is a rerun made before; delete it to make another one")
     run.run()
-    after = collect(run.settings, table, "full", row)
+    after = record_line(run.settings, table, "full", row)
     assert after is not None, "a run that is done has a line"
     found = drifts(before, after, own)
     _show(f"{table.name} {row} seed {before.seed}: {verdict(found)}", found, before, after)

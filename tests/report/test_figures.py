@@ -11,7 +11,7 @@ from orthobench.report.figures import _sweep, _through, figures
 from orthobench.study.catalogue import SHIPPED
 from orthobench.study.records import curves, records
 from orthobench.study.records.curves import CurvePoint
-from orthobench.study.reproduce import record_line as collect
+from orthobench.study.reproduce import record_line
 from orthobench.study.reproduce.record_line import drawn
 from orthobench.study.tables.figure import Figure
 from orthobench.study.verdicts.comparison import compare
@@ -58,7 +58,7 @@ def test_which_cells_and_curves_a_figure_needs() -> None:
 
 
 def test_a_run_leaves_the_curves_that_are_drawn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(collect, "_own", lambda settings: {})  # a record from before curves had a digest
+    monkeypatch.setattr(record_line, "_own", lambda settings: {})  # a record from before curves had a digest
     run = SHIPPED.settings(["experiment=sgornn/figure4", "cell=lstm", f"runs_root={tmp_path}"])
     run.folder.mkdir(parents=True)
     curve = Curve(run.folder / "metrics.csv")

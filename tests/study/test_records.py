@@ -10,7 +10,7 @@ import orthobench
 from orthobench.errors import StorageError
 from orthobench.study.catalogue import SHIPPED
 from orthobench.study.records import curves, records
-from orthobench.study.reproduce.record_line import collect
+from orthobench.study.reproduce.record_line import record_line
 from tests.report.made_up import made_up
 
 BEFORE = Path(__file__).parents[1] / "made_before" / "recall-rnn-5613bd3813"
@@ -110,9 +110,9 @@ def test_a_score_is_that_of_the_selected_weights() -> None:
 
 def test_the_line_of_a_run(monkeypatch: pytest.MonkeyPatch) -> None:
     exp = orthobench.build(*TINY)
-    assert collect(SHIPPED.settings(TINY), SHIPPED.table("scornn/figure5"), "full", "scornn") is None
+    assert record_line(SHIPPED.settings(TINY), SHIPPED.table("scornn/figure5"), "full", "scornn") is None
     record = exp.run()
-    line = collect(SHIPPED.settings(TINY), SHIPPED.table("scornn/figure5"), "short", "scornn")
+    line = record_line(SHIPPED.settings(TINY), SHIPPED.table("scornn/figure5"), "short", "scornn")
     assert line is not None
     assert (line.run_id, line.preset, line.row, line.seed) == (exp.run_id, "short", "scornn", 1)
     assert line.metric("test/loss", "best_val") == record["metrics"]["best_val"]["test/loss"]
@@ -123,7 +123,7 @@ def test_the_line_of_a_run(monkeypatch: pytest.MonkeyPatch) -> None:
     assert line.metric("budget/multiply_adds") == 6 * 6 + 6 * 2
     assert line.metric("time/s_per_step") == pytest.approx(1 / record["time"]["steps_per_s"])
     assert line.values["torch"] == record["env"]["torch"]
-    timed = collect(SHIPPED.settings(TINY), SHIPPED.table("scornn/figure2"), "short", "scornn_200")
+    timed = record_line(SHIPPED.settings(TINY), SHIPPED.table("scornn/figure2"), "short", "scornn_200")
     assert timed is not None
     assert timed.metric("val/loss@below_baseline") == float("inf"), "four steps, two validations"
     assert (timed.metric("val/loss@rises") or 0.0) >= 0

@@ -17,7 +17,7 @@ from orthobench.study.tables.table import Table
 from orthobench.study.verdicts.trials import LOSS
 
 
-def collect(settings: Settings, table: Table, preset: str, row: str) -> Line | None:
+def record_line(settings: Settings, table: Table, preset: str, row: str) -> Line | None:
     """The line of a run in the records; null while the run is not finished.
 
     Raises:
@@ -35,7 +35,7 @@ def collect(settings: Settings, table: Table, preset: str, row: str) -> Line | N
 def why_stale(settings: Settings) -> str | None:
     """Why the finished run in a folder is not the one that is asked for, in one sentence; null where it is, or none is.
 
-    It is what keeps `collect` from recording it.
+    It is what keeps `record_line` from recording it.
     """
     try:
         _own(settings)

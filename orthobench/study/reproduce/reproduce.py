@@ -25,7 +25,7 @@ from orthobench.run.grouping import groups
 from orthobench.study.costs.book import Book
 from orthobench.study.records import curves, records
 from orthobench.study.reproduce.plan import Plan, PlannedRun
-from orthobench.study.reproduce.record_line import collect, drawn
+from orthobench.study.reproduce.record_line import drawn, record_line
 
 REFRESH_S = 0.5
 
@@ -125,7 +125,7 @@ class Runner:
         if code == DataError.exit_code:
             self.lacking.add(run.data)
         try:
-            line = collect(run.settings, run.table, run.job.preset, run.job.row)
+            line = record_line(run.settings, run.table, run.job.preset, run.job.row)
         except (ConfigError, StorageError) as error:
             self.codes[run], self.reasons[run] = error.exit_code, str(error)
             return

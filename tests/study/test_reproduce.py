@@ -190,7 +190,7 @@ def test_what_changes_while_a_run_is_at_work_fails_that_run_alone(
         if asked.count(runs[0].settings.run_id) == 2 and settings is runs[0].settings:
             raise ConfigError("the folder is stale.")
 
-    monkeypatch.setattr("orthobench.study.reproduce.reproduce.collect", collected)
+    monkeypatch.setattr("orthobench.study.reproduce.reproduce.record_line", collected)
     runner = Runner(tmp_path, 1, None)
     monkeypatch.setattr(runner.pool, "run", lambda jobs: [[(job, 0) for job in jobs]])
     runner(runs)
