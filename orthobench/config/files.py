@@ -31,11 +31,6 @@ class Files:
 
     folders: tuple[Path, ...] = ()
 
-    @property
-    def arguments(self) -> list[str]:
-        """The folders as another process is given them."""
-        return [word for folder in self.folders for word in ("--config-dir", str(folder.resolve()))]
-
     def options(self, group: str) -> list[str]:
         """The names that a group offers."""
         found = set()
