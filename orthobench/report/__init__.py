@@ -1,1 +1,1 @@
-"""Tables, figures and pages: what `analysis` has computed, as Markdown, CSV, LaTeX, HTML and SVG."""
+"""Tables, figures and pages: what `study` has computed, as Markdown, CSV, LaTeX, HTML and SVG."""

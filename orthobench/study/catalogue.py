@@ -96,7 +96,7 @@ class Catalogue(Configuration):
         Raises:
             ConfigError: the word is not known, or nothing says what to cite.
         """
-        from orthobench.study.tables.references import of_model, of_paper, of_table
+        from orthobench.study.tables.citations import of_model, of_paper, of_table
 
         tables, models, papers = self.options("experiment"), self.options("model"), self.papers()
         if word in tables:

@@ -6,7 +6,7 @@ import pytest
 
 from orthobench.errors import ConfigError
 from orthobench.study.catalogue import SHIPPED, Catalogue
-from orthobench.study.tables.references import entries
+from orthobench.study.tables.citations import entries
 
 ENTRY = "@misc{%s,\n  title = {A {Title}},\n}\n"
 
