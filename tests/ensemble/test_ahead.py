@@ -197,7 +197,7 @@ def test_on_a_gpu_steps_made_ahead_are_replayed_and_keep_to_single_runs(
     monkeypatch.setattr(member_module, "run_ahead", lambda *a: (found := ahead(*a), made.append(found[0][0]))[0])
     assert run_members(together) == [0, 0]
     assert sum(made) > 30
-    assert programs
+    assert bool(programs) == (words[0] != "model=scornn")  # whose matrices are computed
     assert "could not" not in capsys.readouterr().err
     for one, other in zip(single, together, strict=True):
         assert record(other)["ensemble"]["computed"] == "stacked"

@@ -97,7 +97,10 @@ def test_more_units_than_a_program_has(name: str) -> None:
 def test_tokens_strided_inputs_and_one_state_for_the_whole_batch(name: str) -> None:
     cell = make(name)
     assert_equal(cell, tokens(3, 6, width=3), start(cell, 3), triton.run)
-    assert_equal(cell, draw(3, 3, 6).transpose(1, 2), start(cell, 1), triton.run)
+    x, one = draw(3, 3, 6).transpose(1, 2), start(cell, 1)
+    repeated = tuple(part.repeat(3, *[1] * (part.dim() - 1)) for part in one)
+    assert_equal(cell, x, repeated, triton.run)
+    assert torch.equal(triton.run(cell, x, one)[0], triton.run(cell, x, repeated)[0])
 
 
 @interpreted

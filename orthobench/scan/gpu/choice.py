@@ -60,6 +60,8 @@ def advantage(engine: str, cell: Cell, device: str, sequences: int) -> str | Non
     if device != "cuda":
         return None
     us = prices(cell, sequences)
+    if not us and lookup(cell, FAMILIES) in LINEAR:
+        return None  # until they are measured, what has run on a GPU before is taken
     if not us and engine == next((name for name in KERNELS if _can_run(name, cell)), None):
         return "one kernel each way, which was not measured yet"
     if not us or min(us, key=lambda name: us[name]) != engine:
