@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING, Any, Literal
 
+from orthobench.common import old_paths as old_paths
 from orthobench.common.version import __version__ as __version__
 
 if TYPE_CHECKING:

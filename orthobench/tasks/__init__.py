@@ -5,7 +5,6 @@ Torch is imported when `Task` is asked for, so that what needs `Metric` alone st
 
 from typing import TYPE_CHECKING, Any
 
-from orthobench.tasks import old_paths as old_paths
 from orthobench.tasks.metric import Metric
 
 if TYPE_CHECKING:

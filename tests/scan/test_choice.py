@@ -13,9 +13,11 @@ import orthobench
 from orthobench.__main__ import main
 from orthobench.bench import scans
 from orthobench.cells.complex_elman import ComplexElman
+from orthobench.cells.deltaproduct import DeltaProduct
 from orthobench.cells.elman import Elman
 from orthobench.cells.gru import GRU
 from orthobench.cells.lstm import LSTM
+from orthobench.cells.mingru import MinGRU
 from orthobench.errors import ConfigError
 from orthobench.run.memory import estimate
 from orthobench.scan import ENGINES, Engine, choose, recurrence, reference, words
@@ -234,3 +236,19 @@ def test_tensorfloat_in_torchs_kernels_only_where_torch_was_told_so() -> None:
             assert torch.backends.cudnn.allow_tf32 == allowed
     finally:
         torch.set_float32_matmul_precision("highest")
+
+
+def test_matrix_states_need_a_triton_that_compiles_their_sums(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The compiler of 3.6 ends the process on an H200."""
+    cell = random_cell(DeltaProduct, hidden_size=8, heads=2)
+    for version, refused in (((3, 6), True), ((3, 7), False), ((4, 0), False)):
+        monkeypatch.setattr(triton_engine, "version", lambda version=version: version)
+        assert ("need Triton 3.7" in (triton_engine.why_not(cell) or "")) == refused
+
+
+def test_what_is_not_measured_is_not_taken_for_cells_that_are_linear(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(choice, "prices", lambda *_: {})
+    monkeypatch.setattr(choice, "_can_run", lambda *_: True)
+    for cls, taken in ((DeltaProduct, False), (MinGRU, False), (Elman, True)):
+        cell = random_cell(cls, hidden_size=8, **({"heads": 2} if cls is DeltaProduct else {}))
+        assert (choice.advantage("cuda", cell, "cuda", 50) is not None) == taken

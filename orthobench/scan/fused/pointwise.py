@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from orthobench.cells.activations import Activation
-from orthobench.scan.triton import engine as triton
+from orthobench.scan.gpu import triton_here
 
 Forward = Callable[[Tensor, Tensor, Tensor | None], object]
 Backward = Callable[[Tensor, Tensor, Tensor, Tensor, Tensor | None], object]
@@ -57,7 +57,7 @@ def pointwise(
 
 def in_one_kernel(like: Tensor) -> bool:
     """Return True if an activation is one kernel of Triton there: on a GPU with the package triton."""
-    return like.is_cuda and triton.missing(like.device, like.dtype) is None
+    return like.is_cuda and triton_here.missing(like.device, like.dtype) is None
 
 
 def room_for_signs(name: Activation, A: Tensor, training: bool) -> Tensor | None:

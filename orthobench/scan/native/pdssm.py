@@ -41,7 +41,7 @@ def run(cell: Any, x: Tensor, state: State) -> tuple[Tensor, State]:
             H = MoveScan.apply(soft, chosen.reshape(D.shape[:-1]), D.contiguous(), X.contiguous(), h.contiguous(), rows)
             h, found = H[:, -1], [*found, H]
         H = torch.view_as_complex(torch.cat(found, dim=1))
-        return H, (H[:, -1],)
+        return H, (H[:, -1].clone(),)
 
 
 class MoveScan(torch.autograd.Function):

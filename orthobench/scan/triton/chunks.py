@@ -52,16 +52,6 @@ def column_of(tile, i, C: tl.constexpr):
 
 
 @triton.jit
-def summed(tile, BACK: tl.constexpr, C: tl.constexpr, COLUMNS: tl.constexpr):
-    """Sums of rows from the first to each, or from each to the last; `tl.cumsum` ends the compiler of Triton 3.6."""
-    rows, columns = tl.arange(0, C)[:, None], tl.arange(0, C)[None, :]
-    kept = rows <= columns if BACK else rows >= columns
-    if COLUMNS == 1:
-        return tl.sum(tl.where(kept, tl.trans(tile), 0.0), 1)[:, None]
-    return dot(kept.to(tile.dtype), tile, "ieee")
-
-
-@triton.jit
 def decays(g, first, W, H, d: tl.constexpr, CHANNELS: tl.constexpr, C: tl.constexpr, D: tl.constexpr):
     """Products of gates: from the start of the chunk up to every write, from behind it to the end, and all.
 
@@ -73,8 +63,8 @@ def decays(g, first, W, H, d: tl.constexpr, CHANNELS: tl.constexpr, C: tl.conste
     own = read(g, first, W, H * width, width, C, columns)
     inside = tl.arange(0, C)[:, None] < C - 1
     following = tl.where(inside, read(g, first + 1, W, H * width, width, C, columns), 0.0)
-    since, behind = summed(own, False, C, columns), summed(following, True, C, columns)
-    return tl.exp(since), tl.exp(behind), tl.exp(tl.sum(own, 0))[:, None]
+    behind = tl.cumsum(following, 0, reverse=True)
+    return tl.exp(tl.cumsum(own, 0)), tl.exp(behind), tl.exp(tl.sum(own, 0))[:, None]
 
 
 @triton.jit
@@ -82,7 +72,7 @@ def between(g, first, W, H, C: tl.constexpr):
     """E_ti, the product of the gates of a head behind the write i up to t, (C, C); zero for t < i."""
     rows, columns = tl.arange(0, C)[:, None], tl.arange(0, C)[None, :]
     own = read(g, first, W, H, 1, C, 1)
-    return tl.where(rows >= columns, tl.exp(summed(tl.where(rows > columns, own, 0.0), False, C, C)), 0.0)
+    return tl.where(rows >= columns, tl.exp(tl.cumsum(tl.where(rows > columns, own, 0.0), 0)), 0.0)
 
 
 @triton.jit
@@ -314,7 +304,7 @@ def matrix_gradients(
     R = read((r if ERASE else q) + at * d, first, W, H * d, d, C, D)
     if CHANNELS:
         E = Q * 0
-        moved = summed(Q * DQ + R * DR, True, C, D) + tl.trans(end[:, None] * whole)
+        moved = tl.cumsum(Q * DQ + R * DR, 0, reverse=True) + tl.trans(end[:, None] * whole)
         for j in range(C):
             i = C - 1 - j
             k_i, E = column(g, k + at * d, E, first, i, W, H, d, C, D)
@@ -326,7 +316,7 @@ def matrix_gradients(
                 DR += b * factor * k_i
                 given += b * R
             given *= factor
-            moved += tl.where(rows > i, (summed(given, True, C, D) + row_of(DK, i, C)[None, :]) * k_i, 0.0)
+            moved += tl.where(rows > i, (tl.cumsum(given, 0, reverse=True) + row_of(DK, i, C)[None, :]) * k_i, 0.0)
             DK += tl.where(rows == i, tl.sum(given, 0)[None, :], 0.0)
         write(dg, moved, first, W, H * d, d, C, D)
     else:
@@ -335,8 +325,8 @@ def matrix_gradients(
         pairs = DA * dot(Q, tl.trans(K), PRECISION)
         if ERASE:
             pairs += DL * dot(R, tl.trans(K), PRECISION)
-        pairs = summed(pairs, True, C, C) + tl.sum(K * DK, 1)[None, :]
-        moved = summed(tl.sum(Q * DQ + R * DR, 1)[:, None], True, C, 1) + tl.sum(end[:, None] * whole)
+        pairs = tl.cumsum(pairs, 0, reverse=True) + tl.sum(K * DK, 1)[None, :]
+        moved = tl.cumsum(tl.sum(Q * DQ + R * DR, 1)[:, None], 0, reverse=True) + tl.sum(end[:, None] * whole)
         moved += tl.sum(tl.where(rows > columns, pairs, 0.0), 1)[:, None]
         write(dg, moved, first, W, H, 1, C, 1)
         DQ += dot(DA, K, PRECISION)

@@ -4,13 +4,10 @@ Cells that are linear in their state have a scan, with the code of `fused` aroun
 with the same names have the equations. Only the files with the kernels import the package triton, which is optional.
 """
 
-import os
-from functools import lru_cache, partial
+from functools import partial
 from importlib import import_module
-from importlib.util import find_spec
 from typing import Any, cast
 
-import torch
 from torch import Tensor
 
 from orthobench.cells.base import Cell, State
@@ -18,11 +15,12 @@ from orthobench.cells.heads import Headed
 from orthobench.scan.families import lookup
 from orthobench.scan.fused import matrix_cells
 from orthobench.scan.gpu import choice
+from orthobench.scan.gpu.triton_here import missing, version
 
 LARGEST = {"elman": 256}  # hidden units; larger matrices would be read from the cache at every step
 LARGEST_KEYS = 64  # of a head with a matrix state, whose kernels would spill registers beyond
 LARGEST_OF_SEVERAL = 128
-CAPABILITY = (8, 0)
+SUMMING = (3, 7)  # Triton that compiles tl.cumsum in the chunks of a matrix state
 
 advantage = partial(choice.advantage, "triton")
 
@@ -34,30 +32,14 @@ def why_not(cell: Cell) -> str | None:
         return f"it has no kernel for {type(cell).__name__}"
     if family == "matrix" and (keys := cast(Headed, cell).key_width) > LARGEST_KEYS:
         return f"its kernels for {type(cell).__name__} are for keys of up to {LARGEST_KEYS} numbers, not {keys}"
+    if family == "matrix" and () < version() < SUMMING:
+        return f"its kernels for {type(cell).__name__} need Triton 3.7: the compiler of 3.6 ends on their sums"
     largest = LARGEST.get(family, LARGEST_OF_SEVERAL)
     if cell.hidden_size > largest and family not in choice.LINEAR:
         return f"its kernels for {type(cell).__name__} are for up to {largest} hidden units, not {cell.hidden_size}"
     if getattr(cell, "stepwise", False):
         return "its kernels multiply by dense matrices, and this one is applied factor by factor"
     return missing(cell.U.device, cell.U.dtype)
-
-
-def missing(device: torch.device, dtype: torch.dtype) -> str | None:
-    """Why this engine cannot run on a device in a dtype; null when it can."""
-    interpreted = os.environ.get("TRITON_INTERPRET") == "1"
-    if device.type != ("cpu" if interpreted else "cuda"):
-        return f"it is for {'tensors of the CPU while TRITON_INTERPRET=1' if interpreted else 'CUDA devices'}"
-    if not _installed():
-        return "the package triton is not installed (pip install 'orthobench[triton]')"
-    if not interpreted and torch.cuda.get_device_capability(device) < CAPABILITY:
-        return "it needs a device of compute capability 8.0"
-    known = (torch.float32, torch.float64) if interpreted else (torch.float32,)
-    return None if dtype in known else f"it has no kernel for {dtype}"
-
-
-@lru_cache
-def _installed() -> bool:
-    return find_spec("triton") is not None
 
 
 def values_per_step(cell: Any) -> int:

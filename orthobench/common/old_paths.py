@@ -1,4 +1,4 @@
-"""Import paths of before the tasks had two folders: `orthobench.tasks.adding` is `orthobench.tasks.drawn.adding`."""
+"""Import paths of plug-ins from before modules moved, such as `orthobench.schema` and `orthobench.tasks.adding`."""
 
 import importlib
 import sys
@@ -8,17 +8,20 @@ from importlib.machinery import ModuleSpec
 from importlib.util import find_spec, spec_from_loader
 from types import ModuleType
 
-HOME, FOLDERS = "orthobench.tasks", ("drawn", "real")
+HOMES = {"orthobench": ("common", "models", "parametrizations"), "orthobench.tasks": ("drawn", "real")}
+MOVED = ("initializers", "optim", "registry", "schedules", "schema")  # of the first home; of the second all
 
 
 class OldPaths(MetaPathFinder, Loader):
-    """Finds a task's module in its folder, where the old path finds nothing; both have the same classes."""
+    """Finds a module in a folder of its old home, where the old path finds nothing; both have the same classes."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
         home, _, name = fullname.rpartition(".")
-        found = (f"{HOME}.{folder}.{name}" for folder in FOLDERS) if home == HOME else ()
+        if home not in HOMES or (home == "orthobench" and name not in MOVED):
+            return None
+        found = (f"{home}.{folder}.{name}" for folder in HOMES[home])
         place = next((place for place in found if find_spec(place)), None)
         return None if place is None else spec_from_loader(fullname, self, origin=place)
 

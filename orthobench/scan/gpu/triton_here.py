@@ -1,0 +1,34 @@
+"""Availability of Triton's kernels: on a GPU with the package triton, or interpreted on a CPU."""
+
+import os
+from functools import lru_cache
+from importlib import metadata
+from importlib.util import find_spec
+
+import torch
+
+CAPABILITY = (8, 0)
+
+
+def missing(device: torch.device, dtype: torch.dtype) -> str | None:
+    """Say why kernels cannot run on a device in a dtype; null when it can."""
+    interpreted = os.environ.get("TRITON_INTERPRET") == "1"
+    if device.type != ("cpu" if interpreted else "cuda"):
+        return f"it is for {'tensors of the CPU while TRITON_INTERPRET=1' if interpreted else 'CUDA devices'}"
+    if not _installed():
+        return "the package triton is not installed (pip install 'orthobench[triton]')"
+    if not interpreted and torch.cuda.get_device_capability(device) < CAPABILITY:
+        return "it needs a device of compute capability 8.0"
+    known = (torch.float32, torch.float64) if interpreted else (torch.float32,)
+    return None if dtype in known else f"it has no kernel for {dtype}"
+
+
+@lru_cache
+def version() -> tuple[int, ...]:
+    """The first two numbers of the package's version; none where it is not installed."""
+    return tuple(int(part) for part in metadata.version("triton").split(".")[:2]) if _installed() else ()
+
+
+@lru_cache
+def _installed() -> bool:
+    return find_spec("triton") is not None
