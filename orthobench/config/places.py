@@ -5,6 +5,7 @@ folder. Only the command line names files elsewhere. A path that is not absolute
 run, without a slash, is no path.
 """
 
+import os
 import re
 from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
@@ -128,16 +129,17 @@ def placed(value: str, name: str, folders: Sequence[Path], source: str = "") -> 
     last = name.rpartition(".")[2]
     if not value or (last == "init_from" and RUN.fullmatch(value)):
         return value
-    plain = not value.startswith("~") and "$" not in value and "\0" not in value
+    given = os.path.expanduser(value)  # noqa: PTH111, which leaves a home that nobody has as it is
+    plain = not given.startswith("~") and "$" not in value and "\0" not in value
     try:
-        inside = [folder.absolute() / value for folder in folders if plain and not _leads_out(folder, value)]
+        inside = [folder.absolute() / given for folder in folders if plain and not _leads_out(folder, given)]
         path = next((path for path in inside if path.exists()), inside[0] if inside else None)
     except (OSError, RuntimeError) as error:  # the latter for links in a circle
         raise ConfigError(f"{source}{name}={value} cannot be found: {error}.") from error
     if path is None:
         told = f"which a file of --config-dir may not: give {name}= on the command line"
         raise ConfigError(f"{source}{name}={value} names what is outside of its folder, {told}.")
-    return str(path) if last in KNOWN else value
+    return str(path) if last in KNOWN or value != given else value
 
 
 def placed_words(words: Iterable[str], folders: Sequence[Path], source: str) -> tuple[str, ...]:

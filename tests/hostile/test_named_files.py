@@ -212,3 +212,14 @@ def test_a_run_of_the_recorded_file_is_opened(trained: Path, home: Path) -> None
     path = home / "conf" / "data" / "mine.txt"
     folder = forged(trained, path, {"data": {"wherever it was": digest_of_file(path)}})
     assert main(["export", str(folder)]) == 0
+
+
+@pytest.mark.parametrize("key", ["task.path", "task.my_file"])
+def test_a_home_is_known_where_it_leads_into_the_folder(key: str, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(home))
+    inside = home / "conf" / "mine.npz"
+    inside.write_bytes(b"")
+    found = placed_words([f"{key}='~/conf/mine.npz'"], (home / "conf",), "t.yaml: ")
+    assert found[0].replace("'", "").replace('"', "") == f"{key}={inside}"
+    with pytest.raises(ConfigError, match="outside of its folder"):
+        placed_words([f"{key}='~/secret.txt'"], (home / "conf",), "t.yaml: ")
