@@ -8,6 +8,7 @@ from typing import Any
 import yaml
 
 from orthobench.common.paths import variable, whole
+from orthobench.common.terminal import say
 from orthobench.config import recorded
 from orthobench.config.settings import Settings
 from orthobench.config.yaml_file import read_yaml
@@ -48,7 +49,7 @@ def write(settings: Settings) -> None:
         settings = replace(settings, run=settings.run | {"init_from": whole(first)})
     content = owned(yaml.safe_dump(recorded.kept(settings), sort_keys=False), settings.digest).encode()
     with suppress(OSError):
-        if path.is_file() and path.read_bytes() == content:
+        if path.is_file() and path.stat().st_size == len(content) and path.read_bytes() == content:
             return
     write_bytes(path, content)
 
@@ -97,4 +98,7 @@ def _runs_root(content: Any, folder: Path) -> str:
 def _data_root(content: Any) -> str | None:
     """$ORTHOBENCH_DATA where the folder that is named is not here; null where it is."""
     named, here = content.get("data_root") if isinstance(content, dict) else None, variable("ORTHOBENCH_DATA")
-    return here if here and not (isinstance(named, str) and Path(named).is_dir()) else None
+    if not here or (isinstance(named, str) and Path(named).is_dir()):
+        return None
+    say(f"data_root={named} is no folder here: $ORTHOBENCH_DATA={here} is taken")
+    return here

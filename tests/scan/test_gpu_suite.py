@@ -24,4 +24,4 @@ def test_they_are_few_and_need_neither_wandb_nor_geotorch() -> None:
         [sys.executable, "-c", LISTED, *files], cwd=REPO, env=dict(os.environ), capture_output=True, text=True
     )
     assert done.returncode == 0, done.stdout[-2000:]
-    assert 60 <= sum("::" in line for line in done.stdout.splitlines()) <= 200
+    assert 60 <= sum("::" in line for line in done.stdout.splitlines()) <= 250

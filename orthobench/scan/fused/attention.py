@@ -7,6 +7,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from orthobench.cells.base import State
+from orthobench.parametrizations import base
 from orthobench.parametrizations.derivatives import first_only
 from orthobench.scan.fused.elman import Gradients
 from orthobench.scan.reference import projected
@@ -40,7 +41,7 @@ def run(cell: Any, x: Tensor, state: State) -> tuple[Tensor, State]:
         new = k, v, torch.ones_like(k[..., 0])
         keys, values, there = (torch.cat(pair, dim=1) for pair in zip(state, new, strict=True))
         last = tuple(part[:, part.shape[1] - before :] for part in (keys, values, there))
-        unused = before if x.device.type == "cpu" and not state[2].any() else 0
+        unused = before if not base.reading_waits(state[2]) and not state[2].any() else 0
         places = torch.arange(unused, before + T, device=x.device)
         keys, values, there = (part[:, unused:] for part in (keys, values, there))
         now = torch.arange(before, before + T, device=x.device)

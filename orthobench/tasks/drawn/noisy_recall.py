@@ -32,7 +32,7 @@ class NoisyRecall(Varied):
         length: least and greatest number of steps, even.
         keys: how many different keys there are.
         values: how many different values there are.
-        noise_tokens: how many different noise tokens there are.
+        noise_symbols: how many different noise tokens there are.
         noise: the probability of a place with noise.
         loss: the steps that the loss is over.
         **kwargs: see `Drawn`.
@@ -46,7 +46,7 @@ class NoisyRecall(Varied):
         length: Span = (64, 64),
         keys: Positive = 8,
         values: Annotated[int, Range(2)] = 8,
-        noise_tokens: Positive = 16,
+        noise_symbols: Positive = 16,
         noise: Annotated[float, Range(0.0, 0.95)] = 0.4,
         loss: Literal["asked", "all"] = "asked",
         **kwargs: Any,
@@ -55,15 +55,15 @@ class NoisyRecall(Varied):
         low, high = self.span = span("length", length)
         if low % 2 or high % 2 or low < 4:
             raise ConfigError(f"task.length=[{low},{high}]: lengths must be even and >= 4, two steps for a place.")
-        self.keys, self.values, self.noise_tokens, self.noise, self.every = (
+        self.keys, self.values, self.noise_symbols, self.noise, self.every = (
             keys,
             values,
-            noise_tokens,
+            noise_symbols,
             noise,
             loss == "all",
         )
         self.length, self.places = high, high // 2
-        self.input_size = keys + values + noise_tokens
+        self.input_size = keys + values + noise_symbols
         self.output_size = self.input_size if self.every else values
         self.width, self.answers, self.chance = 1 + 3 * self.places + keys, self.places - 1, 1 / values
         self.baseline = {"accuracy": self.chance, "score": 0.0}
@@ -80,8 +80,8 @@ class NoisyRecall(Varied):
         noisy[idle, 0] = noisy[idle, last] = False
         key[idle, last] = key[idle, 0]
         value = np.take_along_axis(whole(u_value, 0, self.values - 1), key, 1)
-        firsts = self.keys + self.values + whole(u_key, 0, self.noise_tokens - 1)
-        seconds = self.keys + self.values + whole(u_other, 0, self.noise_tokens - 1)
+        firsts = self.keys + self.values + whole(u_key, 0, self.noise_symbols - 1)
+        seconds = self.keys + self.values + whole(u_other, 0, self.noise_symbols - 1)
         x = np.stack([np.where(noisy, firsts, key), np.where(noisy, seconds, self.keys + value)], axis=-1)
         x = x.reshape(len(x), -1) * np.repeat(inside, 2, axis=1)
         asked, mask = self._asked(key, noisy, inside), np.zeros(x.shape, dtype=np.float32)
