@@ -35,17 +35,26 @@ class Job:
         log: the file for its output; null for the terminal.
         timeout: seconds that it may take; null for no limit.
         fork: whether a fork server may start it; otherwise it is a new interpreter.
+        data_root: where its data are, which another place in the environment does not replace; null where that may.
     """
 
     folders: list[Path]
     log: Path | None
     timeout: float | None = None
     fork: bool = False
+    data_root: str | None = None
+
+    @classmethod
+    def of(cls, runs: list[Settings], log: Path | None, timeout: float | None = None) -> "Job":
+        """The job of some runs, with what the first one's settings say of processes."""
+        first = runs[0].run
+        return cls([one.folder for one in runs], log, timeout, first["fork"], whole(first["data_root"]))
 
     def command(self) -> Command:
         """The program that does it."""
         words, first, others = [whole(str(folder)) for folder in self.folders], self.folders[0], len(self.folders) - 1
-        rest = {"timeout": self.timeout, "fork": self.fork}
+        data = {} if self.data_root is None else {"ORTHOBENCH_DATA": self.data_root.replace("$", "$$")}
+        rest = {"timeout": self.timeout, "fork": self.fork, "variables": data}
         if not others:
             return Command("orthobench.run", words, self.log, first.name, first, **rest)
         return Command("orthobench.ensemble", words, self.log, f"{first.name}+{others}", **rest)

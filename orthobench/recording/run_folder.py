@@ -98,7 +98,7 @@ def _runs_root(content: Any, folder: Path) -> str:
 def _data_root(content: Any) -> str | None:
     """$ORTHOBENCH_DATA where the folder that is named is not here; null where it is."""
     named, here = content.get("data_root") if isinstance(content, dict) else None, variable("ORTHOBENCH_DATA")
-    if not here or (isinstance(named, str) and Path(named).is_dir()):
+    if not here or (isinstance(named, str) and (Path(named).is_dir() or whole(named) == whole(here))):
         return None
     say(f"data_root={named} is no folder here: $ORTHOBENCH_DATA={here} is taken")
     return here

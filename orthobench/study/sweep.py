@@ -183,11 +183,10 @@ def _jobs(cells: list[SweepRun], left: list[int], shown: bool) -> dict[Job, list
 
         jobs += [[together[i] for i in group] for group in groups([cells[n].settings for n in together], asked=True)]
     return {
-        Job(
-            [cells[n].folder for n in numbers],
+        Job.of(
+            [cells[n].settings for n in numbers],
             None if shown else _log(cells[numbers[0]]),
             cells[numbers[0]].settings.run["timeout"],
-            cells[numbers[0]].settings.run["fork"],
         ): numbers
         for numbers in sorted(jobs)
     }

@@ -217,11 +217,10 @@ def test_a_table_is_run_recorded_and_rendered_once(tmp_path: Path, cli) -> None:
 
 
 @pytest.mark.slow
-def test_missing_data_is_a_failure_with_its_code_and_reason(
-    tmp_path: Path, cli, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delenv("ORTHOBENCH_DATA", raising=False)  # which runs take where their own place is missing
-    done = cli("reproduce", "sgornn/table2", "--preset", "smoke", f"data_root={tmp_path / 'nothing'}")
+def test_missing_data_is_a_failure_with_its_code_and_reason(tmp_path: Path, cli) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    words = ("--preset", "smoke", f"data_root={tmp_path / 'nothing'}")
+    done = cli("reproduce", "sgornn/table2", *words, ORTHOBENCH_DATA=str(tmp_path / "elsewhere"))
     assert done.returncode == 3
     assert "0 of 4 runs recorded, 4 failed, 0 left" in done.stdout
     assert "sgornn/table2 vprnn seed 1 (smoke): exit code 3" in done.stderr

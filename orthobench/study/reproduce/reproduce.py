@@ -90,7 +90,7 @@ class Runner:
     def _job(self, runs: list[PlannedRun]) -> child.Job:
         first = runs[0].settings
         log = Path(first.run["runs_root"]) / ".reproduce" / f"{first.run_id}.log"
-        return child.Job([run.settings.folder for run in runs], log, first.run["timeout"], first.run["fork"])
+        return child.Job.of([run.settings for run in runs], log, first.run["timeout"])
 
     def _known(self, job: child.Job) -> int | None:
         """The exit code of a job that need not be started; null for one that must be, whose folders are written."""

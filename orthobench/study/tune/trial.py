@@ -135,7 +135,7 @@ def _attempt(trial: TrialRun, points: _Points) -> int:
     It is ended first where this fails, as the study may that the points are told to.
     """
     settings = trial.run.settings
-    job = Job([settings.folder], trial.log, fork=settings.run["fork"])
+    job = Job.of([settings], trial.log)
     if (refused := prepared(job, [settings])) is not None:
         return refused
     process = Process(job.command(), trial.place)
