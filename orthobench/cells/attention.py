@@ -18,6 +18,7 @@ from torch.nn import functional as F
 from orthobench.cells.base import Matrices, State
 from orthobench.cells.heads import Headed
 from orthobench.cells.initial import MakeRecurrent
+from orthobench.cells.pairs import times
 from orthobench.common.schema import Positive
 from orthobench.errors import ConfigError
 from orthobench.parametrizations.initializers import Rng, uniform
@@ -86,9 +87,7 @@ class Attention(Headed):
             return x
         pace = BASE ** (torch.arange(0, self.width, 2, device=x.device, dtype=torch.float64) / -self.width)
         angles = places[:, None] * pace
-        cos, sin = angles.cos().to(x.dtype), angles.sin().to(x.dtype)
-        even, odd = x.unflatten(-1, (-1, 2)).unbind(-1)
-        return torch.stack([even * cos - odd * sin, even * sin + odd * cos], dim=-1).flatten(-2)
+        return times(x.unflatten(-1, (-1, 2)), angles.cos().to(x.dtype), angles.sin().to(x.dtype)).flatten(-2)
 
     def multiply_adds(self, tokens: bool = False) -> int:
         """See `Cell`: a query meets all keys of the window, and their values are added up."""

@@ -28,6 +28,7 @@ from orthobench.cells.convolution import Convolve
 from orthobench.cells.heads import rms_normalised
 from orthobench.cells.initial import MakeRecurrent
 from orthobench.cells.outer import Outer, Writes, decay_start
+from orthobench.cells.pairs import times
 from orthobench.common.schema import OptionalPositive, Positive
 from orthobench.errors import ConfigError
 from orthobench.parametrizations.initializers import Rng, uniform
@@ -113,10 +114,8 @@ class Mamba3(Outer):
     def _turned(self, y: Tensor, scale: Tensor, shift: Tensor, angles: Tensor) -> Tensor:
         """B or C of every head, (B, T, heads, d_k), from their shared part (B, T, d_k)."""
         y = rms_normalised(y, scale)[:, :, None] + shift.unflatten(0, (self.heads, -1))
-        even, odd = y[..., : 2 * self.pairs].unflatten(-1, (-1, 2)).unbind(-1)
-        cos, sin = angles.cos(), angles.sin()
-        turned = torch.stack([even * cos - odd * sin, even * sin + odd * cos], dim=-1).flatten(-2)
-        return torch.cat([turned, y[..., 2 * self.pairs :]], dim=-1)
+        pairs, rest = y[..., : 2 * self.pairs].unflatten(-1, (-1, 2)), y[..., 2 * self.pairs :]
+        return torch.cat([times(pairs, angles.cos(), angles.sin()).flatten(-2), rest], dim=-1)
 
     def read(self, o: Tensor, *told: Tensor) -> Tensor:
         """See `Outer`."""

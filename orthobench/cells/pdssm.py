@@ -21,6 +21,7 @@ from torch.nn import functional as F
 from orthobench.cells.base import Cell, Matrices, State
 from orthobench.cells.convolution import vectors
 from orthobench.cells.initial import MakeRecurrent
+from orthobench.cells.pairs import times
 from orthobench.common.schema import Positive
 from orthobench.parametrizations.initializers import Rng, normal, uniform
 
@@ -88,8 +89,7 @@ class PDSSM(Cell):
         N = self.hidden_size
         shares, re, im, Bx = p_t.split([self.sizes[0], N, N, 2 * N], dim=-1)
         P = self.transition(shares)
-        h_re, h_im = (P @ h if self.selection == "rows" else h).unbind(-1)
-        h = torch.stack([re * h_re - im * h_im, re * h_im + im * h_re], dim=-1)
+        h = times(P @ h if self.selection == "rows" else h, re, im)
         return (h if self.selection == "rows" else P @ h) + torch.stack(Bx.chunk(2, dim=-1), dim=-1)
 
     def transition(self, shares: Tensor) -> Tensor:

@@ -5,7 +5,6 @@ folder. Only the command line names files elsewhere. A path that is not absolute
 run, without a slash, is no path.
 """
 
-import os
 import re
 from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
@@ -129,8 +128,8 @@ def placed(value: str, name: str, folders: Sequence[Path], source: str = "") -> 
     last = name.rpartition(".")[2]
     if not value or (last == "init_from" and RUN.fullmatch(value)):
         return value
-    given = os.path.expanduser(value)  # noqa: PTH111, which leaves a home that nobody has as it is
-    plain = not given.startswith("~") and "$" not in value and "\0" not in value
+    given = paths.home(value, f"{source}{name}")
+    plain = "$" not in value and "\0" not in value
     try:
         inside = [folder.absolute() / given for folder in folders if plain and not _leads_out(folder, given)]
         path = next((path for path in inside if path.exists()), inside[0] if inside else None)

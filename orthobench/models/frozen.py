@@ -9,8 +9,8 @@ from torch.nn import functional as F
 
 from orthobench.cells.base import Cell, Matrices, State
 from orthobench.cells.complex_elman import OFFSETS, ComplexElman
-from orthobench.cells.diagonal_linear import DiagonalLinear
 from orthobench.cells.lru import LRU
+from orthobench.cells.pairs import times
 from orthobench.cells.pdssm import PDSSM
 from orthobench.cells.rotation import Rotation
 from orthobench.errors import ConfigError
@@ -64,10 +64,10 @@ class RealPair(Cell):
         return h[..., : self.feature_size]
 
 
-class RealDiagonal(Cell):
-    """`LRU` or `Rotation` with real states (B, 2N), both parts of a unit side by side."""
+class RealUnits(Cell):
+    """A complex cell with real states (B, 2N), both parts of a unit side by side; a subclass has the step."""
 
-    def __init__(self, cell: DiagonalLinear) -> None:
+    def __init__(self, cell: Any) -> None:
         nn.Module.__init__(self)
         self.cell, self.U, self.h0 = cell, cell.U, None
         self.input_size, self.hidden_size, self.feature_size = cell.input_size, 2 * cell.hidden_size, cell.feature_size
@@ -79,6 +79,10 @@ class RealDiagonal(Cell):
     def project(self, x: Tensor) -> Tensor:
         return self.cell.project(x)
 
+
+class RealDiagonal(RealUnits):
+    """`LRU` or `Rotation`."""
+
     def step(self, p_t: Tensor, state: State, W: Matrices) -> Any:
         cell, N = self.cell, self.hidden_size // 2
         if isinstance(cell, Rotation):
@@ -87,27 +91,15 @@ class RealDiagonal(Cell):
             re, im = modulus * phi.cos(), modulus * phi.sin()
         else:
             (re, im), drive = W, p_t[..., : 2 * N]
-        h_re, h_im = state[0].unflatten(-1, (N, 2)).unbind(-1)
-        h = torch.stack([re * h_re - im * h_im, re * h_im + im * h_re], dim=-1).flatten(-2) + drive
+        h = times(state[0].unflatten(-1, (N, 2)), re, im).flatten(-2) + drive
         return (self.cell.read(h, p_t, W), (h,)) if self.returns_output else (h,)
 
 
-class RealMoves(Cell):
-    """`PDSSM` with real states (B, 2N), both parts of a unit side by side."""
-
-    def __init__(self, cell: PDSSM) -> None:
-        nn.Module.__init__(self)
-        self.cell, self.U, self.h0 = cell, cell.U, None
-        self.input_size, self.hidden_size, self.feature_size = cell.input_size, 2 * cell.hidden_size, cell.feature_size
-
-    def matrices(self) -> Matrices:
-        return ()
+class RealMoves(RealUnits):
+    """`PDSSM`."""
 
     def initial_state(self, batch_size: int) -> State:
         return self.cell.begun(*super().initial_state(batch_size))
-
-    def project(self, x: Tensor) -> Tensor:
-        return self.cell.project(x)
 
     def step(self, p_t: Tensor, state: State, W: Matrices) -> State:
         return (self.cell.moved(p_t, state[0].unflatten(-1, (-1, 2))).flatten(-2),)

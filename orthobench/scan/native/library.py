@@ -208,6 +208,11 @@ def lanes(dtype: torch.dtype) -> int:
     return load(dtype).lanes()
 
 
+def whole_vectors(count: int, dtype: torch.dtype) -> int:
+    """The length of a row of `count` numbers in scratch memory, which is made of whole vectors: `whole` in rows.h."""
+    return -(-count // lanes(dtype)) * lanes(dtype)
+
+
 def check_memory(name: str, tensor: Tensor, dtype: torch.dtype) -> None:
     """Refuse a tensor that C would misread.
 

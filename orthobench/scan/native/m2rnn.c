@@ -4,7 +4,7 @@
  * values are W numbers apart, whole vectors, with zeros behind the e that count. The reverse writes the states anew.
  */
 
-#include "scan.h"
+#include "rows.h"
 
 typedef struct {
     int64_t T, B, H, d, e, linear; /* d keys, e values of a head; linear: no tanh */
@@ -19,21 +19,6 @@ typedef struct {
 
 #define EACH_OF(n) for (int64_t w = 0; w < n; w++)
 #define STEP int64_t b = line / s->H, head = line % s->H, at = b * s->T + t, place = at * s->H + head;
-
-static inline int64_t wide(int64_t e) {
-    int64_t lanes = sizeof(vector) / sizeof(REAL);
-    return (e + lanes - 1) / lanes * lanes;
-}
-
-ROW put(const REAL *x, int64_t rows, int64_t e, int64_t W, REAL *out) {
-    for (int64_t i = 0; i < rows; i++)
-        for (int64_t j = 0; j < W; j++) out[i * W + j] = j < e ? x[i * e + j] : 0;
-}
-
-ROW take(const REAL *x, int64_t rows, int64_t e, int64_t W, REAL *out) {
-    for (int64_t i = 0; i < rows; i++)
-        for (int64_t j = 0; j < e; j++) out[i * e + j] = x[i * W + j];
-}
 
 /* z += x M, with the rows of M W apart; x has e numbers. */
 ROW row_product(const REAL *restrict x, const REAL *restrict M, REAL *restrict z, int64_t e, int64_t W) {
@@ -53,48 +38,48 @@ ROW one_step(const MatrixRNN *s, const REAL *restrict S, const REAL *restrict M,
 }
 
 void m2rnn_forward(const MatrixRNN *s, int64_t first, int64_t last, REAL *scratch) {
-    int64_t d = s->d, e = s->e, W = wide(e);
+    int64_t d = s->d, e = s->e, W = whole(e);
     REAL *v = scratch, *o = v + W, *M = o + W, *A = M + e * W, *S = A + d * W, *new = S + d * W;
     for (int64_t line = first; line < last; line++) {
-        put(s->S0 + line * d * e, d, e, W, S);
-        put(s->M + line % s->H * e * e, e, e, W, M);
+        widened(s->S0 + line * d * e, d, e, W, S);
+        widened(s->M + line % s->H * e * e, e, e, W, M);
         for (int64_t t = 0; t < s->T; t++) {
             STEP
-            put(s->v + place * e, 1, e, W, v);
+            widened(s->v + place * e, 1, e, W, v);
             one_step(s, S, M, s->k + at * d, v, s->f[place], A, new, W);
             EACH_OF(W) o[w] = 0;
             for (int64_t i = 0; i < d; i++) EACH_OF(W) o[w] += s->q[at * d + i] * new[i * W + w];
-            take(o, 1, e, W, s->O + place * e);
+            narrowed(o, 1, e, W, s->O + place * e);
             REAL *old = S;
             S = new, new = old;
         }
-        take(S, d, e, W, s->S + line * d * e);
+        narrowed(S, d, e, W, s->S + line * d * e);
     }
 }
 
 void m2rnn_backward(const MatrixRNN *s, int64_t first, int64_t last, REAL *scratch) {
-    int64_t d = s->d, e = s->e, W = wide(e), T = s->T, size = d * W;
+    int64_t d = s->d, e = s->e, W = whole(e), T = s->T, size = d * W;
     REAL *v = scratch, *dO = v + W, *dv = dO + W, *z = dv + W, *M = z + W, *across = M + e * W, *dM = across + e * W;
     REAL *G = dM + e * W, *acts = G + size, *trail = acts + T * size, bound = (REAL)s->bound;
     for (int64_t line = first; line < last; line++) {
         const REAL *own = s->M + line % s->H * e * e;
-        put(own, e, e, W, M);
+        widened(own, e, e, W, M);
         memset(across, 0, 2 * e * W * sizeof(REAL)); /* dM, too */
         for (int64_t i = 0; i < e; i++)
             for (int64_t j = 0; j < e; j++) across[j * W + i] = own[i * e + j];
-        put(s->S0 + line * d * e, d, e, W, trail);
+        widened(s->S0 + line * d * e, d, e, W, trail);
         for (int64_t t = 0; t < T; t++) {
             STEP
-            put(s->v + place * e, 1, e, W, v);
+            widened(s->v + place * e, 1, e, W, v);
             one_step(s, trail + t * size, M, s->k + at * d, v, s->f[place], acts + t * size, trail + (t + 1) * size, W);
         }
-        put(s->dS + line * d * e, d, e, W, G);
+        widened(s->dS + line * d * e, d, e, W, G);
         for (int64_t t = T - 1; t >= 0; t--) {
             STEP
             const REAL *before = trail + t * size, *after = before + size, *a = acts + t * size, *k = s->k + at * d;
             REAL f = s->f[place], at_f = 0;
-            put(s->v + place * e, 1, e, W, v);
-            put(s->dO + place * e, 1, e, W, dO);
+            widened(s->v + place * e, 1, e, W, v);
+            widened(s->dO + place * e, 1, e, W, dO);
             memset(dv, 0, W * sizeof(REAL));
             for (int64_t i = 0; i < d; i++) {
                 REAL *restrict g = G + i * W, read = 0, written = 0;
@@ -114,9 +99,9 @@ void m2rnn_backward(const MatrixRNN *s, int64_t first, int64_t last, REAL *scrat
                 s->dk[place * d + i] = written;
             }
             s->df[place] = at_f;
-            take(dv, 1, e, W, s->dv + place * e);
+            narrowed(dv, 1, e, W, s->dv + place * e);
         }
-        take(G, d, e, W, s->dS + line * d * e);
-        take(dM, e, e, W, s->dM + line * e * e);
+        narrowed(G, d, e, W, s->dS + line * d * e);
+        narrowed(dM, e, e, W, s->dM + line * e * e);
     }
 }

@@ -6,7 +6,7 @@
  * transposed, and their gradient both ways, so that every sum runs over whole rows.
  */
 
-#include "scan.h"
+#include "rows.h"
 
 typedef struct {
     int64_t T, B, H, d, writes, delta;
@@ -22,18 +22,6 @@ typedef struct {
 } MatrixState;
 
 #define EACH_VECTOR for (int64_t w = 0; w < W; w += LANES)
-#define AS_VECTOR(x) (*(vector *)(x))
-
-static inline int64_t padded(int64_t d) { return (d + LANES - 1) / LANES * LANES; }
-
-static inline REAL total(vector numbers) {
-    REAL sum[LANES];
-    AS_VECTOR(sum) = numbers;
-    UNROLL for (int half = LANES / 2; half; half /= 2)
-        UNROLL for (int m = 0; m < half; m++) sum[m] += sum[m + half];
-    return sum[0];
-}
-
 static inline __attribute__((always_inline)) void combine_panel(const int vectors, const int phases, const REAL *c,
                                                                 const REAL *M, int64_t n, int64_t W, REAL *y) {
     vector sum[8];
@@ -42,12 +30,12 @@ static inline __attribute__((always_inline)) void combine_panel(const int vector
     for (; i + phases <= n; i += phases)
         UNROLL for (int p = 0; p < phases; p++)
             UNROLL for (int v = 0; v < vectors; v++)
-                sum[p * vectors + v] += c[i + p] * AS_VECTOR(M + (i + p) * W + v * LANES);
+                sum[p * vectors + v] += c[i + p] * VECTOR(M + (i + p) * W + v * LANES);
     for (; i < n; i++)
-        UNROLL for (int v = 0; v < vectors; v++) sum[v] += c[i] * AS_VECTOR(M + i * W + v * LANES);
+        UNROLL for (int v = 0; v < vectors; v++) sum[v] += c[i] * VECTOR(M + i * W + v * LANES);
     UNROLL for (int v = 0; v < vectors; v++) {
         UNROLL for (int p = 1; p < phases; p++) sum[v] += sum[p * vectors + v];
-        AS_VECTOR(y + v * LANES) = sum[v];
+        VECTOR(y + v * LANES) = sum[v];
     }
 }
 
@@ -74,21 +62,21 @@ static inline __attribute__((always_inline)) void update_panel(const int vectors
                                                                const REAL *M, int64_t n, int64_t W, int64_t w, REAL *out) {
     vector x[4], y[4], sum[4], dot = {0};
     UNROLL for (int v = 0; v < vectors; v++) {
-        x[v] = AS_VECTOR(by->x + w + v * LANES), sum[v] = (vector){0};
-        if (kind >= TWICE) y[v] = AS_VECTOR(by->y + w + v * LANES);
+        x[v] = VECTOR(by->x + w + v * LANES), sum[v] = (vector){0};
+        if (kind >= TWICE) y[v] = VECTOR(by->y + w + v * LANES);
     }
     for (int64_t i = 0; i < n; i++) {
         UNROLL for (int v = 0; v < vectors; v++) {
             int64_t place = i * W + w + v * LANES;
-            vector row = by->factor * AS_VECTOR(M + place) + by->a[i] * x[v];
+            vector row = by->factor * VECTOR(M + place) + by->a[i] * x[v];
             if (kind >= TWICE) row += by->b[i] * y[v];
             if (kind >= READS) sum[v] += by->c[i] * row;
-            if (kind >= COMPARES) dot += row * AS_VECTOR(by->other + place);
-            AS_VECTOR(out + place) = row;
+            if (kind >= COMPARES) dot += row * VECTOR(by->other + place);
+            VECTOR(out + place) = row;
         }
     }
-    if (kind >= READS) UNROLL for (int v = 0; v < vectors; v++) AS_VECTOR(by->sum + w + v * LANES) = sum[v];
-    if (kind >= COMPARES) by->dot += total(dot);
+    if (kind >= READS) UNROLL for (int v = 0; v < vectors; v++) VECTOR(by->sum + w + v * LANES) = sum[v];
+    if (kind >= COMPARES) by->dot += summed(dot);
 }
 
 /* Every row is read and written once; out may be M. */
@@ -104,15 +92,15 @@ static inline __attribute__((always_inline)) void update(const int kind, Update 
 }
 
 ROW add_scaled(REAL f, const REAL *x, REAL g, const REAL *y, REAL *out, int64_t W) {
-    EACH_VECTOR AS_VECTOR(out + w) = f * AS_VECTOR(x + w) + g * AS_VECTOR(y + w);
+    EACH_VECTOR VECTOR(out + w) = f * VECTOR(x + w) + g * VECTOR(y + w);
 }
 
-ROW scaled(const REAL *x, REAL factor, REAL *out, int64_t W) { EACH_VECTOR AS_VECTOR(out + w) = factor * AS_VECTOR(x + w); }
+ROW scaled(const REAL *x, REAL factor, REAL *out, int64_t W) { EACH_VECTOR VECTOR(out + w) = factor * VECTOR(x + w); }
 
 static inline REAL dot(const REAL *x, const REAL *y, int64_t W) {
     vector sum = {0};
-    EACH_VECTOR sum += AS_VECTOR(x + w) * AS_VECTOR(y + w);
-    return total(sum);
+    EACH_VECTOR sum += VECTOR(x + w) * VECTOR(y + w);
+    return summed(sum);
 }
 
 ROW copy(const REAL *restrict x, REAL *restrict out, int64_t n) { EACH out[j] = x[j]; }
@@ -137,7 +125,7 @@ static inline REAL load_key(const MatrixState *s, const REAL *x, int64_t W, REAL
 ROW store_key(const MatrixState *s, const REAL *k, REAL factor, REAL *dk, int64_t W, REAL *out) {
     if (s->delta) {
         REAL along = -dot(k, dk, W);
-        EACH_VECTOR AS_VECTOR(dk + w) = factor * (AS_VECTOR(dk + w) + along * AS_VECTOR(k + w));
+        EACH_VECTOR VECTOR(dk + w) = factor * (VECTOR(dk + w) + along * VECTOR(k + w));
     }
     copy(dk, out, s->d);
 }
@@ -168,7 +156,7 @@ static REAL *vector_of(REAL **scratch, int64_t W) {
 #define WRITTEN (s->U + (place * s->writes + j) * N + head * d)
 
 void matrix_state_forward(const MatrixState *s, int64_t first, int64_t last, REAL *scratch) {
-    int64_t d = s->d, W = padded(d), N = s->H * d;
+    int64_t d = s->d, W = whole(d), N = s->H * d;
     REAL *q = vector_of(&scratch, W), *k = vector_of(&scratch, W), *u = vector_of(&scratch, W);
     REAL *e = vector_of(&scratch, W), *z = vector_of(&scratch, W), *S = scratch;
     for (int64_t line = first; line < last; line++) {
@@ -183,7 +171,7 @@ void matrix_state_forward(const MatrixState *s, int64_t first, int64_t last, REA
                 load_row(x + (1 + s->writes + j) * N, d, W, u);
                 if (s->delta) {
                     combine(k, S, d, W, e);
-                    EACH_VECTOR AS_VECTOR(u + w) -= GATE(j) * AS_VECTOR(e + w);
+                    EACH_VECTOR VECTOR(u + w) -= GATE(j) * VECTOR(e + w);
                     copy(u, WRITTEN, d);
                 }
                 scaled(k, BETA, k, W);
@@ -202,7 +190,7 @@ void matrix_state_forward(const MatrixState *s, int64_t first, int64_t last, REA
 
 /* All states of a line, transposed, and sums of keys: before every write, and after the last. */
 static void retrace(const MatrixState *s, int64_t line, REAL *k, REAL *u, REAL *S, REAL *z) {
-    int64_t d = s->d, W = padded(d), N = s->H * d;
+    int64_t d = s->d, W = whole(d), N = s->H * d;
     LINE
     load_matrix(S0, d, W, 1, d, S);
     if (s->z0) load_row(s->z0 + line * d, d, W, z);
@@ -221,7 +209,7 @@ static void retrace(const MatrixState *s, int64_t line, REAL *k, REAL *u, REAL *
 
 /* What a write takes from G, and its gate, are left to the next pass over G: `earlier` of `behind` and `taken`. */
 void matrix_state_backward(const MatrixState *s, int64_t first, int64_t last, REAL *scratch) {
-    int64_t d = s->d, W = padded(d), N = s->H * d, size = d * W;
+    int64_t d = s->d, W = whole(d), N = s->H * d, size = d * W;
     REAL *q = vector_of(&scratch, W), *dO = vector_of(&scratch, W), *none = vector_of(&scratch, W);
     REAL *k = vector_of(&scratch, W), *u = vector_of(&scratch, W), *dk = vector_of(&scratch, W);
     REAL *dv = vector_of(&scratch, W), *e = vector_of(&scratch, W);
@@ -278,7 +266,7 @@ void matrix_state_backward(const MatrixState *s, int64_t first, int64_t last, RE
                 if (s->delta) {
                     combine(dv, S, d, W, e);
                     by_t.dot -= dot(k, e, W);
-                    EACH_VECTOR AS_VECTOR(dk + w) -= earlier * AS_VECTOR(e + w);
+                    EACH_VECTOR VECTOR(dk + w) -= earlier * VECTOR(e + w);
                     scaled(k, 1, behind, W);
                     scaled(dv, -earlier, taken, W);
                 }

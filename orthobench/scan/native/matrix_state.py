@@ -19,7 +19,7 @@ from torch import Tensor
 
 from orthobench.parametrizations.derivatives import first_only
 from orthobench.scan.fused.elman import Gradients
-from orthobench.scan.native.library import Struct, lanes, long, pointer, with_rows
+from orthobench.scan.native.library import Struct, long, pointer, whole_vectors, with_rows
 
 NUMBERS = ("T", "B", "H", "d", "writes", "delta", "X_row", "X_time")
 POINTERS = ("X", "beta", "gate", "S0", "S", "O", "U", "dO", "dX", "dbeta", "dgate", "dS", "z0", "z", "r", "dz", "dr")
@@ -95,7 +95,7 @@ def _run(loop: str, x: Tensor, beta: Tensor, S0: Tensor, delta: bool, **tensors:
     if x.shape != needed or S0.shape != state:
         shapes = f"inputs {tuple(x.shape)} and states {tuple(S0.shape)}"
         raise ValueError(f"{shapes} do not fit: {needed} and {state} are needed.")
-    width = -(-d // lanes(x.dtype)) * lanes(x.dtype)
+    width = whole_vectors(d, x.dtype)
     states = 1 if loop == "forward" else 3 + T * writes
     given = {"X": x.transpose(0, 1), "beta": beta, "S0": S0, **tensors}
     scan = MatrixState(T, B, H, d, writes, delta)

@@ -5,7 +5,7 @@
  * zeros behind the e that count. The reverse writes the states anew and keeps them for its steps.
  */
 
-#include "scan.h"
+#include "rows.h"
 
 typedef struct {
     int64_t T, B, H, d, e;     /* d keys, e values of a head */
@@ -16,34 +16,10 @@ typedef struct {
 } OuterState;
 
 #define EACH_OF(W) for (int64_t w = 0; w < W; w += LANES)
-#define VECTOR(x) (*(vector *)(x))
-
-static inline int64_t whole(int64_t e) { return (e + LANES - 1) / LANES * LANES; }
-
-static inline REAL summed(vector numbers) {
-    REAL sum[LANES];
-    VECTOR(sum) = numbers;
-    UNROLL for (int half = LANES / 2; half; half /= 2)
-        UNROLL for (int m = 0; m < half; m++) sum[m] += sum[m + half];
-    return sum[0];
-}
-
 static inline REAL inner(const REAL *x, const REAL *y, int64_t W) {
     vector sum = {0};
     EACH_OF(W) sum += VECTOR(x + w) * VECTOR(y + w);
     return summed(sum);
-}
-
-ROW widened(const REAL *x, int64_t rows, int64_t e, int64_t W, REAL *out) {
-    for (int64_t i = 0; i < rows; i++) {
-        for (int64_t j = 0; j < e; j++) out[i * W + j] = x[i * e + j];
-        for (int64_t j = e; j < W; j++) out[i * W + j] = 0;
-    }
-}
-
-ROW narrowed(const REAL *x, int64_t rows, int64_t e, int64_t W, REAL *out) {
-    for (int64_t i = 0; i < rows; i++)
-        for (int64_t j = 0; j < e; j++) out[i * e + j] = x[i * W + j];
 }
 
 #define PLACE int64_t place = ((line / s->H) * s->T + t) * s->H + line % s->H, keys = place * d, values = place * s->e;

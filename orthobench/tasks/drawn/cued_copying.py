@@ -22,7 +22,7 @@ from orthobench.tasks.drawn.copying import NO_TRAINING
 from orthobench.tasks.drawn.varied import Varied, whole
 from orthobench.tasks.lengths import Span, span
 from orthobench.tasks.metric import Metric
-from orthobench.tasks.scaled import EMITTED, mean_of_most, scaled
+from orthobench.tasks.scaled import EMITTED, mean_of_most
 from orthobench.tasks.synthetic import Arrays
 
 SYMBOLS = 8
@@ -89,7 +89,7 @@ class CuedCopying(Varied):
         if not self.marker or self.digits == 1:
             return {}
         accuracy = mean_of_most(self.digits, SYMBOLS) / self.digits
-        return {"accuracy": accuracy, "score": scaled(accuracy, self.chance)}
+        return self.blind(accuracy)
 
     @classmethod
     def declared(cls) -> tuple[Metric, ...]:

@@ -20,7 +20,7 @@ from orthobench.common.schema import Positive, Range
 from orthobench.errors import ConfigError
 from orthobench.tasks.drawn.varied import Varied, whole
 from orthobench.tasks.lengths import Span, span
-from orthobench.tasks.scaled import mean_of_most, scaled
+from orthobench.tasks.scaled import mean_of_most
 from orthobench.tasks.synthetic import Arrays
 
 
@@ -66,7 +66,7 @@ class CuedRecall(Varied):
         """
         low, high = self.pairs
         accuracy = mean(mean_of_most(pairs, self.values) / pairs for pairs in range(low, high + 1))
-        return {"accuracy": accuracy, "score": scaled(accuracy, self.chance)}
+        return self.blind(accuracy)
 
     def sequences(self, u_BW: np.ndarray) -> Arrays:
         most, rows = self.pairs[1], np.arange(len(u_BW))[:, None]

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from orthobench.tasks.drawn.tracking import LastOrEvery
-from orthobench.tasks.scaled import scaled
 
 
 class EvenPairs(LastOrEvery):
@@ -28,7 +27,7 @@ class EvenPairs(LastOrEvery):
             return {}
         low, high = self.span
         accuracy = fmean(_of_counts(n) for n in range(low, high + 1))
-        return {"accuracy": accuracy, "score": scaled(accuracy, self.chance)}
+        return self.blind(accuracy)
 
     def track(self, u_BT: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         x = (2 * u_BT).astype(np.int64)

@@ -112,8 +112,7 @@ class GroupWord(Tracking):
 
 def _generators(group: Group, asked: str | list[int]) -> np.ndarray:
     """The numbers of the elements that are drawn, in order."""
-    product = product_table(group)
-    size, given = len(product), list[int]() if isinstance(asked, str) else asked
+    size, given = len(product_table(group)), list[int]() if isinstance(asked, str) else asked
     if asked == "swaps":
         if group[0] != "s":
             raise ConfigError(f"task.generators=swaps is for s3, s4 and s5: task.group={group} has no transpositions.")
@@ -123,12 +122,10 @@ def _generators(group: Group, asked: str | list[int]) -> np.ndarray:
     found = sorted(set(given))
     if not found or len(found) != len(given) or not 0 <= found[0] <= found[-1] < size:
         raise ConfigError(f"task.generators={asked}: different numbers of elements from 0 to {size - 1} are needed.")
-    reached = {0}
-    while (more := reached | {int(product[a, x]) for a in reached for x in found}) != reached:
-        reached = more
-    if len(reached) != size:
-        raise ConfigError(f"task.generators={asked} generate {len(reached)} of the {size} elements of {group}.")
-    return np.array(found)
+    elements = np.array(found)
+    if (reached := len(generated(group, elements))) != size:
+        raise ConfigError(f"task.generators={asked} generate {reached} of the {size} elements of {group}.")
+    return elements
 
 
 @lru_cache
@@ -145,10 +142,15 @@ def product_table(group: Group) -> np.ndarray:
 def commutators(group: Group) -> frozenset[int]:
     """The subgroup that the commutators a^-1 b^-1 a b generate: what is left open by elements without their order."""
     product, quotient = product_table(group), quotient_table(group)
-    found = set(np.unique(quotient[product, product.T]))  # (a b)^-1 b a
-    while (more := set(np.unique(product[np.ix_(list(found), list(found))]))) != found:
+    return generated(group, np.unique(quotient[product, product.T]))  # (a b)^-1 b a
+
+
+def generated(group: Group, elements: np.ndarray) -> frozenset[int]:
+    """The subgroup that some elements generate: of a finite group all products of them."""
+    product, found = product_table(group), frozenset({0})
+    while (more := found.union(product[sorted(found)][:, elements].ravel().tolist())) != found:
         found = more
-    return frozenset(map(int, found))
+    return found
 
 
 @lru_cache

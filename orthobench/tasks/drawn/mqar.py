@@ -21,7 +21,7 @@ from orthobench.common.schema import NonNegative, OptionalPositive, Positive, Po
 from orthobench.errors import ConfigError
 from orthobench.tasks.drawn.varied import Varied, whole
 from orthobench.tasks.lengths import Span, span
-from orthobench.tasks.scaled import mean_of_most, scaled
+from orthobench.tasks.scaled import mean_of_most
 from orthobench.tasks.synthetic import Arrays
 
 MANY = 16  # pairs up to which a sequence has 16 steps for each; more have 4 steps each, and 64 beside
@@ -99,7 +99,7 @@ class MQAR(Varied):
         low, high = self.span
         shares = (mean_of_most(D, self.values) / D if self.repeat_values else 1 / D for D in range(low, high + 1))
         accuracy = fmean(shares)
-        return {"accuracy": accuracy, "score": scaled(accuracy, self.chance)}
+        return self.blind(accuracy)
 
     def sequences(self, u_BW: np.ndarray) -> Arrays:
         (B, _), most, U = u_BW.shape, self.span[1], self.updates

@@ -17,7 +17,7 @@ from orthobench.common.schema import Positive, Range
 from orthobench.errors import ConfigError
 from orthobench.tasks.drawn.varied import Varied, whole
 from orthobench.tasks.lengths import Span, span
-from orthobench.tasks.scaled import mean_of_most, scaled
+from orthobench.tasks.scaled import mean_of_most
 from orthobench.tasks.synthetic import Arrays
 
 
@@ -59,7 +59,7 @@ class SelectiveCopying(Varied):
         if self.items == 1:
             return {}
         accuracy = mean_of_most(self.items, self.symbols) / self.items
-        return {"accuracy": accuracy, "score": scaled(accuracy, self.chance)}
+        return self.blind(accuracy)
 
     def sequences(self, u_BW: np.ndarray) -> Arrays:
         u_length, u_symbols, u_places = np.split(u_BW, [1, 1 + self.items], axis=1)

@@ -71,6 +71,10 @@ class Varied(Drawn):
     def declared(cls) -> tuple[Metric, ...]:
         return (*super().declared(), SCORE)
 
+    def blind(self, accuracy: float) -> dict[str, float]:
+        """Metrics of a predictor with a share of right answers, as `order_blind` gives them."""
+        return {"accuracy": accuracy, "score": scaled(accuracy, self.chance)}
+
     def loss(self, y: Tensor, target: Tensor, mask: Tensor | None = None) -> Tensor:
         """Cross-entropy in nats of y (B, T, O), the mean over sequences of the mean over the outputs that count."""
         losses = F.cross_entropy(y.flatten(0, -2), target.flatten(), reduction="none")
