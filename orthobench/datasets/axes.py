@@ -1,5 +1,6 @@
 """A look at arrays x (N, T, I) whose two last axes may be the wrong way round, as in the order (N, channels, time)."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -9,8 +10,13 @@ MANY = 2  # times as many features as steps, from which on they are odd
 CLEAR = 0.2  # by how much neighbours must be more alike along one axis than along the other
 
 
-def told(x: np.ndarray, path: Path) -> list[str]:
+def told(x: np.ndarray, path: Path, normalised: Callable[[np.ndarray], np.ndarray]) -> list[str]:
     """A sentence with the remedy where an archive's axes look swapped; a table names its features, and is not asked.
+
+    Args:
+        x: (N, T, I), NaN where an observation is missing.
+        path: the file.
+        normalised: gives each feature of some of x a scale of its own, so that no unit of a feature counts.
 
     Neighbours in time are mostly more alike than neighbouring channels. There must be fewer steps than features; these
     are then told by being alike, or, where neither axis has that, by being twice as many.
@@ -18,7 +24,7 @@ def told(x: np.ndarray, path: Path) -> list[str]:
     N, T, features = x.shape
     if path.suffix.lower() != ".npz" or features <= T:
         return []
-    some = x[:: max(N // ROWS, 1)].astype(np.float64)
+    some = normalised(x[:: max(N // ROWS, 1)])
     along_steps, along_features = _alike(some, 1), _alike(some, 2)
     clearly = along_features > along_steps + CLEAR
     if not clearly and (features < MANY * T or along_steps > along_features + CLEAR):

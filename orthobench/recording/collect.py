@@ -2,7 +2,7 @@
 
 A place is a runs folder, the folder of one run, or an archive (.zip, .tar, also compressed) of either. Of an archive
 only the files of runs are read, under the names that they have here; a member whose path leads outside makes the whole
-archive refused. A place without a run is an error.
+archive refused, and one that cannot be read its own run alone. A place without a run is an error.
 """
 
 import json
@@ -34,9 +34,11 @@ from orthobench.recording.sources import refuse_changed, refuse_unrecorded
 SCHEMAS = (1, 2)
 FILES = ("checkpoints/last.ckpt", "checkpoints/best.ckpt", "metrics.csv", "config.yaml", "record.json")
 LARGEST = 8 << 30  # bytes of a file in an archive
+LONGEST = 200  # bytes of a run's name: beyond 255 no file system has it
 CHUNK = 1 << 20
 PLAIN = re.compile(r"[\w-]+")  # the form of a run's name
-DAMAGED = (tarfile.TarError, zipfile.BadZipFile, zlib.error, lzma.LZMAError)  # besides Python's own kinds of errors
+DAMAGED = (tarfile.TarError, zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, ValueError, RuntimeError,
+           LookupError)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -75,9 +77,8 @@ def collect(place: Path, runs_root: Path, data_root: str) -> Iterator[Collected]
                 reason = _copy(files, folder)
                 yield Collected(name, "refused", reason) if reason else _accept(folder, runs_root, data_root)
                 shutil.rmtree(folder, ignore_errors=True)
-    except (OSError, EOFError, ValueError, RuntimeError, LookupError, *DAMAGED) as error:
-        text = getattr(error, "strerror", None) or " ".join(str(error).split())
-        raise StorageError(f"{place} cannot be collected: {text.rstrip('.')}.") from error
+    except (OSError, *DAMAGED) as error:
+        raise StorageError(f"{place} cannot be collected: {_text(error)}.") from error
 
 
 class _Member:
@@ -146,7 +147,7 @@ def _runs(members: dict[str, _Member], place: Path) -> dict[str, dict[str, _Memb
     homes: dict[str, PurePosixPath] = {}
     for name, member in members.items():
         path = PurePosixPath(name.replace("\\", "/"))  # without the `./` that names may begin with
-        if path.is_absolute() or ".." in path.parts or ":" in path.parts[0]:
+        if path.is_absolute() or ".." in path.parts or any(":" in part for part in path.parts[:1]):
             raise StorageError(f"{place} is refused: its member {name!r} leads outside.")
         found[path] = member
         if path.name == RECORD:
@@ -174,13 +175,22 @@ def _name_of(member: _Member) -> str:
 
 def _copy(files: dict[str, _Member], folder: Path) -> str:
     """Copy a run's files; returns why it cannot be, empty where it was."""
+    if len(folder.name.encode()) > LONGEST:
+        return f"its name has more than {LONGEST} bytes"
     for name, member in files.items():
         if member.size < 0:
             return f"{name} is no plain file"
         if member.size > LARGEST:
             return f"{name} has {member.size:,} bytes"
-        member.copy(folder / name)
+        try:
+            member.copy(folder / name)
+        except DAMAGED as error:
+            return f"{name} cannot be read: {_text(error)}"
     return ""
+
+
+def _text(error: Exception) -> str:
+    return (getattr(error, "strerror", None) or " ".join(str(error).split())).rstrip(".")
 
 
 def _accept(folder: Path, runs_root: Path, data_root: str) -> Collected:

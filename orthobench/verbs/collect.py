@@ -35,10 +35,10 @@ def main(arguments: list[str]) -> int:
             stale = one.status == "brought" and bool(one.reason)
             counts["stale"] += stale
             counts["unsealed"] += one.unsealed
-            notes = f"{', stale' * stale}{', unsealed' * one.unsealed}"
+            notes = f"{', stale' * stale}{', unsealed' * one.unsealed}{f': {one.reason}' if one.reason else ''}"
             tell = complain if one.status == "refused" else say
             if one.status != "here" or one.reason:
-                tell(f"{one.run_id}: {NAMES[one.status]}{notes}{f': {one.reason}' if one.reason else ''}")
+                tell(f"{' '.join(one.run_id.split())}: {NAMES[one.status]}{notes}")
     told = ", ".join(f"{counts[status]} {name}" for status, name in NAMES.items() if counts[status])
     further = ", ".join(f"{counts[note]} {note}" for note in ("stale", "unsealed") if counts[note])
     say(f"{told or 'no runs there'}{f' ({further})' if further else ''}; {own['runs_root']}")

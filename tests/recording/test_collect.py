@@ -199,6 +199,25 @@ def test_a_torn_archive_is_refused(away: Path, tmp_path: Path) -> None:
         brought(path, tmp_path / "here")
 
 
+@pytest.mark.parametrize("how", ["a name", "a line", "damaged"])
+def test_one_run_that_cannot_be_read_keeps_no_other_from_being_brought(
+    away: Path, tmp_path: Path, how: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    other = {"a name": "x" * 300, "a line": "x\nadding brought here"}.get(how, "a-run")
+    with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
+        archive.writestr(f"{other}/record.json", b"read by nobody")
+        for path in sorted(away.rglob("*.*")):
+            archive.write(path, f"{away.name}/{path.relative_to(away)}")
+    if how == "damaged":
+        content = (tmp_path / "a.zip").read_bytes()
+        (tmp_path / "a.zip").write_bytes(content.replace(b"by nobody", b"by none.."))
+    assert main([str(tmp_path / "a.zip"), f"runs_root={tmp_path / 'here'}"]) == 6
+    told = capsys.readouterr()
+    assert "refused: record.json" in told.err or how == "a name"
+    assert len(told.err.splitlines()) == 1
+    assert f"{away.name}: brought here" in told.out
+
+
 def test_the_verb_counts_and_names_what_it_refuses(
     away: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

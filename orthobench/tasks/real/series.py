@@ -244,7 +244,8 @@ class Series(ArrayTask):
         A class is odd that training lacks.
         """
         path, N = str(self.path), len(self.stored.y)
-        found = [*self.stored.remarks, *axes.told(self.stored.x, Path(path))]
+        found = [*self.stored.remarks]
+        found += axes.told(self.stored.x, Path(path), lambda some: normalised.normalised(some, self.moments))
         found += told(self.group, self.parts, self.stored.groups, path)
         left = N - sum(map(len, self.parts.values()))
         found += unused(self.stored.parts, left, N, path) if left else []
