@@ -68,9 +68,9 @@ def _experiment(words: list[str]) -> int:
         return _hydra(words, overrides, catalogue)
     if options.multirun:
         if any(key(word) == "experiment" for word in overrides):
-            from orthobench.verbs import reproduce
+            from orthobench.verbs import asked, reproduce
 
-            return reproduce.run(reproduce.Selection.of(overrides), catalogue=catalogue)
+            return reproduce.run(asked.Asked.of(overrides), catalogue=catalogue)
         from orthobench.study.sweep import sweep
 
         return sweep(overrides, catalogue)

@@ -9,7 +9,7 @@ import difflib
 import inspect
 import math
 import types
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
@@ -115,6 +115,17 @@ def did_you_mean(word: str, allowed: Iterable[str]) -> str:
         return f"did you mean {close[0]!r}?"
     more = f" and {len(options) - SHOWN} more" if len(options) > SHOWN else ""
     return f"allowed: {', '.join(options[:SHOWN])}{more}" if options else "none is allowed here"
+
+
+def refuse_unknown(words: Iterable[Any], allowed: Collection[str], before: str, after: str) -> None:
+    """Refuse the first word that is not allowed, with a sentence of what stands before it and after it.
+
+    Raises:
+        ConfigError: there is one.
+    """
+    for word in words:
+        if word not in allowed:
+            raise ConfigError(f"{before}{word}{after}: {did_you_mean(str(word), allowed)}")
 
 
 def coerce(value: Any, annotation: Any, key: str) -> Any:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from orthobench.run.load import Finished
 
 PLACES = ("runs_root", "data_root")
+LAUNCHER = "where runs are done: local (this machine), slurm, ray; hydra.launcher.KEY=VALUE sets it"
 
 
 class Parser(argparse.ArgumentParser):

@@ -9,18 +9,17 @@ from orthobench.common.terminal import complain, duration_text, say, waiting
 from orthobench.common.version import __version__
 from orthobench.errors import OrthobenchError, Stopped
 from orthobench.study.catalogue import Catalogue
-from orthobench.study.tables.table import FULL
 from orthobench.verbs import plan_folders
 from orthobench.verbs.arguments import Parser
+from orthobench.verbs.asked import Asked, add_options
 from orthobench.verbs.plan_searched import plan_searched
-from orthobench.verbs.reproduce import WORDS, Selection, models_of, refuse_models, seeds_of
 
 if TYPE_CHECKING:
     from orthobench.config.settings import Settings
     from orthobench.study.costs.book import Book
     from orthobench.study.costs.run_costs import Cost
     from orthobench.study.reproduce.plan import Plan, PlannedRun
-    from orthobench.study.tables.table import Table
+    from orthobench.study.reproduce.selection import Selection
 
 NAMED = 2  # rows that a line names
 PARTS = (lambda one: one.hours, lambda one: len(one.runs), lambda one: one.results)
@@ -36,10 +35,7 @@ def main(arguments: list[str]) -> int:
         ConfigError: a run of the sweep, a table or an option is wrong.
     """
     parser = Parser(__doc__)
-    parser.add_argument("--seeds", help=WORDS["--seeds"])
-    parser.add_argument("--models", metavar="A,B", help=WORDS["--models"])
-    parser.add_argument("--preset", help=WORDS["--preset"])
-    parser.add_argument("--cheapest", metavar="TIME", help=WORDS["--cheapest"])
+    add_options(parser)
     parser.add_argument("--record", action="store_true", help="keep costs in results/bench/costs.csv, for `tables`")
     folders = "write the folder of each run that is left, which `python -m orthobench.run FOLDER` does"
     parser.add_argument("--folders", action="store_true", help=folders)
@@ -47,13 +43,9 @@ def main(arguments: list[str]) -> int:
     parser.add_folders()
     given = parser.read(arguments)
     catalogue = given.catalogue
-    selection = Selection.of(given.overrides, given.names or (["all"] if given.cheapest else []))
-    if given.seeds is not None:
-        selection = replace(selection, seeds=seeds_of(given.seeds))
-    if given.models is not None:
-        selection = replace(selection, models=models_of(given.models))
-    several = given.multirun or selection.rows is None or len(selection.rows) > 1
-    of_table = bool(given.names or (selection.names and several))
+    asked = Asked.of(given.overrides, given)
+    several = given.multirun or asked.rows is None or len(asked.rows) > 1
+    of_table = bool(given.names or (asked.names and several))
     for option in ("preset", "seeds", "record", "models") if not of_table and not given.cheapest else ():
         if getattr(given, option):
             parser.error(f"--{option} {getattr(given, option)} is of a table, and none is named")
@@ -61,13 +53,13 @@ def main(arguments: list[str]) -> int:
         if given.cheapest or given.record:
             parser.error("--folders costs no run, and so goes with neither --cheapest nor --record")
         if of_table:
-            return plan_folders.of_tables(selection, given.preset or FULL, catalogue)
+            return plan_folders.of_tables(asked.selection(catalogue, given.preset))
         return plan_folders.of_sweep(given.overrides, catalogue)
-    say(f"orthobench {__version__} plans {' '.join((*selection.names, *given.overrides)) or 'one run'}")
+    say(f"orthobench {__version__} plans {' '.join((*asked.names, *given.overrides)) or 'one run'}")
     if given.cheapest:
-        return _plan_cheapest(selection, given.preset or FULL, catalogue, given.cheapest)
+        return _plan_cheapest(asked.selection(catalogue, given.preset), given.cheapest)
     if of_table:
-        return _plan_tables(selection, given.preset or FULL, catalogue, given.record)
+        return _plan_tables(asked.selection(catalogue, given.preset), given.record)
     return _plan_runs(given.overrides, catalogue)
 
 
@@ -131,7 +123,7 @@ def _warn() -> None:
         complain(f"orthobench: {sentence}")
 
 
-def _plan_tables(selection: Selection, preset: str, catalogue: Catalogue, record: bool) -> int:
+def _plan_tables(asked: "Selection", record: bool) -> int:
     """Print the sum, and then of every table a line for all rows that cost the same.
 
     Raises:
@@ -140,19 +132,16 @@ def _plan_tables(selection: Selection, preset: str, catalogue: Catalogue, record
     from orthobench.study.reproduce.plan import plan
 
     _warn()
-    tables = catalogue.select(selection.names)
-    refuse_models(selection, tables)
     book, told, total_s, count, recorded = None, list[str](), 0.0, 0, 0
-    of_runs = selection.seeds, selection.rows, selection.extra
-    for table in tables:
-        found, results = plan([table], preset, *of_runs, selection.models)
+    for one in (replace(asked, tables=[table]) for table in asked.tables):
+        found = plan(one)
         if found.runs and book is None:
-            book = _book(found.runs[0].settings, results, record)
-        if table.search is not None:
-            lines, seconds = plan_searched(table, selection, preset, found, results, partial(_cost, book))
+            book = _book(found.runs[0].settings, one.results, record)
+        if one.tables[0].search is not None:
+            lines, seconds = plan_searched(one, found, partial(_cost, book))
         else:
             lines, seconds = _rows(found, book)
-            lines = [*_heading(table, preset, found, results), *lines]
+            lines = [*_heading(one, found), *lines]
             if found.runs:  # runs at the chosen rates cost what those of the tuning do
                 seconds *= 1 + found.later / len(found.runs)
         told += lines
@@ -165,16 +154,17 @@ def _plan_tables(selection: Selection, preset: str, catalogue: Catalogue, record
     return 0
 
 
-def _heading(table: "Table", preset: str, found: "Plan", results: Path) -> list[str]:
+def _heading(asked: "Selection", found: "Plan") -> list[str]:
     """State of a table, and its records that are of no use."""
     from orthobench.study.records import records
     from orthobench.study.records.recorded import alike
     from orthobench.study.tables.composed import ComposedTable
 
+    table = asked.tables[0]
     stale = {(run.job.row, run.job.seed): run.stale for run in found.runs if run.stale}
-    lines = (line for line in records.read(results, table.name) if line.preset == preset)
+    lines = (line for line in records.read(asked.results, table.name) if line.preset == asked.preset)
     failed = sum(line.diverged for line in lines if (line.row, line.seed) not in stale)
-    taken = len(alike(ComposedTable(table, preset), results))
+    taken = len(alike(ComposedTable(table, asked.preset), asked.results))
     return [
         f"{table.name}: {found.recorded} of {found.recorded + len(found.runs) + found.later} runs recorded"
         f"{f', {failed} of them diverged' if failed else ''}, {len(found.runs)} to do"
@@ -209,7 +199,7 @@ def _rows(found: "Plan", book: "Book | None") -> tuple[list[str], float]:
     return lines + [f"  {row.split()[1]}: cannot be built, {reason}" for row, reason in found.refused.items()], total_s
 
 
-def _plan_cheapest(selection: Selection, preset: str, catalogue: Catalogue, time: str) -> int:
+def _plan_cheapest(asked: "Selection", time: str) -> int:
     """Print the rows of published tables that fit into a time, those first that settle most results an hour.
 
     Raises:
@@ -219,8 +209,7 @@ def _plan_cheapest(selection: Selection, preset: str, catalogue: Catalogue, time
     from orthobench.study.reproduce.cheapest import chosen
 
     _warn()
-    of_runs = selection.seeds, selection.rows, selection.extra
-    found, book = chosen(catalogue.select(selection.names), preset, *of_runs, seconds(time, "--cheapest"))
+    found, book = chosen(asked, seconds(time, "--cheapest"))
     hours, runs, results = (sum(part(one) for one in found) for part in PARTS)
     sources = f" ({book.words})" if book is not None else ""
     say(f"{len(found)} rows, {runs:,} runs, {hours:.1f} of {time}, which settle {results} numbers and claims{sources}")

@@ -10,7 +10,7 @@ from orthobench.errors import ConfigError, OrthobenchError
 from orthobench.study.catalogue import Catalogue
 
 if TYPE_CHECKING:
-    from orthobench.verbs.reproduce import Selection
+    from orthobench.study.reproduce.selection import Selection
 
 
 def of_sweep(overrides: list[str], catalogue: Catalogue) -> int:
@@ -28,18 +28,15 @@ def of_sweep(overrides: list[str], catalogue: Catalogue) -> int:
     return write([run.settings for run in plan(words, catalogue)])
 
 
-def of_tables(selection: "Selection", preset: str, catalogue: Catalogue) -> int:
+def of_tables(asked: "Selection") -> int:
     """Write the folders of the runs of tables that are left to do now; returns the exit code.
 
     Raises:
         ConfigError: no such table, preset or row; nothing was written.
     """
     from orthobench.study.reproduce.plan import plan
-    from orthobench.verbs.reproduce import refuse_models
 
-    tables = catalogue.select(selection.names)
-    refuse_models(selection, tables)
-    found, _ = plan(tables, preset, selection.seeds, selection.rows, selection.extra, selection.models)
+    found = plan(asked)
     for row, reason in found.refused.items():
         complain(f"orthobench: {row}: cannot be built, {reason}")
     code = write(replace(run.settings, run=run.settings.run | {"cell": run.job.row}) for run in found.runs)

@@ -1,29 +1,20 @@
 """The part of `orthobench plan` about searched tables: what is missing of every cell, and for how long."""
 
 from collections.abc import Callable
-from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING
 
 from orthobench.common.terminal import duration_text
 from orthobench.errors import OrthobenchError, Stopped
-from orthobench.verbs.reproduce import Selection
 
 if TYPE_CHECKING:
     from orthobench.config.settings import Settings
     from orthobench.study.costs.run_costs import Cost
     from orthobench.study.reproduce.plan import Plan, PlannedRun
-    from orthobench.study.tables.table import Table
+    from orthobench.study.reproduce.selection import Selection
 
 
-def plan_searched(
-    searching: "Table",
-    selection: Selection,
-    preset: str,
-    found: "Plan",
-    results: Path,
-    cost: "Callable[[Settings], Cost]",
-) -> tuple[list[str], float]:
+def plan_searched(asked: "Selection", found: "Plan", cost: "Callable[[Settings], Cost]") -> tuple[list[str], float]:
     """Lines for the cells of a searched table, and the seconds that its missing runs take at the most.
 
     A run takes what the recorded runs of its cell took in the median, or what its kept cost says.
@@ -33,15 +24,15 @@ def plan_searched(
     """
     from orthobench.study.verdicts.searched import joined, searched_table
 
-    named = selection.models or selection.rows
-    table = searched_table(joined(searching, named), results, preset)
+    named = asked.models or asked.rows
+    table = searched_table(joined(asked.tables[0], named), asked.results, asked.preset)
     due: dict[str, list[PlannedRun]] = {}
     for run in found.runs:
         due.setdefault(table.table.variants[run.job.row].base, []).append(run)
     stale = sum(run.stale is not None for run in found.runs)
     told = [
-        f"{searching.name}: {found.recorded} of at most {found.recorded + len(found.runs) + found.later} runs recorded"
-        f", {len(found.runs)} to do next{f', {stale} of which are stale' if stale else ''}, "
+        f"{table.table.name}: {found.recorded} of at most {found.recorded + len(found.runs) + found.later} runs "
+        f"recorded, {len(found.runs)} to do next{f', {stale} of which are stale' if stale else ''}, "
         f"{found.later} later at the most"
     ]
     total_s = 0.0

@@ -6,8 +6,7 @@ from orthobench.common import signals
 from orthobench.common.schema import did_you_mean
 from orthobench.common.terminal import command, say
 from orthobench.errors import ConfigError
-from orthobench.verbs.arguments import Parser
-from orthobench.verbs.reproduce import WORDS
+from orthobench.verbs.arguments import LAUNCHER, Parser
 
 if TYPE_CHECKING:
     from orthobench.study.tune.search import Search
@@ -37,7 +36,7 @@ def main(arguments: list[str]) -> int:
         "--pruner", default="none", metavar="NAME", help=f"stops bad trials early: {', '.join(PRUNERS)}"
     )
     parser.add_argument("--jobs", type=int, default=1, metavar="N", help="how many trials side by side (1)")
-    parser.add_argument("--launcher", metavar="NAME", help=WORDS["--launcher"])
+    parser.add_argument("--launcher", metavar="NAME", help=LAUNCHER)
     parser.add_folders()
     given = parser.read(arguments)
     if given.names:

@@ -13,6 +13,7 @@ from orthobench.study.records import curves
 from orthobench.study.records.curves import CurvePoint
 from orthobench.study.records.records import Line
 from orthobench.study.reproduce.plan import plan
+from orthobench.study.reproduce.selection import Selection
 from orthobench.study.statistics.status import NOT_RUN, REPRODUCED
 from orthobench.study.verdicts.comparison import Comparison, compare
 from tests.report.made_up import made_up, record
@@ -93,12 +94,12 @@ def test_further_seeds_of_the_chosen_rate_count_and_decide_nothing(tmp_path: Pat
 def test_the_plan_is_of_every_rate(tmp_path: Path) -> None:
     folders = paper(tmp_path)
     extra = (f"results_root={tmp_path}",)
-    found, _ = plan(Catalogue(folders).select([NAME]), extra=extra)
+    found = plan(Selection(Catalogue(folders).select([NAME]), extra=extra))
     assert len(found.runs) == 2 * 2 * 3
     by_row = {run.job.row: run.settings.optimizer["lr"] for run in found.runs}
     assert by_row == {"lstm_lr1e-3": 1e-3, "lstm_lr3e-3": 3e-3, "gru_lr1e-3": 1e-3, "gru_lr3e-3": 3e-3}
-    some, _ = plan(Catalogue(folders).select([NAME]), rows=["gru"], extra=extra)
-    one, _ = plan(Catalogue(folders).select([NAME]), rows=["gru_lr3e-3"], extra=extra)
+    some = plan(Selection(Catalogue(folders).select([NAME]), rows=["gru"], extra=extra))
+    one = plan(Selection(Catalogue(folders).select([NAME]), rows=["gru_lr3e-3"], extra=extra))
     assert (len(some.runs), len(one.runs)) == (6, 3)
 
 

@@ -15,6 +15,7 @@ from orthobench.study.records.curves import CurvePoint
 from orthobench.study.records.recorded import alike, everything, recorded
 from orthobench.study.records.records import Line
 from orthobench.study.reproduce.plan import plan, take_over
+from orthobench.study.reproduce.selection import Selection
 from orthobench.study.tables.composed import ComposedTable
 from orthobench.study.verdicts.comparison import Compared, compare
 from tests.report.made_up import made_up, record
@@ -92,7 +93,7 @@ def test_other_plug_ins_make_the_records_stale(tmp_path: Path) -> None:
     comparison = compare(Catalogue(folders).table(NAME), tmp_path)
     assert comparison.lines == ()
     assert comparison.notes[0].endswith("stale: made with plug-ins that have changed since")
-    due, _ = plan(Catalogue(folders).select([NAME]), extra=(f"results_root={tmp_path}",))
+    due = plan(Selection(Catalogue(folders).select([NAME]), extra=(f"results_root={tmp_path}",)))
     assert "made with plug-ins that have changed since" in str(due.runs[0].stale)
 
 
@@ -145,7 +146,8 @@ def test_a_table_takes_over_records_of_its_own_settings_from_the_one_that_it_is_
         path.write_text(yaml.safe_dump({"like": NAME, "seeds": [2, 3, 4], "common": words}))
     own = made_up("lstm", 2, last___test__loss=0.7)
     record(tmp_path, "sixth/same", [own], folders)
-    take_over(Catalogue(folders).select(["sixth/same", "sixth/other", NAME]), tmp_path, "full")
+    tables = Catalogue(folders).select(["sixth/same", "sixth/other", NAME])
+    take_over(Selection(tables, extra=(f"results_root={tmp_path}",)))
     found = {line.seed: line.metric("test/loss", "last") for line in records.read(tmp_path, "sixth/same")}
     assert found == {2: 0.7, 3: 0.3}, "its own record stays, and seed 1 is none of its seeds"
     assert records.read(tmp_path, "sixth/other") == [], "another rate is another run"

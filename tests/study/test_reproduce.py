@@ -3,6 +3,7 @@
 import multiprocessing
 import re
 import signal
+from argparse import Namespace
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -18,9 +19,11 @@ from orthobench.study.catalogue import SHIPPED, Catalogue
 from orthobench.study.costs.book import Book
 from orthobench.study.records import curves, records
 from orthobench.study.records.curves import CurvePoint
-from orthobench.study.reproduce.plan import plan, results_of
+from orthobench.study.reproduce.plan import plan
 from orthobench.study.reproduce.reproduce import Runner, _together, progress
-from orthobench.verbs.reproduce import Selection, main, seeds_of
+from orthobench.study.reproduce.selection import Selection
+from orthobench.verbs.asked import Asked, seeds_of
+from orthobench.verbs.reproduce import main
 from tests.report.made_up import made_up
 
 NAME = "urnn_ugru/table3"
@@ -66,14 +69,14 @@ def test_seeds_beyond_those_of_the_table_are_runs_of_the_same_ids(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     planned, more = (
-        plan(SHIPPED.select([NAME]), seeds=seeds, rows=["urnn_20"])[0].runs for seeds in (None, range(1, 11))
+        plan(Selection(SHIPPED.select([NAME]), seeds=seeds, rows=["urnn_20"])).runs for seeds in (None, range(1, 11))
     )
     assert {run.settings.run_id for run in planned} < {run.settings.run_id for run in more}
     assert (len(planned), len(more)) == (6, 10)
 
 
 def test_the_cheapest_run_comes_first() -> None:
-    found, _ = plan(SHIPPED.select([NAME]), "smoke")
+    found = plan(Selection(SHIPPED.select([NAME]), "smoke"))
     costs = [run.cost for run in found.runs]
     assert costs == sorted(costs)
     assert len(found.runs) == 6
@@ -82,35 +85,38 @@ def test_the_cheapest_run_comes_first() -> None:
 
 def test_a_row_whose_model_is_not_there_is_named(tmp_path: Path) -> None:
     name = table(tmp_path, {"a": ["model=rnn"], "b": ["model=transformer"]})
-    found, _ = plan(Catalogue((tmp_path,)).select([name]), "smoke")
+    found = plan(Selection(Catalogue((tmp_path,)).select([name]), "smoke"))
     assert [run.job.row for run in found.runs] == ["a"]
     assert "transformer is not known" in found.refused[f"{name} b"]
 
 
 def test_a_wrong_row_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="rho does not apply"):
-        plan(Catalogue((tmp_path,)).select([table(tmp_path, {"a": ["model=rnn", "model.rho=3"]})]))
+        plan(Selection(Catalogue((tmp_path,)).select([table(tmp_path, {"a": ["model=rnn", "model.rho=3"]})])))
 
 
 def test_a_word_that_changes_the_numbers_is_refused() -> None:
     with pytest.raises(ConfigError, match=r"optimizer.lr=1 changes the numbers of urnn_ugru/table3"):
-        plan(SHIPPED.select([NAME]), extra=("optimizer.lr=1",))
-    found, results = plan(SHIPPED.select([NAME]), "smoke", extra=("results_root=elsewhere", "trainer.accelerator=cpu"))
-    assert found.runs
-    assert results == Path("elsewhere/smoke")
+        plan(Selection(SHIPPED.select([NAME]), extra=("optimizer.lr=1",)))
+    words = ("results_root=elsewhere", "trainer.accelerator=cpu")
+    asked = Selection(SHIPPED.select([NAME]), "smoke", extra=words)
+    assert plan(asked).runs
+    assert asked.results == Path("elsewhere/smoke")
 
 
 def test_rows_and_seeds_of_a_table_that_is_named_first() -> None:
     for words, names in (([f"experiment={NAME}"], []), ([], [NAME])):
-        found = Selection.of([*words, "cell=urnn_20,lstm_20", "seed=2", "data_root=a"], names)
-        assert found == Selection((NAME,), ("urnn_20", "lstm_20"), (2,), ("data_root=a",))
-    assert Selection.of(["seed=2", "T=5"]).extra == ("seed=2", "T=5"), "of no table: words of a run"
+        given = Namespace(names=names, cheapest=None, seeds=None, models=None)
+        found = Asked.of([*words, "cell=urnn_20,lstm_20", "seed=2", "data_root=a"], given)
+        assert found == Asked((NAME,), ("urnn_20", "lstm_20"), (2,), ("data_root=a",))
+    assert Asked.of(["seed=2", "T=5"]).extra == ("seed=2", "T=5"), "of no table: words of a run"
 
 
 def test_the_folder_of_results_is_known_where_nothing_is_due(tmp_path: Path) -> None:
     name = table(tmp_path, {"b": ["model=transformer"]})
-    assert plan(Catalogue((tmp_path,)).select([name]), extra=("results_root=elsewhere",))[1] == Path("elsewhere")
-    assert results_of(["results_root=a", "results_root=b"], "smoke") == Path("b/smoke")
+    assert plan(asked := Selection(Catalogue((tmp_path,)).select([name]), extra=("results_root=elsewhere",))).runs == []
+    assert asked.results == Path("elsewhere")
+    assert Selection([], "smoke", extra=("results_root=a", "results_root=b")).results == Path("b/smoke")
 
 
 def test_records_that_are_added_side_by_side_are_all_kept(tmp_path: Path) -> None:
@@ -144,7 +150,7 @@ def test_a_signal_ends_it_with_its_own_code(tmp_path: Path, monkeypatch: pytest.
 
 
 def test_progress_counts_rows_runs_failures_and_time() -> None:
-    found, _ = plan(SHIPPED.select([NAME]), "smoke", seeds=[1, 2])
+    found = plan(Selection(SHIPPED.select([NAME]), "smoke", seeds=[1, 2]))
     runs = [replace(run, cost=1.0) for run in found.runs]
     first = [run for run in runs if run.row == runs[0].row]
     codes = {first[0]: 0, first[1]: 0, next(run for run in runs if run.row != runs[0].row): 5}
@@ -157,12 +163,12 @@ def test_a_gpu_trains_the_seeds_of_a_row_together_but_not_those_of_a_table_about
 ) -> None:
     monkeypatch.setattr(grouping, "has_gpu", lambda settings: True)
     for name, size in (("scornn/figure1", 2), (NAME, 1)):
-        together = _together(plan(SHIPPED.select([name]), "smoke", seeds=[1, 2])[0].runs)
+        together = _together(plan(Selection(SHIPPED.select([name]), "smoke", seeds=[1, 2])).runs)
         assert {len(runs) for runs in together} == {size}
         assert all(len({run.row for run in runs}) == 1 for runs in together)
     monkeypatch.setattr(grouping, "has_gpu", lambda settings: False)
     assert {
-        len(runs) for runs in _together(plan(SHIPPED.select(["scornn/figure1"]), "smoke", seeds=[1, 2])[0].runs)
+        len(runs) for runs in _together(plan(Selection(SHIPPED.select(["scornn/figure1"]), "smoke", seeds=[1, 2])).runs)
     } == {1}
 
 
@@ -183,7 +189,7 @@ def test_what_changes_while_a_run_is_at_work_fails_that_run_alone(
 ) -> None:
     """Its data are exchanged before it ends: the record is refused, and the other runs go on."""
     monkeypatch.chdir(tmp_path)
-    runs, asked = plan(SHIPPED.select([NAME]), "smoke", seeds=[1])[0].runs[:2], []
+    runs, asked = plan(Selection(SHIPPED.select([NAME]), "smoke", seeds=[1])).runs[:2], []
 
     def collected(settings: Any, *_: Any) -> None:
         asked.append(settings.run_id)
@@ -250,7 +256,7 @@ def test_a_run_that_does_not_fit_into_the_time_is_not_begun(
 def test_time_is_looked_at_where_it_is_asked_for(
     total_s: float, fits: bool, has: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    runs = plan(SHIPPED.select([NAME]), "smoke", extra=(f"results_root={tmp_path}",))[0].runs[:1]
+    runs = plan(Selection(SHIPPED.select([NAME]), "smoke", extra=(f"results_root={tmp_path}",))).runs[:1]
     monkeypatch.setattr(Book, "of", lambda self, settings: SimpleNamespace(total_s=total_s))
     runner = Runner(tmp_path, 1, 60.0, fits=fits)
     assert runner._has_time(runs) == has
@@ -265,7 +271,7 @@ def test_two_limits_of_one_time_are_refused() -> None:
 
 
 def test_a_plan_keeps_the_rows_that_are_chosen_in_their_order() -> None:
-    found, _ = plan(SHIPPED.select([NAME]), "smoke")
+    found = plan(Selection(SHIPPED.select([NAME]), "smoke"))
     rows = [run.job.row for run in found.runs]
     found.only([(NAME, rows[-1]), (NAME, rows[0])])
     assert list(dict.fromkeys(run.job.row for run in found.runs)) == [rows[-1], rows[0]]

@@ -8,7 +8,7 @@ import pytest
 
 from orthobench.__main__ import main
 from orthobench.study.records import records
-from orthobench.study.reproduce.plan import Plan, first_cells
+from orthobench.study.reproduce.plan import Plan
 
 TABLE = """
 track: searched
@@ -90,9 +90,12 @@ def run(place: int, search: bool = True) -> Any:
 
 def test_one_cell_is_complete_before_the_next_is_begun() -> None:
     found = Plan([run(0), run(0), run(1), run(1), run(2)], later=3)
-    assert [one.place for one in first_cells(found, 1)] == [0, 0]
-    assert (len(found.runs), found.later) == (2, 6), "so that `reproduce` knows that there is more"
+    found.first_cells(1)
+    assert [one.place for one in found.runs] == [0, 0]
+    assert found.later == 6, "so that `reproduce` knows that there is more"
     found = Plan([run(0), run(0), run(1), run(1), run(2)])
-    assert [one.place for one in first_cells(found, 3)] == [0, 0, 1, 1], "as many cells as keep all processes at work"
+    found.first_cells(3)
+    assert [one.place for one in found.runs] == [0, 0, 1, 1], "as many cells as keep all processes at work"
     others = Plan([run(0, search=False) for _ in range(9)])
-    assert len(first_cells(others, 1)) == 9
+    others.first_cells(1)
+    assert len(others.runs) == 9

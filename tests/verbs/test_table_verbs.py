@@ -18,6 +18,7 @@ from orthobench.study.costs import measuring
 from orthobench.study.costs.run_costs import START, KeptCost, digests
 from orthobench.study.records import records
 from orthobench.study.reproduce.plan import plan
+from orthobench.study.reproduce.selection import Selection
 from orthobench.tasks.base import Split
 from orthobench.verbs import VERBS, reproduce
 from orthobench.verbs.site import written
@@ -321,10 +322,12 @@ def test_a_table_of_ones_own_is_run_recorded_compared_and_drawn(
 
 
 def test_a_model_is_chosen_in_one_case_of_a_fair_table(tmp_path: Path) -> None:
-    found, _ = plan(SHIPPED.select(["fair/adding"]), rows=["gru_T200", "lstm_T50"], extra=(f"results_root={tmp_path}",))
+    found = plan(
+        Selection(SHIPPED.select(["fair/adding"]), rows=["gru_T200", "lstm_T50"], extra=(f"results_root={tmp_path}",))
+    )
     assert {run.job.row.rsplit("_lr", 1)[0] for run in found.runs} == {"gru_T200", "lstm_T50"}
     with pytest.raises(ConfigError, match="cell=gru_T201 is no model of fair/adding: did you mean 'gru_T200'"):
-        plan(SHIPPED.select(["fair/adding"]), rows=["gru_T201"])
+        plan(Selection(SHIPPED.select(["fair/adding"]), rows=["gru_T201"]))
 
 
 def test_a_file_with_a_name_of_ours_is_refused(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

@@ -6,15 +6,16 @@ for an hour, so that the rows of one claim are finished together.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from orthobench.errors import OrthobenchError, Stopped
 from orthobench.study.costs.book import Book
 from orthobench.study.costs.step_costs import Place
 from orthobench.study.reproduce.plan import Plan, PlannedRun, plan
+from orthobench.study.reproduce.selection import Selection
 from orthobench.study.tables.published import load_table
-from orthobench.study.tables.table import FAIR, Table
+from orthobench.study.tables.table import PUBLISHED, Table
 from orthobench.study.verdicts.claims import is_cost
 
 
@@ -74,31 +75,19 @@ def best(rows: dict[Place, ChosenRow], results: Iterable[frozenset[Place]], hour
         left = [rest for other in left if (rest := other - need)]
 
 
-def chosen(
-    tables: Iterable[Table],
-    preset: str,
-    seeds: tuple[int, ...] | None,
-    cells: tuple[str, ...] | None,
-    extra: tuple[str, ...],
-    seconds: float,
-) -> tuple[list[ChosenRow], Book | None]:
+def chosen(asked: Selection, seconds: float) -> tuple[list[ChosenRow], Book | None]:
     """The rows of published tables that fit into a time; the costs are null where nothing is left to do.
 
-    Fair tables are left out: all of a fair table is compared with all the rest of it.
-
     Raises:
-        ConfigError: no such preset or row.
+        ConfigError: no such preset or row, or an extra word changes the numbers.
     """
     book, rows, needs = None, dict[Place, ChosenRow](), list[frozenset[Place]]()
-    for table in tables:
-        if table.track == FAIR:
-            continue
-        found, results = plan([table], preset, seeds, cells, extra)
-        if not found.runs:
-            continue
-        book = book or Book(results, Path(found.runs[0].settings.run["runs_root"]))
-        rows |= prices(found, book)
-        needs += _needs(table, {(run.job.table, table.base(run.job.row)) for run in found.runs})
+    for table in (one for one in asked.tables if one.track == PUBLISHED):
+        found = plan(replace(asked, tables=[table]))
+        if found.runs:
+            book = book or Book(asked.results, Path(found.runs[0].settings.run["runs_root"]))
+            rows |= prices(found, book)
+            needs += _needs(table, {(run.job.table, table.base(run.job.row)) for run in found.runs})
     return best(rows, (need for need in needs if need <= rows.keys()), seconds / 3600), book
 
 

@@ -2,11 +2,9 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from pathlib import Path
 
-from orthobench.common.schema import did_you_mean
+from orthobench.common.schema import refuse_unknown
 from orthobench.common.terminal import say
-from orthobench.config import places
 from orthobench.config.configuration import Composer
 from orthobench.config.settings import Settings
 from orthobench.config.words import key, value
@@ -15,10 +13,11 @@ from orthobench.models.build import fit_to_budget
 from orthobench.study.records import records
 from orthobench.study.records.recorded import alike, why_other
 from orthobench.study.reproduce.record_line import cost, why_stale
+from orthobench.study.reproduce.selection import Selection
 from orthobench.study.tables import table as experiment
 from orthobench.study.tables.composed import ComposedTable
 from orthobench.study.tables.published import load_table
-from orthobench.study.tables.table import Table, TableRun
+from orthobench.study.tables.table import PUBLISHED, Table, TableRun
 from orthobench.study.verdicts.fair import fair_table, rates
 from orthobench.study.verdicts.fair_entry import names
 from orthobench.study.verdicts.searched import cells_of, joined, searched_table
@@ -77,37 +76,41 @@ class Plan:
     refused: dict[str, str] = field(default_factory=dict)
     later: int = 0
 
-    def only(self, places: list[tuple[str, str]]) -> None:
+    def first_cells(self, least: int) -> None:
+        """Leave the runs of the first cells of searched tables, `least` runs or more; others are counted as later.
+
+        So that one cell is complete before the next one is begun, as far as there is work for all processes.
+        """
+        for number, run in enumerate(self.runs):
+            if run.table.search and number >= least and run.place != self.runs[number - 1].place:
+                self.later += len(self.runs) - number
+                del self.runs[number:]
+                return
+
+    def only(self, places: Iterable[tuple[str, str]]) -> None:
         """Leave the runs of these rows of tables alone, in this order."""
         order = {place: number for number, place in enumerate(places)}
         known = [(order.get((run.job.table, run.table.base(run.job.row)), -1), run) for run in self.runs]
         self.runs = [run for number, run in sorted(known, key=lambda one: one[0]) if number >= 0]
 
 
-def plan(
-    tables: Iterable[Table],
-    preset: str = experiment.FULL,
-    seeds: Iterable[int] | None = None,
-    rows: Iterable[str] | None = None,
-    extra: tuple[str, ...] = (),
-    models: Iterable[str] | None = None,
-) -> tuple[Plan, Path]:
-    """The plan of a call, and the results folder; `models` are the cells of searched tables that are meant.
+def plan(asked: Selection) -> Plan:
+    """The runs of a selection that are left to do.
 
     Raises:
         ConfigError: there is no such preset or row, or an extra word changes the numbers.
     """
-    found, results = Plan(), results_of(extra, preset)
-    for table in tables:
+    found = Plan()
+    for table in asked.tables:
         composer, name = table.files.composer(), table.name
-        table = joined(table, models) if table.search else table
+        table = joined(table, asked.models) if table.search else table
         timed = any(row.metric.startswith("time/") for row in load_table(table))
-        known = {(line.preset, line.row, line.seed): line for line in records.read(results, name)}
-        for row, own in _due(table, preset, seeds, rows if models is None else models, results, found).items():
-            jobs = table.runs(preset, own, [row])
+        known = {(line.preset, line.row, line.seed): line for line in records.read(asked.results, name)}
+        for row, own in _due(table, asked, found).items():
+            jobs = table.runs(asked.preset, own, [row])
             try:
-                _refuse_changes(composer, jobs[0], extra)
-                settings = _fitted([composer.settings([*job.overrides, *extra]) for job in jobs])
+                _refuse_changes(composer, jobs[0], asked.extra)
+                settings = _fitted([composer.settings([*job.overrides, *asked.extra]) for job in jobs])
             except ConfigError as error:
                 if not _waits_for_a_model(table, row):
                     raise
@@ -123,83 +126,51 @@ def plan(
                 stale = why_stale(one) if line is None else f"run {line.run_id} is recorded, {why}."
                 found.runs.append(PlannedRun(table, job, one, price, timed, stale, _place(table, row)))
     found.runs.sort(key=lambda run: (run.place, run.cost))
-    return found, results
+    return found
 
 
-def take_over(tables: Iterable[Table], results: Path, preset: str) -> None:
+def take_over(asked: Selection) -> None:
     """Give tables that are like others the records of these that are of their own settings, and say how many."""
-    for table in tables:
+    results = asked.results
+    for table in asked.tables:
         if table.like is not None:
             with records.locked(results, table.name):
-                found = alike(ComposedTable(table, preset), results)
+                found = alike(ComposedTable(table, asked.preset), results)
                 records.add(results, table.name, found)
             if found:
                 say(f"{table.name}: {len(found)} records of {table.like} are of the same settings, and are taken over")
 
 
-def _due(
-    table: Table,
-    preset: str,
-    seeds: Iterable[int] | None,
-    rows: Iterable[str] | None,
-    results: Path,
-    found: Plan,
-) -> dict[str, tuple[int, ...]]:
-    """The seeds to run by row: all of a published table; of a fair one those that come next, by what is recorded."""
-    if table.search is not None:
-        return _searched(table, preset, seeds, rows, results, found)
-    if table.tuning is None:
-        own = tuple(table.planned(preset) if seeds is None else seeds)
+def _due(table: Table, asked: Selection, found: Plan) -> dict[str, tuple[int, ...]]:
+    """The seeds to run by row: all of a published table; of another one those that come next, by what is recorded."""
+    rows = asked.rows if asked.models is None else asked.models
+    if table.track == PUBLISHED:
+        own = tuple(table.planned(asked.preset) if asked.seeds is None else asked.seeds)
         return dict.fromkeys(table.trained(rows), own)
-    if seeds is not None:
-        raise ConfigError(f"{table.name} is a fair table: its seeds and those of its tuning are in its file.")
+    what = "its tuning" if table.search is None else "its search"
+    if asked.seeds is not None:
+        raise ConfigError(f"{table.name} is a {table.track} table: its seeds and those of {what} are in its file.")
+    if table.search is not None:
+        known = cells_of(table)
+        refuse_unknown(rows or (), known, "cell=", f" is no cell of {table.name}")
+        chosen = tuple(known if rows is None else rows)
+        searched = searched_table(table, asked.results, asked.preset)
+        found.recorded += sum(cell.recorded for cell in searched.cells if cell.name in chosen)
+        found.later += searched.later(chosen)
+        return {row: own for due in searched.due(chosen).values() for row, own in due.items()}
     models = dict.fromkeys(variant.base for variant in table.variants.values())
     cells = [*models, *(name for entry in rates(table) for name in sorted(names(*entry)) if name not in models)]
-    for name in rows or ():
-        if name not in cells:
-            raise ConfigError(f"cell={name} is no model of {table.name}: {did_you_mean(name, cells)}")
+    refuse_unknown(rows or (), cells, "cell=", f" is no model of {table.name}")
     chosen = tuple(models if rows is None else rows)
-    fair = fair_table(table, results, preset, chosen)
-    known = [entry for entry in fair.entries if not entry.names.isdisjoint(chosen)]
-    found.recorded += sum(len(lines) for entry in known for lines in (*entry.tuned.values(), entry.lines))
-    found.later += sum(len(fair.seeds) for entry in known if entry.choice.missing)
+    fair = fair_table(table, asked.results, asked.preset, chosen)
+    entries = [entry for entry in fair.entries if not entry.names.isdisjoint(chosen)]
+    found.recorded += sum(len(lines) for entry in entries for lines in (*entry.tuned.values(), entry.lines))
+    found.later += sum(len(fair.seeds) for entry in entries if entry.choice.missing)
     return fair.due(chosen)
-
-
-def _searched(
-    table: Table, preset: str, seeds: Iterable[int] | None, cells: Iterable[str] | None, results: Path, found: Plan
-) -> dict[str, tuple[int, ...]]:
-    """The seeds to run next by row of a searched table, one cell after the other."""
-    if seeds is not None:
-        raise ConfigError(f"{table.name} is a searched table: its seeds and those of its search are in its file.")
-    known = cells_of(table)
-    for name in cells or ():
-        if name not in known:
-            raise ConfigError(f"cell={name} is no cell of {table.name}: {did_you_mean(name, known)}")
-    chosen = tuple(known if cells is None else cells)
-    made = searched_table(table, results, preset)
-    found.recorded += sum(cell.recorded for cell in made.cells if cell.name in chosen)
-    found.later += made.later(chosen)
-    return {row: own for due in made.due(chosen).values() for row, own in due.items()}
 
 
 def _place(table: Table, row: str) -> int:
     return cells_of(table).index(table.variants[row].base) if table.search else 0
-
-
-def first_cells(found: Plan, least: int) -> list[PlannedRun]:
-    """The runs of the first cells of searched tables, `least` runs or more; the other runs are counted as later.
-
-    So that one cell is complete before the next one is begun, as far as there is work for all processes.
-    """
-    runs: list[PlannedRun] = []
-    for run in found.runs:
-        if run.table.search and len(runs) >= least and run.place != runs[-1].place:
-            break
-        runs.append(run)
-    found.later += len(found.runs) - len(runs)
-    found.runs = runs
-    return runs
 
 
 def _fitted(seeds: list[Settings]) -> list[Settings]:
@@ -208,12 +179,6 @@ def _fitted(seeds: list[Settings]) -> list[Settings]:
         return seeds
     size = fit_to_budget(seeds[0]).model["hidden_size"]
     return [one.with_hidden_size(size) for one in seeds]
-
-
-def results_of(words: Iterable[str], preset: str) -> Path:
-    """The folder of a preset's records and tables, by `results_root=` among the words of a command."""
-    root = Path(next((places.path(word) for word in reversed([*words]) if key(word) == "results_root"), "results"))
-    return root if preset == experiment.FULL else root / preset
 
 
 def _waits_for_a_model(table: Table, row: str) -> bool:

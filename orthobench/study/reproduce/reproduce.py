@@ -9,7 +9,7 @@ import contextlib
 import shutil
 import sys
 import time
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from orthobench.common import signals
@@ -23,11 +23,16 @@ from orthobench.launch.workers import Launcher
 from orthobench.recording.digest import final
 from orthobench.run.grouping import groups
 from orthobench.study.costs.book import Book
+from orthobench.study.launcher import named
 from orthobench.study.records import curves, records
-from orthobench.study.reproduce.plan import Plan, PlannedRun
+from orthobench.study.reproduce.cheapest import ChosenRow
+from orthobench.study.reproduce.plan import Plan, PlannedRun, plan
 from orthobench.study.reproduce.record_line import drawn, record_line
+from orthobench.study.reproduce.selection import Selection
 
 REFRESH_S = 0.5
+ENOUGH = 4  # runs for every process, before the next cell of a searched table is begun
+HINT = "; the same command goes on"
 
 
 class Runner:
@@ -205,9 +210,6 @@ def reproduce(found: Plan, runner: Runner) -> int:
     return exit_code([code for run, code in failed.items() if not _excused(run, code)])
 
 
-HINT = "; the same command goes on"
-
-
 def _excused(run: PlannedRun, code: int) -> bool:
     """Return True if a run failed for lack of data that, as its table says, not everyone has."""
     return code == DataError.exit_code and run.table.needs is not None
@@ -219,3 +221,50 @@ def _last_line(log: Path) -> str:
     except OSError:
         return "the same data is missing as above"
     return lines[-1] if lines else f"it printed nothing, see {log}"
+
+
+@dataclass
+class Reproduction:
+    """The runs of a selection, done until none is left that can be.
+
+    Attributes:
+        selection: what is to be run.
+        about: words about the launcher.
+        launcher: its name; null for that of the words, or for processes of this program.
+        jobs: how many runs side by side; null for 1, or as many as the launcher's settings say.
+        end: the time on the monotonic clock after which nothing is begun; null for none.
+        fits: whether a run that does not fit into the time that is left is not begun either.
+    """
+
+    selection: Selection
+    about: list[str] = field(default_factory=list)
+    launcher: str | None = None
+    jobs: int | None = None
+    end: float | None = None
+    fits: bool = False
+    _place: Launcher | None = None
+
+    def run(self, rows: list[ChosenRow] | None = None) -> int:
+        """Do the runs, of these rows alone where some are given; returns 0 or the exit code of a failure."""
+        code, failed = 0, set[tuple[str, int]]()  # cells of searched tables of which a run failed
+        with signals.watched(program=True):
+            while True:  # as what a table reports follows from its tuning or its search
+                found = plan(self.selection)
+                if rows is not None:
+                    found.only((one.table, one.row) for one in rows)
+                runner = self._runner(found)
+                found.runs = [run for run in found.runs if (run.table.name, run.place) not in failed]
+                found.first_cells(ENOUGH * runner.pool.at_once)
+                code = reproduce(found, runner) or code
+                wrong = {run for run, own in runner.codes.items() if own != 0}
+                failed |= {(run.table.name, run.place) for run in wrong}
+                goes_on = all(run.table.search and runner.codes[run] != Stopped.exit_code for run in wrong)
+                if not (found.later and found.runs and goes_on and len(runner.codes) == len(found.runs)):
+                    return code
+
+    def _runner(self, found: Plan) -> "Runner":
+        if found.runs and self._place is None:
+            self._place = named(self.launcher, self.about, Path(found.runs[0].settings.run["runs_root"]))
+        at_once = self._place.at_once if self.jobs is None and self._place is not None else max(self.jobs or 1, 1)
+        left = None if self.end is None else self.end - time.monotonic()
+        return Runner(self.selection.results, at_once, left, self._place, self.fits)

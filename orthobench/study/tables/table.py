@@ -72,7 +72,7 @@ KEYS: dict[str, Any] = {
 REQUIRED = ("track", "seeds", "margin", "cells", "presets")
 PRESETS = ("short", "smoke")
 FULL = "full"
-FAIR, SEARCHED = "fair", "searched"
+PUBLISHED, FAIR, SEARCHED = "published", "fair", "searched"
 RATE = "lr"
 DEFAULTS = {"model": "scornn", "task": "copying"}  # those of conf/config.yaml
 
