@@ -16,7 +16,7 @@ from matplotlib.colors import to_rgb
 
 from orthobench.report import costs, drawing
 from orthobench.report.drawing import COLOURS, DASHES, MARKERS
-from orthobench.report.fair import DROP
+from orthobench.report.fair import BLIND, DROP, TITLE, normalised
 from orthobench.report.numbers import number
 from orthobench.study.catalogue import SHIPPED
 from orthobench.study.statistics.status import NOT_RUN, PARTIAL, STATUSES, UNDERSPECIFIED
@@ -68,9 +68,15 @@ FIRST = next(iter(COLUMNS))
 MOST = 5  # cells that a row of it names
 DUELS = [("ncgru", "gru_chrono"), ("scornn", "gru")]
 OVERVIEW = """\
-Scores are scaled so that 1 is perfect and 0 is the trivial predictor, and are means over five seeds. Within a task all
-cells have about the same number of parameters ({least:,} to {most:,}, by task), Adam, and 2,000 training steps (HAR-2:
-4,000). The rate of each was chosen on two other seeds. Blank: not run, or not with all five seeds.
+With 2,000 steps the table says how fast a cell learns, and not what it could hold; the
+[searched tables](../explanation/fair2.md) ask that. Scores are scaled so that 1 is perfect and 0 is the trivial
+predictor, and are means over five seeds. A cell whose 95 % interval reaches the trivial predictor *did not learn*. Of a
+cell with diverged seeds their number stands in place of a mean. The *order-blind predictor* knows how often each token
+was shown, and not in which order.
+
+Within a task all cells have about the same number of parameters ({least:,} to {most:,}, by task), Adam, and 2,000
+training steps (HAR-2: 4,000). The rate of each was chosen on two other seeds. Blank: not run, or not with all five
+seeds.
 
 - *held to*: the longest tested delay at which the lower end of the 95 % interval is above 0.9; "none" if the cell
   misses 0.9 at a delay of training. Delays are 10, 20, 40, 80 and 160, of which the first three are in training.
@@ -92,7 +98,6 @@ TOLD = {  # what a heading, a row or a sign means, where there is one
     "unicornn_dt1": "*unicornn_dt1*: a control, `model=unicornn model.dt=1`.",
     "ncgru_free": "*ncgru_free*: a control, `model=ncgru model.recurrent=free`.",
     "lstm_forget5": "*lstm_forget5*: a control, `model=lstm model.forget_bias=5`.",
-    " of 5)": "(4 of 5): the mean of the seeds that did not diverge.",
     "†": "†: the best rate is the largest or the smallest that was tried.",
     "‡": "‡: the two seeds that chose the rate scored more than 0.1 better.",
 }
@@ -133,6 +138,8 @@ def overview() -> str:
         ms = costs.step(one.cost) if one.cost else "not measured"
         state = number(one.budget.get("state_bytes"), 0)
         lines.append([model, *scores, str(table.horizon(one) or "none"), ms, _seconds(one), state])
+    blind = [number(tables[heading].blind(case), 2) for heading, (_, case) in COLUMNS.items()]
+    lines.append([BLIND, *blind, *[""] * 4])
     sizes = [budget(fair_of(table)) for table, _ in COLUMNS.values()]
     words = OVERVIEW.format(least=min(sizes), most=max(sizes), repeated=costs.REPEATED)
     text = "".join(chain(*lines))
@@ -147,12 +154,8 @@ def budget(table: FairTable) -> int:
 
 
 def _score(table: FairTable, found: FairEntry) -> str:
-    if len(found.lines) < len(table.table.seeds):
-        return ""
-    scores, drop = found.scores(), table.drop(found)
-    survivors = f" ({len(scores.values)} of {scores.done})" if scores.diverged else ""
-    signs = "†" * found.choice.edge + "‡" * (drop is not None and drop > DROP)
-    return f"{number(table.share(found), 2)}{survivors}{signs}"
+    drop, text = table.drop(found), normalised(table, found)
+    return text and text + "†" * found.choice.edge + "‡" * (drop is not None and drop > DROP)
 
 
 def picture() -> str:
@@ -235,7 +238,7 @@ def claims() -> str:
 
 def page() -> str:
     """docs/results/findings.md."""
-    text = f"{HEAD}\n## In short\n\n{short('../../', '')}\n## All cells\n\n{overview()}\n{duels()}{claims()}"
+    text = f"{HEAD}\n## In short\n\n{short('../../', '')}\n## {TITLE}\n\n{overview()}\n{duels()}{claims()}"
     parts = [PUBLISHED.format(folder="../explanation/"), coverage(), apart(), statuses(), published(), sides()]
     return f"{text}\n## The papers' numbers beside ours\n\n" + "\n".join(parts)
 

@@ -18,9 +18,15 @@ def costs(found: dict[str, StepCost]) -> Grid:
 
 
 def step(cost: StepCost) -> str:
-    """Milliseconds of a step: the median of the rounds ± half of the distance between their quartiles."""
+    """Milliseconds of a step: the median of the rounds ± half of the distance between their quartiles.
+
+    A spread that would be rounded to nothing is written with two digits.
+    """
     decimals = 1 if cost.s_per_step < 1 else 0
-    return f"{1000 * cost.s_per_step:,.{decimals}f} ± {1000 * cost.spread:,.{decimals}f}"
+    spread = f"{1000 * cost.spread:,.{decimals}f}"
+    if not float(spread.replace(",", "")):
+        spread = f"{1000 * cost.spread:.2g}"
+    return f"{1000 * cost.s_per_step:,.{decimals}f} ± {spread}"
 
 
 def engine(cost: StepCost) -> str:

@@ -1,6 +1,6 @@
 """The fair track as a document: the models of every fair table side by side, from records alone."""
 
-from math import inf
+from collections import Counter
 from pathlib import Path
 
 from orthobench.config.words import key, value
@@ -9,19 +9,24 @@ from orthobench.report.document import Document, Grid, Section
 from orthobench.report.fair_figures import figures
 from orthobench.report.numbers import NOTHING, held, number, ranked, spread
 from orthobench.study.catalogue import SHIPPED, Catalogue
+from orthobench.study.statistics.horizon import LEAST_SCORE
 from orthobench.study.statistics.statistics import Scores, wilson
 from orthobench.study.tables.table import FAIR, FULL
-from orthobench.study.verdicts.fair import FairTable, fair_tables, overall
+from orthobench.study.verdicts.fair import FairTable, fair_tables
 from orthobench.study.verdicts.fair_claims import outcomes
 from orthobench.study.verdicts.fair_entry import UNASKED, FairEntry
 
 INTRODUCTION = f"""\
+**2,000 steps: speed of learning.** Where a heading names no other number of steps, a model was trained for 2,000. So
+the tables say how fast it learns, and not what it could hold; the searched tables ask that.
+
 Every model at one budget of parameters, with the same rates to choose from, optimizer, steps and data, written by
 `orthobench tables`. The rate is the one with the best validation score on seeds that are not reported; `x0.1` says that
 the constrained parameters have a tenth of it, and `(edge)` that it lies at the edge of those tried. The *test* score is
 that of the weights with the best validation, the mean of the reported seeds ± half of its 95 % interval, or the ends of
-that where the metric ends. *rank*: the best and the worst that the intervals leave open, 1 being the best; a model
-whose interval is not clear of the trivial predictor did not learn and has none. *solved*: seeds whose score is above
+that where the metric ends or all seeds score the same; where seeds diverged, the lowest and the highest score of the
+others. A model whose interval is not clear of the trivial predictor *did not learn*, and has no score.
+*rank*: the best and the worst that the intervals leave open, 1 being the best. *solved*: seeds whose score is above
 0.9, where 0 is the trivial predictor and 1 is perfect. The interval takes the scores of seeds for normally distributed;
 where some solve a task and others do not, look at this: of five seeds that all solve it one knows with 95 % confidence
 no more than that above 0.55 of all seeds do, and of four in five above 0.34. *converged*: seeds that did not diverge.
@@ -38,6 +43,8 @@ Intervals are compared pair by pair, and nothing corrects for the number of pair
 A model with a constrained matrix chooses between two rates of it too, and so has more runs of tuning.
 Nothing here is a published setting; the papers' own stand in the other tables.
 """
+TITLE = "2,000 steps: speed of learning"
+UNLEARNT, BLIND = "did not learn", "order-blind predictor"
 CLAIMS = "claims, written after the runs"
 DROP = 0.1  # of a normalised score
 BUDGETS = {"parameters": "parameters", "state_bytes": "state, bytes", "multiply_adds": "multiply-adds"}
@@ -59,7 +66,7 @@ def filled(results: Path, catalogue: Catalogue = SHIPPED, drawn: bool = False) -
 
 def overview(group: list[FairTable], preset: str) -> Section:
     """All tables of one preset."""
-    title = document.shortened("All tasks", preset)
+    title = document.shortened(TITLE, preset)
     return Section(document.anchor(f"{FAIR}/all", preset), title, title, grids=(together(group),))
 
 
@@ -85,7 +92,7 @@ def models(fair_table: FairTable, case: str) -> Grid:
     """The models in one case, the best one first, and after them the trivial predictor."""
     rows = [_texts(fair_table, entry) for entry in fair_table.at(case)]
     blind = fair_table.order_blind.get(case, {}).get(None)
-    known = {"order-blind predictor": blind, "trivial predictor": fair_table.trivial(case)}
+    known = {BLIND: blind, "trivial predictor": fair_table.trivial(case)}
     for name, score in known.items():
         if score is not None:
             rows.append([dict(model=name, test=number(score, PLACES)).get(h, NOTHING) for h in HEADERS])
@@ -107,6 +114,8 @@ def by_length(fair_table: FairTable, case: str) -> Grid:
             *(_interval(entry, entry.at(length, name), 2) for length, name in columns),
             held(fair_table.horizon(entry), fair_table.holes(entry)),
         ]
+        if entry.learnt is not False
+        else [entry.model, *[NOTHING] * len(columns), UNLEARNT]
         for entry in entries
     ]
     titles = [f"{length}" if name != UNASKED else f"unasked, {length}" for length, name in columns]
@@ -139,24 +148,37 @@ def stated(fair_table: FairTable, case: str) -> Grid:
 
 
 def together(found: list[FairTable]) -> Grid:
-    """The models over all cases of all tables of one preset, by their normalised score in the mean over the tables.
+    """The normalised scores of the models over all cases of all tables of one preset, the most cases above 0.9 first.
 
     0 is the trivial predictor and 1 is perfect.
     """
     tables = [one for one in found if one.lines]
     columns: dict[str, dict[str, str]] = {}
+    above: Counter[str] = Counter()
     for one in tables:
         for case in one.cases:
             label = ", ".join(part for part in (one.table.title, case) if part)
-            columns[label] = {e.model: number(one.normalised(e), 2) for e in one.at(case)}
-    names = list(dict.fromkeys(model for texts in columns.values() for model in texts))
-    means = {model: overall(tables, model) for model in names}
-    names.sort(key=lambda model: inf if means[model] is None else -float(means[model] or 0.0))
-    rows = [
-        [model, number(means[model], 2), *(texts.get(model, NOTHING) for texts in columns.values())] for model in names
-    ]
-    headers = ["model", "mean", *columns]
-    return Grid(headers, [row for row in rows if any(row[1:])], frozenset(headers) - TEXT, subject="normalised scores")
+            columns[label] = {e.model: normalised(one, e) for e in one.at(case)}
+            held = [e.model for e in one.at(case) if (share := one.normalised(e)) is not None and share > LEAST_SCORE]
+            above.update(held)
+            columns[label][BLIND] = number(one.blind(case), 2)
+    names = list(dict.fromkeys(model for texts in columns.values() for model in texts if model != BLIND))
+    names.sort(key=lambda model: -above[model])
+    rows = [[model, *(texts.get(model, NOTHING) for texts in columns.values())] for model in (*names, BLIND)]
+    counts = {model: f"{above[model]}/{sum(model in texts for texts in columns.values())}" for model in names}
+    rows = [[row[0], counts.get(row[0], NOTHING), *row[1:]] for row in rows if any(row[1:])]
+    headers = ["model", f"above {LEAST_SCORE}", *columns]
+    return Grid(headers, rows, frozenset(headers) - TEXT, subject="normalised scores")
+
+
+def normalised(fair_table: FairTable, entry: FairEntry) -> str:
+    """A model's normalised score in a case, or why it has none; empty where seeds are missing."""
+    if len(entry.lines) < entry.planned:
+        return NOTHING
+    if entry.learnt is False:
+        return UNLEARNT
+    diverged = entry.scores().diverged
+    return f"{diverged}/{entry.planned} diverged" if diverged else number(fair_table.normalised(entry), 2)
 
 
 def _facts(fair_table: FairTable) -> tuple[str, ...]:
@@ -213,9 +235,6 @@ def _texts(fair_table: FairTable, entry: FairEntry) -> list[str]:
     scores, diverged = entry.scores(), entry.scores().diverged
     low, high = wilson(scores.done - diverged, scores.done) if diverged else (0.0, 0.0)
     converged = f"{scores.done - diverged}/{scores.done}" + (f" [{low:.2f}, {high:.2f}]" if diverged else "")
-    rank = ranked(fair_table.ranks(entry.case).get(entry.model)) or (
-        "did not learn" if entry.learnt is False else NOTHING
-    )
     solved = fair_table.solved(entry)
     never = "never" if entry.lines else NOTHING
     tuned = sum(map(len, entry.tuned.values()))
@@ -225,8 +244,8 @@ def _texts(fair_table: FairTable, entry: FairEntry) -> list[str]:
         *(number(entry.budget.get(name), 0) for name in BUDGETS),
         costs.step(entry.cost) + costs.engine(entry.cost) if entry.cost else NOTHING,
         (entry.rate + " (edge)" * entry.choice.edge) if entry.rate else "not tuned yet",
-        rank,
-        _interval(entry, fair_table.score.name, PLACES),
+        ranked(fair_table.ranks(entry.case).get(entry.model)),
+        UNLEARNT if entry.learnt is False else _interval(entry, fair_table.score.name, PLACES),
         NOTHING if solved is None else f"{solved}/{scores.done}",
         converged if entry.lines else NOTHING,
         never if entry.steps_to_tenth is None else number(entry.steps_to_tenth, 0),
@@ -235,14 +254,18 @@ def _texts(fair_table: FairTable, entry: FairEntry) -> list[str]:
 
 
 def _interval(entry: FairEntry, name: str, places: int) -> str:
-    """The mean over the reported seeds, its interval, and the number of seeds where some diverged or are missing."""
+    """The mean over the reported seeds with its interval; the ends of their scores where some diverged.
+
+    The number of seeds stands behind it where some diverged or are missing.
+    """
     scores = entry.scores(name)
     if not scores.done:
         return NOTHING
-    behind = spread(entry.t_interval_of(name), places, entry.score.bounds)
-    lost = f", {scores.diverged} diverged" if scores.diverged else ""
-    few = f" (n={len(scores.values)}{lost})" if lost or len(scores.values) < entry.planned else ""
-    return f"{number(scores.mean, places) or 'none'}{behind}{few}"
+    if scores.diverged:
+        ends = dict.fromkeys(number(pick(scores.values), places) for pick in (min, max)) if scores.values else ["none"]
+        return f"{' to '.join(ends)} (n={len(scores.values)}, {scores.diverged} diverged)"
+    few = f" (n={len(scores.values)})" if len(scores.values) < entry.planned else ""
+    return f"{number(scores.mean, places)}{spread(entry.t_interval_of(name), places, entry.score.bounds)}{few}"
 
 
 def _validation(scores: Scores) -> str:

@@ -139,10 +139,10 @@ def mean(scores: Scores, places: int, bounds: Ends = (None, None), resolution: f
 
 
 def spread(interval: Interval | None, places: int, bounds: Ends = (None, None)) -> str:
-    """Half of the interval of a mean, or where bounds cut that off, its ends; empty where there is none."""
+    """Half of the interval of a mean; its ends where bounds cut it off, or where it has no width; empty for none."""
     if interval is None:
         return ""
-    if (ends := clipped(interval, bounds)) != interval:
+    if (ends := clipped(interval, bounds)) != interval or ends[0] == ends[1]:
         return f" [{number(ends[0], places)}, {number(ends[1], places)}]"
     return f" ± {number((interval[1] - interval[0]) / 2, places)}"
 

@@ -65,7 +65,8 @@ def _line(fair_table: FairTable, entry: FairEntry) -> dict[str, Any]:
 
 def _score(entry: FairEntry, name: str, scores: Scores, runs: dict[int, str]) -> dict[str, Any]:
     low, high = entry.interval_of(name) or (None, None)
-    found = {"mean": None, "survivors": scores.mean} if scores.diverged else {"mean": scores.mean, "survivors": None}
+    survivors = [min(scores.values), max(scores.values)] if scores.diverged and scores.values else None
+    found = {"mean": None if scores.diverged else scores.mean, "survivors": survivors}
     return found | {"low": low, "high": high, "diverged": scores.diverged, "seeds": _seeds(scores, runs)}
 
 

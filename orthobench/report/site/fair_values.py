@@ -39,11 +39,12 @@ def scores(places: Places, line: FairLine, scored: FairLine) -> dict[str, Any]:
 
 
 def mean(scored: FairLine) -> str:
-    """The mean, or that of the seeds that did not diverge."""
+    """The mean; where seeds diverged, the lowest and the highest score of the others."""
     if scored["mean"] is not None or scored["survivors"] is None:
         return number(scored["mean"], 4)
     finished = len(scored["seeds"]) - scored["diverged"]
-    return f"{number(scored['survivors'], 4)} ({finished} of {len(scored['seeds'])})"
+    low, high = (number(end, 4) for end in scored["survivors"])
+    return f"{low} to {high} ({finished} of {len(scored['seeds'])})"
 
 
 def horizon(line: dict[str, Any]) -> str:

@@ -86,7 +86,7 @@ def cost(places: Places) -> Plot | None:
 
 def _badness(line: FairLine, scored: FairLine) -> tuple[bool, float]:
     """Key that sorts the best first, and what is scored without a diverged seed before the others."""
-    mean = scored["survivors"] if scored["mean"] is None else scored["mean"]
+    mean = scored["survivors"][0] if scored["mean"] is None else scored["mean"]
     return scored["mean"] is None, -mean if line["direction"] == "higher" else mean
 
 

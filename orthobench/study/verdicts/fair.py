@@ -123,9 +123,9 @@ class FairTable:
         """(score - trivial) / (perfect - trivial); null where the metric has no perfect value, or a seed is missing."""
         return self._normalised(entry.mean, entry.trivial) if len(entry.lines) == entry.planned else None
 
-    def share(self, entry: FairEntry) -> float | None:
-        """Normalised score of the seeds that did not diverge."""
-        return self._normalised(entry.scores().mean, entry.trivial)
+    def blind(self, case: str) -> float | None:
+        """Normalised score of the order-blind predictor over the lengths of training; null where there is none."""
+        return self._normalised(self.order_blind.get(case, {}).get(None), self.trivial(case))
 
     def drop(self, entry: FairEntry) -> float | None:
         """By how much the normalised test score of the seeds that chose the rate is better than that of those reported.
@@ -302,18 +302,3 @@ def fair_tables(tables: Iterable[Table], results: Path) -> list[FairTable]:
     )
     found = [one for group in shortened for one in group if one.lines]
     return (full if not found or any(one.lines for one in full) else []) + found
-
-
-def overall(tables: Sequence[FairTable], model: str) -> float | None:
-    """The mean over several tables of a model's normalised score, in each its mean over the cases; null if one lacks.
-
-    A table that is like another is left out, so that no task counts twice.
-    """
-    means = []
-    for one in (one for one in tables if one.table.like is None):
-        found = [one.normalised(entry) for case in one.cases for entry in one.at(case) if entry.model == model]
-        values = [number for number in found if number is not None]
-        if len(values) < len(one.cases):
-            return None
-        means.append(mean(values))
-    return mean(means) if means else None
