@@ -7,6 +7,7 @@ from orthobench.report.document import Document, Grid, Section
 from orthobench.report.numbers import HEADERS, NOTHING, counts, grid, numbers, protocol, texts
 from orthobench.study.catalogue import SHIPPED, Catalogue
 from orthobench.study.costs.run_costs import spent
+from orthobench.study.statistics.status import NOT_REPRODUCED
 from orthobench.study.tables.table import FAIR, FULL, Table
 from orthobench.study.verdicts.comparison import Compared, Comparison, compare, presets
 from orthobench.study.verdicts.ucr import ranking_lines
@@ -101,7 +102,14 @@ def _facts(comparison: Comparison) -> tuple[str, ...]:
         f"Track {table.track}, {len(table.planned(comparison.preset))} seeds, margin {margins}",
         *([f"the paper scores the {chosen}"] if chosen else []),
         *([f"needs {table.needs}"] if table.needs else []),
+        *(f"contradicted here: {claim}" for claim in dict.fromkeys(_contradicted(comparison))),
     )
+
+
+def _contradicted(comparison: Comparison) -> list[str]:
+    """The claims of a full table of which the opposite came out, each with what it is of."""
+    found = [one for one in comparison.claims if one.verdict.word == NOT_REPRODUCED and comparison.preset == FULL]
+    return [f"{(one.printed.claim or '').rstrip('.')} ({one.printed.label}, {one.printed.column})" for one in found]
 
 
 def _data(found: list[Comparison]) -> Grid:

@@ -248,6 +248,13 @@ def test_bounds_orders_of_magnitude_and_lost_numbers(tmp_path: Path) -> None:
     assert found(tmp_path, "ncgru/table5", "LSTM", "bpc").verdict.word == UNDERSPECIFIED
 
 
+def test_a_contradicted_claim_stands_in_the_first_line(tmp_path: Path) -> None:
+    table = SHIPPED.table("urnn_ugru/table3")
+    facts = paper.section(compare(table, REPO / "results")).facts
+    assert facts[-1].startswith("contradicted here: uRNN's training was stopped early")
+    assert not any("contradicted" in fact for fact in paper.section(compare(table, tmp_path)).facts)
+
+
 @pytest.mark.slow
 def test_ranks_over_the_data_sets(tmp_path: Path) -> None:
     table = SHIPPED.table("spectral_rnn/table4")
