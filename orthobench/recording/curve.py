@@ -1,6 +1,7 @@
 """metrics.csv: one row per logged value, appended during the run; a resumed run rewrites it from its checkpoint."""
 
 import hashlib
+import os
 import zlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -78,14 +79,7 @@ class Curve:
             return []
         if self.path.stat().st_size > LARGEST:
             raise StorageError(f"{self.path} has {self.path.stat().st_size:,} bytes; at most {LARGEST:,} are read.")
-        found = []
-        for line in self.path.read_bytes().decode(errors="replace").split("\n")[1:-1]:
-            try:
-                step, epoch, name, value = line.split(",")
-                found.append({"step": int(step), "epoch": int(epoch), "name": name, "value": float(value)})
-            except ValueError:
-                continue
-        return found
+        return _rows(self.path.read_bytes().decode(errors="replace").split("\n")[1:-1])
 
     def of(self, name: str) -> list[list[float]]:
         """The points [step, value] of one metric."""
@@ -97,6 +91,28 @@ class Curve:
         for row in self.rows():
             found.setdefault(row["name"], []).append([row["step"], row["value"]])
         return found
+
+
+def tail(path: Path, size: int = 4096) -> list[dict[str, Any]]:
+    """The complete rows in the last bytes of a metrics.csv; none where it is not there or cannot be read."""
+    try:
+        with path.open("rb") as file:
+            file.seek(max(file.seek(0, os.SEEK_END) - size, 0))
+            return _rows(file.read().decode(errors="replace").split("\n")[1:-1])
+    except OSError:
+        return []
+
+
+def _rows(lines: list[str]) -> list[dict[str, Any]]:
+    """The rows in some lines, of which those of another form are left out."""
+    found = []
+    for line in lines:
+        try:
+            step, epoch, name, value = line.split(",")
+            found.append({"step": int(step), "epoch": int(epoch), "name": name, "value": float(value)})
+        except ValueError:
+            continue
+    return found
 
 
 def sealed(folder: Path, record: dict[str, Any]) -> Curve:

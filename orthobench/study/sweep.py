@@ -5,11 +5,7 @@ With `ensemble=true` a job is several runs where a GPU can train them as one pro
 
 import itertools
 import math
-import sys
-from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 from orthobench.common import signals
 from orthobench.common.terminal import complain, say
@@ -18,72 +14,14 @@ from orthobench.config.configuration import Configuration
 from orthobench.config.launchers import launcher_settings
 from orthobench.config.settings import Settings
 from orthobench.config.words import MOST, expanded, parsed, refuse_twice
-from orthobench.errors import ConfigError, Stopped, code_of
+from orthobench.errors import ConfigError
 from orthobench.launch.launchers import made
 from orthobench.launch.local import Local
-from orthobench.launch.processes import Job, Pool, exit_code, label, outcome, prepared
-from orthobench.recording.digest import final
-from orthobench.recording.sources import refuse_changed
-
-LOGS = ".launched"
-
-
-@dataclass(frozen=True)
-class SweepRun:
-    """Run of a sweep."""
-
-    words: list[str]
-    settings: Settings
-
-    @cached_property
-    def folder(self) -> Path:
-        """The run's folder."""
-        return self.settings.folder
-
-    def code(self) -> int | None:
-        """The exit code by the run's record; null while it has no final record of its own.
-
-        It is that of refused settings where plug-ins or data have changed since, see `stale`.
-        """
-        record = final(self.folder / "record.json")
-        if record is None or record.get("identity") not in (None, self.settings.digest):
-            return None
-        return ConfigError.exit_code if self.stale(record) else code_of(record["status"])
-
-    def stale(self, record: dict[str, Any] | None = None) -> str | None:
-        """Why the finished run is not the one that is asked for; null where it is, or is not finished."""
-        found = record or final(self.folder / "record.json")
-        try:
-            refuse_changed((found or {}).get("sources"), self.settings)
-        except ConfigError as error:
-            return str(error)
-        return None
-
-
-def _tell(cell: SweepRun, number: int, job: Job, code: int) -> None:
-    """Say how a run of a job has ended."""
-    record = final(cell.folder / "record.json")
-    told = "is running elsewhere" if code == 0 and record is None else outcome(code)
-    told += _score(record) if code == 0 and record is not None else _why(job)
-    (say if code == 0 else complain)(f"[{number + 1}] {label(cell.words)}: {told}")
-
-
-def _score(record: dict[str, Any]) -> str:
-    """The test score of a finished run, as the end of a sentence; empty where its record has none."""
-    drawn = [name.removeprefix("val/") for name in record.get("curve") or {} if name.startswith("val/")]
-    scores = (record.get("metrics") or {}).get("best_val") or {}
-    value = scores.get(f"test/{drawn[0]}") if drawn else None
-    return "" if value is None else f", test {drawn[0]} {value:.4g}"
-
-
-def _why(job: Job) -> str:
-    """The last line that a run which failed has printed into its log, as the end of a sentence."""
-    try:
-        lines = [] if job.log is None else job.log.read_text(encoding="utf-8", errors="replace").split("\n")
-    except OSError:
-        return ""
-    said = [line for line in lines if line.strip()]
-    return f"; {said[-1]}" if said else ""
+from orthobench.launch.processes import Job, Pool, label, prepared
+from orthobench.launch.workers import Launcher
+from orthobench.study.progress import Progress
+from orthobench.study.summary import show
+from orthobench.study.sweep_run import Ending, SweepRun, told_apart, watched
 
 
 def jobs(words: list[Word]) -> list[list[str]]:
@@ -129,24 +67,37 @@ def sweep(overrides: list[str], configuration: Configuration) -> int:
     launcher = [word.text for word in words if word.key.startswith("hydra")]
     chosen = launcher_settings(launcher) if launcher else None
     cells = _apart(plan(words, configuration))
-    codes = {number: cell.code() for number, cell in enumerate(cells)}
-    left = [number for number, code in codes.items() if code is None]
-    done = sum(code not in (None, ConfigError.exit_code) for code in codes.values())
+    codes = [cell.code() for cell in cells]
+    left = [number for number, code in enumerate(codes) if code is None]
+    done = sum(code not in (None, ConfigError.exit_code) for code in codes)
     say(f"{len(cells)} runs" + (f", {done} done already" if done else ""))
+    endings = {number: Ending.of(cells[number], code) for number, code in enumerate(codes) if code is not None}
     if left:
         place = Local() if chosen is None else made(chosen, cells[0].folder.parent)
-        shown = chosen is None and sys.stdout.isatty() and sys.stderr.isatty()
-        jobs = _jobs(cells, left, shown)
-        runs = {job: [cells[n].settings for n in numbers] for job, numbers in jobs.items()}
-        pool = Pool(
-            place.at_once, lambda: signals.asked() is not None, lambda job: prepared(job, runs[job]), place=place
-        )
+        endings |= _work(cells, _jobs(cells, left), place)
+    return show(cells, endings, configuration)
+
+
+def _work(cells: list[SweepRun], jobs: dict[Job, list[int]], place: Launcher) -> dict[int, Ending]:
+    """Do the jobs, each with the numbers of its runs; returns how each run has ended that did."""
+    left = sorted(number for numbers in jobs.values() for number in numbers)
+    names, endings = told_apart(cells), dict[int, Ending]()
+    shown = dict(zip(left, watched([cells[n] for n in left], [names[n] for n in left]), strict=True))
+
+    def begun(job: Job) -> int | None:
+        for number in jobs[job]:
+            progress.begin(shown[number])
+        return prepared(job, [cells[number].settings for number in jobs[job]])
+
+    swept, before = ", ".join(dict.fromkeys(key for own in names for key in own)), len(cells) - len(left)
+    with Progress(f"sweep of {swept}" if swept else "one run", shown.values(), before=before) as progress:
+        pool = Pool(place.at_once, lambda: signals.asked() is not None, begun, place=place)
         for ended in pool.run(list(jobs)):
             for job, code in ended:
                 for number, own in zip(jobs[job], job.codes(code), strict=True):
-                    codes[number] = own
-                    _tell(cells[number], number, job, own)
-    return _summary(cells, codes)
+                    endings[number] = found = Ending.of(cells[number], own, job.log)
+                    progress.end(shown[number], found.state, found.told, found.score, good=own == 0)
+    return endings
 
 
 def _apart(cells: list[SweepRun]) -> list[SweepRun]:
@@ -161,10 +112,6 @@ def _apart(cells: list[SweepRun]) -> list[SweepRun]:
     return list(first.values())
 
 
-def _log(run: SweepRun) -> Path:
-    return run.folder.parent / LOGS / f"{run.folder.name}.log"
-
-
 def _fitted(settings: Settings) -> Settings:
     """The settings that the run itself would use, with the hidden size that a budget of parameters allows."""
     if settings.run.get("params") is None:
@@ -174,41 +121,16 @@ def _fitted(settings: Settings) -> Settings:
     return fit_to_budget(settings)
 
 
-def _jobs(cells: list[SweepRun], left: list[int], shown: bool) -> dict[Job, list[int]]:
-    """The jobs that are left, each with the numbers of its runs; their output goes to the terminal where `shown`."""
+def _jobs(cells: list[SweepRun], left: list[int]) -> dict[Job, list[int]]:
+    """The jobs that are left, each with the numbers of its runs."""
     together = [n for n in left if cells[n].settings.run["ensemble"]]
     jobs = [[n] for n in left if not cells[n].settings.run["ensemble"]]
     if together:
         from orthobench.run.grouping import groups
 
         jobs += [[together[i] for i in group] for group in groups([cells[n].settings for n in together], asked=True)]
+    firsts = {numbers[0]: numbers for numbers in jobs}
     return {
-        Job.of(
-            [cells[n].settings for n in numbers],
-            None if shown else _log(cells[numbers[0]]),
-            cells[numbers[0]].settings.run["timeout"],
-        ): numbers
-        for numbers in sorted(jobs)
+        Job.of([cells[n].settings for n in numbers], cells[first].log, cells[first].settings.run["timeout"]): numbers
+        for first, numbers in sorted(firsts.items())
     }
-
-
-def _summary(cells: list[SweepRun], codes: dict[int, int | None]) -> int:
-    failed = {n: code for n, code in codes.items() if code}
-    missing = [n for n, code in codes.items() if code is None]
-    elsewhere = [n for n, code in codes.items() if code == 0 and cells[n].code() is None]
-    done = len(cells) - len(failed) - len(missing) - len(elsewhere)
-    told = f", {len(elsewhere)} running elsewhere" if elsewhere else ""
-    say(f"{done} of {len(cells)} runs done{told}, {len(failed) + len(missing)} not")
-    for number, code in failed.items():
-        reason = cells[number].stale() if code == ConfigError.exit_code else None
-        if reason:
-            complain(f"[{number + 1}] {label(cells[number].words)}: {reason}")
-            continue
-        log = _log(cells[number])
-        place = f"; {log}" if log.is_file() else ""
-        complain(f"[{number + 1}] {label(cells[number].words)}: {outcome(code)}{place}")
-    for number in missing:
-        complain(f"[{number + 1}] {label(cells[number].words)}: was not started")
-    if signals.asked() is not None:
-        return Stopped.exit_code
-    return exit_code(list(failed.values())) or (1 if missing else Stopped.exit_code if elsewhere else 0)

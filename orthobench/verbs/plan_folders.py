@@ -51,7 +51,7 @@ def write(runs: Iterable[Settings]) -> int:
     All else is told on standard error: how many are left and done, and what is refused, which hinders no other.
     """
     from orthobench.recording.run_folder import begin
-    from orthobench.study.sweep import SweepRun
+    from orthobench.study.sweep_run import SweepRun
 
     codes, left, done = list[int](), 0, 0
     for settings in {one.folder: one for one in runs}.values():

@@ -55,7 +55,7 @@ def test_a_sweep_trains_an_ensemble_in_one_process(
     out, err = capfd.readouterr()
     logs = "".join(path.read_text() for path in (tmp_path / "runs" / ".launched").glob("*.log"))
     assert "4 members as one program" in logs
-    assert "2 of 4 runs done, 2 not" in out
+    assert "2 of 4 runs done, 2 diverged" in out
     assert err.count("exit code 4") == 4  # at once and at the end
     assert sweep([*words, "optimizer.lr=1e-3", "seed=1,2,3"], SHIPPED) == 0
     assert "3 runs, 2 done already" in capfd.readouterr().out

@@ -4,7 +4,6 @@ import multiprocessing
 import re
 import signal
 from argparse import Namespace
-from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -20,7 +19,7 @@ from orthobench.study.costs.book import Book
 from orthobench.study.records import curves, records
 from orthobench.study.records.curves import CurvePoint
 from orthobench.study.reproduce.plan import plan
-from orthobench.study.reproduce.reproduce import Runner, _together, progress
+from orthobench.study.reproduce.reproduce import Runner, _together
 from orthobench.study.reproduce.selection import Selection
 from orthobench.verbs.asked import Asked, seeds_of
 from orthobench.verbs.reproduce import main
@@ -147,15 +146,6 @@ def test_a_signal_ends_it_with_its_own_code(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(Runner, "__call__", lambda runner, runs: signal.raise_signal(signal.SIGTERM))
     assert main([NAME, "--preset", "smoke"]) == Stopped.exit_code
-
-
-def test_progress_counts_rows_runs_failures_and_time() -> None:
-    found = plan(Selection(SHIPPED.select([NAME]), "smoke", seeds=[1, 2]))
-    runs = [replace(run, cost=1.0) for run in found.runs]
-    first = [run for run in runs if run.row == runs[0].row]
-    codes = {first[0]: 0, first[1]: 0, next(run for run in runs if run.row != runs[0].row): 5}
-    assert progress(runs, codes, 60) == "1 of 6 rows, 3 of 12 runs, 1 failed, 1m 0s, about 3m 0s left"
-    assert progress(runs, {}, 0) == "0 of 6 rows, 0 of 12 runs, 0 failed, 0.0s"
 
 
 def test_a_gpu_trains_the_seeds_of_a_row_together_but_not_those_of_a_table_about_time(

@@ -1,8 +1,15 @@
 """Sweeps: one child process per job; a job that fails harms no other."""
 
+import os
+import pty
 import re
+import shlex
+import subprocess
+import sys
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import pytest
@@ -11,7 +18,9 @@ from orthobench.errors import ConfigError
 from orthobench.launch.processes import TIMED_OUT, Job, Pool, exit_code
 from orthobench.launch.workers import Command
 from orthobench.study.catalogue import SHIPPED
-from orthobench.study.sweep import _summary, jobs
+from orthobench.study.summary import show
+from orthobench.study.sweep import jobs
+from orthobench.study.sweep_run import Ending
 
 TINY = (
     "T=4",
@@ -52,11 +61,17 @@ def test_a_sweep_runs_and_a_second_one_finds_its_runs(cli, tmp_path: Path) -> No
 
 def test_a_sweep_without_a_terminal_prints_a_line_for_each_run(cli) -> None:
     done = cli("-m", "model=rnn", "task=adding", "seed=1,2", *TINY, "trainer.val_check_interval=1")
-    first, count, *lines, last = done.stdout.splitlines()
-    assert (count, last) == ("2 runs", "2 of 2 runs done, 0 not")
-    assert [line.partition("]")[0] for line in lines] == ["[1", "[2"]
-    assert all(re.search(r": done, test loss [\d.]+$", line) for line in lines)
+    first, count, one, two, last, title, *table = done.stdout.splitlines()
+    assert (count, last) == ("2 runs", "2 of 2 runs done")
+    told = r"done, val loss [\d.]+, test loss [\d.]+, [\d.]+s"
+    assert re.fullmatch(rf"\[1/2\] seed=1: {told}; about [\d.ms ]+ left", one)
+    assert re.fullmatch(rf"\[2/2\] seed=2: {told}", two), "only what is swept is named"
     assert "reads the configuration" in first
+    assert title.startswith("adding, T=4: best first by validation loss, lower is better, mean over seeds")
+    assert [line.split()[0] for line in table] == ["seeds", "2", "next:", *["orthobench"] * 3]
+    for line in table[-3:]:
+        words = shlex.split(line, comments=True)[1:]
+        assert cli(*words).returncode == 0, line
 
 
 def test_words_of_the_same_run_are_one_run(cli) -> None:
@@ -73,7 +88,7 @@ def test_one_failure_spoils_nothing_and_gives_its_code(cli) -> None:
     tiny = [word for word in TINY if not word.startswith("trainer.max_steps=")]  # -m refuses a key given twice
     done = cli("-m", *tiny, *words, *launcher)
     assert done.returncode == 4, done.stdout + done.stderr
-    assert "2 of 3 runs done, 1 not" in done.stdout
+    assert "2 of 3 runs done, 1 diverged" in done.stdout
     assert "optimizer.lr=1e+30" in done.stderr or "optimizer.lr=1e30" in done.stderr
     assert "exit code 4" in done.stderr
 
@@ -100,21 +115,66 @@ def test_several_values_need_m() -> None:
         SHIPPED.compose(["seed=1,2"])
 
 
-class Elsewhere:
-    """A cell whose run has no final record yet."""
-
-    folder = Path("runs/adding-rnn-0123456789")
-    words: ClassVar[list[str]] = []
-
-    def code(self) -> int | None:
-        return None
-
-
 def test_a_run_going_on_elsewhere_is_not_counted_as_done(capsys: pytest.CaptureFixture[str]) -> None:
-    cells: Any = [Elsewhere(), Elsewhere()]
-    assert _summary(cells, {0: 0, 1: 3}) == 3
-    assert "0 of 2 runs done, 1 running elsewhere, 1 not" in capsys.readouterr().out
-    assert _summary(cells, {0: 0, 1: 0}) == 75
+    runs: Any = [SimpleNamespace(words=[f"seed={n}"], case="adding", log=Path("none")) for n in (1, 2)]
+    elsewhere, lacking = Ending(0, "elsewhere", "", {}), Ending(3, "failed", "exit code 3: no data", {})
+    assert show(runs, {0: elsewhere, 1: lacking}, SHIPPED) == 3
+    out, err = capsys.readouterr()
+    assert "0 of 2 runs done, 1 running elsewhere, 1 failed" in out
+    assert err == "seed=2: exit code 3: no data\n"
+    assert show(runs, {0: elsewhere, 1: elsewhere}, SHIPPED) == 75
+    assert show(runs, {0: elsewhere}, SHIPPED) == 1
+    assert "not started: seed=2" in capsys.readouterr().err
+
+
+def swept(words: list[str], score: float | None, task: str = "adding") -> tuple[Any, Ending]:
+    """A run of a sweep, and its ending with this validation score, or without one."""
+    kind = SHIPPED.settings([f"task={task}"]).parts.task
+    name, known = kind.metric, kind.metric_of(kind.metric)
+    settings = SimpleNamespace(parts=SimpleNamespace(task=kind), run_id="x", folder=Path("runs/x"))
+    run = SimpleNamespace(words=words, case=task, log=Path("none"), settings=settings, metric=known)
+    if score is None:
+        return run, Ending(4, "diverged", "diverged (exit code 4): the loss is nan", {})
+    return run, Ending(0, "done", "", {f"val/{name}": score, f"test/{name}": 1.0}, name)
+
+
+@pytest.mark.parametrize(("task", "order"), [("adding", ["2", "1", "3"]), ("pmnist", ["1", "2", "3"])])
+def test_the_summary_is_sorted_by_validation_with_means_over_seeds(
+    task: str, order: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("orthobench.study.summary._next", lambda *_: [])
+    scores = {("1", "1"): 0.5, ("1", "2"): 0.75, ("2", "1"): 0.25, ("2", "2"): 0.25, ("3", "1"): 0.1, ("3", "2"): None}
+    found = [swept(["T=9", f"optimizer.lr={lr}", f"seed={seed}"], score, task) for (lr, seed), score in scores.items()]
+    assert show([run for run, _ in found], dict(enumerate(ending for _, ending in found)), SHIPPED) == 4
+    out, err = capsys.readouterr()
+    rows = [line.split() for line in out.splitlines()[3:]]
+    assert [row[0] for row in rows] == order, "a row with a seed that is not done is last"
+    assert next(row for row in rows if row[0] == "1")[1:6] == ["2", "0.625", "(0.5", "to", "0.75)"]
+    assert next(row for row in rows if row[0] == "3")[1:5] == ["1", "of", "2", "0.1"]
+    assert err == "optimizer.lr=3 seed=2: diverged (exit code 4): the loss is nan\n"
+
+
+@pytest.mark.slow
+def test_a_sweep_on_a_terminal_has_a_table_and_no_output_of_its_runs(tmp_path: Path) -> None:
+    pytest.importorskip("rich", reason="rich is not installed")
+    master, slave = pty.openpty()
+    words = ["-m", "model=rnn", "task=adding", "seed=1,2", *TINY, "trainer.val_check_interval=1"]
+    env = {**os.environ, "TERM": "xterm", "COLUMNS": "100", "LINES": "30"}
+    process = subprocess.Popen(
+        [sys.executable, "-m", "orthobench", *words], cwd=tmp_path, env=env, stdin=slave, stdout=slave, stderr=slave
+    )
+    os.close(slave)
+    given = b""
+    with suppress(OSError):  # the other side has closed it
+        while block := os.read(master, 1 << 16):
+            given += block
+    os.close(master)
+    assert process.wait() == 0
+    text = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", given.decode())
+    assert "sweep of seed: 0 of 2 runs" in text
+    assert "best so far: validation loss" in text
+    assert "2 of 2 runs done\r\n" in text
+    assert "config.yaml" not in text
 
 
 class Fake:

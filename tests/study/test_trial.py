@@ -10,7 +10,7 @@ from orthobench.errors import StorageError
 from orthobench.recording.digest import read_sealed
 from orthobench.recording.run_folder import read
 from orthobench.study.catalogue import SHIPPED
-from orthobench.study.sweep import SweepRun
+from orthobench.study.sweep_run import SweepRun
 from orthobench.study.tune import trial as module
 from orthobench.study.tune.trial import Outcome, TrialRun, follow
 from tests.own_runs import run

@@ -85,12 +85,16 @@ def epoch_steps(settings: Settings) -> int:
     return _duration(settings).epoch_steps
 
 
+def steps(settings: Settings) -> int | None:
+    """Optimizer steps of a whole run; null where only time limits it."""
+    return _duration(settings).steps
+
+
 def cost(settings: Settings) -> float:
     """A rough measure, without a unit, of the arithmetic of a run, by which runs are ordered."""
     model, task = settings.model, _task(settings)
     n, layers = model.get("hidden_size", 1), model.get("layers", 1)
-    steps = _duration(settings).steps or 1
-    return float(steps) * task.batch_size * (task.T or 500) * layers * n * (n + 50)
+    return float(steps(settings) or 1) * task.batch_size * (task.T or 500) * layers * n * (n + 50)
 
 
 def _task(settings: Settings) -> Any:

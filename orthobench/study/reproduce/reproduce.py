@@ -5,16 +5,12 @@ resumed. A GPU trains the seeds of a row as one program, unless the table report
 and rendered under results/<preset>/, apart from the full tables.
 """
 
-import contextlib
-import shutil
-import sys
 import time
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from orthobench.common import signals
-from orthobench.common.registry import find
-from orthobench.common.terminal import complain, duration_text, say, visible
+from orthobench.common.terminal import complain, say
 from orthobench.config.settings import Settings
 from orthobench.errors import ConfigError, DataError, Stopped, StorageError
 from orthobench.launch import processes as child
@@ -24,13 +20,13 @@ from orthobench.recording.digest import final
 from orthobench.run.grouping import groups
 from orthobench.study.costs.book import Book
 from orthobench.study.launcher import named
+from orthobench.study.progress import Progress, Watched
 from orthobench.study.records import curves, records
 from orthobench.study.reproduce.cheapest import ChosenRow
 from orthobench.study.reproduce.plan import Plan, PlannedRun, plan
-from orthobench.study.reproduce.record_line import drawn, record_line
+from orthobench.study.reproduce.record_line import drawn, record_line, steps
 from orthobench.study.reproduce.selection import Selection
 
-REFRESH_S = 0.5
 ENOUGH = 4  # runs for every process, before the next cell of a searched table is begun
 HINT = "; the same command goes on"
 
@@ -63,8 +59,8 @@ class Runner:
         self.lacking: set[str] = set()
         self.fits, self._book = fits, None
         self.too_long: list[PlannedRun] = []
-        self.last = ""
-        self._shown = 0.0
+        self.progress = Progress("reproduce")
+        self._shown: dict[PlannedRun, Watched] = {}
         self._jobs: dict[child.Job, list[PlannedRun]] = {}
 
     def __call__(self, runs: list[PlannedRun]) -> None:
@@ -72,17 +68,16 @@ class Runner:
 
         Those that are finished in their folders are recorded first, whatever time is left.
         """
-        for run in runs:
-            self._finish(run)
-        self._jobs = {self._job(some): some for some in _together([run for run in runs if run not in self.codes])}
-        with signals.watched(program=True):
+        self._shown = {run: _watched(run) for run in runs}
+        with signals.watched(program=True), Progress("reproduce", self._shown.values()) as self.progress:
+            for run in runs:
+                self._finish(run)
+            left = [run for run in runs if run not in self.codes]
+            self._jobs = {self._job(some): some for some in _together(left)}
             for ended in self.pool.run(list(self._jobs)):
                 for job, code in ended:
                     for run, own in zip(self._jobs[job], job.codes(code), strict=True):
                         self._finish(run, own)
-                if ended or time.monotonic() - self._shown > REFRESH_S:
-                    self._show(runs)
-        self._show(runs, last=True)
 
     def reason(self, run: PlannedRun) -> str:
         """Why a run failed: why it was refused, or the last line of its output."""
@@ -105,6 +100,8 @@ class Runner:
             return DataError.exit_code
         if not self._has_time(self._jobs[job]):
             return Stopped.exit_code
+        for run in self._jobs[job]:
+            self.progress.begin(self._shown[run])
         return prepared(job, [_with_row(run) for run in self._jobs[job]])
 
     def _has_time(self, runs: list[PlannedRun]) -> bool:
@@ -133,6 +130,7 @@ class Runner:
             line = record_line(run.settings, run.table, run.job.preset, run.job.row)
         except (ConfigError, StorageError) as error:
             self.codes[run], self.reasons[run] = error.exit_code, str(error)
+            self.progress.end(self._shown[run], "failed", str(error), good=False)
             return
         if line is not None:
             with records.locked(self.results, run.job.table):
@@ -143,20 +141,20 @@ class Runner:
             return
         else:
             self.codes[run] = code or Stopped.exit_code  # without a record another process works on it
-        self.last = f"{run.label}: {outcome(self.codes[run]) if line is None else score(run.settings, line)}"
-        if not sys.stdout.isatty() and run not in self.too_long:
-            say(f"[{len(self.codes)}] {self.last}")
-
-    def _show(self, runs: list[PlannedRun], last: bool = False) -> None:
-        """Overwrite the line of progress; only on a terminal."""
-        if not sys.stdout.isatty():
+        if run in self.too_long:
             return
-        now = [f"{run.job.table} {run.job.row} {run.job.seed}" for at in self.pool.working for run in self._jobs[at]]
-        parts = [progress(runs, self.codes, time.monotonic() - self.started), self.last, *now[:1]]
-        text = visible("; ".join(part for part in parts if part))[: shutil.get_terminal_size().columns - 1]
-        with contextlib.suppress(OSError, ValueError):
-            sys.stdout.write(f"\r\x1b[2K{text}" + ("\n" if last else ""))
-            sys.stdout.flush()
+        good, told = self.codes[run] == 0, outcome(self.codes[run])
+        state = "done" if good else "stopped" if self.codes[run] == Stopped.exit_code else "failed"
+        told = told if line is None else score(run.settings, line)
+        told += f": {self.reason(run)}" if state == "failed" else ""
+        value = None if line is None else _validation(run.settings, line)
+        self.progress.end(self._shown[run], state, told, value, good)
+
+
+def _watched(run: PlannedRun) -> Watched:
+    """The run as it is shown while it is done."""
+    columns = {"table": run.job.table, "row": run.job.row, "seed": str(run.job.seed)}
+    return Watched(run.label, columns, run.settings.folder, steps(run.settings), run.cost)
 
 
 def _with_row(run: PlannedRun) -> Settings:
@@ -164,21 +162,15 @@ def _with_row(run: PlannedRun) -> Settings:
     return replace(run.settings, run=run.settings.run | {"cell": run.job.row})
 
 
-def progress(runs: list[PlannedRun], codes: dict[PlannedRun, int], spent_s: float) -> str:
-    """A line with the rows and runs that are done, the failures, and the time left at the speed so far."""
-    rows, left = {run.row for run in runs}, {run.row for run in runs if codes.get(run) != 0}
-    failed = sum(code not in (0, Stopped.exit_code) for code in codes.values())
-    done, total = sum(run.cost for run in codes), sum(run.cost for run in runs)
-    text = f"{len(rows - left)} of {len(rows)} rows, {len(codes)} of {len(runs)} runs, {failed} failed"
-    rest = f", about {duration_text(spent_s * (total - done) / done)} left" if 0 < done < total else ""
-    return f"{text}, {duration_text(spent_s)}{rest}"
-
-
 def score(settings: Settings, line: records.Line) -> str:
     """The task's metric of a finished run as text, or the run's status where it has none."""
-    metric = f"test/{find('task', settings.task['name'], 'task').metric}"  # type: ignore[attr-defined]
+    metric = f"test/{settings.parts.task.metric}"
     value = line.metric(metric, "best_val")
     return line.values["status"] if value is None else f"{metric} {value:.4g}"
+
+
+def _validation(settings: Settings, line: records.Line) -> float | None:
+    return line.metric(f"val/{settings.parts.task.metric}", "best_val")
 
 
 def _together(runs: list[PlannedRun]) -> list[list[PlannedRun]]:

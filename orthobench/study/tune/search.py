@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from orthobench.common import signals
-from orthobench.common.terminal import complain, say
+from orthobench.common.terminal import complain
 from orthobench.config.configuration import Configuration
 from orthobench.config.ranges import SearchRange
 from orthobench.config.settings import Settings
@@ -26,7 +26,9 @@ from orthobench.errors import ConfigError, MemoryExhausted, Stopped, StorageErro
 from orthobench.launch.workers import Launcher
 from orthobench.models.build import build_task, fit_to_budget
 from orthobench.recording.claim import Claim
-from orthobench.study.sweep import SweepRun
+from orthobench.study.progress import Progress, Watched
+from orthobench.study.reproduce.record_line import steps
+from orthobench.study.sweep_run import SweepRun
 from orthobench.study.tune.journal import storage, told
 from orthobench.study.tune.trial import Outcome, TrialRun, follow
 
@@ -166,10 +168,14 @@ class Trials:
 
     def __init__(self, search: Search, study: Any, count: int, place: Launcher | None = None) -> None:
         self.search, self.study, self.count, self.place = search, study, count, place
+        known = sum(trial.state.is_finished() for trial in study.get_trials(deepcopy=False))
+        tried = ", ".join(one.key for one in search.ranges)
+        self.progress = Progress(f"tuning of {tried}", total=max(count, known), before=known)
+        self._shown: dict[int, Watched] = {}
 
     def work_on(self, several: int) -> int:
         """`work` on several trials side by side; returns the code of the first failure."""
-        with ThreadPoolExecutor(several) as pool:
+        with self.progress, ThreadPoolExecutor(several) as pool:
             codes = [one.result() for one in [pool.submit(self.work) for _ in range(several)]]
         failed = [code for code in codes if code not in (0, Stopped.exit_code)]
         still = signals.asked() is not None or self._open()
@@ -235,6 +241,7 @@ class Trials:
             self._tell(trial, Outcome("refused", str(error)))
             return 0
         trial.set_user_attr("run_id", run.settings.run_id)
+        self.progress.begin(self._watched(trial, run))
         log = self.search.folder / "logs" / f"{trial.number}.log"
         work = TrialRun(run, self.search.score, log, self.place)
         outcome = follow(work, _reporter(trial))
@@ -254,9 +261,21 @@ class Trials:
         if outcome.reason:
             trial.set_user_attr("reason", outcome.reason)
         self.study.tell(trial.number, outcome.value, states.get(outcome.status, TrialState.FAIL))
-        tried = ", ".join(f"{name}={_short(value)}" for name, value in trial.params.items())
         told = outcome.reason if outcome.value is None else f"{self.search.score} {outcome.value:.4g}"
-        say(f"[{trial.number + 1}/{self.count}] {tried}: {outcome.status}{f', {told}' if told else ''}")
+        told = f"{outcome.status}{f', {told}' if told else ''}"
+        self.progress.end(self._watched(trial), outcome.status, told, outcome.value)
+
+    def _watched(self, trial: Any, run: SweepRun | None = None) -> Watched:
+        """The trial as it is shown; made where it is not known."""
+        known = self._shown.get(trial.number)
+        if known is None:
+            values = {name: _short(value) for name, value in trial.params.items()}
+            label = " ".join(f"{name}={value}" for name, value in values.items())
+            folder = self.search.folder if run is None else run.folder
+            metric = self.search.task.metric_of(self.search.task.metric)
+            known = Watched(label, values, folder, None if run is None else steps(run.settings), metric=metric)
+            self._shown[trial.number] = known
+        return known
 
 
 def _reporter(trial: Any) -> Callable[[int, float], bool]:

@@ -15,7 +15,7 @@ from orthobench.launch.workers import Launcher
 from orthobench.recording.claim import Claim, awaited, is_held, owner_of
 from orthobench.recording.curve import SEAL, Curve, sealed
 from orthobench.recording.digest import final, read_sealed, write_sealed
-from orthobench.study.sweep import SweepRun
+from orthobench.study.sweep_run import SweepRun
 
 LOOK_S = 0.1
 LOSSES = 3  # at one step, before a run is given up that its processes leave unfinished without an error of their own
