@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 from orthobench.common import signals
 from orthobench.common.schema import did_you_mean
-from orthobench.common.terminal import command, say
+from orthobench.common.terminal import columns, command, say
 from orthobench.errors import ConfigError
 from orthobench.verbs.arguments import LAUNCHER, Parser
 
@@ -75,6 +75,8 @@ def _tell(search: "Search", study: Any) -> None:
     if best is None:
         say(f"{told or 'no trials'}; none has a validation score yet")
         return
+    names = [one.key for one in search.ranges]
+    columns(["trial", *names, search.score], tuned.ranking(study, names))
     values = " ".join(one.word(best) for one in search.ranges)
     say(f"{told}; the best: {search.score} {best.value:.4g}, {values}, run {best.user_attrs['run_id']}")
     shares = tuned.importances(study)

@@ -13,6 +13,7 @@ from orthobench.recording.claim import Claim
 from orthobench.study.catalogue import SHIPPED, Catalogue
 from orthobench.study.tune.journal import storage
 from orthobench.study.tune.search import Search, open_study
+from orthobench.study.tune.tuned import ranking
 from tests.own_runs import run
 
 optuna = pytest.importorskip("optuna", reason="optuna is not installed: see the extra `tune`")
@@ -178,3 +179,19 @@ def test_without_the_extra(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captu
     monkeypatch.setitem(__import__("sys").modules, "optuna", None)
     assert main(["tune", *ADDING, RANGE]) == 2
     assert "pip install 'orthobench[tune]'" in capsys.readouterr().err
+
+
+def test_the_trials_are_ranked_by_their_score_and_say_why_they_have_none() -> None:
+    optuna = pytest.importorskip("optuna", reason="optuna is not installed: see the extra `tune`")
+    study, states = optuna.create_study(direction="maximize"), optuna.trial.TrialState
+    for status, value, state in [("done", 0.5, "COMPLETE"), ("diverged", None, "PRUNED"), ("done", 0.75, "COMPLETE")]:
+        trial = study.ask()
+        trial.suggest_float("optimizer.lr", 0.0, 1.0)
+        trial.set_user_attr("status", status)
+        trial.set_user_attr("reason", "" if value else "the loss is nan")
+        study.tell(trial, value, getattr(states, state))
+    rows = ranking(study, ["optimizer.lr", "model.rho"])
+    assert [(row[0], row[2], row[3]) for row in rows] == [
+        ("3", "", "0.75"), ("1", "", "0.5"), ("2", "", "diverged: the loss is nan"),
+    ]  # fmt: skip
+    assert len(ranking(study, [], most=1)) == 1

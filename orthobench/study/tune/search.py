@@ -269,7 +269,7 @@ class Trials:
         """The trial as it is shown; made where it is not known."""
         known = self._shown.get(trial.number)
         if known is None:
-            values = {name: _short(value) for name, value in trial.params.items()}
+            values = {name: short(value) for name, value in trial.params.items()}
             label = " ".join(f"{name}={value}" for name, value in values.items())
             folder = self.search.folder if run is None else run.folder
             metric = self.search.task.metric_of(self.search.task.metric)
@@ -291,5 +291,6 @@ def _reporter(trial: Any) -> Callable[[int, float], bool]:
     return report
 
 
-def _short(value: Any) -> str:
+def short(value: Any) -> str:
+    """A value of a setting with four significant digits."""
     return f"{value:.4g}" if isinstance(value, float) else str(value)

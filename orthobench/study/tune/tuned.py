@@ -2,6 +2,7 @@
 
 import warnings
 from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from orthobench.errors import ConfigError, StorageError
 from orthobench.recording.digest import final
 from orthobench.recording.files import within, write_bytes
 from orthobench.recording.sources import changed
-from orthobench.study.tune.search import Search
+from orthobench.study.tune.search import Search, short
 
 NAME = "tuned"
 LEAST = 4  # finished trials, below which nothing is said about importance
@@ -30,6 +31,19 @@ def best(study: Any) -> Any | None:
 
     done = [t for t in study.get_trials(deepcopy=False) if t.state == TrialState.COMPLETE]
     return study.best_trial if done else None
+
+
+def ranking(study: Any, names: Iterable[str], most: int = 10) -> list[list[str]]:
+    """The trials as rows of a table, the best first: number, values of these settings, score or why there is none."""
+    ended = [t for t in study.get_trials(deepcopy=False) if t.state.is_finished()]
+    sign = -1 if study.direction.name == "MAXIMIZE" else 1
+    scored = sorted((t for t in ended if t.user_attrs.get("status") == "done"), key=lambda t: sign * t.value)
+    rows = []
+    for trial in (*scored, *(t for t in ended if t not in scored))[:most]:
+        why = ": ".join(filter(None, map(trial.user_attrs.get, ("status", "reason"))))
+        values = [short(trial.params.get(name, "")) for name in names]
+        rows.append([str(trial.number + 1), *values, short(trial.value) if trial in scored else why])
+    return rows
 
 
 def refuse_changed(search: Search, study: Any) -> None:
