@@ -15,7 +15,7 @@ from orthobench.study.sweep_run import Ending, SweepRun, named, told_apart
 
 MOST = 30  # rows of a table, before the rest is left to `compare`
 PLAIN = set("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-+/")
-Row = tuple[Mapping[str, str], list[Ending]]  # the swept words but the seed, and how each seed has ended
+SummaryRow = tuple[Mapping[str, str], list[Ending]]  # the swept words but the seed, and how each seed has ended
 
 
 def show(runs: Sequence[SweepRun], endings: Mapping[int, Ending], configuration: Configuration) -> int:
@@ -57,7 +57,7 @@ def show(runs: Sequence[SweepRun], endings: Mapping[int, Ending], configuration:
 
 def _table(case: str, ended: Sequence[tuple[Mapping[str, str], SweepRun, Ending]]) -> None:
     """The rows of one task and length, the best first, and those with a seed that is not done last."""
-    rows: dict[tuple[str, ...], Row] = {}
+    rows: dict[tuple[str, ...], SummaryRow] = {}
     for values, _, ending in ended:
         seedless = {key: value for key, value in values.items() if key not in ("seed", "task", "T")}
         rows.setdefault(tuple(seedless.items()), (seedless, []))[1].append(ending)  # type: ignore[arg-type]
@@ -67,7 +67,7 @@ def _table(case: str, ended: Sequence[tuple[Mapping[str, str], SweepRun, Ending]
     task = ended[0][1].settings.parts.task
     higher = task.metric_of(metric).direction == "higher"
 
-    def place(row: Row) -> tuple[bool, bool, float]:
+    def place(row: SummaryRow) -> tuple[bool, bool, float]:
         scores = [ending.score for ending in row[1] if ending.score is not None]
         return not scores, len(scores) < len(row[1]), (-1 if higher else 1) * mean(scores) if scores else 0.0
 

@@ -19,7 +19,7 @@ from orthobench.launch.launchers import made
 from orthobench.launch.local import Local
 from orthobench.launch.processes import Job, Pool, label, prepared
 from orthobench.launch.workers import Launcher
-from orthobench.study.progress import Progress
+from orthobench.study.overview import Overview
 from orthobench.study.summary import show
 from orthobench.study.sweep_run import Ending, SweepRun, told_apart, watched
 
@@ -86,17 +86,17 @@ def _work(cells: list[SweepRun], jobs: dict[Job, list[int]], place: Launcher) ->
 
     def begun(job: Job) -> int | None:
         for number in jobs[job]:
-            progress.begin(shown[number])
+            overview.begin(shown[number])
         return prepared(job, [cells[number].settings for number in jobs[job]])
 
     swept, before = ", ".join(dict.fromkeys(key for own in names for key in own)), len(cells) - len(left)
-    with Progress(f"sweep of {swept}" if swept else "one run", shown.values(), before=before) as progress:
+    with Overview(f"sweep of {swept}" if swept else "one run", shown.values(), before=before) as overview:
         pool = Pool(place.at_once, lambda: signals.asked() is not None, begun, place=place)
         for ended in pool.run(list(jobs)):
             for job, code in ended:
                 for number, own in zip(jobs[job], job.codes(code), strict=True):
                     endings[number] = found = Ending.of(cells[number], own, job.log)
-                    progress.end(shown[number], found.state, found.told, found.score, good=own == 0)
+                    overview.end(shown[number], found.state, found.told, found.score, good=own == 0)
     return endings
 
 

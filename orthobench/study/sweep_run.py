@@ -14,7 +14,7 @@ from orthobench.errors import ConfigError, DivergedError, OrthobenchError, Stopp
 from orthobench.launch.processes import TIMED_OUT, outcome
 from orthobench.recording.digest import final, read_sealed
 from orthobench.recording.sources import refuse_changed
-from orthobench.study.progress import Watched
+from orthobench.study.overview import Watched
 from orthobench.study.reproduce.record_line import cost, steps
 from orthobench.tasks.metric import Metric
 

@@ -20,7 +20,7 @@ from orthobench.recording.digest import final
 from orthobench.run.grouping import groups
 from orthobench.study.costs.book import Book
 from orthobench.study.launcher import named
-from orthobench.study.progress import Progress, Watched
+from orthobench.study.overview import Overview, Watched
 from orthobench.study.records import curves, records
 from orthobench.study.reproduce.cheapest import ChosenRow
 from orthobench.study.reproduce.plan import Plan, PlannedRun, plan
@@ -59,7 +59,7 @@ class Runner:
         self.lacking: set[str] = set()
         self.fits, self._book = fits, None
         self.too_long: list[PlannedRun] = []
-        self.progress = Progress("reproduce")
+        self.overview = Overview("reproduce")
         self._shown: dict[PlannedRun, Watched] = {}
         self._jobs: dict[child.Job, list[PlannedRun]] = {}
 
@@ -69,7 +69,7 @@ class Runner:
         Those that are finished in their folders are recorded first, whatever time is left.
         """
         self._shown = {run: _watched(run) for run in runs}
-        with signals.watched(program=True), Progress("reproduce", self._shown.values()) as self.progress:
+        with signals.watched(program=True), Overview("reproduce", self._shown.values()) as self.overview:
             for run in runs:
                 self._finish(run)
             left = [run for run in runs if run not in self.codes]
@@ -101,7 +101,7 @@ class Runner:
         if not self._has_time(self._jobs[job]):
             return Stopped.exit_code
         for run in self._jobs[job]:
-            self.progress.begin(self._shown[run])
+            self.overview.begin(self._shown[run])
         return prepared(job, [_with_row(run) for run in self._jobs[job]])
 
     def _has_time(self, runs: list[PlannedRun]) -> bool:
@@ -130,7 +130,7 @@ class Runner:
             line = record_line(run.settings, run.table, run.job.preset, run.job.row)
         except (ConfigError, StorageError) as error:
             self.codes[run], self.reasons[run] = error.exit_code, str(error)
-            self.progress.end(self._shown[run], "failed", str(error), good=False)
+            self.overview.end(self._shown[run], "failed", str(error), good=False)
             return
         if line is not None:
             with records.locked(self.results, run.job.table):
@@ -148,7 +148,7 @@ class Runner:
         told = told if line is None else score(run.settings, line)
         told += f": {self.reason(run)}" if state == "failed" else ""
         value = None if line is None else _validation(run.settings, line)
-        self.progress.end(self._shown[run], state, told, value, good)
+        self.overview.end(self._shown[run], state, told, value, good)
 
 
 def _watched(run: PlannedRun) -> Watched:

@@ -26,7 +26,7 @@ from orthobench.errors import ConfigError, MemoryExhausted, Stopped, StorageErro
 from orthobench.launch.workers import Launcher
 from orthobench.models.build import build_task, fit_to_budget
 from orthobench.recording.claim import Claim
-from orthobench.study.progress import Progress, Watched
+from orthobench.study.overview import Overview, Watched
 from orthobench.study.reproduce.record_line import steps
 from orthobench.study.sweep_run import SweepRun
 from orthobench.study.tune.journal import storage, told
@@ -170,12 +170,12 @@ class Trials:
         self.search, self.study, self.count, self.place = search, study, count, place
         known = sum(trial.state.is_finished() for trial in study.get_trials(deepcopy=False))
         tried = ", ".join(one.key for one in search.ranges)
-        self.progress = Progress(f"tuning of {tried}", total=max(count, known), before=known)
+        self.overview = Overview(f"tuning of {tried}", total=max(count, known), before=known)
         self._shown: dict[int, Watched] = {}
 
     def work_on(self, several: int) -> int:
         """`work` on several trials side by side; returns the code of the first failure."""
-        with self.progress, ThreadPoolExecutor(several) as pool:
+        with self.overview, ThreadPoolExecutor(several) as pool:
             codes = [one.result() for one in [pool.submit(self.work) for _ in range(several)]]
         failed = [code for code in codes if code not in (0, Stopped.exit_code)]
         still = signals.asked() is not None or self._open()
@@ -241,7 +241,7 @@ class Trials:
             self._tell(trial, Outcome("refused", str(error)))
             return 0
         trial.set_user_attr("run_id", run.settings.run_id)
-        self.progress.begin(self._watched(trial, run))
+        self.overview.begin(self._watched(trial, run))
         log = self.search.folder / "logs" / f"{trial.number}.log"
         work = TrialRun(run, self.search.score, log, self.place)
         outcome = follow(work, _reporter(trial))
@@ -263,7 +263,7 @@ class Trials:
         self.study.tell(trial.number, outcome.value, states.get(outcome.status, TrialState.FAIL))
         told = outcome.reason if outcome.value is None else f"{self.search.score} {outcome.value:.4g}"
         told = f"{outcome.status}{f', {told}' if told else ''}"
-        self.progress.end(self._watched(trial), outcome.status, told, outcome.value)
+        self.overview.end(self._watched(trial), outcome.status, told, outcome.value)
 
     def _watched(self, trial: Any, run: SweepRun | None = None) -> Watched:
         """The trial as it is shown; made where it is not known."""

@@ -68,7 +68,7 @@ class Watched:
             self.score = next((row["value"] for row in reversed(scores) if row["name"] == first), self.score)
 
 
-class Progress:
+class Overview:
     """Shows some runs while they are done; a context, from whose start the time counts.
 
     Args:
@@ -91,7 +91,7 @@ class Progress:
         self.total = before + len(self.runs) if total is None else total
         self.started, self._live, self._one = clock(), None, threading.RLock()
 
-    def __enter__(self) -> "Progress":
+    def __enter__(self) -> "Overview":
         self.started, console = self.clock(), _console()
         if console is not None:
             from rich.live import Live

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from orthobench.study.progress import Progress, Watched
+from orthobench.study.overview import Overview, Watched
 from orthobench.tasks.metric import ACCURACY, SQUARED_ERROR, Metric
 
 CODES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
@@ -29,11 +29,11 @@ class Clock:
 
 def test_a_line_for_each_run_that_has_ended(capsys: pytest.CaptureFixture[str]) -> None:
     clock, runs = Clock(), [run(seed) for seed in (1, 2, 3, 4)]
-    with Progress("sweep of seed", runs, clock=clock) as progress:
+    with Overview("sweep of seed", runs, clock=clock) as overview:
         for number, one in enumerate(runs):
-            progress.begin(one)
+            overview.begin(one)
             clock.now += 60
-            progress.end(one, "done" if number else "failed", f"told {number}", 0.5, good=number > 0)
+            overview.end(one, "done" if number else "failed", f"told {number}", 0.5, good=number > 0)
     out, err = capsys.readouterr()
     assert err == "[1/4] seed=1: told 0; about 3m 0s left\n"
     assert out.splitlines() == [
@@ -46,36 +46,36 @@ def test_a_line_for_each_run_that_has_ended(capsys: pytest.CaptureFixture[str]) 
 def test_the_time_left_counts_the_work_and_what_is_half_done(tmp_path: Path) -> None:
     clock = Clock()
     short, long = run(1, work=1.0), run(2, tmp_path, work=3.0)
-    progress = Progress("x", [short, long], clock=clock)
-    assert progress.left_s() is None
-    progress.begin(short)
+    overview = Overview("x", [short, long], clock=clock)
+    assert overview.left_s() is None
+    overview.begin(short)
     clock.now = 10.0
-    progress.end(short, "done", "")
-    progress.begin(long)
-    assert progress.left_s() == pytest.approx(30.0)
+    overview.end(short, "done", "")
+    overview.begin(long)
+    assert overview.left_s() == pytest.approx(30.0)
     (tmp_path / "metrics.csv").write_text("step,epoch,name,value\n50,0,val/loss,0.25\n50,0,train/loss,9\n60,0,val")
     long.look()
     assert (long.step, long.score) == (50, 0.25), "the last line is not whole"
-    assert progress.left_s() == pytest.approx(10.0 * 1.5 / 2.5)
+    assert overview.left_s() == pytest.approx(10.0 * 1.5 / 2.5)
 
 
 def test_what_was_done_before_takes_no_time_and_trials_to_come_are_counted() -> None:
     clock = Clock()
-    progress = Progress("x", total=6, before=2, clock=clock)
+    overview = Overview("x", total=6, before=2, clock=clock)
     known = run(1)
-    progress.begin(known)
+    overview.begin(known)
     clock.now = 5.0
-    progress.end(known, "done", "")
-    assert progress.left_s() == pytest.approx(15.0)
-    assert progress.headline() == "3 of 6 runs, 5.0s, about 15.0s left"
+    overview.end(known, "done", "")
+    assert overview.left_s() == pytest.approx(15.0)
+    assert overview.headline() == "3 of 6 runs, 5.0s, about 15.0s left"
 
 
 @pytest.mark.parametrize(("metric", "best"), [(SQUARED_ERROR, 0.1), (ACCURACY, 0.9)])
 def test_the_best_follows_the_direction_of_the_metric(metric: Metric, best: float) -> None:
-    progress = Progress("x", runs := [run(seed, metric=metric) for seed in (1, 2, 3)])
+    overview = Overview("x", runs := [run(seed, metric=metric) for seed in (1, 2, 3)])
     for one, (state, score) in zip(runs, [("done", 0.9), ("done", 0.1), ("pruned", 0.0)], strict=True):
-        progress.end(one, state, "", score)
-    assert [found.score for found in progress.best().values()] == [best]
+        overview.end(one, state, "", score)
+    assert [found.score for found in overview.best().values()] == [best]
 
 
 @contextmanager
@@ -105,12 +105,12 @@ def test_a_terminal_has_one_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     runs = [run(seed, tmp_path) for seed in range(1, 31)]
     runs[1].values = {"seed": "2", "model": "[red]\x1b[2Jodd"}
     (tmp_path / "metrics.csv").write_text("step,epoch,name,value\n50,0,val/loss,0.25\n")
-    with terminal(monkeypatch) as given, Progress("sweep of seed", runs) as progress:
-        progress.begin(runs[0])
-        progress.end(runs[0], "done", "never printed", 0.125)
-        progress.begin(runs[1])
-        assert progress._live is not None
-        progress._live.refresh()
+    with terminal(monkeypatch) as given, Overview("sweep of seed", runs) as overview:
+        overview.begin(runs[0])
+        overview.end(runs[0], "done", "never printed", 0.125)
+        overview.begin(runs[1])
+        assert overview._live is not None
+        overview._live.refresh()
     raw = b"".join(given)
     text = CODES.sub("", raw.decode())
     assert "sweep of seed: 1 of 30 runs" in text
@@ -125,6 +125,6 @@ def test_a_terminal_has_one_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 @pytest.mark.parametrize("term", ["dumb", ""])
 def test_a_terminal_that_cannot_draw_has_lines(term: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    with terminal(monkeypatch, term) as given, Progress("sweep of seed", [one := run(1)]) as progress:
-        progress.end(one, "done", "told")
+    with terminal(monkeypatch, term) as given, Overview("sweep of seed", [one := run(1)]) as overview:
+        overview.end(one, "done", "told")
     assert b"".join(given) == b"[1/1] seed=1: told\r\n"
