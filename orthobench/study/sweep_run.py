@@ -72,7 +72,7 @@ class SweepRun:
 
 @dataclass(frozen=True)
 class Ending:
-    """How a run has ended.
+    """Ending of a run.
 
     Attributes:
         code: its exit code; 0 without a record means that it runs elsewhere.
