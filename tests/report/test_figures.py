@@ -23,6 +23,7 @@ DRAWN = {
     "sgornn": range(1, 5),
     "spectral_rnn": range(1, 7),
     "urnn_ugru": range(1, 13),
+    "pdssm": (),
 }
 
 

@@ -1,6 +1,7 @@
 """Labels, lengths and baselines of the state-tracking tasks."""
 
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from scipy.stats import chisquare
 from torch.nn import functional as F
 
 from orthobench.tasks.drawn.cycle import Cycle
+from orthobench.tasks.drawn.even_pairs import EvenPairs
 from orthobench.tasks.drawn.group_word import GroupWord
 from orthobench.tasks.drawn.modular_arithmetic import ModularArithmetic
 from orthobench.tasks.drawn.parity import Parity
@@ -75,3 +77,19 @@ def test_the_last_score_is_that_of_the_last_step(cls: type[Tracking], length: in
 def test_with_one_label_there_is_one_score(cls: type[LastOrEvery]) -> None:
     assert cls(labels="last").metrics == ("loss", "accuracy", "score")
     assert cls(labels="every").metrics == ("loss", "accuracy", "score", "last_score")
+
+
+@pytest.mark.parametrize("cls", [*BOTH, GroupWord])
+def test_the_test_may_have_lengths_of_its_own(cls: type[Tracking]) -> None:
+    """Its sequences, baseline and scores are those of a task of these lengths; training and validation stay."""
+    task: Any = cls(length=(3, 9), test_length=(21, 41), seed=3)
+    short, long = cls(length=(3, 9), seed=3), cls(length=(21, 41), seed=3)
+    for split, same in {"train": short, "val": short, "test": long}.items():
+        assert all(map(torch.equal, task.batch(split, 0, 0), same.batch(split, 0, 0)))
+    assert (task.baseline, task.chance, task.test_steps) == (long.baseline, long.chance, 41)
+    assert all(map(torch.equal, task.at_length(61).batch("test", 0, 0), long.at_length(61).batch("test", 0, 0)))
+    assert "test_length" not in cls.resolve({"test_length": None}, Path())
+
+
+def test_even_pairs_order_blind_answer_is_of_the_test() -> None:
+    assert EvenPairs(length=(3, 4), test_length=(9, 9)).order_blind == EvenPairs(length=(9, 9)).order_blind

@@ -22,6 +22,7 @@ from orthobench.study.costs.step_costs import digest
 from orthobench.study.records import records
 from orthobench.study.tables.composed import ComposedTable
 from orthobench.tasks.base import Split, Task
+from orthobench.tasks.drawn.varied import Varied
 from orthobench.tasks.duration import duration, limited
 from orthobench.tasks.lengths import Lengths
 
@@ -155,9 +156,11 @@ def priced(settings: Settings, kept: KeptCost, start_s: float, source: str = KEP
     steps = int(min(length.steps or inf, max(within, length.least)))
     validations = -(-steps * length.accumulate // length.val_every)
     limits = settings.trainer.get("limit_val_batches"), settings.trainer.get("limit_test_batches")
+    task = build_task(settings)
+    longer = task.test_steps / task.length if isinstance(task, Varied) else 1.0
     batches = limited(kept.batches["val"], limits[0])
-    batches += limited(kept.batches["test"], limits[0]) if build_task(settings).select_on_test else 0
-    tests = (1 if validations < 2 else 2) * limited(kept.batches["test"], limits[1]) + kept.curve_batches
+    batches += longer * limited(kept.batches["test"], limits[0]) if task.select_on_test else 0
+    tests = longer * (1 if validations < 2 else 2) * limited(kept.batches["test"], limits[1]) + kept.curve_batches
     evaluation = validations * (VALIDATION_S + batches * batch_s) + tests * batch_s
     return Cost(kept.parameters, steps, step_s, evaluation, start_s + ratio * kept.setup_s, kept.peak_bytes, source)
 

@@ -23,9 +23,9 @@ class EvenPairs(LastOrEvery):
     @property
     def order_blind(self) -> dict[str, float]:
         """Scores of a predictor that knows how many ones there are, and so how often a pair is equal."""
-        if self.labels == "every" or self.span[0] < 2:
+        if self.labels == "every" or self.test_span[0] < 2:
             return {}
-        low, high = self.span
+        low, high = self.test_span
         accuracy = fmean(_of_counts(n) for n in range(low, high + 1))
         return self.blind(accuracy)
 

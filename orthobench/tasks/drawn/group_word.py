@@ -77,7 +77,7 @@ class GroupWord(Tracking):
         """
         if not self.all:
             return {}
-        alike, low, high = len(commutators(self.group)), *self.span
+        alike, low, high = len(commutators(self.group)), *self.test_span
         if self.labels == "last" or not 1 < alike < self.output_size or (low < LONG and self.output_size > FEW):
             return {}
         short = commonest_products(self.group) if low < LONG else ()

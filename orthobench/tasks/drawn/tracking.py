@@ -5,13 +5,14 @@ the tokens: it gives the likeliest state after so many, and its loss is the entr
 """
 
 from abc import abstractmethod
-from typing import Any, ClassVar, Literal
+from pathlib import Path
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from torch import Tensor
 
 from orthobench.errors import ConfigError
-from orthobench.tasks.base import Split
+from orthobench.tasks.base import Batch, Split
 from orthobench.tasks.drawn.varied import Varied, whole
 from orthobench.tasks.lengths import Span, span
 from orthobench.tasks.metric import Metric
@@ -32,6 +33,7 @@ class Tracking(Varied):
 
     Args:
         length: least and greatest number of tokens.
+        test_length: the same of the test split, and of the trivial predictor; as in training when null.
         **kwargs: see `Drawn`.
 
     Raises:
@@ -40,10 +42,11 @@ class Tracking(Varied):
 
     stride: ClassVar[int] = 1
     labels: Labels = "every"
+    _tested: Self | None = None
 
-    def __init__(self, length: Span = (3, 40), **kwargs: Any) -> None:
+    def __init__(self, length: Span = (3, 40), test_length: Span | None = None, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        self.span = span("length", length)
+        self.span = self.test_span = span("length", length)
         if any((end - 1) % self.stride for end in self.span):
             text = f"task.length=[{length[0]},{length[1]}]"
             raise ConfigError(f"{text}: lengths must be odd here, digits with one sign between two; take [3,39].")
@@ -56,6 +59,28 @@ class Tracking(Varied):
         self.chance = self._expected(highest_S)
         self.baseline = {"loss": self._expected(entropy_S), "accuracy": self.chance}
         self.baseline |= {name: 0.0 for name in self.metrics if name.endswith("score")}
+        if test_length is not None:
+            self.test_span = span("test_length", test_length)
+            own = {"length": self.test_span, "test_length": None, "eval_lengths": ()}
+            twin = self._tested = type(self)(**self._given | own)
+            self.chance, self.last_chance, self.baseline = twin.chance, twin.last_chance, twin.baseline
+
+    @staticmethod
+    def resolve(given: dict[str, Any], data_root: Path) -> dict[str, Any]:
+        given = Varied.resolve(given, data_root)
+        return {key: value for key, value in given.items() if key != "test_length" or value}
+
+    @property
+    def test_steps(self) -> int:
+        return self.length if self._tested is None else self._tested.length
+
+    def batch(self, split: Split, epoch: int, index: int) -> Batch:
+        if split == "test" and self._tested is not None:
+            return self._tested.batch(split, epoch, index)
+        return super().batch(split, epoch, index)
+
+    def at_length(self, length: int) -> Self:
+        return super().at_length(length) if self._tested is None else self._tested.at_length(length)
 
     @abstractmethod
     def track(self, u_BT: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -48,6 +48,11 @@ class Varied(Drawn):
     answers: int = 1
     _drawn: tuple[tuple[Split, int, int] | None, Arrays] = (None, ())
 
+    @property
+    def test_steps(self) -> int:
+        """Steps of a padded sequence of the test split."""
+        return self.length
+
     @abstractmethod
     def sequences(self, u_BW: np.ndarray) -> Arrays:
         """Arrays (x, target, mask) from uniform numbers, a row of them for every sequence."""
