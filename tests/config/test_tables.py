@@ -17,6 +17,7 @@ from tests.conftest import REPO
 NAMES = SHIPPED.options("experiment")
 PUBLISHED = [name for name in NAMES if SHIPPED.table(name).track == "published"]
 CONTESTS = [name for name in NAMES if SHIPPED.table(name).track == FAIR]
+SEARCHED = [name for name in NAMES if SHIPPED.table(name).search and not SHIPPED.table(name).like]
 COMPOSER = SHIPPED.composer()
 COARSE = ("cornn", "deltanet", "deltaproduct", "lipschitz_rnn", "mlstm", "nnrnn", "slstm", "unicornn")  # heads, small n
 LATER = {
@@ -170,6 +171,28 @@ def test_a_fair_table_gives_every_model_the_same(name: str) -> None:
     assert len({repr(grid) for grid in places.values()}) == 1
     assert table.tuning is not None
     assert not set(table.tuning.seeds) & set(table.seeds)
+
+
+@pytest.mark.sampled(1)
+@pytest.mark.parametrize("name", SEARCHED)
+def test_every_row_of_a_searched_table_is_within_a_fortieth_of_its_budget(name: str) -> None:
+    for model, given in contestants(name).items():
+        settings = (
+            given if "hidden_size" in "".join(SHIPPED.table(name).row(f"{model}_trial0")) else fit_to_budget(given)
+        )
+        count = build_model(settings, build_task(settings)).parameter_counts()["total"]
+        budget = settings.run["params"]
+        assert abs(count - budget) <= 0.025 * budget, f"{model} has {count} of {budget} parameters"
+
+
+@pytest.mark.parametrize("case", ["adding", "copying", "cued_copying", "cued_recall", "group_word"])
+def test_a_searched_table_has_every_recurrent_model_with_a_search_of_its_own(case: str) -> None:
+    rows = SHIPPED.table(f"fair2/{case}").rows
+    models = {word.removeprefix("model=") for row in rows for word in rows[row] if word.startswith("model=")}
+    files = {path.stem: yaml.safe_load(path.read_text()) for path in (REPO / "conf" / "model").glob("*.yaml")}
+    assert models == {name for name, values in files.items() if values.get("network", "recurrent") == "recurrent"}
+    assert all("search" in files[model] for model in models)
+    assert {"mlstm_orthogonal_trial0", "attention_convolved_trial0"} <= set(rows)
 
 
 @pytest.mark.parametrize("model", ["lstm", "ncgru"])
