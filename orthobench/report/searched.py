@@ -10,6 +10,7 @@ from orthobench.report.document import Document, Grid, Section
 from orthobench.report.numbers import NOTHING, number
 from orthobench.report.searched_figures import figures
 from orthobench.study.catalogue import SHIPPED, Catalogue
+from orthobench.study.statistics.ranks import FEWEST, correlation
 from orthobench.study.statistics.status import Interval
 from orthobench.study.verdicts.factorial import effects
 from orthobench.study.verdicts.searched import GROUPS, SearchedCell, SearchedTable, searched_tables
@@ -96,14 +97,18 @@ def worth(found: SearchedTable) -> Grid:
 
 
 def _moved(found: SearchedTable) -> list[str]:
-    """Tell how many cells are in another group than in the table that this one is like."""
-    other = found.beside
-    both = [(cell, other[cell.name]) for cell in found.known if cell.complete and cell.name in other]
+    """Tell how many cells are in another group than in the table that this one is like, and whether the order holds."""
+    there = {cell.name: (place, cell.group) for place, cell in enumerate(found.beside)}
+    both = [(cell, *there[cell.name]) for cell in found.known if cell.complete and cell.name in there]
     if not both:
         return []
-    moved = [f"{cell.name} ({GROUPS[there]}, here {GROUPS[cell.group]})" for cell, there in both if cell.group != there]
+    moved = [f"{cell.name} ({GROUPS[was]}, here {GROUPS[cell.group]})" for cell, _, was in both if cell.group != was]
     told = f": {', '.join(moved)}" if moved else ""
-    return [f"{len(moved)} of {len(both)} cells are in another group than in {found.table.like}{told}."]
+    notes = [f"{len(moved)} of {len(both)} cells are in another group than in {found.table.like}{told}."]
+    if len(both) >= FEWEST:
+        value, (low, high) = correlation([place for _, place, _ in both])
+        notes.append(f"Spearman's correlation of the two orders is {value:.2f} [{low:.2f}, {high:.2f}].")
+    return notes
 
 
 def _effect(value: float, interval: Interval) -> str:

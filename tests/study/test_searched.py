@@ -1,5 +1,6 @@
 """Searched tables from made-up records: shares, censored steps, horizons, groups and claims."""
 
+import math
 from math import inf
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from orthobench.study.catalogue import SHIPPED, Catalogue
 from orthobench.study.records import records
 from orthobench.study.records.recorded import alike
 from orthobench.study.records.records import Line
+from orthobench.study.statistics.ranks import correlation
 from orthobench.study.tables.composed import ComposedTable
 from orthobench.study.tables.table import Table
 from orthobench.study.verdicts.searched import SearchedTable, clopper_pearson, joined, quartiles, searched_table
@@ -119,6 +121,24 @@ def test_a_table_says_which_cells_are_in_another_group_than_in_the_one_that_it_i
     notes = section(searched_table(table, tmp_path / "results")).notes
     there, here = "solved by some", "solved by at least nine of ten seeds"
     assert f"1 of 2 cells are in another group than in mine/searched: rnn ({there}, here {here})." in notes
+    assert not any("correlation" in note for note in notes), "of two cells there is none"
+
+
+def test_the_correlation_of_two_orders() -> None:
+    value, (low, high) = correlation([0, 2, 1, 3, 5, 4, 6, 7])
+    assert value == pytest.approx(1 - 6 * 4 / (8 * 63))
+    half = 1.959964 * math.sqrt((1 + value**2 / 2) / 5)
+    assert (math.atanh(low), math.atanh(high)) == pytest.approx((math.atanh(value) - half, math.atanh(value) + half))
+    assert correlation(range(5)) == (1, (1, 1)), "no interval of orders that are the same"
+
+
+def test_a_table_like_another_keeps_some_of_its_cells(tmp_path: Path, found: SearchedTable) -> None:
+    path = tmp_path / "experiment" / "mine" / "few.yaml"
+    path.write_text("like: mine/searched\nonly: [rnn, gru]\n")
+    assert list(Catalogue((tmp_path,)).table("mine/few").rows.cells) == ["rnn", "gru"]  # type: ignore[attr-defined]
+    path.write_text("like: mine/searched\nonly: [nrn]\n")
+    with pytest.raises(ConfigError, match="only: nrn is no cell of mine/searched: did you mean 'rnn'"):
+        Catalogue((tmp_path,)).table("mine/few")
 
 
 def test_another_trial_s_runs_are_not_reported(found: SearchedTable, tmp_path: Path) -> None:

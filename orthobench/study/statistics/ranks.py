@@ -2,13 +2,17 @@
 and the groups of a critical-difference diagram (Demsar 2006; with Wilcoxon's test as Benavoli et al. 2016 advise).
 """
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from statistics import mean, median
 from typing import Any
 
 from orthobench.study.statistics.statistics import ALPHA, holm
+from orthobench.study.statistics.status import LEVEL
 
+FEWEST = 5  # places of which a correlation is given
 EXACT = 10  # data sets up to which all 2^n assignments of signs are gone through
 
 
@@ -84,6 +88,23 @@ def signed_rank(a: list[float], b: list[float], alternative: str = "two-sided") 
     method: Any = stats.PermutationMethod(n_resamples=2**EXACT) if len(a) <= EXACT else "asymptotic"
     found: Any = stats.wilcoxon(_differences(a, b), zero_method="zsplit", alternative=alternative, method=method)
     return float(found.pvalue)
+
+
+def correlation(places: Sequence[float]) -> tuple[float, tuple[float, float]]:
+    """Spearman's correlation of an order with another, and its 95 % interval.
+
+    The interval is that of Fisher's transformation with the variance of Bonett and Wright (2000).
+
+    Args:
+        places: the places in the other order, in this one; FEWEST or more.
+    """
+    from scipy import stats
+
+    value = round(float(stats.spearmanr(range(len(places)), places).statistic), 12)
+    if abs(value) == 1:
+        return value, (value, value)
+    half = stats.norm.ppf((1 + LEVEL) / 2) * math.sqrt((1 + value**2 / 2) / (len(places) - 3))
+    return value, (math.tanh(math.atanh(value) - half), math.tanh(math.atanh(value) + half))
 
 
 def _pair(a: str, b: str, scores: dict[str, list[float]], p: float) -> Pair:

@@ -58,20 +58,24 @@ def checked(content: Any, keys: dict[str, Any], required: tuple[str, ...], place
 def like(given: dict[str, Any], other: dict[str, Any], place: str) -> dict[str, Any]:
     """Combine a table with the other that it is `like:`; its own keys win, and the title is not taken over.
 
-    Of the common overrides those of other keys stay, and of the cells those of other names.
+    Of the common overrides those of other keys stay, and of the cells those of other names, or those of `only:`.
 
     Raises:
-        ConfigError: the other table is like a third one.
+        ConfigError: the other table is like a third one, or `only:` names a cell that there is not.
     """
     if "like" in other:
         raise ConfigError(f"{place}like: {given['like']} is like {other['like']} itself; name that one.")
     own = {key(str(word)) for word in given.get("common", ())}
     common = [word for word in other.get("common", ()) if key(word) not in own] + given.get("common", [])
     cells = other.get("cells", {}) | given.get("cells", {})
+    only = given.get("only", list(cells))
+    wrong = next((name for name in only if name not in cells), None)
+    if wrong is not None:
+        raise ConfigError(f"{place}only: {wrong} is no cell of {given['like']}: {did_you_mean(wrong, list(cells))}")
     return (
         {name: body for name, body in other.items() if name not in ("title", "claims")}
         | given
-        | {"common": common, "cells": cells}
+        | {"common": common, "cells": {name: cells[name] for name in only}}
     )
 
 

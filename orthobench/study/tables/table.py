@@ -1,7 +1,8 @@
 """A table or figure as runs: conf/experiment/<paper>/<table>.yaml, which is data and not composed by Hydra.
 
 description: Table 1, pixel MNIST       one line for `orthobench list`; `cite:` gives BibTeX keys
-like: fair/adding                      a table with all that this one does not say itself, see `table_parts.like`
+like: fair/adding                      a table with all that this one does not say itself, see `parts.like`
+only: [gru, lstm]                      the cells that a table which is `like:` another keeps, where not all
 track: published                       the paper's settings and selection; `fair`, `searched`: equal budgets
 seeds: [1, 2, 3]
 margin: {test/accuracy: 0.005}         how far a mean may be from the published number, see statistics/status.py
@@ -49,6 +50,7 @@ from orthobench.study.tables.tuning import Tuning
 KEYS: dict[str, Any] = {
     **about.KEYS,
     "like": str,
+    "only": list[str],
     "track": Literal["published", "fair", "searched"],
     "seeds": list[int],
     "margin": dict,

@@ -147,7 +147,7 @@ class SearchedTable:
         cells: in the table's order; those of `--config-dir` last.
         lines: all runs that fill it.
         notes: one sentence for each record that fills nothing, or whose constrained matrix left its set.
-        beside: the group of every complete cell of the table that this one is like; empty for most.
+        beside: the complete cells of the table that this one is like, in the order of `known`; empty for most.
     """
 
     table: Table
@@ -158,7 +158,7 @@ class SearchedTable:
     lengths: tuple[int, ...] = ()
     notes: tuple[str, ...] = ()
     made_by: MadeBy = MadeBy({}, {})  # noqa: RUF009  (it is frozen)
-    beside: dict[str, int] = field(default_factory=dict)
+    beside: tuple[SearchedCell, ...] = ()
 
     @cached_property
     def known(self) -> list[SearchedCell]:
@@ -267,11 +267,9 @@ def searched_table(table: Table, results: Path, preset: str = FULL) -> SearchedT
         for name in cells_of(table)
     )
     notes = (*found.notes, *found.lost)
-    beside: dict[str, int] = {}
     like = table.original() if found.lines else None
-    if like is not None:
-        other = searched_table(like, results, preset)
-        beside = {cell.name: cell.group for cell in other.cells if cell.complete}
+    other = () if like is None else searched_table(like, results, preset).known
+    beside = tuple(cell for cell in other if cell.complete)
     return SearchedTable(table, preset, score, cells, found.lines, lengths, notes, made_by(found.lines), beside)
 
 
