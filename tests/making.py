@@ -22,14 +22,14 @@ def recurrent_maker(n: int, rng: np.random.Generator, constrained_class: type = 
     return make
 
 
-def untouched_cell(cls: type, input_size: int = 3, hidden_size: int = 4, recurrent: type = Free, **kwargs: Any) -> Cell:
+def untouched_cell(cls: type, input_size: int = 3, hidden_size: int = 4, recurrent: type = Free, **kwargs: Any) -> Any:
     """A cell with its own initial values, in float64."""
     rng = np.random.default_rng(11)
     make = recurrent_maker(hidden_size, rng, recurrent)
     return cls(input_size=input_size, hidden_size=hidden_size, rng=rng, make_recurrent=make, **kwargs).double()
 
 
-def random_cell(cls: type, **kwargs: Any) -> Cell:
+def random_cell(cls: type, **kwargs: Any) -> Any:
     """A cell whose every parameter, biases included, is random."""
     return randomise(untouched_cell(cls, **kwargs))
 
@@ -73,6 +73,14 @@ def arrays(cell: Cell) -> dict[str, np.ndarray]:
         own = {"U": U, "W": cell.recurrent[gate](), "b": cell.b[gate]}
         found |= {f"{name}_{gate}": tensor.detach().numpy() for name, tensor in own.items()}
     return found
+
+
+def sigmoid(z: Any) -> Any:
+    return 1 / (1 + np.exp(-z))
+
+
+def silu(z: Any) -> Any:
+    return z * sigmoid(z)
 
 
 def gradients(module: nn.Module) -> list[torch.Tensor | None]:

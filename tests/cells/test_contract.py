@@ -1,19 +1,20 @@
 """What a cell may be: no recurrent matrix, two on one projection, matrix states, an output of its own."""
 
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
 import pytest
 import torch
 from torch import Tensor
-from torch.func import functional_call, vmap
 
 from orthobench.cells.base import Cell, Matrices, State
 from orthobench.cells.elman import Elman
 from orthobench.errors import ConfigError
 from orthobench.run.callbacks.jacobian import chained_jacobian
 from orthobench.scan import choose, recurrence, reference
-from tests.making import draw, jacobian_by_autograd, network, random_cell, tokens
+from tests.making import draw, jacobian_by_autograd, network, random_cell, sigmoid, tokens
+from tests.models.laws import every_law
 
 DT, GAMMA, EPSILON = 0.3, 0.7, 0.4
 HEADS, KEYS, VALUES = 2, 3, 2
@@ -77,10 +78,6 @@ class DeltaRule(Cell):
         return (S @ q[..., None])[..., 0].flatten(1), (S,)
 
 
-def sigmoid(a: np.ndarray) -> np.ndarray:
-    return 1 / (1 + np.exp(-a))
-
-
 def oscillators(p: np.ndarray, W: list[np.ndarray]) -> tuple[list[np.ndarray], list[np.ndarray]]:
     y, z = np.zeros((2, *p[0].shape))
     seen = []
@@ -139,46 +136,10 @@ def test_against_a_loop_in_numpy(cls: Any, loop: Any, make_x: Any) -> None:
         np.testing.assert_allclose(s.detach().numpy(), expected, rtol=1e-12, atol=1e-13)
 
 
+@every_law
 @every_cell
-@pytest.mark.parametrize("readout", ["all", "last"])
-@pytest.mark.sampled(2)
-def test_gradients_through_two_layers(cls: Any, readout: str) -> None:
-    model = network(cls, hidden_size=N, layers=2, readout=readout)
-    own = dict(model.named_parameters())
-
-    def output(x: Tensor, *values: Tensor) -> Tensor:
-        return functional_call(model, dict(zip(own, values, strict=True)), (x,))[0]
-
-    assert torch.autograd.gradcheck(output, (draw(2, 3, 3).requires_grad_(), *own.values()))
-
-
-@every_cell
-def test_the_last_output_is_the_last_of_all(cls: Any) -> None:
-    models = [network(cls, hidden_size=N, readout=readout) for readout in ("all", "last")]
-    every, last = (model(draw(2, 4, 3))[0] for model in models)
-    torch.testing.assert_close(every[:, -1], last)
-
-
-@every_cell
-def test_a_state_goes_on(cls: Any) -> None:
-    model, x = network(cls, hidden_size=N, layers=2), draw(2, 7, 3)
-    whole, end = model(x)
-    first, middle = model(x[:, :4])
-    second, final = model(x[:, 4:], [tuple(s.detach() for s in layer) for layer in middle])
-    torch.testing.assert_close(torch.cat([first, second], dim=1), whole)
-    for layer, expected in zip(final, end, strict=True):
-        for s, e in zip(layer, expected, strict=True):
-            torch.testing.assert_close(s, e)
-
-
-@every_cell
-def test_members(cls: Any) -> None:
-    model, x = network(cls, hidden_size=N), draw(3, 2, 4, 3)
-    own = {name: torch.stack([p.detach(), 2 * p.detach(), -p.detach()]) for name, p in model.named_parameters()}
-    together = vmap(lambda own, x: functional_call(model, own, (x,))[0])(own, x)
-    for i in range(3):
-        alone = functional_call(model, {name: p[i] for name, p in own.items()}, (x[i],))[0]
-        torch.testing.assert_close(together[i], alone)
+def test_laws_of_networks(cls: Any, law: Any) -> None:
+    law(partial(network, cls, hidden_size=N))
 
 
 @every_cell

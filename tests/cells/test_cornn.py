@@ -1,14 +1,11 @@
 """Coupled oscillators against a loop in NumPy, their size and their start."""
 
 import numpy as np
-import pytest
 import torch
 
-import orthobench
 from orthobench.cells.cornn import CoRNN
-from orthobench.parametrizations.scaled_cayley import ScaledCayley
-from orthobench.scan import choose, recurrence
-from tests.making import draw, random_cell, untouched_cell
+from orthobench.scan import recurrence
+from tests.making import draw, random_cell
 
 
 def test_against_a_loop_in_numpy() -> None:
@@ -36,26 +33,3 @@ def test_without_force_it_is_a_damped_oscillator() -> None:
     step = np.concatenate([np.array([[1.0, 0.0]]) + 0.1 * push, push])
     both = np.linalg.matrix_power(step, 30) @ np.stack([y.numpy(), z.numpy()]).reshape(2, -1)
     np.testing.assert_allclose(after.detach().numpy().ravel(), both[0], atol=1e-12)
-
-
-@pytest.mark.parametrize(("I", "N", "count"), [(1, 256, 131_584), (2, 128, 33_152), (9, 64, 8_832)])
-def test_size(I: int, N: int, count: int) -> None:
-    """The authors' one Linear over (x, y, z): N (I + 2N + 1)."""
-    cell = untouched_cell(CoRNN, input_size=I, hidden_size=N)
-    assert sum(p.numel() for p in cell.parameters()) == N * (I + 2 * N + 1) == count
-
-
-def test_the_published_start_is_that_of_one_linear_layer() -> None:
-    cell = orthobench.build("model=cornn", "task=adding").model.cells[0]
-    bound = (2 + 2 * 128) ** -0.5
-    for p in cell.parameters():
-        assert 0.9 * bound < p.detach().abs().max() <= bound
-
-
-def test_the_matrix_on_y_has_the_configured_parametrization() -> None:
-    cell = untouched_cell(CoRNN, recurrent=ScaledCayley)
-    assert [W.constrained for W in cell.recurrent.values()] == [True, False]
-
-
-def test_it_runs_as_one_function_without_a_graph_per_step() -> None:
-    assert choose(random_cell(CoRNN))[0] in ("native", "fused")

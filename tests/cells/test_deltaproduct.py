@@ -12,14 +12,10 @@ from orthobench.cells.deltaproduct import GAIN, DeltaProduct, unit
 from orthobench.errors import ConfigError
 from orthobench.models.build import build_optimizer
 from orthobench.scan import recurrence
-from tests.making import draw, random_cell, untouched_cell
+from tests.making import draw, random_cell, sigmoid, untouched_cell
 
 HEADS, D = 2, 3
 N = HEADS * D
-
-
-def sigmoid(z: np.ndarray) -> np.ndarray:
-    return 1 / (1 + np.exp(-z))
 
 
 def loop(cell: DeltaProduct, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -89,15 +85,6 @@ def test_a_zero_input_has_a_finite_gradient() -> None:
     cell, x = random_cell(DeltaProduct, hidden_size=N, heads=HEADS), torch.zeros(1, 3, 3).double().requires_grad_()
     recurrence(cell, x)[0].sum().backward()
     assert torch.isfinite(x.grad).all()
-
-
-@pytest.mark.parametrize(
-    ("options", "extra"),
-    [({}, 4 * 3 * N), ({"convolution": None}, 0), ({"convolution": None, "gated": True}, 2 * HEADS + HEADS * 5)],
-)
-def test_size(options: dict[str, Any], extra: int) -> None:
-    cell = untouched_cell(DeltaProduct, input_size=5, hidden_size=N, heads=HEADS, **options)
-    assert sum(p.numel() for p in cell.parameters()) == 5 * (3 * N + HEADS) + N**2 + D + extra
 
 
 def test_a_further_product_adds_keys_values_and_strengths() -> None:

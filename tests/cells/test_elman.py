@@ -1,6 +1,5 @@
 import numpy as np
 import pytest
-import torch
 
 from orthobench.cells.elman import Elman
 from tests.making import arrays, draw, random_cell
@@ -30,28 +29,3 @@ def test_step_with_the_bias_inside_modrelu() -> None:
     a = arrays(cell)
     z = x[:, 0].numpy() @ a["U_h"].T + h.numpy() @ a["W_h"].T
     np.testing.assert_allclose(found.detach(), np.sign(z) * np.maximum(np.abs(z) + a["b_h"], 0), atol=1e-14)
-
-
-def test_zero_input_keeps_a_modrelu_state_at_zero() -> None:
-    cell = random_cell(Elman, activation="modrelu")
-    (found,) = cell.step(cell.project(torch.zeros(2, 1, 3).double())[0], cell.initial_state(2), cell.matrices())
-    assert not found.any()
-
-
-@pytest.mark.parametrize("activation", ["tanh", "relu", "leaky_relu", "abs"])
-def test_bias_is_added_to_the_projection(activation: str) -> None:
-    cell = random_cell(Elman, activation=activation)
-    assert torch.equal(cell.project(torch.zeros(1, 1, 3).double())[0, 0], cell.b["h"])
-
-
-def test_modrelu_projection_has_no_bias() -> None:
-    cell = random_cell(Elman, activation="modrelu")
-    assert not cell.project(torch.zeros(1, 1, 3).double()).any()
-
-
-@pytest.mark.parametrize(
-    ("activation", "kernel"),
-    [("tanh", "rnn_tanh"), ("relu", "rnn_relu"), ("leaky_relu", None), ("abs", None), ("modrelu", None)],
-)
-def test_kernel(activation: str, kernel: str | None) -> None:
-    assert random_cell(Elman, activation=activation).torch_kernel() == kernel

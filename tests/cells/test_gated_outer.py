@@ -12,7 +12,7 @@ from orthobench.cells.gated_outer import GatedOuter
 from orthobench.cells.outer import decay_start
 from orthobench.errors import ConfigError
 from orthobench.scan import ENGINES, recurrence
-from tests.making import draw, random_cell, untouched_cell
+from tests.making import draw, random_cell, sigmoid, untouched_cell
 
 HEADS, K, V, N, I = 2, 3, 4, 6, 5
 KINDS: dict[str, dict[str, Any]] = {
@@ -27,15 +27,6 @@ KINDS: dict[str, dict[str, Any]] = {
 
 def make(**options: Any) -> Any:
     return random_cell(GatedOuter, input_size=I, hidden_size=N, heads=HEADS, key_width=K, value_width=V, **options)
-
-
-def begun(**options: Any) -> Any:
-    """A cell as it starts."""
-    return untouched_cell(GatedOuter, **options)
-
-
-def sigmoid(z: np.ndarray) -> np.ndarray:
-    return 1 / (1 + np.exp(-z))
 
 
 def loop(cell: Any, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -160,7 +151,7 @@ def test_split_strengths_that_are_one_number_are_kda() -> None:
 
 def test_a_memory_made_by_hand_recalls_and_replaces() -> None:
     """Full strength and orthogonal keys: every value is found again, and a second one replaces the first."""
-    cell = begun(input_size=8, hidden_size=4, heads=1, convolution=None, output_gate="none")
+    cell = untouched_cell(GatedOuter, input_size=8, hidden_size=4, heads=1, convolution=None, output_gate="none")
     with torch.no_grad():
         for p in (cell.U, cell.O):
             p.zero_()
@@ -195,28 +186,6 @@ def test_nothing_written_leaves_the_decay_alone() -> None:
     _, (S, _) = recurrence(cell, x, (S0, torch.zeros(1, 3, cell.sizes[0]).double()))
     decay = cell.log_decay(x @ cell.U[cell.sizes[0] + HEADS :][:HEADS].T, x).sum(1).exp()
     torch.testing.assert_close(S, decay[..., None] * S0, rtol=1e-12, atol=0)
-
-
-@pytest.mark.parametrize(
-    ("options", "parameters", "state", "products"),
-    [
-        ({}, 15_712, 1_600, 18_760),
-        (KINDS["kda"], 16_408, 1_600, 19_332),
-        (KINDS["gla"] | {"decay_rank": 16}, 16_352, 1_024, 18_320),
-        (
-            {"decay": "vector", "output_gate": "sigmoid", "low_rank_gate": True, "rule": "split"},
-            16_408 + 41 * 124,
-            1_600,
-            None,
-        ),
-    ],
-    ids=["gated_deltanet", "kda", "gla", "gated_deltanet_2"],
-)
-def test_sizes(options: dict[str, Any], parameters: int, state: int, products: int | None) -> None:
-    cell = begun(input_size=41, hidden_size=64, heads=4, **options)
-    assert sum(p.numel() for p in cell.parameters()) == parameters
-    assert cell.state_bytes() == 8 * state
-    assert products is None or cell.multiply_adds() == products
 
 
 def test_the_start_of_the_decay() -> None:

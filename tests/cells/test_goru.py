@@ -10,11 +10,7 @@ import orthobench
 from orthobench.cells.goru import GORU
 from orthobench.parametrizations.givens import Givens
 from orthobench.scan import recurrence
-from tests.making import arrays, draw, random_cell, untouched_cell
-
-
-def sigmoid(z: np.ndarray) -> np.ndarray:
-    return 1 / (1 + np.exp(-z))
+from tests.making import arrays, draw, random_cell, sigmoid, untouched_cell
 
 
 @pytest.mark.parametrize("engine", ["auto", "reference"])

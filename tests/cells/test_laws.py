@@ -1,17 +1,18 @@
 """What every cell obeys: exact gradients, a state that goes on, one answer from all engines, bounded states."""
 
+from functools import partial
 from typing import Any
 
 import pytest
 import torch
 from torch import Tensor
-from torch.func import functional_call, vmap
 
 from orthobench.parametrizations.free import Free
 from orthobench.run.callbacks.jacobian import chained_jacobian
 from orthobench.scan import ENGINES, choose, recurrence
 from tests.cells.every import N, every_cell, every_cell_at_length
 from tests.making import draw, gradients, jacobian_by_autograd, network, random_cell, tokens, untouched_cell
+from tests.models.laws import every_law
 
 pytestmark = pytest.mark.sampled(12)
 
@@ -24,15 +25,11 @@ def split(options: dict[str, Any]) -> dict[str, Any]:
     return {"recurrent": own.pop("recurrent", Free), "cell": own}
 
 
+@every_law
 @every_cell
-def test_gradients_through_two_layers(cls: Any, options: dict[str, Any]) -> None:
-    model = network(cls, hidden_size=N, **split(options), layers=2, engine="reference")
-    own = dict(model.named_parameters())
-
-    def output(x: Tensor, *values: Tensor) -> Tensor:
-        return functional_call(model, dict(zip(own, values, strict=True)), (x,))[0]
-
-    assert torch.autograd.gradcheck(output, (draw(2, 3, 3).requires_grad_(), *own.values()), fast_mode=True)
+@pytest.mark.sampled(48)
+def test_laws_of_networks(cls: Any, options: dict[str, Any], law: Any) -> None:
+    law(partial(network, cls, hidden_size=N, **split(options)))
 
 
 def results(engine: str, cell: Any, x: Tensor, state: Any) -> list[Tensor]:
@@ -66,37 +63,10 @@ def test_all_engines_agree(cls: Any, options: dict[str, Any], shape: tuple[int, 
 
 
 @every_cell
-def test_a_state_goes_on(cls: Any, options: dict[str, Any]) -> None:
-    model, x = network(cls, hidden_size=N, **split(options), layers=2), draw(2, 7, 3)
-    whole, end = model(x)
-    first, middle = model(x[:, :4])
-    second, final = model(x[:, 4:], [tuple(s.detach() for s in layer) for layer in middle])
-    torch.testing.assert_close(torch.cat([first, second], dim=1), whole)
-    torch.testing.assert_close(final, end)
-
-
-@every_cell
 def test_a_token_is_its_one_hot_vector(cls: Any, options: dict[str, Any]) -> None:
     cell, x = random_cell(cls, hidden_size=N, **options), tokens(2, 5)
     expected = recurrence(cell, torch.nn.functional.one_hot(x, 3).double())[0]
     torch.testing.assert_close(recurrence(cell, x)[0], expected, rtol=0, atol=1e-12)
-
-
-@every_cell
-def test_the_last_output_is_the_last_of_all(cls: Any, options: dict[str, Any]) -> None:
-    models = [network(cls, hidden_size=N, **split(options), readout=readout) for readout in ("all", "last")]
-    every, last = (model(draw(2, 4, 3))[0] for model in models)
-    torch.testing.assert_close(every[:, -1], last)
-
-
-@every_cell
-def test_members(cls: Any, options: dict[str, Any]) -> None:
-    model, x = network(cls, hidden_size=N, **split(options)), draw(3, 2, 4, 3)
-    own = {name: torch.stack([p.detach(), 2 * p.detach(), -p.detach()]) for name, p in model.named_parameters()}
-    together = vmap(lambda own, x: functional_call(model, own, (x,))[0])(own, x)
-    for i in range(3):
-        alone = functional_call(model, {name: p[i] for name, p in own.items()}, (x[i],))[0]
-        torch.testing.assert_close(together[i], alone)
 
 
 @every_cell

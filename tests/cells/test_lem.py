@@ -3,15 +3,9 @@
 import numpy as np
 import pytest
 
-import orthobench
 from orthobench.cells.lem import LEM
-from orthobench.parametrizations.scaled_cayley import ScaledCayley
-from orthobench.scan import choose, recurrence
-from tests.making import arrays, draw, random_cell, untouched_cell
-
-
-def sigmoid(z: np.ndarray) -> np.ndarray:
-    return 1 / (1 + np.exp(-z))
+from orthobench.scan import recurrence
+from tests.making import arrays, draw, random_cell, sigmoid
 
 
 def test_against_a_loop_in_numpy() -> None:
@@ -34,24 +28,3 @@ def test_states_stay_in_the_unit_box(T: int) -> None:
     cell = random_cell(LEM)
     _, final = recurrence(cell, 100 * draw(3, T, 3))
     assert all(s.abs().max() <= 1 for s in final)
-
-
-@pytest.mark.parametrize(("I", "N"), [(1, 128), (2, 128), (9, 20)])
-def test_size(I: int, N: int) -> None:
-    cell = untouched_cell(LEM, input_size=I, hidden_size=N)
-    assert sum(p.numel() for p in cell.parameters()) == 4 * N * I + 4 * N**2 + 4 * N
-
-
-def test_the_published_start_is_one_bound_for_all() -> None:
-    cell = orthobench.build("model=lem", "task=adding").model.cells[0]
-    for p in cell.parameters():
-        assert 0.9 * 128**-0.5 < p.detach().abs().max() <= 128**-0.5
-
-
-def test_constrained_gates() -> None:
-    cell = untouched_cell(LEM, recurrent=ScaledCayley, orthogonal=["z", "y"])
-    assert [name for name, W in cell.recurrent.items() if W.constrained] == ["z", "y"]
-
-
-def test_it_runs_as_one_function_without_a_graph_per_step() -> None:
-    assert choose(random_cell(LEM))[0] in ("native", "fused")

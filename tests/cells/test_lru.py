@@ -1,7 +1,5 @@
 """The LRU and the rotation against loops of complex numbers in NumPy, their sizes and their starts."""
 
-from typing import Any
-
 import numpy as np
 import pytest
 import torch
@@ -69,17 +67,6 @@ def test_a_rotation_by_pi_computes_parity() -> None:
     bits = torch.from_numpy(np.random.default_rng(1).integers(0, 2, size=(3, 200)))
     h, _ = recurrence(cell, bits, (torch.ones(3, 1, dtype=torch.complex128),))
     assert torch.equal(h[..., 0].real < 0, bits.cumsum(1) % 2 == 1)
-
-
-@pytest.mark.parametrize(("I", "N"), [(1, 8), (10, 64), (128, 64)])
-def test_size(I: int, N: int) -> None:
-    def size(cls: Any, **options: Any) -> int:
-        return sum(p.numel() for p in untouched_cell(cls, input_size=I, hidden_size=N, **options).parameters())
-
-    assert size(LRU) == 3 * N + 2 * N * I + 2 * N * I + I
-    assert size(LRU, features="both") == 3 * N + 2 * N * I
-    assert size(Rotation) == N * (4 * I + 2)
-    assert size(Rotation, unitary=True) == N * (3 * I + 1)
 
 
 def test_the_lrus_start() -> None:

@@ -4,13 +4,8 @@ import torch
 
 from orthobench.cells.lstm import LSTM
 from orthobench.errors import ConfigError
-from orthobench.parametrizations.scaled_cayley import ScaledCayley
 from orthobench.scan import choose, recurrence
-from tests.making import arrays, draw, random_cell, untouched_cell
-
-
-def sigmoid(z: np.ndarray) -> np.ndarray:
-    return 1 / (1 + np.exp(-z))
+from tests.making import arrays, draw, random_cell, sigmoid, untouched_cell
 
 
 def test_step() -> None:
@@ -27,17 +22,6 @@ def test_step() -> None:
 def test_initial_bias_of_the_forget_gate() -> None:
     cell = untouched_cell(LSTM, forget_bias=1.5)
     assert {gate: set(b.tolist()) for gate, b in cell.b.items()} == {"i": {0.0}, "f": {1.5}, "g": {0.0}, "o": {0.0}}
-
-
-@pytest.mark.parametrize("orthogonal", [["g"], ["g", "f"], []])
-def test_constrained_gates(orthogonal: list[str]) -> None:
-    cell = untouched_cell(LSTM, recurrent=ScaledCayley, orthogonal=orthogonal)
-    assert {gate for gate, p in cell.recurrent.items() if p.constrained} == set(orthogonal)
-
-
-def test_one_bias_vector_per_gate() -> None:
-    cell = untouched_cell(LSTM, input_size=3, hidden_size=4)
-    assert sum(p.numel() for p in cell.parameters()) == 4 * 4 * (3 + 4 + 1)
 
 
 def test_a_dense_peephole_shows_the_output_gate_the_new_cell() -> None:

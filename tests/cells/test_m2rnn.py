@@ -7,7 +7,7 @@ import torch
 
 from orthobench.cells.m2rnn import M2RNN
 from orthobench.scan import recurrence
-from tests.making import draw, random_cell, untouched_cell
+from tests.making import draw, random_cell, silu, untouched_cell
 
 HEADS, K, V, N, I = 2, 3, 4, 6, 5
 P = HEADS * V
@@ -16,10 +16,6 @@ P = HEADS * V
 def drawn(**options: Any) -> Any:
     """A random cell."""
     return random_cell(M2RNN, input_size=I, hidden_size=N, heads=HEADS, key_width=K, value_width=V, **options)
-
-
-def silu(z: np.ndarray) -> np.ndarray:
-    return z / (1 + np.exp(-z))
 
 
 def test_against_a_loop_in_numpy() -> None:

@@ -9,32 +9,14 @@ import torch
 from orthobench.cells.mamba3 import Mamba3
 from orthobench.errors import ConfigError
 from orthobench.scan import recurrence
-from tests.making import draw, random_cell, untouched_cell
+from tests.making import draw, random_cell, sigmoid, silu, untouched_cell
 
 HEADS, K, V, N, I, PAIRS = 2, 5, 4, 6, 5, 2
 P = HEADS * V
 
 
-def drawn(**options: Any) -> Any:
-    """A random cell."""
-    return random_cell(Mamba3, **options)
-
-
-def begun(**options: Any) -> Any:
-    """A cell as it starts."""
-    return untouched_cell(Mamba3, **options)
-
-
-def silu(z: np.ndarray) -> np.ndarray:
-    return z / (1 + np.exp(-z))
-
-
 def normed(z: np.ndarray) -> np.ndarray:
     return z / np.sqrt((z**2).mean() + 1e-5)
-
-
-def sigmoid(z: Any) -> Any:
-    return 1 / (1 + np.exp(-z))
 
 
 def parts(own: dict[str, np.ndarray], p: np.ndarray, decay: str) -> tuple[Any, ...]:
@@ -50,7 +32,9 @@ def parts(own: dict[str, np.ndarray], p: np.ndarray, decay: str) -> tuple[Any, .
 @pytest.mark.parametrize("decay", ["heavy_tail", "softplus"])
 def test_against_complex_units_that_turn(decay: str) -> None:
     """The state is turned here, by -angle at every step, and B and C stand still; pairs of numbers are complex ones."""
-    cell = drawn(input_size=I, hidden_size=N, heads=HEADS, key_width=K, value_width=V, pairs=PAIRS, decay=decay)
+    cell = random_cell(
+        Mamba3, input_size=I, hidden_size=N, heads=HEADS, key_width=K, value_width=V, pairs=PAIRS, decay=decay
+    )
     own, x = {name: p.detach().numpy() for name, p in cell.named_parameters()}, draw(2, 7, I)
     found, _ = recurrence(cell, x)
     for row in range(2):
@@ -74,7 +58,7 @@ def test_against_complex_units_that_turn(decay: str) -> None:
 @pytest.mark.parametrize(("l", "order"), [(0.5, 2), (1.0, 1)])
 def test_the_order_of_the_rule(l: float, order: int) -> None:
     """A constant input for one second, in steps of dt: the error falls by 2^order when dt is halved."""
-    cell = begun(input_size=1, hidden_size=1, heads=1, key_width=2, value_width=1, pairs=1)
+    cell = untouched_cell(Mamba3, input_size=1, hidden_size=1, heads=1, key_width=2, value_width=1, pairs=1)
     with torch.no_grad():
         cell.U.zero_()
         cell.U[1] = 1.0  # X = 1
@@ -97,7 +81,7 @@ def test_the_order_of_the_rule(l: float, order: int) -> None:
 
 def test_parity_by_hand() -> None:
     """Half a turn on a one, and one written for it: the state is 1, 0, 1, 0, ... of the ones so far."""
-    cell = begun(input_size=2, hidden_size=1, heads=1, key_width=2, value_width=1, pairs=1)
+    cell = untouched_cell(Mamba3, input_size=2, hidden_size=1, heads=1, key_width=2, value_width=1, pairs=1)
     with torch.no_grad():
         cell.U.zero_()
         cell.U[1, 1] = 1.0  # X is the bit
@@ -114,15 +98,8 @@ def test_parity_by_hand() -> None:
     assert ((y[..., 0] > 0.5) == (bits.cumsum(1) % 2 == 1)).all()
 
 
-def test_size() -> None:
-    cell = begun(input_size=41, hidden_size=64, heads=4, key_width=16)
-    assert sum(p.numel() for p in cell.parameters()) == 11_480
-    assert cell.state_bytes() == 8 * (1_168 + 4)  # a number a head more, so that a step writes once
-    assert cell.multiply_adds() == 14_384
-
-
 def test_the_start() -> None:
-    cell = begun(input_size=5, hidden_size=64, heads=64, key_width=4, dt=[0.1, 1.0])
+    cell = untouched_cell(Mamba3, input_size=5, hidden_size=64, heads=64, key_width=4, dt=[0.1, 1.0])
     pace = torch.nn.functional.softplus(cell.dt)
     assert 0.0999 <= pace.min() < pace.max() <= 1.0001
     assert (cell.B_shift == 1).all()
@@ -131,4 +108,4 @@ def test_the_start() -> None:
 @pytest.mark.parametrize("options", [{"pairs": 3}, {"dt": [1.0, 0.1]}, {"dt": [0.0, 1.0]}])
 def test_what_does_not_fit_is_refused(options: dict[str, Any]) -> None:
     with pytest.raises(ConfigError, match="model"):
-        begun(input_size=2, hidden_size=4, heads=2, key_width=4, **options)
+        untouched_cell(Mamba3, input_size=2, hidden_size=4, heads=2, key_width=4, **options)

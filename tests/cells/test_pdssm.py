@@ -10,7 +10,7 @@ from scipy.special import erf
 
 from orthobench.cells.pdssm import PDSSM
 from orthobench.scan import recurrence
-from tests.making import draw, random_cell, untouched_cell
+from tests.making import draw, random_cell, sigmoid, untouched_cell
 
 N, I, K = 4, 3, 3
 
@@ -18,15 +18,6 @@ N, I, K = 4, 3, 3
 def drawn(**options: Any) -> Any:
     """A random cell."""
     return random_cell(PDSSM, input_size=I, hidden_size=N, dictionary=K, **options)
-
-
-def begun(**options: Any) -> Any:
-    """A cell as it starts."""
-    return untouched_cell(PDSSM, **options)
-
-
-def sigmoid(z: np.ndarray) -> np.ndarray:
-    return 1 / (1 + np.exp(-z))
 
 
 @pytest.mark.parametrize("selection", ["columns", "rows"])
@@ -57,7 +48,7 @@ def test_against_a_loop_in_numpy(selection: Any) -> None:
 def test_any_automaton_by_hand() -> None:
     """The six permutations of three things, told one after another: the state is the one-hot of their product."""
     group = list(permutations(range(3)))
-    cell = begun(input_size=6, hidden_size=6, dictionary=6)
+    cell = untouched_cell(PDSSM, input_size=6, hidden_size=6, dictionary=6)
     with torch.no_grad():
         cell.U.zero_()
         cell.U[:6] = 60 * torch.eye(6)  # the k-th input chooses the k-th matrix
@@ -89,11 +80,5 @@ def test_the_transition_is_one_hot_and_its_gradient_that_of_a_softmax() -> None:
 
 
 def test_the_first_state() -> None:
-    assert begun(hidden_size=3).initial_state(2)[0].tolist() == [[1, 0, 0]] * 2
-    assert not begun(hidden_size=3, first="zero").initial_state(2)[0].any()
-
-
-def test_size() -> None:
-    cell = begun(input_size=3, hidden_size=16, dictionary=4)
-    assert sum(p.numel() for p in cell.parameters()) == 2_444
-    assert cell.state_bytes() == 8 * 32
+    assert untouched_cell(PDSSM, hidden_size=3).initial_state(2)[0].tolist() == [[1, 0, 0]] * 2
+    assert not untouched_cell(PDSSM, hidden_size=3, first="zero").initial_state(2)[0].any()

@@ -1,30 +1,14 @@
 """RWKV-7 against a loop in NumPy, as the delta rule, its eigenvalues, sizes and start."""
 
-from typing import Any
-
 import numpy as np
 import pytest
 import torch
 
 from orthobench.cells.rwkv7 import RWKV7
 from orthobench.scan import recurrence
-from tests.making import draw, random_cell, untouched_cell
+from tests.making import draw, random_cell, sigmoid, untouched_cell
 
 HEADS, D, N, I, RANK = 2, 3, 6, 5, 2
-
-
-def drawn(**options: Any) -> Any:
-    """A random cell."""
-    return random_cell(RWKV7, **options)
-
-
-def begun(**options: Any) -> Any:
-    """A cell as it starts."""
-    return untouched_cell(RWKV7, **options)
-
-
-def sigmoid(z: np.ndarray) -> np.ndarray:
-    return 1 / (1 + np.exp(-z))
 
 
 def parts(own: dict[str, np.ndarray], x: np.ndarray, t: int, negative: bool) -> dict[str, np.ndarray]:
@@ -40,7 +24,7 @@ def parts(own: dict[str, np.ndarray], x: np.ndarray, t: int, negative: bool) -> 
 
 @pytest.mark.parametrize("negative", [False, True])
 def test_against_a_loop_in_numpy(negative: bool) -> None:
-    cell = drawn(input_size=I, hidden_size=N, heads=HEADS, rank=RANK, negative=negative)
+    cell = random_cell(RWKV7, input_size=I, hidden_size=N, heads=HEADS, rank=RANK, negative=negative)
     own, x = {name: p.detach().numpy() for name, p in cell.named_parameters()}, draw(2, 7, I)
     found, (S_T, _) = recurrence(cell, x)
     for row in range(2):
@@ -63,7 +47,7 @@ def test_against_a_loop_in_numpy(negative: bool) -> None:
 
 @pytest.mark.parametrize(("negative", "low"), [(False, -0.455), (True, -1.0)])
 def test_the_eigenvalues_of_a_step_are_real_and_bounded(negative: bool, low: float) -> None:
-    cell = drawn(input_size=I, hidden_size=N, heads=HEADS, rank=RANK, negative=negative)
+    cell = random_cell(RWKV7, input_size=I, hidden_size=N, heads=HEADS, rank=RANK, negative=negative)
     with torch.no_grad():
         writes, _, _ = cell.writes(9 * draw(1, 500, I), (torch.zeros(1, 1, I).double(),), lambda *_: None)
         decay = torch.diag_embed(writes.log_g.exp())
@@ -76,7 +60,7 @@ def test_the_eigenvalues_of_a_step_are_real_and_bounded(negative: bool, low: flo
 
 def test_it_is_a_gated_delta_rule_where_that_is_a_choice_of_it() -> None:
     """One decay and one strength for all keys, and a key at length 1: the state is that of a gated delta rule."""
-    cell = drawn(input_size=I, hidden_size=D, heads=1, rank=1)
+    cell = random_cell(RWKV7, input_size=I, hidden_size=D, heads=1, rank=1)
     x, g, beta = draw(1, 6, I), 0.8, 0.6
     with torch.no_grad():
         cell.mu.zero_()
@@ -99,7 +83,7 @@ def test_it_is_a_gated_delta_rule_where_that_is_a_choice_of_it() -> None:
 
 
 def test_nothing_removed_and_nothing_forgotten_is_linear_attention() -> None:
-    cell, x = drawn(input_size=I, hidden_size=N, heads=HEADS, rank=RANK), draw(1, 6, I)
+    cell, x = random_cell(RWKV7, input_size=I, hidden_size=N, heads=HEADS, rank=RANK), draw(1, 6, I)
     with torch.no_grad():
         for p in (cell.W2, cell.A2, cell.L):
             p.zero_()
@@ -110,16 +94,9 @@ def test_nothing_removed_and_nothing_forgotten_is_linear_attention() -> None:
     torch.testing.assert_close(S, torch.einsum("bthk,bthv->bhkv", writes.k, writes.v), rtol=0, atol=1e-12)
 
 
-def test_size() -> None:
-    cell = begun(input_size=41, hidden_size=64, heads=4, rank=8)
-    assert sum(p.numel() for p in cell.parameters()) == 15_182
-    assert cell.state_bytes() == 8 * 1_065
-    assert cell.multiply_adds() == 18_584
-
-
 def test_the_start() -> None:
     """What the authors' code has for a first layer; as one bare layer it must answer."""
-    cell = begun(input_size=40, hidden_size=16, heads=4)
+    cell = untouched_cell(RWKV7, input_size=40, hidden_size=16, heads=4)
     assert not cell.U[48:].any()
     assert cell.mu[0] == 1
     assert cell.w0[0].item() == pytest.approx(-5.5 - 2.5)

@@ -64,8 +64,3 @@ def test_whether_the_bound_is_active(alpha_raw: float, beta_raw: float, bounded:
 def test_the_bound_just_holds_at_the_start() -> None:
     cell = untouched_cell(ScalarGated)
     assert (cell.alpha_raw.item(), cell.beta_raw.item(), bool(cell.clipped())) == (-3.75, 3.0, False)
-
-
-def test_two_parameters_more_than_elman() -> None:
-    cell = untouched_cell(ScalarGated)
-    assert sum(p.numel() for p in cell.parameters()) == 4 * 3 + 4 * 4 + 4 + 2

@@ -1,13 +1,12 @@
 """Undamped oscillators against a loop in NumPy, their size, their start and what a symplectic step keeps."""
 
 import numpy as np
-import pytest
 import torch
 
 import orthobench
 from orthobench.cells.unicornn import UnICORNN
-from orthobench.scan import choose, recurrence
-from tests.making import draw, random_cell, untouched_cell
+from orthobench.scan import recurrence
+from tests.making import draw, random_cell
 
 
 def loop(cell: UnICORNN, x: np.ndarray) -> tuple[list[np.ndarray], np.ndarray, np.ndarray]:
@@ -52,12 +51,6 @@ def test_a_step_keeps_areas_in_every_plane_of_a_unit() -> None:
     torch.testing.assert_close(torch.linalg.det(J.permute(2, 0, 1)), torch.ones(4).double(), rtol=0, atol=1e-13)
 
 
-@pytest.mark.parametrize(("I", "N"), [(1, 256), (256, 256), (6, 32)])
-def test_size(I: int, N: int) -> None:
-    cell = untouched_cell(UnICORNN, input_size=I, hidden_size=N)
-    assert sum(p.numel() for p in cell.parameters()) == N * (I + 3)
-
-
 def test_the_published_start() -> None:
     exp = orthobench.build("model=unicornn", "task=pmnist")
     assert exp.parameters["total"] == 256 * 4 + 2 * 256 * 259 + 256 * 10 + 10
@@ -68,7 +61,3 @@ def test_the_published_start() -> None:
         bound = (6 / 65 / width) ** 0.5  # Kaiming's for a leaky ReLU of slope 8
         assert 0.97 * bound < cell.U.detach().abs().max() <= bound
         assert not cell.b["z"].any()
-
-
-def test_it_runs_as_one_function_without_a_graph_per_step() -> None:
-    assert choose(random_cell(UnICORNN))[0] in ("native", "fused")

@@ -1,5 +1,6 @@
 """Residual blocks against the equations written out, their size, and what they share with the bare stack."""
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from orthobench.models.block import Block
 from orthobench.run.memory import estimate
 from orthobench.scan import recurrence
 from tests.making import draw, randomise, recurrent_maker, tokens
+from tests.models.laws import every_law
 
 CELLS: list[tuple[Any, dict[str, Any]]] = [(GRU, {}), (MinGRU, {}), (LRU, {}), (DeltaProduct, {"heads": 2})]
 every_cell = pytest.mark.parametrize(("cls", "cell"), CELLS, ids=[cls.__name__ for cls, _ in CELLS])
@@ -78,25 +80,10 @@ def test_tokens_are_one_hot_vectors() -> None:
     torch.testing.assert_close(model(x)[0], model(F.one_hot(x, 3).double())[0], rtol=0, atol=1e-11)
 
 
+@every_law
 @every_cell
-def test_a_state_goes_on(cls: Any, cell: dict[str, Any]) -> None:
-    model, x = blocks(cls, cell), draw(2, 7, 3)
-    whole, end = model(x)
-    first, middle = model(x[:, :4])
-    second, final = model(x[:, 4:], middle)
-    torch.testing.assert_close(torch.cat([first, second], dim=1), whole)
-    torch.testing.assert_close(final, end)
-
-
-@every_cell
-def test_gradients(cls: Any, cell: dict[str, Any]) -> None:
-    model = blocks(cls, cell, engine="reference")
-    own = dict(model.named_parameters())
-
-    def output(x: Tensor, *values: Tensor) -> Tensor:
-        return torch.func.functional_call(model, dict(zip(own, values, strict=True)), (x,))[0]
-
-    assert torch.autograd.gradcheck(output, (draw(1, 3, 3).requires_grad_(), *own.values()), fast_mode=True)
+def test_laws_of_networks(cls: Any, cell: dict[str, Any], law: Any) -> None:
+    law(partial(blocks, cls, cell))
 
 
 def test_taps_hold_the_state_of_the_last_layer() -> None:

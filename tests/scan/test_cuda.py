@@ -15,7 +15,8 @@ from orthobench.scan.cuda import launch, program
 from orthobench.scan.cuda.layout import REGISTERS, Layout, best, layouts
 from tests.making import draw, random_cell
 from tests.scan import cuda_kernels
-from tests.scan.test_engines import assert_equal, tame
+from tests.scan.native.cases import assert_equal
+from tests.scan.test_engines import tame
 
 PLAIN, TWO_BLOCKS = (1, 1, 2, 2, 1), (2, 2, 8, 4, 2)  # blocks of a cluster, units and lanes of a team, chunk, sequences
 CASES = [
@@ -42,7 +43,7 @@ def test_equals_the_loop(
     token = launch.asked.set(Layout(n, gates, *numbers))
     try:
         states = tuple(draw(3, n, seed=seed) for seed in range(1, 3 if cls is LSTM else 2))
-        assert_equal(cuda, tame(cls, n, **options), draw(3, 4, 3), states)
+        assert_equal(tame(cls, n, **options), draw(3, 4, 3), states, cuda.run)
     finally:
         launch.asked.reset(token)
 

@@ -31,7 +31,8 @@ from orthobench.scan.graph import capture
 from orthobench.scan.graph import engine as graph
 from orthobench.study.catalogue import SHIPPED
 from tests.making import draw, random_cell
-from tests.scan.test_engines import FAMILIES, results, tame
+from tests.scan.native.cases import results
+from tests.scan.test_engines import FAMILIES, tame
 
 pytestmark = pytest.mark.gpu
 DEVICE = "cuda"
@@ -123,7 +124,7 @@ def test_the_lstm_is_as_near_to_float64_as_the_loop(engine: str, n: int, B: int)
 
 def check_near(engine: str, cell: Cell, x: Tensor, state: tuple[Tensor, ...]) -> None:
     module, double = engine_for(engine, cell), copy.deepcopy(cell).double()
-    exact = results(reference, double, x.double(), tuple(s.double() for s in state))
+    exact = results(reference.run, double, x.double(), tuple(s.double() for s in state))
 
     def error(run: Any) -> list[float]:
         return [
@@ -131,10 +132,10 @@ def check_near(engine: str, cell: Cell, x: Tensor, state: tuple[Tensor, ...]) ->
             for found, wanted in zip(results(run, cell, x, state), exact, strict=True)
         ]
 
-    results(module, cell, x, state)  # graph captures what comes again
+    results(module.run, cell, x, state)  # graph captures what comes again
     by_cudnn = engine == "fused" and torch_kernels.supports(cell) and len(cell.gates) > 1
     allowed = CUDNNS_GATES if by_cudnn else ALLOWED[engine]
-    for own, oracle in zip(error(module), error(reference), strict=True):
+    for own, oracle in zip(error(module.run), error(reference.run), strict=True):
         assert own <= allowed * oracle
 
 
@@ -144,8 +145,8 @@ def test_at_kinks(engine: str, cls: type, options: dict[str, Any], activation: A
     """Over few steps, so that no state is near enough to a kink for a rounding to cross it."""
     cell, (x, state) = on_gpu(cls, 70, activation=activation, **options), given(20, 4, 70)
     module = engine_for(engine, cell)
-    results(module, cell, x, state)
-    for own, oracle in zip(results(module, cell, x, state), results(reference, cell, x, state), strict=True):
+    results(module.run, cell, x, state)
+    for own, oracle in zip(results(module.run, cell, x, state), results(reference.run, cell, x, state), strict=True):
         for a, b in zip(own, oracle, strict=True):
             torch.testing.assert_close(a, b.expand_as(a), rtol=0, atol=2e-5 * (1 + float(b.abs().max())))
 
@@ -155,8 +156,8 @@ def test_at_kinks(engine: str, cls: type, options: dict[str, Any], activation: A
 def test_the_same_bits_every_time(engine: str, cls: type, options: dict[str, Any]) -> None:
     cell, (x, state) = on_gpu(cls, 64, activation="modrelu", **options), given(50, 30, 64)
     module = engine_for(engine, cell)
-    results(module, cell, x, state)
-    first, second = ([t.clone() for part in results(module, cell, x, state) for t in part] for _ in range(2))
+    results(module.run, cell, x, state)
+    first, second = ([t.clone() for part in results(module.run, cell, x, state) for t in part] for _ in range(2))
     assert all(torch.equal(a, b) for a, b in zip(first, second, strict=True))
 
 

@@ -21,7 +21,8 @@ from orthobench.scan import reference
 from orthobench.scan.graph import capture
 from orthobench.scan.graph import engine as graph
 from tests.making import draw, random_cell, tokens
-from tests.scan.test_engines import Halved, Plain, assert_equal, every_family, results, tame
+from tests.scan.native.cases import assert_equal, results
+from tests.scan.test_engines import Halved, Plain, every_family, tame
 
 Captured = capture.Graph
 
@@ -60,10 +61,10 @@ def _stand_in(monkeypatch: pytest.MonkeyPatch) -> None:
 @every_family
 def test_equals_the_loop(cls: type, options: dict[str, Any], activation: Any) -> None:
     cell, x, state = tame(cls, 5, activation=activation, **options), draw(3, 4, 3), (draw(3, 5, seed=1),)
-    results(graph, cell, x, state)
+    results(graph.run, cell, x, state)
     assert Again.captures == 0
     for scale in (1, 2):
-        assert_equal(graph, cell, scale * x, state)
+        assert_equal(cell, scale * x, state, graph.run)
     assert (Again.captures, Again.replays) == (2, 4)
 
 
@@ -71,8 +72,8 @@ def test_equals_the_loop(cls: type, options: dict[str, Any], activation: Any) ->
 def test_any_cell(cls: type) -> None:
     cell, x = random_cell(cls), draw(3, 4, 4 if cls is Plain else 3)
     state = tuple(s.detach().clone() for s in cell.initial_state(3))
-    results(graph, cell, x, state)
-    assert_equal(graph, cell, x, state)
+    results(graph.run, cell, x, state)
+    assert_equal(cell, x, state, graph.run)
     assert Again.captures == 2
 
 
@@ -91,7 +92,7 @@ def test_a_complex_cell() -> None:
 def test_parameters_and_matrices_are_read_anew() -> None:
     cell, x, state = tame(Elman, 5, activation="modrelu"), tokens(3, 4), (draw(3, 5, seed=1),)
     for _ in range(3):
-        assert_equal(graph, cell, x, state)
+        assert_equal(cell, x, state, graph.run)
         with torch.no_grad():
             for p in cell.parameters():
                 p.mul_(0.9)
@@ -190,7 +191,7 @@ def test_what_cannot_be_captured_runs_step_by_step_and_says_so_once(
     capture._warn.cache_clear()
     cell, x, state = tame(ScalarGated, 5), draw(3, 4, 3), (draw(3, 5, seed=1),)
     for _ in range(3):
-        assert_equal(graph, cell, x, state)
+        assert_equal(cell, x, state, graph.run)
     said = capsys.readouterr().err
     assert said.count("\n") == 1
     assert "so it runs step by step instead: operation not permitted when stream is capturing." in said

@@ -19,8 +19,10 @@ from orthobench.scan import reference
 from orthobench.scan.fused import engine as fused
 from orthobench.scan.graph import capture
 from orthobench.scan.graph import engine as graph
-from tests.making import draw, random_cell, tokens
-from tests.scan.native.cases import assert_as_near_as_the_loop, assert_equal, noise, results, start
+from tests.making import draw, random_cell
+from tests.scan import laws
+from tests.scan.laws import every_law
+from tests.scan.native.cases import assert_as_near_as_the_loop, assert_equal, results, start
 from tests.scan.test_graph import Again
 
 CASES: dict[str, tuple[type, dict[str, Any]]] = {
@@ -55,25 +57,11 @@ def test_any_batch_and_length(name: str, shape: tuple[int, int]) -> None:
     assert_equal(cell, draw(*shape, 3), start(cell, shape[0]), fused.run)
 
 
+@every_law
 @every_case
-def test_tokens_and_one_state_for_the_whole_batch(name: str) -> None:
-    cell = make(name)
-    assert_equal(cell, tokens(4, 8, width=3), start(cell, 4), fused.run)
-    x, state = draw(3, 40, 3), start(cell, 1)
-    expected, _ = fused.run(cell, x, tuple(s.repeat(3, *[1] * (s.dim() - 1)) for s in state))
-    assert torch.equal(fused.run(cell, x, state)[0], expected)
-
-
-@every_case
-def test_the_final_state_alone(name: str) -> None:
-    cell = make(name)
-    x, state = draw(3, 40, 3), start(cell, 3)
-    for which, last in enumerate(reference.run(cell, x, state)[1]):
-        if last.requires_grad:  # the last inputs of a convolution are a state that depends on no weight
-            outside, found = noise(last, 7), []
-            for run in (fused.run, reference.run):
-                found.append(torch.autograd.grad(run(cell, x, state)[1][which], cell.U, outside)[0])
-            torch.testing.assert_close(*found, rtol=1e-10, atol=1e-10)
+def test_laws(name: str, law: Any) -> None:
+    if name != "convolution" or law is not laws.not_a_number_stays_so:  # it forgets
+        law(fused.run, make(name))
 
 
 @every_case
@@ -114,13 +102,3 @@ def test_as_graphs(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for scale in (1, 2):
         assert_equal(cell, scale * x, state, graph.run)
     assert Again.replays > before
-
-
-@every_case
-def test_mixed_precision_rounds_the_inputs_only(name: str) -> None:
-    cell, x = make(name).float(), draw(3, 6, 3).float()
-    exact, _ = fused.run(cell, x, cell.initial_state(3))
-    with torch.autocast("cpu", dtype=torch.bfloat16):
-        found, _ = fused.run(cell, x, cell.initial_state(3))
-    assert found.dtype == exact.dtype
-    torch.testing.assert_close(found, exact, rtol=0, atol=0.1 * float(exact.detach().abs().max()))

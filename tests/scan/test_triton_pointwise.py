@@ -11,7 +11,8 @@ from orthobench.cells.elman import Elman
 from orthobench.cells.scalar_gated import ScalarGated
 from orthobench.scan.fused import engine as fused
 from tests.making import draw
-from tests.scan.test_engines import assert_equal, every_activation, tame
+from tests.scan.native.cases import assert_equal
+from tests.scan.test_engines import every_activation, tame
 from tests.scan.test_triton import interpreted
 
 
@@ -45,7 +46,7 @@ def launched(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 @pytest.mark.parametrize("cls", [Elman, ScalarGated])
 def test_the_loop_of_small_kernels_has_one_for_an_activation(cls: type, activation: Any, launched: list[str]) -> None:
     cell = tame(cls, 5, activation=activation)
-    assert_equal(fused, cell, draw(3, 4, 3), (draw(3, 5, seed=1),))
+    assert_equal(cell, draw(3, 4, 3), (draw(3, 5, seed=1),), fused.run)
     assert launched == ["activate_"] * 4 + ["reverse"] * 4
     state = (torch.full((2, 5), torch.nan, dtype=torch.float64),)
     assert fused.run(cell, draw(2, 3, 3), state)[0].isnan().all()

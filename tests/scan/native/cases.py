@@ -153,8 +153,8 @@ def assert_equal(cell: Cell, x: Tensor, state: State, run: Any = engine.run) -> 
             torch.testing.assert_close(a, b.expand_as(a), rtol=0, atol=tolerance * (1 + largest))
 
 
-def assert_as_near_as_the_loop(cell: Cell, x: Tensor, state: State, run: Any = engine.run) -> None:
-    """In float32 within four times the loop's distance from float64."""
+def assert_as_near_as_the_loop(cell: Cell, x: Tensor, state: State, run: Any = engine.run, times: float = 4) -> None:
+    """In float32 within so many times the loop's distance from float64: sums over k in order round more than others."""
     exact = results(reference.run, cell, x, state)
     single = copy.deepcopy(cell).float()
     near = tuple(s.to(torch.complex64 if s.is_complex() else torch.float32) for s in state)
@@ -163,4 +163,4 @@ def assert_as_near_as_the_loop(cell: Cell, x: Tensor, state: State, run: Any = e
         pairs = zip(chain(*results(run, single, x.float(), near)), chain(*exact), strict=True)
         return sum(float((g - e).norm() / (1e-9 + e.norm())) for g, e in pairs)
 
-    assert error(run) <= 4 * error(reference.run)
+    assert error(run) <= times * error(reference.run)

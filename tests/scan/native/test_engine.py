@@ -1,7 +1,5 @@
 """Every compiled loop of cells with a state of their own kind against the plain loop."""
 
-import copy
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -9,10 +7,8 @@ import torch
 from torch import Tensor
 
 from orthobench.cells.attention import Attention
-from orthobench.cells.base import Cell, State
 from orthobench.cells.complex_elman import ComplexElman
 from orthobench.cells.elman import Elman
-from orthobench.cells.gated_outer import GatedOuter
 from orthobench.cells.lstm import LSTM
 from orthobench.cells.pdssm import PDSSM
 from orthobench.cells.scalar_gated import ScalarGated
@@ -23,14 +19,16 @@ from orthobench.parametrizations.free import Free
 from orthobench.parametrizations.plane_rotations import PlaneRotations
 from orthobench.scan import choose, reference
 from orthobench.scan.native import engine
-from tests.making import draw, random_cell, tokens
+from tests.making import draw, random_cell
+from tests.scan import laws
+from tests.scan.laws import every_law
 from tests.scan.native.cases import (
+    JUMPING,
     assert_as_near_as_the_loop,
     assert_equal,
     every_case,
     every_smooth_case,
     make,
-    noise,
     results,
     start,
 )
@@ -39,6 +37,12 @@ pytestmark = [
     pytest.mark.skipif(engine.why_not(random_cell(LSTM)) is not None, reason="no C compiler here"),
     pytest.mark.sampled(30),
 ]
+
+UNTRUE_OF_JUMPS = (
+    laws.its_gradient_is_the_sum_over_the_batch,
+    laws.not_a_number_stays_so,
+    laws.mixed_precision_rounds_the_inputs_only,
+)
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 5, 17, 64, 128])
@@ -58,52 +62,34 @@ def test_any_batch_and_length(cls: type, options: dict[str, Any], shape: tuple[i
     assert_equal(cell, draw(*shape, 3), start(cell, shape[0]))
 
 
+@every_law
 @every_case
-def test_tokens(cls: type, options: dict[str, Any]) -> None:
-    cell = make(cls, **options)
-    assert_equal(cell, tokens(4, 8, width=5), start(cell, 4))
+@pytest.mark.sampled(180)
+def test_laws(cls: type, options: dict[str, Any], law: Any, request: pytest.FixtureRequest) -> None:
+    if law in UNTRUE_OF_JUMPS and request.node.callspec.id.startswith(JUMPING):
+        pytest.skip("a choice jumps, or the gradient is another on purpose")
+    law(engine.run, make(cls, **options))
 
 
+@every_smooth_case
+@pytest.mark.sampled(2)
+def test_finite_differences(cls: type, options: dict[str, Any]) -> None:
+    laws.finite_differences(engine.run, make(cls, **options))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
 @every_case
-def test_windows_with_a_carried_state_are_the_whole(cls: type, options: dict[str, Any]) -> None:
-    cell = make(cls, **options)
-
-    def windows(cell: Cell, x: Tensor, state: State) -> tuple[Tensor, State]:
-        first, middle = engine.run(cell, x[:, :4], state)
-        second, last = engine.run(cell, x[:, 4:], middle)
-        return torch.cat([first, second], 1), last
-
-    x, state = draw(3, 10, 3), start(cell, 3)
-    for found, expected in zip(results(windows, cell, x, state), results(engine.run, cell, x, state), strict=True):
-        torch.testing.assert_close(found, expected, rtol=1e-10, atol=1e-10)
-
-
-@every_case
-def test_the_final_state_alone(cls: type, options: dict[str, Any]) -> None:
-    cell = make(cls, **options)
-    x, state = draw(3, 6, 3), start(cell, 3)
-    for which in range(len(state)):
-        found = []
-        for run in (engine.run, reference.run):
-            last = run(cell, x, state)[1][which]  # the last inputs depend on no weight
-            found.append(torch.autograd.grad(last.abs().sum(), cell.U)[0] if last.requires_grad else last)
-        torch.testing.assert_close(*found, rtol=0, atol=1e-10)
+def test_bits_do_not_depend_on_threads(cls: type, options: dict[str, Any], dtype: torch.dtype) -> None:
+    if cls is Attention:
+        pytest.skip("torch's own function computes it")
+    laws.bits_do_not_depend_on_threads(engine.run, make(cls, n=64, **options), dtype)
 
 
 @every_case
-def test_strided_inputs_and_gradients(cls: type, options: dict[str, Any]) -> None:
+def test_states_of_another_batch_are_refused(cls: type, options: dict[str, Any]) -> None:
     cell = make(cls, **options)
-    x, state = (
-        draw(6, 3, 5).transpose(1, 2),
-        tuple(s.movedim(0, -1).contiguous().movedim(-1, 0) for s in start(cell, 6)),
-    )
-    assert_equal(cell, x, state)
-    found = []
-    for run in (engine.run, reference.run):
-        h_BTN, _ = run(cell, x, state)
-        outside = noise(h_BTN.permute(1, 2, 0), 4).permute(2, 0, 1).conj()
-        found.append(torch.autograd.grad(h_BTN, cell.U, outside)[0])
-    torch.testing.assert_close(*found, rtol=0, atol=1e-10)
+    with pytest.raises((RuntimeError, ValueError), match=r"size|does not broadcast"):
+        engine.run(cell, draw(3, 5, 3), start(cell, 2))
 
 
 @every_case
@@ -118,67 +104,10 @@ def test_matrices_of_any_layout(cls: type, options: dict[str, Any], monkeypatch:
 
 
 @every_case
-def test_without_gradients(cls: type, options: dict[str, Any]) -> None:
-    cell = make(cls, **options)
-    x, state = draw(3, 6, 3), start(cell, 3)
-    expected, _ = engine.run(cell, x, state)
-    for mode in (torch.no_grad(), torch.inference_mode()):
-        with mode:  # in which a parametrization may round its matrix in another order
-            torch.testing.assert_close(engine.run(cell, x, state)[0], expected, rtol=1e-11, atol=1e-11)
-
-
-@every_smooth_case
-@pytest.mark.sampled(2)
-def test_finite_differences(cls: type, options: dict[str, Any]) -> None:
-    cell = make(cls, **options)
-    names, states = [name for name, _ in cell.named_parameters()], len(cell.initial_state(1))
-
-    def scan(x: Tensor, *rest: Tensor) -> tuple[Tensor, ...]:
-        own, state = copy.copy(cell), rest[:states]
-        with torch.nn.utils.stateless._reparametrize_module(own, dict(zip(names, rest[states:], strict=True))):
-            h_BTN, last = engine.run(own, x, state)
-        return h_BTN, *last
-
-    inputs = [draw(2, 3, 3), *start(cell, 2), *(p.detach().clone() for p in cell.parameters())]
-    assert torch.autograd.gradcheck(scan, [i.requires_grad_() for i in inputs])
-
-
-@every_case
 def test_float32_is_as_near_to_float64_as_the_loop(cls: type, options: dict[str, Any]) -> None:
     """Within four times: its sums run over k in order, which the loop's need not, and rounding grows over the steps."""
     cell = make(cls, n=32, **options)
     assert_as_near_as_the_loop(cell, draw(6, 60, 3), start(cell, 6))
-
-
-@pytest.fixture
-def threads() -> Iterator[Any]:
-    before = torch.get_num_threads()
-    yield torch.set_num_threads
-    torch.set_num_threads(before)
-
-
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
-@every_case
-def test_bits_do_not_depend_on_threads(cls: type, options: dict[str, Any], dtype: torch.dtype, threads: Any) -> None:
-    if cls is Attention:
-        pytest.skip("torch's own function computes it")
-    cell = make(cls, n=64, **options)
-    cell = cell.float() if dtype == torch.float32 else cell
-    x, found = draw(37, 9, 3).to(dtype), []
-    state = tuple(s.to(dtype.to_complex() if s.is_complex() else dtype) for s in start(cell, 37))
-    for count in (1, 2, 3):
-        threads(count)
-        outputs, grads = results(engine.run, cell, x, state)
-        theirs = grads[-1 - len(state) :] if cls is not GatedOuter else []  # whose inputs pass torch's products
-        found.append([*outputs, *theirs])  # parameters' go through torch's own sums
-    assert all(torch.equal(a, b) for other in found[1:] for a, b in zip(found[0], other, strict=True))
-
-
-@every_smooth_case
-def test_a_state_that_is_not_a_number_stays_so(cls: type, options: dict[str, Any]) -> None:
-    cell = make(cls, **options)
-    state = tuple(torch.full_like(s, torch.nan) for s in start(cell, 2))
-    assert engine.run(cell, draw(2, 3, 3), state)[0].isnan().all()
 
 
 def test_a_unit_that_is_not_a_number_is_moved_and_not_lost() -> None:
@@ -195,28 +124,6 @@ def test_second_derivatives_are_refused(cls: type, options: dict[str, Any]) -> N
     (once,) = torch.autograd.grad(h_BTN.abs().sum(), cell.U, create_graph=True)
     with pytest.raises(RuntimeError, match="second derivatives"):
         once.sum().backward()
-
-
-@every_smooth_case
-def test_mixed_precision_rounds_the_inputs_only(cls: type, options: dict[str, Any]) -> None:
-    cell = make(cls, **options).float()
-    x = draw(3, 6, 3).float()
-    with torch.autocast("cpu", dtype=torch.bfloat16):
-        h_BTN, _ = engine.run(cell, x, cell.initial_state(3))
-        h_BTN.abs().sum().backward()
-    exact, _ = engine.run(cell, x, cell.initial_state(3))
-    assert h_BTN.dtype == exact.dtype
-    torch.testing.assert_close(h_BTN, exact, rtol=0, atol=0.1 * float(exact.detach().abs().max()))
-
-
-@every_case
-def test_one_initial_state_for_the_whole_batch(cls: type, options: dict[str, Any]) -> None:
-    cell = make(cls, **options)
-    x, state = draw(3, 5, 3), start(cell, 1)
-    expected, _ = engine.run(cell, x, tuple(s.repeat(3, *[1] * (s.dim() - 1)) for s in state))
-    assert torch.equal(engine.run(cell, x, state)[0], expected)
-    with pytest.raises((RuntimeError, ValueError), match=r"size|does not broadcast"):
-        engine.run(cell, x, start(cell, 2))
 
 
 @every_case
