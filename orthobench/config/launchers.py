@@ -2,12 +2,11 @@
 
 from typing import Any
 
-from orthobench.common.schema import did_you_mean
+from orthobench.common.schema import refuse_unknown
 from orthobench.config.compose import compose, parse
 from orthobench.config.files import Files, conf_dir
 from orthobench.config.policy import LAUNCHERS
 from orthobench.config.words import key, value
-from orthobench.errors import ConfigError
 
 LOCAL = {"local": (), "basic": (), "joblib": ("hydra.launcher.n_jobs=-1",)}  # words for this machine, and what they set
 
@@ -45,5 +44,4 @@ def check_name(name: str) -> None:
     Raises:
         ConfigError: it is unknown.
     """
-    if name not in LAUNCHERS:
-        raise ConfigError(f"--launcher {name} is not known: {did_you_mean(name, LAUNCHERS)}")
+    refuse_unknown([name], LAUNCHERS, "--launcher ", " is not known")

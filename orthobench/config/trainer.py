@@ -9,8 +9,8 @@ from orthobench.common.schema import (
     Positive,
     Range,
     coerce,
-    did_you_mean,
     fields,
+    refuse_unknown,
 )
 from orthobench.errors import ConfigError
 
@@ -72,9 +72,7 @@ def trainer_settings(given: dict[str, Any]) -> dict[str, Any]:
         why = "it rounds the recurrent matrix, which is then no longer orthogonal; use bf16-mixed"
         raise ConfigError(f"trainer.precision={given['precision']} is refused: {why}.")
     kinds = TRAINER_TYPES if given.keys() <= TRAINER_TYPES.keys() else _signature() | TRAINER_TYPES
-    for key in given:
-        if key not in kinds:
-            raise ConfigError(f"trainer.{key} is not an argument of Lightning's Trainer: {did_you_mean(key, kinds)}")
+    refuse_unknown(given, kinds, "trainer.", " is not an argument of Lightning's Trainer")
     filled: dict[str, Any] = {
         key: _time_limit(value) if key == "max_time" else coerce(value, kinds[key], f"trainer.{key}")
         for key, value in given.items()

@@ -242,6 +242,15 @@ def prepared(job: Job, runs: Sequence[Settings]) -> int | None:
     return None
 
 
+def last_line(log: Path | None) -> str:
+    """The last line that a job has printed into its log; empty where there is none, or it printed nothing."""
+    try:
+        lines = [] if log is None else log.read_text(encoding="utf-8", errors="replace").strip().split("\n")
+    except OSError:
+        return ""
+    return lines[-1] if lines else ""
+
+
 def label(words: list[str]) -> str:
     """Overrides as their user would type them."""
     return " ".join(word.lstrip("+") for word in words)

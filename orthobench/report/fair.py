@@ -10,7 +10,7 @@ from orthobench.report.fair_figures import figures
 from orthobench.report.numbers import NOTHING, held, number, ranked, spread
 from orthobench.study.catalogue import SHIPPED, Catalogue
 from orthobench.study.statistics.horizon import LEAST_SCORE
-from orthobench.study.statistics.statistics import Scores, wilson
+from orthobench.study.statistics.statistics import Scores, share_interval
 from orthobench.study.tables.table import FAIR, FULL
 from orthobench.study.verdicts.fair import FairTable, fair_tables
 from orthobench.study.verdicts.fair_claims import outcomes
@@ -233,7 +233,7 @@ def _data(found: list[FairTable]) -> Grid:
 
 def _texts(fair_table: FairTable, entry: FairEntry) -> list[str]:
     scores, diverged = entry.scores(), entry.scores().diverged
-    low, high = wilson(scores.done - diverged, scores.done) if diverged else (0.0, 0.0)
+    low, high = share_interval(scores.done - diverged, scores.done) if diverged else (0.0, 0.0)
     converged = f"{scores.done - diverged}/{scores.done}" + (f" [{low:.2f}, {high:.2f}]" if diverged else "")
     solved = fair_table.solved(entry)
     never = "never" if entry.lines else NOTHING

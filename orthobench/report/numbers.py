@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from orthobench.report.document import Grid
-from orthobench.study.statistics.statistics import Scores, t_interval, wilson
+from orthobench.study.statistics.statistics import Scores, share_interval, t_interval
 from orthobench.study.statistics.status import Interval, clipped
 from orthobench.study.tables.published import DERIVED, Published
 from orthobench.study.tables.table import FULL
@@ -198,5 +198,5 @@ def _converged(compared: Compared) -> str:
         return NOTHING
     if not diverged:
         return f"{done}/{done}"
-    low, high = wilson(done - diverged, done)
+    low, high = share_interval(done - diverged, done)
     return f"{done - diverged}/{done} [{low:.2f}, {high:.2f}]"

@@ -11,7 +11,7 @@ from orthobench.common.terminal import duration_text
 from orthobench.config.settings import Settings
 from orthobench.config.words import key, value
 from orthobench.errors import ConfigError, DivergedError, OrthobenchError, Stopped, code_of
-from orthobench.launch.processes import TIMED_OUT, outcome
+from orthobench.launch.processes import TIMED_OUT, last_line, outcome
 from orthobench.recording.digest import final, read_sealed
 from orthobench.recording.sources import refuse_changed
 from orthobench.study.overview import Watched
@@ -112,7 +112,7 @@ class Ending:
         state = STATES.get(code, "failed")
         what = f"diverged ({outcome(code)})" if state == "diverged" else outcome(code)
         said = record.get("reason") if record.get("status") == state else None
-        said = None if state == "stopped" else str(said or _last_line(log)).removeprefix("orthobench: ").rstrip(".")
+        said = None if state == "stopped" else str(said or last_line(log)).removeprefix("orthobench: ").rstrip(".")
         return cls(code, state, f"{what}: {said}" if said else what, {})
 
 
@@ -148,12 +148,3 @@ def _scores(record: Mapping[str, Any]) -> tuple[dict[str, float], str]:
     drawn = [name.removeprefix("val/") for name in record.get("curve") or {} if name.startswith("val/")]
     found = (record.get("metrics") or {}).get("best_val") or {}
     return {name: value for name, value in found.items() if value is not None}, drawn[0] if drawn else ""
-
-
-def _last_line(log: Path | None) -> str:
-    """The last line that a run has printed into its log; empty where it has printed none."""
-    try:
-        lines = [] if log is None else log.read_text(encoding="utf-8", errors="replace").split("\n")
-    except OSError:
-        return ""
-    return next((line for line in reversed(lines) if line.strip()), "")

@@ -49,6 +49,13 @@ class Metric:
         low, high = self.bounds
         return not ((low is not None and value < low - ROUNDING) or (high is not None and value > high + ROUNDING))
 
+    def normalised(self, value: float | None, trivial: float | None) -> float | None:
+        """(value - trivial) / (perfect - trivial); null where one is missing, or the metric has no perfect value."""
+        perfect = self.bounds[1] if self.direction == "higher" else self.bounds[0]
+        if value is None or trivial is None or perfect is None or perfect == trivial:
+            return None
+        return (value - trivial) / (perfect - trivial)
+
     def check(self, value: float, task: str) -> None:
         """Look at a value that a task measured.
 

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from orthobench.common.schema import did_you_mean
+from orthobench.common.schema import refuse_unknown
 from orthobench.common.terminal import command, comment, complain, say
 from orthobench.errors import ConfigError
 from orthobench.recording.store import runs_root
@@ -37,8 +37,7 @@ def main(arguments: list[str]) -> int:
     places, code = [Path(name) for name in given.names], 0
     for table in own_runs.tables(places, given.overrides):
         known = {key for row in table.rows for key in row.settings}
-        if given.by not in known:
-            raise ConfigError(f"--by {given.by} is no setting of these runs: {did_you_mean(given.by, known)}")
+        refuse_unknown([given.by], known, "--by ", " is no setting of these runs")
         for value, row in table.best_by(lambda row: str(row.settings.get(given.by))).items():
             scores = row.scores(table.validation)
             mean = "diverged" if scores.mean is None else f"{scores.mean:.4g}"

@@ -4,9 +4,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from orthobench.common.paths import variable
-from orthobench.common.schema import did_you_mean
+from orthobench.common.schema import refuse_unknown
 from orthobench.common.terminal import complain, say
-from orthobench.errors import ConfigError, OrthobenchError
+from orthobench.errors import OrthobenchError
 from orthobench.study.catalogue import SHIPPED, Catalogue
 from orthobench.verbs.arguments import Parser
 
@@ -37,9 +37,7 @@ def main(arguments: list[str]) -> int:
     parser.add_folders()
     given = parser.read(arguments)
     words, catalogue, code = given.words, given.catalogue, 0
-    for word in words:
-        if word not in KINDS:
-            raise ConfigError(f"list {word} is not known: {did_you_mean(word, KINDS)}")
+    refuse_unknown(words, KINDS, "list ", " is not known")
     for kind in words or list(KINDS):
         names = [name for name in catalogue.options(KINDS[kind]) if name != "none"]
         width = max(map(len, names), default=0)

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from orthobench.common.schema import did_you_mean
+from orthobench.common.schema import refuse_unknown
 from orthobench.common.terminal import columns, say
 from orthobench.config import places
 from orthobench.config.places import word
@@ -74,8 +74,7 @@ def _recorded(table: "Table", lines: "list[Line]", row: str, results: Path) -> "
         if cell is not None and cell.state.chosen is not None:
             row = f"{row}_trial{cell.state.chosen}"
     known = list(dict.fromkeys(line.row for line in lines))
-    if row not in known:
-        raise ConfigError(f"nothing is recorded of {table.name} {row}: {did_you_mean(row, known)}")
+    refuse_unknown([row], known, f"nothing is recorded of {table.name} ", "")
     tuning = {seed for one in (table.search, table.tuning) if one for seed in one.seeds}
     own = sorted((line for line in lines if line.row == row), key=lambda line: line.seed)
     return row, [line for line in own if line.seed not in tuning] or own

@@ -1,8 +1,7 @@
 """`orthobench tables [PAPER...|fair] [--check] [--format latex]`: tables of what is recorded, in results/tables."""
 
-from orthobench.common.schema import did_you_mean
+from orthobench.common.schema import refuse_unknown
 from orthobench.common.terminal import complain, say, waiting
-from orthobench.errors import ConfigError
 from orthobench.verbs.arguments import Parser, results_root
 
 
@@ -22,9 +21,7 @@ def main(arguments: list[str]) -> int:
     given = parser.read(arguments)
     catalogue = given.catalogue
     known = tables.parts(catalogue)
-    for word in given.names:
-        if word not in known:
-            raise ConfigError(f"tables {word} is not known: {did_you_mean(word, known)}")
+    refuse_unknown(given.names, known, "tables ", " is not known")
     chosen = tuple(given.names) or known
     results = results_root(given.overrides)
     suffixes = tables.LATEX if given.format == "latex" else tables.COMMITTED

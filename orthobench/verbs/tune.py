@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from orthobench.common import signals
-from orthobench.common.schema import did_you_mean
+from orthobench.common.schema import refuse_unknown
 from orthobench.common.terminal import columns, command, say
 from orthobench.errors import ConfigError
 from orthobench.verbs.arguments import LAUNCHER, Parser
@@ -43,8 +43,7 @@ def main(arguments: list[str]) -> int:
         parser.error(f"{given.names[0]!r} is not an argument here: write KEY=VALUE or KEY=RANGE")
     if given.trials < 1:
         raise ConfigError(f"--trials {given.trials} is out of range: it must be >= 1.")
-    if given.pruner not in PRUNERS:
-        raise ConfigError(f"--pruner {given.pruner} is not known: {did_you_mean(given.pruner, PRUNERS)}")
+    refuse_unknown([given.pruner], PRUNERS, "--pruner ", " is not known")
     import_optuna()
     about, words = split(given.overrides)
     tried = tuple(ranges.parse(word) for word in words if ranges.is_range(word))

@@ -15,9 +15,10 @@ from orthobench.study.records import records
 from orthobench.study.records.recorded import alike
 from orthobench.study.records.records import Line
 from orthobench.study.statistics.ranks import correlation
+from orthobench.study.statistics.statistics import share_interval
 from orthobench.study.tables.composed import ComposedTable
 from orthobench.study.tables.table import Table
-from orthobench.study.verdicts.searched import SearchedTable, clopper_pearson, joined, quartiles, searched_table
+from orthobench.study.verdicts.searched import SearchedTable, joined, quartiles, searched_table
 from orthobench.study.verdicts.searched_claims import outcomes
 
 CONTENT = {
@@ -159,7 +160,7 @@ def test_exact_intervals(successes: int, trials: int) -> None:
     """By the quantiles of the beta distribution, as Clopper and Pearson have it."""
     low = 0.0 if successes == 0 else stats.beta.ppf(0.025, successes, trials - successes + 1)
     high = 1.0 if successes == trials else stats.beta.ppf(0.975, successes + 1, trials - successes)
-    assert clopper_pearson(successes, trials) == pytest.approx((low, high))
+    assert share_interval(successes, trials, method="exact") == pytest.approx((low, high))
 
 
 def test_quartiles_of_censored_steps() -> None:

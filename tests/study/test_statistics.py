@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from orthobench.study.statistics.statistics import Scores, holm, t_interval, wilson
+from orthobench.study.statistics.statistics import Scores, holm, share_interval, t_interval
 
 
 def scores(*values: float | None, planned: int | None = None) -> Scores:
@@ -22,8 +22,8 @@ def test_two_values_have_no_interval_of_the_mean() -> None:
 
 
 def test_wilson() -> None:
-    assert wilson(9, 10) == pytest.approx((0.5958, 0.9821), abs=1e-4)
-    assert wilson(10, 10)[1] == 1.0
+    assert share_interval(9, 10) == pytest.approx((0.5958, 0.9821), abs=1e-4)
+    assert share_interval(10, 10)[1] == 1.0
 
 
 def test_a_diverged_seed_is_the_worst_of_the_median() -> None:

@@ -1,25 +1,20 @@
 """When the trivial baseline is beaten: the first validated step below it, and below a tenth of it."""
 
-from typing import Any
+from lightning.pytorch import Trainer
 
-from lightning.pytorch import Callback, Trainer
-
+from orthobench.run.callbacks.log import Kept
 from orthobench.run.learner import Learner
 
 LEVELS = {"baseline": 1.0, "tenth": 0.1}
 
 
-class BaselineCrossing(Callback):
+class BaselineCrossing(Kept):
     """Attributes: `steps`, the first step of each level in LEVELS, null while it has not been reached."""
+
+    kept = ("steps",)
 
     def __init__(self) -> None:
         self.steps: dict[str, int | None] = dict.fromkeys(LEVELS)
-
-    def state_dict(self) -> dict[str, Any]:
-        return {"steps": self.steps}
-
-    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        self.steps = state_dict["steps"]
 
     def on_validation_end(self, trainer: Trainer, module: Learner) -> None:  # type: ignore[override]
         loss, baseline = module.results.get("val/loss"), module.task.baseline.get("loss")

@@ -7,6 +7,7 @@ from orthobench.models.base import Network
 from orthobench.parametrizations.matrix_exp import MatrixExp
 from orthobench.parametrizations.neumann_cayley import NeumannCayley
 from orthobench.parametrizations.svd import SVD
+from orthobench.recording.curve import Curve
 from orthobench.run.callbacks.generalisation_gap import GeneralisationGap
 from orthobench.run.callbacks.hidden_gradients import HiddenGradients
 from orthobench.run.callbacks.jacobian import Jacobian
@@ -15,15 +16,16 @@ from orthobench.run.callbacks.log import Log
 from orthobench.run.callbacks.neumann import NeumannNorm
 from orthobench.run.callbacks.scalar_gates import ScalarGates
 from orthobench.run.callbacks.singular_values import SingularValues
+from orthobench.tasks.duration import Duration
 
 
-def diagnostics(asked: dict[str, Any], model: Network, *common: Any) -> list[Log]:
+def diagnostics(asked: dict[str, Any], model: Network, curve: Curve, duration: Duration, every: int) -> list[Log]:
     """The callbacks for a model.
 
     Args:
         asked: the `diagnostics` section of the settings.
         model: the model.
-        common: what every `Log` takes.
+        curve, duration, every: see `Log`.
     """
     maps, cells = model.parametrizations(), [cell for cell in model.cells if isinstance(cell, ScalarGated)]
     spectral = maps if asked["singular_values"] else [p for p in maps if isinstance(p, SVD)]
@@ -38,4 +40,4 @@ def diagnostics(asked: dict[str, Any], model: Network, *common: Any) -> list[Log
         (asked["jacobian"], Jacobian),
         (asked["train_batches"], GeneralisationGap),
     ]
-    return [callback(subject, *common) for subject, callback in found if subject]
+    return [callback(curve, duration, every, subject) for subject, callback in found if subject]

@@ -11,32 +11,29 @@ import math
 from typing import Any
 
 import torch
-from lightning.pytorch import Callback, Trainer
+from lightning.pytorch import Trainer
 from torch import Tensor
 
 from orthobench.errors import DivergedError
 from orthobench.models.optim import lists
+from orthobench.run.callbacks.log import Kept
 from orthobench.run.learner import Learner
 
 
-class Finite(Callback):
+class Finite(Kept):
     """Attributes: `step` of the first loss or gradient that is not finite, and `last_loss`, the last finite loss.
 
     Args:
         every: steps between two looks at what a GPU has noted.
     """
 
+    kept = ("last_loss",)
+
     def __init__(self, every: int) -> None:
         self.every = every
         self.step: int | None = None
         self.last_loss: float | None = None
         self._noted: tuple[Tensor, Tensor] | None = None
-
-    def state_dict(self) -> dict[str, Any]:
-        return {"last_loss": self.last_loss}
-
-    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        self.last_loss = state_dict["last_loss"]
 
     def on_before_optimizer_step(self, trainer: Trainer, module: Learner, optimizer: Any) -> None:  # type: ignore[override]
         loss = module.loss

@@ -4,8 +4,6 @@ A gap is positive where training scores are the better ones: validation minus tr
 accuracy. With the test split among the validations, its gap is there too.
 """
 
-from typing import Any
-
 import torch
 from lightning.pytorch import Trainer
 
@@ -15,14 +13,10 @@ from orthobench.run.learner import Learner
 
 
 class GeneralisationGap(Log):
-    """Args: `batches`, how many training batches are scored, the first of the first epoch; see `Log` for the others."""
-
-    def __init__(self, batches: int, *args: Any) -> None:
-        super().__init__(*args)
-        self.batches = batches
+    """Args: `subject`, how many training batches are scored, the first of the first epoch; see `Log` for the others."""
 
     def on_validation_end(self, trainer: Trainer, module: Learner) -> None:  # type: ignore[override]
-        scores = train_scores(module, self.batches)
+        scores = train_scores(module, self.subject)
         found = {f"train_eval/{name}": value for name, value in scores.items()}
         lower = {name for name in scores if module.task.metric_of(name).direction == "lower"}
         self.write(trainer, found | gaps(scores, module.results, lower))

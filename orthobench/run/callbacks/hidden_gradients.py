@@ -13,17 +13,13 @@ from orthobench.run.learner import Learner
 
 
 class HiddenGradients(LogAtValidations):
-    """Args: `times`, the steps t, counted from 1; see `Log` for the others."""
-
-    def __init__(self, times: list[int], *args: Any) -> None:
-        super().__init__(*args)
-        self.times = times
+    """Args: `subject`, the steps t, counted from 1; see `Log` for the others."""
 
     def record(self, trainer: Trainer, module: Learner) -> None:
         """Record hidden_gradient/<t> for every chosen t."""
         with torch.inference_mode(False), torch.enable_grad():
             batch = [part.to(module.device) for part in module.task.batch("val", 0, 0)]
-            norms = hidden_gradients(module, batch, self.times)
+            norms = hidden_gradients(module, batch, self.subject)
         self.write(trainer, {f"hidden_gradient/{t}": norm for t, norm in norms.items()})
 
 

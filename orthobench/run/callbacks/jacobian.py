@@ -7,7 +7,6 @@ Measured in the last layer, before training and at every validation.
 """
 
 import math
-from typing import Any
 
 import torch
 from lightning.pytorch import Trainer
@@ -20,16 +19,12 @@ from orthobench.run.learner import Learner
 
 
 class Jacobian(LogAtValidations):
-    """Args: `sequences`, how many; see `Log` for the others."""
-
-    def __init__(self, sequences: int, *args: Any) -> None:
-        super().__init__(*args)
-        self.sequences = sequences
+    """Args: `subject`, how many sequences; see `Log` for the others."""
 
     def record(self, trainer: Trainer, module: Learner) -> None:
         """Record the norm's mean, smallest and largest over the sequences, and the bounds on it."""
         with torch.inference_mode(False), torch.no_grad():
-            x = module.task.batch("val", 0, 0)[0][: self.sequences].to(module.device)
+            x = module.task.batch("val", 0, 0)[0][: self.subject].to(module.device)
             values = summary(module.model, x)  # type: ignore[arg-type]  # only recurrent models get this callback
         self.write(trainer, values)
 

@@ -10,17 +10,15 @@ from typing import Any
 from lightning.pytorch import Trainer
 from torch import Tensor
 
-from orthobench.parametrizations.matrix_exp import MatrixExp
 from orthobench.run.callbacks.log import Log
 from orthobench.run.learner import Learner
 
 
 class LieAlgebra(Log):
-    """Args: `parametrizations`, those that are looked at; see `Log` for the others."""
+    """Args: `subject`, the parametrizations that are looked at; see `Log` for the others."""
 
-    def __init__(self, parametrizations: list[MatrixExp], *args: Any) -> None:
+    def __init__(self, *args: Any) -> None:
         super().__init__(*args)
-        self.parametrizations = parametrizations
         self._gradients: dict[int, Tensor] = {}
         self._handles: list[Any] = []
         self._found: dict[str, float] = {}
@@ -42,7 +40,7 @@ class LieAlgebra(Log):
 
     def listen(self) -> None:
         """Keep dL/dW of the next backward pass."""
-        self._handles = [p.register_forward_hook(self._keep) for p in self.parametrizations]
+        self._handles = [p.register_forward_hook(self._keep) for p in self.subject]
 
     def _keep(self, p: Any, arguments: Any, W: Tensor) -> None:
         if W.requires_grad:
@@ -50,8 +48,8 @@ class LieAlgebra(Log):
 
     def measure(self) -> dict[str, float]:
         """Both values at the A of the backward pass that was listened to."""
-        kept = [(p, self._gradients[id(p)]) for p in self.parametrizations if id(p) in self._gradients]
-        values = {"max_eigenphase": max(p.max_eigenphase() for p in self.parametrizations)}
+        kept = [(p, self._gradients[id(p)]) for p in self.subject if id(p) in self._gradients]
+        values = {"max_eigenphase": max(p.max_eigenphase() for p in self.subject)}
         if kept:
             values["gradient_cosine"] = min(p.gradient_cosine(G) for p, G in kept)
         for handle in self._handles:

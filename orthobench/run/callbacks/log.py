@@ -1,7 +1,6 @@
 """Destinations of measurements: metrics.csv always, and the logger that the run chose."""
 
-from abc import abstractmethod
-from typing import Any
+from typing import Any, ClassVar
 
 from lightning.pytorch import Callback, Trainer
 
@@ -10,17 +9,31 @@ from orthobench.run.learner import Learner
 from orthobench.tasks.duration import Duration
 
 
-class Log(Callback):
+class Kept(Callback):
+    """Base of the callbacks of which a checkpoint holds attributes, those whose names are in `kept`."""
+
+    kept: ClassVar[tuple[str, ...]] = ()
+
+    def state_dict(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in self.kept}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        for name in self.kept:
+            setattr(self, name, state_dict[name])
+
+
+class Log(Kept):
     """Base of every callback that measures something.
 
     Args:
         curve: the run's metrics.csv.
         duration: turns steps into epochs.
         every: steps between measurements.
+        subject: what is measured, or how much of it, as the subclass says.
     """
 
-    def __init__(self, curve: Curve, duration: Duration, every: int) -> None:
-        self.curve, self.duration, self.every = curve, duration, every
+    def __init__(self, curve: Curve, duration: Duration, every: int, subject: Any = None) -> None:
+        self.curve, self.duration, self.every, self.subject = curve, duration, every, subject
 
     def due(self, step: int) -> bool:
         """Return True if `step` is one of those to measure."""
@@ -42,9 +55,13 @@ class LogAtStart(Log):
         if trainer.global_step == 0:
             self.record(trainer, module)
 
-    @abstractmethod
     def record(self, trainer: Trainer, module: Learner) -> None:
         """Measure, and write what was found at the current step."""
+        self.write(trainer, self.measure())
+
+    def measure(self) -> dict[str, float]:
+        """The values of now, of a subclass that needs neither the trainer nor the module for them."""
+        raise NotImplementedError
 
 
 class LogAtSteps(LogAtStart):

@@ -4,17 +4,12 @@ from typing import Any
 
 from lightning.pytorch import Trainer
 
-from orthobench.parametrizations.neumann_cayley import NeumannCayley
 from orthobench.run.callbacks.log import Log
 from orthobench.run.learner import Learner
 
 
 class NeumannNorm(Log):
-    """Args: `parametrizations`, of which the largest norm is recorded; see `Log` for the others."""
-
-    def __init__(self, parametrizations: list[NeumannCayley], *args: Any) -> None:
-        super().__init__(*args)
-        self.parametrizations = parametrizations
+    """Args: `subject`, parametrizations of which the largest norm is recorded; see `Log` for the others."""
 
     def on_train_batch_end(self, trainer: Trainer, module: Learner, *args: Any) -> None:  # type: ignore[override]
         if self.due(trainer.global_step):
@@ -22,4 +17,4 @@ class NeumannNorm(Log):
 
     def measure(self) -> dict[str, float]:
         """The norm after the latest step."""
-        return {"neumann_norm": max(p.neumann_norm for p in self.parametrizations)}
+        return {"neumann_norm": max(p.neumann_norm for p in self.subject)}

@@ -1,7 +1,5 @@
 """Distance of the constrained matrices from orthogonal: ||W^T W - I||_F, the largest over layers and gates."""
 
-from typing import Any
-
 import torch
 from lightning.pytorch import Trainer
 from torch import Tensor
@@ -18,15 +16,10 @@ class Orthogonality(LogAtSteps):
     `contains` says of it with its `tolerance`; else null.
     """
 
+    kept = ("max", "last", "lost")
     max: float | None = None
     last: float | None = None
     lost: int | None = None
-
-    def state_dict(self) -> dict[str, Any]:
-        return {"max": self.max, "last": self.last, "lost": self.lost}
-
-    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        self.max, self.last, self.lost = state_dict["max"], state_dict["last"], state_dict["lost"]
 
     @torch.no_grad()
     def record(self, trainer: Trainer, module: Learner) -> None:

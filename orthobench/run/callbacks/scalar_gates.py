@@ -8,18 +8,16 @@ from typing import Any
 import torch
 from lightning.pytorch import Trainer
 
-from orthobench.cells.scalar_gated import ScalarGated
 from orthobench.run.callbacks.log import LogAtSteps
 from orthobench.run.learner import Learner
 
 
 class ScalarGates(LogAtSteps):
-    """Args: `cells`, the layers; see `Log` for the others."""
+    """Args: `subject`, the layers; see `Log` for the others."""
 
-    def __init__(self, cells: list[ScalarGated], *args: Any) -> None:
+    def __init__(self, *args: Any) -> None:
         super().__init__(*args)
-        self.cells = cells
-        self._clipped: list[Any] = [0.0] * len(cells)
+        self._clipped: list[Any] = [0.0] * len(self.subject)
         self._steps = 0
 
     def state_dict(self) -> dict[str, Any]:
@@ -35,18 +33,15 @@ class ScalarGates(LogAtSteps):
     def count(self) -> None:
         """Note whether the bounds are active; a GPU is not waited for."""
         self._steps += 1
-        self._clipped = [count + cell.clipped() for count, cell in zip(self._clipped, self.cells, strict=True)]
+        self._clipped = [count + cell.clipped() for count, cell in zip(self._clipped, self.subject, strict=True)]
 
     @torch.no_grad()
     def measure(self) -> dict[str, float]:
         """The gates, and the share of clipped steps since the last call."""
         values = {}
-        for i, (cell, count) in enumerate(zip(self.cells, self._clipped, strict=True), start=1):
-            layer = f"/{i}" if len(self.cells) > 1 else ""
+        for i, (cell, count) in enumerate(zip(self.subject, self._clipped, strict=True), start=1):
+            layer = f"/{i}" if len(self.subject) > 1 else ""
             values |= {f"alpha{layer}": float(cell.alpha()), f"beta{layer}": float(cell.beta())}
             values[f"clipped{layer}"] = float(count) / self._steps if self._steps else float(cell.clipped())
-        self._clipped, self._steps = [0.0] * len(self.cells), 0
+        self._clipped, self._steps = [0.0] * len(self.subject), 0
         return values
-
-    def record(self, trainer: Trainer, module: Learner) -> None:
-        self.write(trainer, self.measure())

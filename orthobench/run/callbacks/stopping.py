@@ -2,13 +2,14 @@
 
 from typing import Any
 
-from lightning.pytorch import Callback, Trainer
+from lightning.pytorch import Trainer
 
 from orthobench.common.terminal import say
+from orthobench.run.callbacks.log import Kept
 from orthobench.run.learner import Learner
 
 
-class Stopping(Callback):
+class Stopping(Kept):
     """Looks at each validation; Lightning's own callback forgets in a resumed run that it has stopped.
 
     Attributes:
@@ -28,6 +29,8 @@ class Stopping(Callback):
         extra_steps: steps that training goes on from there; null for none.
         flat_metric: the metric that patience watches, without `val/`; null for `metric`.
     """
+
+    kept = ("best", "waited", "held", "solved", "ended")
 
     def __init__(
         self,
@@ -50,9 +53,6 @@ class Stopping(Callback):
     def crossed(self) -> dict[str, int | None]:
         """The step of `solved`, for the record; nothing in runs that do not say how long it must be held."""
         return {} if self.hold is None else {"solved": self.solved}
-
-    def state_dict(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in ("best", "waited", "held", "solved", "ended")}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         self.best, self.waited = state_dict["best"], state_dict["waited"]

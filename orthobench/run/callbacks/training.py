@@ -14,17 +14,12 @@ from orthobench.run.learner import Learner
 class TrainingLog(Log):
     """Attributes: `train_s` seconds of `clock` between batches of training, over all attempts of the run."""
 
+    kept = ("train_s",)
     train_s: float = 0.0
     clock: Callable[[], float] = staticmethod(time.monotonic)
     _mark: tuple[float, int] | None = None
     _gradient_norm: torch.Tensor | None = None
     _rates: dict[str, float] | None = None
-
-    def state_dict(self) -> dict[str, Any]:
-        return {"train_s": self.train_s}
-
-    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        self.train_s = state_dict["train_s"]
 
     def on_train_start(self, trainer: Trainer, module: Learner) -> None:  # type: ignore[override]
         self._mark = (self.clock(), trainer.global_step)

@@ -1,7 +1,7 @@
 """From a run's folder to its line in the records: values of record.json, and values that a table reads from curves."""
 
 from math import isfinite
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from orthobench.config.settings import Settings
 from orthobench.errors import ConfigError, StorageError
@@ -16,6 +16,10 @@ from orthobench.study.tables.published import load_table
 from orthobench.study.tables.table import Table
 from orthobench.study.verdicts.trials import LOSS
 
+if TYPE_CHECKING:
+    from orthobench.tasks.base import Task
+    from orthobench.tasks.duration import Duration
+
 
 def record_line(settings: Settings, table: Table, preset: str, row: str) -> Line | None:
     """The line of a run in the records; null while the run is not finished.
@@ -29,7 +33,8 @@ def record_line(settings: Settings, table: Table, preset: str, row: str) -> Line
         return None
     wanted = {row.metric for row in load_table(table) if "@" in row.metric} | ({LOSS} if table.search else set())
     points = sealed(settings.folder, record).points() if wanted else {}
-    return line(record, preset, row, from_curve(sorted(wanted), points, record["baseline"]), epoch_steps(settings))
+    found = from_curve(sorted(wanted), points, record["baseline"])
+    return line(record, preset, row, found, _lengths(settings)[1].epoch_steps)
 
 
 def why_stale(settings: Settings) -> str | None:
@@ -80,30 +85,21 @@ def drawn(settings: Settings, table: Table, preset: str, row: str) -> list[Curve
     ]
 
 
-def epoch_steps(settings: Settings) -> int:
-    """Optimizer steps of an epoch."""
-    return _duration(settings).epoch_steps
-
-
 def steps(settings: Settings) -> int | None:
     """Optimizer steps of a whole run; null where only time limits it."""
-    return _duration(settings).steps
+    return _lengths(settings)[1].steps
 
 
 def cost(settings: Settings) -> float:
     """A rough measure, without a unit, of the arithmetic of a run, by which runs are ordered."""
-    model, task = settings.model, _task(settings)
+    model, (task, length) = settings.model, _lengths(settings)
     n, layers = model.get("hidden_size", 1), model.get("layers", 1)
-    return float(steps(settings) or 1) * task.batch_size * (task.T or 500) * layers * n * (n + 50)
+    return float(length.steps or 1) * task.batch_size * (task.T or 500) * layers * n * (n + 50)
 
 
-def _task(settings: Settings) -> Any:
+def _lengths(settings: Settings) -> "tuple[Task, Duration]":
     from orthobench.models.build import build_task
-
-    return build_task(settings)
-
-
-def _duration(settings: Settings) -> Any:
     from orthobench.tasks.duration import duration
 
-    return duration(settings.trainer, _task(settings).batches("train"))
+    task = build_task(settings)
+    return task, duration(settings.trainer, task.batches("train"))

@@ -14,7 +14,7 @@ from orthobench.common.terminal import complain, say
 from orthobench.config.settings import Settings
 from orthobench.errors import ConfigError, DataError, Stopped, StorageError
 from orthobench.launch import processes as child
-from orthobench.launch.processes import Pool, exit_code, outcome, prepared
+from orthobench.launch.processes import Pool, exit_code, last_line, outcome, prepared
 from orthobench.launch.workers import Launcher
 from orthobench.recording.digest import final
 from orthobench.run.grouping import groups
@@ -82,7 +82,8 @@ class Runner:
     def reason(self, run: PlannedRun) -> str:
         """Why a run failed: why it was refused, or the last line of its output."""
         log = next((job.log for job, runs in self._jobs.items() if run in runs), None)
-        return self.reasons.get(run) or ("it was not started" if log is None else _last_line(log))
+        unsaid = "it was not started" if log is None else f"it printed nothing, see {log}"
+        return self.reasons.get(run) or last_line(log) or unsaid
 
     def _over(self) -> bool:
         return signals.asked() is not None or (self.deadline is not None and time.monotonic() > self.deadline)
@@ -205,14 +206,6 @@ def reproduce(found: Plan, runner: Runner) -> int:
 def _excused(run: PlannedRun, code: int) -> bool:
     """Return True if a run failed for lack of data that, as its table says, not everyone has."""
     return code == DataError.exit_code and run.table.needs is not None
-
-
-def _last_line(log: Path) -> str:
-    try:
-        lines = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
-    except OSError:
-        return "the same data is missing as above"
-    return lines[-1] if lines else f"it printed nothing, see {log}"
 
 
 @dataclass

@@ -1,11 +1,13 @@
 """Our seeds as numbers, their intervals, and Holm's correction. Tests are in significance.py, statuses in status.py."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from statistics import mean, median, stdev
+from typing import Literal
 
+from orthobench.study.records.records import Line
 from orthobench.study.statistics.status import LEVEL, NOT_RUN, PARTIAL, Interval, Verdict
 
 ALPHA = 1 - LEVEL
@@ -23,6 +25,11 @@ class Scores:
 
     by_seed: Mapping[int, float | None] = field(default_factory=dict)
     planned: int = 1
+
+    @classmethod
+    def of(cls, lines: Iterable[Line], name: str, planned: int, select: str = "best_val") -> "Scores":
+        """A score of runs, whose lines in the records these are."""
+        return cls({l.seed: None if l.diverged else l.metric(name, select) for l in lines}, planned)
 
     @property
     def values(self) -> list[float]:
@@ -83,11 +90,11 @@ def _ends(freedom: int) -> Interval:
     return float(low), float(high)
 
 
-def wilson(successes: int, trials: int) -> Interval:
-    """Wilson's 95 % interval of a share."""
+def share_interval(successes: int, trials: int, method: Literal["wilson", "exact"] = "wilson") -> Interval:
+    """The 95 % interval of a share: Wilson's, or the exact one (Clopper & Pearson 1934)."""
     from scipy import stats
 
-    interval = stats.binomtest(successes, trials).proportion_ci(LEVEL, method="wilson")
+    interval = stats.binomtest(successes, trials).proportion_ci(LEVEL, method=method)
     return float(interval.low), float(interval.high)
 
 

@@ -7,7 +7,7 @@ import re
 from functools import cache
 from pathlib import Path
 
-from orthobench.common.schema import did_you_mean
+from orthobench.common.schema import refuse_unknown
 from orthobench.config.files import Files
 from orthobench.errors import ConfigError
 from orthobench.study.tables.published import papers, published_dirs
@@ -74,8 +74,7 @@ def of_paper(paper: str, files: Files) -> list[str]:
 
 def _entry(name: str, place: str, files: Files) -> str:
     known = entries(files)
-    if name not in known:
-        raise ConfigError(f"cite: {name} in {place} is the key of no entry of a .bib file: {did_you_mean(name, known)}")
+    refuse_unknown([name], known, "cite: ", f" in {place} is the key of no entry of a .bib file")
     return known[name]
 
 

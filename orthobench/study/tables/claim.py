@@ -14,7 +14,7 @@ claims:
 from dataclasses import dataclass, field
 from typing import Any
 
-from orthobench.common.schema import coerce, did_you_mean
+from orthobench.common.schema import coerce, refuse_unknown
 from orthobench.errors import ConfigError
 
 KEYS: dict[str, Any] = {"claim": str, "test": dict, "source": str, "metric": str, "case": str, "why": str}
@@ -40,9 +40,7 @@ def claim_of(given: Any, place: str) -> StatedClaim:
     """
     if not isinstance(given, dict):
         raise ConfigError(f"{place}: claim and test are needed.")
-    for name in given:
-        if name not in KEYS:
-            raise ConfigError(f"{place}.{name} is not a key here: {did_you_mean(str(name), KEYS)}")
+    refuse_unknown(given, KEYS, f"{place}.", " is not a key here")
     missing = [name for name in ("claim", "test") if not given.get(name)]
     if missing:
         raise ConfigError(f"{place}: {', '.join(missing)} is missing.")

@@ -2,13 +2,13 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from itertools import product
 from math import prod
 from typing import Any
 
-from orthobench.common.schema import Positive, coerce, did_you_mean
+from orthobench.common.schema import Positive, coerce, refuse_unknown
 from orthobench.config.policy import COMMAND_LINE_ALONE
 from orthobench.config.words import MOST, key, refuse_twice
 from orthobench.errors import ConfigError
@@ -43,9 +43,7 @@ def checked(content: Any, keys: dict[str, Any], required: tuple[str, ...], place
     """
     if not isinstance(content, dict):
         raise ConfigError(f"{place}a mapping is needed, with {', '.join(required)}.")
-    for name in content:
-        if name not in keys:
-            raise ConfigError(f"{place}{name} is not a key here: {did_you_mean(str(name), keys)}")
+    refuse_unknown(content, keys, place, " is not a key here")
     missing = [name for name in required if content.get(name) is None]
     if missing:
         raise ConfigError(f"{place}{', '.join(missing)} is missing.")
@@ -119,21 +117,18 @@ def presets(given: dict[str, Any], known: tuple[str, ...], place: str) -> dict[s
         ConfigError: a name is not known, or a key is wrong.
     """
     found = {}
+    refuse_unknown(given, known, f"{place}preset ", " is not known")
     for preset, body in given.items():
-        if preset not in known:
-            raise ConfigError(f"{place}preset {preset} is not known: {did_you_mean(preset, known)}")
         short = checked(body, PRESET_KEYS, tuple(PRESET_KEYS), f"{place}presets.{preset}.")
         check_words(short["overrides"], f"{place}presets.{preset}")
         found[preset] = Preset(short["seeds"], tuple(short["overrides"]))
     return found
 
 
-def unstated(given: Any, rows: Iterable[str], place: str) -> dict[str, tuple[str, ...]]:
+def unstated(given: Any, rows: Collection[str], place: str) -> dict[str, tuple[str, ...]]:
     """Settings that the paper leaves out, by row; a list is of every row."""
     by_row = coerce(given, dict, place) if isinstance(given, dict) else dict.fromkeys(rows, given)
-    unknown = [row for row in by_row if row not in rows]
-    if unknown:
-        raise ConfigError(f"{place}: {unknown[0]} is not a row: {did_you_mean(str(unknown[0]), rows)}")
+    refuse_unknown(by_row, rows, f"{place}: ", " is not a row")
     return {row: tuple(coerce(names, list[str], f"{place}.{row}")) for row, names in by_row.items()}
 
 
@@ -190,7 +185,7 @@ def check_seeds(seeds: list[int], name: str) -> None:
         raise ConfigError(f"{name}: seed {twice[0]} is listed twice, which would count one run as two.")
 
 
-def rates(given: dict[str, Any], rows: Iterable[str], place: str) -> tuple[str, ...]:
+def rates(given: dict[str, Any], rows: Collection[str], place: str) -> tuple[str, ...]:
     """The rates that are tried, as they are written: two or more, each once, where the paper leaves the rate out."""
     tried = tuple(str(rate) for rate in given.get("rates", ()))
     if not tried:

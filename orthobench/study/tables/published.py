@@ -11,6 +11,7 @@ A row of the file is one number (`value`) or one claim in prose (`claim` with a 
     claim    a sentence: a test over the seeds, of one of the kinds in `claim_rule`
 """
 
+from collections.abc import Iterable
 from dataclasses import MISSING, dataclass, field, fields, replace
 from functools import cache
 from pathlib import Path
@@ -18,7 +19,7 @@ from typing import Any
 
 import yaml
 
-from orthobench.common.schema import did_you_mean
+from orthobench.common.schema import refuse_unknown
 from orthobench.config.files import Files, yaml_files
 from orthobench.config.yaml_file import LOADER, read_yaml
 from orthobench.errors import ConfigError
@@ -102,6 +103,12 @@ class Published:
         """
         return self.claim is None and self.value is None
 
+    def rows_of(self, names: Iterable[str]) -> list[str]:
+        """The rows that it is about; of a claim over data sets those of each of its models, by their names."""
+        if self.claim is None or self.verb != "wilcoxon":
+            return list(self.rows)
+        return [name for name in names if name.startswith(tuple(f"{model}_" for model in self.rows))]
+
     @property
     def verb(self) -> str:
         """Verb of a claim, see `claim_rule`."""
@@ -158,8 +165,7 @@ def load(paper: str, files: Files) -> list[Published]:
         ConfigError: there is no such paper, or its file breaks the schema.
     """
     known = _files(files)
-    if paper not in known:
-        raise ConfigError(f"{paper} is not one of the papers: {did_you_mean(paper, known)}")
+    refuse_unknown([paper], known, "", " is not one of the papers")
     return list(_read(known[paper]))
 
 
@@ -212,8 +218,7 @@ def load_table(table: Table) -> list[Published]:
 
 def _measured(row: Published, table: Table) -> Published:
     """The row with what its metric is."""
-    starts = tuple(f"{name}_" for name in row.rows)
-    rows = [name for name in table.rows if name in row.rows or (_over_data_sets(row) and name.startswith(starts))]
+    rows = [name for name in row.rows_of(table.rows) if name in table.rows]
     if not rows:
         raise ConfigError(f"{table.name} ({row.label}, {row.column}): it has no cell {', '.join(row.rows)}.")
     if _over_data_sets(row):
@@ -276,9 +281,7 @@ def _over_data_sets(row: Published) -> bool:
 def _row(paper: str, given: dict[str, Any], place: str) -> Published:
     names = {"row": "label", "cells": "rows"}  # keys of the file that are called otherwise here
     known = {f.name for f in fields(Published)} - {"paper", "measured", "decimals", *names.values()} | {"cell", *names}
-    for key in given:
-        if key not in known:
-            raise ConfigError(f"{place}: {key} is not a key of a published row: {did_you_mean(key, known)}")
+    refuse_unknown(given, known, f"{place}: ", " is not a key of a published row")
     values = dict(given)
     if "cell" in values:
         values["cells"] = [values.pop("cell")]

@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
-from orthobench.common.schema import NonNegative, Positive, coerce, did_you_mean
+from orthobench.common.schema import NonNegative, Positive, coerce, refuse_unknown
 from orthobench.config.files import Files
 from orthobench.config.ranges import SearchRange
 from orthobench.config.searched import LR, RATIO, key_of, ranges
@@ -64,9 +64,7 @@ class CellSearch:
         Raises:
             ConfigError: a key or a value is wrong, or a seed of the search is one of those reported.
         """
-        wrong = next((name for name in given if name not in KEYS), None)
-        if wrong is not None:
-            raise ConfigError(f"{place}.{wrong} is not a key here: {did_you_mean(str(wrong), KEYS)}")
+        refuse_unknown(given, KEYS, f"{place}.", " is not a key here")
         missing = [name for name in ("sobol", "stages") if name not in given]
         if missing:
             raise ConfigError(f"{place}: {', '.join(missing)} is missing.")

@@ -32,7 +32,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal
 
-from orthobench.common.schema import coerce, did_you_mean
+from orthobench.common.schema import coerce, refuse_unknown
 from orthobench.config import about
 from orthobench.config.configuration import Configuration
 from orthobench.config.files import Files, own_folder, version
@@ -168,8 +168,7 @@ class Table:
         Raises:
             ConfigError: there is no such preset.
         """
-        if preset != FULL and preset not in self.presets:
-            raise ConfigError(f"preset {preset} is not known: {did_you_mean(preset, [FULL, *self.presets])}")
+        refuse_unknown([preset], [FULL, *self.presets], "preset ", " is not known")
         return self.seeds if preset == FULL else self.seeds[: self.presets[preset].seeds]
 
     def row(self, name: str) -> tuple[str, ...]:
@@ -184,7 +183,7 @@ class Table:
             if own is not None:
                 raise ConfigError(f"cell={name} is {sum(p.base == name for p in self.variants.values())} rows of "
                                   f"{self.name}; name one, such as cell={own}.")  # fmt: skip
-            raise ConfigError(f"cell={name} is not in {self.name}: {did_you_mean(name, self.trained())}")
+            refuse_unknown([name], self.trained(), "cell=", f" is not in {self.name}")
         if name in self.rows:
             return self.common + self.rows[name]
         return (*self.common, *self.rows[base], f"optimizer.lr={rate}")
@@ -256,8 +255,7 @@ def load(name: str, files: Configuration) -> Table:
 
 def _path(name: str, files: Files, place: str) -> Path:
     known = files.options("experiment")
-    if name not in known:
-        raise ConfigError(f"{place}experiment={name} is not known: {did_you_mean(name, known)}")
+    refuse_unknown([name], known, f"{place}experiment=", " is not known")
     first, *others = files.paths("experiment", name)
     if others:
         raise ConfigError(f"{place}{others[0]} has the name of {first}; give it another one, and `like: {name}`.")

@@ -23,7 +23,7 @@ from orthobench.study.records.records import Line
 from orthobench.study.statistics import significance
 from orthobench.study.statistics.ranks import signed_rank
 from orthobench.study.statistics.significance import Test, least_of_pairs, least_of_samples, needed
-from orthobench.study.statistics.statistics import ALPHA, Scores, holm, wilson
+from orthobench.study.statistics.statistics import ALPHA, Scores, holm, share_interval
 from orthobench.study.statistics.status import (
     NOT_REPRODUCED,
     NOT_RUN,
@@ -153,9 +153,7 @@ def _first_look(printed: Published, rows: Rows, planned: int, family: int, resol
     """Verdict that needs no other claim: why nothing can be said, a level, or p-values without correction."""
     if printed.verb == "untested":
         return Verdict(UNDERSPECIFIED, printed.test["untested"])
-    names = list(printed.rows)
-    if printed.verb == "wilcoxon":
-        names = [row for row in rows if row.startswith(tuple(f"{model}_" for model in printed.rows))]
+    names = printed.rows_of(rows)
     lines = [line for name in names for line in rows[name]]
     lacking = [line for line in lines if not _has_number(printed, line)]
     if is_cost(printed) and len(lacking) == len(lines):
@@ -319,7 +317,7 @@ def _frequency(printed: Published, scores: dict[str, Scores]) -> Verdict:
     """Claims about how many seeds diverge."""
     found = [sum(bool(value) for value in s.by_seed.values()) for s in scores.values()]
     total = sum(s.done for s in scores.values())
-    low, high = wilson(sum(found), total)
+    low, high = share_interval(sum(found), total)
     detail = f"{sum(found)} of {total} diverged, 95 % interval {low:.2f} to {high:.2f}"
     if printed.verb == "never_diverges":
         return Verdict(NOT_REPRODUCED if sum(found) else REPRODUCED, detail)

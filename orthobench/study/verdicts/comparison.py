@@ -137,20 +137,20 @@ def compare(table: Table, results: Path, preset: str = FULL) -> Comparison:
     lines = counted.lines
     rows: dict[str, list[Line]] = {row: [line for line in lines if line.row == row] for row in table.rows}
     planned = len(table.planned(preset))
-    numbers = tuple(_number(printed, composed, rows, planned) for printed in told if printed.kind != "claim")
-    numbers = tuple(_priced(one, composed, rows, results) for one in numbers)
+    found_numbers = (_number(printed, composed, rows, planned) for printed in told if printed.kind != "claim")
+    numbers = tuple(_priced(one, composed, rows, results) for one in found_numbers)
     asserted = [printed for printed in told if printed.kind == "claim"]
     costs, stale_costs = step_costs.current(composed, step_costs.read(results))
     measured = {row: cost.lines() for row, cost in costs.items()}
     verdicts = claims.judge(asserted, rows, planned, lambda printed: _resolution(printed, composed), measured)
-    asserted_ours = tuple(
-        Compared(printed, Scores(), Scores(), None, _runs(_rows_of(printed, rows), rows), _explained(verdict, table))
-        for printed, verdict in zip(asserted, verdicts, strict=True)
-    )
-    asserted_ours = tuple(_priced(one, composed, rows, results) for one in asserted_ours)
+    asserted_ours = []
+    for printed, verdict in zip(asserted, verdicts, strict=True):
+        runs = () if claims.is_cost(printed) else _runs(printed.rows_of(rows), rows)
+        one = Compared(printed, Scores(), Scores(), None, runs, _explained(verdict, table))
+        asserted_ours.append(_priced(one, composed, rows, results))
     codes = made_by(lines)
     notes = (*found.notes, *found.lost, *found.moved, *stale_costs, *counted.notes)
-    return Comparison(table, preset, numbers, asserted_ours, lines, notes, codes, costs, counted.rates)
+    return Comparison(table, preset, numbers, tuple(asserted_ours), lines, notes, codes, costs, counted.rates)
 
 
 def presets(name: str, results: Path) -> list[str]:
@@ -223,14 +223,10 @@ def _counted(printed: Published, composed: ComposedTable) -> Compared:
         ours = composed.counts(printed.rows[0])[printed.counts] - round(printed.excludes)
     except ConfigError as error:
         return Compared(printed, Scores(), Scores(), None, (), Verdict(NOT_RUN, f"cannot be built: {error}"))
-    lost = printed.value is None
-    verdict = Verdict(UNDERSPECIFIED) if lost else _same_count(printed, ours)
+    if printed.value is None:
+        return Compared(printed, Scores(), Scores(), float(ours), (), Verdict(UNDERSPECIFIED))
+    verdict = status.count(ours, printed.value, printed.rounding, printed.printed)
     return Compared(printed, Scores(), Scores(), float(ours), (), verdict)
-
-
-def _same_count(printed: Published, ours: int) -> Verdict:
-    assert printed.value is not None
-    return status.count(ours, printed.value, printed.rounding, printed.printed)
 
 
 def _judged(printed: Published, scores: Scores, composed: ComposedTable, lines: list[Line]) -> Verdict:
@@ -319,24 +315,15 @@ def _explained(verdict: Verdict, table: Table) -> Verdict:
 def _priced(compared: Compared, composed: ComposedTable, rows: dict[str, list[Line]], results: Path) -> Compared:
     """`not run` with the core hours of the rows that have no run, where their costs are kept."""
     verdict, printed = compared.verdict, compared.printed
-    if verdict.word != NOT_RUN or composed.preset != FULL or printed.counts:
+    if verdict.word != NOT_RUN or composed.preset != FULL or printed.counts or claims.is_cost(printed):
         return compared
-    needed = _rows_of(printed, rows) if printed.kind == "claim" else printed.rows
-    lacking = [row for row in needed if not rows[row]]
+    lacking = [row for row in printed.rows_of(rows) if not rows[row]]
     hours = [run_costs.prices(results).hours(composed, row) for row in lacking]
     known = [one for one in hours if one is not None]
     if not known or len(known) < len(hours):
         return compared
     price = f"{run_costs.hours_text(sum(known))} core h"
     return replace(compared, verdict=replace(verdict, mark=", ".join(filter(None, (verdict.mark, price)))))
-
-
-def _rows_of(printed: Published, rows: dict[str, list[Line]]) -> list[str]:
-    if claims.is_cost(printed):  # it rests on no run
-        return []
-    if printed.verb != "wilcoxon":
-        return list(printed.rows)
-    return [row for row in rows if row.startswith(tuple(f"{model}_" for model in printed.rows))]
 
 
 def _runs(names: Iterable[str], rows: dict[str, list[Line]]) -> tuple[str, ...]:

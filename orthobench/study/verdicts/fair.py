@@ -100,7 +100,7 @@ class FairTable:
 
     def solved(self, entry: FairEntry) -> int | None:
         """Number of a model's seeds with a normalised score above 0.9; None where the metric has no perfect value."""
-        found = [self._normalised(score, entry.trivial) for score in entry.scores().by_seed.values()]
+        found = [self.score.normalised(score, entry.trivial) for score in entry.scores().by_seed.values()]
         scores = [score for score in found if score is not None]
         return sum(score > LEAST_SCORE for score in scores) if scores else None
 
@@ -115,17 +115,17 @@ class FairTable:
     def _curve(self, entry: FairEntry) -> dict[int, list[float | None]]:
         trivial = {length: entry.trivial_at(length) for length in self.lengths}
         return {
-            length: [self._normalised(score, trivial[length]) for score in scores]
+            length: [self.score.normalised(score, trivial[length]) for score in scores]
             for length, scores in entry.curve(self.lengths).items()
         }
 
     def normalised(self, entry: FairEntry) -> float | None:
         """(score - trivial) / (perfect - trivial); null where the metric has no perfect value, or a seed is missing."""
-        return self._normalised(entry.mean, entry.trivial) if len(entry.lines) == entry.planned else None
+        return self.score.normalised(entry.mean, entry.trivial) if len(entry.lines) == entry.planned else None
 
     def blind(self, case: str) -> float | None:
         """Normalised score of the order-blind predictor over the lengths of training; null where there is none."""
-        return self._normalised(self.order_blind.get(case, {}).get(None), self.trivial(case))
+        return self.score.normalised(self.order_blind.get(case, {}).get(None), self.trivial(case))
 
     def drop(self, entry: FairEntry) -> float | None:
         """By how much the normalised test score of the seeds that chose the rate is better than that of those reported.
@@ -134,15 +134,9 @@ class FairTable:
         """
         found = [line.metric(entry.score.name, "best_val") for line in entry.tuned.get(entry.rate or "", ())]
         scores = [score for score in found if score is not None]
-        chose = self._normalised(mean(scores), entry.trivial) if len(scores) == len(found) > 0 else None
+        chose = self.score.normalised(mean(scores), entry.trivial) if len(scores) == len(found) > 0 else None
         reported = self.normalised(entry)
         return None if chose is None or reported is None else chose - reported
-
-    def _normalised(self, score: float | None, trivial: float | None) -> float | None:
-        perfect = self.score.bounds[1] if self.higher else self.score.bounds[0]
-        if score is None or trivial is None or perfect is None or perfect == trivial:
-            return None
-        return (score - trivial) / (perfect - trivial)
 
     def due(self, cells: Collection[str]) -> dict[str, tuple[int, ...]]:
         """The seeds that are to be run next, by row, of these models, or models in a case."""

@@ -21,7 +21,7 @@ correction. So an order goes by its rule, which is that two intervals lie clear 
 from collections.abc import Callable
 from typing import Any
 
-from orthobench.common.schema import did_you_mean
+from orthobench.common.schema import did_you_mean, refuse_unknown
 from orthobench.errors import ConfigError
 from orthobench.study.costs.step_costs import clearly_less
 from orthobench.study.tables.claim import StatedClaim
@@ -64,9 +64,7 @@ def _outcome(found: FairTable, stated: StatedClaim, place: str) -> ClaimOutcome:
         cases = dict.fromkeys(entry.case for entry in found.entries)
         raise ConfigError(f"{place}: {did_you_mean(stated.case, cases)}: the table has no case {stated.case!r}.")
     named = [name for key, names in stated.test.items() if isinstance(names, list) for name in names]
-    wrong = next((name for name in named if name not in known), None)
-    if wrong is not None:
-        raise ConfigError(f"{place}: {wrong} is no cell of the table: {did_you_mean(wrong, known)}.")
+    refuse_unknown(named, known, f"{place}: ", " is no cell of the table")
     undone = [name for name in named if len(known[name].lines) < known[name].planned]
     if undone:
         return ClaimOutcome(stated, UNRUN, f"not complete: {', '.join(undone)}")
@@ -75,8 +73,7 @@ def _outcome(found: FairTable, stated: StatedClaim, place: str) -> ClaimOutcome:
 
 
 def _check(test: dict[str, Any], verb: str, place: str) -> None:
-    if verb not in OPERANDS:
-        raise ConfigError(f"{place}: test {verb} is not known: {did_you_mean(verb, OPERANDS)}.")
+    refuse_unknown([verb], OPERANDS, f"{place}: test ", " is not known")
     if set(test) - {verb} not in [set(names) for names in OPERANDS[verb]]:
         needed = " or ".join(" and ".join(names) or "nothing else" for names in OPERANDS[verb])
         raise ConfigError(f"{place}: test {verb} needs {needed}.")

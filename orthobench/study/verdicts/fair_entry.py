@@ -66,16 +66,12 @@ class FairEntry:
     def scores(self, name: str | None = None) -> Scores:
         """A test score of the weights with the best validation; that of the ranking by default."""
         name = name or self.score.name
-        plain = name.startswith("length/")
-        return Scores(
-            {l.seed: None if l.diverged else l.metric(name, "none" if plain else "best_val") for l in self.lines},
-            self.planned,
-        )
+        return Scores.of(self.lines, name, self.planned, "none" if name.startswith("length/") else "best_val")
 
     def validation(self, choice: str) -> Scores:
         """The validation scores of a choice, on the tuning seeds."""
-        name, lines = self.score.validation, self.tuned.get(choice, ())
-        return Scores({l.seed: None if l.diverged else l.metric(name, "best_val") for l in lines}, len(lines))
+        lines = self.tuned.get(choice, ())
+        return Scores.of(lines, self.score.validation, len(lines))
 
     @property
     def mean(self) -> float | None:

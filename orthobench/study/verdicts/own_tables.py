@@ -48,8 +48,7 @@ class OwnRow:
 
     def scores(self, name: str) -> Scores:
         """A score of the weights with the best validation, seed by seed."""
-        lines = [run.line for run in self.runs]
-        return Scores({l.seed: None if l.diverged else l.metric(name, "best_val") for l in lines}, len(lines))
+        return Scores.of((run.line for run in self.runs), name, len(self.runs))
 
 
 @dataclass(frozen=True)

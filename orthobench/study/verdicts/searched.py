@@ -13,7 +13,7 @@ from math import ceil, inf
 from pathlib import Path
 from statistics import median
 
-from orthobench.common.schema import did_you_mean
+from orthobench.common.schema import refuse_unknown
 from orthobench.errors import ConfigError
 from orthobench.study.costs import step_costs
 from orthobench.study.costs.step_costs import StepCost
@@ -21,7 +21,8 @@ from orthobench.study.records import records
 from orthobench.study.records.made_by import MadeBy, made_by
 from orthobench.study.records.recorded import recorded
 from orthobench.study.records.records import Line
-from orthobench.study.statistics.status import LEVEL, Interval
+from orthobench.study.statistics.statistics import share_interval
+from orthobench.study.statistics.status import Interval
 from orthobench.study.tables import metrics
 from orthobench.study.tables.composed import ComposedTable
 from orthobench.study.tables.search import TRIAL, TrialRows
@@ -76,7 +77,7 @@ class SearchedCell:
     @property
     def interval(self) -> Interval | None:
         """The exact 95 % interval of the share of seeds that solve the case; null while none is recorded."""
-        return clopper_pearson(*self.solved) if self.lines else None
+        return share_interval(*self.solved, method="exact") if self.lines else None
 
     @property
     def steps(self) -> tuple[float, float, float] | None:
@@ -125,10 +126,8 @@ class SearchedCell:
         name = self.score.name
         value = line.metric(f"length/{length}:{name}")
         trivial = line.metric(f"length/{length}:baseline/{name.rpartition('/')[2]}")
-        perfect = self.score.bounds[1] if self.score.direction == "higher" else self.score.bounds[0]
-        if value is None or trivial is None or perfect is None or perfect == trivial:
-            return -inf
-        return (value - trivial) / (perfect - trivial)
+        found = self.score.normalised(value, trivial)
+        return -inf if found is None else found
 
     def due(self) -> dict[int, tuple[int, ...]]:
         """The seeds that are to be run next, by trial: those of the search, and then those that are reported."""
@@ -202,14 +201,6 @@ def reach(scores: Mapping[int, float]) -> int | None:
     return held
 
 
-def clopper_pearson(successes: int, trials: int) -> Interval:
-    """The exact 95 % interval of a share (Clopper & Pearson 1934)."""
-    from scipy import stats
-
-    interval = stats.binomtest(successes, trials).proportion_ci(LEVEL, method="exact")
-    return float(interval.low), float(interval.high)
-
-
 def quartiles(values: Sequence[float]) -> tuple[float, float, float]:
     """The lower quartile, the median and the upper quartile of values that may be infinite: order statistics.
 
@@ -230,10 +221,7 @@ def joined(table: Table, names: Iterable[str] | None) -> Table:
     assert isinstance(table.rows, TrialRows)
     known = table.files.options("model")
     further = [name for name in dict.fromkeys(names or ()) if name not in table.rows.cells]
-    wrong = next((name for name in further if name not in known), None)
-    if wrong is not None:
-        told = did_you_mean(wrong, [*table.rows.cells, *known])
-        raise ConfigError(f"{wrong} is neither a row of {table.name} nor a model: {told}")
+    refuse_unknown(further, [*table.rows.cells, *known], "", f" is neither a row of {table.name} nor a model")
     return table.within(table.files, {name: (f"model={name}",) for name in further})
 
 

@@ -119,7 +119,7 @@ def test_is_written_under_the_name_of_its_step() -> None:
     module, rows = learner(network(Elman)), []
     module.task.batch = lambda *position: batch("all") if position == ("val", 0, 0) else pytest.fail("another batch")
     module.device = torch.device("cpu")
-    callback = HiddenGradients([2, 5], None, None, 1)
+    callback = HiddenGradients(None, None, 1, [2, 5])
     callback.write = lambda trainer, values: rows.append(values)
     with torch.inference_mode():  # as within Lightning's validation
         callback.record(SimpleNamespace(), module)

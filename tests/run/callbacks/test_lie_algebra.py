@@ -13,7 +13,7 @@ from tests.run.callbacks.watching import common, finished, steps
 
 def test_the_gradient_of_the_pass_that_was_listened_to(tmp_path: Path) -> None:
     p = MatrixExp(6, np.random.default_rng(1), init="henaff").double()
-    callback, G = LieAlgebra([p], *common(tmp_path)), draw(6, 6)
+    callback, G = LieAlgebra(*common(tmp_path), [p]), draw(6, 6)
     callback.listen()
     (p() * G).sum().backward()
     found = callback.measure()
@@ -24,7 +24,7 @@ def test_the_gradient_of_the_pass_that_was_listened_to(tmp_path: Path) -> None:
 @pytest.mark.parametrize("gradient", ["exact", "lie_algebra", "geodesic"])
 def test_both_gradients_agree_at_the_identity(tmp_path: Path, gradient: str) -> None:
     p = MatrixExp(6, np.random.default_rng(1), gradient=gradient, init="zeros").double()
-    callback = LieAlgebra([p], *common(tmp_path))
+    callback = LieAlgebra(*common(tmp_path), [p])
     callback.listen()
     (p() * draw(6, 6)).sum().backward()
     assert callback.measure() == {"max_eigenphase": pytest.approx(0), "gradient_cosine": pytest.approx(1)}
@@ -32,7 +32,7 @@ def test_both_gradients_agree_at_the_identity(tmp_path: Path, gradient: str) -> 
 
 def test_the_worst_layer_counts(tmp_path: Path) -> None:
     maps = [MatrixExp(6, np.random.default_rng(1), init=init).double() for init in ("zeros", "henaff")]
-    callback, G = LieAlgebra(maps, *common(tmp_path)), draw(6, 6)
+    callback, G = LieAlgebra(*common(tmp_path), maps), draw(6, 6)
     callback.listen()
     sum((p() * G).sum() for p in maps).backward()
     assert callback.measure()["gradient_cosine"] == pytest.approx(maps[1].gradient_cosine(G))
@@ -40,7 +40,7 @@ def test_the_worst_layer_counts(tmp_path: Path) -> None:
 
 def test_it_stops_listening(tmp_path: Path) -> None:
     p = MatrixExp(6, np.random.default_rng(1))
-    callback = LieAlgebra([p], *common(tmp_path))
+    callback = LieAlgebra(*common(tmp_path), [p])
     callback.listen()
     p().sum().backward()
     callback.measure()

@@ -20,7 +20,7 @@ def test_is_the_two_norm_of_the_inverse_times_the_step(tmp_path: Path) -> None:
         with torch.no_grad():
             p.theta -= delta
         p.after_step()
-    found = NeumannNorm(maps, *common(tmp_path)).measure()
+    found = NeumannNorm(*common(tmp_path), maps).measure()
     assert found == {"neumann_norm": pytest.approx(max(expected), rel=1e-4)}  # float32
 
 

@@ -11,7 +11,7 @@ from tests.run.callbacks.watching import common, finished, names, steps
 
 def watcher(tmp_path: Path, layers: int = 1) -> tuple[ScalarGates, list[ScalarGated]]:
     cells = [untouched_cell(ScalarGated) for _ in range(layers)]
-    return ScalarGates(cells, *common(tmp_path)), cells  # type: ignore[arg-type]
+    return ScalarGates(*common(tmp_path), cells), cells  # type: ignore[arg-type]
 
 
 def clip(cell: ScalarGated, active: bool) -> None:

@@ -23,7 +23,7 @@ def test_margin_of_a_unitary_matrix() -> None:
 def test_the_worst_matrix_counts(tmp_path: Path) -> None:
     maps = [SVD(6, np.random.default_rng(seed), r=0.1) for seed in range(3)]
     torch.nn.init.constant_(maps[1].s, 2.0)
-    found = SingularValues(maps, *common(tmp_path)).measure()
+    found = SingularValues(*common(tmp_path), maps).measure()
     expected = maps[1].sigma()[0].item() - 1
     assert found == {"singular_value_margin": pytest.approx(expected, abs=1e-6)}  # W is cast to float32
 
