@@ -15,7 +15,7 @@ Eigenvalues"; Siems, Carstensen, Zela, Hutter, Pontil & Grazzi (2025), "DeltaPro
 RNNs via Householder Products".
 """
 
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
@@ -24,10 +24,9 @@ from torch.nn import functional as F
 from orthobench.cells.base import Matrices, State, projection
 from orthobench.cells.convolution import convolved
 from orthobench.cells.heads import Headed, rms_normalised
-from orthobench.cells.initial import MakeRecurrent
 from orthobench.cells.outer import decay_start
 from orthobench.common.schema import OptionalPositive, Positive
-from orthobench.parametrizations.initializers import Rng, glorot_uniform, uniform
+from orthobench.parametrizations.initializers import glorot_uniform, uniform
 
 GAIN = 2**-2.5  # of the authors' start of every linear map
 
@@ -36,19 +35,13 @@ class DeltaProduct(Headed):
     """The state is S (heads, d_k, d_v) and, with a convolution, the last inputs of it; the outputs (B, N) are kept.
 
     Args:
-        input_size: I.
-        hidden_size: N, a multiple of `heads` where a width is N / heads.
-        rng: generator for the initial values.
-        make_recurrent: unused, as there is no recurrent matrix.
-        heads: number of heads.
         products: n_h, writes per step; 1 is DeltaNet.
         negative: whether eigenvalues may be negative, s = 2.
         gated: whether S is damped before it is written.
         convolution: steps that the convolution sees, the current one included; null for none.
-        key_width: d_k; N / heads when null.
-        value_width: d_v; N / heads when null.
         output_gate: what the outputs of a head are multiplied by.
         scaled_query: whether q is divided by sqrt(d_k), as in the authors' code, which acts through the norm's epsilon.
+        kwargs: see `Headed`.
     """
 
     gates: tuple[str, ...] = ("q", "k", "v", "beta")
@@ -56,22 +49,17 @@ class DeltaProduct(Headed):
 
     def __init__(
         self,
-        input_size: int,
-        hidden_size: Positive,
-        rng: Rng,
-        make_recurrent: MakeRecurrent,
-        heads: Positive = 4,
         products: Positive = 1,
         negative: bool = True,
         gated: bool = False,
         convolution: OptionalPositive = 4,
-        key_width: OptionalPositive = None,
-        value_width: OptionalPositive = None,
         output_gate: Literal["none", "silu"] = "none",
         scaled_query: bool = False,
+        **kwargs: Any,
     ) -> None:
-        super().__init__(input_size, hidden_size, rng, make_recurrent, heads, key_width, value_width)
-        I, N, n_h = input_size, hidden_size, products
+        super().__init__(**kwargs)
+        rng, heads = kwargs["rng"], self.heads
+        I, N, n_h = self.input_size, self.hidden_size, products
         K, V = heads * self.key_width, heads * self.value_width
         self.products, self.reach, self.gated, self.convolution = n_h, 2.0 if negative else 1.0, gated, convolution
         self.output_gate, self.query_scale = output_gate, self.key_width**-0.5 if scaled_query else 1.0

@@ -17,7 +17,7 @@ Architecture"), GLA decay=sigmoid and rule=add (Yang, Wang, Shen, Panda & Kim 20
 with Hardware-Efficient Training"), Gated DeltaNet-2 decay=vector and rule=split.
 """
 
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
@@ -26,11 +26,10 @@ from torch.nn import functional as F
 from orthobench.cells.convolution import Convolve
 from orthobench.cells.deltaproduct import unit
 from orthobench.cells.heads import rms_normalised
-from orthobench.cells.initial import MakeRecurrent
 from orthobench.cells.outer import Outer, Writes, decay_start
-from orthobench.common.schema import OptionalPositive, Positive
+from orthobench.common.schema import OptionalPositive
 from orthobench.errors import ConfigError
-from orthobench.parametrizations.initializers import Rng, normal, uniform
+from orthobench.parametrizations.initializers import normal, uniform
 
 SLOWER = 16  # the root that GLA takes of its sigmoid
 
@@ -39,13 +38,6 @@ class GatedOuter(Outer):
     """The state is S (heads, d_k, d_v) and, with a convolution, the last inputs of it.
 
     Args:
-        input_size: I.
-        hidden_size: N, a multiple of `heads` where a width is N / heads.
-        rng: generator for the initial values.
-        make_recurrent: unused, as there is no recurrent matrix.
-        heads: number of heads.
-        key_width: d_k; N / heads when null.
-        value_width: d_v; N / heads when null.
         decay: what g is computed from.
         decay_rank: rows of W_1 of the decay, where there is one; d_v when null.
         rule: what is erased and written.
@@ -57,19 +49,13 @@ class GatedOuter(Outer):
         A: the ends between which A starts.
         dt: those between which softplus(dt) starts.
         stratified: whether both starts are spread evenly over the heads, see `decay_start`.
+        kwargs: see `Headed`.
     """
 
     gates: tuple[str, ...] = ("q", "k", "v")
 
     def __init__(
         self,
-        input_size: int,
-        hidden_size: Positive,
-        rng: Rng,
-        make_recurrent: MakeRecurrent,
-        heads: Positive = 4,
-        key_width: OptionalPositive = None,
-        value_width: OptionalPositive = None,
         decay: Literal["none", "scalar", "vector", "sigmoid"] = "scalar",
         decay_rank: OptionalPositive = None,
         rule: Literal["add", "delta", "split"] = "delta",
@@ -81,8 +67,10 @@ class GatedOuter(Outer):
         A: list[float] = (0.0, 16.0),  # type: ignore[assignment]
         dt: list[float] = (0.001, 0.1),  # type: ignore[assignment]
         stratified: bool = False,
+        **kwargs: Any,
     ) -> None:
-        super().__init__(input_size, hidden_size, rng, make_recurrent, heads, key_width, value_width)
+        super().__init__(**kwargs)
+        rng, heads = kwargs["rng"], self.heads
         _check_range("A", A, least=0.0)
         _check_range("dt", dt, least=1e-12)
         if negative and rule == "add":
@@ -98,7 +86,7 @@ class GatedOuter(Outer):
         self._draw = lambda rows, columns: (
             normal(rng, (rows, columns), 0.02) if init == "fla" else uniform(rng, (rows, columns), columns**-0.5)
         )
-        self.U = nn.Parameter(self._draw(sum(self.sizes), input_size))
+        self.U = nn.Parameter(self._draw(sum(self.sizes), self.input_size))
         if convolution is not None:
             self.kernel = nn.Parameter(uniform(rng, (convolution, self.sizes[0]), convolution**-0.5))
         if decay in ("scalar", "vector"):
@@ -113,7 +101,7 @@ class GatedOuter(Outer):
             self.E = nn.Parameter(self._draw(V, self.value_width))
             self.e = nn.Parameter(uniform(rng, (V,), self.value_width**-0.5))
         self.scale = nn.Parameter(torch.ones(self.value_width))
-        self.O = nn.Parameter(self._draw(hidden_size, V))
+        self.O = nn.Parameter(self._draw(self.hidden_size, V))
         del self._draw
 
     def state_shapes(self) -> tuple[tuple[int, ...], ...]:

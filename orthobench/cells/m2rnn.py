@@ -19,29 +19,23 @@ from torch.nn import functional as F
 from orthobench.cells.base import Matrices, State
 from orthobench.cells.convolution import Convolve
 from orthobench.cells.heads import Headed, rms_normalised
-from orthobench.cells.initial import MakeRecurrent
 from orthobench.cells.outer import decay_start, one_step
-from orthobench.common.schema import OptionalPositive, Positive, PositiveFloat
-from orthobench.parametrizations.initializers import Rng, normal, uniform
+from orthobench.common.schema import OptionalPositive, PositiveFloat
+from orthobench.parametrizations.initializers import normal, uniform
 
 
 class M2RNN(Headed):
     """The state is S (heads, d_k, d_v) and the last inputs of the convolution; only the outputs (B, N) are kept.
 
     Args:
-        input_size: I.
-        hidden_size: N, a multiple of `heads` where a width is N / heads.
-        rng: generator for the initial values.
-        make_recurrent: unused, as there is no recurrent matrix over all units.
-        heads: number of heads.
         key_width: d_k; N / heads when null.
-        value_width: d_v; N / heads when null.
         convolution: steps that the convolution sees, the current one included; null for none, and no SiLU.
         activation: of the state; `identity` leaves the cell linear in its state.
         recurrent_start: W at the start, the identity as in the authors' code, or `normal`, of variance 1 / d_v.
         state_gradient_clip: bound on every entry of the gradient of S at every step, 1 in the authors' code; null for
             none.
         stratified: whether A and dt start spread evenly over the heads, see `decay_start`.
+        kwargs: see `Headed`.
     """
 
     gates: tuple[str, ...] = ("q", "k", "v", "g", "f")
@@ -49,24 +43,20 @@ class M2RNN(Headed):
 
     def __init__(
         self,
-        input_size: int,
-        hidden_size: Positive,
-        rng: Rng,
-        make_recurrent: MakeRecurrent,
-        heads: Positive = 4,
         key_width: OptionalPositive = 16,
-        value_width: OptionalPositive = None,
         convolution: OptionalPositive = 4,
         activation: Literal["tanh", "identity"] = "tanh",
         recurrent_start: Literal["identity", "normal"] = "identity",
         state_gradient_clip: PositiveFloat | None = None,
         stratified: bool = False,
+        **kwargs: Any,
     ) -> None:
-        super().__init__(input_size, hidden_size, rng, make_recurrent, heads, key_width, value_width)
+        super().__init__(key_width=key_width, **kwargs)
+        rng, heads = kwargs["rng"], self.heads
         K, V = self.key_width, self.value_width
         P, self.convolution, self.activation = heads * V, convolution, activation
         self.bound, self.sizes = state_gradient_clip, (2 * K + P, P, heads)
-        self.U = nn.Parameter(uniform(rng, (sum(self.sizes), input_size), input_size**-0.5))
+        self.U = nn.Parameter(uniform(rng, (sum(self.sizes), self.input_size), self.input_size**-0.5))
         if convolution is not None:
             self.kernel = nn.Parameter(uniform(rng, (convolution, self.sizes[0]), convolution**-0.5))
         self.W = nn.Parameter(
@@ -75,7 +65,7 @@ class M2RNN(Headed):
         ln_A, dt = decay_start(rng, heads, A=[0, 16], dt=[0.001, 0.1], stratified=stratified)
         self.A, self.dt, self.D = nn.Parameter(ln_A), nn.Parameter(dt), nn.Parameter(torch.ones(P))
         self.scale = nn.Parameter(torch.ones(P))
-        self.O = nn.Parameter(uniform(rng, (hidden_size, P), P**-0.5))
+        self.O = nn.Parameter(uniform(rng, (self.hidden_size, P), P**-0.5))
 
     def state_shapes(self) -> tuple[tuple[int, ...], ...]:
         S = (self.heads, self.key_width, self.value_width)

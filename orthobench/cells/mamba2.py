@@ -9,57 +9,49 @@ behind the gate. Dao & Gu (2024), "Transformers are SSMs: Generalized Models and
 State Space Duality", section 7.
 """
 
+from typing import Any
+
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from orthobench.cells.convolution import Convolve
 from orthobench.cells.heads import rms_normalised
-from orthobench.cells.initial import MakeRecurrent
 from orthobench.cells.outer import Outer, Writes, decay_start
 from orthobench.common.schema import OptionalPositive, Positive
-from orthobench.parametrizations.initializers import Rng, uniform
+from orthobench.parametrizations.initializers import uniform
 
 
 class Mamba2(Outer):
     """The state is S (heads, d_k, d_v) and the last inputs of the convolution.
 
     Args:
-        input_size: I.
-        hidden_size: N, a multiple of `heads` where a width is N / heads.
-        rng: generator for the initial values.
-        make_recurrent: unused, as there is no recurrent matrix.
-        heads: number of heads.
         key_width: d_k, the authors' d_state; N / heads when null.
-        value_width: d_v, the authors' headdim; N / heads when null.
         convolution: steps that the convolution sees, the current one included.
         stratified: whether A and dt start spread evenly over the heads, see `decay_start`.
+        kwargs: see `Headed`.
     """
 
     gates: tuple[str, ...] = ("z", "x", "B", "C", "r")
 
     def __init__(
         self,
-        input_size: int,
-        hidden_size: Positive,
-        rng: Rng,
-        make_recurrent: MakeRecurrent,
-        heads: Positive = 4,
         key_width: OptionalPositive = 16,
-        value_width: OptionalPositive = None,
         convolution: Positive = 4,
         stratified: bool = False,
+        **kwargs: Any,
     ) -> None:
-        super().__init__(input_size, hidden_size, rng, make_recurrent, heads, key_width, value_width)
+        super().__init__(key_width=key_width, **kwargs)
+        rng, heads = kwargs["rng"], self.heads
         P = heads * self.value_width
         self.sizes, self.convolution = (P + 2 * self.key_width, P, heads), convolution
-        self.U = nn.Parameter(uniform(rng, (sum(self.sizes), input_size), input_size**-0.5))
+        self.U = nn.Parameter(uniform(rng, (sum(self.sizes), self.input_size), self.input_size**-0.5))
         self.kernel = nn.Parameter(uniform(rng, (convolution, self.sizes[0]), convolution**-0.5))
         self.shift = nn.Parameter(uniform(rng, (self.sizes[0],), convolution**-0.5))
         ln_A, dt = decay_start(rng, heads, A=[1, 16], dt=[0.001, 0.1], stratified=stratified)
         self.A, self.dt, self.D = nn.Parameter(ln_A), nn.Parameter(dt), nn.Parameter(torch.ones(heads))
         self.scale = nn.Parameter(torch.ones(P))
-        self.O = nn.Parameter(uniform(rng, (hidden_size, P), P**-0.5))
+        self.O = nn.Parameter(uniform(rng, (self.hidden_size, P), P**-0.5))
 
     def state_shapes(self) -> tuple[tuple[int, ...], ...]:
         return (self.heads, self.key_width, self.value_width), (self.convolution - 1, self.sizes[0])

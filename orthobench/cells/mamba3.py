@@ -18,7 +18,7 @@ Principles", section 3, of rank one (SISO).
 """
 
 import math
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
@@ -26,12 +26,11 @@ from torch.nn import functional as F
 
 from orthobench.cells.convolution import Convolve
 from orthobench.cells.heads import rms_normalised
-from orthobench.cells.initial import MakeRecurrent
 from orthobench.cells.outer import Outer, Writes, decay_start
 from orthobench.cells.pairs import times
-from orthobench.common.schema import OptionalPositive, Positive
+from orthobench.common.schema import OptionalPositive
 from orthobench.errors import ConfigError
-from orthobench.parametrizations.initializers import Rng, uniform
+from orthobench.parametrizations.initializers import uniform
 
 LEAST_A = 1e-4
 
@@ -40,17 +39,12 @@ class Mamba3(Outer):
     """The state is P (heads, d_k, d_v), the angles (heads, pairs), and B, X and l dt of the step before.
 
     Args:
-        input_size: I.
-        hidden_size: N, a multiple of `heads` where a width is N / heads.
-        rng: generator for the initial values.
-        make_recurrent: unused, as there is no recurrent matrix.
-        heads: number of heads.
         key_width: d_k, the authors' d_state; N / heads when null.
-        value_width: d_v, the authors' headdim; N / heads when null.
         pairs: how many pairs of d_k turn; d_k / 4 when null, which is half of them.
         decay: act: 1 + c above zero and 1 / (1 - c) below it, `heavy_tail`, or `softplus`.
         dt: the ends of the range of dt at the start, whose logarithm is uniform; a turn by pi in a step needs dt >= 1.
         stratified: whether dt starts spread evenly over the heads, see `decay_start`.
+        kwargs: see `Headed`.
 
     Raises:
         ConfigError: more pairs than d_k holds, or dt is no range of positive numbers.
@@ -60,19 +54,15 @@ class Mamba3(Outer):
 
     def __init__(
         self,
-        input_size: int,
-        hidden_size: Positive,
-        rng: Rng,
-        make_recurrent: MakeRecurrent,
-        heads: Positive = 4,
         key_width: OptionalPositive = 16,
-        value_width: OptionalPositive = None,
         pairs: OptionalPositive = None,
         decay: Literal["heavy_tail", "softplus"] = "heavy_tail",
         dt: list[float] = (0.001, 0.1),  # type: ignore[assignment]
         stratified: bool = False,
+        **kwargs: Any,
     ) -> None:
-        super().__init__(input_size, hidden_size, rng, make_recurrent, heads, key_width, value_width)
+        super().__init__(key_width=key_width, **kwargs)
+        rng, heads = kwargs["rng"], self.heads
         K, P = self.key_width, heads * self.value_width
         self.pairs, self.decay = max(1, K // 4) if pairs is None else pairs, decay
         if 2 * self.pairs > K:
@@ -80,12 +70,12 @@ class Mamba3(Outer):
         if len(dt) != 2 or not 0 < dt[0] < dt[1]:
             raise ConfigError(f"model.dt={list(dt)} is no range: two positive numbers that grow are needed.")
         self.sizes = (P, P, K, K, heads, heads, heads, self.pairs)
-        self.U = nn.Parameter(uniform(rng, (sum(self.sizes), input_size), input_size**-0.5))
+        self.U = nn.Parameter(uniform(rng, (sum(self.sizes), self.input_size), self.input_size**-0.5))
         _, start = decay_start(rng, heads, [1, 1], dt, stratified=stratified)
         self.dt, self.D = nn.Parameter(start), nn.Parameter(torch.ones(heads))
         self.B_scale, self.C_scale = nn.Parameter(torch.ones(K)), nn.Parameter(torch.ones(K))
         self.B_shift, self.C_shift = nn.Parameter(torch.ones(heads * K)), nn.Parameter(torch.ones(heads * K))
-        self.O = nn.Parameter(uniform(rng, (hidden_size, P), P**-0.5))
+        self.O = nn.Parameter(uniform(rng, (self.hidden_size, P), P**-0.5))
 
     def state_shapes(self) -> tuple[tuple[int, ...], ...]:
         H, K, V = self.heads, self.key_width, self.value_width
