@@ -67,9 +67,7 @@ def like(given: dict[str, Any], other: dict[str, Any], place: str) -> dict[str, 
     common = [word for word in other.get("common", ()) if key(word) not in own] + given.get("common", [])
     cells = other.get("cells", {}) | given.get("cells", {})
     only = given.get("only", list(cells))
-    wrong = next((name for name in only if name not in cells), None)
-    if wrong is not None:
-        raise ConfigError(f"{place}only: {wrong} is no cell of {given['like']}: {did_you_mean(wrong, list(cells))}")
+    refuse_unknown(only, cells, f"{place}only: ", f" is no cell of {given['like']}")
     return (
         {name: body for name, body in other.items() if name not in ("title", "claims")}
         | given
