@@ -2,13 +2,13 @@
 
 from lightning.pytorch import Trainer
 
-from orthobench.run.callbacks.log import Kept
+from orthobench.run.callbacks.log import Remembering
 from orthobench.run.learner import Learner
 
 LEVELS = {"baseline": 1.0, "tenth": 0.1}
 
 
-class BaselineCrossing(Kept):
+class BaselineCrossing(Remembering):
     """Attributes: `steps`, the first step of each level in LEVELS, null while it has not been reached."""
 
     kept = ("steps",)

@@ -16,11 +16,11 @@ from torch import Tensor
 
 from orthobench.errors import DivergedError
 from orthobench.models.optim import lists
-from orthobench.run.callbacks.log import Kept
+from orthobench.run.callbacks.log import Remembering
 from orthobench.run.learner import Learner
 
 
-class Finite(Kept):
+class Finite(Remembering):
     """Attributes: `step` of the first loss or gradient that is not finite, and `last_loss`, the last finite loss.
 
     Args:

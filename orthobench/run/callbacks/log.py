@@ -9,7 +9,7 @@ from orthobench.run.learner import Learner
 from orthobench.tasks.duration import Duration
 
 
-class Kept(Callback):
+class Remembering(Callback):
     """Base of the callbacks of which a checkpoint holds attributes, those whose names are in `kept`."""
 
     kept: ClassVar[tuple[str, ...]] = ()
@@ -22,7 +22,7 @@ class Kept(Callback):
             setattr(self, name, state_dict[name])
 
 
-class Log(Kept):
+class Log(Remembering):
     """Base of every callback that measures something.
 
     Args:

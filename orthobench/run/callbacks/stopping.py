@@ -5,11 +5,11 @@ from typing import Any
 from lightning.pytorch import Trainer
 
 from orthobench.common.terminal import say
-from orthobench.run.callbacks.log import Kept
+from orthobench.run.callbacks.log import Remembering
 from orthobench.run.learner import Learner
 
 
-class Stopping(Kept):
+class Stopping(Remembering):
     """Looks at each validation; Lightning's own callback forgets in a resumed run that it has stopped.
 
     Attributes:
