@@ -11,6 +11,7 @@ from orthobench.tasks.metric import Metric
 Number = TypeVar("Number", float, Tensor)
 SCORE = Metric("score", "scaled accuracy", "higher", (None, 1.0), None)
 LAST_SCORE = Metric("last_score", "scaled accuracy", "higher", (None, 1.0), None)
+LAST_ACCURACY = Metric("last_accuracy", "share", "higher", (0.0, 1.0), None)
 EMITTED = Metric("emitted", "share", "lower", (0.0, 1.0), None)
 
 

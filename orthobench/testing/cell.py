@@ -3,6 +3,7 @@
 import copy
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from orthobench.parametrizations.base import inside_and_outside
 from orthobench.parametrizations.free import Free
 from orthobench.run.export import program
 from orthobench.scan import ENGINES, recurrence
+from orthobench.scan.pieces import cut, run_pieces
 
 B, T, LONG = 3, 7, 500
 EXACT = 1e-10  # sums in another order, in float64
@@ -134,6 +136,21 @@ def _state(cell: Cell, make: MakeCell) -> None:
     _same(torch.cat([first, second], dim=1), whole, "7 steps at once, and 3 and 4 with the state handed over,")
     for one, other in zip(last, end, strict=True):
         _same(one, other, "the final states of 7 steps, and of 3 and 4,")
+
+
+def _reset(cell: Cell, make: MakeCell) -> None:
+    moved, x = _moved(cell), _inputs(cell)
+    given = recurrence(moved, _inputs(cell, seed=2))[1]
+    at = [[3], [0, 5], []]
+    fresh = np.array([[t in steps for t in range(T)] for steps in at])
+    found, ends = run_pieces(moved, x.flatten(0, 1), given, cut(T, np.full(B, T), fresh))
+    for b, (steps, seen) in enumerate(zip(at, found.unflatten(0, (B, T)), strict=True)):
+        state: State | None = tuple(part[b : b + 1] for part in given)
+        for first, end in pairwise([0, *(t for t in steps if t), T]):
+            h, state = recurrence(moved, x[b : b + 1, first:end], None if first in steps else state)
+            _same(seen[None, first:end], moved.features(h), "the outputs with resets, and of the pieces between them,")
+        for one, other in zip(ends, state or (), strict=True):
+            _same(one[b : b + 1], other, "the final states with resets, and of the last pieces,")
 
 
 def _batch(cell: Cell, make: MakeCell) -> None:
@@ -250,6 +267,7 @@ def _counts(cell: Cell, make: MakeCell) -> str:
 CHECKS: dict[str, Callable[[Cell, MakeCell], Any]] = {
     "causality": _causality,
     "state hand-over": _state,
+    "reset": _reset,
     "batch independence": _batch,
     "tokens": _tokens,
     "no step": _no_step,

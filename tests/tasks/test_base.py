@@ -36,14 +36,14 @@ def answers(target: torch.Tensor, classes: int) -> torch.Tensor:
         (UCR("GunPoint"), (), ["accuracy"]),
         (NoisyMNIST(), (), ["accuracy", "score"]),
         (CuedCopying(), (67,), ["accuracy", "score"]),
-        (Parity(labels="every"), (40,), ["accuracy", "score", "last_score"]),
+        (Parity(labels="every"), (40,), ["accuracy", "score", "last_score", "last_accuracy"]),
     ],
     ids=lambda value: type(value).__name__ if isinstance(value, Task) else None,
 )
 def test_shares_of_bfloat16_outputs_are_exact(task: Any, shape: tuple[int, ...], names: list[str]) -> None:
     target = torch.randint(task.output_size, (SIZE, *shape), generator=torch.Generator().manual_seed(1))
     found = task.measure(answers(target, task.output_size), target)
-    chances = {"accuracy": 0.0, "score": getattr(task, "chance", 0.1135), "last_score": 0.5}
+    chances = {"accuracy": 0.0, "last_accuracy": 0.0, "score": getattr(task, "chance", 0.1135), "last_score": 0.5}
     for name in names:
         assert found[name].dtype == torch.float64
         assert float(found[name]) == pytest.approx((RIGHT - chances[name]) / (1 - chances[name]), abs=1e-12)

@@ -70,13 +70,15 @@ def test_the_last_score_is_that_of_the_last_step(cls: type[Tracking], length: in
     y[:, length - 1] = y[:, length - 1].roll(1, -1)
     found = task.measure(y, target, mask)
     assert float(found["last_score"]) == pytest.approx(-task.last_chance / (1 - task.last_chance), abs=1e-6)
+    assert float(found["last_accuracy"]) == 0
+    assert task.baseline["last_accuracy"] == task.last_chance
     assert float(found["accuracy"]) == pytest.approx(1 - 1 / task.answers)
 
 
 @pytest.mark.parametrize("cls", BOTH)
 def test_with_one_label_there_is_one_score(cls: type[LastOrEvery]) -> None:
     assert cls(labels="last").metrics == ("loss", "accuracy", "score")
-    assert cls(labels="every").metrics == ("loss", "accuracy", "score", "last_score")
+    assert cls(labels="every").metrics == ("loss", "accuracy", "score", "last_score", "last_accuracy")
 
 
 @pytest.mark.parametrize("cls", [*BOTH, GroupWord])

@@ -16,7 +16,7 @@ from orthobench.tasks.base import Batch, Split
 from orthobench.tasks.drawn.varied import Varied, whole
 from orthobench.tasks.lengths import Span, span
 from orthobench.tasks.metric import Metric
-from orthobench.tasks.scaled import LAST_SCORE, scaled
+from orthobench.tasks.scaled import LAST_ACCURACY, LAST_SCORE, scaled
 from orthobench.tasks.synthetic import Arrays
 
 Labels = Literal["last", "every"]
@@ -59,6 +59,7 @@ class Tracking(Varied):
         self.chance = self._expected(highest_S)
         self.baseline = {"loss": self._expected(entropy_S), "accuracy": self.chance}
         self.baseline |= {name: 0.0 for name in self.metrics if name.endswith("score")}
+        self.baseline |= {"last_accuracy": self.last_chance} if self.labels == "every" else {}
         if test_length is not None:
             self.test_span = span("test_length", test_length)
             own = {"length": self.test_span, "test_length": None, "eval_lengths": ()}
@@ -101,21 +102,21 @@ class Tracking(Varied):
 
     @classmethod
     def declared(cls) -> tuple[Metric, ...]:
-        return (*super().declared(), LAST_SCORE)
+        return (*super().declared(), LAST_SCORE, LAST_ACCURACY)
 
     @property
     def metrics(self) -> tuple[str, ...]:
-        return tuple(name for name in super().metrics if self.labels == "every" or name != "last_score")
+        return tuple(name for name in super().metrics if self.labels == "every" or not name.startswith("last_"))
 
     def measure(self, y: Tensor, target: Tensor, mask: Tensor | None = None) -> dict[str, Tensor]:
-        """`loss`, `accuracy`, `score`; and with labels at every step `last_score`, that of the last one."""
+        """`loss`, `accuracy`, `score`; and with labels at every step `last_score` and `last_accuracy`, of the last."""
         found = super().measure(y, target, mask)
         if self.labels == "last":
             return found
         right = (y.argmax(-1) == target).double()
         # the mask's running sum grows until the last label, where its greatest value comes first
         last = right[:, -1] if mask is None else right.gather(1, mask.cumsum(1).argmax(1, keepdim=True))
-        return found | {"last_score": scaled(last.mean(), self.last_chance)}
+        return found | {"last_score": scaled(last.mean(), self.last_chance), "last_accuracy": last.mean()}
 
     def resolution(self, name: str, split: Split) -> float:
         return super().resolution(name, split) / (1 - self.last_chance if name == LAST_SCORE.name else 1)
