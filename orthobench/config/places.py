@@ -14,7 +14,7 @@ from orthobench.common import paths
 from orthobench.common.paths import outside
 from orthobench.config.policy import COMMAND_LINE_ALONE, walk
 from orthobench.config.settings import SECTIONS
-from orthobench.config.words import key, parsed, quoted, value
+from orthobench.config.words import key, parsed, quoted, readable, value
 from orthobench.errors import ConfigError
 
 ROOTS = ("data_root", "runs_root", "results_root")
@@ -22,8 +22,8 @@ FOLDERS = (*ROOTS, "init_from")
 ON_A_LINE = (*FOLDERS, "task.path")
 OF_RUN = ("T", "seed", "variant", "params", "engine", "ensemble", "force", "fork", "timeout", "cell", "deviations")
 REFERENCES = (*FOLDERS, *SECTIONS, *OF_RUN)  # what ${...} refers to; any other name is that of a variable
-PLAIN = re.compile(r"[A-Za-z_][\w./-]*")
-SPECIAL = re.compile(r"[^\w./@%+,* -]")
+PLAIN = re.compile(r"[A-Za-z_][\w./-]*", re.ASCII)
+SPECIAL = re.compile(r"[^\w./@%+,* -]", re.ASCII)
 NAMES = re.compile(r"(\w*_)?(path|file|dir|folder|root)|init_from")  # of settings that are paths
 SPOKEN = re.compile(NAMES.pattern.replace("(\\w*_)?", ""))  # whatever has such a name in it
 KNOWN = ("path", "init_from")  # whose meaning is known; what else is a path, and from where, only a plug-in says
@@ -45,7 +45,7 @@ def _given(word: str) -> str:
     """Word with its paths expanded."""
     text = word.partition("=")[2]
     if key(word) not in ON_A_LINE or not SPECIAL.search(text):
-        return word
+        return readable(word)
     values = _values(word, text)
     found = [paths.expanded(one, key(word), REFERENCES, "$$") for one in values]
     try:
@@ -54,7 +54,7 @@ def _given(word: str) -> str:
         pass
     else:
         if found == values:
-            return word
+            return readable(word)
     return f"{word.partition('=')[0]}={','.join(map(quoted, found))}"
 
 

@@ -12,6 +12,7 @@ from orthobench.errors import ConfigError
 MOST = 100_000  # runs of a sweep
 LARGEST = 10_000  # characters of a word
 LONGEST = 200  # characters of a word in a message
+BEYOND = re.compile(r"[^ \t,\[\]{}():=]*[^\x00-\x7f][^ \t,\[\]{}():=]*")  # values with letters beyond ASCII
 UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
@@ -28,6 +29,14 @@ def value(word: str) -> str:
 def quoted(text: str) -> str:
     """A value, quoted for Hydra's grammar."""
     return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
+def readable(word: str) -> str:
+    """An override whose letters beyond ASCII are quoted: Hydra's grammar knows them in no other form."""
+    name, sign, text = word.partition("=")
+    if text.isascii() or "'" in text or '"' in text:
+        return word
+    return f"{name}{sign}{BEYOND.sub(lambda found: quoted(found[0]), text)}"
 
 
 def refuse_twice(words: Iterable[str], place: str = "") -> None:
@@ -112,7 +121,7 @@ def parsed(word: str) -> Any:
     if len(word) > LARGEST:  # Hydra would take minutes
         raise ConfigError(f"{shortened(word)} has {len(word):,} characters; {LARGEST:,} are allowed: use range(...).")
     try:
-        return OverridesParser.create().parse_override(word)
+        return OverridesParser.create().parse_override(readable(word))
     except (HydraException, ValueError, RecursionError) as error:  # the latter for 5,000 digits, or brackets
         reason = shortened(str(error).partition("\n")[0])
         wrong = f"{shortened(word)!r} is not an override of the form key=value: {reason}."

@@ -75,11 +75,12 @@ class RunParser(Parser):
         doc: the docstring of the verb's module.
         example: a command, for who names no run.
         settings: whether the verb takes other words with `=` too, which are in `settings` then.
+        several: whether it takes several runs.
     """
 
-    def __init__(self, doc: str | None, example: str, settings: bool = False) -> None:
+    def __init__(self, doc: str | None, example: str, settings: bool = False, several: bool = False) -> None:
         super().__init__(doc)
-        self.example, self.settings = example, settings
+        self.example, self.settings, self.several = example, settings, several
         self.add_argument("--last", action="store_true", help="the last weights, not the best by validation")
 
     def error(self, message: str) -> NoReturn:
@@ -92,11 +93,12 @@ class RunParser(Parser):
         """Read the words as any verb does, with `places`, where runs and data are, and `settings`.
 
         Raises:
-            ConfigError: no run or several are named, or a word does not apply.
+            ConfigError: no run is named, or several where one alone can be, or a word does not apply.
         """
         given, verb = super().read(arguments), self.prog.split()[-1]
-        if len(given.names) != 1:
-            raise ConfigError(f"{verb} needs one run, by its folder or its name: `{self.example}`.")
+        if not given.names or (len(given.names) > 1 and not self.several):
+            count = "a run" if self.several else "one run"
+            raise ConfigError(f"{verb} needs {count}, by its folder or its name: `{self.example}`.")
         given.places = {key(word): places.path(word) for word in given.overrides if key(word) in PLACES}
         given.settings = [word for word in given.overrides if key(word) not in PLACES]
         if given.settings and not self.settings:
@@ -120,12 +122,12 @@ def results_root(arguments: list[str]) -> Path:
     return found
 
 
-def load_run(given: argparse.Namespace) -> "Finished":
-    """The run that a RunParser has read, with the weights that are asked for.
+def load_run(given: argparse.Namespace, name: str | None = None) -> "Finished":
+    """The run that a RunParser has read, or the one of this name among several, with the weights that are asked for.
 
     Raises:
         ConfigError: no run of that name, or one that is not done.
     """
     from orthobench.run.load import load
 
-    return load(given.names[0], "last" if given.last else "best", **given.places)
+    return load(name or given.names[0], "last" if given.last else "best", **given.places)

@@ -1,4 +1,4 @@
-"""`orthobench eval RUN [T=400,800] [task.KEY=VALUE...]`: a finished run's weights at other lengths or on other data."""
+"""`orthobench eval RUN... [T=400,800] [task.KEY=VALUE...]`: finished runs' weights at other lengths or on other data."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -21,32 +21,38 @@ NO_SETTINGS = (
 
 
 def main(arguments: list[str]) -> int:
-    """Score the run, write `evaluations/` in its folder, and print a table.
+    """Score each run, write `evaluations/` in its folder, and print a table.
 
     Raises:
         ConfigError: no run of that name, one that is not done, or a word that does not apply.
     """
     from orthobench.config.recorded import task_overrides
 
-    parser = RunParser(__doc__, "orthobench eval runs/NAME T=400,800", settings=True)
+    parser = RunParser(__doc__, "orthobench eval runs/NAME T=400,800", settings=True, several=True)
     given = parser.read(arguments)
     task, lengths = task_overrides(given.settings)
     if wrong := [f"task.{name}={task[name]}" for name in NO_SETTINGS if name in task]:
         use = "T=400,800 sets the lengths, and data_root= says where data are"
         raise ConfigError(f"{wrong[0]} is no setting of a task: {use}.")
 
+    for name in given.names:
+        run = load_run(given, name)
+        say(f"{run.run_id}: the {run.which} weights, of step {run.step:,}")
+        _score(run, lengths, given.places.get("data_root"), task)
+    return 0
+
+
+def _score(run: "Finished", lengths: list[int] | None, data_root: str | None, task: dict[str, Any]) -> None:
+    """Score one run, and print its table."""
     from orthobench.run.evaluate import evaluate
 
-    run = load_run(given)
-    say(f"{run.run_id}: the {run.which} weights, of step {run.step:,}")
-    made = evaluate(run, lengths, given.places.get("data_root"), **task)
+    made = evaluate(run, lengths, data_root, **task)
     columns(*table(made))
     for sentence in told(made, run):
         say(sentence)
     files = str(run.folder / "evaluations")
     known = sum(one["found"] for one in made)
     say(f"{files}: {known} of {len(made)} evaluated before" if known else files)
-    return 0
 
 
 def told(made: list[dict[str, Any]], run: "Finished") -> list[str]:

@@ -12,6 +12,7 @@ from orthobench.config import places
 from orthobench.config.check import ROOT
 from orthobench.config.places import REFERENCES, word
 from orthobench.config.settings import SECTIONS, Settings
+from orthobench.config.words import choices
 from orthobench.errors import ConfigError
 from orthobench.study.catalogue import SHIPPED, Catalogue
 
@@ -28,6 +29,23 @@ def write(path: Path, seed: int = 1, gap: float = 0.0) -> Path:
 
 def of(*words: str) -> Settings:
     return SHIPPED.settings((*SERIES, *words))
+
+
+@pytest.mark.parametrize("name", ["jürgen", "データ", "e\u0301", "ä b", "größe=1", "É'", "ß,ü"])
+def test_letters_beyond_ascii_are_letters(name: str, tmp_path: Path) -> None:
+    path = write(tmp_path / name / "maß.npz")
+    made = of(*(f"{key}='{one}'" if "," in name else f"{key}={one}" for key, one in
+                (("task.path", path), ("runs_root", f"{path}/../läufe"))), "task.group=Größe")  # fmt: skip
+    assert (made.task["path"], made.run["runs_root"]) == (str(path), f"{path}/../läufe")
+    assert made.task["group"] == "Größe"
+    again = of(*places.given([word("task.path", str(path)), word("task.group", "Größe")]))
+    assert again.run_id == made.run_id
+
+
+def test_several_values_beyond_ascii_stay_several() -> None:
+    assert choices(*places.given(["task.path=ä.npz,b ö.npz"])) == ["ä.npz", "b ö.npz"]
+    assert choices("task.group=Größe,Alter") == ["Größe", "Alter"]
+    assert places.given(["task.names=[ä,'b,ü']", "+x={ö:1}"]) == ["task.names=[ä,'b,ü']", "+x={'ö':1}"]
 
 
 @pytest.fixture

@@ -7,6 +7,7 @@ import errno
 import os
 import signal
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -73,6 +74,8 @@ def install(order: dict[str, Any]) -> None:
         files.os = Faulty(order["fault"]["kind"], order["fault"].get("at", 0), Path(log) if log else None)  # type: ignore[attr-defined]
     if "stop_at_step" in order:
         _stop_at_step(order["stop_at_step"])
+    if "kill_at_step" in order:
+        _stop_at_step(order["kill_at_step"], die)
     if "stop_in_validation" in order:
         _stop_in_validation(*order["stop_in_validation"])
     if "signal_in" in order:
@@ -85,8 +88,8 @@ def install(order: dict[str, Any]) -> None:
         _move_clock(order["clock"])
 
 
-def _stop_at_step(step: int) -> None:
-    """As if SIGTERM arrived during `step`."""
+def _stop_at_step(step: int, how: Callable[[], None] | None = None) -> None:
+    """As if SIGTERM arrived during `step`, or something else that is called then."""
     from orthobench.run.callbacks.saver import Saver
 
     begin = Saver.on_train_batch_start
@@ -95,6 +98,8 @@ def _stop_at_step(step: int) -> None:
         begin(self, trainer, module, batch, index)
         if trainer.global_step == step - 1:
             self.stop_requested = signal.SIGTERM
+            if how is not None:
+                how()
 
     Saver.on_train_batch_start = arrive  # type: ignore[method-assign]
 

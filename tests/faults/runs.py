@@ -48,6 +48,7 @@ SHORT = (
     "trainer.val_check_interval=3",
     "trainer.log_every_n_steps=2",
 )
+MODEL = ("task=adding", *(word for word in SIZES if "hidden" not in word), "model.hidden_size=8", *LENGTH)
 UNSTEADY = (
     "code",
     "time",

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.faults import runs
-from tests.faults.conftest import Count, Server
+from tests.faults.conftest import REPO, Count, Server
 
 STEPS = 24
 
@@ -65,6 +65,29 @@ def test_stopped_before_a_validation(server: Server, tmp_path: Path, name: str, 
     assert server.run(tmp_path / "whole", *words) == 0
     assert resumes(server, tmp_path / "home", words, step, runs.outcome(tmp_path / "whole"), 0)
     count("resume points bitwise equal")
+
+
+FEED_FORWARD = ("mlp", "resnet", "spectral_mlp", "spectral_resnet")  # which have no sequences
+GEODESIC = ("urnn_exp", "ugru", "sgornn_exp")
+MODELS: dict[str, tuple[str, ...]] = {
+    **{path.stem: () for path in sorted((REPO / "conf/model").glob("*.yaml")) if path.stem not in FEED_FORWARD},
+    **{f"{name}, geodesic": ("model.gradient=geodesic",) for name in GEODESIC},
+    "ncgru, code": ("variant=code",),
+    "gru, householder": ("model.recurrent=householder",),
+}
+
+
+@pytest.mark.faults
+@pytest.mark.parametrize("name", MODELS)
+def test_every_model_stopped_once_and_killed_once(server: Server, tmp_path: Path, name: str, count: Count) -> None:
+    words = (f"model={name.partition(',')[0]}", *MODELS[name], *runs.MODEL)
+    assert server.run(tmp_path / "whole", *words) == 0, (tmp_path / "whole" / "output.txt").read_text()
+    expected = runs.outcome(tmp_path / "whole")
+    assert resumes(server, tmp_path / "stopped", words, 13, expected, 0)
+    assert server.run(tmp_path / "killed", *words, kill_at_step=18) == -9
+    assert server.run(tmp_path / "killed", *words) == 0
+    assert runs.outcome(tmp_path / "killed") == expected
+    count("resume points bitwise equal", 2)
 
 
 @pytest.mark.faults

@@ -35,6 +35,15 @@ def test_the_second_time_it_is_found(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert printed[1][-1].endswith("1 of 1 evaluated before")
 
 
+def test_each_of_several_runs_has_its_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folders = [finished(tmp_path, *COPYING, f"seed={seed}")[0] for seed in (1, 2)]
+    capsys.readouterr()
+    assert main(["eval", *map(str, folders)]) == 0
+    printed = capsys.readouterr().out.splitlines()
+    assert printed[::4] == [f"{folder.name}: the best weights, of step 2" for folder in folders]
+    assert printed[3::4] == [str(folder / "evaluations") for folder in folders]
+
+
 def test_a_range_is_shown_as_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder, _ = finished(tmp_path, "model=gru", "task=cued_copying", "task.delay=[2,4]")
     capsys.readouterr()
@@ -47,8 +56,8 @@ def test_a_range_is_shown_as_one(tmp_path: Path, capsys: pytest.CaptureFixture[s
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ([], "eval needs one run"),
-        (["a", "b"], "eval needs one run"),
+        ([], "eval needs a run"),
+        (["a", "b"], "a is no run"),
         (["nowhere"], "nowhere is no run"),
         (["/nowhere"], "/nowhere is no run: there is no config.yaml in /nowhere; runs_root="),
         (["nowhere", "--config-dir", "x"], "--config-dir is not needed, for the settings of a finished run hold all"),
