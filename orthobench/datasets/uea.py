@@ -43,7 +43,7 @@ def read(files: tuple[Path, ...]) -> Content:
         remarks += noticed
     x, lengths = padded(sequences)
     try:
-        y = np.array([float(label) for label in labels]) if numeric else np.array(labels)
+        y = np.array([_number(label) for label in labels]) if numeric else np.array(labels)
     except ValueError as error:
         raise DataError(f"{files[0]}: a target is no number: {error}.") from error
     return Content(x, y, lengths, parts if len(files) > 1 else {}, remarks=tuple(remarks))
@@ -95,10 +95,8 @@ def _header(lines: list[str]) -> tuple[dict[str, str], int | None]:
 def _series(line: str, place: str) -> tuple[np.ndarray, str]:
     *dimensions, label = line.split(":")
     try:
-        if "_" in "".join(dimensions):  # Python reads 1_000 as a number
-            raise ValueError("there is a '_'")
         values = [
-            [np.nan if value.strip() == MISSING else float(value) for value in dimension.split(",")]
+            [np.nan if value.strip() == MISSING else _number(value) for value in dimension.split(",")]
             for dimension in dimensions
         ]
     except ValueError as error:
@@ -106,3 +104,14 @@ def _series(line: str, place: str) -> tuple[np.ndarray, str]:
     if not values or len({len(one) for one in values}) > 1:
         raise DataError(f"{place}: the dimensions have {', '.join(str(len(one)) for one in values)} steps.")
     return np.array(values).T, label
+
+
+def _number(text: str) -> float:
+    """The number in a cell; Python itself would read 1_000, too.
+
+    Raises:
+        ValueError: it is none.
+    """
+    if "_" in text:
+        raise ValueError(f"could not convert string to float: {text!r}")
+    return float(text)

@@ -33,23 +33,20 @@ def decoded(content: bytes, path: Path) -> tuple[str, list[str]]:
 def names_of(y: np.ndarray) -> np.ndarray:
     """The name of every entry: words as they stand, bytes decoded, and numbers as Python writes them."""
     if y.dtype.kind == "S":
-        return np.array([_text(one) for one in y.tolist()], dtype=str)
+        return np.array(text_of(y.tolist()), dtype=str)
     if y.dtype.kind == "U":
         return y
     values, which = np.unique(y, return_inverse=True)
     return np.array([str(one) for one in values])[which]
 
 
-def _text(one: bytes) -> str:
-    try:
-        return one.decode("utf-8")
-    except UnicodeDecodeError:
-        return one.decode("latin-1")
-
-
 def text_of(cells: Iterable[object]) -> list[str]:
-    """Cells of a table as text, bytes decoded."""
-    return [_text(one) if isinstance(one, bytes) else str(one) for one in cells]
+    """Cells of a table as text; bytes are in UTF-8 or, where one of them is not, all in Latin-1: two are never one."""
+    listed = list(cells)
+    try:
+        return [one.decode("utf-8") if isinstance(one, bytes) else str(one) for one in listed]
+    except UnicodeDecodeError:
+        return [one.decode("latin-1") if isinstance(one, bytes) else str(one) for one in listed]
 
 
 def numbers_of(names: np.ndarray) -> np.ndarray | None:

@@ -129,6 +129,18 @@ def test_a_class_that_the_other_file_of_a_pair_writes_otherwise_is_refused(
         sequences.load(tmp_path / "Toy_TRAIN.ts")
 
 
+def test_bytes_that_differ_are_names_that_differ(tmp_path: Path) -> None:
+    words = [b"\xc3\xa4", b"\xe4", b"a"]  # the first is the second in UTF-8
+    np.savez(tmp_path / "my.npz", x=np.ones((3, 2)), y=words)
+    assert len(set(sequences.load(tmp_path / "my.npz").names.tolist())) == 3
+
+
+def test_a_target_with_an_underscore_is_no_number(tmp_path: Path) -> None:
+    (tmp_path / "my.ts").write_text("@targetLabel true\n@data\n1,2:1_000\n1,3:1\n")
+    with pytest.raises(DataError, match="a target is no number: could not convert string to float: '1_000'"):
+        sequences.load(tmp_path / "my.ts")
+
+
 @pytest.mark.parametrize("kind", ["csv", "ts"])
 def test_text_in_latin_1_is_read_and_told(kind: str, tmp_path: Path) -> None:
     text = {"csv": "id,t,Größe,target\na,0,1,Füße\nb,0,2,Hände\n", "ts": "@classLabel true\n@data\n1:Füße\n2:Hände\n"}
@@ -239,7 +251,7 @@ def test_wrong_tables(text: str, message: str, tmp_path: Path) -> None:
         (TS.replace("@data", "@timeStamps true\n@data"), "has timestamps"),
         (TS.replace("7:8:a", "?:8:a"), "sequence 1, step 0, feature 0 is missing"),
         (TS.replace("7:8:a", "x:8:a"), "line 6: could not convert"),
-        (TS.replace("7:8:a", "1_0:8:a"), "line 6: there is a '_'"),
+        (TS.replace("7:8:a", "1_0:8:a"), "line 6: could not convert string to float: '1_0'"),
         (TS.replace("7:8:a", "7:8:"), "y of sequence 1 is empty"),
         ("@timeStamps true\n@classLabel true a\n@data\n(0,1),(1,2):a\n", "has timestamps, which are not read"),
         ("@timeStamps\ttrue\n@data\n(2007-01-01 00:00:00,1.5):a\n", "has timestamps, which are not read"),

@@ -1,5 +1,6 @@
 """Archives of arrays, as NumPy writes them from arrays and from Python lists."""
 
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -55,7 +56,7 @@ def python_arrays(draw: Draw, folder: Path) -> None:
         return  # NumPy cannot write it
     x = draw.sometimes([[[1.0], [2]]] * len(y), [[1, 2]] * len(y), [[True]] * len(y), [["1"]] * len(y))
     np.savez(folder / "my.npz", x=x, y=array, allow_pickle=True)
-    names = [_text(value) for value in array.tolist()]
+    names = _names(array.tolist())
     wrong = (
         array.dtype.kind not in "fiubUS" or (array.dtype.kind == "f" and not np.isfinite(array).all()) or "" in names
     )
@@ -71,13 +72,11 @@ def python_arrays(draw: Draw, folder: Path) -> None:
         )
 
 
-def _text(value: Any) -> str:
-    if not isinstance(value, bytes):
-        return str(value)
-    try:
-        return value.decode()
-    except UnicodeDecodeError:
-        return value.decode("latin-1")
+def _names(values: list[Any]) -> list[str]:
+    for encoding in ("utf-8", "latin-1"):
+        with suppress(UnicodeDecodeError):
+            return [value.decode(encoding) if isinstance(value, bytes) else str(value) for value in values]
+    raise AssertionError("Latin-1 has every byte")
 
 
 def _plain(name: str) -> str:
