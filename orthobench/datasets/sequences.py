@@ -16,7 +16,7 @@ from orthobench.datasets.npz import OWN, read_npy
 from orthobench.datasets.padding import PARTS, Content
 from orthobench.datasets.words import names_of, numbers_of, pairs_alike, shown
 from orthobench.datasets.zips import OWN_CAP, open_zip
-from orthobench.errors import DataError
+from orthobench.errors import ConfigError, DataError
 
 ENDINGS = (".npz", ".csv", ".parquet", ".ts")
 
@@ -69,6 +69,23 @@ def load(path: Path, missing: bool = False, group: str | None = None) -> Sequenc
     if absent is not None:
         raise DataError(f"{absent} is not there, or is no file; task.path= names a file of sequences.")
     return _load(files, tuple(map(state, files)), missing, group)
+
+
+def with_features_of(found: Sequences, known: Sequences, path: str, first: str) -> Sequences:
+    """Sequences whose features are in the order of those that a model was trained on, by their names.
+
+    Raises:
+        ConfigError: they have other names.
+    """
+    if not found.features or not known.features or found.features == known.features:
+        return found
+    lacks = [name for name in known.features if name not in found.features]
+    if lacks or len(found.features) > len(known.features):
+        odd = [name for name in found.features if name not in known.features]
+        what = f"lacks the feature {shown(lacks[0])}" if lacks else f"has the feature {shown(odd[0])} more"
+        raise ConfigError(f"{path} {what}, by the names of {first}: a model reads the features that it was trained on.")
+    order = [found.features.index(name) for name in known.features]
+    return replace(found, x=found.x[:, :, order], features=known.features)
 
 
 def files_of(path: Path) -> tuple[Path, ...]:

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from datetime import UTC, datetime
 from functools import cache
+from pathlib import Path, PurePath
 from typing import Any
 
 from orthobench.common.paths import expanded, place
@@ -63,7 +64,7 @@ def at_lengths(trainer: Any, learner: Learner) -> dict[str, dict[str, float]]:
 
 
 def evaluate(
-    run: Finished, lengths: list[int] | None = None, data_root: str | None = None, **task: Any
+    run: Finished, lengths: list[int] | None = None, data_root: str | Path | None = None, **task: Any
 ) -> list[dict[str, Any]]:
     """Score a finished run at lengths, or on data, of choice; what has been scored before is read.
 
@@ -82,7 +83,7 @@ def evaluate(
         DataError: the task's data are missing or damaged.
         MemoryExhausted: a batch of this length does not fit in memory, as was found before or by trying.
     """
-    root = data_root or run.settings.run["data_root"]
+    root = str(data_root) if data_root else run.settings.run["data_root"]
     run, task = _placed(run, root, task)
     if not run.is_at_hand:
         refuse_changed(run.record.get("sources"), run.with_task(root), "trained")
@@ -96,8 +97,8 @@ def evaluate(
 
 def _placed(run: Finished, root: str, task: dict[str, Any]) -> tuple[Finished, dict[str, Any]]:
     """The run, and the settings of the task with whole paths; a file with the run's own data is where these are now."""
-    keys = [key for key in run.settings.parts.task.own_files if isinstance(task.get(key), str)]
-    files = {key: place(expanded(task[key], f"task.{key}"), f"task.{key}") for key in keys}
+    keys = [key for key in run.settings.parts.task.own_files if isinstance(task.get(key), str | PurePath)]
+    files = {key: place(expanded(str(task[key]), f"task.{key}"), f"task.{key}") for key in keys}
     if not files:
         return run, task
     rest = {key: value for key, value in task.items() if key not in files}

@@ -67,7 +67,8 @@ def told_of_seen(settings: Settings, task: Task, first: "Finished") -> list[str]
             fact = f"{seen:,} of {len(rows):,} {split} {task.rows_are} are in the training part of {one.run_id}"
             drawn = split not in task.named_parts
             if drawn and (task.rows_are != "lines" or has_the_data_of(task, one)):
-                keep = " ".join(f"task.{key}={one.settings.task.get(key)}" for key in task.divides)
+                values = {key: one.settings.task.get(key) for key in task.divides}
+                keep = " ".join(f"task.{key}={value}" for key, value in values.items() if value is not None)
                 raise ConfigError(
                     f"init_from={settings.run['init_from']} is refused: {fact}, whose division is {keep}; ask for the "
                     "same one, or name the parts in the file."

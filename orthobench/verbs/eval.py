@@ -1,4 +1,4 @@
-"""`orthobench eval RUN... [T=400,800] [task.KEY=VALUE...]`: finished runs' weights at other lengths or on other data."""
+"""`orthobench eval RUN... [T=400,800] [task.KEY=VALUE...]`: weights of finished runs at other lengths or data."""
 
 from typing import TYPE_CHECKING, Any
 

@@ -158,6 +158,29 @@ def test_a_file_without_parts_is_scored_whole_and_known_rows_are_counted(
     assert ("the score is not of unseen data" in told) == bool(found["seen"]["train"])
 
 
+def table(path: Path, *columns: int, names: str = "uvw", N: int = 59) -> Path:
+    rows = [
+        ",".join(map(str, (n, t, Y[n], *(X[n, t, i % 2].item() for i in columns)))) for n in range(N) for t in range(6)
+    ]
+    path.write_text("\n".join([",".join(("id", "t", "target", *(names[i] for i in columns))), *rows]) + "\n")
+    return path
+
+
+def test_features_are_known_by_their_names(tmp_path: Path) -> None:
+    run = orthobench.load(done(tmp_path, table(tmp_path / "a.csv", 0, 1, N=60)))
+    scored = [evaluate(run, path=table(tmp_path / f"{n}.csv", *order))[0] for n, order in enumerate([(0, 1), (1, 0)])]
+    assert scored[0]["metrics"] == scored[1]["metrics"]
+    assert scored[0]["seen"] == scored[1]["seen"]
+    assert scored[1]["seen"]["train"] in (37, 38)
+    for columns, names, told in (
+        ((0, 1, 2), "uvw", "has the feature w more"),
+        ((0, 1), "vw", "lacks the feature u"),
+        ((0, 1), "UV", "lacks the feature u"),
+    ):
+        with pytest.raises(ConfigError, match=told):
+            evaluate(run, path=table(tmp_path / "odd.csv", *columns, names=names))
+
+
 def test_sequences_are_known_again_in_another_format_and_padding(tmp_path: Path) -> None:
     lengths = np.random.default_rng(3).integers(2, 7, 60)
     folder = done(tmp_path, series(tmp_path / "one.npz", lengths=lengths))

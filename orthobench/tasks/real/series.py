@@ -169,6 +169,7 @@ class Series(ArrayTask):
 
     def read_as(self, trained: Task) -> None:
         assert isinstance(trained, Series)
+        self.stored = sequences.with_features_of(self.stored, trained.stored, f"{self.path}", f"{trained.path}")
         strange = sorted(set(self.stored.names.tolist()) - set(trained.classes))
         if not strange if trained.classes else self.stored.y.dtype.kind not in "US":
             self.objective = trained.objective  # of whole numbers, it is not told by how often each is there
