@@ -2,9 +2,8 @@ import hashlib
 import shutil
 import ssl
 import subprocess
-import threading
-from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
 import pytest
@@ -12,23 +11,11 @@ import pytest
 from orthobench.datasets import fetching
 from orthobench.datasets.fetching import fetch, file_digest
 from orthobench.errors import DataError, StorageError
+from tests.datasets.serving import Answer, Server, send, serving
 
 BODY = bytes(range(256)) * 300
 DIGEST = "sha256:" + hashlib.sha256(BODY).hexdigest()
 PAGE = b"<!DOCTYPE html><html><body>Please sign in</body></html>"
-Answer = Callable[[BaseHTTPRequestHandler], None]
-
-
-def send(
-    handler: BaseHTTPRequestHandler, body: bytes, status: int = 200, length: int | None = -1, **headers: str
-) -> None:
-    handler.send_response(status)
-    if length is not None:
-        handler.send_header("Content-Length", str(len(body) if length < 0 else length))
-    for name, value in headers.items():
-        handler.send_header(name, value)
-    handler.end_headers()
-    handler.wfile.write(body)
 
 
 def hang(handler: BaseHTTPRequestHandler) -> None:
@@ -70,44 +57,13 @@ ANSWERS: dict[str, Answer] = {
 }
 
 
-class Server(ThreadingHTTPServer):
-    """Answers by path; remembers what was asked."""
-
-    daemon_threads = True
-
-    def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), Handler)
-        self.asked: list[str] = []
-        self.released = threading.Event()
-
-    def url(self, path: str) -> str:
-        return f"http://127.0.0.1:{self.server_port}{path}"
-
-    def handle_error(self, request: object, client_address: object) -> None:
-        """A client that hangs up is what many tests are about."""
-
-
-class Handler(BaseHTTPRequestHandler):
-    server: Server
-
-    def do_GET(self) -> None:
-        self.server.asked.append(self.path)
-        ANSWERS[self.path](self)
-
-    def log_message(self, *args: object) -> None:
-        """Nothing on the terminal."""
-
-
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     monkeypatch.setattr(fetching, "PAUSE_S", 0.0)
     monkeypatch.setattr(fetching, "READ_S", 0.3)
-    with Server() as server:
-        threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
+    with serving(ANSWERS) as server:
         yield server
-        server.released.set()
-        server.shutdown()
 
 
 @pytest.mark.parametrize("path", ["/good", "/unsized", "/moved"])
@@ -217,11 +173,8 @@ def secure(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(fetching, "PAUSE_S", 0.0)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(home / "certificate.pem", home / "key.pem")
-    with Server() as made:
-        made.socket = context.wrap_socket(made.socket, server_side=True)
-        threading.Thread(target=made.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
+    with serving(ANSWERS, lambda socket: context.wrap_socket(socket, server_side=True)) as made:
         yield made
-        made.shutdown()
 
 
 @pytest.mark.parametrize("digest", [DIGEST, None])
@@ -240,8 +193,7 @@ def test_of_a_redirect_to_another_host_only_the_published_file_is_kept(
     server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, host: str, path: str, kept: bool
 ) -> None:
     monkeypatch.setenv("NO_PROXY", "127.0.0.1,localhost")
-    with Server() as other:
-        threading.Thread(target=other.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
+    with serving(ANSWERS) as other:
         place = other.url(path).replace("127.0.0.1", host)
         monkeypatch.setitem(ANSWERS, "/away", lambda h: send(h, b"", 302, Location=place))
         if kept:
@@ -251,7 +203,6 @@ def test_of_a_redirect_to_another_host_only_the_published_file_is_kept(
                 fetch([server.url("/away")], tmp_path / "x.bin", DIGEST, 1 << 20)
             assert list(tmp_path.iterdir()) == []
         assert other.asked == [path]
-        other.shutdown()
 
 
 @pytest.mark.parametrize(

@@ -5,13 +5,10 @@ import os
 import shutil
 import zipfile
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from orthobench.datasets import digests, har
 from orthobench.errors import DataError
@@ -189,27 +186,6 @@ def test_another_split_than_published_is_refused(tmp_path: Path) -> None:
     as_npz(as_npz_home, {})
     with pytest.raises(DataError, match=r"train has \(1, 1, 1, 1, 1, 0\) windows of labels 1 to 6 instead of \(1226,"):
         har.load(tmp_path, verify=False)
-
-
-@given(
-    name=st.sampled_from([TRAIN_X, "test/y_test.txt", "test/subject_test.txt"]),
-    at=st.integers(0, 10**5),
-    new=st.binary(max_size=3),
-    cut=st.integers(0, 3),
-)
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@pytest.mark.slow
-def test_mutated_text_is_read_or_refused(tmp_path: Path, name: str, at: int, new: bytes, cut: int) -> None:
-    original = files()[name]
-    at %= len(original)
-    home = tmp_path / "fuzz"
-    if not home.exists():
-        write_text(home, files())
-    (home / name).write_bytes(original[:at] + new + original[at + cut :])
-    with suppress(DataError):
-        train, test = har.read(home)
-        assert train.windows.shape[1:] == test.windows.shape[1:] == (128, 9)
-    (home / name).write_bytes(original)
 
 
 @pytest.mark.data

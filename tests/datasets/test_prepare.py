@@ -2,10 +2,8 @@ import hashlib
 import io
 import os
 import tarfile
-import threading
 import zipfile
 from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -14,53 +12,19 @@ from orthobench.datasets import download, fetching, har, mnist, ptb, timit, ucr
 from orthobench.datasets.download import SOURCES, TASKS, prepare
 from orthobench.datasets.files import File
 from orthobench.errors import ConfigError, DataError, StorageError
+from tests.datasets.serving import Server, serving
 
 TEXTS = {"train": b"no it was n't\nblack monday\n", "valid": b"no it\n", "test": b"monday\n"}
 
 
-class Mirror(ThreadingHTTPServer):
-    """Serves `files` by path; everything else is 404."""
-
-    daemon_threads = True
-
-    def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), Handler)
-        self.files: dict[str, bytes] = {}
-        self.asked: list[str] = []
-
-    def offer(self, name: str, content: bytes) -> str:
-        self.files[f"/{name}"] = content
-        return self.url(name)
-
-    def url(self, name: str) -> str:
-        return f"http://127.0.0.1:{self.server_port}/{name}"
-
-
-class Handler(BaseHTTPRequestHandler):
-    server: Mirror
-
-    def do_GET(self) -> None:
-        self.server.asked.append(self.path)
-        content = self.server.files.get(self.path)
-        self.send_response(404 if content is None else 200)
-        self.send_header("Content-Length", str(len(content or b"")))
-        self.end_headers()
-        self.wfile.write(content or b"")
-
-    def log_message(self, *args: object) -> None:
-        """Nothing on the terminal."""
-
-
 @pytest.fixture
-def mirror(monkeypatch: pytest.MonkeyPatch) -> Iterator[Mirror]:
+def mirror(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     monkeypatch.setattr(fetching, "PAUSE_S", 0.0)
     for load in (ptb.load, mnist.load, har.load, ucr.load, timit.load):
         load.cache_clear()
-    with Mirror() as mirror:
-        threading.Thread(target=mirror.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
+    with serving() as mirror:
         yield mirror
-        mirror.shutdown()
 
 
 def published(name: str, content: bytes, *urls: str) -> File:
@@ -90,7 +54,7 @@ def packed(members: dict[str, bytes]) -> bytes:
 
 
 @pytest.fixture
-def small_ptb(mirror: Mirror, monkeypatch: pytest.MonkeyPatch) -> Mirror:
+def small_ptb(mirror: Server, monkeypatch: pytest.MonkeyPatch) -> Server:
     """Penn Treebank's files with other texts."""
     words, characters = [], []
     for part, text in TEXTS.items():
@@ -102,7 +66,7 @@ def small_ptb(mirror: Mirror, monkeypatch: pytest.MonkeyPatch) -> Mirror:
     return mirror
 
 
-def offer_words(mirror: Mirror) -> None:
+def offer_words(mirror: Server) -> None:
     for part, text in TEXTS.items():
         mirror.offer(f"ptb.{part}.txt", text)
 
@@ -112,7 +76,7 @@ def archive_of_words() -> bytes:
 
 
 @pytest.mark.parametrize("source", ["mirror", "archive"])
-def test_ptb_comes_from_the_mirror_or_the_archive(small_ptb: Mirror, tmp_path: Path, source: str) -> None:
+def test_ptb_comes_from_the_mirror_or_the_archive(small_ptb: Server, tmp_path: Path, source: str) -> None:
     if source == "mirror":
         offer_words(small_ptb)
     else:
@@ -125,7 +89,7 @@ def test_ptb_comes_from_the_mirror_or_the_archive(small_ptb: Mirror, tmp_path: P
 
 
 def test_what_is_there_is_not_fetched_again_and_what_is_damaged_is(
-    small_ptb: Mirror, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    small_ptb: Server, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     offer_words(small_ptb)
     prepare("ptb", tmp_path)
@@ -139,7 +103,7 @@ def test_what_is_there_is_not_fetched_again_and_what_is_damaged_is(
     assert ptb.load(tmp_path, "char").tokens
 
 
-def test_the_licence_is_shown_first(small_ptb: Mirror, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_licence_is_shown_first(small_ptb: Server, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(DataError):
         prepare("ptb", tmp_path)
     assert capsys.readouterr().out.startswith(f"ptb: {ptb.LICENCE}\n")
@@ -158,7 +122,7 @@ def test_the_licence_is_shown_first(small_ptb: Mirror, tmp_path: Path, capsys: p
 )
 @pytest.mark.parametrize("existing", [False, True])
 def test_failures_leave_nothing_behind(
-    small_ptb: Mirror, tmp_path: Path, archive: bytes | None, existing: bool
+    small_ptb: Server, tmp_path: Path, archive: bytes | None, existing: bool
 ) -> None:
     root = tmp_path / "some" / "data"
     if existing:
@@ -175,7 +139,7 @@ def test_failures_leave_nothing_behind(
     assert "\n" not in str(caught.value)
 
 
-def test_mnist_s_mirrors(mirror: Mirror, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_mnist_s_mirrors(mirror: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     content = b"not really images"
     url = mirror.offer("images.gz", content)
     monkeypatch.setattr(mnist, "FILES", (published("images.gz", content, mirror.url("gone.gz"), url),))
@@ -188,7 +152,7 @@ SAMPLE = (*timit.SAMPLE_TRAINING, *timit.SAMPLE_VALIDATION, *timit.SAMPLE_TEST)
 SENTENCES = ("sa1", "si1", "si2", "si3", "sx1", "sx2", "sx3", "sx4", "sx5")
 
 
-def offer_sample(mirror: Mirror, monkeypatch: pytest.MonkeyPatch, names: list[str]) -> None:
+def offer_sample(mirror: Server, monkeypatch: pytest.MonkeyPatch, names: list[str]) -> None:
     content = packed(dict.fromkeys(names, b"RIFF"))
     monkeypatch.setattr(download, "TIMIT_SAMPLE", mirror.offer("timit.zip", content))
     blob = hashlib.sha1(b"blob %d\0" % len(content) + content, usedforsecurity=False).hexdigest()
@@ -196,7 +160,7 @@ def offer_sample(mirror: Mirror, monkeypatch: pytest.MonkeyPatch, names: list[st
 
 
 def test_timit_s_sample_stays_packed(
-    mirror: Mirror, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    mirror: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     names = [f"timit/dr1-{speaker}/{sentence}.wav" for speaker in SAMPLE for sentence in SENTENCES]
     offer_sample(mirror, monkeypatch, [*names, "../evil", "/tmp/evil"])
@@ -210,7 +174,7 @@ def test_timit_s_sample_stays_packed(
 
 
 def test_another_zip_in_the_place_of_timit_s_is_refused(
-    mirror: Mirror, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    mirror: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     offer_sample(mirror, monkeypatch, ["timit/dr1-fvmh0/si1.wav"])
     with pytest.raises(DataError, match="holds 1 recordings"):
@@ -222,7 +186,7 @@ def test_another_zip_in_the_place_of_timit_s_is_refused(
 
 
 def test_har_s_archive_is_kept_as_it_came_and_compared(
-    mirror: Mirror, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    mirror: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     files = {f"{har.TOP}/train/{kind}_train.txt": b"1\n" for kind in ("y", "subject")}
     signals = {f"{har.TOP}/train/Inertial Signals/{channel}_train.txt": b" 1.0" * 128 for channel in har.CHANNELS}
@@ -238,7 +202,7 @@ def test_har_s_archive_is_kept_as_it_came_and_compared(
     assert tree(tmp_path) == {f"har/{har.TOP}.zip": outer}
 
 
-def test_ucr_s_sets_are_unpacked_by_name(mirror: Mirror, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ucr_s_sets_are_unpacked_by_name(mirror: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     members = {
         f"UCRArchive_2018/{entry.name}/{entry.name}_{part}.tsv": f"{entry.name} {part}".encode()
         for entry in download.ENTRIES
@@ -253,7 +217,7 @@ def test_ucr_s_sets_are_unpacked_by_name(mirror: Mirror, tmp_path: Path, monkeyp
     assert mirror.asked == []
 
 
-def test_ucr_s_files_are_compared(mirror: Mirror, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ucr_s_files_are_compared(mirror: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     members = {
         f"UCRArchive_2018/{entry.name}/{entry.name}_{part}.tsv": b"1\t0.5\n"
         for entry in download.ENTRIES
@@ -284,7 +248,7 @@ def blocked_by_a_file(root: Path) -> Path:
 
 
 @pytest.mark.parametrize("make", [blocked_by_a_file, lambda root: Path("/proc/nowhere")])
-def test_a_root_that_cannot_be_written(mirror: Mirror, tmp_path: Path, make: Callable[[Path], Path]) -> None:
+def test_a_root_that_cannot_be_written(mirror: Server, tmp_path: Path, make: Callable[[Path], Path]) -> None:
     with pytest.raises(StorageError, match="cannot be written"):
         prepare("mnist", make(tmp_path / "root"))
     assert mirror.asked == []
@@ -292,7 +256,7 @@ def test_a_root_that_cannot_be_written(mirror: Mirror, tmp_path: Path, make: Cal
 
 @pytest.mark.data
 @pytest.mark.parametrize(("module", "names"), [(ptb, ["WORDS"]), (mnist, ["FILES"])])
-def test_the_real_files_pass(mirror: Mirror, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, module, names) -> None:
+def test_the_real_files_pass(mirror: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, module, names) -> None:
     folder = module.__name__.rpartition(".")[2]
     home = Path(os.environ["ORTHOBENCH_DATA"]) / folder
     for name in names:

@@ -62,16 +62,6 @@ def test_every_place_and_form(tmp_path: Path, top: str, ending: str, convert: Ca
     check_toy(ucr.load(tmp_path, "Toy"))
 
 
-@pytest.mark.parametrize(
-    "change",
-    [lambda c: c.replace(b"\n", b"\r\n"), lambda c: b"\xef\xbb\xbf" + c, lambda c: c + b"\n"],
-    ids=["CRLF", "BOM", "LF"],
-)
-def test_harmless_differences(tmp_path: Path, change: Callable[[bytes], bytes]) -> None:
-    write(tmp_path, change(TRAIN), change(TEST))
-    check_toy(ucr.load(tmp_path, "Toy"))
-
-
 def pack(root: Path, files: dict[str, bytes], name: str = "UCRArchive_2018.zip") -> Path:
     path = root / "ucr" / name
     path.parent.mkdir(parents=True, exist_ok=True)

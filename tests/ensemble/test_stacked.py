@@ -66,8 +66,10 @@ def test_gradients_clipped_over_several_batches_are_left_to_single_members(capsy
         assert all(torch.equal(g, one) for g, one in zip(gradients, wanted, strict=True) if g is not None)
 
 
-def test_a_stacked_ensemble_runs_from_start_to_end(tmp_path: Path) -> None:
+@pytest.mark.parametrize("batches", [1, 2])
+def test_a_stacked_ensemble_runs_from_start_to_end(tmp_path: Path, batches: int) -> None:
     words = ("model=scornn", "task=copying", "optimizer=sgd", "trainer.precision=64-true", "engine=reference")
+    words = (*words, f"trainer.accumulate_grad_batches={batches}")
     single, together = members(tmp_path / "single", *words), members(tmp_path / "together", *words)
     for exp in single:
         exp.run()

@@ -7,6 +7,14 @@ from tests.models.test_counts import total
 
 WIDTHS = {"copying": (10, 9), "adding": (2, 1), "mnist": (1, 10), "timit": (129, 129)}
 SCORNN = [  # section 6.1 of our reading: tables 1 to 3 and figures 1 and 2
+    ("copying", "scornn", 190, 21764),
+    ("adding", "scornn", 170, 15046),
+    ("mnist", "scornn", 170, 16415),
+    ("mnist", "scornn", 360, 68950),
+    ("mnist", "scornn", 512, 136970),
+    ("timit", "scornn", 224, 83121),
+    ("timit", "scornn", 322, 135208),
+    ("timit", "scornn", 425, 200304),
     ("copying", "urnn_restricted", 470, 22569),
     ("copying", "urnn_full", 128, 21641),
     ("copying", "lstm", 68, 22109),
@@ -35,7 +43,7 @@ GORU = {"parenthesis": (7, 18, 64, 11024), "denoise": (10, 10, 128, 38536), "add
         "copying": (10, 9, 100, 24407)}  # fmt: skip
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize(("task", "model", "size", "count"), SCORNN)
 def test_scornn_tables(task: str, model: str, size: int, count: int) -> None:
     inputs, outputs = WIDTHS[task]

@@ -54,10 +54,18 @@ def test_sgornn_tables(model: str, task: str, count: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("model", "count"), [("vprnn", 5197840), ("sgornn", 5197842), ("fastrnn", 5261330), ("lstm", 5655312)]
+    ("model", "task", "count"),
+    [
+        ("vprnn", "ptb_word", 5197840),
+        ("sgornn", "ptb_word", 5197842),
+        ("fastrnn", "ptb_word", 5261330),
+        ("lstm", "ptb_word", 5655312),
+        ("rnn", "recall", 4910),  # the toy task of Chu and others
+        ("urnn_exp", "recall", 3635),
+    ],
 )
-def test_sgornn_language_models_as_a_whole(model: str, count: int) -> None:
-    assert orthobench.build(f"model={model}", "task=ptb_word").parameters["total"] == count
+def test_models_as_a_whole(model: str, task: str, count: int) -> None:
+    assert orthobench.build(f"model={model}", f"task={task}").parameters["total"] == count
 
 
 @pytest.mark.parametrize("model", ["exprnn", "sgornn_exp"])
@@ -209,12 +217,3 @@ def test_the_released_ncgru_script() -> None:
     words = ["model=ncgru", "model.embedding_size=435", "model.tied=true", "model.double_bias=true"]
     count = total(*words, "model.hidden_size=1000", inputs=50, outputs=50)
     assert round(count / 1e6, 2) == 1.06
-
-
-@pytest.mark.parametrize(("model", "count"), [("rnn", 4910), ("urnn_exp", 3635)])
-def test_chu_toy_task(model: str, count: int) -> None:
-    assert orthobench.build(f"model={model}", "task=recall").parameters["total"] == count
-
-
-def test_every_row_of_the_tables_is_here() -> None:
-    assert len(UCR) * len(TABLE4) == 84

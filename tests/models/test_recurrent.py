@@ -38,11 +38,6 @@ def test_readout_of_every_step() -> None:
     np.testing.assert_allclose(model(x)[0].detach(), expected, atol=1e-14)  # sums of five terms
 
 
-def test_readout_of_the_last_step() -> None:
-    x = draw(2, 5, 3)
-    torch.testing.assert_close(network(Elman, readout="last")(x)[0], network(Elman)(x)[0][:, -1], **TOLERANCE)
-
-
 def test_two_layers_are_one_after_the_other() -> None:
     model, x = network(GRU, layers=2), draw(2, 5, 3)
     h_BTN, first = recurrence(model.cells[0], x)
@@ -65,17 +60,6 @@ def test_two_layers_are_one_after_the_other() -> None:
 def test_widths(layers: int, embedding: int | None, tied: bool, widths: list[tuple[int, int]]) -> None:
     model = untouched(input_size=5, output_size=5, layers=layers, embedding_size=embedding, tied=tied)
     assert [(cell.input_size, cell.hidden_size) for cell in model.cells] == widths
-
-
-@pytest.mark.parametrize("cls", CELLS)
-@pytest.mark.parametrize("layers", [1, 2])
-def test_two_windows_with_carried_state_are_one_long_run(cls: type, layers: int) -> None:
-    model, x = network(cls, layers=layers), draw(2, 9, 3)
-    whole, end = model(x)
-    first, carried = model(x[:, :4])
-    second, last = model(x[:, 4:], carried)
-    torch.testing.assert_close(torch.cat([first, second], dim=1), whole, **TOLERANCE)
-    torch.testing.assert_close(last, end, **TOLERANCE)
 
 
 @pytest.mark.parametrize("cls", CELLS)

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import orthobench
-from orthobench.parametrizations.accumulated import Accumulated, accumulated
+from orthobench.parametrizations.accumulated import accumulated
 
 TINY = ("task=adding", "T=8", "recipe=none", "model.hidden_size=6", "task.batch_size=8", "optimizer=sgd")
 CASES = [
@@ -43,13 +43,6 @@ def test_parts_of_a_batch_are_the_batch(words: tuple[str, ...]) -> None:
     for a, b in zip(whole, parts, strict=True):
         torch.testing.assert_close(a, b)
     assert any(not torch.allclose(a, b, rtol=1e-3) for a, b in zip(whole, apart, strict=True))
-
-
-def test_without_accumulation_the_map_is_the_plain_hook() -> None:
-    G = torch.randn(3, 3)
-    hook = Accumulated(lambda G: G.clamp(-0.5, 0.5))
-    for _ in range(2):
-        assert torch.equal(hook(G), G.clamp(-0.5, 0.5))
 
 
 def test_a_run_clips_the_gradient_of_its_step(tmp_path: Any) -> None:

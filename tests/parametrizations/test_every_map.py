@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from orthobench.common.schema import fields
+from orthobench.errors import ConfigError
 from orthobench.parametrizations.base import Parametrization
 from orthobench.parametrizations.givens import Givens
 from orthobench.parametrizations.householder import Householder
@@ -179,3 +180,38 @@ def test_multiply_adds_of_a_product(name: str, count: int) -> None:
 @pytest.mark.parametrize("name", MAPS)
 def test_no_product_costs_more_than_a_dense_one(name: str) -> None:
     assert make(name, n=4).multiply_adds() <= 4 * 4
+
+
+@pytest.mark.parametrize(
+    ("cls", "n", "options", "count"),
+    [
+        (ScaledCayley, 190, {}, 17_955),
+        (ScaledCayley, 512, {}, 130_816),
+        (Householder, 128, {"m": 16}, 1_928),
+        (Householder, 10, {"m": "max"}, 55),
+        (PlaneRotations, 128, {}, 896),
+        (PlaneRotations, 256, {}, 2_048),
+        (SVD, 128, {"m1": 16, "m2": 16}, 3_984),
+        (SVD, 32, {"m1": 16, "m2": 16}, 816),
+        (Givens, 128, {}, 2 * 64 + 2 * 63),
+        (Givens, 128, {"complex": True}, 2 * (2 * 64 + 2 * 63) + 128),
+        (Givens, 128, {"capacity": "max", "complex": True}, 128**2),  # as many as a unitary matrix has
+        (Givens, 128, {"capacity": "max"}, 128 * 127 // 2),  # as many as an orthogonal one has
+        (Givens, 512, {"style": "fft", "complex": True}, 2 * 9 * 256 + 512),
+        (UnitaryProduct, 30, {}, 7 * 30),
+        (Stiefel, 30, {}, 900),
+    ],
+)
+def test_free_numbers(cls: type[Parametrization], n: int, options: dict, count: int) -> None:
+    assert cls(n, np.random.default_rng(0), **options).parameter_count() == count
+
+
+@pytest.mark.parametrize(
+    ("cls", "key", "limit"),
+    [(Householder, "m", 8), (PlaneRotations, "k", 6), (ScaledCayley, "rho", 8), (SVD, "m1", 8), (SVD, "m2", 8)],
+)
+def test_a_count_is_one_of_n_or_a_share_or_all(cls: type[Parametrization], key: str, limit: int) -> None:
+    rng = np.random.default_rng(0)
+    assert [getattr(cls(8, rng, **{key: value}), key) for value in (0, 3, 0.5, "max")] == [0, 3, limit // 2, limit]
+    with pytest.raises(ConfigError, match=f"{key}={limit + 1} is out of range"):
+        cls(8, rng, **{key: limit + 1})

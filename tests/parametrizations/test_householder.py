@@ -1,9 +1,7 @@
 import numpy as np
 import pytest
 import torch
-from torch.nn.utils import parametrizations as torch_parametrizations
 
-from orthobench.errors import ConfigError
 from orthobench.parametrizations.householder import Householder
 from orthobench.parametrizations.reflectors import Reflectors
 
@@ -22,42 +20,11 @@ def dense_product(p: Householder) -> np.ndarray:
     return W
 
 
-@pytest.mark.parametrize(("n", "m"), [(1, 1), (2, 1), (2, 2), (16, 4), (16, 16), (33, 20)])
+@pytest.mark.parametrize(("n", "m"), [(1, 1), (2, 1), (2, 2), (4, 0), (16, 4), (16, 16), (33, 20)])
 @pytest.mark.parametrize("reflector_init", ["glorot", "normal"])
 def test_against_dense_reflectors(n: int, m: int, reflector_init: str, rng: np.random.Generator) -> None:
     p = Householder(n, rng, m=m, reflector_init=reflector_init)
     np.testing.assert_allclose(p().detach(), dense_product(p), atol=1e-12)  # the triangular system costs two digits
-
-
-def test_against_torch(rng: np.random.Generator) -> None:
-    X = np.tril(rng.normal(size=(7, 7)), -1) + np.eye(7)
-    p = Householder(7, rng)
-    p.reflectors.theta.data = torch.as_tensor(X.T[np.triu_indices(7)])
-    linear = torch.nn.Linear(7, 7, bias=False)
-    torch_parametrizations.orthogonal(linear, orthogonal_map="householder", use_trivialization=False)
-    linear.parametrizations.weight.original.data = torch.as_tensor(X)  # unit pivots, signs one
-    torch.testing.assert_close(p(), linear.weight, atol=1e-13, rtol=0)
-
-
-@pytest.mark.parametrize(("n", "m", "count"), [(128, 16, 1928), (256, 32, 7696), (32, 16, 392), (10, "max", 55)])
-def test_parameter_count(n: int, m: int | str, count: int, rng: np.random.Generator) -> None:
-    assert Householder(n, rng, m=m).parameter_count() == count
-
-
-@pytest.mark.parametrize(("m", "resolved"), [(3, 3), (0.5, 5), ("max", 10), (0, 0)])
-def test_m_is_a_count_tied_to_n(m: int | float | str, resolved: int, rng: np.random.Generator) -> None:
-    assert Householder(10, rng, m=m).m == resolved
-    assert Householder.limits(10) == {"m": 10}
-
-
-def test_more_reflectors_than_n_are_refused(rng: np.random.Generator) -> None:
-    with pytest.raises(ConfigError, match="m=11 is out of range"):
-        Householder(10, rng, m=11)
-
-
-@pytest.mark.parametrize("m", [0, 1, 4, 9])
-def test_determinant(m: int, rng: np.random.Generator) -> None:
-    assert float(torch.linalg.det(Householder(9, rng, m=m)().detach())) == pytest.approx((-1) ** m)
 
 
 def test_row_i_acts_on_the_trailing_coordinates(rng: np.random.Generator, training) -> None:
@@ -66,25 +33,9 @@ def test_row_i_acts_on_the_trailing_coordinates(rng: np.random.Generator, traini
     assert np.array_equal(rows(p), np.triu(rows(p)))
 
 
-def test_no_reflector_is_the_identity(rng: np.random.Generator) -> None:
-    p = Householder(4, rng, m=0)
-    p.after_step()
-    assert torch.equal(p(), torch.eye(4))
-
-
 @pytest.mark.parametrize("m", [3, 6])
 def test_gradcheck(m: int, rng: np.random.Generator, gradcheck) -> None:
     assert gradcheck(Householder(6, rng, m=m))
-
-
-def test_the_last_of_n_reflectors_is_a_sign(rng: np.random.Generator) -> None:
-    p = Householder(5, rng)
-    before = p().detach()
-    p.reflectors.theta.data[-1] *= -0.37
-    torch.testing.assert_close(p(), before, atol=1e-14, rtol=0)
-    p().pow(3).sum().backward()
-    assert p.reflectors.theta.grad[-1] == 0
-    assert p.reflectors.theta.grad[:-1].all()
 
 
 def test_a_zero_vector_gives_the_identity_and_no_nan(rng: np.random.Generator) -> None:

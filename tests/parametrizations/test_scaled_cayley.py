@@ -3,10 +3,7 @@ import math
 import numpy as np
 import pytest
 import torch
-from torch.nn.utils import parametrizations as torch_parametrizations
 
-from orthobench.cells.activations import modrelu
-from orthobench.errors import ConfigError
 from orthobench.parametrizations.base import deviation
 from orthobench.parametrizations.scaled_cayley import ScaledCayley
 
@@ -34,17 +31,6 @@ def make(A: np.ndarray, signs: np.ndarray, rng: np.random.Generator) -> ScaledCa
     return p
 
 
-def test_gradient_formula_against_finite_differences(rng: np.random.Generator) -> None:
-    n, h = 7, 1e-5
-    A, G, signs = random_skew(n, rng), rng.normal(size=(n, n)), rng.choice([-1.0, 1.0], size=n)
-    expected = paper_gradient(A, signs, G)
-    for i, j in zip(*np.triu_indices(n, 1), strict=True):
-        E = np.zeros((n, n))
-        E[i, j], E[j, i] = 1, -1
-        slope = (G * (cayley(A + h * E, signs) - cayley(A - h * E, signs))).sum() / (2 * h)
-        assert slope == pytest.approx(expected[i, j], abs=1e-8)  # h^2 and eps / h are both below 1e-9
-
-
 @pytest.mark.parametrize("n", [2, 5, 8])
 @pytest.mark.usefixtures("float64")
 def test_gradient_is_the_papers(n: int, rng: np.random.Generator) -> None:
@@ -58,13 +44,6 @@ def test_gradient_is_the_papers(n: int, rng: np.random.Generator) -> None:
 @pytest.mark.usefixtures("float64")
 def test_gradcheck(rng: np.random.Generator, gradcheck) -> None:
     assert gradcheck(ScaledCayley(5, rng))
-
-
-@pytest.mark.usefixtures("float64")
-def test_weight_decay_on_the_matrix_has_no_gradient(rng: np.random.Generator) -> None:
-    p = ScaledCayley(9, rng)
-    p().square().sum().backward()
-    assert p.theta.grad.abs().max() < 1e-13  # ||W||^2 = n on the whole manifold
 
 
 @pytest.mark.usefixtures("float64")
@@ -97,40 +76,8 @@ def test_an_initial_block_is_a_rotation_by_its_angle(rng: np.random.Generator) -
     torch.testing.assert_close(block.detach(), expected, atol=5e-7, rtol=0)  # six decimals are stated
 
 
-def test_the_codes_transposed_convention_is_the_same_function(rng: np.random.Generator) -> None:
-    n, steps = 6, 20
-    A, signs = random_skew(n, rng), rng.choice([-1.0, 1.0], size=n)
-    paper = torch.as_tensor(cayley(A, signs))
-    code = torch.as_tensor(cayley(-A, signs).T)  # h~ = D h and A~ = -A; rows, so that the effective matrix is W^T
-    D, b = torch.as_tensor(signs), torch.as_tensor(rng.normal(size=n))
-    h, h_code = torch.zeros(n, dtype=torch.float64), torch.zeros(n, dtype=torch.float64)
-    for x in torch.as_tensor(rng.normal(size=(steps, n))):
-        h, h_code = modrelu(x + paper @ h, b), modrelu(D * x + code @ h_code, b)
-    torch.testing.assert_close(h_code, D * h, atol=1e-12, rtol=0)  # rounding over 20 steps
-
-
-@pytest.mark.usefixtures("float64")
-def test_against_torch(rng: np.random.Generator) -> None:
-    p = ScaledCayley(6, rng, rho=0)
-    p.theta.data = torch.as_tensor(rng.normal(size=15))
-    linear = torch.nn.Linear(6, 6, bias=False)
-    torch_parametrizations.orthogonal(linear, orthogonal_map="cayley", use_trivialization=False)
-    linear.parametrizations.weight.original.data = -2 * p.skew().detach()  # torch: (I - X/2)^{-1} (I + X/2)
-    torch.testing.assert_close(p(), linear.weight, atol=1e-13, rtol=0)
-
-
 @pytest.mark.parametrize(("rho", "count"), [(0, 0), (0.5, 5), ("max", 10), (3, 3)])
 def test_rho_counts_the_last_signs(rho: int | float | str, count: int, rng: np.random.Generator) -> None:
     p = ScaledCayley(10, rng, rho=rho)
     assert p.rho == count
     assert p.signs.tolist() == [1.0] * (10 - count) + [-1.0] * count
-
-
-def test_rho_beyond_n_is_refused(rng: np.random.Generator) -> None:
-    with pytest.raises(ConfigError, match="rho=11 is out of range"):
-        ScaledCayley(10, rng, rho=11)
-
-
-@pytest.mark.parametrize(("n", "count"), [(170, 14365), (190, 17955), (512, 130816)])
-def test_parameter_count(n: int, count: int, rng: np.random.Generator) -> None:
-    assert ScaledCayley(n, rng).parameter_count() == count

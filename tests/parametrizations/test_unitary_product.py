@@ -29,14 +29,6 @@ def oracle(p: UnitaryProduct) -> np.ndarray:
     return D[2] @ R[1] @ F.conj().T @ D[1] @ P @ R[0] @ F @ D[0]
 
 
-@pytest.mark.parametrize("n", SIZES)
-def test_the_dft_of_the_oracle_is_unitary_and_torchs(n: int) -> None:
-    F = dft(n)
-    np.testing.assert_allclose(F.conj().T @ F, np.eye(n), atol=1e-14)
-    rows = torch.fft.fft(torch.eye(n, dtype=torch.complex128), norm="ortho")
-    np.testing.assert_allclose(rows.numpy(), F.T, atol=1e-14)
-
-
 @pytest.mark.usefixtures("float64")
 @pytest.mark.parametrize("n", SIZES)
 def test_the_product_of_dense_factors(n: int, rng: np.random.Generator) -> None:
@@ -66,17 +58,6 @@ def test_start(rng: np.random.Generator) -> None:
     assert 0.99 * math.pi < p.theta.abs().max() <= math.pi
     assert 0.99 * bound < p.v.abs().max() <= bound
     assert sorted(p.permutation.tolist()) == list(range(2000))
-
-
-def test_seven_numbers_per_unit(rng: np.random.Generator) -> None:
-    assert UnitaryProduct(30, rng).parameter_count() == 7 * 30
-
-
-def test_the_permutation_is_part_of_the_state(rng: np.random.Generator) -> None:
-    p, q = UnitaryProduct(30, rng), UnitaryProduct(30, rng)
-    assert not torch.equal(p.permutation, q.permutation)
-    q.load_state_dict(p.state_dict())
-    assert torch.equal(p(), q())
 
 
 @pytest.mark.parametrize("n", [STEPWISE_FROM - 1, STEPWISE_FROM])

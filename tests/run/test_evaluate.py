@@ -138,10 +138,6 @@ def test_a_run_with_eval_lengths_records_its_curve(words: tuple[str, ...], tmp_p
     assert values["length/3:baseline/loss"] == expected["3"]["baseline/loss"]
 
 
-def test_a_run_without_them_has_no_such_key(tmp_path: Path) -> None:
-    assert "lengths" not in finished(tmp_path, *COPYING)[1]
-
-
 def test_members_of_an_ensemble_record_theirs(tmp_path: Path) -> None:
     words = (*SMALL, *CUED, "task.eval_lengths=[3,7]")
     runs = [

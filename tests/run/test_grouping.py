@@ -11,22 +11,17 @@ from tests.ensemble.helpers import TINY
 
 
 @pytest.mark.parametrize(
-    ("word", "reason"),
+    ("words", "reason"),
     [
-        ("model.dropout=0.1", "dropout"),
-        ("model.recurrent_gradient_clip=1.0", "recurrent_gradient_clip"),
-        ("trainer.precision=16-mixed", "precision=16"),
+        (["model=lstm", "task=ptb_char", "recipe=none"], "carries its state"),
+        (["model=scornn", "task=adding", "model.dropout=0.1"], "dropout"),
+        (["model=scornn", "task=adding", "model.recurrent_gradient_clip=1.0"], "recurrent_gradient_clip"),
+        (["model=scornn", "task=adding", "trainer.precision=16-mixed"], "precision=16"),
     ],
 )
-def test_what_cannot_be_a_member(word: str, reason: str) -> None:
+def test_what_cannot_be_a_member(words: list[str], reason: str) -> None:
     assert grouping.why_not(SHIPPED.settings(["model=scornn", "task=adding"])) is None
-    assert reason in str(grouping.why_not(SHIPPED.settings(["model=scornn", "task=adding", word])))
-
-
-def test_carried_state_cannot_be_a_member() -> None:
-    assert "carries its state" in str(
-        grouping.why_not(SHIPPED.settings(["model=lstm", "task=ptb_char", "recipe=none"]))
-    )
+    assert reason in str(grouping.why_not(SHIPPED.settings(words)))
 
 
 def test_groups(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

@@ -60,47 +60,26 @@ def output(model: torch.nn.Module, exp: Run) -> torch.Tensor:
         return model(exp.task.batch("val", 0, 0)[0])[0]
 
 
-def test_the_papers_cells_and_maps_are_registered() -> None:
-    assert {"elman", "gru", "lstm", "scalar_gated"} <= set(CELLS)
-    assert {"scaled_cayley", "neumann_cayley", "plane_rotations", "svd", "householder", "matrix_exp"} <= set(MAPS)
-    assert {"complex_elman", "goru"} <= set(CELLS)
-    assert {"unitary_product", "stiefel", "givens"} <= set(MAPS)
-
-
-@pytest.mark.parametrize(("cell", "recurrent"), REFUSED)
-@pytest.mark.sampled(6)
-def test_a_complex_matrix_in_a_real_cell_is_refused(cell: str, recurrent: str) -> None:
-    reason = f"model.recurrent={recurrent} is a complex matrix here, but model.cell={cell} has a real state"
-    with pytest.raises(ConfigError, match=reason):
-        pair(cell, recurrent)
-
-
-@pytest.mark.sampled(6)
-@pytest.mark.parametrize("recurrent", [name for name in MAPS if name != "free"])
-@pytest.mark.parametrize("cell", WITHOUT)
-def test_a_cell_without_a_matrix_takes_no_map(cell: str, recurrent: str) -> None:
-    reason = f"model.recurrent={recurrent} does not apply: .* has no recurrent matrix"
-    with pytest.raises(ConfigError, match=reason):
-        pair(cell, recurrent)
-
-
-@pytest.mark.parametrize("cell", WITHOUT)
-def test_a_step_of_a_cell_without_a_matrix_trains_every_parameter(cell: str) -> None:
-    exp = pair(cell, "free")
-    before = {name: p.detach().clone() for name, p in exp.model.named_parameters()}
-    step(exp)
-    for name, p in exp.model.named_parameters():
-        assert p.grad is not None, name
-        assert p.grad.isfinite().all(), name
-        assert p.isfinite().all(), name
-    assert any(not torch.equal(before[name], p) for name, p in exp.model.named_parameters() if name.startswith("cells"))
-
-
-@pytest.mark.parametrize("cell", sorted(set(CELLS) - COMPLEX_CELLS))
-@pytest.mark.sampled(3)
-def test_complex_rotations_in_a_real_cell_are_refused(cell: str) -> None:
-    with pytest.raises(ConfigError, match=r"model\.recurrent=givens is a complex matrix here"):
-        pair(cell, "givens", "model.complex=true")
+@pytest.mark.parametrize(
+    ("cell", "recurrent", "word", "reason"),
+    [
+        *((*one, "seed=1", "is a complex matrix here, but model.cell={} has a real state") for one in REFUSED),
+        *(
+            (cell, "givens", "model.complex=true", "is a complex matrix here")
+            for cell in sorted(set(CELLS) - COMPLEX_CELLS)
+        ),
+        *(
+            (cell, one, "seed=1", "does not apply: .* has no recurrent matrix")
+            for cell in WITHOUT
+            for one in MAPS
+            if one != "free"
+        ),
+    ],
+)
+@pytest.mark.sampled(15)
+def test_a_matrix_that_a_cell_cannot_have_is_refused(cell: str, recurrent: str, word: str, reason: str) -> None:
+    with pytest.raises(ConfigError, match=f"model.recurrent={recurrent} {reason.format(cell)}"):
+        pair(cell, recurrent, word)
 
 
 @pytest.mark.parametrize("network", ["mlp", "spectral_resnet"])
@@ -109,8 +88,8 @@ def test_a_complex_matrix_in_a_feed_forward_network_is_refused(network: str) -> 
         orthobench.build(f"model={network}", "task=mnist_flat", "model.recurrent=stiefel")
 
 
-@pytest.mark.sampled(16)
-@pytest.mark.parametrize(("cell", "recurrent"), PAIRS)
+@pytest.mark.sampled(24)
+@pytest.mark.parametrize(("cell", "recurrent"), [*PAIRS, *((cell, "free") for cell in WITHOUT)])
 def test_a_step_trains_every_parameter_and_keeps_the_manifold(cell: str, recurrent: str) -> None:
     exp = pair(cell, recurrent)
     before = {name: value.clone() for name, value in exp.model.state_dict().items()}  # with base points that move
@@ -120,7 +99,11 @@ def test_a_step_trains_every_parameter_and_keeps_the_manifold(cell: str, recurre
         assert p.grad.isfinite().all(), name
         assert p.isfinite().all(), name
     after = exp.model.state_dict()
-    assert any(not torch.equal(before[name], after[name]) for name in after if "recurrent" in name)
+    assert any(
+        not torch.equal(before[name], after[name])
+        for name in after
+        if ("cells" if cell in WITHOUT else "recurrent") in name
+    )
     for parametrization in exp.model.constrained():
         assert parametrization.contains(parametrization(), TOLERANCE["paper"])
 

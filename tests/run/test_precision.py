@@ -16,7 +16,6 @@ from orthobench.parametrizations import base
 from orthobench.parametrizations.base import Parametrization
 from orthobench.parametrizations.plane_rotations import PlaneRotations
 from orthobench.run.task_data import TaskData
-from orthobench.scan import reference
 from orthobench.scan.native import plane_rotations
 
 TINY = (
@@ -64,18 +63,6 @@ def test_mixed_precision_leaves_the_recurrence_in_float32(
     assert state[0].dtype == torch.float32
     torch.testing.assert_close(y.float(), exact, rtol=0, atol=0.05 * float(exact.detach().abs().max()))
     assert not torch.equal(y.float(), exact)
-
-
-def test_the_plain_loop_steps_outside_autocast(monkeypatch: pytest.MonkeyPatch) -> None:
-    exp = orthobench.build("model=gru", "task=copying", *TINY)
-    (cell,), seen = exp.model.cells, []
-    step = type(cell).step
-    monkeypatch.setattr(
-        type(cell), "step", lambda *a: (seen.append(torch.is_autocast_enabled("cpu")), step(*a))[1], raising=True
-    )
-    with torch.autocast("cpu", dtype=torch.bfloat16):
-        h, _ = reference.run(cell, exp.task.sample(4, 0)[0], cell.initial_state(4))
-    assert (set(seen), h.dtype) == ({False}, torch.float32)
 
 
 def test_a_run_in_mixed_precision_is_near_the_run_in_float32() -> None:

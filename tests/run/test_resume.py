@@ -1,11 +1,7 @@
 """A run that was stopped or killed and started again ends with the numbers of one that was not."""
 
 import json
-import os
 import signal
-import subprocess
-import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -85,73 +81,6 @@ def test_stopped_and_resumed_is_bitwise_the_same(
     result, weights = unbroken[name]
     assert outcome(exp, exp.run()) == result
     assert all(torch.equal(value, weights[key]) for key, value in exp.model.state_dict().items())
-
-
-LONG = (
-    "task=copying",
-    "T=10",
-    "model.hidden_size=8",
-    "trainer.max_steps=4000",
-    "trainer.val_check_interval=50",
-    "task.val_size=20",
-)
-
-
-def start(tmp_path: Path, *words: str) -> "subprocess.Popen[str]":
-    env = {**os.environ, "ORTHOBENCH_RUNS": str(tmp_path / "runs")}
-    command = [sys.executable, "-m", "orthobench", *LONG, *words]
-    return subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=tmp_path)
-
-
-def wait_for_checkpoint(tmp_path: Path, process: "subprocess.Popen[str]") -> Path:
-    end = time.monotonic() + 60
-    while time.monotonic() < end and process.poll() is None:
-        found = list((tmp_path / "runs").glob("*/checkpoints/last.ckpt"))
-        if found:
-            return found[0].parents[1]
-        time.sleep(0.02)
-    raise AssertionError(f"no checkpoint: {process.communicate()[0]}")
-
-
-@pytest.mark.slow
-def test_killed_it_resumes_and_finishes(tmp_path: Path) -> None:
-    process = start(tmp_path)
-    folder = wait_for_checkpoint(tmp_path, process)
-    process.send_signal(signal.SIGKILL)
-    process.communicate()
-    assert not (folder / "record.json").exists()
-    again = start(tmp_path)
-    out, _ = again.communicate(timeout=120)
-    assert again.returncode == 0, out
-    assert "resuming at step" in out
-    assert json.loads((folder / "record.json").read_text())["steps"] == 4000
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGUSR1])
-def test_a_signal_saves_and_exits_with_75(number: signal.Signals, tmp_path: Path) -> None:
-    process = start(tmp_path)
-    folder = wait_for_checkpoint(tmp_path, process)
-    process.send_signal(number)
-    out, _ = process.communicate(timeout=60)
-    assert process.returncode == 75, out
-    assert f"stopped by {number.name}" in out
-    assert "Traceback" not in out
-    assert json.loads((folder / "record.json").read_text())["status"] == "stopped"
-
-
-@pytest.mark.slow
-def test_a_second_copy_is_never_started(tmp_path: Path) -> None:
-    process = start(tmp_path)
-    try:
-        wait_for_checkpoint(tmp_path, process)
-        second = start(tmp_path)
-        out, _ = second.communicate(timeout=60)
-        assert second.returncode == 75, out
-        assert f"is running elsewhere: process {process.pid} on" in out
-    finally:
-        process.kill()
-        process.communicate()
 
 
 def test_a_damaged_checkpoint_gives_way_to_the_one_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

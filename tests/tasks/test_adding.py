@@ -65,21 +65,13 @@ def test_values_are_uniform() -> None:
     assert float(values.var()) == pytest.approx(1 / 12, rel=5 * math.sqrt(0.8 / values.numel()))
 
 
-def test_the_baseline_is_a_sixth() -> None:
-    assert Adding().baseline == {"loss": 1 / 6}
-
-
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_the_baseline_is_what_always_answering_one_scores(variant: Any) -> None:
     task = Adding(T=50, variant=variant)
+    assert task.baseline == {"loss": 1 / 6}
     _, target = task.sample(SIZE, 1)
     loss = float(task.loss(torch.ones_like(target), target))
     assert loss == pytest.approx(1 / 6, abs=5 * math.sqrt(7 / 180 / SIZE))  # var((u + v - 1)^2) = 1/15 - 1/36 = 7/180
-
-
-def test_sizes() -> None:
-    task = Adding()
-    assert (task.input_size, task.output_size, task.readout, task.metrics) == (2, 1, "last", ("loss",))
 
 
 @pytest.mark.parametrize("variant", VARIANTS)

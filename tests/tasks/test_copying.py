@@ -27,13 +27,6 @@ def test_structure(T: int, variant: Any, marker: int) -> None:
     assert digits.max() <= 8
 
 
-@pytest.mark.parametrize(("variant", "delay"), [("paper", 0), ("code", 1)])
-def test_when_the_first_digit_is_due(variant: Any, delay: int) -> None:
-    x, target = Copying(T=30, variant=variant).sample(20, 1)
-    marker, due = (x == 9).int().argmax(dim=1), (target > 0).int().argmax(dim=1)
-    assert set((due - marker).tolist()) == {delay}
-
-
 @pytest.mark.parametrize(("T", "loss"), [(1000, 0.020387), (2000, 0.010294), (100, 0.173287), (200, 0.094520)], ids=str)
 def test_published_baseline(T: int, loss: float) -> None:
     assert Copying(T=T).baseline["loss"] == pytest.approx(loss, abs=5e-7)  # six decimals are printed
@@ -71,19 +64,6 @@ def test_the_loss_is_the_mean_cross_entropy_over_all_steps() -> None:
     assert float(task.loss(y, target)) == pytest.approx(expected, rel=1e-12)
 
 
-def test_accuracy_counts_every_step() -> None:
-    task = Copying(T=5)
-    _, target = task.sample(4, 1)
-    y = torch.nn.functional.one_hot(target, 9).double()
-    y[0, 0] = y[0, 0].roll(1)
-    assert float(task.measure(y, target)["accuracy"]) == pytest.approx(1 - 1 / 100)
-
-
-def test_sizes() -> None:
-    task = Copying(T=7)
-    assert (task.input_size, task.output_size, task.length, task.readout) == (10, 9, 27, "all")
-
-
 @pytest.mark.parametrize("T", [0, -5])
 def test_a_length_below_one_is_refused(T: int) -> None:
     with pytest.raises(ConfigError, match=f"T={T} is out of range"):
@@ -108,11 +88,6 @@ def released() -> dict[str, np.ndarray]:
 )
 def test_digits_of_the_released_seed(released: dict[str, np.ndarray], split: str, row: int, digits: list[int]) -> None:
     assert released[split][row].tolist() == digits
-
-
-def test_the_generator_takes_a_legacy_state() -> None:
-    x, _ = Copying(T=5).generate(np.random.RandomState(3), 4)
-    assert np.array_equal(x[:, :10], draw_digits(np.random.RandomState(3), 4))
 
 
 @pytest.mark.parametrize("variant", VARIANTS)

@@ -50,12 +50,6 @@ def test_a_later_symbol_is_written_over_an_earlier_one() -> None:
     assert all(row[-1] == symbols[-1] for row, symbols in zip(written, target[:, -10:], strict=True))
 
 
-def test_share_without_collision() -> None:
-    x, _ = Denoise(T=100, variant="code").sample(20_000, seed=1)
-    whole = ((x[:, :109] > 0).sum(1) == 10).double().mean()
-    assert float(whole) == pytest.approx(0.654, abs=0.014)  # four standard errors
-
-
 def test_different_places_are_uniform_over_sets() -> None:
     places = np.sort(different(np.random.default_rng(0), 12, 66_000), axis=1)
     assert (np.diff(places, axis=1) > 0).all()

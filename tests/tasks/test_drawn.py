@@ -139,15 +139,6 @@ def test_batches_of_a_pass(sizes: dict[str, int], split: Any, batches: int) -> N
     assert make(Copying, **sizes).batches(split) == batches
 
 
-def test_addition_as_sgornn_and_spectral_rnn_draw_it() -> None:
-    fresh = Adding(T=501, train_size=None, batch_size=64, val_size=640)
-    assert not equal(fresh.batch("train", 0, 0), fresh.batch("train", 1, 0))
-    marks = fresh.sample(2000, seed=1)[0][..., 1].numpy()
-    assert (marks[:, :250].sum(1) == 1).all()
-    assert (marks[:, 250:].sum(1) == 1).all()
-    assert Adding(T=100, train_size=50_000, test_size=1000).batches("train") == 1000
-
-
 def test_training_goes_on_where_it_is_told_to() -> None:
     resumed = make(Copying)
     found = itertools.islice(TaskData(resumed, 23, 10).train_dataloader(), 8)

@@ -53,11 +53,6 @@ def test_published_protocol_monitors_the_test_set(recordings: object) -> None:
     assert torch.equal(published.batch("val", 0, 0)[0], published.batch("test", 0, 0)[0])
 
 
-def test_the_number_of_held_out_subjects() -> None:
-    assert len(HAR2(val_subjects=7).val_subjects) == 7
-    assert HAR2(val_subjects=0).rows("val") == 2947
-
-
 def test_validation_is_by_subject_and_follows_the_seed(recordings: tuple[har.Recordings, har.Recordings]) -> None:
     train, _ = recordings
     held_out = task(seed=5)

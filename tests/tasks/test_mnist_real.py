@@ -7,9 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from torch.nn import functional as F
 
 from orthobench.run.task_data import TaskData
 from orthobench.tasks.real.mnist import MNIST
+from orthobench.tasks.real.noisy_mnist import NoisyMNIST
 
 pytestmark = pytest.mark.data
 
@@ -61,3 +63,11 @@ def test_real_batches_through_a_loader() -> None:
     x, labels = next(iter(TaskData(own).test_dataloader()))
     assert x.shape == (500, 392, 2)
     assert np.bincount(labels, minlength=10).min() > 20
+
+
+def test_the_commonest_class_of_the_noise_padded_test_set_scores_zero() -> None:
+    task = NoisyMNIST(T=29, data_root=os.environ["ORTHOBENCH_DATA"], eval_batch_size=10_000)
+    x, labels = task.batch("test", 0, 0)
+    assert x.shape == (10_000, 29, 28)
+    constant = F.one_hot(torch.full_like(labels, int(labels.mode().values)), 10).float()
+    assert float(task.measure(constant, labels)["score"]) == pytest.approx(0, abs=1e-6)

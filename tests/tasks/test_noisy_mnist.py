@@ -6,7 +6,6 @@ import torch
 from scipy.stats import chisquare
 from torch.nn import functional as F
 
-from orthobench.errors import DataError
 from orthobench.tasks.real.mnist import MNIST
 from orthobench.tasks.real.noisy_mnist import NoisyMNIST
 from tests.idx_files import install
@@ -65,12 +64,6 @@ def test_noise_is_new_in_every_batch_and_pass(root: str) -> None:
         assert not any(torch.equal(one, other) for other in noise[i + 1 :])
 
 
-def test_the_same_arguments_give_the_same_batch(root: str) -> None:
-    used = make(root)
-    used.batch("train", 5, 0)
-    assert torch.equal(used.batch("train", 2, 1)[0], make(root).batch("train", 2, 1)[0])
-
-
 def test_who_looks_the_image_up_is_perfect_and_who_does_not_is_at_zero(root: str) -> None:
     task = make(root, eval_batch_size=TEST)
     shown, expected = task.batch("test", 0, 0)
@@ -95,11 +88,6 @@ def test_sizes_and_metrics() -> None:
     assert (task.T, task.input_size, task.output_size, task.readout) == (1000, 28, 10, "last")
     assert task.metrics == ("loss", "accuracy", "score")
     assert [task.examples(split) for split in ("train", "val", "test")] == [55_000, 5_000, 10_000]
-
-
-def test_missing_data_is_found_before_the_start() -> None:
-    with pytest.raises(DataError, match="nowhere/mnist is not a folder"):
-        NoisyMNIST(data_root="nowhere").check()
 
 
 def test_a_score_has_the_resolution_of_the_accuracy_that_it_is_made_of(root: str) -> None:

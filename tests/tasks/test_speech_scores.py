@@ -33,6 +33,8 @@ def test_segmental_snr_is_bounded_and_skips_silence() -> None:
     assert speech_scores.segmental_snr(signal, -1000 * signal) == -10
     assert speech_scores.segmental_snr(signal, signal + np.r_[np.zeros(2560), np.ones(2560)]) == 35
     assert speech_scores.segmental_snr(np.zeros(512), np.ones(512)) == -10
+    one_frame_wrong = np.r_[-1000 * np.ones(256), np.ones(2304), np.zeros(2560)]
+    assert speech_scores.segmental_snr(signal, one_frame_wrong) == pytest.approx((9 * 35 - 10) / 10), "frame by frame"
 
 
 def test_stoi_is_one_for_the_same_sound_and_falls_with_noise() -> None:

@@ -1,6 +1,7 @@
 """Labels, lengths and baselines of the state-tracking tasks."""
 
-from collections import Counter
+import itertools
+from collections import Counter, deque
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 from scipy.stats import chisquare
+from torch import Tensor
 from torch.nn import functional as F
 
 from orthobench.tasks.drawn.cycle import Cycle
@@ -95,3 +97,106 @@ def test_the_test_may_have_lengths_of_its_own(cls: type[Tracking]) -> None:
 
 def test_even_pairs_order_blind_answer_is_of_the_test() -> None:
     assert EvenPairs(length=(3, 4), test_length=(9, 9)).order_blind == EvenPairs(length=(9, 9)).order_blind
+
+
+def counted(x: Tensor) -> Tensor:
+    """What a counter of ones answers at every step."""
+    answers = []
+    for bits in x.tolist():
+        ones = 0
+        answers.append([(ones := ones + bit) % 2 for bit in bits])
+    return F.one_hot(torch.tensor(answers), 2).float()
+
+
+ROTATION = {0: 0, 1: 1, 2: -1}
+
+
+def walked(x: Tensor) -> Tensor:
+    """What a ring that is turned by every move answers."""
+    answers = []
+    for moves in x.tolist():
+        ring, places = deque(range(5)), []
+        for move in moves:
+            ring.rotate(-ROTATION[move])
+            places.append(ring[0])
+        answers.append(places)
+    return F.one_hot(torch.tensor(answers), 5).float()
+
+
+WRITTEN = "01234+-*"
+
+
+def evaluated(x: Tensor) -> Tensor:
+    """What Python answers, at every digit."""
+    answers = torch.zeros_like(x)
+    for row, tokens in enumerate(x.tolist()):
+        text = "".join(WRITTEN[token] for token in tokens)
+        for t in range(0, len(text), 2):
+            answers[row, t] = eval(text[: t + 1]) % 5
+    return F.one_hot(answers, 5).float()
+
+
+ORACLES: list[Any] = [(Parity, counted), (Cycle, walked), (ModularArithmetic, evaluated)]
+
+
+@pytest.mark.parametrize("labels", ["last", "every"])
+@pytest.mark.parametrize("length", [1, 3, 39, 255])
+@pytest.mark.parametrize(("cls", "oracle"), ORACLES)
+def test_a_machine_that_follows_is_perfect(cls: type[LastOrEvery], oracle: Any, length: int, labels: Labels) -> None:
+    task = cls(labels=labels).at_length(length)
+    x, target, mask = task.batch("test", 0, 0)
+    assert x.shape == (100, length)
+    assert float(task.measure(oracle(x), target, mask)["score"]) == pytest.approx(1, abs=1e-6)
+
+
+@pytest.mark.parametrize(("cls", "deviation"), [(Cycle, 0.005 / 0.77), (ModularArithmetic, 0.005 / 0.75)])
+def test_who_does_not_look_scores_nothing(cls: type[LastOrEvery], deviation: float) -> None:
+    task = cls(length=(3, 9))
+    _, target, mask = task.sample(10_000, 1)
+    zero = F.one_hot(torch.zeros_like(target), 5).float()
+    assert abs(float(task.measure(zero, target, mask)["score"])) < 4 * deviation
+
+
+@pytest.mark.parametrize(
+    ("cls", "low", "many"),
+    [(Parity, [0] * 10, [2] * 10), (Cycle, [0] * 6, [3] * 6), (ModularArithmetic, [0, 5, 0, 5, 0], [5, 3, 5, 3, 5])],
+)
+def test_tokens_are_uniform_and_independent(cls: type[LastOrEvery], low: list[int], many: list[int]) -> None:
+    x = cls(length=(len(low), len(low))).sample(50 * int(np.prod(many)), 1)[0].numpy()
+    assert chisquare(np.bincount(np.ravel_multi_index((x - low).T, many), minlength=np.prod(many))).pvalue > 1e-4
+
+
+@pytest.mark.parametrize("labels", ["last", "every"])
+def test_the_latest_bit_alone_scores_nothing(labels: str) -> None:
+    task = Parity(labels=labels, length=(20, 40))
+    x, target, mask = task.sample(4000, 1)
+    score = float(task.measure(F.one_hot(x, 2).float(), target, mask)["score"])
+    first = 0.0 if labels == "last" else 1 / 29  # the first bit is its own parity
+    assert abs(score - first) < 4 / 4000**0.5
+
+
+def test_half_is_trivial_at_every_length_of_parity() -> None:
+    for length in (1, 3, 500):
+        assert Parity().at_length(length).baseline == {"loss": pytest.approx(np.log(2)), "accuracy": 0.5, "score": 0.0}
+
+
+@pytest.mark.parametrize(("length", "zero"), [(1, 1 / 3), (2, 3 / 9), (3, 7 / 27), (500, 0.2)])
+def test_the_start_is_likelier_after_few_moves(length: int, zero: float) -> None:
+    assert Cycle().at_length(length).baseline["accuracy"] == pytest.approx(zero)
+
+
+def test_sequences_of_the_range_have_the_value_of_what_was_not_cut_off() -> None:
+    task = ModularArithmetic(length=(3, 9))
+    x, target, mask = task.sample(300, 1)
+    for tokens, answers, due in zip(x.tolist(), target, mask, strict=True):
+        length = int(due.argmax()) + 1
+        assert eval("".join(WRITTEN[token] for token in tokens[:length])) % 5 == int(answers[length - 1])
+
+
+@pytest.mark.parametrize("length", [1, 3, 5])
+def test_the_trivial_score_is_that_of_the_commonest_value(length: int) -> None:
+    alphabets = [WRITTEN[:5] if t % 2 == 0 else WRITTEN[5:] for t in range(length)]
+    values = [eval("".join(word)) % 5 for word in itertools.product(*alphabets)]
+    p = np.bincount(values, minlength=5) / len(values)
+    baseline = ModularArithmetic().at_length(length).baseline
+    assert baseline == {"loss": pytest.approx(-(p * np.log(p)).sum()), "accuracy": pytest.approx(p.max()), "score": 0.0}

@@ -57,11 +57,6 @@ def test_depth_rule_gives_every_printed_depth_but_one(entry: Entry) -> None:
     assert depth(entry.length) == (18 if entry.name == "FiftyWords" else entry.depth)
 
 
-@pytest.mark.parametrize(("length", "expected"), [(1, 1), (2, 2), (7, 7), (9, 3), (12, 4), (256, 16)])
-def test_depth_rule(length: int, expected: int) -> None:
-    assert depth(length) == expected
-
-
 @pytest.mark.parametrize(("name", "accuracy"), [("ECG200", 0.64), ("Lightning2", 33 / 61), ("ECG5000", 2627 / 4500)])
 def test_majority_baseline(name: str, accuracy: float) -> None:
     assert UCR(dataset=name, data_root="nowhere").baseline["accuracy"] == pytest.approx(accuracy)

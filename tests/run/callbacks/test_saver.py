@@ -35,16 +35,13 @@ def test_the_headline_metric_decides_then_the_loss(
     assert _better(module)(results(*new), results(*old)) is expected
 
 
-def test_a_loss_is_better_when_lower() -> None:
-    module: Any = SimpleNamespace(task=SimpleNamespace(metric="loss", higher_is_better=False))
-    assert _better(module)({"val/loss": 0.1}, {"val/loss": 0.2})
-    assert not _better(module)({"val/loss": 0.2}, {"val/loss": 0.2})
-
-
-def test_a_best_of_an_earlier_version_without_the_headline_metric_is_compared_by_the_loss() -> None:
+@pytest.mark.parametrize("old", [{"val/loss": 0.2}, {"val/loss": 0.2, "val/rmse": 0.3}])
+def test_a_loss_is_better_when_lower_and_decides_where_an_earlier_version_had_no_headline_metric(
+    old: dict[str, float],
+) -> None:
     module: Any = SimpleNamespace(task=SimpleNamespace(metric="rmse", higher_is_better=False))
-    assert _better(module)({"val/loss": 0.1, "val/rmse": 9.0}, {"val/loss": 0.2})
-    assert not _better(module)({"val/loss": 0.2, "val/rmse": 0.1}, {"val/loss": 0.2})
+    assert _better(module)({"val/loss": 0.1, "val/rmse": 0.3}, old)
+    assert not _better(module)({"val/loss": 0.2, "val/rmse": 0.3}, old)
 
 
 def test_the_best_test_score_is_by_the_direction_that_the_task_declares(

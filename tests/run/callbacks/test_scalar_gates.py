@@ -34,12 +34,6 @@ def test_the_share_of_clipped_steps_since_the_last_look(tmp_path: Path) -> None:
     assert callback.measure()["clipped"] == 1.0
 
 
-def test_without_a_step_it_is_whether_the_bound_is_active_now(tmp_path: Path) -> None:
-    callback, (cell,) = watcher(tmp_path)
-    clip(cell, True)
-    assert callback.measure()["clipped"] == 1.0
-
-
 def test_layers_have_columns_of_their_own(tmp_path: Path) -> None:
     callback, cells = watcher(tmp_path, layers=2)
     clip(cells[1], True)
@@ -66,5 +60,6 @@ def test_a_run_of_sgornn_records_them() -> None:
     assert all(betas[step] <= 1 - 2 * alphas[step] + 1e-7 for step in alphas)
 
 
-def test_a_cell_without_scalar_gates_has_none() -> None:
-    assert not {"alpha", "beta", "clipped"} & names(finished("model=vprnn")[1])
+def test_a_run_leaves_out_what_it_has_not_or_is_not_asked_for() -> None:
+    found = names(finished("model=vprnn")[1])
+    assert not {"alpha", "beta", "clipped", "gap/loss", "train_eval/loss", "jacobian", "jacobian/lower"} & found

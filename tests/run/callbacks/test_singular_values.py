@@ -16,10 +16,6 @@ def test_margin_of_a_diagonal_matrix(values: list[float], expected: float) -> No
     assert margin(torch.diag(torch.tensor(values))) == pytest.approx(expected, abs=1e-7)  # 1.1 in float32
 
 
-def test_margin_of_a_unitary_matrix() -> None:
-    assert margin(1j * torch.eye(3)) == pytest.approx(0, abs=1e-15)
-
-
 def test_the_worst_matrix_counts(tmp_path: Path) -> None:
     maps = [SVD(6, np.random.default_rng(seed), r=0.1) for seed in range(3)]
     torch.nn.init.constant_(maps[1].s, 2.0)
