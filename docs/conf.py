@@ -1,9 +1,11 @@
 """Settings of Sphinx for these pages, see docs/how-to/site.md: Markdown by MyST, and a notebook that the build runs."""
 
 import re
+from importlib.resources import files
 from typing import Any
 
 from orthobench import __version__
+from orthobench.report.site.pages import DOCS, MENU
 from orthobench.study.catalogue import SHIPPED
 from orthobench.study.tables.table import FAIR
 
@@ -25,7 +27,32 @@ html_title = "orthobench"
 html_copy_source = False
 html_show_sphinx = False
 html_static_path = ["_static"]
-html_css_files = ["tables.css"]
+html_css_files = ["tables.css", "site.css"]
+FONTS = {"font-stack": "system-ui, sans-serif", "font-stack--monospace": 'ui-monospace, "SF Mono", Consolas, monospace'}
+
+
+def _palette(block: str) -> dict[str, str]:
+    """Furo's names for the colours of the site, from a block of its style."""
+    found = dict(re.findall(r"--(\w+): (#\w+)", block))
+    return {
+        "color-foreground-primary": found["ink"],
+        "color-foreground-secondary": found["soft"],
+        "color-background-primary": found["paper"],
+        "color-background-secondary": found["raised"],
+        "color-background-border": found["line"],
+        "color-brand-primary": found["accent"],
+        "color-brand-content": found["accent"],
+        "color-brand-visited": found["accent"],
+        "color-announcement-background": found["paper"],
+        "color-announcement-text": found["soft"],
+    }
+
+
+_, _light, _dark, *_ = (files("orthobench.report") / "templates" / "style.css").read_text(encoding="utf-8").split(":root")
+html_theme_options = {
+    "light_css_variables": FONTS | _palette(_light),
+    "dark_css_variables": _palette(_dark),
+}
 
 
 LINK = re.compile(r"\[`(?P<name>[\w/]+)`(?P<rest>[^\]]*)\]\((?P<up>(?:\.\./)+)results/tables/(?P<paper>\w+)\.md\)")
@@ -44,9 +71,13 @@ def _lead_to_the_site(app: Any, page: str, source: list[str]) -> None:
 
 
 def _announce(app: Any, page: str, template: str, context: dict, doctree: object) -> None:
-    """Link to the site, which is beside the folder of these pages."""
+    """Set the menu of the site above these pages, whose folder lies in the site's."""
     up = "../" * (page.count("/") + 1)
-    context["theme_announcement"] = f'<a href="{up}index.html">Which cell? The results as pages</a>'
+    pages = "".join(f'<a href="{up}{path}">{text}</a>' for path, text in MENU)
+    context["theme_announcement"] = (
+        f'<a class="name" href="{up}index.html">orthobench</a><nav aria-label="Pages">{pages}'
+        f'<a href="{up}{DOCS}" aria-current="page">Docs</a></nav>'
+    )
 
 
 def setup(app: Any) -> None:

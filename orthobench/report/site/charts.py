@@ -4,12 +4,15 @@ Colours, ink and fonts are not in them: the script of the page sets these, light
 there too, see `plots.Plot`.
 """
 
+from functools import cache
 from importlib import import_module
 from typing import Any
 
 from orthobench.errors import ConfigError
 from orthobench.report.site.catalogue import FAMILIES
 
+MARKS, NAMES, ENDS = "marks", "names", "ends"  # layers that the script of the page looks for
+PLACED = 14  # pixels of a name for which there has to be room; style.css draws it smaller, so that no two touch
 MISSING = "orthobench site needs Altair and vl-convert-python: pip install 'orthobench[site]'."
 
 
@@ -46,7 +49,7 @@ def cost() -> dict[str, Any]:
     x = alt.X(
         field="@cost", type="quantitative", scale=alt.Scale(type="log", nice=False, padding=24), title="@cost_title"
     )
-    y = alt.Y("mean:Q", scale=alt.Scale(type="linear", zero=False), title="@metric")
+    y = alt.Y("mean:Q", scale=alt.Scale(type="linear", zero=False, nice=False, padding=14), title="@metric")
     front = base.transform_filter("datum['front_@cost']")
     trivial = _base().transform_aggregate(trivial="mean(trivial)").mark_rule(strokeDash=[2, 3], tooltip=None)
     return _spec(
@@ -58,18 +61,21 @@ def cost() -> dict[str, Any]:
             base.transform_filter("isValid(datum.low)")
             .mark_rule(opacity=0.5)
             .encode(x=x, y=alt.Y("bottom:Q", title="@metric"), y2="high:Q"),
-            base.mark_point(filled=True, size=90).encode(
+            base.mark_point(filled=True, size=90)
+            .properties(name=MARKS)
+            .encode(
                 x=x,
                 y=y,
-                opacity=alt.condition("datum.control", alt.value(0.3), alt.value(0.95)),
+                opacity=alt.condition("datum.control || datum.pale", alt.value(0.3), alt.value(0.95)),
                 color=_family(),
                 shape=_shape(),
                 href="href:N",
                 tooltip=_tips("model", "mean", "low", "high", "@cost"),
             ),
-            _names(base, "label_@cost").encode(x=x, y=y, text=alt.Text(field="label_@cost", type="nominal")),
+            _found(base).mark_point(size=330, strokeWidth=2.5, tooltip=None).encode(x=x, y=y),
+            _names(base).encode(x=x, y=y),
         ),
-        height=400,
+        height=430,
     )
 
 
@@ -83,8 +89,8 @@ def lengths() -> dict[str, Any]:
         title="length in the test",
         axis=alt.Axis(values=alt.ExprRef("@ticks"), grid=False),
     )
-    y = alt.Y("mean:Q", scale=alt.Scale(type="linear", zero=False), title="@metric")
-    stressed = base.transform_filter("datum.model == '@stress'")
+    y = alt.Y("mean:Q", scale=alt.Scale(type="linear", zero=False, nice=False, padding=14), title="@metric")
+    found = _found(base)
     trained = _base().transform_aggregate(least="min(least)", most="max(most)").mark_rect(opacity=0.09, tooltip=None)
     return _spec(
         alt.layer(
@@ -93,22 +99,20 @@ def lengths() -> dict[str, Any]:
             .mark_line(color="gray", strokeDash=[2, 3], strokeWidth=1, tooltip=None)
             .encode(x=x, y=alt.Y("mean(trivial):Q", title="@metric")),
             base.mark_line(strokeWidth=1.4, opacity=0.55).encode(x=x, y=y, color=_family(), detail="model:N"),
-            base.mark_point(filled=True, size=30, opacity=0.8).encode(
-                x=x, y=y, color=_family(), href="href:N", tooltip=_tips("model", "length", "mean", "low", "high")
+            base.mark_point(filled=True, size=30, opacity=0.8)
+            .properties(name=MARKS)
+            .encode(x=x, y=y, color=_family(), href="href:N", tooltip=_tips("model", "length", "mean", "low", "high")),
+            found.mark_area(opacity=0.18).encode(
+                x=x, y=alt.Y("bottom:Q", title="@metric"), y2="high:Q", color=_family(), detail="model:N"
             ),
-            stressed.mark_area(opacity=0.18).encode(
-                x=x, y=alt.Y("bottom:Q", title="@metric"), y2="high:Q", color=_family()
-            ),
-            stressed.mark_line(strokeWidth=4).encode(x=x, y=y, color=_family()),
-            _names(base, "label", "right").encode(x=x, y=y, text="label:N"),
-            _names(stressed.transform_filter("datum.last && !datum.few"), "model", "right").encode(
-                x=x, y=y, text="model:N"
-            ),
+            found.mark_line(strokeWidth=4).encode(x=x, y=y, color=_family(), detail="model:N"),
+            _names(base.transform_filter("datum.last"), layer=ENDS).encode(x=x, y=y),
         ),
         height=420,
     )
 
 
+@cache
 def seeds(models: int) -> dict[str, Any]:
     """Every seed of every cell, with the mean and the trivial predictor's line."""
     alt = altair()
@@ -131,6 +135,7 @@ def seeds(models: int) -> dict[str, Any]:
     )
 
 
+@cache
 def pairs(rows: int) -> dict[str, Any]:
     """Published numbers beside ours, with the interval in which one published result is expected."""
     alt = altair()
@@ -157,6 +162,7 @@ def pairs(rows: int) -> dict[str, Any]:
     )
 
 
+@cache
 def curve() -> dict[str, Any]:
     """Chart of a curve of a run over its training steps."""
     alt = altair()
@@ -167,21 +173,22 @@ def curve() -> dict[str, Any]:
     )
 
 
+@cache
 def standing(cases: int) -> dict[str, Any]:
     """The place of one cell among all, case by case; 0 is the trivial predictor and 1 is perfect."""
     alt = altair()
     y = alt.Y("case:N", sort=None, title=None, axis=alt.Axis(labelLimit=220))
-    x = alt.X("normalised:Q", title="score, from trivial (0) to perfect (1)")
+    x = alt.X("normalised:Q", title="normalised score")
     mine = _base().transform_filter("datum.own")
     return _spec(
         alt.layer(
             _base()
             .mark_tick(thickness=1, size=16, opacity=0.6)
             .encode(y=y, x=x, href="href:N", tooltip=_tips("model", "normalised")),
-            mine.mark_point(filled=True, size=130).encode(
-                y=y, x=x, color=_family(), tooltip=_tips("model", "normalised")
-            ),
-            _names(mine, "variant", "right").encode(y=y, x=x, text="variant:N"),
+            mine.mark_point(filled=True, size=130)
+            .properties(name=MARKS)
+            .encode(y=y, x=x, color=_family(), tooltip=_tips("model", "normalised")),
+            _names(mine.transform_filter("datum.variant != ''"), "variant").encode(y=y, x=x),
         ),
         height=max(34 * cases, 60),
     )
@@ -216,11 +223,13 @@ def _base() -> Any:
     return alt.Chart(alt.NamedData("shown"))
 
 
-def _names(chart: Any, key: str, align: str = "left") -> Any:
-    """Names beside marks, above and to one side of them, where the line of the data has one."""
-    named = chart.transform_filter(f"isValid(datum['{key}']) && datum['{key}'] != ''")
-    dx = 8 if align == "left" else -4
-    return named.mark_text(align=align, dx=dx, dy=-9, fontSize=12, tooltip=None)
+def _found(chart: Any) -> Any:
+    return chart.transform_filter("datum.found")
+
+
+def _names(chart: Any, key: str = "model", layer: str = NAMES) -> Any:
+    """Names beside marks; the script of the page sets them where there is room, those of most `weight` first."""
+    return chart.mark_text(fontSize=PLACED, tooltip=None).encode(text=f"{key}:N").properties(name=layer)
 
 
 def _family() -> Any:
@@ -249,7 +258,10 @@ def _tips(*names: str) -> list[Any]:
     ]
 
 
-def _spec(chart: Any, height: Any, width: Any = "container") -> dict[str, Any]:
-    found = chart.properties(width=width, height=height).to_dict(validate=True)
+def _spec(chart: Any, height: Any, width: int | None = None) -> dict[str, Any]:
+    """Specification of a chart; the script of the page gives it the width of its place where it has none."""
+    alt = altair()
+    sized = chart.properties(height=height, **({} if width is None else {"width": width}))
+    found = sized.properties(autosize=alt.AutoSizeParams(type="fit-x", contains="padding")).to_dict(validate=True)
     del found["$schema"], found["config"]
-    return found | ({"autosize": {"type": "fit-x", "contains": "padding"}} if width == "container" else {})
+    return found

@@ -5,6 +5,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from orthobench.common.terminal import visible
+from orthobench.report.site.long_lists import pairs, table_rows
 from orthobench.report.site.places import slug
 
 if TYPE_CHECKING:
@@ -31,16 +32,20 @@ SIGNS = {
 def environment() -> "Environment":
     """Environment that renders the templates."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
+    from markupsafe import Markup
+
+    def shown(value: object) -> object:
+        return visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
     environment = Environment(
         loader=PackageLoader("orthobench.report", "templates"),
         autoescape=True,
-        finalize=_shown,
+        finalize=shown,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"marked": marked, "essay": essay, "slug": slug}
+    environment.filters |= {"marked": marked, "essay": essay, "slug": slug, "rows": table_rows, "pairs": pairs}
     environment.globals |= {"signs": SIGNS, "zip": zip}
     return environment
 
@@ -71,9 +76,3 @@ def essay(text: str) -> "Markup":
             ]
             parts.append(Markup("<p>{}</p>").format(Markup("").join(words)))
     return Markup("\n").join(parts)
-
-
-def _shown(value: object) -> object:
-    from markupsafe import Markup
-
-    return visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value

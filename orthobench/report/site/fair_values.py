@@ -47,6 +47,12 @@ def mean(scored: FairLine) -> str:
     return f"{low} to {high} ({finished} of {len(scored['seeds'])})"
 
 
+def worth(line: FairLine, scored: FairLine) -> float:
+    """The mean, or that of the seeds that did not diverge, greater for the better; 0 where there is none."""
+    mean = (scored["survivors"] or (0.0,))[0] if scored["mean"] is None else scored["mean"]
+    return mean if line["direction"] == "higher" else -mean
+
+
 def horizon(line: dict[str, Any]) -> str:
     """The horizon in words; empty where there is no length curve."""
     return held(line["horizon"], line["not_held"]) if line["lengths"] else ""

@@ -1,12 +1,13 @@
 """Views of the fair track: quality against cost, length curves, and every seed of every cell."""
 
+from dataclasses import replace
 from itertools import groupby
 from typing import Any
 
 from orthobench.report.numbers import number
 from orthobench.report.site import charts, fair_values
 from orthobench.report.site.fair_values import FairLine
-from orthobench.report.site.marks import FEW, height, name_the_best, write_names
+from orthobench.report.site.marks import mark_the_best
 from orthobench.report.site.places import Places, line_id
 from orthobench.report.site.plots import Control, LinkedTable, LinkedText, Plot, interval, options, shown
 
@@ -47,7 +48,7 @@ def cost(places: Places) -> Plot | None:
     for _, of_length in groupby(values, lambda value: (value["choice"], value["length"])):
         alike = list(of_length)
         for name in COSTS:
-            name_the_best(alike, name)
+            mark_the_best(alike, name)
     headers = [
         "cell",
         "kind",
@@ -66,28 +67,35 @@ def cost(places: Places) -> Plot | None:
     ]
     numeric = frozenset(headers) - {"cell", "kind", "case"}
     table = LinkedTable(headers, rows, numeric, match, "Every cell of the chosen case")
+    measured = {name for name in COSTS if any(value[name] is not None for value in values)}
     controls = (
         Control("choice", "Task", options(value["choice"] for value in values)),
         Control("length", "Length", options([TRAINED, *sorted({v["length"] for v in values} - {TRAINED}, key=int)])),
-        Control("cost", "Against", tuple(COSTS.items()), "token"),
+        Control("cost", "Against", tuple((n, words) for n, words in COSTS.items() if n in measured), "token"),
         Control("most", "At most, in its unit", (), "most", "cost"),
+        _find(values),
     )
     title = "Quality against cost"
     words = "A mark for each recurrent cell: its test score upwards, what it costs to the right."
     note = (
         "Every cell at one budget of parameters and of tuning: the mean of the reported seeds with its 95 % interval. "
         "The line joins the cells that no cheaper one equals; scores are rounded to 0.01 for it, losses to a quarter. "
-        "Named are these, and what is as good at about the same cost, which is 1.3 times the time, for measurements of "
-        "one program differ by as much. Pale: controls, which are cells with one setting changed and stand on no line. "
-        "Dotted: the trivial predictor. A mark leads to its cell's runs."
+        "Names stand where there is room: first of these, then of what is as good at about the same cost, which is 1.3 "
+        "times the time, for measurements of one program differ by as much. Find shows any other. Pale: controls, "
+        "which are cells with one setting changed and stand on no line. Dotted: the trivial predictor. A mark leads to "
+        "its cell's runs."
     )
     return Plot("which-cell", title, words, charts.cost(), values, table, controls, note)
 
 
+def _find(values: list[dict[str, Any]]) -> Control:
+    """The field that finds cells by their names."""
+    return Control("find", "Find cells", options(sorted({value["model"] for value in values})), "find", "model")
+
+
 def _badness(line: FairLine, scored: FairLine) -> tuple[bool, float]:
     """Key that sorts the best first, and what is scored without a diverged seed before the others."""
-    mean = scored["survivors"][0] if scored["mean"] is None else scored["mean"]
-    return scored["mean"] is None, -mean if line["direction"] == "higher" else mean
+    return scored["mean"] is None, -fair_values.worth(line, scored)
 
 
 def _control(places: Places, line: FairLine) -> bool:
@@ -126,21 +134,15 @@ def lengths(places: Places) -> Plot | None:
         for length, one in found.items():
             value = fair_values.value(places, line) | fair_values.scores(places, line, one)
             values.append(
-                value | {"length": length, "least": least, "most": most, "ticks": ticks, "last": length == max(found)}
+                value
+                | {"length": length, "least": least, "most": most, "ticks": ticks}
+                | {"last": length == max(found), "weight": fair_values.worth(line, one)}
             )
         texts = [_length_text(places, line, found.get(length)) for length in all_lengths]
         horizon = LinkedText(fair_values.horizon(line), places.line(line))
         case = fair_values.choice(places, line)
         rows.append([LinkedText(line["model"], places.cell(line["config"])), *texts, horizon, LinkedText(case)])
         match.append({"choice": case})
-    for _, of_case in groupby(values, lambda value: value["choice"]):
-        alike = list(of_case)
-        few = len({value["model"] for value in alike}) <= FEW
-        spans = [(0.0, height(value)) for value in alike if value["mean"] is not None]
-        ends = [(v, 0.0, height(v)) for v in alike if few and v["last"] and v["mean"] is not None]
-        write_names(alike, "label", ends, spans)
-        for value in alike:
-            value["few"] = few
     headers = ["cell", *map(str, all_lengths), "horizon", "case"]
     table = LinkedTable(headers, rows, frozenset(headers[1:-1]), match, "Mean score at every length")
     first = lines[0]
@@ -149,15 +151,14 @@ def lengths(places: Places) -> Plot | None:
         key=lambda v: (v["length"], v["mean"]),
         default=values[0],
     )
-    models = [best["model"], *sorted({v["model"] for v in values} - {best["model"]})]
     controls = (
         Control("choice", "Task", options(value["choice"] for value in values)),
-        Control("stress", "Highlight", options(models), "token", "model"),
+        replace(_find(values), value=best["model"]),
     )
     note = (
         "The weights of one training, tested at lengths that it may never have seen; the range of training is shaded. "
         "Horizon: the greatest length at which the lower end of the interval of the normalised score is above 0.9. "
-        "Dotted: trivial predictor."
+        "Dotted: trivial predictor. Names stand at the ends where there is room; Find shows any other."
     )
     words = "A line for each recurrent cell: its test score upwards, the length of the test to the right."
     return Plot("length-curves", "Score by length", words, charts.lengths(), values, table, controls, note)
@@ -298,6 +299,9 @@ def standing(places: Places, model: str) -> Plot | None:
     ]
     table = LinkedTable(headers, rows, frozenset(headers[2:]), caption=f"{model} on the fair track")
     words = f"A row for each case: the score of {model} as a large mark among thin ones of all other cells."
-    note = "Mark: this cell, with its name where it is a control. Each thin line is another cell."
+    note = (
+        "0 is the trivial predictor and 1 is perfect. Mark: this cell, with its name where it is a control. Each thin "
+        "line is another cell."
+    )
     name = f"standing-{model}"
     return Plot(name, "Among all cells", words, charts.standing(len(cases)), values, table, note=note)

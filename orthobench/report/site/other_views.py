@@ -113,7 +113,7 @@ def curve(run: dict[str, Any]) -> Plot | None:
     values = [value | {"curve_title": value["curve"], "scale": "linear"} for value in values]
     return Plot(
         f"curve-{run['run_id']}",
-        "Training",
+        "Learning curve",
         "The chosen curve over the training steps.",
         charts.curve(),
         values,

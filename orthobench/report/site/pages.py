@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from orthobench.report.fair import CLAIMS
-from orthobench.report.site import fair_views, other_views
+from orthobench.report.site import fair_views, front, other_views
 from orthobench.report.site.catalogue import FAMILIES
 from orthobench.report.site.places import CELLS, INDEX, LENGTHS, PAPERS, RUNS, TASKS, Places
 from orthobench.report.site.plots import Plot
@@ -34,12 +34,6 @@ def pages(data: dict[str, Any]) -> Iterator[Page]:
 def _front(places: Places) -> Iterator[Page]:
     data = places.data
     best, curves = fair_views.cost(places), fair_views.lengths(places)
-    printed = sum(not line["lost"] for line in data["published"] if line["preset"] == FULL)
-    told = (
-        f"{len(data['models'])} models, {len(data['runs']):,} recorded runs, and {printed} published numbers, claims "
-        f"and counts of {len(data['papers'])} papers. Choose a task, a length and what you can afford; every number "
-        "leads to the runs behind it."
-    )
     doors = [
         {"name": "Length curves", "href": LENGTHS, "text": "Who generalises beyond the lengths of training."},
         {
@@ -49,13 +43,14 @@ def _front(places: Places) -> Iterator[Page]:
         },
         {"name": "Cells", "href": CELLS, "text": "Equations, settings, citation and records of every model."},
         {"name": "Papers", "href": PAPERS, "text": "Published numbers beside ours, with a status and every deviation."},
+        {"name": "Runs", "href": RUNS, "text": "Every run: its curve, numbers, settings and command."},
     ]
     yield (
         INDEX,
         "index.html",
         {
             "title": "Which cell?",
-            "told": told,
+            "told": front.told(data),
             "answer": other_views.answer(places),
             "plots": _some(best),
             "statuses": other_views.statuses(places),

@@ -2,7 +2,7 @@
 
 import hashlib
 import re
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any
 
 from orthobench.report.site.plots import LinkedText
@@ -12,6 +12,7 @@ INDEX, LENGTHS, CELLS, TASKS, PAPERS, RUNS = (
 )
 
 
+@cache
 def slug(name: str) -> str:
     """A name as that of a file: as it is where it is letters, digits, `_`, `.` and `-`, else with a digest of it."""
     plain = re.sub(r"[^A-Za-z0-9_.-]+|\.{2,}", "-", name).strip(".-")

@@ -57,9 +57,10 @@ class Control:
         name: the value of a line that it is compared with (`filter`), or the `@name` that it fills in (`token`).
         label: what stands before it.
         options: values, each with what is shown for it; none for a number.
-        role: `filter`, `token`, or `most`, a number that the value named by `of` may not exceed.
-        of: with `most` the token whose value names the number that is limited; with `token` the value of a line by
-            which the controls before it narrow its options.
+        role: `filter`, `token`, `most`, a number that the value named by `of` may not exceed, or `find`, words of which
+            the value named by `of` has one, so that its mark is stressed.
+        of: with `most` the token whose value names the number that is limited; with `find` the value of a line.
+        value: what stands in it at first; empty for nothing, or the first option.
     """
 
     name: str
@@ -67,6 +68,7 @@ class Control:
     options: tuple[tuple[str, str], ...] = ()
     role: str = "filter"
     of: str = ""
+    value: str = ""
 
 
 @dataclass(frozen=True)

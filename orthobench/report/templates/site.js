@@ -31,10 +31,26 @@ const hideEmpty = table => {
   });
 };
 
+/* Names of marks where there is room for them: beside every mark, over none, and no two in one place. */
+const ANCHORS = {
+  names_marks: ["right", "left", "top", "bottom", "top-right", "bottom-right", "top-left", "bottom-left"],
+  ends_marks: ["right", "top-right", "bottom-right"],
+};
+const placed = spec => {
+  for (const mark of spec.marks.filter(one => one.name in ANCHORS)) {
+    mark.transform = [{
+      type: "label", size: { signal: "[width, height]" }, anchor: ANCHORS[mark.name], offset: [7], padding: 0,
+      avoidMarks: ["marks_marks"], sort: { field: "datum.weight", order: "descending" },
+    }];
+  }
+  return spec;
+};
+
 const drawn = new WeakMap();
 const draw = async section => {
   const { spec, values, match } = section.payload, controls = [...section.querySelectorAll("[data-role]")];
   const known = {}, tests = [];
+  let sought = null; /* what finds the marks of some names */
   const narrow = (control, name) => { /* to the values of what the controls before it leave */
     const left = new Set(values.filter(one => tests.every(test => test(one))).map(one => String(one[name])));
     for (const option of control.options) option.hidden = option.disabled = !left.has(option.value);
@@ -49,6 +65,10 @@ const draw = async section => {
     } else if (role === "most") {
       const most = parseFloat(control.value);
       if (!Number.isNaN(most)) tests.push(one => one[known[of]] !== null && one[known[of]] <= most);
+    } else if (role === "find") {
+      const words = control.value.toLowerCase().split(/[\s,;]+/).filter(Boolean);
+      const whole = new Set(values.map(one => String(one[of])));
+      if (words.length) sought = text => words.some(word => whole.has(word) ? text === word : text.toLowerCase().includes(word));
     } else {
       narrow(control, name);
       const asked = control.value;
@@ -56,22 +76,33 @@ const draw = async section => {
     }
   }
   const passes = one => tests.every(test => test(one));
-  const shown = values.filter(passes).map(one => ({ ...one, href: one.href && root + one.href }));
+  const shown = values.filter(passes).map(one => {
+    const found = sought !== null && sought(String(one.model));
+    const weight = (one[`weight_${known.cost}`] ?? one.weight ?? 0) + (found ? 1e6 : 0);
+    return { ...one, href: one.href && root + one.href, found, pale: sought !== null && !found, weight };
+  });
   let count = 0;
-  const rows = [...section.querySelectorAll("tbody tr[data-line]")];
-  for (const row of rows) if (match.length) count += !(row.hidden = !passes(match[row.dataset.line]));
+  const rows = [...section.querySelectorAll("tbody tr[data-line]")], found = [];
+  for (const row of rows) {
+    if (match.length) count += !(row.hidden = !passes(match[row.dataset.line]));
+    const stressed = sought !== null && !row.hidden && sought(row.cells[0].textContent.trim());
+    row.classList.toggle("found", stressed);
+    if (stressed) found.push(row);
+  }
   if (match.length) hideEmpty(rows[0].closest("table"));
+  if (found.length) found[0].closest(".wide").scrollTop = found[0].offsetTop - found[0].closest("table").tHead.offsetHeight;
   const output = section.querySelector("output");
-  if (output && match.length) output.textContent = `${count} row${count === 1 ? "" : "s"} below`;
+  if (output && match.length) output.textContent = `${count} row${count === 1 ? "" : "s"} below${sought ? `, ${found.length} found` : ""}`;
   const chart = section.querySelector(".chart");
   const text = filled(spec, { ...(shown[0] || {}), ...known });
   text.description = section.words;
   text.datasets = { shown };
+  text.width ??= chart.clientWidth;
   chart.classList.toggle("empty", !shown.length);
   const before = drawn.get(section);
   if (!shown.length) { chart.textContent = "Nothing matches."; return; }
   const result = await vegaEmbed(chart, text, {
-    actions: false, logLevel: 1, renderer: "svg", ast: true, config: config(), tooltip: { theme: dark.matches ? "dark" : "light" },
+    actions: false, logLevel: 1, renderer: "svg", ast: true, config: config(), patch: placed, tooltip: { theme: dark.matches ? "dark" : "light" },
   });
   if (before) before.finalize();
   drawn.set(section, result);
@@ -86,11 +117,20 @@ for (const section of plots) {
   section.words = section.querySelector(".chart").getAttribute("aria-label");
   const form = section.querySelector("form");
   if (form) {
+    form.hidden = false;
     form.addEventListener("input", () => draw(section));
     form.addEventListener("submit", event => event.preventDefault());
   }
 }
-dark.addEventListener("change", () => plots.filter(section => drawn.has(section)).forEach(draw));
+const again = () => plots.filter(section => drawn.has(section)).forEach(draw);
+dark.addEventListener("change", again);
+let width = innerWidth, waiting = 0;
+addEventListener("resize", () => {
+  if (innerWidth === width) return; /* a phone's bars come and go */
+  width = innerWidth;
+  clearTimeout(waiting);
+  waiting = setTimeout(again, 200);
+});
 
 /* Tables: a click on a header sorts. */
 const key = cell => {

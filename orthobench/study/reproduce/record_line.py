@@ -5,11 +5,11 @@ from typing import TYPE_CHECKING, Any
 
 from orthobench.config.settings import Settings
 from orthobench.errors import ConfigError, StorageError
-from orthobench.recording.curve import sealed
+from orthobench.recording.curve import sealed, thinned
 from orthobench.recording.digest import FINAL, final
 from orthobench.recording.files import read_json
 from orthobench.recording.sources import refuse_changed
-from orthobench.study.records.curves import CurvePoint, thinned
+from orthobench.study.records.curves import POINTS, CurvePoint
 from orthobench.study.records.records import Line, line
 from orthobench.study.tables.curve_values import from_curve
 from orthobench.study.tables.published import load_table
@@ -19,6 +19,8 @@ from orthobench.study.verdicts.trials import LOSS
 if TYPE_CHECKING:
     from orthobench.tasks.base import Task
     from orthobench.tasks.duration import Duration
+
+LEARNT, LEARNING = ("train/loss",), 20  # learning curves beside those of validation, and how many points they keep
 
 
 def record_line(settings: Settings, table: Table, preset: str, row: str) -> Line | None:
@@ -67,20 +69,21 @@ def _own(settings: Settings) -> dict[str, Any] | None:
 
 
 def drawn(settings: Settings, table: Table, preset: str, row: str) -> list[CurvePoint]:
-    """The thinned curves of a finished run that the figures of its table need.
+    """The thinned curves of a finished run: its learning curves, and in more points what figures of its table need.
 
     Raises:
         StorageError: they have been changed.
     """
     shown = [figure for figure in table.figures if figure.shows(table.base(row))]
-    record = _own(settings) if shown else None
+    record = _own(settings)
     found = {} if record is None else sealed(settings.folder, record).points()
     run = (settings.run_id, preset, row, settings.run["seed"])
+    points = {name: POINTS if any(figure.reads(name) for figure in shown) else LEARNING for name in found}
     return [
         CurvePoint(*run, name, int(step), float(value))
-        for name, points in found.items()
-        if any(figure.reads(name) for figure in shown)
-        for step, value in thinned(points)
+        for name, all_points in found.items()
+        if points[name] == POINTS or name in LEARNT or name.startswith("val/")
+        for step, value in thinned(all_points, points[name])
         if isfinite(value)
     ]
 

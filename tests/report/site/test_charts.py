@@ -21,11 +21,11 @@ def test_a_figure_names_its_data_and_no_address(kind: str) -> None:
     assert "http" not in text
 
 
-def test_the_line_joins_and_the_names_stand_beside_what_the_data_say() -> None:
+def test_the_line_joins_what_the_data_say_and_a_ring_shows_what_is_found() -> None:
     pytest.importorskip("altair", reason="Altair is not installed: pip install 'orthobench[site]'")
     vl_convert = pytest.importorskip("vl_convert", reason="vl-convert is not installed: pip install 'orthobench[site]'")
     values = [
-        {"model": model, "mean": score, "bytes": cost, "front_bytes": model in "acf", "label_bytes": label}
+        {"model": model, "mean": score, "bytes": cost, "front_bytes": model in "acf", "found": model == "b"}
         | {
             "low": 0,
             "bottom": 0,
@@ -35,20 +35,21 @@ def test_the_line_joins_and_the_names_stand_beside_what_the_data_say() -> None:
             "href": "x",
             "control": model == "d",
         }
-        for model, score, cost, label in [
-            ("a", 0.4, 10, "a"),
-            ("b", 0.3, 20, ""),
-            ("c", 0.9, 30, "c, e"),
-            ("d", 0.8, 30, ""),
-            ("e", 0.9, 40, ""),
-            ("f", 1.0, 50, "f"),
+        for model, score, cost in [
+            ("a", 0.4, 10),
+            ("b", 0.3, 20),
+            ("c", 0.9, 30),
+            ("d", 0.8, 30),
+            ("e", 0.9, 40),
+            ("f", 1.0, 50),
         ]
     ]
     text = json.dumps(charts.cost())
     for token, word in {"@cost_title": "bytes", "@cost": "bytes", "@metric": "score"}.items():
         text = text.replace(token, word)
     drawn = vl_convert.vegalite_to_svg(json.loads(text) | {"datasets": {"shown": values}, "width": 500})
-    assert re.findall(r">([a-f](?:, [a-f])*)</text>", drawn) == ["a", "c, e", "f"]
+    assert re.findall(r">([a-f])</text>", drawn) == list("abcdef")
+    assert len(re.findall(r"role-mark layer_4_marks.*?</g>", drawn, re.DOTALL)[0].split("<path")) == 2  # around b
     line = re.search(r'role-mark layer_1_marks.*?<path[^>]* d="([^"]*)"', drawn, re.DOTALL)
     assert line is not None
     assert line[1].count("L") == 4  # two steps
