@@ -48,7 +48,9 @@ def _palette(block: str) -> dict[str, str]:
     }
 
 
-_, _light, _dark, *_ = (files("orthobench.report") / "templates" / "style.css").read_text(encoding="utf-8").split(":root")
+_, _light, _dark, *_ = (
+    (files("orthobench.report") / "templates" / "style.css").read_text(encoding="utf-8").split(":root")
+)
 html_theme_options = {
     "light_css_variables": FONTS | _palette(_light),
     "dark_css_variables": _palette(_dark),

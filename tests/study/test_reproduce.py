@@ -4,6 +4,7 @@ import multiprocessing
 import re
 import signal
 from argparse import Namespace
+from collections import Counter
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -18,6 +19,7 @@ from orthobench.study.catalogue import SHIPPED, Catalogue
 from orthobench.study.costs.book import Book
 from orthobench.study.records import curves, records
 from orthobench.study.records.curves import CurvePoint
+from orthobench.study.reproduce import record_line
 from orthobench.study.reproduce.plan import plan
 from orthobench.study.reproduce.reproduce import Runner, _together
 from orthobench.study.reproduce.selection import Selection
@@ -272,3 +274,21 @@ def test_it_asks_for_a_table() -> None:
         main([])
     with pytest.raises(ConfigError, match="unrecognized arguments"):
         main(["all", "--fast"])
+
+
+@pytest.mark.parametrize(
+    ("table", "points"), [("fair/parity", record_line.LEARNING), ("scornn/figure1", curves.POINTS)]
+)
+def test_the_learning_curves_of_a_run_are_kept(table: str, points: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    shown = SHIPPED.table(table)
+    names = ("train/loss", "val/score", "grad", *(name for figure in shown.figures for name in figure.metrics))
+    found = {name: [[float(step), 0.5] for step in range(1001)] for name in names}
+    monkeypatch.setattr(record_line, "_own", lambda settings: {})
+    monkeypatch.setattr(record_line, "sealed", lambda folder, record: SimpleNamespace(points=lambda: found))
+    settings = SimpleNamespace(folder=None, run_id="x", run={"seed": 1})
+    row = next(name for name in shown.rows if not shown.figures or shown.figures[0].shows(name))
+    kept = Counter(point.name for point in record_line.drawn(settings, shown, "full", row))  # type: ignore[arg-type]
+    assert all(kept[name] >= curves.POINTS for name in names[3:])
+    assert kept["train/loss"] >= record_line.LEARNING
+    assert kept["val/score"] >= record_line.LEARNING
+    assert "grad" not in kept

@@ -77,7 +77,8 @@ def _replace(root: Path, files: dict[str, bytes]) -> None:
     for name, content in changed.items():
         path = within(root, name)
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.unlink(missing_ok=True)  # or another name of the same file, a hard link, would change too
+        if path.exists() and path.stat().st_nlink > 1:
+            path.unlink()  # or another name of the same file, a hard link, would change too
         path.write_bytes(content)
     for name in before.keys() - files.keys():
         with suppress(StorageError):  # a name or a link that leads elsewhere, or a file of somebody else's
