@@ -22,7 +22,7 @@ def told(data: dict[str, Any]) -> list[str]:
 
 
 def _needs(answer: list[dict[str, Any]]) -> str:
-    """How many of the needs the best cells meet."""
+    """Count of the needs that the best cells meet."""
     counts = Counter(model for one in answer for model in one["models"])
     if not counts:
         return ""
@@ -36,7 +36,7 @@ def _needs(answer: list[dict[str, Any]]) -> str:
 
 
 def _published(data: dict[str, Any]) -> str:
-    """How many published numbers agree with ours."""
+    """Count of the published numbers that agree with ours."""
     lines = [line for line in data["published"] if line["preset"] == FULL and not line["lost"]]
     counts = Counter(line["status"] for line in lines)
     agrees, differs, undecided = (sum(counts[word] for word in words) for words in (AGREES, DIFFERS, OPEN))
