@@ -23,10 +23,8 @@ def step(cost: StepCost) -> str:
     A spread that would be rounded to nothing is written with two digits.
     """
     decimals = 1 if cost.s_per_step < 1 else 0
-    spread = f"{1000 * cost.spread:,.{decimals}f}"
-    if not float(spread.replace(",", "")):
-        spread = f"{1000 * cost.spread:.2g}"
-    return f"{1000 * cost.s_per_step:,.{decimals}f} ± {spread}"
+    places = f",.{decimals}f" if round(1000 * cost.spread, decimals) else ".2g"
+    return f"{1000 * cost.s_per_step:,.{decimals}f} ± {1000 * cost.spread:{places}}"
 
 
 def engine(cost: StepCost) -> str:

@@ -5,9 +5,13 @@ The published tables (paper.py) and the fair ones (fair.py) both fill it; markup
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import Any
 
 from orthobench.study.records.records import Line
-from orthobench.study.tables.table import FULL, Table
+from orthobench.study.tables.table import FULL
+from orthobench.study.verdicts.comparison import Comparison
+from orthobench.study.verdicts.fair import FairTable
+from orthobench.study.verdicts.searched import SearchedTable
 
 
 @dataclass(frozen=True)
@@ -96,26 +100,24 @@ def anchor(table: str, preset: str = FULL) -> str:
     return name if preset == FULL else f"{name}-{preset}"
 
 
-def title(name: str, preset: str = FULL) -> str:
-    """A title with its preset, where that is not the full table."""
-    return name if preset == FULL else f"{name} ({preset})"
-
-
 def shortened(name: str, preset: str, overrides: Iterable[str] = ()) -> str:
     """A heading with what shortens the runs below it."""
     words = " ".join(overrides)
     return name if preset == FULL else f"{name}, shortened to {preset}" + (f": {words}" if words else "")
 
 
-def heading(table: Table, preset: str) -> str:
-    """The heading of a table: its title and name, and what it is shortened to."""
+def of_table(found: Comparison | FairTable | SearchedTable, **rest: Any) -> Section:
+    """Section of a table with its names and what its records are; `rest` are its further attributes."""
+    table, preset = found.table, found.preset
     overrides = () if preset == FULL else table.presets[preset].overrides
-    return shortened(f"{table.title} (`{table.name}`)", preset, overrides)
-
-
-def records_of(table: Table, lines: Iterable[Line]) -> str | None:
-    """Place of the records of a table; None if there are none."""
-    return f"records/{table.name}.csv" if tuple(lines) else None
+    return Section(
+        anchor=anchor(table.name, preset),
+        title=table.title if preset == FULL else f"{table.title} ({preset})",
+        heading=shortened(f"{table.title} (`{table.name}`)", preset, overrides),
+        records=f"records/{table.name}.csv" if found.lines else None,
+        runs=runs(found.lines),
+        **rest,
+    )
 
 
 def runs(lines: Iterable[Line]) -> dict[str, list[str]]:

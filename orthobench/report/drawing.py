@@ -8,10 +8,9 @@ import contextlib
 import io
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 from importlib.util import find_spec
-from itertools import cycle
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -45,6 +44,23 @@ def subplot(width: float, height: float) -> tuple["Figure", "Axes"]:
     """An empty figure of so many inches, and its only axes."""
     figure = empty(width, height)
     return figure, figure.add_subplot()
+
+
+def style(place: int) -> tuple[str, str]:
+    """The colour and the mark of the model, cell or choice with that number."""
+    return COLOURS[place % len(COLOURS)], MARKERS[place // len(COLOURS) % len(MARKERS)]
+
+
+def dashed(place: int) -> tuple[str, str]:
+    """The colour and the dash of the line with that number."""
+    return COLOURS[place % len(COLOURS)], DASHES[place // len(COLOURS) % len(DASHES)]
+
+
+def name_lines(axes: "Axes", names: Iterable[Any]) -> None:
+    """Name the lines of a figure, the first one at its top."""
+    shown = [plain(name) for name in names]
+    axes.set_yticks(range(len(shown)), shown)
+    axes.invert_yaxis()
 
 
 @cache
@@ -98,15 +114,14 @@ def lines(labelled: dict[str, list[tuple[float, float]]], along: str, what: str,
         rates: whether the places are numbers that are tried by their ratios, so that their axis is logarithmic too.
     """
     figure, axes = subplot(7.2, 3.8)
-    styles = cycle([(colour, dash) for dash in DASHES for colour in COLOURS])
     values: list[float] = []
-    for label, points in labelled.items():
+    for number, (label, points) in enumerate(labelled.items()):
         at: dict[float, list[float]] = {}
         for place, value in points:
             at.setdefault(place, []).append(value)
         places = sorted(at)
         middle = [sum(at[place]) / len(at[place]) for place in places]
-        colour, dash = next(styles)
+        colour, dash = dashed(number)
         mark = "o" if len(places) == 1 or rates else None
         axes.plot(places, middle, color=colour, linestyle=dash, linewidth=1.4, marker=mark, label=plain(label))
         low, high = ([f(at[place]) for place in places] for f in (min, max))

@@ -72,19 +72,15 @@ def overview(group: list[FairTable], preset: str) -> Section:
 
 def section(fair_table: FairTable, drawn: bool = False) -> Section:
     """Section of a table; with its figures where `drawn`."""
-    table, preset = fair_table.table, fair_table.preset
     measured = costs.notes(entry.cost for entry in fair_table.entries if entry.cost)
     kinds = (models, by_length, sensitivity, stated) if fair_table.lengths else (models, sensitivity, stated)
-    return Section(
-        anchor=document.anchor(table.name, preset),
-        title=document.title(table.title, preset),
-        heading=document.heading(table, preset),
+    deviations = fair_table.table.deviations
+    return document.of_table(
+        fair_table,
         facts=_facts(fair_table),
-        records=document.records_of(table, fair_table.lines),
         grids=tuple(grid(fair_table, case) for case in fair_table.cases for grid in kinds),
-        notes=(*fair_table.notes, *_drops(fair_table), *fair_table.made_by.notes, *measured, *table.deviations),
+        notes=(*fair_table.notes, *_drops(fair_table), *fair_table.made_by.notes, *measured, *deviations),
         figures=figures(fair_table) if drawn else {},
-        runs=document.runs(fair_table.lines),
     )
 
 

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from orthobench.report import drawing
-from orthobench.report.drawing import COLOURS, MARKERS
+from orthobench.report.drawing import COLOURS
 from orthobench.study.verdicts.fair import FairTable
 from orthobench.study.verdicts.fair_entry import FairEntry
 
@@ -49,10 +49,10 @@ def _pareto(table: FairTable, entries: list[FairEntry]) -> "Figure":
     axes.step(*zip(*best, strict=True), where="post", color="#888888", linewidth=1, label="best for its cost")
     same: dict[tuple[float, float], list[str]] = {}
     for place, (entry, point) in enumerate(zip(entries, points, strict=True)):
-        style = COLOURS[place % len(COLOURS)], MARKERS[place // len(COLOURS) % len(MARKERS)]
+        colour, marker = drawing.style(place)
         span = entry.interval
         error = [[abs(point[1] - end)] for end in span] if span else None
-        axes.errorbar(*point, error, color=style[0], marker=style[1], linestyle="none", elinewidth=0.7, capsize=2)
+        axes.errorbar(*point, error, color=colour, marker=marker, linestyle="none", elinewidth=0.7, capsize=2)
         same.setdefault((point[0], round(point[1], 2)), []).append(drawing.plain(entry.model))
     for point, models in same.items():
         axes.annotate(", ".join(models), point, (5, 3), textcoords="offset points", fontsize=7)
@@ -79,9 +79,9 @@ def _curves(table: FairTable, entries: list[FairEntry]) -> "Figure":
             [abs(mean - span[side]) if span else 0.0 for mean, span in zip(means, spans, strict=True)]
             for side in (0, 1)
         ]
-        style = COLOURS[place % len(COLOURS)], MARKERS[place // len(COLOURS) % len(MARKERS)]
+        colour, marker = drawing.style(place)
         axes.errorbar(
-            known, means, errors, color=style[0], marker=style[1], markersize=4, linewidth=1.2, elinewidth=0.7,
+            known, means, errors, color=colour, marker=marker, markersize=4, linewidth=1.2, elinewidth=0.7,
             capsize=2, label=drawing.plain(entry.model),
         )  # fmt: skip
     axes.set_xscale("log")
@@ -122,12 +122,12 @@ def _sensitivity(table: FairTable, case: str) -> "Figure":
             axes.hlines(place, min(known.values()), max(known.values()), color="#888888", linewidth=1)
         for number, choice in enumerate(choices):
             if choice in known:
-                colour, marker = COLOURS[number % len(COLOURS)], MARKERS[number // len(COLOURS) % len(MARKERS)]
+                colour, marker = drawing.style(number)
                 (mark,) = axes.plot([known[choice]], [place], marker, color=colour, markersize=5)
                 mark.set_markerfacecolor(colour if choice == entry.rate else "white")
         shown += known.values()
     for number, choice in enumerate(choices):
-        colour, marker = COLOURS[number % len(COLOURS)], MARKERS[number // len(COLOURS) % len(MARKERS)]
+        colour, marker = drawing.style(number)
         axes.plot([], [], color=colour, marker=marker, linestyle="none", label=_rate(choice))
     _named(axes, entries)
     if shown and min(shown) > 0 and not table.higher:

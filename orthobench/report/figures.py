@@ -112,8 +112,7 @@ def _bars(wanted: Wanted, points: Curves, comparison: Comparison) -> "Figure | N
     for place, found in enumerate(shown.values()):
         axes.barh(place, sum(found) / len(found), color=drawing.COLOURS[0], height=0.6)
         axes.plot(found, [place] * len(found), "k|", markersize=9)
-    axes.set_yticks(range(len(shown)), [drawing.plain(row) for row in shown])
-    axes.invert_yaxis()
+    drawing.name_lines(axes, shown)
     axes.set_xlabel(drawing.words(wanted.metrics[0]))
     return figure
 
@@ -146,8 +145,7 @@ def _dots(shown: list[Compared]) -> "Figure":
         axes.plot([ours], [place], "o", color=drawing.COLOURS[0], markersize=5, label="ours" if place == 0 else None)
         if compared.interval is not None:
             axes.hlines(place, *compared.interval, color=drawing.COLOURS[0], linewidth=1)
-    axes.set_yticks(range(len(shown)), [drawing.plain(c.printed.label) for c in shown])
-    axes.invert_yaxis()
+    drawing.name_lines(axes, (c.printed.label for c in shown))
     axes.margins(y=0.08)
     axes.legend(fontsize=7, frameon=False)
     return figure

@@ -50,18 +50,13 @@ def section(comparison: Comparison, results: Path | None = None) -> Section:
     """Section of a table; with the figures of the curves under `results`, where that is given."""
     from orthobench.report.figures import figures
 
-    table, preset = comparison.table, comparison.preset
-    return Section(
-        anchor=document.anchor(table.name, preset),
-        title=document.title(table.title, preset),
-        heading=document.heading(table, preset),
+    return document.of_table(
+        comparison,
         facts=_facts(comparison),
-        records=document.records_of(table, comparison.lines),
         grids=(numbers(comparison), counts(comparison), claims(comparison), costs.costs(comparison.costs)),
         paragraphs=tuple(ranking_lines(comparison)),
         notes=tuple(footnotes(comparison)),
         figures={} if results is None else figures(comparison, results),
-        runs=document.runs(comparison.lines),
     )
 
 

@@ -48,16 +48,12 @@ def section(found: SearchedTable, drawn: bool = False) -> Section:
     unrun = [cell.name for cell in found.cells if not cell.complete]
     notes = [f"{HINT}{', '.join(unrun)}; no sentence speaks of them."] if unrun else []
     measured = costs.notes(cell.cost for cell in found.known if cell.cost)
-    return Section(
-        anchor=document.anchor(table.name, found.preset),
-        title=document.title(table.title, found.preset),
-        heading=document.heading(table, found.preset),
+    return document.of_table(
+        found,
         facts=_facts(found),
-        records=document.records_of(table, found.lines),
         grids=(cells(found), by_length(found), worth(found), stated(found)),
         notes=(*notes, *_moved(found), *found.notes, *found.made_by.notes, *measured, *table.deviations),
         figures=figures(found) if drawn else {},
-        runs=document.runs(found.lines),
     )
 
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from orthobench.config.words import key, value
 from orthobench.report import drawing
-from orthobench.report.drawing import COLOURS, DASHES
+from orthobench.report.drawing import COLOURS
 from orthobench.study.verdicts.searched import SearchedCell, SearchedTable
 from orthobench.study.verdicts.trials import steps
 
@@ -45,9 +45,7 @@ def _solved(found: SearchedTable, cells: list[SearchedCell]) -> "Figure":
         axes.plot(able, [place] * len(able), "o", color=COLOURS[0], markersize=4, alpha=0.6)
         if len(able) < len(values):
             axes.plot([end], [place], "x", color=COLOURS[1], markersize=5)
-    names = [f"{drawing.plain(cell.name)} {cell.solved[0]}/{cell.solved[1]}" for cell in cells]
-    axes.set_yticks(range(len(cells)), names)
-    axes.invert_yaxis()
+    drawing.name_lines(axes, (f"{cell.name} {cell.solved[0]}/{cell.solved[1]}" for cell in cells))
     axes.set_xlabel("training steps until solved; a cross: some seeds never did")
     return figure
 
@@ -56,9 +54,8 @@ def _curves(found: SearchedTable, cells: list[SearchedCell]) -> "Figure":
     """A line per cell: the median normalised score of the seeds that solved the case, at every length."""
     figure, axes = drawing.subplot(WIDTH, 4.6)
     able = [cell for cell in cells if cell.holds]
-    styles = [(colour, dash) for dash in DASHES for colour in COLOURS]
     for place, cell in enumerate(able):
-        colour, dash = styles[place % len(styles)]
+        colour, dash = drawing.dashed(place)
         points = [(length, score) for length, score in sorted(cell.holds.items()) if isfinite(score)]
         label = f"{drawing.plain(cell.name)} ({cell.solved[0]})"
         axes.plot(*zip(*points, strict=True), color=colour, linestyle=dash, marker="o", markersize=3, label=label)
@@ -83,8 +80,7 @@ def _search(found: SearchedTable, cells: list[SearchedCell]) -> "Figure":
             axes.plot([rate], [place], "o", markersize=5, markerfacecolor=fill, markeredgecolor=COLOURS[0])
             if trial == cell.state.chosen:
                 axes.plot([rate], [place], "o", markersize=10, markerfacecolor="none", markeredgecolor=COLOURS[1])
-    axes.set_yticks(range(len(cells)), [drawing.plain(cell.name) for cell in cells])
-    axes.invert_yaxis()
+    drawing.name_lines(axes, (cell.name for cell in cells))
     axes.set_xscale("log")
     axes.set_xlabel("learning rate of the trial; full: its first seed solved the case; ringed: chosen")
     return figure

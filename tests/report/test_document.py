@@ -2,12 +2,14 @@
 
 import csv
 import io
+from pathlib import Path
 
 import pytest
 
-from orthobench.report.document import Document, Grid, Section, anchor, heading, runs, shortened, title
+from orthobench.report.document import Document, Grid, Section, of_table, runs, shortened
 from orthobench.report.markup import csv_text, latex, markdown
 from orthobench.study.catalogue import SHIPPED
+from orthobench.study.verdicts.comparison import compare
 from tests.report.made_up import made_up
 
 MAIN = Grid(["model", "score"], [["a|b", "1_0"]], case="T=50")
@@ -32,10 +34,13 @@ DOCUMENT = Document("fair", "Introduction.\n", (SECTION, Section("b", "B", "B", 
         ("smoke", ("scornn-table1-smoke", "Table 1 (smoke)", "Table 1 (`scornn/table1`), shortened to smoke: train")),
     ],
 )
-def test_a_table_has_an_anchor_a_title_and_a_heading(preset: str, expected: tuple[str, str, str]) -> None:
-    table = SHIPPED.table("scornn/table1")
-    assert (anchor(table.name, preset), title(table.title, preset)) == expected[:2]
-    assert heading(table, preset).startswith(expected[2])
+def test_a_table_has_an_anchor_a_title_and_a_heading(
+    preset: str, expected: tuple[str, str, str], tmp_path: Path
+) -> None:
+    section = of_table(compare(SHIPPED.table("scornn/table1"), tmp_path, preset))
+    assert (section.anchor, section.title) == expected[:2]
+    assert section.heading.startswith(expected[2])
+    assert section.records is None
 
 
 @pytest.mark.parametrize(
