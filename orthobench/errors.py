@@ -59,7 +59,7 @@ def not_installed(what: str, extra: str) -> ConfigError:
 
 
 @contextmanager
-def told(
+def in_one_sentence(
     where: str,
     doing: str,
     passed: tuple[type[Exception], ...] = (ConfigError,),

@@ -72,7 +72,7 @@ def variable(name: str) -> str | None:
     return expanded(text, name) if text else None
 
 
-def whole(text: str) -> str:
+def absolute(text: str) -> str:
     """A path from the root, whose links keep their names.
 
     Raises:
@@ -83,7 +83,7 @@ def whole(text: str) -> str:
     return os.path.abspath(text)  # noqa: PTH100
 
 
-def place(text: str, what: str) -> str:
+def canonical(text: str, what: str) -> str:
     """The whole path of a file, by which the same file has one name from any folder.
 
     Links are followed, but for a last one whose name says more than that of the file: another ending, by which it is

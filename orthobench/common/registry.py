@@ -54,10 +54,10 @@ def find(kind: str, name: str, key: str) -> type:
         raise ConfigError(f"{key}={name} is not known: {did_you_mean(str(name), [*names(kind), *own])}")
     found = _shipped(home, base, name)
     if found is not None and name in own:
-        raise ConfigError(f"{key}={name}: {place(own[name][0])} has the name of one that orthobench has: it would not "
-                          "be used, so give it another name.")  # fmt: skip
+        raise ConfigError(f"{key}={name}: {in_module(own[name][0])} has the name of one that orthobench has: it would "
+                          "not be used, so give it another name.")  # fmt: skip
     if len(own.get(name, ())) > 1:
-        places = " and of ".join(map(place, own[name]))
+        places = " and of ".join(map(in_module, own[name]))
         raise ConfigError(f"{key}={name} is the name of {places}, both of what ${PLUGINS} names: give one of them "
                           "another name.")  # fmt: skip
     if found is None and name not in own:
@@ -70,7 +70,7 @@ def find(kind: str, name: str, key: str) -> type:
         if alike:
             known = snake_case(alike.__name__)
             raise ConfigError(
-                f"{key}={name} is not known: {place(alike)} is known as {known}, and so must be the file and the "
+                f"{key}={name} is not known: {in_module(alike)} is known as {known}, and so must be the file and the "
                 "setting that name it."
             )
         told = _why_not(name, base) or (guess if given and guess.endswith("?") else with_hint(guess, searched))
@@ -142,7 +142,7 @@ def _defined(module: ModuleType, base: type, below: bool = False) -> list[type]:
     return [cls for cls in own if issubclass(cls, base) and not inspect.isabstract(cls)]
 
 
-def place(cls: type) -> str:
+def in_module(cls: type) -> str:
     """`Mine in my_tasks`, as messages name a class."""
     return f"{cls.__name__} in {cls.__module__}"
 

@@ -183,7 +183,7 @@ def _task(
     if composed.recorded is None:
         filled = places.of_task(set(cls.own_files) & set(filled), filled, composed.typed)
     filled = cls.resolve(filled, Path(run["data_root"]))
-    made = cls(seed=run["seed"], data_root=paths.whole(run["data_root"]), **filled | (composed.recorded or {}))
+    made = cls(seed=run["seed"], data_root=paths.absolute(run["data_root"]), **filled | (composed.recorded or {}))
     if not registry.is_ours(cls):
         made.refuse_incomplete()
     made.verify = data["verify"]

@@ -101,7 +101,7 @@ def of_task(names: Iterable[str], values: dict[str, Any], typed: Collection[str]
     found = dict(values)
     for name in names:
         text = _plain(values, name, typed, f"task.{name}")
-        found[name] = paths.place(text, f"task.{name}") if isinstance(text, str) and text.strip() else text
+        found[name] = paths.canonical(text, f"task.{name}") if isinstance(text, str) and text.strip() else text
     return found
 
 

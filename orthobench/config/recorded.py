@@ -26,15 +26,15 @@ START = "start"
 UNSAID = {"ensemble": False, "force": False, "fork": True, "timeout": None, "cell": None, "init_from": None}
 
 
-def kept(settings: Settings) -> dict[str, Any]:
+def content_of(settings: Settings) -> dict[str, Any]:
     """Content of a run's config.yaml, by which any process can begin it."""
     files = dict(settings.foreign)
     start = {**({"cap": settings.cap} if settings.cap else {}), **({"files": files} if files else {})}
     return settings.as_kept() | ({START: start} if start else {})
 
 
-def begun(content: Any, runs_root: str, data_root: str | None = None) -> Settings:
-    """The checked settings that `kept` has written, for a process that begins the run or goes on with it.
+def settings_of(content: Any, runs_root: str, data_root: str | None = None) -> Settings:
+    """The checked settings that `content_of` has written, for a process that begins the run or goes on with it.
 
     Args:
         content: what config.yaml holds.

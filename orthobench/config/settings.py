@@ -8,8 +8,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from orthobench.common.paths import whole
-from orthobench.common.registry import place
+from orthobench.common.paths import absolute
+from orthobench.common.registry import in_module
 from orthobench.common.schema import resolve_count
 from orthobench.errors import ConfigError
 
@@ -148,7 +148,7 @@ class Settings:
 
     def as_kept(self) -> dict[str, Any]:
         """All settings, as config.yaml holds them: with the whole path of the data, which are found from anywhere."""
-        return self.as_dict() | {"data_root": whole(self.run["data_root"])}
+        return self.as_dict() | {"data_root": absolute(self.run["data_root"])}
 
     def with_hidden_size(self, size: int) -> "Settings":
         """The same settings with another hidden size; shares of it are computed again, counts are checked against it.
@@ -202,7 +202,7 @@ def tied_counts(cls: Any, name: str, n: int, given: dict[str, Any]) -> dict[str,
     limits = cls.limits(n)
     unknown = next((key for key in limits if key not in given), None)
     if unknown is not None:
-        raise ConfigError(f"{place(cls)}: `limits` names {unknown}, which is no argument of it.")
+        raise ConfigError(f"{in_module(cls)}: `limits` names {unknown}, which is no argument of it.")
     return {key: resolve_count(given[key], limit, f"model.{key}") for key, limit in limits.items()}
 
 

@@ -10,7 +10,7 @@ MANY = 2  # times as many features as steps, from which on they are odd
 CLEAR = 0.2  # by how much neighbours must be more alike along one axis than along the other
 
 
-def told(x: np.ndarray, path: Path, normalised: Callable[[np.ndarray], np.ndarray]) -> list[str]:
+def remarks(x: np.ndarray, path: Path, normalised: Callable[[np.ndarray], np.ndarray]) -> list[str]:
     """A sentence with the remedy where an archive's axes look swapped; a table names its features, and is not asked.
 
     Args:

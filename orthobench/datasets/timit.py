@@ -88,7 +88,7 @@ class Speech:
     longest: dict[str, int]
 
 
-def which(data_root: Path) -> Name:
+def corpus_name(data_root: Path) -> Name:
     """Name of the corpus under `data_root/timit`, judged by file names; `full`, the papers' data, if there is none."""
     try:
         return _name(utterances(data_root))

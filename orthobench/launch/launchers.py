@@ -11,7 +11,7 @@ from orthobench.launch.workers import Launcher
 FOLDER = ".slurm"
 
 
-def made(settings: dict[str, Any], runs_root: Path) -> Launcher:
+def make_launcher(settings: dict[str, Any], runs_root: Path) -> Launcher:
     """The launcher of these settings.
 
     Raises:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from orthobench.common import signals
-from orthobench.common.paths import whole
+from orthobench.common.paths import absolute
 from orthobench.common.terminal import complain, say
 from orthobench.config.settings import Settings
 from orthobench.errors import OrthobenchError, Stopped, StorageError, code_of
@@ -48,11 +48,15 @@ class Job:
     def of(cls, runs: list[Settings], log: Path | None, timeout: float | None = None) -> "Job":
         """The job of some runs, with what the first one's settings say of processes."""
         first = runs[0].run
-        return cls([one.folder for one in runs], log, timeout, first["fork"], whole(first["data_root"]))
+        return cls([one.folder for one in runs], log, timeout, first["fork"], absolute(first["data_root"]))
 
     def command(self) -> Command:
         """The program that does it."""
-        words, first, others = [whole(str(folder)) for folder in self.folders], self.folders[0], len(self.folders) - 1
+        words, first, others = (
+            [absolute(str(folder)) for folder in self.folders],
+            self.folders[0],
+            len(self.folders) - 1,
+        )
         data = {} if self.data_root is None else {"ORTHOBENCH_DATA": self.data_root.replace("$", "$$")}
         rest = {"timeout": self.timeout, "fork": self.fork, "variables": data}
         if not others:

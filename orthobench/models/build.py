@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from orthobench.cells.base import Cell
-from orthobench.common.paths import whole
+from orthobench.common.paths import absolute
 from orthobench.common.registry import is_ours
 from orthobench.config.settings import Settings
 from orthobench.errors import ConfigError
@@ -32,7 +32,7 @@ def build_task(settings: Settings) -> Task:
     if settings.task_made is not None:
         return settings.task_made
     given = {key: value for key, value in settings.task.items() if key != "name"}
-    task = settings.parts.task(seed=settings.run["seed"], data_root=whole(settings.run["data_root"]), **given)
+    task = settings.parts.task(seed=settings.run["seed"], data_root=absolute(settings.run["data_root"]), **given)
     task.verify = settings.data["verify"]
     return task
 

@@ -14,8 +14,8 @@ import torch
 from torch import Tensor, nn
 
 from orthobench.cells.base import Cell
-from orthobench.common.registry import is_ours, place
-from orthobench.errors import ConfigError, OrthobenchError, told
+from orthobench.common.registry import in_module, is_ours
+from orthobench.errors import ConfigError, OrthobenchError, in_one_sentence
 from orthobench.models.hidden_state_checks import (
     ATOL,
     LONG,
@@ -41,8 +41,8 @@ def tried_cell(cls: type[Cell], arguments: dict[str, Any]) -> Cell:
     Raises:
         ConfigError: it cannot be made, or it breaks the contract of `Cell`.
     """
-    where = place(cls)
-    with told(where, "making it, and one step of two sequences,"):
+    where = in_module(cls)
+    with in_one_sentence(where, "making it, and one step of two sequences,"):
         made, spare = _made_twice(where, cls, arguments)
         kinds = (made.U.dtype, made.U.dtype.to_complex())
         odd = next(((name, p.dtype) for name, p in made.named_parameters() if p.dtype not in kinds), None)
@@ -57,9 +57,9 @@ def tried_cell(cls: type[Cell], arguments: dict[str, Any]) -> Cell:
     for module in (made, spare):
         module.eval()  # without what is random in training
     _check_tokens(where, made)
-    with told(where, "two steps of two sequences,"):
+    with in_one_sentence(where, "two steps of two sequences,"):
         _check_answers(where, made, x[:, :T])
-    with told(where, f"{LONG} steps of two sequences,"):
+    with in_one_sentence(where, f"{LONG} steps of two sequences,"):
         refuse_hidden_memory(where, made, x)
         refuse_what_calls_leave(where, made, spare, x)
         _refuse_idle_parameters(where, made, spare, lambda cell, seed: answers(cell, inputs(cell, LONG, seed)))
@@ -75,8 +75,8 @@ def tried_map(cls: type[Parametrization], arguments: dict[str, Any]) -> Parametr
     Raises:
         ConfigError: it cannot be made, or it breaks the contract of `Parametrization`.
     """
-    where, n = place(cls), arguments["n"]
-    with told(where, "making it, and its matrix,"):
+    where, n = in_module(cls), arguments["n"]
+    with in_one_sentence(where, "making it, and its matrix,"):
         made, spare = _made_twice(where, cls, arguments)
         _refuse_unknown_scales(where, made, [name for name, _ in made.named_parameters()])
         W: Any = made()
@@ -104,10 +104,10 @@ def tried_rule(cls: type[Rule], arguments: dict[str, Any]) -> Rule:
     Raises:
         ConfigError: it cannot be made, its step fails, or it moves nothing.
     """
-    where = place(cls)
+    where = in_module(cls)
     before = torch.ones(3)
     p = [before.clone()]
-    with told(where, "making it, and one step,"), torch.no_grad():
+    with in_one_sentence(where, "making it, and one step,"), torch.no_grad():
         made = cls(**arguments)
         made.step(p, [torch.ones(3)], [{}], 0.1)
     if torch.equal(p[0], before):
@@ -117,11 +117,11 @@ def tried_rule(cls: type[Rule], arguments: dict[str, Any]) -> Rule:
     return made
 
 
-def told_of_strangers(model: Any, doing: str) -> AbstractContextManager[None]:
+def faults_of_strangers(model: Any, doing: str) -> AbstractContextManager[None]:
     """Turn what a network with cells from outside the package raises into one sentence; ours may show their faults."""
     strangers = [type(cell) for cell in model.cells if not is_ours(type(cell))]
-    where = ", ".join(map(place, dict.fromkeys(strangers)))
-    return told(where, doing, (OrthobenchError, MemoryError)) if strangers else nullcontext()
+    where = ", ".join(map(in_module, dict.fromkeys(strangers)))
+    return in_one_sentence(where, doing, (OrthobenchError, MemoryError)) if strangers else nullcontext()
 
 
 def _made_twice(where: str, cls: type[nn.Module], arguments: dict[str, Any]) -> tuple[Any, Any]:
@@ -184,7 +184,10 @@ def _check_step(where: str, made: Any, x: Tensor) -> None:
 def _check_tokens(where: str, made: Any) -> None:
     """Look at the projection of tokens: it must be as that of vectors."""
     tokens = torch.arange(B * T).view(B, T) % made.input_size
-    with told(where, "`project` of tokens (B, T), which stand for one-hot vectors (B, T, I),"), torch.no_grad():
+    with (
+        in_one_sentence(where, "`project` of tokens (B, T), which stand for one-hot vectors (B, T, I),"),
+        torch.no_grad(),
+    ):
         found, wanted = made.project(tokens), made.project(inputs(made, T, seed=1))
         if found.shape != wanted.shape:
             raise ConfigError(

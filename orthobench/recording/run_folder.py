@@ -7,7 +7,7 @@ from typing import Any
 
 import yaml
 
-from orthobench.common.paths import variable, whole
+from orthobench.common.paths import absolute, variable
 from orthobench.common.terminal import say
 from orthobench.config import recorded
 from orthobench.config.settings import Settings
@@ -35,7 +35,7 @@ def begin(settings: Settings) -> Path:
     check_identity(settings, path, owner(path))
     if not is_held(settings.folder):
         write(settings)
-    return Path(whole(str(settings.folder)))
+    return Path(absolute(str(settings.folder)))
 
 
 def write(settings: Settings) -> None:
@@ -46,8 +46,8 @@ def write(settings: Settings) -> None:
     """
     path, first = settings.folder / NAME, settings.run.get("init_from")
     if first and (Path(first) / NAME).is_file():  # not a name beside the run, so that it must be found from anywhere
-        settings = replace(settings, run=settings.run | {"init_from": whole(first)})
-    content = owned(yaml.safe_dump(recorded.kept(settings), sort_keys=False), settings.digest).encode()
+        settings = replace(settings, run=settings.run | {"init_from": absolute(first)})
+    content = owned(yaml.safe_dump(recorded.content_of(settings), sort_keys=False), settings.digest).encode()
     with suppress(OSError):
         if path.is_file() and path.stat().st_size == len(content) and path.read_bytes() == content:
             return
@@ -74,7 +74,7 @@ def read(folder: Path) -> Settings:
     except (OSError, ConfigError) as error:
         raise StorageError(f"{path} cannot be read: {' '.join(str(error).split())}") from error
     try:
-        settings = recorded.begun(content, _runs_root(content, folder), _data_root(content))
+        settings = recorded.settings_of(content, _runs_root(content, folder), _data_root(content))
     except ConfigError as error:
         raise ConfigError(f"{path} cannot be used by this version of orthobench: {error}") from error
     if owner(path) != settings.digest:
@@ -83,7 +83,7 @@ def read(folder: Path) -> Settings:
             f"{path} is not what was written: its first line has the digest {written}, and its settings are those of "
             f"{settings.digest[:10]}; it was edited, or is of another version of orthobench: let it be written anew."
         )
-    if whole(str(settings.folder)) != whole(str(folder)):
+    if absolute(str(settings.folder)) != absolute(str(folder)):
         raise StorageError(f"{folder} holds the settings of {settings.run_id}: give the folder this name.")
     return settings
 
@@ -91,14 +91,14 @@ def read(folder: Path) -> Settings:
 def _runs_root(content: Any, folder: Path) -> str:
     """The folder of runs, as it was named where that is still its name."""
     named = content.get("runs_root") if isinstance(content, dict) else None
-    here = whole(str(folder.parent))
-    return named if isinstance(named, str) and "\0" not in named and whole(named) == here else here
+    here = absolute(str(folder.parent))
+    return named if isinstance(named, str) and "\0" not in named and absolute(named) == here else here
 
 
 def _data_root(content: Any) -> str | None:
     """$ORTHOBENCH_DATA where the folder that is named is not here; null where it is."""
     named, here = content.get("data_root") if isinstance(content, dict) else None, variable("ORTHOBENCH_DATA")
-    if not here or (isinstance(named, str) and (Path(named).is_dir() or whole(named) == whole(here))):
+    if not here or (isinstance(named, str) and (Path(named).is_dir() or absolute(named) == absolute(here))):
         return None
     say(f"data_root={named} is no folder here: $ORTHOBENCH_DATA={here} is taken")
     return here

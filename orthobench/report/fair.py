@@ -7,7 +7,7 @@ from orthobench.config.words import key, value
 from orthobench.report import costs, document
 from orthobench.report.document import Document, Grid, Section
 from orthobench.report.fair_figures import figures
-from orthobench.report.numbers import NOTHING, held, number, ranked, spread
+from orthobench.report.numbers import NOTHING, horizon_text, number, ranked, spread
 from orthobench.study.catalogue import SHIPPED, Catalogue
 from orthobench.study.statistics.horizon import LEAST_SCORE
 from orthobench.study.statistics.statistics import Scores, share_interval
@@ -108,7 +108,7 @@ def by_length(fair_table: FairTable, case: str) -> Grid:
         [
             entry.model,
             *(_interval(entry, entry.at(length, name), 2) for length, name in columns),
-            held(fair_table.horizon(entry), fair_table.holes(entry)),
+            horizon_text(fair_table.horizon(entry), fair_table.holes(entry)),
         ]
         if entry.learnt is not False
         else [entry.model, *[NOTHING] * len(columns), UNLEARNT]

@@ -84,7 +84,7 @@ def ranked(span: Sequence[int] | None) -> str:
     return "" if span is None else f"{span[0]}" if span[0] == span[1] else f"{span[0]}-{span[1]}"
 
 
-def held(horizon: int | None, holes: Sequence[int]) -> str:
+def horizon_text(horizon: int | None, holes: Sequence[int]) -> str:
     """A horizon, and the tested lengths below it that are not held, such as `160, not 10 or 80`."""
     lengths = [str(length) for length in holes]
     listed = " or ".join(filter(None, (", ".join(lengths[:-1]), *lengths[-1:])))

@@ -12,7 +12,7 @@ from orthobench.report import fair, paper, searched
 from orthobench.report.document import Document, Section
 from orthobench.report.markup import csv_text, latex, markdown
 from orthobench.study.catalogue import SHIPPED, Catalogue
-from orthobench.study.records.recorded import everything
+from orthobench.study.records.recorded import of_every_preset
 from orthobench.study.tables.table import FAIR, SEARCHED, Table
 from orthobench.study.verdicts.comparison import compare
 from orthobench.study.verdicts.fair import fair_table
@@ -76,7 +76,7 @@ def stale(
 def unfit(results: Path, some: tuple[str, ...], catalogue: Catalogue = SHIPPED) -> list[str]:
     """Sentences for the records of these parts that were made with other settings than their rows have today."""
     tables = catalogue.tables(some)
-    return [note for table in tables for found in everything(table, results) for note in found.notes]
+    return [note for table in tables for found in of_every_preset(table, results) for note in found.notes]
 
 
 def _differing(

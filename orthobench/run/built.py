@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from orthobench.common.paths import whole
+from orthobench.common.paths import absolute
 from orthobench.common.terminal import complain
 from orthobench.config.settings import Settings
 from orthobench.errors import ConfigError
@@ -62,7 +62,7 @@ class Built:
         from orthobench.run.load import load  # which opens runs, and so needs what a run is made of
 
         given, root = self.settings.run["data_root"], self.settings.run["runs_root"]
-        run = load(name, data_root=None if whole(given) == whole("data") else given, runs_root=root)
+        run = load(name, data_root=None if absolute(given) == absolute("data") else given, runs_root=root)
         if Path(name).name != run.run_id:
             raise ConfigError(
                 f"init_from={name} is the run {run.run_id} under another name, and this run is told from others by "

@@ -22,7 +22,7 @@ from torch import Tensor
 
 from orthobench.cells.base import Cell, Matrices, State
 from orthobench.errors import ConfigError
-from orthobench.models.contract import told_of_strangers
+from orthobench.models.contract import faults_of_strangers
 from orthobench.run.callbacks.hidden_gradients import hidden_gradients
 from orthobench.run.load import Finished
 from orthobench.tasks.base import Batch
@@ -53,7 +53,7 @@ def dynamics(run: Finished, sequences: int = 8) -> dict[str, Any]:
     model: Any = in_float64(learner.model).eval()
     model.engine = "reference"
     layers = []
-    with torch.no_grad(), told_of_strangers(model, "inspect, in float64,"):
+    with torch.no_grad(), faults_of_strangers(model, "inspect, in float64,"):
         for cell, x in zip(model.cells, model.layer_inputs(batch[0]), strict=True):
             norms, exponents, _ = along(cell, x)
             layers.append({

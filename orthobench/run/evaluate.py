@@ -14,7 +14,7 @@ from functools import cache
 from pathlib import Path, PurePath
 from typing import Any
 
-from orthobench.common.paths import expanded, place
+from orthobench.common.paths import canonical, expanded
 from orthobench.config.places import word
 from orthobench.config.settings import NO_EFFECT, OF_TRAINING, Settings
 from orthobench.errors import ConfigError, DataError, MemoryExhausted
@@ -98,7 +98,7 @@ def evaluate(
 def _placed(run: Finished, root: str, task: dict[str, Any]) -> tuple[Finished, dict[str, Any]]:
     """The run, and the settings of the task with whole paths; a file with the run's own data is where these are now."""
     keys = [key for key in run.settings.parts.task.own_files if isinstance(task.get(key), str | PurePath)]
-    files = {key: place(expanded(str(task[key]), f"task.{key}"), f"task.{key}") for key in keys}
+    files = {key: canonical(expanded(str(task[key]), f"task.{key}"), f"task.{key}") for key in keys}
     if not files:
         return run, task
     rest = {key: value for key, value in task.items() if key not in files}

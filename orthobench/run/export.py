@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from orthobench.errors import ConfigError, OrthobenchError
 from orthobench.models.base import Network
-from orthobench.models.contract import told_of_strangers
+from orthobench.models.contract import faults_of_strangers
 from orthobench.models.frozen import frozen
 from orthobench.recording.files import write_bytes
 from orthobench.run.load import Finished
@@ -125,7 +125,7 @@ def program(network: Network, x: Tensor, sequential: bool) -> Any:
     model = frozen(network)
     open_sizes = {0: torch.export.Dim.DYNAMIC} | ({1: torch.export.Dim.DYNAMIC} if sequential else {})
     unseen = redirect_stderr(io.StringIO())  # the graph, which is printed where a part of it cannot be traced
-    with torch.no_grad(), warnings.catch_warnings(), told_of_strangers(model, "torch.export"), unseen:
+    with torch.no_grad(), warnings.catch_warnings(), faults_of_strangers(model, "torch.export"), unseen:
         warnings.simplefilter("ignore")
         return torch.export.export(OutputOnly(model).eval(), (x,), dynamic_shapes=(open_sizes,))
 

@@ -46,7 +46,7 @@ def has_the_data_of(task: Task, first: "Finished") -> bool:
     return not own or own == first.task.files() or is_the_runs(own, first.record.get("sources"))
 
 
-def told_of_seen(settings: Settings, task: Task, first: "Finished") -> list[str]:
+def remarks_on_seen(settings: Settings, task: Task, first: "Finished") -> list[str]:
     """Sentences on what is divided as before, and on each named part that has rows on which the weights were trained.
 
     Raises:

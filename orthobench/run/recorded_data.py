@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from orthobench.common.paths import variable, whole
+from orthobench.common.paths import absolute, variable
 from orthobench.common.registry import find
 from orthobench.errors import ConfigError, DataError
 from orthobench.recording.sources import data_of, digest_of_data
@@ -36,13 +36,13 @@ def own_files(content: Any, record: dict[str, Any], root: str) -> Where:
     task = content.get("task") if isinstance(content, dict) else None
     if not isinstance(task, dict) or not isinstance(task.get("name"), str):
         return {}
-    known = [whole(str(Path(root) / name)) for name in data_of(record.get("sources")) if "**" not in name]
+    known = [absolute(str(Path(root) / name)) for name in data_of(record.get("sources")) if "**" not in name]
     found = {}
     for key in find("task", task["name"], "task").own_files:
         text = task.get(key)
         if isinstance(text, str) and text and "\0" not in text:
             same = (name for name in known if Path(name).name == Path(text).name)
-            found[key] = text if Path(text).is_absolute() else next(same, whole(text))
+            found[key] = text if Path(text).is_absolute() else next(same, absolute(text))
     return found
 
 
@@ -70,7 +70,7 @@ def refuse_missing(run_id: str, sources: Any, root: str, was: str) -> None:
                 f"{begun} {name}{'' if str(here) == name else known}; put them back, or name their place now: `eval` "
                 "takes task.path=FILE."
             )
-        places = dict.fromkeys(whole(str(Path(one) / plain)) for one in (was, root))
+        places = dict.fromkeys(absolute(str(Path(one) / plain)) for one in (was, root))
         raise DataError(f"{begun} {' nor in '.join(places)}; data_root= names the folder that they are in now.")
 
 
@@ -85,7 +85,7 @@ def refuse_unknown(run_id: str, sources: Any, root: str, where: Where) -> None:
     Raises:
         ConfigError: there is such a file.
     """
-    known = {whole(str(Path(root) / name)) for name in data_of(sources)}
+    known = {absolute(str(Path(root) / name)) for name in data_of(sources)}
     for key, path in where.items():
         if path not in known:
             raise ConfigError(

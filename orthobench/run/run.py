@@ -19,7 +19,7 @@ from orthobench.recording.finished import check_identity, finished
 from orthobench.run.attempt import Attempt
 from orthobench.run.built import Built
 from orthobench.run.continue_shorter import begin_from_shorter
-from orthobench.run.kept_division import told_of_seen
+from orthobench.run.kept_division import remarks_on_seen
 from orthobench.run.memory import device_of, refuse_if_too_large
 from orthobench.tasks.contract import tried_task, unnamed
 
@@ -73,7 +73,7 @@ class Run(Built):
         self.task.check() if is_ours(type(self.task)) else tried_task(self.task)
         for remark in (*self.task.remarks(), *unnamed(self.task)):
             say(remark)
-        for sentence in told_of_seen(self.settings, self.task, self.first) if self.first else ():
+        for sentence in remarks_on_seen(self.settings, self.task, self.first) if self.first else ():
             say(sentence)
         self.model.to(device_of(accelerator))
         if not self.settings.run["force"]:

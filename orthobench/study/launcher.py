@@ -3,11 +3,11 @@
 from pathlib import Path
 
 from orthobench.config.launchers import check_name, launcher_settings
-from orthobench.launch.launchers import made
+from orthobench.launch.launchers import make_launcher
 from orthobench.launch.workers import Launcher
 
 
-def named(name: str | None, words: list[str], runs_root: Path) -> Launcher | None:
+def launcher_of(name: str | None, words: list[str], runs_root: Path) -> Launcher | None:
     """The launcher that `--launcher NAME` and words about it ask for; null where they do not.
 
     Args:
@@ -21,4 +21,4 @@ def named(name: str | None, words: list[str], runs_root: Path) -> Launcher | Non
     if name is not None:
         check_name(name)
         words = [f"hydra/launcher={name}", *(word for word in words if not word.startswith("hydra/launcher"))]
-    return made(launcher_settings(words), runs_root) if words else None
+    return make_launcher(launcher_settings(words), runs_root) if words else None

@@ -15,7 +15,7 @@ from orthobench.config.launchers import launcher_settings
 from orthobench.config.settings import Settings
 from orthobench.config.words import MOST, expanded, parsed, refuse_twice
 from orthobench.errors import ConfigError
-from orthobench.launch.launchers import made
+from orthobench.launch.launchers import make_launcher
 from orthobench.launch.local import Local
 from orthobench.launch.processes import Job, Pool, label, prepared
 from orthobench.launch.workers import Launcher
@@ -73,7 +73,7 @@ def sweep(overrides: list[str], configuration: Configuration) -> int:
     say(f"{len(cells)} runs" + (f", {done} done already" if done else ""))
     endings = {number: Ending.of(cells[number], code) for number, code in enumerate(codes) if code is not None}
     if left:
-        place = Local() if chosen is None else made(chosen, cells[0].folder.parent)
+        place = Local() if chosen is None else make_launcher(chosen, cells[0].folder.parent)
         endings |= _work(cells, _jobs(cells, left), place)
     return show(cells, endings, configuration)
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 from torch import Tensor
 from torch.nn import functional as F
 
-from orthobench.common.registry import is_ours, place
+from orthobench.common.registry import in_module, is_ours
 from orthobench.common.schema import Positive, Range
 from orthobench.datasets import opened
 from orthobench.errors import ConfigError
@@ -157,7 +157,7 @@ class Task(Divided, opened.Reader, ABC):
         """
         for name, meaning in NEEDED.items():
             if inspect.getattr_static(self, name, NEEDED) is NEEDED:
-                raise ConfigError(f"{place(type(self))} lacks {name}: set self.{name}, {meaning}.")
+                raise ConfigError(f"{in_module(type(self))} lacks {name}: set self.{name}, {meaning}.")
 
     def check(self) -> None:
         """Look at the data that this task needs, before anything is started.

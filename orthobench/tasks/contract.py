@@ -13,8 +13,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from orthobench.common.registry import is_ours, place
-from orthobench.errors import ConfigError, DataError, OrthobenchError, told
+from orthobench.common.registry import in_module, is_ours
+from orthobench.errors import ConfigError, DataError, OrthobenchError, in_one_sentence
 from orthobench.tasks.arrays import ArrayTask
 from orthobench.tasks.base import NEEDED, SPLITS, Batch, Task
 from orthobench.tasks.drawn.denoise import Denoise
@@ -45,7 +45,7 @@ def check_task(cls: type[Task], **settings: Any) -> Task:
         ConfigError: it cannot be made, or breaks the contract.
         DataError: so do the data that it reads, or they cannot be read.
     """
-    with _told(place(cls), "making it"):
+    with _told(in_module(cls), "making it"):
         made = cls(**settings)
     tried_task(made)
     return made
@@ -58,7 +58,7 @@ def tried_task(task: Task) -> None:
         ConfigError: it breaks the contract of `Task`.
         DataError: so do the data that it reads, or they cannot be read.
     """
-    where = place(type(task))
+    where = in_module(type(task))
     task.refuse_incomplete()
     _refuse_loaders(where, type(task))
     with _told(where, "reading its data"):
@@ -89,8 +89,8 @@ def unnamed(task: Task) -> list[str]:
     if is_ours(type(task)) or isinstance(task, Drawn) or task.files_read():
         return []
     return [
-        f"{place(type(task))} was not seen to open a file, and its `files` names none: a change of its data will not "
-        "be noticed. Let `files` return the files that its numbers depend on."
+        f"{in_module(type(task))} was not seen to open a file, and its `files` names none: a change of its data will "
+        "not be noticed. Let `files` return the files that its numbers depend on."
     ]
 
 
@@ -111,7 +111,7 @@ def _shows_rows(cls: type[ArrayTask]) -> bool:
 
 def _told(where: str, doing: str) -> AbstractContextManager[None]:
     """Turn whatever a task of the user's raises into one sentence, but what says that memory is short."""
-    return told(where, doing, (OrthobenchError, MemoryError, torch.OutOfMemoryError), of_files=DataError)
+    return in_one_sentence(where, doing, (OrthobenchError, MemoryError, torch.OutOfMemoryError), of_files=DataError)
 
 
 def _check_sizes(where: str, task: Task) -> None:

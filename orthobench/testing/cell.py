@@ -14,7 +14,7 @@ from torch.nn import functional as F
 from torch.utils.flop_counter import FlopCounterMode
 
 from orthobench.cells.base import Cell, State
-from orthobench.common.registry import place
+from orthobench.common.registry import in_module
 from orthobench.errors import ConfigError
 from orthobench.models.make_cell import make_cell
 from orthobench.models.recurrent import MakeCell, Recurrent
@@ -71,7 +71,7 @@ def check_cell(
     )
     failed = [str(one) for one in found if one.problem]
     if failed:
-        raise AssertionError(f"{place(cls)}:\n" + "\n".join(failed))
+        raise AssertionError(f"{in_module(cls)}:\n" + "\n".join(failed))
     return found
 
 

@@ -27,7 +27,7 @@ def main(arguments: list[str]) -> int:
 
     import numpy as np
 
-    from orthobench.common.registry import is_ours, place
+    from orthobench.common.registry import in_module, is_ours
     from orthobench.models.make_cell import make_cell
     from orthobench.tasks.contract import tried_task
     from orthobench.testing import outcomes
@@ -35,7 +35,7 @@ def main(arguments: list[str]) -> int:
     task = type(checked.task_made)
     if checked.task_made is not None and not is_ours(task):
         tried_task(checked.task_made)
-        say(f"{place(task)}, task={checked.task['name']}: it keeps the contract of a task")
+        say(f"{in_module(task)}, task={checked.task['name']}: it keeps the contract of a task")
 
     size = checked.model["hidden_size"] if checked.hidden_size else LARGEST
     checked = checked.with_hidden_size(size)
@@ -49,7 +49,7 @@ def main(arguments: list[str]) -> int:
 
     found = outcomes(make, 3, size)
     cls = checked.parts.cell
-    say(f"{place(cls)}, model={checked.model['name']}, {size} units")
+    say(f"{in_module(cls)}, model={checked.model['name']}, {size} units")
     for one in found:
         say(str(one))
     failed = sum(one.problem is not None for one in found)

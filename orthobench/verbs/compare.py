@@ -18,7 +18,7 @@ def main(arguments: list[str]) -> int:
     """
     from orthobench.report import own
     from orthobench.report.tables import section
-    from orthobench.study.verdicts.comparison import everywhere
+    from orthobench.study.verdicts.comparison import recorded_presets
 
     parser = Parser(__doc__)
     parser.add_folders()
@@ -35,7 +35,7 @@ def main(arguments: list[str]) -> int:
         return 0
     results = results_root(given.overrides)
     for table in given.catalogue.select(given.names):
-        for preset, root in everywhere(table.name, results):
+        for preset, root in recorded_presets(table.name, results):
             nothing = f"nothing is recorded in {root / 'records'}; results_root= names another folder"
             _show(section(table, root, preset), nothing)
     return 0

@@ -48,14 +48,14 @@ def _score(run: "Finished", lengths: list[int] | None, data_root: str | None, ta
 
     made = evaluate(run, lengths, data_root, **task)
     columns(*table(made))
-    for sentence in told(made, run):
+    for sentence in remarks(made, run):
         say(sentence)
     files = str(run.folder / "evaluations")
     known = sum(one["found"] for one in made)
     say(f"{files}: {known} of {len(made)} evaluated before" if known else files)
 
 
-def told(made: list[dict[str, Any]], run: "Finished") -> list[str]:
+def remarks(made: list[dict[str, Any]], run: "Finished") -> list[str]:
     """A sentence on each file that is not the run's own: whether it is tested whole, and what of it is not unseen."""
     found = []
     for one in made:

@@ -157,14 +157,14 @@ def _plan_tables(asked: "Selection", record: bool) -> int:
 def _heading(asked: "Selection", found: "Plan") -> list[str]:
     """State of a table, and its records that are of no use."""
     from orthobench.study.records import records
-    from orthobench.study.records.recorded import alike
+    from orthobench.study.records.recorded import lines_of_like
     from orthobench.study.tables.composed import ComposedTable
 
     table = asked.tables[0]
     stale = {(run.job.row, run.job.seed): run.stale for run in found.runs if run.stale}
     lines = (line for line in records.read(asked.results, table.name) if line.preset == asked.preset)
     failed = sum(line.diverged for line in lines if (line.row, line.seed) not in stale)
-    taken = len(alike(ComposedTable(table, asked.preset), asked.results))
+    taken = len(lines_of_like(ComposedTable(table, asked.preset), asked.results))
     return [
         f"{table.name}: {found.recorded} of {found.recorded + len(found.runs) + found.later} runs recorded"
         f"{f', {failed} of them diverged' if failed else ''}, {len(found.runs)} to do"
@@ -206,10 +206,10 @@ def _plan_cheapest(asked: "Selection", time: str) -> int:
         ConfigError: no such table, preset or row, or no such time.
     """
     from orthobench.config.words import seconds
-    from orthobench.study.reproduce.cheapest import chosen
+    from orthobench.study.reproduce.cheapest import cheapest_rows
 
     _warn()
-    found, book = chosen(asked, seconds(time, "--cheapest"))
+    found, book = cheapest_rows(asked, seconds(time, "--cheapest"))
     hours, runs, results = (sum(part(one) for one in found) for part in PARTS)
     sources = f" ({book.words})" if book is not None else ""
     say(f"{len(found)} rows, {runs:,} runs, {hours:.1f} of {time}, which settle {results} numbers and claims{sources}")

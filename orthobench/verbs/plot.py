@@ -43,11 +43,11 @@ def main(arguments: list[str]) -> int:
 def _of_tables(names: list[str], overrides: list[str], catalogue: Catalogue) -> Iterator[tuple[Path, str]]:
     from orthobench.recording.files import within
     from orthobench.report.tables import section
-    from orthobench.study.verdicts.comparison import everywhere
+    from orthobench.study.verdicts.comparison import recorded_presets
 
     results = results_root(overrides)
     for table in catalogue.select(names or ["all"]):
-        for preset, root in everywhere(table.name, results):
+        for preset, root in recorded_presets(table.name, results):
             short = "" if preset == FULL else f"-{preset}"
             for title, svg in section(table, root, preset, drawn=True).figures.items():
                 name_of = _slug(title.partition(": ")[2] or title)

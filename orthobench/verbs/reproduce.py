@@ -68,7 +68,7 @@ def run(
     from orthobench.config.launchers import split
     from orthobench.config.words import seconds
     from orthobench.report import tables
-    from orthobench.study.reproduce.cheapest import chosen
+    from orthobench.study.reproduce.cheapest import cheapest_rows
     from orthobench.study.reproduce.plan import take_over
     from orthobench.study.reproduce.reproduce import Reproduction
 
@@ -77,7 +77,7 @@ def run(
     catalogue.tables()  # all that is rendered at the end is refused before work starts
     end = None if budget is None else time.monotonic() + seconds(budget, "--fits" if fits else "--budget")
     take_over(selection)
-    rows = None if cheapest is None else chosen(selection, seconds(cheapest, "--cheapest"))[0]
+    rows = None if cheapest is None else cheapest_rows(selection, seconds(cheapest, "--cheapest"))[0]
     code = Reproduction(selection, about, launcher, jobs, end, fits).run(rows)
     known = catalogue.papers()
     parts = tuple(dict.fromkeys(table.paper for table in selection.tables if table.paper in known))

@@ -24,7 +24,7 @@ def main(arguments: list[str]) -> int:
     """
     from orthobench.config import ranges
     from orthobench.config.launchers import split
-    from orthobench.study.launcher import named
+    from orthobench.study.launcher import launcher_of
     from orthobench.study.tune.search import PRUNERS, Search, Trials, import_optuna, open_study
     from orthobench.study.tune.tuned import refuse_changed
 
@@ -50,7 +50,7 @@ def main(arguments: list[str]) -> int:
     fixed = tuple(word for word in words if not ranges.is_range(word))
     search = Search(fixed, tried, given.catalogue)
     search.check()
-    place = named(given.launcher, about, search.folder.parent)
+    place = launcher_of(given.launcher, about, search.folder.parent)
     with signals.watched(program=True):
         study = open_study(search, given.pruner)
         refuse_changed(search, study)

@@ -33,7 +33,7 @@ class Sleeping(Job):
 @contextmanager
 def place(name: str, folder: Path) -> Iterator[Launcher | None]:
     """A launcher, with its cluster."""
-    from orthobench.study.launcher import named
+    from orthobench.study.launcher import launcher_of
 
     if name == "slurm":
         from tests.clusters.slurm_cluster import SlurmCluster
@@ -42,7 +42,7 @@ def place(name: str, folder: Path) -> Iterator[Launcher | None]:
         slurm.start()
         os.environ["SLURM_CONF"] = slurm.environment["SLURM_CONF"]
         try:
-            yield named("slurm", ["hydra.launcher.poll_s=1", "hydra.launcher.partition=low"], folder)
+            yield launcher_of("slurm", ["hydra.launcher.poll_s=1", "hydra.launcher.partition=low"], folder)
         finally:
             slurm.stop()
     elif name == "ray":
@@ -51,11 +51,11 @@ def place(name: str, folder: Path) -> Iterator[Launcher | None]:
         ray = RayCluster(folder)
         try:
             ray.start()
-            yield named("ray", [f"hydra.launcher.address={ray.address}"], folder)
+            yield launcher_of("ray", [f"hydra.launcher.address={ray.address}"], folder)
         finally:
             ray.stop()
     else:
-        yield named(name, ["hydra.launcher.n_jobs=2"], folder)
+        yield launcher_of(name, ["hydra.launcher.n_jobs=2"], folder)
 
 
 def measure(launcher: Launcher | None, seconds: int, count: int, folder: Path) -> tuple[float, float]:

@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 from orthobench.config.files import GROUPS
-from orthobench.config.recorded import begun, kept
+from orthobench.config.recorded import content_of, settings_of
 from orthobench.config.settings import Settings
 from orthobench.errors import ConfigError
 from orthobench.models.build import fit_to_budget
@@ -19,8 +19,13 @@ FILES = [f"{group}={name}" for group in GROUPS if group != "experiment" for name
 
 def same(made: Settings) -> bool:
     """Check that what is written of a run's settings is read as the same."""
-    read = begun(yaml.safe_load(yaml.safe_dump(kept(made))), made.run["runs_root"])
-    return (read.digest, kept(read), read.cap, read.foreign) == (made.digest, kept(made), made.cap, made.foreign)
+    read = settings_of(yaml.safe_load(yaml.safe_dump(content_of(made))), made.run["runs_root"])
+    return (read.digest, content_of(read), read.cap, read.foreign) == (
+        made.digest,
+        content_of(made),
+        made.cap,
+        made.foreign,
+    )
 
 
 def composed(word: str) -> Settings:
@@ -81,9 +86,9 @@ def test_what_only_the_command_line_knows_is_kept(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("start", [None, "x", {"files": ["x"]}, {"files": {"x": 1}}, {"cap": "x"}, {"cap": -1}])
 def test_what_is_wrong_with_it_is_refused(start: object) -> None:
-    content = kept(SHIPPED.settings(["model=rnn", "task=adding"]))
+    content = content_of(SHIPPED.settings(["model=rnn", "task=adding"]))
     with pytest.raises(ConfigError, match="start"):
-        begun(content | {"start": start}, "runs")
+        settings_of(content | {"start": start}, "runs")
 
 
 def test_a_finished_run_keeps_the_variants_of_its_model_and_its_task() -> None:
@@ -91,4 +96,4 @@ def test_a_finished_run_keeps_the_variants_of_its_model_and_its_task() -> None:
 
     made = SHIPPED.settings(["model=ncgru", "task=denoise", "T=30"])
     assert (made.model["variant"], made.task["variant"]) == ("paper", "code")
-    assert recorded.settings(kept(made)).digest == made.digest
+    assert recorded.settings(content_of(made)).digest == made.digest

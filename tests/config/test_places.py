@@ -157,12 +157,12 @@ def test_a_link_whose_name_says_how_to_read_is_kept(two: Path) -> None:
     (two / "blob").write_bytes((two / "A" / "my.npz").read_bytes())
     for name in ("named.npz", "X_TRAIN.ts"):
         (two / "A" / name).symlink_to(two / ("blob" if name == "named.npz" else "A/my.npz"))
-        assert paths.place(name, "task.path") == str(two / "A" / name)
+        assert paths.canonical(name, "task.path") == str(two / "A" / name)
 
 
 def test_a_path_with_a_null_byte_is_none() -> None:
     with pytest.raises(ConfigError, match="is no path: it has a null byte"):
-        paths.place("a\0b", "task.path")
+        paths.canonical("a\0b", "task.path")
 
 
 def test_a_run_in_a_folder_with_an_equals_sign_is_a_name(

@@ -166,7 +166,7 @@ def test_timit_s_sample_stays_packed(
     offer_sample(mirror, monkeypatch, [*names, "../evil", "/tmp/evil"])
     prepare("timit", tmp_path)
     assert list(tree(tmp_path)) == ["timit/timit.zip"]
-    assert timit.which(tmp_path) == "sample"
+    assert timit.corpus_name(tmp_path) == "sample"
     assert "LDC93S1" in capsys.readouterr().out
     mirror.asked.clear()
     prepare("timit", tmp_path)

@@ -71,7 +71,7 @@ def sizes(speech: timit.Speech) -> dict[str, int]:
 @pytest.mark.parametrize("packed", [False, True])
 def test_the_sample_is_read_from_a_folder_or_a_zip(tmp_path: Path, packed: bool) -> None:
     root = (pack if packed else write)(tmp_path, sample_names())
-    assert timit.which(root) == "sample"
+    assert timit.corpus_name(root) == "sample"
     speech = timit.load(root)
     assert speech.name == "sample"
     assert sizes(speech) == timit.UTTERANCES["sample"]
@@ -86,7 +86,7 @@ def test_the_corpus_is_split_by_the_published_speakers(tmp_path: Path, case: Cal
     root = write(
         tmp_path, [case(name) for name in corpus_names()], lambda name: recording(640 if name == case(extra) else 320)
     )
-    assert timit.which(root) == "full"
+    assert timit.corpus_name(root) == "full"
     speech = timit.load(root, "full")
     assert sizes(speech) == timit.UTTERANCES["full"]
     assert speech.longest == {
@@ -117,7 +117,7 @@ def test_absent_data_is_a_data_error_that_says_how_to_get_it(tmp_path: Path, sta
         (tmp_path / "timit").mkdir()
     if state == "strange names":
         write(tmp_path, ["a.wav", "dr9-fvmh0/sx1.wav", "dr1-fvmh0/sz1.wav", "dr1-fvmh0/sx1.wav.wav"])
-    assert timit.which(tmp_path) == "full"
+    assert timit.corpus_name(tmp_path) == "full"
     with pytest.raises(DataError, match=r"prepare timit.*Linguistic Data\s+Consortium"):
         timit.load(tmp_path, corpus)
 

@@ -20,7 +20,7 @@ from orthobench.launch.processes import Pool
 from orthobench.launch.remote import carry_out
 from orthobench.launch.workers import Command
 from orthobench.recording.claim import Claim
-from orthobench.study.launcher import named
+from orthobench.study.launcher import launcher_of
 from tests.launch.test_forked import command, until
 
 
@@ -41,12 +41,12 @@ def _installed(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_words_choose_a_launcher(words: list[str], expected: int | None, tmp_path: Path) -> None:
-    found = named(None, words, tmp_path)
+    found = launcher_of(None, words, tmp_path)
     assert (found and found.at_once) == expected
 
 
 def test_a_name_chooses_a_launcher_and_words_set_it(tmp_path: Path) -> None:
-    found = named("local", ["hydra.launcher.jobs=2"], tmp_path)
+    found = launcher_of("local", ["hydra.launcher.jobs=2"], tmp_path)
     assert isinstance(found, Local)
     assert found.at_once == 2
 
@@ -55,7 +55,7 @@ def test_the_settings_of_slurm_become_those_of_sbatch(tmp_path: Path, monkeypatc
     given: list[Any] = []
     monkeypatch.setattr("orthobench.launch.slurm.Slurm", lambda *arguments: given.append(arguments))
     words = ["partition=gpu", "time=90", "gpus=1", "memory_gb=1.5", "array=50", "options={nice: 7}", "setup=[ml cuda]"]
-    named("slurm", [f"hydra.launcher.{word}" for word in words], tmp_path)
+    launcher_of("slurm", [f"hydra.launcher.{word}" for word in words], tmp_path)
     folder, options, array, *_ = given[0]
     assert (folder, array) == (tmp_path / ".slurm", 50)
     assert options == {
@@ -89,7 +89,7 @@ def test_what_is_wrong_is_refused(
 ) -> None:
     monkeypatch.setattr("torch.cuda.device_count", lambda: 1)
     with pytest.raises(ConfigError, match=sentence):
-        named(name, words, tmp_path)
+        launcher_of(name, words, tmp_path)
 
 
 @pytest.mark.parametrize("name", ["slurm", "ray"])
@@ -113,7 +113,7 @@ def test_a_missing_package_is_a_sentence_and_nothing_starts(
 
 @pytest.mark.parametrize(("words", "expected"), [(["n_jobs=4"], 4), ([], len(os.sched_getaffinity(0)))])
 def test_joblib_is_a_word_for_several_at_a_time_on_this_machine(words: list[str], expected: int) -> None:
-    found = named(None, ["hydra/launcher=joblib", *(f"hydra.launcher.{word}" for word in words)], Path())
+    found = launcher_of(None, ["hydra/launcher=joblib", *(f"hydra.launcher.{word}" for word in words)], Path())
     assert isinstance(found, Local)
     assert found.at_once == expected
 
@@ -128,7 +128,7 @@ def test_each_command_has_a_gpu_for_itself(
     """A third command gets the GPU of the one that has ended."""
     monkeypatch.setattr("torch.cuda.device_count", lambda: 3)
     monkeypatch.setenv(local.VISIBLE, visible) if visible else monkeypatch.delenv(local.VISIBLE, raising=False)
-    found = named(None, [f"hydra.launcher.gpus={gpus}"], tmp_path)
+    found = launcher_of(None, [f"hydra.launcher.gpus={gpus}"], tmp_path)
     assert isinstance(found, Local)
     assert found.at_once == len(names.split())
     given, ended = list[Command](), list[int]()

@@ -315,6 +315,6 @@ def test_an_id_of_timit_depends_on_no_data(tmp_path: Path, monkeypatch: pytest.M
     from orthobench.datasets import timit
 
     before = orthobench.build("model=rnn", "task=timit", f"data_root={tmp_path}").run_id
-    monkeypatch.setattr(timit, "which", lambda root: "sample")
+    monkeypatch.setattr(timit, "corpus_name", lambda root: "sample")
     assert orthobench.build("model=rnn", "task=timit", f"data_root={tmp_path}").run_id == before
     assert orthobench.build("model=rnn", "task=timit", "task.corpus=full").run_id == before

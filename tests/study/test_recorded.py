@@ -12,7 +12,7 @@ from orthobench.report.figures import figures
 from orthobench.study.catalogue import SHIPPED, Catalogue
 from orthobench.study.records import curves, records
 from orthobench.study.records.curves import CurvePoint
-from orthobench.study.records.recorded import alike, everything, recorded
+from orthobench.study.records.recorded import lines_of_like, of_every_preset, recorded
 from orthobench.study.records.records import Line
 from orthobench.study.reproduce.plan import plan, take_over
 from orthobench.study.reproduce.selection import Selection
@@ -153,13 +153,13 @@ def test_a_table_takes_over_records_of_its_own_settings_from_the_one_that_it_is_
     assert records.read(tmp_path, "sixth/other") == [], "another rate is another run"
     composed = ComposedTable(Catalogue(folders).table("sixth/same"))
     assert len(recorded(composed, tmp_path).lines) == 2
-    assert alike(composed, tmp_path) == []
+    assert lines_of_like(composed, tmp_path) == []
 
 
 def test_a_row_or_preset_that_is_gone_is_stale(results: Path) -> None:
     table = Catalogue(paper(results)).table(NAME)
     records.write(results, NAME, [made_up("gru", 1, last___test__loss=0.5), made_up("lstm", 1, "short")])
-    assert [len(found.stale) for found in everything(table, results)] == [1, 1]
+    assert [len(found.stale) for found in of_every_preset(table, results)] == [1, 1]
 
 
 def test_five_added_lines_of_the_same_seeds_are_refused(tmp_path: Path) -> None:

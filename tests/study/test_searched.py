@@ -12,7 +12,7 @@ from orthobench.errors import ConfigError
 from orthobench.report.searched import section
 from orthobench.study.catalogue import SHIPPED, Catalogue
 from orthobench.study.records import records
-from orthobench.study.records.recorded import alike
+from orthobench.study.records.recorded import lines_of_like
 from orthobench.study.records.records import Line
 from orthobench.study.statistics.ranks import correlation
 from orthobench.study.statistics.statistics import share_interval
@@ -117,7 +117,7 @@ def test_a_table_says_which_cells_are_in_another_group_than_in_the_one_that_it_i
     table = Catalogue((tmp_path,)).table("mine/again")
     lines = [record(table, tmp_path, cell, trial, 101, 300.0) for cell in ("gru", "rnn") for trial in (0, 1)]
     lines += [record(table, tmp_path, cell, 0, seed, 100.0, 8) for cell in ("gru", "rnn") for seed in (6, 7)]
-    assert alike(ComposedTable(table), tmp_path / "results"), "the runs of the search are taken over"
+    assert lines_of_like(ComposedTable(table), tmp_path / "results"), "the runs of the search are taken over"
     records.add(tmp_path / "results", table.name, lines)
     notes = section(searched_table(table, tmp_path / "results")).notes
     there, here = "solved by some", "solved by at least nine of ten seeds"

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import orthobench
-from orthobench.datasets.axes import told
+from orthobench.datasets.axes import remarks
 from orthobench.errors import ConfigError, DataError
 from orthobench.tasks.real.normalised import moments, normalised
 from orthobench.tasks.real.series import Series
@@ -178,7 +178,7 @@ def test_axes_that_look_swapped_are_told_with_the_remedy(x: np.ndarray, odd: boo
     units = np.ldexp(1.0, np.arange(x.shape[2]) % 7 * 40 - 120)
     for unit in (1.0, units, np.where(units < 1, 1e-30, 1.0)):
         known = moments((x * unit).reshape(-1, x.shape[2]))
-        found = told(x * unit, Path("my.npz"), lambda some, known=known: normalised(some, known))
+        found = remarks(x * unit, Path("my.npz"), lambda some, known=known: normalised(some, known))
         assert len(found) == odd
     assert all("save x.swapaxes(1, 2)" in sentence for sentence in found)
-    assert told(x, Path("my.csv"), lambda some: some) == []
+    assert remarks(x, Path("my.csv"), lambda some: some) == []

@@ -26,7 +26,7 @@ def speech(monkeypatch: pytest.MonkeyPatch) -> timit.Speech:
     }
     made = timit.Speech("sample", splits, {"train": max(map(len, splits["train"])), "eval": 4096})
     monkeypatch.setattr(timit, "load", lambda root, corpus, verify: made)
-    monkeypatch.setattr(timit, "which", lambda root: "sample")
+    monkeypatch.setattr(timit, "corpus_name", lambda root: "sample")
     return made
 
 

@@ -5,7 +5,7 @@ rank and horizon.
 from statistics import pstdev
 from typing import Any
 
-from orthobench.report.numbers import held, number, ranked
+from orthobench.report.numbers import horizon_text, number, ranked
 from orthobench.report.site.places import Places
 
 HIGHER, LOWER = "higher is better", "lower is better"
@@ -55,7 +55,7 @@ def worth(line: FairLine, scored: FairLine) -> float:
 
 def horizon(line: dict[str, Any]) -> str:
     """The horizon in words; empty where there is no length curve."""
-    return held(line["horizon"], line["not_held"]) if line["lengths"] else ""
+    return horizon_text(line["horizon"], line["not_held"]) if line["lengths"] else ""
 
 
 def rank(line: FairLine) -> str:

@@ -67,7 +67,7 @@ def recorded(composed: ComposedTable, results: Path) -> Recorded:
     return Recorded(table, preset, tuple(line for line, why in reasons if why is None), stale)
 
 
-def alike(composed: ComposedTable, results: Path) -> list[Line]:
+def lines_of_like(composed: ComposedTable, results: Path) -> list[Line]:
     """Lines that a table lacks, from the records of the one that it is like: of runs with the same settings."""
     table, preset = composed.table, composed.preset
     if table.like is None:
@@ -87,7 +87,7 @@ def alike(composed: ComposedTable, results: Path) -> list[Line]:
     return found
 
 
-def everything(table: Table, results: Path) -> list[Recorded]:
+def of_every_preset(table: Table, results: Path) -> list[Recorded]:
     """The records of a table in full and of each of its presets."""
     found = dict.fromkeys(line.preset for line in records.read(results, table.name))
     return [recorded(ComposedTable(table, preset), results) for preset in found]

@@ -75,7 +75,7 @@ def best(rows: dict[Place, ChosenRow], results: Iterable[frozenset[Place]], hour
         left = [rest for other in left if (rest := other - need)]
 
 
-def chosen(asked: Selection, seconds: float) -> tuple[list[ChosenRow], Book | None]:
+def cheapest_rows(asked: Selection, seconds: float) -> tuple[list[ChosenRow], Book | None]:
     """The rows of published tables that fit into a time; the costs are null where nothing is left to do.
 
     Raises:

@@ -11,7 +11,7 @@ from orthobench.config.words import key, value
 from orthobench.errors import ConfigError
 from orthobench.models.build import fit_to_budget
 from orthobench.study.records import records
-from orthobench.study.records.recorded import alike, why_other
+from orthobench.study.records.recorded import lines_of_like, why_other
 from orthobench.study.reproduce.record_line import cost, why_stale
 from orthobench.study.reproduce.selection import Selection
 from orthobench.study.tables import table as experiment
@@ -135,7 +135,7 @@ def take_over(asked: Selection) -> None:
     for table in asked.tables:
         if table.like is not None:
             with records.locked(results, table.name):
-                found = alike(ComposedTable(table, asked.preset), results)
+                found = lines_of_like(ComposedTable(table, asked.preset), results)
                 records.add(results, table.name, found)
             if found:
                 say(f"{table.name}: {len(found)} records of {table.like} are of the same settings, and are taken over")

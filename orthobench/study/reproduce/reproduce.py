@@ -19,7 +19,7 @@ from orthobench.launch.workers import Launcher
 from orthobench.recording.digest import final
 from orthobench.run.grouping import groups
 from orthobench.study.costs.book import Book
-from orthobench.study.launcher import named
+from orthobench.study.launcher import launcher_of
 from orthobench.study.overview import Overview, Watched
 from orthobench.study.records import curves, records
 from orthobench.study.reproduce.cheapest import ChosenRow
@@ -249,7 +249,7 @@ class Reproduction:
 
     def _runner(self, found: Plan) -> "Runner":
         if found.runs and self._place is None:
-            self._place = named(self.launcher, self.about, Path(found.runs[0].settings.run["runs_root"]))
+            self._place = launcher_of(self.launcher, self.about, Path(found.runs[0].settings.run["runs_root"]))
         at_once = self._place.at_once if self.jobs is None and self._place is not None else max(self.jobs or 1, 1)
         left = None if self.end is None else self.end - time.monotonic()
         return Runner(self.selection.results, at_once, left, self._place, self.fits)

@@ -49,7 +49,7 @@ def storage(path: Path) -> Any:
     from optuna.storages.journal import JournalFileBackend
 
     lock: Any = KernelLock(within(path.parent, path.name))
-    with told(path):
+    with refuse_damaged(path):
         make_folder(path.parent)
         lock.acquire()
         try:
@@ -60,7 +60,7 @@ def storage(path: Path) -> Any:
 
 
 @contextmanager
-def told(path: Path) -> Iterator[None]:
+def refuse_damaged(path: Path) -> Iterator[None]:
     """Turn whatever Optuna raises about a journal into one sentence.
 
     Raises:

@@ -29,7 +29,7 @@ from orthobench.recording.claim import Claim
 from orthobench.study.overview import Overview, Watched
 from orthobench.study.reproduce.record_line import steps
 from orthobench.study.sweep_run import SweepRun
-from orthobench.study.tune.journal import storage, told
+from orthobench.study.tune.journal import refuse_damaged, storage
 from orthobench.study.tune.trial import Outcome, TrialRun, follow
 
 PRUNERS = ("none", "median", "halving")
@@ -121,7 +121,7 @@ def open_study(search: Search, pruner: str = "none") -> Any:
     }[pruner]()
     direction = "maximize" if search.task.higher_is_better else "minimize"
     name, path = search.folder.name, search.folder / "journal.log"
-    with told(path):
+    with refuse_damaged(path):
         kept = {"storage": storage(path), "study_name": name, "load_if_exists": True}
         study = optuna.create_study(direction=direction, pruner=made, **kept)
         odd = next((one.number for one in study.get_trials(deepcopy=False) if not _is_of(search, one)), None)

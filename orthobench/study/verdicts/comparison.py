@@ -31,7 +31,7 @@ from orthobench.study.tables.published import DERIVED, Published, load_table, ma
 from orthobench.study.tables.table import FULL, Table
 from orthobench.study.verdicts import claims
 from orthobench.study.verdicts.derived import derive
-from orthobench.study.verdicts.rates import chosen
+from orthobench.study.verdicts.rates import at_best_rates
 from orthobench.tasks.metric import Bounds, Metric
 
 SLACK = 1e-4
@@ -133,7 +133,7 @@ def compare(table: Table, results: Path, preset: str = FULL) -> Comparison:
     composed = ComposedTable(table, preset)
     found = recorded(composed, results)
     told = load_table(table)
-    counted = chosen(composed, found.lines)
+    counted = at_best_rates(composed, found.lines)
     lines = counted.lines
     rows: dict[str, list[Line]] = {row: [line for line in lines if line.row == row] for row in table.rows}
     planned = len(table.planned(preset))
@@ -159,7 +159,7 @@ def presets(name: str, results: Path) -> list[str]:
     return [preset for preset in experiment.PRESETS if preset in found]
 
 
-def everywhere(name: str, results: Path) -> list[tuple[str, Path]]:
+def recorded_presets(name: str, results: Path) -> list[tuple[str, Path]]:
     """A table in full, and its shortened versions that have records: presets, each with its results folder."""
     short = ((preset, root) for preset in experiment.PRESETS for root in (results, results / preset))
     return [(FULL, results), *((preset, root) for preset, root in short if preset in presets(name, root))]

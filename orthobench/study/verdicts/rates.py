@@ -29,7 +29,7 @@ class Chosen:
     notes: tuple[str, ...] = ()
 
 
-def chosen(composed: ComposedTable, lines: tuple[Line, ...]) -> Chosen:
+def at_best_rates(composed: ComposedTable, lines: tuple[Line, ...]) -> Chosen:
     """The runs that count, with the rates that were chosen.
 
     Args:

@@ -60,7 +60,7 @@ def loss(line: Line) -> float:
     return inf if found is None else found
 
 
-def worth(lines: Sequence[Line]) -> tuple[int, float, float]:
+def rank_key(lines: Sequence[Line]) -> tuple[int, float, float]:
     """Return what the best trial has least of: seeds that are not solved, median steps, and median loss."""
     return sum(solved(line) is None for line in lines), median(map(steps, lines)), median(map(loss, lines))
 
@@ -75,7 +75,7 @@ def ranked(lines: ByTrial, trials: Sequence[int], seeds: Sequence[int]) -> tuple
     """The trials that beat the trivial predictor on these seeds, the best first."""
     own = {trial: [line for line in lines.get(trial, ()) if line.seed in seeds] for trial in trials}
     able = [trial for trial in trials if own[trial] and beats_trivial(own[trial])]
-    return tuple(sorted(able, key=lambda trial: (worth(own[trial]), trial)))
+    return tuple(sorted(able, key=lambda trial: (rank_key(own[trial]), trial)))
 
 
 def state(search: CellSearch, lines: ByTrial) -> SearchState:

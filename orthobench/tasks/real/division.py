@@ -79,7 +79,7 @@ class Division:
                     raise DataError(f"{path}: {self.group} {one} is in {other} and in {part}, which the file names.")
 
 
-def told(group: str | None, parts: Indices, groups: np.ndarray | None, path: str) -> list[str]:
+def remarks(group: str | None, parts: Indices, groups: np.ndarray | None, path: str) -> list[str]:
     """A sentence on how many groups each part has; none where there are none."""
     if groups is None:
         return []

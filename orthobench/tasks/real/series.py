@@ -28,7 +28,7 @@ from orthobench.tasks.arrays import ArrayTask
 from orthobench.tasks.base import SPLITS, Batch, Split, Task, share
 from orthobench.tasks.metric import ACCURACY, Metric
 from orthobench.tasks.real import labels, normalised
-from orthobench.tasks.real.division import Division, told, unused
+from orthobench.tasks.real.division import Division, remarks, unused
 from orthobench.tasks.seen import count, digests
 
 SHARE = Annotated[float, Range(0, 1, above=True, below=True)]
@@ -246,8 +246,8 @@ class Series(ArrayTask):
         """
         path, N = str(self.path), len(self.stored.y)
         found = [*self.stored.remarks]
-        found += axes.told(self.stored.x, Path(path), lambda some: normalised.normalised(some, self.moments))
-        found += told(self.group, self.parts, self.stored.groups, path)
+        found += axes.remarks(self.stored.x, Path(path), lambda some: normalised.normalised(some, self.moments))
+        found += remarks(self.group, self.parts, self.stored.groups, path)
         left = N - sum(map(len, self.parts.values()))
         found += unused(self.stored.parts, left, N, path) if left else []
         used = {split: set(self.targets(split).tolist()) if self.classes else set() for split in self.parts}

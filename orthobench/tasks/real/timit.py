@@ -85,7 +85,7 @@ class TIMIT(Task):
     @cached_property
     def split_name(self) -> timit.Name:  # type: ignore[override]
         """`full` or `sample`."""
-        return timit.which(self.data_root) if self.corpus == "auto" else self.corpus
+        return timit.corpus_name(self.data_root) if self.corpus == "auto" else self.corpus
 
     @property
     def baseline(self) -> dict[str, float]:  # type: ignore[override]
