@@ -19,7 +19,7 @@ BELOW = {  # what a room may import, beside the ground
     "scan": {"cells", "parametrizations"},
     "models": {"cells", "config", "parametrizations", "scan", "tasks"},
     "layers": {"cells", "config", "models", "parametrizations", "scan"},
-    "report": {"config", "recording", "study"},
+    "report": {"config", "recording", "run", "study"},
     "run": {"cells", "config", "models", "parametrizations", "recording", "scan", "tasks"},
     "testing": {"cells", "models", "parametrizations", "run", "scan", "tasks"},
     "ensemble": {"config", "models", "parametrizations", "recording", "run", "scan", "tasks"},

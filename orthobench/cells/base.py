@@ -48,6 +48,8 @@ class Cell(nn.Module, ABC):
         kernels: groups of gates whose weights TensorFlow 1 keeps in one matrix; empty means one group of all gates.
         inside: the gates whose bias acts inside the activation (modReLU) and is not added to the projection.
         late: the gates whose second bias is added to W h in `step`.
+        opened: the gates of which a step takes a sigmoid, in that order, for who looks at them; further ones, as of an
+            activation, are left out.
 
     Args:
         input_size: I.
@@ -74,6 +76,7 @@ class Cell(nn.Module, ABC):
     gates: tuple[str, ...] = ("h",)
     matrix_names: tuple[str, ...] | None = None
     kernels: ClassVar[tuple[tuple[str, ...], ...]] = ()
+    opened: ClassVar[tuple[str, ...]] = ()
     states: ClassVar[int] = 1
     complex_state: ClassVar[bool] = False
     returns_output: bool = False

@@ -15,7 +15,7 @@ Eigenvalues"; Siems, Carstensen, Zela, Hutter, Pontil & Grazzi (2025), "DeltaPro
 RNNs via Householder Products".
 """
 
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import torch
 from torch import Tensor, nn
@@ -45,6 +45,7 @@ class DeltaProduct(Headed):
     """
 
     gates: tuple[str, ...] = ("q", "k", "v", "beta")
+    opened: ClassVar[tuple[str, ...]] = ("beta",)
     returns_output: bool = True
 
     def __init__(

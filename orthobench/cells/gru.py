@@ -45,6 +45,7 @@ class GRU(Cell):
     """
 
     gates: tuple[str, ...] = ("r", "u", "c")
+    opened: ClassVar[tuple[str, ...]] = ("u", "r")
     kernels: ClassVar[tuple[tuple[str, ...], ...]] = (("r", "u"), ("c",))
 
     def __init__(

@@ -29,6 +29,7 @@ class LEM(Cell):
     """
 
     gates: tuple[str, ...] = ("a", "b", "z", "y")
+    opened: ClassVar[tuple[str, ...]] = ("b", "a")
     states: ClassVar[int] = 2
 
     def __init__(

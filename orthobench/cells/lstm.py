@@ -31,6 +31,7 @@ class LSTM(Cell):
     """
 
     gates: tuple[str, ...] = ("i", "f", "g", "o")
+    opened: ClassVar[tuple[str, ...]] = ("f", "i", "o")
     states: ClassVar[int] = 2
 
     def __init__(

@@ -18,7 +18,7 @@ Principles", section 3, of rank one (SISO).
 """
 
 import math
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import torch
 from torch import Tensor, nn
@@ -51,6 +51,7 @@ class Mamba3(Outer):
     """
 
     gates: tuple[str, ...] = ("z", "x", "B", "C", "dt", "A", "l", "angle")
+    opened: ClassVar[tuple[str, ...]] = ("l",)
 
     def __init__(
         self,

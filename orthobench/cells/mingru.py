@@ -7,7 +7,7 @@ Feng, Tung, Ahmed, Bengio & Hajimirsadeghi (2024), "Were RNNs All We Needed?", s
 it is the GILR of Martin & Cundy (2018), "Parallelizing Linear Recurrent Neural Nets Over Sequence Length".
 """
 
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import torch
 from torch import Tensor
@@ -28,6 +28,7 @@ class MinGRU(DiagonalLinear):
     """
 
     gates: tuple[str, ...] = ("z", "h")
+    opened: ClassVar[tuple[str, ...]] = ("z",)
 
     def __init__(self, candidate: Candidate = "positive", **kwargs: Any) -> None:
         super().__init__(**kwargs)

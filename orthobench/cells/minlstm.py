@@ -7,7 +7,7 @@ g as in mingru.py. The first share is sigmoid(ln f_t - ln i_t), which is compute
 Feng, Tung, Ahmed, Bengio & Hajimirsadeghi (2024), "Were RNNs All We Needed?", section 3.2.
 """
 
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -27,6 +27,7 @@ class MinLSTM(DiagonalLinear):
     """
 
     gates: tuple[str, ...] = ("f", "i", "h")
+    opened: ClassVar[tuple[str, ...]] = ("f", "i")
 
     def __init__(self, candidate: Candidate = "positive", **kwargs: Any) -> None:
         super().__init__(**kwargs)

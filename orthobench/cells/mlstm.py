@@ -16,7 +16,7 @@ Beck, Poeppel, Spanring, Auer, Prudnikova, Kopp, Klambauer, Brandstetter & Hochr
 Short-Term Memory", eq. 19 to 27.
 """
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor, nn
@@ -55,6 +55,7 @@ class MLSTM(Headed):
     """
 
     gates: tuple[str, ...] = ("q", "k", "v", "o", "i", "f")
+    opened: ClassVar[tuple[str, ...]] = ("f", "o")
     returns_output: bool = True
 
     def __init__(

@@ -14,6 +14,7 @@ are those of the authors' code for a first layer, but for O, which there starts 
 """
 
 import math
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -46,6 +47,7 @@ class RWKV7(Outer):
     """
 
     gates: tuple[str, ...] = MIXED
+    opened: ClassVar[tuple[str, ...]] = ("w", "a", "g")
 
     def __init__(
         self,

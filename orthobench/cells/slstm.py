@@ -44,6 +44,7 @@ class SLSTM(Headed):
     """
 
     gates: tuple[str, ...] = ("i", "f", "c", "o")
+    opened: ClassVar[tuple[str, ...]] = ("f", "o")
     states: ClassVar[int] = 4
 
     def __init__(

@@ -5,13 +5,16 @@ The published tables (paper.py) and the fair ones (fair.py) both fill it; markup
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from orthobench.study.records.records import Line
 from orthobench.study.tables.table import FULL
 from orthobench.study.verdicts.comparison import Comparison
 from orthobench.study.verdicts.fair import FairTable
 from orthobench.study.verdicts.searched import SearchedTable
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 
 @dataclass(frozen=True)
@@ -61,7 +64,7 @@ class Section:
         grids: those without lines are left out.
         paragraphs: further text; a paragraph whose lines begin with `- ` is a list.
         notes: footnotes.
-        figures: SVG by title.
+        figures: by title.
         runs: ids of the runs behind it by row, in the order of their seeds.
     """
 
@@ -73,7 +76,7 @@ class Section:
     grids: tuple[Grid, ...] = ()
     paragraphs: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
-    figures: dict[str, str] = field(default_factory=dict)
+    figures: "dict[str, Figure]" = field(default_factory=dict)
     runs: dict[str, list[str]] = field(default_factory=dict)
 
 

@@ -1,7 +1,8 @@
 """Shared parts of every figure: colours and marks that can be told apart without colour, and SVG that never
 changes.
 
-The same figure gives the same bytes. What is black or white in it follows the reader's light or dark mode.
+The same figure gives the same bytes. What is black or white in it follows the reader's light or dark mode. A style of
+the user's own changes colours, fonts and sizes, see `saving`.
 """
 
 import contextlib
@@ -23,6 +24,10 @@ if TYPE_CHECKING:
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#000000")
 DASHES = ("solid", "dashed", "dashdot", "dotted")
 LOG_RATIO = 30.0
+FEW = 6  # lines that have a legend inside
+WIDTH = 7.2  # inches
+TRIVIAL = "trivial predictor"
+BAND = "mean of seeds, lowest to highest"
 SPLITS = {"train": "training", "val": "validation", "test": "test", "train_eval": "training, evaluated"}
 LIGHT, DARK = ("#000", "#fff"), ("#e6e6e6", "#121212")  # ink and paper
 MODES = (
@@ -34,7 +39,7 @@ MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 
 def empty(width: float, height: float) -> "Figure":
     """An empty figure of so many inches."""
-    _import_with_defaults()
+    import_with_defaults()
     from matplotlib.figure import Figure
 
     return Figure(figsize=(width, height), layout="constrained")
@@ -48,12 +53,12 @@ def subplot(width: float, height: float) -> tuple["Figure", "Axes"]:
 
 def style(place: int) -> tuple[str, str]:
     """The colour and the mark of the model, cell or choice with that number."""
-    return COLOURS[place % len(COLOURS)], MARKERS[place // len(COLOURS) % len(MARKERS)]
+    return colour(place), MARKERS[place // len(COLOURS) % len(MARKERS)]
 
 
 def dashed(place: int) -> tuple[str, str]:
     """The colour and the dash of the line with that number."""
-    return COLOURS[place % len(COLOURS)], DASHES[place // len(COLOURS) % len(DASHES)]
+    return colour(place), DASHES[place // len(COLOURS) % len(DASHES)]
 
 
 def name_lines(axes: "Axes", names: Iterable[Any]) -> None:
@@ -64,7 +69,7 @@ def name_lines(axes: "Axes", names: Iterable[Any]) -> None:
 
 
 @cache
-def _import_with_defaults() -> None:
+def import_with_defaults() -> None:
     """Import matplotlib with its own defaults, so that a figure has the same bytes for everybody.
 
     It would read a `matplotlibrc` in the working folder, in its user's settings or of $MATPLOTLIBRC, and a backend of
@@ -76,6 +81,15 @@ def _import_with_defaults() -> None:
     with _working_in(home), _environment("MPLBACKEND", None):
         import matplotlib
     matplotlib.rcdefaults()  # a plug-in may have imported it before
+    matplotlib.rcParams["axes.prop_cycle"] = matplotlib.cycler(color=COLOURS)
+
+
+def colour(number: int) -> str:
+    """Colour of a line, counted from 0; they begin again after the last one."""
+    import matplotlib
+
+    known = matplotlib.rcParams["axes.prop_cycle"].by_key().get("color", COLOURS)
+    return known[number % len(known)]
 
 
 @contextlib.contextmanager
@@ -104,7 +118,13 @@ def _environment(name: str, value: str | None) -> Iterator[None]:
             os.environ[name] = before
 
 
-def lines(labelled: dict[str, list[tuple[float, float]]], along: str, what: str, rates: bool = False) -> "Figure":
+def lines(
+    labelled: dict[str, list[tuple[float, float]]],
+    along: str,
+    what: str,
+    rates: bool = False,
+    level: float | None = None,
+) -> "Figure":
     """Lines by label, each the mean where it has several values, in a band from the least to the greatest.
 
     Args:
@@ -112,29 +132,70 @@ def lines(labelled: dict[str, list[tuple[float, float]]], along: str, what: str,
         along: what the places are.
         what: what the values are.
         rates: whether the places are numbers that are tried by their ratios, so that their axis is logarithmic too.
+        level: the value of the trivial predictor, a line across; null where it has none.
     """
-    figure, axes = subplot(7.2, 3.8)
-    values: list[float] = []
+    beside = len(labelled) > FEW
+    figure, axes = subplot(WIDTH + (2.4 if beside else 0.0), 3.8)
+    every = sorted({place for points in labelled.values() for place, _ in points})
     for number, (label, points) in enumerate(labelled.items()):
-        at: dict[float, list[float]] = {}
-        for place, value in points:
-            at.setdefault(place, []).append(value)
-        places = sorted(at)
-        middle = [sum(at[place]) / len(at[place]) for place in places]
-        colour, dash = dashed(number)
-        mark = "o" if len(places) == 1 or rates else None
-        axes.plot(places, middle, color=colour, linestyle=dash, linewidth=1.4, marker=mark, label=plain(label))
-        low, high = ([f(at[place]) for place in places] for f in (min, max))
-        axes.fill_between(places, low, high, color=colour, alpha=0.15, linewidth=0)
-        values += middle
-    if min(values) > 0 and max(values) / min(values) > LOG_RATIO:
-        axes.set_yscale("log")
+        line(axes, points, number, label, marked=rates or len(every) <= FEW)
+    several = any(len(points) > len({place for place, _ in points}) for points in labelled.values())
+    finish(axes, what, level, beside, BAND if several else "")
     if rates:
         axes.set_xscale("log")
+    if len(every) <= FEW and (rates or not along.endswith("steps")):
+        axes.set_xticks(every, [f"{place:g}" for place in every])
+        axes.minorticks_off()
+    elif all(place == int(place) for place in every) and not rates:
+        whole(axes)
     axes.set_xlabel(plain(along))
-    axes.set_ylabel(plain(what))
-    axes.legend(fontsize=7, ncols=2, frameon=False)
     return figure
+
+
+def finish(axes: "Axes", what: str, level: float | None = None, beside: bool = False, note: str = "") -> None:
+    """Complete axes with lines: the trivial predictor's, the scale, a grid, and the legend, perhaps `beside` them."""
+    values = heights(axes)
+    if level is not None:
+        axes.axhline(level, color="0.4", linestyle="dotted", linewidth=1.2, label=TRIVIAL)
+    if values and min(values) > 0 and max(values) / min(values) > LOG_RATIO:
+        axes.set_yscale("log")
+    axes.set_ylabel(plain(what))
+    axes.grid(alpha=0.25, linewidth=0.6)
+    place: dict[str, Any] = {"loc": "center left", "bbox_to_anchor": (1.0, 0.5)} if beside else {}
+    axes.legend(title=note, title_fontsize=7, fontsize=8, frameon=False, **place)
+
+
+def heights(axes: "Axes") -> list[float]:
+    """Values of all lines of some axes."""
+    import numpy as np
+
+    return [value for drawn in axes.lines for value in np.asarray(drawn.get_ydata(), dtype=float).tolist()]
+
+
+def line(
+    axes: "Axes", points: list[tuple[float, float]], number: int, label: str, marked: bool = False
+) -> tuple[list[float], list[float]]:
+    """Draw the line of this number: the mean at each place, in a band over the values; returns places and means."""
+    at: dict[float, list[float]] = {}
+    for place, value in points:
+        at.setdefault(place, []).append(value)
+    places = sorted(at)
+    middle = [sum(at[place]) / len(at[place]) for place in places]
+    mark = "o" if len(places) == 1 or marked else None
+    width = 1.6 if number < len(COLOURS) else 1.3
+    (ink, dash), name = dashed(number), plain(label)
+    axes.plot(places, middle, color=ink, linestyle=dash, linewidth=width, marker=mark, markersize=4, label=name)
+    low, high = ([f(at[place]) for place in places] for f in (min, max))
+    axes.fill_between(places, low, high, color=ink, alpha=0.15, linewidth=0)
+    return places, middle
+
+
+def whole(axes: "Axes") -> None:
+    """Whole numbers on the horizontal axis, their thousands apart."""
+    from matplotlib.ticker import MaxNLocator, StrMethodFormatter
+
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=8, steps=[1, 2, 5, 10]))
+    axes.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
 
 
 def svg(figure: "Figure") -> str:
@@ -151,10 +212,11 @@ def svg(figure: "Figure") -> str:
     return found.replace(">", f' fill="currentColor"><style>{MODES.format(LIGHT, DARK)}</style>', 1)
 
 
-def words(metric: str) -> str:
-    """`validation loss` for `val/loss`."""
+def words(metric: str, unit: str = "") -> str:
+    """`validation loss` for `val/loss`, with its unit in brackets where that is given."""
     split, slash, name = metric.partition("/")
-    return plain(f"{SPLITS[split]} {name}" if slash and split in SPLITS else metric.replace("_", " "))
+    text = f"{SPLITS[split]} {name}" if slash and split in SPLITS else metric.replace("_", " ")
+    return plain(f"{text} ({unit})" if unit else text)
 
 
 def plain(text: Any) -> str:

@@ -1,9 +1,8 @@
-"""Figures of the fair track, as SVG: quality against cost, length curves, what a rate changes, the lengths learnt."""
+"""Figures of the fair track: quality against cost, length curves, what a rate changes, the lengths learnt."""
 
 from typing import TYPE_CHECKING, Any
 
 from orthobench.report import drawing
-from orthobench.report.drawing import COLOURS
 from orthobench.study.verdicts.fair import FairTable
 from orthobench.study.verdicts.fair_entry import FairEntry
 
@@ -14,20 +13,20 @@ if TYPE_CHECKING:
 WIDTH, ROW = 7.2, 0.24
 
 
-def figures(table: FairTable) -> dict[str, str]:
-    """SVG text by title, of every figure that the records of a table allow."""
+def figures(table: FairTable) -> "dict[str, Figure]":
+    """By title, every figure that the records of a table allow."""
     found = {}
     for case in table.cases:
         where = f"{table.table.title}{', ' if case else ''}{case}"
         entries = [entry for entry in table.at(case) if entry.mean is not None]
         if entries:
-            found[f"{where}: score against multiply-adds"] = drawing.svg(_pareto(table, entries))
+            found[f"{where}: score against multiply-adds"] = _pareto(table, entries)
         if any(entry.scores(entry.at(length)).values for entry in entries for length in table.lengths):
-            found[f"{where}: score by length"] = drawing.svg(_curves(table, entries))
+            found[f"{where}: score by length"] = _curves(table, entries)
         if any(entry.tuned for entry in table.at(case)):
-            found[f"{where}: validation score by rate"] = drawing.svg(_sensitivity(table, case))
+            found[f"{where}: validation score by rate"] = _sensitivity(table, case)
     if table.cases and all(case.startswith("T=") for case in table.cases):
-        found[f"{table.table.title}: lengths that are learnt"] = drawing.svg(_solved(table))
+        found[f"{table.table.title}: lengths that are learnt"] = _solved(table)
     return found
 
 
@@ -147,9 +146,9 @@ def _solved(table: FairTable) -> "Figure":
     lengths = [case.removeprefix("T=") for case in table.cases]
     for entry in table.entries:
         if entry.lines and entry.model in places:
-            fill = COLOURS[0] if entry.steps_to_tenth is not None else "white"
+            fill = drawing.colour(0) if entry.steps_to_tenth is not None else "white"
             length = int(entry.case.removeprefix("T="))
-            axes.plot([length], [places[entry.model]], "o", color=COLOURS[0], markerfacecolor=fill)
+            axes.plot([length], [places[entry.model]], "o", color=drawing.colour(0), markerfacecolor=fill)
     _named(axes, entries)
     axes.set_xscale("log")
     axes.set_xticks([int(length) for length in lengths], lengths)

@@ -1,4 +1,4 @@
-"""Figures from records, as SVG: those that a table declares, scores beside published ones, mean ranks.
+"""Figures from records: those that a table declares, scores beside published ones, mean ranks.
 
 The same records give the same bytes. Cells differ in dash or marker too, so that a figure reads without colour.
 """
@@ -20,28 +20,28 @@ if TYPE_CHECKING:
 Curves = list[curves.CurvePoint]
 
 
-def figures(comparison: Comparison, results: Path) -> dict[str, str]:
-    """SVG text by title, of every figure that the records of a table allow."""
+def figures(comparison: Comparison, results: Path) -> "dict[str, Figure]":
+    """By title, every figure that the records of a table allow."""
     return alone(comparison, results) | _beside(comparison)
 
 
-def alone(comparison: Comparison, results: Path) -> dict[str, str]:
+def alone(comparison: Comparison, results: Path) -> "dict[str, Figure]":
     """Those that show more than published numbers and ours: what the table declares, and mean ranks."""
     read = curves.read(results, comparison.table.name)
     kept = {line.run_id for line in comparison.lines}  # curves of runs that fill nothing may lie beside them
     points = [p for p in read if p.preset == comparison.preset and p.run_id in kept]
     points = [p._replace(row=comparison.table.base(p.row)) for p in points]
-    found = dict[str, str]()
+    found: dict[str, Figure] = {}
     for wanted in comparison.table.figures:
         made = DRAWN[wanted.kind](wanted, points, comparison)
         if made is not None:
-            found[wanted.title] = drawing.svg(made)
+            found[wanted.title] = made
     for whose, ranking in rankings(comparison).items():
-        found[f"{comparison.table.title}: mean ranks over the data sets, {whose}"] = drawing.svg(_ranks(ranking))
+        found[f"{comparison.table.title}: mean ranks over the data sets, {whose}"] = _ranks(ranking)
     return found
 
 
-def _beside(comparison: Comparison) -> dict[str, str]:
+def _beside(comparison: Comparison) -> "dict[str, Figure]":
     """A figure for each column of numbers: the published ones and ours."""
     shown = [
         c
@@ -50,7 +50,7 @@ def _beside(comparison: Comparison) -> dict[str, str]:
     ]
     columns = {column: [c for c in shown if c.printed.column == column] for column in (c.printed.column for c in shown)}
     return {
-        f"{comparison.table.title}: {column}, published and ours": drawing.svg(_dots(same))
+        f"{comparison.table.title}: {column}, published and ours": _dots(same)
         for column, same in columns.items()
         if len(same) > 1
     }
@@ -110,7 +110,7 @@ def _bars(wanted: Wanted, points: Curves, comparison: Comparison) -> "Figure | N
         return None
     figure, axes = drawing.subplot(7.2, 0.8 + 0.3 * len(shown))
     for place, found in enumerate(shown.values()):
-        axes.barh(place, sum(found) / len(found), color=drawing.COLOURS[0], height=0.6)
+        axes.barh(place, sum(found) / len(found), color=drawing.colour(0), height=0.6)
         axes.plot(found, [place] * len(found), "k|", markersize=9)
     drawing.name_lines(axes, shown)
     axes.set_xlabel(drawing.words(wanted.metrics[0]))
@@ -142,9 +142,9 @@ def _dots(shown: list[Compared]) -> "Figure":
     for place, compared in enumerate(shown):
         published, ours = compared.printed.value or 0.0, compared.ours or 0.0
         axes.plot([published], [place], "k|", markersize=11, label="published" if place == 0 else None)
-        axes.plot([ours], [place], "o", color=drawing.COLOURS[0], markersize=5, label="ours" if place == 0 else None)
+        axes.plot([ours], [place], "o", color=drawing.colour(0), markersize=5, label="ours" if place == 0 else None)
         if compared.interval is not None:
-            axes.hlines(place, *compared.interval, color=drawing.COLOURS[0], linewidth=1)
+            axes.hlines(place, *compared.interval, color=drawing.colour(0), linewidth=1)
     drawing.name_lines(axes, (c.printed.label for c in shown))
     axes.margins(y=0.08)
     axes.legend(fontsize=7, frameon=False)
@@ -160,7 +160,7 @@ def _ranks(ranking: Ranking) -> "Figure":
             [value],
             [place],
             drawing.MARKERS[place % len(drawing.MARKERS)],
-            color=drawing.COLOURS[place % len(drawing.COLOURS)],
+            color=drawing.colour(place),
         )
         axes.annotate(f"{drawing.plain(model)}  {value:.2f}", (value, place), (8, -3), textcoords="offset points")
     for place, group in enumerate(ranking.groups, start=len(ranking.ranks)):

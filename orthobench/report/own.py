@@ -4,13 +4,18 @@ from collections import Counter
 from collections.abc import Iterable
 from math import floor, log10
 from string import ascii_lowercase
+from typing import TYPE_CHECKING, Any
 
+from orthobench.common.registry import find
 from orthobench.recording.curve import SEAL
 from orthobench.report import document, drawing
 from orthobench.report.document import Grid, Section
 from orthobench.report.numbers import NOTHING, mean, number
 from orthobench.study.records.own_runs import OwnRun, text
 from orthobench.study.verdicts.own_tables import OwnRow, OwnTable
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 LEFT = {"model", "best", "differs"}
 DIGITS, FEWEST, MOST = 4, 2, 8  # significant digits; decimals
@@ -72,9 +77,7 @@ def _grid(table: OwnTable, letters: dict[str, str]) -> Grid:
         sizes = [_spread(line.values.get(name) for line in lines) for name in ("parameters/total", "steps")]
         best = "best" if table.best[row.model] == row.name else NOTHING
         rows.append([row.model, *swept, best, *scores, *sizes, letters.get(_difference(row), NOTHING)])
-    trivial = f"baseline/{table.score.name.rpartition('/')[2]}"
-    known = (run.line.metric(trivial) for row in table.rows for run in row.runs)
-    level = next((value for value in known if value is not None), None)
+    level = trivial(table)
     if level is not None:
         shown = {"model": "trivial predictor", table.score.name: number(level, decimals[table.score.name])}
         rows.append([shown.get(header, NOTHING) for header in headers])
@@ -105,22 +108,62 @@ def _decimals(values: Iterable[float | None]) -> int:
     return min(max(DIGITS - 1 - floor(log10(min(sizes))), FEWEST), MOST) if sizes else FEWEST
 
 
-def figures(table: OwnTable) -> dict[str, str]:
-    """SVG text by title: the score by each swept number, and the curves of the best rows."""
-    found = {}
+def figures(table: OwnTable) -> "dict[str, Figure]":
+    """By title: the score by each swept number, the curves of the best rows, and the learning curve of a run alone."""
+    found: dict[str, Figure] = {}
+    what, level = drawing.words(table.validation, table.score.unit), trivial(table)
     for key in table.swept:
         lines = _by_number(table, key)
-        if any(len({place for place, _ in points}) > 1 for points in lines.values()):
-            places = [place for points in lines.values() for place, _ in points]
+        places = {place for points in lines.values() for place, _ in points}
+        if len(places) > 1:
             ratios = min(places) > 0 and max(places) / min(places) > drawing.LOG_RATIO / 10
-            what = f"{drawing.words(table.validation)}, best of the other settings"
-            found[f"{table.title}: {table.validation} by {key}"] = drawing.svg(drawing.lines(lines, key, what, ratios))
+            title = f"{table.title}: {table.validation} by {key}"
+            beside = "" if len(table.swept) == 1 else ", best of the other settings"
+            found[title] = drawing.lines(lines, key, what + beside, ratios, level)
     curves = {row.model: _curve(row, table.validation) for row in table.rows if table.best[row.model] == row.name}
     shown = {model: points for model, points in curves.items() if points}
+    runs = [run for row in table.rows for run in row.runs]
+    if len(runs) == 1:
+        return found | {f"{runs[0].line.run_id}: learning curve": figure for figure in _learning(table, runs[0])}
     if shown:
-        figure = drawing.lines(shown, "training steps", drawing.words(table.validation))
-        found[f"{table.title}: {table.validation} of each model's best settings"] = drawing.svg(figure)
+        figure = drawing.lines(shown, "training steps", what, level=level)
+        found[f"{table.title}: {table.validation} of each model's best settings"] = figure
     return found
+
+
+def trivial(table: OwnTable) -> float | None:
+    """The trivial predictor's score; null where it has none."""
+    name = f"baseline/{table.score.name.rpartition('/')[2]}"
+    known = (run.line.metric(name) for row in table.rows for run in row.runs)
+    return next((value for value in known if value is not None), None)
+
+
+def _learning(table: OwnTable, run: OwnRun) -> "list[Figure]":
+    """The scores of one run in training and validation over its steps, those of one name in one panel."""
+    curve, name = run.record.get("curve") or {}, table.score.name.rpartition("/")[2]
+    task: Any = find("task", run.record["task"], "task")
+    units = {metric.name: metric.unit for metric in task.declared()}
+    panels = []
+    for score in dict.fromkeys((name, "loss")):
+        lines = {
+            drawing.SPLITS[split]: [(float(step), float(value)) for step, value in points if value is not None]
+            for split in ("train", "val")
+            if (points := curve.get(f"{split}/{score}"))
+        }
+        if lines:
+            panels.append((score, lines))
+    if not panels:
+        return []
+    figure = drawing.empty(drawing.WIDTH, 0.4 + 2.9 * len(panels))
+    every = figure.subplots(len(panels), 1, sharex=True, squeeze=False)[:, 0]
+    for axes, (score, lines) in zip(every, panels, strict=True):
+        for place, (label, points) in enumerate(lines.items()):
+            drawing.line(axes, points, place, label)
+        level = run.line.metric(f"baseline/{score}")
+        drawing.finish(axes, drawing.words(score, units.get(score, "")), level)
+    drawing.whole(every[-1])
+    every[-1].set_xlabel("training steps")
+    return [figure]
 
 
 def _by_number(table: OwnTable, key: str) -> dict[str, list[tuple[float, float]]]:

@@ -1,11 +1,10 @@
-"""Figures of a searched table, as SVG: who solves it and in how many steps, score over length, and the search."""
+"""Figures of a searched table: who solves it and in how many steps, score over length, and the search."""
 
 from math import inf, isfinite
 from typing import TYPE_CHECKING
 
 from orthobench.config.words import key, value
 from orthobench.report import drawing
-from orthobench.report.drawing import COLOURS
 from orthobench.study.verdicts.searched import SearchedCell, SearchedTable
 from orthobench.study.verdicts.trials import steps
 
@@ -16,17 +15,17 @@ WIDTH, ROW = 7.2, 0.24
 RATE = "optimizer.lr"
 
 
-def figures(found: SearchedTable) -> dict[str, str]:
-    """SVG text by title, of every figure that the records of a table allow."""
+def figures(found: SearchedTable) -> "dict[str, Figure]":
+    """By title, every figure that the records of a table allow."""
     title, known = found.table.title, found.known
     done = [cell for cell in known if cell.complete]
     drawn = {}
     if any(cell.lines for cell in done):
-        drawn[f"{title}: seeds that solve it, and steps"] = drawing.svg(_solved(found, done))
+        drawn[f"{title}: seeds that solve it, and steps"] = _solved(found, done)
     if any(cell.holds for cell in done):
-        drawn[f"{title}: score by length"] = drawing.svg(_curves(found, done))
+        drawn[f"{title}: score by length"] = _curves(found, done)
     if known:
-        drawn[f"{title}: the search"] = drawing.svg(_search(found, known))
+        drawn[f"{title}: the search"] = _search(found, known)
     return drawn
 
 
@@ -42,9 +41,9 @@ def _solved(found: SearchedTable, cells: list[SearchedCell]) -> "Figure":
     for place, cell in enumerate(cells):
         values = [steps(line) for line in cell.lines]
         able = [step for step in values if isfinite(step)]
-        axes.plot(able, [place] * len(able), "o", color=COLOURS[0], markersize=4, alpha=0.6)
+        axes.plot(able, [place] * len(able), "o", color=drawing.colour(0), markersize=4, alpha=0.6)
         if len(able) < len(values):
-            axes.plot([end], [place], "x", color=COLOURS[1], markersize=5)
+            axes.plot([end], [place], "x", color=drawing.colour(1), markersize=5)
     drawing.name_lines(axes, (f"{cell.name} {cell.solved[0]}/{cell.solved[1]}" for cell in cells))
     axes.set_xlabel("training steps until solved; a cross: some seeds never did")
     return figure
@@ -76,10 +75,12 @@ def _search(found: SearchedTable, cells: list[SearchedCell]) -> "Figure":
             rate = next((float(value(word)) for word in words if key(word) == RATE), None)
             if rate is None:
                 continue
-            fill = COLOURS[0] if isfinite(steps(lines[0])) else "none"
-            axes.plot([rate], [place], "o", markersize=5, markerfacecolor=fill, markeredgecolor=COLOURS[0])
+            fill = drawing.colour(0) if isfinite(steps(lines[0])) else "none"
+            axes.plot([rate], [place], "o", markersize=5, markerfacecolor=fill, markeredgecolor=drawing.colour(0))
             if trial == cell.state.chosen:
-                axes.plot([rate], [place], "o", markersize=10, markerfacecolor="none", markeredgecolor=COLOURS[1])
+                axes.plot(
+                    [rate], [place], "o", markersize=10, markerfacecolor="none", markeredgecolor=drawing.colour(1)
+                )
     drawing.name_lines(axes, (cell.name for cell in cells))
     axes.set_xscale("log")
     axes.set_xlabel("learning rate of the trial; full: its first seed solved the case; ringed: chosen")

@@ -24,6 +24,7 @@ from orthobench.cells.base import Cell, Matrices, State
 from orthobench.errors import ConfigError
 from orthobench.models.contract import faults_of_strangers
 from orthobench.run.callbacks.hidden_gradients import hidden_gradients
+from orthobench.run.gates import gates
 from orthobench.run.load import Finished
 from orthobench.tasks.base import Batch
 
@@ -35,8 +36,8 @@ def dynamics(run: Finished, sequences: int = 8) -> dict[str, Any]:
     is computed over padding.
 
     Returns:
-        `T`, `sequences`, `layers` (each with `matrices`, `lyapunov`, `newton_sweeps` and `state_norm`) and
-        `hidden_gradient`; lists over time begin with t = 1.
+        `T`, `sequences`, `layers` (each with `matrices`, `lyapunov`, `newton_sweeps`, `state_norm` and `gates`)
+        and `hidden_gradient`; lists over time begin with t = 1.
 
     Raises:
         ConfigError: the model is not recurrent, or the data have changed since.
@@ -62,6 +63,7 @@ def dynamics(run: Finished, sequences: int = 8) -> dict[str, Any]:
                 "lyapunov": exponents.tolist(),
                 "newton_sweeps": newton_sweeps(cell, x),
                 "state_norm": norms.mean(0).tolist(),
+                "gates": gates(cell, *_start(cell, x)),
             })  # fmt: skip
     T = batch[0].shape[1]
     gradients = hidden_gradients(learner, batch, list(range(1, T + 1)))

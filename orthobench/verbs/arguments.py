@@ -44,6 +44,14 @@ class Parser(argparse.ArgumentParser):
         kind = partial(folder, what="--config-dir")
         self.add_argument("--config-dir", "-cd", type=kind, action="append", default=[], metavar="DIR", help=words)
 
+    def add_look(self, logy: bool = True) -> None:
+        """Accept how figures look: `--format`, `--style`, and `--logy` where they have values to choose a scale for."""
+        self.add_argument("--format", default="svg", metavar="FORMAT", help="svg, png or pdf (svg)")
+        if logy:
+            self.add_argument("--logy", action="store_true", help="a logarithmic axis of values")
+        words = "a style file of your own (.mplstyle), or a style of matplotlib's by its name"
+        self.add_argument("--style", metavar="FILE", help=words)
+
     def read(self, arguments: list[str]) -> argparse.Namespace:
         """The options, with `names`, the words without `=`, `overrides`, those with it, and the `catalogue`.
 

@@ -5,6 +5,7 @@ from typing import Any
 
 from orthobench.common.terminal import columns, say
 from orthobench.errors import ConfigError
+from orthobench.report.saving import Look
 from orthobench.verbs.arguments import RunParser, load_run
 
 
@@ -16,7 +17,9 @@ def main(arguments: list[str]) -> int:
     """
     parser = RunParser(__doc__, "orthobench inspect runs/NAME")
     parser.add_argument("--sequences", type=int, default=8, metavar="N", help="test sequences to follow (8)")
+    parser.add_look(logy=False)
     given = parser.read(arguments)
+    look = Look(given.format, style=given.style)
     if given.sequences < 1:
         raise ConfigError(f"--sequences {given.sequences} is out of range: it must be >= 1.")
 
@@ -36,8 +39,9 @@ def main(arguments: list[str]) -> int:
     say(f"{run.run_id}: the {run.which} weights, of step {run.step:,}; {seen}")
     _print_dynamics(found)
     say(str(path))
-    drawn = path.with_suffix(".svg")
-    write_bytes(drawn, picture(found).encode())
+    drawn = path.with_suffix(f".{look.form}")
+    with look.worn():
+        write_bytes(drawn, look.saved(picture(found), f"{run.run_id}: dynamics, the {run.which} weights"))
     say(str(drawn))
     return 0
 

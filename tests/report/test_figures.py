@@ -142,10 +142,10 @@ def losses(tmp_path: Path) -> Path:
 
 def test_curves_are_drawn_the_same_each_time(losses: Path) -> None:
     comparison = compare(SHIPPED.table("sgornn/figure1"), losses)
-    drawn = figures(comparison, losses)
-    assert list(drawn) == ["Figure 1: T=500"]
-    assert drawn == figures(comparison, losses)
-    assert drawn["Figure 1: T=500"].startswith("<svg")
+    drawn, again = ([drawing.svg(one) for one in figures(comparison, losses).values()] for _ in range(2))
+    assert list(figures(comparison, losses)) == ["Figure 1: T=500"]
+    assert drawn == again
+    assert drawn[0].startswith("<svg")
 
 
 def test_curves_are_read_back(losses: Path) -> None:

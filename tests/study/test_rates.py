@@ -7,6 +7,7 @@ import pytest
 
 from orthobench.__main__ import main
 from orthobench.errors import ConfigError
+from orthobench.report.drawing import svg
 from orthobench.report.figures import figures
 from orthobench.study.catalogue import Catalogue
 from orthobench.study.records import curves
@@ -110,7 +111,7 @@ def test_the_curves_are_those_of_the_chosen_rate(tmp_path: Path) -> None:
         return [CurvePoint(run_id, "full", cell, seed, "val/loss", step, 0.5 + step * seed) for step in (1, 2)]
 
     def drawn() -> str:
-        return next(text for title, text in figures(found, tmp_path).items() if title.endswith("Figure 1"))
+        return next(svg(figure) for title, figure in figures(found, tmp_path).items() if title.endswith("Figure 1"))
 
     assert not any(title.endswith("Figure 1") for title in figures(found, tmp_path))
     curves.add(tmp_path, NAME, [p for line in found.lines for p in curve("lstm_lr3e-3", line.run_id, line.seed)])

@@ -21,6 +21,7 @@ from orthobench.report import figures, searched_figures
 from orthobench.report import paper as paper_document
 from orthobench.report import searched as searched_document
 from orthobench.report.document import Grid, Section, anchor
+from orthobench.report.drawing import svg
 from orthobench.report.site import fair_lines, published_lines
 from orthobench.report.site.catalogue import models, papers_of, tasks
 from orthobench.report.site.run_lines import run_lines
@@ -62,7 +63,7 @@ def collected(results: Path, catalogue: Catalogue = SHIPPED, runs_root: Path | N
         ],
         "together": grid_lines(fair_document.together([one for one in fair if one.preset == FULL])),
         "figures": {
-            anchor(one.table.name, one.preset): drawn
+            anchor(one.table.name, one.preset): {title: svg(figure) for title, figure in drawn.items()}
             for one, drawn in (
                 *((one, figures.alone(one, results)) for one in published),
                 *((one, searched_figures.figures(one)) for one in searched),
