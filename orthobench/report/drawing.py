@@ -80,8 +80,9 @@ def import_with_defaults() -> None:
     home = Path(package.origin).parent / "mpl-data" if package is not None and package.origin else Path()
     with _working_in(home), _environment("MPLBACKEND", None):
         import matplotlib
+        from cycler import cycler
     matplotlib.rcdefaults()  # a plug-in may have imported it before
-    matplotlib.rcParams["axes.prop_cycle"] = matplotlib.cycler(color=COLOURS)
+    matplotlib.rcParams["axes.prop_cycle"] = cycler(color=COLOURS)
 
 
 def colour(number: int) -> str:
