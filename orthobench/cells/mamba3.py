@@ -13,8 +13,11 @@ One write a step is enough: P_t = S_t - l_t dt_t B_t X_t^T obeys
     P_t = a_t P_{t-1} + a_t (l_{t-1} dt_{t-1} + (1 - l_t) dt_t) B_{t-1} X_{t-1}^T
 
 and S^T C is read as P^T C + l dt (B . C) X.
+
+Of rank R, with several inputs and outputs (MIMO), every step has R of B, C, X = m_r * X and z = n_r * z, one after the
+other: S gets the sum of their writes, and y_t = O sum_r w_r * o_r * SiLU(z_r).
 Lahoti, Li, Chen, Wang, Bick, Kolter, Dao & Gu (2026), "Mamba-3: Improved Sequence Modeling using State Space
-Principles", section 3, of rank one (SISO).
+Principles", section 3.
 """
 
 import math
@@ -28,7 +31,7 @@ from orthobench.cells.convolution import Convolve
 from orthobench.cells.heads import rms_normalised
 from orthobench.cells.outer import Outer, Writes, decay_start
 from orthobench.cells.pairs import times
-from orthobench.common.schema import OptionalPositive
+from orthobench.common.schema import OptionalPositive, Positive
 from orthobench.errors import ConfigError
 from orthobench.parametrizations.initializers import uniform
 
@@ -44,6 +47,7 @@ class Mamba3(Outer):
         decay: act: 1 + c above zero and 1 / (1 - c) below it, `heavy_tail`, or `softplus`.
         dt: the ends of the range of dt at the start, whose logarithm is uniform; a turn by pi in a step needs dt >= 1.
         stratified: whether dt starts spread evenly over the heads, see `decay_start`.
+        rank: R, what a head writes and reads in a step.
         kwargs: see `Headed`.
 
     Raises:
@@ -60,27 +64,32 @@ class Mamba3(Outer):
         decay: Literal["heavy_tail", "softplus"] = "heavy_tail",
         dt: list[float] = (0.001, 0.1),  # type: ignore[assignment]
         stratified: bool = False,
+        rank: Positive = 1,
         **kwargs: Any,
     ) -> None:
         super().__init__(key_width=key_width, **kwargs)
-        rng, heads = kwargs["rng"], self.heads
+        rng, heads, self.rank = kwargs["rng"], self.heads, rank
         K, P = self.key_width, heads * self.value_width
         self.pairs, self.decay = max(1, K // 4) if pairs is None else pairs, decay
         if 2 * self.pairs > K:
             raise ConfigError(f"model.pairs={self.pairs} does not fit model.key_width={K}: at most {K // 2} pairs do.")
         if len(dt) != 2 or not 0 < dt[0] < dt[1]:
             raise ConfigError(f"model.dt={list(dt)} is no range: two positive numbers that grow are needed.")
-        self.sizes = (P, P, K, K, heads, heads, heads, self.pairs)
+        self.sizes = (P, P, rank * K, rank * K, heads, heads, heads, self.pairs)
         self.U = nn.Parameter(uniform(rng, (sum(self.sizes), self.input_size), self.input_size**-0.5))
         _, start = decay_start(rng, heads, [1, 1], dt, stratified=stratified)
         self.dt, self.D = nn.Parameter(start), nn.Parameter(torch.ones(heads))
         self.B_scale, self.C_scale = nn.Parameter(torch.ones(K)), nn.Parameter(torch.ones(K))
-        self.B_shift, self.C_shift = nn.Parameter(torch.ones(heads * K)), nn.Parameter(torch.ones(heads * K))
+        self.B_shift, self.C_shift = (nn.Parameter(torch.ones(rank * heads * K)) for _ in "BC")
+        if rank > 1:
+            self.X_factor = nn.Parameter(torch.full((rank, P), 1 / rank))
+            self.z_factor = nn.Parameter(torch.ones(rank, P))
+            self.o_factor = nn.Parameter(torch.full((rank, P), 1 / rank))
         self.O = nn.Parameter(uniform(rng, (self.hidden_size, P), P**-0.5))
 
     def state_shapes(self) -> tuple[tuple[int, ...], ...]:
         H, K, V = self.heads, self.key_width, self.value_width
-        return (H, K, V), (H, self.pairs), (1, H, K), (1, H, V), (1, H)
+        return (H, K, V), (H, self.pairs), (1, self.rank * H, K), (1, H, V), (1, H)
 
     def writes(
         self, p: Tensor, before: tuple[Tensor, ...], convolve: Convolve
@@ -97,26 +106,55 @@ class Mamba3(Outer):
         whole = [torch.cat([old, new], dim=1) for old, new in zip(past, (B, X, l * dt), strict=True)]
         old_B, old_X, old_share = (part[:, :-1] for part in whole)
         log_a = -act.clamp(min=LEAST_A) * dt
-        key = (log_a.exp() * (old_share + (1 - l) * dt))[..., None] * old_B
+        share, last = log_a.exp() * (old_share + (1 - l) * dt), (angles[:, -1], *(part[:, -1:] for part in whole))
+        if self.rank > 1:
+            return *self._several(log_a, share, old_B, old_X, l * dt, B, C, X, z), last
         now = (l * dt * (B * C).sum(-1) + self.D)[..., None] * X
-        last = (angles[:, -1], *(part[:, -1:] for part in whole))
-        return Writes(log_a[..., None], C, key, old_X), (now, z), last
+        return Writes(log_a[..., None], C, share[..., None] * old_B, old_X), (now, z), last
+
+    def _several(
+        self, log_a: Tensor, share: Tensor, old_B: Tensor, old_X: Tensor, new: Tensor, B: Tensor, C: Tensor,
+        X: Tensor, z: Tensor
+    ) -> tuple[Writes, tuple[Tensor, ...]]:  # fmt: skip
+        """2 R - 1 writes for a step: those of the R keys, the last of which has the first query, then R - 1 queries."""
+        R, H = self.rank, self.heads
+        old_B, B, C = (part.unflatten(2, (R, H)) for part in (old_B, B, C))
+        factor = self.X_factor.unflatten(1, (H, -1))
+        old_X, X = old_X[:, :, None] * factor, X[:, :, None] * factor
+        shares = torch.einsum("bth,btshk,btrhk->btrsh", new, B, C)
+        now = torch.einsum("btrsh,btshv->btrhv", shares, X) + self.D[:, None] * X
+
+        def padded(part: Tensor, first: int) -> Tensor:
+            """R parts of a step, (B, T, R, ...), after zeros or before them."""
+            return F.pad(part, (0, 0, 0, 0, first, R - 1 - first)).flatten(1, 2)
+
+        decay = F.pad(log_a[:, :, None, :, None], (0, 0, 0, 0, 0, 2 * R - 2)).flatten(1, 2)
+        key = share[:, :, None, :, None] * old_B
+        return Writes(decay, padded(C, R - 1), padded(key, 0), padded(old_X, 0)), (now, z)
 
     def _turned(self, y: Tensor, scale: Tensor, shift: Tensor, angles: Tensor) -> Tensor:
-        """B or C of every head, (B, T, heads, d_k), from their shared part (B, T, d_k)."""
-        y = rms_normalised(y, scale)[:, :, None] + shift.unflatten(0, (self.heads, -1))
+        """B or C of every head, (B, T, R heads, d_k), from their shared parts (B, T, R d_k)."""
+        y, angles = y.unflatten(-1, (self.rank, -1)), angles.repeat(1, 1, self.rank, 1)
+        y = (rms_normalised(y, scale)[..., None, :] + shift.unflatten(0, (self.rank, self.heads, -1))).flatten(2, 3)
         pairs, rest = y[..., : 2 * self.pairs].unflatten(-1, (-1, 2)), y[..., 2 * self.pairs :]
         return torch.cat([times(pairs, angles.cos(), angles.sin()).flatten(-2), rest], dim=-1)
 
     def read(self, o: Tensor, *told: Tensor) -> Tensor:
         """See `Outer`."""
         now, z = told
-        return F.linear((o + now).flatten(-2) * F.silu(z), self.O)
+        if self.rank == 1:
+            return F.linear((o + now).flatten(-2) * F.silu(z), self.O)
+        o = o.unflatten(1, (-1, 2 * self.rank - 1))[:, :, self.rank - 1 :] + now
+        return F.linear((o.flatten(-2) * F.silu(z[:, :, None] * self.z_factor) * self.o_factor).sum(2), self.O)
 
     @property
     def products(self) -> int:
-        """Three, as the equation stands: two writes and a read."""
-        return 3
+        """Three for each of R, as the equation stands: two writes and a read."""
+        return 3 * self.rank
+
+    @property
+    def values_per_step(self) -> int:
+        return (2 * self.rank - 1) * super().values_per_step
 
     def learning_rate_scales(self) -> dict[str, float]:
         """The bias of dt and the skip have no weight decay, as in the authors' code."""

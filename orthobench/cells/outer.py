@@ -9,9 +9,11 @@ are made of is computed for many steps at once, and engines run the recurrence f
 import math
 from abc import abstractmethod
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
+import torch
 from torch import Tensor
 
 from orthobench.cells.base import Matrices, State, projection
@@ -21,7 +23,7 @@ from orthobench.parametrizations.initializers import Rng, tensor
 
 
 class Writes(NamedTuple):
-    """Writes of some steps to S, for every sequence, step and head.
+    """Writes of some steps to S, for every sequence, step and head; a cell may have several for each of its steps.
 
     Attributes:
         log_g: ln g, (B, T, H, d_k), or (B, T, H, 1) where all keys have one.
@@ -66,18 +68,24 @@ class Outer(Headed):
 
     @abstractmethod
     def read(self, o: Tensor, *told: Tensor) -> Tensor:
-        """The outputs (..., N) of what the queries found (..., heads, d_v), and of what `writes` tells."""
+        """The outputs (B, T, N) of what the queries found (B, T, heads, d_v), and of what `writes` tells.
+
+        Where a step has several writes, each has its query.
+        """
 
     def step(self, p_t: Tensor, state: State, W: Matrices) -> tuple[Tensor, State]:
         S, *before = state
         writes, told, before = self.writes(p_t[:, None], tuple(before), one_step)
-        log_g, q, k, v, r, p = writes.each(lambda part: part[:, 0])
-        S = log_g.exp()[..., None] * S
-        written = k[..., None] * v[..., None, :]
-        if r is not None:
-            written = written - (k if p is None else p)[..., None] * (r[..., None] * S).sum(-2, keepdim=True)
-        S = S + written
-        return self.read((q[..., None] * S).sum(-2), *(part[:, 0] for part in told)), (S, *before)
+        found = []
+        for t in range(writes.q.shape[1]):
+            log_g, q, k, v, r, p = writes.each(partial(torch.select, dim=1, index=t))
+            S = log_g.exp()[..., None] * S
+            written = k[..., None] * v[..., None, :]
+            if r is not None:
+                written = written - (k if p is None else p)[..., None] * (r[..., None] * S).sum(-2, keepdim=True)
+            S = S + written
+            found.append((q[..., None] * S).sum(-2))
+        return self.read(torch.stack(found, dim=1), *told)[:, 0], (S, *before)
 
     def multiply_adds(self, tokens: bool = False) -> int:
         """See `Cell`: S is multiplied by vectors, and products of two vectors are added to it."""

@@ -45,6 +45,7 @@ LATER = {  # settings of a task or of a part of a model that came later, with th
     ("cell", "mlstm", "input_init"): "small",
     ("cell", "slstm", "forget_bias"): "linear",
     ("cell", "slstm", "convolution"): None,
+    ("cell", "mamba3", "rank"): 1,
     ("cell", "deltaproduct", "output_gate"): "none",
     ("cell", "deltaproduct", "scaled_query"): False,
     **{

@@ -55,6 +55,54 @@ def test_against_complex_units_that_turn(decay: str) -> None:
             np.testing.assert_allclose(found[row, t].detach(), y, rtol=0, atol=1e-11)
 
 
+def turned(y: np.ndarray, angles: np.ndarray) -> np.ndarray:
+    """The first pairs of numbers of y (R, HEADS, K), turned by angles (HEADS, PAIRS)."""
+    z = (y[..., 0 : 2 * PAIRS : 2] + 1j * y[..., 1 : 2 * PAIRS : 2]) * np.exp(1j * angles)
+    return np.concatenate([np.stack([z.real, z.imag], -1).reshape(*z.shape[:-1], 2 * PAIRS), y[..., 2 * PAIRS :]], -1)
+
+
+def test_several_inputs_and_outputs_against_the_rule_as_it_stands() -> None:
+    """Of rank 3: the state itself in place of P, and every write and read of a step by itself."""
+    R = 3
+    cell = random_cell(
+        Mamba3, input_size=I, hidden_size=N, heads=HEADS, key_width=K, value_width=V, pairs=PAIRS, rank=R
+    )
+    own, x = {name: p.detach().numpy() for name, p in cell.named_parameters()}, draw(2, 7, I)
+    found, _ = recurrence(cell, x)
+    sizes = np.cumsum([P, P, R * K, R * K, HEADS, HEADS, HEADS])
+    for row in range(2):
+        S, past, angles = np.zeros((HEADS, K, V)), np.zeros((HEADS, K, V)), np.zeros((HEADS, PAIRS))
+        for t in range(7):
+            z, X, B, C, r, c, l, angle = np.split(own["U"] @ x[row, t].numpy(), sizes)
+            dt, l = np.log1p(np.exp(r + own["dt"])), sigmoid(l)
+            a = np.exp(-np.maximum(np.where(c >= 0, 1 + c, 1 / (1 - np.minimum(c, 0))), 1e-4) * dt)
+            angles = angles + dt[:, None] * np.pi * np.tanh(angle)
+            B, C = (
+                turned(
+                    np.stack([normed(part) for part in y.reshape(R, K)])[:, None] * own[f"{name}_scale"]
+                    + own[f"{name}_shift"].reshape(R, HEADS, K),
+                    angles,
+                )
+                for name, y in (("B", B), ("C", C))
+            )
+            each = (own["X_factor"] * X).reshape(R, HEADS, V)
+            written = sum(B[s, :, :, None] * each[s, :, None] for s in range(R))
+            S = a[:, None, None] * (S + ((1 - l) * dt)[:, None, None] * past) + (l * dt)[:, None, None] * written
+            past, y = written, np.zeros(P)
+            for s in range(R):
+                o = np.einsum("hkv,hk->hv", S, C[s]) + own["D"][:, None] * each[s]
+                y += o.flatten() * silu(z * own["z_factor"][s]) * own["o_factor"][s]
+            np.testing.assert_allclose(found[row, t].detach(), own["O"] @ y, rtol=0, atol=1e-11)
+
+
+def test_the_size_with_several_inputs_and_outputs() -> None:
+    """I (2 P + 2 R n + 3 H + n_a) + 2 H + 2 H R n + 2 n + N P + 3 R P numbers, and a state of B of every rank."""
+    cell = untouched_cell(Mamba3, input_size=41, hidden_size=64, heads=4, key_width=16, rank=4)
+    count = 41 * (128 + 128 + 12 + 4) + 8 + 512 + 32 + 4096 + 3 * 4 * 64
+    assert sum(p.numel() for p in cell.parameters()) == count
+    assert sum(part[0].numel() for part in cell.initial_state(1)) == 1024 + 16 + 4 * 4 * 16 + 64 + 4
+
+
 @pytest.mark.parametrize(("l", "order"), [(0.5, 2), (1.0, 1)])
 def test_the_order_of_the_rule(l: float, order: int) -> None:
     """A constant input for one second, in steps of dt: the error falls by 2^order when dt is halved."""
