@@ -24,6 +24,7 @@ DRAWN = {
     "spectral_rnn": range(1, 7),
     "urnn_ugru": range(1, 13),
     "pdssm": (),
+    "mamba3": (),
 }
 
 
