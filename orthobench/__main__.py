@@ -65,7 +65,8 @@ def _experiment(words: list[str]) -> int:
     if options.shell_completion and not catalogue.folders and all(key(word) in COMPLETION for word in overrides):
         return _ask(words)
     if options.help or options.hydra_help or options.cfg or options.info is not None:
-        return _hydra(words, overrides, catalogue)
+        others = options.hydra_help or options.cfg or options.info is not None
+        return _hydra(words, overrides, catalogue, help_alone=options.help and not others)
     if options.multirun:
         if any(key(word) == "experiment" for word in overrides):
             from orthobench.verbs import asked, reproduce
@@ -149,8 +150,8 @@ def _usage_error(message: str) -> None:
     raise ConfigError(f"{message}.")
 
 
-def _hydra(words: list[str], overrides: list[str], catalogue: "Catalogue") -> int:
-    """Let Hydra answer `--help`, `--cfg` and the like, from a configuration that has been checked first."""
+def _hydra(words: list[str], overrides: list[str], catalogue: "Catalogue", help_alone: bool) -> int:
+    """Let Hydra answer `--cfg` and the like, from a configuration that has been checked first; `--help` is our own."""
     from orthobench.config.words import quoted
 
     cell = catalogue.expand(overrides)
@@ -164,6 +165,11 @@ def _hydra(words: list[str], overrides: list[str], catalogue: "Catalogue") -> in
         from orthobench.config.check import check
 
         check(composed)
+    if help_alone:
+        from orthobench.config.help import text
+
+        say(text(catalogue, composed))
+        return 0
     texts = {text: word.text for text, word in zip(cell, parsed, strict=True)}
     folders = catalogue.folders
     first = ["--config-dir", str(folders[0])] if folders else []  # of several Hydra takes this, the last one

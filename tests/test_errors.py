@@ -1,5 +1,7 @@
 """Wrong words on the command line: one sentence, the exit code of the contract, nothing started."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -307,3 +309,39 @@ def test_a_hint_stands_before_a_long_list(monkeypatch: pytest.MonkeyPatch) -> No
 def test_a_key_given_twice_is_refused(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(words) == 2
     assert "= is given twice." in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "--help",
+        "--help model=lstm task=copying",
+        "list",
+        "plan nonsuch",
+        "plan model=nonsuch",
+        "plan scornn cell=nonsuch",
+        "reproduce nonsuch",
+        "reproduce scornn/table1 cell=nonsuch",
+        "compare nonsuch",
+        "plot nonsuch",
+        "tables nonsuch",
+        "site nonsuch",
+        "show model=nonsuch",
+        "tune model=nonsuch",
+        "collect nonsuch",
+        "eval nonsuch",
+        "export nonsuch",
+        "generate nonsuch",
+        "inspect nonsuch",
+        "rerun nonsuch nonsuch",
+        "bench nonsuch",
+        "model=nonsuch",
+        "-m model=lstm,nonsuch",
+        "model=lstm T=abc",
+    ],
+)
+def test_what_is_wrong_is_told_without_torch(words: str) -> None:
+    """A mistake, or a question about words, is answered before the imports that take a second."""
+    program = "import sys; from orthobench.__main__ import main; main(sys.argv[1:]); assert 'torch' not in sys.modules"
+    done = subprocess.run([sys.executable, "-c", program, *words.split()], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr

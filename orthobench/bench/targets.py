@@ -68,6 +68,10 @@ def growth(rows: dict[str, Row]) -> float | None:
     return max(min(steps) / (T * ratio) for T, ratio in steps.items()) if len(steps) > 1 else None
 
 
+def _most(rows: dict[str, Row]) -> float | None:
+    return max(row.value for row in rows.values() if row.value is not None)
+
+
 def _value(rows: dict[str, Row]) -> float | None:
     return next(iter(rows.values())).value
 
@@ -137,6 +141,23 @@ GPU = (
     Target("seconds of scoRNN, copying T=2000, 10,000 steps", "flagship", ("",), _value, most=45),
     Target("ten seeds in times of one, whole program", "seeds", ("",), _value, most=1.3),
 )
+GROWTH = (
+    Target("exponent of time and memory in T", "exponent", ("time in T", "memory in T"), _most, most=1.05),
+    Target("exponent of time and memory in B", "exponent", ("time in B", "memory in B"), _most, most=1.05),
+    Target("exponent of memory in n", "exponent", ("memory in n",), _most, most=1.05),
+    Target("exponent of time in runs and records", "exponent", ("time in r",), _most, most=1.05),
+    Target("ms of 100,000 records", "growth", ("records()",), milliseconds("100,000 records"), most=5000),
+)
+
+WAITS = (
+    Target("times import torch: help, lists, mistakes", "waits", ("--help", "list", "mistake"), _value, most=0.25),
+    Target("times import torch: a run of one step", "waits", ("a run of one step",), _value, most=1.1),
+    Target("times import torch: list --counts", "waits", ("counts",), _value, most=1.5),
+    Target("times import torch: compare fair", "waits", ("compare fair",), _value, most=3),
+    Target("times import torch: tables --check", "waits", ("tables --check",), _value, most=9),
+    Target("eight runs on two cores, in times of one", "waits", ("eight runs",), _value, most=4.3),
+)
+APART = {"growth": GROWTH, "waits": WAITS}
 
 
 def judge(rows: Iterable[Row], targets: tuple[Target, ...]) -> Iterator[Row]:

@@ -8,10 +8,7 @@ import io
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from orthobench.errors import MemoryExhausted, StorageError
-from orthobench.recording.checkpoint_shape import problem
 from orthobench.recording.files import write_bytes
 
 DIGEST = hashlib.sha256().digest_size
@@ -30,6 +27,8 @@ class SafeCheckpointIO:
         Raises:
             StorageError: it cannot be written, or what is read back differs.
         """
+        import torch
+
         buffer = io.BytesIO()
         torch.save(checkpoint, buffer)
         payload = buffer.getvalue()
@@ -46,6 +45,8 @@ class SafeCheckpointIO:
             MemoryExhausted: there is no room for it.
             StorageError: it cannot be read or its digest does not match.
         """
+        import torch
+
         content = verified(Path(path))
         if content is None:
             raise StorageError(f"{path} is damaged: its digest does not match; delete it to go back to an earlier one.")
@@ -99,6 +100,8 @@ def load_run(path: Path) -> dict[str, Any]:
         StorageError: it cannot be read, or is none.
     """
     state = SafeCheckpointIO().load_checkpoint(path)
+    from orthobench.recording.checkpoint_shape import problem
+
     reason = problem(state)
     if reason is not None:
         raise StorageError(f"{path} is not a checkpoint of a run: {reason}; delete it to go back to an earlier one.")

@@ -15,7 +15,11 @@ FINAL = ("done", "diverged")
 def seal(content: dict[str, Any]) -> dict[str, Any]:
     """The content with null for every number that is not finite, and with its own digest under the key `sha256`."""
     plain = finite({key: value for key, value in content.items() if key != "sha256"})
-    return {**plain, "sha256": hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()}
+    return {**plain, "sha256": _digest(plain)}
+
+
+def _digest(plain: dict[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()
 
 
 def write_sealed(path: Path, content: dict[str, Any]) -> dict[str, Any]:
@@ -37,7 +41,8 @@ def read_sealed(path: Path) -> dict[str, Any] | None:
     if found is None or (found.get("schema") == 1 and "sha256" not in found):  # the first form had no digest
         return found
     try:
-        return found if found.get("sha256") == seal(found)["sha256"] else None
+        own = _digest({key: value for key, value in found.items() if key != "sha256"})
+        return found if found.get("sha256") == own else None
     except (ValueError, RecursionError):
         return None
 

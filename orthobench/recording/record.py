@@ -6,12 +6,13 @@ import sys
 from functools import lru_cache
 from importlib import metadata
 from pathlib import Path
-from typing import Any
-
-import torch
+from typing import TYPE_CHECKING, Any
 
 from orthobench.common.version import __version__
 from orthobench.recording.code_name import code_name
+
+if TYPE_CHECKING:
+    import torch
 
 PACKAGES = ("orthobench", "torch", "lightning", "hydra-core", "omegaconf", "numpy")
 
@@ -47,6 +48,8 @@ def other_code(record: dict[str, Any]) -> str | None:
 
 def environment() -> dict[str, Any]:
     """Versions of Python and of the packages that decide the numbers."""
+    import torch
+
     versions: dict[str, Any] = {"python": platform.python_version()}
     for name in PACKAGES:
         try:
@@ -56,8 +59,10 @@ def environment() -> dict[str, Any]:
     return {**versions, "platform": sys.platform, "threads": torch.get_num_threads()}
 
 
-def hardware(device: torch.device) -> dict[str, Any]:
+def hardware(device: "torch.device") -> dict[str, Any]:
     """The type of the device, and the names of the processor and of the GPU, which is null on a CPU."""
+    import torch
+
     cpu = platform.processor() or platform.machine()
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
@@ -68,12 +73,14 @@ def hardware(device: torch.device) -> dict[str, Any]:
     return {"device": device.type, "cpu": cpu, "gpu": gpu}
 
 
-def peak_bytes(device: torch.device) -> int | None:
+def peak_bytes(device: "torch.device") -> int | None:
     """Peak memory of this process in bytes: of tensors on a GPU, of everything on a CPU; null where it is unknown.
 
     It is not `ru_maxrss`, which a child process inherits from its parent.
     """
     if device.type == "cuda":
+        import torch
+
         return torch.cuda.max_memory_allocated(device)
     try:
         lines = Path("/proc/self/status").read_text().splitlines()

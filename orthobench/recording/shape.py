@@ -4,12 +4,14 @@ A digest tells that nobody has changed a record by
 accident; it does not tell that a record is one.
 """
 
+from itertools import chain
 from typing import Any
 
 from orthobench.recording.attempts import are_attempts
 
 RECORD = "record.json"
 NUMBERS = "numbers by name"
+NUMBER = {int, float, bool, type(None)}  # what JSON makes of a number or null
 KINDS: dict[str, Any] = {
     **dict.fromkeys(("run_id", "status", "model", "task"), str),
     **dict.fromkeys(("seed", "steps"), int),
@@ -57,7 +59,7 @@ def is_record(found: dict[str, Any]) -> bool:
 
 def are_numbers(value: Any) -> bool:
     """Return True if a value is numbers, or null, by name."""
-    return isinstance(value, dict) and all(one is None or isinstance(one, int | float) for one in value.values())
+    return isinstance(value, dict) and set(map(type, value.values())) <= NUMBER
 
 
 def are_sources(value: Any) -> bool:
@@ -70,4 +72,4 @@ def are_sources(value: Any) -> bool:
 
 def _is_curve(points: Any) -> bool:
     pairs = isinstance(points, list) and all(isinstance(point, list) and len(point) == 2 for point in points)
-    return pairs and all(isinstance(one, int | float | None) for point in points for one in point)
+    return pairs and set(map(type, chain.from_iterable(points))) <= NUMBER

@@ -18,7 +18,7 @@ def read_all(root: str | Path) -> list[dict[str, Any]]:
     found = []
     for path in sorted(Path(root).glob("*/record.json")):
         try:
-            record = read_sealed(within(Path(root), path.relative_to(root)))
+            record = read_sealed(within(Path(root), Path(path.parent.name, path.name)))
         except StorageError as error:
             complain(f"orthobench: left out: {error}")
             continue
@@ -38,6 +38,20 @@ def runs_root(given: str | Path | None = None) -> Path:
     return Path(given or variable("ORTHOBENCH_RUNS") or "runs")
 
 
+def folder_of(run: str | Path, root: str | None = None) -> Path:
+    """The folder of a run that is named by its folder, or by its name in the folder of runs `root`.
+
+    Raises:
+        ConfigError: there is none.
+    """
+    runs = runs_root(root)
+    found = next((path for path in (Path(run), runs / run) if (path / "config.yaml").is_file()), None)
+    if found is None:
+        places = " nor ".join(dict.fromkeys(map(str, (Path(run), runs / run))))
+        raise ConfigError(f"{run} is no run: there is no config.yaml in {places}; runs_root= names a folder of runs.")
+    return found
+
+
 def frame(root: str | Path | None = None) -> "pd.DataFrame":
     """Table with a row per run; nested keys are joined by dots, curves are left out.
 
@@ -50,5 +64,24 @@ def frame(root: str | Path | None = None) -> "pd.DataFrame":
     if not root.is_dir():
         raise ConfigError(f"{root} is not a folder of runs, so that there are no records in it.")
 
-    rows = [{key: value for key, value in record.items() if key != "curve"} for record in read_all(root)]
-    return pd.json_normalize(rows)
+    return pd.DataFrame([_flat(record) for record in read_all(root)])
+
+
+def _flat(record: dict[str, Any]) -> dict[str, Any]:
+    """A record without its curves: what has no keys below it first, then nested keys, joined by dots.
+
+    It is what `pandas.json_normalize` makes, which takes longer than reading the file.
+    """
+    nested = {key: value for key, value in record.items() if isinstance(value, dict) and key != "curve"}
+    found = {key: value for key, value in record.items() if not isinstance(value, dict)}
+    for key, value in nested.items():
+        _add(found, key, value)
+    return found
+
+
+def _add(found: dict[str, Any], name: str, node: dict[str, Any]) -> None:
+    for key, value in node.items():
+        if isinstance(value, dict):
+            _add(found, f"{name}.{key}", value)
+        else:
+            found[f"{name}.{key}"] = value

@@ -201,7 +201,7 @@ def load(
     """
     if which not in ("best", "last"):
         raise ConfigError(f"which={which!r} is not known: it must be 'best' or 'last'.")
-    folder = folder_of(run, runs_root)
+    folder = store.folder_of(run, runs_root)
     refuse_links(folder)
     path = folder / "record.json"
     record = read_sealed(path)
@@ -223,20 +223,6 @@ def load(
     _check_identity(folder, settings, record)
     refuse_changed({"plugins": (record.get("sources") or {}).get("plugins") or {}}, settings, "trained")
     return Finished(folder, settings, record, content, which, files, where is not None)
-
-
-def folder_of(run: str | Path, runs_root: str | None = None) -> Path:
-    """The folder of a run that is named by its folder or by its name.
-
-    Raises:
-        ConfigError: there is none.
-    """
-    root = store.runs_root(runs_root)
-    found = next((path for path in (Path(run), root / run) if (path / "config.yaml").is_file()), None)
-    if found is None:
-        places = " nor ".join(dict.fromkeys(map(str, (Path(run), root / run))))
-        raise ConfigError(f"{run} is no run: there is no config.yaml in {places}; runs_root= names a folder of runs.")
-    return found
 
 
 def _check_identity(folder: Path, settings: Settings, record: dict[str, Any]) -> None:

@@ -12,6 +12,7 @@ from orthobench.common.paths import expanded, folder
 from orthobench.config import places
 from orthobench.config.words import key, refuse_twice
 from orthobench.errors import ConfigError
+from orthobench.recording.store import folder_of
 from orthobench.study.catalogue import Catalogue
 
 if TYPE_CHECKING:
@@ -112,6 +113,7 @@ class RunParser(Parser):
         if given.settings and not self.settings:
             allowed = " and ".join(f"{name}=" for name in PLACES)
             raise ConfigError(f"{given.settings[0]} does not apply to {verb}: only {allowed} do.")
+        folder_of(given.names[0], given.places.get("runs_root"))  # told before the slow imports
         return given
 
 

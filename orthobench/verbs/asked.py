@@ -7,7 +7,7 @@ from orthobench.config.words import MOST, choices, key, shortened
 from orthobench.errors import ConfigError
 from orthobench.study.catalogue import Catalogue
 from orthobench.study.reproduce.selection import Selection
-from orthobench.study.tables.table import FULL
+from orthobench.study.tables.table import FULL, PUBLISHED
 from orthobench.verbs.arguments import Parser
 
 DIGITS = 20  # of the largest seed
@@ -68,11 +68,15 @@ class Asked:
         """The selection in the tables of a catalogue.
 
         Raises:
-            ConfigError: no such table, or `--models` beside `cell=` or a table whose rows are fixed.
+            ConfigError: no such table, or published row, or `--models` beside `cell=` or a table whose rows are fixed.
         """
         tables = catalogue.select(self.names)
         if self.models is not None and self.rows is not None:
             raise ConfigError("--models and cell= both say which cells are meant; give one of them.")
+        for table in tables if self.rows is not None else ():
+            if table.track == PUBLISHED:
+                for row in table.trained(self.rows):
+                    table.row(row)  # which refuses a name that is none of its rows, before the slow imports
         fixed = None if self.models is None else next((table.name for table in tables if table.search is None), None)
         if fixed is not None:
             raise ConfigError(

@@ -1,9 +1,10 @@
-"""`orthobench bench [--quick|--gpu] [--budget 5m] [--output DIR] | --record [TABLE|PAPER|fair|all]...`: its speed."""
+"""`orthobench bench [--quick|--gpu|--peers|--growth|--waits] | --record [TABLE|PAPER|fair|all]...`: its speed."""
 
 import time
 from collections import deque
 from collections.abc import Iterator
 from functools import partial
+from importlib import import_module
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,6 +18,12 @@ from orthobench.verbs.arguments import Parser, results_root
 
 if TYPE_CHECKING:
     from orthobench.bench.timing import Row
+
+APART = {
+    "peers": "ours beside the layers of torch and of other packages that are installed",
+    "growth": "the exponents of time and memory in T, n, B, the runs of a sweep and the records",
+    "waits": "whole commands, in times of `import torch`",
+}
 
 
 def main(arguments: list[str]) -> int:
@@ -40,6 +47,8 @@ def main(arguments: list[str]) -> int:
     parser.add_argument(
         "--gpu", action="store_true", help="what a GPU that is there for minutes should measure first, within 320 s"
     )
+    for option, words in APART.items():
+        parser.add_argument(f"--{option}", action="store_true", help=words)
     parser.add_argument("--parts", type=int, default=3, choices=(1, 2, 3), help="of --gpu: within 100, 200 or 320 s")
     parser.add_argument(
         "--record", action="store_true", help="measure the steps that tables name: results/bench/steps.csv"
@@ -54,6 +63,9 @@ def main(arguments: list[str]) -> int:
         from orthobench.bench import gpu_parts
 
         return gpu_parts.run_parts(options.output, options.parts)
+    apart = [name for name in APART if getattr(options, name)]
+    if len(apart) > 1:
+        parser.error(f"--{apart[0]} and --{apart[1]} are two tables: give one")
     import torch
 
     from orthobench.bench import cells, cores, ensembles, gpu_steps, maps, models, scans, targets, timing, training
@@ -65,7 +77,8 @@ def main(arguments: list[str]) -> int:
     end = None if options.budget is None else time.monotonic() + seconds(options.budget)
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     bench = Bench(device, 0.7 if options.quick else 8.0, 3, 9 if options.quick else 15, options.quick)
-    rows, table, page = [], Appended(options.output / "speed.csv"), options.output / "speed.md"
+    name = apart[0] if apart else "speed"
+    rows, table, page = [], Appended(options.output / f"{name}.csv"), options.output / f"{name}.md"
     torch.set_num_threads(1)
     keep_freed_memory()
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
@@ -73,6 +86,8 @@ def main(arguments: list[str]) -> int:
     if device.type == "cuda":
         parts = [gpu_steps, ensembles, training, scans, models, maps, cells]
     judged = targets.GPU if device.type == "cuda" else targets.CPU
+    if apart:
+        parts, judged = [import_module(f"orthobench.bench.{name}")], targets.APART.get(name, ())
 
     def measured() -> "Iterator[Row]":
         for part in parts:

@@ -25,9 +25,12 @@ def main(arguments: list[str]) -> int:
     given = parser.read(arguments)
     if not given.names:
         raise ConfigError("collect needs a runs folder or an archive, for example `orthobench collect other/runs.tar`.")
+    missing = next((name for name in given.names if not Path(name).exists()), None)
+    if missing is not None:
+        raise StorageError(f"{missing} is neither a folder nor an archive.")
+    own = given.catalogue.settings(given.overrides).run
     from orthobench.recording.collect import collect
 
-    own = given.catalogue.settings(given.overrides).run
     counts: Counter[str] = Counter()
     for place in map(Path, given.names):
         for one in collect(place, Path(own["runs_root"]), own["data_root"]):

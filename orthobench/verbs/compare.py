@@ -16,10 +16,6 @@ def main(arguments: list[str]) -> int:
     Raises:
         ConfigError: no table, or none of that name; no folder, or no run in it that is asked for.
     """
-    from orthobench.report import own
-    from orthobench.report.tables import section
-    from orthobench.study.verdicts.comparison import recorded_presets
-
     parser = Parser(__doc__)
     parser.add_folders()
     given = parser.read(arguments)
@@ -29,12 +25,17 @@ def main(arguments: list[str]) -> int:
             "`orthobench compare runs/`."
         )
     places = own_runs.folders(given.names, given.catalogue)
-    for found in own_runs.tables(places, given.overrides) if places else ():
-        _show(own.section(found))
     if places:
+        from orthobench.report import own
+
+        for found in own_runs.tables(places, given.overrides):
+            _show(own.section(found))
         return 0
-    results = results_root(given.overrides)
-    for table in given.catalogue.select(given.names):
+    results, asked = results_root(given.overrides), given.catalogue.select(given.names)
+    from orthobench.report.tables import section
+    from orthobench.study.verdicts.comparison import recorded_presets
+
+    for table in asked:
         for preset, root in recorded_presets(table.name, results):
             nothing = f"nothing is recorded in {root / 'records'}; results_root= names another folder"
             _show(section(table, root, preset), nothing)

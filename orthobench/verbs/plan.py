@@ -64,12 +64,14 @@ def main(arguments: list[str]) -> int:
 
 
 def _plan_runs(overrides: list[str], catalogue: Catalogue) -> int:
-    from orthobench.models.build import fit_to_budget
     from orthobench.recording.files import read_json
     from orthobench.study.reproduce.record_line import why_stale
     from orthobench.study.sweep import jobs
 
-    checked = [fit_to_budget(catalogue.settings(job)) for job in jobs(catalogue.parse(overrides))]
+    asked = [catalogue.settings(job) for job in jobs(catalogue.parse(overrides))]
+    from orthobench.models.build import fit_to_budget  # which is slow, and what is wrong is told before it
+
+    checked = [fit_to_budget(one) for one in asked]
     _warn()
     book, groups, states = (
         _book(checked[0], Path(checked[0].run["results_root"])),

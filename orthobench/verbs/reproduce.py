@@ -67,13 +67,14 @@ def run(
     from orthobench.common.terminal import say
     from orthobench.config.launchers import split
     from orthobench.config.words import seconds
+
+    about, extra = split(list(asked.extra))
+    selection = replace(asked, extra=tuple(extra)).selection(catalogue, preset)
     from orthobench.report import tables
     from orthobench.study.reproduce.cheapest import cheapest_rows
     from orthobench.study.reproduce.plan import take_over
     from orthobench.study.reproduce.reproduce import Reproduction
 
-    about, extra = split(list(asked.extra))
-    selection = replace(asked, extra=tuple(extra)).selection(catalogue, preset)
     catalogue.tables()  # all that is rendered at the end is refused before work starts
     end = None if budget is None else time.monotonic() + seconds(budget, "--fits" if fits else "--budget")
     take_over(selection)

@@ -27,19 +27,15 @@ def main(arguments: list[str]) -> int:
     Raises:
         ConfigError: no such table, row or seed, nothing of it is recorded, or its record is of other settings.
     """
-    from orthobench.run.run import Run
-    from orthobench.study.records import records
-    from orthobench.study.records.drift import drifts, verdict
-    from orthobench.study.records.recorded import why_other
-    from orthobench.study.reproduce.record_line import record_line
-    from orthobench.study.tables.composed import ComposedTable
-    from orthobench.study.verdicts.searched import searched_table
-
     parser = Parser(__doc__)
     parser.add_folders()
     given = parser.read(arguments)
     if len(given.names) != 2:
         raise ConfigError("rerun needs a table and a row: `orthobench rerun fair2/cued_copying gru seed=1`.")
+    from orthobench.study.records import records
+    from orthobench.study.records.recorded import why_other
+    from orthobench.study.verdicts.searched import searched_table
+
     asked = {key(one): places.path(one) for one in given.overrides}
     results = Path(asked.get("results_root", "results"))
     table = given.catalogue.table(given.names[0])
@@ -50,6 +46,11 @@ def main(arguments: list[str]) -> int:
     before = _seed(own, asked.get("seed"), f"{table.name} {row}")
     root = Path(asked.get("runs_root", "runs")) / FOLDER
     extra = [one for one in given.overrides if key(one) not in OWN]
+    from orthobench.run.run import Run
+    from orthobench.study.records.drift import drifts, verdict
+    from orthobench.study.reproduce.record_line import record_line
+    from orthobench.study.tables.composed import ComposedTable
+
     (job,) = table.runs(seeds=[before.seed], rows=[row])
     run = Run.fitted(given.catalogue.settings([*job.overrides, *extra, word("runs_root", str(root))]))
     stale = why_other(before, ComposedTable(table).settings(row, before.seed)) or why_other(before, run.settings)

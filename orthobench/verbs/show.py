@@ -13,19 +13,20 @@ def main(arguments: list[str]) -> int:
     Raises:
         ConfigError: the configuration is wrong.
     """
-    import yaml
-
-    from orthobench.recording.files import read_json
-    from orthobench.run.memory import GIB, device_of, estimate
-    from orthobench.run.run import Run
-
     parser = Parser(__doc__)
     parser.add_folders()
     parser.add_argument("--multirun", "-m", action="store_true", help=argparse.SUPPRESS)
     given = parser.read(arguments)
     if given.multirun:
         raise ConfigError("show tells of one run; `orthobench plan -m` tells of a sweep.")
-    exp = Run.fitted(given.catalogue.settings(given.words))
+    asked = given.catalogue.settings(given.words)
+    import yaml
+
+    from orthobench.recording.files import read_json
+    from orthobench.run.memory import GIB, device_of, estimate
+    from orthobench.run.run import Run
+
+    exp = Run.fitted(asked)
     exp.model.to(device_of(exp.settings.trainer.get("accelerator", "auto")))
     say(yaml.safe_dump(exp.settings.as_dict(), sort_keys=False).rstrip())
     counts, length = exp.parameters | exp.budget, exp.duration

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from orthobench.config.settings import Settings
 from orthobench.errors import OrthobenchError, StorageError
-from orthobench.study.costs import measuring, run_costs
+from orthobench.study.costs import run_costs
 from orthobench.study.costs.run_costs import KEPT, MEASURED, SCALED, START, Cost, KeptCost, priced, ratio_of, shorter
 
 OWN = ".costs.csv"
@@ -56,6 +56,8 @@ class Book:
 
     def _look_up(self, settings: Settings, digests: tuple[str, str]) -> tuple[KeptCost, str, float]:
         """A cost, where it is from, and how much longer this machine takes."""
+        from orthobench.study.costs import measuring
+
         machine = tuple(measuring.made_on(settings)[part] for part in run_costs.MACHINE)
         same = [one for one in self.known if one.digest == digests[0]]
         here = next((one for one in same if one.machine == machine), None)
@@ -74,6 +76,8 @@ class Book:
 
     def _start(self, settings: Settings) -> float:
         """Seconds of the program's start."""
+        from orthobench.study.costs import measuring
+
         machine = tuple(measuring.made_on(settings)[part] for part in run_costs.MACHINE)
         found = next((one for one in self.known if (one.digest, one.machine) == (START, machine)), None)
         return (found or self._keep(measuring.start_up(settings))).step_s

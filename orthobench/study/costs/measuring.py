@@ -1,7 +1,8 @@
 """Time of a step, an evaluation and the start of a run on this machine, measured for a second at most.
 
 A step is what training does: its batch, forward, backward, clipping and the optimizer. One that would take longer than
-a moment is measured with a shorter sequence, where its task has any, and scaled, because time grows as the length does.
+a moment is measured with a shorter sequence, where its task has any, or else with fewer sequences at once, and scaled,
+because time grows as either does.
 
 On a CPU the clock is that of the processor's work, per thread, so that other programs beside it do not count; on a GPU,
 whose work no such clock sees, it is the one on the wall. Work is never measured too short, so that of several
@@ -34,6 +35,7 @@ from orthobench.tasks.base import SPLITS, Split
 
 ENOUGH_S, LONG_S = 0.1, 0.3  # a measurement, and a step that is shortened
 SHORTEST = 25  # steps of a sequence that is measured in place of a longer one
+FEWEST = 16  # sequences that are measured in place of more: fewer would use a processor worse
 RATE = 1e10  # multiply-adds a second at least, by which it is told in advance which step would take long
 
 
@@ -53,8 +55,9 @@ def measure(settings: Settings) -> KeptCost:
     parameters = exp.parameters["total"]
     setup_s = clock() - before
     short = _shortened(exp)
-    step_s, batch_s = _timed(exp if short is None else short, clock)
-    scale = 1.0 if short is None else (task.T or 1) / (short.task.T or 1)
+    rows = task.batch_size if short is not None else _fewer(exp)
+    step_s, batch_s = _timed(short or exp, clock, rows)
+    part = rows / task.batch_size * ((short.task.T or 1) / (task.T or 1) if short is not None else 1.0)
     own, alike = digests(settings)
     name = f"{settings.model['name']} n={settings.model.get('hidden_size')} {settings.task['name']}"
     return KeptCost(
@@ -62,12 +65,12 @@ def measure(settings: Settings) -> KeptCost:
         T=task.T,
         digest=own,
         alike=alike,
-        measured_T=None if short is None else short.task.T,
+        measured_T=None if part == 1.0 or task.T is None else max(round(part * task.T), 1),
         batches=batches,
         parameters=parameters,
         peak_bytes=estimate(exp.model, task),
-        step_s=scale * step_s,
-        batch_s=scale * batch_s,
+        step_s=step_s / part,
+        batch_s=batch_s / part,
         setup_s=setup_s,
         curve_batches=curve_batches(task),
         made=made_on(settings),
@@ -130,7 +133,7 @@ def _shortened(exp: Run) -> Run | None:
     T, settings = exp.task.T, exp.settings
     if "T" not in settings.task or not T or T <= SHORTEST:
         return None
-    seconds = 3.0 * exp.budget["multiply_adds"] * T * exp.task.batch_size * exp.duration.accumulate / RATE
+    seconds = _expected_s(exp)
     if seconds <= LONG_S:
         return None
     short = max(int(T * LONG_S / seconds), SHORTEST)
@@ -141,8 +144,21 @@ def _shortened(exp: Run) -> Run | None:
         return None
 
 
-def _timed(exp: Run, clock: Callable[[], float]) -> tuple[float, float]:
-    """Seconds of a training step, and of a batch of an evaluation."""
+def _expected_s(exp: Run) -> float:
+    """Seconds of a step at the most, by its multiply-adds."""
+    return 3.0 * exp.budget["multiply_adds"] * (exp.task.T or 1) * exp.task.batch_size * exp.duration.accumulate / RATE
+
+
+def _fewer(exp: Run) -> int:
+    """Number of sequences to measure a step with: all of a batch, but where it would take long."""
+    B = exp.task.batch_size
+    if exp.task.T is None or exp.task.carries_state:
+        return B
+    return min(max(int(B * LONG_S / max(_expected_s(exp), LONG_S)), FEWEST), B)
+
+
+def _timed(exp: Run, clock: Callable[[], float], rows: int) -> tuple[float, float]:
+    """Seconds of a training step with `rows` sequences, and of so many in a batch of an evaluation, scaled to it."""
     device = device_of(exp.settings.trainer.get("accelerator", "auto"))
     model, task = exp.model.to(device), exp.task
     optimizer, loss_of = build_optimizer(exp.settings, model), TrainingStep(model, task)
@@ -153,7 +169,7 @@ def _timed(exp: Run, clock: Callable[[], float]) -> tuple[float, float]:
         nonlocal index
         optimizer.zero_grad()
         for _ in range(exp.duration.accumulate):
-            batch = tuple(part.to(device) for part in task.batch("train", 0, index % exp.duration.epoch_batches))
+            batch = tuple(part[:rows].to(device) for part in task.batch("train", 0, index % exp.duration.epoch_batches))
             loss_of(batch, None)[0].backward()
             index += 1
         if clip:
@@ -163,7 +179,7 @@ def _timed(exp: Run, clock: Callable[[], float]) -> tuple[float, float]:
             one.after_step()
 
     def evaluation() -> None:
-        x, target, *mask = (part.to(device) for part in task.batch("train", 0, 0))
+        x, target, *mask = (part[:rows].to(device) for part in task.batch("train", 0, 0))
         for value in task.measure(model(x)[0], target, *mask).values():
             float(value)
 

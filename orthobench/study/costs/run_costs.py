@@ -11,24 +11,23 @@ from functools import lru_cache
 from math import inf, isfinite, log
 from pathlib import Path
 from statistics import mean, median
+from typing import TYPE_CHECKING
 
 from orthobench.common.terminal import duration_text
 from orthobench.config.files import version
 from orthobench.config.settings import Settings
 from orthobench.errors import ConfigError
-from orthobench.models.build import build_task
 from orthobench.recording.files import as_csv, read_rows, write_bytes
 from orthobench.study.costs.step_costs import digest
 from orthobench.study.records import records
 from orthobench.study.tables.composed import ComposedTable
-from orthobench.tasks.base import Split, Task
-from orthobench.tasks.drawn.varied import Varied
-from orthobench.tasks.duration import duration, limited
-from orthobench.tasks.lengths import Lengths
+
+if TYPE_CHECKING:
+    from orthobench.tasks.base import Split, Task
 
 MACHINE = ("device", "processor", "threads")
 MADE = (*MACHINE, "torch", "version", "date")
-SPLITS: tuple[Split, ...] = ("train", "val", "test")
+SPLITS: "tuple[Split, ...]" = ("train", "val", "test")
 COUNTS = (*(f"{split}_batches" for split in SPLITS), "parameters", "peak_bytes")
 SECONDS = ("step_s", "batch_s", "setup_s", "curve_batches")
 HEADERS = ("shape", "T", "digest", "alike", "measured_T", *COUNTS, *SECONDS, *MADE)
@@ -47,6 +46,7 @@ class KeptCost:
         shape: the model, its size, the task, T and the batch, to be read by people.
         digest: of all settings that a step's cost may depend on; `alike` is that without the length.
         measured_T: the shorter length at which it was measured, and from which it was scaled; null where it was not.
+            Half of the sequences of a batch count as half of the length.
         batches: those of a pass over each split, which may follow from the data.
         parameters: trainable numbers.
         peak_bytes: memory of a training step, by its structure.
@@ -62,7 +62,7 @@ class KeptCost:
     digest: str
     alike: str
     measured_T: int | None
-    batches: dict[Split, int]
+    batches: "dict[Split, int]"
     parameters: int
     peak_bytes: int
     step_s: float
@@ -150,6 +150,10 @@ def priced(settings: Settings, kept: KeptCost, start_s: float, source: str = KEP
         source: where the knowledge is from.
         ratio: the time that this machine needs, in that of the one which it was measured on.
     """
+    from orthobench.models.build import build_task
+    from orthobench.tasks.drawn.varied import Varied
+    from orthobench.tasks.duration import duration, limited
+
     step_s, batch_s = ratio * kept.step_s, ratio * kept.batch_s
     length = duration(settings.trainer, kept.batches["train"])
     within = _within(settings.trainer.get("max_time")) / step_s
@@ -260,8 +264,10 @@ def hours_text(hours: float) -> str:
     return f"{hours:,.0f}" if hours >= 10 else f"{hours:.2g}"
 
 
-def curve_batches(task: Task) -> float:
+def curve_batches(task: "Task") -> float:
     """The length curve at the end of a run, in batches of an evaluation at the lengths of training."""
+    from orthobench.tasks.lengths import Lengths
+
     if not isinstance(task, Lengths) or not task.eval_lengths:
         return 0.0
     twins = {length: task.at_length(length) for length in task.eval_lengths}

@@ -39,17 +39,21 @@ class ChosenRow:
 def prices(found: Plan, book: Book) -> dict[Place, ChosenRow]:
     """The rows of a plan, each with its price; one whose data is missing has none, and is left out."""
     rows: dict[Place, ChosenRow] = {}
+    hours: dict[Place, float | None] = {}  # of a run of each trained row, whatever its seed
     for run in found.runs:
-        place = run.job.table, run.table.base(run.job.row)
-        try:
-            hours = book.of(run.settings).total_s / 3600
-        except Stopped:
-            raise
-        except OrthobenchError:
-            continue
-        own = rows.setdefault(place, ChosenRow(*place, [], 0.0))
-        own.runs.append(run)
-        own.hours += hours
+        place, trained = (run.job.table, run.table.base(run.job.row)), (run.job.table, run.job.row)
+        if trained not in hours:
+            try:
+                hours[trained] = book.of(run.settings).total_s / 3600
+            except Stopped:
+                raise
+            except OrthobenchError:
+                hours[trained] = None
+        each = hours[trained]
+        if each is not None:
+            own = rows.setdefault(place, ChosenRow(*place, [], 0.0))
+            own.runs.append(run)
+            own.hours += each
     return rows
 
 

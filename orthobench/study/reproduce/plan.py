@@ -9,7 +9,6 @@ from orthobench.config.configuration import Composer
 from orthobench.config.settings import Settings
 from orthobench.config.words import key, value
 from orthobench.errors import ConfigError
-from orthobench.models.build import fit_to_budget
 from orthobench.study.records import records
 from orthobench.study.records.recorded import lines_of_like, why_other
 from orthobench.study.reproduce.record_line import cost, why_stale
@@ -177,6 +176,8 @@ def _fitted(seeds: list[Settings]) -> list[Settings]:
     """The settings of all seeds of a row, with the hidden size that its budget of parameters, if any, allows."""
     if seeds[0].run["params"] is None:
         return seeds
+    from orthobench.models.build import fit_to_budget
+
     size = fit_to_budget(seeds[0]).model["hidden_size"]
     return [one.with_hidden_size(size) for one in seeds]
 

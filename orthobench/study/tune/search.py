@@ -24,7 +24,6 @@ from orthobench.config.settings import Settings
 from orthobench.config.words import refuse_twice
 from orthobench.errors import ConfigError, MemoryExhausted, Stopped, StorageError
 from orthobench.launch.workers import Launcher
-from orthobench.models.build import build_task, fit_to_budget
 from orthobench.recording.claim import Claim
 from orthobench.study.overview import Overview, Watched
 from orthobench.study.reproduce.record_line import steps
@@ -84,6 +83,8 @@ class Search:
     @cached_property
     def task(self) -> Any:
         """The task, of which no data is read that its metric does not depend on."""
+        from orthobench.models.build import build_task
+
         return build_task(self.first)
 
     @property
@@ -99,6 +100,8 @@ class Search:
         """
         words = [*self.words, *(one.word(trial) for one in self.ranges)]
         parsed = [word.text for word in self.configuration.parse(words)]
+        from orthobench.models.build import fit_to_budget
+
         return SweepRun(parsed, fit_to_budget(self.configuration.settings(words)))
 
     def _composed(self, name: str, end: str) -> Settings:
