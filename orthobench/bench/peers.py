@@ -186,7 +186,7 @@ def measure(bench: Bench) -> Iterator[Row]:
 
 
 def compare(bench: Bench, peer: Peer, n: int, B: int, T: int) -> list[Row]:
-    """One peer beside ours, or a row that says why not."""
+    """Rows of a peer beside ours, or a single row that says why not."""
     case = f"{peer.model} n={n} B={B} T={T}"
     reason = why_not(peer, bench.device)
     if reason is None:

@@ -113,7 +113,6 @@ class RunParser(Parser):
         if given.settings and not self.settings:
             allowed = " and ".join(f"{name}=" for name in PLACES)
             raise ConfigError(f"{given.settings[0]} does not apply to {verb}: only {allowed} do.")
-        folder_of(given.names[0], given.places.get("runs_root"))  # told before the slow imports
         return given
 
 
@@ -138,6 +137,7 @@ def load_run(given: argparse.Namespace, name: str | None = None) -> "Finished":
     Raises:
         ConfigError: no run of that name, or one that is not done.
     """
+    folder_of(name or given.names[0], given.places.get("runs_root"))  # told before the slow imports
     from orthobench.run.load import load
 
     return load(name or given.names[0], "last" if given.last else "best", **given.places)

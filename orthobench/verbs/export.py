@@ -14,9 +14,9 @@ def main(arguments: list[str]) -> int:
     words = "torch: the weights, for torch.load; pt2: torch.export; onnx: ONNX of opset 18"
     parser.add_argument("--format", choices=("torch", "onnx", "pt2"), default="torch", help=words)
     given = parser.read(arguments)
+    run = load_run(given)
     from orthobench.run.export import export
 
-    run = load_run(given)
     path, difference = export(run, given.format)
     checked = "" if difference is None else f", within {difference:.1e} of the model at two lengths"
     say(f"{path}: the {run.which} weights, of step {run.step:,}{checked}")

@@ -27,9 +27,9 @@ def main(arguments: list[str]) -> int:
         raise ConfigError(f"--temperature {given.temperature} is out of range: it must be a number >= 0.")
     if not 0 <= given.seed < 2**63:
         raise ConfigError(f"--seed {given.seed} is out of range: it must be >= 0 and below 2^63.")
+    run = load_run(given)
     from orthobench.run.generate import generate
 
-    run = load_run(given)
     drawn = generate(run, given.prompt, given.tokens, given.temperature, given.seed)
     first = next(drawn)  # whatever is wrong is told before the prompt is printed
     say(given.prompt + first, end="")

@@ -22,14 +22,13 @@ def main(arguments: list[str]) -> int:
     look = Look(given.format, style=given.style)
     if given.sequences < 1:
         raise ConfigError(f"--sequences {given.sequences} is out of range: it must be >= 1.")
-
+    run = load_run(given)
     from orthobench.recording.checkpoint import digest_of
     from orthobench.recording.digest import write_sealed
     from orthobench.recording.files import write_bytes
     from orthobench.report.dynamics import picture
     from orthobench.run.dynamics import dynamics
 
-    run = load_run(given)
     found = dynamics(run, given.sequences)
     name = "inspect-last" if given.last else "inspect"
     path = run.folder / "evaluations" / f"{name}.json"
