@@ -67,12 +67,11 @@ def tokens(*shape: int, width: int = 3) -> torch.Tensor:
 
 
 def arrays(cell: Cell) -> dict[str, np.ndarray]:
-    """U_<gate>, b_<gate> and W_<gate>."""
-    found = {}
-    for gate, U in zip(cell.gates, cell.U.chunk(len(cell.gates)), strict=True):
-        own = {"U": U, "W": cell.recurrent[gate](), "b": cell.b[gate]}
-        found |= {f"{name}_{gate}": tensor.detach().numpy() for name, tensor in own.items()}
-    return found
+    """U_<gate>, b_<gate>, W_<matrix>, and every parameter of the cell's own by its name."""
+    found = dict(cell.named_parameters(recurse=False))
+    found |= {f"U_{gate}": U for gate, U in zip(cell.gates, cell.U.chunk(len(cell.gates)), strict=True)}
+    found |= {f"b_{gate}": b for gate, b in cell.b.items()} | {f"W_{name}": W() for name, W in cell.recurrent.items()}
+    return {name: tensor.detach().numpy() for name, tensor in found.items()}
 
 
 def sigmoid(z: Any) -> Any:

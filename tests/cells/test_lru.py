@@ -1,4 +1,4 @@
-"""The LRU and the rotation against loops of complex numbers in NumPy, their sizes and their starts."""
+"""The starts of the LRU and the rotation, and what a rotation keeps."""
 
 import numpy as np
 import pytest
@@ -13,41 +13,9 @@ from orthobench.scan import recurrence
 from tests.making import draw, random_cell, untouched_cell
 
 
-def parts(U: torch.Tensor) -> np.ndarray:
-    """A complex matrix from its real parts, stacked above its imaginary ones."""
-    re, im = U.detach().numpy().reshape(2, -1, U.shape[-1])
-    return re + 1j * im
-
-
-def test_the_lru_against_a_loop_of_complex_numbers() -> None:
-    cell, x = random_cell(LRU), draw(2, 6, 3)
-    nu, theta, g, C, d = (getattr(cell, name).detach().numpy() for name in ("nu", "theta", "g", "C", "d"))
-    factor = np.exp(-np.exp(nu) + 1j * np.exp(theta))
-    C = (C[:, ::2] + 1j * C[:, 1::2]).conj()
-    h, seen = np.zeros((2, 4), dtype=complex), []
-    for x_t in x.numpy().transpose(1, 0, 2):
-        h = factor * h + np.exp(g) * (x_t @ parts(cell.U).T)
-        seen.append((h @ C.T).real + d * x_t)
-    found, (last,) = recurrence(cell, x)
-    np.testing.assert_allclose(found.detach().numpy().transpose(1, 0, 2), seen, rtol=0, atol=1e-12)
-    np.testing.assert_allclose(last.detach().numpy(), h, rtol=0, atol=1e-12)
-
-
-@pytest.mark.parametrize("unitary", [False, True])
-def test_the_rotation_against_a_loop_of_complex_numbers(unitary: bool) -> None:
-    cell, x = random_cell(Rotation, unitary=unitary), draw(2, 6, 3)
-    U, b = cell.U.detach().numpy(), {gate: b.detach().numpy() for gate, b in cell.b.items()}
-    h, seen = np.zeros((2, 4), dtype=complex), []
-    for x_t in x.numpy().transpose(1, 0, 2):
-        phi = x_t @ U[8:12].T + b["phi"]
-        a = 0.0 if unitary else np.log1p(np.exp(x_t @ U[12:].T + b["a"]))
-        h = np.exp(-a + 1j * phi) * h + x_t @ parts(cell.U[:8]).T
-        seen.append(h)
-    found, _ = recurrence(cell, x)
-    np.testing.assert_allclose(found.detach().numpy().transpose(1, 0, 2), seen, rtol=0, atol=1e-12)
-    shown = cell.features(found).detach().numpy()
-    np.testing.assert_array_equal(shown[..., ::2], found.detach().numpy().real)
-    np.testing.assert_array_equal(shown[..., 1::2], found.detach().numpy().imag)
+def test_a_rotation_shows_real_and_imaginary_parts_in_turn() -> None:
+    h = torch.complex(draw(2, 4), draw(2, 4, seed=3))
+    assert torch.equal(random_cell(Rotation).features(h), torch.stack([h.real, h.imag], -1).flatten(1))
 
 
 def test_a_unitary_rotation_keeps_the_modulus() -> None:

@@ -1,8 +1,5 @@
-"""minGRU and minLSTM against loops in NumPy, their sizes, and what a gate does at its ends."""
+"""The published scan of minGRU, and what a gate of it and of minLSTM does at its ends."""
 
-from typing import Any
-
-import numpy as np
 import pytest
 import torch
 
@@ -11,34 +8,7 @@ from orthobench.cells.mingru import MinGRU, drive
 from orthobench.cells.minlstm import MinLSTM
 from orthobench.errors import ConfigError
 from orthobench.scan import recurrence
-from tests.making import draw, random_cell, sigmoid
-
-
-def g(candidate: str, v: np.ndarray) -> np.ndarray:
-    return v if candidate == "identity" else np.where(v >= 0, v + 0.5, sigmoid(v))
-
-
-def gates(cell: Any, x_t: np.ndarray) -> list[np.ndarray]:
-    """What every gate gets of an input."""
-    blocks = zip(cell.U.detach().numpy().reshape(len(cell.gates), -1, 3), cell.gates, strict=True)
-    return [x_t @ U.T + cell.b[gate].detach().numpy() for U, gate in blocks]
-
-
-@pytest.mark.parametrize("candidate", ["positive", "identity"])
-@pytest.mark.parametrize("cls", [MinGRU, MinLSTM])
-def test_against_a_loop_in_numpy(cls: Any, candidate: str) -> None:
-    cell, x, h, seen = random_cell(cls, candidate=candidate), 3 * draw(2, 6, 3), draw(2, 4, seed=5).numpy(), []
-    found, _ = recurrence(cell, x, (torch.from_numpy(h),))
-    for x_t in x.numpy().transpose(1, 0, 2):
-        *own, v = gates(cell, x_t)
-        if cls is MinGRU:
-            z = sigmoid(own[0])
-            h = (1 - z) * h + z * g(candidate, v)
-        else:
-            f, i = sigmoid(own[0]), sigmoid(own[1])
-            h = f / (f + i) * h + i / (f + i) * g(candidate, v)
-        seen.append(h)
-    np.testing.assert_allclose(found.detach().numpy().transpose(1, 0, 2), seen, rtol=0, atol=1e-13)
+from tests.making import draw, random_cell
 
 
 def test_the_published_scan_in_logarithms_gives_the_same() -> None:

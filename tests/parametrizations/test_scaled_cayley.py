@@ -1,3 +1,5 @@
+"""The scaled Cayley map, and the one that starts from small uniform entries."""
+
 import math
 
 import numpy as np
@@ -6,6 +8,7 @@ import torch
 
 from orthobench.parametrizations.base import deviation
 from orthobench.parametrizations.scaled_cayley import ScaledCayley
+from orthobench.parametrizations.uniform_cayley import UniformCayley
 
 
 def random_skew(n: int, rng: np.random.Generator) -> np.ndarray:
@@ -81,3 +84,16 @@ def test_rho_counts_the_last_signs(rho: int | float | str, count: int, rng: np.r
     p = ScaledCayley(10, rng, rho=rho)
     assert p.rho == count
     assert p.signs.tolist() == [1.0] * (10 - count) + [-1.0] * count
+
+
+@pytest.mark.parametrize("bound", [0.0, 0.05])
+def test_the_uniform_map_starts_from_small_uniform_entries_and_is_else_the_same(
+    bound: float, rng: np.random.Generator
+) -> None:
+    made, other = UniformCayley(9, rng, rho=3, init_bound=bound), ScaledCayley(9, rng, rho=3)
+    A = made.skew().detach()
+    assert float(A.abs().max()) <= bound
+    assert (made.theta.unique().numel() == 36) == (bound > 0)
+    assert float(deviation(made().detach())) < 1e-5
+    other.theta.data = made.theta.data.clone()
+    torch.testing.assert_close(other(), made(), rtol=0, atol=0)

@@ -1,3 +1,5 @@
+"""What is watched of recurrent matrices: singular values, the Neumann norm and the Lie algebra."""
+
 import math
 from pathlib import Path
 
@@ -6,9 +8,62 @@ import pytest
 import torch
 
 from orthobench.parametrizations.matrix_exp import MatrixExp
+from orthobench.parametrizations.neumann_cayley import NeumannCayley
+from orthobench.parametrizations.skew import skew
+from orthobench.parametrizations.svd import SVD
 from orthobench.run.callbacks.lie_algebra import LieAlgebra
+from orthobench.run.callbacks.neumann import NeumannNorm
+from orthobench.run.callbacks.singular_values import SingularValues, margin
 from tests.making import draw
 from tests.run.callbacks.watching import common, finished, steps
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"), [([1.0, 1.0], 0.0), ([1.25, 1.0], 0.25), ([1.1, 0.5], 0.5), ([-3.0, 1.0], 2.0)]
+)
+def test_margin_of_a_diagonal_matrix(values: list[float], expected: float) -> None:
+    assert margin(torch.diag(torch.tensor(values))) == pytest.approx(expected, abs=1e-7)  # 1.1 in float32
+
+
+def test_the_worst_singular_value_counts(tmp_path: Path) -> None:
+    maps = [SVD(6, np.random.default_rng(seed), r=0.1) for seed in range(3)]
+    torch.nn.init.constant_(maps[1].s, 2.0)
+    found = SingularValues(*common(tmp_path), maps).measure()
+    expected = maps[1].sigma()[0].item() - 1
+    assert found == {"singular_value_margin": pytest.approx(expected, abs=1e-6)}  # W is cast to float32
+
+
+def test_a_run_records_it_for_a_band_of_singular_values() -> None:
+    _, curve = finished("model=spectral_rnn")
+    assert steps(curve, "singular_value_margin") == [0, 2, 4, 6]
+    assert all(value <= 0.01 for _, value in curve.of("singular_value_margin"))
+
+
+@pytest.mark.parametrize(("asked", "looks"), [("false", []), ("true", [0, 2, 4, 6])])
+def test_a_run_records_it_for_free_matrices_when_asked(asked: str, looks: list[int]) -> None:
+    _, curve = finished("model=rnn", f"diagnostics.singular_values={asked}")
+    assert steps(curve, "singular_value_margin") == looks
+
+
+def test_the_neumann_norm_is_the_two_norm_of_the_inverse_times_the_step(tmp_path: Path) -> None:
+    maps = [NeumannCayley(6, np.random.default_rng(seed)) for seed in range(2)]
+    expected = []
+    for scale, p in zip([0.01, 0.02], maps, strict=True):
+        inverse = torch.linalg.inv(torch.eye(6) + p.skew().detach())
+        delta = torch.full_like(p.theta, scale)
+        expected.append(torch.linalg.matrix_norm(inverse @ skew(delta, p.indices, 6), 2).item())
+        with torch.no_grad():
+            p.theta -= delta
+        p.after_step()
+    found = NeumannNorm(*common(tmp_path), maps).measure()
+    assert found == {"neumann_norm": pytest.approx(max(expected), rel=1e-4)}  # float32
+
+
+@pytest.mark.parametrize("gates", ["[c]", "[c,r]"])
+def test_a_run_stays_where_the_series_converges(gates: str) -> None:
+    _, curve = finished("model=ncgru", f"model.orthogonal={gates}")
+    assert steps(curve, "neumann_norm") == [2, 4, 6]
+    assert all(0 < value < 1 for _, value in curve.of("neumann_norm"))
 
 
 def test_the_gradient_of_the_pass_that_was_listened_to(tmp_path: Path) -> None:

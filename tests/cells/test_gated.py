@@ -1,16 +1,78 @@
-"""Chrono initialisation of the LSTM and the GRU."""
+"""What gated cells start from, their options, and chrono initialisation."""
 
+import math
 from typing import Any
 
 import pytest
 import torch
 
 import orthobench
+from orthobench.cells.goru import GORU
+from orthobench.cells.gru import GRU
 from orthobench.cells.gru_chrono import GRUChrono
+from orthobench.cells.lstm import LSTM
 from orthobench.cells.lstm_chrono import LSTMChrono
 from orthobench.errors import ConfigError
+from orthobench.parametrizations.scaled_cayley import ScaledCayley
 from orthobench.scan import choose
-from tests.making import untouched_cell
+from tests.making import random_cell, untouched_cell
+
+
+def test_every_gate_of_the_gru_has_a_matrix_of_its_own() -> None:
+    W = untouched_cell(GRU, recurrent=ScaledCayley, orthogonal=["r", "u", "c"]).matrices()
+    assert not torch.equal(W[0], W[1])
+    assert not torch.equal(W[1], W[2])
+
+
+def test_initial_bias_of_the_grus_gates() -> None:
+    cell = untouched_cell(GRU, gate_bias=-1.5)
+    assert {gate: set(b.tolist()) for gate, b in cell.b.items()} == {"r": {-1.5}, "u": {-1.5}, "c": {0.0}}
+
+
+def test_initial_bias_of_the_forget_gate() -> None:
+    cell = untouched_cell(LSTM, forget_bias=1.5)
+    assert {gate: set(b.tolist()) for gate, b in cell.b.items()} == {"i": {0.0}, "f": {1.5}, "g": {0.0}, "o": {0.0}}
+
+
+def test_no_engine_for_the_plain_cell_runs_a_peephole() -> None:
+    assert choose(random_cell(LSTM, peephole=True))[0] == "reference"
+    for engine in ("fused", "native"):
+        with pytest.raises(ConfigError, match="cannot run LSTM with these settings"):
+            choose(random_cell(LSTM, peephole=True), engine)
+
+
+def test_initial_state_and_forget_bias_are_options() -> None:
+    cell = untouched_cell(LSTM, forget_bias=None, trainable_h0=True)
+    assert not cell.b["f"].any()
+    assert cell.h0 is not None
+    assert cell.h0.shape == (2, 4)
+
+
+def test_initial_values_of_the_goru() -> None:
+    cell = untouched_cell(GORU, input_size=30, hidden_size=600)
+    assert torch.equal(cell.b["r"], torch.full((600,), 2.0).double())
+    torch.testing.assert_close(cell.b["c"], torch.full((600,), 0.011).double())
+    bound = math.sqrt(3 / 600)
+    assert 0.98 * bound < cell.b["u"].abs().max() <= bound
+    assert 0.0099 < cell.U.abs().max() <= 0.01
+
+
+def test_free_gates_of_the_goru_start_small() -> None:
+    cell = orthobench.build("model=goru", "task=copying").model.cells[0]
+    W_r, W_u, Q = (W.detach() for W in cell.matrices())
+    assert max(W_r.abs().max(), W_u.abs().max()) <= 0.01
+    torch.testing.assert_close(Q.T @ Q, torch.eye(100), atol=1e-6, rtol=0)
+
+
+@pytest.mark.parametrize(
+    ("words", "style"),
+    [([], "tunable"), (["model.style=fft", "model.hidden_size=128"], "fft"), (["model.recurrent=householder"], None)],
+)
+def test_other_rotations(words: list[str], style: str | None) -> None:
+    exp = orthobench.build("model=goru", "task=copying", "T=20", *words)
+    assert exp.settings.model.get("style") == style
+    assert len(exp.model.recurrent_weights()) == 1
+
 
 BOTH = [pytest.param(LSTMChrono, "f", id="lstm"), pytest.param(GRUChrono, "u", id="gru")]
 
