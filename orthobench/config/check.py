@@ -62,6 +62,8 @@ LOGGERS = {
         "entity": str | None,
         "group": str | None,
         "mode": Literal["online", "offline", "disabled"] | None,
+        "tags": list[str],
+        "artifacts": bool,
     },
 }
 PROVIDED = {

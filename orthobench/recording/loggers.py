@@ -14,6 +14,8 @@ from typing import Any
 from orthobench.common.terminal import complain
 from orthobench.config.settings import Settings
 from orthobench.errors import ConfigError
+from orthobench.recording.curve import Curve
+from orthobench.recording.mirrored import checkpoints, figures, group_of, plain_settings, score_rows, scores, tags_of
 
 WANDB_HOSTS = ("api.wandb.ai", "wandb.ai")
 START_S, END_S = 4.0, 20.0
@@ -34,7 +36,7 @@ def make_logger(settings: Settings) -> Any:
         if name == "tensorboard":
             from lightning.pytorch.loggers import TensorBoardLogger
 
-            return TensorBoardLogger(str(settings.folder), name="", version="tensorboard")
+            return TensorBoardLogger(str(settings.folder), name="", version="tensorboard", default_hp_metric=False)
     except ModuleNotFoundError as error:
         package = name if error.name is None else error.name.partition(".")[0]
         raise ConfigError(f"logger={name} needs the package {package}: pip install 'orthobench[{name}]'.") from error
@@ -46,6 +48,32 @@ def close(logger: Any) -> None:
     if getattr(logger, "mirror", False):
         with _harmless("finish"):
             logger.experiment.finish()
+
+
+def conclude(logger: Any, settings: Settings, record: dict[str, Any]) -> None:
+    """Show the end of a finished run: scores beside the settings; in W&B a table, figures, and weights if asked for."""
+    if not logger:
+        return
+    if not getattr(logger, "mirror", False):
+        logger.log_hyperparams(plain_settings(settings), scores(record), step=record["steps"])
+        return
+    import wandb
+
+    run, folder = logger.experiment, settings.folder
+    with _harmless("take the scores"):
+        columns, rows = score_rows(record)
+        run.summary.update({**scores(record), "status": record["status"]})
+        run.log({"scores": wandb.Table(columns=list(columns), data=rows), STEP: record["steps"]})
+    with _harmless("take the figures"):
+        for metric, figure in figures(Curve(folder / "metrics.csv")).items():
+            run.log({f"figures/{metric}": wandb.Image(figure), STEP: record["steps"]})
+    if settings.logger.get("artifacts"):
+        with _harmless("take the checkpoints"):
+            about = {key: record[key] for key in ("model", "task", "T", "seed", "steps", "parameters", "metrics")}
+            artifact = wandb.Artifact(settings.run_id, type="model", metadata=about)
+            for name, path in checkpoints(folder).items():
+                artifact.add_file(str(path), name)
+            run.log_artifact(artifact)
 
 
 def wandb_mode(asked: str | None) -> str:
@@ -68,12 +96,12 @@ def _wandb(settings: Settings) -> Any:
 
     given, mode = settings.logger, wandb_mode(settings.logger.get("mode"))
     settings.folder.mkdir(parents=True, exist_ok=True)
-    group = given.get("group") or settings.run.get("cell") or f"{settings.task['name']}-{settings.model['name']}"
     os.environ.setdefault("WANDB_SILENT", "true")
     options: dict[str, Any] = {
         "id": settings.run_id,
         "name": settings.run_id,
-        "group": group,
+        "group": group_of(settings),
+        "tags": tags_of(settings),
         "entity": given.get("entity"),
         "project": given.get("project") or "orthobench",
         "dir": os.environ.get("WANDB_DIR") or str(settings.folder),

@@ -19,7 +19,7 @@ from orthobench.recording.checkpoint_shape import differing, misfit
 from orthobench.recording.curve import POINTS, SEAL, Curve, thinned
 from orthobench.recording.digest import write_sealed
 from orthobench.recording.files import sweep_up
-from orthobench.recording.loggers import close, go_on, make_logger
+from orthobench.recording.loggers import close, conclude, go_on, make_logger
 from orthobench.recording.sources import refuse_changed, sources
 from orthobench.run.built import Built
 from orthobench.run.callbacks.baseline import BaselineCrossing
@@ -85,6 +85,7 @@ class Attempt:
             self.announce()
             trainer = self._fit()
             record = self.record("done", trainer, metrics=self._test(trainer))
+            conclude(self.logger, self.run.settings, record)
         except Exception as error:
             translated = _translate(error, self)
             self._record_failure(translated)

@@ -62,6 +62,28 @@ def test_metrics_csv_is_written_whatever_the_logger(logger: str) -> None:
     assert (exp.settings.folder / "tensorboard").is_dir() == (logger == "tensorboard")
 
 
+def test_tensorboard_shows_the_settings_beside_the_scores() -> None:
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+    from tensorboard.plugins.hparams import plugin_data_pb2
+
+    exp = orthobench.build("task=adding", "logger=tensorboard", *TINY)
+    record = exp.run()
+    found: dict[str, Any] = {}
+    for path in (exp.settings.folder / "tensorboard").rglob("events.*"):
+        read = EventAccumulator(str(path))
+        read.Reload()
+        for name, content in read.summary_metadata.items():
+            if name == "_hparams_/session_start_info":
+                data = plugin_data_pb2.HParamsPluginData.FromString(content.plugin_data.content)
+                found["settings"] = dict(data.session_start_info.hparams)
+        for name in read.Tags()["scalars"]:
+            found[name] = read.Scalars(name)[-1].value
+    assert found["best_val/test/loss"] == pytest.approx(record["metrics"]["best_val"]["test/loss"])
+    assert found["settings"]["model.hidden_size"].number_value == 4
+    assert found["settings"]["optimizer"].string_value
+    assert "hp_metric" not in found
+
+
 @pytest.mark.slow
 def test_wandb_offline_gets_configuration_curves_and_identity(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A real offline run; what the logger was given is recorded on the way."""
@@ -79,7 +101,7 @@ def test_wandb_offline_gets_configuration_curves_and_identity(tmp_path: Path, mo
     monkeypatch.setattr(WandbLogger, "log_metrics", record)
     exp = orthobench.build("task=adding", "logger=wandb", *TINY)
     exp.run()
-    assert seen["run"] == (exp.run_id, "adding-scornn", "orthobench")
+    assert seen["run"] == (exp.run_id, exp.run_id, "orthobench")
     assert set(seen["metrics"]) >= {"train/loss", "gradient_norm", "orthogonality", "val/loss"}
     assert seen["config"]["model"]["hidden_size"] == 4
     assert (exp.settings.folder / "metrics.csv").read_text().count("train/loss") == 4

@@ -1,5 +1,6 @@
 """Runs that are mirrored to W&B by its real client, offline: stopped, killed, resumed, opened again."""
 
+import json
 import os
 import shutil
 import signal
@@ -50,7 +51,7 @@ def test_a_run_that_was_stopped_or_killed_is_one_run_with_one_curve(place: Any) 
     shutil.copy(previous(last), last)  # as if it had been killed at step 5, after its checkpoint of step 4
     assert orthobench.build(*WORDS, "logger=wandb").run()["status"] == "done"
     found = mirrored(place(folder))
-    assert [(one.run_id, one.group, one.project) for one in found] == [(folder.name, "adding-gru", "orthobench")] * 2
+    assert [(one.run_id, one.group, one.project) for one in found] == [(folder.name, folder.name, "orthobench")] * 2
     assert found[1].config["model"]["hidden_size"] == 4
     speeds = "steps_per_s"  # of the first attempt, where both have measured it
     rows = [row for one in found for row in one.rows]
@@ -85,14 +86,38 @@ def test_a_w_and_b_run_that_begins_later_has_the_whole_curve(how: str) -> None:
     assert sorted(found.rows) == sorted(curve(folder))
 
 
-def test_the_members_of_an_ensemble_have_a_run_each_in_one_group(tmp_path: Path) -> None:
+def test_the_members_of_an_ensemble_have_a_run_each(tmp_path: Path) -> None:
     runs = members(tmp_path, "model=scornn", "task=adding", "logger=wandb")
     assert run_members(runs) == [0, 0, 0]
     for run in runs:
         (found,) = mirrored(run.settings.folder / "wandb")
-        assert (found.run_id, found.group) == (run.run_id, "adding-scornn")
+        assert (found.run_id, found.group) == (run.run_id, run.settings.with_seed(1).run_id)
         assert found.config["seed"] == run.settings.run["seed"]
         assert sorted(found.rows) == sorted(curve(run.settings.folder))
+
+
+def test_the_end_has_a_table_figures_tags_and_the_weights_that_are_asked_for() -> None:
+    words = (*WORDS, "logger=wandb", "logger.tags=[mine]")
+    groups = set()
+    for more in (["seed=1", "logger.artifacts=true"], ["seed=2"]):
+        run = orthobench.build(*words, *more)
+        record = run.run()
+        (found,) = mirrored(run.settings.folder / "wandb")
+        groups.add(found.group)
+        assert set(found.tags) == {"mine", "gru", "adding", "T=4"}
+        assert found.summary["best_val/test/loss"] == record["metrics"]["best_val"]["test/loss"]
+        assert {name: one["_type"] for name, one in found.media.items()} == {
+            "scores": "table-file", "figures/loss": "image-file",
+        }  # fmt: skip
+        (kept,) = (run.settings.folder / "wandb").glob("offline-run-*/files")
+        table = json.loads((kept / found.media["scores"]["path"]).read_text())
+        assert ["test/loss", *(record["metrics"][which]["test/loss"] for which in ("best_val", "last"))] == next(
+            row[:3] for row in table["data"] if row[0] == "test/loss"
+        )
+        assert (kept / found.media["figures/loss"]["path"]).read_bytes().startswith(b"\x89PNG")
+        weights = [names for kind, names in found.artifacts if kind == "model"]
+        assert weights == ([{"best.ckpt", "last.ckpt"}] if len(more) == 2 else [])
+    assert groups == {orthobench.build(*WORDS, "seed=1").run_id}
 
 
 def test_a_run_of_the_users_own_goes_on(tmp_path: Path) -> None:

@@ -22,6 +22,11 @@ class Mirrored:
         project: the run's project.
         config: the settings, by their top-level keys.
         rows: step of training, name and value of everything that was logged.
+        media: tables and pictures by name, each with its kind and the path of its file in the folder.
+        summary: numbers at the end, by name.
+        tags: the run's tags.
+        sweep: the id of its sweep.
+        artifacts: kind of each artifact, and the names of its files.
     """
 
     run_id: str = ""
@@ -29,6 +34,11 @@ class Mirrored:
     project: str = ""
     config: dict[str, Any] = field(default_factory=dict)
     rows: list[Logged] = field(default_factory=list)
+    media: dict[str, dict[str, Any]] = field(default_factory=dict)
+    summary: dict[str, Any] = field(default_factory=dict)
+    tags: list[str] = field(default_factory=list)
+    sweep: str = ""
+    artifacts: list[tuple[str, set[str]]] = field(default_factory=list)
 
 
 def mirrored(wandb: Path, patience_s: float = 30.0) -> list[Mirrored]:
@@ -54,18 +64,27 @@ def _read(path: Path, patience_s: float) -> Mirrored:
             over |= record.HasField("exit")
             if record.HasField("run"):
                 found.run_id, found.group = record.run.run_id, record.run.run_group
-                found.project = record.run.project
+                found.project, found.sweep, found.tags = record.run.project, record.run.sweep_id, list(record.run.tags)
                 found.config |= _items(record.run.config.update)
             if record.HasField("config"):
                 found.config |= _items(record.config.update)
             if record.HasField("history"):
                 values = _items(record.history.item)
                 step: Any = values.get("trainer/global_step")
+                nested = {tuple(one.nested_key) for one in record.history.item if len(one.nested_key) > 1}
+                for name, key in nested:
+                    found.media.setdefault(name, {})[key] = values.pop(f"{name}/{key}")
                 found.rows += [
                     (step, name, value)
                     for name, value in values.items()
                     if not name.startswith("_") and name not in ("epoch", "trainer/global_step")
                 ]
+            if record.HasField("summary"):
+                found.summary |= _items(record.summary.update)
+            if record.HasField("request") or record.HasField("artifact"):
+                given = record.artifact
+                if given.type:
+                    found.artifacts.append((given.type, {one.path for one in given.manifest.contents}))
         if over or time.monotonic() > end:
             return found
         time.sleep(0.1)
