@@ -65,8 +65,8 @@ def conclude(logger: Any, settings: Settings, record: dict[str, Any]) -> None:
         run.summary.update({**scores(record), "status": record["status"]})
         run.log({"scores": wandb.Table(columns=list(columns), data=rows), STEP: record["steps"]})
     with _harmless("take the figures"):
-        for metric, figure in figures(Curve(folder / "metrics.csv")).items():
-            run.log({f"figures/{metric}": wandb.Image(figure), STEP: record["steps"]})
+        for metric, picture in figures(Curve(folder / "metrics.csv")).items():
+            run.log({f"figures/{metric}": wandb.Image(picture), STEP: record["steps"]})
     if settings.logger.get("artifacts"):
         with _harmless("take the checkpoints"):
             about = {key: record[key] for key in ("model", "task", "T", "seed", "steps", "parameters", "metrics")}

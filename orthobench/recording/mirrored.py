@@ -1,5 +1,6 @@
 """Contents that a mirror is given beside the curve: group and tags first; scores, figures and weights at the end."""
 
+import io
 from pathlib import Path
 from typing import Any
 
@@ -49,8 +50,9 @@ def score_rows(record: dict[str, Any]) -> tuple[list[Any], Any]:
 
 
 def figures(curve: Curve) -> dict[str, Any]:
-    """Matplotlib's figures of a run: each metric of training and validation over the steps."""
+    """Pictures of a run, as Pillow has them: each metric of training and validation over the steps."""
     from matplotlib.figure import Figure
+    from PIL import Image
 
     found: dict[str, dict[str, list[list[float]]]] = {}
     for name, points in curve.points().items():
@@ -59,12 +61,14 @@ def figures(curve: Curve) -> dict[str, Any]:
             found.setdefault(metric, {})[split] = points
     drawn = {}
     for metric, splits in found.items():
-        drawn[metric] = Figure(figsize=(6, 4), layout="constrained")
-        axes = drawn[metric].subplots()
+        figure, png = Figure(figsize=(6, 4), layout="constrained"), io.BytesIO()
+        axes = figure.subplots()
         for split, points in splits.items():
             axes.plot(*zip(*points, strict=True), label={"train": "training", "val": "validation"}[split])
         axes.set(xlabel="training steps", ylabel=metric.replace("/", " "))
         axes.legend()
+        figure.savefig(png, format="png", dpi=150)
+        drawn[metric] = Image.open(png)
     return drawn
 
 
