@@ -23,6 +23,7 @@ from orthobench.config.policy import (
     check_foreign,
     check_hydra,
     check_hydra_override,
+    check_references,
     check_values,
     walk,
 )
@@ -147,6 +148,7 @@ def compose(overrides: Iterable[str], files: Files) -> Composed:
             check_foreign(found, _by_hydra(conf_dir(), alone, state))
         raw = {key: value for key, value in found.items() if key != "hydra"}
         check_values(raw)
+        check_references(raw)
         OmegaConf.register_new_resolver(VARIABLE, _variable, replace=True)
         values: Any = OmegaConf.to_container(OmegaConf.create(_by_variable(raw)), resolve=True)
     except (HydraException, OmegaConfBaseException, YAMLError, *OF_A_FILE) as error:  # such as a tab that YAML allows

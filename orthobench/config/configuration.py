@@ -20,6 +20,7 @@ from orthobench.config.compose import Composed, Word, compose, get, parse
 from orthobench.config.files import GROUPS, Files
 from orthobench.config.policy import ENVIRONMENT, check_values
 from orthobench.config.settings import Settings
+from orthobench.config.words import DEEPEST
 from orthobench.config.words import parsed as in_grammar
 from orthobench.errors import ConfigError
 
@@ -189,7 +190,7 @@ def _parsed(word: str) -> tuple[bool, str, Any] | None:
 def _plain_word(word: str) -> tuple[bool, str, Any] | None:
     """The same of a word whose value is a number, true, false, null or a name; null for one that Hydra must parse."""
     found = PLAIN_WORD.fullmatch(word)
-    if found is None or found["key"].startswith("hydra"):
+    if found is None or found["key"].startswith("hydra") or found["key"].count(".") > DEEPEST:
         return None
     key, text = found["key"], found["value"]
     if found["name"] is not None:

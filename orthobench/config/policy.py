@@ -14,6 +14,7 @@ LAUNCHERS = ("local", "joblib", "slurm", "ray")
 LAUNCHER_PACKAGES = {"slurm": "submitit", "ray": "ray"}
 COMMAND_LINE_ALONE = ("data_root", "runs_root", "results_root", "data", "logger", "force", "fork", "timeout")
 OF_THE_RUN = {"runtime", "overrides", "searchpath", "job", "mode"}
+MOST_REFERENCES = 24  # ${...} in the settings of a run: in the worst order they expand to 3^8 values
 ENVIRONMENT = ("ORTHOBENCH_DATA", "ORTHOBENCH_RUNS", "ORTHOBENCH_RESULTS")
 
 
@@ -64,6 +65,20 @@ def check_values(content: Any, source: str = "") -> None:
             raise ConfigError(f"{source}{place} looks like a secret; secrets belong in the environment, never here.")
         if isinstance(value, str) and "${" in value:
             _check_interpolation(value, source + place)
+
+
+def check_references(content: Any) -> None:
+    """Refuse so many references that those which refer to each other, several times each, would have no end.
+
+    Raises:
+        ConfigError: there are more than MOST_REFERENCES.
+    """
+    found = [(place, value.count("${") - value.count("${oc.env:")) for place, _, value in walk(content)
+             if isinstance(value, str)]  # fmt: skip
+    count = sum(number for _, number in found)
+    if count > MOST_REFERENCES:
+        place = next(place for place, number in found if number)
+        raise ConfigError(f"{count} references such as that of {place} are too many: {MOST_REFERENCES} are allowed.")
 
 
 def _check_interpolation(value: str, place: str) -> None:

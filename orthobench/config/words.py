@@ -11,6 +11,7 @@ from orthobench.errors import ConfigError
 
 MOST = 100_000  # runs of a sweep
 LARGEST = 10_000  # characters of a word
+DEEPEST = 20  # dots in a key, of which the longest one has two
 LONGEST = 200  # characters of a word in a message
 BEYOND = re.compile(r"[^ \t,\[\]{}():=]*[^\x00-\x7f][^ \t,\[\]{}():=]*")  # values with letters beyond ASCII
 UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
@@ -120,6 +121,8 @@ def parsed(word: str) -> Any:
 
     if len(word) > LARGEST:  # Hydra would take minutes
         raise ConfigError(f"{shortened(word)} has {len(word):,} characters; {LARGEST:,} are allowed: use range(...).")
+    if key(word).count(".") > DEEPEST:
+        raise ConfigError(f"{shortened(key(word))}= is no setting: its name has more than {DEEPEST} dots.")
     try:
         return OverridesParser.create().parse_override(readable(word))
     except (HydraException, ValueError, RecursionError) as error:  # the latter for 5,000 digits, or brackets

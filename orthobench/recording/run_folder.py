@@ -1,5 +1,10 @@
-"""The folder of a run that is to be begun: config.yaml, which its driver writes and any process begins the run by."""
+"""The folder of a run that is to be begun: config.yaml, which its driver writes and any process begins the run by.
 
+Under `start` it has the digests of the files outside of the folder that the settings name. Such a file is read only if
+it still has its digest, as the folder may have come from somebody else, who would have any file of one's own read.
+"""
+
+import os
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -8,6 +13,7 @@ from typing import Any
 import yaml
 
 from orthobench.common.paths import absolute, variable
+from orthobench.common.registry import find
 from orthobench.common.terminal import say
 from orthobench.config import recorded
 from orthobench.config.settings import Settings
@@ -17,8 +23,11 @@ from orthobench.recording.claim import is_held
 from orthobench.recording.digest import owned, owner
 from orthobench.recording.files import refuse_links, write_bytes
 from orthobench.recording.finished import check_identity
+from orthobench.recording.shape import RECORD
+from orthobench.recording.sources import digest_of_data
 
 NAME = "config.yaml"
+DATA = "data"
 
 
 def begin(settings: Settings) -> Path:
@@ -47,7 +56,11 @@ def write(settings: Settings) -> None:
     path, first = settings.folder / NAME, settings.run.get("init_from")
     if first and (Path(first) / NAME).is_file():  # not a name beside the run, so that it must be found from anywhere
         settings = replace(settings, run=settings.run | {"init_from": absolute(first)})
-    content = owned(yaml.safe_dump(recorded.content_of(settings), sort_keys=False), settings.digest).encode()
+    kept = recorded.content_of(settings)
+    digests = _digests(kept)
+    if digests:
+        kept[recorded.START] = kept.get(recorded.START, {}) | {DATA: digests}
+    content = owned(yaml.safe_dump(kept, sort_keys=False), settings.digest).encode()
     with suppress(OSError):
         if path.is_file() and path.stat().st_size == len(content) and path.read_bytes() == content:
             return
@@ -60,7 +73,8 @@ def read(folder: Path) -> Settings:
     Where the data are not in the place that config.yaml names, $ORTHOBENCH_DATA is taken.
 
     Raises:
-        ConfigError: there is no config.yaml, or this version cannot use it.
+        ConfigError: there is no config.yaml, this version cannot use it, or it names a file that is not the one of
+            which it has the digest.
         StorageError: it is damaged, or edited, or another run's; or the folder is or holds a link.
     """
     path = folder / NAME
@@ -73,6 +87,7 @@ def read(folder: Path) -> Settings:
         ) from error
     except (OSError, ConfigError) as error:
         raise StorageError(f"{path} cannot be read: {' '.join(str(error).split())}") from error
+    _refuse_other_files(content, path)
     try:
         settings = recorded.settings_of(content, _runs_root(content, folder), _data_root(content))
     except ConfigError as error:
@@ -86,6 +101,30 @@ def read(folder: Path) -> Settings:
     if absolute(str(settings.folder)) != absolute(str(folder)):
         raise StorageError(f"{folder} holds the settings of {settings.run_id}: give the folder this name.")
     return settings
+
+
+def _refuse_other_files(content: Any, path: Path) -> None:
+    start = content.get(recorded.START) if isinstance(content, dict) else None
+    known = start.get(DATA) if isinstance(start, dict) else None
+    for name, digest in _digests(content).items():
+        if digest is None or not isinstance(known, dict) or known.get(name) != digest:
+            raise ConfigError(
+                f"{name}, which {path} names, is not read: it is not the file that was there when that was written, by "
+                "the digest in it; have it written anew (`orthobench plan KEY=VALUE ... --folders`)."
+            )
+
+
+def _digests(content: Any) -> dict[str, str | None]:
+    """The digests of the files outside that settings name, as far as they are there; null for what is no plain file."""
+    named, task = recorded.named_files(content), content.get("task") if isinstance(content, dict) else None
+    if isinstance(task, dict) and isinstance(task.get("name"), str):
+        with suppress(ConfigError):
+            own = (task.get(key) for key in find("task", task["name"], "task").own_files)
+            named += [Path(one) for one in own if isinstance(one, str) and one and "\0" not in one]
+    first = content.get("init_from") if isinstance(content, dict) else None
+    if isinstance(first, str) and "\0" not in first and Path(first).name != first:
+        named.append(Path(first) / RECORD)
+    return {str(path): digest_of_data(path) for path in named if os.path.lexists(path)}
 
 
 def _runs_root(content: Any, folder: Path) -> str:

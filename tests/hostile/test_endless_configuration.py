@@ -79,3 +79,29 @@ def test_seeds_are_counted_in_a_moment(count: int, told: str, tmp_path: Path) ->
     written({"experiment/x/t": text}, tmp_path)
     with pytest.raises(ConfigError, match=told):
         Catalogue((tmp_path,)).table("x/t")
+
+
+REFERENCES = {
+    "each twice the next": "".join(f"x{k}: '${{model.x{k + 1}}}${{model.x{k + 1}}}'\n" for k in range(30)) + "x30: a\n",
+    "mappings": "".join(f"x{k}: {{a: '${{model.x{k + 1}}}', b: '${{.a}}'}}\n" for k in range(30)) + "x30: {a: 1}\n",
+    "a chain": "".join(f"x{k}: '${{model.x{k + 1}}}'\n" for k in range(3000)) + "x3000: a\n",
+}
+
+
+@pytest.mark.parametrize("kind", REFERENCES)
+def test_references(kind: str, tmp_path: Path) -> None:
+    written({"model/a": CELL + REFERENCES[kind]}, tmp_path)
+    with pytest.raises(ConfigError, match=r"references such as that of model\.x0\S* are too many: 24 are allowed"):
+        Catalogue((tmp_path,)).settings(["model=a", "task=copying"])
+
+
+def test_references_that_refer_to_themselves(tmp_path: Path) -> None:
+    written({"model/a": CELL + "hidden_size: ${model.hidden_size}\n"}, tmp_path)
+    with pytest.raises(ConfigError, match="Recursive interpolation"):
+        Catalogue((tmp_path,)).settings(["model=a", "task=copying"])
+
+
+@pytest.mark.parametrize("value", ["1", "[a]", "'x'"])
+def test_a_key_that_is_a_path_of_thousands(value: str) -> None:
+    with pytest.raises(ConfigError, match="its name has more than 20 dots"):
+        Catalogue(()).settings(["model=rnn", "task=copying", f"+{'.'.join('a' * 3000)}={value}"])

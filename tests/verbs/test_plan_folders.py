@@ -1,14 +1,19 @@
 """`plan --folders` writes what is left of a sweep or a table, and a plain loop of the shell does it."""
 
 import json
+import os
 import re
 import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
+import yaml
 
 from orthobench.__main__ import main
+from orthobench.config.recorded import settings_of
+from orthobench.recording.digest import owned, read_sealed, write_sealed
 from orthobench.recording.run_folder import read
 from orthobench.run.__main__ import main as run
 from tests.conftest import REPO
@@ -46,6 +51,60 @@ def test_what_is_left_of_a_sweep(capsys: pytest.CaptureFixture[str]) -> None:
     left, told = planned(capsys, "-m", *TINY, "optimizer.lr=0.1,0.01")
     assert left == folders[1:]
     assert "3 folders to do, 1 runs done already" in told
+
+
+def data(path: Path, seed: int) -> Path:
+    np.savez(path, x=np.random.default_rng(seed).normal(size=(20, 3, 1)), y=np.arange(20) % 2)
+    return path
+
+
+SERIES = (
+    "model=rnn", "task=series", "recipe=none", "model.hidden_size=4", "trainer.max_steps=1", "logger=none",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("how", ["same", "other data", "a link to other data", "no digest", "another's path", "a pipe"])
+def test_a_file_is_read_only_if_it_is_the_one_that_was_planned(
+    how: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, secret = data(tmp_path / "mine.npz", 1), data(tmp_path / "secret.npz", 2)
+    ((folder,), _) = planned(capsys, *SERIES, f"task.path={path}")
+    text = (folder / "config.yaml").read_text()
+    if how == "other data":
+        data(path, 3)
+    elif how in ("a link to other data", "a pipe"):
+        path.unlink()
+        path.symlink_to(secret) if how != "a pipe" else os.mkfifo(path)
+    elif how == "no digest":
+        (folder / "config.yaml").write_text(text.partition("start:")[0])
+    elif how == "another's path":  # written by somebody who knows how digests of settings are made
+        made = settings_of(
+            yaml.safe_load(text) | {"task": {**yaml.safe_load(text)["task"], "path": str(secret)}}, "runs"
+        )
+        folder = made.folder
+        folder.mkdir()
+        (folder / "config.yaml").write_text(owned(text.partition("\n")[2].replace(str(path), str(secret)), made.digest))
+    code = run([str(folder)])
+    told = capsys.readouterr().err
+    assert code == (0 if how == "same" else 2), told
+    assert how in ("same", "another's path") or f"{path}, which {folder}/config.yaml names, is not read" in told
+    assert (folder / "record.json").exists() == (how == "same")
+
+
+def test_the_run_that_another_starts_from_is_the_one_that_was_planned(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([*TINY[:-1]]) == 0
+    (first,) = Path("runs").glob("recall-*")
+    capsys.readouterr()
+    ((folder,), _) = planned(capsys, *TINY[:-1], f"init_from={first}", "runs_root=others")
+    record = read_sealed(first / "record.json") or {}
+    assert run([str(folder)]) == 0
+    capsys.readouterr()
+    ((folder,), _) = planned(capsys, *TINY[:-1], "seed=2", f"init_from={first}", "runs_root=others")
+    write_sealed(first / "record.json", record | {"steps": 7})
+    assert run([str(folder)]) == 2
+    assert "record.json, which" in capsys.readouterr().err
 
 
 def test_a_folder_of_another_run_hinders_no_other(capsys: pytest.CaptureFixture[str]) -> None:
