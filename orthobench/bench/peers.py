@@ -21,7 +21,9 @@ from orthobench.bench.timing import Bench, Row
 from orthobench.scan import choose, recurrence
 
 FLA = "flash-linear-attention"
-HEADS = 4  # of fla's rules and of xLSTM's layer
+HEADS = 4  # of fla's rules and of xLSTM's layers
+NEWER = ("deltanet", "gated_deltanet", "kda", "gla", "mamba2", "mamba3", "rwkv7", "m2rnn", "pdssm", "mlstm", "slstm",
+         "attention")  # fmt: skip
 SIZES = ((128, 50, 200), (128, 32, 1000))
 Layer = Callable[[Tensor], Tensor]
 
@@ -97,6 +99,22 @@ def _xlstm(n: int, B: int, T: int) -> tuple[nn.Module, Layer]:
     return _whole(xlstm.mLSTMLayer(xlstm.mLSTMLayerConfig(embedding_dim=n, num_heads=HEADS, context_length=T)))
 
 
+def _slstm(n: int, B: int, T: int) -> tuple[nn.Module, Layer]:
+    xlstm = import_module("xlstm")
+    return _whole(xlstm.sLSTMLayer(xlstm.sLSTMLayerConfig(embedding_dim=n, num_heads=HEADS, backend="vanilla")))
+
+
+def _gru_like(model: str) -> Callable[[int, int, int], tuple[nn.Module, Layer]]:
+    """nn.GRU of as many units as come nearest to the parameters of a model of n units."""
+
+    def make(n: int, B: int, T: int) -> tuple[nn.Module, Layer]:
+        count = sum(p.numel() for p in make_cell(model, n, T, n).parameters())
+        units = min(range(1, 16 * n), key=lambda m: abs(3 * m * (m + n + 2) - count))
+        return _first(nn.GRU(n, units, batch_first=True))
+
+    return make
+
+
 def _lrnnx(n: int, B: int, T: int) -> tuple[nn.Module, Layer]:
     return _whole(import_module("lrnnx.models.lti").LRU(d_model=n, d_state=n))
 
@@ -138,6 +156,10 @@ def _plain_ops(path: str, name: str, each: bool = False) -> Callable[[int, int, 
             "delta_rule": delta,
             "gated_delta_rule": lambda q, k, v, beta, kept: found(q, k, v, beta, kept)[0],
             "gla": lambda q, k, v, beta, kept: found(q, k, v, kept)[0],
+            "kda": lambda q, k, v, beta, kept: found(q, k, v, kept, beta)[0],
+            "generalized_delta_rule.dplr": lambda q, k, v, beta, kept: found(
+                *(part.transpose(1, 2) for part in (q, k, v, -k, k * beta[..., None], kept))
+            )[0].transpose(1, 2),
         }
         return _whole(_PlainOps(n, rules[path], each))
 
@@ -163,12 +185,17 @@ PEERS = (
     ),
     Peer("lrnnx", "LRU", "lru", _lrnnx),
     Peer("xlstm", "mLSTMLayer", "mlstm", _xlstm),
+    Peer("xlstm", "sLSTMLayer", "slstm", _slstm),
     Peer("memax", "LRU", "lru", _jax, jax=True),
     Peer("fla", "delta_rule in plain torch", "deltanet", _plain_ops("delta_rule", "delta_rule_recurrence"),
          distribution=FLA),
     Peer("fla", "gated_delta_rule in plain torch", "gated_deltanet",
          _plain_ops("gated_delta_rule", "naive_recurrent_gated_delta_rule"), distribution=FLA),
+    Peer("fla", "kda in plain torch", "kda", _plain_ops("kda", "naive_recurrent_kda", each=True), distribution=FLA),
+    Peer("fla", "dplr in plain torch", "rwkv7",
+         _plain_ops("generalized_delta_rule.dplr", "dplr_recurrence", each=True), distribution=FLA),
     Peer("fla", "gla in plain torch", "gla", _plain_ops("gla", "naive_recurrent_gla", each=True), distribution=FLA),
+    *(Peer("torch", "nn.GRU of as many parameters", model, _gru_like(model)) for model in NEWER),
     *(
         Peer("fla", name, model, _fla(name, **options), gpu=True, distribution=FLA)
         for name, model, options in (
