@@ -201,22 +201,6 @@ def test_without_a_recipe_the_values_are_those_of_the_model_and_config() -> None
     assert exp.settings.task["train_size"] is None
 
 
-@pytest.mark.parametrize(
-    ("model", "task", "total"),
-    [
-        ("scornn", "copying", 21764),
-        ("scornn", "adding", 15046),
-        ("scornn", "mnist", 16415),
-        ("scornn", "pmnist", 16415),
-        ("lstm", "copying", 22109),
-        ("lstm", "adding", 15181),
-        ("lstm", "mnist", 67850),
-    ],
-)
-def test_the_papers_parameter_counts(model: str, task: str, total: int) -> None:
-    assert orthobench.build(f"model={model}", f"task={task}").parameters["total"] == total
-
-
 def test_help_names_every_verb() -> None:
     footer = yaml.safe_load((conf_dir() / "config.yaml").read_text(encoding="utf-8"))["hydra"]["help"]["footer"]
     assert re.findall(r"[a-z]+(?=[,( ])", footer.removeprefix("Verbs: ").partition("(")[0]) == list(VERBS)

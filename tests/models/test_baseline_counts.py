@@ -58,13 +58,6 @@ def test_ncgru_goru_column(task: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("model", "count"), [("urnn_restricted", 32 * 512 + 10), ("urnn_full", 116**2 + 25 * 116 + 10)]
-)
-def test_the_mnist_formulas(model: str, count: int) -> None:
-    assert orthobench.build(f"model={model}", "task=mnist").parameters["total"] == count
-
-
-@pytest.mark.parametrize(
     ("words", "recurrent"),
     [
         (["model.style=tunable", "model.capacity=4", "model.complex=false"], 2 * 64 + 2 * 63),

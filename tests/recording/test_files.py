@@ -32,26 +32,15 @@ def small_files() -> Iterator[None]:
     resource.setrlimit(resource.RLIMIT_FSIZE, limits)
 
 
-def refuse(number: int) -> Any:
-    def raise_(*_: Any, **__: Any) -> None:
-        raise OSError(number, os.strerror(number))
-
-    return raise_
-
-
 def test_writes_the_content(path: Path) -> None:
     write_bytes(path, b"new")
     assert path.read_bytes() == b"new"
+    assert list(path.parent.iterdir()) == [path]
 
 
 def test_makes_the_folder(tmp_path: Path) -> None:
     write_bytes(tmp_path / "a" / "b" / "c.json", b"new")
     assert (tmp_path / "a" / "b" / "c.json").read_bytes() == b"new"
-
-
-def test_leaves_nothing_beside_the_file(path: Path) -> None:
-    write_bytes(path, b"new")
-    assert list(path.parent.iterdir()) == [path]
 
 
 def test_others_may_read_what_the_umask_allows(path: Path) -> None:
@@ -64,12 +53,22 @@ def test_others_may_read_what_the_umask_allows(path: Path) -> None:
 
 
 @pytest.mark.parametrize("function", ["replace", "fsync"])
-@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EIO, errno.EROFS])
+@pytest.mark.parametrize(
+    ("error", "told", "message"),
+    [
+        *((OSError(n, os.strerror(n)), StorageError, os.strerror(n)) for n in (errno.ENOSPC, errno.EIO, errno.EROFS)),
+        (KeyboardInterrupt(), KeyboardInterrupt, None),
+    ],
+    ids=repr,
+)
 def test_a_failure_before_the_rename_keeps_the_old_content(
-    path: Path, monkeypatch: pytest.MonkeyPatch, function: str, number: int
+    path: Path, monkeypatch: pytest.MonkeyPatch, function: str, error: BaseException, told: type, message: str | None
 ) -> None:
-    monkeypatch.setattr(os, function, refuse(number))
-    with pytest.raises(StorageError, match=f"{path} cannot be written: {os.strerror(number)}"):
+    def fail(*_: Any, **__: Any) -> None:
+        raise error
+
+    monkeypatch.setattr(os, function, fail)
+    with pytest.raises(told, match=message and f"{path} cannot be written: {message}"):
         write_bytes(path, b"new")
     assert path.read_bytes() == b"old"
     assert list(path.parent.iterdir()) == [path]
@@ -100,17 +99,6 @@ def test_a_file_system_that_does_not_rename_over_a_file(
 def test_a_failing_write_keeps_the_old_content(path: Path) -> None:
     with pytest.raises(StorageError, match=f"{path} cannot be written: {os.strerror(errno.EFBIG)}"):
         write_bytes(path, bytes(100_000))
-    assert path.read_bytes() == b"old"
-    assert list(path.parent.iterdir()) == [path]
-
-
-def test_an_interruption_leaves_no_temporary_file(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupt(_: int) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(os, "fsync", interrupt)
-    with pytest.raises(KeyboardInterrupt):
-        write_bytes(path, b"new")
     assert path.read_bytes() == b"old"
     assert list(path.parent.iterdir()) == [path]
 

@@ -129,24 +129,21 @@ def blind(x: Tensor, task: Any) -> Tensor:
     return common[:, None].where(answers > 0, 0)
 
 
-def test_registers_hold_ten_digits_at_every_length(tmp_path: Path) -> None:
-    found = lengths_of("cued_copying", register, tmp_path)
-    assert max(found) == 10_240
-    assert {scores["test/score"] for scores in found.values()} == {1.0}
-    assert {scores["test/emitted"] for scores in found.values()} == {0.0}
-    assert horizon(found, "test/score") == 10_240
-
-
-def test_an_automaton_tracks_s3_at_every_length(tmp_path: Path) -> None:
-    found = lengths_of("group_word", automaton, tmp_path)
-    assert {scores["test/last_score"] for scores in found.values()} == {1.0}
-    assert horizon(found, "test/last_score") == 10_240
-
-
-def test_an_exact_store_recalls_at_every_length(tmp_path: Path) -> None:
-    found = lengths_of("cued_recall", store(None), tmp_path)
-    assert {scores["test/score"] for scores in found.values()} == {1.0}
-    assert horizon(found, "test/score") == 512
+@pytest.mark.parametrize(
+    ("case", "solution", "score", "longest"),
+    [
+        ("cued_copying", register, "test/score", 10_240),
+        ("group_word", automaton, "test/last_score", 10_240),
+        ("cued_recall", store(None), "test/score", 512),
+    ],
+)
+def test_a_solution_holds_at_every_length(
+    tmp_path: Path, case: str, solution: Predictor, score: str, longest: int
+) -> None:
+    found = lengths_of(case, solution, tmp_path)
+    assert {scores[score] for scores in found.values()} == {1.0}
+    assert {scores.get("test/emitted", 0.0) for scores in found.values()} == {0.0}
+    assert horizon(found, score) == max(found) == longest
 
 
 def test_a_store_of_two_pairs_recalls_two_of_sixteen(tmp_path: Path) -> None:

@@ -127,9 +127,3 @@ def test_a_package_that_is_not_there_is_named(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setattr("orthobench.run.export.find_spec", lambda name: None)
     with pytest.raises(ConfigError, match="onnx, onnxruntime, onnxscript, not installed"):
         export(orthobench.load(folder), "onnx")
-
-
-@pytest.mark.parametrize("words", [[], ["a", "b"], ["a", "optimizer.lr=1"], ["a", "--format", "tflite"]])
-def test_wrong_words_are_refused(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["export", *words]) == 2
-    assert "export" in capsys.readouterr().err

@@ -58,22 +58,6 @@ def test_tokens_of_a_text_and_back(task: type, text: str, tokens: list[str], pie
     assert "".join(map(made.piece, tokens)) == pieces
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        ([], "generate needs one run"),
-        (["a", "--tokens", "0"], "--tokens 0 is out of range"),
-        (["a", "--temperature", "-1"], "--temperature -1.0 is out of range"),
-        (["a", "--temperature", "nan"], "--temperature nan is out of range"),
-        (["a", "--seed", "-1"], "--seed -1 is out of range"),
-        (["nowhere"], "nowhere is no run"),
-    ],
-)
-def test_wrong_words_are_refused(words: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["generate", *words]) == 2
-    assert message in capsys.readouterr().err
-
-
 def test_a_task_without_text_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder, _ = finished(tmp_path, "model=rnn", "task=adding", "T=5")
     assert main(["generate", str(folder)]) == 2

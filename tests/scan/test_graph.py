@@ -144,30 +144,23 @@ def test_a_second_reverse_is_refused() -> None:
         h.sum().backward()
 
 
-def test_the_shapes_used_last_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("lengths", "captured", "kept"),
+    [
+        ((3, 3, 4, 4, 3, 5, 5, 3, 4), 3, [3, 4]),
+        ((3, 4, 4, 4, 5, 3, 4, 4, 4, 6, 3, 4, 4, 4, 7), 1, None),  # one that comes once in a while takes no place
+        ((3, 3, 4, 4, 5, 5, 6, 6, 7, 7, 8, 8, 9, 9), 4, None),  # such as go on changing are captured no more
+    ],
+)
+def test_the_shapes_used_last_are_kept(
+    monkeypatch: pytest.MonkeyPatch, lengths: tuple[int, ...], captured: int, kept: list[int] | None
+) -> None:
     monkeypatch.setattr(graph, "SHAPES", 2)
     cell = tame(Elman, 5)
-    for T in (3, 3, 4, 4, 3, 5, 5, 3, 4):
+    for T in lengths:
         graph.run(cell, draw(2, T, 3), cell.initial_state(2))
-    assert Again.captures == 2 * 3
-    assert [key[0][0][0][0] for key in graph.SHELVES[cell]._seen] == [3, 4]
-
-
-def test_a_shape_that_comes_once_in_a_while_takes_no_place(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(graph, "SHAPES", 2)
-    cell = tame(Elman, 5)
-    for epoch in range(3):
-        for T in (3, 4, 4, 4, 5 + epoch):
-            graph.run(cell, draw(2, T, 3), cell.initial_state(2))
-    assert Again.captures == 2
-
-
-def test_shapes_that_go_on_changing_are_captured_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(graph, "SHAPES", 2)
-    cell = tame(Elman, 5)
-    for T in (3, 3, 4, 4, 5, 5, 6, 6, 7, 7, 8, 8, 9, 9):
-        graph.run(cell, draw(2, T, 3), cell.initial_state(2))
-    assert Again.captures == 2 * 4
+    assert Again.captures == 2 * captured
+    assert kept in (None, [key[0][0][0][0] for key in graph.SHELVES[cell]._seen])
 
 
 def test_programs_go_with_their_cell() -> None:

@@ -33,23 +33,23 @@ def twin(cell: Cell, cls: type, options: dict[str, Any]) -> nn.RNNBase:
     return module
 
 
-def own(cell: Cell, x: Tensor, state: State) -> tuple[list[Tensor], list[Tensor]]:
+def own(cell: Cell, x: Tensor, state: State) -> list[Tensor]:
     """Outputs with the final state, and gradients (U, W, b, x, state), by the loop."""
     h_BTN, final = reference.run(cell, x, state)
     loss(h_BTN, final).backward()
     W_grad = torch.cat([cell.recurrent[gate].weight.grad for gate in cell.gates])
     b_grad = torch.cat([cell.b[gate].grad for gate in cell.gates])
-    return [h_BTN, *final], [cell.U.grad, W_grad, b_grad, x.grad, *(s.grad for s in state)]
+    return [h_BTN, *final, cell.U.grad, W_grad, b_grad, x.grad, *(s.grad for s in state)]
 
 
-def theirs(module: nn.RNNBase, x: Tensor, state: State) -> tuple[list[Tensor], list[Tensor]]:
+def theirs(module: nn.RNNBase, x: Tensor, state: State) -> list[Tensor]:
     """The same by torch."""
     initial = tuple(s[None] for s in state)
     h_BTN, last = module(x, initial if len(state) == 2 else initial[0])
     final = tuple(s[0] for s in (last if len(state) == 2 else (last,)))
     loss(h_BTN, final).backward()
     weights = [module.weight_ih_l0.grad, module.weight_hh_l0.grad, module.bias_ih_l0.grad]
-    return [h_BTN, *final], [*weights, x.grad, *(s.grad for s in state)]
+    return [h_BTN, *final, *weights, x.grad, *(s.grad for s in state)]
 
 
 def loss(h_BTN: Tensor, final: State) -> Tensor:
@@ -61,18 +61,12 @@ def leaves(states: int) -> tuple[Tensor, State]:
 
 
 @pytest.mark.parametrize(("cls", "options", "module", "module_options"), CASES)
-def test_outputs(cls: type, options: dict[str, Any], module: type, module_options: dict[str, Any]) -> None:
+def test_outputs_and_gradients(
+    cls: type, options: dict[str, Any], module: type, module_options: dict[str, Any]
+) -> None:
     cell = random_cell(cls, **options)
-    found, _ = own(cell, *leaves(cell.states))
-    expected, _ = theirs(twin(cell, module, module_options), *leaves(cell.states))
-    torch.testing.assert_close(found, expected, **TOLERANCE)
-
-
-@pytest.mark.parametrize(("cls", "options", "module", "module_options"), CASES)
-def test_gradients(cls: type, options: dict[str, Any], module: type, module_options: dict[str, Any]) -> None:
-    cell = random_cell(cls, **options)
-    _, found = own(cell, *leaves(cell.states))
-    _, expected = theirs(twin(cell, module, module_options), *leaves(cell.states))
+    found = own(cell, *leaves(cell.states))
+    expected = theirs(twin(cell, module, module_options), *leaves(cell.states))
     torch.testing.assert_close(found, expected, **TOLERANCE)
 
 

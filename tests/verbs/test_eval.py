@@ -51,23 +51,3 @@ def test_a_range_is_shown_as_one(tmp_path: Path, capsys: pytest.CaptureFixture[s
     printed = capsys.readouterr().out.splitlines()
     assert "the last weights" in printed[0]
     assert printed[2].split()[0] == "2..4"
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        ([], "eval needs a run"),
-        (["a", "b"], "a is no run"),
-        (["nowhere"], "nowhere is no run"),
-        (["/nowhere"], "/nowhere is no run: there is no config.yaml in /nowhere; runs_root="),
-        (["nowhere", "--config-dir", "x"], "--config-dir is not needed, for the settings of a finished run hold all"),
-        (["nowhere", "optimizer.lr=1"], "optimizer.lr=1 does not apply to a run that is finished"),
-        *(
-            (["nowhere", f"task.{name}=9", "T=5"], f"task.{name}=9 is no setting of a task: T=400,800 sets the lengths")
-            for name in ("data_root", "run", "lengths", "content", "T")
-        ),
-    ],
-)
-def test_wrong_words(words: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["eval", *words]) == 2
-    assert message in capsys.readouterr().err

@@ -24,17 +24,3 @@ def test_a_table_a_file_and_a_picture(tmp_path: Path, capsys: pytest.CaptureFixt
     assert distances == ["0", "1", "2", "5", "10", "20", "24"]
     ElementTree.fromstring((folder / "evaluations" / "inspect.svg").read_text())
     assert json.loads((folder / "record.json").read_text()) == record
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        ([], "inspect needs one run"),
-        (["nowhere"], "nowhere is no run"),
-        (["nowhere", "T=5"], "T=5 does not apply to inspect"),
-        (["nowhere", "--sequences", "0"], "--sequences 0 is out of range"),
-    ],
-)
-def test_wrong_words(words: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["inspect", *words]) == 2
-    assert message in capsys.readouterr().err
