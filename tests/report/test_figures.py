@@ -25,6 +25,7 @@ DRAWN = {
     "urnn_ugru": range(1, 13),
     "pdssm": (),
     "mamba3": (),
+    "deltanet": (),
 }
 
 
