@@ -1,5 +1,6 @@
-"""`orthobench best FOLDER [--by KEY] [--steps N] [KEY=VALUE...]`: the command that runs your best settings longer."""
+"""`orthobench best FOLDER|TABLE ROW [--by KEY] [--steps N] [--write FILE] [KEY=VALUE...]`: best settings, to run."""
 
+from argparse import Namespace
 from pathlib import Path
 
 from orthobench.common.schema import refuse_unknown
@@ -7,7 +8,7 @@ from orthobench.common.terminal import command, comment, complain, say
 from orthobench.errors import ConfigError
 from orthobench.recording.store import runs_root
 from orthobench.verbs import own_runs
-from orthobench.verbs.arguments import Parser
+from orthobench.verbs.arguments import Parser, results_root
 
 LENGTHS = ("trainer.max_steps", "trainer.max_epochs", "trainer.min_steps", "trainer.min_epochs", "trainer.max_time")
 
@@ -16,6 +17,8 @@ def main(arguments: list[str]) -> int:
     """Print, for each task, length and model, the winner by validation and the command that trains it for longer.
 
     The output is a shell script: commands whose settings have been checked, each quoted, and comments of one line.
+    `--write` gives a recipe with all settings, for `--config-dir`: of the one winner among your runs, or of a table's
+    row.
 
     Raises:
         ConfigError: no folder, no run in it that is asked for, or no such setting.
@@ -28,10 +31,14 @@ def main(arguments: list[str]) -> int:
     parser = Parser(__doc__)
     parser.add_argument("--by", default="model", metavar="KEY", help="a winner for each value of it (model)")
     parser.add_argument("--steps", type=int, metavar="N", help="of the longer run; twice as many as now by default")
+    parser.add_argument("--write", metavar="FILE", help="write the settings as recipe/FILE, with scores and source")
     parser.add_folders()
     given = parser.read(arguments)
     if not given.names:
-        raise ConfigError("best needs a folder of runs: `orthobench best runs/ --by model`.")
+        raise ConfigError("best needs a folder of runs, or a table and a row: `orthobench best runs/ --by model`.")
+    in_tables = not own_runs.folders(given.names, given.catalogue)
+    if given.write is not None or in_tables:
+        return _write(given, in_tables)
     if given.steps is not None and given.steps < 1:
         raise ConfigError(f"--steps {given.steps} is out of range: it must be >= 1.")
     places, code = [Path(name) for name in given.names], 0
@@ -62,6 +69,38 @@ def main(arguments: list[str]) -> int:
                 complain(f"orthobench: {row.runs[0].line.run_id}: {error}")
                 code = ConfigError.exit_code
     return code
+
+
+def _write(given: Namespace, in_tables: bool) -> int:
+    """Write the recipe of the winner; returns 0."""
+    from orthobench.study import winner
+
+    if in_tables and (len(given.names) != 2 or given.write is None):
+        example = "orthobench best fair2/cued_copying gru --write best.yaml"
+        raise ConfigError(f"best of a table needs its name, a row, and --write FILE: `{example}`.")
+    path = winner.place(given.write)
+    if in_tables:
+        root = results_root([one for one in given.overrides if one.startswith("results_root=")])
+        if other := next((one for one in given.overrides if not one.startswith("results_root=")), None):
+            raise ConfigError(f"{other} does not apply to a row of a table: only results_root= does.")
+        found = winner.of_row(given.catalogue.table(given.names[0]), given.names[1], root)
+    else:
+        places = [Path(name) for name in given.names]
+        best = [
+            (f"{table.title}: the best {given.by}={value} by {table.validation}", row)
+            for table in own_runs.tables(places, given.overrides)
+            for value, row in table.best_by(lambda row: str(row.settings.get(given.by))).items()
+        ]
+        if len(best) > 1:
+            shown = "; ".join(title for title, _ in best)
+            raise ConfigError(f"--write is for one winner, and here are {len(best)}: choose by KEY=VALUE. {shown}.")
+        found = winner.of_runs(best[0][1], best[0][0], places)
+    told = winner.write(found, path, given.catalogue)
+    for line in found.comments:
+        say(line)
+    say(comment(f"wrote {path}"))
+    say(told)
+    return 0
 
 
 def _elsewhere(folder: Path) -> bool:
