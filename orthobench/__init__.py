@@ -1,5 +1,14 @@
 """orthobench: which recurrent cell holds memory best, at what cost, beside the published number."""
 
+import sys
+
+if sys.version_info < (3, 11):  # noqa: UP036, an old Python must be able to read this file
+    _OLD = f"orthobench needs Python 3.11 or newer, and this is {sys.version.split()[0]} ({sys.executable})."
+    if sys.argv[:1] == ["-m"]:
+        sys.stderr.write(f"{_OLD}\n")
+        sys.exit(2)
+    raise ImportError(_OLD)
+
 from typing import TYPE_CHECKING, Any, Literal
 
 from orthobench.common import old_paths as old_paths

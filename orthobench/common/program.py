@@ -9,8 +9,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from orthobench.common.packages import not_found
 from orthobench.common.terminal import complain, flush
-from orthobench.errors import OrthobenchError, Stopped, StorageError, of_system
+from orthobench.errors import ConfigError, OrthobenchError, Stopped, StorageError, of_system
 
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # torch's idle threads spin, on cores that a scan's threads need
 LONGEST = 4000  # characters of a sentence
@@ -36,6 +37,9 @@ def answered(work: Callable[[], int]) -> int:
     except OSError as error:
         return tell(of_system(error))
     except ImportError as error:
+        missing = not_found(error) if isinstance(error, ModuleNotFoundError) else None
+        if missing is not None:
+            return tell(ConfigError(missing))
         if os.strerror(errno.EMFILE) not in str(error):
             raise
         return tell(of_system(error))
