@@ -135,7 +135,7 @@ def of_runs(row: OwnRow, title: str, folders: Iterable[Path]) -> Winner:
 
 
 def place(path: str) -> Path:
-    """Where a recipe is written: in `recipe/` beside the path, or at the path itself where its folder is that.
+    """Path of a recipe: in `recipe/` beside the given one, or the given one itself where its folder has that name.
 
     Raises:
         ConfigError: the file has no name that `recipe=` takes, or is there already.

@@ -18,19 +18,28 @@ LITTLE = 2  # GiB
 
 def main(arguments: list[str]) -> int:
     """Print one line per finding; exits 0 when a run can start, else 2."""
+    lacking = [f"{name} {why}" for name in packages.CORE if (why := packages.trouble(_requirement(name)))]
+    words = [] if lacking else _words(arguments)
     say(f"python      {platform.python_version()} on {platform.system()} {platform.machine()}, {os.cpu_count()} cores")
-    problems = _packages()
-    if problems:  # nothing else of ours can be imported
-        say(f"a run cannot start: {'; '.join(problems)}")
-        return ConfigError.exit_code
-    problems = [*_torch(), *_folders(arguments)]
+    _packages()
+    problems = lacking or [*_torch(), *_folders(words)]  # without these packages nothing else of ours can be imported
     say(f"a run cannot start: {'; '.join(problems)}" if problems else "a run can start")
     return ConfigError.exit_code if problems else 0
 
 
-def _packages() -> list[str]:
-    """Say which packages are here and which are missing for what; returns those without which no run starts."""
-    lists, problems = packages.wanted(), []
+def _words(arguments: list[str]) -> list[str]:
+    from orthobench.verbs.arguments import Parser
+
+    return Parser(__doc__).read(arguments).words
+
+
+def _requirement(name: str) -> str:
+    return next((one for one in packages.wanted().get("", []) if packages.name_of(one) == name), name)
+
+
+def _packages() -> None:
+    """Say which packages are here and which are missing for what."""
+    lists = packages.wanted()
     for requirement in lists.get("") or packages.CORE:
         name = packages.name_of(requirement)
         wrong = packages.trouble(requirement)
@@ -39,13 +48,11 @@ def _packages() -> list[str]:
             continue
         use = packages.PURPOSES.get(name, "every run")
         say(f"package     {name} {wrong}; it is for {use}: python -m pip install '{requirement}'")
-        problems += [f"{name} {wrong}"] if name in packages.CORE else []
     for extra, listed in lists.items():
         wrong = [f"{packages.name_of(one)} {why}" for one in listed if (why := packages.trouble(one))]
         if extra:
             told = f"{', '.join(wrong)}: pip install 'orthobench[{extra}]'" if wrong else "here"
             say(f"optional    {extra}, for {packages.EXTRAS.get(extra, extra)}: {told}")
-    return problems
 
 
 def _torch() -> list[str]:
@@ -74,14 +81,13 @@ def _torch() -> list[str]:
     return problems
 
 
-def _folders(arguments: list[str]) -> list[str]:
+def _folders(words: list[str]) -> list[str]:
     """Say where configuration, data and runs are, and how the network is reached; returns what keeps runs away."""
     from orthobench.config.files import conf_dir
     from orthobench.recording.loggers import wandb_mode
     from orthobench.study.catalogue import SHIPPED
-    from orthobench.verbs.arguments import Parser
 
-    values = SHIPPED.compose(Parser(__doc__).read(arguments).words).values
+    values = SHIPPED.compose(words).values
     say(f"conf        {conf_dir()}: {len(SHIPPED.options('model'))} models, {len(SHIPPED.options('task'))} tasks")
     root = Path(values["data_root"])
     found = sorted(p.name for p in root.iterdir() if p.is_dir()) if root.is_dir() else []
