@@ -20,7 +20,20 @@ from orthobench.errors import ConfigError
 ROOTS = ("data_root", "runs_root", "results_root")
 FOLDERS = (*ROOTS, "init_from")
 ON_A_LINE = (*FOLDERS, "task.path")
-OF_RUN = ("T", "seed", "variant", "params", "engine", "ensemble", "force", "fork", "timeout", "cell", "deviations")
+OF_RUN = (
+    "T",
+    "seed",
+    "variant",
+    "params",
+    "engine",
+    "checkpoint",
+    "ensemble",
+    "force",
+    "fork",
+    "timeout",
+    "cell",
+    "deviations",
+)
 REFERENCES = (*FOLDERS, *SECTIONS, *OF_RUN)  # what ${...} refers to; any other name is that of a variable
 PLAIN = re.compile(r"[A-Za-z_][\w./-]*", re.ASCII)
 SPECIAL = re.compile(r"[^\w./@%+,* -]", re.ASCII)

@@ -23,7 +23,15 @@ KEYED = ("model", "task", "optimizer", "schedule", "trainer", "stopping")
 TOP = {"model.name": "model", "task.name": "task", "optimizer.name": "optimizer", "schedule.name": "schedule"}
 TOP |= {"task.T": "T", "task.variant": "variant", "model.variant": "variant"}
 START = "start"
-UNSAID = {"ensemble": False, "force": False, "fork": True, "timeout": None, "cell": None, "init_from": None}
+UNSAID = {
+    "checkpoint": None,
+    "ensemble": False,
+    "force": False,
+    "fork": True,
+    "timeout": None,
+    "cell": None,
+    "init_from": None,
+}
 
 
 def content_of(settings: Settings) -> dict[str, Any]:

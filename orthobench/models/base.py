@@ -8,6 +8,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from orthobench.cells.base import State
+from orthobench.models.segments import Checkpoint
 from orthobench.parametrizations.base import Parametrized, inside_and_outside
 from orthobench.scan import choose
 
@@ -23,6 +24,7 @@ class Network(Parametrized, ABC):
         engine: what runs the cells, see `orthobench.scan`.
         sequences: about how many sequences it computes at once; null where that is not known.
         locked_dropout: whether a sequence keeps one mask for all its steps.
+        checkpoint: how it goes over segments of a sequence, see `models.segments`; null for the whole at once.
     """
 
     cells: Any
@@ -32,6 +34,11 @@ class Network(Parametrized, ABC):
     engine: str = "auto"
     sequences: int | None = None
     locked_dropout: bool = False
+    checkpoint: Checkpoint = None
+
+    def why_no_segments(self) -> str | None:
+        """Why it cannot go over a sequence in segments; null where it can."""
+        return "only recurrent networks go over a sequence step by step"
 
     @abstractmethod
     def forward(

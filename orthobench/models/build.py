@@ -55,6 +55,10 @@ def build_model(settings: Settings, task: Task) -> Network:
         torch.default_generator.manual_seed(settings.run["seed"])  # torch's own would format a stack for every device
         model: Network = network(**chosen(provided, network), **chosen(given, network))
     model.sequences = getattr(task, "batch_size", None)
+    model.checkpoint = settings.run["checkpoint"]
+    reason = None if model.checkpoint is None else model.why_no_segments()
+    if reason is not None:
+        raise ConfigError(f"checkpoint={model.checkpoint} does not apply to model={given['name']}: {reason}.")
     return model
 
 

@@ -15,6 +15,7 @@ from orthobench.cells.convolution import InputConvolution
 from orthobench.common.schema import Fraction, OptionalPositive, Positive, did_you_mean
 from orthobench.errors import ConfigError
 from orthobench.models.base import Network
+from orthobench.models.segments import in_segments
 from orthobench.parametrizations.initializers import Rng, glorot_uniform, weight
 from orthobench.scan import recurrence, reference
 from orthobench.scan.inputs import checked
@@ -130,10 +131,23 @@ class Recurrent(Network):
         Returns:
             Outputs, (B, O) with `readout="last"` and (B, T, O) with `all`; and the final state of every layer.
         """
-        h = x if self.embedding is None else self._drop(F.embedding(x, self.embedding), "embedding")
-        final = []
         if state is not None and len(state) != len(self.cells):
             raise ValueError(f"the initial state is of {len(state)} layers, and there are {len(self.cells)}.")
+        if self.checkpoint is not None and taps is None and x.shape[1]:
+            every_step = self.readout == "all"
+            return in_segments(self._whole, self.cells, x, state, self.checkpoint, every_step)
+        return self._whole(x, state, taps)
+
+    def why_no_segments(self) -> str | None:
+        random = next((place for place, rate in self.dropouts.items() if rate), None)
+        return random and f"dropout ({random}) would draw other masks"
+
+    def _whole(
+        self, x: Tensor, state: list[State] | None, taps: dict[int, Tensor] | None = None
+    ) -> tuple[Tensor, list[State]]:
+        """Outputs and final states of a sequence, all of it at once."""
+        h = x if self.embedding is None else self._drop(F.embedding(x, self.embedding), "embedding")
+        final = []
         for i, cell in enumerate(self.cells):
             start = None if state is None else state[i]
             if i > self.in_front:
@@ -149,7 +163,11 @@ class Recurrent(Network):
             h = cell.features(h)
         decoder = self.embedding if self.output_weight is None else self.output_weight
         assert decoder is not None
-        y = F.linear(self._drop(h, "output"), decoder, self.output_bias)
+        h = self._drop(h, "output")
+        if self.checkpoint is None or h.dim() == 2:
+            y = F.linear(h, decoder, self.output_bias)
+        else:  # steps first, as the engines keep them, so that no copy in another order is kept beside
+            y = F.linear(h.transpose(0, 1), decoder, self.output_bias).transpose(0, 1)
         return self._drop(y, "logits"), final
 
     def layer_inputs(self, x: Tensor) -> list[Tensor]:

@@ -24,6 +24,8 @@ def why_not(settings: Settings) -> str | None:
         return "model.recurrent_gradient_clip clips the gradient of each member separately"
     if str(settings.trainer.get("precision")).startswith("16"):
         return "trainer.precision=16 adjusts the scale of the loss for each run separately"
+    if settings.run["checkpoint"] is not None:
+        return "checkpoint= goes over the segments of each run separately"
     if settings.stopping["metric"]:
         return "early stopping ends each run at a step of its own"
     if build_task(settings).carries_state:

@@ -1,14 +1,13 @@
 """The loss of a batch, and the state after it: step by step or, on a GPU, replayed as a whole."""
 
-import contextlib
-from collections.abc import Iterator
 from functools import cached_property
 from itertools import islice
 
-from torch import Tensor, nn
+from torch import Tensor
 
-from orthobench.cells.base import Matrices, State
+from orthobench.cells.base import State
 from orthobench.models.base import Network
+from orthobench.models.segments import given
 from orthobench.scan.graph.capture import Replay, Shelf
 from orthobench.tasks.base import Batch, Task
 
@@ -45,13 +44,13 @@ class TrainingStep:
 
         def function(*given: Tensor) -> tuple[Tensor, ...]:
             before = self._layers(given[ends[0] : ends[1]]) if carried is not None else None
-            with _given(self.model.cells, _parts(given[ends[1] :], counts)):
+            with given(self.model.cells, _parts(given[ends[1] :], counts)):
                 loss, state = self._loss(given[: ends[0]], before)
             return loss, *(s.detach() for layer in state for s in layer)
 
         lease = self._shelf.lease(function, arguments, parameters)
         if lease is None:
-            with _given(self.model.cells, matrices):
+            with given(self.model.cells, matrices):
                 return self._plain(batch, carried)
         loss, *state = Replay.apply(lease, len(arguments), *arguments, *parameters)
         return self._with_penalty(loss), self._layers(tuple(state))
@@ -78,22 +77,9 @@ class TrainingStep:
     def _is_captured(self) -> bool:
         """Looked at when training begins, where the model will stay."""
         engines = {name for name, _ in self.model.engines()}
-        return bool(engines) and engines <= CAPTURED
+        return self.model.checkpoint is None and bool(engines) and engines <= CAPTURED
 
 
 def _parts(tensors: tuple[Tensor, ...], sizes: list[int]) -> list[tuple[Tensor, ...]]:
     rest = iter(tensors)
     return [tuple(islice(rest, size)) for size in sizes]
-
-
-@contextlib.contextmanager
-def _given(cells: nn.ModuleList, matrices: list[Matrices]) -> Iterator[None]:
-    """Temporarily replace `cell.matrices()` by precomputed matrices."""
-    pairs = list(zip(cells, matrices, strict=True))
-    for cell, own in pairs:
-        cell.matrices = lambda own=own: own  # type: ignore[assignment]
-    try:
-        yield
-    finally:
-        for cell, _ in pairs:
-            del cell.matrices
