@@ -67,4 +67,4 @@ def _peak(model: str, n: str, B: str, T: str, way: str) -> int:
 
 
 if __name__ == "__main__":
-    print(_peak(*sys.argv[1:]))  # noqa: T201
+    print(_peak(*sys.argv[1:]))

@@ -118,6 +118,10 @@ CPU = (
     Target("two threads over one, n>=128", "threads", LARGE, faster("two threads", "one thread"), least=1.6),
     Target("ten seeds on two cores, in times of one seed", "seeds", ("",), _value, most=6),
     Target("exponential over torch.matrix_exp", "matrix_exp", USUAL, faster("ours", "torch.matrix_exp"), least=3),
+    Target(
+        "time of segments computed again", "segments", ("",), faster("the whole at once", "checkpoint=auto"), most=1.4
+    ),
+    Target("memory of states, in all hidden states", "segments", ("",), number("memory, checkpoint=states"), most=1.3),
     Target("compact WY over sequential", "householder", FEW, faster("compact WY", "one after another"), least=7),
     Target("VPRNN's matrix once", "vprnn", ("",), faster("matrix once", "sublayers at every step"), least=12),
     Target("ten members' loop in one member's", "ensemble", ("",), faster("one member", "10 members"), most=1.2),

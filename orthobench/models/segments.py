@@ -18,14 +18,15 @@ from torch.utils.checkpoint import checkpoint
 
 from orthobench.cells.base import Matrices, State
 
-STATES, AUTO = "states", "auto"
+STATES = "states"
+ROOTS = 4  # steps of a segment, in roots of all steps: shorter ones need less memory, and each call costs time
 Checkpoint = str | int | None
 Network = Callable[[Tensor, list[State] | None], tuple[Tensor, list[State]]]
 
 
 def length_of(asked: Checkpoint, T: int) -> int:
-    """Steps of a segment: the number that is asked for, else the root of all steps, rounded up."""
-    return asked if isinstance(asked, int) else isqrt(max(T - 1, 0)) + 1
+    """Steps of a segment: the number that is asked for, else four times the root of all steps, rounded up."""
+    return asked if isinstance(asked, int) else ROOTS * (isqrt(max(T - 1, 0)) + 1)
 
 
 def in_segments(

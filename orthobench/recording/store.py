@@ -1,5 +1,6 @@
 """All records under a folder as one table."""
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -7,7 +8,7 @@ from orthobench.common.paths import variable
 from orthobench.common.terminal import complain
 from orthobench.errors import ConfigError, StorageError
 from orthobench.recording.digest import read_sealed
-from orthobench.recording.files import within
+from orthobench.recording.files import within, without_collections
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -15,7 +16,11 @@ if TYPE_CHECKING:
 
 def read_all(root: str | Path) -> list[dict[str, Any]]:
     """Every readable record under `root`, by run id; an unreadable one is named and left out."""
-    found = []
+    with without_collections():
+        return list(_each(root))
+
+
+def _each(root: str | Path) -> Iterator[dict[str, Any]]:
     for path in sorted(Path(root).glob("*/record.json")):
         try:
             record = read_sealed(within(Path(root), Path(path.parent.name, path.name)))
@@ -25,8 +30,7 @@ def read_all(root: str | Path) -> list[dict[str, Any]]:
         if record is None:
             complain(f"{path} is not a readable record; it is left out.")
         else:
-            found.append(record)
-    return found
+            yield record
 
 
 def runs_root(given: str | Path | None = None) -> Path:
@@ -64,7 +68,8 @@ def frame(root: str | Path | None = None) -> "pd.DataFrame":
     if not root.is_dir():
         raise ConfigError(f"{root} is not a folder of runs, so that there are no records in it.")
 
-    return pd.DataFrame([_flat(record) for record in read_all(root)])
+    with without_collections():
+        return pd.DataFrame([_flat(record) for record in _each(root)])
 
 
 def _flat(record: dict[str, Any]) -> dict[str, Any]:

@@ -15,6 +15,7 @@ import torch
 from orthobench.config.settings import Settings
 from orthobench.errors import ConfigError, MemoryExhausted
 from orthobench.models.base import Network
+from orthobench.models.segments import STATES, length_of
 from orthobench.scan import ENGINES
 from orthobench.tasks.base import Task
 
@@ -26,14 +27,19 @@ MMAP_THRESHOLD, TRIM_THRESHOLD = -3, -1  # of malloc.h
 def estimate(model: Network, task: Task) -> int:
     """Bytes of a training step: saved activations, parameters with gradients and optimizer state, and one batch.
 
-    What the recurrent layers hold at the peak of the reverse depends on their engines, see `Engine.peak`.
+    What the recurrent layers hold at the peak of the reverse depends on their engines, see `Engine.peak`. In segments
+    it is that of one of them, and what each keeps, see `models.segments`.
     """
     T, B = getattr(task, "length", task.T) or 1, task.batch_size
-    activations = 0.0
+    steps = T if model.checkpoint is None else min(length_of(model.checkpoint, T), T)
+    activations, kept = 0.0, 0.0
     cell: Any
     for cell, (engine, _) in zip(model.cells, model.engines(), strict=False):
-        activations += ENGINES[engine].peak(cell) * T * B
-    activations += B * model.values_held + T * B * model.values_per_step
+        peak = ENGINES[engine].peak(cell)
+        activations += peak * steps * B
+        kept += peak / ENGINES[engine].held * B * (T if model.checkpoint == STATES else T / steps)
+    activations += B * model.values_held + steps * B * model.values_per_step
+    activations += 0.0 if model.checkpoint is None else kept
     outputs = T * B * task.output_size * (3 if task.readout == "all" else 0)
     parameters = 4 * sum(p.numel() for p in model.parameters())
     return int(4 * (activations + outputs + parameters + T * B * task.input_size))
@@ -87,10 +93,13 @@ def refuse_if_too_large(model: Network, task: Task, accelerator: str) -> None:
     need, have = estimate(model, task), available(accelerator)
     if need > have:
         size = int(task.batch_size * have / need)
+        longer = "a shorter T, " if task.T else ""
+        if task.T and model.checkpoint is None and model.why_no_segments() is None:
+            longer += "checkpoint=auto, "
         smaller = f"at most task.batch_size={size}, " if size else "a smaller model, "
         raise ConfigError(
             f"this run needs about {need / GIB:.1f} GiB and there are {have / GIB:.1f} GiB: use {smaller}"
-            f"{'a shorter T, ' if task.T else ''}or force=true to try all the same."
+            f"{longer}or force=true to try all the same."
         )
 
 

@@ -68,7 +68,19 @@ def main(arguments: list[str]) -> int:
         parser.error(f"--{apart[0]} and --{apart[1]} are two tables: give one")
     import torch
 
-    from orthobench.bench import cells, cores, ensembles, gpu_steps, maps, models, scans, targets, timing, training
+    from orthobench.bench import (
+        cells,
+        cores,
+        ensembles,
+        gpu_steps,
+        maps,
+        models,
+        scans,
+        segments,
+        targets,
+        timing,
+        training,
+    )
     from orthobench.bench.tables import Appended, line, write
     from orthobench.bench.timing import Bench
     from orthobench.config.words import seconds
@@ -82,7 +94,7 @@ def main(arguments: list[str]) -> int:
     torch.set_num_threads(1)
     keep_freed_memory()
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
-    parts: list[Any] = [scans, cells, maps, models, ensembles, training, cores]
+    parts: list[Any] = [scans, cells, maps, models, ensembles, training, segments, cores]
     if device.type == "cuda":
         parts = [gpu_steps, ensembles, training, scans, models, maps, cells]
     judged = targets.GPU if device.type == "cuda" else targets.CPU

@@ -14,9 +14,9 @@ from orthobench.scan import ENGINES
 from orthobench.study.catalogue import Catalogue
 
 CATALOGUE = Catalogue()
-T, B = 20, 3
+T, B = 40, 2
 SMALL = (f"T={T}", "recipe=none", f"task.batch_size={B}", "model.hidden_size=16", "task.val_size=1", "task.test_size=1")
-WAYS = ("states", "auto", 7)
+WAYS = ("states", "auto", 17)
 MODELS = [name for name in Files().options("model") if name not in ("mlp", "resnet", "spectral_mlp", "spectral_resnet")]
 
 
@@ -75,8 +75,8 @@ def test_the_outputs_of_a_kernel_in_c_are_the_same_bits() -> None:
     assert torch.equal(whole[1], again[1])
 
 
-def test_the_root_of_the_steps() -> None:
-    assert [length_of("auto", steps) for steps in (1, 2, 100, 101, 10_000)] == [1, 2, 10, 11, 100]
+def test_four_times_the_root_of_the_steps() -> None:
+    assert [length_of("auto", steps) for steps in (1, 2, 100, 101, 10_000)] == [4, 8, 40, 44, 400]
     assert length_of(30, 100) == 30
 
 

@@ -13,7 +13,7 @@ from orthobench.config.words import choices, key
 from orthobench.errors import ConfigError, OrthobenchError
 from orthobench.recording.claim import is_held
 from orthobench.recording.digest import FINAL, read_sealed
-from orthobench.recording.files import within
+from orthobench.recording.files import within, without_collections
 from orthobench.recording.sources import changed, changed_yaml, refuse_unrecorded
 from orthobench.study.records.records import Line, line
 from orthobench.study.tables.table import FULL
@@ -98,6 +98,11 @@ def read(folders: Iterable[Path]) -> OwnRuns:
     Raises:
         ConfigError: a folder is missing, or there is no run in it.
     """
+    with without_collections():
+        return _read(folders)
+
+
+def _read(folders: Iterable[Path]) -> OwnRuns:
     found: dict[str, OwnRun] = {}
     left_out = []
     for folder in folders:

@@ -19,7 +19,7 @@ from orthobench.config.files import version
 from orthobench.errors import StorageError
 from orthobench.recording.attempts import in_words, is_mixed, of_all
 from orthobench.recording.digest import FINAL
-from orthobench.recording.files import as_csv, make_folder, read_rows, within, write_bytes
+from orthobench.recording.files import as_csv, make_folder, read_rows, within, without_collections, write_bytes
 from orthobench.recording.sources import combined, data_of
 from orthobench.study.tables.curve_values import is_time
 
@@ -161,7 +161,8 @@ def read(results: Path, table: str) -> list[Line]:
 @lru_cache(maxsize=256)
 def _kept(path: Path, version: tuple[int, ...]) -> tuple[Line, ...]:
     """The lines of a file, which are read once for each `version` of it."""
-    return tuple(read_rows(path, _line, "reproduce"))
+    with without_collections():
+        return tuple(read_rows(path, _line, "reproduce"))
 
 
 def write(results: Path, table: str, lines: Iterable[Line]) -> None:
