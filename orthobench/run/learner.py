@@ -12,6 +12,7 @@ from orthobench.models.optim import Optimizer
 from orthobench.models.schedules import Constant, Schedule
 from orthobench.parametrizations.accumulated import accumulated
 from orthobench.parametrizations.moving_base import Settling
+from orthobench.run.memory import rows_at_once
 from orthobench.run.trainer import LeanModule
 from orthobench.run.training_step import TrainingStep
 from orthobench.tasks.base import Batch, Task
@@ -36,6 +37,8 @@ class Learner(LeanModule):
         self.loss: Tensor | None = None
         self.results: dict[str, float] = {}
         self._sums: dict[str, tuple[dict[str, Tensor], float]] = {}
+        self._waiting: dict[str, list[Batch]] = {}
+        self._rows = 1
         self._carried: dict[str, list[State]] = {}
         group_of = {id(p): i for i, group in enumerate(optimizer.param_groups) for p in group["params"]}
         self._accumulated = accumulated(model)
@@ -83,13 +86,36 @@ class Learner(LeanModule):
             self._carried["train"] = checkpoint["carried"]
 
     def _measure(self, split: str, batch: Batch, index: int) -> None:
+        if self.task.carries_state:
+            self._add(split, batch, self.measured(split, batch, index))
+            return
+        waiting = self._waiting.setdefault(split, [])
+        rows = sum(len(one[0]) for one in waiting) + len(batch[0])
+        if waiting and (waiting[0][0].shape[1:] != batch[0].shape[1:] or rows > self._rows):
+            self._measure_waiting(split)
+        if not waiting:
+            self._rows = rows_at_once(self.model, self.task, batch[0])
+        waiting.append(batch)
+
+    def _measure_waiting(self, split: str) -> None:
+        """Compute the batches that wait at once, and measure each by itself, so that no mean is another."""
+        waiting = self._waiting[split]
+        y, _ = self.model(waiting[0][0] if len(waiting) == 1 else torch.cat([x for x, *_ in waiting]), None)
+        for own, batch in zip(y.split([len(x) for x, *_ in waiting]), waiting, strict=True):
+            self._add(split, batch, self.task.measure(own, *batch[1:]))
+        waiting.clear()
+
+    def _add(self, split: str, batch: Batch, means: dict[str, Tensor]) -> None:
         size = self.task.weight(*batch[1:])
         sums, count = self._sums.get(split, ({}, 0.0))
-        for name, mean in self.measured(split, batch, index).items():
+        for name, mean in means.items():
             sums[name] = sums.get(name, torch.zeros((), dtype=torch.float64, device=mean.device)) + mean.double() * size
         self._sums[split] = sums, count + size
 
     def _finish(self) -> None:
+        for split, waiting in self._waiting.items():
+            if waiting:
+                self._measure_waiting(split)
         for split, (sums, count) in self._sums.items():
             means = {name: float(total) / count for name, total in sums.items()}
             values = self.task.summarise(means)
@@ -98,10 +124,10 @@ class Learner(LeanModule):
             self.results |= {f"{split}/{name}": value for name, value in values.items()}
 
     def on_validation_epoch_start(self) -> None:
-        self._sums = {}
+        self._sums, self._waiting = {}, {}
 
     def on_test_epoch_start(self) -> None:
-        self._sums = {}
+        self._sums, self._waiting = {}, {}
 
     def on_validation_epoch_end(self) -> None:
         self._finish()

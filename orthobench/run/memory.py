@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from orthobench.config.settings import Settings
 from orthobench.errors import ConfigError, MemoryExhausted
@@ -20,6 +21,7 @@ from orthobench.scan import ENGINES
 from orthobench.tasks.base import Task
 
 GIB = 1 << 30
+AT_ONCE = GIB // 4  # bytes that an evaluation computes in
 LAYER = 10_000  # bytes of the objects of one layer, at least
 MMAP_THRESHOLD, TRIM_THRESHOLD = -3, -1  # of malloc.h
 
@@ -118,6 +120,25 @@ def refuse_test_too_large(model: Network, task: Task, accelerator: str) -> None:
             f"a test of {B} sequences of {T:,} steps needs {need / GIB:,.1f} GiB or more, and there are "
             f"{have / GIB:.1f} GiB: use a shorter T or a smaller task.eval_batch_size=."
         )
+
+
+def rows_at_once(model: Network, task: Task, x: Tensor) -> int:
+    """Number of sequences that an evaluation computes at once, as many as a part of memory holds: whole batches.
+
+    The part is AT_ONCE, or an eighth of what there is, whichever is less. What a sequence needs is its projections and
+    states in every layer, twice, its inputs and its outputs.
+
+    Args:
+        model: the network.
+        task: its task.
+        x: inputs of a batch, (B, T, ...).
+    """
+    T = x.shape[1] if model.sequential and x.dim() > 1 else 1
+    layers = sum(2 * cell.values_per_step + cell.feature_size for cell in model.cells) if model.sequential else 0
+    outputs = task.output_size * (T if task.readout == "all" else 1)
+    each = 4 * (T * layers + model.values_held + x[:1].numel() + outputs)
+    have = available("auto" if x.is_cuda else "cpu")
+    return max(min(AT_ONCE, have // 8) // each, 1)
 
 
 def keep_freed_memory() -> None:

@@ -17,7 +17,13 @@ CATALOGUE = Catalogue()
 T, B = 40, 2
 SMALL = (f"T={T}", "recipe=none", f"task.batch_size={B}", "model.hidden_size=16", "task.val_size=1", "task.test_size=1")
 WAYS = ("states", "auto", 17)
-MODELS = [name for name in Files().options("model") if name not in ("mlp", "resnet", "spectral_mlp", "spectral_resnet")]
+FEED_FORWARD = ("mlp", "resnet", "spectral_mlp", "spectral_resnet")
+SAMPLE = ("scornn", "lstm", "gru", "urnn_full", "deltaproduct", "attention", "pdssm", "lru_block")
+MODELS = [
+    pytest.param(name, marks=() if name in SAMPLE else pytest.mark.slow)
+    for name in Files().options("model")
+    if name not in FEED_FORWARD
+]
 
 
 def settings(model: str, task: str, *words: str) -> Any:
