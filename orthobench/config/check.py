@@ -35,7 +35,7 @@ ROOT: dict[str, Any] = {
     "variant": Literal["paper", "code"] | None,
     "params": OptionalPositive,
     "engine": Annotated[str, OneOf(registry.engines)],
-    "checkpoint": Literal["states", "auto"] | Positive | None,
+    "checkpoint": Literal["states", "auto"] | OptionalPositive,
     "ensemble": bool,
     "force": bool,
     "fork": bool,

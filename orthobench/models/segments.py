@@ -53,7 +53,7 @@ def in_segments(
     matrices = [cell.matrices() for cell in cells]  # type: ignore[operator]
 
     def run(part: Tensor, before: list[State] | None) -> tuple[Tensor, list[State]]:
-        with given(cells, matrices):
+        with with_matrices(cells, matrices):
             return network(part, before)
 
     again = asked != STATES and torch.is_grad_enabled()
@@ -68,7 +68,7 @@ def in_segments(
 
 
 @contextmanager
-def given(cells: nn.ModuleList, matrices: list[Matrices]) -> Iterator[None]:
+def with_matrices(cells: nn.ModuleList, matrices: list[Matrices]) -> Iterator[None]:
     """Temporarily replace `cell.matrices()` by precomputed matrices."""
     pairs: list[tuple[Any, Matrices]] = list(zip(cells, matrices, strict=True))
     for cell, own in pairs:

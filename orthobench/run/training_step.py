@@ -7,7 +7,7 @@ from torch import Tensor
 
 from orthobench.cells.base import State
 from orthobench.models.base import Network
-from orthobench.models.segments import given
+from orthobench.models.segments import with_matrices
 from orthobench.scan.graph.capture import Replay, Shelf
 from orthobench.tasks.base import Batch, Task
 
@@ -44,13 +44,13 @@ class TrainingStep:
 
         def function(*given: Tensor) -> tuple[Tensor, ...]:
             before = self._layers(given[ends[0] : ends[1]]) if carried is not None else None
-            with given(self.model.cells, _parts(given[ends[1] :], counts)):
+            with with_matrices(self.model.cells, _parts(given[ends[1] :], counts)):
                 loss, state = self._loss(given[: ends[0]], before)
             return loss, *(s.detach() for layer in state for s in layer)
 
         lease = self._shelf.lease(function, arguments, parameters)
         if lease is None:
-            with given(self.model.cells, matrices):
+            with with_matrices(self.model.cells, matrices):
                 return self._plain(batch, carried)
         loss, *state = Replay.apply(lease, len(arguments), *arguments, *parameters)
         return self._with_penalty(loss), self._layers(tuple(state))

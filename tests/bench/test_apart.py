@@ -56,7 +56,8 @@ def test_growth_of_a_step_and_of_records(tmp_path: Path, monkeypatch: pytest.Mon
     folder = growth._folder(tmp_path, record, 12)
     assert len(store.frame(folder)) == 12
     growth._compare(folder)()
-    assert len(growth._lines(tmp_path, record, 12)().stale) == 12  # of other settings than the table's
+    found: Any = growth._lines(tmp_path, record, 12)()
+    assert len(found.stale) == 12  # of other settings than the table's
     over = [Row("exponent", "time in T", "case", value=1.2), Row("exponent", "time in B", "case", value=1.0)]
     assert [row.unit for row in targets.judge(over, targets.GROWTH)][:2] == ["<= 1.05: not met", "<= 1.05: met"]
 
