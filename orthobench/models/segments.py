@@ -21,7 +21,7 @@ from orthobench.cells.base import Matrices, State
 STATES = "states"
 ROOTS = 4  # steps of a segment, in roots of all steps: shorter ones need less memory, and each call costs time
 Checkpoint = str | int | None
-Network = Callable[[Tensor, list[State] | None], tuple[Tensor, list[State]]]
+Part = Callable[[Tensor, list[State] | None], tuple[Tensor, list[State]]]
 
 
 def length_of(asked: Checkpoint, T: int) -> int:
@@ -30,7 +30,7 @@ def length_of(asked: Checkpoint, T: int) -> int:
 
 
 def in_segments(
-    network: Network,
+    network: Part,
     cells: nn.ModuleList,
     x: Tensor,
     state: list[State] | None,
