@@ -154,7 +154,7 @@ def test_every_file_says_what_it_is(group: str) -> None:
 
 
 def test_config_yaml_is_short() -> None:
-    assert len((conf_dir() / "config.yaml").read_text().splitlines()) <= 42
+    assert len((conf_dir() / "config.yaml").read_text().splitlines()) <= 43
 
 
 @pytest.mark.parametrize("optimizer", SHIPPED.options("optimizer"))
