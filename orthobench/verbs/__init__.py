@@ -17,6 +17,7 @@ VERBS = {
     "best": "the command that runs the best settings of your own runs longer",
     "tune": "the best settings of a model on a task by validation, found by Optuna",
     "plot": "figures from what is recorded, or of your own runs",
+    "submit": "finished runs as a sealed pack for others, or a check of such packs",
     "site": "pages of everything that is recorded, to open from a folder without a network",
     "cite": "the BibTeX entry of a model's paper",
     "doctor": "what this machine has and lacks",

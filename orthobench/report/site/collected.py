@@ -7,6 +7,7 @@ tables     title, facts, notes and lines of text of every table
 together   the models over all cases of the fair tables
 figures    SVG of what no chart of a page shows, by the anchor of its table and by title; not in results.json
 models, tasks, papers     what they are, by name
+outside    runs of others, from the packs in results/outside; nothing else is computed from them
 answer     what a reader may need, and the cells that do it, see study/verdicts/needs.py
 """
 
@@ -22,7 +23,7 @@ from orthobench.report import paper as paper_document
 from orthobench.report import searched as searched_document
 from orthobench.report.document import Grid, Section, anchor
 from orthobench.report.drawing import svg
-from orthobench.report.site import fair_lines, published_lines
+from orthobench.report.site import fair_lines, outside_lines, published_lines
 from orthobench.report.site.catalogue import models, papers_of, tasks
 from orthobench.report.site.run_lines import run_lines
 from orthobench.study.catalogue import SHIPPED, Catalogue
@@ -73,6 +74,7 @@ def collected(results: Path, catalogue: Catalogue = SHIPPED, runs_root: Path | N
         "fair": [line for one in fair for line in fair_lines.of(one)],
         "published": [line for one in published for line in published_lines.of(one)],
         "runs": run_lines(known, results, filled, runs_root),
+        "outside": outside_lines.of(results),
         "models": models(catalogue),
         "tasks": tasks(catalogue),
         "papers": described,

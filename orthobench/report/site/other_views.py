@@ -112,7 +112,7 @@ def curve(run: dict[str, Any]) -> Plot | None:
     control = Control("curve", "Curve", options(value["curve"] for value in values))
     values = [value | {"curve_title": value["curve"], "scale": "linear"} for value in values]
     return Plot(
-        f"curve-{run['run_id']}",
+        "-".join(filter(None, ("curve", run.get("pack"), run["run_id"]))),
         "Learning curve",
         "The chosen curve over the training steps.",
         charts.curve(),
@@ -156,14 +156,7 @@ def runs(places: Places, chosen: list[dict[str, Any]], caption: str) -> LinkedTa
     headers = ["run", "model", "task", "seed", "steps", "status", "validation", "test", "table", "row"]
     rows = []
     for run in chosen:
-        numbers, place = run["numbers"], run["places"][0]
-        best = [
-            next(
-                (numbers[n] for n in numbers if n.startswith(f"best_val:{split}/") and not n.endswith("/loss")),
-                numbers.get(f"best_val:{split}/loss"),
-            )
-            for split in ("val", "test")
-        ]
+        numbers, place, best = run["numbers"], run["places"][0], _best(run["numbers"])
         here = places.run(run["run_id"])
         rows.append(
             [
@@ -179,6 +172,40 @@ def runs(places: Places, chosen: list[dict[str, Any]], caption: str) -> LinkedTa
             ]
         )
     return LinkedTable(headers, rows, frozenset({"seed", "steps", "validation", "test"}), caption=caption)
+
+
+def outside(places: Places, chosen: list[dict[str, Any]]) -> LinkedTable:
+    """Runs of others, each marked as such."""
+    headers = ["run", "made by", "model", "task", "seed", "parameters", "steps", "status", "validation", "test"]
+    rows = []
+    for run in chosen:
+        here, numbers = places.outside(run), run["numbers"]
+        rows.append(
+            [
+                LinkedText(run["run_id"], here),
+                LinkedText(f"outside: {run['pack']}", mark="outside"),
+                LinkedText(run["model"], places.cell(run["model"])),
+                LinkedText(run["task"], places.task(run["task"])),
+                LinkedText(str(run["seed"])),
+                LinkedText(shown(numbers.get("parameters/total"))),
+                LinkedText(shown(numbers.get("steps"))),
+                LinkedText(run["status"], mark="diverged" * (run["status"] == "diverged")),
+                *(LinkedText(shown(value), here) for value in _best(numbers)),
+            ]
+        )
+    numeric = frozenset({"seed", "parameters", "steps", "validation", "test"})
+    return LinkedTable(headers, rows, numeric, caption="Runs of others; nobody here has made them again")
+
+
+def _best(numbers: dict[str, Any]) -> list[Any]:
+    """The scores of the best weights by validation, in validation and in the test."""
+    return [
+        next(
+            (numbers[n] for n in numbers if n.startswith(f"best_val:{split}/") and not n.endswith("/loss")),
+            numbers.get(f"best_val:{split}/loss"),
+        )
+        for split in ("val", "test")
+    ]
 
 
 def facts(run: dict[str, Any]) -> list[tuple[str, str]]:

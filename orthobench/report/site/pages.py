@@ -7,7 +7,7 @@ from typing import Any
 from orthobench.report.fair import CLAIMS
 from orthobench.report.site import fair_views, front, other_views
 from orthobench.report.site.catalogue import FAMILIES
-from orthobench.report.site.places import CELLS, INDEX, LENGTHS, PAPERS, RUNS, TASKS, Places
+from orthobench.report.site.places import CELLS, INDEX, LENGTHS, OUTSIDE, PAPERS, RUNS, TASKS, Places
 from orthobench.report.site.plots import Plot
 from orthobench.study.tables.table import FULL
 
@@ -21,12 +21,13 @@ MENU = (
     (RUNS, "Runs"),
 )
 DOCS = "docs/index.html"
+FROM_OTHERS = "From others"
 
 
 def pages(data: dict[str, Any]) -> Iterator[Page]:
     """Every page."""
     places = Places(data)
-    kinds: tuple[Callable[[Places], Iterator[Page]], ...] = (_front, _lists, _cells, _tasks, _papers, _runs)
+    kinds: tuple[Callable[[Places], Iterator[Page]], ...] = (_front, _lists, _cells, _tasks, _papers, _runs, _outside)
     for kind in kinds:
         yield from kind(places)
 
@@ -154,11 +155,10 @@ def _tasks(places: Places) -> Iterator[Page]:
             tables.append((table | {"grids": told}, [(plot, tuned) for plot, tuned in found if plot]))
         plots = [plot for _, cases in tables for plot, _ in cases]
         published = _published(places, lambda table, name=name: name in table["tasks"])
-        yield (
-            places.task(name),
-            "task.html",
-            {"title": name, "name": name, "task": task, "tables": tables, "plots": plots, "published": published},
-        )
+        sent = [run for run in data["outside"] if run["task"] == name]
+        shown = {"task": task, "tables": tables, "plots": plots, "published": published}
+        shown |= {"outside": other_views.outside(places, sent) if sent else None}
+        yield places.task(name), "task.html", {"title": name, "name": name, **shown}
 
 
 def _papers(places: Places) -> Iterator[Page]:
@@ -189,6 +189,24 @@ def _runs(places: Places) -> Iterator[Page]:
             "plots": _some(other_views.curve(run)),
         }
         yield places.run(run["run_id"]), "run.html", {"title": run["run_id"], "run": run, **shown}
+
+
+def _outside(places: Places) -> Iterator[Page]:
+    """The runs of others, on pages of their own."""
+    found = places.data["outside"]
+    if not found:
+        return
+    told = (
+        "Runs that others have sent. Their form, digests and settings were checked; nobody here has made them again. "
+        "They fill no table, and count in no mean, rank or claim."
+    )
+    table = other_views.outside(places, found)
+    shown = {"title": FROM_OTHERS, "told": told, "cards_of": [], "table": table, "hint": "lstm parity"}
+    yield OUTSIDE, "list.html", shown
+    for run in found:
+        shown = {"facts": other_views.facts(run), "numbers": other_views.numbers(run)}
+        plots = _some(other_views.curve(run))
+        yield places.outside(run), "run.html", {"title": run["run_id"], "run": run, "plots": plots, **shown}
 
 
 def _published(places: Places, is_of: Callable[[dict[str, Any]], bool]) -> list[tuple[str, str]]:

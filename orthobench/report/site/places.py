@@ -7,8 +7,8 @@ from typing import Any
 
 from orthobench.report.site.plots import LinkedText
 
-INDEX, LENGTHS, CELLS, TASKS, PAPERS, RUNS = (
-    f"{name}.html" for name in ("index", "lengths", "cells", "tasks", "papers", "runs")
+INDEX, LENGTHS, CELLS, TASKS, PAPERS, RUNS, OUTSIDE = (
+    f"{name}.html" for name in ("index", "lengths", "cells", "tasks", "papers", "runs", "outside")
 )
 
 
@@ -50,6 +50,10 @@ class Places:
     def run(self, run_id: str) -> str:
         """The page of a run."""
         return f"runs/{slug(run_id)}.html" if run_id in self.data["runs"] else ""
+
+    def outside(self, run: dict[str, Any]) -> str:
+        """The page of a run of others."""
+        return f"outside/{slug(run['pack'])}/{slug(run['run_id'])}.html"
 
     def table(self, name: str, preset: str) -> str:
         """Place of a table: in the page of its paper, or in that of its task."""

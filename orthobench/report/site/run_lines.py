@@ -45,7 +45,7 @@ def run_lines(
             fits = line.run_id in filled.get((name, preset), {line.run_id})
             if fits and (preset, line.row) not in settings:
                 settings[preset, line.row] = _settings(table, line)
-            run = found.setdefault(line.run_id, _run(line, settings.get((preset, line.row), {}) if fits else {}))
+            run = found.setdefault(line.run_id, of_line(line, settings.get((preset, line.row), {}) if fits else {}))
             place = {"table": name, "preset": preset, "row": line.row, "seed": line.seed, "fits": fits}
             run["places"].append(place | {"record": f"records/{name}.csv"})
             if fits and not run["command"]:
@@ -58,7 +58,8 @@ def run_lines(
     return found
 
 
-def _run(line: Line, settings: dict[str, Any]) -> dict[str, Any]:
+def of_line(line: Line, settings: dict[str, Any]) -> dict[str, Any]:
+    """A run as results.json holds it, before its places, command and curves are known."""
     values = line.values
     numbers = {name: value for name, value in values.items() if name not in TEXT}
     never = {name: "never" for name, value in numbers.items() if isinstance(value, float) and isinf(value)}

@@ -10,8 +10,8 @@ from typing import Any
 from orthobench.errors import StorageError
 from orthobench.recording.files import read_json, within, write_json
 from orthobench.report.site.environment import environment
-from orthobench.report.site.pages import DOCS, MENU, pages
-from orthobench.report.site.places import Places, slug
+from orthobench.report.site.pages import DOCS, FROM_OTHERS, MENU, pages
+from orthobench.report.site.places import OUTSIDE, Places, slug
 
 WRITTEN = "written.json"  # the digests of every file that the program has written, by its path in the site
 LARGEST = 1 << 28  # bytes of a file that is compared or copied
@@ -56,7 +56,7 @@ def rendered(data: dict[str, Any], written: str = "", documented: bool = False) 
         documented: whether the documentation stands in its folder, so that pages lead there.
     """
     found, places = {}, Places(data)
-    menu = [*MENU, *([(DOCS, "Docs")] if documented else [])]
+    menu = [*MENU, *([(OUTSIDE, FROM_OTHERS)] if data["outside"] else []), *([(DOCS, "Docs")] if documented else [])]
     for path, template, shown in pages(data):
         root = "../" * (len(PurePosixPath(path).parts) - 1)
         about = {"root": root, "here": path, "menu": menu, "written": written, "places": places, "plots": []}

@@ -1,17 +1,20 @@
 """results.json: every number with its table, row, seed and run, and where that is recorded."""
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import orthobench
 from orthobench.recording.digest import write_sealed
 from orthobench.report.site import front
 from orthobench.report.site.collected import collected
 from orthobench.report.site.run_lines import run_lines
 from orthobench.report.site.write import rendered
 from orthobench.study.catalogue import SHIPPED
+from orthobench.study.outside.packed import pack
 from orthobench.study.records import records
 from tests.report.site.conftest import few, undrawn
 
@@ -89,3 +92,28 @@ def test_the_first_paragraphs_say_what_for_whom_and_what_came_out(data: dict[str
     assert "Of 4 published" in told[2]
     assert told[2].endswith("3 are tested: 1 agree with ours, 1 do not, 1 are open.")
     assert len(front.told(data | {"answer": [], "published": []})) == 1
+
+
+def test_a_pack_of_others_changes_nothing_but_its_own_rows(
+    data: dict[str, Any], site: dict[str, str], results: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = ("model=gru", "task=cued_copying", "model.hidden_size=4", "recipe=none", "trainer.max_steps=2")
+    made = orthobench.build(*words, "task.val_size=4", "task.test_size=4", f"runs_root={tmp_path / 'runs'}")
+    made.run()
+    shutil.copytree(results, tmp_path / "results")
+    pack([made.settings.folder], tmp_path / "results" / "outside" / "theirs")
+    (tmp_path / "results" / "outside" / "broken").mkdir()
+    few(monkeypatch)
+    undrawn(monkeypatch)
+    found = collected(tmp_path / "results")
+    (run,) = found.pop("outside")
+    assert (run["pack"], run["run_id"], run["settings"]["seed"]) == ("theirs", made.run_id, 1)
+    assert run["curves"]
+    assert {name: value for name, value in data.items() if name != "outside"} == found
+    pages = rendered(found | {"outside": [run]}, "Written by a test.")
+    own = {"outside.html", f"outside/theirs/{made.run_id}.html", f"data/curve-theirs-{made.run_id}.csv"}
+    assert set(pages) - set(site) == own
+    assert "nobody here has made it again" in pages[f"outside/theirs/{made.run_id}.html"]
+    link = f'<a href="../outside/theirs/{made.run_id}.html">'
+    assert [path for path, text in pages.items() if link in text] == ["tasks/cued_copying.html"]
+    assert 'class="short outside">outside: theirs' in pages["outside.html"]

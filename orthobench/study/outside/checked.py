@@ -1,0 +1,212 @@
+"""Packs of others, read as files of nobody known: each rule is one sentence, and nothing of them is run or imported."""
+
+import os
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from math import isfinite
+from pathlib import Path
+from typing import Any
+
+from orthobench.common.registry import find
+from orthobench.config import recorded
+from orthobench.errors import ConfigError, DataError, OrthobenchError
+from orthobench.recording.digest import FINAL, read_sealed
+from orthobench.recording.shape import is_record
+from orthobench.study.outside.packed import KEPT, PACK, PLACES, SCHEMA
+from orthobench.study.outside.texts import telling
+from orthobench.study.records import records
+from orthobench.study.records.drift import DIFFERENT, drifts
+from orthobench.study.records.records import Line, line
+from orthobench.study.tables.table import FULL, Table
+
+MOST, LARGEST = 2000, 4 << 20  # files of a pack, and bytes of each
+NAME = re.compile(r"[a-z][\w-]{3,150}\.json", re.ASCII)
+BUDGET = 0.01  # how far a count of parameters may be from the budget that was asked for
+PLACE = "outside"  # the folder of packs below results/
+
+
+@dataclass(frozen=True)
+class Pack:
+    """A pack that has passed every check.
+
+    Attributes:
+        name: of its folder.
+        records: by run id.
+    """
+
+    name: str
+    records: dict[str, dict[str, Any]]
+
+    @property
+    def lines(self) -> list[Line]:
+        """Their numbers, as the records of a table hold them."""
+        return [line(record, FULL, name, {}, 1) for name, record in self.records.items()]
+
+
+def read_pack(folder: Path) -> Pack:
+    """Read a pack and check all of it.
+
+    Raises:
+        DataError: something in it is not what a pack has; the sentence names the file and the rule.
+    """
+    names = _names(folder)
+    content = read_sealed(folder / PACK)
+    if content is None or content.get("schema") != SCHEMA or not isinstance(content.get("files"), dict):
+        raise DataError(f"{folder / PACK} is damaged, or not what `orthobench submit` writes.")
+    files = content["files"]
+    if set(files) != names:
+        other = sorted(set(files) ^ names)[0]
+        raise DataError(f"{folder / PACK} and the folder differ in {other!r}: pack the runs again.")
+    found = {name.removesuffix(".json"): _record(folder / name, files[name]) for name in sorted(names)}
+    return Pack(folder.resolve().name, found)
+
+
+def packs(results: Path) -> tuple[list[Pack], list[str]]:
+    """The packs in a folder of results, and a sentence for each one that is left out."""
+    found, refused, root = list[Pack](), list[str](), results / PLACE
+    for folder in sorted(root.iterdir()) if root.is_dir() and not root.is_symlink() else ():
+        try:
+            found.append(read_pack(folder))
+        except OrthobenchError as error:
+            refused.append(str(error))
+    return found, refused
+
+
+def refuse_drift(pack: Pack, others: Iterable[Pack], tables: Iterable[Table], results: Path) -> int:
+    """Compare the runs of a pack with the same runs elsewhere; returns how many there are.
+
+    Numbers of a rerun may differ by rounding, or lie within those of the other recorded seeds of the row.
+
+    Raises:
+        DataError: a number of a run differs by more.
+    """
+    known: dict[str, list[tuple[Line, list[Line], str]]] = {}
+    for table in tables:
+        lines = records.read(results, table.name)
+        rows: dict[tuple[str, str], list[Line]] = {}
+        for one in lines:
+            rows.setdefault((one.preset, one.row), []).append(one)
+        for one in lines:
+            known.setdefault(one.run_id, []).append((one, rows[one.preset, one.row], table.name))
+    for other in others:
+        for one in other.lines:
+            known.setdefault(one.run_id, []).append((one, [], other.name))
+    again = 0
+    for own in pack.lines:
+        for before, row, where in known.get(own.run_id, ()):
+            again += 1
+            _refuse_different(pack.name, before, own, row, where)
+    return again
+
+
+def _refuse_different(pack: str, before: Line, own: Line, row: list[Line], where: str) -> None:
+    for one in drifts(before, own, row):
+        both = one.before is not None and one.after is not None and one.name in own.values
+        inside = one.seeds is not None and one.after is not None and one.seeds[0] <= one.after <= one.seeds[1]
+        if both and one.word == DIFFERENT and not inside:
+            raise DataError(
+                f"{pack}: {own.run_id} has {one.name} {one.after:g}, and {where} {one.before:g} for the same run; "
+                "reruns of one seed differ by rounding, or stay within the other recorded seeds of the row."
+            )
+
+
+def _names(folder: Path) -> set[str]:
+    """The names of the records in a pack's folder.
+
+    Raises:
+        DataError: it is no plain folder, or holds something else.
+    """
+    if folder.is_symlink() or not folder.is_dir():
+        raise DataError(f"{folder} is not a folder: name the one that `orthobench submit` wrote.")
+    found = set()
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.is_symlink() or not entry.is_file(follow_symlinks=False):
+                raise DataError(f"{entry.path} is a link, or no plain file: a pack has plain files alone.")
+            if entry.stat(follow_symlinks=False).st_size > LARGEST:
+                raise DataError(f"{entry.path} has more than {LARGEST:,} bytes, which no record has.")
+            if entry.name != PACK and not NAME.fullmatch(entry.name):
+                raise DataError(f"{entry.path} does not belong to a pack: it has {PACK} and RUN.json alone.")
+            found.add(entry.name)
+            if len(found) > MOST:
+                raise DataError(f"{folder} has more than {MOST:,} files: split it.")
+    if PACK not in found or len(found) < 2:
+        raise DataError(f"{folder} has no {PACK}, or no record: it is not what `orthobench submit` wrote.")
+    return found - {PACK}
+
+
+def _record(path: Path, digest: Any) -> dict[str, Any]:
+    """A record of a pack, checked.
+
+    Raises:
+        DataError: it breaks a rule.
+    """
+    record = read_sealed(path)
+    if record is None or record.get("sha256") != digest:
+        raise DataError(f"{path} has been changed since it was packed, or is damaged: its digest does not match.")
+    try:
+        reason = _problem(path, record)
+    except (OrthobenchError, KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
+        reason = f"its settings or numbers do not suit this version ({str(error).rstrip('.')})"
+    if reason:
+        raise DataError(f"{path}: {reason}.")
+    return record
+
+
+def _problem(path: Path, record: dict[str, Any]) -> str:
+    """The rule that a record breaks; empty where it breaks none."""
+    if not is_record(record) or not {"config", "identity", "metrics", "baseline", "hardware", "code"} <= set(record):
+        return "it is not the record of a run"
+    unknown = set(record) - {*KEPT, "sha256"}
+    if unknown:
+        return f"a record of a pack has no {sorted(unknown)[0]!r}"
+    told = telling({key: value for key, value in record.items() if key != "sha256"})
+    if told is not None:
+        return f"{told[0]} tells {told[1]!r}, which may be a path or name a machine"
+    if record["status"] not in FINAL:
+        return f"its status is {record['status']}, and only runs that are {' or '.join(FINAL)} count"
+    if {key: record["config"].get(key) for key in PLACES} != PLACES or recorded.named_files(record["config"]):
+        return "its settings name places of their own"
+    settings = recorded.settings(record["config"])
+    if (record["identity"], record["run_id"]) != (settings.digest, settings.run_id):
+        return f"its settings are those of {settings.run_id}"
+    told_as = {"model": settings.model["name"], "task": settings.task["name"], "seed": settings.run["seed"]}
+    other = next((key for key, value in told_as.items() if record[key] != value), None)
+    if other is not None:
+        return f"its {other} is {record[other]}, and {told_as[other]} by its settings"
+    if path.stem != record["run_id"]:
+        return f"it is the record of {record['run_id']}"
+    return _over_budget(record, settings.trainer.get("max_steps")) or _odd_number(record)
+
+
+def _over_budget(record: dict[str, Any], most: int | None) -> str:
+    steps, asked, total = record["steps"], record["config"].get("params"), record["parameters"].get("total")
+    if steps < 0 or (most is not None and most >= 0 and steps > most):
+        return f"it has {steps:,} steps, and its settings allow {most:,}"
+    if not isinstance(total, int) or total < 1:
+        return "it has no count of parameters"
+    if asked is not None and abs(total - asked) > BUDGET * asked:
+        return f"it has {total:,} parameters, more than {BUDGET:.0%} off its budget of {asked:,}"
+    return ""
+
+
+def _odd_number(record: dict[str, Any]) -> str:
+    """The number that cannot be; empty where there is none."""
+    task: Any = find("task", record["task"], "task")
+    for which, scores in record["metrics"].items():
+        for name, value in (scores or {}).items():
+            try:
+                low, high = task.metric_of(name.rpartition("/")[2]).bounds
+            except (ConfigError, KeyError):
+                low, high = None, None
+            if value is not None and not isfinite(value):
+                return f"{which} {name} is {value}"
+            if value is not None and ((low is not None and value < low) or (high is not None and value > high)):
+                return f"{which} {name} is {value:g}, and lies between {low} and {high} by its meaning"
+    if record["status"] == "done" and not record["metrics"].get("best_val"):
+        return "it is done and has no score"
+    points = [point for curve in (record.get("curve") or {}).values() for point in curve]
+    if any(not 0 <= (step or 0) <= record["steps"] for step, _ in points):
+        return "a curve goes beyond its steps"
+    return ""
