@@ -52,7 +52,7 @@ def test_a_pack_passes_and_tells_no_place(run: Path, packed: Path) -> None:
     found = read_pack(packed)
     assert set(found.records) == {run.name}
     told = "".join(path.read_text() for path in packed.iterdir())
-    assert not [word for word in (str(run.parent), str(Path.home()), platform.node(), os.getcwd()) if word in told]
+    assert not [word for word in (str(run.parent), str(Path.home()), platform.node(), str(Path.cwd())) if word in told]
     record = json.loads((run / "record.json").read_text())
     assert found.records[run.name]["metrics"] == record["metrics"]
     assert found.records[run.name]["curve"] == record["curve"]
