@@ -21,7 +21,8 @@ def make_launcher(settings: dict[str, Any], runs_root: Path) -> Launcher:
 
 
 def _local(given: dict[str, Any], runs_root: Path) -> Launcher:
-    return local(given["n_jobs"] if given.get("jobs") is None else _number(given, "jobs", int, 1), given["gpus"])
+    n_jobs = given["n_jobs"] if given.get("jobs") is None else _number(given, "jobs", int, 1)
+    return local(n_jobs, given["gpus"], given["per_gpu"])
 
 
 def _ray(given: dict[str, Any], runs_root: Path) -> Launcher:

@@ -1,4 +1,4 @@
-"""Commands carried out on this machine: several side by side, or one for each GPU at a time."""
+"""Commands carried out on this machine: several side by side, or one or more for each GPU at a time."""
 
 import os
 import threading
@@ -19,58 +19,71 @@ class Local:
 
     Args:
         at_once: how many commands at the same time.
-        gpus: the names of GPUs, as $CUDA_VISIBLE_DEVICES has them, each of which one command has for itself; none:
-            every command sees what this process sees.
+        gpus: the names of GPUs, as $CUDA_VISIBLE_DEVICES has them, of which each command sees one; none: every command
+            sees what this process sees.
+        per_gpu: how many commands share a GPU.
     """
 
     remote = False
 
-    def __init__(self, at_once: int = 1, gpus: Sequence[str] = ()) -> None:
-        self.at_once, self._one = at_once, threading.Lock()
-        self._users: dict[str, Worker | None] = dict.fromkeys(gpus)
+    def __init__(self, at_once: int = 1, gpus: Sequence[str] = (), per_gpu: int = 1) -> None:
+        self.at_once, self._per_gpu, self._one = at_once, per_gpu, threading.Lock()
+        self._users: dict[str, list[Worker]] = {name: [] for name in gpus}
 
     def submit(self, command: Command) -> Worker:
-        """Start a command."""
+        """Start a command, on the GPU that fewest commands use now."""
         if not self._users:
             return launcher(command.fork).submit(command)
         with self._one:  # tuning has several threads
-            free = [name for name, worker in self._users.items() if worker is None or _has_ended(worker)]
-            self.refuse(len(self._users) - len(free) + 1)
-            worker = launcher(command.fork).submit(replace(command, variables={**command.variables, VISIBLE: free[0]}))
-            self._users[free[0]] = worker
+            for name, users in self._users.items():
+                self._users[name] = [worker for worker in users if not _has_ended(worker)]
+            self.refuse(sum(map(len, self._users.values())) + 1)
+            free = min(self._users, key=lambda name: len(self._users[name]))
+            worker = launcher(command.fork).submit(replace(command, variables={**command.variables, VISIBLE: free}))
+            self._users[free].append(worker)
         return worker
 
     def refuse(self, at_once: int) -> None:
-        """Refuse more commands at the same time than there are GPUs, each of which is for one.
+        """Refuse more commands at the same time than the GPUs are for.
 
         Raises:
-            ConfigError: there are fewer.
+            ConfigError: they are for fewer.
         """
-        if 0 < len(self._users) < at_once:
-            raise ConfigError(f"{at_once} runs at a time are wanted, and {len(self._users)} GPUs are named for them.")
+        if 0 < len(self._users) * self._per_gpu < at_once:
+            each = f", {self._per_gpu} for each" if self._per_gpu > 1 else ""
+            raise ConfigError(
+                f"{at_once} runs at a time are wanted, and {len(self._users)} GPUs are named for them{each}."
+            )
 
 
-def local(n_jobs: Any, gpus: Any = None) -> Local:
+def local(n_jobs: Any, gpus: Any = None, per_gpu: Any = 1) -> Local:
     """The launcher of these settings.
 
     Args:
         n_jobs: how many commands at the same time; -1 is as many as there are cores, -2 one fewer, and so on.
         gpus: the GPUs that are shared out: `all`, how many, or a list of their numbers; null: no GPU is.
+        per_gpu: how many commands share a GPU.
 
     Raises:
         ConfigError: a value is of a wrong type or out of range, or this machine has no such GPU.
     """
     if type(n_jobs) is not int or not n_jobs:
         raise ConfigError(f"hydra.launcher.n_jobs={n_jobs} is not a whole number >= 1; -1 is one for each core.")
+    if type(per_gpu) is not int or per_gpu < 1:
+        raise ConfigError(f"hydra.launcher.per_gpu={per_gpu} is not a whole number >= 1: runs that share a GPU.")
+    if gpus is None and per_gpu > 1:
+        raise ConfigError(f"hydra.launcher.per_gpu={per_gpu} needs hydra.launcher.gpus=, such as gpus=all.")
     if gpus is None:
         return Local(n_jobs if n_jobs > 0 else max(len(os.sched_getaffinity(0)) + 1 + n_jobs, 1))
     names = _names(gpus, _known())
-    if n_jobs not in (1, len(names)):
+    at_once = len(names) * per_gpu
+    if n_jobs not in (1, at_once):
+        shared = "have a GPU each" if per_gpu == 1 else f"have a GPU, {per_gpu} on each"
         raise ConfigError(
             f"hydra.launcher.n_jobs={n_jobs} does not apply beside hydra.launcher.gpus={gpus}, by which "
-            f"{len(names)} runs at a time have a GPU each."
+            f"{at_once} runs at a time {shared}."
         )
-    return Local(len(names), names)
+    return Local(at_once, names, per_gpu)
 
 
 def _names(gpus: Any, known: list[str]) -> list[str]:

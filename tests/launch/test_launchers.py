@@ -82,6 +82,10 @@ def test_the_settings_of_slurm_become_those_of_sbatch(tmp_path: Path, monkeypatc
         ("local", ["hydra.launcher.gpus=2"], "this machine shows 1 GPUs"),
         ("local", ["hydra.launcher.gpus=[-1]"], "this machine shows 1 GPUs"),
         ("local", ["hydra.launcher.gpus=1", "hydra.launcher.n_jobs=2"], "n_jobs=2 does not apply beside"),
+        ("local", ["hydra.launcher.gpus=1", "hydra.launcher.per_gpu=0"], "per_gpu=0 is not a whole number >= 1"),
+        ("local", ["hydra.launcher.gpus=1", "hydra.launcher.per_gpu=half"], "per_gpu=half is not a whole number"),
+        ("local", ["hydra.launcher.per_gpu=2"], "per_gpu=2 needs hydra.launcher.gpus="),
+        ("local", [f"hydra.launcher.{word}" for word in ("gpus=1", "per_gpu=3", "n_jobs=2")], "3 on each"),
     ],
 )
 def test_what_is_wrong_is_refused(
@@ -147,6 +151,37 @@ def test_each_command_has_a_gpu_for_itself(
     assert used == [*names.split(), names.split()[0]]
     with pytest.raises(ConfigError, match="runs at a time are wanted"):
         Pool(found.at_once + 1, lambda: False, place=found)
+
+
+@pytest.mark.parametrize(("per_gpu", "first"), [(1, "0 1 2 3"), (2, "0 1 2 3 0 1 2 3")])
+def test_all_gpus_are_kept_busy(per_gpu: int, first: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Commands are spread over four GPUs, and each next one goes to the GPU that is used least."""
+    monkeypatch.setattr("torch.cuda.device_count", lambda: 4)
+    monkeypatch.delenv(local.VISIBLE, raising=False)
+    words = ["hydra/launcher=local", "hydra.launcher.gpus=4", f"hydra.launcher.per_gpu={per_gpu}"]
+    found = launcher_of(None, words, tmp_path)
+    assert isinstance(found, Local)
+    given, ended = list[str](), set[int]()
+
+    def submit(command: Command) -> SimpleNamespace:
+        number = len(given)
+        given.append(command.variables[local.VISIBLE])
+        return SimpleNamespace(poll=lambda: 0 if number in ended else None)
+
+    monkeypatch.setattr(local, "launcher", lambda fork: SimpleNamespace(submit=submit))
+    for _ in range(found.at_once):
+        found.submit(command("exit", "0"))
+    assert given == first.split()
+    with pytest.raises(ConfigError, match=f"{found.at_once + 1} runs at a time are wanted, and 4 GPUs"):
+        found.submit(command("exit", "0"))
+    for gpu in ("2", "1"):
+        ended.add(given.index(gpu))
+        found.submit(command("exit", "0"))
+        assert given[-1] == gpu
+    ended.update(number for number, gpu in enumerate(given) if gpu == "3")
+    for _ in range(per_gpu):
+        found.submit(command("exit", "0"))
+    assert given[-per_gpu:] == ["3"] * per_gpu
 
 
 def test_a_command_sees_the_gpu_that_it_was_given(tmp_path: Path) -> None:
