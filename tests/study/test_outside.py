@@ -14,7 +14,7 @@ from orthobench.__main__ import main
 from orthobench.errors import ConfigError, DataError, OrthobenchError
 from orthobench.recording.digest import seal
 from orthobench.study.catalogue import SHIPPED
-from orthobench.study.outside.checked import LARGEST, Pack, read_pack, refuse_drift
+from orthobench.study.outside.checked import LARGEST, Submission, read_pack, refuse_drift
 from orthobench.study.outside.packed import PACK, pack
 from orthobench.study.outside.texts import telling
 
@@ -152,7 +152,7 @@ def test_a_rerun_may_differ_by_rounding_and_by_no_more(run: Path, packed: Path, 
     assert refuse_drift(own, [other], [], tmp_path) == 1
     scores["test/loss"] *= 1.5
     with pytest.raises(DataError, match="for the same run; reruns of one seed differ by rounding"):
-        refuse_drift(own, [Pack("theirs", other.records)], [], tmp_path)
+        refuse_drift(own, [Submission("theirs", other.records)], [], tmp_path)
     assert refuse_drift(own, [], [SHIPPED.table("fair/parity")], tmp_path) == 0
 
 

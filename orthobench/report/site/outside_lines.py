@@ -7,7 +7,7 @@ from orthobench.common.terminal import command, complain
 from orthobench.config.recorded import by_key
 from orthobench.errors import ConfigError
 from orthobench.report.site.run_lines import of_line
-from orthobench.study.outside.checked import Pack, packs
+from orthobench.study.outside.checked import Submission, packs
 from orthobench.study.records.curves import thinned
 
 
@@ -19,7 +19,7 @@ def of(results: Path) -> list[dict[str, Any]]:
     return [one for pack in found for one in _lines(pack)]
 
 
-def _lines(pack: Pack) -> list[dict[str, Any]]:
+def _lines(pack: Submission) -> list[dict[str, Any]]:
     made = []
     for line in pack.lines:
         record = pack.records[line.run_id]

@@ -27,7 +27,7 @@ PLACE = "outside"  # the folder of packs below results/
 
 
 @dataclass(frozen=True)
-class Pack:
+class Submission:
     """A pack that has passed every check.
 
     Attributes:
@@ -44,7 +44,7 @@ class Pack:
         return [line(record, FULL, name, {}, 1) for name, record in self.records.items()]
 
 
-def read_pack(folder: Path) -> Pack:
+def read_pack(folder: Path) -> Submission:
     """Read a pack and check all of it.
 
     Raises:
@@ -59,12 +59,12 @@ def read_pack(folder: Path) -> Pack:
         other = sorted(set(files) ^ names)[0]
         raise DataError(f"{folder / PACK} and the folder differ in {other!r}: pack the runs again.")
     found = {name.removesuffix(".json"): _record(folder / name, files[name]) for name in sorted(names)}
-    return Pack(folder.resolve().name, found)
+    return Submission(folder.resolve().name, found)
 
 
-def packs(results: Path) -> tuple[list[Pack], list[str]]:
+def packs(results: Path) -> tuple[list[Submission], list[str]]:
     """The packs in a folder of results, and a sentence for each one that is left out."""
-    found, refused, root = list[Pack](), list[str](), results / PLACE
+    found, refused, root = list[Submission](), list[str](), results / PLACE
     for folder in sorted(root.iterdir()) if root.is_dir() and not root.is_symlink() else ():
         try:
             found.append(read_pack(folder))
@@ -73,7 +73,7 @@ def packs(results: Path) -> tuple[list[Pack], list[str]]:
     return found, refused
 
 
-def refuse_drift(pack: Pack, others: Iterable[Pack], tables: Iterable[Table], results: Path) -> int:
+def refuse_drift(pack: Submission, others: Iterable[Submission], tables: Iterable[Table], results: Path) -> int:
     """Compare the runs of a pack with the same runs elsewhere; returns how many there are.
 
     Numbers of a rerun may differ by rounding, or lie within those of the other recorded seeds of the row.
