@@ -14,7 +14,7 @@ from orthobench.study.records.recorded import lines_of_like, why_other
 from orthobench.study.reproduce.record_line import cost, why_stale
 from orthobench.study.reproduce.selection import Selection
 from orthobench.study.tables import table as experiment
-from orthobench.study.tables.composed import ComposedTable
+from orthobench.study.tables.composed import ComposedTable, fitted_size
 from orthobench.study.tables.published import load_table
 from orthobench.study.tables.table import PUBLISHED, Table, TableRun
 from orthobench.study.verdicts.fair import fair_table, rates
@@ -176,9 +176,7 @@ def _fitted(seeds: list[Settings]) -> list[Settings]:
     """The settings of all seeds of a row, with the hidden size that its budget of parameters, if any, allows."""
     if seeds[0].run["params"] is None:
         return seeds
-    from orthobench.models.build import fit_to_budget
-
-    size = fit_to_budget(seeds[0]).model["hidden_size"]
+    size = fitted_size(seeds[0])
     return [one.with_hidden_size(size) for one in seeds]
 
 

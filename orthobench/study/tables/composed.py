@@ -41,7 +41,7 @@ class ComposedTable:
         if known is not None and seed is not None:
             return known if seed == known.run["seed"] else known.with_seed(seed)
         found = self.unfitted(row, seed)
-        found = found if found.run["params"] is None else found.with_hidden_size(_size(found))
+        found = found if found.run["params"] is None else found.with_hidden_size(fitted_size(found))
         if not self._composers[0].depends(list(words)):
             self._rows[alike] = found
         return found
@@ -120,8 +120,8 @@ class ComposedTable:
         return build_task(self.settings(row))
 
 
-def _size(settings: Settings) -> int:
-    """The hidden size that a budget of parameters comes to."""
+def fitted_size(settings: Settings) -> int:
+    """The hidden size that a budget of parameters comes to, found once for all rates of a model and its task."""
     from orthobench.models.build import fit_to_budget
 
     name = (settings.run["params"], settings.hidden_size, _shape(settings))
