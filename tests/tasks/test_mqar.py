@@ -54,6 +54,26 @@ def test_a_dictionary_answers_every_question(options: dict[str, Any]) -> None:
         assert not any(tokens[int(task.steps(np.array(len(known)))) :])
 
 
+@pytest.mark.parametrize("options", [{}, {"pairs": (2, 20), "keys": 25}, {"updates": 2, "filler": "random"}], ids=str)
+def test_a_key_of_two_tokens(options: dict[str, Any]) -> None:
+    """A dictionary of pairs of tokens; the value is due at the second token of a question."""
+    task = MQAR(compositional=True, **options)
+    s = task.root
+    x, target, mask = task.sample(200, 1)
+    for tokens, answers, due in zip(x.tolist(), target.tolist(), mask.tolist(), strict=True):
+        known, t = {}, 0
+        while 0 < tokens[t] <= s and 2 * s < tokens[t + 2] <= 2 * s + task.values:
+            assert s < tokens[t + 1] <= 2 * s
+            known[tokens[t], tokens[t + 1]] = tokens[t + 2] - 1 - 2 * s
+            t += 3
+        assert task.span[0] <= len(known) == t // 3 - task.updates
+        steps = [i for i, one in enumerate(due) if one]
+        asked = {(tokens[i - 1], tokens[i]): answers[i] for i in steps}
+        assert asked == known
+        assert len(steps) == len(known)
+        assert min(steps) > t
+
+
 def test_the_numbers_of_the_paper() -> None:
     """64 steps with 4 pairs; all keys, values and slots are as common."""
     task = MQAR(keys=8, values=8)
@@ -100,9 +120,12 @@ def right(target: Tensor, classes: int) -> Tensor:
 
 @pytest.mark.parametrize(
     "options",
-    [{"pairs": (4, 65)}, {"length": 12}, {"length": 65}, {"updates": 5}, {"values": 3, "repeat_values": False}],
+    [
+        {"pairs": (4, 65)}, {"length": 12}, {"length": 65}, {"updates": 5}, {"values": 3, "repeat_values": False},
+        {"keys": 60, "compositional": True}, {"keys": 100, "pairs": (80, 80), "compositional": True},
+    ],
     ids=str,
-)
+)  # fmt: skip
 def test_what_does_not_fit_is_refused(options: dict[str, Any]) -> None:
     with pytest.raises(ConfigError, match="task"):
         MQAR(**options)

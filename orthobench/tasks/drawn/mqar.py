@@ -8,10 +8,15 @@ and the last one counts.
 Arora, Eyuboglu, Timalsina, Johnson, Poli, Zou, Rudra & Ré (2024), "Zoology: Measuring and Improving Recall in Efficient
 Language Models", section 3 and appendix E. There the values of a sequence differ, as with `repeat_values=false`.
 
-Tokens: blank 0, then the keys, then the values, then with `filler=random` as many tokens that stand for nothing.
+With `compositional`, key a s + b of s^2 keys is two tokens, a of s first ones and b of s second ones. A write takes
+three steps, and a question both steps of its slot; the value is due at the second one.
+
+Tokens: blank 0, then the keys (or first and second parts), then the values, then with `filler=random` as many tokens
+that stand for nothing.
 """
 
 import math
+from pathlib import Path
 from statistics import fmean
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -40,6 +45,7 @@ class MQAR(Varied):
         filler: what stands between the questions.
         gap: how the slots are drawn.
         gap_power: a, with gap=power; 0.01 asks most soon after the pairs, 1 is uniform.
+        compositional: whether a key is two tokens, of which `keys`, a square, has the root of each kind.
         **kwargs: see `Drawn`.
 
     Raises:
@@ -60,9 +66,16 @@ class MQAR(Varied):
         filler: Literal["blank", "random"] = "blank",
         gap: Literal["uniform", "power"] = "uniform",
         gap_power: PositiveFloat = 0.01,
+        compositional: bool = False,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
+        self.compositional, self.root = compositional, math.isqrt(keys)
+        if compositional and self.root**2 != keys:
+            raise ConfigError(
+                f"task.keys={keys} is no square, which task.compositional=true needs: take 16, 64 or 256."
+            )
+        self.key_tokens, self.write_steps = (2 * self.root, 3) if compositional else (keys, 2)
         low, most = self.span = span("pairs", pairs)
         self.keys, self.values, self.updates = keys, values, updates
         self.repeat_values, self.filler = repeat_values, filler
@@ -73,14 +86,19 @@ class MQAR(Varied):
             raise ConfigError(f"task.pairs=[{low},{most}] needs as many {short}: task.{short} must be >= {most}.")
         if updates > low:
             raise ConfigError(f"task.updates={updates} needs as many pairs: task.pairs=[{low},{most}] must be >= it.")
-        least = 4 * most + 2 * updates
+        least = (self.write_steps + 2) * most + self.write_steps * updates
         if length is not None and (length < least or length % 2):
             text = f"task.length={length} does not fit {most} pairs and {updates} updates"
-            raise ConfigError(f"{text}: it must be even and >= {least}, two steps for each write and question.")
+            steps = "three steps for each write and two for each question" if compositional else "two steps for each"
+            raise ConfigError(f"{text}: it must be even and >= {least}, {steps}.")
         loads = np.arange(low, most + 1)
         self.length, self.answers = int(self.steps(loads).max()), most
-        self.slots = int((self.steps(loads) // 2 - loads - updates).max())
-        self.input_size, self.output_size = 1 + keys + values * (1 + (filler == "random")), values
+        self.slots = int(self._slots(loads).max())
+        if (short_of := int((self._slots(loads) - loads).min())) < 0:
+            raise ConfigError(
+                f"task.pairs=[{low},{most}] needs {-2 * short_of} more steps: set task.length={least + 1 & ~1}."
+            )
+        self.input_size, self.output_size = 1 + self.key_tokens + values * (1 + (filler == "random")), values
         self.width = sum(self._widths)
         self.chance = 1 / values
         self.baseline = {"loss": math.log(values), "accuracy": self.chance, "score": 0.0}
@@ -90,6 +108,10 @@ class MQAR(Varied):
         if self.own_length is not None:
             return np.full_like(pairs, self.own_length)
         return np.where(pairs <= MANY, 16 * pairs, 4 * pairs + 64) + 4 * self.updates
+
+    def _slots(self, pairs: np.ndarray) -> np.ndarray:
+        """Slots behind the writes of sequences, by their numbers of pairs."""
+        return (self.steps(pairs) - self.write_steps * (pairs + self.updates)) // 2
 
     @property
     def order_blind(self) -> dict[str, float]:
@@ -117,21 +139,38 @@ class MQAR(Varied):
         x = np.zeros((B, self.length), dtype=np.int64)
         target, mask = np.zeros_like(x), np.zeros(x.shape, dtype=np.float32)
         length = self.steps(D)
+        w = self.write_steps
         if self.filler == "random":
             step = np.arange(self.length)
-            x[:] = (1 + self.keys + self.values + whole(u_filler, 0, self.values - 1)) * (step < length)
-            x *= step >= 2 * (D + U)
-        written, later = (rows + 2 * pair)[shown], rows + 2 * (D + np.arange(U))
-        x.ravel()[written], x.ravel()[written + 1] = (1 + keys)[shown], (1 + self.keys + first)[shown]
-        x.ravel()[later] = 1 + np.take_along_axis(keys, again, 1)
-        x.ravel()[later + 1] = 1 + self.keys + other
+            x[:] = (1 + self.key_tokens + self.values + whole(u_filler, 0, self.values - 1)) * (step < length)
+            x *= step >= w * (D + U)
+        written, later = (rows + w * pair)[shown], rows + w * (D + np.arange(U))
+        self._put(x, written, keys[shown])
+        self._put(x, later, np.take_along_axis(keys, again, 1))
+        x.ravel()[written + w - 1], x.ravel()[later + w - 1] = (
+            1 + self.key_tokens + values for values in (first[shown], other)
+        )
         # the places of the smallest of exponential numbers with rates p are draws without replacement by p
-        slot, there = np.arange(self.slots), length // 2 - D - U
+        slot, there = np.arange(self.slots), self._slots(D)
         waits = -np.log1p(-u_slots) * (1 + slot) ** (1 - self.power)
         chosen = np.argsort(np.where(slot < there, waits, np.inf), axis=1, kind="stable")[:, :most]
-        asked = (rows + 2 * (D + U) + 2 * chosen)[shown]
-        x.ravel()[asked], target.ravel()[asked], mask.ravel()[asked] = (1 + keys)[shown], value[shown], 1
+        asked = (rows + w * (D + U) + 2 * chosen)[shown]
+        self._put(x, asked, keys[shown])
+        due = asked + self.compositional
+        target.ravel()[due], mask.ravel()[due] = value[shown], 1
         return x, target, mask
+
+    def _put(self, x: np.ndarray, places: np.ndarray, keys: np.ndarray) -> None:
+        """Write the tokens of keys, one or two, from some places of all steps on."""
+        if self.compositional:
+            x.ravel()[places], x.ravel()[places + 1] = 1 + keys // self.root, 1 + self.root + keys % self.root
+        else:
+            x.ravel()[places] = 1 + keys
+
+    @staticmethod
+    def resolve(given: dict[str, Any], data_root: Path) -> dict[str, Any]:
+        given = Varied.resolve(given, data_root)
+        return {key: value for key, value in given.items() if key != "compositional" or value}
 
     @property
     def _widths(self) -> tuple[int, ...]:
