@@ -113,7 +113,7 @@ class Attempt:
         if resume is not None:
             self._refuse_other_states(resume, state, trainer)
             if step == length.steps and state["callbacks"]["Saver"]["finished"] is None:
-                end_again(trainer, step)
+                end_again(trainer, step, state)
         trainer.fit(self.learner, datamodule=data, ckpt_path=resume, weights_only=True)
         self.saver.restored = True
         self.training.pause(trainer.global_step)

@@ -223,11 +223,17 @@ def validate_now(trainer: Trainer) -> None:
     trainer.training = True
 
 
-def end_again(trainer: Trainer, steps: int) -> None:
+def end_again(trainer: Trainer, steps: int, state: dict[str, Any]) -> None:
     """Let a run that was stopped after its last step pass through the end of training, as if it had gone on.
 
-    Lightning would begin no training there, and the epoch would stay open in its counters.
+    Lightning would begin no training there, and the epoch would stay open in its counters. Where the checkpoint is from
+    the validation after that end, the epoch is over; if that validation was whole, it is counted as Lightning would.
     """
+    loops = state["loops"]
+    if loops["fit_loop"]["epoch_progress"]["current"]["completed"]:
+        if state["callbacks"]["Saver"]["validated"] == steps:
+            trainer.validate_loop.load_state_dict(loops["validate_loop"])
+        return
     training: Any = trainer.fit_loop.epoch_loop
     begin = training.on_run_start
 

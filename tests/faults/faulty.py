@@ -78,6 +78,8 @@ def install(order: dict[str, Any]) -> None:
         _stop_at_step(order["kill_at_step"], die)
     if "stop_in_validation" in order:
         _stop_in_validation(*order["stop_in_validation"])
+    if "kill_after_validation" in order:
+        _kill_after_validation(order["kill_after_validation"])
     if "signal_in" in order:
         _signal_in(order["signal_in"], order["signals"], order.get("apart", 0.01))
     if "commit" in order:
@@ -117,6 +119,21 @@ def _stop_in_validation(number: int, batch: int) -> None:
         end(self, trainer, module, outputs, given, index, *rest)
 
     Saver.on_validation_batch_end = arrive  # type: ignore[method-assign]
+
+
+def _kill_after_validation(number: int) -> None:
+    """Kill the run when a validation, counted from 1, has been saved."""
+    from orthobench.run.callbacks.saver import Saver
+
+    end, seen = Saver.on_validation_end, [0]
+
+    def arrive(self: Saver, trainer: Any, module: Any) -> None:
+        end(self, trainer, module)
+        seen[0] += 1
+        if seen[0] == number:
+            die()
+
+    Saver.on_validation_end = arrive  # type: ignore[method-assign]
 
 
 def _move_clock(seconds: float) -> None:

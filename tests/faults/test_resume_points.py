@@ -57,6 +57,23 @@ def test_stopped_in_a_validation(
     count("resume points bitwise equal")
 
 
+AFTER_THE_END = ({"stop_in_validation": (5, 0)}, {"stop_in_validation": (5, 2)}, {"kill_after_validation": 5})
+
+
+@pytest.mark.sampled(2)
+@pytest.mark.parametrize("fault", AFTER_THE_END, ids=["first batch", "last batch", "saved"])
+@pytest.mark.parametrize("name", ["scornn, dropout", "svd"])
+def test_broken_off_in_the_validation_after_the_last_step(
+    server: Server, tmp_path: Path, name: str, fault: dict[str, Any], count: Count
+) -> None:
+    words = (*runs.RUNS[name], "task.eval_batch_size=7")  # 24 steps: the fifth validation is none of the training's
+    assert server.run(tmp_path / "whole", *words) == 0
+    assert server.run(tmp_path / "home", *words, **fault) == (-9 if "kill_after_validation" in fault else 75)
+    assert server.run(tmp_path / "home", *words) == 0
+    assert runs.outcome(tmp_path / "home") == runs.outcome(tmp_path / "whole")
+    count("resume points bitwise equal")
+
+
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("step", [5, 19, 20])
 @pytest.mark.parametrize("name", ["scornn, dropout", "carried state"])
