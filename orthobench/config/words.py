@@ -14,6 +14,7 @@ LARGEST = 10_000  # characters of a word
 DEEPEST = 20  # dots in a key, of which the longest one has two
 LONGEST = 200  # characters of a word in a message
 BEYOND = re.compile(r"[^ \t,\[\]{}():=]*[^\x00-\x7f][^ \t,\[\]{}():=]*")  # values with letters beyond ASCII
+BEFORE_QUOTES = re.compile(r"(\\+)(?='|\Z)")
 UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
@@ -28,8 +29,8 @@ def value(word: str) -> str:
 
 
 def quoted(text: str) -> str:
-    """A value, quoted for Hydra's grammar."""
-    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
+    """A value, quoted for Hydra's grammar, in which a backslash is one unless quotes follow it."""
+    return "'" + BEFORE_QUOTES.sub(r"\1\1", text).replace("'", "\\'") + "'"
 
 
 def readable(word: str) -> str:

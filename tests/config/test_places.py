@@ -12,7 +12,7 @@ from orthobench.config import places
 from orthobench.config.check import ROOT
 from orthobench.config.places import REFERENCES, word
 from orthobench.config.settings import SECTIONS, Settings
-from orthobench.config.words import choices
+from orthobench.config.words import choices, parsed, quoted
 from orthobench.errors import ConfigError
 from orthobench.study.catalogue import SHIPPED, Catalogue
 
@@ -40,6 +40,11 @@ def test_letters_beyond_ascii_are_letters(name: str, tmp_path: Path) -> None:
     assert made.task["group"] == "Größe"
     again = of(*places.given([word("task.path", str(path)), word("task.group", "Größe")]))
     assert again.run_id == made.run_id
+
+
+@pytest.mark.parametrize("text", ["a\\b", "a\\", "\\\\'", "'\\", "a\\'b", "\\n", "a\\\n", "'", '\\"'])
+def test_a_quoted_value_is_the_value(text: str) -> None:
+    assert str(parsed(f"task.path={quoted(text)}").value()) == text
 
 
 def test_several_values_beyond_ascii_stay_several() -> None:
