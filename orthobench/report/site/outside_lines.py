@@ -3,9 +3,8 @@
 from pathlib import Path
 from typing import Any
 
-from orthobench.common.terminal import command, complain
+from orthobench.common.terminal import complain
 from orthobench.config.recorded import by_key
-from orthobench.errors import ConfigError
 from orthobench.report.site.run_lines import of_line
 from orthobench.study.outside.checked import Submission, packs
 from orthobench.study.records.curves import thinned
@@ -25,14 +24,5 @@ def _lines(pack: Submission) -> list[dict[str, Any]]:
         record = pack.records[line.run_id]
         settings = by_key(record["config"])
         drawn = {name: thinned(points) for name, points in (record.get("curve") or {}).items() if points}
-        made.append(of_line(line, settings) | {"pack": pack.name, "command": _command(settings), "curves": drawn})
+        made.append(of_line(line, settings) | {"pack": pack.name, "curves": drawn})
     return made
-
-
-def _command(settings: dict[str, Any]) -> str:
-    """The command that makes the run; nothing where a setting is no word."""
-    words = [f"{key}={'null' if value is None else value}" for key, value in settings.items() if "." not in key]
-    try:
-        return command(["orthobench", *words])
-    except ConfigError:
-        return ""

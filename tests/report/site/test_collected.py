@@ -109,6 +109,7 @@ def test_a_pack_of_others_changes_nothing_but_its_own_rows(
     (run,) = found.pop("outside")
     assert (run["pack"], run["run_id"], run["settings"]["seed"]) == ("theirs", made.run_id, 1)
     assert run["curves"]
+    assert not run["command"]  # its settings are on its page; a command of some of them would be another run
     assert {name: value for name, value in data.items() if name != "outside"} == found
     pages = rendered(found | {"outside": [run]}, "Written by a test.")
     own = {"outside.html", f"outside/theirs/{made.run_id}.html", f"data/curve-theirs-{made.run_id}.csv"}
