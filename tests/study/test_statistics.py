@@ -1,6 +1,7 @@
 """Seeds as numbers, intervals, and Holm's correction."""
 
 import math
+import statistics
 
 import pytest
 
@@ -38,3 +39,18 @@ def test_holm() -> None:
     assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
     assert holm([0.9, 0.8]) == [1.0, 1.0]
     assert holm([]) == []
+
+
+def test_intervals_are_those_of_scipy() -> None:
+    """They are computed without the import of scipy.stats, bit by bit."""
+    from scipy import stats
+
+    for count in range(3, 40):
+        values = [float(value**2 % 7) for value in range(count)]
+        low, high = stats.t.interval(0.95, count - 1)
+        scale = statistics.stdev(values) / math.sqrt(count)
+        centre = statistics.mean(values)
+        assert t_interval(values) == (float(low) * scale + centre, float(high) * scale + centre)
+        for successes in range(count + 1):
+            found = stats.binomtest(successes, count).proportion_ci(0.95, method="wilson")
+            assert share_interval(successes, count) == (float(found.low), float(found.high))
