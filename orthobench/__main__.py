@@ -15,20 +15,11 @@ from orthobench.common.version import __version__
 from orthobench.config import typo_hints
 from orthobench.config.words import key
 from orthobench.errors import ConfigError
-from orthobench.verbs import RENAMED, VERBS
+from orthobench.verbs import RENAMED, VERBS, full_help, short_help
 
 if TYPE_CHECKING:
     from orthobench.study.catalogue import Catalogue
 
-USAGE = """\
-usage: orthobench KEY=VALUE ...        run an experiment (-m: a sweep)
-       orthobench VERB ...             {verbs}
-
-  orthobench model=scornn task=copying T=2000
-  orthobench -m model=scornn,lstm task=copying T=200 seed=1,2,3
-  orthobench show model=lstm task=pmnist
-
-orthobench --help explains every key; orthobench --version tells the version."""
 COMPLETION = ("install", "uninstall", "query")
 ANNOUNCED = {"-m", "--multirun", "-cd", "--config-dir"}
 REFUSED = ("--config-path", "-cp", "--config-name", "-cn", "--experimental-rerun")
@@ -44,7 +35,7 @@ def main(arguments: list[str] | None = None) -> int:
 def _answer(words: list[str]) -> int:
     """Do what the words of a command line ask for; returns the exit code."""
     if not words:
-        complain(USAGE.format(verbs=", ".join(VERBS)))
+        complain(short_help())
         return ConfigError.exit_code
     if "--version" in words:
         say(f"orthobench {__version__}")
@@ -64,6 +55,8 @@ def _experiment(words: list[str]) -> int:
     options, overrides, catalogue = split(words)
     if options.shell_completion and not catalogue.folders and all(key(word) in COMPLETION for word in overrides):
         return _ask(words)
+    if options.help:
+        say(full_help())
     if options.help or options.hydra_help or options.cfg or options.info is not None:
         others = options.hydra_help or options.cfg or options.info is not None
         return _hydra(words, overrides, catalogue, help_alone=options.help and not others)

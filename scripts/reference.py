@@ -23,7 +23,7 @@ from orthobench.common.schema import NAMES, CountOf, Field, OneOf, OptionalPosit
 from orthobench.config.check import DATA, DIAGNOSTICS, LOGGERS, PROVIDED, ROOT, TASK_PROVIDED
 from orthobench.config.stopping import STOPPING
 from orthobench.config.trainer import TRAINER_REFUSED, TRAINER_TYPES
-from orthobench.verbs import VERBS
+from orthobench.verbs import EXAMPLES, VERBS
 from orthobench.verbs.arguments import Parser
 
 HOME = Path(__file__).resolve().parents[1]
@@ -193,6 +193,7 @@ def commands() -> str:
         found = parser(verb)
         parts += [f"## `orthobench {verb}`\n", f"{what[:1].upper()}{what[1:]}.\n"]
         parts += [f"```text\n{found.usage}\n```\n"]
+        parts += [f"Example: `{EXAMPLES[verb]}`\n"]
         rest = (found.description or "").strip()
         parts += [f"{rest}\n"] if rest and "\n" in rest else []
         rows = []

@@ -1,6 +1,5 @@
 """conf/, file by file: every model on every task builds and takes one training step, or says why it does not."""
 
-import re
 from functools import cache
 from pathlib import Path
 
@@ -18,7 +17,6 @@ from orthobench.models.build import build_optimizer, build_schedule
 from orthobench.run.learner import Learner
 from orthobench.run.run import Run
 from orthobench.study.catalogue import SHIPPED
-from orthobench.verbs import VERBS
 
 MODELS, TASKS = SHIPPED.options("model"), SHIPPED.options("task")
 RECIPES = [name for name in SHIPPED.options("recipe") if name != "none"]
@@ -199,8 +197,3 @@ def test_without_a_recipe_the_values_are_those_of_the_model_and_config() -> None
     exp = orthobench.build("recipe=none")
     assert exp.settings.optimizer["name"] == "adam"
     assert exp.settings.task["train_size"] is None
-
-
-def test_help_names_every_verb() -> None:
-    footer = yaml.safe_load((conf_dir() / "config.yaml").read_text(encoding="utf-8"))["hydra"]["help"]["footer"]
-    assert re.findall(r"[a-z]+(?=[,( ])", footer.removeprefix("Verbs: ").partition("(")[0]) == list(VERBS)

@@ -185,6 +185,7 @@ def test_no_arguments_is_usage(capsys: pytest.CaptureFixture[str]) -> None:
     err = capsys.readouterr().err
     assert "usage: orthobench" in err
     assert err.count("\n  orthobench ") == 3
+    assert len(err.splitlines()) < 25
 
 
 def test_missing_data_is_code_3(

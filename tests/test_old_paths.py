@@ -4,6 +4,8 @@ import importlib
 
 import pytest
 
+import orthobench
+from orthobench.__main__ import main
 from orthobench.tasks.drawn.adding import Adding
 from orthobench.tasks.real import series
 
@@ -29,3 +31,27 @@ def test_what_a_cell_or_a_rule_of_ones_own_imports(old: str, new: str, name: str
 def test_a_name_that_no_folder_has_is_missing_as_any() -> None:
     with pytest.raises(ModuleNotFoundError, match=r"No module named .orthobench.tasks.addign"):
         importlib.import_module("orthobench.tasks.addign")
+
+
+def test_a_package_that_is_gone_names_the_new_one() -> None:
+    with pytest.raises(ModuleNotFoundError, match=r"orthobench.analysis is orthobench.study now"):
+        importlib.import_module("orthobench.analysis.statistics")
+
+
+@pytest.mark.parametrize(
+    ("words", "new"),
+    [
+        (["report"], "`orthobench report` is `orthobench site` now"),
+        (["-m", "T=5,6", "hydra/launcher=submitit_slurm"], "hydra/launcher=submitit_slurm is hydra/launcher=slurm now"),
+        (["-m", "T=5,6", "hydra/launcher=submitit_local"], "hydra/launcher=submitit_local is hydra/launcher=local now"),
+    ],
+)
+def test_a_word_of_an_earlier_version(words: list[str], new: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(words) == 2
+    assert new in capsys.readouterr().err
+
+
+def test_a_name_of_a_run_of_an_earlier_version() -> None:
+    exp = orthobench.build("model=rnn", "task=recall", "T=5", "model.hidden_size=4")
+    with pytest.raises(AttributeError, match=r"exp.datamodule is exp.task now"):
+        _ = exp.datamodule

@@ -11,6 +11,8 @@ from types import ModuleType
 HOMES = {"orthobench": ("common", "models", "parametrizations"), "orthobench.tasks": ("drawn", "real")}
 MOVED = ("initializers", "optim", "registry", "schedules", "schema")  # of the first home; of the second all
 
+GONE = {"orthobench.analysis": "orthobench.study"}  # whose modules are elsewhere and others
+
 
 class OldPaths(MetaPathFinder, Loader):
     """Finds a module in a folder of its old home, where the old path finds nothing; both have the same classes."""
@@ -18,6 +20,8 @@ class OldPaths(MetaPathFinder, Loader):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
+        if fullname in GONE:
+            raise ModuleNotFoundError(f"{fullname} is {GONE[fullname]} now.", name=fullname)
         home, _, name = fullname.rpartition(".")
         if home not in HOMES or (home == "orthobench" and name not in MOVED):
             return None

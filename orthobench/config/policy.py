@@ -11,6 +11,7 @@ HYDRA_ALLOWED = ("hydra/launcher", "hydra.launcher.", "hydra.verbose")
 
 NO_LAUNCHER = "hydra._internal.core_plugins.basic_launcher.BasicLauncher"  # Hydra's own, where none is chosen
 LAUNCHERS = ("local", "joblib", "slurm", "ray")
+FORMER_LAUNCHERS = {"submitit_slurm": "slurm", "submitit_local": "local"}
 LAUNCHER_PACKAGES = {"slurm": "submitit", "ray": "ray"}
 COMMAND_LINE_ALONE = ("data_root", "runs_root", "results_root", "data", "logger", "force", "fork", "timeout")
 OF_THE_RUN = {"runtime", "overrides", "searchpath", "job", "mode"}
@@ -31,6 +32,8 @@ def check_hydra_override(key: str, text: str) -> None:
     if key == "hydra/launcher":
         name = text.partition("=")[2]
         if name not in (*LAUNCHERS, "basic"):
+            if name in FORMER_LAUNCHERS:
+                raise ConfigError(f"hydra/launcher={name} is hydra/launcher={FORMER_LAUNCHERS[name]} now.")
             raise ConfigError(f"hydra/launcher={name} is not known: {did_you_mean(name, LAUNCHERS)}")
         if name in LAUNCHER_PACKAGES and not _is_there(LAUNCHER_PACKAGES[name]):
             raise not_installed(text, name)
@@ -116,7 +119,7 @@ def check_foreign(found: dict[str, Any], shipped: dict[str, Any]) -> None:
     """
     for key, value in shipped["hydra"].items():
         if key not in OF_THE_RUN and found["hydra"].get(key) != value:
-            raise ConfigError(f"a file of --config-dir changes hydra.{key}, which is refused.")
+            raise ConfigError(f"a file of --config-dir changes hydra.{key}, which is refused: delete that line.")
     for key in COMMAND_LINE_ALONE:
         if found.get(key) != shipped.get(key):
-            raise ConfigError(f"a file of --config-dir sets {key}, which is for the command line alone.")
+            raise ConfigError(f"a file of --config-dir sets {key}, which is for the command line alone: drop it.")

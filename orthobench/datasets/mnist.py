@@ -84,7 +84,7 @@ def parse_idx(content: bytes, path: Path) -> np.ndarray:
         raise DataError(f"{path} is not an idx file of bytes: its magic number is {raw[:4].hex() or 'missing'}.")
     rank = raw[3]
     if len(raw) < 4 + 4 * rank:
-        raise DataError(f"{path} ends inside its header.")
+        raise DataError(f"{path} ends inside its header: fetch it again.")
     shape = struct.unpack(f">{rank}I", raw[4 : 4 + 4 * rank])
     expected, found = int(np.prod([int(n) for n in shape], dtype=object)), len(raw) - 4 - 4 * rank
     if expected == 0:

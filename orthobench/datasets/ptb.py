@@ -135,7 +135,7 @@ def _text(content: bytes, path: Path, ending: str = "\n") -> str:
     if "\0" in text:
         raise DataError(f"{path}, line {text.count(chr(10), 0, text.index(chr(0))) + 1}: a NUL byte is not text.")
     if not text.endswith(ending):
-        raise DataError(f"{path}, line {text.count(chr(10)) + 1}: the file ends inside a line; it is cut short.")
+        raise DataError(f"{path}, line {text.count(chr(10)) + 1}: a line is cut short: fetch the file again.")
     lengths = [len(line) for line in text.split("\n")]
     if max(lengths) > LONGEST_LINE:
         line = lengths.index(max(lengths)) + 1

@@ -54,19 +54,23 @@ def decode(content: bytes, name: str) -> np.ndarray:
 def _riff_bytes(content: bytes, name: str) -> int:
     """Size of the `data` chunk in bytes; refused unless every chunk lies within the file."""
     if len(content) < 12 or content[8:12] != b"WAVE":
-        raise DataError(f"{name} is a RIFF file of another kind than WAVE.")
+        raise DataError(f"{name} is a RIFF file of another kind than WAVE: convert it to WAVE.")
     size = struct.unpack_from("<I", content, 4)[0] + 8
     if size != len(content):
-        raise DataError(f"{name} promises {size} bytes and has {len(content)}: it is cut short or its header is wrong.")
+        raise DataError(
+            f"{name} promises {size} bytes and has {len(content)}: it is cut short or its header is wrong: fetch it again."
+        )
     place = 12
     while place + 8 <= len(content):
         kind, length = struct.unpack_from("<4sI", content, place)
         if place + 8 + length > len(content):
-            raise DataError(f"{name}, chunk {kind!r} at byte {place}: {length} bytes are promised, fewer are there.")
+            raise DataError(
+                f"{name}, chunk {kind!r} at byte {place}: {length} bytes are promised, fewer are there: fetch it again."
+            )
         if kind == b"data":
             return length
         place += 8 + length + length % 2
-    raise DataError(f"{name} has no data chunk.")
+    raise DataError(f"{name} has no data chunk: fetch the file again.")
 
 
 def _sphere_bytes(content: bytes, name: str) -> int:
@@ -77,7 +81,7 @@ def _sphere_bytes(content: bytes, name: str) -> int:
     header = content[: int(length)]
     found = re.search(rb"^sample_count -i (\d{1,9})\s*$", header, re.MULTILINE)
     if not found or b"end_head" not in header:
-        raise DataError(f"{name}: the SPHERE header has no sample_count or no end_head.")
+        raise DataError(f"{name}: the SPHERE header has no sample_count or no end_head: fetch the file again.")
     promised, there = int(found[1]) * WIDTH, len(content) - len(header)
     if promised != there:
         raise DataError(f"{name} promises {promised} bytes of samples and has {there}.")

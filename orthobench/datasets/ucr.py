@@ -151,7 +151,9 @@ def pair_up(
         DataError: lengths differ, a class is missing in TRAIN, or both files are the same.
     """
     if np.array_equal(train, test, equal_nan=True):
-        raise DataError(f"{paths[0]} and {paths[1]} hold the same rows; TRAIN and TEST must differ.")
+        raise DataError(
+            f"{paths[0]} and {paths[1]} hold the same rows; TRAIN and TEST must differ: put the right one back."
+        )
     if train.shape[1] != test.shape[1] and unequal == "refuse":
         raise DataError(f"{paths[1]}:1:{test.shape[1]}: {test.shape[1]} columns where TRAIN has {train.shape[1]}.")
     classes = np.unique(train[:, 0])

@@ -46,7 +46,7 @@ def open_zip(content: bytes | Path, where: object) -> zipfile.ZipFile:
     tail = _tail(content) if isinstance(content, Path) else content[-_TAIL:]
     start = tail.rfind(b"PK\5\6")
     if start < 0 or len(tail) - start < _END.size:
-        raise DataError(f"{where} is not a whole zip archive: its directory is missing.")
+        raise DataError(f"{where} is not a whole zip archive: its directory is missing: fetch it again.")
     _, _, _, _, count, length, _, _ = _END.unpack(tail[start : start + _END.size])
     if count > MEMBERS or length > DIRECTORY or b"PK\6\7" in tail[max(start - 20, 0) : start]:
         raise DataError(f"{where} has too many members for this data set: at most {MEMBERS:,} are read.")

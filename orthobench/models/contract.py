@@ -213,7 +213,7 @@ def _check_answers(where: str, made: Cell, x: Tensor) -> None:
     if not torch.allclose(alone, answer[:1], rtol=RTOL, atol=ATOL):
         raise ConfigError(f"{where}: the answer to a sequence depends on what other sequences are in its batch.")
     if torch.equal(answer, other):
-        raise ConfigError(f"{where}: the input makes no difference to the answer.")
+        raise ConfigError(f"{where}: the input makes no difference to the answer: use p_t in `step`.")
 
 
 def _refuse_idle_parameters(

@@ -108,7 +108,7 @@ def _opened(place: Path) -> Iterator[dict[str, dict[str, _Member]]]:
             for home in homes
         }
     elif not place.is_file():
-        raise StorageError(f"{place} is neither a folder nor an archive.")
+        raise StorageError(f"{place} is neither a folder nor an archive (.zip, .tar, .tar.gz): name one of these.")
     elif zipfile.is_zipfile(place) and not tarfile.is_tarfile(place):  # the checkpoints in a tar are zip files
         with zipfile.ZipFile(place) as archive:
             members = {one.filename: _zipped(archive, one) for one in archive.infolist() if not one.is_dir()}
@@ -155,7 +155,7 @@ def _runs(members: dict[str, _Member], place: Path) -> dict[str, dict[str, _Memb
             if homes.setdefault(run, path.parent) != path.parent:
                 raise StorageError(f"{place} is refused: it has two runs of the name {run}.")
     if not homes:
-        raise StorageError(f"{place} holds no run: there is no {RECORD} in it.")
+        raise StorageError(f"{place} holds no run: there is no {RECORD} in it; name a folder of runs, or a run.")
     return {run: {name: found[home / name] for name in FILES if home / name in found} for run, home in homes.items()}
 
 

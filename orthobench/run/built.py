@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import torch
 
@@ -34,6 +34,11 @@ class Built:
     """
 
     settings: Settings
+
+    @property
+    def datamodule(self) -> NoReturn:
+        """Name of version 0.1.0 for `task`."""
+        raise AttributeError("exp.datamodule is exp.task now, a plain class without Lightning's loaders.")
 
     @cached_property
     def task(self) -> Task:

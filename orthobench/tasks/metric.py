@@ -37,7 +37,7 @@ class Metric:
             raise ConfigError(f"Metric {self.name!r}: direction={self.direction!r} is none of {allowed}.")
         low, high = self.bounds
         if low is not None and high is not None and not low < high:
-            raise ConfigError(f"Metric {self.name!r}: bounds={self.bounds!r} are not the least and the greatest value.")
+            raise ConfigError(f"Metric {self.name!r}: bounds={self.bounds!r} are not (least, greatest): swap them.")
 
     @property
     def validation(self) -> str:

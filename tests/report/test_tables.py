@@ -118,7 +118,7 @@ def test_the_code_behind_a_number_stands_beside_it_in_every_format(tmp_path: Pat
         "commit aaaaaaaaaa",
         "commit aaaaaaaaaa with local changes",
         f"version 0.0.1 where this is {__version__}",
-        "commit bbbbbbbbbb of version 0.0.1",
+        "commit bbbbbbbbbb",
     }
     texts = tables.render("scornn", tmp_path, suffixes=("md", "csv", "tex"))
     for text in (texts["md"], texts["tex"]):

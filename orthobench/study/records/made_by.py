@@ -54,8 +54,6 @@ def _words(line: Line, of_row: set[str], some: bool) -> str:
     values = line.values
     made = {"git": values.get("git"), "version": values.get("version"), "dirty": values.get("dirty") == "True"}
     parts = [code_name(made)]
-    if made["git"] and made["version"] not in (None, __version__):
-        parts.append(f"of version {made['version']}")
     if not made["git"] and made["version"] not in (None, __version__):
         parts.append(f"where this is {__version__}")
     if values.get("plugins"):

@@ -247,5 +247,5 @@ def _check(
         slack = ROUNDING * abs(value or 0.0)
         if value is not None and not low - slack <= value <= high + slack:
             raise ConfigError(
-                f"{name}={value} lies outside the metric's bounds, {low:g} to {high:g}; is it in its unit?"
+                f"{name}={value} lies outside the metric's bounds, {low:g} to {high:g}; write it in its unit."
             )

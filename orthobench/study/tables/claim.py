@@ -39,7 +39,7 @@ def claim_of(given: Any, place: str) -> StatedClaim:
         ConfigError: a key is unknown or missing.
     """
     if not isinstance(given, dict):
-        raise ConfigError(f"{place}: claim and test are needed.")
+        raise ConfigError(f"{place}: claim and test are needed, as docs/explanation/fair.md shows.")
     refuse_unknown(given, KEYS, f"{place}.", " is not a key here")
     missing = [name for name in ("claim", "test") if not given.get(name)]
     if missing:

@@ -141,7 +141,9 @@ def figure(body: Any, place: str) -> Figure:
     kinds = [kind for kind in FIGURE_KINDS if kind in given]
     if len(kinds) != 1 or (kinds[0] != "curve" and len(given[kinds[0]]) != 1):
         known = ", ".join(FIGURE_KINDS)
-        raise ConfigError(f"{place}{given['title']} needs one of {known}; only a curve may have several.")
+        raise ConfigError(
+            f"{place}{given['title']} needs one of {known}; only a curve may have several: name one model."
+        )
     return Figure(given["title"], kinds[0], tuple(given[kinds[0]]), tuple(given.get("cells", ())))
 
 

@@ -1,0 +1,72 @@
+"""The first screen, and the help of each verb with an example that works."""
+
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from orthobench.__main__ import main
+from orthobench.verbs import EXAMPLES, GROUPS, VERBS
+from tests.conftest import Run
+from tests.pages import composed
+
+OF_A_RUN = [verb for verb, example in EXAMPLES.items() if "runs/adding" in example or "runs/ " in f"{example} "]
+
+
+def test_every_verb_is_in_one_group_and_has_an_example() -> None:
+    assert sorted(verb for group in GROUPS.values() for verb in group) == sorted(VERBS)
+    assert list(EXAMPLES) == list(VERBS)
+
+
+def test_help_begins_with_what_it_is_for(cli: Run) -> None:
+    shown = cli("--help")
+    assert shown.returncode == 0, shown.stderr
+    lines = shown.stdout.splitlines()
+    assert lines[0].startswith("orthobench measures how well recurrent neural networks remember")
+    places = [lines.index(f"{group}:") for group in GROUPS]
+    assert places == sorted(places)
+    assert places[-1] < next(at for at, line in enumerate(lines) if "Configuration groups" in line)
+    assert all(sum(line.startswith(f"  {verb} ") for line in lines[: places[-1] + 10]) == 1 for verb in VERBS)
+
+
+def test_without_arguments_the_same_is_shorter(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([]) == 2
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[0].startswith("orthobench measures how well recurrent neural networks remember")
+    assert all(any(line.startswith(f"{group} ") for line in lines) for group in GROUPS)
+    assert len(lines) <= 20
+    assert max(map(len, lines)) <= 120
+
+
+@pytest.mark.parametrize("words", [[], ["--help"], ["show", "--help"], ["tune", "--help"]], ids=" ".join)
+def test_help_imports_no_torch(words: list[str]) -> None:
+    program = (
+        "import sys; from orthobench.__main__ import main\n"
+        f"try: main({words!r})\nexcept SystemExit: pass\n"
+        "print(sorted({'torch', 'lightning', 'pandas'} & set(sys.modules)), file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=120)
+    assert done.stderr.splitlines()[-1] == "[]"
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_the_example_of_a_verb_is_shown_and_composed(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main([verb, "--help"])
+    assert f"example:\n  {EXAMPLES[verb]}\n" in capsys.readouterr().out
+    assert shlex.split(EXAMPLES[verb])[:2] == ["orthobench", verb]
+    composed(EXAMPLES[verb])
+
+
+@pytest.mark.slow
+def test_the_examples_about_a_finished_run_work_on_it(tmp_path: Path, cli: Run) -> None:
+    """The run of the page about finished runs, whose name the examples have."""
+    words = "model=scornn task=adding T=20 model.hidden_size=16 trainer.max_steps=4 task.val_size=20 task.test_size=20"
+    assert cli(*words.split(), ORTHOBENCH_RUNS="runs").returncode == 0
+    assert [path.name for path in (tmp_path / "runs").glob("adding-*")] == ["adding-scornn-54975264bb"]
+    assert len(OF_A_RUN) == 6
+    for verb in OF_A_RUN:
+        done = cli(*shlex.split(EXAMPLES[verb])[1:], ORTHOBENCH_RUNS="runs")
+        assert done.returncode == 0, done.stdout + done.stderr
