@@ -215,7 +215,7 @@ def composed(line: str, own: tuple[Path, ...] = ()) -> None:
         option = "models" if catalogue.table(table).search else "rows"
         asked = replace(Asked.of([f"experiment={table}", *settings]), **{option: (row,)})
         _composed_tables(asked, catalogue, "full")
-    elif words[0] == "reproduce":
+    elif words[0] == "reproduce" and not given.cheapest:  # which is of all tables
         _composed_tables(Asked.of(settings, given), catalogue, given.preset)
     elif words[0] in ("show", "tune", "plan") and settings and not given.names:
         _composed_runs([word for word in settings if not ranges.is_range(word)], catalogue)
@@ -230,6 +230,13 @@ def _composed_runs(words: list[str], catalogue: Catalogue) -> None:
 
 
 def _composed_tables(asked: Asked, catalogue: Catalogue, preset: str | None) -> None:
+    """Rows that are named, or the first row, of the first two tables that are named."""
     _, extra = split(list(asked.extra))
-    found = plan(replace(asked, extra=tuple(extra)).selection(catalogue, preset))
-    assert found.runs or found.recorded
+    selection = replace(asked, extra=tuple(extra)).selection(catalogue, preset)
+    for table in selection.tables[:2]:
+        rows, models = selection.rows, selection.models
+        if rows is None and models is None:
+            first = tuple(table.rows)[:1]
+            rows, models = (None, first) if table.search else (first, None)
+        found = plan(replace(selection, tables=[table], rows=rows, models=models))
+        assert found.runs or found.recorded

@@ -58,7 +58,7 @@ def _riff_bytes(content: bytes, name: str) -> int:
     size = struct.unpack_from("<I", content, 4)[0] + 8
     if size != len(content):
         raise DataError(
-            f"{name} promises {size} bytes and has {len(content)}: it is cut short or its header is wrong: fetch it again."
+            f"{name} promises {size} bytes and has {len(content)}: it is cut short or damaged: fetch it again."
         )
     place = 12
     while place + 8 <= len(content):

@@ -46,7 +46,7 @@ def test_spelling_out_and_reading_back_gives_the_words(lines: list[list[str]]) -
         (b"", "is empty"),
         (b"a b \nc \xff d \n ", "line 2: byte 0xff is not UTF-8"),
         (b"a \nb \0 \n ", "line 2: a NUL byte"),
-        (b"a b \nc d", "line 2: the file ends inside a line"),
+        (b"a b \nc d", "line 2: a line is cut short"),
         (b"a " * (ptb.LONGEST_LINE // 2 + 1) + b"\n ", "line 1: 1048578 characters"),
     ],
     ids=["empty", "not UTF-8", "NUL", "cut short", "one long line"],

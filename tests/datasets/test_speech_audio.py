@@ -61,7 +61,7 @@ FLOAT = encoded(np.array([0.5, np.nan, 0.25]), subtype="FLOAT")
         (b"RIFF" + WAV[4:8] + b"AVI " + WAV[12:], "another kind than WAVE"),
         (WAV[:-1], "cut short"),
         (WAV[: len(WAV) // 2], "cut short"),
-        (WAV + b"xxxx", "its header is wrong"),
+        (WAV + b"xxxx", "cut short or damaged"),
         (patched(WAV, 4, 0xFFFFFFFF), "promises 4294967303 bytes"),
         (patched(WAV, 40, 0xFFFFFFFF), "chunk b'data' at byte 36: 4294967295 bytes are promised"),
         (patched(WAV, 16, 0x7FFFFFFF), "chunk b'fmt '"),

@@ -99,7 +99,7 @@ def test_a_mask_that_would_be_left_out_is_refused(name: str) -> None:
     ("arguments", "told"),
     [
         (("accuracy", "share", "up", (0.0, 1.0)), "direction='up' is none of higher, lower, neither"),
-        (("accuracy", "share", "higher", (1.0, 0.0)), "are not the least and the greatest value"),
+        (("accuracy", "share", "higher", (1.0, 0.0)), "swap them"),
     ],
 )
 def test_a_wrong_metric_is_refused(arguments: Any, told: str) -> None:

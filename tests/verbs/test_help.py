@@ -40,7 +40,7 @@ def test_without_arguments_the_same_is_shorter(capsys: pytest.CaptureFixture[str
     assert max(map(len, lines)) <= 120
 
 
-@pytest.mark.parametrize("words", [[], ["--help"], ["show", "--help"], ["tune", "--help"]], ids=" ".join)
+@pytest.mark.parametrize("words", [[], ["--help"], ["show", "--help"]], ids=" ".join)
 def test_help_imports_no_torch(words: list[str]) -> None:
     program = (
         "import sys; from orthobench.__main__ import main\n"
