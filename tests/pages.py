@@ -24,6 +24,7 @@ from orthobench.config.launchers import split
 from orthobench.study.catalogue import Catalogue
 from orthobench.study.reproduce.plan import plan
 from orthobench.study.sweep import jobs
+from orthobench.study.verdicts.searched import cells_of
 from orthobench.verbs import VERBS
 from orthobench.verbs.asked import Asked
 from scripts import reference
@@ -205,12 +206,14 @@ def composed(line: str, own: tuple[Path, ...] = ()) -> None:
         at = words.index("--config-dir")
         del words[at : at + 2]
     catalogue = Catalogue(own)
+    if words in (["--help"], ["--version"]):
+        return
     if words[0] not in VERBS:
         _composed_runs([word for word in words if word != "-m"], catalogue)
         return
     given = reference.parser(words[0]).parse_intermixed_args(words[1:])
     given.names, settings = ([word for word in given.words if ("=" in word) is wanted] for wanted in (False, True))
-    if words[0] == "rerun":
+    if words[0] == "rerun" and given.names:
         (table, row), given = given.names, None
         option = "models" if catalogue.table(table).search else "rows"
         asked = replace(Asked.of([f"experiment={table}", *settings]), **{option: (row,)})
@@ -236,7 +239,8 @@ def _composed_tables(asked: Asked, catalogue: Catalogue, preset: str | None) -> 
     for table in selection.tables[:2]:
         rows, models = selection.rows, selection.models
         if rows is None and models is None:
-            first = tuple(table.rows)[:1]
+            known = cells_of(table) if table.search else [row.base for row in table.variants.values()] or table.rows
+            first = tuple(known)[:1]
             rows, models = (None, first) if table.search else (first, None)
         found = plan(replace(selection, tables=[table], rows=rows, models=models))
         assert found.runs or found.recorded

@@ -27,7 +27,7 @@ def test_it_is_short() -> None:
 
 def test_the_makefile_has_its_targets() -> None:
     targets = {line.split()[1] for line in [*LINES, *INLINE] if line.startswith("make ")}
-    assert targets == {"run", "install", "test-all", "test-kernels"}
+    assert targets == {"install", "test-all", "test-kernels"}
     for target in targets:
         assert re.search(rf"^{target}:", MAKEFILE, flags=re.M), target
 
@@ -49,7 +49,7 @@ def test_its_commands_in_an_empty_folder(tmp_path: Path) -> None:
         (tmp_path / "bin" / name).chmod(0o755)
     quick = " trainer.max_steps=2 trainer.val_check_interval=1 task.val_size=4 task.test_size=4"
     runs = [re.sub(r" trainer\.max_steps=\d+", "", line) for line in LINES if "task=" in line]
-    assert len(runs) == 2
+    assert len(runs) == 3
     commands = [line + quick for line in runs] + [line for line in LINES if "compare" in line]
     commands += [line + " trainer.max_steps=2" if "my.csv" in line else line for line in INLINE if "=" in line]
     commands = [line + " --preset smoke" if " reproduce " in line else line for line in commands]
