@@ -28,7 +28,7 @@ RENAMED = {"report": "site"}
 GROUPS = {
     "run": ("show", "plan", "tune", "reproduce", "rerun", "prepare"),
     "look": ("list", "compare", "best", "plot", "eval", "inspect", "doctor", "bench"),
-    "publish": ("tables", "site", "cite", "collect"),
+    "publish": ("tables", "site", "cite", "submit", "collect"),
     "own": ("check", "export", "generate"),
 }
 EXAMPLES = {
@@ -48,6 +48,7 @@ EXAMPLES = {
     "best": "orthobench best runs/ --by model",
     "tune": "orthobench tune model=scornn task=adding 'optimizer.lr=log(1e-4,1e-1)' --trials 20",
     "plot": "orthobench plot runs/",
+    "submit": "orthobench submit runs/adding-scornn-54975264bb --to packs",
     "site": "orthobench site",
     "cite": "orthobench cite scornn sgornn/table1",
     "doctor": "orthobench doctor",

@@ -66,7 +66,7 @@ def test_the_examples_about_a_finished_run_work_on_it(tmp_path: Path, cli: Run) 
     words = "model=scornn task=adding T=20 model.hidden_size=16 trainer.max_steps=4 task.val_size=20 task.test_size=20"
     assert cli(*words.split(), ORTHOBENCH_RUNS="runs").returncode == 0
     assert [path.name for path in (tmp_path / "runs").glob("adding-*")] == ["adding-scornn-54975264bb"]
-    assert len(OF_A_RUN) == 6
+    assert len(OF_A_RUN) == 7
     for verb in OF_A_RUN:
         done = cli(*shlex.split(EXAMPLES[verb])[1:], ORTHOBENCH_RUNS="runs")
         assert done.returncode == 0, done.stdout + done.stderr
