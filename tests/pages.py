@@ -216,7 +216,7 @@ def composed(line: str, own: tuple[Path, ...] = ()) -> None:
     if words[0] == "rerun" and given.names:
         (table, row), given = given.names, None
         option = "models" if catalogue.table(table).search else "rows"
-        asked = replace(Asked.of([f"experiment={table}", *settings]), **{option: (row,)})
+        asked = replace(Asked.of([f"experiment={table}"]), **{option: (row,)})
         _composed_tables(asked, catalogue, "full")
     elif words[0] == "reproduce" and not given.cheapest:  # which is of all tables
         _composed_tables(Asked.of(settings, given), catalogue, given.preset)
