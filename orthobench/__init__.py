@@ -54,7 +54,7 @@ def load(run: "str | Any", which: 'Literal["best", "last"]' = "best") -> "Finish
         run.model, run.task, run.record, run.settings
 
     Args:
-        run: its folder or its name.
+        run: its folder or its name; or a folder that `orthobench export RUN --format safetensors` wrote.
         which: the weights that were best by validation, or the last ones.
 
     Raises:
@@ -62,9 +62,11 @@ def load(run: "str | Any", which: 'Literal["best", "last"]' = "best") -> "Finish
         orthobench.errors.StorageError: a file in its folder is damaged or another run's.
     """
     from orthobench.common.paths import folder
-    from orthobench.run.load import load as opened
+    from orthobench.run.load import load as of_run
+    from orthobench.run.shared import is_shared, opened
 
-    return opened(folder(run, "run"), which)
+    place = folder(run, "run")
+    return opened(place, which) if is_shared(place) else of_run(place, which)
 
 
 def recurrence(cell: "Cell", x: "Tensor", h0: "State | None" = None, engine: str = "auto") -> "tuple[Tensor, State]":

@@ -32,6 +32,7 @@ EXTRAS = {
     "slurm": "hydra/launcher=slurm",
     "ray": "hydra/launcher=ray",
     "export": "export to ONNX",
+    "share": "export --format safetensors",
     "tune": "tune",
     "site": "the figures of site",
     "docs": "building these docs",

@@ -20,6 +20,7 @@ from orthobench.models.contract import faults_of_strangers
 from orthobench.models.frozen import frozen
 from orthobench.recording.files import write_bytes
 from orthobench.run.load import Finished
+from orthobench.run.shared import share
 from orthobench.tasks.example import example
 
 OPSET = 18
@@ -46,7 +47,8 @@ def export(run: Finished, form: str) -> tuple[Path, float | None]:
 
     Args:
         run: the run.
-        form: `torch` for a dictionary that `torch.load` reads, `pt2` for torch.export, `onnx` for ONNX of opset 18.
+        form: `torch` for a dictionary that `torch.load` reads, `pt2` for torch.export, `onnx` for ONNX of opset 18,
+            `safetensors` for a folder that `orthobench.load` reads.
 
     Returns:
         The file, and the largest difference of its outputs from the model's on two lengths; null for `torch`, whose
@@ -56,6 +58,10 @@ def export(run: Finished, form: str) -> tuple[Path, float | None]:
         ConfigError: a package that is needed is not installed.
         OrthobenchError: the file computes something else than the model.
     """
+    if form == "safetensors":
+        folder = run.folder / "exports" / f"{run.which}-safetensors"
+        again = share(run, folder)
+        return folder, _largest_difference(run, lambda x: again.model(x)[0])
     made, compute = {"torch": _torch, "pt2": _pt2, "onnx": _onnx}[form](run)
     difference = None if compute is None else _largest_difference(run, compute)
     path = run.folder / "exports" / f"{run.which}.{SUFFIXES[form]}"

@@ -157,15 +157,19 @@ class Finished:
         """Learner that scores the model on a task."""
         return self.restored()
 
-    def restored(self) -> Learner:
-        """The same made anew, with the weights of the checkpoint."""
+    def built(self) -> Learner:
+        """The learner with its initial weights."""
         settings = self.settings
         refuse_before_building(settings, self.task)
         model = build_model(settings, self.task)
         if settings.trainer.get("precision") == "64-true":
             model.double()
         given = duration(settings.trainer, self.task.batches("train"))
-        learner = Learner(model, self.task, build_optimizer(settings, model), build_schedule(settings), given)
+        return Learner(model, self.task, build_optimizer(settings, model), build_schedule(settings), given)
+
+    def restored(self) -> Learner:
+        """The same made anew, with the weights of the checkpoint."""
+        learner = self.built()
         try:
             learner.load_state_dict(self._state(self.checkpoint)["state_dict"])
         except RuntimeError as error:

@@ -1,4 +1,4 @@
-"""`orthobench export RUN [--format torch|onnx|pt2] [--last]`: a finished run's network as a file for other programs."""
+"""`orthobench export RUN [--format torch|onnx|pt2|safetensors] [--last]`: a finished run, for other programs."""
 
 from orthobench.common.terminal import say
 from orthobench.verbs.arguments import RunParser, load_run
@@ -11,8 +11,11 @@ def main(arguments: list[str]) -> int:
         ConfigError: no run of that name, one that is not done, or a package that is not installed.
     """
     parser = RunParser(__doc__, "orthobench export runs/NAME --format onnx")
-    words = "torch: the weights, for torch.load; pt2: torch.export; onnx: ONNX of opset 18"
-    parser.add_argument("--format", choices=("torch", "onnx", "pt2"), default="torch", help=words)
+    words = (
+        "torch: the weights, for torch.load; pt2: torch.export; onnx: ONNX of opset 18; "
+        "safetensors: a folder with a model card, for orthobench.load"
+    )
+    parser.add_argument("--format", choices=("torch", "onnx", "pt2", "safetensors"), default="torch", help=words)
     given = parser.read(arguments)
     run = load_run(given)
     from orthobench.run.export import export
