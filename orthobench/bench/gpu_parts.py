@@ -20,6 +20,7 @@ from typing import Any
 from orthobench.bench.tables import Appended
 from orthobench.bench.targets import GPU, judge
 from orthobench.bench.timing import Row
+from orthobench.common import system
 from orthobench.scan.gpu.costs import slug
 from orthobench.study.catalogue import SHIPPED
 
@@ -223,7 +224,7 @@ def run_piece(name: str, words: list[str], limit: float, report: Kept) -> Ended:
 
 def kill(process: Any) -> None:
     """End a piece and what it started."""
-    os.killpg(process.pid, 9)
+    system.kill_group(process)
 
 
 def need_gpu() -> None:

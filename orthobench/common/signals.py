@@ -18,7 +18,8 @@ from typing import Any, Protocol
 
 from orthobench.errors import Stopped
 
-SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1, signal.SIGUSR2)
+NAMES = ("SIGTERM", "SIGINT", "SIGUSR1", "SIGUSR2")  # Windows has the first two
+SIGNALS = tuple(getattr(signal, name) for name in NAMES if hasattr(signal, name))
 TOGETHER_S = 2.0
 TIED = "ORTHOBENCH_TIED"
 _DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG
@@ -84,7 +85,7 @@ def _afterwards(handler: Any) -> Callable[[int, Any], None]:
     def note(number: int, frame: Any) -> None:
         if not _is_the_same():
             signal.signal(number, handler)
-            os.kill(os.getpid(), number)
+            signal.raise_signal(number)
 
     return note
 

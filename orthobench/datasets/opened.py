@@ -7,6 +7,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from orthobench.common import system
+
 CODE = (".py", ".pyc", ".so")
 SYSTEM = ("/proc/", "/sys/", "/dev/", "/etc/", "/usr/", f"{sys.prefix}/", f"{sys.base_prefix}/")
 PACKAGE = Path(os.path.abspath(__file__)).parents[1]  # noqa: PTH100  (as the files are named)
@@ -75,7 +77,7 @@ def _note(event: str, arguments: tuple[Any, ...]) -> None:
     if event != "open" or not isinstance(arguments[0], str | bytes):
         return
     path, mode, flags = arguments
-    writes = (flags & os.O_ACCMODE) == os.O_WRONLY if isinstance(flags, int) else False
+    writes = (flags & system.KIND) == os.O_WRONLY if isinstance(flags, int) else False
     name = os.fsdecode(path)
     if writes or (mode and "r" not in mode) or name.endswith(CODE):
         return

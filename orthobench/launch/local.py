@@ -7,6 +7,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
+from orthobench.common import system
 from orthobench.errors import ConfigError
 from orthobench.launch.forked import launcher
 from orthobench.launch.workers import Command, Worker, WorkerLost
@@ -74,7 +75,7 @@ def local(n_jobs: Any, gpus: Any = None, per_gpu: Any = 1) -> Local:
     if gpus is None and per_gpu > 1:
         raise ConfigError(f"hydra.launcher.per_gpu={per_gpu} needs hydra.launcher.gpus=, such as gpus=all.")
     if gpus is None:
-        return Local(n_jobs if n_jobs > 0 else max(len(os.sched_getaffinity(0)) + 1 + n_jobs, 1))
+        return Local(n_jobs if n_jobs > 0 else max(system.cores() + 1 + n_jobs, 1))
     names = _names(gpus, _known())
     at_once = len(names) * per_gpu
     if n_jobs not in (1, at_once):

@@ -1,13 +1,12 @@
 """Child processes of the program: starting several at a time, watching them, and stopping late or unwanted ones."""
 
-import signal
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from orthobench.common import signals
+from orthobench.common import signals, system
 from orthobench.common.paths import absolute
 from orthobench.common.terminal import complain, say
 from orthobench.config.settings import Settings
@@ -265,7 +264,7 @@ def outcome(code: int) -> str:
     if code == TIMED_OUT:
         return "took longer than timeout= allows; the same command resumes it"
     if code < 0:
-        why = ", perhaps for want of memory" if code == -signal.SIGKILL else ""
+        why = ", perhaps for want of memory" if code == system.KILLED else ""
         return f"killed by {signals.name(-code)}{why}"
     return {0: "done", Stopped.exit_code: "stopped; the same command resumes it"}.get(code, f"exit code {code}")
 
@@ -275,7 +274,7 @@ def exit_code(codes: list[int]) -> int:
     failed = [code for code in codes if code]
     if not failed:
         return 0
-    if failed[0] in (TIMED_OUT, -signal.SIGKILL):
+    if failed[0] in (TIMED_OUT, system.KILLED):
         return Stopped.exit_code
     return failed[0] if failed[0] > 0 else OrthobenchError.exit_code
 

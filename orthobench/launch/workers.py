@@ -6,14 +6,13 @@ ended. All that differs between this machine, a fork server and a cluster's queu
 """
 
 import os
-import signal
 import subprocess
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from orthobench.common import signals
+from orthobench.common import signals, system
 
 
 class WorkerLost(Exception):
@@ -128,7 +127,4 @@ class Subprocess:
 
     def kill(self) -> None:
         """Kill the process and all its children."""
-        try:
-            os.killpg(self.process.pid, signal.SIGKILL)
-        except OSError:
-            self.process.kill()
+        system.kill_group(self.process)

@@ -5,7 +5,6 @@ file is removed. A network file system may have no locks of folders, and the fil
 reach other machines, so that an owner there is known by its signs of life (lease.py).
 """
 
-import fcntl
 import json
 import os
 import threading
@@ -16,6 +15,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Any
 
+from orthobench.common import system
 from orthobench.common.terminal import complain
 from orthobench.errors import Stopped, StorageError
 from orthobench.recording import lease
@@ -44,7 +44,7 @@ class Claim:
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             refuse_links(self.path.parent)
-            self._folder = os.open(self.path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+            self._folder = system.open_folder(self.path.parent, system.NO_LINK)
             self._file = open(self.path, "a+", encoding="utf-8", errors="replace", opener=_no_link)
         except OSError as error:
             raise StorageError(f"{self.path.parent} cannot be written: {error.strerror}; set runs_root=.") from error
@@ -79,7 +79,7 @@ class Claim:
         if not own:
             complain(f"orthobench: {self.path.parent} was taken over by another process, which thought this dead")
             os._exit(Stopped.exit_code)
-        os.utime(file.fileno())
+        os.utime(file.fileno() if os.utime in os.supports_fd else self.path)
 
     def close(self) -> None:
         """Close the lock file; the lock itself stays while another process has the file open."""
@@ -90,7 +90,7 @@ class Claim:
             os.close(self._folder)
             self._folder = None
 
-    def _take(self, file: IO[str], folder: int) -> bool:
+    def _take(self, file: IO[str], folder: int | None) -> bool:
         """Lock the file and the folder, or learn from the file who has them.
 
         A lock that is held for a moment only, by `is_held`, is waited for, and so is the name of an owner that has just
@@ -138,7 +138,7 @@ class Claim:
         if self._file is not None:
             self._file.close()
         self._file = open(self.path, "a+", encoding="utf-8", errors="replace", opener=_no_link)  # noqa: SIM115
-        fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        system.lock(self._file)
         return self._file
 
     def _is_own(self) -> bool:
@@ -163,7 +163,8 @@ def _let_go() -> None:
         claim.close()
 
 
-os.register_at_fork(after_in_child=_let_go)  # a worker that outlives its killed parent must not keep the claim
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_let_go)  # a worker that outlives its killed parent must not keep the claim
 
 
 def _keep() -> None:
@@ -205,11 +206,11 @@ def is_held(folder: Path) -> bool:
     """Return True if a process holds the run folder. A remote owner not observed before is assumed alive."""
     for path in (folder / "claim.json", folder):
         try:
-            place = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+            place = os.open(path, os.O_RDONLY | system.NO_LINK | system.NO_WAIT)
         except OSError:
             continue
         try:
-            fcntl.flock(place, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            system.lock(place)
         except BlockingIOError:
             return True
         except OSError:
@@ -219,19 +220,21 @@ def is_held(folder: Path) -> bool:
     return lease.lives(folder / "claim.json")
 
 
-def _lock(file: IO[str], folder: int) -> None:
-    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+def _lock(file: IO[str], folder: int | None) -> None:
+    system.lock(file)
+    if folder is None:
+        return
     try:
-        fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        system.lock(folder)
     except BlockingIOError:  # the file was removed under its owner, and this is another one
-        fcntl.flock(file, fcntl.LOCK_UN)
+        system.unlock(file)
         raise
     except OSError:
         pass
 
 
 def _no_link(path: str, flags: int) -> int:
-    return os.open(path, flags | os.O_NOFOLLOW, 0o666)
+    return os.open(path, flags | system.NO_LINK, 0o666)
 
 
 def _describe(text: str) -> str:

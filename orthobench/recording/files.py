@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 
+from orthobench.common import system
 from orthobench.errors import StorageError
 
 LARGEST = 1 << 28  # bytes of a record
@@ -56,7 +57,7 @@ def append_bytes(path: Path, content: bytes) -> None:
         StorageError: the folder or the disk refuses.
     """
     try:
-        file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW, 0o666)
+        file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | system.NO_LINK | system.BINARY, 0o666)
         try:
             _write(file, content)
         finally:
@@ -223,7 +224,7 @@ def _beside(path: Path) -> Path:
 
 def _create(path: Path, content: bytes) -> None:
     """A new file whose content has reached the disk."""
-    file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+    file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | system.BINARY, 0o666)
     try:
         _write(file, content)
         os.fsync(file)
@@ -251,7 +252,9 @@ def _link(path: Path, keep: Path) -> None:
 
 
 def _sync_folder(path: Path) -> None:
-    folder = os.open(path, os.O_RDONLY)
+    folder = system.open_folder(path)
+    if folder is None:
+        return
     try:
         os.fsync(folder)
     finally:

@@ -19,7 +19,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from orthobench.common import signals
+from orthobench.common import signals, system
 from orthobench.common.terminal import complain
 
 LEASE_S = 90.0
@@ -179,7 +179,7 @@ def _state(path: Path) -> tuple[int, str] | None:
     Null for what is no file, such as a pipe, which is not waited for.
     """
     try:
-        place = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+        place = os.open(path, os.O_RDONLY | system.NO_LINK | system.NO_WAIT)
     except OSError:
         return None
     found = os.fstat(place)

@@ -96,6 +96,10 @@ def colour(number: int) -> str:
 @contextlib.contextmanager
 def _working_in(folder: Path) -> Iterator[None]:
     """Change the working folder for a while; the one before is kept open, since it may have been removed."""
+    if not hasattr(os, "fchdir"):  # Windows, where a folder that a program works in is not removed
+        with contextlib.chdir(folder):
+            yield
+        return
     before = os.open(".", getattr(os, "O_PATH", os.O_RDONLY))
     try:
         os.chdir(folder)

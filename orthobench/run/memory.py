@@ -4,8 +4,6 @@ import contextlib
 import ctypes
 import errno
 import gc
-import os
-import resource
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,6 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from orthobench.common import system
 from orthobench.config.settings import Settings
 from orthobench.errors import ConfigError, MemoryExhausted
 from orthobench.models.base import Network
@@ -56,14 +55,9 @@ def available(accelerator: str) -> int:
     """Bytes that a run could use: of the GPU when it will run there, else of this machine or its control group."""
     if device_of(accelerator).type == "cuda":
         return torch.cuda.mem_get_info()[0]
-    page = os.sysconf("SC_PAGE_SIZE")
-    limits = [page * os.sysconf("SC_PHYS_PAGES")]
+    limits = [system.memory(), system.memory_left()]
     with contextlib.suppress(OSError, ValueError):
         limits.append(int(Path("/sys/fs/cgroup/memory.max").read_text()))
-    space = resource.getrlimit(resource.RLIMIT_AS)[0]
-    if space != resource.RLIM_INFINITY:
-        used = int(Path("/proc/self/statm").read_text().split()[0]) * page if Path("/proc/self/statm").is_file() else 0
-        limits.append(max(space - used, 0))
     return min(limits)
 
 

@@ -12,13 +12,14 @@ import hashlib
 import os
 import platform
 import shutil
-import signal
 import stat
 import subprocess
 import tempfile
 from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
+
+from orthobench.common import system
 
 COMPILERS = ("cc", "gcc", "clang")
 OPTIONS = ("-O3", "-std=gnu11", "-shared", "-fPIC", "-ffp-contract=fast", "-fno-math-errno", "-fno-trapping-math")
@@ -124,7 +125,13 @@ def _compile(compiler: str, source: Path, defines: tuple[str, ...], target: Path
 
 
 def _folder() -> Path:
-    """Folder of the libraries: $XDG_CACHE_HOME/orthobench, else ~/.cache/orthobench, else one of this process."""
+    """Folder of the libraries: $XDG_CACHE_HOME/orthobench, else ~/.cache/orthobench, else one of this process.
+
+    Raises:
+        CompileError: the system does not tell whose a file is, as Windows.
+    """
+    if not hasattr(os, "geteuid"):
+        raise CompileError("it is built on Linux and macOS alone, which tell whose a file is")
     with contextlib.suppress(OSError, RuntimeError):
         root = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
         folder = Path(root) / "orthobench"
@@ -158,8 +165,7 @@ def _run(command: list[str], limit_s: float, output: bool = False) -> tuple[int,
             try:
                 said = process.communicate(timeout=limit_s)[0 if output else 1]
             except BaseException:
-                with contextlib.suppress(ProcessLookupError):
-                    os.killpg(process.pid, signal.SIGKILL)
+                system.kill_group(process)
                 raise
     except subprocess.TimeoutExpired as error:
         raise CompileError(f"{command[0]} took more than {limit_s:g} s and was stopped") from error

@@ -281,7 +281,8 @@ def _helpers(count: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(count, "orthobench-scan")
 
 
-os.register_at_fork(after_in_child=_helpers.cache_clear)  # threads do not survive a fork
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_helpers.cache_clear)  # threads do not survive a fork
 
 
 def readable(dH: Tensor | None) -> Tensor | None:

@@ -21,6 +21,7 @@ from datetime import UTC, datetime
 import torch
 from torch.nn.utils import clip_grad_norm_
 
+from orthobench.common import system
 from orthobench.common.version import __version__
 from orthobench.config.settings import Settings
 from orthobench.errors import ConfigError
@@ -107,8 +108,7 @@ def made_on(settings: Settings) -> dict[str, str]:
 
 def busy() -> str | None:
     """A sentence that other programs keep this machine's cores, asked before work begins; null where one is free."""
-    own = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()  # macOS has no former
-    cores, load = own or 1, os.getloadavg()[0]
+    cores, load = system.cores(), system.load()
     if load <= cores - 1:
         return None
     meaning = "may be far too long" if torch.cuda.is_available() else "are those of a run that has a core for itself"

@@ -5,7 +5,6 @@ the paper selects on it, the best test, what was read off its curve, and where, 
 Everything that a table shows is computed from these lines, never from runs/.
 """
 
-import fcntl
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -15,6 +14,7 @@ from math import inf, isfinite
 from pathlib import Path
 from typing import Any
 
+from orthobench.common import system
 from orthobench.config.files import version
 from orthobench.errors import StorageError
 from orthobench.recording.attempts import in_words, is_mixed, of_all
@@ -186,15 +186,17 @@ def locked(results: Path, table: str) -> Iterator[None]:
     folder = path_of(results, table).parent
     try:
         make_folder(folder)
-        handle = os.open(folder, os.O_RDONLY)
+        handle = system.open_folder(folder)
     except OSError as error:
         raise StorageError(f"{folder} cannot be written: {error.strerror}; set results_root=.") from error
     try:
         with suppress(OSError):
-            fcntl.flock(handle, fcntl.LOCK_EX)
+            if handle is not None:
+                system.lock(handle, wait=True)
         yield
     finally:
-        os.close(handle)
+        if handle is not None:
+            os.close(handle)
 
 
 def add(results: Path, table: str, lines: Iterable[Line]) -> None:

@@ -1,6 +1,5 @@
 """The journal of a study: a file to which several processes append, and which outlives their deaths."""
 
-import fcntl
 import os
 import stat
 from collections.abc import Iterator
@@ -8,6 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from orthobench.common import system
 from orthobench.errors import LONGEST, OrthobenchError, StorageError
 from orthobench.recording.files import make_folder, within
 
@@ -27,8 +27,8 @@ class KernelLock:
 
     def acquire(self) -> bool:
         """Wait until no other process has it."""
-        file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666)
-        fcntl.flock(file, fcntl.LOCK_EX)
+        file = os.open(self.path, os.O_RDWR | os.O_CREAT | system.NO_LINK, 0o666)
+        system.lock(file, wait=True)
         self._file = file  # not before: another thread's is open until then
         return True
 

@@ -1,13 +1,12 @@
 """Trial of a tuning: an ordinary run in a process of its own, whose validation curve is followed and may end it."""
 
-import signal
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import isfinite
 from pathlib import Path
 
-from orthobench.common import signals
+from orthobench.common import signals, system
 from orthobench.common.terminal import say
 from orthobench.errors import Stopped, StorageError
 from orthobench.launch.processes import Job, Process, end, exit_code, outcome, prepared
@@ -19,7 +18,7 @@ from orthobench.study.sweep_run import SweepRun
 
 LOOK_S = 0.1
 LOSSES = 3  # at one step, before a run is given up that its processes leave unfinished without an error of their own
-LOST = (0, -signal.SIGKILL, Stopped.exit_code)
+LOST = (0, system.KILLED, Stopped.exit_code)
 Report = Callable[[int, float], bool]
 
 
