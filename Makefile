@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 WORKERS ?= 3
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: help install install-dev run test test-all test-kernels test-slurm test-ray faults lock audit wheels lint format tables reproduce-tables site docs bench clean
+.PHONY: help install install-dev run test test-all test-kernels test-slurm test-ray faults lock audit wheels lint format tables reproduce-tables site docs bench dist clean
 
 help:  ## show what can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## */\t/' | expand -t 18
@@ -112,6 +112,11 @@ docs: $(VENV)/.installed-docs  ## the documentation and the site in one folder, 
 
 bench: install  ## the speed table of this machine, into results/bench; ARGS=--quick for two minutes
 	$(BIN)/python -m orthobench bench $(ARGS)
+
+dist: install-dev  ## the sdist, and the wheel that is made from it, into dist; tested from another folder
+	@rm -rf dist
+	$(BIN)/python -m build --no-isolation --outdir dist
+	ORTHOBENCH_DIST=dist $(BIN)/python -m pytest -q tests/test_wheel.py
 
 clean:  ## remove what install and the tests made
 	rm -rf $(VENV) $(VENV)-audit .pytest_cache .ruff_cache build dist

@@ -40,6 +40,16 @@ def lock(file: IO[str] | int, wait: bool = False) -> None:
         _locks.flock(file, _locks.LOCK_EX if wait else _locks.LOCK_EX | _locks.LOCK_NB)
 
 
+def lacking() -> list[str]:
+    """Sentences about what this system does not have, each with what that means for the program."""
+    known = (
+        (_locks is None, "no locks: start no second command with the same run, study or table beside a first"),
+        (not hasattr(os, "pidfd_open"), "no forks: each run of a sweep imports everything anew, a few seconds"),
+        (not hasattr(os, "sysconf"), "no figure of memory: a run that is too large is not refused before it starts"),
+    )
+    return [sentence for missing, sentence in known if missing]
+
+
 def unlock(file: IO[str] | int) -> None:
     """Let others lock a file."""
     if _locks is not None:

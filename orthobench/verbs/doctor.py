@@ -8,7 +8,7 @@ import urllib.request
 from importlib import metadata
 from pathlib import Path
 
-from orthobench.common import packages
+from orthobench.common import packages, system
 from orthobench.common.terminal import say
 from orthobench.errors import ConfigError
 
@@ -21,6 +21,8 @@ def main(arguments: list[str]) -> int:
     lacking = [f"{name} {why}" for name in packages.CORE if (why := packages.trouble(_requirement(name)))]
     words = [] if lacking else _words(arguments)
     say(f"python      {platform.python_version()} on {platform.system()} {platform.machine()}, {os.cpu_count()} cores")
+    for sentence in system.lacking():
+        say(f"system      {sentence}")
     _packages()
     problems = lacking or [*_torch(), *_folders(words)]  # without these packages nothing else of ours can be imported
     say(f"a run cannot start: {'; '.join(problems)}" if problems else "a run can start")
