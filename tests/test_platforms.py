@@ -93,8 +93,15 @@ def test_every_module_can_be_imported_without_posix(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_a_sweep_and_its_table_need_no_posix(tmp_path: Path) -> None:
-    swept = run(tmp_path, MAIN, "-m", *TINY, "seed=1,2")
+    (tmp_path / "sitecustomize.py").write_text(WITHOUT)  # for each run's interpreter too
+    env = {**os.environ, "PYTHONPATH": f"{tmp_path}{os.pathsep}{REPO}", "PYTHONSAFEPATH": "1"}
+    words = ["-m", *TINY, "seed=1,2", "hydra/launcher=local", "hydra.launcher.n_jobs=2"]
+    command = [sys.executable, "-m", "orthobench", *words]
+    swept = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, check=False)
     assert swept.returncode == 0, swept.stderr
+    logs = [path.read_text() for path in (tmp_path / "runs" / ".launched").glob("*.log")]
+    assert [log.count(system.NO_LOCKS) for log in logs] == [1, 1]
+    assert all("engine=native is left out" in log for log in logs)
     compared = run(tmp_path, MAIN, "compare", "runs")
     assert compared.returncode == 0, compared.stderr
     assert "scornn" in compared.stdout

@@ -18,8 +18,7 @@ else:
     _locks = fcntl
 
 NO_LOCKS = (
-    "orthobench: this system has no locks of the kind that keep two processes from one folder: start a command once, "
-    "and not a second one with the same run, study or table beside it."
+    "orthobench: this system has no locks: start no second command with the same run, study or table beside this."
 )
 BINARY = getattr(os, "O_BINARY", 0)  # without it, Windows writes a line break as two bytes
 NO_LINK, NO_WAIT = getattr(os, "O_NOFOLLOW", 0), getattr(os, "O_NONBLOCK", 0)
