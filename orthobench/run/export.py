@@ -20,6 +20,7 @@ from orthobench.models.contract import faults_of_strangers
 from orthobench.models.frozen import frozen
 from orthobench.recording.files import write_bytes
 from orthobench.run.load import Finished
+from orthobench.run.one_step import OneStep, one_step, states_of, stepped
 from orthobench.run.shared import share
 from orthobench.tasks.example import example
 
@@ -42,29 +43,32 @@ class OutputOnly(nn.Module):
         return self.model(x)[0]
 
 
-def export(run: Finished, form: str) -> tuple[Path, float | None]:
+def export(run: Finished, form: str, step: bool = False) -> tuple[Path, float | None]:
     """Write `<run folder>/exports/<which>.<suffix>`.
 
     Args:
         run: the run.
         form: `torch` for a dictionary that `torch.load` reads, `pt2` for torch.export, `onnx` for ONNX of opset 18,
             `safetensors` for a folder that `orthobench.load` reads.
+        step: whether it is a function of one step, from input and states to output and states; for `onnx` alone.
 
     Returns:
         The file, and the largest difference of its outputs from the model's on two lengths; null for `torch`, whose
         weights are the model's own.
 
     Raises:
-        ConfigError: a package that is needed is not installed.
+        ConfigError: a package that is needed is not installed, or `step` does not apply.
         OrthobenchError: the file computes something else than the model.
     """
+    if step and form != "onnx":
+        raise ConfigError(f"--step applies to --format onnx, not to {form}: write --format onnx --step.")
     if form == "safetensors":
         folder = run.folder / "exports" / f"{run.which}-safetensors"
         again = share(run, folder)
         return folder, _largest_difference(run, lambda x: again.model(x)[0])
-    made, compute = {"torch": _torch, "pt2": _pt2, "onnx": _onnx}[form](run)
+    made, compute = {"torch": _torch, "pt2": _pt2, "onnx": _onnx_step if step else _onnx}[form](run)
     difference = None if compute is None else _largest_difference(run, compute)
-    path = run.folder / "exports" / f"{run.which}.{SUFFIXES[form]}"
+    path = run.folder / "exports" / f"{run.which}{'-step' if step else ''}.{SUFFIXES[form]}"
     write_bytes(path, made)
     return path, difference
 
@@ -93,24 +97,45 @@ def _pt2(run: Finished) -> tuple[bytes, Compute]:
 
 
 def _onnx(run: Finished) -> tuple[bytes, Compute]:
+    _need_onnx()
+    content, session = _in_onnx(_program(run), ["x"], ["y"], about(run))
+    return content, lambda x: torch.from_numpy(session.run(None, {"x": x.numpy()})[0])
+
+
+def _onnx_step(run: Finished) -> tuple[bytes, Compute]:
+    _need_onnx()
+    step = one_step(run.model, run.settings.model["name"])
+    states, x = states_of(step), _example(run, 4, 2)[:, 0]
+    open_size = {0: torch.export.Dim("B")}
+    made = _traced(step, (x, step.initial(4)), (open_size, tuple(open_size for _ in states)))
+    told = about(run) | {"states": json.dumps(states)}
+    inputs, outputs = ([name, *(one[key] for one in states)] for name, key in (("x", "input"), ("y", "output")))
+    content, session = _in_onnx(made, inputs, outputs, told)
+    return content, stepped(lambda given: session.run(None, given), told["states"], run.task.readout == "all")
+
+
+def _need_onnx() -> None:
     missing = [name for name in NEEDED if find_spec(name) is None]
     if missing:
         names = ", ".join(missing)
         raise ConfigError(f"--format onnx needs {names}, not installed here: pip install 'orthobench[export]'.")
+
+
+def _in_onnx(made: Any, inputs: list[str], outputs: list[str], properties: dict[str, str]) -> tuple[bytes, Any]:
+    """A program of torch.export in ONNX, and the session of onnxruntime that runs it."""
     import onnx
     import onnxruntime
 
     logging.getLogger("torch.onnx").setLevel(logging.ERROR)  # it lists the operators of packages that are not there
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        made: Any = torch.onnx.export(
-            _program(run), dynamo=True, opset_version=OPSET, input_names=["x"], output_names=["y"], verbose=False
+        found: Any = torch.onnx.export(
+            made, dynamo=True, opset_version=OPSET, input_names=inputs, output_names=outputs, verbose=False
         )
-    model = made.model_proto
-    onnx.helper.set_model_props(model, {f"orthobench.{key}": value for key, value in about(run).items()})
+    model = found.model_proto
+    onnx.helper.set_model_props(model, {f"orthobench.{key}": value for key, value in properties.items()})
     content = model.SerializeToString()
-    session = onnxruntime.InferenceSession(content, providers=["CPUExecutionProvider"])
-    return content, lambda x: torch.from_numpy(session.run(None, {"x": x.numpy()})[0])
+    return content, onnxruntime.InferenceSession(content, providers=["CPUExecutionProvider"])
 
 
 def _program(run: Finished) -> Any:
@@ -128,12 +153,15 @@ def program(network: Network, x: Tensor, sequential: bool) -> Any:
     Raises:
         ConfigError: a cell from outside the package cannot be exported.
     """
-    model = frozen(network)
     open_sizes = {0: torch.export.Dim.DYNAMIC} | ({1: torch.export.Dim.DYNAMIC} if sequential else {})
+    return _traced(OutputOnly(frozen(network)), (x,), (open_sizes,))
+
+
+def _traced(module: OutputOnly | OneStep, given: tuple[Any, ...], sizes: tuple[Any, ...]) -> Any:
     unseen = redirect_stderr(io.StringIO())  # the graph, which is printed where a part of it cannot be traced
-    with torch.no_grad(), warnings.catch_warnings(), faults_of_strangers(model, "torch.export"), unseen:
+    with torch.no_grad(), warnings.catch_warnings(), faults_of_strangers(module.model, "torch.export"), unseen:
         warnings.simplefilter("ignore")
-        return torch.export.export(OutputOnly(model).eval(), (x,), dynamic_shapes=(open_sizes,))
+        return torch.export.export(module.eval(), given, dynamic_shapes=sizes)
 
 
 def _example(run: Finished, B: int, T: int) -> Tensor:

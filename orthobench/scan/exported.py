@@ -10,7 +10,7 @@ from orthobench.scan import reference
 def run(cell: Cell, x: Tensor, state: State) -> tuple[Tensor, State]:
     """See `reference.run`, whose numbers these are; the loop becomes torch's `scan`, and ONNX's operator Scan.
 
-    That operator takes no complex states: with those, the steps are written out one by one.
+    That operator takes no complex states: with those, the steps are written out one by one. A single step is no loop.
 
     Raises:
         ConfigError: the state is complex, and the number of steps is left open.
@@ -23,6 +23,8 @@ def run(cell: Cell, x: Tensor, state: State) -> tuple[Tensor, State]:
                 f"{type(cell).__name__} has a complex state, for which torch.export has no loop over a number of steps "
                 "that is left open: give a fixed number of steps."
             )
+        return reference.run(cell, x, state)
+    if isinstance(x.shape[1], int) and x.shape[1] == 1:
         return reference.run(cell, x, state)
     W = cell.matrices()
 

@@ -1,4 +1,4 @@
-"""`orthobench export RUN [--format torch|onnx|pt2|safetensors] [--last]`: a finished run, for other programs."""
+"""`orthobench export RUN [--format torch|onnx|pt2|safetensors] [--step] [--last]`: a run for other programs."""
 
 from orthobench.common.terminal import say
 from orthobench.verbs.arguments import RunParser, load_run
@@ -16,11 +16,13 @@ def main(arguments: list[str]) -> int:
         "safetensors: a folder with a model card, for orthobench.load"
     )
     parser.add_argument("--format", choices=("torch", "onnx", "pt2", "safetensors"), default="torch", help=words)
+    words = "with onnx: one step, from its input and the states before it to its output and the states after it"
+    parser.add_argument("--step", action="store_true", help=words)
     given = parser.read(arguments)
     run = load_run(given)
     from orthobench.run.export import export
 
-    path, difference = export(run, given.format)
+    path, difference = export(run, given.format, given.step)
     checked = "" if difference is None else f", within {difference:.1e} of the model at two lengths"
     say(f"{path}: the {run.which} weights, of step {run.step:,}{checked}")
     if run.codes:
