@@ -13,7 +13,7 @@ from orthobench.errors import ConfigError
 from orthobench.models.base import Network
 from orthobench.models.frozen import frozen
 
-Step = Callable[[dict[str, np.ndarray]], list[np.ndarray]]
+Session = Callable[[dict[str, np.ndarray]], list[np.ndarray]]
 
 
 class OneStep(nn.Module):
@@ -70,7 +70,7 @@ def states_of(step: OneStep) -> list[dict[str, Any]]:
     ]
 
 
-def stepped(run_step: Step, states: str, every: bool) -> Callable[[Tensor], Tensor]:
+def stepped(run_step: Session, states: str, every: bool) -> Callable[[Tensor], Tensor]:
     """A function of whole sequences, which takes one step after the other.
 
     Args:
