@@ -17,20 +17,20 @@ ifdef LOCKED  # every package by its hash, and nothing else; it needs the public
 	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 else
-	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e .
+	@$(BIN)/python scripts/install.py --quiet --disable-pip-version-check -c constraints.txt -e .
 endif
 	@touch $@
 
 $(VENV)/.installed-dev: $(VENV)/.installed
-	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@$(BIN)/python scripts/install.py --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
 	@touch $@
 
 $(VENV)/.installed-kernels: $(VENV)/.installed-dev
-	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,kernels]'
+	@$(BIN)/python scripts/install.py --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,kernels]'
 	@touch $@
 
 $(VENV)/.installed-clusters: $(VENV)/.installed-dev
-	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,slurm,ray]'
+	@$(BIN)/python scripts/install.py --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,slurm,ray]'
 	@touch $@
 
 install: $(VENV)/.installed  ## a virtual environment in .venv with everything a run needs; LOCKED=1 checks hashes
