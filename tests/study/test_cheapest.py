@@ -2,7 +2,8 @@
 
 import pytest
 
-from orthobench.study.reproduce.cheapest import ChosenRow, best
+from orthobench.study.catalogue import SHIPPED
+from orthobench.study.reproduce.cheapest import ChosenRow, _needs, best
 
 A, B, C, D = (("t", name) for name in "abcd")
 
@@ -36,3 +37,9 @@ def test_results_are_counted_with_the_row_that_completes_them() -> None:
     needs = [frozenset({A}), frozenset({A, B}), frozenset({C}), frozenset({C, D})]
     found = best(rows(a=1, b=2, c=1, d=50), needs, 10)
     assert sum(one.results for one in found) == 3
+
+
+@pytest.mark.parametrize(("name", "some"), [("scornn/table3", False), ("scornn/figure2", True)])
+def test_times_of_a_busy_machine_are_never_asked_for(name: str, some: bool) -> None:
+    table = SHIPPED.table(name)
+    assert bool(_needs(table, {(name, row) for row in table.rows})) is some

@@ -18,6 +18,8 @@ from orthobench.study.tables.published import load_table
 from orthobench.study.tables.table import PUBLISHED, Table
 from orthobench.study.verdicts.claims import is_cost
 
+TIME = "time/"  # what the metrics begin with that depend on the machine
+
 
 @dataclass
 class ChosenRow:
@@ -96,6 +98,11 @@ def cheapest_rows(asked: Selection, seconds: float) -> tuple[list[ChosenRow], Bo
 
 
 def _needs(table: Table, due: set[Place]) -> list[frozenset[Place]]:
-    """The rows that each number and claim of a table lacks, of those that are due; a count of parameters lacks none."""
-    told = (one for one in load_table(table) if not (one.counts or one.lost or is_cost(one)))
+    """The rows that each number and claim of a table lacks, of those that are due.
+
+    A count of parameters lacks none, and times are left out: they need a machine that does nothing else.
+    """
+    told = (
+        one for one in load_table(table) if not (one.counts or one.lost or is_cost(one) or one.metric.startswith(TIME))
+    )
     return [need for printed in told if (need := frozenset((table.name, row) for row in printed.rows) & due)]
