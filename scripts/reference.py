@@ -240,7 +240,7 @@ def _described(name: str, one: Any) -> str:
     body = re.split(r"^(?:Args|Attributes|Raises|Returns):\n", text, flags=re.M)[0].strip()
     body = re.sub(r"((?:^ {4}.*\n?)+)", lambda m: f"```text\n{inspect.cleandoc(m[1])}\n```\n", body, flags=re.M)
     listed = own or _arguments_of(text)
-    parts = [f"### `{name}`\n", f"```python\n{name.rpartition('.')[2]}{signature}\n```\n", f"{body}\n"]
+    parts = [f"### `{name}`\n", f"```text\n{name.rpartition('.')[2]}{signature}\n```\n", f"{body}\n"]
     parts += [table(("argument", "meaning"), [(f"`{key}`", told) for key, told in listed.items()])] if listed else []
     for raised in re.findall(r"^Raises:\n((?: {4}.*\n?)+)", text, flags=re.M):
         each = (" ".join(one.split()).rstrip(".") for one in re.split(r"\n(?= {4}\S)", raised.rstrip()))
