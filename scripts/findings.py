@@ -109,7 +109,7 @@ ELSEWHERE = """\
 [All results](docs/results/findings.md), [how they were measured](docs/explanation/fair.md).
 """
 PUBLISHED = """\
-Part of what the five papers print has been run at full length. [Judging]({folder}judging.md) defines each status.
+Part of what these papers print has been run at full length. [Judging]({folder}judging.md) defines each status.
 """
 
 
