@@ -67,4 +67,4 @@ def _is_attempt(one: Any) -> bool:
         return False
     counts = one.get("steps"), one.get("seconds")
     known = all(isinstance(count, int | float) and not isinstance(count, bool) for count in counts)
-    return known and isinstance(one["steps"], int) and isinstance(one["device"], str) and set(WORDS) <= one.keys()
+    return known and isinstance(one["steps"], int) and isinstance(one.get("device"), str) and set(WORDS) <= one.keys()

@@ -51,7 +51,10 @@ def test_attempts_of_one_kind_are_joined_and_others_are_mixed() -> None:
     assert in_words(begun_earlier(7, 3.0, on_gpu=True)) == "cuda: 7 steps in 3 s"
 
 
-@pytest.mark.parametrize("wrong", [None, {}, [1], [{}], [CPU | {"steps": "1"}], [CPU | {"device": None}]])
+NAMELESS = {"of" if word == "device" else word: value for word, value in CPU.items()}
+
+
+@pytest.mark.parametrize("wrong", [None, {}, [1], [{}], [CPU | {"steps": "1"}], [CPU | {"device": None}], [NAMELESS]])
 def test_what_is_no_list_of_attempts(wrong: Any) -> None:
     assert not are_attempts(wrong)
     assert are_attempts([GPU, CPU])

@@ -18,21 +18,24 @@ from orthobench.run.evaluate import evaluate
 from orthobench.run.run import Run
 from orthobench.study.catalogue import Catalogue
 from orthobench.study.sweep import sweep
-from tests.test_extend import FILES
+from tests.conftest import REPO
+from tests.pages import blocks
 
 WORDS = (
     "model=mgu", "task=mine", "model.hidden_size=4", "trainer.max_steps=4", "trainer.val_check_interval=2",
     "logger=none",
 )  # fmt: skip
+PAGES = ("tutorials/your-own-cell", "how-to/add-a-task")
+FILES = [block for page in PAGES for block in blocks(REPO / "docs" / f"{page}.md") if block.kind == "file"]
 Ask = Callable[..., dict[str, Any]]
 
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """The files of docs/tutorials/your-own-cell.md, the cell with a helper module of its own, and data."""
-    for name, text in FILES:
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_text(text)
+    """The files of two pages about a user's own cell and task, a helper module of the cell, and data."""
+    for block in FILES:
+        (tmp_path / block.name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / block.name).write_text(block.text)
     cells = tmp_path / "my_cells.py"
     cells.write_text(cells.read_text().replace("import torch\n", "import torch\nfrom my_helper import SCALE\n", 1))
     (tmp_path / "my_helper.py").write_text("SCALE = 1.0\n")
