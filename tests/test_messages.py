@@ -14,9 +14,8 @@ def test_there_are_messages_of_every_room() -> None:
     assert len(messages()) > 600
 
 
-@pytest.mark.parametrize("line", [line for line in messages() if sentences(line.partition(": ")[2]) > SENTENCES])
-def test_a_message_has_two_sentences_at_most(line: str) -> None:
-    pytest.fail(line)
+def test_a_message_has_two_sentences_at_most() -> None:
+    assert [line for line in messages() if sentences(line.partition(": ")[2]) > SENTENCES] == []
 
 
 @pytest.mark.parametrize(
