@@ -20,11 +20,18 @@ def expanded(text: str, what: str, but: tuple[str, ...] = (), dollar: str = "$")
         dollar: how a `$` of the path itself is written in the result; `$$` for one that is expanded again.
 
     Raises:
-        ConfigError: there is no such user, or a variable is not set or empty.
+        ConfigError: there is no such user, a variable is not set or empty, or the result is to be expanded again and
+            would then mean something else.
     """
 
     def value(found: re.Match[str]) -> str:
         escaped, plain, braced = found.groups()
+        literal = "$" + found.string[found.end() :][:1] if escaped else os.environ.get(plain or braced, "")
+        if dollar != "$" and "${" in literal:
+            raise ConfigError(
+                f"{what}={text}: a path with a $ in front of a brace cannot be given here, where that names a setting; "
+                "rename the file or its folder."
+            )
         if escaped or braced in but:
             return dollar if escaped else found[0]
         given = os.environ.get(plain or braced)

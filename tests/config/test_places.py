@@ -119,6 +119,13 @@ def test_a_variable_that_is_not_set_is_refused_by_name(
         of(f"{key}={text}")
 
 
+@pytest.mark.parametrize("text", ["a$${x}.npz", "$ODD/b.npz"])
+def test_a_dollar_in_front_of_a_brace_is_refused(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ODD", "a${x}")
+    with pytest.raises(ConfigError, match="in front of a brace cannot be given here"):
+        SHIPPED.settings(["model=gru", "task=series", f"task.path='{text}'"])
+
+
 def test_a_user_that_is_not_there_is_refused(two: Path) -> None:
     with pytest.raises(ConfigError, match=r"there is no user nobody_at_all here; write \./~nobody_at_all/x"):
         of("runs_root=~nobody_at_all/x")

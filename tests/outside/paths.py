@@ -4,9 +4,11 @@ import os
 from pathlib import Path
 
 import numpy as np
+import pytest
 from hypothesis import strategies as st
 
 from orthobench.config.words import quoted
+from orthobench.errors import ConfigError
 from orthobench.study.catalogue import SHIPPED
 from tests.outside import Draw, accepted, kind
 from tests.outside.words import NAMES
@@ -24,6 +26,10 @@ def paths(draw: Draw, folder: Path) -> None:
     with path.open("wb") as file:
         np.savez(file, x=np.arange(30.0).reshape(10, 3), y=np.arange(10) % 2)
     word = str(path).replace("$", "$$")
+    if "${" in name:
+        with pytest.raises(ConfigError, match="in front of a brace cannot be given here"):
+            SHIPPED.settings(["model=gru", "task=series", f"task.path={quoted(word)}"])
+        return
     with accepted():
         made = SHIPPED.settings(["model=gru", "task=series", f"task.path={quoted(word)}", "runs_root=here"])
     assert made.task["path"] == os.path.realpath(path)
