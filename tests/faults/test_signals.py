@@ -180,7 +180,8 @@ def driver_stops(home: Path, fork: bool, twice: bool) -> None:
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGTERM)
     out, _ = process.communicate(timeout=120)
-    assert process.returncode == 75, out
+    ended = {75, -signal.SIGTERM} if twice else {75}  # the second signal may end `timeout` itself before the driver has
+    assert process.returncode in ended, out
     end = time.monotonic() + 30
     while is_held(folder) and time.monotonic() < end:  # where the driver did not wait for it
         assert twice, "the run goes on by itself"
