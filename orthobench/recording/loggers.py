@@ -55,7 +55,8 @@ def conclude(logger: Any, settings: Settings, record: dict[str, Any]) -> None:
     if not logger:
         return
     if not getattr(logger, "mirror", False):
-        logger.log_hyperparams(plain_settings(settings), scores(record), step=record["steps"])
+        with _harmless("take the scores", type(logger).__name__):
+            logger.log_hyperparams(plain_settings(settings), scores(record), step=record["steps"])
         return
     import wandb
 
@@ -181,13 +182,13 @@ def _has_begun(run: Any) -> bool:
 
 
 @contextlib.contextmanager
-def _harmless(what: str) -> Any:
+def _harmless(what: str, whose: str = "Weights & Biases") -> Any:
     """A context that reports the first error and suppresses all."""
     try:
         yield
     except Exception as error:  # a mirror may not end a run, whatever happens to it
         if what not in _told:
-            complain(f"Weights & Biases failed to {what} ({type(error).__name__}); the run goes on.")
+            complain(f"{whose} failed to {what} ({type(error).__name__}); the run goes on.")
         _told.add(what)
 
 

@@ -51,6 +51,14 @@ def score_rows(record: dict[str, Any]) -> tuple[list[Any], Any]:
 
 def figures(curve: Curve) -> dict[str, Any]:
     """Pictures of a run, as Pillow has them: each metric of training and validation over the steps."""
+    import matplotlib
+
+    with matplotlib.rc_context():
+        matplotlib.rcdefaults()  # neither a `matplotlibrc` of the working folder nor a style of the user's
+        return _drawn(curve)
+
+
+def _drawn(curve: Curve) -> dict[str, Any]:
     from matplotlib.figure import Figure
     from PIL import Image
 

@@ -10,6 +10,8 @@ import pytest
 import orthobench
 from orthobench.errors import ConfigError
 from orthobench.recording import loggers
+from orthobench.recording.curve import Curve
+from orthobench.recording.mirrored import figures
 
 TINY = (
     "T=4",
@@ -82,6 +84,38 @@ def test_tensorboard_shows_the_settings_beside_the_scores() -> None:
     assert found["settings"]["model.hidden_size"].number_value == 4
     assert found["settings"]["optimizer"].string_value
     assert "hp_metric" not in found
+
+
+def test_a_finished_run_stays_done_where_tensorboard_fails_at_its_end(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from lightning.pytorch.loggers import TensorBoardLogger
+
+    run = orthobench.build("task=adding", "logger=tensorboard", *TINY)
+    whole = TensorBoardLogger.log_hyperparams
+
+    def full(self: Any, params: Any, metrics: Any = None, **more: Any) -> None:
+        if metrics:
+            raise OSError(28, "No space left on device")
+        whole(self, params, metrics, **more)
+
+    monkeypatch.setattr(TensorBoardLogger, "log_hyperparams", full)
+    assert run.run()["status"] == "done"
+    assert orthobench.load(run.settings.folder).record["status"] == "done"
+    assert "TensorBoardLogger failed to take the scores (OSError); the run goes on." in capsys.readouterr().err
+
+
+def test_figures_for_a_mirror_do_not_depend_on_the_users_style(tmp_path: Path) -> None:
+    import matplotlib
+
+    curve = Curve(tmp_path / "metrics.csv")
+    curve.cut(0)
+    for step in (1, 2):
+        curve.append(step, 0, {"train/loss": 1 / step})
+    with matplotlib.rc_context({"text.usetex": True, "figure.dpi": 10, "lines.linewidth": 9}):
+        styled = figures(curve)["loss"].tobytes()
+        assert matplotlib.rcParams["text.usetex"], "the user's own are as they were"
+    assert styled == figures(curve)["loss"].tobytes()
 
 
 @pytest.mark.slow
