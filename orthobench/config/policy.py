@@ -64,8 +64,7 @@ def check_values(content: Any, source: str = "") -> None:
     for place, key, value in walk(content):
         if key == "_target_":
             raise ConfigError(f"{source}{place} is refused: a configuration may not name code to run (_target_).")
-        named = "" if "/" in key else key.lower()  # the digests of a run's files stand under their paths
-        if any(secret in named for secret in ("api_key", "apikey", "token", "secret", "password")):
+        if any(secret in key.lower() for secret in ("api_key", "apikey", "token", "secret", "password")):
             raise ConfigError(f"{source}{place} looks like a secret; secrets belong in the environment, never here.")
         if isinstance(value, str) and "${" in value:
             _check_interpolation(value, source + place)

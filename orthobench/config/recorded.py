@@ -22,7 +22,8 @@ NAMED = ("model", "task")
 KEYED = ("model", "task", "optimizer", "schedule", "trainer", "stopping")
 TOP = {"model.name": "model", "task.name": "task", "optimizer.name": "optimizer", "schedule.name": "schedule"}
 TOP |= {"task.T": "T", "task.variant": "variant", "model.variant": "variant"}
-START = "start"
+START, DATA = "start", "data"  # what begins a run beside its settings; in it the digests of files, by their paths
+PLACES = {"data_root": "data", "runs_root": "runs", "results_root": "results"}  # of whoever reads it, not ours
 UNSAID = {
     "checkpoint": None,
     "ensemble": False,
@@ -108,7 +109,9 @@ def _values(content: Any) -> tuple[dict[str, Any], dict[str, str]]:
         raise ConfigError(
             f"config.yaml is not the configuration of a run: {', '.join(missing) or 'a name'} is missing."
         )
-    check_values(content)
+    start = content.get(START)
+    looked = {START: {key: value for key, value in start.items() if key != DATA}} if isinstance(start, dict) else {}
+    check_values(content | looked)
     stopping = sections["stopping"]
     if stopping.get("metric") is None and {stopping.get("patience"), stopping.get("threshold")} != {None}:
         raise ConfigError("config.yaml is not the configuration of a run: stopping.metric is missing.")  # of the data

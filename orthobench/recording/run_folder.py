@@ -27,7 +27,6 @@ from orthobench.recording.shape import RECORD
 from orthobench.recording.sources import digest_of_data
 
 NAME = "config.yaml"
-DATA = "data"
 
 
 def begin(settings: Settings) -> Path:
@@ -59,7 +58,7 @@ def write(settings: Settings) -> None:
     kept = recorded.content_of(settings)
     digests = _digests(kept)
     if digests:
-        kept[recorded.START] = kept.get(recorded.START, {}) | {DATA: digests}
+        kept[recorded.START] = kept.get(recorded.START, {}) | {recorded.DATA: digests}
     content = owned(yaml.safe_dump(kept, sort_keys=False), settings.digest).encode()
     with suppress(OSError):
         if path.is_file() and path.stat().st_size == len(content) and path.read_bytes() == content:
@@ -105,7 +104,7 @@ def read(folder: Path) -> Settings:
 
 def _refuse_other_files(content: Any, path: Path) -> None:
     start = content.get(recorded.START) if isinstance(content, dict) else None
-    known = start.get(DATA) if isinstance(start, dict) else None
+    known = start.get(recorded.DATA) if isinstance(start, dict) else None
     for name, digest in _digests(content).items():
         if digest is None or not isinstance(known, dict) or known.get(name) != digest:
             raise ConfigError(
