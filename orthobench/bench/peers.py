@@ -36,18 +36,17 @@ class Peer:
         package: what is imported; `distribution`, where it differs, is what is installed.
         layer: its name there.
         model: ours, in conf/model.
-        make: the module for n, B and T, and what it makes of an input of shape (B, T, n).
+        make: the module for n, B and T, and what it makes of an input of shape (B, T, n); null for one that computes
+            with JAX, which has no turns with torch in one process.
         gpu: whether it needs a GPU.
-        jax: whether it computes with JAX, which has no turns with torch in one process.
     """
 
     package: str
     layer: str
     model: str
-    make: Callable[[int, int, int], tuple[nn.Module, Layer]]
+    make: Callable[[int, int, int], tuple[nn.Module, Layer]] | None
     gpu: bool = False
     distribution: str | None = None
-    jax: bool = False
 
     @property
     def name(self) -> str:
@@ -166,10 +165,6 @@ def _plain_ops(path: str, name: str, each: bool = False) -> Callable[[int, int, 
     return make
 
 
-def _jax(n: int, B: int, T: int) -> tuple[nn.Module, Layer]:
-    raise NotImplementedError("it computes with JAX")
-
-
 PEERS = (
     Peer("torch", "nn.RNN", "scornn", _of_torch("RNN")),
     Peer("torch", "nn.RNN relu", "irnn", _of_torch("RNN", nonlinearity="relu")),
@@ -186,7 +181,7 @@ PEERS = (
     Peer("lrnnx", "LRU", "lru", _lrnnx),
     Peer("xlstm", "mLSTMLayer", "mlstm", _xlstm),
     Peer("xlstm", "sLSTMLayer", "slstm", _slstm),
-    Peer("memax", "LRU", "lru", _jax, jax=True),
+    Peer("memax", "LRU", "lru", make=None),
     Peer("fla", "delta_rule in plain torch", "deltanet", _plain_ops("delta_rule", "delta_rule_recurrence"),
          distribution=FLA),
     Peer("fla", "gated_delta_rule in plain torch", "gated_deltanet",
@@ -216,7 +211,7 @@ def compare(bench: Bench, peer: Peer, n: int, B: int, T: int) -> list[Row]:
     """Rows of a peer beside ours, or a single row that says why not."""
     case = f"{peer.model} n={n} B={B} T={T}"
     reason = why_not(peer, bench.device)
-    if reason is None:
+    if reason is None and peer.make is not None:
         x = torch.randn(B, T, n, device=bench.device)
         cell = make_cell(peer.model, n, T, n).to(bench.device)
         try:
@@ -240,7 +235,7 @@ def why_not(peer: Peer, device: torch.device) -> str | None:
     """Why a peer is not measured; null where it can be."""
     if util.find_spec(peer.package) is None:
         return f"{peer.distribution or peer.package} is not installed"
-    if peer.jax:
+    if peer.make is None:
         return f"{peer.package} {version(peer)} computes with JAX, which cannot take turns with torch in one process"
     if peer.gpu and device.type != "cuda":
         return f"{peer.distribution or peer.package} {version(peer)} needs a GPU"

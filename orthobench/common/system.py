@@ -17,9 +17,7 @@ except ImportError:  # Windows
 else:
     _locks = fcntl
 
-NO_LOCKS = (
-    "orthobench: this system has no locks: start no second command with the same run, study or table beside this."
-)
+NO_LOCKS = "no locks: start no second command with the same run, study or table beside"
 BINARY = getattr(os, "O_BINARY", 0)  # without it, Windows writes a line break as two bytes
 NO_LINK, NO_WAIT = getattr(os, "O_NOFOLLOW", 0), getattr(os, "O_NONBLOCK", 0)
 KIND = getattr(os, "O_ACCMODE", 3)  # the bits for reading and writing
@@ -42,7 +40,7 @@ def lock(file: IO[str] | int, wait: bool = False) -> None:
 def lacking() -> list[str]:
     """Sentences about what this system does not have, each with what that means for the program."""
     known = (
-        (_locks is None, "no locks: start no second command with the same run, study or table beside a first"),
+        (_locks is None, f"{NO_LOCKS} a first"),
         (not hasattr(os, "pidfd_open"), "no forks: each run of a sweep imports everything anew, a few seconds"),
         (not hasattr(os, "sysconf"), "no figure of memory: a run that is too large is not refused before it starts"),
     )
@@ -57,7 +55,7 @@ def unlock(file: IO[str] | int) -> None:
 
 @cache
 def _say_no_locks() -> None:
-    complain(NO_LOCKS)
+    complain(f"orthobench: this system has {NO_LOCKS} this.")
 
 
 def open_folder(path: os.PathLike[str], flags: int = 0) -> int | None:

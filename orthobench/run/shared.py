@@ -25,7 +25,6 @@ from orthobench.run.recorded_data import own_files, root_of
 WEIGHTS, CONFIG, CARD = "model.safetensors", "config.json", "README.md"
 HEADER = 100_000_000  # bytes of names and shapes that safetensors reads, at most
 FORM = 1
-PLACES = {"data_root": "data", "runs_root": "runs", "results_root": "results"}  # of whoever loads it
 OF_RECORD = (
     "run_id", "identity", "status", "model", "task", "T", "seed", "steps", "best_step", "parameters", "baseline",
     "metrics", "division",
@@ -121,7 +120,7 @@ def share(run: Finished, folder: Path) -> Shared:
         "form": FORM,
         "which": run.which,
         "weights": hashlib.sha256(made).hexdigest(),
-        "settings": recorded.content_of(run.settings) | PLACES,
+        "settings": recorded.content_of(run.settings) | recorded.PLACES,
         "record": record,
         "codes": run.codes,
     }

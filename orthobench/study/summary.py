@@ -11,6 +11,7 @@ from orthobench.config.recorded import by_key
 from orthobench.errors import ConfigError, Stopped
 from orthobench.launch.processes import exit_code
 from orthobench.study.records.own_runs import text
+from orthobench.study.statistics.statistics import in_words
 from orthobench.study.sweep_run import Ending, SweepRun, named, told_apart
 
 MOST = 30  # rows of a table, before the rest is left to `compare`
@@ -80,19 +81,11 @@ def _table(case: str, ended: Sequence[tuple[Mapping[str, str], SweepRun, Ending]
     for values, endings in ordered[:MOST]:
         done = sum(ending.state == "done" for ending in endings)
         count = str(done) if done == len(endings) else f"{done} of {len(endings)}"
-        cells = [_spread([e.scores.get(f"{split}/{metric}") for e in endings]) for split in ("val", "test")]
+        cells = [in_words(e.scores.get(f"{split}/{metric}") for e in endings) or "none" for split in ("val", "test")]
         lines.append([*values.values(), *([count] if seeds else []), *cells])
     columns(heads, lines)
     if len(ordered) > MOST:
         say(f"  and {len(ordered) - MOST} more")
-
-
-def _spread(values: Sequence[float | None]) -> str:
-    known = [value for value in values if value is not None]
-    if not known:
-        return "none"
-    span = f" ({min(known):.4g} to {max(known):.4g})" if len(known) > 1 else ""
-    return f"{mean(known):.4g}{span}"
 
 
 def _next(runs: Sequence[SweepRun], configuration: Configuration) -> list[str]:

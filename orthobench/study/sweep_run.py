@@ -12,7 +12,7 @@ from orthobench.config.settings import Settings
 from orthobench.config.words import key, value
 from orthobench.errors import ConfigError, DivergedError, OrthobenchError, Stopped, code_of
 from orthobench.launch.processes import TIMED_OUT, last_line, outcome
-from orthobench.recording.digest import final, read_sealed
+from orthobench.recording.digest import FINAL, final, read_sealed
 from orthobench.recording.sources import refuse_changed
 from orthobench.study.overview import Watched
 from orthobench.study.reproduce.record_line import cost, steps
@@ -97,10 +97,10 @@ class Ending:
     def of(cls, run: SweepRun, code: int, log: Path | None = None) -> "Ending":
         """The ending of a run with this exit code; `log` has the output of its process."""
         record = read_sealed(run.folder / "record.json") or {}
+        if code == 0 and record.get("status") not in FINAL:
+            return cls(0, "elsewhere", "is running elsewhere", {})
         if record.get("identity") not in (None, run.settings.digest):
             record = {}
-        if code == 0 and final(run.folder / "record.json") is None:
-            return cls(0, "elsewhere", "is running elsewhere", {})
         if code == 0:
             scores, metric = _scores(record)
             told = [f"{s} {metric} {scores[f'{s}/{metric}']:.4g}" for s in ("val", "test") if f"{s}/{metric}" in scores]

@@ -9,7 +9,6 @@ import tempfile
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import mean
 from typing import Any
 
 import yaml
@@ -26,6 +25,7 @@ from orthobench.recording.sources import refuse_unrecorded
 from orthobench.study.records import records
 from orthobench.study.records.recorded import why_other
 from orthobench.study.records.records import Line
+from orthobench.study.statistics.statistics import in_words
 from orthobench.study.tables.composed import ComposedTable
 from orthobench.study.tables.table import FAIR, FULL, SEARCHED, Table
 from orthobench.study.verdicts.fair import fair_table
@@ -188,8 +188,6 @@ def _check(content: str, name: str, settings: Settings, words: Iterable[str], co
 def _spread(name: str, lines: Sequence[Line]) -> str:
     """`test/loss 0.12 (0.1 to 0.14) over 3 of 4 seeds, 1 diverged`; empty where it has no value."""
     known = [value for line in lines if not line.diverged and (value := line.metric(name, "best_val")) is not None]
-    if not known:
-        return ""
-    span = f" ({min(known):.4g} to {max(known):.4g})" if len(known) > 1 else ""
     lost = sum(line.diverged for line in lines)
-    return f"{name} {mean(known):.4g}{span} over {len(known)} seeds{f', {lost} diverged' if lost else ''}"
+    told = f" over {len(known)} seeds{f', {lost} diverged' if lost else ''}"
+    return f"{name} {in_words(known)}{told}" if known else ""

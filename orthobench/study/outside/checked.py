@@ -13,7 +13,7 @@ from orthobench.config import recorded
 from orthobench.errors import ConfigError, DataError, OrthobenchError
 from orthobench.recording.digest import FINAL, read_sealed
 from orthobench.recording.shape import is_record
-from orthobench.study.outside.packed import KEPT, PACK, PLACES, SCHEMA
+from orthobench.study.outside.packed import KEPT, PACK, SCHEMA
 from orthobench.study.outside.texts import telling
 from orthobench.study.records import records
 from orthobench.study.records.drift import DIFFERENT, drifts
@@ -166,7 +166,8 @@ def _problem(path: Path, record: dict[str, Any]) -> str:
         return f"{told[0]} tells {told[1]!r}, which may be a path or name a machine"
     if record["status"] not in FINAL:
         return f"its status is {record['status']}, and only runs that are {' or '.join(FINAL)} count"
-    if {key: record["config"].get(key) for key in PLACES} != PLACES or recorded.named_files(record["config"]):
+    told_places = {key: record["config"].get(key) for key in recorded.PLACES}
+    if told_places != recorded.PLACES or recorded.named_files(record["config"]):
         return "its settings name places of their own"
     settings = recorded.settings(record["config"])
     if (record["identity"], record["run_id"]) != (settings.digest, settings.run_id):

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from orthobench.common.version import __version__
-from orthobench.config.recorded import named_files
+from orthobench.config.recorded import PLACES, named_files
 from orthobench.errors import ConfigError, StorageError
 from orthobench.recording.curve import sealed
 from orthobench.recording.digest import read_sealed, seal, write_sealed
@@ -23,7 +23,6 @@ KEPT = (
     "budget", "split", "baseline", "baseline_reason", "metrics", "best_step", "crossed", "diverged", "orthogonality",
     "config", "sources", "code", "env", "hardware", "lengths", "time", "engine", "attempts", "curve",
 )  # fmt: skip
-PLACES = {"data_root": "data", "runs_root": "runs", "results_root": "results"}
 ASIDE = {"logger": {"name": "csv"}, "cell": None, "timeout": None}  # what only the machine of the run needed
 
 

@@ -109,6 +109,13 @@ def _wilson(k: int, n: int) -> Interval:
     return 0.0 if k == 0 else centre - delta, 1.0 if k == n else centre + delta
 
 
+def in_words(values: Iterable[float | None]) -> str:
+    """The mean of the values that are there, with the lowest and the highest of several; empty for none."""
+    known = [value for value in values if value is not None]
+    span = f" ({min(known):.4g} to {max(known):.4g})" if len(known) > 1 else ""
+    return f"{mean(known):.4g}{span}" if known else ""
+
+
 def incomplete(scores: Scores) -> Verdict | None:
     """`not run` or `partial` where too little is finished for a verdict."""
     if not scores.done:
