@@ -70,7 +70,7 @@ def _experiment(words: list[str]) -> int:
         return sweep(overrides, catalogue)
     from orthobench.run.__main__ import done
 
-    with uncollected():
+    with uncollected(for_good=True):
         checked = catalogue.settings(overrides)  # before the slow imports, so that a wrong word is refused at once
         from orthobench.models.build import fit_to_budget
     return done(fit_to_budget(checked))

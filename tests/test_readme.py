@@ -1,21 +1,18 @@
 """Every command and block of the README does what it says."""
 
-import os
 import re
 import shlex
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from tests.conftest import REPO
+from tests.pages import Reader
 
 TEXT = (REPO / "README.md").read_text(encoding="utf-8")
 MAKEFILE = (REPO / "Makefile").read_text(encoding="utf-8")
 LINES = [line for block in re.findall(r"^```sh\n(.*?)^```", TEXT, flags=re.M | re.S) for line in block.splitlines()]
 INLINE = [code for code in re.findall(r"(?<!`)`([^`\n]+)`(?!`)", TEXT) if code.startswith(("orthobench ", "make "))]
-FILES = re.findall(r"^`([\w./]+)`:\n\n```\w+\n(.*?)^```", TEXT, flags=re.M | re.S)
 CSV = "id,t,speed,target\n" + "".join(
     f"{i},{t},{i % 3}.5,{'up' if i % 2 else 'down'}\n" for i in range(20) for t in (0, 1)
 )
@@ -39,25 +36,17 @@ def test_make_run_is_the_job_that_it_shows() -> None:
 
 @pytest.mark.slow
 def test_its_commands_in_an_empty_folder(tmp_path: Path) -> None:
-    (tmp_path / "my.csv").write_text(CSV)
-    for name, text in FILES:
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_text(text)
-    (tmp_path / "bin").mkdir()
-    for name, words in (("orthobench", "-P -m orthobench "), ("python", "")):
-        (tmp_path / "bin" / name).write_text(f'#!/bin/sh\nexec "{sys.executable}" {words}"$@"\n')
-        (tmp_path / "bin" / name).chmod(0o755)
+    reader = Reader(tmp_path / "empty")
+    (reader.folder / "my.csv").write_text(CSV)
+    reader.prepare(REPO / "README.md")
     quick = " trainer.max_steps=2 trainer.val_check_interval=1 task.val_size=4 task.test_size=4"
     runs = [re.sub(r" trainer\.max_steps=\d+", "", line) for line in LINES if "task=" in line]
     assert len(runs) == 3
     commands = [line + quick for line in runs] + [line for line in LINES if "compare" in line]
     commands += [line + " trainer.max_steps=2" if "my.csv" in line else line for line in INLINE if "=" in line]
     commands = [line + " --preset smoke" if " reproduce " in line else line for line in commands]
-    env = {**os.environ, "PYTHONPATH": str(REPO), "PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}"}
-    script = "set -e\n" + "\n".join(commands)
-    done = subprocess.run(["sh", "-c", script], cwd=tmp_path, env=env, capture_output=True, text=True, timeout=600)
-    assert done.returncode == 0, done.stdout + done.stderr
-    kinds = {path.parent.name.rsplit("-", 1)[0] for path in (tmp_path / "runs").glob("*/record.json")}
+    reader.shell("\n".join(commands), "README.md")
+    kinds = {path.parent.name.rsplit("-", 1)[0] for path in (reader.folder / "runs").glob("*/record.json")}
     assert {"adding-scornn", "adding-gru", "adding-lstm", "adding-mgu", "series-gru"} <= kinds
     assert any(kind.startswith("copying-lstm") for kind in kinds), "the row of a published table"
 

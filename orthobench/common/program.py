@@ -56,14 +56,21 @@ def tell(error: OrthobenchError) -> int:
 
 
 @contextmanager
-def uncollected() -> Iterator[None]:
-    """Import without looking for garbage among the half a million objects that torch and Lightning make to stay."""
+def uncollected(for_good: bool = False) -> Iterator[None]:
+    """Make much that stays, such as what torch's import makes, without Python's looks for garbage among it.
+
+    Args:
+        for_good: whether Python never looks at it later either.
+    """
+    was = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
-        gc.freeze()
-        gc.enable()
+        if for_good:
+            gc.freeze()
+        if was:
+            gc.enable()
 
 
 def _keep_path() -> None:

@@ -21,7 +21,7 @@ def _members(arguments: list[str] | None) -> int:
     folders = folders_of(arguments, "orthobench.ensemble", "train the runs of some folders as one program")
     with signals.watched(program=True):
         signals.end_with_parent()
-        with uncollected():
+        with uncollected(for_good=True):
             from orthobench.ensemble.running import run_members
             from orthobench.recording.run_folder import read
             from orthobench.run.run import Run

@@ -18,7 +18,7 @@ from orthobench.common.schema import Fraction, OptionalPositive, Positive
 from orthobench.errors import ConfigError
 from orthobench.models.base import Network
 from orthobench.models.recurrent import MakeCell, last_of, readout_bias
-from orthobench.models.segments import in_segments
+from orthobench.models.segments import over_steps
 from orthobench.parametrizations.initializers import Rng, weight
 from orthobench.scan import recurrence, reference
 from orthobench.scan.inputs import checked
@@ -94,19 +94,14 @@ class Block(Network):
         self, x: Tensor, state: list[State] | None = None, taps: dict[int, Tensor] | None = None
     ) -> tuple[Tensor, list[State]]:
         """Run the network; see `Recurrent.forward`."""
-        if state is not None and len(state) != len(self.cells):
-            raise ValueError(f"the initial state is of {len(state)} layers, and there are {len(self.cells)}.")
-        if self.checkpoint is not None and taps is None and x.shape[1]:
-            every_step = self.readout == "all"
-            return in_segments(self._whole, self.cells, x, state, self.checkpoint, every_step)
-        return self._whole(x, state, taps)
+        return over_steps(self, x, state, taps)
 
     def why_no_segments(self) -> str | None:
         if self.dropout:
             return "dropout would draw other masks"
         return "model.pooling=mean reads all steps at once" if self.pooling == "mean" else None
 
-    def _whole(
+    def whole(
         self, x: Tensor, state: list[State] | None, taps: dict[int, Tensor] | None = None
     ) -> tuple[Tensor, list[State]]:
         """Outputs and final states of a sequence, all of it at once."""

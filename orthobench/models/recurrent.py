@@ -15,7 +15,7 @@ from orthobench.cells.convolution import InputConvolution
 from orthobench.common.schema import Fraction, OptionalPositive, Positive, did_you_mean
 from orthobench.errors import ConfigError
 from orthobench.models.base import Network
-from orthobench.models.segments import in_segments
+from orthobench.models.segments import over_steps
 from orthobench.parametrizations.initializers import Rng, glorot_uniform, weight
 from orthobench.scan import recurrence, reference
 from orthobench.scan.inputs import checked
@@ -131,18 +131,13 @@ class Recurrent(Network):
         Returns:
             Outputs, (B, O) with `readout="last"` and (B, T, O) with `all`; and the final state of every layer.
         """
-        if state is not None and len(state) != len(self.cells):
-            raise ValueError(f"the initial state is of {len(state)} layers, and there are {len(self.cells)}.")
-        if self.checkpoint is not None and taps is None and x.shape[1]:
-            every_step = self.readout == "all"
-            return in_segments(self._whole, self.cells, x, state, self.checkpoint, every_step)
-        return self._whole(x, state, taps)
+        return over_steps(self, x, state, taps)
 
     def why_no_segments(self) -> str | None:
         random = next((place for place, rate in self.dropouts.items() if rate), None)
         return random and f"dropout ({random}) would draw other masks"
 
-    def _whole(
+    def whole(
         self, x: Tensor, state: list[State] | None, taps: dict[int, Tensor] | None = None
     ) -> tuple[Tensor, list[State]]:
         """Outputs and final states of a sequence, all of it at once."""

@@ -29,6 +29,25 @@ def length_of(asked: Checkpoint, T: int) -> int:
     return asked if isinstance(asked, int) else ROOTS * (isqrt(max(T - 1, 0)) + 1)
 
 
+def over_steps(network: Any, x: Tensor, state: list[State] | None, taps: dict[int, Any] | None) -> Any:
+    """Outputs and final states of a recurrent network, whose `whole` goes over all steps at once: so, or in segments.
+
+    Args:
+        network: the network; its `checkpoint` says which.
+        x: inputs of shape (B, T, I), or tokens (B, T).
+        state: the states before the first step; the cells' own when null.
+        taps: steps whose hidden states are wanted; then there are no segments.
+
+    Raises:
+        ValueError: the state is that of another number of layers.
+    """
+    if state is not None and len(state) != len(network.cells):
+        raise ValueError(f"the initial state is of {len(state)} layers, and there are {len(network.cells)}.")
+    if network.checkpoint is None or taps is not None or not x.shape[1]:
+        return network.whole(x, state, taps)
+    return in_segments(network.whole, network.cells, x, state, network.checkpoint, network.readout == "all")
+
+
 def in_segments(
     network: Part,
     cells: nn.ModuleList,

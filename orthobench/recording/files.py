@@ -5,7 +5,6 @@ The one file that is not replaced as a whole, metrics.csv, which grows, is only 
 
 import contextlib
 import csv
-import gc
 import io
 import json
 import math
@@ -193,18 +192,6 @@ def read_csv(path: Path) -> list[dict[str, str]]:
     if wrong is not None:
         raise ValueError(f"record {wrong} has not as many fields as the header")
     return lines
-
-
-@contextlib.contextmanager
-def without_collections() -> Iterator[None]:
-    """Read much that stays: Python would look through all of it again and again for garbage, of which there is none."""
-    was = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was:
-            gc.enable()
 
 
 def finite(value: Any) -> Any:

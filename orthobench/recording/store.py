@@ -5,10 +5,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from orthobench.common.paths import variable
+from orthobench.common.program import uncollected
 from orthobench.common.terminal import complain
 from orthobench.errors import ConfigError, StorageError
 from orthobench.recording.digest import read_sealed
-from orthobench.recording.files import within, without_collections
+from orthobench.recording.files import within
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
 def read_all(root: str | Path) -> list[dict[str, Any]]:
     """Every readable record under `root`, by run id; an unreadable one is named and left out."""
-    with without_collections():
+    with uncollected():
         return list(_each(root))
 
 
@@ -68,7 +69,7 @@ def frame(root: str | Path | None = None) -> "pd.DataFrame":
     if not root.is_dir():
         raise ConfigError(f"{root} is not a folder of runs, so that there are no records in it.")
 
-    with without_collections():
+    with uncollected():
         return pd.DataFrame([_flat(record) for record in _each(root)])
 
 

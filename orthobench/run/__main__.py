@@ -47,7 +47,7 @@ def folders_of(arguments: list[str] | None, program: str, purpose: str) -> list[
 
 def done(settings: Settings) -> int:
     """Do a run, unless it is found done; returns its exit code."""
-    with uncollected():
+    with uncollected(for_good=True):
         from orthobench.recording.finished import finished
 
         record = finished(settings)
@@ -69,7 +69,7 @@ def _folders(arguments: list[str] | None) -> int:
 
 def _folder(folder: Path) -> int:
     say(f"orthobench {__version__} reads {folder / 'config.yaml'}")
-    with uncollected():
+    with uncollected(for_good=True):
         from orthobench.recording.run_folder import read
 
         settings = read(folder)

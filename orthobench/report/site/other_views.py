@@ -156,21 +156,11 @@ def runs(places: Places, chosen: list[dict[str, Any]], caption: str) -> LinkedTa
     headers = ["run", "model", "task", "seed", "steps", "status", "validation", "test", "table", "row"]
     rows = []
     for run in chosen:
-        numbers, place, best = run["numbers"], run["places"][0], _best(run["numbers"])
-        here = places.run(run["run_id"])
-        rows.append(
-            [
-                LinkedText(run["run_id"], here),
-                LinkedText(run["model"], places.cell(run["model"])),
-                LinkedText(run["task"], places.task(run["task"])),
-                LinkedText(str(run["seed"])),
-                LinkedText(shown(numbers.get("steps"))),
-                LinkedText(run["status"], mark="diverged" * (run["status"] == "diverged")),
-                *(LinkedText(shown(value), here) for value in best),
-                LinkedText(place["table"], places.table(place["table"], place["preset"])),
-                LinkedText(place["row"]),
-            ]
-        )
+        place = run["places"][0]
+        found = _cells(places, run, places.run(run["run_id"]))
+        found["table"] = LinkedText(place["table"], places.table(place["table"], place["preset"]))
+        found["row"] = LinkedText(place["row"])
+        rows.append([found[header] for header in headers])
     return LinkedTable(headers, rows, frozenset({"seed", "steps", "validation", "test"}), caption=caption)
 
 
@@ -179,22 +169,28 @@ def outside(places: Places, chosen: list[dict[str, Any]]) -> LinkedTable:
     headers = ["run", "made by", "model", "task", "seed", "parameters", "steps", "status", "validation", "test"]
     rows = []
     for run in chosen:
-        here, numbers = places.outside(run), run["numbers"]
-        rows.append(
-            [
-                LinkedText(run["run_id"], here),
-                LinkedText(f"outside: {run['pack']}", mark="outside"),
-                LinkedText(run["model"], places.cell(run["model"])),
-                LinkedText(run["task"], places.task(run["task"])),
-                LinkedText(str(run["seed"])),
-                LinkedText(shown(numbers.get("parameters/total"))),
-                LinkedText(shown(numbers.get("steps"))),
-                LinkedText(run["status"], mark="diverged" * (run["status"] == "diverged")),
-                *(LinkedText(shown(value), here) for value in _best(numbers)),
-            ]
-        )
+        found = _cells(places, run, places.outside(run))
+        found["made by"] = LinkedText(f"outside: {run['pack']}", mark="outside")
+        rows.append([found[header] for header in headers])
     numeric = frozenset({"seed", "parameters", "steps", "validation", "test"})
     return LinkedTable(headers, rows, numeric, caption="Runs of others; nobody here has made them again")
+
+
+def _cells(places: Places, run: dict[str, Any], here: str) -> dict[str, LinkedText]:
+    """Cells of a table's line about a run, by header; `here` is the run's page."""
+    numbers = run["numbers"]
+    val, test = _best(numbers)
+    return {
+        "run": LinkedText(run["run_id"], here),
+        "model": LinkedText(run["model"], places.cell(run["model"])),
+        "task": LinkedText(run["task"], places.task(run["task"])),
+        "seed": LinkedText(str(run["seed"])),
+        "parameters": LinkedText(shown(numbers.get("parameters/total"))),
+        "steps": LinkedText(shown(numbers.get("steps"))),
+        "status": LinkedText(run["status"], mark="diverged" * (run["status"] == "diverged")),
+        "validation": LinkedText(shown(val), here),
+        "test": LinkedText(shown(test), here),
+    }
 
 
 def _best(numbers: dict[str, Any]) -> list[Any]:

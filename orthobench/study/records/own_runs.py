@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from orthobench.common.program import uncollected
 from orthobench.common.registry import find
 from orthobench.common.schema import did_you_mean
 from orthobench.config import recorded
@@ -13,7 +14,7 @@ from orthobench.config.words import choices, key
 from orthobench.errors import ConfigError, OrthobenchError
 from orthobench.recording.claim import is_held
 from orthobench.recording.digest import FINAL, read_sealed
-from orthobench.recording.files import within, without_collections
+from orthobench.recording.files import within
 from orthobench.recording.sources import changed, changed_yaml, refuse_unrecorded
 from orthobench.study.records.records import Line, line
 from orthobench.study.tables.table import FULL
@@ -98,7 +99,7 @@ def read(folders: Iterable[Path]) -> OwnRuns:
     Raises:
         ConfigError: a folder is missing, or there is no run in it.
     """
-    with without_collections():
+    with uncollected():
         return _read(folders)
 
 

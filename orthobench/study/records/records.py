@@ -15,11 +15,12 @@ from pathlib import Path
 from typing import Any
 
 from orthobench.common import system
+from orthobench.common.program import uncollected
 from orthobench.config.files import version
 from orthobench.errors import StorageError
 from orthobench.recording.attempts import in_words, is_mixed, of_all
 from orthobench.recording.digest import FINAL
-from orthobench.recording.files import as_csv, make_folder, read_rows, within, without_collections, write_bytes
+from orthobench.recording.files import as_csv, make_folder, read_rows, within, write_bytes
 from orthobench.recording.sources import combined, data_of
 from orthobench.study.tables.curve_values import is_time
 
@@ -161,7 +162,7 @@ def read(results: Path, table: str) -> list[Line]:
 @lru_cache(maxsize=256)
 def _kept(path: Path, version: tuple[int, ...]) -> tuple[Line, ...]:
     """The lines of a file, which are read once for each `version` of it."""
-    with without_collections():
+    with uncollected():
         return tuple(read_rows(path, _line, "reproduce"))
 
 
