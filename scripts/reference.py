@@ -11,13 +11,14 @@ import re
 import sys
 import types
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 from unittest import mock
 
 import orthobench
-from orthobench import errors, layers, testing
+from orthobench import errors, layers, scan, testing
 from orthobench.common import registry
 from orthobench.common.schema import NAMES, CountOf, Field, OneOf, OptionalPositiveFloat, PositiveFloat, Range, fields
 from orthobench.config.check import DATA, DIAGNOSTICS, LOGGERS, PROVIDED, ROOT, TASK_PROVIDED
@@ -41,6 +42,17 @@ OF_RULES = {
     "optimizer.recurrent": str | None,
     "schedule.name": str,
 }
+SHOWN = {  # members of classes that are not derived from, but used
+    "Run": ("task", "model", "parameters", "budget", "run_id", "run"),
+    "Finished": ("task", "model", "step", "run_id"),
+    "Layer": ("forward", "reset_parameters", "parameter_groups", "recurrent_weights"),
+}
+PROSE = {
+    "Runs": "`orthobench.build` returns a `Run`, and `orthobench.load` a `Finished`.\n",
+    "Base classes": "Derive cells, matrices, tasks, networks, optimizers and schedules of your own from these.\n",
+    "`orthobench.layers`": "[Layers](layers.md) shows how to use them.\n",
+}
+LAYERS = "They take the arguments of `Layer`, and the settings of their own cell and matrix.\n"
 RULES = {"optimizer": "Optimizers", "schedule": "Schedules"}
 
 
@@ -217,34 +229,76 @@ def exit_codes() -> str:
     return table(("code", "error in Python", "meaning"), sorted(found, key=lambda one: int(one[0])))
 
 
+def public() -> dict[str, dict[str, Any]]:
+    """Functions and classes of the page of the Python API by full name, under their headings."""
+    functions = [one for one in vars(orthobench).values() if inspect.isfunction(one)]
+    own = [one.__name__ for one in functions if one.__module__ == "orthobench" and not one.__name__.startswith("_")]
+    run = [name for name in scan.__all__ if inspect.isfunction(getattr(scan, name))]
+    names = sorted(layers.__all__, key=lambda name: (name != "Layer", name != "frozen", name.lower()))
+    return {
+        "`orthobench`": _named("orthobench", *own),
+        "Runs": _named("orthobench.run.run", "Run") | _named("orthobench.run.load", "Finished"),
+        "`orthobench.testing`": _named("orthobench.testing", *testing.__all__),
+        "`orthobench.scan`": _named("orthobench.scan", *run),
+        "Base classes": {name: one for base in registry.KINDS.values() for name, one in _named(*base).items()},
+        "`orthobench.layers`": _named("orthobench.layers", *names),
+    }
+
+
+def _named(module: str, *names: str) -> dict[str, Any]:
+    return {f"{module}.{name}": getattr(import_module(module), name) for name in names}
+
+
+def configured() -> dict[str, type]:
+    """Classes whose arguments are settings, those of the page of the configuration, by `kind=name`."""
+    return {
+        f"{what}={name}": registry.find(what, name, what) for what in registry.KINDS for name in registry.names(what)
+    }
+
+
+def members(cls: type) -> dict[str, Any]:
+    """Methods and properties that a page describes: of a layer its own, of a run those of `SHOWN`, else all."""
+    found: dict[str, Any] = {}
+    for klass in (klass for klass in cls.__mro__ if klass.__module__.startswith("orthobench.")):
+        for name, one in vars(klass).items():
+            function = getattr(one, "__func__", getattr(one, "fget", getattr(one, "func", one)))
+            if inspect.isfunction(function) and function.__doc__ and not name.startswith("_"):
+                found.setdefault(name, one)
+    wanted = SHOWN.get(cls.__name__, found)
+    return {name: one for name, one in found.items() if name in wanted}
+
+
 def api() -> str:
     """Public names of the package with signature and docstring."""
-    parts = ["## `orthobench`\n"]
-    public = [
-        one for name, one in vars(orthobench).items()
-        if inspect.isfunction(one) and one.__module__ == "orthobench" and not name.startswith("_")
-    ]  # fmt: skip
-    parts += [_described(f"orthobench.{one.__name__}", one) for one in public]
-    parts += ["## `orthobench.errors`\n", exit_codes(), "## `orthobench.testing`\n"]
-    parts += [_described(f"orthobench.testing.{name}", getattr(testing, name)) for name in testing.__all__]
-    parts += ["## `orthobench.layers`\n", "[Layers](layers.md) shows how to use them.\n"]
-    names = sorted(layers.__all__, key=lambda name: (name != "Layer", name != "Recurrent", name.lower()))
-    return "\n".join([*parts, *(_described(f"orthobench.layers.{name}", getattr(layers, name)) for name in names)])
+    parts = []
+    for title, found in public().items():
+        alike = {name: one for name, one in found.items() if layers.Layer in getattr(one, "__mro__", ())[1:]}
+        parts += [f"## {title}\n", *([PROSE[title]] if title in PROSE else [])]
+        for name in (name for name in found if name not in alike):
+            parts += [_described(name, found[name])]
+            inside = members(found[name]) if inspect.isclass(found[name]) else {}
+            parts += [_described(f"{found[name].__name__}.{key}", one, "####") for key, one in inside.items()]
+        rows = [(f"`{name}`", " ".join(inspect.cleandoc(one.__doc__).split())) for name, one in alike.items()]
+        parts += ["### Layers by name\n", LAYERS, table(("layer", "meaning"), rows)] if rows else []
+        parts += ["## `orthobench.errors`\n", exit_codes()] if title == "Runs" else []
+    return "\n".join(parts)
 
 
-def _described(name: str, one: Any) -> str:
-    """Signature and docstring of a function or class, as Markdown."""
-    signature = _signature(one)
+def _described(name: str, one: Any, heading: str = "###") -> str:
+    """Signature and docstring of a function, class, method or property, as Markdown."""
+    kept, bound = isinstance(one, property | cached_property), "cls" if isinstance(one, classmethod) else "self"
+    one = getattr(one, "__func__", getattr(one, "fget", getattr(one, "func", one)))
     text = inspect.cleandoc(one.__dict__.get("__doc__") or one.__doc__ or "")
     own = meanings(one) if inspect.isclass(one) else {}
     body = re.split(r"^(?:Args|Attributes|Raises|Returns):\n", text, flags=re.M)[0].strip()
     body = re.sub(r"((?:^ {4}.*\n?)+)", lambda m: f"```text\n{inspect.cleandoc(m[1])}\n```\n", body, flags=re.M)
     listed = own or _arguments_of(text)
-    parts = [f"### `{name}`\n", f"```text\n{name.rpartition('.')[2]}{signature}\n```\n", f"{body}\n"]
+    signature = f"```text\n{name.rpartition('.')[2]}{_signature(one, bound, kept)}\n```\n"
+    parts = [f"{heading} `{name}`\n", signature, f"{body}\n"]
     parts += [table(("argument", "meaning"), [(f"`{key}`", told) for key, told in listed.items()])] if listed else []
-    for raised in re.findall(r"^Raises:\n((?: {4}.*\n?)+)", text, flags=re.M):
-        each = (" ".join(one.split()).rstrip(".") for one in re.split(r"\n(?= {4}\S)", raised.rstrip()))
-        parts.append(f"Raises {'; '.join(each)}.\n")
+    for title, lines in re.findall(r"^(Returns|Raises):\n((?: {4}.*\n?)+)", text, flags=re.M):
+        each = (" ".join(one.split()).rstrip(".") for one in re.split(r"\n(?= {4}\S)", lines.rstrip()))
+        parts.append(f"{title} {'; '.join(each)}.\n")
     return "\n".join(parts)
 
 
@@ -252,14 +306,14 @@ def _arguments_of(text: str) -> dict[str, str]:
     return meanings(type("Function", (), {"__doc__": text}))
 
 
-def _signature(one: Any) -> str:
-    """Signature with the names of types alone, and words in quotes."""
+def _signature(one: Any, bound: str, kept: bool) -> str:
+    """Signature with the names of types alone and words in quotes, without what is bound; of a property, its type."""
 
     def named(kind: Any) -> str:
         return re.sub(r"\b(?:\w+\.)+(?=\w)", "", kind if isinstance(kind, str) else inspect.formatannotation(kind))
 
     found, shown, starred = inspect.signature(one), [], False
-    for parameter in found.parameters.values():
+    for parameter in (one for one in found.parameters.values() if one.name != bound):
         if parameter.kind is parameter.KEYWORD_ONLY and not starred:
             shown.append("*")
         starred |= parameter.kind in (parameter.KEYWORD_ONLY, parameter.VAR_POSITIONAL)
@@ -272,7 +326,7 @@ def _signature(one: Any) -> str:
         shown.append(f"{stars}{parameter.name}{of}" + ("" if value is parameter.empty else f" = {given}"))
     returned = found.return_annotation
     arrow = "" if inspect.isclass(one) or returned is found.empty else f" -> {named(returned)}"
-    return f"({', '.join(shown)}){arrow}"
+    return arrow.replace(" ->", ":") if kept else f"({', '.join(shown)}){arrow}"
 
 
 def schema_rows(schema: dict[str, Any], above: str = "") -> Iterator[tuple[str, str, str]]:

@@ -10,7 +10,7 @@ Activation = Literal["modrelu", "relu", "leaky_relu", "abs", "tanh"]
 
 
 def modrelu(z: Tensor, b: Tensor) -> Tensor:
-    """sign(z) max(|z| + b, 0), so that z = 0 gives 0 whatever b (scoRNN, eq. 6)."""
+    """sign(z) max(|z| + b, 0), so that z = 0 gives 0 whatever b (Helfrich et al. 2018, section 4.1)."""
     return torch.sign(z) * F.relu(z.abs() + b)
 
 

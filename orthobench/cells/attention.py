@@ -27,10 +27,13 @@ BASE = 10_000.0
 
 
 class Attention(Headed):
-    """The state is keys and values (window - 1, N) and which of them there are, (window - 1,).
+    """Causal softmax attention with rotary positions (Vaswani et al. 2017; Su et al. 2024); not recurrent.
+
+    The state is keys (window - 1, N), values (window - 1, N) and which of them there are, (window - 1,). Its outputs
+    are (B, N).
 
     Args:
-        input_size: I.
+        input_size: I, the width of an input.
         hidden_size: N, a multiple of `heads`; d = N / heads.
         rng: generator for the initial values.
         make_recurrent: unused, as there is no recurrent matrix.

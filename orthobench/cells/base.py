@@ -52,8 +52,8 @@ class Cell(nn.Module, ABC):
             activation, are left out.
 
     Args:
-        input_size: I.
-        hidden_size: N.
+        input_size: I, the width of an input.
+        hidden_size: N, the number of units.
         rng: generator for the initial values.
         make_recurrent: builds the parametrization of one gate's recurrent matrix, `make_recurrent(constrained=True)`.
         input_init: scheme of the input weights, or a bound for U(-bound, bound).
@@ -71,6 +71,9 @@ class Cell(nn.Module, ABC):
             its parameters (Chu, section 6).
         trainable_h0: whether the initial state is learnt; U(-c, c) with c = sqrt(3 / 2N) at the start, as in the uRNN
             papers' code.
+
+    Raises:
+        ConfigError: `trainable_h0` with states of other shapes than (N,).
     """
 
     gates: tuple[str, ...] = ("h",)
@@ -191,7 +194,9 @@ class Cell(nn.Module, ABC):
             raise ValueError(f"orthogonal={orthogonal} names none of the recurrent matrices, which are {names}.")
 
     def forward(self, x: Tensor, h0: State | None = None, *, run: Callable[..., Any]) -> tuple[Tensor, State]:
-        """Go over a whole sequence by `run(cell, x, h0)`: `orthobench.recurrence` calls the cell, so that hooks act."""
+        """Go over sequences x (B, T, I) from `h0` by `run(cell, x, h0)`; see `orthobench.recurrence`, which calls the
+        cell so that its hooks act.
+        """
         for part in self.children():
             refresh(part)
         return run(self, x, h0)
@@ -225,7 +230,7 @@ class Cell(nn.Module, ABC):
         return W
 
     def initial_state(self, batch_size: int) -> State:
-        """The state before the first step, tensors (B, ...) of `state_shapes`, h first."""
+        """The state before the first step of `batch_size` sequences, tensors (B, ...) of `state_shapes`, h first."""
         if self.h0 is not None:
             return tuple(row.expand(batch_size, -1) for row in self.h0)
         dtype = self.U.dtype.to_complex() if self.complex_state else self.U.dtype
@@ -275,14 +280,14 @@ class Cell(nn.Module, ABC):
         Args:
             p_t: projection of the input at this step, (B, G * N).
             state: tensors (B, ...) of `state_shapes`, the hidden state first.
-            W: the result of `matrices()`.
+            W: the result of `matrices()`, (N, N) each unless the class stacks them.
 
         Returns:
             The new state; with `returns_output`, the output of this step (B, feature_size) and the new state.
         """
 
     def advance(self, p_t: Tensor, state: State, W: Matrices) -> tuple[Tensor, State]:
-        """Compute one step: the hidden state, or with `returns_output` the output, and the new state; see `step`."""
+        """Compute one step: the hidden state (B, N), or with `returns_output` the output; and the state. See `step`."""
         made = self.step(p_t, state, W)
         return made if self.returns_output else (made[0], made)
 
@@ -315,7 +320,7 @@ class Cell(nn.Module, ABC):
         return products + sum(p.numel() for p in weights)
 
     def features(self, h: Tensor) -> Tensor:
-        """The real features (..., feature_size) that a readout and the next layer get from hidden states (..., N).
+        """The real features (..., feature_size) that a readout and the next layer get from hidden states h (..., N).
 
         With `returns_output` the outputs of the steps are passed through here instead of hidden states.
         """
@@ -334,5 +339,9 @@ class Cell(nn.Module, ABC):
         return None
 
     def step_gain(self, W: Matrices) -> tuple[float, float] | None:
-        """Lower and upper bound on ||(dh_t / dh_{t-1}) v|| / ||v|| over all v, states and inputs; null if unknown."""
+        """Lower and upper bound on ||(dh_t / dh_{t-1}) v|| / ||v|| over all v, states and inputs; None if unknown.
+
+        Args:
+            W: the result of `matrices()`, (N, N) each unless the class stacks them.
+        """
         return None

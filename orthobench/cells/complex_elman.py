@@ -27,11 +27,13 @@ OFFSETS: dict[str, tuple[float, float]] = {"urnn": (0.0, 1e-5), "eunn": (0.01, 0
 
 
 class ComplexElman(Cell):
-    """Elman cell with one complex matrix (a real one is allowed), modReLU, complex states (B, N).
+    """Elman cell with a complex matrix and modReLU (Arjovsky et al. 2016; Wisdom et al. 2016; Jing et al. 2017).
+
+    The matrix may be a real one, too. The state is h (N,), complex.
 
     Args:
-        input_size: I.
-        hidden_size: N, complex numbers.
+        input_size: I, the width of an input.
+        hidden_size: N, the number of complex units.
         rng: generator for the initial values.
         make_recurrent: see `Cell`.
         input_init: scheme of V as a real (2N, I) matrix, real parts first, or a bound for U(-bound, bound).

@@ -21,7 +21,7 @@ class InputConvolution(Cell):
     recurrence: the state is what the convolution sees of the steps before, (K - 1, I).
 
     Args:
-        input_size: I.
+        input_size: I, the width of an input.
         steps: K, the steps that are seen, the current one included.
         rng: generator for the initial values, U(-b, b) with b = 1 / sqrt(K).
     """

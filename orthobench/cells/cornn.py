@@ -18,7 +18,9 @@ from orthobench.common.schema import NonNegativeFloat, PositiveFloat
 
 
 class CoRNN(Cell):
-    """Two matrices on one projection; W, which acts on y, has the configured parametrization, and V is free.
+    """Coupled oscillators, coRNN (Rusch & Mishra 2021).
+
+    The state is y (N,) and z (N,). W, which acts on y, has the configured parametrization; V, which acts on z, is free.
 
     Args:
         dt: the time step.

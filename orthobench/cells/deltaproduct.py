@@ -32,7 +32,10 @@ GAIN = 2**-2.5  # of the authors' start of every linear map
 
 
 class DeltaProduct(Headed):
-    """The state is S (heads, d_k, d_v) and, with a convolution, the last inputs of it; the outputs (B, N) are kept.
+    """A matrix written by the delta rule, once or several times a step (Yang et al. 2024; Siems et al. 2025).
+
+    The state is S (heads, d_k, d_v) and, with a convolution of K steps, its last inputs (K - 1, C). The outputs are
+    (B, N).
 
     Args:
         products: n_h, writes per step; 1 is DeltaNet.
@@ -41,7 +44,7 @@ class DeltaProduct(Headed):
         convolution: steps that the convolution sees, the current one included; null for none.
         output_gate: what the outputs of a head are multiplied by.
         scaled_query: whether q is divided by sqrt(d_k), as in the authors' code, which acts through the norm's epsilon.
-        kwargs: see `Headed`.
+        **kwargs: see `Headed`.
     """
 
     gates: tuple[str, ...] = ("q", "k", "v", "beta")

@@ -16,7 +16,9 @@ from orthobench.common.schema import NonNegativeFloat
 
 
 class Elman(Cell):
-    """Elman cell: one matrix, one activation.
+    """Elman cell: one matrix, one activation (Elman 1990); scoRNN has modReLU (Helfrich et al. 2018, section 4.1).
+
+    The state is h (N,).
 
     Args:
         activation: modrelu, relu, leaky_relu, abs or tanh.

@@ -35,7 +35,10 @@ SLOWER = 16  # the root that GLA takes of its sigmoid
 
 
 class GatedOuter(Outer):
-    """The state is S (heads, d_k, d_v) and, with a convolution, the last inputs of it.
+    """Gated DeltaNet (Yang et al. 2025), KDA (Kimi Team 2025) and GLA (Yang et al. 2024), as choices of one cell.
+
+    The state is S (heads, d_k, d_v) and, with a convolution of K steps, its last inputs (K - 1, C). The outputs are
+    (B, N).
 
     Args:
         decay: what g is computed from.
@@ -49,7 +52,10 @@ class GatedOuter(Outer):
         A: the ends between which A starts.
         dt: those between which softplus(dt) starts.
         stratified: whether both starts are spread evenly over the heads, see `decay_start`.
-        kwargs: see `Headed`.
+        **kwargs: see `Headed`.
+
+    Raises:
+        ConfigError: `A` or `dt` is no range of two growing numbers, or `negative` is set where nothing is erased.
     """
 
     gates: tuple[str, ...] = ("q", "k", "v")

@@ -22,7 +22,9 @@ OFFSET = 0.001
 
 
 class GORU(GRU):
-    """A GRU with the authors' defaults and initial biases; `orthogonal=[c]` is Q.
+    """Gated orthogonal recurrent unit (Jing et al. 2019): a GRU with the authors' defaults and initial biases.
+
+    The state is h (N,). Q is the matrix of `orthogonal=[c]`.
 
     Args:
         reset: see `GRU`.

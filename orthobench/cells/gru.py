@@ -28,7 +28,10 @@ GRUGate = Literal["r", "u", "c"]
 
 
 class GRU(Cell):
-    """The gates are reset, update and candidate, in this order; with `reset` none there is no reset gate.
+    """Gated recurrent unit (Cho et al. 2014); NC-GRU with modReLU (Mucllari et al. 2022, eq. 19).
+
+    The state is h (N,). The gates are reset, update and candidate, in this order; with `reset=none` there is no reset
+    gate.
 
     Args:
         orthogonal: the gates whose recurrent matrix comes from the configured parametrization; the others are free.

@@ -14,7 +14,9 @@ from orthobench.errors import ConfigError
 
 
 class GRUChrono(GRU):
-    """A GRU with other initial biases of the update gate.
+    """A GRU whose update gates start with forgetting times of 1 to T_max - 1 steps (Tallec & Ollivier 2018).
+
+    The state is h (N,).
 
     Args:
         T_max: the longest dependency to be remembered, in steps; null for the length of the task's sequences.

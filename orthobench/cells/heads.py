@@ -19,8 +19,8 @@ class Headed(Cell):
     every head, these may have widths of their own, so that a model can meet a budget of parameters.
 
     Args:
-        input_size: I.
-        hidden_size: N.
+        input_size: I, the width of an input.
+        hidden_size: N, the number of units.
         rng: generator for the initial values.
         make_recurrent: unused, as there is no recurrent matrix.
         heads: number of heads.

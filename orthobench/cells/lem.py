@@ -20,7 +20,9 @@ LEMGate = Literal["a", "b", "z", "y"]
 
 
 class LEM(Cell):
-    """The gates are the two time steps and the two candidates, in this order.
+    """Long expressive memory (Rusch et al. 2022).
+
+    The state is y (N,) and z (N,). The gates are the two time steps and the two candidates, in this order.
 
     Args:
         dt: the largest time step.

@@ -18,7 +18,9 @@ from orthobench.common.schema import PositiveFloat
 
 
 class Lipschitz(Cell):
-    """Both matrices have the configured parametrization.
+    """Lipschitz recurrent network (Erichson et al. 2021); without A the antisymmetric one (Chang et al. 2019).
+
+    The state is h (N,). Both matrices have the configured parametrization.
 
     Args:
         eps: the time step.

@@ -25,11 +25,14 @@ from orthobench.parametrizations.initializers import Rng, normal, tensor
 
 
 class LRU(DiagonalLinear):
-    """N complex states. |lambda|^2 starts uniform in (r_min^2, r_max^2), its phase in (0, max_phase).
+    """Linear recurrent unit: a complex diagonal inside the unit circle (Orvieto et al. 2023).
+
+    The state is h (N,), complex. |lambda|^2 starts uniform between r_min^2 and r_max^2, its phase between 0 and
+    max_phase.
 
     Args:
-        input_size: I.
-        hidden_size: N, complex numbers.
+        input_size: I, the width of an input.
+        hidden_size: N, the number of complex units.
         rng: generator for the initial values.
         make_recurrent: unused, as there is no recurrent matrix.
         r_min: smallest modulus at the start.

@@ -20,7 +20,9 @@ LSTMGate = Literal["i", "f", "g", "o"]
 
 
 class LSTM(Cell):
-    """The gates are input, forget, candidate and output, in this order; the state is (h, c).
+    """Long short-term memory (Hochreiter & Schmidhuber 1997; Gers et al. 2000).
+
+    The state is h (N,) and c (N,). The gates are input, forget, candidate and output, in this order.
 
     Args:
         orthogonal: the gates whose recurrent matrix comes from the configured parametrization; the others are free.

@@ -20,7 +20,9 @@ Horizon = Annotated[int | None, Range(3)]
 
 
 class LSTMChrono(LSTM):
-    """An LSTM with other initial biases.
+    """An LSTM whose gates start with forgetting times of 1 to T_max - 1 steps (Tallec & Ollivier 2018).
+
+    The state is h (N,) and c (N,).
 
     Args:
         T_max: the longest dependency to be remembered, in steps; null for the length of the task's sequences.

@@ -25,7 +25,10 @@ from orthobench.parametrizations.initializers import normal, uniform
 
 
 class M2RNN(Headed):
-    """The state is S (heads, d_k, d_v) and the last inputs of the convolution; only the outputs (B, N) are kept.
+    """A matrix state that goes through tanh (Mishra et al. 2026).
+
+    The state is S (heads, d_k, d_v) and, with a convolution of K steps, its last inputs (K - 1, C). The outputs are
+    (B, N).
 
     Args:
         key_width: d_k; N / heads when null.
@@ -35,7 +38,7 @@ class M2RNN(Headed):
         state_gradient_clip: bound on every entry of the gradient of S at every step, 1 in the authors' code; null for
             none.
         stratified: whether A and dt start spread evenly over the heads, see `decay_start`.
-        kwargs: see `Headed`.
+        **kwargs: see `Headed`.
     """
 
     gates: tuple[str, ...] = ("q", "k", "v", "g", "f")

@@ -23,13 +23,16 @@ from orthobench.parametrizations.initializers import uniform
 
 
 class Mamba2(Outer):
-    """The state is S (heads, d_k, d_v) and the last inputs of the convolution.
+    """Mamba-2: a decaying matrix whose keys all heads share (Dao & Gu 2024).
+
+    The state is S (heads, d_k, d_v) and the last inputs of a convolution of K steps, (K - 1, C). The outputs are
+    (B, N).
 
     Args:
         key_width: d_k, the authors' d_state; N / heads when null.
         convolution: steps that the convolution sees, the current one included.
         stratified: whether A and dt start spread evenly over the heads, see `decay_start`.
-        kwargs: see `Headed`.
+        **kwargs: see `Headed`.
     """
 
     gates: tuple[str, ...] = ("z", "x", "B", "C", "r")

@@ -39,7 +39,10 @@ LEAST_A = 1e-4
 
 
 class Mamba3(Outer):
-    """The state is P (heads, d_k, d_v), the angles (heads, pairs), and B, X and l dt of the step before.
+    """Mamba-3: Mamba-2 with a turning state and a rule of second order (Lahoti et al. 2026).
+
+    The state is P (heads, d_k, d_v), the angles (heads, pairs), and of the step before B (1, rank heads, d_k),
+    X (1, heads, d_v) and l dt (1, heads). The outputs are (B, N).
 
     Args:
         key_width: d_k, the authors' d_state; N / heads when null.
@@ -48,7 +51,7 @@ class Mamba3(Outer):
         dt: the ends of the range of dt at the start, whose logarithm is uniform; a turn by pi in a step needs dt >= 1.
         stratified: whether dt starts spread evenly over the heads, see `decay_start`.
         rank: R, what a head writes and reads in a step.
-        kwargs: see `Headed`.
+        **kwargs: see `Headed`.
 
     Raises:
         ConfigError: more pairs than d_k holds, or dt is no range of positive numbers.

@@ -20,7 +20,9 @@ Candidate = Literal["positive", "identity"]
 
 
 class MinGRU(DiagonalLinear):
-    """The gates are update and candidate, in this order.
+    """A GRU whose gates do not see the state (Feng et al. 2024).
+
+    The state is h (N,). The gates are update and candidate, in this order.
 
     Args:
         candidate: g, `positive` or `identity`.

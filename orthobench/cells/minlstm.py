@@ -19,7 +19,9 @@ from orthobench.cells.mingru import Candidate, drive
 
 
 class MinLSTM(DiagonalLinear):
-    """The gates are forget, input and candidate, in this order.
+    """An LSTM whose gates do not see the state (Feng et al. 2024).
+
+    The state is h (N,). The gates are forget, input and candidate, in this order.
 
     Args:
         candidate: g, `positive` or `identity`.

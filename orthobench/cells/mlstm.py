@@ -36,12 +36,13 @@ LEAST_NORM = 1e-6
 
 
 class MLSTM(Headed):
-    """The state is (C, n, m) of shapes (heads, d_k, d), (heads, d_k) and (heads,); only the outputs (B, N) are kept.
+    """xLSTM's matrix memory with exponential gates (Beck et al. 2024).
 
-    With a convolution the last inputs of it are a fourth part of the state.
+    The state is C (heads, d_k, d), n (heads, d_k), m (heads,) and, with a convolution of K steps, its last inputs
+    (K - 1, 2 heads d_k). The outputs are (B, N).
 
     Args:
-        input_size: I.
+        input_size: I, the width of an input.
         hidden_size: N, a multiple of `heads`; d = N / heads.
         rng: generator for the initial values.
         make_recurrent: unused, as there is no recurrent matrix.

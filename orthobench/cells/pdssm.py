@@ -27,11 +27,13 @@ from orthobench.parametrizations.initializers import Rng, normal, uniform
 
 
 class PDSSM(Cell):
-    """The state is h (N,), complex.
+    """Complex units that the input moves to other places, turns and damps (Terzic et al. 2025).
+
+    The state is h (N,), complex.
 
     Args:
-        input_size: I.
-        hidden_size: N, complex numbers.
+        input_size: I, the width of an input.
+        hidden_size: N, the number of complex units.
         rng: generator for the initial values.
         make_recurrent: unused, as the transition is made of the dictionary.
         dictionary: how many matrices M_k there are.

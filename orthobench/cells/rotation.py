@@ -26,11 +26,13 @@ from orthobench.parametrizations.initializers import Rng, tensor, uniform
 
 
 class Rotation(DiagonalLinear):
-    """The gates are the real and the imaginary part of B, the phase and the damping.
+    """Complex units that the input turns and damps (ours, after Lahoti et al. 2026 and Karuvally et al. 2025).
+
+    The state is h (N,), complex. The gates are the real and the imaginary part of B, the phase and the damping.
 
     Args:
-        input_size: I.
-        hidden_size: N, complex numbers.
+        input_size: I, the width of an input.
+        hidden_size: N, the number of complex units.
         rng: generator for the initial values.
         make_recurrent: unused, as there is no recurrent matrix.
         r_min: smallest modulus exp(-a) that a unit starts with, where x = 0.

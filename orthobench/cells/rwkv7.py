@@ -34,10 +34,12 @@ SHORTEST = 1e-12
 
 
 class RWKV7(Outer):
-    """The state is S (heads, d, d) and the input before, (1, I).
+    """RWKV-7's time mixing: a matrix with a decay and a rate of learning for every key (Peng et al. 2025).
+
+    The state is S (heads, d, d) and the input before, (1, I). The outputs are (B, N).
 
     Args:
-        input_size: I.
+        input_size: I, the width of an input.
         hidden_size: N, a multiple of `heads`; d = N / heads.
         rng: generator for the initial values.
         make_recurrent: unused, as there is no recurrent matrix.

@@ -22,9 +22,10 @@ from orthobench.common.schema import NonNegativeFloat
 
 
 class ScalarGated(Cell):
-    """Cell with one matrix, one activation and two scalars; with modReLU the bias acts inside.
+    """An Elman step with two scalar gates: SGORNN (Taylor-Melanson et al. 2021), FastRNN (Kusupati et al. 2019).
 
-    `matrices()` also returns alpha and beta, so that they are computed once per forward pass.
+    The state is h (N,). With modReLU the bias acts inside. `matrices()` also returns alpha and beta, so that they are
+    computed once per forward pass.
 
     Args:
         activation: modrelu, relu, leaky_relu, abs or tanh.

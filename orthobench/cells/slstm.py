@@ -27,12 +27,13 @@ LOWEST = -1e30
 
 
 class SLSTM(Headed):
-    """The gates are input, forget, candidate and output, in this order; the state is (h, c, n, m).
+    """xLSTM's scalar memory with exponential gates (Beck et al. 2024).
 
-    With a convolution the last inputs of it are a fifth part of the state. R starts at zero.
+    The state is h (N,), c (N,), n (N,) and m (N,). With a convolution of K steps its last inputs, (K - 1, I), are a
+    fifth part. The gates are input, forget, candidate and output, in this order. R starts at zero.
 
     Args:
-        input_size: I.
+        input_size: I, the width of an input.
         hidden_size: N, a multiple of `heads`.
         rng: generator for the initial values.
         make_recurrent: unused, as there is no recurrent matrix over all units.

@@ -19,7 +19,9 @@ from orthobench.parametrizations.initializers import tensor
 
 
 class UnICORNN(Cell):
-    """w starts in (0, 1) and c in (-0.1, 0.1), uniformly.
+    """Undamped independent oscillators (Rusch & Mishra 2021).
+
+    The state is y (N,) and z (N,). w starts uniform from 0 to 1, and c from -0.1 to 0.1.
 
     Args:
         dt: the largest time step.

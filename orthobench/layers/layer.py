@@ -31,26 +31,28 @@ DTYPES = (torch.float32, torch.float64)
 class Layer(Follower):
     """A stack of one cell, called as `output, h_n = layer(x, h_0)`.
 
+    Outputs are (T, B, F) of inputs (T, B, I), and h_0 and h_n are (L, B, N), see `forward`.
+
     Initial values are drawn after `torch.manual_seed`, as those of torch's layers are. What a parametrization does
     after an optimizer's step (an inverse that is renewed, a base point that moves) is done by the next forward pass.
 
     Args:
-        input_size: I.
-        hidden_size: N.
-        num_layers: L.
-        bias: True; here for calls that name the arguments of `nn.GRU`, as are the next two.
+        input_size: I, the width of an input.
+        hidden_size: N, the number of units.
+        num_layers: L, the number of layers.
+        bias: must be True: every cell has the biases of its paper.
         batch_first: whether inputs and outputs are (B, T, ...) instead of (T, B, ...).
         dropout: share of the features zeroed between layers in training.
-        bidirectional: False.
-        proj_size: 0.
-        device: where the parameters are.
-        dtype: their type, float32 or float64.
+        bidirectional: must be False: run a second layer over the sequences in reverse instead.
+        proj_size: must be 0: put an nn.Linear behind the layer instead.
+        device: where the parameters are; torch's default device when null.
+        dtype: their type, float32 or float64; torch's default type when null.
         engine: what runs the recurrence, see `orthobench.scan`; `reference` also has second derivatives.
         **settings: settings of the cell and of its recurrent matrix, named as on the command line after `model.`.
 
     Attributes:
         cells: the cells, a ModuleList of L.
-        output_size: F.
+        output_size: F, the width of an output.
 
     Raises:
         ConfigError: an unknown setting, a wrong type or a value out of range.

@@ -44,10 +44,21 @@ class Network(Parametrized, ABC):
     def forward(
         self, x: Tensor, state: list[State] | None = None, taps: dict[int, Any] | None = None
     ) -> tuple[Tensor, list[State]]:
-        """The outputs and the final state of every recurrent layer."""
+        """Run the network.
+
+        Args:
+            x: (B, T, I), or tokens (B, T); (B, I) where there is no time.
+            state: of every recurrent layer, tensors (B, N) as `Cell.initial_state` gives them; where they start when
+                null.
+            taps: its keys are the steps (layers, where there is no time) whose hidden state is wanted, (B, N); the
+                values are filled in here.
+
+        Returns:
+            Outputs, (B, O) or at every step (B, T, O), and the final state of every recurrent layer.
+        """
 
     def dropped(self, h: Tensor, rate: float) -> Tensor:
-        """h, and in training dropout of it; of (B, T, N) with one mask for all steps where `locked_dropout`."""
+        """Return h (B, N) or (B, T, N), in training with a share `rate` of it zeroed; see `locked_dropout`."""
         if not rate or not self.training:
             return h
         if self.locked_dropout and h.dim() == 3:
@@ -64,7 +75,11 @@ class Network(Parametrized, ABC):
         return found
 
     def layer_inputs(self, x: Tensor) -> list[Tensor]:
-        """Inputs of every recurrent layer when the model is given x from the initial state, without dropout."""
+        """Inputs (B, T, I) of every recurrent layer, each with its own I, where the model is given x, without dropout.
+
+        Args:
+            x: as `forward` takes it, (B, T, I) or tokens (B, T), from the initial state.
+        """
         return []
 
     def parameter_counts(self) -> dict[str, int]:

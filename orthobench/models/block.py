@@ -27,11 +27,13 @@ EPSILON = 1e-5
 
 
 class Block(Network):
-    """A stack of blocks of one width. The layers are causal, so that a state goes on, except through a mean.
+    """A stack of residual blocks (B, T, D) around a cell (Orvieto et al. 2023), and a readout (B, O) or (B, T, O).
+
+    The layers are causal, so that a state goes on from one call to the next, except through a mean.
 
     Args:
         input_size: I, the width of an input or the number of tokens.
-        output_size: O.
+        output_size: O, the width of an output.
         readout: `last` reads once per sequence, `all` at every step.
         make_cell: builds a cell from (input size, hidden size).
         rng: generator for the initial values.

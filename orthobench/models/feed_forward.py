@@ -29,14 +29,14 @@ MakeMatrix = Callable[[int, int], Parametrization]
 
 
 class FeedForward(Network):
-    """A stack of square layers.
+    """A stack of square layers on vectors (B, I), without time (Zhang et al. 2018, sections 5 and 7.2).
 
     Args:
-        input_size: I.
-        output_size: O.
+        input_size: I, the width of an input.
+        output_size: O, the width of an output.
         make_matrix: builds the parametrization of a (rows, columns) matrix.
         rng: generator for the initial values.
-        hidden_size: N.
+        hidden_size: N, the number of units.
         layers: number of square layers between the first and the readout; 30 to 100 in the paper.
         residual: whether they form residual blocks of two; where their number is odd, the last layer is a block by
             itself, h + act(W h + b).

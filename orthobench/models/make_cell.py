@@ -25,8 +25,8 @@ def make_cell(
         cell: the class of the cell.
         recurrent: the class of the constrained recurrent matrices' parametrization.
         rng: generator for the initial values.
-        input_size: I.
-        hidden_size: N.
+        input_size: I, the width of an input.
+        hidden_size: N, the number of units.
 
     Raises:
         ConfigError: a setting does not suit the hidden size or the others.

@@ -42,7 +42,7 @@ class Rule(ABC):
     elementwise: ClassVar[bool] = False
 
     def decayed(self, p: Tensors, g: Tensors, lr: float, decay: float) -> Tensors:
-        """The gradients that `step` is given where the weight decay is `decay`, larger than zero."""
+        """The gradients, of the same shapes, that `step` is given where the weight decay is `decay` > 0; see `step`."""
         return list(lists._foreach_add(g, p, alpha=decay))
 
     @abstractmethod
@@ -50,7 +50,7 @@ class Rule(ABC):
         """Move every parameter in place.
 
         Args:
-            p: the parameters, real tensors of any shape (a complex one as real and imaginary parts, (..., 2)).
+            p: the parameters, real tensors of any shape (of a complex one real and imaginary parts, (..., 2)).
             g: their gradients, of the same shapes.
             memory: a dictionary per parameter that is kept between steps and saved in checkpoints.
             lr: the learning rate of this step.
@@ -59,7 +59,7 @@ class Rule(ABC):
 
 @dataclass(frozen=True)
 class SGD(Rule):
-    """p <- p - lr v,  v <- momentum v + g.
+    """Gradient descent with momentum (Robbins & Monro 1951; Polyak 1964): v <- momentum v + g,  p <- p - lr v.
 
     Args:
         momentum: the share of the last step that a step keeps.
@@ -75,7 +75,7 @@ class SGD(Rule):
 
 @dataclass(frozen=True)
 class Adam(Rule):
-    """p <- p - lr m^ / (sqrt(v^) + eps), with bias-corrected moments (Kingma & Ba 2015, algorithm 1).
+    """p <- p - lr m^ / (sqrt(v^) + eps), with bias-corrected moments m^ and v^ (Kingma & Ba 2015, algorithm 1).
 
     Args:
         beta1: decay of the first moment m.
@@ -118,7 +118,9 @@ class Adamw(Adam):
 
 @dataclass(frozen=True)
 class RMSprop(Rule):
-    """a <- decay a + (1 - decay) g^2 from a = 0;  p <- p - lr g / (sqrt(a) + eps), as in PyTorch and Keras.
+    """RMSprop as in PyTorch and Keras (Tieleman & Hinton 2012).
+
+    a <- decay a + (1 - decay) g^2 from a = 0;  p <- p - lr g / (sqrt(a) + eps).
 
     Args:
         decay: decay of the mean square a.
@@ -141,8 +143,9 @@ class RMSprop(Rule):
 
 @dataclass(frozen=True)
 class RMSpropTF(Rule):
-    """a <- decay a + (1 - decay) g^2 from a = start;  p <- p - lr g / sqrt(a + eps), as in TensorFlow 1.
+    """RMSprop as in TensorFlow 1 (Tieleman & Hinton 2012).
 
+    a <- decay a + (1 - decay) g^2 from a = start;  p <- p - lr g / sqrt(a + eps).
     The start at one is an implicit warm-up: the first steps have size lr |g| instead of lr sqrt(10). Momentum
     gathers lr g / sqrt(a + eps), learning rate included. The uRNN papers' code has start=1e-3 and eps=0,
     which divides zero by zero once a gradient has vanished for a thousand steps: use a tiny eps.

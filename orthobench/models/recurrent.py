@@ -26,16 +26,16 @@ PLACES = ("embedding", "hidden", "output")
 
 
 class Recurrent(Network):
-    """A stack of one cell.
+    """A stack of one cell: embedding, recurrent layers (B, T, N), linear readout (B, O) or (B, T, O).
 
     Args:
         input_size: I, the width of an input or the number of tokens.
-        output_size: O.
+        output_size: O, the width of an output.
         readout: `last` reads the last hidden state only, `all` every one.
         make_cell: builds a cell from (input size, hidden size).
         rng: generator for the initial values.
         engine: the engine that runs the cells, see `orthobench.scan`.
-        hidden_size: N.
+        hidden_size: N, the number of units.
         layers: number of recurrent layers.
         layer_sizes: hidden size of every layer, in place of `layers` and `hidden_size`.
         dropout: share of units zeroed on the embedding, between layers and before the readout.

@@ -15,7 +15,9 @@ from orthobench.parametrizations.skew import skew, upper_indices
 
 
 class Antisymmetric(Parametrization):
-    """n(n-1)/2 free numbers above the diagonal of A, from N(0, sigma^2 / n). It is skew, hence not orthogonal itself.
+    """A skew matrix, shifted: W = A - gamma I (Chang et al. 2019). It is not orthogonal.
+
+    There are n(n-1)/2 free numbers above the diagonal of A, from N(0, sigma^2 / n).
 
     Args:
         n: size of the matrix.

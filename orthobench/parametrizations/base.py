@@ -41,7 +41,7 @@ class Parametrization(nn.Module, ABC):
 
     @abstractmethod
     def forward(self) -> Tensor:
-        """The matrix, (n, n)."""
+        """The matrix W (n, n), computed from the free parameters."""
 
     def parameter_count(self) -> int:
         """Number of free parameters: n(n-1)/2 for a skew matrix."""
@@ -55,7 +55,7 @@ class Parametrization(nn.Module, ABC):
         return self.n**2
 
     def contains(self, W: Tensor, tolerance: float) -> bool:
-        """Return True if W lies on the manifold: here ||W^H W - I||_F <= tolerance."""
+        """Return True if W (n, n) lies on the manifold: here ||W^H W - I||_F <= tolerance."""
         return float(deviation(W.detach())) <= tolerance
 
     def after_step(self) -> None:
@@ -93,7 +93,7 @@ class Parametrization(nn.Module, ABC):
 
     @staticmethod
     def is_complex(given: dict[str, Any]) -> bool:
-        """Return True if the matrix is complex with these settings; a cell with a real state cannot use it then."""
+        """Return True if the settings that are `given` make the matrix complex, which a real state cannot use."""
         return False
 
     @staticmethod

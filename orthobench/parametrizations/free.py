@@ -9,7 +9,7 @@ from orthobench.parametrizations.initializers import Rng, weight
 
 
 class Free(Parametrization):
-    """A dense matrix.
+    """A dense matrix of n^2 free numbers.
 
     Args:
         n: size of the matrix.

@@ -26,7 +26,9 @@ Style = Literal["tunable", "fft"]
 
 
 class Givens(Factored):
-    """The parameters are one angle per pair and, with `complex`, one phase per pair and n phases of D.
+    """Layers of rotations of pairs of coordinates, EUNN (Jing et al. 2017).
+
+    There is one angle per pair and, with `complex`, one phase per pair and n phases of D.
 
     Args:
         n: size of the matrix, even; a power of two for the FFT form.
@@ -35,7 +37,7 @@ class Givens(Factored):
         capacity: L, the number of layers of the tunable form, even: a count up to n, a share of n, or `max`; n layers
             reach every such matrix. Unused by the FFT form.
         complex: whether there are phases, which make the matrix complex.
-        init_bound: angles and phases start from U(-init_bound, init_bound).
+        init_bound: angles and phases, in radians, start from U(-init_bound, init_bound).
 
     Raises:
         ConfigError: a size or a capacity that is not possible.

@@ -18,7 +18,9 @@ from orthobench.parametrizations.reflectors import ReflectorInit, Reflectors
 
 
 class Householder(Parametrization):
-    """nm - m(m-1)/2 free numbers.
+    """Product of m Householder reflectors (Mhammedi et al. 2017; Zhang et al. 2018, section 3).
+
+    There are nm - m(m-1)/2 free numbers.
 
     Args:
         n: size of the matrix.

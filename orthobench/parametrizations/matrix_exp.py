@@ -28,7 +28,9 @@ SkewInit = Literal["zeros", "uniform", "henaff", "cayley"]
 
 
 class MatrixExp(Settling):
-    """n(n-1)/2 free numbers above the diagonal of A; the exponential is computed in float64.
+    """Exponential of a skew matrix A (Lezcano-Casado & Martinez-Rubio 2019; Plumbley 2005).
+
+    There are n(n-1)/2 free numbers above the diagonal of A. The exponential is computed in float64.
 
     Args:
         n: size of the matrix.

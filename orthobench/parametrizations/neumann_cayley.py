@@ -34,7 +34,10 @@ FAR = 0.5  # of ||M||_F, which bounds the norm that decides whether the series c
 
 
 class NeumannCayley(Settling, ScaledCayley):
-    """n(n-1)/2 free numbers above the diagonal of A; B and the A that it belongs to are buffers.
+    """Scaled Cayley transform whose inverse a Neumann series updates (Mucllari et al. 2022, algorithm 1).
+
+    There are n(n-1)/2 free numbers above the diagonal of A. The inverse B (n, n) and the A that it belongs to are
+    buffers.
 
     Args:
         n: size of the matrix.

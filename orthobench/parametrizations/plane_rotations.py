@@ -26,7 +26,9 @@ from orthobench.parametrizations.initializers import Rng, uniform
 
 
 class PlaneRotations(Parametrization):
-    """kn/2 angles; the permutations are buffers.
+    """Sublayers of plane rotations and fixed permutations, VPRNN (Taylor-Melanson et al. 2021, eq. 2).
+
+    There are kn/2 angles. The permutations (k, n) are buffers.
 
     Args:
         n: size of the matrix, even.
@@ -34,7 +36,7 @@ class PlaneRotations(Parametrization):
         k: number of sublayers: a count up to 2 ceil(log2 n), a share of that, or `max`.
         pairing: which coordinates rotate together: i and i + n/2 (`half`), or 2i and 2i + 1 (`even_odd`). The reachable
             matrices are the same up to a fixed permutation.
-        init_bound: the angles start from U(-init_bound, init_bound).
+        init_bound: the angles, in radians, start from U(-init_bound, init_bound).
 
     Raises:
         ConfigError: n is odd.

@@ -18,7 +18,9 @@ from orthobench.parametrizations.skew import block_diagonal, sample_cayley_angle
 
 
 class ScaledCayley(Parametrization):
-    """n(n-1)/2 free numbers above the diagonal of A.
+    """Scaled Cayley transform of a skew matrix A (Helfrich et al. 2018, section 3).
+
+    There are n(n-1)/2 free numbers above the diagonal of A.
 
     Args:
         n: size of the matrix.

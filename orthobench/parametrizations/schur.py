@@ -25,8 +25,9 @@ from orthobench.parametrizations.skew_exp import exponential
 
 
 class Schur(Parametrization):
-    """n(n-1)/2 numbers for P, n for gains and angles, n(n-2)/2 above the blocks; n is even.
+    """Rotations and gains in an orthogonal basis, and a non-normal part, nnRNN (Kerg et al. 2019).
 
+    There are n(n-1)/2 numbers for P, n for gains and angles and n(n-2)/2 above the blocks; n is even.
     No manifold: gains and the upper part are free.
 
     Args:

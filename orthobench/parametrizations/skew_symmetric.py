@@ -18,7 +18,9 @@ from orthobench.parametrizations.initializers import Rng, normal
 
 
 class SkewSymmetric(Parametrization):
-    """n^2 free numbers M, from N(0, (sigma / n)^2). No manifold: between the two ends any matrix can be reached.
+    """A matrix between skew and symmetric, shifted (Erichson et al. 2021).
+
+    There are n^2 free numbers M, from N(0, (sigma / n)^2). No manifold: between the two ends any matrix can be reached.
 
     Args:
         n: size of the matrix.

@@ -28,7 +28,9 @@ EPSILON = 1e-8
 
 
 class Stiefel(Settling):
-    """n^2 free numbers: the real and the imaginary parts above the diagonal of S, and its imaginary diagonal.
+    """A full-capacity unitary matrix, moved by Cayley steps (Wisdom et al. 2016; Tagare 2011).
+
+    There are n^2 free numbers: the real and the imaginary parts above the diagonal of S, and its imaginary diagonal.
 
     With the rule `sgd` for the recurrent group this is the authors' step. Any other rule works too; its running
     averages then refer to coordinates that move with the base point, which is kept in double precision and cast.

@@ -23,7 +23,9 @@ from orthobench.parametrizations.reflectors import ReflectorInit, Reflectors
 
 
 class SVD(Parametrization):
-    """Reflectors of U and V, nm - m(m-1)/2 free numbers each, and n of the spectrum.
+    """Singular value decomposition with the singular values in a band (Zhang et al. 2018, section 3).
+
+    There are nm - m(m-1)/2 free numbers for the reflectors of each of U and V, and n for the spectrum.
 
     Args:
         n: size of the matrix, or its (rows, columns); see `RectangularSVD`.

@@ -10,13 +10,15 @@ from orthobench.parametrizations.scaled_cayley import ScaledCayley
 
 
 class UniformCayley(ScaledCayley):
-    """n(n-1)/2 free numbers above the diagonal of A, drawn from U(-init_bound, init_bound).
+    """Scaled Cayley transform (Helfrich et al. 2018, section 3) with another start, U(-init_bound, init_bound).
+
+    There are n(n-1)/2 free numbers above the diagonal of A.
 
     Args:
         n: size of the matrix.
         rho: how many diagonal entries of D are -1, the last ones: a count, a share of n, or `max`.
         rng: generator for the initial values.
-        init_bound: the greatest of them.
+        init_bound: the bound of their uniform distribution.
     """
 
     def __init__(self, n: int, rng: Rng, rho: Count = 0.5, init_bound: NonNegativeFloat = 0.05) -> None:

@@ -23,7 +23,9 @@ STEPWISE_FROM = 256  # measured on one core, batches of 20 to 128: equal near 20
 
 
 class UnitaryProduct(Factored):
-    """3n angles and two complex reflection vectors, 4n numbers; the permutation is a buffer.
+    """A restricted-capacity unitary matrix, a product of simple ones (Arjovsky et al. 2016).
+
+    There are 3n angles and two complex reflection vectors of 4n numbers. The permutation (n,) is a buffer.
 
     Args:
         n: size of the matrix.

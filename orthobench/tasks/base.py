@@ -112,7 +112,7 @@ class Task(Divided, opened.Reader, ABC):
 
     @staticmethod
     def resolve(given: dict[str, Any], data_root: Path) -> dict[str, Any]:
-        """The task's settings with every choice made that was left to the data at hand."""
+        """The settings that are `given`, with every choice made that was left to the data in `data_root`."""
         return given
 
     @abstractmethod
@@ -121,7 +121,11 @@ class Task(Divided, opened.Reader, ABC):
 
     @abstractmethod
     def batch(self, split: Split, epoch: int, index: int) -> Batch:
-        """Batch `index` of pass `epoch`: (x, target), or (x, target, mask) where a mask is needed."""
+        """Batch `index` of pass `epoch` over a split: (x, target), or (x, target, mask) where a mask is needed.
+
+        Inputs x are (B, T, I), or tokens (B, T). Targets are classes (B,) or numbers (B, O) with `readout="last"`,
+        and (B, T) or (B, T, O) with `all`; a mask is (B, T). Where there is no time, T is left out.
+        """
 
     def examples(self, split: Split) -> int | None:
         """Size of a split in `unit`s; null when they are drawn afresh for ever."""
@@ -132,7 +136,7 @@ class Task(Divided, opened.Reader, ABC):
         return self.batch_size if split == "train" else self.eval_batch_size
 
     def resolution(self, name: str, split: Split) -> float:
-        """The least difference of two values of a metric over a split; 0 where there is none."""
+        """The least difference of two values of the metric `name` over a split; 0 where there is none."""
         found, examples = self.metric_of(name).resolution, self.examples(split)
         return (1 / examples if examples else 0.0) if found is None else found
 
@@ -235,6 +239,11 @@ class Task(Divided, opened.Reader, ABC):
     def loss(self, y: Tensor, target: Tensor, mask: Tensor | None = None) -> Tensor:
         """The training loss, a scalar: cross-entropy in nats, or mean squared error.
 
+        Args:
+            y: the model's answers, (B, O), or (B, T, O) with `readout="all"`.
+            target: see `batch`.
+            mask: see `batch`; None where there is none.
+
         Raises:
             ConfigError: the targets have not the shape of the model's answers, or there is a mask.
         """
@@ -244,7 +253,12 @@ class Task(Divided, opened.Reader, ABC):
         return F.cross_entropy(y.flatten(0, -2), target.flatten())
 
     def measure(self, y: Tensor, target: Tensor, mask: Tensor | None = None) -> dict[str, Tensor]:
-        """Every metric of one batch: means over it, of which shares are float64; `weight` tells how much it counts.
+        """Every metric of one batch, a scalar each: means over it, of which shares are float64; see `weight`.
+
+        Args:
+            y: the model's answers, (B, O), or (B, T, O) with `readout="all"`.
+            target: see `batch`.
+            mask: see `batch`; None where there is none.
 
         Raises:
             ConfigError: the targets have not the shape of the model's answers, or there is a mask.
@@ -269,7 +283,7 @@ class Task(Divided, opened.Reader, ABC):
             raise ConfigError(f"{name} has a mask: redefine `loss` and `measure`, which leave it out, and `weight`.")
 
     def weight(self, target: Tensor, mask: Tensor | None = None) -> float:
-        """Weight of a batch in the mean over a split: its number of sequences."""
+        """Weight of a batch in the mean over a split, by its target and mask (see `batch`): its number of sequences."""
         return len(target)
 
     def summarise(self, means: dict[str, float]) -> dict[str, float]:
@@ -277,7 +291,7 @@ class Task(Divided, opened.Reader, ABC):
         return means
 
     def setup(self, stage: str) -> None:
-        """Load what `batch` needs; called before training and before testing."""
+        """Load what `batch` needs; called before Lightning's `stage`: fit, validate or test."""
         self.check()
 
 

@@ -54,8 +54,8 @@ def check_cell(
 
     Args:
         cls: the class.
-        input_size: I.
-        hidden_size: N.
+        input_size: I, the width of an input.
+        hidden_size: N, the number of units.
         recurrent: the class of the constrained recurrent matrices' parametrization.
         **settings: settings of the cell and of its recurrent matrices.
 
@@ -76,7 +76,16 @@ def check_cell(
 
 
 def outcomes(make: MakeCell, input_size: int, hidden_size: int) -> list[CellCheck]:
-    """All checks of the cells that `make(I, N)` returns, which must be alike from call to call, in their order."""
+    """Run all checks of a cell, in their order; see `check_cell`.
+
+    Args:
+        make: makes a cell of a width of inputs and a number of units; its cells must be alike from call to call.
+        input_size: I, the width of an input.
+        hidden_size: N, the number of units.
+
+    Returns:
+        Their outcomes, which say what is wrong.
+    """
     cell = make(input_size, hidden_size).double().eval()
     found = []
     for name, check in CHECKS.items():
