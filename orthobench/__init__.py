@@ -70,7 +70,21 @@ def load(run: "str | Any", which: 'Literal["best", "last"]' = "best") -> "Finish
 
 
 def recurrence(cell: "Cell", x: "Tensor", h0: "State | None" = None, engine: str = "auto") -> "tuple[Tensor, State]":
-    """Run a cell over a sequence: hidden states (B, T, N) and the final state. See `orthobench.scan.recurrence`."""
+    """Run a cell over sequences.
+
+    Args:
+        cell: the cell, such as `exp.model.cells[0]`.
+        x: inputs (B, T, I), or tokens (B, T).
+        h0: initial state, a tuple of tensors (B, N); the cell's own when null.
+        engine: `auto`, or the name of an engine; see `orthobench.scan.recurrence`.
+
+    Returns:
+        All hidden states (B, T, N), or the outputs (B, T, F) of a cell whose steps return them; and the final state.
+
+    Raises:
+        orthobench.errors.ConfigError: the engine cannot run the cell.
+        ValueError: x or h0 has another shape, type or device than the cell needs.
+    """
     from orthobench.scan import recurrence as run
 
     return run(cell, x, h0, engine)

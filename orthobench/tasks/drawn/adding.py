@@ -17,7 +17,18 @@ from orthobench.tasks.synthetic import Arrays, Synthetic, Variant, integers
 
 
 class Adding(Synthetic):
-    """Two inputs per step, one number out after the last step."""
+    """Adding: the sum of two marked numbers (Hochreiter & Schmidhuber 1997; Helfrich et al. 2018, section 5.2).
+
+    A batch is x (B, T, 2), values and markers, and target (B, 1).
+
+    Args:
+        T: steps, at least 3.
+        variant: where the second half begins: `paper` at T / 2, `code` at floor((T - 1) / 2).
+        **kwargs: see `Synthetic`.
+
+    Raises:
+        ConfigError: T is too short.
+    """
 
     objective: ClassVar[Literal["classify", "regress"]] = "regress"
     metric: ClassVar[str] = "loss"

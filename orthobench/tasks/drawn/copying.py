@@ -34,11 +34,13 @@ NO_TRAINING = (
 
 
 class Copying(Synthetic):
-    """Tokens 0..9 in, nine classes 0..8 out, at every step; T is the number of blank steps to bridge.
+    """Copying: recall ten digits after T blank steps (Arjovsky et al. 2016; Helfrich et al. 2018, section 5.1).
+
+    A batch is x (B, T + 20), tokens 0..9, and target (B, T + 20), classes 0..8.
 
     Args:
         T: blank steps.
-        variant: when the first digit is due.
+        variant: when the first digit is due: at the marker (`paper`), or a step after it (`code`).
         marker: whether there is a marker; true is left out of the settings, so that ids of runs stay as they were.
         **kwargs: see `Synthetic`.
     """

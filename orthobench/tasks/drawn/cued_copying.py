@@ -30,14 +30,15 @@ MARKER = SYMBOLS + 1
 
 
 class CuedCopying(Varied):
-    """Tokens 0..9 in, nine classes 0..8 out at every step; the sequence has onset + 2 K + 1 + (greatest delay) steps.
+    """Cued copying: recall K digits at a cue that comes after a drawn delay (ours, after Arjovsky et al. 2016).
 
-    `baseline` is that of blanks until the marker has been seen and random digits then.
+    A batch is x (B, L), tokens 0..9, target (B, L), classes 0..8, and mask (B, L), with L = onset + 2 K + 1 + the
+    greatest delay. `baseline` is that of blanks until the marker has been seen and random digits then.
 
     Args:
         digits: K.
-        delay: least and greatest number of blanks between the last digit and the marker.
-        onset: greatest number of blanks before the first digit.
+        delay: least and greatest number of steps, blanks, between the last digit and the marker.
+        onset: greatest number of steps, blanks, before the first digit.
         marker: whether there is a marker; false only makes sense for testing.
         **kwargs: see `Drawn`.
     """

@@ -25,7 +25,9 @@ from orthobench.tasks.synthetic import Arrays
 
 
 class CuedRecall(Varied):
-    """Tokens in, `values` classes out at every step.
+    """Cued recall: the value of a key that is seen again, at any time (after Arora et al. 2024).
+
+    A batch is x (B, L), tokens, target (B, L), the values, and mask (B, L), L the steps of the longest sequence.
 
     Args:
         pairs: least and greatest number of pairs.

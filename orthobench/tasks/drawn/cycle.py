@@ -15,7 +15,13 @@ MOVES = 3
 
 
 class Cycle(LastOrEvery):
-    """Moves in, five classes out."""
+    """Cycle: the place on a ring of five after moves of -1, 0 and 1 (Delétang et al. 2023).
+
+    A batch is x (B, L), tokens, target (B, L), the state, and mask (B, L), L the steps of the longest sequence.
+
+    Args:
+        **kwargs: see `LastOrEvery`.
+    """
 
     def __init__(self, **kwargs: Any) -> None:
         self.input_size, self.output_size = MOVES, PLACES

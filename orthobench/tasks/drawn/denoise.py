@@ -24,10 +24,16 @@ MARKER = 10
 
 
 class Denoise(Synthetic):
-    """Tokens 0..10 in, ten classes 0..9 out, at every step; T is the number of blanks to look through, less one.
+    """Denoise: ten symbols among blanks, in their order (Jing et al. 2019; Mucllari et al. 2022, section 4.2).
 
-    `baseline` also has `loss_floor`, below which no model can be: what the symbols that were written over cost one who
-    knows which they are, and zero with different places.
+    A batch is x (B, T + 20), tokens 0..10, and target (B, T + 20), classes 0..9. `baseline` also has
+    `loss_floor`, below which no model can be: what the symbols that were written over cost one who knows which they
+    are, and zero with different places.
+
+    Args:
+        T: steps to look through, less nine.
+        variant: `paper` draws different places, `code` as the authors' script does, with replacement.
+        **kwargs: see `Synthetic`.
     """
 
     readout: ClassVar[Literal["last", "all"]] = "all"

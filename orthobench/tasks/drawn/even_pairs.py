@@ -14,7 +14,13 @@ from orthobench.tasks.drawn.tracking import LastOrEvery
 
 
 class EvenPairs(LastOrEvery):
-    """Bits in, two classes out; class 1 stands for equal bits."""
+    """Even pairs: the first bit equals the last, class 1, or not, class 0 (Delétang et al. 2023).
+
+    A batch is x (B, L), tokens, target (B, L), the state, and mask (B, L), L the steps of the longest sequence.
+
+    Args:
+        **kwargs: see `LastOrEvery`.
+    """
 
     def __init__(self, **kwargs: Any) -> None:
         self.input_size = self.output_size = 2

@@ -33,7 +33,9 @@ SEQUENCE_SCORE = Metric("sequence_score", "share of sequences", "higher", (0.0, 
 
 
 class GroupWord(Tracking):
-    """Generators in, elements out at every step; as many classes as the group has elements.
+    """Group word: the running product of random elements of a finite group (Merrill et al. 2024).
+
+    A batch is x (B, L), tokens, target (B, L), the products, and mask (B, L), L the steps of the longest sequence.
 
     Args:
         group: which one.

@@ -17,12 +17,17 @@ from orthobench.tasks.synthetic import Arrays, Synthetic, integers
 
 
 class KthLargest(Synthetic):
-    """Tokens 0..T-1 in, T classes out after the last step; T is the paper's N.
+    """K-th largest of T numbers (Chu, section 5, experiment II); T is the paper's N.
+
+    A batch is x (B, T), tokens 0..T-1, and target (B,).
 
     Args:
-        T: how many numbers, and how many values each can have.
+        T: steps, one number each, and how many values a number can have.
         k: which of the sorted numbers is asked for; 1 is the largest.
         **kwargs: see `Synthetic`.
+
+    Raises:
+        ConfigError: k is larger than T.
     """
 
     tokens_in: bool = True

@@ -33,7 +33,9 @@ MANY = 16  # pairs up to which a sequence has 16 steps for each; more have 4 ste
 
 
 class MQAR(Varied):
-    """Tokens in, `values` classes out at every step.
+    """Multi-query associative recall with a load of D pairs (Arora et al. 2024).
+
+    A batch is x (B, L), tokens, target (B, L), the values, and mask (B, L), L the steps of the longest sequence.
 
     Args:
         pairs: least and greatest number D of pairs, which `eval_lengths` are numbers of, too.

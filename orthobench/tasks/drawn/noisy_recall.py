@@ -26,7 +26,10 @@ from orthobench.tasks.synthetic import Arrays
 
 
 class NoisyRecall(Varied):
-    """Tokens in; at every step `values` classes out, or with `loss=all` as many as there are tokens.
+    """Noisy recall: the value of a key that comes again, among noise (Poli et al. 2024, MAD).
+
+    A batch is x (B, L), tokens, target (B, L), values, or tokens with `loss=all`, and mask (B, L), L the steps of the
+    longest sequence.
 
     Args:
         length: least and greatest number of steps, even.

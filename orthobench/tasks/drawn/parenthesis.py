@@ -26,14 +26,20 @@ SATURATION = {"paper": 10, "code": 5}
 
 
 class Parenthesis(Synthetic):
-    """Tokens in, one-hot counters out at every step; T is the length of the sequence.
+    """Parenthesis: count open brackets of P kinds (Foerster et al. 2016; Mucllari et al. 2022, section 4.1).
 
-    `baseline` has the best constant answer (`loss`, `accuracy`), the best answer that knows the step but not the input
+    A batch is x (B, T), tokens, and target (B, T, O), P one-hot counters with O = P (S + 1). `baseline` has
+    the best constant answer (`loss`, `accuracy`), the best answer that knows the step but not the input
     (`loss_per_step`), and zeros everywhere (`loss_zero`).
 
     Attributes:
         pairs: P, kinds of brackets.
         saturation: S, the largest count.
+
+    Args:
+        T: steps.
+        variant: `code` has P = 3 and S = 5, `paper` P = 10 and S = 10.
+        **kwargs: see `Synthetic`.
     """
 
     tokens_in: bool = True

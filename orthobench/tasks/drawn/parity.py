@@ -11,7 +11,13 @@ from orthobench.tasks.drawn.tracking import LastOrEvery
 
 
 class Parity(LastOrEvery):
-    """Bits in, two classes out."""
+    """Parity: the sum modulo 2 of random bits (Delétang et al. 2023; Grazzi et al. 2025).
+
+    A batch is x (B, L), tokens, target (B, L), the state, and mask (B, L), L the steps of the longest sequence.
+
+    Args:
+        **kwargs: see `LastOrEvery`.
+    """
 
     def __init__(self, **kwargs: Any) -> None:
         self.input_size = self.output_size = 2

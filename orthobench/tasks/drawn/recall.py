@@ -14,10 +14,12 @@ from orthobench.tasks.synthetic import Arrays, Synthetic, integers
 
 
 class Recall(Synthetic):
-    """Tokens 0..M-1 in, M classes out after the last step; T is the paper's N.
+    """Recall: the first of T numbers, after the last one (Chu, section 5, experiment I); T is the paper's N.
+
+    A batch is x (B, T), tokens 0..M-1, and target (B,).
 
     Args:
-        T: how many numbers.
+        T: steps, one number each.
         symbols: M, how many values a number can have.
         **kwargs: see `Synthetic`.
     """

@@ -22,7 +22,9 @@ from orthobench.tasks.synthetic import Arrays
 
 
 class SelectiveCopying(Varied):
-    """Tokens in, `symbols` classes out at every step.
+    """Selective copying: n symbols among blanks, in their order (Poli et al. 2024, MAD; Gu & Dao 2023).
+
+    A batch is x (B, L), tokens, target (B, L), the symbols, and mask (B, L), L the steps of the longest sequence.
 
     Args:
         items: n.

@@ -29,7 +29,9 @@ STD_FLOOR = 1e-6
 
 
 class HAR2(ArrayTask):
-    """Nine inputs per step, one logit out after the last step.
+    """HAR-2: two groups of activities from a smartphone's sensors (Kusupati et al. 2018).
+
+    A batch is x (B, 128, 9) and target (B,), 0 or 1; the model gives one logit.
 
     Args:
         val_subjects: training subjects held out for validation, drawn by the seed; 0 makes the test set the

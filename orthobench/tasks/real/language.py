@@ -50,7 +50,7 @@ class Language(Task):
         tokens: length of every split.
 
     Args:
-        T: tokens in a window.
+        T: steps of a window, a token each.
         variant: `paper` or `code`, see above.
         windows: whether a window goes on with the state of the one before (`carried`) or starts afresh (`zero`).
         random_bptt: whether the lengths of the training windows are drawn anew in every epoch.

@@ -52,7 +52,17 @@ class Digits(ArrayTask):
 
 
 class MNIST(Digits):
-    """784 / T pixels per step in, ten classes out after the last step. T divides 784."""
+    """Pixel MNIST: a digit from its pixels, row by row (Le et al. 2015; Helfrich et al. 2018, section 5.3).
+
+    A batch is x (B, T, 784 / T), from 0 to 1, and target (B,).
+
+    Args:
+        T: steps, a divisor of 784.
+        **kwargs: see `Task`.
+
+    Raises:
+        ConfigError: T does not divide 784.
+    """
 
     T: int
 

@@ -9,7 +9,13 @@ from orthobench.tasks.real.mnist import Digits
 
 
 class MNISTFlat(Digits):
-    """784 pixels in, ten classes out; there is no time."""
+    """MNIST with an image as one vector, without time (Zhang et al. 2018, section 7.2).
+
+    A batch is x (B, 784), from 0 to 1, and target (B,).
+
+    Args:
+        **kwargs: see `Task`.
+    """
 
     sequential: ClassVar[bool] = False
     fixed_length: ClassVar[str | None] = "an image is read at once"

@@ -23,7 +23,9 @@ ROWS = 28
 
 
 class NoisyMNIST(Lengths, Digits):
-    """28 numbers per step in, ten classes out after the last step.
+    """Noise-padded MNIST: the 28 rows of a digit, then noise (after Chang et al. 2019).
+
+    A batch is x (B, T, 28), from 0 to 1, and target (B,).
 
     Args:
         T: steps, of which the first 28 are the image.

@@ -16,7 +16,10 @@ def permutation() -> np.ndarray:
 
 
 class PMNIST(MNIST):
-    """MNIST with its pixels permuted."""
+    """Permuted pixel MNIST (Le et al. 2015; Helfrich et al. 2018, section 5.3).
+
+    A batch is x (B, T, 784 / T), from 0 to 1, and target (B,), as that of `MNIST`.
+    """
 
     def arrange(self, pixels: Any) -> Any:
         return pixels[:, permutation()]

@@ -16,7 +16,14 @@ UNIGRAM = 3.012331  # nats, training shares on the test text; recomputed by a te
 
 
 class PTBChar(Language):
-    """50 characters in and out at every step; T is the window of truncated back-propagation."""
+    """Penn Treebank by characters (Marcus et al. 1993; Mucllari et al. 2022, section 4.5).
+
+    A batch is x (B, T) and target (B, T), tokens of 50 characters.
+
+    Args:
+        T: steps of a window of truncated back-propagation.
+        **kwargs: see `Language`.
+    """
 
     metric: ClassVar[str] = "bpc"
     level: ClassVar[ptb.Level] = "char"

@@ -16,7 +16,14 @@ UNIGRAM = 6.460375  # nats, training shares on the test text; recomputed by a te
 
 
 class PTBWord(Language):
-    """10,000 words in and out at every step; T is the window of truncated back-propagation."""
+    """Penn Treebank by words (Marcus et al. 1993; Zhang et al. 2018, section 7.3).
+
+    A batch is x (B, T) and target (B, T), tokens of 10,000 words.
+
+    Args:
+        T: steps of a window of truncated back-propagation.
+        **kwargs: see `Language`.
+    """
 
     metric: ClassVar[str] = "perplexity"
     level: ClassVar[ptb.Level] = "word"

@@ -46,7 +46,9 @@ class _Headline:
 
 
 class Series(ArrayTask):
-    """I numbers in at every step; C classes or one number out after the last.
+    """Sequences of one's own with a class or a number for each.
+
+    A batch is x (B, T, I) and target, classes (B,) or numbers (B, 1); where lengths differ, also a mask (B, T).
 
     Args:
         path: the file.
@@ -59,6 +61,9 @@ class Series(ArrayTask):
         batch_size: sequences in a training batch.
         eval_batch_size: sequences in an evaluation batch.
         **kwargs: see `Task`.
+
+    Raises:
+        ConfigError: `group` is a name that the file has for something else.
     """
 
     divides: ClassVar[tuple[str, ...]] = ("val_share", "test_share", "group")

@@ -35,7 +35,9 @@ class _Headline:
 
 
 class Text(Language):
-    """Tokens in and out at every step; T is the window of truncated back-propagation.
+    """A text of one's own: the next character or word.
+
+    A batch is x (B, T) and target (B, T), tokens.
 
     Args:
         path: the file, in UTF-8.

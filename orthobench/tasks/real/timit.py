@@ -36,8 +36,9 @@ HEARD = (
 
 
 class TIMIT(Task):
-    """129 log-magnitudes in, the next frame's 129 out, at every step.
+    """TIMIT speech: the next frame of log-magnitudes (Wisdom et al. 2016; Helfrich et al. 2018, section 5.4).
 
+    A batch is x (B, T, 129) and target (B, T, 129) in dB, and mask (B, T), T the frames of its longest recording.
     The trivial predictor repeats the present frame. Its score is known for the sample; for the licensed corpus
     `baseline` is empty, and `baseline_reason` says why.
 

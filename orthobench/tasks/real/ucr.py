@@ -24,8 +24,9 @@ from orthobench.tasks.base import Batch, Split
 
 
 class UCR(ArrayTask):
-    """L / n steps of n values in, one of C classes out after the last step.
+    """Time series of the UCR archive, with a class for each (Zhang et al. 2018, table 4).
 
+    A batch is x (B, L / n, n) and target (B,), for series of L values read n at a time.
     The sizes of the paper's 21 data sets are known without the data; those of any other are read from its files when
     they are first asked for.
 
@@ -39,6 +40,9 @@ class UCR(ArrayTask):
         val_share: share of TRAIN for validation.
         eval_batch_size: series in an evaluation batch.
         **kwargs: see `Task`.
+
+    Raises:
+        ConfigError: `dataset` is no name of a data set, or not one of the paper's, which `outputs=paper` needs.
     """
 
     fixed_length: ClassVar[str | None] = "the number of steps follows from the length of the data set's series"
