@@ -1,10 +1,13 @@
 """The layout of the package: rooms that know only what lies below them, one name for one thing, short files."""
 
 import ast
+import re
 from collections import defaultdict
 from pathlib import Path
 
 import pytest
+
+from tests.faults.conftest import REPO
 
 PACKAGE = Path(__file__).resolve().parents[1] / "orthobench"
 FILES = sorted(PACKAGE.rglob("*.py"))
@@ -105,3 +108,17 @@ def test_a_docstring_begins_with_a_verb_or_a_noun() -> None:
             f"{path.relative_to(PACKAGE)}: {' '.join(text)[:60]}" for text in texts if text and text[0] in OPENERS
         ]
     assert found == []
+
+
+SOURCES = sorted((REPO / "orthobench").rglob("*.py"))
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(REPO)))
+def test_nothing_unsafe_is_read(path: Path) -> None:
+    text = path.read_text()
+    for call in re.findall(r"torch\.load\((?:[^()]|\([^()]*\))*\)", text):
+        assert "weights_only=True" in call, call
+    assert not re.search(r"^\s*(import|from) (pickle|dill|cloudpickle|shelve)\b", text, re.MULTILINE)
+    assert not re.search(
+        r"allow_pickle=True|yaml\.(load|unsafe_load|full_load)\(|\b(eval|exec)\(", text.replace(".eval(", "")
+    )

@@ -1,5 +1,6 @@
-"""What earlier versions of the program made is still valid: run ids, a finished run's folder, a checkpoint."""
+"""What earlier versions made is still valid: run ids, a run's folder, a checkpoint, and import paths of plug-ins."""
 
+import importlib
 import json
 import shutil
 from pathlib import Path
@@ -7,6 +8,9 @@ from pathlib import Path
 import pytest
 
 import orthobench
+from orthobench.__main__ import main
+from orthobench.tasks.drawn.adding import Adding
+from orthobench.tasks.real import series
 
 BEFORE = Path(__file__).parent / "made_before"
 RUN = "recall-rnn-5613bd3813"
@@ -40,3 +44,50 @@ def test_a_checkpoint_is_resumed(folder: Path, capsys: pytest.CaptureFixture[str
     assert "resuming at step 2" in capsys.readouterr().out
     for weights in ("best_val", "last"):  # another processor may round the last digit otherwise
         assert record["metrics"][weights] == pytest.approx(before["metrics"][weights], rel=1e-6)
+
+
+def test_an_old_path_has_the_same_class() -> None:
+    assert importlib.import_module("orthobench.tasks.adding").Adding is Adding
+    assert importlib.import_module("orthobench.tasks.series").Series is series.Series
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "name"),
+    [
+        ("schema", "common.schema", "Positive"), ("registry", "common.registry", "find"),
+        ("optim", "models.optim", "Adam"), ("schedules", "models.schedules", "Linear"),
+        ("initializers", "parametrizations.initializers", "uniform"),
+    ],
+)  # fmt: skip
+def test_what_a_cell_or_a_rule_of_ones_own_imports(old: str, new: str, name: str) -> None:
+    found = importlib.import_module(f"orthobench.{old}")
+    assert getattr(found, name) is getattr(importlib.import_module(f"orthobench.{new}"), name)
+
+
+def test_a_name_that_no_folder_has_is_missing_as_any() -> None:
+    with pytest.raises(ModuleNotFoundError, match=r"No module named .orthobench.tasks.addign"):
+        importlib.import_module("orthobench.tasks.addign")
+
+
+def test_a_package_that_is_gone_names_the_new_one() -> None:
+    with pytest.raises(ModuleNotFoundError, match=r"orthobench.analysis is orthobench.study now"):
+        importlib.import_module("orthobench.analysis.statistics")
+
+
+@pytest.mark.parametrize(
+    ("words", "new"),
+    [
+        (["report"], "`orthobench report` is `orthobench site` now"),
+        (["-m", "T=5,6", "hydra/launcher=submitit_slurm"], "hydra/launcher=submitit_slurm is hydra/launcher=slurm now"),
+        (["-m", "T=5,6", "hydra/launcher=submitit_local"], "hydra/launcher=submitit_local is hydra/launcher=local now"),
+    ],
+)
+def test_a_word_of_an_earlier_version(words: list[str], new: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(words) == 2
+    assert new in capsys.readouterr().err
+
+
+def test_a_name_of_a_run_of_an_earlier_version() -> None:
+    exp = orthobench.build("model=rnn", "task=recall", "T=5", "model.hidden_size=4")
+    with pytest.raises(AttributeError, match=r"exp.datamodule is exp.task now"):
+        _ = exp.datamodule

@@ -1,4 +1,4 @@
-"""The starts of the LRU and the rotation, and what a rotation keeps."""
+"""The starts of the LRU and the rotation, what a rotation keeps, and the published scan of minGRU."""
 
 import numpy as np
 import pytest
@@ -6,6 +6,8 @@ import torch
 
 import orthobench
 from orthobench.cells.lru import LRU
+from orthobench.cells.mingru import MinGRU, drive
+from orthobench.cells.minlstm import MinLSTM
 from orthobench.cells.rotation import Rotation
 from orthobench.errors import ConfigError
 from orthobench.models.build import build_optimizer
@@ -91,3 +93,37 @@ def test_some_parameters_learn_slower_and_have_no_weight_decay() -> None:
 def test_a_start_outside_the_circle_is_refused(words: tuple[str, ...]) -> None:
     with pytest.raises(ConfigError, match="do not fit"):
         assert orthobench.build(*words).model
+
+
+def test_the_published_scan_in_logarithms_gives_the_same() -> None:
+    """h = exp(cumsum(ln a) + logcumsumexp(ln b - cumsum(ln a))), which is why the paper's candidate is positive."""
+    cell, x = random_cell(MinGRU), draw(2, 9, 3)
+    a, b = (t.detach() for t in cell.coefficients(cell.project(x), ()))
+    total = a.log().cumsum(0)
+    expected = (total + torch.logcumsumexp(b.log() - total, dim=0)).exp()
+    torch.testing.assert_close(recurrence(cell, x)[0].detach().transpose(0, 1), expected, rtol=1e-12, atol=1e-12)
+
+
+def test_the_candidate_is_continuous_and_positive() -> None:
+    v = torch.tensor([-800.0, -1e-9, 0.0, 1e-9, 3.0], dtype=torch.float64)
+    found = drive("positive", v)
+    assert (found >= 0).all()
+    torch.testing.assert_close(found[1:4], torch.full((3,), 0.5).double(), atol=1e-8, rtol=0)
+    assert found[4] == 3.5
+
+
+@pytest.mark.parametrize("size", [-2000.0, 2000.0])
+def test_gates_that_vanish_both_leave_finite_numbers(size: float) -> None:
+    cell = random_cell(MinLSTM).float()
+    with torch.no_grad():
+        cell.b["f"].fill_(size)
+        cell.b["i"].fill_(size)
+    h, _ = recurrence(cell, draw(2, 5, 3).float())
+    h.sum().backward()
+    assert torch.isfinite(h).all()
+    assert torch.isfinite(cell.U.grad).all()
+
+
+def test_without_a_recurrent_matrix_there_is_no_parametrization() -> None:
+    with pytest.raises(ConfigError, match="MinGRU has no recurrent matrix"):
+        orthobench.build("model=mingru", "model.recurrent=scaled_cayley")

@@ -1,10 +1,17 @@
-"""Skew matrices, matrices between skew and symmetric, and the antisymmetric ones."""
+"""Free, skew and antisymmetric matrices, and how far one is from a unitary one; gradients of several reverses."""
+
+import copy
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
+import orthobench
+from orthobench.parametrizations.accumulated import accumulated
 from orthobench.parametrizations.antisymmetric import Antisymmetric
+from orthobench.parametrizations.base import deviation
+from orthobench.parametrizations.free import Free
 from orthobench.parametrizations.skew import block_diagonal, sample_cayley_angles, skew, upper_indices
 from orthobench.parametrizations.skew_symmetric import SkewSymmetric
 
@@ -67,3 +74,84 @@ def test_gradient_of_the_parts(cls: type) -> None:
     (own,) = p.parameters()
     name = next(iter(dict(p.named_parameters())))
     assert torch.autograd.gradcheck(lambda value: torch.func.functional_call(p, {name: value}, ()), (own,))
+
+
+def test_every_entry_is_free(rng: np.random.Generator) -> None:
+    p = Free(7, rng)
+    assert p.parameter_count() == 49
+    assert not p.constrained
+    assert p.contains(100 * torch.ones(7, 7), 0.0)
+
+
+@pytest.mark.parametrize(("fan_out", "bound"), [(None, np.sqrt(6 / 100)), (150, np.sqrt(6 / 200))])
+def test_glorot_bound(rng: np.random.Generator, fan_out: int | None, bound: float) -> None:
+    largest = float(Free(50, rng, fan_out=fan_out).weight.detach().abs().max())
+    assert 0.97 * bound < largest <= bound  # 2,500 draws come that near
+
+
+def test_deviation_of_a_unitary_matrix_is_zero() -> None:
+    q, _ = np.linalg.qr(
+        np.random.default_rng(0).normal(size=(5, 5)) + 1j * np.random.default_rng(1).normal(size=(5, 5))
+    )
+    assert float(deviation(torch.as_tensor(q))) < 1e-14  # rounding of 25 products
+
+
+def test_deviation_is_the_frobenius_norm() -> None:
+    assert float(deviation(2 * torch.eye(4))) == pytest.approx(6.0)  # 2^2 - 1 = 3, times sqrt(4)
+
+
+TINY = ("task=adding", "T=8", "recipe=none", "model.hidden_size=6", "task.batch_size=8", "optimizer=sgd")
+CASES = [
+    ("model=urnn_full", "model.rms_gradient=true"),
+    ("model=rnn", "model.recurrent_gradient_clip=1e-3"),
+    ("model=gru", "model.recurrent_gradient_clip=1e-3"),
+    ("model=scornn", "model.recurrent_gradient_clip=1e-3"),
+]
+every_case = pytest.mark.parametrize("words", CASES, ids=" ".join)
+
+
+def gradients(exp: Any, model: Any, parts: int, several: bool) -> list[torch.Tensor]:
+    """Of two steps' worth of reverses, each in so many parts; the second step's."""
+    x, target, *_ = (t.double() if t.is_floating_point() else t for t in exp.task.sample(8, 0))
+    for hook in accumulated(model):
+        hook.several = several
+    for _ in range(2):
+        model.zero_grad()
+        for a, b in zip(x.chunk(parts), target.chunk(parts), strict=True):
+            (exp.task.loss(model(a)[0], b) / parts).backward()
+        for hook in accumulated(model):
+            hook.clear()
+    return [p.grad for p in model.parameters()]
+
+
+@every_case
+def test_parts_of_a_batch_are_the_batch(words: tuple[str, ...]) -> None:
+    exp = orthobench.build(*words, *TINY)
+    model = exp.model.double()
+    whole, parts, apart = (
+        gradients(exp, copy.deepcopy(model), n, several) for n, several in ((1, False), (4, True), (4, False))
+    )
+    for a, b in zip(whole, parts, strict=True):
+        torch.testing.assert_close(a, b)
+    assert any(not torch.allclose(a, b, rtol=1e-3) for a, b in zip(whole, apart, strict=True))
+
+
+def test_a_run_clips_the_gradient_of_its_step(tmp_path: Any) -> None:
+    words = ("model=rnn", *TINY, "optimizer.lr=0.5", "trainer.max_steps=2", "trainer.accumulate_grad_batches=2")
+    clipped, plain = (
+        orthobench.build(*words, f"runs_root={tmp_path}", *more)
+        for more in (("model.recurrent_gradient_clip=1e-3",), ())
+    )
+    model = copy.deepcopy(plain.model)
+    clipped.run()
+    for step in range(2):
+        model.zero_grad()
+        for i in range(2):
+            x, target, *_ = plain.task.batch("train", 0, 2 * step + i)
+            (plain.task.loss(model(x)[0], target) / 2).backward()
+        for name, p in model.named_parameters():
+            assert p.grad is not None
+            g = p.grad.clamp(-1e-3, 1e-3) if "recurrent" in name else p.grad
+            p.data.sub_(0.5 * g)
+    for p, expected in zip(clipped.model.parameters(), model.parameters(), strict=True):
+        torch.testing.assert_close(p, expected)

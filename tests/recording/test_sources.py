@@ -1,10 +1,22 @@
-"""What a run is made of: names and digests of data, and which of them are no longer the same."""
+"""What a record says of a run: its code, its machine, and names and digests of its data."""
 
+import hashlib
+import json
+import os
+import subprocess
+import sys
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
+import torch
 
+import orthobench
 from orthobench.config.settings import Settings
+from orthobench.recording import record
+from orthobench.recording.file_digest import LARGE, digest_of_file
+from orthobench.recording.record import peak_bytes
 from orthobench.recording.sources import SEVERAL, changed, data_of, sources
 from orthobench.study.catalogue import SHIPPED
 
@@ -63,3 +75,111 @@ def test_many_files_of_one_kind_are_one_entry(made: Settings, tmp_path: Path) ->
     assert changed(known, made) == [], "what is not there is no other"
     labels[3].write_text("another")
     assert changed(known, made) == ["the data in timit/train/3.phn"]
+
+
+CPU = torch.device("cpu")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells")
+@pytest.mark.slow
+def test_the_peak_of_memory_stays_after_what_made_it() -> None:
+    """Linux counts per CPU and adds up late: on a large machine these figures are wrong by 100 MB and more."""
+    resident = int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    held = np.ones(1 << 30, dtype=np.uint8)
+    del held
+    assert (peak_bytes(CPU) or 0) > resident + (1 << 29)
+
+
+@pytest.mark.parametrize(("changed", "dirty"), [(None, False), ("results/a.csv", False), ("conf/a.yaml", True)])
+def test_a_changed_checkout_is_said_to_be_one_unless_runs_changed_it(
+    changed: str | None, dirty: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def git(*words: str) -> None:
+        who = ("-c", "user.name=a", "-c", "user.email=a@b")
+        subprocess.run(["git", "-C", str(tmp_path), *who, *words], check=True, capture_output=True)
+
+    for name in ("results/a.csv", "conf/a.yaml"):
+        (tmp_path / name).parent.mkdir()
+        (tmp_path / name).write_text("1\n")
+    git("init")
+    git("add", ".")
+    git("commit", "-m", "first")
+    if changed:
+        (tmp_path / changed).write_text("2\n")
+    monkeypatch.setattr(record, "__file__", str(tmp_path / "orthobench" / "recording" / "record.py"))
+    assert record.code.__wrapped__()["dirty"] is dirty
+
+
+OWN = {"version": "0.2.0", "git": None, "dirty": None}
+CHECKOUT = {"version": "0.2.0", "git": "a" * 40, "dirty": False}
+
+
+@pytest.mark.parametrize(
+    ("here", "made", "env", "expected"),
+    [
+        (OWN, OWN, {}, None),
+        (OWN, {**OWN, "version": "0.1.0"}, {}, "version 0.1.0"),
+        (OWN, {"git": None, "dirty": None}, {"orthobench": "0.1.0"}, "version 0.1.0"),
+        (OWN, {"git": None, "dirty": None}, {"orthobench": "0.2.0"}, None),
+        (OWN, {"git": None, "dirty": None}, {}, "version unknown"),
+        (OWN, CHECKOUT, {}, "commit aaaaaaaaaa"),
+        (CHECKOUT, CHECKOUT, {}, None),
+        (CHECKOUT, {**CHECKOUT, "version": "0.1.0"}, {}, None),
+        (CHECKOUT, {**CHECKOUT, "dirty": True}, {}, "commit aaaaaaaaaa with local changes"),
+        (CHECKOUT, {**CHECKOUT, "git": "b" * 40}, {}, "commit bbbbbbbbbb"),
+        (CHECKOUT, OWN, {}, "version 0.2.0"),
+    ],
+)
+def test_other_code_is_another_commit_or_without_one_another_version(
+    here: dict[str, Any], made: dict[str, Any], env: dict[str, Any], expected: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(record, "code", lambda: here)
+    assert record.other_code({"code": made, "env": env}) == expected
+
+
+def test_outside_a_checkout_the_version_is_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(record, "__file__", str(tmp_path / "orthobench" / "recording" / "record.py"))
+    found = record.code.__wrapped__()
+    assert (found["version"], found["git"], found["dirty"]) == (orthobench.__version__, None, None)
+
+
+@pytest.fixture(autouse=True)
+def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return tmp_path / "cache" / "orthobench" / "digests.json"
+
+
+def _file(path: Path, content: bytes, when: int) -> str:
+    path.write_bytes(content)
+    os.utime(path, (when, when))
+    return hashlib.sha256(content).hexdigest()
+
+
+@pytest.mark.parametrize("size", [0, 1, LARGE - 1, LARGE, LARGE + 1])
+def test_it_is_that_of_the_content(size: int, tmp_path: Path) -> None:
+    expected = _file(tmp_path / "a", bytes(size), 1)
+    assert [digest_of_file(tmp_path / "a") for _ in range(2)] == [expected, expected]
+
+
+def test_a_kept_one_is_used_until_size_or_time_change(tmp_path: Path, kept: Path) -> None:
+    path = tmp_path / "a"
+    _file(path, bytes(LARGE), 1)
+    digest_of_file(path)
+    known = json.loads(kept.read_text())
+    kept.write_text(json.dumps({name: [*stamp[:4], "kept"] for name, stamp in known.items()}))
+    assert digest_of_file(path) == "kept"
+    for content, when in ((b"1" * LARGE, 2), (b"1" * (LARGE + 1), 2)):
+        assert _file(path, content, when) == digest_of_file(path)
+
+
+def test_a_file_that_has_just_changed_is_not_kept(tmp_path: Path, kept: Path) -> None:
+    (tmp_path / "a").write_bytes(bytes(LARGE))
+    digest_of_file(tmp_path / "a")
+    assert not kept.exists()
+
+
+@pytest.mark.parametrize("content", ["", "[]", '{"a": 1}', "\xff"])
+def test_a_damaged_cache_is_no_harm(content: str, tmp_path: Path, kept: Path) -> None:
+    kept.parent.mkdir(parents=True)
+    kept.write_text(content, encoding="latin-1")
+    assert _file(tmp_path / "a", bytes(LARGE), 1) == digest_of_file(tmp_path / "a")

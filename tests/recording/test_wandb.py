@@ -1,5 +1,7 @@
-"""Runs that are mirrored to W&B by its real client, offline: stopped, killed, resumed, opened again."""
+"""Runs that are mirrored to W&B by its real client, offline: stopped, killed, resumed, opened again, and in a sweep."""
 
+import importlib.util
+import itertools
 import json
 import os
 import shutil
@@ -10,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 import orthobench
 from orthobench.__main__ import main
@@ -158,3 +161,75 @@ def test_stopped_by_timeout_with_its_group_it_resumes_and_can_be_synced(tmp_path
     dry = [str(Path(sys.executable).with_name("wandb")), "sync", "--dry-run", str(run.settings.folder / "wandb")]
     done = subprocess.run(dry, capture_output=True, text=True)
     assert f"Would sync {len(found)} run(s)" in done.stdout + done.stderr
+
+
+FILE = Path(__file__).resolve().parents[2] / "scripts" / "wandb_sweep.yaml"
+SHORT = {
+    "trainer.max_steps": 2,
+    "model.hidden_size": 4,
+    "model.rho": 2,
+    "T": 5,
+    "task.val_size": 4,
+    "task.test_size": 4,
+}
+
+
+def sweep() -> dict[str, Any]:
+    return yaml.safe_load(FILE.read_text(encoding="utf-8"))
+
+
+def test_the_file_is_right_by_the_clients_schema() -> None:
+    jsonschema = pytest.importorskip("jsonschema", reason="jsonschema is not installed: pip install 'orthobench[site]'")
+    found = importlib.util.find_spec("sweeps")
+    if found is None or found.origin is None:
+        pytest.skip("the client's schema of sweeps is in its package sweeps: pip install --no-deps sweeps")
+    schema = json.loads((Path(found.origin).parent / "config" / "schema.json").read_text(encoding="utf-8"))
+    validator = jsonschema.Draft7Validator(schema)
+    assert [error.message for error in validator.iter_errors(sweep())] == []
+    assert list(validator.iter_errors(sweep() | {"method": "guess"}))  # so it does check
+
+
+def test_every_value_is_a_setting() -> None:
+    from orthobench.study.catalogue import SHIPPED
+
+    given = {name: one.get("values", [one.get("value")]) for name, one in sweep()["parameters"].items()}
+    ids = set()
+    for values in itertools.product(*given.values()):
+        words = [f"{name}={value}" for name, value in zip(given, values, strict=True)]
+        ids.add(SHIPPED.settings([*words, "logger=wandb"]).run_id)
+    assert len(ids) == 3 * 2 * 3
+
+
+def test_what_an_agent_runs_is_a_run_of_its_sweep(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from wandb.wandb_agent import Agent
+
+    started: list[tuple[list[str], dict[str, str]]] = []
+
+    class Process:
+        def __init__(self, command: list[str], env: dict[str, str], **_: Any) -> None:
+            started.append((command, env))
+
+    monkeypatch.setattr("wandb.wandb_agent.AgentProcess", Process)
+    monkeypatch.setenv("WANDB_DIR", str(tmp_path))
+    monkeypatch.setenv("WANDB_SWEEP_ID", "abcd1234")
+    for name in ("WANDB_RUN_ID", "WANDB_SWEEP_PARAM_PATH"):
+        monkeypatch.setenv(name, "")  # the agent sets them for every run
+    agent, asked = Agent.__new__(Agent), sweep()
+    agent._sweep_command, agent._in_jupyter, agent._function = asked["command"], False, None
+    agent._run_processes, agent._forward_signals = {}, False
+    values = {name: one.get("values", [one.get("value")])[0] for name, one in asked["parameters"].items()} | SHORT
+    args = {name: {"value": value} for name, value in values.items()}
+    agent._command_run({"type": "run", "run_id": "agents-own", "program": asked["program"], "args": args})
+    ((command, env),) = started
+    assert command[:4] == ["/usr/bin/env", "python", "-m", "orthobench"]
+    assert "T=5" in command
+    assert command[-1] == "logger=wandb"
+    paths = {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}", "ORTHOBENCH_RUNS": str(tmp_path / "runs")}
+    done = subprocess.run(command, env=env | paths | {"WANDB_MODE": "offline"}, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    (folder,) = (path for path in (tmp_path / "runs").iterdir() if path.name.startswith("copying-scornn-"))
+    assert json.loads((folder / "record.json").read_text())["status"] == "done"
+    (found,) = mirrored(tmp_path / "wandb")
+    assert (found.sweep, found.run_id) == ("abcd1234", "agents-own")
+    assert found.group.startswith("copying-scornn-")
+    assert {"val/loss", "train/loss"} & {name for _, name, _ in found.rows}

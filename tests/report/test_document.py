@@ -1,4 +1,4 @@
-"""What headings, links and lists of runs say, and the same document in three kinds of markup."""
+"""Numbers, headings, links and lists of runs in words, and the same document in three kinds of markup."""
 
 import csv
 import io
@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from orthobench.report import numbers
 from orthobench.report.document import Document, Grid, Section, of_table, runs, shortened
 from orthobench.report.markup import csv_text, latex, markdown
 from orthobench.study.catalogue import SHIPPED
@@ -80,3 +81,11 @@ def test_latex() -> None:
 
 def test_csv() -> None:
     assert list(csv.reader(io.StringIO(csv_text(DOCUMENT)))) == [["model", "score"], ["a|b", "1_0"]]
+
+
+@pytest.mark.parametrize(
+    ("horizon", "holes", "text"),
+    [(160, (), "160"), (None, (), "none"), (160, (10,), "160, not 10"), (400, (50, 51, 100), "400, not 50, 51 or 100")],
+)
+def test_a_horizon_tells_its_holes(horizon: int | None, holes: tuple[int, ...], text: str) -> None:
+    assert numbers.horizon_text(horizon, holes) == text

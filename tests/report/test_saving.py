@@ -1,4 +1,4 @@
-"""Files of figures: formats, titles, scales and styles."""
+"""Figures: words, light and dark, the picture of a tuning; and their files, formats, titles, scales and styles."""
 
 from pathlib import Path
 
@@ -6,6 +6,7 @@ import pytest
 
 from orthobench.errors import ConfigError
 from orthobench.report import drawing
+from orthobench.report.importance import picture
 from orthobench.report.saving import FORMATS, Look
 
 LINES = {"a": [(0.0, 1.0), (1000.0, 2.0)], "b": [(0.0, 3.0), (1000.0, 1.5)]}
@@ -95,3 +96,43 @@ def test_a_wrong_style_is_refused(content: str | bytes | None, sentence: str, tm
 def test_a_misspelt_style_of_matplotlib() -> None:
     with pytest.raises(ConfigError, match=r"did you mean 'ggplot'\?"), Look(style="ggplt").worn():
         pass
+
+
+@pytest.mark.parametrize(
+    ("metric", "words"),
+    [
+        ("val/loss", "validation loss"),
+        ("test/accuracy", "test accuracy"),
+        ("orthogonality", "orthogonality"),
+        ("hidden_gradient/3", "hidden gradient/3"),
+    ],
+)
+def test_metrics_in_words(metric: str, words: str) -> None:
+    assert drawing.words(metric) == words
+
+
+def test_black_and_white_follow_the_reader_and_colours_stay() -> None:
+    figure, axes = drawing.subplot(3, 2)
+    axes.plot([0, 1], [0, 1], color=drawing.COLOURS[0])
+    axes.plot([0, 1], [1, 0], "o", color="black", markerfacecolor="white")
+    axes.set_xlabel("time")
+    text = drawing.svg(figure)
+    assert "#000000" not in text
+    assert "#ffffff" not in text
+    assert {"stroke: currentColor", "fill: var(--paper)", "stroke: #0072b2"} <= set(
+        part.strip() for style in text.split('style="')[1:] for part in style.split('"')[0].split(";")
+    )
+    assert text.split(">")[0].endswith('fill="currentColor"'), "letters are paths without a colour of their own"
+    assert "prefers-color-scheme:dark" in text
+
+
+def test_importances_and_scores_are_drawn() -> None:
+    shares, scores = {"optimizer.lr": 0.75, "model.rho": 0.25}, [(1, 0.5), (2, 0.001), (4, 0.3)]
+    text = picture(shares, scores, "val/loss", higher=False)
+    assert text.startswith("<svg")
+    assert text == picture(shares, scores, "val/loss", higher=False)
+    assert text != picture(shares, scores, "val/loss", higher=True), "the best so far is another"
+
+
+def test_too_few_trials_are_no_picture_of_importance() -> None:
+    assert picture({}, [(1, 0.5)], "val/accuracy", higher=True).startswith("<svg")

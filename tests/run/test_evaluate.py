@@ -1,4 +1,4 @@
-"""Trained weights at other lengths: the task's own measure at that length, and nothing else touched."""
+"""Trained weights at other lengths, several batches at once: the task's own measure there, and nothing else touched."""
 
 import json
 from pathlib import Path
@@ -7,14 +7,19 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from torch import Tensor
 
 import orthobench
 from orthobench.ensemble.running import run_members
 from orthobench.errors import ConfigError
+from orthobench.models.build import build_model, build_optimizer, build_schedule, build_task
+from orthobench.run import memory
 from orthobench.run.evaluate import evaluate
+from orthobench.run.learner import Learner
 from orthobench.run.run import Run
-from orthobench.study.catalogue import SHIPPED
+from orthobench.study.catalogue import SHIPPED, Catalogue
 from orthobench.study.records.records import line
+from orthobench.tasks.duration import duration
 from tests.run.finished import SMALL, finished
 
 HARMED = ("model=rnn", "task=adding", "T=6", "optimizer.lr=100")  # best after the first step of two
@@ -199,3 +204,54 @@ def test_tokens_are_counted_that_are_predicted(tmp_path: Path) -> None:
         target.numel() for i in range(exp.task.batches("test")) for _, target in [exp.task.batch("test", 0, i)]
     )
     assert (found["examples"], found["unit"]) == (predicted, "tokens")
+
+
+WORDS = ("recipe=none", "model.hidden_size=8", "task.val_size=50", "task.eval_batch_size=10", "trainer.max_steps=1")
+
+
+def evaluated(monkeypatch: pytest.MonkeyPatch, at_once: int, *words: str) -> tuple[dict[str, float], list[int]]:
+    """The metrics of the validation split, and how many sequences each call of the network had."""
+    monkeypatch.setattr(memory, "AT_ONCE", at_once)
+    settings = Catalogue().settings([*WORDS, *words])
+    task = build_task(settings)
+    model = build_model(settings, task).double().eval()
+    sizes: list[int] = []
+    model.register_forward_pre_hook(lambda module, given: sizes.append(len(given[0])))
+    given = duration(settings.trainer, task.batches("train"))
+    learner = Learner(model, task, build_optimizer(settings, model), build_schedule(settings), given)
+    learner.on_validation_epoch_start()
+    with torch.inference_mode():
+        for index in range(task.batches("val")):
+            batch: Any = tuple(map(_double, task.batch("val", 0, index)))
+            learner.validation_step(batch, index)
+        learner.on_validation_epoch_end()
+    return learner.results, sizes
+
+
+def _double(part: Tensor) -> Tensor:
+    return part.double() if part.is_floating_point() else part
+
+
+@pytest.mark.parametrize("task", ["task=copying T=20", "task=adding T=20", "task=parity", "task=denoise T=30"])
+def test_the_numbers_are_those_of_the_batches(task: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    words = ("model=scornn", *task.split())
+    alone, each = evaluated(monkeypatch, 1, *words)
+    together, all_ = evaluated(monkeypatch, memory.GIB, *words)
+    assert together == pytest.approx(alone, rel=1e-12)
+    assert set(each) == {10}
+    assert sum(all_) == sum(each) == 50
+    assert len(all_) < len(each)
+
+
+def test_as_many_as_memory_holds(monkeypatch: pytest.MonkeyPatch) -> None:
+    words = ("model=scornn", "task=copying", "T=20")
+    settings = Catalogue().settings([*WORDS, *words])
+    task = build_task(settings)
+    model, x = build_model(settings, task), task.batch("val", 0, 0)[0]
+    monkeypatch.setattr(memory, "AT_ONCE", memory.GIB // 4)
+    each = memory.AT_ONCE / memory.rows_at_once(model, task, x)
+    _, sizes = evaluated(monkeypatch, int(25 * each), *words)
+    assert sizes == [20, 20, 10]
+    longer = Catalogue().settings([*WORDS, "model=scornn", "task=copying", "T=80"])
+    x = build_task(longer).batch("val", 0, 0)[0]
+    assert memory.rows_at_once(model, task, x) < 25 / 2

@@ -1,15 +1,24 @@
-"""Answers of a trained model on the test split, against what its own loss and metrics say."""
+"""What a trained model answers: on the test split, as text, and how its gates stand along a sequence."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 
 import orthobench
 from orthobench.__main__ import main
+from orthobench.cells.lstm import LSTM
 from orthobench.errors import ConfigError
+from orthobench.models.recurrent import Recurrent
 from orthobench.report.predictions import figures
+from orthobench.run.dynamics import _start, in_float64
+from orthobench.run.gates import SPREAD, gates
+from orthobench.run.generate import draw
 from orthobench.run.predictions import WORST, Predictions, _answers, _means, predictions
+from orthobench.tasks.real.ptb_char import PTBChar
+from orthobench.tasks.real.ptb_word import PTBWord
+from tests.making import network
 from tests.run.finished import finished
 
 
@@ -86,3 +95,95 @@ def test_plot_of_a_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
     assert "learning-curve.svg" in out
     assert "no predictions are drawn: " in err
     assert main(["plot", str(folder), "--style", "nowhere.mplstyle"]) == 2
+
+
+def language_model() -> Recurrent:
+    return network(LSTM, input_size=3, output_size=3).float()
+
+
+def drawn(temperature: float, seed: int = 1, tokens: int = 20) -> list[int]:
+    return list(draw(language_model(), [0, 2, 1], tokens, temperature, torch.Generator().manual_seed(seed)))
+
+
+def test_temperature_zero_takes_the_likeliest_token_after_all_that_was_read() -> None:
+    model, read = language_model(), [0, 2, 1]
+    for token in drawn(0.0):
+        assert token == int(model(torch.tensor([read]))[0][0, -1].argmax())
+        read.append(token)
+
+
+def test_a_seed_decides_the_draws() -> None:
+    assert drawn(1.0) == drawn(1.0)
+    assert drawn(1.0) != drawn(1.0, seed=2)
+
+
+def test_the_first_token_has_the_models_distribution() -> None:
+    model, generator = language_model(), torch.Generator().manual_seed(1)
+    logits = model(torch.tensor([[0, 2, 1]]))[0][0, -1].detach()
+    counts = torch.zeros(3)
+    for _ in range(600):
+        counts[next(draw(model, [0, 2, 1], 1, 2.0, generator))] += 1
+    expected = (logits / 2.0).softmax(-1)
+    assert (counts / 600 - expected).abs().max() < 4 * 0.5 / 600**0.5  # four standard errors
+
+
+@pytest.mark.parametrize(
+    ("task", "text", "tokens", "pieces"),
+    [
+        (PTBChar, "a cat\n", ["a", "_", "c", "a", "t", "\n"], "a cat\n"),
+        (PTBWord, "a cat <eos>", ["a", "cat", "<eos>"], " a cat\n"),
+    ],
+)
+def test_tokens_of_a_text_and_back(task: type, text: str, tokens: list[str], pieces: str) -> None:
+    made = task()
+    assert made.split(text) == tokens
+    assert "".join(map(made.piece, tokens)) == pieces
+
+
+def test_a_task_without_text_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder, _ = finished(tmp_path, "model=rnn", "task=adding", "T=5")
+    assert main(["generate", str(folder)]) == 2
+    assert "is a run of adding, which has no text to generate" in capsys.readouterr().err
+
+
+NAMED = ["lstm", "gru", "goru", "lem", "mingru", "minlstm", "mlstm", "slstm", "deltaproduct", "mamba3", "rwkv7"]
+B, T = 3, 5
+
+
+def made(model: str) -> tuple[Any, torch.Tensor]:
+    network = orthobench.build(f"model={model}", "task=adding", f"T={T}", "model.hidden_size=8", "recipe=none").model
+    x = torch.rand(B, T, 2, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
+    cell: Any = in_float64(network).cells[0]  # type: ignore[attr-defined]
+    return cell, x
+
+
+@torch.no_grad()
+def test_the_gates_of_an_lstm() -> None:
+    cell, x = made("lstm")
+    W, projected, state = _start(cell, x)
+    found = gates(cell, W, projected, state)
+    h, c = state
+    for t, p in enumerate(projected):
+        i, f, g, o = (p + h @ W[0].T).chunk(4, dim=-1)
+        c = f.sigmoid() * c + i.sigmoid() * g.tanh()
+        h = o.sigmoid() * c.tanh()
+        for name, value in {"i": i, "f": f, "o": o}.items():
+            wanted = value.sigmoid().flatten().quantile(torch.tensor(SPREAD, dtype=torch.float64))
+            assert found[name][t] == pytest.approx(wanted.tolist(), rel=1e-12)
+
+
+@pytest.mark.parametrize("model", [*NAMED, "sgornn"])
+@torch.no_grad()
+def test_every_gate_with_a_name_is_seen_at_every_step(model: str) -> None:
+    cell, x = made(model)
+    found = gates(cell, *_start(cell, x))
+    names = ("alpha", "beta") if model == "sgornn" else cell.opened
+    assert tuple(found) == names
+    assert set(names) <= set(cell.gates) or model == "sgornn"
+    assert all(len(one) == T and all(0 <= low <= mid <= high <= 1 for low, mid, high in one) for one in found.values())
+
+
+@torch.no_grad()
+def test_a_cell_without_gates_has_none() -> None:
+    cell, x = made("scornn")
+    assert gates(cell, *_start(cell, x)) == {}

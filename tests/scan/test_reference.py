@@ -1,5 +1,6 @@
-"""The plain loop against torch's own modules with the same weights, in float64: outputs and every gradient."""
+"""The plain loop and the kernels of torch against torch's own modules, in float64: outputs and every gradient."""
 
+from functools import partial
 from typing import Any
 
 import pytest
@@ -10,8 +11,12 @@ from orthobench.cells.base import Cell, State
 from orthobench.cells.elman import Elman
 from orthobench.cells.gru import GRU
 from orthobench.cells.lstm import LSTM
-from orthobench.scan import reference
+from orthobench.parametrizations.scaled_cayley import ScaledCayley
+from orthobench.scan import recurrence, reference
+from orthobench.scan.fused import engine as fused
 from tests.making import draw, random_cell, tokens
+from tests.scan.laws import every_law
+from tests.scan.native.cases import assert_equal, start
 
 TOLERANCE = {"rtol": 0, "atol": 1e-12}  # a few hundred roundings of numbers near one
 CASES = [
@@ -97,3 +102,33 @@ def test_steps_that_were_not_asked_for_are_not_tapped() -> None:
     cell, taps = random_cell(Elman), {9: None}
     reference.run(cell, tokens(2, 6), cell.initial_state(2), taps)
     assert taps == {9: None}
+
+
+CAYLEY = {"recurrent": ScaledCayley}
+CELLS = [  # beside those of test_engines
+    *((cls, {"double_bias": True}) for cls in (Elman, GRU, LSTM)),
+    (GRU, {"orthogonal": ["r", "u", "c"], **CAYLEY}),
+    (LSTM, CAYLEY),
+]
+every_cell = pytest.mark.parametrize(("cls", "options"), CELLS)
+INPUTS = [
+    pytest.param(lambda: draw(3, 7, 3), id="vectors"),
+    pytest.param(lambda: tokens(3, 7), id="tokens"),
+    pytest.param(lambda: tokens(3, 7, width=6), id="tokens beyond the width"),
+    pytest.param(lambda: draw(1, 7, 3), id="batch 1"),
+    pytest.param(lambda: draw(3, 1, 3), id="T 1"),
+    pytest.param(lambda: draw(1, 1, 3), id="batch 1, T 1"),
+]
+
+
+@pytest.mark.parametrize("make_x", INPUTS)
+@every_cell
+def test_equals_the_loop(cls: type, options: dict[str, Any], make_x: Any) -> None:
+    cell, x = random_cell(cls, **options), make_x()
+    assert_equal(cell, x, start(cell, len(x)), fused.run)
+
+
+@every_law
+@every_cell
+def test_laws(cls: type, options: dict[str, Any], law: Any) -> None:
+    law(partial(recurrence, engine="fused"), random_cell(cls, **options))

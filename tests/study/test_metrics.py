@@ -1,7 +1,8 @@
-"""What a metric is follows from the task that declares it; what nobody declares is refused wherever it is written."""
+"""Numbers of a run: what a task declares, what a curve and a model's budget give, and what nobody declares."""
 
 import sys
 from collections.abc import Callable
+from math import inf, nan
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -13,6 +14,9 @@ from orthobench.__main__ import main
 from orthobench.common.registry import find
 from orthobench.errors import ConfigError
 from orthobench.study.catalogue import SHIPPED, Catalogue
+from orthobench.study.tables import metrics
+from orthobench.study.tables.composed import ComposedTable
+from orthobench.study.tables.curve_values import from_curve, time_to_level
 from orthobench.study.tables.metrics import headline, metric_of
 from orthobench.study.tables.published import load_table
 from orthobench.study.tables.table import DEFAULTS, Table
@@ -187,3 +191,95 @@ def test_tasks_that_disagree_are_refused(table: Callable[..., Table]) -> None:
 
 def test_a_table_without_a_task_has_the_programs_own() -> None:
     assert DEFAULTS.items() <= SHIPPED.compose([]).choices.items()
+
+
+def curve(*values: float) -> list[list[float]]:
+    return [[100 * i, value] for i, value in enumerate(values, start=1)]
+
+
+@pytest.mark.parametrize(
+    ("values", "time"),
+    [
+        ((2, 1.5, 0.5, 0.4, 0.3, 0.2), 300),
+        ((2, 2, 0.999, 0.999, 0.999, 0.999, 0.999), inf),  # not clearly below
+        ((2, 2, 0.1, 2, 2, 2, 2), inf),  # one outlier
+        ((2, 0.5, 0.5, 2, 0.5, 0.5, 0.5), 200),  # one bad validation among good ones
+        ((2, 0.5, 0.5, 2, 2, 2, 0.5), inf),  # not for three validations
+        ((2, 2, 2, 2, 0.5, 0.5), inf),  # two alone, at the end
+        ((0.5, 0.5, 0.5, 3, inf, nan), 100),  # blew up later
+        ((0.5, 0.5), inf),
+        ((), inf),
+    ],
+    ids=str,
+)
+def test_the_first_validation_from_which_it_stays_below(values: tuple[float, ...], time: float) -> None:
+    assert time_to_level(curve(*values), 1.0) == time
+
+
+def test_levels_by_name() -> None:
+    points = {"val/loss": curve(2, 0.8, 0.7, 0.6, 0.05, 0.05, 0.05)}
+    wanted = [f"val/loss@{when}" for when in ("below_baseline", "below_tenth", "below_0.5", "fall")]
+    assert from_curve([*wanted, "no@below_tenth", "plain"], points, {"loss": 1.0}) == {
+        "val/loss@below_baseline": 200, "val/loss@below_tenth": 500, "val/loss@below_0.5": 500, "val/loss@fall": 300,
+        "no@below_tenth": None,
+    }  # fmt: skip
+    assert from_curve(wanted, points, {}) == {
+        "val/loss@below_baseline": None, "val/loss@below_tenth": None, "val/loss@below_0.5": 500, "val/loss@fall": None,
+    }  # fmt: skip
+    assert from_curve(wanted[-1:], points, {"loss": 0.1}) == {"val/loss@fall": inf}
+
+
+def test_points_and_shapes() -> None:
+    points = {"loss": [[0, 3.0], [2, 1.0], [4, 2.0], [6, 1.5], [8, 2.5]]}
+    wanted = {
+        "0": 3.0, "2": 1.0, "3": None, "first": 1.0, "last": 2.5, "min": 1.0, "max": 3.0, "growth": -0.5,
+        "rebound": 1.5, "rises": 2.0, "sd": pytest.approx(0.7905694),
+    }  # fmt: skip
+    assert from_curve([f"loss@{when}" for when in wanted] + ["other@last", "plain"], points, {}) == {
+        **{f"loss@{when}": value for when, value in wanted.items()}, "other@last": None,
+    }  # fmt: skip
+
+
+SIZES = """
+description: "Mine: two sizes of a model on tokens and on numbers"
+track: published
+seeds: [1]
+margin: {budget/state_bytes: 0}
+common: [recipe=none, T=5, trainer.max_steps=2]
+cells:
+  symbols: [task=copying, model=lstm, model.hidden_size=4]
+  numbers: [task=adding, model=lstm, model.hidden_size=4]
+  complex: [task=adding, model=urnn_full, model.hidden_size=6]
+unstated: []
+presets: {}
+"""
+
+
+@pytest.fixture
+def sizes(tmp_path: Path) -> Table:
+    path = tmp_path / "experiment" / "mine" / "budgets.yaml"
+    path.parent.mkdir(parents=True)
+    path.write_text(SIZES)
+    return Catalogue((tmp_path,)).table("mine/budgets")
+
+
+@pytest.mark.parametrize(
+    ("row", "state_bytes", "multiply_adds"),
+    [
+        ("symbols", 4 * 2 * 4, 4 * 4 * 4 + 9 * 4),
+        ("numbers", 4 * 2 * 4, 4 * 4 * 4 + 4 * 4 * 2),
+        ("complex", 4 * 2 * 6, 4 * 6 * 6 + 2 * 6 * 2),
+    ],
+)
+def test_the_budget_of_a_row(row: str, state_bytes: int, multiply_adds: int, sizes: Table) -> None:
+    composed = ComposedTable(sizes)
+    assert composed.budget(row) == {
+        "parameters": composed.counts(row)["total"],
+        "state_bytes": state_bytes,
+        "multiply_adds": multiply_adds,
+    }
+
+
+@pytest.mark.parametrize(("name", "unit"), [("state_bytes", "bytes"), ("multiply_adds", "multiply-adds")])
+def test_a_budget_is_a_number_of_a_record(name: str, unit: str, sizes: Table) -> None:
+    assert metrics.metric_of(f"budget/{name}", sizes).unit.startswith(unit)

@@ -1,5 +1,6 @@
-"""A user's own runs: what counts, and what is said of the others."""
+"""A user's own runs: what counts, what is said of the others, and the tables that they make."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +9,7 @@ import pytest
 from orthobench.errors import ConfigError
 from orthobench.recording.claim import Claim
 from orthobench.study.records.own_runs import read, text
+from orthobench.study.verdicts.own_tables import OwnTable, tables
 from tests.own_runs import run
 
 WORDS = ("model=gru", "task=adding", "T=20")
@@ -107,3 +109,111 @@ def test_no_runs(tmp_path: Path, folder: str, told: str) -> None:
 )
 def test_a_value_has_one_text(value: Any, shown: str) -> None:
     assert text(value) == shown
+
+
+ADDING = ("task=adding", "T=20")
+Tables = Callable[[], list[OwnTable]]
+
+
+@pytest.fixture
+def made(tmp_path: Path) -> Tables:
+    return lambda: tables(read([tmp_path]).finished)
+
+
+def test_seeds_are_repeats_and_the_rate_is_chosen_by_validation(tmp_path: Path, made: Tables) -> None:
+    for seed in (1, 2, 3):
+        run(tmp_path, "model=gru", *ADDING, "optimizer.lr=0.01", f"seed={seed}", val=0.2 + seed / 100, test=0.9)
+        run(tmp_path, "model=gru", *ADDING, "optimizer.lr=0.001", f"seed={seed}", val=0.3, test=0.1)
+    (table,) = made()
+    assert (table.title, table.swept, len(table.rows)) == ("adding, T=20", ("optimizer.lr",), 2)
+    best = table.rows[0]
+    assert (best.settings["optimizer.lr"], table.best["gru"]) == (0.01, best.name), "although its test is worse"
+    assert best.scores("test/loss").values == [0.9] * 3
+    assert best.scores("val/loss").mean == pytest.approx(0.22)
+
+
+def test_higher_is_better_where_the_task_says_so(tmp_path: Path, made: Tables) -> None:
+    for lr, accuracy in (("0.01", 0.7), ("0.001", 0.8)):
+        run(tmp_path, "model=gru", "task=recall", f"optimizer.lr={lr}", val=accuracy)
+    (table,) = made()
+    assert (table.score.name, table.rows[0].settings["optimizer.lr"]) == ("test/accuracy", 0.001)
+
+
+def test_a_diverged_seed_loses_to_any_without(tmp_path: Path, made: Tables) -> None:
+    run(tmp_path, "model=gru", *ADDING, "optimizer.lr=0.1", "seed=1", val=0.001)
+    run(tmp_path, "model=gru", *ADDING, "optimizer.lr=0.1", "seed=2", val=None, status="diverged")
+    run(tmp_path, "model=gru", *ADDING, "optimizer.lr=0.01", "seed=1", val=0.4)
+    (table,) = made()
+    assert [row.settings["optimizer.lr"] for row in table.rows] == [0.01, 0.1]
+    assert table.rows[1].scores("val/loss").diverged == 1
+
+
+def test_tasks_and_lengths_are_tables_of_their_own(tmp_path: Path, made: Tables) -> None:
+    for words in (("task=copying", "T=20"), ADDING, ("task=adding", "T=40")):
+        run(tmp_path, "model=gru", *words)
+    assert [table.title for table in made()] == ["adding, T=20", "adding, T=40", "copying, T=20"]
+
+
+def test_what_a_task_asks_is_no_choice_between_rows(tmp_path: Path, made: Tables) -> None:
+    for k in ("1", "5"):
+        for model in ("gru", "lstm"):
+            run(tmp_path, f"model={model}", "task=kth_largest", "T=10", f"task.k={k}")
+    run(tmp_path, "model=gru", "task=kth_largest", "T=10", "task.k=1", "task.batch_size=7")
+    first, second = made()
+    assert (first.title, second.title) == ("kth_largest, T=10, k=1", "kth_largest, T=10, k=5")
+    assert (len(first.rows), len(second.rows)) == (3, 2)
+    assert first.swept == ("task.batch_size",)
+
+
+def test_what_the_papers_of_two_models_ask_otherwise_is_told(tmp_path: Path, made: Tables) -> None:
+    for model, size in (("gru", "3"), ("lstm", "3"), ("scornn", "4")):
+        run(tmp_path, f"model={model}", *ADDING, "recipe=none", f"task.test_size={size}")
+    (table,) = made()
+    assert {row.model: row.others.get("task.test_size") for row in table.rows} == {
+        "gru": None, "lstm": None, "scornn": (4, 3),
+    }  # fmt: skip
+
+
+def test_what_differs_beside_the_swept_settings_is_told(tmp_path: Path, made: Tables) -> None:
+    for lr in ("0.01", "0.001"):
+        run(tmp_path, "model=gru", *ADDING, "recipe=none", f"optimizer.lr={lr}")
+    run(tmp_path, "model=scornn", *ADDING, "recipe=none", "trainer.max_steps=3", "optimizer.lr=0.01")
+    (table,) = made()
+    others = {(row.model, row.settings["optimizer.lr"]): row.others for row in table.rows}
+    most = table.rows[-1].settings["trainer.max_steps"] if table.rows[-1].model == "gru" else None
+    assert others["gru", 0.01] == others["gru", 0.001] == {}
+    (key,) = others["scornn", 0.01]
+    assert key == "trainer.max_steps"
+    assert others["scornn", 0.01][key][0] == 3
+    assert others["scornn", 0.01][key][1] != 3
+    assert most in (None, others["scornn", 0.01][key][1])
+
+
+def test_of_settings_that_change_together_one_is_swept_and_the_other_told(tmp_path: Path, made: Tables) -> None:
+    run(tmp_path, "model=gru", *ADDING, "optimizer.lr=0.01", "task.batch_size=4")
+    run(tmp_path, "model=gru", *ADDING, "optimizer.lr=0.001", "task.batch_size=8")
+    (table,) = made()
+    assert table.swept == ("optimizer.lr",)
+    assert sorted(key for row in table.rows for key in row.others) == ["task.batch_size"]
+
+
+def test_a_rate_that_follows_another_is_no_difference(tmp_path: Path, made: Tables) -> None:
+    for lr in ("0.01", "0.001"):
+        run(tmp_path, "model=scornn", *ADDING, "recipe=none", f"optimizer.lr={lr}")
+    (table,) = made()
+    assert (table.swept, [row.others for row in table.rows]) == (("optimizer.lr",), [{}, {}])
+
+
+def test_a_rate_that_follows_another_does_not_hide_what_was_swept(tmp_path: Path, made: Tables) -> None:
+    for recurrent in ("free", "scaled_cayley"):
+        run(tmp_path, "model=rnn", *ADDING, "recipe=none", f"model.recurrent={recurrent}")
+    (table,) = made()
+    assert table.swept == ("model.recurrent",)
+
+
+def test_the_best_by_another_setting(tmp_path: Path, made: Tables) -> None:
+    for lr, batch, val in (("0.01", 4, 0.3), ("0.001", 4, 0.2), ("0.01", 8, 0.1)):
+        run(tmp_path, "model=gru", *ADDING, f"optimizer.lr={lr}", f"task.batch_size={batch}", val=val)
+    (table,) = made()
+    found = table.best_by(lambda row: str(row.settings["optimizer.lr"]))
+    assert {value: row.settings["task.batch_size"] for value, row in found.items()} == {"0.01": 8, "0.001": 4}

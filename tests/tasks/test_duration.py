@@ -1,8 +1,19 @@
+"""Short tasks of memory: duration, parentheses, the k-th largest number and recall."""
+
+import math
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
+import torch
+from scipy.stats import binom
 
+import orthobench
+from orthobench.errors import ConfigError
+from orthobench.tasks.drawn.kth_largest import KthLargest, law
+from orthobench.tasks.drawn.parenthesis import Parenthesis, count
+from orthobench.tasks.drawn.recall import Recall
 from orthobench.tasks.duration import Duration, duration
 
 TASK: Any = SimpleNamespace(batches=lambda split: {"train": 1100}[split])
@@ -54,3 +65,123 @@ def test_steps_of_an_epoch(batches: int, accumulate: int, steps: int) -> None:
 @pytest.mark.parametrize(("steps", "epochs"), [(0, 0), (274, 0), (275, 1), (549, 1), (550, 2)])
 def test_whole_epochs(steps: int, epochs: int) -> None:
     assert Duration(1100, 4, None, 1).epochs(steps) == epochs
+
+
+@pytest.mark.parametrize(
+    ("T", "constant", "per_step"),
+    [(100, 0.1356, 0.1310), (200, 0.1380, 0.1349)],  # levels worked out from the authors' generator
+)
+def test_baselines_are_the_known_levels(T: int, constant: float, per_step: float) -> None:
+    levels = Parenthesis(T=T, variant="code").baseline
+    assert levels["loss_zero"] == pytest.approx(1 / 6)
+    assert levels["loss"] == pytest.approx(constant, abs=5e-5)
+    assert levels["loss_per_step"] == pytest.approx(per_step, abs=5e-5)
+
+
+@pytest.mark.parametrize(("variant", "tokens", "outputs"), [("code", 7, 18), ("paper", 21, 110)])
+def test_sizes(variant: str, tokens: int, outputs: int) -> None:
+    task = Parenthesis(T=30, variant=variant)
+    x, target = task.sample(4, seed=1)
+    assert (task.input_size, task.output_size) == (tokens, outputs)
+    assert x.shape == (4, 30)
+    assert target.shape == (4, 30, outputs)
+    assert 0 <= int(x.min()) <= int(x.max()) < tokens
+
+
+def test_counters_follow_a_plain_loop() -> None:
+    rng = np.random.default_rng(3)
+    x = rng.integers(0, 7, (20, 60))
+    expected = np.zeros((20, 60, 3), dtype=int)
+    for b in range(20):
+        now = [0, 0, 0]
+        for t, token in enumerate(x[b]):
+            if token < 6:
+                kind = token // 2
+                now[kind] = min(5, now[kind] + 1) if token % 2 == 0 else max(0, now[kind] - 1)
+            expected[b, t] = now
+    np.testing.assert_array_equal(count(x, 3, 5), expected)
+
+
+def test_a_counter_saturates_and_does_not_remember_by_how_much() -> None:
+    x = np.array([[0] * 8 + [1] * 8 + [6, 0]])
+    assert count(x, 3, 5)[0, :, 0].tolist() == [1, 2, 3, 4, 5, 5, 5, 5, 4, 3, 2, 1, 0, 0, 0, 0, 0, 1]
+
+
+def test_targets_are_one_hot_per_kind() -> None:
+    _, target = Parenthesis(T=40, variant="code").sample(6, seed=2)
+    assert torch.equal(target.unflatten(-1, (3, 6)).sum(-1), torch.ones(6, 40, 3))
+
+
+def test_constant_baseline_is_what_the_constant_scores() -> None:
+    task = Parenthesis(T=50, variant="code")
+    _, target = task.sample(20_000, seed=5)
+    mean = target.double().mean((0, 1))
+    measured = task.measure(mean.expand_as(target), target.double())
+    assert float(measured["loss"]) == pytest.approx(task.baseline["loss"], abs=2e-4)  # sampling error, 1e6 steps
+    assert float(measured["accuracy"]) == pytest.approx(task.baseline["accuracy"], abs=3e-3)
+
+
+def test_a_perfect_answer() -> None:
+    task = Parenthesis(T=10)
+    _, target = task.sample(3, seed=1)
+    assert {name: float(value) for name, value in task.measure(target, target).items()} == {
+        "loss": 0.0,
+        "accuracy": 1.0,
+        "exact": 1.0,
+    }
+
+
+@pytest.mark.parametrize(("T", "accuracy", "loss"), [(100, 0.136, 2.48), (200, 0.133, 2.51), (400, 0.131, 2.53)])
+def test_best_constant(T: int, accuracy: float, loss: float) -> None:
+    task = KthLargest(T=T)
+    assert task.baseline["accuracy"] == pytest.approx(accuracy, abs=5e-4)
+    assert task.baseline["loss"] == pytest.approx(loss, abs=5e-3)
+    assert int(law(T, 10).argmax()) == T - 10
+
+
+@pytest.mark.parametrize(("T", "k"), [(100, 10), (400, 10), (400, 200), (7, 7), (7, 1), (2, 2), (1, 1)])
+def test_law_is_the_binomial_one(T: int, k: int) -> None:
+    at_most = binom.cdf(k - 1, T, 1 - np.arange(1, T + 1) / T)
+    np.testing.assert_allclose(law(T, k), np.diff(at_most, prepend=0), atol=1e-12)  # lgamma in place of exact sums
+    assert law(T, k).sum() == pytest.approx(1)
+
+
+@pytest.mark.parametrize(("T", "k"), [(20, 1), (20, 10), (20, 20), (100, 10)])
+def test_duplicates_count(T: int, k: int) -> None:
+    x, target = (a.numpy() for a in KthLargest(T=T, k=k).sample(300, seed=1))
+    np.testing.assert_array_equal(target, -np.sort(-x, axis=1)[:, k - 1])
+
+
+def test_drawn_targets_follow_the_law() -> None:
+    _, target = KthLargest(T=30, k=5).sample(20_000, seed=1)
+    shares = np.bincount(target.numpy(), minlength=30) / 20_000
+    assert np.abs(shares - law(30, 5)).max() < 0.015  # four standard errors of a share of 0.15
+
+
+def test_k_beyond_the_count_is_refused() -> None:
+    with pytest.raises(ConfigError, match=r"task\.k=10 .* T=5"):
+        KthLargest(T=5)
+
+
+def test_one_number_alone_is_refused() -> None:
+    with pytest.raises(ConfigError, match=r"T=1 is out of range: it must be >= 2"):
+        orthobench.build("task=kth_largest", "T=1", "task.k=1")
+
+
+@pytest.mark.parametrize("T", [1, 20, 100])
+def test_target_is_the_first_number(T: int) -> None:
+    x, target = Recall(T=T).sample(50, seed=1)
+    assert x.shape == (50, T)
+    assert torch.equal(target, x[:, 0])
+
+
+def test_guessing_is_the_baseline() -> None:
+    task = Recall()
+    assert task.baseline == {"loss": pytest.approx(2.302585, abs=1e-6), "accuracy": 0.1}
+    assert Recall(symbols=4).baseline["loss"] == pytest.approx(math.log(4))
+
+
+def test_numbers_are_uniform() -> None:
+    x, _ = Recall(T=100).sample(2000, seed=1)
+    counts = torch.bincount(x.flatten(), minlength=10).double()
+    assert float(((counts - 20_000) ** 2 / 20_000).sum()) < 34  # chi-squared, 9 degrees of freedom, p < 1e-4

@@ -1,6 +1,8 @@
-"""`orthobench eval`: what it prints, and what it refuses."""
+"""The verbs of a finished run, eval and inspect: what they print, and what they say of words that are wrong."""
 
+import json
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 
@@ -51,3 +53,59 @@ def test_a_range_is_shown_as_one(tmp_path: Path, capsys: pytest.CaptureFixture[s
     printed = capsys.readouterr().out.splitlines()
     assert "the last weights" in printed[0]
     assert printed[2].split()[0] == "2..4"
+
+
+def test_a_table_a_file_and_a_picture(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder, record = finished(tmp_path, "model=scornn", "task=copying", "T=5", "model.layers=2")
+    capsys.readouterr()
+    assert main(["inspect", folder.name, f"runs_root={tmp_path}", "--sequences=3"]) == 0
+    printed = capsys.readouterr().out
+    assert "3 sequences of 25 steps" in printed
+    for word in ("eigenvalue modulus", "singular values", "Lyapunov", "norm of dL/dh_t"):
+        assert word in printed
+    found = json.loads((folder / "evaluations" / "inspect.json").read_text())
+    assert (found["run_id"], found["sequences"], len(found["layers"])) == (folder.name, 3, 2)
+    distances = [line.split()[0] for line in printed.splitlines() if line.startswith("  ")][-7:]
+    assert distances == ["0", "1", "2", "5", "10", "20", "24"]
+    ElementTree.fromstring((folder / "evaluations" / "inspect.svg").read_text())
+    assert json.loads((folder / "record.json").read_text()) == record
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["eval"], "eval needs a run"),
+        (["eval", "a", "b"], "a is no run"),
+        (["eval", "nowhere"], "nowhere is no run"),
+        (["eval", "/nowhere"], "/nowhere is no run: there is no config.yaml in /nowhere; runs_root="),
+        (
+            ["eval", "nowhere", "--config-dir", "x"],
+            "--config-dir is not needed, for the settings of a finished run hold all",
+        ),
+        (["eval", "nowhere", "optimizer.lr=1"], "optimizer.lr=1 does not apply to a run that is finished"),
+        *(
+            (
+                ["eval", "nowhere", f"task.{name}=9", "T=5"],
+                f"task.{name}=9 is no setting of a task: T=400,800 sets the lengths",
+            )
+            for name in ("data_root", "run", "lengths", "content", "T")
+        ),
+        (["inspect"], "inspect needs one run"),
+        (["inspect", "nowhere"], "nowhere is no run"),
+        (["inspect", "nowhere", "T=5"], "T=5 does not apply to inspect"),
+        (["inspect", "nowhere", "--sequences", "0"], "--sequences 0 is out of range"),
+        (["generate"], "generate needs one run"),
+        (["generate", "a", "--tokens", "0"], "--tokens 0 is out of range"),
+        (["generate", "a", "--temperature", "-1"], "--temperature -1.0 is out of range"),
+        (["generate", "a", "--temperature", "nan"], "--temperature nan is out of range"),
+        (["generate", "a", "--seed", "-1"], "--seed -1 is out of range"),
+        (["generate", "nowhere"], "nowhere is no run"),
+        *(
+            (["export", *words], "export")
+            for words in ([], ["a", "b"], ["a", "optimizer.lr=1"], ["a", "--format", "tflite"])
+        ),
+    ],
+)
+def test_wrong_words(words: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(words) == 2
+    assert message in capsys.readouterr().err

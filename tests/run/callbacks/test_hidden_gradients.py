@@ -1,5 +1,7 @@
-"""||dL/dh_t||_F against finite differences through the steps that follow t."""
+"""Gradients of hidden states against finite differences, their Jacobians, and scalar gates."""
 
+import math
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -9,12 +11,17 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+import orthobench
 from orthobench.cells.elman import Elman
 from orthobench.cells.gru import GRU
 from orthobench.cells.lstm import LSTM
+from orthobench.cells.scalar_gated import ScalarGated
 from orthobench.models.recurrent import Recurrent
 from orthobench.run.callbacks.hidden_gradients import HiddenGradients, hidden_gradients
-from tests.making import draw, network
+from orthobench.run.callbacks.jacobian import chained_jacobian, summary
+from orthobench.run.callbacks.scalar_gates import ScalarGates
+from tests.making import draw, network, untouched_cell
+from tests.run.callbacks.watching import SMALL, common, finished, names, steps
 
 T = 6
 CELLS = [
@@ -117,3 +124,101 @@ def test_is_written_under_the_name_of_its_step() -> None:
         callback.record(SimpleNamespace(), module)
     expected = hidden_gradients(module, batch("all"), [2, 5])
     assert rows == [{f"hidden_gradient/{t}": norm for t, norm in expected.items()}]
+
+
+SCORES = {"jacobian", "jacobian/min", "jacobian/max", "jacobian/lower", "jacobian/upper"}
+
+
+def test_a_run_records_it_at_every_validation_when_asked() -> None:
+    _, curve = finished("model=urnn_exp", "model.activation=abs", "diagnostics.jacobian=2")
+    for name in SCORES:
+        assert steps(curve, name) == [0, 3, 6]
+        assert all(value == pytest.approx(math.sqrt(8), rel=1e-5) for _, value in curve.of(name))  # float32
+
+
+def test_norms_lie_between_the_bounds() -> None:
+    exp = orthobench.build(*SMALL, "model=sgornn")
+    with torch.no_grad():
+        found = summary(exp.model, exp.task.batch("val", 0, 0)[0][:4])
+    order = [found[name] for name in ("jacobian/lower", "jacobian/min", "jacobian", "jacobian/max", "jacobian/upper")]
+    assert order == sorted(order)
+
+
+@pytest.mark.parametrize("model", ["ncgru", "ugru", "lstm"])
+def test_gated_cells_have_no_bound(model: str) -> None:
+    exp = orthobench.build(*SMALL, f"model={model}")
+    with torch.no_grad():
+        assert set(summary(exp.model, exp.task.batch("val", 0, 0)[0][:4])) == SCORES - {
+            "jacobian/lower",
+            "jacobian/upper",
+        }
+
+
+def test_in_a_stack_the_last_layer_is_measured() -> None:
+    model, x = network(Elman, layers=2), draw(3, 5, 3)
+    with torch.no_grad():
+        expected = torch.linalg.matrix_norm(chained_jacobian(model.cells[1], model.layer_inputs(x)[-1]))
+        assert summary(model, x)["jacobian"] == pytest.approx(expected.mean().item())
+
+
+def test_the_last_layer_reads_what_the_others_give() -> None:
+    model, x = network(Elman, layers=2), draw(3, 5, 3)
+    hidden, _ = orthobench.recurrence(model.cells[1], model.layer_inputs(x)[-1])
+    y = hidden @ model.output_weight.T + model.output_bias
+    torch.testing.assert_close(y, model(x)[0], rtol=0, atol=1e-12)
+
+
+def watcher(tmp_path: Path, layers: int = 1) -> tuple[ScalarGates, list[ScalarGated]]:
+    cells = [untouched_cell(ScalarGated) for _ in range(layers)]
+    return ScalarGates(*common(tmp_path), cells), cells  # type: ignore[arg-type]
+
+
+def clip(cell: ScalarGated, active: bool) -> None:
+    torch.nn.init.constant_(cell.beta_raw, 5.0 if active else 0.0)
+
+
+def test_the_gates_of_a_cell(tmp_path: Path) -> None:
+    callback, (cell,) = watcher(tmp_path)
+    expected = {"alpha": cell.alpha().item(), "beta": cell.beta().item(), "clipped": 0.0}
+    assert callback.measure() == pytest.approx(expected)
+
+
+def test_the_share_of_clipped_steps_since_the_last_look(tmp_path: Path) -> None:
+    callback, (cell,) = watcher(tmp_path)
+    for active in (True, False, False, True):
+        clip(cell, active)
+        callback.count()
+    assert callback.measure()["clipped"] == 0.5
+    callback.count()
+    assert callback.measure()["clipped"] == 1.0
+
+
+def test_layers_have_columns_of_their_own(tmp_path: Path) -> None:
+    callback, cells = watcher(tmp_path, layers=2)
+    clip(cells[1], True)
+    callback.count()
+    found = callback.measure()
+    assert (found["clipped/1"], found["clipped/2"]) == (0.0, 1.0)
+    assert set(found) == {f"{name}/{layer}" for name in ("alpha", "beta", "clipped") for layer in (1, 2)}
+
+
+def test_a_resumed_run_goes_on_counting(tmp_path: Path) -> None:
+    callback, (cell,) = watcher(tmp_path)
+    clip(cell, True)
+    callback.count()
+    other, _ = watcher(tmp_path)
+    other.load_state_dict(callback.state_dict())
+    other.count()  # its own cell is not clipped
+    assert other.measure()["clipped"] == 0.5
+
+
+def test_a_run_of_sgornn_records_them() -> None:
+    _, curve = finished("model=sgornn")
+    assert steps(curve, "alpha") == steps(curve, "beta") == steps(curve, "clipped") == [0, 2, 4, 6]
+    alphas, betas = (dict(curve.of(name)) for name in ("alpha", "beta"))
+    assert all(betas[step] <= 1 - 2 * alphas[step] + 1e-7 for step in alphas)
+
+
+def test_a_run_leaves_out_what_it_has_not_or_is_not_asked_for() -> None:
+    found = names(finished("model=vprnn")[1])
+    assert not {"alpha", "beta", "clipped", "gap/loss", "train_eval/loss", "jacobian", "jacobian/lower"} & found
