@@ -75,7 +75,7 @@ def recurrence(cell: "Cell", x: "Tensor", h0: "State | None" = None, engine: str
     Args:
         cell: the cell, such as `exp.model.cells[0]`.
         x: inputs (B, T, I), or tokens (B, T).
-        h0: initial state, a tuple of tensors (B, N); the cell's own when null.
+        h0: initial state, a tuple of tensors (B, N); the cell's own when None.
         engine: `auto`, or the name of an engine; see `orthobench.scan.recurrence`.
 
     Returns:
@@ -95,7 +95,7 @@ def records(root: "str | Any | None" = None) -> "pd.DataFrame":
     `metrics.best_val.test/loss`.
 
     Args:
-        root: a folder of runs; $ORTHOBENCH_RUNS, or `runs`, when null.
+        root: a folder of runs; $ORTHOBENCH_RUNS, or `runs`, when None.
 
     Raises:
         orthobench.errors.ConfigError: there is no such folder.

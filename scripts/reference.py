@@ -251,9 +251,8 @@ def _named(module: str, *names: str) -> dict[str, Any]:
 
 def configured() -> dict[str, type]:
     """Classes whose arguments are settings, those of the page of the configuration, by `kind=name`."""
-    return {
-        f"{what}={name}": registry.find(what, name, what) for what in registry.KINDS for name in registry.names(what)
-    }
+    kinds = registry.KINDS
+    return {f"{what}={name}": registry.find(what, name, what) for what in kinds for name in registry.names(what)}
 
 
 def members(cls: type) -> dict[str, Any]:
@@ -292,13 +291,13 @@ def _described(name: str, one: Any, heading: str = "###") -> str:
     own = meanings(one) if inspect.isclass(one) else {}
     body = re.split(r"^(?:Args|Attributes|Raises|Returns):\n", text, flags=re.M)[0].strip()
     body = re.sub(r"((?:^ {4}.*\n?)+)", lambda m: f"```text\n{inspect.cleandoc(m[1])}\n```\n", body, flags=re.M)
-    listed = own or _arguments_of(text)
     signature = f"```text\n{name.rpartition('.')[2]}{_signature(one, bound, kept)}\n```\n"
     parts = [f"{heading} `{name}`\n", signature, f"{body}\n"]
-    parts += [table(("argument", "meaning"), [(f"`{key}`", told) for key, told in listed.items()])] if listed else []
+    rows = [(f"`{key}`", told) for key, told in (own or _arguments_of(text)).items()]
+    parts += [table(("attribute or argument" if own else "argument", "meaning"), rows)] if rows else []
     for title, lines in re.findall(r"^(Returns|Raises):\n((?: {4}.*\n?)+)", text, flags=re.M):
-        each = (" ".join(one.split()).rstrip(".") for one in re.split(r"\n(?= {4}\S)", lines.rstrip()))
-        parts.append(f"{title} {'; '.join(each)}.\n")
+        each = re.split(r"\n(?= {4}\S)", lines.rstrip()) if title == "Raises" else [lines]
+        parts.append(f"{title}: {'; '.join(' '.join(one.split()).rstrip('.') for one in each)}.\n")
     return "\n".join(parts)
 
 
@@ -310,9 +309,11 @@ def _signature(one: Any, bound: str, kept: bool) -> str:
     """Signature with the names of types alone and words in quotes, without what is bound; of a property, its type."""
 
     def named(kind: Any) -> str:
-        return re.sub(r"\b(?:\w+\.)+(?=\w)", "", kind if isinstance(kind, str) else inspect.formatannotation(kind))
+        text = re.sub(r"\b(?:\w+\.)+(?=\w)", "", kind if isinstance(kind, str) else inspect.formatannotation(kind))
+        return re.sub(r"Annotated\[([^][]+), Range\([^()]*\)\]", r"\1", text).replace("~", "")
 
-    found, shown, starred = inspect.signature(one), [], False
+    own = getattr(one, "__init__", one) if inspect.isclass(one) and one.__init__ is not object.__init__ else one
+    found, shown, starred = inspect.signature(own), [], False
     for parameter in (one for one in found.parameters.values() if one.name != bound):
         if parameter.kind is parameter.KEYWORD_ONLY and not starred:
             shown.append("*")

@@ -68,7 +68,7 @@ def problems(one: Any, of_paper: bool = False, method: bool = False) -> Iterator
 
     Every argument has a line in `Args` (the sentence of a method may name it instead); an array and what is returned
     as one have a shape; an argument in steps, bytes or the like names its unit; an error that the body raises is in
-    `Raises`; a class of a paper names its year. `see X` stands for what X says.
+    `Raises`; a class of a paper names its year; a function speaks of None. `see X` stands for what X says.
     """
     one = getattr(one, "__func__", getattr(one, "fget", getattr(one, "func", one)))
     text = inspect.cleandoc(one.__doc__ or "")
@@ -98,6 +98,8 @@ def problems(one: Any, of_paper: bool = False, method: bool = False) -> Iterator
         yield from (
             f"no Raises, {error}" for error in raised(body) if error not in known and (error[-1] != "_" or not known)
         )
+    if not is_class and re.search(r"\b[Nn]ull\b", text):
+        yield "null is for YAML and JSON, and None for Python"
     if of_paper and not SOURCE.search(text):
         yield "no source"
 
@@ -166,6 +168,9 @@ class _Wrong:
             window: how far back is seen.
         """
 
+    def foreign(self) -> int | None:
+        """Size of it; null where there is none."""
+
     def old(self) -> None:
         """Cell of a paper."""
 
@@ -184,6 +189,7 @@ class _Wrong:
         ("checked", "no Raises, refuse_"),
         ("seconds", "timeout: no unit, second|minute|hour"),
         ("steps", "window: no unit, step"),
+        ("foreign", "null is for YAML and JSON, and None for Python"),
         ("old", "no source"),
     ],
 )

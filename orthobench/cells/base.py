@@ -36,7 +36,7 @@ class Cell(nn.Module, ABC):
     Attributes:
         gates: the names of the blocks of N numbers that `project` returns.
         matrix_names: the names of the recurrent matrices, in the order in which `step` gets them; their number may
-            differ from that of the gates. Null means one per gate.
+            differ from that of the gates. None means one per gate.
         states: how many states (B, N) there are; for other shapes a class redefines `state_shapes`.
         returns_output: whether `step` returns (output, state). A readout and the next layer then see the output
             (B, feature_size), and only the final state is kept.
@@ -253,7 +253,7 @@ class Cell(nn.Module, ABC):
         return projection(x, self.U, self.joint_bias())
 
     def joint_bias(self) -> Tensor | None:
-        """The bias that is added to the projection, (G * N,); null when there is none."""
+        """The bias that is added to the projection, (G * N,); None when there is none."""
         parts = [self._added_bias(gate) for gate in self.gates]
         if all(part is None for part in parts):
             return None
@@ -308,7 +308,7 @@ class Cell(nn.Module, ABC):
         """Real multiply-adds of one step of one sequence; elementwise operations are left out.
 
         Every parametrized matrix acts once, and so does every other parameter with two dimensions or more. A cell that
-        uses one of them otherwise, or multiplies by what is no parameter, defines this anew. Where the state is
+        uses one of them otherwise, or multiplies by what is no parameter, redefines this. Where the state is
         complex, a multiply-add of a parametrized matrix is complex and counts as four.
 
         Args:
@@ -335,7 +335,7 @@ class Cell(nn.Module, ABC):
         return None
 
     def torch_kernel(self) -> str | None:
-        """The name of torch's own kernel that computes this cell exactly (rnn_tanh, rnn_relu, gru, lstm), or null."""
+        """The name of torch's own kernel that computes this cell exactly (rnn_tanh, rnn_relu, gru, lstm), or None."""
         return None
 
     def step_gain(self, W: Matrices) -> tuple[float, float] | None:

@@ -45,8 +45,8 @@ class Layer(Follower):
         dropout: share of the features zeroed between layers in training.
         bidirectional: must be False: run a second layer over the sequences in reverse instead.
         proj_size: must be 0: put an nn.Linear behind the layer instead.
-        device: where the parameters are; torch's default device when null.
-        dtype: their type, float32 or float64; torch's default type when null.
+        device: where the parameters are; torch's default device when None.
+        dtype: their type, float32 or float64; torch's default type when None.
         engine: what runs the recurrence, see `orthobench.scan`; `reference` also has second derivatives.
         **settings: settings of the cell and of its recurrent matrix, named as on the command line after `model.`.
 
@@ -131,7 +131,7 @@ class Layer(Follower):
         Args:
             x: (T, B, I), with `batch_first` (B, T, I), or (T, I) for one sequence; or a PackedSequence.
             h_0: initial state (L, B, N), or (L, N) for one sequence; a tuple of such tensors for a cell with several
-                states; where the cell starts when null: zeros, what it learns, or its own empty memory (sLSTM, mLSTM).
+                states; where the cell starts when None: zeros, what it learns, or its own empty memory (sLSTM, mLSTM).
             lengths: the number of steps of every sequence of padded inputs, (B,); padding is not read.
             reset: booleans (T, B), (B, T) or (T,): before which steps the state is what a call without `h_0` begins
                 with, as where an episode begins.
@@ -142,7 +142,7 @@ class Layer(Follower):
 
         Raises:
             ValueError: x, h_0, lengths or reset has another shape, type or device, or values out of range.
-            ConfigError: torch.onnx looks on, and ONNX has no operators for this layer.
+            ConfigError: it is exported to ONNX, which has no operators for this layer.
         """
         if torch.onnx.is_in_onnx_export():
             if jit.is_tracing():
@@ -204,7 +204,7 @@ class Layer(Follower):
         return F.dropout(x, self.dropout) if layer and self.dropout and self.training else x
 
     def reset_parameters(self) -> None:
-        """Draw all initial values anew, as a new layer does after `torch.manual_seed`."""
+        """Draw all initial values again, as a new layer does after `torch.manual_seed`."""
         self._take(self._cells())
 
     def flatten_parameters(self) -> None:
@@ -243,7 +243,7 @@ class Layer(Follower):
 
         Args:
             lr: the learning rate of the other parameters.
-            lr_recurrent: that of the constrained ones; the same when null.
+            lr_recurrent: that of the constrained ones; the same when None.
         """
         rule = SGD()
         found = groups(self, rule, lr, rule, lr if lr_recurrent is None else lr_recurrent)

@@ -22,9 +22,9 @@ class Network(Parametrized, ABC):
         values_held: numbers per example that a training step keeps in memory, those of the recurrent layers left out.
         values_per_step: the same, per example and step of a sequence.
         engine: what runs the cells, see `orthobench.scan`.
-        sequences: about how many sequences it computes at once; null where that is not known.
+        sequences: about how many sequences it computes at once; None where that is not known.
         locked_dropout: whether a sequence keeps one mask for all its steps.
-        checkpoint: how it goes over segments of a sequence, see `models.segments`; null for the whole at once.
+        checkpoint: how it goes over segments of a sequence, see `models.segments`; None for the whole at once.
     """
 
     cells: Any
@@ -37,7 +37,7 @@ class Network(Parametrized, ABC):
     checkpoint: Checkpoint = None
 
     def why_no_segments(self) -> str | None:
-        """Why it cannot go over a sequence in segments; null where it can."""
+        """Reason why it cannot go over a sequence in segments; None where it can."""
         return "only recurrent networks go over a sequence step by step"
 
     @abstractmethod
@@ -48,8 +48,7 @@ class Network(Parametrized, ABC):
 
         Args:
             x: (B, T, I), or tokens (B, T); (B, I) where there is no time.
-            state: of every recurrent layer, tensors (B, N) as `Cell.initial_state` gives them; where they start when
-                null.
+            state: of every recurrent layer, tensors (B, N) as `Cell.initial_state` gives them; these when None.
             taps: its keys are the steps (layers, where there is no time) whose hidden state is wanted, (B, N); the
                 values are filled in here.
 
@@ -101,7 +100,7 @@ class Network(Parametrized, ABC):
         """Real multiply-adds of one step of one sequence, or of one example where there is no time.
 
         Here those of the cells, and one for every number of every other matrix; a network that uses one of them
-        otherwise defines this anew. Elementwise operations are left out, and so is what is computed once per forward
+        otherwise redefines this. Elementwise operations are left out, and so is what is computed once per forward
         pass or once per sequence.
 
         Args:

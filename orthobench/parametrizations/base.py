@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 
 class Parametrization(nn.Module, ABC):
-    """Owns free parameters and returns an (n, n) matrix.
+    """Map from free parameters to a recurrent matrix (n, n).
 
     Called once per forward pass of a model, never per time step. A subclass draws its paper's initialisation from the
     NumPy generator `rng` that its constructor is given.
@@ -76,7 +76,7 @@ class Parametrization(nn.Module, ABC):
     def at_free_rate(self) -> dict[str, float | None]:
         """The parameters of a constrained matrix that train as free ones do, each with its weight decay.
 
-        Null stands for the optimizer's own decay.
+        None stands for the optimizer's own decay.
         """
         return {}
 
@@ -103,7 +103,7 @@ class Parametrization(nn.Module, ABC):
 
     @staticmethod
     def valid_size(n: int) -> str | None:
-        """Why n is not possible and which sizes near it are, as the end of a sentence that names n; null if it is."""
+        """Reason why n is not possible, and the sizes near it that are: the end of a sentence; None if it is."""
         return None
 
 

@@ -36,8 +36,8 @@ class Run(Built):
         """Train it, or go on where it stopped, or find it done.
 
         Args:
-            attempt: makes one attempt at the run in its folder, with `task` and `model` as they are. When null, it is
-                `Attempt` with both made anew: whatever has been done to them, a record is that of the settings.
+            attempt: makes one attempt at the run in its folder, with `task` and `model` as they are. When None, it is
+                `Attempt` with both made again: whatever has been done to them, a record is that of the settings.
 
         Returns:
             The record.

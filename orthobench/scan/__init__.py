@@ -29,8 +29,8 @@ def choose(
     Args:
         cell: the cell.
         engine: auto, or the name of an engine.
-        device: the type of device that `auto` chooses for, cpu or cuda; null for the device of the parameters.
-        sequences: about how many sequences are computed at once, those of all members of an ensemble; null for 50.
+        device: the type of device that `auto` chooses for, cpu or cuda; None for the device of the parameters.
+        sequences: about how many sequences are computed at once, those of all members of an ensemble; None for 50.
 
     Raises:
         ConfigError: an engine that cannot run this cell was asked for by name.
@@ -57,7 +57,7 @@ def recurrence(cell: "Cell", x: "Tensor", h0: "State | None" = None, engine: str
     Args:
         cell: the cell; its recurrent matrices are computed once.
         x: inputs (B, T, I), or tokens (B, T).
-        h0: initial state, a tuple of tensors (B, N), or (1, N) for the whole batch; the cell's own when null.
+        h0: initial state, a tuple of tensors (B, N), or (1, N) for the whole batch; the cell's own when None.
         engine: auto, or the name of an engine, see `engines.py`. Empty batches and sequences always run on `reference`;
             `auto` also takes `reference` under the derivatives of torch.func and in forward mode. While anything traces
             or exports, whatever the engine, it is `reference`, whose loop torch.export may make one operator.

@@ -31,22 +31,22 @@ class Task(Divided, opened.Reader, ABC):
     Attributes:
         input_size: width of an input, or number of tokens.
         output_size: width of an output.
-        T: steps of a sequence; null where sequences differ in length.
+        T: steps of a sequence; None where sequences differ in length.
         baseline: the trivial predictor's score by metric name, on the test set's distribution.
-        order_blind: what the best predictor would score that knows how often each token was shown, and not in which
-            order; empty where nobody has worked it out, or where the order does not matter.
+        order_blind: the best score without the order, by metric: that of a predictor that knows how often each token
+            was shown and no more; empty where it is not known, or where the order does not matter.
         readout: whether the model answers after the last step or at every step.
         objective: `classify` (cross-entropy over `output_size` classes) or `regress` (mean squared error).
-        split_name: which of several splits or corpora the numbers are from; null when there is one.
-        baseline_reason: why there is no baseline; null when there is one.
-        no_training: why it is for testing alone; null when it can be learnt.
+        split_name: which of several splits or corpora the numbers are from; None when there is one.
+        baseline_reason: why there is no baseline; None when there is one.
+        no_training: why it is for testing alone; None when it can be learnt.
         metric: the headline metric, one of those that are declared.
         tokens_in: whether an input is a token, which a model may embed, and not a vector.
         sequential: whether an input is a sequence; otherwise a vector, which a feed-forward model reads.
-        fixed_length: why T cannot be chosen; null when it can.
+        fixed_length: why T cannot be chosen; None when it can.
         unit: what an example is called.
         divides: the settings that say which of the data are for training and which for the test.
-        data_set: folder of `data_root` that it reads, as `orthobench prepare` names it; null when it reads nothing.
+        data_set: folder of `data_root` that it reads, as `orthobench prepare` names it; None when it reads nothing.
         carries_state: whether a batch goes on where the one before ended, so that the model's state is carried over
             (truncated back-propagation through time); every pass over a split starts from the initial state.
         verify: whether files of a `data_set` must be the published ones.
@@ -128,7 +128,7 @@ class Task(Divided, opened.Reader, ABC):
         """
 
     def examples(self, split: Split) -> int | None:
-        """Size of a split in `unit`s; null when they are drawn afresh for ever."""
+        """Size of a split in `unit`s; None when they are drawn without end."""
         return self.batches(split) * self.full(split)
 
     def full(self, split: Split) -> int:
@@ -176,7 +176,7 @@ class Task(Divided, opened.Reader, ABC):
         What its numbers stand for, such as a vocabulary, classes or moments, is then that of the other's training part.
 
         Raises:
-            ConfigError: that cannot be.
+            ConfigError: the data do not suit it, such as a class that the other lacks.
         """
 
     def codes(self) -> dict[str, Any]:
@@ -188,11 +188,11 @@ class Task(Divided, opened.Reader, ABC):
         return []
 
     def files_read(self) -> list[Path]:
-        """Look at the data, and tell in which files they are, with those of `files`; none for data that are drawn.
+        """Look at the data, and return the files that they are in, with those of `files`; none for data that are drawn.
 
-        Of a `data_set` that this process has read before, they are all of its files that it has opened. Of a class from
-        outside the package, which may read at any time, they are all that its tasks of these settings have opened; of
-        any settings where these have opened none, because what was read is cached.
+        For a `data_set` that this process has read before, they are all of its files that it has opened. A class from
+        outside the package may read at any time: for it they are all files that its tasks of these settings have
+        opened, or of any settings where these have opened none, because what was read is cached.
 
         Raises:
             DataError: they are missing or damaged.

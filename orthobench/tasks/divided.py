@@ -24,7 +24,7 @@ class Divided:
     whole: bool = False
 
     def look(self) -> None:
-        """Look at files of the user's own, so that a wrong one is told before anything is planned or started.
+        """Look at files of the user's own, so that a wrong one is reported before anything is planned or started.
 
         Raises:
             DataError: one is missing or malformed.
@@ -34,7 +34,7 @@ class Divided:
         """Make all of the data the test part, where they name none: a model was not trained on them."""
 
     def row_digests(self, split: Split) -> list[bytes]:
-        """A digest of every row of a split, by which it is known among others; none where rows are drawn for ever."""
+        """Digest of every row of a split, by which it is known among others; none where rows are drawn without end."""
         return []
 
     @property
@@ -45,6 +45,6 @@ class Divided:
     def files(self) -> list[Path]:
         """The files of the user's own that its numbers depend on: those that its settings name.
 
-        A task of one's own adds what Python does not open, such as a database: a change of it is then told.
+        A task of one's own adds what Python does not open, such as a database: a change of it is then noticed.
         """
         return [Path(getattr(self, key)) for key in self.own_files if isinstance(getattr(self, key, None), str)]

@@ -34,7 +34,7 @@ class CellCheck:
 
     Attributes:
         name: what was checked.
-        problem: what is wrong; null where nothing is.
+        problem: what is wrong; None where nothing is.
         note: what else is worth knowing.
     """
 
