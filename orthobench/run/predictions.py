@@ -11,6 +11,7 @@ from torch.nn import functional as F
 from orthobench.errors import ConfigError
 from orthobench.run.load import Finished
 from orthobench.tasks.base import Task
+from orthobench.tasks.cross_entropy import cross_entropy
 
 MOST = 2_000  # sequences of the test split that are looked at
 WORST = 4
@@ -108,8 +109,7 @@ def _answers(run_id: str, found: Predictions, y: Tensor, target: Tensor) -> tupl
             logits = y.squeeze(-1)
             losses = F.binary_cross_entropy_with_logits(logits, target.to(y.dtype), reduction="none")
             return (logits > 0).long(), losses
-        losses = F.cross_entropy(y.flatten(0, -2), target.flatten().long(), reduction="none")
-        return y.argmax(-1), losses.view(target.shape)
+        return y.argmax(-1), cross_entropy(y, target.long(), "none")
     if not found.classes and y.shape == target.shape:
         return y, (y - target).square()
     raise ConfigError(f"{run_id}: its answers {tuple(y.shape)} to targets {tuple(target.shape)} are not drawn.")

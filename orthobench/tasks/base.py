@@ -12,6 +12,7 @@ from orthobench.common.registry import in_module, is_ours
 from orthobench.common.schema import Positive, Range
 from orthobench.datasets import opened
 from orthobench.errors import ConfigError
+from orthobench.tasks.cross_entropy import cross_entropy
 from orthobench.tasks.divided import SPLITS, Divided, Split
 from orthobench.tasks.metric import ACCURACY, CROSS_ENTROPY, SQUARED_ERROR, Metric
 
@@ -250,7 +251,7 @@ class Task(Divided, opened.Reader, ABC):
         self._refuse_mismatch(y, target, mask)
         if self.objective == "regress":
             return F.mse_loss(y, target)
-        return F.cross_entropy(y.flatten(0, -2), target.flatten())
+        return cross_entropy(y, target)
 
     def measure(self, y: Tensor, target: Tensor, mask: Tensor | None = None) -> dict[str, Tensor]:
         """Every metric of one batch, a scalar each: means over it, of which shares are float64; see `weight`.

@@ -8,6 +8,7 @@ from torch.nn import functional as F
 
 from orthobench.errors import ConfigError
 from orthobench.tasks.base import Task
+from orthobench.tasks.cross_entropy import cross_entropy
 from orthobench.tasks.drawn.adding import Adding
 from orthobench.tasks.drawn.copying import Copying
 from orthobench.tasks.drawn.cued_copying import CuedCopying
@@ -128,3 +129,17 @@ def test_a_loss_in_mixed_precision_is_of_float32(task: Any, y: torch.Tensor, tar
         found = task.measure(rounded, target)["loss"]
     assert found.dtype == torch.float32
     assert float(found) == pytest.approx(float(task.loss(rounded.float(), target)), rel=1e-6)
+
+
+@pytest.mark.parametrize("K", [2, 10, 15, 16, 50])
+@pytest.mark.parametrize("shape", [(3,), (3, 1), (3, 7)])
+def test_cross_entropy_is_minus_the_logarithm_of_the_right_class_share(K: int, shape: tuple[int, ...]) -> None:
+    rng = torch.Generator().manual_seed(K)
+    y = torch.randn(*shape, K, generator=rng, dtype=torch.float64, requires_grad=True)
+    target = torch.randint(K, shape, generator=rng)
+    right = torch.nn.functional.one_hot(target, K)
+    expected = -((y.exp() / y.exp().sum(-1, keepdim=True)).log() * right).sum(-1)
+    torch.testing.assert_close(cross_entropy(y, target, "none"), expected)
+    torch.testing.assert_close(cross_entropy(y, target), expected.mean())
+    (slope,) = torch.autograd.grad(cross_entropy(y, target), y)
+    torch.testing.assert_close(slope, (y.softmax(-1) - right) / expected.numel())

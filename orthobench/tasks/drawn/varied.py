@@ -12,9 +12,9 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 import torch
 from torch import Tensor
-from torch.nn import functional as F
 
 from orthobench.tasks.base import SPLITS, Batch, Split
+from orthobench.tasks.cross_entropy import cross_entropy
 from orthobench.tasks.metric import Metric
 from orthobench.tasks.scaled import SCORE, scaled, scaled_resolution
 from orthobench.tasks.synthetic import Arrays, Drawn
@@ -82,8 +82,7 @@ class Varied(Drawn):
 
     def loss(self, y: Tensor, target: Tensor, mask: Tensor | None = None) -> Tensor:
         """Cross-entropy in nats of y (B, T, O), the mean over sequences of the mean over the outputs that count."""
-        losses = F.cross_entropy(y.flatten(0, -2), target.flatten(), reduction="none")
-        return _mean(losses.view(target.shape), mask)
+        return _mean(cross_entropy(y, target, "none"), mask)
 
     def measure(self, y: Tensor, target: Tensor, mask: Tensor | None = None) -> dict[str, Tensor]:
         """`loss`; `accuracy` over the outputs that count; `score`, the same with the trivial predictor at 0."""

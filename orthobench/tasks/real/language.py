@@ -27,12 +27,12 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 import torch
 from torch import Tensor
-from torch.nn import functional as F
 
 from orthobench.common.schema import Positive
 from orthobench.datasets import ptb
 from orthobench.errors import ConfigError, DataError
 from orthobench.tasks.base import SPLITS, Batch, Split, Task
+from orthobench.tasks.cross_entropy import cross_entropy
 from orthobench.tasks.metric import CROSS_ENTROPY, Metric
 
 SHORTEST = 5
@@ -218,7 +218,7 @@ class Language(Task):
 
     def loss(self, y: Tensor, target: Tensor, mask: Tensor | None = None) -> Tensor:
         """Mean cross-entropy per token in nats: y (B, T, O), target (B, T)."""
-        return F.cross_entropy(y.flatten(0, 1), target.flatten())
+        return cross_entropy(y, target)
 
     def measure(self, y: Tensor, target: Tensor, mask: Tensor | None = None) -> dict[str, Tensor]:
         return {"loss": self.loss(y, target)}
