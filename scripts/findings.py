@@ -17,7 +17,7 @@ from matplotlib.colors import to_rgb
 from orthobench.report import costs, drawing
 from orthobench.report.drawing import COLOURS, DASHES, MARKERS
 from orthobench.report.fair import BLIND, DROP, TITLE, normalised
-from orthobench.report.numbers import number
+from orthobench.report.quantities import digits
 from orthobench.study.catalogue import SHIPPED
 from orthobench.study.statistics.status import NOT_RUN, PARTIAL, STATUSES, UNDERSPECIFIED
 from orthobench.study.tables.table import FAIR
@@ -135,10 +135,10 @@ def overview() -> str:
             for heading, found in ((heading, entries[heading].get(model)) for heading in COLUMNS)
         ]
         one = first[model]
-        ms = costs.step(one.cost) if one.cost else "not measured"
-        state = number(one.budget.get("state_bytes"), 0)
+        ms = str(costs.step(one.cost)) if one.cost else "not measured"
+        state = digits(one.budget.get("state_bytes"), 0)
         lines.append([model, *scores, str(table.horizon(one) or "none"), ms, _seconds(one), state])
-    blind = [number(tables[heading].blind(case), 2) for heading, (_, case) in COLUMNS.items()]
+    blind = [digits(tables[heading].blind(case), 2) for heading, (_, case) in COLUMNS.items()]
     lines.append([BLIND, *blind, *[""] * 4])
     sizes = [budget(fair_of(table)) for table, _ in COLUMNS.values()]
     words = OVERVIEW.format(least=min(sizes), most=max(sizes), repeated=costs.REPEATED)
@@ -154,7 +154,7 @@ def budget(table: FairTable) -> int:
 
 
 def _score(table: FairTable, found: FairEntry) -> str:
-    drop, text = table.drop(found), normalised(table, found)
+    drop, text = table.drop(found), str(normalised(table, found))
     return text and text + "†" * found.choice.edge + "‡" * (drop is not None and drop > DROP)
 
 
@@ -352,7 +352,7 @@ def _seconds(one: FairEntry) -> str:
     """The seconds that a model trains until its loss is at a tenth of the trivial one, as text."""
     if one.steps_to_tenth is None:
         return "never"
-    return number(one.steps_to_tenth * one.cost.s_per_step, 1) if one.cost else "not measured"
+    return digits(one.steps_to_tenth * one.cost.s_per_step, 1) if one.cost else "not measured"
 
 
 def texts() -> dict[Path, str]:

@@ -1,8 +1,10 @@
-"""Measured steps as text: what a step costs, and on which machine that was measured."""
+"""Measured steps in cells: what a step costs, and on which machine that was measured."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from orthobench.report.document import Grid
+from orthobench.report.quantities import NOTHING, Quantity, Shown
 from orthobench.study.costs.step_costs import StepCost
 
 REPEATED = "one half"  # by which two measurements of the same program in results/bench/steps.csv differ at most
@@ -11,25 +13,18 @@ HEADERS = ("row", "ms a step", "minutes per epoch", "building W")
 
 def costs(found: dict[str, StepCost]) -> Grid:
     """The measured steps of a table's rows; without lines where nothing was measured."""
-    rows = [
-        [row, step(cost), f"{cost.s_per_step * cost.epoch_steps / 60:.3g}", _share(cost)] for row, cost in found.items()
-    ]
+    rows = [[row, step(cost), _epoch(cost), _share(cost)] for row, cost in found.items()]
     return Grid(list(HEADERS), rows, frozenset(HEADERS[1:]), subject="what a training step costs")
 
 
-def step(cost: StepCost) -> str:
-    """Milliseconds of a step: the median of the rounds ± half of the distance between their quartiles.
-
-    A spread that would be rounded to nothing is written with two digits.
-    """
-    decimals = 1 if cost.s_per_step < 1 else 0
-    places = f",.{decimals}f" if round(1000 * cost.spread, decimals) else ".2g"
-    return f"{1000 * cost.s_per_step:,.{decimals}f} ± {1000 * cost.spread:{places}}"
+def step(cost: StepCost) -> Quantity:
+    """Milliseconds of a step: the median of the rounds ± half of the distance between their quartiles."""
+    return Quantity(1000 * cost.s_per_step, 1 if cost.s_per_step < 1 else 0, half=1000 * cost.spread)
 
 
-def engine(cost: StepCost) -> str:
-    """The engine in brackets, where it is not that of most cells, whose loops are compiled."""
-    return "" if cost.engine in ("", "native") else f" ({cost.engine})"
+def step_of_engine(cost: StepCost) -> Quantity:
+    """A step, and in brackets its engine where that is not the one of most cells, whose loops are compiled."""
+    return replace(step(cost), after="" if cost.engine in ("", "native") else f"({cost.engine})")
 
 
 def notes(found: Iterable[StepCost]) -> list[str]:
@@ -44,5 +39,10 @@ def notes(found: Iterable[StepCost]) -> list[str]:
     ]
 
 
-def _share(cost: StepCost) -> str:
-    return "" if cost.matrix_share is None else f"{100 * cost.matrix_share:.1f} %"
+def _epoch(cost: StepCost) -> Quantity:
+    minutes = cost.s_per_step * cost.epoch_steps / 60
+    return Quantity(minutes, written=f"{minutes:.3g}")
+
+
+def _share(cost: StepCost) -> Shown:
+    return NOTHING if cost.matrix_share is None else Quantity(100 * cost.matrix_share, 1, after="%")

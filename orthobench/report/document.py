@@ -1,12 +1,13 @@
-"""Document of sections, each with its grids of text, before it is Markdown, CSV, LaTeX or HTML.
+"""Document of sections, each with its grids of words and numbers, before it is Markdown, CSV, LaTeX or HTML.
 
 The published tables (paper.py) and the fair ones (fair.py) both fill it; markup.py and the site only read it.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from orthobench.report.quantities import Shown
 from orthobench.study.records.records import Line
 from orthobench.study.tables.table import FULL
 from orthobench.study.verdicts.comparison import Comparison
@@ -19,11 +20,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Grid:
-    """Lines of text under headers.
+    """Lines of words and numbers under headers.
 
     Attributes:
         headers: what stands above each column; a column `status` is marked with the sign of that.
-        rows: the texts, line by line.
+        rows: the cells, line by line.
         numeric: headers of the columns that are set flush right.
         case: what its runs have in common, such as `T=50`, where a section has several cases.
         subject: what it shows beside the main one of its section, such as `by learning rate`; empty for a main one.
@@ -35,7 +36,7 @@ class Grid:
     """
 
     headers: list[str]
-    rows: list[list[str]]
+    rows: Sequence[Sequence[Shown]]
     numeric: frozenset[str] = frozenset()
     case: str = ""
     subject: str = ""
@@ -45,7 +46,7 @@ class Grid:
     aside: frozenset[str] = frozenset()
     caption: str = ""
 
-    def narrow(self) -> tuple[list[str], list[list[str]]]:
+    def narrow(self) -> tuple[list[str], list[list[Shown]]]:
         """The headers and the lines without what is left aside."""
         kept = [i for i, header in enumerate(self.headers) if header not in self.aside]
         return [self.headers[i] for i in kept], [[row[i] for i in kept] for row in self.rows]

@@ -7,7 +7,7 @@ from orthobench.config.words import key, value
 from orthobench.report import costs, document
 from orthobench.report.document import Document, Grid, Section
 from orthobench.report.fair_figures import figures
-from orthobench.report.numbers import NOTHING, horizon_text, number, ranked, spread
+from orthobench.report.quantities import NOTHING, Quantity, Shown, exact, horizon, number, ranked, spread
 from orthobench.study.catalogue import SHIPPED, Catalogue
 from orthobench.study.statistics.horizon import LEAST_SCORE
 from orthobench.study.statistics.statistics import Scores, share_interval
@@ -46,6 +46,7 @@ Nothing here is a published setting; the papers' own stand in the other tables.
 TITLE = "2,000 steps: speed of learning"
 UNLEARNT, BLIND = "did not learn", "order-blind predictor"
 CLAIMS = "claims, written after the runs"
+BY_RATE = "validation score by rate"
 DROP = 0.1  # of a normalised score
 BUDGETS = {"parameters": "parameters", "state_bytes": "state, bytes", "multiply_adds": "multiply-adds"}
 STEP = "ms a step"
@@ -86,7 +87,7 @@ def section(fair_table: FairTable, drawn: bool = False) -> Section:
 
 def models(fair_table: FairTable, case: str) -> Grid:
     """The models in one case, the best one first, and after them the trivial predictor."""
-    rows = [_texts(fair_table, entry) for entry in fair_table.at(case)]
+    rows = [_cells(fair_table, entry) for entry in fair_table.at(case)]
     blind = fair_table.order_blind.get(case, {}).get(None)
     known = {BLIND: blind, "trivial predictor": fair_table.trivial(case)}
     for name, score in known.items():
@@ -108,7 +109,7 @@ def by_length(fair_table: FairTable, case: str) -> Grid:
         [
             entry.model,
             *(_interval(entry, entry.at(length, name), 2) for length, name in columns),
-            horizon_text(fair_table.horizon(entry), fair_table.holes(entry)),
+            horizon(fair_table.horizon(entry), fair_table.holes(entry)),
         ]
         if entry.learnt is not False
         else [entry.model, *[NOTHING] * len(columns), UNLEARNT]
@@ -133,7 +134,7 @@ def sensitivity(fair_table: FairTable, case: str) -> Grid:
         for entry in entries
     ]
     headers = ["model", *(f"rate {choice}" for choice in choices), "chosen"]
-    return Grid(headers, rows, frozenset(headers) - TEXT, case, "validation score by rate")
+    return Grid(headers, rows, frozenset(headers) - TEXT, case, BY_RATE)
 
 
 def stated(fair_table: FairTable, case: str) -> Grid:
@@ -149,7 +150,7 @@ def together(found: list[FairTable]) -> Grid:
     0 is the trivial predictor and 1 is perfect.
     """
     tables = [one for one in found if one.lines]
-    columns: dict[str, dict[str, str]] = {}
+    columns: dict[str, dict[str, Shown]] = {}
     above: Counter[str] = Counter()
     for one in tables:
         for case in one.cases:
@@ -158,16 +159,16 @@ def together(found: list[FairTable]) -> Grid:
             held = [e.model for e in one.at(case) if (share := one.normalised(e)) is not None and share > LEAST_SCORE]
             above.update(held)
             columns[label][BLIND] = number(one.blind(case), 2)
-    names = list(dict.fromkeys(model for texts in columns.values() for model in texts if model != BLIND))
+    names = list(dict.fromkeys(model for scores in columns.values() for model in scores if model != BLIND))
     names.sort(key=lambda model: -above[model])
-    rows = [[model, *(texts.get(model, NOTHING) for texts in columns.values())] for model in (*names, BLIND)]
-    counts = {model: f"{above[model]}/{sum(model in texts for texts in columns.values())}" for model in names}
+    rows = [[model, *(scores.get(model, NOTHING) for scores in columns.values())] for model in (*names, BLIND)]
+    counts = {model: Quantity(above[model], of=sum(model in scores for scores in columns.values())) for model in names}
     rows = [[row[0], counts.get(row[0], NOTHING), *row[1:]] for row in rows if any(row[1:])]
     headers = ["model", f"above {LEAST_SCORE}", *columns]
     return Grid(headers, rows, frozenset(headers) - TEXT, subject="normalised scores")
 
 
-def normalised(fair_table: FairTable, entry: FairEntry) -> str:
+def normalised(fair_table: FairTable, entry: FairEntry) -> Shown:
     """A model's normalised score in a case, or why it has none; empty where seeds are missing."""
     if len(entry.lines) < entry.planned:
         return NOTHING
@@ -213,7 +214,7 @@ def _data(found: list[FairTable]) -> Grid:
     rows = [
         [
             *(one.table.name, one.preset, case, one.score.name),
-            *_texts(one, entry),
+            *_cells(one, entry),
             one.made_by.words(entry.runs),
             *(_interval(entry, entry.at(length), PLACES) if length in one.lengths else NOTHING for length in lengths),
             *(_validation(entry.validation(choice)) for choice in choices),
@@ -227,29 +228,28 @@ def _data(found: list[FairTable]) -> Grid:
     return Grid(headers, rows)
 
 
-def _texts(fair_table: FairTable, entry: FairEntry) -> list[str]:
-    scores, diverged = entry.scores(), entry.scores().diverged
-    low, high = share_interval(scores.done - diverged, scores.done) if diverged else (0.0, 0.0)
-    converged = f"{scores.done - diverged}/{scores.done}" + (f" [{low:.2f}, {high:.2f}]" if diverged else "")
-    solved = fair_table.solved(entry)
+def _cells(fair_table: FairTable, entry: FairEntry) -> list[Shown]:
+    scores, solved = entry.scores(), fair_table.solved(entry)
+    held, tuned = scores.done - scores.diverged, sum(map(len, entry.tuned.values()))
+    converged = Quantity(held, of=scores.done, ends=share_interval(held, scores.done) if scores.diverged else None)
     never = "never" if entry.lines else NOTHING
-    tuned = sum(map(len, entry.tuned.values()))
+    runs = f"{tuned} + {len(entry.lines)} of {entry.planned} {fair_table.made_by.mark(entry.runs)}"
     return [
         entry.model,
-        entry.hidden_size,
+        NOTHING if entry.hidden_size is None else exact(entry.hidden_size),
         *(number(entry.budget.get(name), 0) for name in BUDGETS),
-        costs.step(entry.cost) + costs.engine(entry.cost) if entry.cost else NOTHING,
+        costs.step_of_engine(entry.cost) if entry.cost else NOTHING,
         (entry.rate + " (edge)" * entry.choice.edge) if entry.rate else "not tuned yet",
         ranked(fair_table.ranks(entry.case).get(entry.model)),
         UNLEARNT if entry.learnt is False else _interval(entry, fair_table.score.name, PLACES),
-        NOTHING if solved is None else f"{solved}/{scores.done}",
+        NOTHING if solved is None else Quantity(solved, of=scores.done),
         converged if entry.lines else NOTHING,
-        never if entry.steps_to_tenth is None else number(entry.steps_to_tenth, 0),
-        f"{tuned} + {len(entry.lines)} of {entry.planned} {fair_table.made_by.mark(entry.runs)}".strip(),
+        never if entry.steps_to_tenth is None else Quantity(entry.steps_to_tenth),
+        Quantity(tuned + len(entry.lines), written=runs.strip()),
     ]
 
 
-def _interval(entry: FairEntry, name: str, places: int) -> str:
+def _interval(entry: FairEntry, name: str, places: int) -> Shown:
     """The mean over the reported seeds with its interval; the ends of their scores where some diverged.
 
     The number of seeds stands behind it where some diverged or are missing.
@@ -258,13 +258,13 @@ def _interval(entry: FairEntry, name: str, places: int) -> str:
     if not scores.done:
         return NOTHING
     if scores.diverged:
-        ends = dict.fromkeys(number(pick(scores.values), places) for pick in (min, max)) if scores.values else ["none"]
-        return f"{' to '.join(ends)} (n={len(scores.values)}, {scores.diverged} diverged)"
-    few = f" (n={len(scores.values)})" if len(scores.values) < entry.planned else ""
-    return f"{number(scores.mean, places)}{spread(entry.t_interval_of(name), places, entry.score.bounds)}{few}"
+        low, high = (min(scores.values), max(scores.values)) if scores.values else (None, None)
+        return Quantity(low, places, to=high, after=f"(n={len(scores.values)}, {scores.diverged} diverged)")
+    few = f"(n={len(scores.values)})" if len(scores.values) < entry.planned else ""
+    return spread(scores.mean, places, entry.t_interval_of(name), entry.score.bounds, few)
 
 
-def _validation(scores: Scores) -> str:
+def _validation(scores: Scores) -> Shown:
     if not scores.done:
         return NOTHING
     return f"{scores.diverged} diverged" if scores.diverged else number(scores.mean, PLACES)

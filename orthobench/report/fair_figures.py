@@ -2,7 +2,9 @@
 
 from typing import TYPE_CHECKING, Any
 
+from orthobench.config.words import key, value
 from orthobench.report import drawing
+from orthobench.study.tables.tuning import rate_of
 from orthobench.study.verdicts.fair import FairTable
 from orthobench.study.verdicts.fair_entry import FairEntry
 
@@ -25,7 +27,7 @@ def figures(table: FairTable) -> "dict[str, Figure]":
             found[f"{where}: score by length"] = _curves(table, entries)
         if any(entry.tuned for entry in table.at(case)):
             found[f"{where}: validation score by rate"] = _sensitivity(table, case)
-    if table.cases and all(case.startswith("T=") for case in table.cases):
+    if table.cases and all(key(case) == "T" for case in table.cases):
         found[f"{table.table.title}: lengths that are learnt"] = _solved(table)
     return found
 
@@ -143,11 +145,11 @@ def _solved(table: FairTable) -> "Figure":
     entries = table.at(table.cases[-1])
     figure, axes = drawing.subplot(WIDTH, 1.0 + ROW * len(entries))
     places = {entry.model: place for place, entry in enumerate(entries)}
-    lengths = [case.removeprefix("T=") for case in table.cases]
+    lengths = [value(case) for case in table.cases]
     for entry in table.entries:
         if entry.lines and entry.model in places:
             fill = drawing.colour(0) if entry.steps_to_tenth is not None else "white"
-            length = int(entry.case.removeprefix("T="))
+            length = int(value(entry.case))
             axes.plot([length], [places[entry.model]], "o", color=drawing.colour(0), markerfacecolor=fill)
     _named(axes, entries)
     axes.set_xscale("log")
@@ -159,8 +161,12 @@ def _solved(table: FairTable) -> "Figure":
 
 def _rate(choice: str) -> str:
     """`rate 1e-3, constrained 1e-4` for `1e-3x0.1`."""
-    rate, _, ratio = choice.partition("x")
-    return f"rate {rate}" + (f", constrained {float(rate) * float(ratio):.0e}".replace("e-0", "e-") if ratio else "")
+    rate, ratio = rate_of(choice)
+    return f"rate {_short(rate)}" + ("" if ratio == 1 else f", constrained {_short(rate * ratio)}")
+
+
+def _short(rate: float) -> str:
+    return f"{rate:.0e}".replace("e-0", "e-")
 
 
 def _named(axes: "Axes", entries: list[FairEntry]) -> None:

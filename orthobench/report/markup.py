@@ -1,17 +1,17 @@
 """A document as Markdown, CSV and LaTeX, in which nothing that a record or a paper says is markup."""
 
 import re
-from collections.abc import Iterable
 from textwrap import fill
 
 from orthobench.common.terminal import visible
 from orthobench.recording.files import as_csv
 from orthobench.report.document import Document, Grid, Section
+from orthobench.report.quantities import Quantity, Shown
 
 WIDTH = 120
+FORMULA = ("=", "+", "-", "@", "＝", "＋", "－", "＠")  # how one begins
 _LINK = re.compile(r"\]([(\[:])")
 _TAG = re.compile(r"<(?=[A-Za-z/!?])")
-_SPREAD = re.compile(r" (± [\d,.e+-]+|\[[\d,.e+ -]+\])$")  # as it stands behind a number
 _BLOCK = re.compile(r"#|~~~|```|[-+] |\d+[.)] ")
 
 
@@ -61,7 +61,7 @@ def _markdown_section(section: Section) -> str:
 
 def _markdown_table(grid: Grid) -> str:
     headers, rows = grid.narrow()
-    lines: Iterable[list[str]] = [headers, ["---"] * len(headers), *rows]
+    lines = [headers, ["---"] * len(headers), *([str(cell) for cell in row] for row in rows)]
     return "".join("| " + " | ".join(map(md, line)) + " |\n" for line in lines)
 
 
@@ -85,23 +85,18 @@ def md(text: str) -> str:
     return f"\\{text}" if _BLOCK.match(text) else text
 
 
-def no_formula(text: str) -> str:
-    """Text that a spreadsheet does not take for a formula; numbers stay numbers, with their spread too."""
-    text = visible(text)
-    if not text.lstrip().startswith(("=", "+", "-", "@", "＝", "＋", "－", "＠")):
-        return text
-    try:
-        float(_SPREAD.sub("", text).replace(",", ""))
-    except ValueError:
-        return "'" + text
-    return text
+def no_formula(cell: Shown) -> str:
+    """A cell that a spreadsheet takes for no formula: a number as it is, words that begin as one with an apostrophe."""
+    text = visible(str(cell))
+    is_number = isinstance(cell, Quantity) and not cell.written
+    return text if is_number or not text.lstrip().startswith(FORMULA) else f"'{text}"
 
 
 def _longtable(caption: str, grid: Grid) -> str:
     headers, rows = grid.narrow()
     columns = "".join("p{0.35\\textwidth}" if header == "claim" else "l" for header in headers)
     head = " & ".join(map(tex, headers)) + " \\\\ \\hline\n"
-    body = "".join(" & ".join(map(tex, row)) + " \\\\\n" for row in rows)
+    body = "".join(" & ".join(tex(str(cell)) for cell in row) + " \\\\\n" for row in rows)
     return f"\\begin{{longtable}}{{{columns}}}\n\\caption{{{tex(caption)}}} \\\\\n{head}{body}\\end{{longtable}}\n"
 
 

@@ -10,7 +10,8 @@ from orthobench.common.registry import find
 from orthobench.recording.curve import SEAL
 from orthobench.report import document, drawing
 from orthobench.report.document import Grid, Section
-from orthobench.report.numbers import NOTHING, mean, number
+from orthobench.report.numbers import mean
+from orthobench.report.quantities import NOTHING, Quantity, Shown, number
 from orthobench.study.records.own_runs import OwnRun, text
 from orthobench.study.verdicts.own_tables import OwnRow, OwnTable
 
@@ -69,9 +70,9 @@ def _grid(table: OwnTable, letters: dict[str, str]) -> Grid:
     names = [table.validation, table.score.name]
     decimals = {name: _decimals(row.scores(name).mean for row in table.rows) for name in names}
     headers = ["model", *table.swept, "best", *names, "parameters", "steps", "differs"]
-    rows = []
+    rows: list[list[Shown]] = []
     for row in table.rows:
-        swept = [text(row.settings[key]) if key in row.settings else NOTHING for key in table.swept]
+        swept = [_setting(row.settings[key]) if key in row.settings else NOTHING for key in table.swept]
         scores = [mean(row.scores(name), decimals[name], table.score.bounds) for name in names]
         lines = [run.line for run in row.runs]
         sizes = [_spread(line.values.get(name) for line in lines) for name in ("parameters/total", "steps")]
@@ -82,6 +83,10 @@ def _grid(table: OwnTable, letters: dict[str, str]) -> Grid:
         shown = {"model": "trivial predictor", table.score.name: number(level, decimals[table.score.name])}
         rows.append([shown.get(header, NOTHING) for header in headers])
     return Grid(headers, rows, frozenset(headers) - LEFT - set(table.swept))
+
+
+def _setting(value: Any) -> Shown:
+    return Quantity(value, written=text(value)) if type(value) in (int, float) else text(value)
 
 
 def _letters(table: OwnTable) -> dict[str, str]:
@@ -96,10 +101,10 @@ def _difference(row: OwnRow) -> str:
     return ", ".join(f"{key}={text(value)} (others: {text(usual)})" for key, (value, usual) in row.others.items())
 
 
-def _spread(values: Iterable[float | None]) -> str:
+def _spread(values: Iterable[float | None]) -> Shown:
     """A whole number that all runs of a row have, else the least and the greatest."""
     found = sorted({int(value) for value in values if value is not None})
-    return " to ".join(f"{end:,}" for end in dict.fromkeys((found[0], found[-1]))) if found else NOTHING
+    return Quantity(found[0], to=found[-1]) if found else NOTHING
 
 
 def _decimals(values: Iterable[float | None]) -> int:

@@ -4,7 +4,8 @@ from pathlib import Path
 
 from orthobench.report import costs, document
 from orthobench.report.document import Document, Grid, Section
-from orthobench.report.numbers import HEADERS, NOTHING, counts, grid, numbers, protocol, texts
+from orthobench.report.numbers import HEADERS, cells, counts, grid, numbers, protocol
+from orthobench.report.quantities import NOTHING, Quantity, Shown
 from orthobench.study.catalogue import SHIPPED, Catalogue
 from orthobench.study.costs.run_costs import spent
 from orthobench.study.statistics.status import NOT_REPRODUCED
@@ -112,30 +113,30 @@ def _data(found: list[Comparison]) -> Grid:
 
     What a claim is of stands in the column `row`.
     """
-    lines = []
+    lines: list[list[Shown]] = []
     for one in found:
         place = [one.table.name, one.preset]
         lines += [
-            _data_line([*place, "number"], one, c, dict(zip(HEADERS, texts(c, one), strict=True))) for c in one.numbers
+            _data_line([*place, "number"], one, c, dict(zip(HEADERS, cells(c, one), strict=True))) for c in one.numbers
         ]
         for compared in one.claims:
             named = dict(zip(CLAIM_HEADERS, _claim(compared), strict=True))
             lines.append(_data_line([*place, "claim"], one, compared, {**named, "row": named["of"]}))
-        lines += [[*place, "record", *[""] * len(DATA), note, "", ""] for note in one.notes]
+        lines.extend([*place, "record", *[""] * len(DATA), note, "", ""] for note in one.notes)
     return Grid(["table", "preset", "kind", *DATA, "detail", "run ids", "made by"], lines)
 
 
-def _data_line(place: list[str], comparison: Comparison, compared: Compared, named: dict[str, str]) -> list[str]:
+def _data_line(place: list[str], comparison: Comparison, compared: Compared, named: dict[str, Shown]) -> list[Shown]:
     runs, full = compared.runs, comparison.preset == FULL
-    named["runs"] = str(len(runs)) if runs else NOTHING
+    named["runs"] = Quantity(len(runs)) if runs else NOTHING
     named["status"] = named["status"] if full else NOTHING
     behind = [compared.verdict.detail if full else NOTHING, " ".join(runs), comparison.made_by.words(runs)]
     return [*place, *(named.get(header, NOTHING) for header in DATA), *behind]
 
 
-def _claim(compared: Compared) -> list[str]:
-    """Texts of a claim, in the order of CLAIM_HEADERS."""
+def _claim(compared: Compared) -> list[Shown]:
+    """Cells of a claim, in the order of CLAIM_HEADERS."""
     printed = compared.printed
-    runs = str(len(compared.runs)) if compared.runs else NOTHING
+    runs = Quantity(len(compared.runs)) if compared.runs else NOTHING
     of, kind = f"{printed.label}, {printed.column}", printed.claim_kind
     return [printed.claim or "", of, kind, printed.section, str(compared.verdict), runs]

@@ -7,7 +7,7 @@ from pathlib import Path
 from orthobench.config.words import key, value
 from orthobench.report import costs, document
 from orthobench.report.document import Document, Grid, Section
-from orthobench.report.numbers import NOTHING, number
+from orthobench.report.quantities import NOTHING, Quantity, Shown, number
 from orthobench.report.searched_figures import figures
 from orthobench.study.catalogue import SHIPPED, Catalogue
 from orthobench.study.statistics.ranks import FEWEST, correlation
@@ -59,7 +59,7 @@ def section(found: SearchedTable, drawn: bool = False) -> Section:
 
 def cells(found: SearchedTable) -> Grid:
     """The cells by group."""
-    rows = [_texts(found, cell) for cell in found.known if cell.complete]
+    rows = [_cells(found, cell) for cell in found.known if cell.complete]
     timed = any(cell.cost for cell in found.known)
     aside = frozenset(() if timed else ("ms a step",))
     return Grid(list(HEADERS), rows, frozenset(HEADERS) - TEXT, aside=aside)
@@ -70,7 +70,8 @@ def by_length(found: SearchedTable) -> Grid:
     able = [cell for cell in found.known if cell.complete and cell.holds]
     headers = ["cell", "seeds", *map(str, found.lengths)]
     rows = [
-        [cell.name, str(cell.solved[0]), *(_score(cell.holds.get(length)) for length in found.lengths)] for cell in able
+        [cell.name, Quantity(cell.solved[0]), *(_score(cell.holds.get(length)) for length in found.lengths)]
+        for cell in able
     ]
     return Grid(headers, rows, frozenset(headers) - TEXT, subject="by length, median of the seeds that solved it")
 
@@ -107,12 +108,12 @@ def _moved(found: SearchedTable) -> list[str]:
     return notes
 
 
-def _effect(value: float, interval: Interval) -> str:
-    return f"{value:+.2f} [{interval[0]:+.2f}, {interval[1]:+.2f}]"
+def _effect(value: float, interval: Interval) -> Quantity:
+    return Quantity(value, 2, ends=interval, signed=True)
 
 
-def _factor(value: float, interval: Interval) -> str:
-    return f"{2**value:.2f} [{2 ** interval[0]:.2f}, {2 ** interval[1]:.2f}]"
+def _factor(value: float, interval: Interval) -> Quantity:
+    return Quantity(2**value, 2, ends=(2 ** interval[0], 2 ** interval[1]))
 
 
 def settings(found: SearchedTable, cell: SearchedCell, trial: int) -> list[str]:
@@ -122,46 +123,37 @@ def settings(found: SearchedTable, cell: SearchedCell, trial: int) -> list[str]:
     return [f"{key(word).partition('.')[2]}={value(word)}" for word in words]
 
 
-def _texts(found: SearchedTable, cell: SearchedCell) -> list[str]:
-    count, of = cell.solved
-    interval, chosen = cell.interval, cell.state.chosen
-    span = f" [{interval[0]:.2f}, {interval[1]:.2f}]" if interval else ""
-    easy = "{}/{}".format(*cell.easy) if cell.state.learnt is not False else NOTHING
+def _cells(found: SearchedTable, cell: SearchedCell) -> list[Shown]:
+    (count, of), (easy, trials), chosen = cell.solved, cell.easy, cell.state.chosen
     return [
         cell.name,
         GROUPS[cell.group],
-        f"{count}/{of}{span}" if cell.lines else NOTHING,
+        Quantity(count, of=of, ends=cell.interval) if cell.lines else NOTHING,
         _quartiles(cell.steps) if cell.lines else NOTHING,
         horizon(cell) if cell.lines else NOTHING,
-        easy,
-        costs.step(cell.cost) + costs.engine(cell.cost) if cell.cost else NOTHING,
+        Quantity(easy, of=trials) if cell.state.learnt is not False else NOTHING,
+        costs.step_of_engine(cell.cost) if cell.cost else NOTHING,
         number(cell.budget.get("parameters"), 0),
         number(cell.budget.get("state_bytes"), 0),
         NOTHING if chosen is None else " ".join(settings(found, cell, chosen)),
-        f"{cell.recorded - len(cell.lines)} + {len(cell.lines)}",
+        Quantity(cell.recorded, written=f"{cell.recorded - len(cell.lines)} + {len(cell.lines)}"),
     ]
 
 
-def horizon(cell: SearchedCell) -> str:
-    """The horizon as text: `>= 10,240` at the longest length that was tested."""
-    if cell.horizon is None:
-        return "none"
-    return f"{'>= ' * (cell.horizon == max(cell.lengths))}{cell.horizon:,}"
+def horizon(cell: SearchedCell) -> Quantity:
+    """The horizon: `>= 10,240` at the longest length that was tested."""
+    return Quantity(cell.horizon, before=">=" * (cell.horizon == max(cell.lengths)))
 
 
-def _quartiles(found: tuple[float, float, float] | None) -> str:
+def _quartiles(found: tuple[float, float, float] | None) -> Shown:
     if found is None:
         return NOTHING
-    low, middle, high = map(_step, found)
-    return f"{middle} [{low}, {high}]"
+    low, middle, high = found
+    return Quantity(middle, ends=(low, high))
 
 
-def _step(steps: float) -> str:
-    return "beyond" if steps == inf else f"{steps:,.0f}"
-
-
-def _score(score: float | None) -> str:
-    return NOTHING if score is None or score == -inf else f"{score:.2f}"
+def _score(score: float | None) -> Shown:
+    return NOTHING if score == -inf else number(score, 2)
 
 
 def _facts(found: SearchedTable) -> tuple[str, ...]:
@@ -181,7 +173,7 @@ def _facts(found: SearchedTable) -> tuple[str, ...]:
 def _data(found: Iterable[SearchedTable]) -> Grid:
     """All cells of all tables, for a spreadsheet."""
     rows = [
-        [one.table.name, one.preset, *_texts(one, cell), one.made_by.words([line.run_id for line in cell.lines])]
+        [one.table.name, one.preset, *_cells(one, cell), one.made_by.words([line.run_id for line in cell.lines])]
         for one in found
         for cell in one.known
     ]

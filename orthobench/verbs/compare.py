@@ -46,10 +46,12 @@ def _show(shown: Section, nothing: str = "nothing is recorded") -> None:
     say(shown.heading)
     if not shown.runs:
         say(f"  {nothing}")
-    for grid in (grid for grid in shown.grids if not grid.subject.startswith("validation")):
+    from orthobench.report.fair import BY_RATE
+
+    for grid in (grid for grid in shown.grids if grid.subject != BY_RATE):
         if grid.case or grid.subject:
             say(f"  {', '.join(text for text in (grid.case, grid.subject) if text)}")
-        _print(grid.headers, grid.rows)
+        _print(grid.headers, [[str(cell) for cell in row] for row in grid.rows])
     for sentence in (*shown.facts, *shown.notes):
         say(f"  {sentence}")
 

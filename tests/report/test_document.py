@@ -2,13 +2,14 @@
 
 import csv
 import io
+from math import inf
 from pathlib import Path
 
 import pytest
 
-from orthobench.report import numbers
 from orthobench.report.document import Document, Grid, Section, of_table, runs, shortened
 from orthobench.report.markup import csv_text, latex, markdown
+from orthobench.report.quantities import Quantity, horizon, number, ranked, spread
 from orthobench.study.catalogue import SHIPPED
 from orthobench.study.verdicts.comparison import compare
 from tests.report.made_up import made_up
@@ -84,8 +85,37 @@ def test_csv() -> None:
 
 
 @pytest.mark.parametrize(
-    ("horizon", "holes", "text"),
+    ("length", "holes", "text"),
     [(160, (), "160"), (None, (), "none"), (160, (10,), "160, not 10"), (400, (50, 51, 100), "400, not 50, 51 or 100")],
 )
-def test_a_horizon_tells_its_holes(horizon: int | None, holes: tuple[int, ...], text: str) -> None:
-    assert numbers.horizon_text(horizon, holes) == text
+def test_a_horizon_tells_its_holes(length: int | None, holes: tuple[int, ...], text: str) -> None:
+    assert str(horizon(length, holes)) == text
+    assert horizon(length, holes).order == length
+
+
+@pytest.mark.parametrize(
+    ("cell", "text", "order"),
+    [
+        (Quantity(0.97104, 4, half=0.002, after="(n=5)"), "0.9710 ± 0.0020 (n=5)", 0.97104),
+        (spread(0.9999, 4, (0.9998, 1.0002), (None, 1.0)), "0.9999 [0.9998, 1.0000]", 0.9999),
+        (Quantity(None, 4, ends=(-1.0, 2.0)), "[-1.0000, 2.0000]", -1.0),
+        (Quantity(None, 4, after="(n=0 of 5)"), "none (n=0 of 5)", None),
+        (Quantity(4, of=5, ends=(0.376, 0.964)), "4/5 [0.38, 0.96]", 4),
+        (Quantity(0.5, 2, to=0.75), "0.50 to 0.75", 0.5),
+        (Quantity(0.5, 2, to=0.501), "0.50", 0.5),
+        (Quantity(0.00001, 4), "1e-05", 0.00001),
+        (Quantity(0.00001, 4, signed=True), "+0.0000", 0.00001),
+        (Quantity(1200.0, ends=(800.0, inf)), "1,200 [800, beyond]", 1200.0),
+        (Quantity(10240, before=">="), ">= 10,240", 10240),
+        (Quantity(16000, written="≈ 16k"), "≈ 16k", 16000),
+        (ranked((1, 8)), "1-8", 1),
+        (ranked((3, 3)), "3", 3),
+    ],
+)
+def test_a_number_is_read_and_sorted(cell: Quantity, text: str, order: float | None) -> None:
+    assert str(cell) == text
+    assert cell.order == order
+
+
+def test_no_number_is_an_empty_cell() -> None:
+    assert number(None, 4) == ranked(None) == ""

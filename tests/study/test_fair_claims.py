@@ -180,6 +180,6 @@ def test_survivors_have_no_score(found: FairTable) -> None:
     lstm = entry(found, "lstm")
     assert (found.normalised(lstm), found.drop(lstm)) == (None, None)
     (row,) = [row for row in fair.models(found, "digits=3").rows if row[0] == "lstm"]
-    assert row[fair.HEADERS.index("test")] == "0.5100 to 0.5400 (n=4, 1 diverged)", (
+    assert str(row[fair.HEADERS.index("test")]) == "0.5100 to 0.5400 (n=4, 1 diverged)", (
         "the ends of what they scored, and no mean"
     )

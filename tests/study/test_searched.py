@@ -110,7 +110,7 @@ def test_claims_are_shown_as_held_or_not(found: SearchedTable) -> None:
 
 def test_a_document_has_no_number_of_a_cell_that_did_not_learn(found: SearchedTable) -> None:
     shown = section(found)
-    rows = {row[0]: row for row in shown.grids[0].rows}
+    rows = {row[0]: list(map(str, row)) for row in shown.grids[0].rows}
     assert rows["lstm"][1:6] == ["did not learn", "", "", "", ""]
     assert rows["gru"][1:5] == ["solved by at least nine of ten seeds", "5/5 [0.48, 1.00]", "300 [200, 400]", "8"]
     assert "irnn" not in rows

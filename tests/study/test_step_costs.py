@@ -145,7 +145,7 @@ def test_two_lines_of_one_row_are_refused(measured: Path) -> None:
 def test_the_tables_show_what_a_step_costs_and_where(measured: Path) -> None:
     section = paper.section(compare(SHIPPED.table(NAME), measured))
     (grid,) = [grid for grid in section.grids if "ms a step" in grid.headers]
-    rows = {row[0]: row for row in grid.rows}
+    rows = {row[0]: list(map(str, row)) for row in grid.rows}
     assert rows["scornn_170"] == ["scornn_170", "110.5 ± 0.3", "2.03", "5.0 %"]
     assert rows["lstm_128"][3] == ""
     told = "Steps measured on A processor, 1 thread, torch 2.9, commit abcdef0123, 2026-11-22; 11 rounds in turns, "
@@ -167,7 +167,7 @@ def test_a_fair_table_has_a_column_of_costs_where_they_were_measured(tmp_path: P
     found = fair_table(SHIPPED.table("fair/adding"), tmp_path)
     grid = fair.models(found, "T=50")
     column = grid.headers.index("ms a step")
-    assert {row[0]: row[column] for row in grid.rows if row[0] in ("lstm", "gru")} == {
+    assert {row[0]: str(row[column]) for row in grid.rows if row[0] in ("lstm", "gru")} == {
         "lstm": "12.3 ± 0.012",
         "gru": "",
     }

@@ -23,6 +23,7 @@ from orthobench.report import paper as paper_document
 from orthobench.report import searched as searched_document
 from orthobench.report.document import Grid, Section, anchor
 from orthobench.report.drawing import svg
+from orthobench.report.quantities import Quantity
 from orthobench.report.site import fair_lines, outside_lines, published_lines
 from orthobench.report.site.catalogue import models, papers_of, tasks
 from orthobench.report.site.run_lines import run_lines
@@ -108,7 +109,7 @@ def _table(table: Table, preset: str, section: Section) -> dict[str, Any]:
 
 
 def grid_lines(grid: Grid) -> dict[str, Any]:
-    """A grid as what results.json holds."""
+    """A grid as what results.json holds: `rows` as they are read, `numbers` with null in place of words."""
     return {
         **_columns(grid),
         "numeric": sorted(grid.numeric),
@@ -127,5 +128,9 @@ def _columns(grid: Grid) -> dict[str, Any]:
         status = grid.headers.index("status")
         order.remove(status)
         order.insert(order.index(grid.headers.index("published")) + 1, status)
-    headers, *rows = ([line[place] for place in order] for line in (grid.headers, *grid.rows))
-    return {"headers": headers, "rows": rows}
+    rows = [[row[place] for place in order] for row in grid.rows]
+    return {
+        "headers": [grid.headers[place] for place in order],
+        "rows": [[str(cell) for cell in row] for row in rows],
+        "numbers": [[cell.order if isinstance(cell, Quantity) else None for cell in row] for row in rows],
+    }

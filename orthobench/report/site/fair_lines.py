@@ -33,7 +33,7 @@ def _line(fair_table: FairTable, entry: FairEntry) -> dict[str, Any]:
         "task": table.chosen(next(iter(entry.rows.values())))["task"],
         "metric": fair_table.score.name,
         "direction": fair_table.score.direction,
-        "hidden_size": entry.hidden_size,
+        "hidden_size": "" if entry.hidden_size is None else str(entry.hidden_size),
         "rate": entry.rate,
         "edge": entry.choice.edge,
         "planned": entry.planned,

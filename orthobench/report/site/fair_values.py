@@ -5,8 +5,10 @@ rank and horizon.
 from statistics import pstdev
 from typing import Any
 
-from orthobench.report.numbers import horizon_text, number, ranked
+from orthobench.report import quantities
+from orthobench.report.quantities import NOTHING, Quantity, Shown
 from orthobench.report.site.places import Places
+from orthobench.study.tables.tuning import rate_of
 
 HIGHER, LOWER = "higher is better", "lower is better"
 FairLine = dict[str, Any]
@@ -38,13 +40,13 @@ def scores(places: Places, line: FairLine, scored: FairLine) -> dict[str, Any]:
     return found | {"bottom": max(found["low"], found["mean"] / 10) if cut else found["low"]}
 
 
-def mean(scored: FairLine) -> str:
+def mean(scored: FairLine) -> Shown:
     """The mean; where seeds diverged, the lowest and the highest score of the others."""
     if scored["mean"] is not None or scored["survivors"] is None:
-        return number(scored["mean"], 4)
-    finished = len(scored["seeds"]) - scored["diverged"]
-    low, high = (number(end, 4) for end in scored["survivors"])
-    return f"{low} to {high} ({finished} of {len(scored['seeds'])})"
+        return quantities.number(scored["mean"], 4)
+    low, high = scored["survivors"]
+    planned = len(scored["seeds"])
+    return Quantity(low, 4, to=high, after=f"({planned - scored['diverged']} of {planned})")
 
 
 def worth(line: FairLine, scored: FairLine) -> float:
@@ -53,14 +55,20 @@ def worth(line: FairLine, scored: FairLine) -> float:
     return mean if line["direction"] == "higher" else -mean
 
 
-def horizon(line: dict[str, Any]) -> str:
-    """The horizon in words; empty where there is no length curve."""
-    return horizon_text(line["horizon"], line["not_held"]) if line["lengths"] else ""
+def horizon(line: dict[str, Any]) -> Shown:
+    """The horizon; empty where there is no length curve."""
+    return quantities.horizon(line["horizon"], line["not_held"]) if line["lengths"] else NOTHING
 
 
-def rank(line: FairLine) -> str:
-    """The rank in words, `did not learn` among them."""
-    return ranked(line["rank"]) or "did not learn" * (line["learnt"] is False)
+def rank(line: FairLine) -> Shown:
+    """The rank, or the words `did not learn`."""
+    return quantities.ranked(line["rank"]) or "did not learn" * (line["learnt"] is False)
+
+
+def rate(line: FairLine, untuned: str = "") -> Shown:
+    """The chosen rate, marked where it lies at an edge of those that were tried."""
+    name = line["rate"]
+    return Quantity(rate_of(name)[0], written=name + " (edge)" * line["edge"]) if name else untuned
 
 
 def scale(places: Places, line: FairLine) -> str:

@@ -4,12 +4,13 @@ from dataclasses import replace
 from itertools import groupby
 from typing import Any
 
-from orthobench.report.numbers import number
+from orthobench.report.quantities import Quantity, Shown, exact, number
 from orthobench.report.site import charts, fair_values
 from orthobench.report.site.fair_values import FairLine
 from orthobench.report.site.marks import mark_the_best
 from orthobench.report.site.places import Places, line_id
-from orthobench.report.site.plots import Control, LinkedTable, LinkedText, Plot, interval, options, shown
+from orthobench.report.site.plots import Control, LinkedCell, LinkedTable, Plot, interval, options
+from orthobench.study.tables.tuning import rate_of
 
 COSTS = {
     "milliseconds": "milliseconds of a training step",
@@ -40,7 +41,7 @@ def cost(places: Places) -> Plot | None:
         value = fair_values.value(places, line) | fair_values.scores(places, line, one)
         value |= {"length": length, "control": _control(places, line)} | {name: line[name] for name in COSTS}
         match.append({name: value[name] for name in ("choice", "length", *COSTS)})
-        rows.append([*_cost_row(places, line, one), LinkedText(value["choice"]), LinkedText(length)])
+        rows.append([*_cost_row(places, line, one), LinkedCell(value["choice"]), LinkedCell(length)])
         if one["mean"] is not None:
             values.append(value)
     if not values:
@@ -104,19 +105,19 @@ def _control(places: Places, line: FairLine) -> bool:
     return line["model"] != line["config"] and any(other["model"] == line["config"] for other in alike)
 
 
-def _cost_row(places: Places, line: FairLine, scored: FairLine) -> list[LinkedText]:
+def _cost_row(places: Places, line: FairLine, scored: FairLine) -> list[LinkedCell]:
     here = places.line(line)
     return [
-        LinkedText(line["model"], places.cell(line["config"])),
-        LinkedText(places.data["models"].get(line["config"], {}).get("family", "")),
-        LinkedText(fair_values.mean(scored), here),
-        LinkedText(interval(scored), here),
-        LinkedText(str(len(scored["seeds"])), here),
-        LinkedText(fair_values.rank(line) if scored is line else ""),
-        LinkedText(fair_values.horizon(line), here),
-        LinkedText(shown(line["milliseconds"]), title=line["measured"] or "not measured"),
-        *(LinkedText(shown(line[name])) for name in ("state_bytes", "parameters", "multiply_adds")),
-        LinkedText((line["rate"] or "") + " (edge)" * line["edge"]),
+        LinkedCell(line["model"], places.cell(line["config"])),
+        LinkedCell(places.data["models"].get(line["config"], {}).get("family", "")),
+        LinkedCell(fair_values.mean(scored), here),
+        LinkedCell(interval(scored), here),
+        LinkedCell(len(scored["seeds"]), here),
+        LinkedCell(fair_values.rank(line) if scored is line else ""),
+        LinkedCell(fair_values.horizon(line), here),
+        LinkedCell(line["milliseconds"], title=line["measured"] or "not measured"),
+        *(LinkedCell(line[name]) for name in ("state_bytes", "parameters", "multiply_adds")),
+        LinkedCell(fair_values.rate(line)),
     ]
 
 
@@ -139,9 +140,9 @@ def lengths(places: Places) -> Plot | None:
                 | {"last": length == max(found), "weight": fair_values.worth(line, one)}
             )
         texts = [_length_text(places, line, found.get(length)) for length in all_lengths]
-        horizon = LinkedText(fair_values.horizon(line), places.line(line))
+        horizon = LinkedCell(fair_values.horizon(line), places.line(line))
         case = fair_values.choice(places, line)
-        rows.append([LinkedText(line["model"], places.cell(line["config"])), *texts, horizon, LinkedText(case)])
+        rows.append([LinkedCell(line["model"], places.cell(line["config"])), *texts, horizon, LinkedCell(case)])
         match.append({"choice": case})
     headers = ["cell", *map(str, all_lengths), "horizon", "case"]
     table = LinkedTable(headers, rows, frozenset(headers[1:-1]), match, "Mean score at every length")
@@ -164,10 +165,12 @@ def lengths(places: Places) -> Plot | None:
     return Plot("length-curves", "Score by length", words, charts.lengths(), values, table, controls, note)
 
 
-def _length_text(places: Places, line: FairLine, one: FairLine | None) -> LinkedText:
+def _length_text(places: Places, line: FairLine, one: FairLine | None) -> LinkedCell:
     if one is None:
-        return LinkedText("")
-    return LinkedText(number(one["mean"], 3) or fair_values.mean(one) or "diverged", places.line(line), interval(one))
+        return LinkedCell("")
+    return LinkedCell(
+        number(one["mean"], 3) or fair_values.mean(one) or "diverged", places.line(line), str(interval(one))
+    )
 
 
 def seeds(places: Places, table: dict[str, Any], case: str) -> Plot | None:
@@ -205,10 +208,10 @@ def seeds(places: Places, table: dict[str, Any], case: str) -> Plot | None:
     if trivial is not None:
         rows.append(
             [
-                LinkedText("trivial predictor"),
-                LinkedText(""),
-                LinkedText(number(trivial, 4)),
-                *[LinkedText("")] * (len(headers) - 3),
+                LinkedCell("trivial predictor"),
+                LinkedCell(""),
+                LinkedCell(number(trivial, 4)),
+                *[LinkedCell("")] * (len(headers) - 3),
             ]
         )
         ids.append("")
@@ -228,22 +231,19 @@ def seeds(places: Places, table: dict[str, Any], case: str) -> Plot | None:
     )
 
 
-def _seed_row(places: Places, line: FairLine, planned: int) -> list[LinkedText]:
-    given = [
-        places.value(one["value"], one["run"], number(one["value"], 4), f"seed {one['seed']}: {one['run']}")
-        for one in line["seeds"]
-    ]
+def _seed_row(places: Places, line: FairLine, planned: int) -> list[LinkedCell]:
+    given = [places.value(one["value"], one["run"], f"seed {one['seed']}: {one['run']}") for one in line["seeds"]]
     tuned = sum(len(one["seeds"]) for one in line["tuned"])
     return [
-        LinkedText(line["model"], places.cell(line["config"])),
-        LinkedText(fair_values.rank(line)),
-        LinkedText(fair_values.mean(line)),
-        LinkedText(interval(line)),
+        LinkedCell(line["model"], places.cell(line["config"])),
+        LinkedCell(fair_values.rank(line)),
+        LinkedCell(fair_values.mean(line)),
+        LinkedCell(interval(line)),
         *given,
-        *[LinkedText("")] * (planned - len(given)),
-        LinkedText((line["rate"] or "not tuned yet") + " (edge)" * line["edge"]),
-        LinkedText(fair_values.horizon(line)),
-        LinkedText(f"{tuned} runs" if tuned else "", mark="tuned"),
+        *[LinkedCell("")] * (planned - len(given)),
+        LinkedCell(fair_values.rate(line, "not tuned yet")),
+        LinkedCell(fair_values.horizon(line)),
+        LinkedCell(Quantity(tuned, after="runs") if tuned else "", mark="tuned"),
     ]
 
 
@@ -252,11 +252,11 @@ def tuning(places: Places, table: dict[str, Any], case: str) -> LinkedTable | No
     lines = places.alike(table["name"], table["preset"], case)
     rows = [
         [
-            LinkedText(line["model"], places.cell(line["config"])),
-            LinkedText(one["choice"] + (" (chosen)" if one["choice"] == line["rate"] else "")),
-            LinkedText(number(one["score"], 4)),
-            places.value(seed["value"], seed["run"], number(seed["value"], 4)),
-            LinkedText(str(seed["seed"])),
+            LinkedCell(line["model"], places.cell(line["config"])),
+            LinkedCell(_choice(one["choice"], one["choice"] == line["rate"])),
+            LinkedCell(number(one["score"], 4)),
+            places.value(seed["value"], seed["run"]),
+            LinkedCell(exact(seed["seed"])),
         ]
         for line in lines
         for one in line["tuned"]
@@ -264,6 +264,10 @@ def tuning(places: Places, table: dict[str, Any], case: str) -> LinkedTable | No
     ]
     headers = ["cell", "rate", "mean validation score", "this run", "seed"]
     return LinkedTable(headers, rows, frozenset(headers[2:]), caption="The runs that chose the rates") if rows else None
+
+
+def _choice(name: str, chosen: bool) -> Shown:
+    return Quantity(rate_of(name)[0], written=name + " (chosen)" * chosen)
 
 
 def standing(places: Places, model: str) -> Plot | None:
@@ -286,14 +290,14 @@ def standing(places: Places, model: str) -> Plot | None:
     headers = ["case", "cell", "normalised", "rank", "score", "95 % interval", "horizon", "rate"]
     rows = [
         [
-            LinkedText(fair_values.choice(places, line), places.table(line["table"], line["preset"])),
-            LinkedText(line["model"]),
-            LinkedText(number(line["normalised"], 3), places.line(line)),
-            LinkedText(fair_values.rank(line)),
-            LinkedText(number(line["mean"], 4), places.line(line)),
-            LinkedText(interval(line)),
-            LinkedText(fair_values.horizon(line)),
-            LinkedText(line["rate"] or ""),
+            LinkedCell(fair_values.choice(places, line), places.table(line["table"], line["preset"])),
+            LinkedCell(line["model"]),
+            LinkedCell(number(line["normalised"], 3), places.line(line)),
+            LinkedCell(fair_values.rank(line)),
+            LinkedCell(number(line["mean"], 4), places.line(line)),
+            LinkedCell(interval(line)),
+            LinkedCell(fair_values.horizon(line)),
+            LinkedCell(fair_values.rate(line | {"edge": False})),
         ]
         for line in mine
     ]

@@ -5,7 +5,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from orthobench.common.terminal import visible
-from orthobench.report.site.plots import LinkedTable, LinkedText
+from orthobench.report.site.plots import LinkedCell, LinkedTable, order, shown
 
 if TYPE_CHECKING:
     from markupsafe import Markup
@@ -30,20 +30,22 @@ def table_rows(table: LinkedTable, root: str) -> "Markup":
     """
     from markupsafe import Markup
 
-    def linked(cell: LinkedText) -> str:
+    def linked(cell: LinkedCell, text: str) -> str:
         about = f' title="{escaped(cell.title)}"' if cell.title else ""
         if cell.href:
-            return f'<a href="{root}{escaped(cell.href)}"{about}>{escaped(cell.text)}</a>'
-        return f"<span{about}>{escaped(cell.text)}</span>" if about else escaped(cell.text)
+            return f'<a href="{root}{escaped(cell.href)}"{about}>{escaped(text)}</a>'
+        return f"<span{about}>{escaped(text)}</span>" if about else escaped(text)
 
     kinds = ["number" if header in table.numeric else "" for header in table.headers]
     lines = []
     for row, name in zip(table.rows, table.ids or [""] * len(table.rows), strict=True):
         first, *others = row
-        cells = [f'<th scope="row">{linked(first)}</th>']
+        cells = [f'<th scope="row">{linked(first, shown(first.value))}</th>']
         for cell, kind in zip(others, kinds[1:], strict=False):
-            names = " ".join(filter(None, (kind, "short" if len(cell.text) < SHORT else "", escaped(cell.mark))))
-            cells.append(f'<td class="{names}">{linked(cell)}</td>' if names else f"<td>{linked(cell)}</td>")
+            text, value = shown(cell.value), order(cell.value)
+            names = " ".join(filter(None, (kind, "short" if len(text) < SHORT else "", escaped(cell.mark))))
+            about = (f' class="{names}"' if names else "") + ("" if value is None else f' data-value="{value}"')
+            cells.append(f"<td{about}>{linked(cell, text)}</td>")
         head = f'<tr id="{escaped(name)}">' if name else "<tr>"
         lines.append(f"{head}{''.join(cells)}</tr>")
     return Markup("\n".join(lines))

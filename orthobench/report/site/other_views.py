@@ -5,9 +5,10 @@ from math import cos, sin
 from typing import Any
 
 from orthobench.report.drawing import words
+from orthobench.report.quantities import Quantity, exact
 from orthobench.report.site import charts
 from orthobench.report.site.places import Places
-from orthobench.report.site.plots import Control, LinkedTable, LinkedText, Plot, options, shown
+from orthobench.report.site.plots import Control, LinkedCell, LinkedTable, Plot, options, shown
 from orthobench.study.statistics.status import COUNTS, STATUSES
 from orthobench.study.tables.table import FULL
 
@@ -23,11 +24,8 @@ def statuses(places: Places) -> LinkedTable:
     }
     rows = [
         [
-            LinkedText(paper, places.paper(paper)),
-            *(
-                LinkedText(str(counts[word]), places.paper(paper) if counts[word] else "")
-                for word in (*STATUSES, *COUNTS)
-            ),
+            LinkedCell(paper, places.paper(paper)),
+            *(LinkedCell(counts[word], places.paper(paper) if counts[word] else "") for word in (*STATUSES, *COUNTS)),
         ]
         for paper, counts in found.items()
     ]
@@ -40,19 +38,26 @@ def statuses(places: Places) -> LinkedTable:
 def together(places: Places) -> LinkedTable | None:
     """The models over all cases of the fair tables; null where nothing of these is recorded."""
     found = places.data["together"]
-    rows = [[LinkedText(row[0], places.cell(row[0])), *map(LinkedText, row[1:])] for row in found["rows"]]
+    rows = [
+        [LinkedCell(texts[0], places.cell(texts[0])), *map(_read, texts[1:], numbers[1:])]
+        for texts, numbers in zip(found["rows"], found["numbers"], strict=True)
+    ]
     caption = "Normalised scores of the fair track: 0 is the trivial predictor, 1 is perfect"
     return LinkedTable(found["headers"], rows, frozenset(found["numeric"]), caption=caption) if rows else None
+
+
+def _read(text: str, number: float | None) -> LinkedCell:
+    return LinkedCell(text if number is None else Quantity(number, written=text))
 
 
 def answer(places: Places) -> LinkedTable | None:
     """The cells that do what a reader may need, fastest first; null where nothing of that is recorded."""
     rows = [
         [
-            LinkedText(one["need"]),
-            LinkedText(", ".join(one["models"])),
-            LinkedText(f"{one['length']} steps"),
-            LinkedText(one["table"], places.table(one["table"], FULL)),
+            LinkedCell(one["need"]),
+            LinkedCell(", ".join(one["models"])),
+            LinkedCell(Quantity(one["length"], written=f"{one['length']} steps")),
+            LinkedCell(one["table"], places.table(one["table"], FULL)),
         ]
         for one in places.data["answer"]
         if one["models"]
@@ -101,10 +106,7 @@ def curve(run: dict[str, Any]) -> Plot | None:
     ]
     if not values:
         return None
-    rows = [
-        [LinkedText(value["curve"]), LinkedText(shown(value["step"])), LinkedText(shown(value["value"]))]
-        for value in values
-    ]
+    rows = [[LinkedCell(value["curve"]), LinkedCell(value["step"]), LinkedCell(value["value"])] for value in values]
     match = [{"curve": value["curve"]} for value in values]
     table = LinkedTable(
         ["curve", "step", "value"], rows, frozenset({"step", "value"}), match, "Every point that was kept"
@@ -139,8 +141,7 @@ def phases(places: Places, model: str) -> Plot | None:
     if not values:
         return None
     rows = [
-        [LinkedText(v["which"], places.run(v["run"])), LinkedText(shown(v["modulus"])), LinkedText(shown(v["phase"]))]
-        for v in values
+        [LinkedCell(v["which"], places.run(v["run"])), LinkedCell(v["modulus"]), LinkedCell(v["phase"])] for v in values
     ]
     match = [{"which": value["which"]} for value in values]
     table = LinkedTable(
@@ -158,8 +159,8 @@ def runs(places: Places, chosen: list[dict[str, Any]], caption: str) -> LinkedTa
     for run in chosen:
         place = run["places"][0]
         found = _cells(places, run, places.run(run["run_id"]))
-        found["table"] = LinkedText(place["table"], places.table(place["table"], place["preset"]))
-        found["row"] = LinkedText(place["row"])
+        found["table"] = LinkedCell(place["table"], places.table(place["table"], place["preset"]))
+        found["row"] = LinkedCell(place["row"])
         rows.append([found[header] for header in headers])
     return LinkedTable(headers, rows, frozenset({"seed", "steps", "validation", "test"}), caption=caption)
 
@@ -170,26 +171,26 @@ def outside(places: Places, chosen: list[dict[str, Any]]) -> LinkedTable:
     rows = []
     for run in chosen:
         found = _cells(places, run, places.outside(run))
-        found["made by"] = LinkedText(f"outside: {run['pack']}", mark="outside")
+        found["made by"] = LinkedCell(f"outside: {run['pack']}", mark="outside")
         rows.append([found[header] for header in headers])
     numeric = frozenset({"seed", "parameters", "steps", "validation", "test"})
     return LinkedTable(headers, rows, numeric, caption="Runs of others; nobody here has made them again")
 
 
-def _cells(places: Places, run: dict[str, Any], here: str) -> dict[str, LinkedText]:
+def _cells(places: Places, run: dict[str, Any], here: str) -> dict[str, LinkedCell]:
     """Cells of a table's line about a run, by header; `here` is the run's page."""
     numbers = run["numbers"]
     val, test = _best(numbers)
     return {
-        "run": LinkedText(run["run_id"], here),
-        "model": LinkedText(run["model"], places.cell(run["model"])),
-        "task": LinkedText(run["task"], places.task(run["task"])),
-        "seed": LinkedText(str(run["seed"])),
-        "parameters": LinkedText(shown(numbers.get("parameters/total"))),
-        "steps": LinkedText(shown(numbers.get("steps"))),
-        "status": LinkedText(run["status"], mark="diverged" * (run["status"] == "diverged")),
-        "validation": LinkedText(shown(val), here),
-        "test": LinkedText(shown(test), here),
+        "run": LinkedCell(run["run_id"], here),
+        "model": LinkedCell(run["model"], places.cell(run["model"])),
+        "task": LinkedCell(run["task"], places.task(run["task"])),
+        "seed": LinkedCell(exact(run["seed"])),
+        "parameters": LinkedCell(numbers.get("parameters/total")),
+        "steps": LinkedCell(numbers.get("steps")),
+        "status": LinkedCell(run["status"], mark="diverged" * (run["status"] == "diverged")),
+        "validation": LinkedCell(val, here),
+        "test": LinkedCell(test, here),
     }
 
 
@@ -218,5 +219,5 @@ def facts(run: dict[str, Any]) -> list[tuple[str, str]]:
 def numbers(run: dict[str, Any]) -> LinkedTable:
     """Every number of a run's record."""
     kept = {name: value for name, value in run["numbers"].items() if name not in IDENTITY}
-    rows = [[LinkedText(name), LinkedText(shown(value), title=str(value))] for name, value in kept.items()]
+    rows = [[LinkedCell(name), LinkedCell(value, title=str(value))] for name, value in kept.items()]
     return LinkedTable(["number", "value"], rows, frozenset({"value"}), caption="Every number of its record")

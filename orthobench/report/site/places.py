@@ -5,7 +5,8 @@ import re
 from functools import cache, cached_property
 from typing import Any
 
-from orthobench.report.site.plots import LinkedText
+from orthobench.report.quantities import Quantity
+from orthobench.report.site.plots import LinkedCell
 
 INDEX, LENGTHS, CELLS, TASKS, PAPERS, RUNS, OUTSIDE = (
     f"{name}.html" for name in ("index", "lengths", "cells", "tasks", "papers", "runs", "outside")
@@ -77,11 +78,10 @@ class Places:
         """The lines of all models in one case of a fair table."""
         return self._cases.get((table, preset, case), [])
 
-    def value(self, value: float | None, run: str, text: str, title: str = "") -> LinkedText:
+    def value(self, value: float | None, run: str, title: str = "") -> LinkedCell:
         """The number of one run, which leads to it."""
-        return LinkedText(
-            "diverged" if value is None else text, self.run(run), title or run, "diverged" if value is None else ""
-        )
+        mark = "diverged" if value is None else ""
+        return LinkedCell(mark or Quantity(value, 4), self.run(run), title or run, mark)
 
     @cached_property
     def _cases(self) -> dict[tuple[str, str, str], list[dict[str, Any]]]:

@@ -2,27 +2,28 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from math import isfinite
 from typing import Any
 
 from orthobench.recording.files import as_csv
 from orthobench.report.markup import no_formula
-from orthobench.report.numbers import NOTHING, number
+from orthobench.report.quantities import NOTHING, Quantity, Shown
 
 DIGITS = 4
 
 
 @dataclass(frozen=True)
-class LinkedText:
+class LinkedCell:
     """A cell of a table.
 
     Attributes:
-        text: what stands in it.
+        value: what stands in it; a bare number is read with four significant digits.
         href: where it leads, from the root of the site; empty for nowhere.
         title: what is shown where the pointer rests on it.
         mark: the name of a style, such as a status.
     """
 
-    text: str
+    value: Shown | float | None
     href: str = ""
     title: str = ""
     mark: str = ""
@@ -42,7 +43,7 @@ class LinkedTable:
     """
 
     headers: list[str]
-    rows: list[list[LinkedText]]
+    rows: list[list[LinkedCell]]
     numeric: frozenset[str] = frozenset()
     match: list[dict[str, Any]] = field(default_factory=list)
     caption: str = ""
@@ -115,7 +116,7 @@ def options(values: Iterable[Any]) -> tuple[tuple[str, str], ...]:
 
 def shown(value: Any) -> str:
     """A number with four significant digits, a whole number with its thousands apart, other things as text."""
-    if value is None or isinstance(value, str | bool):
+    if value is None or isinstance(value, str | bool | Quantity):
         return NOTHING if value is None else str(value)
     if isinstance(value, float) and not value.is_integer():
         text = f"{value:,.{DIGITS}g}"
@@ -123,10 +124,16 @@ def shown(value: Any) -> str:
     return f"{value:,.0f}" if isinstance(value, int | float) else ", ".join(map(str, value))
 
 
-def interval(line: dict[str, Any]) -> str:
+def order(value: Any) -> float | None:
+    """Number by which a column is sorted; null for words."""
+    found = value.order if isinstance(value, Quantity) else value
+    return found if isinstance(found, int | float) and not isinstance(found, bool) and isfinite(found) else None
+
+
+def interval(line: dict[str, Any]) -> Shown:
     """The ends of the 95 % interval of a mean."""
-    return "" if line["low"] is None else f"[{number(line['low'], 4)}, {number(line['high'], 4)}]"
+    return NOTHING if line["low"] is None else Quantity(None, 4, ends=(line["low"], line["high"]))
 
 
 def _plain(value: Any) -> str:
-    return no_formula("" if value is None else str(value))
+    return no_formula(value) if isinstance(value, str) else "" if value is None else str(value)

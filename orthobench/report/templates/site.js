@@ -134,9 +134,8 @@ addEventListener("resize", () => {
 
 /* Tables: a click on a header sorts. */
 const key = cell => {
-  const text = cell.textContent.trim();
-  const found = text.replace(/,/g, "").replace(/^(≈|about|at least|at most) /, "").match(/^\[?([+-]?\d+(?:\.\d+)?(?:e[+-]?\d+)?)(k?)/);
-  return found ? [0, Number(found[1]) * (found[2] ? 1000 : 1), text] : [text === "" ? 2 : 1, 0, text];
+  const text = cell.textContent.trim(), value = cell.dataset.value;
+  return value === undefined ? [text === "" ? 2 : 1, 0, text] : [0, Number(value), text];
 };
 for (const button of document.querySelectorAll("th button")) {
   button.addEventListener("click", () => {
@@ -145,7 +144,7 @@ for (const button of document.querySelectorAll("th button")) {
     for (const other of head.parentNode.children) other.removeAttribute("aria-sort");
     head.setAttribute("aria-sort", down < 0 ? "descending" : "ascending");
     const rows = [...body.rows].map(row => [key(row.cells[column]), row]);
-    rows.sort(([a], [b]) => a[0] - b[0] || down * (a[1] - b[1] || a[2].localeCompare(b[2])));
+    rows.sort(([a], [b]) => a[0] - b[0] || down * (a[1] - b[1] || a[2].localeCompare(b[2], undefined, { numeric: true })));
     body.append(...rows.map(pair => pair[1]));
   });
 }

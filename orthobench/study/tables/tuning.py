@@ -78,12 +78,23 @@ class Tuning:
 
     def beyond(self, steps: list[int], choice: str) -> int | None:
         """The rate to try next after these, where the best choice among them lies at an edge; else null."""
-        step = _step(choice.partition("x")[0], "lr")
+        step = _step(_parts(choice)[0], "lr")
         if step == steps[0] and step > self.steps[0] - GROWTH:
             return step - 1
         if step == steps[-1] and step < self.steps[-1] + GROWTH:
             return step + 1
         return None
+
+
+def rate_of(choice: str) -> tuple[float, float]:
+    """The rate of a choice, and the ratio of that of the constrained parameters, by its name."""
+    rate, ratio = _parts(choice)
+    return float(rate), float(ratio)
+
+
+def _parts(choice: str) -> tuple[str, str]:
+    rate, _, ratio = choice.partition("x")
+    return rate, ratio or "1"
 
 
 def _rate(step: int) -> str:

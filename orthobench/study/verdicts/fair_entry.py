@@ -34,7 +34,7 @@ class FairEntry:
     """
 
     model: str
-    hidden_size: str
+    hidden_size: int | None
     case: str
     rows: dict[str, str]
     tuned: dict[str, tuple[Line, ...]]
