@@ -34,6 +34,7 @@ SCHEMA = PAGES / "record.schema.json"
 START, END = "<!-- made by scripts/reference.py -->", "<!-- end -->"
 COMMENT = re.compile(r"^(?P<indent> *)(?P<key>\w+):(?P<value>[^#\n]*)(?:#(?P<comment>.*))?$")
 SECTION = re.compile(r"^(?:Args|Attributes):\n(?P<body>(?: {4}.*\n?|\n)+)", flags=re.M)
+BLOCK = re.compile(r"((?:^ {4}.*\n?)+)", flags=re.M)
 KINDS = {"network": "Networks", "cell": "Cells", "parametrization": "Recurrent matrices", "task": "Tasks"}
 OF_RULES = {
     "optimizer.name": str,
@@ -122,7 +123,9 @@ def of_kind(what: str, hidden: set[str]) -> Iterator[str]:
         changed = {key for key, field in fields(cls).items() if key in shared and field == shared[key]}
         first = inspect.cleandoc(cls.__doc__ or "").partition("\n")[0].strip()
         own = arguments(cls, hidden | changed)
-        yield f"**`{name}`**: {first}\n" + (f"\n{own}" if own else "")
+        equations = "\n".join(BLOCK.findall(inspect.getdoc(sys.modules[cls.__module__]) or ""))
+        shown = f"\n```text\n{inspect.cleandoc(equations)}\n```\n" if equations else ""
+        yield f"**`{name}`**: {first}\n{shown}" + (f"\n{own}" if own else "")
 
 
 def commented(file: str) -> Iterator[tuple[str, str, str]]:
@@ -288,21 +291,17 @@ def _described(name: str, one: Any, heading: str = "###") -> str:
     kept, bound = isinstance(one, property | cached_property), "cls" if isinstance(one, classmethod) else "self"
     one = getattr(one, "__func__", getattr(one, "fget", getattr(one, "func", one)))
     text = inspect.cleandoc(one.__dict__.get("__doc__") or one.__doc__ or "")
-    own = meanings(one) if inspect.isclass(one) else {}
+    told = meanings(one if inspect.isclass(one) else type("Function", (), {"__doc__": text}))
     body = re.split(r"^(?:Args|Attributes|Raises|Returns):\n", text, flags=re.M)[0].strip()
-    body = re.sub(r"((?:^ {4}.*\n?)+)", lambda m: f"```text\n{inspect.cleandoc(m[1])}\n```\n", body, flags=re.M)
+    body = BLOCK.sub(lambda m: f"```text\n{inspect.cleandoc(m[1])}\n```\n", body)
     signature = f"```text\n{name.rpartition('.')[2]}{_signature(one, bound, kept)}\n```\n"
     parts = [f"{heading} `{name}`\n", signature, f"{body}\n"]
-    rows = [(f"`{key}`", told) for key, told in (own or _arguments_of(text)).items()]
-    parts += [table(("attribute or argument" if own else "argument", "meaning"), rows)] if rows else []
+    rows = [(f"`{key}`", meaning) for key, meaning in told.items()]
+    parts += [table(("attribute or argument" if inspect.isclass(one) else "argument", "meaning"), rows)] if rows else []
     for title, lines in re.findall(r"^(Returns|Raises):\n((?: {4}.*\n?)+)", text, flags=re.M):
         each = re.split(r"\n(?= {4}\S)", lines.rstrip()) if title == "Raises" else [lines]
         parts.append(f"{title}: {'; '.join(' '.join(one.split()).rstrip('.') for one in each)}.\n")
     return "\n".join(parts)
-
-
-def _arguments_of(text: str) -> dict[str, str]:
-    return meanings(type("Function", (), {"__doc__": text}))
 
 
 def _signature(one: Any, bound: str, kept: bool) -> str:

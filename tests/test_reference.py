@@ -8,6 +8,7 @@ import pytest
 
 import orthobench
 from orthobench.errors import OrthobenchError
+from orthobench.parametrizations import initializers
 from scripts import reference
 
 SCHEMA = json.loads(reference.SCHEMA.read_text(encoding="utf-8"))
@@ -25,6 +26,11 @@ def test_every_setting_has_a_type_and_a_meaning() -> None:
     rows = [line for line in reference.settings().splitlines() if line.startswith("| `")]
     assert len(rows) > 300
     assert [row for row in rows if "|  |" in row] == []
+
+
+def test_every_scheme_of_initial_values_is_explained() -> None:
+    page = (reference.PAGES / "configuration.md").read_text(encoding="utf-8")
+    assert [scheme for scheme in initializers.SCHEMES if f"`{scheme}`" not in page] == []
 
 
 def problems(value: Any, schema: dict[str, Any], at: str = "") -> list[str]:

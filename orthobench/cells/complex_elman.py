@@ -37,7 +37,7 @@ class ComplexElman(Cell):
         rng: generator for the initial values.
         make_recurrent: see `Cell`.
         input_init: scheme of V as a real (2N, I) matrix, real parts first, or a bound for U(-bound, bound).
-        modrelu: `urnn` or `eunn`, see above.
+        modrelu: offsets of modReLU: `urnn` has s = 0 and e = 1e-5, `eunn` s = e = 0.01.
         modrelu_bias: the bound of U(-bound, bound) that b starts from.
         features: what a readout and the next layer see: `both` for [Re h, Im h], 2N numbers, or `real` for Re h alone.
         trainable_h0: whether the initial state is learnt; both parts from U(-c, c), c = sqrt(3 / 2N), at the start.

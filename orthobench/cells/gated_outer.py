@@ -51,7 +51,7 @@ class GatedOuter(Outer):
         init: start of all maps: `linear` as nn.Linear's, or `fla`, N(0, 0.02^2), as in the authors' models.
         A: the ends between which A starts.
         dt: those between which softplus(dt) starts.
-        stratified: whether both starts are spread evenly over the heads, see `decay_start`.
+        stratified: whether both starts are spread evenly over the heads, in place of independent draws.
         **kwargs: see `Headed`.
 
     Raises:

@@ -27,9 +27,7 @@ class GORU(GRU):
     The state is h (N,). Q is the matrix of `orthogonal=[c]`.
 
     Args:
-        reset: see `GRU`.
-        activation: see `GRU`; only modReLU has the offset.
-        input_init: see `Cell`.
+        activation: the candidate's activation; only modReLU has the offset.
         reset_bias: initial value of b_r; `gate_bias`, if given, replaces it and `update_bias`.
         update_bias: initial value of b_u, or `glorot` for what TensorFlow draws for a bias created without an
             initialiser: U(-b, b), b = sqrt(3 / N).

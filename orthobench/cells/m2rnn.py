@@ -37,7 +37,7 @@ class M2RNN(Headed):
         recurrent_start: W at the start, the identity as in the authors' code, or `normal`, of variance 1 / d_v.
         state_gradient_clip: bound on every entry of the gradient of S at every step, 1 in the authors' code; null for
             none.
-        stratified: whether A and dt start spread evenly over the heads, see `decay_start`.
+        stratified: whether A and dt start spread evenly over the heads, in place of independent draws.
         **kwargs: see `Headed`.
     """
 

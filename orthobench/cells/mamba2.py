@@ -31,7 +31,7 @@ class Mamba2(Outer):
     Args:
         key_width: d_k, the authors' d_state; N / heads when null.
         convolution: steps that the convolution sees, the current one included.
-        stratified: whether A and dt start spread evenly over the heads, see `decay_start`.
+        stratified: whether A and dt start spread evenly over the heads, in place of independent draws.
         **kwargs: see `Headed`.
     """
 

@@ -49,7 +49,7 @@ class Mamba3(Outer):
         pairs: how many pairs of d_k turn; d_k / 4 when null, which is half of them.
         decay: act: 1 + c above zero and 1 / (1 - c) below it, `heavy_tail`, or `softplus`.
         dt: the ends of the range of dt at the start, whose logarithm is uniform; a turn by pi in a step needs dt >= 1.
-        stratified: whether dt starts spread evenly over the heads, see `decay_start`.
+        stratified: whether dt starts spread evenly over the heads, in place of independent draws.
         rank: R, what a head writes and reads in a step.
         **kwargs: see `Headed`.
 

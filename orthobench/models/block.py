@@ -47,7 +47,7 @@ class Block(Network):
         locked_dropout: whether a sequence keeps one mask for all its steps.
         pooling: what a readout once per sequence reads: the `last` step or the `mean` over all.
         output_init: scheme of the readout's weights, or a bound.
-        output_bias_init: see `Recurrent`.
+        output_bias_init: start of the readout's bias, as that of `Recurrent`.
 
     Raises:
         ConfigError: an unknown scheme, or a mean for a task that wants an output at every step.

@@ -14,8 +14,8 @@ class Free(Parametrization):
     Args:
         n: size of the matrix.
         rng: generator for the initial values.
-        recurrent_init: a scheme, such as `glorot`, `orthogonal`, `identity`, `torch`, `linear` or `shift 1.02`, or a
-            bound; see `initializers.weight`.
+        recurrent_init: scheme, such as `glorot`, `orthogonal`, `identity`, `torch`, `linear` or `shift 1.02`, or a
+            bound.
         fan_in: number of inputs for the schemes that use it; n when null.
         fan_out: number of outputs, likewise; larger than n where several gates share one matrix.
     """

@@ -26,7 +26,8 @@ class Householder(Parametrization):
         n: size of the matrix.
         rng: generator for the initial vectors.
         m: number of reflectors: a count, a share of n, or `max`, which is n.
-        reflector_init: `glorot` or `normal`, see `Reflectors`.
+        reflector_init: `glorot` draws U(-b, b), b = sqrt(6 / (m + n)), and keeps the norms; `normal` draws N(0, 0.01^2)
+            and normalises.
         renormalize: whether every vector is divided by its norm after a step.
     """
 

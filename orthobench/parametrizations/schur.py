@@ -33,7 +33,7 @@ class Schur(Parametrization):
     Args:
         n: size of the matrix.
         rng: generator for the initial values.
-        init: how P starts, see `MatrixExp`; the angles of D start as those of `henaff`, from U(-pi, pi).
+        init: how P starts, as `init` of `matrix_exp`; the angles of D start as those of `henaff`, from U(-pi, pi).
         init_bound: used by `init=uniform` only.
         upper_bound: the bound b of U(-b, b) that the part above the blocks starts from.
         gain_penalty: delta; 0 for no penalty.

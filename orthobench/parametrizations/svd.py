@@ -36,7 +36,8 @@ class SVD(Parametrization):
             authors' code.
         sigma_star: middle of the band; 1 in a recurrence, 0 in a residual branch.
         sigma_lr_scale: factor on the learning rate of s.
-        reflector_init: `glorot` or `normal`, see `Reflectors`.
+        reflector_init: `glorot` draws U(-b, b), b = sqrt(6 / (m + n)), and keeps the norms; `normal` draws N(0, 0.01^2)
+            and normalises.
         renormalize: whether every reflector's vector is divided by its norm after a step.
         identity_start: V starts with the vectors of U, so that W = sigma_star I.
 

@@ -51,7 +51,7 @@ class Language(Task):
 
     Args:
         T: steps of a window, a token each.
-        variant: `paper` or `code`, see above.
+        variant: with `windows=zero`, whether every window is read (`paper`) or whole batches only (`code`).
         windows: whether a window goes on with the state of the one before (`carried`) or starts afresh (`zero`).
         random_bptt: whether the lengths of the training windows are drawn anew in every epoch.
         **kwargs: see `Task`.

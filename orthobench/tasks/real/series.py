@@ -54,7 +54,8 @@ class Series(ArrayTask):
         path: the file.
         target: whether y is a `class` or a `value`; `auto` takes numbers with a fraction for values.
         normalisation: `channel`, or `none` for the numbers as they are.
-        missing: what becomes of missing observations (NaN, an empty cell): see `normalised`.
+        missing: what takes the place of missing observations (NaN, an empty cell): nothing (`refuse`), 0 and a channel
+            that marks it (`mask`), or the last observation before it (`last`).
         val_share: share of the training sequences for validation, where the file has no part for it.
         test_share: share of all sequences for the test, where the file has no parts.
         group: the column, or the array (N,), whose sequences of one value belong into one part.

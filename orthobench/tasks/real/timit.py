@@ -48,8 +48,8 @@ class TIMIT(Task):
 
     Args:
         corpus: `full` or `sample`; `auto` is `full` in a run, and elsewhere what `data_root/timit` holds.
-        padding_in_mean: see above.
-        audio_scores: whether the test also gives segmental SNR, STOI and PESQ of the predictions (see `speech_scores`).
+        padding_in_mean: whether the mean counts padding, as Wisdom's code does, or spoken frames alone.
+        audio_scores: whether the test also gives segmental SNR, STOI and PESQ of the predictions.
         **kwargs: see `Task`.
     """
 
