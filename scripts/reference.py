@@ -10,15 +10,12 @@ import json
 import re
 import sys
 import types
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
+from collections.abc import Iterator, Mapping
 from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 from unittest import mock
 
-import orthobench
-from orthobench import errors, layers, scan, testing
 from orthobench.common import registry
 from orthobench.common.schema import NAMES, CountOf, Field, OneOf, OptionalPositiveFloat, PositiveFloat, Range, fields
 from orthobench.config.check import DATA, DIAGNOSTICS, LOGGERS, PROVIDED, ROOT, TASK_PROVIDED
@@ -28,13 +25,15 @@ from orthobench.verbs import EXAMPLES, VERBS
 from orthobench.verbs.arguments import Parser
 
 HOME = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(HOME))
+
+from scripts.python_api import BLOCK, api, exit_codes, meanings, table  # noqa: E402
+
 PAGES = HOME / "docs" / "reference"
 CONFIG = HOME / "conf" / "config.yaml"
 SCHEMA = PAGES / "record.schema.json"
 START, END = "<!-- made by scripts/reference.py -->", "<!-- end -->"
 COMMENT = re.compile(r"^(?P<indent> *)(?P<key>\w+):(?P<value>[^#\n]*)(?:#(?P<comment>.*))?$")
-SECTION = re.compile(r"^(?:Args|Attributes):\n(?P<body>(?: {4}.*\n?|\n)+)", flags=re.M)
-BLOCK = re.compile(r"((?:^ {4}.*\n?)+)", flags=re.M)
 KINDS = {"network": "Networks", "cell": "Cells", "parametrization": "Recurrent matrices", "task": "Tasks"}
 OF_RULES = {
     "optimizer.name": str,
@@ -43,24 +42,7 @@ OF_RULES = {
     "optimizer.recurrent": str | None,
     "schedule.name": str,
 }
-SHOWN = {  # members of classes that are not derived from, but used
-    "Run": ("task", "model", "parameters", "budget", "run_id", "run"),
-    "Finished": ("task", "model", "step", "run_id"),
-    "Layer": ("forward", "reset_parameters", "parameter_groups", "recurrent_weights"),
-}
-PROSE = {
-    "Runs": "`orthobench.build` returns a `Run`, and `orthobench.load` a `Finished`.\n",
-    "Base classes": "Derive cells, matrices, tasks, networks, optimizers and schedules of your own from these.\n",
-    "`orthobench.layers`": "[Layers](layers.md) shows how to use them.\n",
-}
-LAYERS = "They take the arguments of `Layer`, and the settings of their own cell and matrix.\n"
 RULES = {"optimizer": "Optimizers", "schedule": "Schedules"}
-
-
-def table(headers: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Markdown table; bars in cells are escaped."""
-    lines = [list(headers), ["---"] * len(headers), *([cell.replace("|", "\\|") for cell in row] for row in rows)]
-    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 
 def kind(annotation: Any) -> str:
@@ -83,18 +65,6 @@ def kind(annotation: Any) -> str:
     return NAMES.get(annotation, "any" if annotation is Any else getattr(annotation, "__name__", str(annotation)))
 
 
-def meanings(cls: type) -> dict[str, str]:
-    """Explanation of every argument of a class, from its docstring and those of its bases."""
-    found: dict[str, str] = {}
-    for klass in cls.__mro__:
-        for section in SECTION.finditer(inspect.cleandoc(klass.__dict__.get("__doc__") or "") + "\n"):
-            for part in re.split(r"\n(?= {4}\S)", "\n" + section["body"]):
-                name, _, text = part.strip().partition(": ")
-                if text:
-                    found.setdefault(name, " ".join(text.split()))
-    return found
-
-
 def default(field: Field) -> str:
     """Default of an argument as YAML writes it."""
     return "required" if field.required else json.dumps(field.default).strip('"')
@@ -102,7 +72,7 @@ def default(field: Field) -> str:
 
 def arguments(cls: type, left_out: Mapping[str, Field] | set[str]) -> str:
     """Table of the settings that a class has beside those left out; empty where there are none."""
-    told = meanings(cls)
+    told = meanings(cls.__mro__)
     rows = [
         (f"`{name}`", kind(field.annotation), default(field), told.get(name, ""))
         for name, field in fields(cls).items()
@@ -218,115 +188,6 @@ def commands() -> str:
                 rows.append((", ".join(f"`{word}{value}`" for word in action.option_strings), action.help or ""))
         parts += [table(("option", "meaning"), rows)] if rows else []
     return "\n".join(parts)
-
-
-def exit_codes() -> str:
-    """Exit codes with their classes."""
-    found: list[tuple[str, str, str]] = [
-        ("0", "", "Done."),
-        ("1", "", "An error in orthobench itself; of `tables --check`, a table is stale."),
-    ]
-    for cls in vars(errors).values():
-        if inspect.isclass(cls) and issubclass(cls, errors.OrthobenchError) and cls is not errors.OrthobenchError:
-            found.append((str(cls.exit_code), f"`{cls.__name__}`", (cls.__doc__ or "").partition("\n")[0]))
-    return table(("code", "error in Python", "meaning"), sorted(found, key=lambda one: int(one[0])))
-
-
-def public() -> dict[str, dict[str, Any]]:
-    """Functions and classes of the page of the Python API by full name, under their headings."""
-    functions = [one for one in vars(orthobench).values() if inspect.isfunction(one)]
-    own = [one.__name__ for one in functions if one.__module__ == "orthobench" and not one.__name__.startswith("_")]
-    run = [name for name in scan.__all__ if inspect.isfunction(getattr(scan, name))]
-    names = sorted(layers.__all__, key=lambda name: (name != "Layer", name != "frozen", name.lower()))
-    return {
-        "`orthobench`": _named("orthobench", *own),
-        "Runs": _named("orthobench.run.run", "Run") | _named("orthobench.run.load", "Finished"),
-        "`orthobench.testing`": _named("orthobench.testing", *testing.__all__),
-        "`orthobench.scan`": _named("orthobench.scan", *run),
-        "Base classes": {name: one for base in registry.KINDS.values() for name, one in _named(*base).items()},
-        "`orthobench.layers`": _named("orthobench.layers", *names),
-    }
-
-
-def _named(module: str, *names: str) -> dict[str, Any]:
-    return {f"{module}.{name}": getattr(import_module(module), name) for name in names}
-
-
-def configured() -> dict[str, type]:
-    """Classes whose arguments are settings, those of the page of the configuration, by `kind=name`."""
-    kinds = registry.KINDS
-    return {f"{what}={name}": registry.find(what, name, what) for what in kinds for name in registry.names(what)}
-
-
-def members(cls: type) -> dict[str, Any]:
-    """Methods and properties that a page describes: of a layer its own, of a run those of `SHOWN`, else all."""
-    found: dict[str, Any] = {}
-    for klass in (klass for klass in cls.__mro__ if klass.__module__.startswith("orthobench.")):
-        for name, one in vars(klass).items():
-            function = getattr(one, "__func__", getattr(one, "fget", getattr(one, "func", one)))
-            if inspect.isfunction(function) and function.__doc__ and not name.startswith("_"):
-                found.setdefault(name, one)
-    wanted = SHOWN.get(cls.__name__, found)
-    return {name: one for name, one in found.items() if name in wanted}
-
-
-def api() -> str:
-    """Public names of the package with signature and docstring."""
-    parts = []
-    for title, found in public().items():
-        alike = {name: one for name, one in found.items() if layers.Layer in getattr(one, "__mro__", ())[1:]}
-        parts += [f"## {title}\n", *([PROSE[title]] if title in PROSE else [])]
-        for name in (name for name in found if name not in alike):
-            parts += [_described(name, found[name])]
-            inside = members(found[name]) if inspect.isclass(found[name]) else {}
-            parts += [_described(f"{found[name].__name__}.{key}", one, "####") for key, one in inside.items()]
-        rows = [(f"`{name}`", " ".join(inspect.cleandoc(one.__doc__).split())) for name, one in alike.items()]
-        parts += ["### Layers by name\n", LAYERS, table(("layer", "meaning"), rows)] if rows else []
-        parts += ["## `orthobench.errors`\n", exit_codes()] if title == "Runs" else []
-    return "\n".join(parts)
-
-
-def _described(name: str, one: Any, heading: str = "###") -> str:
-    """Signature and docstring of a function, class, method or property, as Markdown."""
-    kept, bound = isinstance(one, property | cached_property), "cls" if isinstance(one, classmethod) else "self"
-    one = getattr(one, "__func__", getattr(one, "fget", getattr(one, "func", one)))
-    text = inspect.cleandoc(one.__dict__.get("__doc__") or one.__doc__ or "")
-    told = meanings(one if inspect.isclass(one) else type("Function", (), {"__doc__": text}))
-    body = re.split(r"^(?:Args|Attributes|Raises|Returns):\n", text, flags=re.M)[0].strip()
-    body = BLOCK.sub(lambda m: f"```text\n{inspect.cleandoc(m[1])}\n```\n", body)
-    signature = f"```text\n{name.rpartition('.')[2]}{_signature(one, bound, kept)}\n```\n"
-    parts = [f"{heading} `{name}`\n", signature, f"{body}\n"]
-    rows = [(f"`{key}`", meaning) for key, meaning in told.items()]
-    parts += [table(("attribute or argument" if inspect.isclass(one) else "argument", "meaning"), rows)] if rows else []
-    for title, lines in re.findall(r"^(Returns|Raises):\n((?: {4}.*\n?)+)", text, flags=re.M):
-        each = re.split(r"\n(?= {4}\S)", lines.rstrip()) if title == "Raises" else [lines]
-        parts.append(f"{title}: {'; '.join(' '.join(one.split()).rstrip('.') for one in each)}.\n")
-    return "\n".join(parts)
-
-
-def _signature(one: Any, bound: str, kept: bool) -> str:
-    """Signature with the names of types alone and words in quotes, without what is bound; of a property, its type."""
-
-    def named(kind: Any) -> str:
-        text = re.sub(r"\b(?:\w+\.)+(?=\w)", "", kind if isinstance(kind, str) else inspect.formatannotation(kind))
-        return re.sub(r"Annotated\[([^][]+), Range\([^()]*\)\]", r"\1", text).replace("~", "")
-
-    own = getattr(one, "__init__", one) if inspect.isclass(one) and one.__init__ is not object.__init__ else one
-    found, shown, starred = inspect.signature(own), [], False
-    for parameter in (one for one in found.parameters.values() if one.name != bound):
-        if parameter.kind is parameter.KEYWORD_ONLY and not starred:
-            shown.append("*")
-        starred |= parameter.kind in (parameter.KEYWORD_ONLY, parameter.VAR_POSITIONAL)
-        stars = {parameter.VAR_POSITIONAL: "*", parameter.VAR_KEYWORD: "**"}.get(parameter.kind, "")
-        of = "" if parameter.annotation is parameter.empty else f": {named(parameter.annotation)}"
-        value = parameter.default
-        given = (
-            value.__name__ if inspect.isclass(value) else json.dumps(value) if isinstance(value, str) else repr(value)
-        )
-        shown.append(f"{stars}{parameter.name}{of}" + ("" if value is parameter.empty else f" = {given}"))
-    returned = found.return_annotation
-    arrow = "" if inspect.isclass(one) or returned is found.empty else f" -> {named(returned)}"
-    return arrow.replace(" ->", ":") if kept else f"({', '.join(shown)}){arrow}"
 
 
 def schema_rows(schema: dict[str, Any], above: str = "") -> Iterator[tuple[str, str, str]]:

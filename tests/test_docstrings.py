@@ -5,18 +5,19 @@ import inspect
 import re
 import textwrap
 from collections.abc import Callable, Iterator
+from importlib import import_module
 from typing import Any
 
 import numpy as np
 import pytest
 from torch import Tensor
 
-from orthobench import layers
+from orthobench import errors, layers
 from orthobench.common import registry
 from orthobench.models.make_cell import make_cell
 from orthobench.parametrizations.free import Free
 from orthobench.tasks.synthetic import Drawn
-from scripts import reference
+from scripts import python_api, reference
 
 SIZE = r"(?:\.\.\.|\w+(?: ?(?:[-+*/]|//)? ?\w+)*)"
 SHAPE = re.compile(rf"(?<![\w`])\((?=[^()]*(?:\.\.\.|[A-Z\d_]|\bn\b|heads))({SIZE}(?:,|(?:, {SIZE})+))\)")
@@ -75,7 +76,7 @@ def problems(one: Any, of_paper: bool = False, method: bool = False) -> Iterator
     parts, start, is_class = dict(SECTION.findall(text)), SECTION.split(text)[0], inspect.isclass(one)
     body = one.__dict__.get("__init__") if is_class else one
     signature = inspect.signature(body) if body else None
-    told = reference.meanings(one) if is_class else lines(parts.get("Args", ""))
+    told = python_api.meanings(one.__mro__) if is_class else lines(parts.get("Args", ""))
     told = {name.lstrip("*"): said for name, said in told.items()}
     named = method and SEE.search(text)
     for name, argument in (signature.parameters if signature else {}).items():
@@ -106,12 +107,12 @@ def problems(one: Any, of_paper: bool = False, method: bool = False) -> Iterator
 
 def documented() -> Iterator[tuple[str, Any, bool]]:
     """What the pages of the Python API and of the configuration show: name, object, and whether it is of a paper."""
-    for full, one in (pair for found in reference.public().values() for pair in found.items()):
+    for full, one in (pair for found in python_api.public().values() for pair in found.items()):
         name, is_layer = full.rpartition(".")[2], layers.Layer in getattr(one, "__mro__", ())
         yield name, one, is_layer and name not in OF_NO_PAPER
         if inspect.isclass(one) and (one is layers.Layer or not is_layer):
-            yield from ((f"{name}.{key}", member, False) for key, member in reference.members(one).items())
-    for name, cls in reference.configured().items():
+            yield from ((f"{name}.{key}", member, False) for key, member in python_api.members(one).items())
+    for name, cls in python_api.configured().items():
         yield name, cls, name.partition("=")[0] in KINDS_OF_PAPERS and name not in OF_NO_PAPER
 
 
@@ -119,6 +120,21 @@ def test_public_docstrings_are_whole() -> None:
     seen = list(documented())
     assert len(seen) > 200
     found = [f"{name}: {told}" for name, one, paper in seen for told in problems(one, paper, "." in name)]
+    assert found == []
+
+
+def test_pages_import_public_names_alone() -> None:
+    page = (reference.PAGES / "python.md").read_text(encoding="utf-8")
+    known = [one for found in python_api.public().values() for one in found.values()]
+    known += [*python_api.configured().values(), *vars(errors).values()]
+    found = []
+    for path in (reference.HOME / "README.md", *(reference.HOME / "docs").rglob("*.md")):
+        for module, names in re.findall(
+            r"from (orthobench\.[\w.]+) import ([\w, ]+)", path.read_text(encoding="utf-8")
+        ):
+            for name in names.split(", "):
+                one = getattr(import_module(module), name.strip())
+                found += [] if one in known or f"`{name.strip()}`" in page else [f"{path.name}: {module}.{name}"]
     assert found == []
 
 

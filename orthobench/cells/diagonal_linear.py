@@ -14,19 +14,23 @@ from orthobench.cells.base import Cell, Matrices, State
 
 
 class DiagonalLinear(Cell):
-    """A subclass defines `coefficients`, and `read` where a step shows something else than its state.
+    """Cell whose recurrence is linear in the state, unit by unit: h_t = a_t * h_{t-1} + b_t.
 
-    It has one state, real or complex (N,), and no recurrent matrix.
+    A subclass defines `coefficients`, and `read` where a step shows something else than its state. The state is h (N,),
+    real or complex, and there is no recurrent matrix.
     """
 
     matrix_names: tuple[str, ...] | None = ()
 
     @abstractmethod
     def coefficients(self, p: Tensor, W: Matrices) -> tuple[Tensor, Tensor]:
-        """The factor a and the term b, (..., N) or what broadcasts to it, from projections (..., M)."""
+        """Factor a and term b, (..., N) or what broadcasts to it, from projections p (..., M) and W of `matrices`."""
 
     def read(self, h: Tensor, p: Tensor, W: Matrices) -> Tensor:
-        """Output of states (..., N) after inputs with projections (..., M); used with `returns_output` only."""
+        """Output (..., F) of states h (..., N) after inputs with projections p (..., M) and W of `matrices`.
+
+        It is used with `returns_output` only.
+        """
         return h
 
     def step(self, p_t: Tensor, state: State, W: Matrices) -> Any:
@@ -35,7 +39,7 @@ class DiagonalLinear(Cell):
         return (self.read(h, p_t, W), (h,)) if self.returns_output else (h,)
 
     def features(self, h: Tensor) -> Tensor:
-        """The two parts of every complex unit side by side, (..., 2N); real states and outputs as they are."""
+        """The two parts of every complex unit of h (..., N) side by side, (..., 2N); real ones unchanged."""
         return torch.view_as_real(h).flatten(-2) if h.is_complex() else h
 
 

@@ -14,12 +14,15 @@ from orthobench.tasks.seen import digests
 
 
 class ArrayTask(Task):
-    """Rows of arrays; training rows are shuffled anew in every epoch by a generator seeded with (seed, epoch).
+    """Task from rows of arrays; training rows are shuffled in every epoch by a generator seeded with (seed, epoch).
 
     A subclass says how many rows each split has (`rows`, known without the data) and reads them (`load`).
 
     Attributes:
         keeps_rest: whether the rows left over after the whole training batches of an epoch make a smaller one.
+
+    Args:
+        **kwargs: see `Task`.
     """
 
     keeps_rest: ClassVar[bool] = False
@@ -35,7 +38,7 @@ class ArrayTask(Task):
 
     @abstractmethod
     def load(self) -> dict[str, Batch]:
-        """The tensors (x, target) of every split, read from `data_root`.
+        """Tensors (x, target) of every split, read from `data_root`: x (rows, T, I) and target (rows,) or (rows, O).
 
         Raises:
             DataError: the data is missing or damaged.
@@ -98,5 +101,5 @@ class ArrayTask(Task):
         return self.present(tuple(a[chosen] for a in arrays))
 
     def present(self, batch: Batch) -> Batch:
-        """A batch as the model is to see it, from stored rows."""
+        """A batch as the model is to see it, from stored rows; see `Task.batch`."""
         return batch

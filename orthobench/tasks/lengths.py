@@ -16,11 +16,10 @@ class Lengths(Task):
 
     Attributes:
         length_key: the setting that the length is: `T`, or a range of two numbers.
-        eval_lengths: as given.
 
     Args:
-        eval_lengths: lengths at which a finished run is tested as well. An empty list is left out of the settings, so
-            that the ids of runs are those from before there was this key.
+        eval_lengths: lengths in steps at which a finished run is tested as well. An empty list is left out of the
+            settings, so that the ids of runs are those from before there was this key.
         **kwargs: see `Task`.
 
     Raises:
@@ -48,7 +47,7 @@ class Lengths(Task):
         return getattr(self, "span", None) or (self.T or 0, self.T or 0)
 
     def controls(self) -> tuple["Task", ...]:
-        """The same task without what its answer hangs on; their test scores join those of the length curve."""
+        """Controls: the same task without what its answer depends on; their test scores join the length curve."""
         return ()
 
     @staticmethod
@@ -56,7 +55,7 @@ class Lengths(Task):
         return {key: value for key, value in given.items() if key != "eval_lengths" or value}
 
     def at_length(self, length: int) -> Self:
-        """The same task with every sequence of one length: its batches, loss, metrics and baseline at that length.
+        """The same task with every sequence of `length` steps: its batches, loss, metrics and baseline there.
 
         Its test split is the one to score; it is as large as this task's own, and shares no random numbers with what
         any task of the same seed trains on or validates with.

@@ -16,10 +16,10 @@ class Metric:
 
     Attributes:
         name: the key of what `measure` or `summarise` returns.
-        unit: of its values.
+        unit: unit of its values, in words, such as `share`.
         direction: which of two values is better; `neither` for a quantity that is no score.
-        bounds: the least and the greatest value that it can take; null where there is none.
-        resolution: the least difference of two values; null for one over the number of test examples.
+        bounds: the least and the greatest value that it can take; None where there is none.
+        resolution: the least difference of two values; None for one over the number of test examples.
 
     Raises:
         ConfigError: the direction is another word, or the bounds are no two numbers in their order.
@@ -50,14 +50,18 @@ class Metric:
         return not ((low is not None and value < low - ROUNDING) or (high is not None and value > high + ROUNDING))
 
     def normalised(self, value: float | None, trivial: float | None) -> float | None:
-        """(value - trivial) / (perfect - trivial); null where one is missing, or the metric has no perfect value."""
+        """(value - trivial) / (perfect - trivial); None where one is missing, or the metric has no perfect value."""
         perfect = self.bounds[1] if self.direction == "higher" else self.bounds[0]
         if value is None or trivial is None or perfect is None or perfect == trivial:
             return None
         return (value - trivial) / (perfect - trivial)
 
     def check(self, value: float, task: str) -> None:
-        """Look at a value that a task measured.
+        """Check a value that a task measured.
+
+        Args:
+            value: the value, in `unit`.
+            task: the task's name, for the message.
 
         Raises:
             ConfigError: it lies beyond the bounds, by more than rounding.

@@ -22,7 +22,7 @@ class Drawn(Lengths):
 
     Args:
         train_size: sequences of a training set that is drawn once and visited in order, those left over after the
-            whole batches in a smaller one; null draws fresh ones for ever.
+            whole batches in a smaller one; null draws fresh ones without end.
         val_size: sequences for validation.
         test_size: sequences for testing.
         epoch_batches: length of an epoch when sequences are drawn fresh.
@@ -43,10 +43,18 @@ class Drawn(Lengths):
 
     @abstractmethod
     def generate(self, rng: np.random.Generator | np.random.RandomState, size: int) -> Arrays:
-        """Draw `size` sequences: arrays (x, target), or (x, target, mask)."""
+        """Draw `size` sequences from `rng`: arrays (x, target), or (x, target, mask).
+
+        Returns:
+            x (size, T, I) in float32, or tokens (size, T) in int64; targets and mask as in `Task.batch`.
+        """
 
     def sample(self, batch_size: int, seed: int) -> Batch:
-        """A batch that depends on the arguments alone; no split of any seed has sequences of its stream."""
+        """A batch of `batch_size` sequences that depends on it and `seed` alone; no split of any seed has these.
+
+        Returns:
+            What `generate` makes, as tensors: see `Task.batch`.
+        """
         stream = np.random.SeedSequence(seed, spawn_key=SAMPLE)
         return self._tensors(np.random.default_rng(stream), batch_size)
 
@@ -60,7 +68,7 @@ class Drawn(Lengths):
         return -(-size // self.full(split))
 
     def place(self, split: Split, epoch: int, index: int) -> tuple[int, int]:
-        """The pass that a batch is drawn for, and its size."""
+        """The pass that batch `index` of pass `epoch` over a `split` is drawn for, and its number of sequences."""
         whole, full = self.sizes[split], self.full(split)
         if whole is None:
             return epoch, full
@@ -77,13 +85,13 @@ class Drawn(Lengths):
 
 
 class Synthetic(Drawn):
-    """A batch is `generate(rng, size)` with a generator seeded by (seed, split, epoch, index).
+    """Task whose batches are drawn: `generate(rng, size)` with a generator seeded by (seed, split, epoch, index).
 
     Attributes:
         shortest: the smallest T for which the task makes sense.
 
     Args:
-        T: the task's length.
+        T: the task's length in steps.
         **kwargs: see `Drawn`.
     """
 
