@@ -42,7 +42,7 @@ class DeltaProduct(Headed):
         negative: whether eigenvalues may be negative, s = 2.
         gated: whether S is damped before it is written.
         convolution: steps that the convolution sees, the current one included; null for none.
-        output_gate: what the outputs of a head are multiplied by.
+        output_gate: what the outputs of a head are multiplied by: `silu` of a map of x, or nothing.
         scaled_query: whether q is divided by sqrt(d_k), as in the authors' code, which acts through the norm's epsilon.
         **kwargs: see `Headed`.
     """

@@ -33,7 +33,7 @@ class M2RNN(Headed):
     Args:
         key_width: d_k; N / heads when null.
         convolution: steps that the convolution sees, the current one included; null for none, and no SiLU.
-        activation: of the state; `identity` leaves the cell linear in its state.
+        activation: activation of the state; `identity` leaves the cell linear in its state.
         recurrent_start: W at the start, the identity as in the authors' code, or `normal`, of variance 1 / d_v.
         state_gradient_clip: bound on every entry of the gradient of S at every step, 1 in the authors' code; null for
             none.

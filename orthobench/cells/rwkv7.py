@@ -44,7 +44,7 @@ class RWKV7(Outer):
         rng: generator for the initial values.
         make_recurrent: unused, as there is no recurrent matrix.
         heads: number of heads.
-        rank: of the three maps by thin matrices.
+        rank: rank of the maps that give w, a and g, each of two thin matrices.
         negative: whether a is in (0, 1 + w), so that eigenvalues may be negative down to -1.
     """
 

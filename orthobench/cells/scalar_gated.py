@@ -31,8 +31,8 @@ class ScalarGated(Cell):
         activation: modrelu, relu, leaky_relu, abs or tanh.
         negative_slope: leaky ReLU's factor on negative values.
         bounded: whether beta <= 1 - 2 alpha.
-        alpha_raw: initial value; the SGORNN code has -3.75, with which the bound just holds at beta_raw = 3.
-        beta_raw: initial value.
+        alpha_raw: its initial value; the SGORNN code has -3.75, with which the bound just holds at beta_raw = 3.
+        beta_raw: its initial value.
         **kwargs: see `Cell`.
     """
 

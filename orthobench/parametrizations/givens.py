@@ -33,7 +33,7 @@ class Givens(Factored):
     Args:
         n: size of the matrix, even; a power of two for the FFT form.
         rng: generator for the angles, then the phases.
-        style: `tunable` or `fft`.
+        style: which pairs the layers rotate: neighbours (`tunable`), or those of a fast Fourier transform (`fft`).
         capacity: L, the number of layers of the tunable form, even: a count up to n, a share of n, or `max`; n layers
             reach every such matrix. Unused by the FFT form.
         complex: whether there are phases, which make the matrix complex.

@@ -35,8 +35,9 @@ class MatrixExp(Settling):
     Args:
         n: size of the matrix.
         rng: generator for the initial values.
-        gradient: `exact`, `lie_algebra` or `geodesic`. The last keeps a base point in a buffer, W = exp(A) base, and
-            moves it after every step, so that A = 0 and the optimizer's averages live in a moving frame.
+        gradient: `exact` is the derivative. `lie_algebra` takes X - X^T in its place, X = dL/dW W^T. `geodesic` steps
+            on the group: it keeps a base point in a buffer, W = exp(A) base, and moves it after every step, so that
+            A = 0 and the optimizer's averages live in a moving frame.
         init: `zeros` gives W = I; `uniform` entries of A from U(-init_bound, init_bound), as the SGORNN authors' code;
             `henaff` 2x2 blocks with angles from U(-pi, pi); `cayley` blocks with angles -tan(t/2), t ~ U[0, pi/2], as
             expRNN's code, which keeps every eigenphase below one at any n.

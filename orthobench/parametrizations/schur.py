@@ -36,8 +36,8 @@ class Schur(Parametrization):
         init: how P starts, as `init` of `matrix_exp`; the angles of D start as those of `henaff`, from U(-pi, pi).
         init_bound: used by `init=uniform` only.
         upper_bound: the bound b of U(-b, b) that the part above the blocks starts from.
-        gain_penalty: delta; 0 for no penalty.
-        recurrent_group: what forms the optimizer's recurrent group: `P`, or `all` of them.
+        gain_penalty: weight delta of the penalty on gains that differ from one; 0 for none.
+        recurrent_group: parameters in the optimizer's recurrent group: those of `P`, or `all`.
         upper_decay: weight decay of the part above the blocks, where the recurrent group is P.
 
     Raises:

@@ -18,7 +18,7 @@ class UniformCayley(ScaledCayley):
         n: size of the matrix.
         rho: how many diagonal entries of D are -1, the last ones: a count, a share of n, or `max`.
         rng: generator for the initial values.
-        init_bound: the bound of their uniform distribution.
+        init_bound: the bound that the entries of A start within.
     """
 
     def __init__(self, n: int, rng: Rng, rho: Count = 0.5, init_bound: NonNegativeFloat = 0.05) -> None:

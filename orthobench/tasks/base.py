@@ -53,7 +53,7 @@ class Task(Divided, opened.Reader, ABC):
         verify: whether files of a `data_set` must be the published ones.
 
     Args:
-        seed: of everything random in the data.
+        seed: seed of everything random in the data.
         data_root: folder of real data sets.
         batch_size: sequences in a training batch.
         eval_batch_size: sequences in an evaluation batch.

@@ -36,7 +36,7 @@ class CuedCopying(Varied):
     greatest delay. `baseline` is that of blanks until the marker has been seen and random digits then.
 
     Args:
-        digits: K.
+        digits: K, how many digits there are to recall.
         delay: least and greatest number of steps, blanks, between the last digit and the marker.
         onset: greatest number of steps, blanks, before the first digit.
         marker: whether there is a marker; false only makes sense for testing.

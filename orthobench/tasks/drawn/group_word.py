@@ -38,8 +38,9 @@ class GroupWord(Tracking):
     A batch is x (B, L), tokens, target (B, L), the products, and mask (B, L), L the steps of the longest sequence.
 
     Args:
-        group: which one.
-        generators: which elements are drawn: all, transpositions, or those of a list; all is left out of the settings.
+        group: the group: cyclic (z60), symmetric (s3, s4, s5), alternating (a5), or the product of A4 and Z5 (a4xz5).
+        generators: which elements are drawn: all, transpositions (`swaps`), or those of a list; all is left out of the
+            settings.
         **kwargs: see `Tracking`.
 
     Raises:

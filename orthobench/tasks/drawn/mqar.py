@@ -44,8 +44,9 @@ class MQAR(Varied):
         values: how many different values there are.
         updates: how many of the keys are written twice.
         repeat_values: whether two pairs of a sequence may have one value.
-        filler: what stands between the questions.
-        gap: how the slots are drawn.
+        filler: what is between the questions: blanks, or random tokens that stand for nothing.
+        gap: how the slots of the questions are drawn: all alike (`uniform`), or more often soon after the pairs
+            (`power`).
         gap_power: a, with gap=power; 0.01 asks most soon after the pairs, 1 is uniform.
         compositional: whether a key is two tokens, of which `keys`, a square, has the root of each kind.
         **kwargs: see `Drawn`.

@@ -37,7 +37,7 @@ class NoisyRecall(Varied):
         values: how many different values there are.
         noise_symbols: how many different noise tokens there are.
         noise: the probability of a place with noise.
-        loss: the steps that the loss is over.
+        loss: the steps that the loss is over: those where a value is due (`asked`), or all.
         **kwargs: see `Drawn`.
 
     Raises:

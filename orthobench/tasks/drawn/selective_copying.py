@@ -27,7 +27,7 @@ class SelectiveCopying(Varied):
     A batch is x (B, L), tokens, target (B, L), the symbols, and mask (B, L), L the steps of the longest sequence.
 
     Args:
-        items: n.
+        items: n, how many symbols there are to recall.
         symbols: how many different symbols there are.
         length: least and greatest number of steps, the copy token and the n answers included.
         **kwargs: see `Drawn`.

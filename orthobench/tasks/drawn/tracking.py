@@ -32,8 +32,8 @@ class Tracking(Varied):
         stride: steps between two states, and between two lengths.
 
     Args:
-        length: least and greatest number of tokens.
-        test_length: the same of the test split, and of the trivial predictor; as in training when null.
+        length: least and greatest number of steps, a token each.
+        test_length: the same of the test split, for which the baseline is; as in training when null.
         **kwargs: see `Drawn`.
 
     Raises:

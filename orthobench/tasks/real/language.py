@@ -52,8 +52,8 @@ class Language(Task):
     Args:
         T: steps of a window, a token each.
         variant: with `windows=zero`, whether every window is read (`paper`) or whole batches only (`code`).
-        windows: whether a window goes on with the state of the one before (`carried`) or starts afresh (`zero`).
-        random_bptt: whether the lengths of the training windows are drawn anew in every epoch.
+        windows: whether a window continues the state of the one before (`carried`) or starts at zero (`zero`).
+        random_bptt: whether the lengths of the training windows are drawn, again in every epoch.
         **kwargs: see `Task`.
     """
 

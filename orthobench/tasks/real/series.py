@@ -51,9 +51,9 @@ class Series(ArrayTask):
     A batch is x (B, T, I) and target, classes (B,) or numbers (B, 1); where lengths differ, also a mask (B, T).
 
     Args:
-        path: the file.
+        path: the file, .npz, .csv, .parquet or .ts.
         target: whether y is a `class` or a `value`; `auto` takes numbers with a fraction for values.
-        normalisation: `channel`, or `none` for the numbers as they are.
+        normalisation: `channel` gives each feature mean 0 and deviation 1 in training; `none` leaves it unchanged.
         missing: what takes the place of missing observations (NaN, an empty cell): nothing (`refuse`), 0 and a channel
             that marks it (`mask`), or the last observation before it (`last`).
         val_share: share of the training sequences for validation, where the file has no part for it.

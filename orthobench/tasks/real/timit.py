@@ -47,7 +47,7 @@ class TIMIT(Task):
             from.
 
     Args:
-        corpus: `full` or `sample`; `auto` is `full` in a run, and elsewhere what `data_root/timit` holds.
+        corpus: `full` or `sample`; `auto` is `full` in a run, and in Python the one in `data_root/timit`.
         padding_in_mean: whether the mean counts padding, as Wisdom's code does, or spoken frames alone.
         audio_scores: whether the test also gives segmental SNR, STOI and PESQ of the predictions.
         **kwargs: see `Task`.
