@@ -27,6 +27,19 @@ def main(arguments: list[str]) -> int:
     Raises:
         ConfigError: no such table, row or seed, nothing of it is recorded, or its record is of other settings.
     """
+    from orthobench.study.records.drift import verdict
+
+    place, before, after, found = made_again(arguments)
+    _show(f"{place}: {verdict(found)}", found, before, after)
+    return 0
+
+
+def made_again(arguments: list[str]) -> "tuple[str, Line, Line, list[Drift]]":
+    """A recorded run's place, its record, the record of its rerun, and how the numbers differ.
+
+    Raises:
+        ConfigError: no such table, row or seed, nothing of it is recorded, or its record is of other settings.
+    """
     parser = Parser(__doc__)
     parser.add_folders()
     given = parser.read(arguments)
@@ -47,7 +60,7 @@ def main(arguments: list[str]) -> int:
     root = Path(asked.get("runs_root", "runs")) / FOLDER
     extra = [one for one in given.overrides if key(one) not in OWN]
     from orthobench.run.run import Run
-    from orthobench.study.records.drift import drifts, verdict
+    from orthobench.study.records.drift import drifts
     from orthobench.study.reproduce.record_line import record_line
     from orthobench.study.tables.composed import ComposedTable
 
@@ -61,9 +74,7 @@ def main(arguments: list[str]) -> int:
     run.run()
     after = record_line(run.settings, table, "full", row)
     assert after is not None, "a run that is done has a line"
-    found = drifts(before, after, own)
-    _show(f"{table.name} {row} seed {before.seed}: {verdict(found)}", found, before, after)
-    return 0
+    return f"{table.name} {row} seed {before.seed}", before, after, drifts(before, after, own)
 
 
 def _recorded(table: "Table", lines: "list[Line]", row: str, results: Path) -> "tuple[str, list[Line]]":
