@@ -50,7 +50,7 @@ def _markdown_section(section: Section) -> str:
             case = grid.case
         if grid.subject:
             parts.append(f"*{md(grid.subject[0].upper() + grid.subject[1:])}*\n")
-        parts.append((md(f"{grid.caption}:") + "\n\n" if grid.caption else "") + _markdown_table(grid))
+        parts.append((md(f"{grid.caption}:") + "\n\n" if grid.caption else "") + markdown_table(grid))
     parts += [_LINK.sub(r"]\\\1", _TAG.sub("&lt;", visible(text))) + "\n" for text in section.paragraphs]
     if section.notes:
         parts.append("".join(f"- {md(note)}\n" for note in section.notes))
@@ -59,7 +59,8 @@ def _markdown_section(section: Section) -> str:
     return "\n".join([f"## {md(section.heading)}\n", *parts])
 
 
-def _markdown_table(grid: Grid) -> str:
+def markdown_table(grid: Grid) -> str:
+    """A grid as a table of Markdown."""
     headers, rows = grid.narrow()
     lines = [headers, ["---"] * len(headers), *([str(cell) for cell in row] for row in rows)]
     return "".join("| " + " | ".join(map(md, line)) + " |\n" for line in lines)

@@ -52,7 +52,7 @@ def section(found: SearchedTable, drawn: bool = False) -> Section:
         found,
         facts=_facts(found),
         grids=(cells(found), by_length(found), worth(found), stated(found)),
-        notes=(*notes, *_moved(found), *found.notes, *found.made_by.notes, *measured, *table.deviations),
+        notes=(*notes, *changed_groups(found), *found.notes, *found.made_by.notes, *measured, *table.deviations),
         figures=figures(found) if drawn else {},
     )
 
@@ -93,7 +93,7 @@ def worth(found: SearchedTable) -> Grid:
     return Grid(headers, rows, subject="effects, each beside the first level of its factor, with 95 % intervals")
 
 
-def _moved(found: SearchedTable) -> list[str]:
+def changed_groups(found: SearchedTable) -> list[str]:
     """Tell how many cells are in another group than in the table that this one is like, and whether the order holds."""
     there = {cell.name: (place, cell.group) for place, cell in enumerate(found.beside)}
     both = [(cell, *there[cell.name]) for cell in found.known if cell.complete and cell.name in there]

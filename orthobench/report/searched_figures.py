@@ -1,5 +1,6 @@
 """Figures of a searched table: who solves it and in how many steps, score over length, and the search."""
 
+from collections.abc import Sequence
 from math import inf, isfinite
 from typing import TYPE_CHECKING
 
@@ -9,9 +10,10 @@ from orthobench.study.verdicts.searched import SearchedCell, SearchedTable
 from orthobench.study.verdicts.trials import steps
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-WIDTH, ROW = 7.2, 0.24
+WIDTH, ROW, CURVES = 7.2, 0.24, 4.6  # inches: of a figure, of a cell's line, of curves
 RATE = "optimizer.lr"
 
 
@@ -29,14 +31,43 @@ def figures(found: SearchedTable) -> "dict[str, Figure]":
     return drawn
 
 
+def panels(found: Sequence[SearchedTable]) -> "tuple[Figure | None, Figure | None]":
+    """Figures of some tables in one, a panel for each: who solves it in how many steps, and score over length.
+
+    A figure is null where no complete cell has anything to draw.
+    """
+    done = {one.table.name: [cell for cell in one.known if cell.complete and cell.lines] for one in found}
+    solved = [one for one in found if done[one.table.name]]
+    curved = [one for one in found if any(cell.holds for cell in done[one.table.name])]
+    first = second = None
+    if solved:
+        heights = [ROW * len(done[one.table.name]) + 1.3 for one in solved]
+        first = drawing.empty(WIDTH, sum(heights))
+        axes = first.subplots(len(solved), height_ratios=heights, squeeze=False)[:, 0]
+        for place, one in zip(axes, solved, strict=True):
+            _mark_solved(place, one, done[one.table.name])
+            place.set_title(one.table.title)
+    if curved:
+        second = drawing.empty(WIDTH, CURVES * len(curved))
+        for place, one in zip(second.subplots(len(curved), squeeze=False)[:, 0], curved, strict=True):
+            _draw_curves(place, done[one.table.name])
+            place.set_title(one.table.title)
+    return first, second
+
+
 def cap(found: SearchedTable) -> float:
     """The greatest number of steps of a run."""
     return max((float(value(word)) for word in found.table.common if key(word) == "trainer.max_steps"), default=inf)
 
 
 def _solved(found: SearchedTable, cells: list[SearchedCell]) -> "Figure":
-    """A line per cell: a mark per reported seed at the step at which it had solved the case, crosses at the end."""
     figure, axes = drawing.subplot(WIDTH, ROW * len(cells) + 1.1)
+    _mark_solved(axes, found, cells)
+    return figure
+
+
+def _mark_solved(axes: "Axes", found: SearchedTable, cells: list[SearchedCell]) -> None:
+    """A line per cell: a mark per reported seed at the step at which it had solved the case, crosses at the end."""
     end = cap(found)
     for place, cell in enumerate(cells):
         values = [steps(line) for line in cell.lines]
@@ -45,13 +76,18 @@ def _solved(found: SearchedTable, cells: list[SearchedCell]) -> "Figure":
         if len(able) < len(values):
             axes.plot([end], [place], "x", color=drawing.colour(1), markersize=5)
     drawing.name_lines(axes, (f"{cell.name} {cell.solved[0]}/{cell.solved[1]}" for cell in cells))
+    axes.set_xlim(0, 1.03 * end if isfinite(end) else None)
     axes.set_xlabel("training steps until solved; a cross: some seeds never did")
-    return figure
 
 
 def _curves(found: SearchedTable, cells: list[SearchedCell]) -> "Figure":
+    figure, axes = drawing.subplot(WIDTH, CURVES)
+    _draw_curves(axes, cells)
+    return figure
+
+
+def _draw_curves(axes: "Axes", cells: list[SearchedCell]) -> None:
     """A line per cell: the median normalised score of the seeds that solved the case, at every length."""
-    figure, axes = drawing.subplot(WIDTH, 4.6)
     able = [cell for cell in cells if cell.holds]
     for place, cell in enumerate(able):
         colour, dash = drawing.dashed(place)
@@ -63,7 +99,6 @@ def _curves(found: SearchedTable, cells: list[SearchedCell]) -> "Figure":
     axes.set_xlabel("length")
     axes.set_ylabel("normalised score, median of the seeds that solved it")
     axes.legend(fontsize=7, ncols=2, frameon=False)
-    return figure
 
 
 def _search(found: SearchedTable, cells: list[SearchedCell]) -> "Figure":

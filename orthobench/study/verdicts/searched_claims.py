@@ -5,8 +5,8 @@ table's score (claim_rule.py). A cell that did not learn takes part in these wit
 
     {solves: [gru], seeds: 9}              nine reported seeds or more solve the case, of each cell; `at_most: 0` is the
                                            opposite
-    {horizon: [gru], at_least: 640}        the horizon of each cell; `below: 640` is the opposite, of the cells that
-                                           solve the case at all
+    {horizon: [gru], at_least: 640}        the horizon of each cell that solves the case at all; `below: 640` is the
+                                           opposite. Where none solves it, nothing is decided
 """
 
 from dataclasses import dataclass
@@ -108,13 +108,12 @@ def _counted(stated: StatedClaim, cells: list[SearchedCell]) -> ClaimOutcome:
             stated, HELD if all(held) else FAILED, ", ".join(f"{name} {count}" for name, count in counts.items())
         )
     able = [cell for cell in cells if cell.solved[0]]
-    if "below" in test:
-        told = ", ".join(f"{cell.name} {cell.horizon or 'none'}" for cell in able)
-        if not able:
-            return ClaimOutcome(stated, OPEN, "no seed of these cells solves the case")
-        return ClaimOutcome(stated, HELD if all((c.horizon or 0) < test["below"] for c in able) else FAILED, told)
-    told = ", ".join(f"{cell.name} {cell.horizon or 'none'}" for cell in cells)
-    return ClaimOutcome(stated, HELD if all((c.horizon or 0) >= test["at_least"] for c in cells) else FAILED, told)
+    if not able:
+        return ClaimOutcome(stated, OPEN, "no seed of these cells solves the case")
+    reached = {cell.name: cell.horizon or 0 for cell in able}
+    held = [one < test["below"] if "below" in test else one >= test["at_least"] for one in reached.values()]
+    told = ", ".join(f"{name} {one or 'none'}" for name, one in reached.items())
+    return ClaimOutcome(stated, HELD if all(held) else FAILED, told)
 
 
 def _printed(found: SearchedTable, stated: StatedClaim) -> Published:

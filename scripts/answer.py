@@ -1,0 +1,173 @@
+"""Write docs/results/answer.md and its figures: what the searched tables of results/records answer.
+
+python scripts/answer.py             what is not what the records say
+python scripts/answer.py --write     write them
+"""
+
+import sys
+import textwrap
+from functools import cache
+from pathlib import Path
+
+from orthobench.config.words import key, value
+from orthobench.report import drawing, searched, searched_figures
+from orthobench.report.document import Grid
+from orthobench.report.markup import markdown_table
+from orthobench.study.catalogue import SHIPPED
+from orthobench.study.tables.table import SEARCHED
+from orthobench.study.verdicts.fair import fair_table
+from orthobench.study.verdicts.searched import GROUPS, SearchedCell, SearchedTable, searched_table
+from orthobench.study.verdicts.searched_claims import FAILED, UNRUN, outcomes
+
+ROOT = Path(__file__).resolve().parents[1]
+RESULTS, FOLDER = ROOT / "results", ROOT / "docs" / "results"
+PAGE, SOLVED, LENGTHS = FOLDER / "answer.md", FOLDER / "answer-solved.svg", FOLDER / "answer-lengths.svg"
+SHOWN = ("cell", "solved", "steps", "horizon")
+BEFORE = {  # the same case of the first protocol, with 2,000 steps
+    "fair2/cued_copying": ("fair/cued_copying", "digits=10"),
+    "fair2/group_word": ("fair/group_word", ""),
+    "fair2/copying": ("fair/copying", "T=200"),
+    "fair2/adding": ("fair/adding", "T=200"),
+}
+HEAD = """\
+# The answer
+
+Which cell holds memory best? [The second protocol](../explanation/fair2.md) asks it with a search for each cell.
+This page is made from the records, by `python scripts/answer.py --write`. It names the rows that are complete, and
+says nothing of others. [All numbers](../../results/tables/fair2.md).
+"""
+
+
+@cache
+def tables() -> dict[str, SearchedTable]:
+    """Every searched table, by name."""
+    return {one.name: searched_table(one, RESULTS) for one in SHIPPED.tables() if one.track == SEARCHED}
+
+
+def cases() -> list[SearchedTable]:
+    """The tables that ask of every cell: neither a design of factors nor a look at whether another table is robust."""
+    return [one for one in tables().values() if not one.table.factors and one.table.like is None]
+
+
+def complete(found: SearchedTable) -> list[SearchedCell]:
+    """The cells of a table of which nothing is left to run, in the order of its rows."""
+    return [cell for cell in found.known if cell.complete]
+
+
+def budget(found: SearchedTable) -> str:
+    """The case with its budget, such as `Cued copying, 10 digits (6,741 parameters, at most 6,000 steps)`."""
+    given = {key(word): value(word) for word in found.table.common}
+    return (
+        f"{found.table.title} ({int(given['params']):,} parameters, at most {searched_figures.cap(found):,.0f} steps)"
+    )
+
+
+def contradictions() -> str:
+    """What contradicts a claim of a paper, and what contradicts the first protocol."""
+    against = [
+        f"{budget(found)}: *{one.stated.claim}* ({one.stated.source}) is not held: {one.detail}."
+        for found in tables().values()
+        for one in outcomes(found)
+        if one.word == FAILED and one.stated.source
+    ]
+    papers = against or ["No complete row contradicts a claim of a paper."]
+    first = [f"{budget(found)}: {told}." for found in cases() if (told := changed(found))]
+    return " ".join([*papers, *(first or ["None contradicts the [first protocol](findings.md)."])])
+
+
+def changed(found: SearchedTable) -> str:
+    """Tell which complete cells held a case after 2,000 steps and do not solve it, or did not learn it and solve it."""
+    if found.table.name not in BEFORE:
+        return ""
+    name, case = BEFORE[found.table.name]
+    before = {entry.model: entry for entry in fair_table(SHIPPED.table(name), RESULTS).at(case)}
+    lost, won = [], []
+    for cell in (cell for cell in complete(found) if cell.name in before):
+        entry = before[cell.name]
+        held = entry.interval is not None and entry.interval[0] > 0.9
+        if held and cell.group > 1:
+            lost.append(cell.name)
+        if cell.group == 0 and not held:
+            won.append(cell.name)
+    told = [f"{', '.join(lost)} did it after 2,000 steps, and no reported seed solves it here"] if lost else []
+    return "; ".join([*told, f"{', '.join(won)} did not after 2,000 steps, and solve it here"] if won else told)
+
+
+def run() -> str:
+    """A line for each case: how many cells are complete, and the groups that they are in."""
+    lines = []
+    for found in cases():
+        done = complete(found)
+        groups = [(name, [cell.name for cell in done if cell.group == place]) for place, name in enumerate(GROUPS)]
+        told = "; ".join(f"{name}: {', '.join(names)}" for name, names in groups if names)
+        lines.append(
+            f"- {budget(found)}: {len(done)} of {len(found.cells)} cells are complete{'; ' * bool(told)}{told}."
+        )
+    return "\n".join(lines) + "\n"
+
+
+def grid() -> str:
+    """The complete cells by case: seeds that solve it, steps until then, and the horizon."""
+    rows, places = [], [searched.HEADERS.index(name) for name in SHOWN]
+    for found in cases():
+        rows += [[found.table.title, *(row[place] for place in places)] for row in searched.cells(found).rows]
+    return markdown_table(Grid(["case", *SHOWN], rows)) if rows else "No cell is complete.\n"
+
+
+def worth() -> str:
+    """What orthogonality is worth: the effects of each design whose cells are complete."""
+    parts = []
+    for found in (one for one in tables().values() if one.table.factors):
+        effects = searched.worth(found)
+        parts.append(f"{budget(found)}: {len(complete(found))} of {len(found.cells)} cells are complete.\n")
+        parts += [markdown_table(effects)] if effects.rows else []
+    return "\n".join(parts)
+
+
+def claims() -> str:
+    """The claims that are decided or open, with what came of them."""
+    lines = []
+    for found in tables().values():
+        for one in (one for one in outcomes(found) if one.word != UNRUN):
+            lines.append(f"- **{one.word}**: {one.stated.claim} ({found.table.title}; {one.detail})")
+    return "\n".join(lines) + "\n" if lines else "None is decided.\n"
+
+
+def robust() -> str:
+    """For each table that looks at another again: how many cells change their group."""
+    lines = []
+    for found in (one for one in tables().values() if one.table.like is not None and not one.table.factors):
+        told = " ".join(searched.changed_groups(found)) or "not run."
+        lines.append(f"- {budget(found)}: {told}")
+    return "\n".join(lines) + "\n"
+
+
+def page() -> str:
+    """docs/results/answer.md."""
+    solved, curved = searched_figures.panels(cases())
+    parts = [HEAD, textwrap.fill(contradictions(), 120) + "\n", "## What is run\n", run()]
+    parts += ["## Who solves it, and in how many steps\n"]
+    parts += [f"![Training steps until each reported seed solved the case]({SOLVED.name})\n"] if solved else []
+    parts += [grid(), "## How far is it held\n"]
+    picture = f"![Median score of the seeds that solved the case, by length]({LENGTHS.name})\n"
+    parts += [
+        picture if curved else "No reported seed of a complete cell solves its case, so that there is no curve.\n"
+    ]
+    parts += ["## Is it the orthogonality?\n", worth(), "## Claims, written before the runs\n", claims()]
+    return "\n".join([*parts, "## Is it robust?\n", robust()])
+
+
+def main(arguments: list[str]) -> int:
+    """Returns 1 where a file is not what it should be and is not to be written."""
+    drawn = zip((SOLVED, LENGTHS), searched_figures.panels(cases()), strict=True)
+    texts = {PAGE: page(), **{path: drawing.svg(figure) for path, figure in drawn if figure is not None}}
+    stale = {path: text for path, text in texts.items() if not path.is_file() or path.read_text("utf-8") != text}
+    for path, text in stale.items():
+        if "--write" in arguments:
+            path.write_text(text, encoding="utf-8")
+        print(f"{'wrote' if '--write' in arguments else 'not up to date:'} {path}")
+    return int(bool(stale) and "--write" not in arguments)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

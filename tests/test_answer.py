@@ -1,0 +1,39 @@
+"""docs/results/answer.md: what the searched tables answer, from their records alone."""
+
+import re
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from orthobench.study.tables.claim import StatedClaim
+from orthobench.study.verdicts.searched_claims import FAILED, ClaimOutcome
+from scripts import answer
+
+
+def test_the_page_is_what_the_records_say(capsys: pytest.CaptureFixture[str]) -> None:
+    assert answer.main([]) == 0, "run: python scripts/answer.py --write"
+
+
+def test_the_page_is_short_and_speaks_of_complete_cells_alone() -> None:
+    text = answer.PAGE.read_text(encoding="utf-8")
+    assert len(re.sub(r"^\|.*$", "", text, flags=re.M).split()) <= 600
+    known = {cell.name for found in answer.cases() for cell in found.cells}
+    done = {cell.name for found in answer.tables().values() for cell in answer.complete(found)}
+    told = {name for line in text.splitlines() if line.startswith("- ") for name in re.findall(r"\b\w+\b", line)}
+    assert not (known - done) & told
+
+
+def test_what_contradicts_a_paper_or_the_first_protocol_comes_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = answer.tables()["fair2/cued_copying"]
+    stated = StatedClaim(claim="It holds.", source="someone2020", test={"solves": ["gru"], "seeds": 9})
+    monkeypatch.setattr(answer, "outcomes", lambda one: [ClaimOutcome(stated, FAILED, "gru 0")] * (one is found))
+    cells = [SimpleNamespace(name="gru", group=2), SimpleNamespace(name="lstm", group=0)]
+    monkeypatch.setattr(answer, "complete", lambda one: cells if one is found else [])
+    held = [SimpleNamespace(model=name, interval=(0.95, 1.0) if name == "gru" else None) for name in ("gru", "lstm")]
+    table: Any = SimpleNamespace(at=lambda case: held)
+    monkeypatch.setattr(answer, "fair_table", lambda table_, results: table)
+    text = answer.contradictions()
+    assert "6,741 parameters, at most 6,000 steps): *It holds.* (someone2020) is not held: gru 0." in text
+    assert "gru did it after 2,000 steps, and no reported seed solves it here" in text
+    assert "lstm did not after 2,000 steps, and solve it here" in text
