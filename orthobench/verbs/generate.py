@@ -1,6 +1,4 @@
-"""`orthobench generate RUN [--prompt TEXT] [--tokens N] [--temperature X] [--seed N] [--last]`: text from a trained
-language model.
-"""
+"""`orthobench generate RUN [--prompt TEXT] [--tokens N] [--temperature X] [--seed N] [--last]`: write text."""
 
 import math
 

@@ -52,7 +52,7 @@ class Language(Task):
     Args:
         T: steps of a window, a token each.
         variant: with `windows=zero`, whether every window is read (`paper`) or whole batches only (`code`).
-        windows: whether a window continues the state of the one before (`carried`) or starts at zero (`zero`).
+        windows: `carried` continues the state of the window before, `zero` starts each from the initial state.
         random_bptt: whether the lengths of the training windows are drawn, again in every epoch.
         **kwargs: see `Task`.
     """
