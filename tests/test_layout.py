@@ -95,6 +95,15 @@ def test_no_file_is_long(path: Path) -> None:
     assert len(path.read_text(encoding="utf-8").splitlines()) <= 350
 
 
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_no_function_is_long(path: Path) -> None:
+    """Lines from `def` to the last one, the docstring among them."""
+    nodes = ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+    functions = [node for node in nodes if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+    lengths = {node.name: (node.end_lineno or 0) - node.lineno + 1 for node in functions}
+    assert {name: length for name, length in lengths.items() if length > 60} == {}
+
+
 OPENERS = ("What", "Whether", "Which", "One", "Where", "Of", "As", "Within", "How")
 
 

@@ -30,14 +30,14 @@ class Job:
     """The work of one process: a run, or the members of an ensemble.
 
     Attributes:
-        folders: the folder of each run, which holds its config.yaml when the job is started.
+        runs: the folder of each run, which holds its config.yaml when the job is started.
         log: the file for its output; null for the terminal.
         timeout: seconds that it may take; null for no limit.
         fork: whether a fork server may start it; otherwise it is a new interpreter.
         data_root: where its data are, which another place in the environment does not replace; null where that may.
     """
 
-    folders: list[Path]
+    runs: list[Path]
     log: Path | None
     timeout: float | None = None
     fork: bool = False
@@ -52,9 +52,9 @@ class Job:
     def command(self) -> Command:
         """The program that does it."""
         words, first, others = (
-            [absolute(str(folder)) for folder in self.folders],
-            self.folders[0],
-            len(self.folders) - 1,
+            [absolute(str(folder)) for folder in self.runs],
+            self.runs[0],
+            len(self.runs) - 1,
         )
         data = {} if self.data_root is None else {"ORTHOBENCH_DATA": self.data_root.replace("$", "$$")}
         rest = {"timeout": self.timeout, "fork": self.fork, "variables": data}
@@ -64,7 +64,7 @@ class Job:
 
     def codes(self, code: int) -> list[int]:
         """An exit code for each run when the process has ended with `code`; those of an ensemble are in the records."""
-        return [_code(folder, code, len(self.folders) > 1) for folder in self.folders]
+        return [_code(folder, code, len(self.runs) > 1) for folder in self.runs]
 
 
 class Pool:
@@ -113,19 +113,19 @@ class Pool:
             found = ((job, process.poll(stopping)) for job, process in self.working.items())
             ended = [(job, code) for job, code in found if code is not None]
             self.working = {job: process for job, process in self.working.items() if process.code is None}
-            busy = {folder for job in self.working for folder in job.folders}
-            free = [job for job in waiting if busy.isdisjoint(job.folders)] if len(self.working) < self.at_once else []
+            busy = {folder for job in self.working for folder in job.runs}
+            free = [job for job in waiting if busy.isdisjoint(job.runs)] if len(self.working) < self.at_once else []
             begun = set()
             for job in free:
-                if len(self.working) >= self.at_once or not busy.isdisjoint(job.folders):
+                if len(self.working) >= self.at_once or not busy.isdisjoint(job.runs):
                     break
                 begun.add(job)
                 code = self.prepare(job)
                 if code is None:
                     if job.log is not None:  # which nobody reads meanwhile
-                        _tell_what_is_awaited(job.folders)
+                        _tell_what_is_awaited(job.runs)
                     self.working[job] = Process(job.command(), self.place)
-                    busy |= set(job.folders)
+                    busy |= set(job.runs)
                 else:
                     ended.append((job, code))
             waiting = [job for job in waiting if job not in begun] if begun else waiting
@@ -279,9 +279,9 @@ def exit_code(codes: list[int]) -> int:
     return failed[0] if failed[0] > 0 else OrthobenchError.exit_code
 
 
-def _tell_what_is_awaited(folders: list[Path]) -> None:
-    for folder in folders:
-        if waiting := awaited(folder):
+def _tell_what_is_awaited(runs: list[Path]) -> None:
+    for run in runs:
+        if waiting := awaited(run):
             say(waiting)
 
 

@@ -121,7 +121,7 @@ def _row(table: Table, name: str, results: Path) -> tuple[Table, str, str]:
     return table, name, ""
 
 
-def of_runs(row: OwnRow, title: str, folders: Iterable[Path]) -> Winner:
+def of_runs(row: OwnRow, title: str, roots: Iterable[Path]) -> Winner:
     """The settings of a row of one's own runs.
 
     Raises:
@@ -131,7 +131,7 @@ def of_runs(row: OwnRow, title: str, folders: Iterable[Path]) -> Winner:
     refuse_unrecorded(record.get("sources"), recorded.named_files(record["config"]), "record.json")
     lines = sorted((run.line for run in row.runs), key=lambda line: line.seed)
     stale = dict.fromkeys(f"stale: {reason}" for run in row.runs for reason in run.stale)
-    return Winner(title, recorded.settings(record["config"]), lines, ", ".join(map(str, folders)), tuple(stale))
+    return Winner(title, recorded.settings(record["config"]), lines, ", ".join(map(str, roots)), tuple(stale))
 
 
 def place(path: str) -> Path:

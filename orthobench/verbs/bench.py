@@ -26,6 +26,12 @@ APART = {
 }
 
 
+PARTS = {  # modules of orthobench.bench, in the order in which they are measured
+    "cpu": ("scans", "cells", "maps", "models", "ensembles", "training", "segments", "cores"),
+    "cuda": ("gpu_steps", "ensembles", "training", "scans", "models", "maps", "cells"),
+}
+
+
 def main(arguments: list[str]) -> int:
     """Measure, print a line per result as it comes, and write speed.csv and speed.md.
 
@@ -35,6 +41,23 @@ def main(arguments: list[str]) -> int:
         ConfigError: an option or a table that is not known.
         Stopped: the machine is not quiet enough for `--record`, or a signal asked to stop.
     """
+    parser = _parser()
+    options = parser.read(arguments)
+    if options.record:
+        return _record(options.names, results_root(options.overrides), options.catalogue)
+    if options.words:
+        parser.error(f"{options.words[0]!r} is not an argument here")
+    if options.gpu:
+        from orthobench.bench import gpu_parts
+
+        return gpu_parts.run_parts(options.output, options.parts)
+    apart = [name for name in APART if getattr(options, name)]
+    if len(apart) > 1:
+        parser.error(f"--{apart[0]} and --{apart[1]} are two tables: give one")
+    return _measure(options, apart[0] if apart else None)
+
+
+def _parser() -> Parser:
     parser = Parser(__doc__)
     parser.add_argument("--quick", action="store_true", help="small sizes and few rounds: within two minutes")
     parser.add_argument(
@@ -54,33 +77,14 @@ def main(arguments: list[str]) -> int:
         "--record", action="store_true", help="measure the steps that tables name: results/bench/steps.csv"
     )
     parser.add_folders()
-    options = parser.read(arguments)
-    if options.record:
-        return _record(options.names, results_root(options.overrides), options.catalogue)
-    if options.words:
-        parser.error(f"{options.words[0]!r} is not an argument here")
-    if options.gpu:
-        from orthobench.bench import gpu_parts
+    return parser
 
-        return gpu_parts.run_parts(options.output, options.parts)
-    apart = [name for name in APART if getattr(options, name)]
-    if len(apart) > 1:
-        parser.error(f"--{apart[0]} and --{apart[1]} are two tables: give one")
+
+def _measure(options: Any, apart: str | None) -> int:
+    """Measure all parts, or those of one table apart, line by line."""
     import torch
 
-    from orthobench.bench import (
-        cells,
-        cores,
-        ensembles,
-        gpu_steps,
-        maps,
-        models,
-        scans,
-        segments,
-        targets,
-        timing,
-        training,
-    )
+    from orthobench.bench import targets, timing
     from orthobench.bench.tables import Appended, line, write
     from orthobench.bench.timing import Bench
     from orthobench.config.words import seconds
@@ -89,17 +93,13 @@ def main(arguments: list[str]) -> int:
     end = None if options.budget is None else time.monotonic() + seconds(options.budget)
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     bench = Bench(device, 0.7 if options.quick else 8.0, 3, 9 if options.quick else 15, options.quick)
-    name = apart[0] if apart else "speed"
+    name = apart or "speed"
     rows, table, page = [], Appended(options.output / f"{name}.csv"), options.output / f"{name}.md"
     torch.set_num_threads(1)
     keep_freed_memory()
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
-    parts: list[Any] = [scans, cells, maps, models, ensembles, training, segments, cores]
-    if device.type == "cuda":
-        parts = [gpu_steps, ensembles, training, scans, models, maps, cells]
-    judged = targets.GPU if device.type == "cuda" else targets.CPU
-    if apart:
-        parts, judged = [import_module(f"orthobench.bench.{name}")], targets.APART.get(name, ())
+    judged = targets.APART.get(apart, ()) if apart else targets.GPU if device.type == "cuda" else targets.CPU
+    parts = [import_module(f"orthobench.bench.{part}") for part in ([apart] if apart else PARTS[device.type])]
 
     def measured() -> "Iterator[Row]":
         for part in parts:

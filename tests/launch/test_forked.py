@@ -216,7 +216,7 @@ class Program(Job):
     """A job of the program of these tests, whose words stand in the place of folders."""
 
     def command(self) -> Command:
-        return replace(command(*map(str, self.folders)), timeout=self.timeout)
+        return replace(command(*map(str, self.runs)), timeout=self.timeout)
 
 
 def job(*words: str, timeout: float | None = None) -> Job:

@@ -18,7 +18,7 @@ import triton
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
-from orthobench.scan.triton import chunks, diagonal, matrix_state
+from orthobench.scan.triton import diagonal, matrix_state
 from orthobench.scan.triton.launch import kernel, layout
 
 OWN = {
@@ -71,7 +71,7 @@ def measured(arch: str, family: str, n: str, *settings: str) -> dict[str, dict[s
         found = {}
         for way in ("prepare", "forward", "backward", "gradients"):
             options = {**sizes, "num_warps": matrix_state.warps(way, int(n))}
-            found[way] = usage(getattr(chunks, f"matrix_{way}"), int(arch), options, own)
+            found[way] = usage(matrix_state.KERNELS[way], int(arch), options, own)
         return found
     sizes = layout(int(n), MATRICES[family])
     return {way: usage(kernel(f"{family}_{way}"), int(arch), sizes, own) for way in ("forward", "backward")}

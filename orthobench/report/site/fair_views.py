@@ -19,10 +19,43 @@ COSTS = {
     "parameters": "parameters",
 }
 TRAINED = "as in training"
+COST_HEADERS = ("cell", "kind", "score", "95 % interval", "seeds", "rank", "horizon", "ms a step", "state, bytes",
+                "parameters", "multiply-adds", "rate", "case", "length")  # fmt: skip
 
 
 def cost(places: Places) -> Plot | None:
     """Plot of the score against a cost, at the length of training and at others."""
+    values, rows, match = [], [], []
+    for line, length, one in _scored(places):
+        value = fair_values.value(places, line) | fair_values.scores(places, line, one)
+        value |= {"length": length, "control": _control(places, line)} | {name: line[name] for name in COSTS}
+        match.append({name: value[name] for name in ("choice", "length", *COSTS)})
+        rows.append([*_cost_row(places, line, one), LinkedCell(value["choice"]), LinkedCell(length)])
+        if one["mean"] is not None:
+            values.append(value)
+    if not values:
+        return None
+    for _, of_length in groupby(values, lambda value: (value["choice"], value["length"])):
+        alike = list(of_length)
+        for name in COSTS:
+            mark_the_best(alike, name)
+    numeric = frozenset(COST_HEADERS) - {"cell", "kind", "case"}
+    table = LinkedTable(list(COST_HEADERS), rows, numeric, match, "Every cell of the chosen case")
+    title = "Quality against cost"
+    words = "A mark for each recurrent cell: its test score upwards, what it costs to the right."
+    note = (
+        "Every cell at one budget of parameters and of tuning: the mean of the reported seeds with its 95 % interval. "
+        "The line joins the cells that no cheaper one equals; scores are rounded to 0.01 for it, losses to a quarter. "
+        "Names stand where there is room: first of these, then of what is as good at about the same cost, which is 1.3 "
+        "times the time, for measurements of one program differ by as much. Find shows any other. Pale: controls, "
+        "which are cells with one setting changed and stand on no line. Dotted: the trivial predictor. A mark leads to "
+        "its cell's runs."
+    )
+    return Plot("which-cell", title, words, charts.cost(), values, table, _cost_controls(values), note)
+
+
+def _scored(places: Places) -> list[tuple[FairLine, str, FairLine]]:
+    """Every line, at the length of training and at others, with what it scored there: case by case, the best first."""
     lines = fair_values.ordered(
         [x for x in places.data["fair"] if x["mean"] is not None or x["survivors"] is not None], places
     )
@@ -36,57 +69,18 @@ def cost(places: Places) -> Plot | None:
     scored.sort(
         key=lambda found: (cases.index(fair_values.choice(places, found[0])), found[1], *_badness(found[0], found[2]))
     )
-    values, rows, match = [], [], []
-    for line, length, one in scored:
-        value = fair_values.value(places, line) | fair_values.scores(places, line, one)
-        value |= {"length": length, "control": _control(places, line)} | {name: line[name] for name in COSTS}
-        match.append({name: value[name] for name in ("choice", "length", *COSTS)})
-        rows.append([*_cost_row(places, line, one), LinkedCell(value["choice"]), LinkedCell(length)])
-        if one["mean"] is not None:
-            values.append(value)
-    if not values:
-        return None
-    for _, of_length in groupby(values, lambda value: (value["choice"], value["length"])):
-        alike = list(of_length)
-        for name in COSTS:
-            mark_the_best(alike, name)
-    headers = [
-        "cell",
-        "kind",
-        "score",
-        "95 % interval",
-        "seeds",
-        "rank",
-        "horizon",
-        "ms a step",
-        "state, bytes",
-        "parameters",
-        "multiply-adds",
-        "rate",
-        "case",
-        "length",
-    ]
-    numeric = frozenset(headers) - {"cell", "kind", "case"}
-    table = LinkedTable(headers, rows, numeric, match, "Every cell of the chosen case")
+    return scored
+
+
+def _cost_controls(values: list[dict[str, Any]]) -> tuple[Control, ...]:
     measured = {name for name in COSTS if any(value[name] is not None for value in values)}
-    controls = (
+    return (
         Control("choice", "Task", options(value["choice"] for value in values)),
         Control("length", "Length", options([TRAINED, *sorted({v["length"] for v in values} - {TRAINED}, key=int)])),
         Control("cost", "Against", tuple((n, words) for n, words in COSTS.items() if n in measured), "token"),
         Control("most", "At most, in its unit", (), "most", "cost"),
         _find(values),
     )
-    title = "Quality against cost"
-    words = "A mark for each recurrent cell: its test score upwards, what it costs to the right."
-    note = (
-        "Every cell at one budget of parameters and of tuning: the mean of the reported seeds with its 95 % interval. "
-        "The line joins the cells that no cheaper one equals; scores are rounded to 0.01 for it, losses to a quarter. "
-        "Names stand where there is room: first of these, then of what is as good at about the same cost, which is 1.3 "
-        "times the time, for measurements of one program differ by as much. Find shows any other. Pale: controls, "
-        "which are cells with one setting changed and stand on no line. Dotted: the trivial predictor. A mark leads to "
-        "its cell's runs."
-    )
-    return Plot("which-cell", title, words, charts.cost(), values, table, controls, note)
 
 
 def _find(values: list[dict[str, Any]]) -> Control:

@@ -109,6 +109,73 @@ def read(X, t, T, stride, inside, COMPLEX: tl.constexpr, STEPS: tl.constexpr, ST
     return re, im
 
 
+@triton.jit
+def write(X, re, im, there, COMPLEX: tl.constexpr):
+    """Write both parts of numbers to X, of real ones the first."""
+    tl.store(X, re, mask=there)
+    if COMPLEX:
+        tl.store(X + 1, im, mask=there)
+
+
+@triton.jit
+def place(A, X, width, a_member, a_row, x_member, x_row, N: tl.constexpr, COMPLEX: tl.constexpr, BLOCK: tl.constexpr):
+    """A and X at the units of a program, its member, its columns, those that exist, and the numbers of a step."""
+    PARTS: tl.constexpr = 2 if COMPLEX else 1
+    member, column = tl.program_id(1).to(tl.int64), tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    row, unit = (column // N).to(tl.int64), column % N * PARTS
+    A += member * a_member + row * a_row + unit
+    X += member * x_member + row * x_row + unit
+    return A, X, member, column * PARTS, column < width, width.to(tl.int64) * PARTS
+
+
+@triton.jit
+def conjugate_product(a_re, a_im, u, v, COMPLEX: tl.constexpr):
+    """Both parts of conj(a) (u + iv); of real numbers the second is v."""
+    re, im = a_re * u, v
+    if COMPLEX:
+        re, im = re + a_im * v, a_re * v - a_im * u
+    return re, im
+
+
+@triton.jit
+def steps_back(
+    dA,
+    dB,
+    u,
+    v,
+    sums,
+    a,
+    x,
+    h,
+    h0,
+    t,
+    T,
+    step,
+    inside,
+    COMPLEX: tl.constexpr,
+    STEADY: tl.constexpr,
+    STEPS: tl.constexpr,
+):
+    """dL/dh before the steps t to t + STEPS - 1 by that behind them; writes db and da, or adds da to `sums`."""
+    sum_re, sum_im = sums
+    for i in tl.static_range(STEPS - 1, -1, -1):
+        there = inside & (t + i < T)
+        p, q = tl.where(t + i == 0, h0[0][0], h[0][i]), tl.where(t + i == 0, h0[1][0], h[1][i])
+        u += x[0][i]
+        if COMPLEX:
+            v += x[1][i]
+        f, g = conjugate_product(p, q, u, v, COMPLEX)
+        write(dB + i * step, u, v, there, COMPLEX)
+        if not STEADY:
+            write(dA + i * step, f, g, there, COMPLEX)
+        else:
+            sum_re += f
+            if COMPLEX:
+                sum_im += g
+        u, v = conjugate_product(a[0][i], a[1][i], u, v, COMPLEX)
+    return u, v, (sum_re, sum_im)
+
+
 @triton.jit(do_not_specialize=NOT_SPECIALISED)
 def diagonal_forward(
     A,
@@ -130,14 +197,9 @@ def diagonal_forward(
     STEPS: tl.constexpr,
 ):
     """h_t for all t."""
-    PARTS: tl.constexpr = 2 if COMPLEX else 1
-    member, column = tl.program_id(1).to(tl.int64), tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    inside, row, unit = column < width, (column // N).to(tl.int64), column % N * PARTS
-    step = width.to(tl.int64) * PARTS
-    A += member * a_member + row * a_row + unit
-    X += member * x_member + row * x_row + unit
-    H += member * T * step + column * PARTS
-    H0 += member * step + column * PARTS
+    A, X, member, own, inside, step = place(A, X, width, a_member, a_row, x_member, x_row, N, COMPLEX, BLOCK)
+    H += member * T * step + own
+    H0 += member * step + own
     h_re, h_im = read(H0, 0, 1, 0, inside, COMPLEX, 1, True)
     u, v = h_re[0], h_im[0]
     a_re, a_im = read(A, 0, T, a_time, inside, COMPLEX, STEPS, STEADY)
@@ -154,10 +216,9 @@ def diagonal_forward(
                 w = a_re[i] * u - a_im[i] * v + x_re[i]
                 v = a_re[i] * v + a_im[i] * u + x_im[i]
                 u = w
-                tl.store(H + i * step + 1, v, mask=there)
             else:
                 u = a_re[i] * u + x_re[i]
-            tl.store(H + i * step, u, mask=there)
+            write(H + i * step, u, v, there, COMPLEX)
         H += STEPS * step
         x_re, x_im = next_re, next_im
         if not STEADY:
@@ -191,67 +252,35 @@ def diagonal_backward(
 
     The last steps in memory, which may be beyond T, come first: what they read is zero, and so is what they hand on.
     """
-    PARTS: tl.constexpr = 2 if COMPLEX else 1
-    member, column = tl.program_id(1).to(tl.int64), tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    inside, row, unit = column < width, (column // N).to(tl.int64), column % N * PARTS
-    step = width.to(tl.int64) * PARTS
-    own, first = member * step + column * PARTS, ((T - 1) // STEPS * STEPS).to(tl.int64)
-    A += member * a_member + row * a_row + unit + (0 if STEADY else first * a_time)
-    X += member * x_member + row * x_row + unit + first * x_time
+    A, X, member, own, inside, step = place(A, X, width, a_member, a_row, x_member, x_row, N, COMPLEX, BLOCK)
+    t = (T - 1) // STEPS * STEPS
+    own, first = member * step + own, t.to(tl.int64)
+    A += 0 if STEADY else first * a_time
+    X += first * x_time
     dB += member * (T - 1) * step + own + first * step
     H += member * (T - 1) * step + own + (first - 1) * step
     dA += own if STEADY else member * (T - 1) * step + own + first * step
-    t = (T - 1) // STEPS * STEPS
-    h0_re, h0_im = read(H0 + own, 0, 1, 0, inside, COMPLEX, 1, True)
-    a_re, a_im = read(A, t, T, a_time, inside, COMPLEX, STEPS, STEADY)
-    x_re, x_im = read(X, t, T, x_time, inside, COMPLEX, STEPS, False)
-    h_re, h_im = read(H, t - 1, T, step, inside, COMPLEX, STEPS, False)
-    u, v = h0_re[0] * 0, h0_re[0] * 0
-    sum_re, sum_im = u, v
+    h0 = read(H0 + own, 0, 1, 0, inside, COMPLEX, 1, True)
+    a = read(A, t, T, a_time, inside, COMPLEX, STEPS, STEADY)
+    x = read(X, t, T, x_time, inside, COMPLEX, STEPS, False)
+    h = read(H, t - 1, T, step, inside, COMPLEX, STEPS, False)
+    u, v = h0[0][0] * 0, h0[0][0] * 0
+    sums = (u, v)
     while t >= 0:
         A -= STEPS * a_time
         X -= STEPS * x_time
         H -= STEPS * step
         if not STEADY:
-            b_re, b_im = read(A, t - STEPS, T, a_time, inside, COMPLEX, STEPS, False)
-        y_re, y_im = read(X, t - STEPS, T, x_time, inside, COMPLEX, STEPS, False)
-        k_re, k_im = read(H, t - STEPS - 1, T, step, inside, COMPLEX, STEPS, False)
-        for i in tl.static_range(STEPS - 1, -1, -1):
-            there = inside & (t + i < T)
-            p = tl.where(t + i == 0, h0_re[0], h_re[i])
-            u += x_re[i]
-            if COMPLEX:
-                q = tl.where(t + i == 0, h0_im[0], h_im[i])
-                v += x_im[i]
-                f, g = p * u + q * v, p * v - q * u
-                tl.store(dB + i * step + 1, v, mask=there)
-                if not STEADY:
-                    tl.store(dA + i * step + 1, g, mask=there)
-            else:
-                f = p * u
-            tl.store(dB + i * step, u, mask=there)
-            if STEADY:
-                sum_re += f
-                if COMPLEX:
-                    sum_im += g
-            else:
-                tl.store(dA + i * step, f, mask=there)
-            if COMPLEX:
-                w = a_re[i] * u + a_im[i] * v
-                v = a_re[i] * v - a_im[i] * u
-                u = w
-            else:
-                u = a_re[i] * u
+            next_a = read(A, t - STEPS, T, a_time, inside, COMPLEX, STEPS, False)
+        next_x = read(X, t - STEPS, T, x_time, inside, COMPLEX, STEPS, False)
+        next_h = read(H, t - STEPS - 1, T, step, inside, COMPLEX, STEPS, False)
+        u, v, sums = steps_back(dA, dB, u, v, sums, a, x, h, h0, t, T, step, inside, COMPLEX, STEADY, STEPS)
         dB -= STEPS * step
         if not STEADY:
             dA -= STEPS * step
-            a_re, a_im = b_re, b_im
-        x_re, x_im, h_re, h_im = y_re, y_im, k_re, k_im
+            a = next_a
+        x, h = next_x, next_h
         t -= STEPS
-    tl.store(dH0 + own, u, mask=inside)
-    if COMPLEX:
-        tl.store(dH0 + own + 1, v, mask=inside)
+    write(dH0 + own, u, v, inside, COMPLEX)
     if STEADY:
-        tl.store(dA, sum_re, mask=inside)
-        if COMPLEX:
-            tl.store(dA + 1, sum_im, mask=inside)
+        write(dA, sums[0], sums[1], inside, COMPLEX)

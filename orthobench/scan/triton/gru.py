@@ -2,10 +2,79 @@
 
 # pyright: reportMissingImports=false, reportAttributeAccessIssue=false, reportAssignmentType=false
 
+import triton
 import triton.language as tl
 
 from orthobench.scan.triton.gates import add_product, reverse_gate, reverse_update, sigmoid, times, update, zeros
 from orthobench.scan.triton.rows import hold_tiles, read_row, row_kernel, row_product, write_row
+
+
+@triton.jit
+def candidate(
+    p_r,
+    p_c,
+    b_k,
+    h,
+    W,
+    held,
+    gates,
+    recalled,
+    N: tl.constexpr,
+    K: tl.constexpr,
+    TILES: tl.constexpr,
+    HELD: tl.constexpr,
+    RESET: tl.constexpr,
+    KEPT: tl.constexpr,
+):
+    """The sum that the candidate's activation takes; the reset gate, and what it resets, are kept."""
+    if RESET == "none":
+        z = row_product(p_c, h, W, held, 1, N, K, TILES, HELD)
+    else:
+        r = sigmoid(row_product(p_r, h, W, held, 0, N, K, TILES, HELD), TILES)
+        if KEPT:
+            write_row(gates, r, N, K, TILES)
+        if RESET == "after":
+            k = row_product(b_k, h, W, held, 2, N, K, TILES, HELD)
+            if KEPT:
+                write_row(recalled, k, N, K, TILES)
+            z = add_product(p_c, r, k, TILES)
+        else:
+            z = row_product(p_c, times(r, h, TILES), W, held, 2, N, K, TILES, HELD)
+    return z
+
+
+@triton.jit
+def reverse_candidate(
+    old,
+    dz_c,
+    h,
+    W,
+    held,
+    gates,
+    recalled,
+    dP,
+    N: tl.constexpr,
+    K: tl.constexpr,
+    TILES: tl.constexpr,
+    HELD: tl.constexpr,
+    RESET: tl.constexpr,
+):
+    """`old` with what reaches h_{t-1} through the candidate; the gradient of the reset gate is written."""
+    if RESET == "none":
+        old = row_product(old, dz_c, W, held, 1, N, K, TILES, HELD)
+    else:
+        r = read_row(gates, True, N, K, TILES)
+        if RESET == "after":
+            k = read_row(recalled, True, N, K, TILES)
+            dz_r = reverse_gate(dz_c, k, r, TILES)
+            old = row_product(old, times(dz_c, r, TILES), W, held, 2, N, K, TILES, HELD)
+        else:
+            s = row_product(zeros(old, TILES), dz_c, W, held, 2, N, K, TILES, HELD)
+            dz_r = reverse_gate(s, h, r, TILES)
+            old = add_product(old, s, r, TILES)
+        write_row(dP, dz_r, N, K, TILES)
+        old = row_product(old, dz_r, W, held, 0, N, K, TILES, HELD)
+    return old
 
 
 @row_kernel
@@ -53,25 +122,14 @@ def gru_forward(
         next_r, next_u = read_row(P, more, N, K, TILES), read_row(P + M - 2 * N, more, N, K, TILES)
         next_c = read_row(P + M - N, more, N, K, TILES)
         u = sigmoid(row_product(p_u, h, W, held, G - 2, N, K, TILES, HELD), TILES)
-        if RESET == "none":
-            z = row_product(p_c, h, W, held, G - 1, N, K, TILES, HELD)
-        else:
-            r = sigmoid(row_product(p_r, h, W, held, 0, N, K, TILES, HELD), TILES)
-            if KEPT:
-                write_row(gates, r, N, K, TILES)
-            if RESET == "after":
-                k = row_product(b_k, h, W, held, G - 1, N, K, TILES, HELD)
-                if KEPT:
-                    write_row(recalled, k, N, K, TILES)
-                    recalled += step
-                z = add_product(p_c, r, k, TILES)
-            else:
-                z = row_product(p_c, times(r, h, TILES), W, held, G - 1, N, K, TILES, HELD)
+        z = candidate(p_r, p_c, b_k, h, W, held, gates, recalled, N, K, TILES, HELD, RESET, KEPT)
         c, new = update(z, u, h, b, ACTIVATION, SLOPE, TILES)
         if KEPT:
             write_row(gates + M - 2 * N, u, N, K, TILES)
             write_row(gates + M - N, c, N, K, TILES)
             gates += G * step
+            if RESET == "after":
+                recalled += step
         write_row(H, new, N, K, TILES)
         p_r, p_u, p_c, h = next_r, next_u, next_c, new
 
@@ -121,20 +179,8 @@ def gru_backward(
         dz_u, dz_c, old = reverse_update(G, outside, h, u, c, ACTIVATION, SLOPE, TILES)
         write_row(dP + M - 2 * N, dz_u, N, K, TILES)
         write_row(dP + M - N, dz_c, N, K, TILES)
-        if RESET == "none":
-            old = row_product(old, dz_c, W, held, COUNT - 1, N, K, TILES, HELD)
-        else:
-            r = read_row(gates, True, N, K, TILES)
-            if RESET == "after":
-                recalled -= step
-                k = read_row(recalled, True, N, K, TILES)
-                dz_r = reverse_gate(dz_c, k, r, TILES)
-                old = row_product(old, times(dz_c, r, TILES), W, held, COUNT - 1, N, K, TILES, HELD)
-            else:
-                s = row_product(zeros(old, TILES), dz_c, W, held, COUNT - 1, N, K, TILES, HELD)
-                dz_r = reverse_gate(s, h, r, TILES)
-                old = add_product(old, s, r, TILES)
-            write_row(dP, dz_r, N, K, TILES)
-            old = row_product(old, dz_r, W, held, 0, N, K, TILES, HELD)
+        if RESET == "after":
+            recalled -= step
+        old = reverse_candidate(old, dz_c, h, W, held, gates, recalled, dP, N, K, TILES, HELD, RESET)
         G = row_product(old, dz_u, W, held, COUNT - 2, N, K, TILES, HELD)
     write_row(G0 + member * step + row * N, G, N, K, TILES)

@@ -38,11 +38,17 @@ from orthobench.cells.deltaproduct import unit
 from orthobench.cells.outer import Writes
 from orthobench.parametrizations.derivatives import first_only
 from orthobench.scan.gpu.members import Members, contiguous
-from orthobench.scan.triton import chunks
+from orthobench.scan.triton import chunk_gradients, chunks
 
 PRECISION = "ieee"  # products of float32 by fused multiply-adds; `tf32x3` is three products of halves by tensor cores
 OVER_TIME = ("forward", "backward")  # kernels that go from chunk to chunk
 VALUES = 16  # of a program that goes over time; with more of them, registers spill
+KERNELS = {
+    "prepare": chunks.matrix_prepare,
+    "forward": chunks.matrix_forward,
+    "backward": chunks.matrix_backward,
+    "gradients": chunk_gradients.matrix_gradients,
+}
 SMALL = 32  # keys of a head; with more of them, chunks are shorter and products are shared out among more threads
 WRITES = {True: 16, False: 32}  # of a chunk: with many keys, or a gate for each of them, and else
 
@@ -184,7 +190,7 @@ def warps(name: str, d: int) -> int:
 
 def launch(name: str, q: Tensor, sizes: dict[str, Any], *tensors: Tensor | None) -> None:
     """Start one of the kernels `prepare`, `forward`, `backward` and `gradients` over all heads of all sequences."""
-    kernel = getattr(chunks, f"matrix_{name}")
+    kernel = KERNELS[name]
     blocks = triton.cdiv(sizes["e"], sizes["V"]) if name in OVER_TIME else sizes["CHUNKS"]
     options = {key: value for key, value in sizes.items() if key in kernel.arg_names or key == "num_stages"}
     options["num_warps"] = warps(name, sizes["d"])

@@ -26,18 +26,18 @@ KEPT = (
 ASIDE = {"logger": {"name": "csv"}, "cell": None, "timeout": None}  # what only the machine of the run needed
 
 
-def pack(folders: Sequence[Path], to: Path | None = None) -> Path:
+def pack(runs: Sequence[Path], to: Path | None = None) -> Path:
     """Write a pack of finished runs, each checked against its digests; returns its folder.
 
     Args:
-        folders: those of the runs.
+        runs: their folders.
         to: the folder of the pack, new or empty; when null, one here that is named after what is in it.
 
     Raises:
         ConfigError: a run cannot be given away, or there is something in the folder.
         StorageError: a record or a curve has been changed, or the pack cannot be written.
     """
-    records = {folder.name: _record(folder) for folder in folders}
+    records = {folder.name: _record(folder) for folder in runs}
     digests = {f"{name}.json": record["sha256"] for name, record in sorted(records.items())}
     content = {"schema": SCHEMA, "orthobench": __version__, "files": digests}
     place = to or Path(f"submission-{hashlib.sha256(str(digests).encode()).hexdigest()[:10]}")

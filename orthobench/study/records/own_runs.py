@@ -93,20 +93,20 @@ class OwnRuns:
         return OwnRuns(kept, self.left_out)
 
 
-def read(folders: Iterable[Path]) -> OwnRuns:
-    """Every run in some folders, each of which holds runs or is one.
+def read(roots: Iterable[Path]) -> OwnRuns:
+    """Every run under some roots, each of which holds runs or is one.
 
     Raises:
         ConfigError: a folder is missing, or there is no run in it.
     """
     with uncollected():
-        return _read(folders)
+        return _read(roots)
 
 
-def _read(folders: Iterable[Path]) -> OwnRuns:
+def _read(roots: Iterable[Path]) -> OwnRuns:
     found: dict[str, OwnRun] = {}
     left_out = []
-    for folder in folders:
+    for folder in roots:
         places = _runs(folder)
         if not places:
             why = "has no runs" if folder.is_dir() else "is not a folder"

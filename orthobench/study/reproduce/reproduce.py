@@ -95,7 +95,7 @@ class Runner:
 
     def _known(self, job: child.Job) -> int | None:
         """The exit code of a job that need not be started; null for one that must be, whose folders are written."""
-        if all(final(folder / "record.json") for folder in job.folders):
+        if all(final(folder / "record.json") for folder in job.runs):
             return 0
         if self._jobs[job][0].data in self.lacking:
             return DataError.exit_code

@@ -121,22 +121,44 @@ def judge(
     if direction not in get_args(Direction):
         raise ConfigError(f"direction={direction} is not one of {', '.join(get_args(Direction))}.")
     finished = [value for value in ours if value is not None]
-    failed, wanted = len(ours) - len(finished), max(planned, LEAST)
     interval = prediction_interval(
         finished, published_sd=published_sd, published_seeds=published_seeds, bounds=bounds, resolution=resolution
     )
-    if not ours:
+    early = _unjudged(len(ours), finished, max(planned, LEAST), interval)
+    if early is not None:
+        return early
+    assert interval is not None, "there are three seeds"
+    found, unit = _summary(finished, resolution), 0.0 if decimals is None else 0.5 * 10.0**-decimals
+    return _judged(found, published, interval, margin, unit, direction, trivial, bounds, unstated)
+
+
+def _unjudged(ended: int, finished: Sequence[float], wanted: int, interval: Interval | None) -> Verdict | None:
+    """The status of a number of which seeds diverged, failed or are missing; null where it can be judged."""
+    failed = ended - len(finished)
+    if not ended:
         return Verdict(NOT_RUN, detail=f"None of {wanted} seeds is finished.")
     if failed:
         rest = f"; the others' mean is {fmean(finished):.6g}" if finished else ""
-        counted = f"{failed} of {len(ours)}"
+        counted = f"{failed} of {ended}"
         return Verdict(UNSTABLE, counted, detail=f"{counted} seeds diverged or failed{rest}.", interval=interval)
     if len(finished) < wanted:
         counted = f"{len(finished)} of {wanted}"
         return Verdict(PARTIAL, counted, detail=f"{counted} seeds are finished.", interval=interval)
-    assert interval is not None, "there are three seeds"
-    found = _summary(finished, resolution)
-    unit = 0.0 if decimals is None else 0.5 * 10.0**-decimals
+    return None
+
+
+def _judged(
+    found: _Ours,
+    published: float,
+    interval: Interval,
+    margin: float,
+    unit: float,
+    direction: Direction,
+    trivial: float | None,
+    bounds: Bounds,
+    unstated: Sequence[str],
+) -> Verdict:
+    """The status of a number of which all seeds are finished; `unit` is half a unit of its last printed digit."""
     slack = ROUNDING * max(abs(found.m), abs(published), margin)
     width, gap = found.half_width, abs(found.m - published)
     told = (
