@@ -4,8 +4,10 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
 
 REPO = Path(__file__).resolve().parents[1]
 DATA = os.environ.get("ORTHOBENCH_DATA")
@@ -16,6 +18,16 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ["WANDB_MODE"] = "offline"
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
+Refused = Callable[[list[str], str], None]
+
+
+def write(folder: Path, files: dict[str, Any]) -> Path:
+    """Write files by their names: text and bytes as they are, and all else as YAML."""
+    for name, content in files.items():
+        text = content if isinstance(content, str | bytes) else yaml.safe_dump(content)
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(text if isinstance(text, bytes) else text.encode())
+    return folder
 
 
 @pytest.hookimpl(tryfirst=True)  # before `-m` looks at the marks
@@ -56,6 +68,26 @@ def _own_roots(
         own = tmp_path_factory.getbasetemp() / f"test-{next(_TESTS)}"
     monkeypatch.setenv("ORTHOBENCH_RUNS", str(own / "runs"))
     monkeypatch.delenv("ORTHOBENCH_PLUGINS", raising=False)
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty folder in which the program is called."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def refused(capsys: pytest.CaptureFixture[str]) -> Refused:
+    """Call the program with words that it must refuse, with 2 and the sentence in the last line."""
+    from orthobench.__main__ import main
+
+    def check(words: list[str], sentence: str) -> None:
+        capsys.readouterr()
+        assert main(words) == 2
+        assert sentence in capsys.readouterr().err.splitlines()[-1]
+
+    return check
 
 
 @pytest.fixture

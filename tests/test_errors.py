@@ -10,6 +10,7 @@ import orthobench
 from orthobench.__main__ import main
 from orthobench.common import registry
 from orthobench.errors import ConfigError
+from tests.conftest import Refused, write
 
 TINY = ("trainer.max_steps=1",)
 
@@ -120,10 +121,7 @@ BAD = [
 
 @pytest.mark.parametrize(("word", "message"), BAD)
 @pytest.mark.sampled(50)
-def test_refused_with_one_sentence(
-    word: str, message: str, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_refused_with_one_sentence(word: str, message: str, capsys: pytest.CaptureFixture[str], here: Path) -> None:
     name = word.lstrip("+~").partition("=")[0]
     assert main([*(one for one in TINY if one.partition("=")[0] != name), word]) == 2
     out, err = capsys.readouterr()
@@ -132,7 +130,7 @@ def test_refused_with_one_sentence(
     assert len(err.strip().splitlines()) == 1
     assert "Traceback" not in err
     assert out in ("", f"orthobench {orthobench.__version__} reads the configuration\n")
-    assert not list(tmp_path.iterdir()), "something was started"
+    assert not list(here.iterdir()), "something was started"
 
 
 @pytest.mark.parametrize(
@@ -166,18 +164,13 @@ def test_refused_with_one_sentence(
     ],
 )
 @pytest.mark.sampled(12)
-def test_what_does_not_go_together(
-    words: list[str], message: str, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert main([*TINY, *words]) == 2
-    assert message in capsys.readouterr().err
+def test_what_does_not_go_together(words: list[str], message: str, refused: Refused, here: Path) -> None:
+    refused([*TINY, *words], message)
 
 
-def test_a_launcher_that_is_not_installed(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_launcher_that_is_not_installed(refused: Refused, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("orthobench.config.policy.find_spec", lambda name: None)
-    assert main(["-m", *TINY, "seed=1,2", "hydra/launcher=slurm"]) == 2
-    assert "pip install 'orthobench[slurm]'" in capsys.readouterr().err
+    refused(["-m", *TINY, "seed=1,2", "hydra/launcher=slurm"], "pip install 'orthobench[slurm]'")
 
 
 def test_no_arguments_is_usage(capsys: pytest.CaptureFixture[str]) -> None:
@@ -188,24 +181,20 @@ def test_no_arguments_is_usage(capsys: pytest.CaptureFixture[str]) -> None:
     assert len(err.splitlines()) < 25
 
 
-def test_missing_data_is_code_3(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert main(["task=mnist", f"data_root={tmp_path / 'nowhere'}", *TINY]) == 3
+def test_missing_data_is_code_3(capsys: pytest.CaptureFixture[str], here: Path) -> None:
+    assert main(["task=mnist", f"data_root={here / 'nowhere'}", *TINY]) == 3
     err = capsys.readouterr().err
     assert "prepare mnist" in err
-    assert str(tmp_path / "nowhere") in err
-    assert not list(tmp_path.iterdir())
+    assert str(here / "nowhere") in err
+    assert not list(here.iterdir())
 
 
-def test_a_gpu_that_is_not_there(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_gpu_that_is_not_there(refused: Refused) -> None:
     import torch
 
     if torch.cuda.is_available():
         pytest.skip("there is a GPU here")
-    assert main(["trainer.accelerator=gpu", "T=5", *TINY]) == 2
-    assert "there is no GPU here" in capsys.readouterr().err
+    refused(["trainer.accelerator=gpu", "T=5", *TINY], "there is no GPU here")
 
 
 def test_runs_root_that_cannot_be_written_is_code_6(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
@@ -232,15 +221,9 @@ def test_runs_root_that_cannot_be_written_is_code_6(capsys: pytest.CaptureFixtur
 )
 @pytest.mark.sampled(6)
 def test_a_foreign_configuration(
-    name: str,
-    text: str,
-    message: str,
-    capsys: pytest.CaptureFixture[str],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    name: str, text: str, message: str, capsys: pytest.CaptureFixture[str], here: Path
 ) -> None:
-    monkeypatch.chdir(tmp_path)
-    folder = tmp_path / "conf"
+    folder = here / "conf"
     (folder / name).parent.mkdir(parents=True)
     (folder / name).write_text(text)
     chosen = "model=evil" if name.startswith("model") else "recipe=scornn/mine"
@@ -252,7 +235,7 @@ def test_a_foreign_configuration(
             continue
         assert main(words) == 2, mode
         assert message in capsys.readouterr().err
-    assert sorted(p.name for p in tmp_path.iterdir()) == ["conf"]
+    assert sorted(p.name for p in here.iterdir()) == ["conf"]
 
 
 def test_a_damaged_data_file_is_code_3(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
@@ -280,8 +263,7 @@ def test_an_unknown_plugin(capsys: pytest.CaptureFixture[str], monkeypatch: pyte
 def test_a_class_that_a_plug_in_has_from_another_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One of its own package is found; of one from elsewhere it is said where it is from."""
     body = "from orthobench.cells.elman import Elman\n\nclass {}(Elman):\n    pass\n"
-    (tmp_path / "plugged").mkdir()
-    (tmp_path / "plugged" / "cells.py").write_text(body.format("InnerCell"))
+    write(tmp_path, {"plugged/cells.py": body.format("InnerCell")})
     (tmp_path / "outside_of_plugged.py").write_text(body.format("OuterCell"))
     text = "from .cells import InnerCell\nfrom outside_of_plugged import OuterCell\n"
     (tmp_path / "plugged" / "__init__.py").write_text(text)

@@ -126,8 +126,7 @@ def test_a_step_changes_no_parameter_and_has_matrices_where_they_are_constrained
     assert free()[1] is None
 
 
-def test_the_verb(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_the_verb(here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr(steps, "watched", found([QUIET]))
     monkeypatch.setattr(quiet, "watched", lambda work: BUSY)
     assert main(["bench", "--record", NAME]) == 75

@@ -21,6 +21,7 @@ from orthobench.config.yaml_file import AsOmegaConf, read_yaml
 from orthobench.errors import ConfigError
 from orthobench.study.catalogue import SHIPPED, Catalogue
 from orthobench.tasks.base import Task
+from tests.conftest import write
 
 SAME = [
     "model=scornn task=copying T=20",
@@ -83,20 +84,9 @@ def test_what_one_refuses_the_other_refuses(words: list[str]) -> None:
     assert str(found.value) == str(expected.value)
 
 
-def test_a_file_that_has_changed_is_read_again(tmp_path: Path) -> None:
-    file = tmp_path / "model" / "mine.yaml"
-    file.parent.mkdir()
-    file.write_text("cell: elman\nhidden_size: 7\n")
-    words = ["model=mine", "task=copying", "T=5"]
-    assert Catalogue((tmp_path,)).settings(words).model["hidden_size"] == 7
-    file.write_text("cell: elman\nhidden_size: 18\n")
-    assert Catalogue((tmp_path,)).settings(words).model["hidden_size"] == 18
-
-
 def test_a_link_to_nowhere_is_no_file_of_a_folder(tmp_path: Path) -> None:
     """Emacs locks a file that is open in it by one."""
-    (tmp_path / "model").mkdir()
-    (tmp_path / "model" / "mine.yaml").write_text("cell: elman\nhidden_size: 7\n")
+    write(tmp_path, {"model/mine.yaml": "cell: elman\nhidden_size: 7\n"})
     (tmp_path / "model" / ".#mine.yaml").symlink_to("somebody@somewhere.1:2")
     assert Catalogue((tmp_path,)).settings(["model=mine", "task=copying", "T=5"]).model["hidden_size"] == 7
     assert {"mine", ".#mine"} & set(Catalogue((tmp_path,)).options("model")) == {"mine"}
@@ -126,8 +116,7 @@ def test_an_environment_that_has_changed_is_read_again(monkeypatch: pytest.Monke
 
 @pytest.mark.parametrize(("line", "key"), [("hidden_size: ${seed}", "seed"), ("hidden_size: ${T}", "T")])
 def test_a_value_that_refers_to_another_follows_it(line: str, key: str, tmp_path: Path) -> None:
-    (tmp_path / "model").mkdir()
-    (tmp_path / "model" / "mine.yaml").write_text(f"cell: elman\n{line}\n")
+    write(tmp_path, {"model/mine.yaml": f"cell: elman\n{line}\n"})
     for value in (5, 6):
         words = ["model=mine", "task=copying", f"{key}={value}"]
         assert Catalogue((tmp_path,)).settings(words).model["hidden_size"] == value
@@ -138,8 +127,7 @@ def test_a_value_of_the_environment_and_of_another_value_follows_both(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("ORTHOBENCH_DATA", "here")
-    (tmp_path / "model").mkdir()
-    (tmp_path / "model" / "mine.yaml").write_text("cell: elman\nactivation: ${oc.env:ORTHOBENCH_DATA,data}-${seed}\n")
+    write(tmp_path, {"model/mine.yaml": "cell: elman\nactivation: ${oc.env:ORTHOBENCH_DATA,data}-${seed}\n"})
     for seed in (3, 4):
         with pytest.raises(ConfigError, match=f"model.activation='here-{seed}' is not known"):
             Catalogue((tmp_path,)).settings(["model=mine", "task=copying", "T=9", f"seed={seed}"])

@@ -12,7 +12,7 @@ from orthobench.models.build import build_model, build_task, fit_to_budget
 from orthobench.study.catalogue import SHIPPED, Catalogue
 from orthobench.study.tables.published import load_table
 from orthobench.study.tables.table import FAIR, FULL, PRESETS, Table, TableRun
-from tests.conftest import REPO
+from tests.conftest import REPO, write
 
 NAMES = SHIPPED.options("experiment")
 PUBLISHED = [name for name in NAMES if SHIPPED.table(name).track == "published"]
@@ -240,9 +240,7 @@ def test_a_table_is_like_another_but_for_what_it_says(tmp_path: Path) -> None:
 
 
 def test_no_table_has_the_name_of_a_shipped_one(tmp_path: Path) -> None:
-    path = tmp_path / "experiment" / "fair" / "adding.yaml"
-    path.parent.mkdir(parents=True)
-    path.write_text(yaml.safe_dump(GOOD))
+    write(tmp_path, {"experiment/fair/adding.yaml": GOOD})
     with pytest.raises(ConfigError, match=r"adding.yaml; give it another one, and `like: fair/adding`"):
         Catalogue((tmp_path,)).table("fair/adding")
 
@@ -255,9 +253,7 @@ def test_a_model_of_a_fair_table_is_many_rows() -> None:
 
 
 def broken(tmp_path: Path, content: object, table: str = "table1") -> str:
-    path = tmp_path / "experiment" / "mine" / f"{table}.yaml"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(yaml.safe_dump(content))
+    write(tmp_path, {f"experiment/mine/{table}.yaml": content})
     return f"mine/{table}"
 
 

@@ -12,6 +12,7 @@ import pytest
 
 from orthobench.datasets import digests, har
 from orthobench.errors import DataError
+from tests.conftest import write
 
 ROWS = {"train": 5, "test": 3}
 TRAIN_X = "train/Inertial Signals/body_acc_x_train.txt"
@@ -36,10 +37,7 @@ def files() -> dict[str, bytes]:
 
 
 def write_text(home: Path, contents: dict[str, bytes]) -> None:
-    for name, content in contents.items():
-        path = home / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(content)
+    write(home, contents)
 
 
 def zipped(contents: dict[str, bytes], top: str = "UCI HAR Dataset/") -> bytes:

@@ -13,6 +13,7 @@ import pytest
 from orthobench.__main__ import main
 from orthobench.datasets import har, timit, ucr
 from orthobench.errors import DataError
+from tests.conftest import Refused
 
 DATA = Path(os.environ.get("ORTHOBENCH_DATA", "data"))
 SETS = ("Coffee", "ItalyPowerDemand")
@@ -106,26 +107,22 @@ def test_timit(place: int, speech: Path) -> None:
 WORDS = ["model=rnn", "task=ucr", "task.dataset=Coffee", "recipe=none", "model.hidden_size=4", "trainer.max_steps=1"]
 
 
-def test_the_program_and_data_that_are_taken_as_they_are(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    path = copied(tmp_path / "data", "Coffee")["TRAIN"]
+def test_the_program_and_data_that_are_taken_as_they_are(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = copied(here / "data", "Coffee")["TRAIN"]
     path.write_bytes(gzip.compress(DAMAGES["a digit"](gzip.decompress(path.read_bytes()))))
-    here = f"data_root={tmp_path / 'data'}"
-    assert main([*WORDS, here]) == 3
+    given = [*WORDS, f"data_root={here / 'data'}"]
+    assert main(given) == 3
     assert str(path) in capsys.readouterr().err
-    assert main([*WORDS, here, "data.verify=false"]) == 0
-    assert main([*WORDS, here, "data.verify=false"]) == 0, "it is done"
-    assert main([*WORDS, here]) == 2, "the same run, of data that nobody has compared with the published ones"
+    assert main([*given, "data.verify=false"]) == 0
+    assert main([*given, "data.verify=false"]) == 0, "it is done"
+    assert main(given) == 2, "the same run, of data that nobody has compared with the published ones"
     assert "data.verify, which was false" in capsys.readouterr().err
-    assert len([path for path in (tmp_path / "runs").glob("*/record.json")]) == 1
+    assert len([path for path in (here / "runs").glob("*/record.json")]) == 1
 
 
-def test_a_table_takes_no_such_data(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_table_takes_no_such_data(tmp_path: Path, refused: Refused) -> None:
     words = ["reproduce", "spectral_rnn/table4", f"results_root={tmp_path}", "data.verify=false"]
-    assert main(words) == 2
-    assert "a table holds numbers of published data" in capsys.readouterr().err
+    refused(words, "a table holds numbers of published data")
 
 
 def test_it_does_not_change_the_run() -> None:

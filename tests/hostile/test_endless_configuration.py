@@ -7,6 +7,7 @@ import pytest
 from orthobench.__main__ import main
 from orthobench.errors import ConfigError
 from orthobench.study.catalogue import Catalogue
+from tests.conftest import write
 
 CELL = "cell: elman\n"
 DEFAULTS: dict[str, dict[str, str]] = {
@@ -45,9 +46,7 @@ def axis(count: int) -> str:
 
 def written(files: dict[str, str], folder: Path) -> None:
     for name, text in files.items():
-        path = folder / f"{name}.yaml"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
+        write(folder, {f"{name}.yaml": text})
 
 
 @pytest.mark.sampled(9)

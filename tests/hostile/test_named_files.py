@@ -18,6 +18,7 @@ from orthobench.errors import ConfigError
 from orthobench.recording.digest import owned, seal
 from orthobench.recording.file_digest import digest_of_file
 from orthobench.study.catalogue import Catalogue
+from tests.conftest import write
 
 SECRET = "machine api login user password very-secret-word\n" * 10
 WORDS = ["model=lstm", "task=text", "task.by=words", "T=2", "task.val_share=0.3", "task.test_share=0.3"]
@@ -33,8 +34,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A home with a secret, a configuration folder with data, and links from it to the secret."""
     (tmp_path / "secret.txt").write_text(SECRET)
     data = tmp_path / "conf" / "data"
-    (data / "beside").mkdir(parents=True)
-    (data / "mine.txt").write_text(SECRET.replace("secret", "public"))
+    write(data, {"mine.txt": SECRET.replace("secret", "public")})
     (data / "beside" / "x.txt").write_text("x")
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("ORTHOBENCH_DATA", str(tmp_path / "elsewhere"))
@@ -48,9 +48,7 @@ OUTSIDE = ("{home}/secret.txt", "../secret.txt", "data/../../secret.txt", "~/sec
 
 def table(home: Path, place: str, word: str) -> None:
     words = {name: json.dumps(word) if name == place else "" for name in ("smoke", "common", "cell", "grid")}
-    path = home / "conf" / "experiment" / "x" / "t.yaml"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(TABLE.format(**words))
+    write(home, {"conf/experiment/x/t.yaml": TABLE.format(**words)})
 
 
 @pytest.mark.sampled(8)
@@ -112,9 +110,10 @@ YAML: dict[str, dict[str, str]] = {
 @pytest.mark.parametrize("value", OUTSIDE)
 def test_yaml(value: str, kind: str, home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for name, text in YAML[kind].items():
-        path = home / "conf" / f"{name.replace('lstm/text', 'r')}.yaml"
-        path.parent.mkdir(parents=True)
-        path.write_text(text.format(value=json.dumps(value.format(home=home))))
+        write(
+            home,
+            {f"conf/{name.replace('lstm/text', 'r')}.yaml": text.format(value=json.dumps(value.format(home=home)))},
+        )
     code = main([f"--config-dir={home / 'conf'}", *WORDS, *SIZES, "recipe=r", "runs_root=runs"])
     assert code == 2, capsys.readouterr().err
     assert "very-secret-word" not in capsys.readouterr().out

@@ -85,19 +85,18 @@ def children(pid: int) -> list[str]:
 
 
 def test_a_child_has_the_surroundings_of_a_new_process(
-    forks: Forks, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    forks: Forks, here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ended(forks.submit(command("exit", "0")))  # the server has begun before what follows is set
     monkeypatch.setenv("GIVEN", "here")
     monkeypatch.setenv("OMP_NUM_THREADS", "2")
     monkeypatch.delenv("OPENBLAS_NUM_THREADS", raising=False)
-    monkeypatch.chdir(tmp_path)
     log = Path("log.txt")
     log.write_text("before: ")
     assert ended(forks.submit(command("describe", "a word", log=log))) == 0
     before, _, told = log.read_text().partition(": ")
     assert before == "before"
-    assert json.loads(told) == [["a word"], True, 2, str(tmp_path), "here", None]
+    assert json.loads(told) == [["a word"], True, 2, str(here), "here", None]
 
 
 @pytest.mark.parametrize("way", ["forks", "subprocesses"])

@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from orthobench.__main__ import main
 from orthobench.config import policy
 from orthobench.errors import ConfigError, Stopped
 from orthobench.launch import local, remote
@@ -21,6 +20,7 @@ from orthobench.launch.remote import carry_out
 from orthobench.launch.workers import Command
 from orthobench.recording.claim import Claim
 from orthobench.study.launcher import launcher_of
+from tests.conftest import Refused
 from tests.launch.test_forked import command, until
 
 
@@ -99,20 +99,14 @@ def test_what_is_wrong_is_refused(
 @pytest.mark.parametrize("name", ["slurm", "ray"])
 @pytest.mark.parametrize("verb", [("-m", "seed=1,2"), ("reproduce", "urnn_ugru/table3", "--preset", "smoke")])
 def test_a_missing_package_is_a_sentence_and_nothing_starts(
-    name: str,
-    verb: tuple[str, ...],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    name: str, verb: tuple[str, ...], here: Path, monkeypatch: pytest.MonkeyPatch, refused: Refused
 ) -> None:
     monkeypatch.undo()
-    monkeypatch.chdir(tmp_path)
     monkeypatch.setitem(sys.modules, {"slurm": "submitit"}.get(name, name), None)
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     monkeypatch.setattr(policy, "_is_there", lambda package: False)
-    assert main([*verb, f"hydra/launcher={name}"]) == 2
-    assert f"pip install 'orthobench[{name}]'" in capsys.readouterr().err
-    assert not (tmp_path / "runs").exists()
+    refused([*verb, f"hydra/launcher={name}"], f"pip install 'orthobench[{name}]'")
+    assert not (here / "runs").exists()
 
 
 @pytest.mark.parametrize(("words", "expected"), [(["n_jobs=4"], 4), ([], len(os.sched_getaffinity(0)))])

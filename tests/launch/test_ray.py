@@ -152,14 +152,13 @@ def test_a_missing_package_names_its_extra(monkeypatch: pytest.MonkeyPatch) -> N
         launcher()
 
 
-def test_surroundings_are_those_of_the_driver(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_surroundings_are_those_of_the_driver(monkeypatch: pytest.MonkeyPatch, here: Path) -> None:
     import os
 
     from orthobench.launch.remote import Surroundings
 
     monkeypatch.setenv("ORTHOBENCH_RUNS", "theirs")
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "3")
-    monkeypatch.chdir(tmp_path)
     given = Surroundings.of_this_process()
     assert "CUDA_VISIBLE_DEVICES" not in given.environment
     monkeypatch.setenv("ORTHOBENCH_RUNS", "mine")
@@ -169,4 +168,4 @@ def test_surroundings_are_those_of_the_driver(monkeypatch: pytest.MonkeyPatch, t
     assert os.environ["ORTHOBENCH_RUNS"] == "theirs"
     assert "ORTHOBENCH_PLUGINS" not in os.environ
     assert os.environ["CUDA_VISIBLE_DEVICES"] == "3"
-    assert Path.cwd() == tmp_path
+    assert Path.cwd() == here

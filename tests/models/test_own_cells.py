@@ -16,7 +16,7 @@ from orthobench.models.build import build_optimizer
 from orthobench.parametrizations.matrix_exp import MatrixExp
 from orthobench.parametrizations.neumann_cayley import NeumannCayley
 from orthobench.parametrizations.stiefel import Stiefel
-from tests.conftest import REPO
+from tests.conftest import REPO, write
 
 HEAD = """
 import random
@@ -53,8 +53,7 @@ WORDS = ("task=copying", "T=10", "model.hidden_size=4", "recipe=none")
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A configuration folder with `model=mine`, whose cell is `Own` of the module `own_TEST`."""
     monkeypatch.syspath_prepend(str(tmp_path))
-    (tmp_path / "model").mkdir()
-    (tmp_path / "model" / "mine.yaml").write_text("cell: own\nrecurrent: free\nhidden_size: 4\n")
+    write(tmp_path, {"model/mine.yaml": "cell: own\nrecurrent: free\nhidden_size: 4\n"})
     return tmp_path
 
 
@@ -330,8 +329,7 @@ def test_a_rule_that_breaks_the_contract_is_one_sentence(
     old: str, new: str, told: str | None, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plugin(folder, monkeypatch, RULE.replace(old, new) if old else RULE)
-    (folder / "optimizer").mkdir()
-    (folder / "optimizer" / "signs.yaml").write_text("name: signs\nlr: 1e-3\n")
+    write(folder, {"optimizer/signs.yaml": "name: signs\nlr: 1e-3\n"})
     run = orthobench.build("model=rnn", "optimizer=signs", *WORDS, config_dir=folder)
     if told is None:
         assert build_optimizer(run.settings, run.model).param_groups

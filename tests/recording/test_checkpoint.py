@@ -81,36 +81,27 @@ def test_the_generation_before_stays(path: Path) -> None:
     assert sorted(path.parent.iterdir()) == [path, previous(path)]
 
 
-def test_the_newest_is_the_last_one(path: Path) -> None:
+def cut(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-1])
+
+
+@pytest.mark.parametrize(
+    ("last", "before", "expected"),
+    [(None, None, 2), (Path.unlink, None, 1), (cut, None, 1), (cut, cut, None), (Path.unlink, Path.unlink, None)],
+)
+def test_the_newest_is_the_last_that_is_whole(path: Path, last: Any, before: Any, expected: int | None) -> None:
     save(path, 1)
     save(path, 2)
-    assert newest(path) == path
-
-
-@pytest.mark.parametrize("damage", [lambda p: p.unlink(), lambda p: p.write_bytes(p.read_bytes()[:-1])])
-def test_the_newest_of_a_damaged_one_is_the_one_before(path: Path, damage: Any) -> None:
-    save(path, 1)
-    save(path, 2)
-    damage(path)
-    assert step(newest(path)) == 1
-
-
-def test_there_is_no_newest_of_two_damaged_ones(path: Path) -> None:
-    save(path, 1)
-    save(path, 2)
-    for file in (path, previous(path)):
-        file.write_bytes(file.read_bytes()[:-1])
-    assert newest(path) is None
-
-
-def test_there_is_no_newest_at_the_start(path: Path) -> None:
-    assert newest(path) is None
+    for damage, file in ((last, path), (before, previous(path))):
+        if damage:
+            damage(file)
+    assert step(newest(path)) == expected
 
 
 def test_a_damaged_checkpoint_does_not_displace_the_one_before(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     save(path, 1)
     save(path, 2)
-    path.write_bytes(path.read_bytes()[:-1])
+    cut(path)
 
     def full(_: int) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")

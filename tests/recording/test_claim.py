@@ -36,22 +36,10 @@ def holder(tmp_path: Path) -> Iterator[subprocess.Popen]:
         process.kill()
 
 
-def test_the_first_one_holds_it(tmp_path: Path) -> None:
-    with Claim(tmp_path / "run") as claim:
-        assert claim.held
-
-
 def test_a_second_one_is_refused(tmp_path: Path) -> None:
     with Claim(tmp_path), Claim(tmp_path) as second:
         assert not second.held
         assert second.owner.startswith(f"process {os.getpid()} on ")
-
-
-def test_it_ends_with_its_block(tmp_path: Path) -> None:
-    with Claim(tmp_path):
-        pass
-    with Claim(tmp_path) as again:
-        assert again.held
 
 
 def test_one_that_was_given_up_ends_no_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

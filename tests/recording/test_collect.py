@@ -17,6 +17,7 @@ from orthobench.errors import StorageError
 from orthobench.recording.collect import Collected, collect
 from orthobench.recording.digest import write_sealed
 from orthobench.verbs.collect import main
+from tests.conftest import write
 from tests.faults import runs
 
 WORDS = ("model=rnn", "task=adding", *runs.SIZES, "trainer.max_steps=4", "trainer.val_check_interval=2")
@@ -245,8 +246,7 @@ def test_a_record_of_an_earlier_version_is_unsealed(
 
 @pytest.mark.parametrize("kind", ["zip", "tar", "folder"])
 def test_a_place_without_a_run_is_an_error(tmp_path: Path, kind: str) -> None:
-    (tmp_path / "empty" / "x").mkdir(parents=True)
-    (tmp_path / "empty" / "x" / "metrics.csv").write_text("")
+    write(tmp_path, {"empty/x/metrics.csv": ""})
     place = {"zip": zipped, "tar": tarred}.get(kind, lambda path, folder: folder)(tmp_path / "a", tmp_path / "empty")
     with pytest.raises(StorageError, match="holds no run"):
         brought(place, tmp_path / "here")

@@ -110,15 +110,9 @@ def link(folder: Path) -> None:
     ],
 )
 def test_what_is_wrong_is_one_sentence_and_a_code(
-    harm: Callable[[Path], None],
-    code: int,
-    sentence: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    harm: Callable[[Path], None], code: int, sentence: str, here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.chdir(tmp_path)
-    folder = begun(tmp_path / "runs")
+    folder = begun(here / "runs")
     harm(folder)
     assert main([str(folder)]) == code
     (line,) = capsys.readouterr().err.splitlines()
@@ -155,14 +149,13 @@ def test_a_driver_writes_into_no_folder_of_another_run(tmp_path: Path) -> None:
         assert config.read_text() == f"# {digest} {digest}\n"
 
 
-def test_a_run_to_start_from_is_found_from_anywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_a_run_to_start_from_is_found_from_anywhere(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = begun(Path("first"))
     assert main([str(first)]) == 0
     second = begun(Path("second"), f"init_from=first/{first.name}", "seed=2")
     assert second.name == SHIPPED.settings([*TINY, f"init_from={first.name}", "seed=2"]).run_id
-    (tmp_path / "away").mkdir()
-    monkeypatch.chdir(tmp_path / "away")
+    (here / "away").mkdir()
+    monkeypatch.chdir(here / "away")
     assert main([str(second)]) == 0
 
 

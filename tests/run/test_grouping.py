@@ -41,14 +41,13 @@ def test_ensemble_is_no_part_of_a_runs_identity() -> None:
 
 @pytest.mark.slow
 def test_a_sweep_trains_an_ensemble_in_one_process(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+    here: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(grouping, "has_gpu", lambda run: True)
     words = ["model=irnn", "task=adding", "optimizer=sgd", *TINY[:-4], "task.batch_size=4", "ensemble=true"]
     assert sweep([*words, "optimizer.lr=1e-3,1e30", "seed=1,2"], SHIPPED) == 4
     out, err = capfd.readouterr()
-    logs = "".join(path.read_text() for path in (tmp_path / "runs" / ".launched").glob("*.log"))
+    logs = "".join(path.read_text() for path in (here / "runs" / ".launched").glob("*.log"))
     assert "4 members as one program" in logs
     assert "2 of 4 runs done, 2 diverged" in out
     assert err.count("exit code 4") == 4  # at once and at the end

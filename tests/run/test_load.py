@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -77,29 +78,15 @@ def test_no_run_of_that_name(tmp_path: Path) -> None:
         orthobench.load(tmp_path / "none")
 
 
-def spoil_status(folder: Path) -> None:
-    record = json.loads((folder / "record.json").read_text())
-    write_sealed(folder / "record.json", record | {"status": "stopped"})
+def sealed(**changes: Any) -> Callable[[Path], None]:
+    """Another value in the record, whose digest is right."""
+    return lambda folder: write_sealed(
+        folder / "record.json", json.loads((folder / "record.json").read_text()) | changes
+    )
 
 
-def spoil_identity(folder: Path) -> None:
-    record = json.loads((folder / "record.json").read_text())
-    write_sealed(folder / "record.json", record | {"identity": "0" * 64})
-
-
-def spoil_record(folder: Path) -> None:
-    path = folder / "record.json"
-    path.write_text(path.read_text().replace('"steps": 2', '"steps": 3'))
-
-
-def spoil_settings(folder: Path) -> None:
-    path = folder / "config.yaml"
-    path.write_text(path.read_text().replace("seed: 1", "seed: 2"))
-
-
-def spoil_keys(folder: Path) -> None:
-    path = folder / "config.yaml"
-    path.write_text(path.read_text().replace("hidden_size: 4", "hiden_size: 4"))
+def edited(name: str, old: str, new: str) -> Callable[[Path], object]:
+    return lambda folder: (folder / name).write_text((folder / name).read_text().replace(old, new))
 
 
 def spoil_checkpoint(folder: Path) -> None:
@@ -116,12 +103,16 @@ def swap_checkpoint(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("spoil", "kind", "message"),
     [
-        (spoil_status, ConfigError, "is stopped: only a run that is done"),
+        (sealed(status="stopped"), ConfigError, "is stopped: only a run that is done"),
         (lambda folder: (folder / "record.json").unlink(), ConfigError, "not run to its end"),
-        (spoil_record, StorageError, "is damaged"),
-        (spoil_identity, StorageError, "not of one run: record.json names 0000000000"),
-        (spoil_settings, StorageError, "not of one run: config.yaml's first line names"),
-        (spoil_keys, ConfigError, "cannot be used by this version: model.hiden_size"),
+        (edited("record.json", '"steps": 2', '"steps": 3'), StorageError, "is damaged"),
+        (sealed(identity="0" * 64), StorageError, "not of one run: record.json names 0000000000"),
+        (edited("config.yaml", "seed: 1", "seed: 2"), StorageError, "not of one run: config.yaml's first line names"),
+        (
+            edited("config.yaml", "hidden_size: 4", "hiden_size: 4"),
+            ConfigError,
+            "cannot be used by this version: model.hiden_size",
+        ),
         (spoil_checkpoint, StorageError, "no whole checkpoint"),
         (swap_checkpoint, StorageError, "whose digest record.json names"),
     ],

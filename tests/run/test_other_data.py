@@ -58,20 +58,17 @@ def test_a_finished_run_finds_its_data_from_any_folder(tmp_path: Path, monkeypat
 
 
 @pytest.mark.parametrize("task", ["series", "text"])
-def test_data_that_have_moved_are_named_with_both_places(
-    task: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "A").mkdir()
+def test_data_that_have_moved_are_named_with_both_places(task: str, here: Path) -> None:
+    (here / "A").mkdir()
     if task == "text":
-        path = tmp_path / "A" / "my.txt"
+        path = here / "A" / "my.txt"
         path.write_text(LETTERS)
-        folder = done(tmp_path, path, "T=10", task="text")
+        folder = done(here, path, "T=10", task="text")
     else:
-        path = series(tmp_path / "A" / "my.npz")
-        folder = done(tmp_path, path)
-    (tmp_path / "A").rename(tmp_path / "C")
-    monkeypatch.chdir(tmp_path)
-    with pytest.raises(DataError, match=rf"where they were, {path}, and {tmp_path / path.name} is not there either"):
+        path = series(here / "A" / "my.npz")
+        folder = done(here, path)
+    (here / "A").rename(here / "C")
+    with pytest.raises(DataError, match=rf"where they were, {path}, and {here / path.name} is not there either"):
         evaluate(orthobench.load(folder))
     (found,) = evaluate(orthobench.load(folder), path=f"C/{path.name}")
     record = read_sealed(folder / "record.json") or {}
@@ -79,20 +76,19 @@ def test_data_that_have_moved_are_named_with_both_places(
 
 
 def test_published_data_are_looked_for_where_they_were_and_where_they_are_said_to_be(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    root = ucr(tmp_path / "data")
-    monkeypatch.chdir(tmp_path)
+    root = ucr(here / "data")
     exp = orthobench.build(*OWN, "task=ucr", "task.dataset=Mine", "data_root=data", "runs_root=runs")
     exp.run()
     folder = exp.settings.folder.resolve()
     monkeypatch.chdir("/")
-    monkeypatch.setenv("ORTHOBENCH_DATA", str(tmp_path / "else"))
+    monkeypatch.setenv("ORTHOBENCH_DATA", str(here / "else"))
     assert evaluate(orthobench.load(folder))
-    root.rename(tmp_path / "moved")
-    with pytest.raises(DataError, match=rf"were, {tmp_path}/data/ucr/.* nor in {tmp_path}/else/ucr/"):
+    root.rename(here / "moved")
+    with pytest.raises(DataError, match=rf"were, {here}/data/ucr/.* nor in {here}/else/ucr/"):
         evaluate(orthobench.load(folder))
-    monkeypatch.setenv("ORTHOBENCH_DATA", str(tmp_path / "moved"))
+    monkeypatch.setenv("ORTHOBENCH_DATA", str(here / "moved"))
     assert evaluate(orthobench.load(folder))
 
 

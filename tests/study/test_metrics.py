@@ -23,7 +23,7 @@ from orthobench.study.tables.table import DEFAULTS, Table
 from orthobench.study.verdicts.fair import fair_table
 from orthobench.tasks.drawn.adding import Adding
 from orthobench.tasks.metric import Metric
-from tests.conftest import REPO
+from tests.conftest import REPO, write
 from tests.report.made_up import made_up, record
 
 CONTENT: dict[str, Any] = {
@@ -67,9 +67,7 @@ def table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Tabl
             "task/graded": graded,
         }
         for name, content in files.items():
-            path = tmp_path / "conf" / f"{name}.yaml"
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(yaml.safe_dump(content))
+            write(tmp_path, {f"conf/{name}.yaml": content})
         return Catalogue((tmp_path / "conf",)).table("mine/table1")
 
     return make
@@ -257,9 +255,7 @@ presets: {}
 
 @pytest.fixture
 def sizes(tmp_path: Path) -> Table:
-    path = tmp_path / "experiment" / "mine" / "budgets.yaml"
-    path.parent.mkdir(parents=True)
-    path.write_text(SIZES)
+    write(tmp_path, {"experiment/mine/budgets.yaml": SIZES})
     return Catalogue((tmp_path,)).table("mine/budgets")
 
 

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from orthobench.__main__ import main
 from orthobench.errors import ConfigError
 from orthobench.report.drawing import svg
 from orthobench.report.figures import figures
@@ -21,6 +20,7 @@ from orthobench.study.tables.tuning import Tuning
 from orthobench.study.verdicts.comparison import Comparison, compare
 from orthobench.study.verdicts.tuning import TunedRate, best_of, choose
 from orthobench.tasks.metric import Metric
+from tests.conftest import Refused, write
 from tests.report.made_up import made_up, record
 
 EXPERIMENT = """
@@ -52,9 +52,7 @@ def paper(root: Path, rates: str = "[1e-3, 3e-3]", unstated: str = "[rate]") -> 
     folder = root / f"conf-{abs(hash((rates, unstated)))}"
     texts = {f"experiment/{NAME}": EXPERIMENT.replace("UNSTATED", unstated).replace("RATES", rates)}
     for name, text in (texts | {"published/seventh": PUBLISHED}).items():
-        path = folder / f"{name}.yaml"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
+        write(folder, {f"{name}.yaml": text})
     return (folder,)
 
 
@@ -124,13 +122,11 @@ def test_the_curves_are_those_of_the_chosen_rate(tmp_path: Path) -> None:
     assert drawn() == alone
 
 
-def test_one_run_names_its_rate(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_one_run_names_its_rate(tmp_path: Path, refused: Refused) -> None:
     (folder,) = paper(tmp_path)
     words = [f"experiment={NAME}", "--config-dir", str(folder), "seed=1"]
-    assert main([*words, "cell=lstm"]) == 2
-    assert "is trained with 2 rates; choose one: lstm_lr1e-3, lstm_lr3e-3" in capsys.readouterr().err
-    assert main([*words, "cell=lstm_lr1e-2"]) == 2
-    assert "cell=lstm_lr1e-2 is not in seventh/table1: did you mean 'lstm_lr1e-3'" in capsys.readouterr().err
+    refused([*words, "cell=lstm"], "is trained with 2 rates; choose one: lstm_lr1e-3, lstm_lr3e-3")
+    refused([*words, "cell=lstm_lr1e-2"], "cell=lstm_lr1e-2 is not in seventh/table1: did you mean 'lstm_lr1e-3'")
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,7 @@ from orthobench.study.reproduce.plan import plan, take_over
 from orthobench.study.reproduce.selection import Selection
 from orthobench.study.tables.composed import ComposedTable
 from orthobench.study.verdicts.comparison import Compared, compare
+from tests.conftest import write
 from tests.report.made_up import made_up, record
 
 EXPERIMENT = """
@@ -55,9 +56,7 @@ def paper(root: Path, lr: str = "1e-3", unstated: str = "[]") -> tuple[Path, ...
     folder = root / f"lr-{lr}-{unstated == '[]'}"
     texts = {f"experiment/{NAME}": EXPERIMENT.format(lr=lr, unstated=unstated), "published/sixth": PUBLISHED}
     for name, text in texts.items():
-        path = folder / f"{name}.yaml"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
+        write(folder, {f"{name}.yaml": text})
     return (folder,)
 
 

@@ -65,10 +65,7 @@ def test_what_is_no_seeds(text: str) -> None:
         seeds_of(text)
 
 
-def test_seeds_beyond_those_of_the_table_are_runs_of_the_same_ids(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_seeds_beyond_those_of_the_table_are_runs_of_the_same_ids(here: Path) -> None:
     planned, more = (
         plan(Selection(SHIPPED.select([NAME]), seeds=seeds, rows=["urnn_20"])).runs for seeds in (None, range(1, 11))
     )
@@ -143,9 +140,8 @@ def test_curves_of_a_run_that_is_done_again_are_replaced(tmp_path: Path) -> None
 
 
 @pytest.mark.slow
-def test_a_signal_ends_it_with_its_own_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_signal_ends_it_with_its_own_code(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is resumable then, and a script around it must not go on as if all were done."""
-    monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(Runner, "__call__", lambda runner, runs: signal.raise_signal(signal.SIGTERM))
     assert main([NAME, "--preset", "smoke"]) == Stopped.exit_code
 
@@ -176,11 +172,8 @@ def table(root: Path, rows: dict[str, list[str]]) -> str:
     return "mine/table1"
 
 
-def test_what_changes_while_a_run_is_at_work_fails_that_run_alone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_changes_while_a_run_is_at_work_fails_that_run_alone(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its data are exchanged before it ends: the record is refused, and the other runs go on."""
-    monkeypatch.chdir(tmp_path)
     runs, asked = plan(Selection(SHIPPED.select([NAME]), "smoke", seeds=[1])).runs[:2], []
 
     def collected(settings: Any, *_: Any) -> None:
@@ -189,7 +182,7 @@ def test_what_changes_while_a_run_is_at_work_fails_that_run_alone(
             raise ConfigError("the folder is stale.")
 
     monkeypatch.setattr("orthobench.study.reproduce.reproduce.record_line", collected)
-    runner = Runner(tmp_path, 1, None)
+    runner = Runner(here, 1, None)
     monkeypatch.setattr(runner.pool, "run", lambda jobs: [[(job, 0) for job in jobs]])
     runner(runs)
     assert [runner.codes[run] for run in runs] == [ConfigError.exit_code, 1], "the other one left no record"
@@ -226,22 +219,20 @@ def test_missing_data_is_a_failure_with_its_code_and_reason(tmp_path: Path, cli)
 
 
 @pytest.mark.slow
-def test_no_time_is_no_run(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_no_time_is_no_run(capsys: pytest.CaptureFixture[str], here: Path) -> None:
     assert main([NAME, "--preset", "smoke", "--budget", "0s"]) == 0
     assert "0 of 6 runs recorded, 0 failed, 6 left; the same command goes on" in capsys.readouterr().out
-    assert not list(tmp_path.glob("runs/*"))
+    assert not list(here.glob("runs/*"))
 
 
 def test_a_run_that_does_not_fit_into_the_time_is_not_begun(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    capsys: pytest.CaptureFixture[str], here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(Book, "of", lambda self, settings: SimpleNamespace(total_s=3600.0))
     assert main([NAME, "--preset", "smoke", "--fits", "50m"]) == 0
     out = capsys.readouterr().out
     assert re.search(r"0 of (\d+) runs recorded, 0 failed, \1 left, \1 of which are longer than the time", out)
-    assert not list(tmp_path.glob("runs/*/record.json"))
+    assert not list(here.glob("runs/*/record.json"))
 
 
 @pytest.mark.parametrize(("total_s", "fits", "has"), [(50, True, True), (70, True, False), (70, False, True)])

@@ -9,6 +9,7 @@ import pytest
 from orthobench.__main__ import main
 from orthobench.study.records import records
 from orthobench.study.reproduce.plan import Plan
+from tests.conftest import write
 
 TABLE = """
 track: searched
@@ -39,9 +40,7 @@ search:
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     for name, text in (("experiment/mine/small", TABLE), ("model/own_cell", MINE)):
-        path = tmp_path / "mine" / f"{name}.yaml"
-        path.parent.mkdir(parents=True)
-        path.write_text(text)
+        write(tmp_path, {f"mine/{name}.yaml": text})
     return tmp_path
 
 

@@ -14,6 +14,7 @@ from orthobench.study.catalogue import SHIPPED, Catalogue
 from orthobench.study.tune.journal import storage
 from orthobench.study.tune.search import Search, open_study
 from orthobench.study.tune.tuned import ranking
+from tests.conftest import Refused
 from tests.own_runs import run
 
 optuna = pytest.importorskip("optuna", reason="optuna is not installed: see the extra `tune`")
@@ -65,9 +66,7 @@ def test_the_same_command_adds_what_is_missing_and_does_nothing_again(capsys: py
     assert "2 of 3 trials begun" in capsys.readouterr().out
 
 
-def test_trials_with_other_data_are_not_mixed_with_new_ones(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_trials_with_other_data_are_not_mixed_with_new_ones(refused: Refused, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ORTHOBENCH_DATA", "data")
     assert main(["tune", *ADDING, RANGE, "--trials", "2"]) == 0
     Path("data").mkdir()
@@ -75,8 +74,7 @@ def test_trials_with_other_data_are_not_mixed_with_new_ones(
     for lr, val in RATES.items():
         changed = {"plugins": {}, "yaml": {}, "data": {"mine.npz": "0" * 64}}
         run(Path("runs"), *ADDING, f"optimizer.lr={lr}", val=val, sources=changed)
-    assert main(["tune", *ADDING, RANGE, "--trials", "3"]) == 2
-    assert "trials were made before a change of the data in mine.npz" in capsys.readouterr().err
+    refused(["tune", *ADDING, RANGE, "--trials", "3"], "trials were made before a change of the data in mine.npz")
     assert len(study().get_trials()) == 2
 
 
@@ -175,10 +173,9 @@ def test_what_is_refused_before_any_work(words: list[str], told: str, capsys: py
     assert not list(Path("runs").glob("tune-*"))
 
 
-def test_without_the_extra(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_without_the_extra(monkeypatch: pytest.MonkeyPatch, refused: Refused) -> None:
     monkeypatch.setitem(__import__("sys").modules, "optuna", None)
-    assert main(["tune", *ADDING, RANGE]) == 2
-    assert "pip install 'orthobench[tune]'" in capsys.readouterr().err
+    refused(["tune", *ADDING, RANGE], "pip install 'orthobench[tune]'")
 
 
 def test_the_trials_are_ranked_by_their_score_and_say_why_they_have_none() -> None:

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import yaml
 from scipy import stats
 
 from orthobench.errors import ConfigError
@@ -27,6 +26,7 @@ from orthobench.study.verdicts.factorial import design, linear, logistic
 from orthobench.study.verdicts.searched import SearchedTable, joined, quartiles, searched_table
 from orthobench.study.verdicts.searched_claims import outcomes
 from orthobench.study.verdicts.trials import SearchState, state
+from tests.conftest import write
 
 CONTENT = {
     "track": "searched",
@@ -62,9 +62,7 @@ CLAIMS = [
 
 
 def made(tmp_path: Path, claims: list[dict[str, object]]) -> Table:
-    path = tmp_path / "experiment" / "mine" / "searched.yaml"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(yaml.safe_dump(CONTENT | {"claims": claims}))
+    write(tmp_path, {"experiment/mine/searched.yaml": CONTENT | {"claims": claims}})
     return Catalogue((tmp_path,)).table("mine/searched")
 
 

@@ -19,7 +19,7 @@ from orthobench.tasks.real.series import Series
 from orthobench.tasks.real.text import Text
 from orthobench.tasks.synthetic import Synthetic
 from orthobench.testing import check_task
-from tests.conftest import DATA
+from tests.conftest import DATA, write
 
 REAL = (
     "har2", "mnist", "mnist_flat", "noisy_mnist", "pmnist", "ptb_char", "ptb_word", "series", "text", "timit", "ucr",
@@ -264,18 +264,16 @@ def test_a_task_that_cannot_be_made_is_told() -> None:
 
 
 def test_a_run_and_a_check_try_the_task(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    name = f"tried_{tmp_path.name}"
-    (tmp_path / f"{name}.py").write_text(
+    name = f"tried_{here.name}"
+    (here / f"{name}.py").write_text(
         "from orthobench.tasks.drawn.adding import Adding\n\n\nclass Doubled(Adding):\n"
         "    def generate(self, rng, size):\n"
         "        x, y = super().generate(rng, size)\n        return x.astype(float), y\n"
     )
-    (tmp_path / "conf" / "task").mkdir(parents=True)
-    (tmp_path / "conf" / "task" / "doubled.yaml").write_text("batch_size: 4\n")
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.syspath_prepend(str(tmp_path))
+    write(here, {"conf/task/doubled.yaml": "batch_size: 4\n"})
+    monkeypatch.syspath_prepend(str(here))
     monkeypatch.setenv("ORTHOBENCH_PLUGINS", name)
     words = ["--config-dir", "conf", "model=gru", "task=doubled", "T=5"]
     for verb, further in ((), ("trainer.max_steps=1", "logger=none")), (("check",), ()):

@@ -158,11 +158,8 @@ def test_sequences_that_are_not_used_and_classes_that_are_not_trained_are_told(
         assert part in sentence
 
 
-def test_a_run_says_what_is_not_used(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    path = written(tmp_path, train=np.arange(30))
+def test_a_run_says_what_is_not_used(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = written(here, train=np.arange(30))
     words = [
         "model=gru",
         "model.hidden_size=4",
@@ -224,16 +221,8 @@ def test_text_by_characters_and_back(tmp_path: Path) -> None:
         (["task=text", "task.path=binary.txt"], 3, "byte 1 is 0xff"),
     ],
 )
-def test_refusals(
-    words: list[str],
-    code: int,
-    message: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    written(tmp_path)
+def test_refusals(words: list[str], code: int, message: str, here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    written(here)
     np.savez("words.npz", x=np.zeros((3, 2)), y=np.array(["a", "b", "a"]))
     Path("short.txt").write_text("abc\n")
     Path("rare.txt").write_text("some words " * 50)

@@ -11,7 +11,7 @@ from orthobench.__main__ import main
 from orthobench.study.catalogue import SHIPPED
 from orthobench.verbs import EXAMPLES, GROUPS, VERBS
 from orthobench.verbs.list import details
-from tests.conftest import Run
+from tests.conftest import Refused, Run, write
 from tests.pages import composed
 
 OF_A_RUN = [verb for verb, example in EXAMPLES.items() if "runs/adding" in example or "runs/ " in f"{example} "]
@@ -54,10 +54,16 @@ def test_help_imports_no_torch(words: list[str]) -> None:
 
 
 @pytest.mark.parametrize("verb", VERBS)
-def test_the_example_of_a_verb_is_shown_and_composed(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
+def test_the_example_of_a_verb_is_shown_and_composed(
+    verb: str, capsys: pytest.CaptureFixture[str], refused: Refused
+) -> None:
+    with pytest.raises(SystemExit) as ended:
         main([verb, "--help"])
-    assert f"example:\n  {EXAMPLES[verb]}\n" in capsys.readouterr().out
+    shown = capsys.readouterr().out
+    assert ended.value.code == 0
+    assert shown.startswith(f"usage: orthobench {verb}")
+    assert f"example:\n  {EXAMPLES[verb]}\n" in shown
+    refused([verb, "--such-option"], f"orthobench: {verb}: unrecognized arguments: --such-option.")
     assert shlex.split(EXAMPLES[verb])[:2] == ["orthobench", verb]
     composed(EXAMPLES[verb])
 
@@ -75,8 +81,7 @@ def test_the_examples_about_a_finished_run_work_on_it(tmp_path: Path, cli: Run) 
 
 
 def test_models_tasks_and_tables_have_their_descriptions(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    (tmp_path / "model").mkdir()
-    (tmp_path / "model" / "mine.yaml").write_text("description: A model of mine\ncell: lstm\n")
+    write(tmp_path, {"model/mine.yaml": "description: A model of mine\ncell: lstm\n"})
     assert main(["list", "models", "--config-dir", str(tmp_path)]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert [line.split()[0] for line in lines] == sorted(["mine", *SHIPPED.options("model")])
@@ -103,8 +108,7 @@ def test_the_tasks_that_read_data_say_which() -> None:
 
 
 def test_one_that_cannot_be_built_hides_no_other(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    (tmp_path / "model").mkdir()
-    (tmp_path / "model" / "broken.yaml").write_text("description: A model of mine\ncell: lstn\n")
+    write(tmp_path, {"model/broken.yaml": "description: A model of mine\ncell: lstn\n"})
     assert main(["list", "models", "--counts", "--config-dir", str(tmp_path)]) == 2
     out, err = capsys.readouterr()
     lines = {line.split()[0]: line for line in out.splitlines()}

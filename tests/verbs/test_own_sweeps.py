@@ -9,12 +9,9 @@ from orthobench.__main__ import main
 from orthobench.study.catalogue import SHIPPED
 from tests.own_runs import run
 
+pytestmark = pytest.mark.usefixtures("here")
+
 ADDING = ("task=adding", "T=20")
-
-
-@pytest.fixture(autouse=True)
-def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
 
 
 @pytest.fixture

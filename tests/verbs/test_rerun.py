@@ -8,6 +8,7 @@ from orthobench.__main__ import main
 from orthobench.study.records import records
 from orthobench.study.records.drift import BITWISE, DIFFERENT, ROUNDED, drifts, verdict
 from orthobench.study.records.records import Line
+from tests.conftest import write
 
 TABLE = """
 track: published
@@ -24,9 +25,7 @@ presets: {}
 @pytest.fixture
 def recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
-    path = tmp_path / "mine" / "experiment" / "mine" / "small.yaml"
-    path.parent.mkdir(parents=True)
-    path.write_text(TABLE)
+    write(tmp_path, {"mine/experiment/mine/small.yaml": TABLE})
     assert main(["reproduce", "mine/small", "cell=rnn", "--config-dir", "mine"]) == 0
     return tmp_path / "results"
 
