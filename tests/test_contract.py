@@ -181,26 +181,6 @@ def test_importing_the_package_imports_no_torch() -> None:
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
-@pytest.mark.sampled(3)
-@pytest.mark.parametrize(
-    "words",
-    [["--help"], ["--cfg", "job"], ["list"], ["list", "models"], ["--version"], ["cite", "scornn"]],
-)
-def test_quick_questions_import_no_torch(words: list[str], tmp_path: Path) -> None:
-    code = (
-        "import sys; sys.argv = ['orthobench', *sys.argv[1:]]\n"
-        "from orthobench.__main__ import main\n"
-        "code = main()\n"
-        "sys.exit(9 if {'torch', 'lightning'} & set(sys.modules) else code)"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code, *words], cwd=tmp_path, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    assert done.stdout
-    assert not list(tmp_path.iterdir())
-
-
 @pytest.mark.slow
 def test_training_needs_only_the_core_packages(tmp_path: Path) -> None:
     """With logger=csv: torch, numpy, lightning, hydra-core, omegaconf (torchmetrics wants SciPy, matplotlib)."""
@@ -271,10 +251,3 @@ def test_best_test_only_where_the_paper_selected_on_test() -> None:
     record = orthobench.build("task=copying", *TINY, "task.select_on_test=true").run()
     assert set(record["metrics"]["best_test"]) == {"test/loss", "test/accuracy"}
     assert record["metrics"]["best_test"]["test/loss"] <= record["metrics"]["last"]["test/loss"] + 1e-6
-
-
-def test_hidden_gradients_are_measured_when_asked_for() -> None:
-    exp = orthobench.build("task=adding", *TINY, "diagnostics.hidden_gradients=[1,3,5]")
-    exp.run()
-    text = (exp.settings.folder / "metrics.csv").read_text()
-    assert all(f"0,0,hidden_gradient/{t}," in text for t in (1, 3, 5))

@@ -39,8 +39,6 @@ def program(root: Path, *words: str) -> str:
 @pytest.mark.parametrize(
     ("words", "found"),
     [
-        (("--version",), "0 []"),
-        (("list",), "0 []"),
         (("list", "models"), "0 []"),
         (("modle=rnn",), "2 ['hydra']"),
         (("plan", "model=rnn", "model.rho=3"), "2 ['torch', 'hydra']"),

@@ -77,7 +77,6 @@ def test_a_package_that_is_gone_names_the_new_one() -> None:
 @pytest.mark.parametrize(
     ("words", "new"),
     [
-        (["report"], "`orthobench report` is `orthobench site` now"),
         (["-m", "T=5,6", "hydra/launcher=submitit_slurm"], "hydra/launcher=submitit_slurm is hydra/launcher=slurm now"),
         (["-m", "T=5,6", "hydra/launcher=submitit_local"], "hydra/launcher=submitit_local is hydra/launcher=local now"),
     ],

@@ -209,12 +209,6 @@ def test_groups(index: int, name: str, lr: float, rule: Any, members: set[str]) 
     assert named(model, group) == members
 
 
-def test_groups_hold_every_parameter_once() -> None:
-    model = Model()
-    found = [id(p) for group in groups(model, Adam(), 0.5, SGD(), 0.01) for p in group["params"]]
-    assert sorted(found) == sorted(id(p) for p in model.parameters())
-
-
 def test_a_model_without_constraint_has_one_group() -> None:
     model = Model()
     model.constrained = list

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from orthobench.study.records import records
+from tests.conftest import write
 from tests.faults.conftest import REPO, Count
 
 TABLE = """
@@ -42,10 +43,7 @@ def conf(tmp_path: Path) -> Path:
         "published/mine.yaml": PUBLISHED,
         "published/mine.bib": "@misc{a,}\n",
     }
-    for name, text in files.items():
-        (tmp_path / "conf" / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / "conf" / name).write_text(text)
-    return tmp_path / "conf"
+    return write(tmp_path / "conf", files)
 
 
 def start(home: Path, conf: Path) -> "subprocess.Popen[str]":

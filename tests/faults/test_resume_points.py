@@ -40,33 +40,20 @@ def test_one_point(server: Server, tmp_path: Path, name: str, unbroken: dict[str
     count("resume points bitwise equal")
 
 
-VALIDATIONS = ("task.eval_batch_size=7", "trainer.max_steps=20")  # of three batches, and one after the last step
+VALIDATIONS = [  # of three batches; the fourth is the last of 20 steps, and the fifth comes after the last of 24
+    *((20, {"stop_in_validation": within}) for within in [(1, 0), (2, 1), (3, 2), (4, 0), (4, 2)]),
+    *((24, fault) for fault in [{"stop_in_validation": (5, 0)}, {"stop_in_validation": (5, 2)}]),
+    (24, {"kill_after_validation": 5}),
+]
 
 
-@pytest.mark.sampled(4)
-@pytest.mark.parametrize("within", [(1, 0), (2, 1), (3, 2), (4, 0), (4, 2)])
+@pytest.mark.sampled(6)
+@pytest.mark.parametrize(("steps", "fault"), VALIDATIONS, ids=str)
 @pytest.mark.parametrize("name", ["scornn, dropout", "svd"])
-def test_stopped_in_a_validation(
-    server: Server, tmp_path: Path, name: str, within: tuple[int, int], count: Count
+def test_broken_off_in_a_validation(
+    server: Server, tmp_path: Path, name: str, steps: int, fault: dict[str, Any], count: Count
 ) -> None:
-    words = (*runs.RUNS[name], *VALIDATIONS)
-    assert server.run(tmp_path / "whole", *words) == 0
-    assert server.run(tmp_path / "home", *words, stop_in_validation=within) == 75
-    assert server.run(tmp_path / "home", *words) == 0
-    assert runs.outcome(tmp_path / "home") == runs.outcome(tmp_path / "whole")
-    count("resume points bitwise equal")
-
-
-AFTER_THE_END = ({"stop_in_validation": (5, 0)}, {"stop_in_validation": (5, 2)}, {"kill_after_validation": 5})
-
-
-@pytest.mark.sampled(2)
-@pytest.mark.parametrize("fault", AFTER_THE_END, ids=["first batch", "last batch", "saved"])
-@pytest.mark.parametrize("name", ["scornn, dropout", "svd"])
-def test_broken_off_in_the_validation_after_the_last_step(
-    server: Server, tmp_path: Path, name: str, fault: dict[str, Any], count: Count
-) -> None:
-    words = (*runs.RUNS[name], "task.eval_batch_size=7")  # 24 steps: the fifth validation is none of the training's
+    words = (*runs.RUNS[name], "task.eval_batch_size=7", f"trainer.max_steps={steps}")
     assert server.run(tmp_path / "whole", *words) == 0
     assert server.run(tmp_path / "home", *words, **fault) == (-9 if "kill_after_validation" in fault else 75)
     assert server.run(tmp_path / "home", *words) == 0

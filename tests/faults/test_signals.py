@@ -17,11 +17,15 @@ import pytest
 
 from orthobench.common import signals
 from orthobench.recording.claim import is_held
+from tests.conftest import write
 from tests.faults import runs
 from tests.faults.conftest import REPO, Count, Server
 from tests.faults.faulty import PHASES
 
-SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1, signal.SIGUSR2)
+SIGNALS = [
+    pytest.param(signal.SIGTERM, marks=pytest.mark.slow),
+    *(pytest.param(one, marks=pytest.mark.faults) for one in (signal.SIGINT, signal.SIGUSR1, signal.SIGUSR2)),
+]
 
 
 @pytest.fixture(scope="module")
@@ -43,14 +47,6 @@ def arrives(server: Server, home: Path, phase: str, numbers: list[int], unbroken
     return code
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("phase", PHASES)
-def test_sigterm_in_every_phase(server: Server, tmp_path: Path, phase: str, unbroken: Any, count: Count) -> None:
-    code = arrives(server, tmp_path, phase, [signal.SIGTERM], unbroken)
-    assert code == (0 if phase == "record" else 75)
-    count("signals in a phase answered")
-
-
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("phase", PHASES)
 def test_two_signals_at_once_are_one(server: Server, tmp_path: Path, phase: str, unbroken: Any, count: Count) -> None:
@@ -60,8 +56,7 @@ def test_two_signals_at_once_are_one(server: Server, tmp_path: Path, phase: str,
     count("signals in a phase answered", 3)
 
 
-@pytest.mark.faults
-@pytest.mark.parametrize("number", SIGNALS[1:])
+@pytest.mark.parametrize("number", SIGNALS)
 @pytest.mark.parametrize("phase", PHASES)
 def test_every_signal_in_every_phase(
     server: Server, tmp_path: Path, phase: str, number: int, unbroken: Any, count: Count
@@ -164,13 +159,12 @@ rows:
 
 def driver_stops(home: Path, fork: bool, twice: bool) -> None:
     """A driver that is stopped, together with its `timeout`, leaves no run at work."""
-    for name, text in (
-        ("experiment/mine/table1.yaml", TABLE),
-        ("published/mine.yaml", PUBLISHED),
-        ("published/mine.bib", "@misc{a,}\n"),
-    ):
-        (home / "conf" / name).parent.mkdir(parents=True, exist_ok=True)
-        (home / "conf" / name).write_text(text)
+    files = {
+        "experiment/mine/table1.yaml": TABLE,
+        "published/mine.yaml": PUBLISHED,
+        "published/mine.bib": "@misc{a,}\n",
+    }
+    write(home / "conf", files)
     words = ["reproduce", "mine/table1", "--config-dir", "conf", "results_root=results", f"fork={str(fork).lower()}"]
     process = by_timeout(home, 300, *words)
     folder = begun(home, process)

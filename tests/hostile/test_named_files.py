@@ -33,9 +33,7 @@ TABLE += "common: [{common}]\ncells: {{a: [model=lstm, task=text, {cell}]}}\ngri
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A home with a secret, a configuration folder with data, and links from it to the secret."""
     (tmp_path / "secret.txt").write_text(SECRET)
-    data = tmp_path / "conf" / "data"
-    write(data, {"mine.txt": SECRET.replace("secret", "public")})
-    (data / "beside" / "x.txt").write_text("x")
+    write(tmp_path / "conf" / "data", {"mine.txt": SECRET.replace("secret", "public"), "beside/x.txt": "x"})
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("ORTHOBENCH_DATA", str(tmp_path / "elsewhere"))
     monkeypatch.chdir(tmp_path)
@@ -110,10 +108,8 @@ YAML: dict[str, dict[str, str]] = {
 @pytest.mark.parametrize("value", OUTSIDE)
 def test_yaml(value: str, kind: str, home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for name, text in YAML[kind].items():
-        write(
-            home,
-            {f"conf/{name.replace('lstm/text', 'r')}.yaml": text.format(value=json.dumps(value.format(home=home)))},
-        )
+        content = text.format(value=json.dumps(value.format(home=home)))
+        write(home, {f"conf/{name.replace('lstm/text', 'r')}.yaml": content})
     code = main([f"--config-dir={home / 'conf'}", *WORDS, *SIZES, "recipe=r", "runs_root=runs"])
     assert code == 2, capsys.readouterr().err
     assert "very-secret-word" not in capsys.readouterr().out

@@ -31,24 +31,24 @@ def _installed(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "expected"),
+    ("name", "words", "expected"),
     [
-        ([], None),
-        (["hydra/launcher=local"], 1),
-        (["hydra/launcher=basic"], 1),
-        (["hydra.launcher.n_jobs=3"], 3),
-        (["hydra/launcher=local", "hydra.launcher.jobs=3"], 3),
+        (None, [], None),
+        (None, ["hydra/launcher=local"], 1),
+        (None, ["hydra/launcher=basic"], 1),
+        (None, ["hydra.launcher.n_jobs=3"], 3),
+        (None, ["hydra/launcher=local", "hydra.launcher.jobs=3"], 3),
+        ("local", ["hydra.launcher.jobs=2"], 2),
+        (None, ["hydra/launcher=joblib", "hydra.launcher.n_jobs=4"], 4),
+        (None, ["hydra/launcher=joblib"], len(os.sched_getaffinity(0))),
     ],
 )
-def test_words_choose_a_launcher(words: list[str], expected: int | None, tmp_path: Path) -> None:
-    found = launcher_of(None, words, tmp_path)
+def test_a_name_or_words_choose_a_launcher(
+    name: str | None, words: list[str], expected: int | None, tmp_path: Path
+) -> None:
+    found = launcher_of(name, words, tmp_path)
     assert (found and found.at_once) == expected
-
-
-def test_a_name_chooses_a_launcher_and_words_set_it(tmp_path: Path) -> None:
-    found = launcher_of("local", ["hydra.launcher.jobs=2"], tmp_path)
-    assert isinstance(found, Local)
-    assert found.at_once == 2
+    assert found is None or isinstance(found, Local)
 
 
 def test_the_settings_of_slurm_become_those_of_sbatch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -109,73 +109,61 @@ def test_a_missing_package_is_a_sentence_and_nothing_starts(
     assert not (here / "runs").exists()
 
 
-@pytest.mark.parametrize(("words", "expected"), [(["n_jobs=4"], 4), ([], len(os.sched_getaffinity(0)))])
-def test_joblib_is_a_word_for_several_at_a_time_on_this_machine(words: list[str], expected: int) -> None:
-    found = launcher_of(None, ["hydra/launcher=joblib", *(f"hydra.launcher.{word}" for word in words)], Path())
+@pytest.fixture
+def given(monkeypatch: pytest.MonkeyPatch) -> list[SimpleNamespace]:
+    """The commands that a launcher on this machine was given, each with its GPU; they end when a test says so."""
+    given = list[SimpleNamespace]()
+
+    def submit(command: Command) -> SimpleNamespace:
+        given.append(one := SimpleNamespace(gpu=command.variables[local.VISIBLE], code=None, poll=lambda: one.code))
+        return one
+
+    monkeypatch.setattr("torch.cuda.device_count", lambda: 4)
+    monkeypatch.delenv(local.VISIBLE, raising=False)
+    monkeypatch.setattr(local, "launcher", lambda fork: SimpleNamespace(submit=submit))
+    return given
+
+
+def filled(words: str, folder: Path) -> Local:
+    """A launcher that has as many commands as it takes at once."""
+    found = launcher_of(None, [f"hydra.launcher.{word}" for word in words.split()], folder)
     assert isinstance(found, Local)
-    assert found.at_once == expected
+    for _ in range(found.at_once):
+        found.submit(command("exit", "0"))
+    return found
 
 
 @pytest.mark.parametrize(
     ("gpus", "visible", "names"),
-    [("all", None, "0 1 2"), ("2", None, "0 1"), ("[2,0]", None, "2 0"), ("[1]", "GPU-a,GPU-b,GPU-c", "GPU-b")],
+    [("all", None, "0 1 2 3"), ("2", None, "0 1"), ("[2,0]", None, "2 0"), ("[1]", "GPU-a,GPU-b,GPU-c,GPU-d", "GPU-b")],
 )
 def test_each_command_has_a_gpu_for_itself(
-    gpus: str, visible: str | None, names: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    gpus: str, visible: str | None, names: str, given: list[Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A third command gets the GPU of the one that has ended."""
-    monkeypatch.setattr("torch.cuda.device_count", lambda: 3)
-    monkeypatch.setenv(local.VISIBLE, visible) if visible else monkeypatch.delenv(local.VISIBLE, raising=False)
-    found = launcher_of(None, [f"hydra.launcher.gpus={gpus}"], tmp_path)
-    assert isinstance(found, Local)
-    assert found.at_once == len(names.split())
-    given, ended = list[Command](), list[int]()
-
-    def submit(command: Command) -> SimpleNamespace:
-        number = len(given)
-        given.append(command)
-        return SimpleNamespace(poll=lambda: 0 if number in ended else None)
-
-    monkeypatch.setattr(local, "launcher", lambda fork: SimpleNamespace(submit=submit))
-    for _ in range(found.at_once):
-        found.submit(command("exit", "0"))
-    ended.append(0)
-    found.submit(command("exit", "0"))
-    used = [one.variables[local.VISIBLE] for one in given]
-    assert used == [*names.split(), names.split()[0]]
+    if visible:
+        monkeypatch.setenv(local.VISIBLE, visible)
+    found = filled(f"gpus={gpus}", tmp_path)
+    assert [one.gpu for one in given] == names.split()
     with pytest.raises(ConfigError, match="runs at a time are wanted"):
         Pool(found.at_once + 1, lambda: False, place=found)
 
 
 @pytest.mark.parametrize(("per_gpu", "first"), [(1, "0 1 2 3"), (2, "0 1 2 3 0 1 2 3")])
-def test_all_gpus_are_kept_busy(per_gpu: int, first: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_gpus_are_kept_busy(per_gpu: int, first: str, given: list[Any], tmp_path: Path) -> None:
     """Commands are spread over four GPUs, and each next one goes to the GPU that is used least."""
-    monkeypatch.setattr("torch.cuda.device_count", lambda: 4)
-    monkeypatch.delenv(local.VISIBLE, raising=False)
-    words = ["hydra/launcher=local", "hydra.launcher.gpus=4", f"hydra.launcher.per_gpu={per_gpu}"]
-    found = launcher_of(None, words, tmp_path)
-    assert isinstance(found, Local)
-    given, ended = list[str](), set[int]()
-
-    def submit(command: Command) -> SimpleNamespace:
-        number = len(given)
-        given.append(command.variables[local.VISIBLE])
-        return SimpleNamespace(poll=lambda: 0 if number in ended else None)
-
-    monkeypatch.setattr(local, "launcher", lambda fork: SimpleNamespace(submit=submit))
-    for _ in range(found.at_once):
-        found.submit(command("exit", "0"))
-    assert given == first.split()
+    found = filled(f"gpus=4 per_gpu={per_gpu}", tmp_path)
+    assert [one.gpu for one in given] == first.split()
     with pytest.raises(ConfigError, match=f"{found.at_once + 1} runs at a time are wanted, and 4 GPUs"):
         found.submit(command("exit", "0"))
     for gpu in ("2", "1"):
-        ended.add(given.index(gpu))
+        next(one for one in given if one.gpu == gpu).code = 0
         found.submit(command("exit", "0"))
-        assert given[-1] == gpu
-    ended.update(number for number, gpu in enumerate(given) if gpu == "3")
+        assert given[-1].gpu == gpu
+    for one in given:
+        one.code = 0 if one.gpu == "3" else one.code
     for _ in range(per_gpu):
         found.submit(command("exit", "0"))
-    assert given[-per_gpu:] == ["3"] * per_gpu
+    assert [one.gpu for one in given[-per_gpu:]] == ["3"] * per_gpu
 
 
 def test_a_command_sees_the_gpu_that_it_was_given(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import pytest
 from orthobench.errors import ConfigError, Stopped
 from orthobench.launch.processes import LOSSES, Process
 from orthobench.launch.ray import Ray
-from orthobench.launch.workers import Command, WorkerLost
+from orthobench.launch.workers import Command
 
 
 class RayError(Exception):
@@ -117,13 +117,6 @@ def test_what_ray_gives_up_is_given_to_it_again_but_not_for_ever(fake: FakeRay) 
     assert fake.given == ["a"] * LOSSES
     fake.ended[f"a {LOSSES}"] = RayError("the node died")
     assert process.poll(False) == Stopped.exit_code
-
-
-def test_a_lost_worker_is_told(fake: FakeRay) -> None:
-    worker = launcher().submit(command())
-    fake.ended["a 1"] = RayError()
-    with pytest.raises(WorkerLost):
-        worker.poll()
 
 
 def test_it_can_be_cancelled_and_killed(fake: FakeRay) -> None:

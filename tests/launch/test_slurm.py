@@ -2,7 +2,7 @@
 
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
@@ -16,6 +16,7 @@ from orthobench.launch.slurm import Slurm
 from orthobench.launch.slurm_task import SlurmTask
 from orthobench.launch.workers import Command, WorkerLost
 from orthobench.recording.files import write_json
+from tests.launch.test_forked import until
 
 
 class FailedJobError(Exception):
@@ -89,13 +90,6 @@ def launcher(folder: Path, array: int = 10) -> Slurm:
 
 def submitted(slurm: Slurm, *names: str) -> list[Any]:
     return [slurm.submit(Command("orthobench", [f"seed={name}"], None, name)) for name in names]
-
-
-def until(true: Callable[[], bool]) -> None:
-    end = time.monotonic() + 30
-    while not true():
-        assert time.monotonic() < end, "it hangs"
-        time.sleep(0.005)
 
 
 def begun(slurm: Slurm, *names: str) -> list[Any]:
@@ -200,13 +194,6 @@ def test_a_full_queue_is_tried_again_with_smaller_arrays(
     assert "Slurm takes no array of 8 now" in capsys.readouterr().err
 
 
-def test_a_refusal_that_waiting_does_not_help_is_an_error(site: Site, tmp_path: Path) -> None:
-    site.refusals = ["Batch job submission failed: Invalid partition name specified"]
-    (worker,) = submitted(launcher(tmp_path), "a")
-    with pytest.raises(ConfigError, match="sbatch refuses: Batch job submission failed: Invalid partition"):
-        until(lambda: worker.poll() is not None)
-
-
 def test_a_missing_package_names_its_extra(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setitem(sys.modules, "submitit", None)
     with pytest.raises(ConfigError, match=r"pip install 'orthobench\[slurm\]'"):
@@ -246,6 +233,6 @@ def test_a_refused_array_is_not_waited_for(site: Site, tmp_path: Path) -> None:
     site.refusals = ["Batch job submission failed: Invalid partition name specified"]
     jobs = [Job([tmp_path / n], None) for n in "ab"]
     started = time.monotonic()
-    with pytest.raises(ConfigError, match="sbatch refuses"):
+    with pytest.raises(ConfigError, match="sbatch refuses: Batch job submission failed: Invalid partition"):
         list(Pool(2, lambda: False, place=launcher(tmp_path)).run(jobs))
     assert time.monotonic() - started < 30

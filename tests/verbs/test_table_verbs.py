@@ -247,6 +247,8 @@ def test_m_with_an_experiment_is_reproduce(monkeypatch: pytest.MonkeyPatch) -> N
     ("words", "message"),
     [
         (["plan", "--preset", "smoke", "T=5"], "--preset smoke is of a table"),
+        (["plan", "T=1", "T=2"], "= is given twice."),
+        (["eval", "runs/x", "T=60", "T=80"], "= is given twice."),
         (["plan", "sgornn/table2", "--preset", "smok"], "did you mean 'smoke'"),
         (["plan", "-m", "experiment=sgornn/tabel2"], "did you mean 'sgornn/table2'"),
         (["show", "-m", "seed=1,2"], "`orthobench plan -m`"),
