@@ -109,7 +109,8 @@ class Table:
         factors: the levels of every factor, by the beginning of the cells' names.
         rates: those that each row of a published table is trained with, as `<row>_lr<rate>`; mostly none.
         given_title: `title:` of its file.
-        like: the table that it is like, but for what it says itself; null for most.
+        like: the name of the table that it is like, but for what it says itself; null for most.
+        original: that table.
         unstated: by row, the settings that the paper leaves out and on which its numbers depend.
         files: the configuration files that it is from.
     """
@@ -134,6 +135,7 @@ class Table:
     rates: tuple[str, ...] = ()
     given_title: str | None = None
     like: str | None = None
+    original: "Table | None" = None
     unstated: dict[str, tuple[str, ...]] = field(default_factory=dict)
     files: Configuration = field(default_factory=Configuration)
 
@@ -195,10 +197,6 @@ class Table:
         rows = TrialRows(self.rows.cells | dict(cells or {}), self.search, files)
         return replace(self, files=files, rows=rows, variants=_trials(rows))
 
-    def original(self) -> "Table | None":
-        """The table that it is like; null for most."""
-        return None if self.like is None else load(self.like, self.files)
-
     def trained(self, rows: Iterable[str] | None = None) -> list[str]:
         """The names of what is trained for these rows, or for all: each with each of the rates, where there are any."""
         names = list(self.rows if rows is None else rows)
@@ -250,7 +248,8 @@ def load(name: str, files: Configuration) -> Table:
     like = content.get("like") if isinstance(content, dict) else None
     other = None if like is None else _path(str(like), files, f"experiment {name}: like: ")
     versions = tuple(version(one) for one in (path, other) if one is not None)
-    return _read(path, name, other, versions).within(files)
+    found = _read(path, name, other, versions).within(files)
+    return found if like is None else replace(found, original=load(str(like), files))
 
 
 def _path(name: str, files: Files, place: str) -> Path:

@@ -255,7 +255,7 @@ def searched_table(table: Table, results: Path, preset: str = FULL) -> SearchedT
         for name in cells_of(table)
     )
     notes = (*found.notes, *found.lost)
-    like = table.original() if found.lines else None
+    like = table.original if found.lines else None
     other = () if like is None else searched_table(like, results, preset).known
     beside = tuple(cell for cell in other if cell.complete)
     return SearchedTable(table, preset, score, cells, found.lines, lengths, notes, made_by(found.lines), beside)
