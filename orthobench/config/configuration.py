@@ -20,12 +20,14 @@ from orthobench.config.compose import Composed, Word, compose, get, parse
 from orthobench.config.files import GROUPS, Files
 from orthobench.config.policy import ENVIRONMENT, check_values
 from orthobench.config.settings import Settings
-from orthobench.config.words import DEEPEST
+from orthobench.config.words import DEEPEST, LARGEST
 from orthobench.config.words import parsed as in_grammar
 from orthobench.errors import ConfigError
 
+WHOLE = r"-?(?:0|[1-9][0-9]{0,17})"
 PLAIN_WORD = re.compile(
-    r"\+{0,2}(?P<key>[A-Za-z_]\w*(?:[./][A-Za-z_]\w*)*)=(?P<value>(?P<whole>-?(?:0|[1-9][0-9]{0,17}))"
+    rf"\+{{0,2}}(?P<key>[A-Za-z_]\w*(?:[./][A-Za-z_]\w*)*)=(?P<value>(?P<whole>{WHOLE})"
+    rf"|\[(?P<list>{WHOLE}(?:,{WHOLE})*)\]"
     r"|-?[0-9]{1,18}(?:\.[0-9]{1,18}(?:e[-+]?[0-9]{1,3})?|e[-+]?[0-9]{1,3})|(?P<name>[A-Za-z_][\w./-]*))",
     re.ASCII,
 )
@@ -188,11 +190,16 @@ def _parsed(word: str) -> tuple[bool, str, Any] | None:
 
 
 def _plain_word(word: str) -> tuple[bool, str, Any] | None:
-    """The same of a word whose value is a number, true, false, null or a name; null for one that Hydra must parse."""
-    found = PLAIN_WORD.fullmatch(word)
+    """The same of a word whose value is a number, a list of whole ones, true, false, null or a name.
+
+    Null for a word that Hydra must parse.
+    """
+    found = PLAIN_WORD.fullmatch(word) if len(word) <= LARGEST else None
     if found is None or found["key"].startswith("hydra") or found["key"].count(".") > DEEPEST:
         return None
     key, text = found["key"], found["value"]
+    if found["list"] is not None:
+        return key in GROUPS, key, [int(number) for number in found["list"].split(",")]
     if found["name"] is not None:
         if text not in NAMED and text.lower() in (*NAMED, "nan", "inf"):
             return None

@@ -101,14 +101,14 @@ def yaml_files(folder: Path, group: str = "") -> list[Path]:
     Raises:
         ConfigError: a link in a folder of the user's leads out of it; what it names may be anything.
     """
-    found: list[Path] = []
+    found: list[str] = []
+    ours = folder == conf_dir()
     for place, inner, names in os.walk(folder / group, onerror=_unreadable, followlinks=True):
-        root = Path(place)
-        if folder != conf_dir():
-            _refuse_links_outwards(folder, [root / name for name in (*inner, *names)])
-        inner[:] = [name for name in inner if not _leads_back(root / name)]
-        found += (root / name for name in (*names, *inner) if name.endswith(".yaml"))
-    return sorted(path for path in found if not _leads_nowhere(path))
+        if not ours:
+            _refuse_links_outwards(folder, [Path(place, name) for name in (*inner, *names)])
+        inner[:] = [name for name in inner if not _leads_back(f"{place}/{name}")]
+        found += (f"{place}/{name}" for name in (*names, *inner) if name.endswith(".yaml"))
+    return sorted(Path(path) for path in found if not _leads_nowhere(path))
 
 
 def own_folder(path: Path, name: str) -> Path | None:
@@ -143,14 +143,14 @@ def version(path: Path) -> tuple[int, ...]:
     return found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino
 
 
-def _leads_back(path: Path) -> bool:
+def _leads_back(path: str) -> bool:
     """Return True if a link leads to a folder that it is in, so that the way through it has no end."""
-    return path.is_symlink() and path.parent.resolve().is_relative_to(path.resolve())
+    return os.path.islink(path) and Path(path).parent.resolve().is_relative_to(Path(path).resolve())  # noqa: PTH114
 
 
-def _leads_nowhere(path: Path) -> bool:
+def _leads_nowhere(path: str | Path) -> bool:
     try:
-        return path.is_symlink() and not path.exists()
+        return os.path.islink(path) and not Path(path).exists()  # noqa: PTH114  (never fails, and needs no path)
     except OSError:  # a folder that may not be entered, which is told where the file is read
         return False
 

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -25,6 +26,8 @@ from orthobench.parametrizations.svd import SVD
 from orthobench.tasks.base import Task
 
 LARGEST = 1 << 14
+USUAL = 64  # hidden units from which a budget is approached; nearly every model allows it
+GUESSES = 4  # sizes that are guessed from the counts so far, before the interval is halved
 
 
 def build_task(settings: Settings) -> Task:
@@ -90,36 +93,38 @@ def fit_to_budget(settings: Settings) -> Settings:
     if budget is None:
         return settings
     task = build_task(settings)
-
-    def total(size: int) -> int | None:
-        """Parameters of the model of this size; null when the model does not allow it."""
-        try:
-            return build_model(settings.with_hidden_size(size), task).parameter_counts()["total"]
-        except ConfigError:
-            return None
-
     totals: dict[int, int] = {}
 
     def reaches(size: int, end: int) -> bool:
         """Return True if the first allowed size in size..end-1 has at least the budget; notes its total."""
         for allowed in range(size, end):
-            count = total(allowed)
-            if count is not None:
-                totals[allowed] = count
-                return count >= budget
+            with suppress(ConfigError):  # the model does not allow it
+                totals[allowed] = build_model(settings.with_hidden_size(allowed), task).parameter_counts()["total"]
+                return totals[allowed] >= budget
         return False
 
-    low, high = 0, 1
-    while not reaches(high, 2 * high):
+    low, high, reached = 0, USUAL, reaches(USUAL, USUAL + 1)
+    if not totals:
+        high, reached = 1, reaches(1, 2)
+    while not reached:
         low = max(totals, default=high)
         # counts grow at most with the square of the size: up to this one they stay below the budget
         high = max(math.ceil(low * math.sqrt(budget / totals[low])) if totals else 2 * high, low + 1)
         if high > LARGEST:
             problem = "is too large" if totals else "cannot be met"
             raise ConfigError(f"params={budget} {problem} with up to {LARGEST} hidden units.")
+        reached = reaches(high, 2 * high)
+    guesses = 0
     while high - low > 1:
-        middle = (low + high) // 2
+        guesses += 1
+        middle = _guess(totals, budget) if guesses <= GUESSES else (low + high) // 2
+        middle = min(max(middle, low + 1), high - 1)
         low, high = (low, middle) if reaches(middle, high) else (middle, high)
+    below = max((size for size, count in totals.items() if count < budget), default=0)
+    for size in range(low, below, -1):  # an allowed one between two guesses may have been passed over
+        reaches(size, size + 1)
+        if size in totals:
+            break
     best = min(totals, key=lambda size: (abs(totals[size] - budget), size))
     if not budget / 2 <= totals[best] <= 2 * budget:
         raise ConfigError(f"params={budget} is too {'small' if totals[best] > budget else 'large'}: "
@@ -129,6 +134,14 @@ def fit_to_budget(settings: Settings) -> Settings:
             f"model.hidden_size={settings.hidden_size} beside params={budget}, which makes it {best}: drop one of them."
         )
     return settings.with_hidden_size(best)
+
+
+def _guess(totals: dict[int, int], budget: int) -> int:
+    """The size of a budget, were the root of the count a straight line between the nearest two that are known."""
+    below = max((size for size, count in totals.items() if count < budget), default=0)
+    above = min(size for size, count in totals.items() if count >= budget)
+    least, most, root = (math.sqrt(count) for count in (totals.get(below, 0), totals[above], budget))
+    return below + math.floor((above - below) * (root - least) / (most - least))
 
 
 def _cell_maker(settings: Settings, rng: np.random.Generator, task: Task) -> Callable[[int, int], Cell]:

@@ -31,7 +31,7 @@ class Lengths(Task):
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
         task = super().__new__(cls, *args, **kwargs)
-        bound = inspect.signature(cls.__init__).bind_partial(task, *args).arguments
+        bound = inspect.signature(cls.__init__).bind_partial(task, *args).arguments if args else {}
         task._given = {**dict(list(bound.items())[1:]), **kwargs}
         return task
 

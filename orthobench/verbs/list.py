@@ -11,6 +11,7 @@ from orthobench.study.catalogue import SHIPPED, Catalogue
 from orthobench.verbs.arguments import Parser
 
 if TYPE_CHECKING:
+    from orthobench.config.configuration import Composer
     from orthobench.tasks import Task
 
 KINDS = {"models": "model", "tasks": "task", "tables": "experiment"}
@@ -38,6 +39,7 @@ def main(arguments: list[str]) -> int:
     given = parser.read(arguments)
     words, catalogue, code = given.words, given.catalogue, 0
     refuse_unknown(words, KINDS, "list ", " is not known")
+    composer = catalogue.composer() if given.counts else None
     for kind in words or list(KINDS):
         names = [name for name in catalogue.options(KINDS[kind]) if name != "none"]
         width = max(map(len, names), default=0)
@@ -45,7 +47,7 @@ def main(arguments: list[str]) -> int:
             say(f"{kind}:")
         for name in names:
             try:
-                counts = _counts(name, catalogue) if kind == "models" and given.counts else ""
+                counts = _counts(name, composer) if kind == "models" and composer is not None else ""
                 told = [f"{counts}{catalogue.about(KINDS[kind], name)[0].description}"]
                 told += [f"  {line}" for line in (details(name, catalogue) if kind == "tasks" and words else [])]
             except OrthobenchError as error:
@@ -77,14 +79,16 @@ def _built(name: str, catalogue: Catalogue) -> "Task":
     return cls(**cls.resolve(values, NO_DATA))
 
 
-def _counts(model: str, catalogue: Catalogue) -> str:
+def _counts(model: str, composer: "Composer") -> str:
     """Parameters, state and work of a step on copying, or of an example of flat MNIST for a feed-forward model."""
-    from orthobench.run.run import Run
+    from orthobench.models.build import fit_to_budget
+    from orthobench.run.built import Built
 
-    feeds_forward = catalogue.about("model", model)[1].get("network") == "feed_forward"
-    exp = Run.fitted(catalogue.settings([f"model={model}", "task=mnist_flat" if feeds_forward else "task=copying"]))
-    counts = exp.parameters | exp.budget
-    n = exp.settings.model["hidden_size"]
+    feeds_forward = composer.files.about("model", model)[1].get("network") == "feed_forward"
+    words = [f"model={model}", "task=mnist_flat" if feeds_forward else "task=copying"]
+    built = Built(fit_to_budget(composer.settings(words)))
+    counts = built.parameters | built.budget
+    n = built.settings.model["hidden_size"]
     return (
         f"n={n:<5} {counts['total']:>8,} parameters, {counts['recurrent']:>8,} recurrent, "
         f"{counts['state_bytes']:>6,} bytes of state, {counts['multiply_adds']:>8,} multiply-adds   "

@@ -250,10 +250,12 @@ def test_a_value_of_a_file_is_read_as_omegaconf_reads_it(written: str, tmp_path:
 
 
 HERE = ["T=5", "model=lru", "recipe=scornn/copying", "optimizer.lr=1e-3", "T=1e3", "T=-0", "T=-1.5e+3", "T=null",
-        "cell=lstm_T100_lr1e-3", "cell=true", "cell=a.b-c/d", "task.name=x", "++cell=no"]  # fmt: skip
+        "cell=lstm_T100_lr1e-3", "cell=true", "cell=a.b-c/d", "task.name=x", "++cell=no", "task.length=[16,-3,0]",
+        "model=[7]"]  # fmt: skip
 BEYOND = ["+T=05", "cell=True", "T=Null", "cell=nan", "cell=Inf", "T=1_000", "T=1.", "T=.5", "cell=2a", "cell=-a",
           "trainer.max_time=00:01", "cell='a'", "~T=5", "a-b=1", "cell=é", "T=\u0661", "cell=a b", "T=5 ",
-          "cell=a\n"]  # fmt: skip
+          "cell=a\n", "T=[]", "T=[1,]", "T=[1, 2]", "T=[01]", "T=[1.0]", "T=[a]", "T=[[1]]", "T=[1],[2]",
+          f"T=[{'1,' * 5000}1]"]  # fmt: skip
 
 
 @pytest.mark.parametrize("word", HERE)

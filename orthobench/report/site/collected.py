@@ -103,7 +103,7 @@ def _table(table: Table, preset: str, section: Section) -> dict[str, Any]:
         "grids": [grid_lines(grid) for grid in section.grids if grid.rows],
         "paragraphs": section.paragraphs,
         "notes": section.notes,
-        "tasks": sorted({table.chosen(row)["task"] for row in table.rows}),
+        "tasks": sorted(table.tasks),
         "models": sorted({table.chosen(row)["model"] for row in table.rows}),
     }
 

@@ -9,10 +9,12 @@ import hashlib
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import lru_cache
 from math import isfinite
 from pathlib import Path
 from statistics import median, quantiles
 
+from orthobench.config.files import version
 from orthobench.config.settings import Settings
 from orthobench.errors import ConfigError, StorageError
 from orthobench.recording.code_name import code_name
@@ -140,6 +142,12 @@ def read(results: Path) -> dict[Place, StepCost]:
         StorageError: the file is not what `write` wrote.
     """
     path = path_of(results)
+    return dict(_kept(path, version(path)))
+
+
+@lru_cache(maxsize=8)
+def _kept(path: Path, version: tuple[int, ...]) -> dict[Place, StepCost]:
+    """The costs in a file, which are read once for each `version` of it."""
     found = read_rows(path, _cost, "bench --record")
     costs = {(cost.table, cost.row): cost for cost in found}
     if len(costs) < len(found):

@@ -243,7 +243,7 @@ def _line(row: dict[str, str]) -> Line:
 def _finite(found: Line) -> None:
     """Refuse a number that is none: a missing one is left out, never written as NaN."""
     for name, value in found.values.items():
-        if not _is_written(name, value):
+        if isinstance(value, float) and not isfinite(value) and not _is_written(name, value):
             raise ValueError(f"{name} of run {found.values.get('run_id')} is {value}, which is no number")
 
 

@@ -54,7 +54,7 @@ class Scores:
     @property
     def mean(self) -> float | None:
         """Mean over the seeds that did not diverge."""
-        return mean(self.values) if self.values else None
+        return _mean(*self.values)
 
     def median(self, higher_is_better: bool) -> float | None:
         """Median over all seeds, a diverged one being infinitely bad; null where no seed is finished."""
@@ -64,6 +64,12 @@ class Scores:
         return median(worst if value is None else value for value in self.by_seed.values())
 
 
+@lru_cache(maxsize=1 << 16, typed=True)
+def _mean(*values: float) -> float | None:
+    """The mean of some values, which a table asks for several times; null for none."""
+    return mean(values) if values else None
+
+
 def t_interval(values: list[float], resolution: float = 0.0) -> Interval | None:
     """The 95 % interval of the mean; null for fewer than three values.
 
@@ -71,8 +77,12 @@ def t_interval(values: list[float], resolution: float = 0.0) -> Interval | None:
         values: the values.
         resolution: the least difference of two of them; their standard deviation is not taken below that of rounding.
     """
-    if len(values) < 3:
-        return None
+    return None if len(values) < 3 else _t_interval(resolution, *values)
+
+
+@lru_cache(maxsize=1 << 16, typed=True)
+def _t_interval(resolution: float, *values: float) -> Interval:
+    """The interval of three values or more; a table asks for one of them several times."""
     centre = mean(values)
     scale = max(stdev(values), resolution / math.sqrt(12)) / math.sqrt(len(values))
     if scale == 0:

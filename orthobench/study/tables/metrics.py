@@ -129,7 +129,7 @@ def tasks_of(table: Table, rows: Iterable[str] | None = None) -> list[Any]:
     Raises:
         ConfigError: a task is not known, as one that has been removed.
     """
-    names = dict.fromkeys(table.chosen(row)["task"] for row in (table.rows if rows is None else rows))
+    names = table.tasks if rows is None else dict.fromkeys(table.chosen(row)["task"] for row in rows)
     return [find("task", name, f"{table.name}: task") for name in names]
 
 

@@ -28,7 +28,7 @@ held_out: false                        the validation set is the test set, so no
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, Literal
 
@@ -216,6 +216,11 @@ class Table:
             ConfigError: there is no such row.
         """
         return DEFAULTS | {key(word): value(word) for word in self.row(name)}
+
+    @cached_property
+    def tasks(self) -> tuple[str, ...]:
+        """The tasks of its rows, each once."""
+        return tuple(dict.fromkeys(self.chosen(row)["task"] for row in self.rows))
 
     def runs(
         self, preset: str = FULL, seeds: Iterable[int] | None = None, rows: Iterable[str] | None = None

@@ -168,12 +168,11 @@ def fair_table(table: Table, results: Path, preset: str = FULL, cells: Collectio
     score = metrics.metric_of(str(table.score), table)
     if not score.name.startswith("test/") or score.direction == "neither":
         raise ConfigError(f"{table.name}: score={table.score} is not test/NAME of a metric with a good side.")
-    composed = ComposedTable(table, preset)
-    found = recorded(composed, results)
+    composed, path = ComposedTable(table, preset), records.path_of(results, table.name)
+    found, validation = recorded(composed, results), replace(score, name=score.validation)
     for line in found.lines:
         tunes = table.tuning is not None and line.seed in table.tuning.seeds
-        name = score.validation if tunes else score.name
-        _refuse_damaged(line, replace(score, name=name), records.path_of(results, table.name))
+        _refuse_damaged(line, validation if tunes else score, path)
     by_row: dict[str, list[Line]] = {}
     for line in found.lines:
         by_row.setdefault(line.row, []).append(line)
@@ -193,9 +192,9 @@ def fair_table(table: Table, results: Path, preset: str = FULL, cells: Collectio
     )
     rows = {entry.case: next(iter(entry.rows.values())) for entry in entries}
     curves = {case: composed.lengths(row) for case, row in rows.items()}
-    _refuse_other_baselines(entries, records.path_of(results, table.name))
+    _refuse_other_baselines(entries, path)
     for entry in entries:
-        _refuse_gaps(entry, curves[entry.case][0], records.path_of(results, table.name))
+        _refuse_gaps(entry, curves[entry.case][0], path)
     lengths = max((found for found, _ in curves.values()), default=())
     trained = {case: span for case, (found, span) in curves.items() if found}
     name = score.name.removeprefix("test/")
