@@ -27,7 +27,7 @@ class ComposedTable:
     table: Table
     preset: str = FULL
     _composers: list[Composer] = field(default_factory=list, repr=False, compare=False)
-    _rows: dict[tuple[str, ...], Settings] = field(default_factory=dict, repr=False, compare=False)
+    _rows: dict[tuple[str, bool], Settings] = field(default_factory=dict, repr=False, compare=False)
 
     def settings(self, row: str, seed: int | None = None) -> Settings:
         """The settings of a row for one seed; for the first one of the table by default.
@@ -35,15 +35,15 @@ class ComposedTable:
         Raises:
             ConfigError: no such row, or what it asks for cannot be built.
         """
-        words = tuple(self._job(row, seed).overrides)
-        alike = tuple(word for word in words if not word.startswith("seed="))  # those of a search have further words
-        known = self._rows.get(alike)
+        search, own = self.table.search, self.table.seeds[0] if seed is None else seed
+        searches = search is not None and own in search.seeds  # those have further words
+        known = self._rows.get((row, searches))
         if known is not None and seed is not None:
             return known if seed == known.run["seed"] else known.with_seed(seed)
         found = self.unfitted(row, seed)
         found = found if found.run["params"] is None else found.with_hidden_size(fitted_size(found))
-        if not self._composers[0].depends(list(words)):
-            self._rows[alike] = found
+        if not self._composers[0].depends(list(self._job(row, seed).overrides)):
+            self._rows[row, searches] = found
         return found
 
     def unfitted(self, row: str, seed: int | None = None) -> Settings:

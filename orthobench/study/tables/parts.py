@@ -180,9 +180,9 @@ def check_seeds(seeds: list[int], name: str) -> None:
     Raises:
         ConfigError: one is listed twice.
     """
-    twice = sorted(seed for seed, count in Counter(seeds).items() if count > 1)
-    if twice:
-        raise ConfigError(f"{name}: seed {twice[0]} is listed twice, which would count one run as two.")
+    if len(set(seeds)) < len(seeds):
+        twice = min(seed for seed, count in Counter(seeds).items() if count > 1)
+        raise ConfigError(f"{name}: seed {twice} is listed twice, which would count one run as two.")
 
 
 def rates(given: dict[str, Any], rows: Collection[str], place: str) -> tuple[str, ...]:

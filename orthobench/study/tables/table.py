@@ -220,7 +220,8 @@ class Table:
     @cached_property
     def tasks(self) -> tuple[str, ...]:
         """The tasks of its rows, each once."""
-        return tuple(dict.fromkeys(self.chosen(row)["task"] for row in self.rows))
+        named = ([word for word in self.row(row) if key(word) == "task"] for row in self.rows)
+        return tuple(dict.fromkeys(value(words[-1]) if words else DEFAULTS["task"] for words in named))
 
     def runs(
         self, preset: str = FULL, seeds: Iterable[int] | None = None, rows: Iterable[str] | None = None
