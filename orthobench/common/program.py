@@ -73,6 +73,12 @@ def uncollected(for_good: bool = False) -> Iterator[None]:
             gc.enable()
 
 
+def import_torch() -> None:
+    """Import torch for a program that needs it in any case; Python never looks for garbage among its objects."""
+    with uncollected(for_good=True):
+        import torch  # noqa: F401
+
+
 def _keep_path() -> None:
     """Let no process that this one starts import modules of the working directory, unless this one does."""
     with suppress(OSError):  # a folder that has been removed

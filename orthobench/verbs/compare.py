@@ -1,5 +1,6 @@
 """`orthobench compare TABLE...|PAPER...|all|FOLDER [KEY=VALUE...]`: published, fair or your numbers side by side."""
 
+from orthobench.common.program import import_torch
 from orthobench.common.terminal import columns, say
 from orthobench.errors import ConfigError
 from orthobench.report.document import Section
@@ -26,12 +27,14 @@ def main(arguments: list[str]) -> int:
         )
     places = own_runs.folders(given.names, given.catalogue)
     if places:
+        import_torch()
         from orthobench.report import own
 
         for found in own_runs.tables(places, given.overrides):
             _show(own.section(found))
         return 0
     results, asked = results_root(given.overrides), given.catalogue.select(given.names)
+    import_torch()
     from orthobench.report.tables import section
     from orthobench.study.verdicts.comparison import recorded_presets
 

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from orthobench.common.paths import variable
+from orthobench.common.program import import_torch
 from orthobench.common.schema import refuse_unknown
 from orthobench.common.terminal import complain, say
 from orthobench.errors import OrthobenchError
@@ -40,6 +41,8 @@ def main(arguments: list[str]) -> int:
     words, catalogue, code = given.words, given.catalogue, 0
     refuse_unknown(words, KINDS, "list ", " is not known")
     composer = catalogue.composer() if given.counts else None
+    if composer is not None:
+        import_torch()
     for kind in words or list(KINDS):
         names = [name for name in catalogue.options(KINDS[kind]) if name != "none"]
         width = max(map(len, names), default=0)

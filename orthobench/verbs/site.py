@@ -5,6 +5,7 @@ import platform
 from datetime import UTC, datetime
 from pathlib import Path
 
+from orthobench.common.program import import_torch
 from orthobench.common.terminal import say, waiting
 from orthobench.config import places
 from orthobench.config.words import key
@@ -35,6 +36,7 @@ def main(arguments: list[str]) -> int:
     runs = next((Path(places.path(word)) for word in given.overrides if key(word) == "runs_root"), Path("runs"))
     altair()  # before the records are read, so that a missing package is told at once
     script = javascript()
+    import_torch()
     with waiting("reading the records"):
         data = collected(results, given.catalogue, runs)
     with waiting("drawing the pages"):

@@ -1,5 +1,6 @@
 """`orthobench tables [PAPER...|fair] [--check] [--format latex]`: tables of what is recorded, in results/tables."""
 
+from orthobench.common.program import import_torch
 from orthobench.common.schema import refuse_unknown
 from orthobench.common.terminal import complain, say, waiting
 from orthobench.verbs.arguments import Parser, results_root
@@ -24,6 +25,7 @@ def main(arguments: list[str]) -> int:
     refuse_unknown(given.names, known, "tables ", " is not known")
     chosen = tuple(given.names) or known
     results = results_root(given.overrides)
+    import_torch()
     suffixes = tables.LATEX if given.format == "latex" else tables.COMMITTED
     with waiting("reading the records"):
         unfit = tables.unfit(results, chosen, catalogue)

@@ -8,6 +8,7 @@ from statistics import mean
 import numpy as np
 import pytest
 from scipy import stats
+from scipy.special import ndtri, stdtrit
 
 from orthobench.study.catalogue import SHIPPED
 from orthobench.study.statistics import bootstrap
@@ -22,11 +23,21 @@ from orthobench.study.statistics.significance import (
     less_spread,
     needed,
 )
-from orthobench.study.statistics.statistics import Scores, holm, share_interval, t_interval
+from orthobench.study.statistics.statistics import NORMAL, STUDENT, Scores, holm, share_interval, t_interval
 
 
 def scores(*values: float | None) -> Scores:
     return Scores(dict(enumerate(values)), len(values))
+
+
+def test_the_ends_that_are_kept_are_those_of_scipy() -> None:
+    assert {freedom: float(stdtrit(freedom, 0.975)) for freedom in STUDENT} == pytest.approx(STUDENT, rel=1e-12)
+    assert float(ndtri(0.975)) == pytest.approx(NORMAL, rel=1e-12)
+
+
+def test_an_interval_of_numbers_is_not_that_of_equal_numbers_of_another_type() -> None:
+    assert [type(end) for end in t_interval([1.0, 1.0, 1.0]) or ()] == [float, float]
+    assert [type(end) for end in t_interval([1, 1, 1]) or ()] == [int, int]
 
 
 def test_two_values_have_no_interval_of_the_mean() -> None:
