@@ -228,7 +228,6 @@ def test_the_released_ncgru_script() -> None:
     assert round(count / 1e6, 2) == 1.06
 
 
-<<<<<<< HEAD
 WIDTHS = {"copying": (10, 9), "adding": (2, 1), "mnist": (1, 10), "timit": (129, 129)}
 SCORNN = [  # section 6.1 of our reading: tables 1 to 3 and figures 1 and 2
     ("copying", "scornn", 190, 21764),
@@ -319,7 +318,8 @@ def test_spectral_feed_forward(model: str, depth: int) -> None:
     each = 2 * (128 * 16 - 16 * 15 // 2) + 128
     count = orthobench.build(f"model={model}", f"model.layers={depth}", "task=mnist_flat").parameters
     assert count == {"recurrent": depth * each, "total": 785 * 128 + depth * (each + 128) + 1290}
-=======
+
+
 @pytest.mark.parametrize("budget", [2000, 6902])
 @pytest.mark.parametrize("model", ["lstm", "scornn", "mamba2", "slstm", "lru", "eunn", "eunn model.style=fft"])
 def test_a_budget_comes_to_the_nearest_of_all_sizes(model: str, budget: int) -> None:
@@ -336,4 +336,3 @@ def test_a_budget_comes_to_the_nearest_of_all_sizes(model: str, budget: int) -> 
 
     near = [size for size in sizes if found / 2 - 8 <= size <= 2 * found + 8]
     assert found == min(near, key=lambda size: (far(size), size))
->>>>>>> 9ee3d1a2 (compare, tables, site and list --counts look for no garbage among torch's objects)
