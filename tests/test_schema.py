@@ -240,11 +240,6 @@ def test_a_field_without_default_is_required() -> None:
     assert {name: field.required for name, field in fields(Base).items()} == {"a": True, "b": False}
 
 
-@pytest.mark.parametrize(("annotation", "is_count"), [(Count, True), (Positive, False), (int, False)])
-def test_a_count_is_known_by_its_annotation(annotation: Any, is_count: bool) -> None:
-    assert Field("rho", annotation).is_count is is_count
-
-
 def test_two_notes_both_hold() -> None:
     annotation = Annotated[int, Range(1), Range(high=3)]
     with pytest.raises(ConfigError, match="it must be <= 3"):

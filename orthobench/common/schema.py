@@ -80,11 +80,6 @@ class Field:
         """Return True if the argument has no default."""
         return self.default is inspect.Parameter.empty
 
-    @property
-    def is_count(self) -> bool:
-        """Return True if the argument is a count tied to the hidden size."""
-        return CountOf() in getattr(self.annotation, "__metadata__", ())
-
 
 @lru_cache(maxsize=256)
 def fields(cls: type) -> Mapping[str, Field]:

@@ -16,6 +16,8 @@ LAUNCHER_PACKAGES = {"slurm": "submitit", "ray": "ray"}
 COMMAND_LINE_ALONE = ("data_root", "runs_root", "results_root", "data", "logger", "force", "fork", "timeout")
 OF_THE_RUN = {"runtime", "overrides", "searchpath", "job", "mode"}
 MOST_REFERENCES = 24  # ${...} in the settings of a run: in the worst order they expand to 3^8 values
+SECRETS = ("api_key", "apikey", "secret", "password")  # within a key; within one with `token` only numbers are none
+DIGITS = 9  # of a number of tokens
 ENVIRONMENT = ("ORTHOBENCH_DATA", "ORTHOBENCH_RUNS", "ORTHOBENCH_RESULTS")
 
 
@@ -64,10 +66,15 @@ def check_values(content: Any, source: str = "") -> None:
     for place, key, value in walk(content):
         if key == "_target_":
             raise ConfigError(f"{source}{place} is refused: a configuration may not name code to run (_target_).")
-        if any(secret in key.lower() for secret in ("api_key", "apikey", "token", "secret", "password")):
+        if any(word in key.lower() for word in SECRETS) or ("token" in key.lower() and not _is_small_number(value)):
             raise ConfigError(f"{source}{place} looks like a secret; secrets belong in the environment, never here.")
         if isinstance(value, str) and "${" in value:
             _check_interpolation(value, source + place)
+
+
+def _is_small_number(value: Any) -> bool:
+    """Return True if a value is null, true, false or a number of few digits: a count of tokens, and no token."""
+    return value is None or (isinstance(value, int | float) and abs(value) < 10**DIGITS)
 
 
 def check_references(content: Any) -> None:

@@ -46,6 +46,7 @@ class Task(Divided, opened.Reader, ABC):
         sequential: whether an input is a sequence; otherwise a vector, which a feed-forward model reads.
         fixed_length: why T cannot be chosen; None when it can.
         unit: what an example is called.
+        image: whether an input is the pixels of a square image, row by row, as which `orthobench plot` draws it.
         divides: the settings that say which of the data are for training and which for the test.
         data_set: folder of `data_root` that it reads, as `orthobench prepare` names it; None when it reads nothing.
         carries_state: whether a batch goes on where the one before ended, so that the model's state is carried over
@@ -73,6 +74,7 @@ class Task(Divided, opened.Reader, ABC):
     tokens_in: bool = False
     sequential: ClassVar[bool] = True
     unit: ClassVar[str] = "sequences"
+    image: ClassVar[bool] = False
     divides: ClassVar[tuple[str, ...]] = ()
     data_set: ClassVar[str | None] = None
     carries_state: bool = False

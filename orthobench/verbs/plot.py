@@ -87,8 +87,7 @@ def _predictions(folder: Path) -> "dict[str, Figure]":
 
     try:
         run = load(folder)
-        image = run.settings.task["name"] in ("mnist", "mnist_flat")
-        return figures(predictions(run), run.run_id, image)
+        return figures(predictions(run), run.run_id, run.settings.parts.task.image)
     except OrthobenchError as error:
         complain(f"orthobench: no predictions are drawn: {error}")
         return {}

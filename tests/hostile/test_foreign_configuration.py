@@ -2,10 +2,13 @@
 
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from orthobench.__main__ import main
+from orthobench.config.policy import check_values
+from orthobench.errors import ConfigError
 
 HEADERS = (
     "# @package hydra",
@@ -111,6 +114,22 @@ def test_secrets(value: str, asked: list[str], tmp_path: Path, monkeypatch: pyte
 @pytest.mark.parametrize("word", ["deviations=['${${cell}:HOME}']", "deviations=['${oc.${cell}:HOME}']"])
 def test_secrets_on_the_command_line(word: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     refused({"model/x.yaml": "cell: elman\n"}, [word, "cell=oc.env"], tmp_path, monkeypatch)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [{"token": "hf_abc"}, {"a": {"authtoken": "x"}}, {"accessTokens": ["x"]}, {"tokens": {"a": "x"}}, {"TOKEN": 10**10},
+     {"num_tokens": "512"}, {"password": 1234}, {"api_key": None}, {"secrets": True}],
+)  # fmt: skip
+def test_keys_of_secrets(content: dict[str, Any]) -> None:
+    with pytest.raises(ConfigError, match="looks like a secret"):
+        check_values(content)
+
+
+def test_a_number_of_tokens_is_no_secret() -> None:
+    check_values(
+        {"num_tokens": 512, "model": {"token_dim": 64, "token_dropout": 0.1, "tokenize": True, "tokens": None}}
+    )
 
 
 @pytest.mark.parametrize(

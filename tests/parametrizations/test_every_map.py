@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from orthobench.common.schema import fields
+from orthobench.common.schema import Count, fields
 from orthobench.errors import ConfigError
 from orthobench.parametrizations.base import Parametrization
 from orthobench.parametrizations.givens import Givens
@@ -144,7 +144,7 @@ def test_the_signature_is_the_schema(name: str) -> None:
     assert list(found)[:2] == ["n", "rng"]
     options = list(found.values())[2:]
     assert all(not field.required and field.annotation is not inspect.Parameter.empty for field in options)
-    assert set(cls.limits(N)) == {field.name for field in options if field.is_count}
+    assert set(cls.limits(N)) == {field.name for field in options if field.annotation == Count}
 
 
 @pytest.mark.parametrize("name", MAPS)

@@ -9,6 +9,7 @@ import torch
 from scipy.stats import chisquare
 from torch.nn import functional as F
 
+from orthobench.common.registry import find
 from orthobench.errors import ConfigError, DataError
 from orthobench.tasks.real.mnist import MNIST
 from orthobench.tasks.real.noisy_mnist import NoisyMNIST
@@ -235,3 +236,10 @@ def test_a_score_has_the_resolution_of_the_accuracy_that_it_is_made_of(root: str
     task = make(root)
     accuracy, score = (task.resolution(name, "test") for name in ("accuracy", "score"))
     assert score == pytest.approx(accuracy / (1 - task.baseline["accuracy"]))
+
+
+@pytest.mark.parametrize(
+    ("name", "image"), [("mnist", True), ("mnist_flat", True), ("pmnist", False), ("adding", False)]
+)
+def test_a_task_says_whether_its_inputs_are_images(name: str, image: bool) -> None:
+    assert find("task", name, "task").image is image  # type: ignore[attr-defined]

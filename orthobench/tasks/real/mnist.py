@@ -64,6 +64,7 @@ class MNIST(Digits):
         ConfigError: T does not divide 784.
     """
 
+    image: ClassVar[bool] = True
     T: int
 
     def __init__(self, T: Positive = PIXELS, **kwargs: Any) -> None:

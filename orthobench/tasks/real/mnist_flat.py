@@ -20,6 +20,7 @@ class MNISTFlat(Digits):
     sequential: ClassVar[bool] = False
     fixed_length: ClassVar[str | None] = "an image is read at once"
     unit: ClassVar[str] = "images"
+    image: ClassVar[bool] = True
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(**kwargs)

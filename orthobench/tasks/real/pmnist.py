@@ -3,7 +3,7 @@
 The order is NumPy's legacy RandomState(92916).permutation(784), the one of the scoRNN, uRNN and expRNN scripts.
 """
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -20,6 +20,8 @@ class PMNIST(MNIST):
 
     A batch is x (B, T, 784 / T), from 0 to 1, and target (B,), as that of `MNIST`.
     """
+
+    image: ClassVar[bool] = False
 
     def arrange(self, pixels: Any) -> Any:
         return pixels[:, permutation()]
