@@ -1,18 +1,24 @@
-"""Numbers of parameters, bytes of state, products of a step and the published starts of every cell."""
+"""Numbers of parameters, bytes of state, products of a step, the published starts, and those of gated cells."""
 
+import math
 from typing import Any
 
+import numpy as np
 import pytest
+import torch
 
 import orthobench
 from orthobench.cells.cornn import CoRNN
 from orthobench.cells.deltaproduct import DeltaProduct
 from orthobench.cells.elman import Elman
 from orthobench.cells.gated_outer import GatedOuter
+from orthobench.cells.goru import GORU
 from orthobench.cells.gru import GRU
+from orthobench.cells.gru_chrono import GRUChrono
 from orthobench.cells.lem import LEM
 from orthobench.cells.lru import LRU
 from orthobench.cells.lstm import LSTM
+from orthobench.cells.lstm_chrono import LSTMChrono
 from orthobench.cells.mamba2 import Mamba2
 from orthobench.cells.mamba3 import Mamba3
 from orthobench.cells.mingru import MinGRU
@@ -24,9 +30,11 @@ from orthobench.cells.rwkv7 import RWKV7
 from orthobench.cells.scalar_gated import ScalarGated
 from orthobench.cells.slstm import SLSTM
 from orthobench.cells.unicornn import UnICORNN
+from orthobench.errors import ConfigError
 from orthobench.parametrizations.scaled_cayley import ScaledCayley
+from orthobench.scan import choose
 from tests.cells.test_gated_outer import KINDS
-from tests.making import random_cell, untouched_cell
+from tests.making import draw, random_cell, untouched_cell
 
 HEADS = {"heads": 2}
 UNCONVOLVED = {"heads": 2, "convolution": None}
@@ -126,3 +134,184 @@ def test_constrained_gates(cls: type, options: dict[str, Any], constrained: list
 )
 def test_torchs_kernel(cls: type, options: dict[str, Any], kernel: str | None) -> None:
     assert random_cell(cls, **options).torch_kernel() == kernel
+
+
+def test_every_gate_of_the_gru_has_a_matrix_of_its_own() -> None:
+    W = untouched_cell(GRU, recurrent=ScaledCayley, orthogonal=["r", "u", "c"]).matrices()
+    assert not torch.equal(W[0], W[1])
+    assert not torch.equal(W[1], W[2])
+
+
+def test_initial_bias_of_the_grus_gates() -> None:
+    cell = untouched_cell(GRU, gate_bias=-1.5)
+    assert {gate: set(b.tolist()) for gate, b in cell.b.items()} == {"r": {-1.5}, "u": {-1.5}, "c": {0.0}}
+
+
+def test_initial_bias_of_the_forget_gate() -> None:
+    cell = untouched_cell(LSTM, forget_bias=1.5)
+    assert {gate: set(b.tolist()) for gate, b in cell.b.items()} == {"i": {0.0}, "f": {1.5}, "g": {0.0}, "o": {0.0}}
+
+
+def test_no_engine_for_the_plain_cell_runs_a_peephole() -> None:
+    assert choose(random_cell(LSTM, peephole=True))[0] == "reference"
+    for engine in ("fused", "native"):
+        with pytest.raises(ConfigError, match="cannot run LSTM with these settings"):
+            choose(random_cell(LSTM, peephole=True), engine)
+
+
+def test_initial_state_and_forget_bias_are_options() -> None:
+    cell = untouched_cell(LSTM, forget_bias=None, trainable_h0=True)
+    assert not cell.b["f"].any()
+    assert cell.h0 is not None
+    assert cell.h0.shape == (2, 4)
+
+
+def test_initial_values_of_the_goru() -> None:
+    cell = untouched_cell(GORU, input_size=30, hidden_size=600)
+    assert torch.equal(cell.b["r"], torch.full((600,), 2.0).double())
+    torch.testing.assert_close(cell.b["c"], torch.full((600,), 0.011).double())
+    bound = math.sqrt(3 / 600)
+    assert 0.98 * bound < cell.b["u"].abs().max() <= bound
+    assert 0.0099 < cell.U.abs().max() <= 0.01
+
+
+def test_free_gates_of_the_goru_start_small() -> None:
+    cell = orthobench.build("model=goru", "task=copying").model.cells[0]
+    W_r, W_u, Q = (W.detach() for W in cell.matrices())
+    assert max(W_r.abs().max(), W_u.abs().max()) <= 0.01
+    torch.testing.assert_close(Q.T @ Q, torch.eye(100), atol=1e-6, rtol=0)
+
+
+@pytest.mark.parametrize(
+    ("words", "style"),
+    [([], "tunable"), (["model.style=fft", "model.hidden_size=128"], "fft"), (["model.recurrent=householder"], None)],
+)
+def test_other_rotations(words: list[str], style: str | None) -> None:
+    exp = orthobench.build("model=goru", "task=copying", "T=20", *words)
+    assert exp.settings.model.get("style") == style
+    assert len(exp.model.recurrent_weights()) == 1
+
+
+BOTH = [pytest.param(LSTMChrono, "f", id="lstm"), pytest.param(GRUChrono, "u", id="gru")]
+
+
+@pytest.mark.parametrize(("cls", "gate"), BOTH)
+def test_forgetting_times_are_uniform(cls: Any, gate: str) -> None:
+    times = untouched_cell(cls, hidden_size=1000, T_max=101).b[gate].detach().exp()
+    assert 1 <= times.min() < 3
+    assert 97 < times.max() <= 100
+    assert abs(float(times.mean()) - 50.5) < 4 * 99 / 12**0.5 / 1000**0.5  # four standard errors
+
+
+def test_the_input_gate_mirrors_the_forget_gate() -> None:
+    b = untouched_cell(LSTMChrono, T_max=50).b
+    assert torch.equal(b["i"], -b["f"])
+    assert not b["g"].any()
+    assert not b["o"].any()
+
+
+def test_the_other_gates_of_the_gru_start_at_zero() -> None:
+    b = untouched_cell(GRUChrono, T_max=50).b
+    assert not b["r"].any()
+    assert not b["c"].any()
+
+
+@pytest.mark.parametrize(("cls", "gate"), BOTH)
+def test_the_engines_of_the_plain_cell_run_it(cls: Any, gate: str) -> None:
+    plain = cls.__mro__[1]
+    assert choose(untouched_cell(cls, T_max=9))[0] == choose(untouched_cell(plain))[0]
+
+
+@pytest.mark.parametrize(("model", "gate"), [("lstm_chrono", "f"), ("gru_chrono", "u")])
+@pytest.mark.parametrize(
+    ("words", "longest"),
+    [(("task=copying", "T=200"), 220), (("task=adding", "T=100"), 100), (("task=adding", "model.T_max=30"), 30)],
+)
+def test_the_length_is_the_tasks_unless_it_is_given(
+    model: str, gate: str, words: tuple[str, ...], longest: int
+) -> None:
+    exp = orthobench.build(f"model={model}", *words, "recipe=none", "model.hidden_size=1000")
+    assert 0.95 * (longest - 1) < float(exp.model.cells[0].b[gate].detach().exp().max()) <= (longest - 1) * 1.0001
+
+
+@pytest.mark.parametrize(("model", "plain"), [("lstm_chrono", "lstm"), ("gru_chrono", "gru")])
+def test_no_parameter_more(model: str, plain: str) -> None:
+    counts = [orthobench.build(f"model={name}", "T=9", "model.hidden_size=20").parameters for name in (model, plain)]
+    assert counts[0] == counts[1]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("model=lstm_chrono", "task=copying", "model.T_max=2"), "must be >= 3"),
+        (("model=lstm_chrono", "task=recall", "T=2"), "at least three steps, and has T_max=2"),
+        (("model=lstm_chrono", "model.forget_bias=1"), "does not apply to lstm_chrono"),
+        (("model=gru_chrono", "model.gate_bias=1"), "does not apply to gru_chrono"),
+    ],
+)
+def test_what_cannot_be_is_refused(words: tuple[str, ...], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        assert orthobench.build(*words).model
+
+
+def test_a_length_that_nobody_gives_is_refused() -> None:
+    with pytest.raises(ConfigError, match=r"needs model\.T_max"):
+        untouched_cell(LSTMChrono)
+
+
+def gated(alpha_raw: float, beta_raw: float, **options: object) -> ScalarGated:
+    cell = random_cell(ScalarGated, **options)
+    torch.nn.init.constant_(cell.alpha_raw, alpha_raw)
+    torch.nn.init.constant_(cell.beta_raw, beta_raw)
+    return cell
+
+
+def sigmoid(z: float) -> float:
+    return 1 / (1 + math.exp(-z))
+
+
+@pytest.mark.parametrize("activation", ["relu", "modrelu"])
+@pytest.mark.parametrize(
+    ("alpha_raw", "beta_raw", "bounded", "beta"),
+    [
+        (-2.0, 0.5, True, sigmoid(0.5)),  # 1 - 2 alpha = 0.76 is above it
+        (-2.0, 3.0, True, 1 - 2 * sigmoid(-2.0)),
+        (1.0, 3.0, True, 0.0),  # 1 - 2 alpha < 0
+        (-2.0, 3.0, False, sigmoid(3.0)),
+    ],
+)
+def test_step(activation: str, alpha_raw: float, beta_raw: float, bounded: bool, beta: float) -> None:
+    cell = gated(alpha_raw, beta_raw, activation=activation, bounded=bounded)
+    x, h = draw(2, 1, 3), draw(2, 4, seed=1)
+    (found,) = cell.step(cell.project(x)[0], (h,), cell.matrices())
+    U, W, b = (p.detach().numpy() for p in (cell.U, cell.recurrent["h"].weight, cell.b["h"]))
+    z = x[:, 0].numpy() @ U.T + h.numpy() @ W.T
+    a = np.maximum(z + b, 0) if activation == "relu" else np.sign(z) * np.maximum(np.abs(z) + b, 0)
+    np.testing.assert_allclose(found.detach(), sigmoid(alpha_raw) * a + beta * h.numpy(), atol=1e-14)  # sums of eight
+
+
+@pytest.mark.parametrize(
+    ("alpha_raw", "beta_raw", "slopes"),
+    [
+        (-2.0, 0.5, (0.0, sigmoid(0.5) * sigmoid(-0.5))),
+        (-2.0, 3.0, (-2 * sigmoid(-2.0) * sigmoid(2.0), 0.0)),  # the bound passes its gradient to alpha
+        (1.0, 3.0, (0.0, 0.0)),
+    ],
+)
+def test_gradient_of_beta(alpha_raw: float, beta_raw: float, slopes: tuple[float, float]) -> None:
+    cell = gated(alpha_raw, beta_raw)
+    found = torch.autograd.grad(cell.beta(), [cell.alpha_raw, cell.beta_raw], allow_unused=True)
+    assert [0.0 if g is None else g.item() for g in found] == pytest.approx(slopes, rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("alpha_raw", "beta_raw", "bounded", "clipped"),
+    [(-2.0, 0.5, True, False), (-2.0, 3.0, True, True), (-2.0, 3.0, False, False)],
+)
+def test_whether_the_bound_is_active(alpha_raw: float, beta_raw: float, bounded: bool, clipped: bool) -> None:
+    assert bool(gated(alpha_raw, beta_raw, bounded=bounded).clipped()) is clipped
+
+
+def test_the_bound_just_holds_at_the_start() -> None:
+    cell = untouched_cell(ScalarGated)
+    assert (cell.alpha_raw.item(), cell.beta_raw.item(), bool(cell.clipped())) == (-3.75, 3.0, False)
