@@ -99,19 +99,21 @@ def paragraph(rows: list[dict[str, str]]) -> str:
     """What the lines say, for the docs."""
     words = [row["verdict"] for row in rows]
     moved = [abs(float(row["rerun"]) - float(row["recorded"])) for row in rows]
-    outside = [row for row in rows if not float(row["least"]) <= float(row["rerun"]) <= float(row["greatest"])]
+    ranged = [row for row in rows if row["least"]]
+    outside = [row for row in ranged if not float(row["least"]) <= float(row["rerun"]) <= float(row["greatest"])]
     before, after = (", ".join(sorted({row[column] for row in rows})) for column in ("cpu", "rerun_cpu"))
     first = (
         f"Of {len(rows)} runs of the fair tables, made on {before} and made again on {after}, "
         f"{words.count(BITWISE)} are bitwise the same, {words.count(ROUNDED)} the same to rounding, "
-        f"and {words.count(DIFFERENT)} differ. Training amplifies rounding. "
+        f"and {words.count(DIFFERENT)} differ. Training amplifies rounding, and so does every change of the code. "
     )
     second = (
-        f"The score moved by {statistics.median(moved):.2g} in the median, and by {max(moved):.2g} at most. "
-        f"In {len(outside)} of the runs it left the range of the recorded seeds. "
+        f"The number that ranks the row moved by {statistics.median(moved):.2g} in the median, "
+        f"and by {max(moved):.2g} at most. "
+        f"It left the range of the recorded seeds in {len(outside)} of the {len(ranged)} rows with several seeds. "
     )
-    third = "[The numbers](../../results/reruns.csv) are made by `python scripts/reruns.py`."
-    return textwrap.fill(first + second + third, 136, break_on_hyphens=False) + "\n"
+    third = "`python scripts/reruns.py` made [the numbers](../../results/reruns.csv).\n"
+    return textwrap.fill(first + second, 136, break_on_hyphens=False) + "\n" + third
 
 
 if __name__ == "__main__":

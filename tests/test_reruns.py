@@ -14,8 +14,12 @@ def test_a_paragraph_counts_verdicts_and_what_left_the_range_of_the_seeds() -> N
         kept | {"verdict": "bitwise the same", "rerun": "0.3"},
         kept | {"verdict": "the same to rounding", "rerun": "0.300001"},
         kept | {"verdict": "different", "rerun": "0.5"},
+        kept | {"verdict": "different", "rerun": "0.31", "least": "", "greatest": ""},
     ]
     text = reruns.paragraph(rows).replace("\n", " ")
-    assert "Of 3 runs of the fair tables, made on A and made again on B, 1 are bitwise the same, 1 the same" in text
-    assert "and 1 differ." in text
-    assert "moved by 1e-06 in the median, and by 0.2 at most. In 1 of the runs it left the range" in text
+    assert "Of 4 runs of the fair tables, made on A and made again on B, 1 are bitwise the same, 1 the same" in text
+    assert "and 2 differ." in text
+    assert (
+        "moved by 0.005 in the median, and by 0.2 at most. It left the range of the recorded seeds in 1 of the 3"
+        in text
+    )
