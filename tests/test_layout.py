@@ -104,6 +104,21 @@ def test_no_function_is_long(path: Path) -> None:
     assert {name: length for name, length in lengths.items() if length > 60} == {}
 
 
+def test_folders_are_those_of_configuration_files() -> None:
+    """A parameter `folders` means the folders of configuration files, which few functions know."""
+    found = {
+        f"{path.relative_to(PACKAGE)}: {node.name}"
+        for path in FILES
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.FunctionDef)
+        and "folders" in (one.arg for one in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs))
+    }
+    assert len(found) <= 6
+    assert {one.partition(":")[0] for one in found} <= {
+        "config/configuration.py", "config/places.py", "study/tables/table.py"
+    }  # fmt: skip
+
+
 OPENERS = ("What", "Whether", "Which", "One", "Where", "Of", "As", "Within", "How")
 
 

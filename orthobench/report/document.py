@@ -40,7 +40,7 @@ class Grid:
     numeric: frozenset[str] = frozenset()
     case: str = ""
     subject: str = ""
-    runs: list[str] = field(default_factory=list)
+    runs: list[Sequence[str]] = field(default_factory=list)
     statuses: list[str] = field(default_factory=list)
     details: list[str] = field(default_factory=list)
     aside: frozenset[str] = frozenset()

@@ -136,14 +136,14 @@ def grid(
 ) -> Grid:
     """Compared numbers as a grid, with the runs and the reason behind each; a shortened table has no status."""
     kept = [i for i, header in enumerate(headers) if comparison.preset == FULL or header != "status"]
-    runs, details = [" ".join(one.runs) for one in compared], [one.verdict.detail for one in compared]
+    details = [one.verdict.detail for one in compared]
     shown = [[row[i] for i in kept] for row in rows]
     statuses = [one.verdict.word for one in compared]
     return Grid(
         [headers[i] for i in kept],
         shown,
         NUMERIC,
-        runs=runs,
+        runs=[one.runs for one in compared],
         statuses=statuses,
         details=details,
         aside=aside,

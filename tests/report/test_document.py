@@ -2,6 +2,7 @@
 
 import csv
 import io
+import re
 from math import inf
 from pathlib import Path
 
@@ -9,7 +10,10 @@ import pytest
 
 from orthobench.report.document import Document, Grid, Section, of_table, runs, shortened
 from orthobench.report.markup import csv_text, latex, markdown
-from orthobench.report.quantities import Quantity, horizon, number, ranked, spread
+from orthobench.report.quantities import Quantity, exact, horizon, number, ranked, spread
+from orthobench.report.site.collected import grid_lines
+from orthobench.report.site.long_lists import table_rows
+from orthobench.report.site.plots import LinkedCell, LinkedTable
 from orthobench.study.catalogue import SHIPPED
 from orthobench.study.verdicts.comparison import compare
 from tests.report.made_up import made_up
@@ -119,3 +123,17 @@ def test_a_number_is_read_and_sorted(cell: Quantity, text: str, order: float | N
 
 def test_no_number_is_an_empty_cell() -> None:
     assert number(None, 4) == ranked(None) == ""
+
+
+def test_a_page_has_the_numbers_by_which_a_column_is_sorted() -> None:
+    cells = [Quantity(1200.0, half=3.0), 0.5, None, "words", Quantity(None, after="(n=0 of 5)"), exact(7), float("inf")]
+    table = LinkedTable(["cell", "number"], [[LinkedCell("a"), LinkedCell(cell)] for cell in cells])
+    lines = str(table_rows(table, "")).splitlines()
+    assert [re.findall(r'data-value="(.*?)"', line) for line in lines] == [["1200.0"], ["0.5"], [], [], [], ["7"], []]
+    assert ">1,200 ± 3</td>" in lines[0]
+
+
+def test_the_lines_of_a_grid_are_texts_and_numbers() -> None:
+    found = grid_lines(Grid(["cell", "score"], [["a", Quantity(0.5, 2, half=0.125)], ["b", ""]]))
+    assert found["rows"] == [["a", "0.50 ± 0.12"], ["b", ""]]
+    assert found["numbers"] == [[None, 0.5], [None, None]]

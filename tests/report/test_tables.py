@@ -84,7 +84,7 @@ def test_both_selections_stand_side_by_side(tmp_path: Path) -> None:
     )
     sizes = paper.counts(compare(SHIPPED.table("scornn/table1"), tmp_path))
     assert list(map(str, sizes.rows[0])) == ["scoRNN n=170", "# parameters", "≈ 16k", "16,415", "count equal"]
-    assert sizes.runs[0] == "", "no run is needed for it"
+    assert sizes.runs[0] == (), "no run is needed for it"
 
 
 def test_every_row_says_what_is_behind_it_before_anything_has_run(tmp_path: Path) -> None:

@@ -33,7 +33,7 @@ from orthobench.study.verdicts.fair import FairTable, fair_tables
 from orthobench.study.verdicts.needs import needs
 from orthobench.study.verdicts.searched import searched_tables
 
-SCHEMA = 1
+SCHEMA = 2
 
 
 def collected(results: Path, catalogue: Catalogue = SHIPPED, runs_root: Path | None = None) -> dict[str, Any]:

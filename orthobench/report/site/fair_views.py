@@ -1,7 +1,9 @@
 """Views of the fair track: quality against cost, length curves, and every seed of every cell."""
 
+from collections.abc import Iterable
 from dataclasses import replace
 from itertools import groupby
+from math import inf
 from typing import Any
 
 from orthobench.report.quantities import Quantity, Shown, exact, number
@@ -25,14 +27,16 @@ COST_HEADERS = ("cell", "kind", "score", "95 % interval", "seeds", "rank", "hori
 
 def cost(places: Places) -> Plot | None:
     """Plot of the score against a cost, at the length of training and at others."""
-    values, rows, match = [], [], []
-    for line, length, one in _scored(places):
+    values, rows, match, lengths = [], [], [], set[int]()
+    for line, tested, one in _scored(places):
+        length = TRAINED if tested is None else str(tested)
         value = fair_values.value(places, line) | fair_values.scores(places, line, one)
         value |= {"length": length, "control": _control(places, line)} | {name: line[name] for name in COSTS}
         match.append({name: value[name] for name in ("choice", "length", *COSTS)})
         rows.append([*_cost_row(places, line, one), LinkedCell(value["choice"]), LinkedCell(length)])
         if one["mean"] is not None:
             values.append(value)
+            lengths |= set() if tested is None else {tested}
     if not values:
         return None
     for _, of_length in groupby(values, lambda value: (value["choice"], value["length"])):
@@ -51,10 +55,10 @@ def cost(places: Places) -> Plot | None:
         "which are cells with one setting changed and stand on no line. Dotted: the trivial predictor. A mark leads to "
         "its cell's runs."
     )
-    return Plot("which-cell", title, words, charts.cost(), values, table, _cost_controls(values), note)
+    return Plot("which-cell", title, words, charts.cost(), values, table, _cost_controls(values, sorted(lengths)), note)
 
 
-def _scored(places: Places) -> list[tuple[FairLine, str, FairLine]]:
+def _scored(places: Places) -> list[tuple[FairLine, int | None, FairLine]]:
     """Every line, at the length of training and at others, with what it scored there: case by case, the best first."""
     lines = fair_values.ordered(
         [x for x in places.data["fair"] if x["mean"] is not None or x["survivors"] is not None], places
@@ -62,21 +66,23 @@ def _scored(places: Places) -> list[tuple[FairLine, str, FairLine]]:
     scored = [
         (line, length, one)
         for line in lines
-        for length, one in [(TRAINED, line), *((str(one["length"]), one) for one in line["lengths"])]
+        for length, one in [(None, line), *((one["length"], one) for one in line["lengths"])]
         if one["mean"] is not None or one["survivors"] is not None
     ]
     cases = list(dict.fromkeys(fair_values.choice(places, line) for line in lines))
-    scored.sort(
-        key=lambda found: (cases.index(fair_values.choice(places, found[0])), found[1], *_badness(found[0], found[2]))
-    )
-    return scored
+
+    def order(found: tuple[FairLine, int | None, FairLine]) -> tuple[float, ...]:
+        line, length, one = found
+        return cases.index(fair_values.choice(places, line)), length or inf, *_badness(line, one)
+
+    return sorted(scored, key=order)
 
 
-def _cost_controls(values: list[dict[str, Any]]) -> tuple[Control, ...]:
+def _cost_controls(values: list[dict[str, Any]], lengths: Iterable[int]) -> tuple[Control, ...]:
     measured = {name for name in COSTS if any(value[name] is not None for value in values)}
     return (
         Control("choice", "Task", options(value["choice"] for value in values)),
-        Control("length", "Length", options([TRAINED, *sorted({v["length"] for v in values} - {TRAINED}, key=int)])),
+        Control("length", "Length", options([TRAINED, *lengths])),
         Control("cost", "Against", tuple((n, words) for n, words in COSTS.items() if n in measured), "token"),
         Control("most", "At most, in its unit", (), "most", "cost"),
         _find(values),
