@@ -23,19 +23,18 @@ STAGES: tuple[Callable[[str], bool], ...] = (  # what a later one follows from
 )
 
 
-def words(values: Mapping[str, Any], configuration: Configuration, recipe: str | None = None) -> list[str]:
+def words(values: Mapping[str, Any], configuration: Configuration) -> list[str]:
     """The words that ask for a run with these settings; none that the model, the task and the recipe bring along.
 
     Args:
         values: all settings of the run.
         configuration: that of its model and task.
-        recipe: in place of the paper's for the model and the task.
 
     Raises:
         ConfigError: its model or task is not known here, or no words give the same run in this version.
     """
     wanted = by_key(values)
-    found = [f"model={wanted['model']}", f"task={wanted['task']}", *([f"recipe={recipe}"] if recipe else [])]
+    found = [f"model={wanted['model']}", f"task={wanted['task']}"]
     for belongs in STAGES:
         found += [word(key, value) for key, value in _missing(wanted, _composed(found, configuration)) if belongs(key)]
     made = configuration.settings(found)

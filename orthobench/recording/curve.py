@@ -13,6 +13,7 @@ from orthobench.recording.shape import RECORD
 if TYPE_CHECKING:  # a curve is read where nothing is computed
     import torch
 
+TAIL = 4096  # bytes at the end of a metrics.csv that are looked at while it grows
 SEAL = "metrics_csv"  # the key of a record that has the digest of its curves; earlier versions wrote none
 LARGEST = 1 << 28  # bytes; a run of a million steps has a fifth of it
 POINTS = 500  # points of a curve in record.json, about
@@ -93,11 +94,11 @@ class Curve:
         return found
 
 
-def tail(path: Path, size: int = 4096) -> list[dict[str, Any]]:
+def tail(path: Path) -> list[dict[str, Any]]:
     """The complete rows in the last bytes of a metrics.csv; none where it is not there or cannot be read."""
     try:
         with path.open("rb") as file:
-            file.seek(max(file.seek(0, os.SEEK_END) - size, 0))
+            file.seek(max(file.seek(0, os.SEEK_END) - TAIL, 0))
             return _rows(file.read().decode(errors="replace").split("\n")[1:-1])
     except OSError:
         return []

@@ -59,7 +59,7 @@ class Predictions:
     count: int = 0
 
 
-def predictions(run: Finished, most: int = MOST) -> Predictions:
+def predictions(run: Finished) -> Predictions:
     """Answers of a run's model on the first sequences of the test split, with the weights best by validation.
 
     Raises:
@@ -85,7 +85,7 @@ def predictions(run: Finished, most: int = MOST) -> Predictions:
                 found.count += 1
                 if len(heap) > WORST:
                     heapq.heappop(heap)
-            if found.count >= most:
+            if found.count >= MOST:
                 break
     found.worst = [one for _, _, one in sorted(heap, key=lambda entry: entry[:2], reverse=True)]
     return found

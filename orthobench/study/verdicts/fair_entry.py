@@ -106,11 +106,9 @@ class FairEntry:
             return None
         return self.interval[0] > self.trivial if self.score.direction == "higher" else self.interval[1] < self.trivial
 
-    def beats(self, other: "FairEntry", name: str | None = None) -> bool:
-        """Return True if its interval, that of the ranking by default, lies on the better side of the
-        other's, clear of it.
-        """
-        ours, theirs = (one.interval if name is None else one.interval_of(name) for one in (self, other))
+    def beats(self, other: "FairEntry") -> bool:
+        """Return True if its interval lies on the better side of the other's, clear of it."""
+        ours, theirs = self.interval, other.interval
         if ours is None or theirs is None:
             return False
         above, below = ours[0] > theirs[1], ours[1] < theirs[0]
