@@ -62,68 +62,48 @@ def test_a_trainable_initial_state_starts_within_the_published_bound() -> None:
 
 
 @pytest.mark.parametrize(
-    ("cls", "bound"),
+    ("cls", "options", "bound"),
     [
-        (Elman, math.sqrt(6 / (20 + 80))),
-        (GRU, math.sqrt(6 / (20 + 80 + 3 * 80))),  # one kernel ((I + N), 3N), as in TensorFlow
-        (LSTM, math.sqrt(6 / (20 + 80 + 4 * 80))),
+        (Elman, {}, math.sqrt(6 / (20 + 80))),  # Glorot's
+        (GRU, {}, math.sqrt(6 / (20 + 80 + 3 * 80))),  # one kernel ((I + N), 3N), as in TensorFlow
+        (LSTM, {}, math.sqrt(6 / (20 + 80 + 4 * 80))),
+        *((*cell.values, 0.01) for cell in CELLS),
     ],
 )
-def test_input_weights_are_glorot_uniform(cls: type, bound: float) -> None:
-    cell = untouched_cell(cls, input_size=20, hidden_size=80)
+def test_input_weights_are_uniform_within_glorots_bound_or_a_given_one(
+    cls: type, options: dict[str, str], bound: float
+) -> None:
+    given = {"input_init": 0.01, **options} if bound == 0.01 else options
+    cell = untouched_cell(cls, input_size=20, hidden_size=80, **given)
     assert 0.98 * bound < cell.U.abs().max() <= bound  # at least 1,600 draws: missed with probability 1e-14
 
 
-@pytest.mark.parametrize(("cls", "options"), CELLS)
-def test_input_weights_within_a_given_bound(cls: type, options: dict[str, str]) -> None:
-    cell = untouched_cell(cls, input_size=20, hidden_size=80, input_init=0.01, **options)
-    assert 0.0098 < cell.U.abs().max() <= 0.01
-
-
 @pytest.mark.parametrize(
-    ("z", "b", "expected"),
+    ("z", "b", "expected", "by_z", "by_b"),
     [
-        (2.0, 0.5, 2.5),
-        (-2.0, 0.5, -2.5),
-        (2.0, -0.5, 1.5),
-        (-2.0, -0.5, -1.5),
-        (0.3, -0.5, 0.0),
-        (-0.3, -0.5, 0.0),
-        (0.5, -0.5, 0.0),
-        (0.0, 0.5, 0.0),  # sign(0) = 0: a positive bias moves nothing
-        (0.0, -0.5, 0.0),
-        (-0.0, 0.5, 0.0),
+        (2.0, 0.5, 2.5, 1.0, 1.0),
+        (-2.0, 0.5, -2.5, 1.0, -1.0),
+        (2.0, -0.5, 1.5, 1.0, 1.0),
+        (-2.0, -0.5, -1.5, 1.0, -1.0),
+        (0.3, -0.5, 0.0, 0.0, 0.0),
+        (-0.3, -0.5, 0.0, 0.0, 0.0),
+        (0.5, -0.5, 0.0, 0.0, 0.0),
+        (0.0, 0.5, 0.0, 0.0, 0.0),  # sign(0) = 0: a positive bias moves nothing
+        (0.0, -0.5, 0.0, 0.0, 0.0),
+        (-0.0, 0.5, 0.0, 0.0, 0.0),
+        (0.0, 0.0, 0.0, 0.0, 0.0),
     ],
 )
-def test_modrelu(z: float, b: float, expected: float) -> None:
-    assert modrelu(torch.tensor(z), torch.tensor(b)).item() == expected
-
-
-@pytest.mark.parametrize(
-    ("z", "b", "by_z", "by_b"),
-    [
-        (2.0, 0.5, 1.0, 1.0),
-        (-2.0, 0.5, 1.0, -1.0),
-        (-2.0, -0.5, 1.0, -1.0),
-        (0.3, -0.5, 0.0, 0.0),
-        (-0.3, -0.5, 0.0, 0.0),
-        (0.0, 0.5, 0.0, 0.0),
-        (0.0, -0.5, 0.0, 0.0),
-        (0.0, 0.0, 0.0, 0.0),
-    ],
-)
-def test_gradient_of_modrelu(z: float, b: float, by_z: float, by_b: float) -> None:
+def test_modrelu_and_its_gradient(z: float, b: float, expected: float, by_z: float, by_b: float) -> None:
     inputs = torch.tensor(z, requires_grad=True), torch.tensor(b, requires_grad=True)
-    found = torch.autograd.grad(modrelu(*inputs), inputs)
-    assert [g.item() for g in found] == [by_z, by_b]
+    found = modrelu(*inputs)
+    assert found.item() == expected
+    assert [g.item() for g in torch.autograd.grad(found, inputs)] == [by_z, by_b]
 
 
-def test_modrelu_is_odd() -> None:
+def test_modrelu_is_odd_and_passes_not_a_number_on() -> None:
     z, b = torch.linspace(-2, 2, 41), torch.full((41,), -0.7)
     assert torch.equal(modrelu(-z, b), -modrelu(z, b))
-
-
-def test_modrelu_passes_not_a_number_on() -> None:
     assert modrelu(torch.tensor(float("nan")), torch.tensor(0.1)).isnan()
 
 

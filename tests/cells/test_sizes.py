@@ -142,14 +142,17 @@ def test_every_gate_of_the_gru_has_a_matrix_of_its_own() -> None:
     assert not torch.equal(W[1], W[2])
 
 
-def test_initial_bias_of_the_grus_gates() -> None:
-    cell = untouched_cell(GRU, gate_bias=-1.5)
-    assert {gate: set(b.tolist()) for gate, b in cell.b.items()} == {"r": {-1.5}, "u": {-1.5}, "c": {0.0}}
-
-
-def test_initial_bias_of_the_forget_gate() -> None:
-    cell = untouched_cell(LSTM, forget_bias=1.5)
-    assert {gate: set(b.tolist()) for gate, b in cell.b.items()} == {"i": {0.0}, "f": {1.5}, "g": {0.0}, "o": {0.0}}
+@pytest.mark.parametrize(
+    ("cls", "options", "expected"),
+    [
+        (GRU, {"gate_bias": -1.5}, {"r": -1.5, "u": -1.5, "c": 0.0}),
+        (LSTM, {"forget_bias": 1.5}, {"i": 0.0, "f": 1.5, "g": 0.0, "o": 0.0}),
+        (LSTM, {"forget_bias": None}, {"i": 0.0, "f": 0.0, "g": 0.0, "o": 0.0}),
+    ],
+)
+def test_initial_biases_of_gates(cls: type, options: dict[str, Any], expected: dict[str, float]) -> None:
+    cell = untouched_cell(cls, **options)
+    assert {gate: set(b.tolist()) for gate, b in cell.b.items()} == {gate: {b} for gate, b in expected.items()}
 
 
 def test_no_engine_for_the_plain_cell_runs_a_peephole() -> None:
@@ -157,13 +160,6 @@ def test_no_engine_for_the_plain_cell_runs_a_peephole() -> None:
     for engine in ("fused", "native"):
         with pytest.raises(ConfigError, match="cannot run LSTM with these settings"):
             choose(random_cell(LSTM, peephole=True), engine)
-
-
-def test_initial_state_and_forget_bias_are_options() -> None:
-    cell = untouched_cell(LSTM, forget_bias=None, trainable_h0=True)
-    assert not cell.b["f"].any()
-    assert cell.h0 is not None
-    assert cell.h0.shape == (2, 4)
 
 
 def test_initial_values_of_the_goru() -> None:

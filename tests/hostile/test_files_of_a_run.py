@@ -96,7 +96,7 @@ def used(own: Path, *, final: bool) -> str:
 
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("kind", LINKS)
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", [*NAMES, "."])
 def test_a_link(name: str, kind: str, own: Path, capsys: pytest.CaptureFixture[str]) -> None:
     outside = own.parent.parent / "outside"
     _clear(own / name)
@@ -121,17 +121,6 @@ def test_what_is_another_file(name: str, kind: str, own: Path, capsys: pytest.Ca
 def test_a_file_that_is_cut(name: str, own: Path, capsys: pytest.CaptureFixture[str]) -> None:
     _cut(own / name)
     used(own, final=name == "record.json")
-
-
-@pytest.mark.sampled(2)
-@pytest.mark.parametrize("kind", LINKS)
-def test_a_folder_of_a_run_that_is_a_link(kind: str, own: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    outside = own.parent.parent / "outside"
-    shutil.rmtree(own)
-    LINKS[kind](own, outside)
-    used(own, final=True)
-    assert [path.name for path in outside.iterdir()] == ["file"]
-    assert (outside / "file").read_text() == OUTSIDE
 
 
 @pytest.mark.sampled(4)

@@ -69,12 +69,6 @@ CELLS = ("", "nan", "inf", "1e999", "9" * 5000, "x", "0x1f", "1_000", "\N{SUPERS
          "2020-01-01", "1 1")  # fmt: skip
 SERIES = "@problemName x\n@classLabel true a b\n@data\n1,2,3:4,5,6:a\n1,2,3:4,5,7:b\n2,2,3:4,5,6:a\n"
 LINES = {
-    "no data": SERIES.replace("@data\n", ""),
-    "no series": SERIES.partition("@data")[0] + "@data\n",
-    "no label": SERIES.replace("@classLabel true a b\n", ""),
-    "timestamps": "@timeStamps true\n" + SERIES,
-    "a word": SERIES.replace("1,2,3:", "1,x,3:"),
-    "a missing value": SERIES.replace("1,2,3:", "1,?,3:"),
     "infinite": SERIES.replace("1,2,3:", "1,inf,3:"),
     "too large": SERIES.replace("1,2,3:", "1,1e999,3:"),
     "one dimension less": SERIES.replace("1,2,3:4,5,6:a", "1,2,3:a", 1),

@@ -132,11 +132,6 @@ def test_sizes_of_every_layer() -> None:
     assert model.output_weight.shape == (2, 7)
 
 
-def test_a_last_layer_that_does_not_fit_a_tied_readout_is_refused() -> None:
-    with pytest.raises(ConfigError, match=r"model\.layer_sizes ends with 7, .* the embedding's width, 6"):
-        untouched(output_size=3, layer_sizes=[5, 7], embedding_size=6, tied=True)
-
-
 @pytest.mark.parametrize("dropout", [0.0, 0.5])
 def test_only_dropout_draws_random_numbers(dropout: float) -> None:
     model = network(GRU, dropout=dropout)
@@ -168,16 +163,6 @@ def test_a_tied_readout_counts_its_weights_once() -> None:
     assert counts == {"total": 5 * 6 + 6 * 6 + 6 * 6 + 6 + 5, "recurrent": 6 * 6}
 
 
-def test_a_tied_readout_without_embedding_is_refused() -> None:
-    with pytest.raises(ConfigError, match=r"model\.tied=true needs an embedding"):
-        untouched(tied=True, output_size=3)
-
-
-def test_a_tied_readout_of_other_tokens_is_refused() -> None:
-    with pytest.raises(ConfigError, match="3 tokens go in and 2 outputs come out"):
-        untouched(tied=True, embedding_size=6)
-
-
 def test_recurrent_weights_are_one_per_layer_and_constrained_gate() -> None:
     model = network(GRU, layers=2, recurrent=ScaledCayley, cell={"orthogonal": ["c", "r"]})
     weights = model.recurrent_weights()
@@ -206,20 +191,24 @@ def test_initial_bias_of_the_readout(scheme: str | float, value: float) -> None:
     assert torch.equal(untouched(output_bias_init=scheme).output_bias, torch.full((2,), value))
 
 
-def test_initial_bias_drawn_as_tensorflow_does() -> None:
-    bias = untouched(output_size=3000, output_bias_init="glorot").output_bias
-    bound = math.sqrt(3 / 3000)
+@pytest.mark.parametrize(("scheme", "size", "bound"), [("glorot", 4, math.sqrt(3 / 3000)), ("torch", 25, 1 / 5)])
+def test_initial_bias_drawn_as_tensorflow_or_torch_does(scheme: str, size: int, bound: float) -> None:
+    bias = untouched(hidden_size=size, output_size=3000, output_bias_init=scheme).output_bias
     assert 0.99 * bound < bias.abs().max() <= bound  # 3,000 draws miss the last percent with probability 1e-13
 
 
-def test_initial_bias_drawn_as_torch_does() -> None:
-    bias = untouched(hidden_size=25, output_size=3000, output_bias_init="torch").output_bias
-    assert 0.99 / 5 < bias.abs().max() <= 1 / 5
-
-
-def test_an_unknown_initial_bias_is_refused() -> None:
-    with pytest.raises(ConfigError, match=r"model\.output_bias_init=zero is not known: did you mean 'zeros'"):
-        untouched(output_bias_init="zero")
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({"output_size": 3, "layer_sizes": [5, 7], "embedding_size": 6, "tied": True}, "ends with 7, .* width, 6"),
+        ({"output_size": 3, "tied": True}, r"model\.tied=true needs an embedding"),
+        ({"tied": True, "embedding_size": 6}, "3 tokens go in and 2 outputs come out"),
+        ({"output_bias_init": "zero"}, r"model\.output_bias_init=zero is not known: did you mean 'zeros'"),
+    ],
+)
+def test_a_readout_that_cannot_be_is_refused(options: dict[str, Any], told: str) -> None:
+    with pytest.raises(ConfigError, match=told):
+        untouched(**options)
 
 
 def test_initial_weights_of_the_readout() -> None:

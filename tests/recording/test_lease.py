@@ -7,7 +7,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -93,25 +93,25 @@ def test_a_live_machines_claim_is_respected_whatever_its_clock(
     assert json.loads(path.read_text()) == ELSEWHERE
 
 
-def test_a_claim_that_was_given_up_is_free_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lease, "LEASE_S", EVER)
-    claimed_elsewhere(tmp_path, released=True)
-    with Claim(tmp_path) as claim:
-        assert claim.held
+LONG_AGO = time.time() - 2 * lease.LONG_AGO_S
+WITHOUT_LEASE = '{"host": "b", "pid": 7, "since": "today"}'
 
 
-def test_a_machine_that_died_hours_ago_is_not_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "leave",
+    [
+        lambda folder: claimed_elsewhere(folder, released=True),
+        lambda folder: os.utime(claimed_elsewhere(folder), (LONG_AGO, LONG_AGO)),
+        lambda folder: (folder / "claim.json").write_text(WITHOUT_LEASE),
+    ],
+    ids=["given up", "of a machine that died hours ago", "of a version without leases, whose claim is its lock"],
+)
+def test_a_claim_that_is_free_at_once(
+    leave: Callable[[Path], object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(lease, "LEASE_S", EVER)
-    long_ago = time.time() - 2 * lease.LONG_AGO_S
-    os.utime(claimed_elsewhere(tmp_path), (long_ago, long_ago))
+    leave(tmp_path)
     assert not is_held(tmp_path)
-    with Claim(tmp_path) as claim:
-        assert claim.held
-
-
-def test_the_claim_of_a_version_without_leases_is_its_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lease, "LEASE_S", EVER)
-    (tmp_path / "claim.json").write_text('{"host": "b", "pid": 7, "since": "today"}')
     with Claim(tmp_path) as claim:
         assert claim.held
 

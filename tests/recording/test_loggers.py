@@ -34,23 +34,14 @@ def no_key(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("no_key")
-def test_offline_without_a_key() -> None:
-    assert loggers.wandb_mode(None) == "offline"
-
-
-@pytest.mark.usefixtures("no_key")
-def test_what_is_asked_for_wins(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert loggers.wandb_mode("disabled") == "disabled"
-    monkeypatch.setenv("WANDB_MODE", "disabled")
-    assert loggers.wandb_mode(None) == "disabled"
-    assert loggers.wandb_mode("offline") == "offline"
-
-
-@pytest.mark.usefixtures("no_key")
-def test_a_key_means_online(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("WANDB_API_KEY", "x" * 40)
-    assert loggers.wandb_mode(None) == "online"
-    monkeypatch.delenv("WANDB_API_KEY")
+def test_offline_without_a_key_and_what_is_asked_for_wins(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    assert (loggers.wandb_mode(None), loggers.wandb_mode("disabled")) == ("offline", "disabled")
+    with monkeypatch.context() as patch:
+        patch.setenv("WANDB_MODE", "disabled")
+        assert (loggers.wandb_mode(None), loggers.wandb_mode("offline")) == ("disabled", "offline")
+    with monkeypatch.context() as patch:
+        patch.setenv("WANDB_API_KEY", "x" * 40)
+        assert loggers.wandb_mode(None) == "online"
     (tmp_path / ".netrc").write_text("machine api.wandb.ai login user password secret\n")
     (tmp_path / ".netrc").chmod(0o600)
     assert loggers.wandb_mode(None) == "online"

@@ -72,18 +72,6 @@ def test_the_table_is_that_of_the_group(group: Any) -> None:
     assert product_table(group).tolist() == expected
 
 
-@pytest.mark.parametrize(("group", "commutes", "perfect"), [
-    ("z60", True, False), ("s3", False, False), ("a5", False, True), ("s5", False, False), ("a4xz5", False, False),
-])  # fmt: skip
-def test_what_tells_the_groups_apart(group: Any, commutes: bool, perfect: bool) -> None:
-    table = product_table(group)
-    assert (table == table.T).all() == commutes
-    inverse = (table == 0).argmax(1)
-    commutators = np.unique(table[table, table[inverse[:, None], inverse[None]]])
-    generated = reduce(lambda found, _: np.unique(table[np.ix_(found, commutators)]), range(6), commutators)
-    assert (len(generated) == len(table)) == perfect
-
-
 @pytest.mark.parametrize("length", [1, 40, 256])
 @pytest.mark.parametrize("group", GROUPS)
 def test_multiplying_is_perfect(group: Any, length: int) -> None:

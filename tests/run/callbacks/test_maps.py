@@ -179,9 +179,10 @@ def test_is_the_frobenius_norm_of_the_deviation(watcher: Orthogonality, weights:
     assert watcher.last == pytest.approx(expected, rel=1e-14)
 
 
-def test_the_largest_and_the_latest_are_kept(watcher: Orthogonality) -> None:
-    for step, scale in enumerate([1.0, 2.0, 1.0]):
+def test_every_measurement_is_in_the_curve_and_the_largest_and_the_latest_are_kept(watcher: Orthogonality) -> None:
+    for step, scale in [(0, 1.0), (10, 2.0), (20, 1.0)]:
         watcher.record(trainer(step), module(scale * EYE))
+    assert watcher.curve.of("orthogonality") == [[0, 0.0], [10, pytest.approx(3 * math.sqrt(3))], [20, 0.0]]
     assert (watcher.max, watcher.last) == (pytest.approx(3 * math.sqrt(3)), 0.0)
 
 
@@ -197,12 +198,6 @@ def test_a_matrix_is_held_against_its_own_set(watcher: Orthogonality, scale: flo
     watcher.record(trainer(0), module(2 * EYE, cls=Doubled))
     watcher.record(trainer(10), module(scale * EYE, cls=Doubled))
     assert watcher.lost == lost
-
-
-def test_every_measurement_is_in_the_curve(watcher: Orthogonality) -> None:
-    for step, scale in [(0, 1.0), (10, 2.0)]:
-        watcher.record(trainer(step), module(scale * EYE))
-    assert watcher.curve.of("orthogonality") == [[0, 0.0], [10, pytest.approx(3 * math.sqrt(3))]]
 
 
 def test_there_is_nothing_without_a_constraint(watcher: Orthogonality) -> None:

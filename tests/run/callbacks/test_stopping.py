@@ -20,7 +20,11 @@ WORDS += ("optimizer.lr=0.3", "stopping.patience=3", "stopping.metric=loss")
 
 
 def looked_at(
-    values: list[float], patience: int | None, direction: str = "lower", least: int = 0, threshold: float | None = None
+    values: list[float],
+    patience: int | None = None,
+    direction: str = "lower",
+    least: int = 0,
+    threshold: float | None = None,
 ) -> int | None:
     """The number of the validation that ends training; there is one after every step."""
     callback, trainer = Stopping("m", patience, threshold, least), SimpleNamespace(global_step=0, should_stop=False)
@@ -35,55 +39,39 @@ def looked_at(
     return None
 
 
-@pytest.mark.parametrize(
-    ("values", "patience", "direction", "end"),
-    [
-        ([3, 2, 1, 0.5], 1, "lower", None),
-        ([3, 4], 1, "lower", 2),
-        ([3, 3, 3], 2, "lower", 3),
-        ([3, 4, 2, 5, 6, 1], 3, "lower", None),
-        ([0.1, 0.2, 0.2, 0.15], 2, "higher", 4),
-        ([math.nan, math.nan], 2, "lower", 2),
-        ([math.nan, 5, 6, math.nan], 2, "lower", 4),
-    ],
-)
-def test_only_a_strictly_better_number_counts(
-    values: list[float], patience: int, direction: str, end: int | None
-) -> None:
-    assert looked_at(values, patience, direction) == end
+UP = {"direction": "higher"}
 
 
 @pytest.mark.parametrize(
-    ("values", "patience", "least", "end"),
+    ("values", "given", "end"),
     [
-        ([3, 4, 4, 4, 4], 1, 4, 4),
-        ([3, 4, 4, 4, 4], 2, 2, 3),
-        ([3, 4, 4, 4, 4, 2, 5, 5], 2, 6, 8),  # better in the meantime
-        ([3, 4, 4], 1, 9, None),
+        # only a strictly better number counts
+        ([3, 2, 1, 0.5], {"patience": 1}, None),
+        ([3, 4], {"patience": 1}, 2),
+        ([3, 3, 3], {"patience": 2}, 3),
+        ([3, 4, 2, 5, 6, 1], {"patience": 3}, None),
+        ([0.1, 0.2, 0.2, 0.15], {"patience": 2, **UP}, 4),
+        ([math.nan, math.nan], {"patience": 2}, 2),
+        ([math.nan, 5, 6, math.nan], {"patience": 2}, 4),
+        # nothing ends before the least step
+        ([3, 4, 4, 4, 4], {"patience": 1, "least": 4}, 4),
+        ([3, 4, 4, 4, 4], {"patience": 2, "least": 2}, 3),
+        ([3, 4, 4, 4, 4, 2, 5, 5], {"patience": 2, "least": 6}, 8),  # better in the meantime
+        ([3, 4, 4], {"patience": 1, "least": 9}, None),
+        # a value that is good enough ends it
+        ([3, 2, 1, 0.5], {"threshold": 1}, 3),
+        ([3, 3, 3, 3], {"threshold": 2.9}, None),
+        ([0.1, 0.95, 0.3], {"threshold": 0.9, **UP}, 2),
+        ([-3, -2, -1], {"threshold": -2, **UP}, 2),
+        ([3, 0.5, 0.7, 3, 0.6], {"threshold": 1, "least": 3}, 3),
+        ([3, 0.5, 3, 3, 0.6], {"threshold": 1, "least": 3}, 5),  # by the validation that ends it, not by an earlier one
+        ([math.nan, math.inf, 1], {"threshold": 1}, 3),
+        ([3, 4, 4, 0], {"threshold": 1, "patience": 2}, 3),  # whichever is first
+        ([3, 4, 0, 4], {"threshold": 1, "patience": 2}, 3),
     ],
 )
-def test_nothing_ends_before_the_least_step(values: list[float], patience: int, least: int, end: int | None) -> None:
-    assert looked_at(values, patience, least=least) == end
-
-
-@pytest.mark.parametrize(
-    ("values", "threshold", "direction", "patience", "least", "end"),
-    [
-        ([3, 2, 1, 0.5], 1, "lower", None, 0, 3),
-        ([3, 3, 3, 3], 2.9, "lower", None, 0, None),
-        ([0.1, 0.95, 0.3], 0.9, "higher", None, 0, 2),
-        ([-3, -2, -1], -2, "higher", None, 0, 2),
-        ([3, 0.5, 0.7, 3, 0.6], 1, "lower", None, 3, 3),
-        ([3, 0.5, 3, 3, 0.6], 1, "lower", None, 3, 5),  # by the validation that ends it, not by an earlier one
-        ([math.nan, math.inf, 1], 1, "lower", None, 0, 3),
-        ([3, 4, 4, 0], 1, "lower", 2, 0, 3),  # whichever is first
-        ([3, 4, 0, 4], 1, "lower", 2, 0, 3),
-    ],
-)
-def test_training_ends_at_a_value_that_is_good_enough(
-    values: list[float], threshold: float, direction: str, patience: int | None, least: int, end: int | None
-) -> None:
-    assert looked_at(values, patience, direction, least, threshold) == end
+def test_the_validation_that_ends_training(values: list[float], given: dict[str, Any], end: int | None) -> None:
+    assert looked_at(values, **given) == end
 
 
 @pytest.mark.parametrize(
