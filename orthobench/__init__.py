@@ -94,11 +94,14 @@ def records(root: "str | Any | None" = None) -> "pd.DataFrame":
     """Table of the runs under `root`, a row each; nested keys are joined by dots, as in
     `metrics.best_val.test/loss`.
 
+    What is read of a thousand records and more is kept beside them, in `.records.json`, until their files change.
+
     Args:
         root: a folder of runs; $ORTHOBENCH_RUNS, or `runs`, when None.
 
     Raises:
         orthobench.errors.ConfigError: there is no such folder.
+        orthobench.errors.StorageError: it cannot be read.
     """
     from orthobench.common.paths import folder
     from orthobench.recording.store import frame

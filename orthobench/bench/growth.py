@@ -38,6 +38,7 @@ def measure(bench: Bench) -> Iterator[Row]:
         record = _one_record(root / "first")
         sizes = RECORDS[: 3 if bench.quick else None]
         yield from _costs("records", "records()", sizes, lambda count: _records(_folder(root, record, count)))
+        yield from _costs("records", "records() again", sizes, lambda count: _again(_folder(root, record, count)))
         yield from _costs("records", "compare FOLDER", sizes[:4], lambda count: _compare(_folder(root, record, count)))
         yield from _costs("records", "the records of a table", sizes, lambda count: _lines(root, record, count))
 
@@ -117,9 +118,26 @@ def _folder(root: Path, record: dict[str, Any], count: int) -> Path:
 
 
 def _records(folder: Path) -> Callable[[], object]:
-    from orthobench.recording.store import frame
+    """Reading all records, nothing of which is kept."""
+    from orthobench.recording import kept_rows, store
 
-    return lambda: frame(folder)
+    def read() -> object:
+        (folder / kept_rows.NAME).unlink(missing_ok=True)
+        return store.frame(folder)
+
+    return read
+
+
+def _again(folder: Path) -> Callable[[], object]:
+    """Looking whether any record has changed since all were read."""
+    from orthobench.recording import kept_rows, store
+
+    settled, kept_rows.SETTLED_S = kept_rows.SETTLED_S, -60.0  # nobody else writes there
+    try:
+        store.frame(folder)
+    finally:
+        kept_rows.SETTLED_S = settled
+    return lambda: store.frame(folder)
 
 
 def _compare(folder: Path) -> Callable[[], object]:

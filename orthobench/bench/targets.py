@@ -150,15 +150,20 @@ GROWTH = (
     Target("exponent of time and memory in B", "exponent", ("time in B", "memory in B"), _most, most=1.05),
     Target("exponent of memory in n", "exponent", ("memory in n",), _most, most=1.05),
     Target("exponent of time in runs and records", "exponent", ("time in r",), _most, most=1.05),
-    Target("ms of 100,000 records", "growth", ("records()",), milliseconds("100,000 records"), most=5000),
+    Target("ms of 100,000 records again", "growth", ("records() again",), milliseconds("100,000 records"), most=5000),
 )
 
+IN_TORCH = "in times of import torch"
 WAITS = (
     Target("times import torch: help, lists, mistakes", "waits", ("--help", "list", "mistake"), _value, most=0.25),
     Target("times import torch: a run of one step", "waits", ("a run of one step",), _value, most=1.1),
     Target("times import torch: list --counts", "waits", ("counts",), _value, most=1.5),
     Target("times import torch: compare fair", "waits", ("compare fair",), _value, most=3),
     Target("times import torch: tables --check", "waits", ("tables --check",), _value, most=9),
+    Target("times import torch: one of 20 runs of one step", "waits", ("one of 20",), _value, most=0.2),
+    Target("ms of plan fair/copying", "waits", ("plan fair/copying",), milliseconds(IN_TORCH), most=10_000),
+    Target("ms of plan of six runs", "waits", ("plan of six runs",), milliseconds(IN_TORCH), most=5_000),
+    Target("ms of site", "waits", ("site",), milliseconds(IN_TORCH), most=30_000),
     Target("eight runs on two cores, in times of one", "waits", ("eight runs",), _value, most=4.3),
 )
 APART = {"growth": GROWTH, "waits": WAITS}

@@ -1,14 +1,17 @@
 """The processor's work of whole commands, in times of that of `import torch`, which takes turns with them.
 
 What a user waits for is such a command. Every command is its own process, and the work of all its children counts.
+The records are those of the working directory, in a copy, so that nothing is written here.
 """
 
 import os
+import shutil
 import statistics
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from pathlib import Path
 
 from orthobench.bench.timing import Bench, Row
 
@@ -29,55 +32,56 @@ QUICK = {
 SLOW = {
     "a run of one step": f"{TINY} runs_root={{folder}}",
     "counts: list --counts": "list --counts",
-    "compare fair": "compare fair",
-    "tables --check": "tables --check",
-    "plan fair/copying, nothing kept": "plan fair/copying runs_root={folder}/new-{round}",
-    "plan fair/copying, kept": "plan fair/copying runs_root={folder}/new-{round}",
-    "site": "site",
+    "compare fair": "compare fair {results}",
+    "tables --check": "tables --check {results}",
+    "plan fair/copying, nothing kept": "plan fair/copying runs_root={folder}/new-{round} {results}",
+    "plan fair/copying, kept": "plan fair/copying runs_root={folder}/new-0 {results}",
+    "plan of six runs": "plan model=scornn,lstm task=adding T=200 seed=1,2,3 runs_root={folder}/six-{round} {results}",
+    "site": "site {results}",
 }
+SWEPT = 20
+SWEEP = f"-m {TINY} runs_root={{folder}}/{{round}} seed=range(1,{SWEPT + 1})"
 EIGHT = 8
 
 
 def measure(bench: Bench) -> Iterator[Row]:
-    """All rows of this file."""
-    rounds = 3 if bench.quick else 5
-    yield from _commands(QUICK, rounds)
-    if not bench.quick:
-        yield from _commands(SLOW, 3)
-        yield _eight(3)
-
-
-def _commands(commands: dict[str, str], rounds: int) -> Iterator[Row]:
-    """A row for each command, after as many rounds in which all of them and `import torch` take turns."""
-    found: dict[str, list[tuple[float, float]]] = {name: [] for name in commands}
-    failed: dict[str, str] = {}
+    """All rows of this file, each as soon as it is known."""
     with tempfile.TemporaryDirectory(prefix="orthobench-") as folder:
         _work_s(TORCH)  # which brings its files into memory
-        for number in range(rounds):
-            for name, words in commands.items():
-                base, _, _ = _work_s(TORCH)
-                own, code, said = _work_s(
-                    ("-m", "orthobench", *words.format(folder=folder, round=number).split()),
-                )
-                found[name].append((own, base))
-                if code and not name.startswith("mistake"):
-                    failed[name] = said
-    for name, pairs in found.items():
-        if name in failed:
-            yield Row("waits", name, "not measured", unit=failed[name])
-            continue
-        ratios = [own / base for own, base in pairs]
-        quartiles = statistics.quantiles(ratios, n=4) if len(ratios) > 1 else ratios * 3
-        yield Row(
-            "waits",
-            name,
-            "in times of import torch",
-            spread=quartiles[2] - quartiles[0],
-            cpu_ms=1000 * statistics.median(own for own, _ in pairs),
-            rounds=rounds,
-            value=statistics.median(ratios),
-            unit=f"times import torch, {statistics.median(own for own, _ in pairs):.2f} s",
-        )
+        for name, words in QUICK.items():
+            yield _command(name, words, 3 if bench.quick else 5, folder)
+        if not bench.quick:
+            for name, words in SLOW.items():
+                yield _command(name, words, 3, folder)
+            yield _command(f"one of {SWEPT} runs of one step", SWEEP, 3, folder, SWEPT)
+            yield _eight(3)
+
+
+def _command(name: str, words: str, rounds: int, folder: str, runs: int = 1) -> Row:
+    """A row for a command, after as many rounds in which it and `import torch` take turns."""
+    results, pairs = Path(folder, "results"), list[tuple[float, float]]()
+    if not results.is_dir() and Path("results").is_dir():  # the pages are written beside the records
+        shutil.copytree("results", results, ignore=shutil.ignore_patterns("site"))
+    for number in range(rounds):
+        base, _, _ = _work_s(TORCH)
+        given = words.format(folder=folder, round=number, results=f"results_root={results}")
+        own, code, said = _work_s(("-m", "orthobench", *given.split()))
+        if code and not name.startswith("mistake"):
+            return Row("waits", name, "not measured", unit=said)
+        pairs.append((own / runs, base))
+    ratios = [own / base for own, base in pairs]
+    quartiles = statistics.quantiles(ratios, n=4) if len(ratios) > 1 else ratios * 3
+    seconds = statistics.median(own for own, _ in pairs)
+    return Row(
+        "waits",
+        name,
+        "in times of import torch",
+        spread=quartiles[2] - quartiles[0],
+        cpu_ms=1000 * seconds,
+        rounds=rounds,
+        value=statistics.median(ratios),
+        unit=f"times import torch, {seconds:.2f} s",
+    )
 
 
 def _eight(rounds: int) -> Row:

@@ -12,6 +12,7 @@ import os
 import uuid
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
+from stat import S_ISREG
 from typing import Any, TypeVar
 
 from orthobench.common import system
@@ -133,9 +134,10 @@ def write_json(path: Path, value: Any) -> None:
 def read_json(path: Path) -> dict[str, Any] | None:
     """The object in a JSON file; null when there is no file, or it is not one whole object of at most LARGEST bytes."""
     try:
-        if not path.is_file() or path.stat().st_size > LARGEST:  # a pipe would be waited for
+        found = path.stat()
+        if not S_ISREG(found.st_mode) or found.st_size > LARGEST:  # a pipe would be waited for
             return None
-        value = json.loads(path.read_text(encoding="utf-8"))
+        value = json.loads(path.read_bytes().decode())
     except (OSError, ValueError, RecursionError):
         return None
     return value if isinstance(value, dict) else None

@@ -15,8 +15,8 @@ NUMBER = {int, float, bool, type(None)}  # what JSON makes of a number or null
 KINDS: dict[str, Any] = {
     **dict.fromkeys(("run_id", "status", "model", "task"), str),
     **dict.fromkeys(("seed", "steps"), int),
-    **dict.fromkeys(("identity", "reason", "metrics_csv"), str | None),
-    **dict.fromkeys(("T", "best_step"), int | None),
+    **dict.fromkeys(("identity", "reason", "metrics_csv"), (str, type(None))),
+    **dict.fromkeys(("T", "best_step"), (int, type(None))),
     **dict.fromkeys(("config", "code", "env", "hardware", "time", "metrics", "curve", "lengths", "sources"), dict),
     **dict.fromkeys(("baseline", "parameters", "budget", "orthogonality", "crossed"), NUMBERS),
     "checkpoint": dict,
@@ -47,7 +47,7 @@ def is_record(found: dict[str, Any]) -> bool:
     digests = [value for value in (found.get("checkpoint") or {}).values() if value is not None]
     layers = found.get("engine") or []
     return (
-        all(isinstance(word, str | None) for word in named)
+        all(word is None or isinstance(word, str) for word in named)
         and all(scores is None or are_numbers(scores) for scores in chosen)
         and all(isinstance(text, str) for text in digests)
         and are_sources(found.get("sources"))

@@ -1,6 +1,8 @@
 """All records under a folder as one table."""
 
+import os
 from collections.abc import Iterator
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,28 +12,52 @@ from orthobench.common.terminal import complain
 from orthobench.errors import ConfigError, StorageError
 from orthobench.recording.digest import read_sealed
 from orthobench.recording.files import within
+from orthobench.recording.kept_rows import KeptRows, version
+from orthobench.recording.shape import RECORD
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
-def read_all(root: str | Path) -> list[dict[str, Any]]:
-    """Every readable record under `root`, by run id; an unreadable one is named and left out."""
-    with uncollected():
-        return list(_each(root))
-
-
-def _each(root: str | Path) -> Iterator[dict[str, Any]]:
-    for path in sorted(Path(root).glob("*/record.json")):
+def _rows(root: Path) -> Iterator[dict[str, Any]]:
+    """Every readable record as a row, by the name of its folder; an unreadable one is named and left out."""
+    kept = KeptRows(root)
+    for name, linked in _folders(root):
+        path = Path(root, name, RECORD)
         try:
-            record = read_sealed(within(Path(root), Path(path.parent.name, path.name)))
+            seen = None if linked else version(path)
+            row = kept.of(name, seen)
+            if row is None and (seen is not None or path.exists()):  # a link to nowhere is passed over
+                record = read_sealed(path if seen is not None else within(root, Path(name, RECORD)))
+                if record is None:
+                    complain(f"{path} is not a readable record; it is left out.")
+                    continue
+                row = _flat(record)
+                kept.note(name, seen, row)
+        except (FileNotFoundError, NotADirectoryError):
+            continue
         except StorageError as error:
             complain(f"orthobench: left out: {error}")
             continue
-        if record is None:
-            complain(f"{path} is not a readable record; it is left out.")
-        else:
-            yield record
+        except OSError as error:
+            complain(f"orthobench: left out: {path} cannot be read: {error.strerror}.")
+            continue
+        if row is not None:
+            yield row
+    kept.write()
+
+
+def _folders(root: Path) -> list[tuple[str, bool]]:
+    """The names of the folders in a folder, and whether a link leads there.
+
+    Raises:
+        StorageError: it cannot be read.
+    """
+    try:
+        with os.scandir(root) as found:
+            return sorted((entry.name, entry.is_symlink()) for entry in found if entry.is_dir())
+    except OSError as error:
+        raise StorageError(f"{root} cannot be read: {error.strerror}.") from error
 
 
 def runs_root(given: str | Path | None = None) -> Path:
@@ -60,8 +86,11 @@ def folder_of(run: str | Path, root: str | None = None) -> Path:
 def frame(root: str | Path | None = None) -> "pd.DataFrame":
     """Table with a row per run; nested keys are joined by dots, curves are left out.
 
+    What was read of a thousand records and more is kept in the folder, see `kept_rows`.
+
     Raises:
         ConfigError: there is no such folder.
+        StorageError: it cannot be read.
     """
     import pandas as pd
 
@@ -70,7 +99,7 @@ def frame(root: str | Path | None = None) -> "pd.DataFrame":
         raise ConfigError(f"{root} is not a folder of runs, so that there are no records in it.")
 
     with uncollected():
-        return pd.DataFrame([_flat(record) for record in _each(root)])
+        return pd.DataFrame(list(_rows(root)))
 
 
 def _flat(record: dict[str, Any]) -> dict[str, Any]:
@@ -86,8 +115,16 @@ def _flat(record: dict[str, Any]) -> dict[str, Any]:
 
 
 def _add(found: dict[str, Any], name: str, node: dict[str, Any]) -> None:
+    names = _names(name)
     for key, value in node.items():
+        joined = names.get(key) or names.setdefault(key, f"{name}.{key}")
         if isinstance(value, dict):
-            _add(found, f"{name}.{key}", value)
+            _add(found, joined, value)
         else:
-            found[f"{name}.{key}"] = value
+            found[joined] = value
+
+
+@lru_cache(maxsize=1 << 10)
+def _names(name: str) -> dict[str, str]:
+    """The names of the keys below one, as they become known; the same for all records, which have the same keys."""
+    return {}

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 APART = {
     "peers": "ours beside the layers of torch and of other packages that are installed",
     "growth": "the exponents of time and memory in T, n, B, the runs of a sweep and the records",
-    "waits": "whole commands, in times of `import torch`",
+    "waits": "whole commands, in times of `import torch`: about ten minutes",
 }
 
 

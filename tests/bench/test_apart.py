@@ -56,7 +56,9 @@ def test_growth_of_a_step_and_of_records(tmp_path: Path, monkeypatch: pytest.Mon
     assert memory.value == pytest.approx(1, abs=0.05)  # states alone: the bias does not grow
     record = growth._one_record(tmp_path / "one")
     folder = growth._folder(tmp_path, record, 12)
-    assert len(store.frame(folder)) == 12
+    read: Any = growth._records(folder)()
+    again: Any = growth._again(folder)()
+    assert len(read) == len(again) == 12
     growth._compare(folder)()
     found: Any = growth._lines(tmp_path, record, 12)()
     assert len(found.stale) == 12  # of other settings than the table's
@@ -64,12 +66,22 @@ def test_growth_of_a_step_and_of_records(tmp_path: Path, monkeypatch: pytest.Mon
     assert [row.unit for row in targets.judge(over, targets.GROWTH)][:2] == ["<= 1.05: not met", "<= 1.05: met"]
 
 
-def test_a_command_that_fails_is_not_measured() -> None:
-    rows = {row.case: row for row in waits._commands({"mistake": "list nonsuch", "fails": "list nonsuch"}, 1)}
-    assert rows["mistake"].value
-    assert rows["mistake"].value > 0
-    assert rows["fails"].value is None
-    assert "nonsuch is not known" in rows["fails"].unit
+def test_a_command_that_fails_is_not_measured(tmp_path: Path) -> None:
+    mistake = waits._command("mistake", "list nonsuch", 1, str(tmp_path))
+    assert mistake.value
+    assert mistake.value > 0
+    fails = waits._command("fails", "list nonsuch", 1, str(tmp_path))
+    assert fails.value is None
+    assert "nonsuch is not known" in fails.unit
+
+
+def test_every_goal_of_whole_commands_has_its_command() -> None:
+    named = [*waits.QUICK, *waits.SLOW, f"one of {waits.SWEPT} runs of one step"]
+    rows = [Row("waits", name, targets.IN_TORCH, cpu_ms=1.0, value=0.1) for name in named]
+    rows.append(Row("waits", "eight runs", "on two cores", value=3.0))
+    judged = list(targets.judge(rows, targets.WAITS))
+    assert {row.unit.rpartition(": ")[2] for row in judged} == {"met"}
+    assert {row.variant for row in judged} == {row.case for row in rows}
 
 
 def test_two_tables_at_once_are_refused() -> None:
@@ -86,8 +98,8 @@ def test_records_are_what_pandas_would_make_of_them(tmp_path: Path) -> None:
     ]
     for record in records:
         write_sealed(tmp_path / record["run_id"] / "record.json", record)
-    plain = [{key: value for key, value in one.items() if key != "curve"} for one in store.read_all(tmp_path)]
-    assert len(plain) == 2
+    found = [read_sealed(tmp_path / name / "record.json") or {} for name in "ab"]
+    plain = [{key: value for key, value in one.items() if key != "curve"} for one in found]
     pd.testing.assert_frame_equal(store.frame(tmp_path), pd.json_normalize(plain))
 
 
