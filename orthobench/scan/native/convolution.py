@@ -21,9 +21,9 @@ POINTERS = ("X", "before", "kernel", "Y", "dY", "dX", "dbefore", "dkernel")
 class Convolution(Struct):
     """The struct of the same name in convolution.c."""
 
-    apart = frozenset(("X",))
+    apart = frozenset(("X", "dX"))
     _fields_ = (
-        *((name, long) for name in ("T", "B", "M", "K", "X_row", "X_time")),
+        *((name, long) for name in ("T", "B", "M", "K", "X_row", "X_time", "dX_row", "dX_time")),
         *((name, pointer) for name in POINTERS),
     )
 
@@ -66,8 +66,8 @@ class CausalConvolution(torch.autograd.Function):
     def backward(ctx: Any, dy: Tensor) -> Gradients:  # type: ignore[override]
         x, before, kernel = ctx.saved_tensors
         dx, dbefore, dkernel = x.new_empty(x.shape), torch.zeros_like(before), x.new_zeros(len(x), *kernel.shape)
-        parts = {"dY": dy.contiguous(), "dX": dx, "dbefore": dbefore, "dkernel": dkernel}
-        _run("backward", x, kernel, x.shape[-1], before=before, **parts)
+        parts = {"dY": dy.contiguous(), "dX": dx.transpose(0, 1), "dbefore": dbefore, "dkernel": dkernel}
+        _run("backward", x, kernel, 2 * x.shape[-1], before=before, **parts)
         return dx, dbefore, dkernel.sum(0)
 
 

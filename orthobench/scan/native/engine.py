@@ -52,11 +52,14 @@ from orthobench.scan.fused.elman import Gradients, first_gradient
 from orthobench.scan.fused.pointwise import room_for_signs
 from orthobench.scan.native import (
     complex_elman,
+    deltaproduct,
     gated_linear,
     lem,
     lipschitz,
     lstm,
     m2rnn,
+    matrix_memory,
+    mlstm,
     oscillators,
     pdssm,
     plane_rotations,
@@ -65,7 +68,6 @@ from orthobench.scan.native import (
 from orthobench.scan.native.convolution import convolve
 from orthobench.scan.native.diagonal import diagonal_scan
 from orthobench.scan.native.library import REALS, add_outer, call, load, missing, pack, readable, weight_gradient
-from orthobench.scan.native.matrix_state import matrix_scan
 from orthobench.scan.native.outer import outer_scan
 from orthobench.scan.native.projection import own_projection, project
 from orthobench.scan.uncompiled import uncompiled
@@ -109,9 +111,9 @@ def values_per_step(cell: Any) -> int:
     """Numbers from which the memory of a step is estimated, as `Cell.values_per_step`; a matrix state is kept for few
     steps.
     """
-    return (
-        matrix_cells.values_per_step(cell) if isinstance(cell, DeltaProduct | MLSTM | Outer) else cell.values_per_step
-    )
+    if isinstance(cell, DeltaProduct | MLSTM):
+        return matrix_memory.values_per_step(cell)
+    return matrix_cells.values_per_step(cell) if isinstance(cell, Outer) else cell.values_per_step
 
 
 @uncompiled  # C is given addresses
@@ -163,8 +165,8 @@ FAMILIES: dict[type, RunNative] = {
     LRU: partial(linear.run, scan=diagonal_scan),
     **dict.fromkeys((MinGRU, MinLSTM, Rotation), gated_linear.run),
     InputConvolution: partial(fused_convolution.run, convolve=convolve),
-    DeltaProduct: partial(matrix_cells.delta_product, scan=matrix_scan, convolve=convolve),
-    MLSTM: partial(matrix_cells.mlstm, scan=matrix_scan, convolve=convolve),
+    DeltaProduct: deltaproduct.run,
+    MLSTM: mlstm.run,
     **dict.fromkeys((GatedOuter, Mamba2, Mamba3, RWKV7), partial(fused_outer.run, scan=outer_scan, convolve=convolve)),
 }
 

@@ -42,7 +42,12 @@ int64_t packed_size(int64_t K, int64_t J) {
 void pack(const REAL *W, int64_t K, int64_t J, int64_t step_k, int64_t step_j, REAL *packed) {
     for (int64_t j = 0; j < J;) {
         Panel panel = J < LANES ? (Panel){0, 1, 0} : panel_at(j, J);
-        for (int64_t k = 0; k < K; k++)
+        int64_t width = panel.vectors * LANES;
+        if (step_j == 1 && J >= LANES)
+            for (int64_t k = 0; k < K; k++, packed += width)
+                for (int64_t i = 0; i < width; i += LANES)
+                    *(vector *)(packed + i) = *(const vector *)(W + k * step_k + panel.start + i);
+        else for (int64_t k = 0; k < K; k++)
             for (int64_t i = panel.start; i < after(panel); i++) *packed++ = i < J ? W[k * step_k + i * step_j] : 0;
         j = after(panel);
     }

@@ -1,0 +1,53 @@
+"""DeltaNet and DeltaProduct in C, from the projection of the input to what the heads read; `cells/deltaproduct.py` has
+the equations.
+
+Sequences are done in blocks of 64 writes, of which the states before each are kept; the backward pass does a block
+again, and keeps nothing else. Within it, chunks of 16 writes are products of matrices: `fused/matrix_state.py`. Let L
+be the keys above the queries, Y = diag(beta) U, M = (L K^T) * D where a write reads only what is before it, and N the
+gradient of what rows of L read: dO for a query, and -Z for a key, which has read what is not written. Then
+
+    dY = D_T K dS_T + M_Q^T dO - M_K^T Z,   Z = diag(beta) dY,   dV = Z,   dbeta = rows of dY . U
+    dM = (N Y^T) * D,   dL = F N S_0^T + dM K,   dK <- dK + dM^T L + D_T Y dS_T^T,   dS_0 = F_T dS_T + L^T F N
+
+and the logarithm of a gate gets all products of numbers and their gradients that it is a factor of.
+"""
+
+from ctypes import c_double
+from typing import Any
+
+from torch import Tensor
+
+from orthobench.cells import deltaproduct
+from orthobench.cells.base import State
+from orthobench.scan.native import matrix_memory
+from orthobench.scan.native.library import Struct, long, pointer
+
+NUMBERS = ("T", "B", "H", "d", "e", "writes", "gated", "shown", "width", "K", "P_row", "P_time", "dP_row", "dP_time")
+GIVEN = ("P", "before", "kernel", "A", "dt", "scale", "S0", "S", "kept", "Y")
+MADE = ("dY", "dP", "dbefore", "dkernel", "dA", "ddt", "dscale", "dS")
+
+
+class DeltaHeads(Struct):
+    """The struct of the same name in deltaproduct.c."""
+
+    apart = frozenset(("P", "dP"))
+    _fields_ = (
+        *((name, long) for name in NUMBERS),
+        ("reach", c_double),
+        ("query_scale", c_double),
+        *((name, pointer) for name in (*GIVEN, *MADE)),
+    )
+
+
+def run(cell: Any, x: Tensor, state: State) -> tuple[Tensor, State]:
+    """Run a `DeltaProduct` cell over x from `state`; see `reference.run`."""
+    H, d, e = cell.state_shapes()[0]
+    flags = {"gated": cell.gated, "shown": cell.output_gate != "none", "K": cell.convolution or 0}
+    settings = {"H": H, "d": d, "e": e, "writes": cell.products, **flags}
+    settings |= {"reach": cell.reach, "query_scale": cell.query_scale}
+    names = ("kernel", "A", "dt", "scale")
+    parameters = (getattr(cell, "kernel", None), getattr(cell, "A", None), getattr(cell, "dt", None), cell.scale)
+    memory = matrix_memory.MatrixMemory(
+        "deltaproduct", DeltaHeads, settings, cell.channels, H * e, H * d * e, cell.products, ("S",), names
+    )
+    return matrix_memory.run(cell, x, state, memory, deltaproduct.DeltaProduct, parameters, cell.O)

@@ -1,0 +1,40 @@
+/* A square of as many vectors as one has numbers, transposed. */
+
+#pragma once
+
+#include "products.h"
+
+typedef int32_t short_lanes __attribute__((vector_size(BYTES)));
+typedef int64_t long_lanes __attribute__((vector_size(BYTES)));
+typedef __typeof__(__builtin_choose_expr(sizeof(REAL) == 8, (long_lanes){0}, (short_lanes){0})) lane_index;
+
+#if !defined(__clang__)
+#define UNROLL_LANES _Pragma("GCC unroll 16")
+
+/* LANES vectors as the rows of a square, transposed. */
+static inline __attribute__((always_inline)) void transpose(vector *v) {
+    static const __typeof__(((lane_index){0})[0]) numbers[16] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+    lane_index lane;
+    memcpy(&lane, numbers, sizeof lane);
+    _Pragma("GCC unroll 8") for (int h = (int)LANES / 2; h; h /= 2) {
+        lane_index low = lane + (((lane & h) != 0) & ((int)LANES - h)), high = low + h;
+        UNROLL_LANES for (int i = 0; i < LANES; i++) {
+            if (i & h) continue;
+            vector a = v[i], b = v[i + h];
+            v[i] = __builtin_shuffle(a, b, low);
+            v[i + h] = __builtin_shuffle(a, b, high);
+        }
+    }
+}
+#else
+#define UNROLL_LANES UNROLL
+
+static inline void transpose(vector *v) {
+    for (int64_t i = 0; i < LANES; i++)
+        for (int64_t j = 0; j < i; j++) {
+            REAL x = v[i][j];
+            v[i][j] = v[j][i];
+            v[j][i] = x;
+        }
+}
+#endif

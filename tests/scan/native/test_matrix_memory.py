@@ -1,0 +1,123 @@
+"""The compiled loops of cells whose state is a matrix: borders of blocks and chunks, and the convolution."""
+
+from itertools import chain
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from orthobench.bench.cells import make_cell
+from orthobench.bench.scans import saved_bytes
+from orthobench.cells.deltaproduct import DeltaProduct
+from orthobench.cells.mlstm import MLSTM
+from orthobench.scan import ENGINES, recurrence, reference
+from orthobench.scan.native import engine, matrix_memory
+from orthobench.scan.native.convolution import convolve
+from orthobench.scan.native.library import missing
+from tests.making import draw
+from tests.scan.native.cases import assert_as_near_as_the_loop, assert_equal, make, results, start
+
+pytestmark = pytest.mark.skipif(missing(torch.float64) is not None, reason="no C compiler here")
+CELLS: dict[str, tuple[type, dict[str, Any]]] = {
+    "deltanet": (DeltaProduct, {"heads": 2, "key_width": 5, "value_width": 19, "output_gate": "silu"}),
+    "gated": (DeltaProduct, {"heads": 2, "products": 3, "gated": True, "scaled_query": True}),
+    "mlstm": (MLSTM, {"heads": 2, "gate_inputs": "qkv", "key_width": 3}),
+    "mlstm, gates of x": (MLSTM, {"heads": 1, "convolution": 6}),
+}
+every_cell = pytest.mark.parametrize("name", CELLS)
+
+
+@pytest.mark.parametrize("T", [1, 16, 17, 65])
+@every_cell
+def test_borders_of_chunks_and_blocks(name: str, T: int) -> None:
+    cls, options = CELLS[name]
+    cell = make(cls, **options)
+    assert_equal(cell, draw(2, T, 3), start(cell, 2))
+
+
+def test_more_writes_than_a_block_has() -> None:
+    cell = make(DeltaProduct, heads=1, products=70)
+    assert_equal(cell, draw(2, 2, 3), start(cell, 2))
+
+
+@every_cell
+def test_borders_of_groups(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(matrix_memory, "UNIT", 8)
+    cls, options = CELLS[name]
+    cell = make(cls, **options)
+    assert_equal(cell, draw(9, 5, 3), start(cell, 9))
+
+
+@every_cell
+def test_no_steps(name: str) -> None:
+    cls, options = CELLS[name]
+    cell = make(cls, **options)
+    state = start(cell, 2)
+    y, last = recurrence(cell, draw(2, 0, 3), state, engine="native")
+    assert y.shape == (2, 0, 8)
+    assert all(torch.equal(found, before) for found, before in zip(last, state, strict=True))
+
+
+@pytest.mark.parametrize("name", ["deltanet", "deltaproduct", "mlstm"])
+def test_the_usual_width_is_as_near_as_the_loop(name: str) -> None:
+    cell = make_cell(name, 128, 40).double()
+    assert_as_near_as_the_loop(cell, draw(3, 40, 16), cell.initial_state(3))
+
+
+@pytest.mark.parametrize("gate", ["i", "f"])
+@pytest.mark.parametrize("bias", [-1e4, -50.0, 50.0, 1e4])
+def test_gates_of_an_mlstm_far_from_one(gate: str, bias: float) -> None:
+    cell = make(MLSTM, heads=2)
+    with torch.no_grad():
+        cell.get_parameter(f"b.{gate}").fill_(bias)
+    found, expected = (results(run, cell, draw(2, 20, 3), cell.initial_state(2)) for run in (engine.run, reference.run))
+    for a, b in zip(chain(*found), chain(*expected), strict=True):
+        assert a.isfinite().all()
+        torch.testing.assert_close(a, b.expand_as(a), rtol=0, atol=1e-9 * (1 + float(b.abs().max())))  # eps times 1e4
+
+
+def test_a_gate_that_is_shut_forgets_all() -> None:
+    cell = make(DeltaProduct, heads=2, products=3, gated=True)
+    with torch.no_grad():
+        cell.get_parameter("A").fill_(12)
+    assert_equal(cell, draw(2, 20, 3), start(cell, 2))
+
+
+@pytest.mark.parametrize("which", [0, 1])
+def test_states_that_do_not_fit_are_refused(which: int) -> None:
+    cell = make(DeltaProduct, heads=2)
+    state = [*start(cell, 2)]
+    state[which] = state[which][..., :-1]
+    with pytest.raises(ValueError, match=r"states .* do not fit: .* are needed"):
+        engine.run(cell, draw(2, 4, 3), tuple(state))
+
+
+def test_the_convolution_against_torchs() -> None:
+    x, before, kernel = draw(2, 5, 3), draw(2, 2, 3, seed=1), draw(3, 3, seed=2)
+    whole = torch.cat([before, x], 1)
+    expected = torch.nn.functional.conv1d(whole.transpose(1, 2), kernel.T[:, None], groups=3).transpose(1, 2)
+    found, latest = convolve(x, before, kernel)
+    torch.testing.assert_close(found, torch.nn.functional.silu(expected), rtol=0, atol=1e-12)
+    assert torch.equal(latest, whole[:, -2:])
+
+
+@pytest.mark.parametrize(
+    ("before", "kernel"),
+    [
+        (draw(2, 1, 3), draw(3, 3)),
+        (draw(2, 2, 3), draw(3, 4)),
+        (draw(2, 2, 3).float(), draw(3, 3)),
+        (draw(2, 2, 3), draw(3, 3).float()),
+    ],
+)
+def test_a_kernel_that_does_not_fit_is_refused(before: Tensor, kernel: Tensor) -> None:
+    with pytest.raises(ValueError, match=r"before them and a kernel .* do not fit"):
+        convolve(draw(2, 5, 3), before, kernel)
+
+
+@pytest.mark.parametrize("model", ["deltanet", "deltaproduct", "mlstm"])
+def test_the_estimate_of_memory_knows_that_states_are_not_kept(model: str) -> None:
+    cell, x = make_cell(model, 64, 96), torch.randn(2, 96, 16)
+    kept, engine = saved_bytes(cell, x, "native") / x.element_size() / (2 * 96), ENGINES["native"]
+    assert kept <= engine.peak(cell) < ENGINES["reference"].peak(cell) / 4
