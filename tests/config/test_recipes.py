@@ -87,3 +87,13 @@ def test_the_irnn_of_the_urnn_papers_code() -> None:
     assert (model["activation"], model["input_init"], model["output_init"]) == ("relu", "glorot", "glorot")
     assert W.trace() == W.sum() == 128
     assert exp.settings.trainer["gradient_clip_val"] == 1
+
+
+@pytest.mark.parametrize(
+    ("task", "sizes"),
+    [("adding", (15046, 15181, 15201, 15481)), ("copying", (21764, 22109, 22569, 21641)),
+     ("timit", (83121, 82869, 83237, 82945))],
+)  # fmt: skip
+def test_scornns_models_are_of_one_size(task: str, sizes: tuple[int, ...]) -> None:
+    models = ("scornn", "lstm", "urnn_restricted", "urnn_full")
+    assert tuple(orthobench.build(f"model={m}", f"task={task}").parameters["total"] for m in models) == sizes
