@@ -42,7 +42,7 @@ def _answer(words: list[str]) -> int:
         return 0
     if words[0] in RENAMED:
         verb = RENAMED[words[0]]
-        raise ConfigError(f"`orthobench {words[0]}` is `orthobench {verb}` now: {VERBS[verb]}.")
+        raise ConfigError(f"`orthobench {words[0]}` is `orthobench {verb}` now, so use that: {VERBS[verb]}.")
     if words[0] in VERBS:
         return import_module(f"orthobench.verbs.{words[0]}").main(words[1:])
     with signals.watched(program=True):
@@ -140,7 +140,7 @@ def _hint(word: str) -> str:
 
 
 def _usage_error(message: str) -> None:
-    raise ConfigError(f"{message}.")
+    raise ConfigError(f"{message}; see `orthobench --help`.")
 
 
 def _hydra(words: list[str], overrides: list[str], catalogue: "Catalogue", help_alone: bool) -> int:

@@ -102,12 +102,11 @@ TOLD = {  # what a heading, a row or a sign means, where there is one
     "‡": "‡: the two seeds that chose the rate scored more than 0.1 better.",
 }
 SCOPE = """\
-Fastest first. A cell is listed if the 95 % interval of its score lies above 0.9, in training and at the length tested;
-1 is perfect. Each has one layer of {least:,} to {most:,} parameters, 2,000 training steps and five fresh seeds.
-"""
+Fastest first. A cell is listed if the 95 % interval of its score lies above 0.9, in training and at the length \
+tested; 1 is perfect. Each has one layer of {least:,} to {most:,} parameters, 2,000 training steps \
+and five fresh seeds."""
 ELSEWHERE = """\
-[All results](docs/results/findings.md), [how they were measured](docs/explanation/fair.md).
-"""
+[All results](docs/results/findings.md), [how they were measured](docs/explanation/fair.md)."""
 PUBLISHED = """\
 Part of what these papers print has been run at full length. [Judging]({folder}judging.md) defines each status.
 """
@@ -185,12 +184,14 @@ def picture() -> str:
         at = table.lengths[-1], height
         axes.annotate(label, at, (10, 0), textcoords="offset points", va="center", color=colour)
     axes.spines[["top", "right"]].set_visible(False)
-    axes.axhline(0, color="#888888", linewidth=0.8, linestyle="dotted")
+    drawing.trivial(axes, 0.0)
+    beside = table.lengths[0], 0.0
+    axes.annotate(drawing.TRIVIAL, beside, (0, -4), textcoords="offset points", va="top", fontsize=8, color="#555555")
     axes.set_xscale("log")
     axes.set_xticks(list(table.lengths), list(map(str, table.lengths)))
     axes.minorticks_off()
     axes.set_xlabel("steps until the cue (shaded: in training)")
-    axes.set_ylabel("three digits, score (0: trivial predictor)")
+    axes.set_ylabel("three digits, score (1: perfect)")
     return drawing.svg(figure)
 
 
@@ -344,8 +345,8 @@ def short(root: str, docs: str) -> str:
         link = f"[`{one.table}`]({root}results/tables/{one.table.split('/')[0]}.md)"
         lines.append([one.need, names + more, f"{one.length} steps", link])
     scope = SCOPE.format(least=min(sizes), most=max(sizes))
-    rest = ELSEWHERE if docs else ""
-    return "".join(f"| {' | '.join(line)} |\n" for line in lines) + f"\n{scope}{rest}"
+    rest = f" {ELSEWHERE}" if docs else ""
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines) + f"\n{scope}{rest}\n"
 
 
 def _seconds(one: FairEntry) -> str:
@@ -362,11 +363,11 @@ def texts() -> dict[Path, str]:
 
 def main(arguments: list[str]) -> int:
     """Returns 1 where a file is not what it should be and is not to be written."""
-    stale = {path: text for path, text in texts().items() if not path.is_file() or path.read_text("utf-8") != text}
+    wanted = texts() | ({PICTURE: picture()} if "--write" in arguments else {})
+    stale = {path: text for path, text in wanted.items() if not path.is_file() or path.read_text("utf-8") != text}
     for path, text in stale.items():
         if "--write" in arguments:
             path.write_text(text, encoding="utf-8")
-            PICTURE.write_text(picture(), encoding="utf-8")
         print(f"{'wrote' if '--write' in arguments else 'not up to date:'} {path}")
     return int(bool(stale) and "--write" not in arguments)
 

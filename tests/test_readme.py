@@ -42,8 +42,12 @@ def test_its_commands_in_an_empty_folder(tmp_path: Path) -> None:
     quick = " trainer.max_steps=2 trainer.val_check_interval=1 task.val_size=4 task.test_size=4"
     runs = [re.sub(r" trainer\.max_steps=\d+", "", line) for line in LINES if "task=" in line]
     assert len(runs) == 3
-    commands = [line + quick for line in runs] + [line for line in LINES if "compare" in line]
-    commands += [line + " trainer.max_steps=2" if "my.csv" in line else line for line in INLINE if "=" in line]
+    commands = [line for line in LINES if line.startswith("mkdir ")] + [line + quick for line in runs]
+    commands += [
+        line + " trainer.max_steps=2" if "my.csv" in line else line
+        for line in INLINE
+        if " compare " in line or "=" in line
+    ]
     commands = [line + " --preset smoke" if " reproduce " in line else line for line in commands]
     reader.shell("\n".join(commands), "README.md")
     kinds = {path.parent.name.rsplit("-", 1)[0] for path in (reader.folder / "runs").glob("*/record.json")}

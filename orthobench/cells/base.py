@@ -189,7 +189,9 @@ class Cell(nn.Module, ABC):
             "fused_orthogonal": self.initial.fused_orthogonal,
         }
         for key in [key for key, given in settings.items() if given and not names]:
-            raise ConfigError(f"model.{key} does not apply to {type(self).__name__}, which has no recurrent matrix.")
+            raise ConfigError(
+                f"model.{key} does not apply to {type(self).__name__}, which has no recurrent matrix: leave it out."
+            )
         if not set(orthogonal) <= set(names):
             raise ValueError(f"orthogonal={orthogonal} names none of the recurrent matrices, which are {names}.")
 

@@ -80,7 +80,9 @@ class GatedOuter(Outer):
         _check_range("A", A, least=0.0)
         _check_range("dt", dt, least=1e-12)
         if negative and rule == "add":
-            raise ConfigError("model.negative=true does not apply with model.rule=add, which erases nothing.")
+            raise ConfigError(
+                "model.negative=true does not apply with model.rule=add, which erases nothing: use model.rule=delta."
+            )
         K, V = heads * self.key_width, heads * self.value_width
         self.decay, self.rule, self.output_gate = decay, rule, output_gate
         self.reach, self.convolution = 2.0 if negative else 1.0, convolution

@@ -75,7 +75,9 @@ class Mamba3(Outer):
         K, P = self.key_width, heads * self.value_width
         self.pairs, self.decay = max(1, K // 4) if pairs is None else pairs, decay
         if 2 * self.pairs > K:
-            raise ConfigError(f"model.pairs={self.pairs} does not fit model.key_width={K}: at most {K // 2} pairs do.")
+            raise ConfigError(
+                f"model.pairs={self.pairs} does not fit model.key_width={K}: it must be at most {K // 2}."
+            )
         if len(dt) != 2 or not 0 < dt[0] < dt[1]:
             raise ConfigError(f"model.dt={list(dt)} is no range: two positive numbers that grow are needed.")
         self.sizes = (P, P, rank * K, rank * K, heads, heads, heads, self.pairs)

@@ -86,7 +86,7 @@ def absolute(text: str) -> str:
         ConfigError: it is no path.
     """
     if "\0" in text:
-        raise ConfigError(f"{text!r} is no path: it has a null byte.")
+        raise ConfigError(f"{text!r} is no path: it has a null byte, which must go.")
     return os.path.abspath(text)  # noqa: PTH100
 
 
@@ -100,7 +100,7 @@ def canonical(text: str, what: str) -> str:
         ConfigError: it is no path.
     """
     if "\0" in text:
-        raise ConfigError(f"{what}={text!r} is no path: it has a null byte.")
+        raise ConfigError(f"{what}={text!r} is no path: it has a null byte, which must go.")
     path, real = Path(text), Path(os.path.realpath(text))
     if real.suffix == path.suffix and not path.stem.endswith(PAIRED):
         return str(real)

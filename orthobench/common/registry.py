@@ -160,7 +160,8 @@ def _plugins() -> list[ModuleType]:
             modules.append(importlib.import_module(name))
         except (Exception, SystemExit) as error:  # whatever a stranger's module raises
             why = str(error) if isinstance(error, ImportError) else f"{type(error).__name__}: {error}"
-            if isinstance(error, ModuleNotFoundError) and error.name == name.partition(".")[0]:
-                why += "; the working directory is not searched unless you say so: export PYTHONPATH=$PWD"
-            raise ConfigError(f"${PLUGINS} names {name!r}, which cannot be imported: {why}.") from error
+            absent = isinstance(error, ModuleNotFoundError) and error.name == name.partition(".")[0]
+            path = "the working directory is not searched unless you say so: export PYTHONPATH=$PWD"
+            fix = path if absent else "correct that module, or name another"
+            raise ConfigError(f"${PLUGINS} names {name!r}, which cannot be imported: {why}; {fix}.") from error
     return modules

@@ -49,7 +49,10 @@ def command(words: Iterable[str]) -> str:
     listed = list(words)
     odd = next((word for word in listed if "\n" in word or visible(word) != word), None)
     if odd is not None:
-        raise ConfigError(f"{visible(repr(odd))} has a line break or control character, so that no command is shown.")
+        raise ConfigError(
+            f"{visible(repr(odd))} has a line break or control character, so that no command is shown"
+            ": give it a plain name."
+        )
     return shlex.join(listed)
 
 

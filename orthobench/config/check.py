@@ -96,7 +96,7 @@ def check(composed: Composed) -> Settings:
             raise ConfigError(f"{key}= is not a setting: {_place(key, values)}")
     for name in SECTIONS:
         if not isinstance(values[name], dict):
-            raise ConfigError(f"{name}={values[name]!r}: {name} is a group of settings, each set as {name}.KEY=VALUE.")
+            raise ConfigError(f"{name}={values[name]!r}: {name} is a group of settings, set each as {name}.KEY=VALUE.")
     run = {key: coerce(values[key], kind, key) for key, kind in ROOT.items() if key in values}
     run = places.of_run(run, composed.typed)
     data = _fill(values["data"], DATA, "data")
@@ -104,11 +104,13 @@ def check(composed: Composed) -> Settings:
     model, (network, cell, recurrent) = _model(values["model"], choices["model"], run, composed)
     if run["variant"] is not None and "variant" not in task.keys() | model.keys():
         both = f"task={task['name']} with model={model['name']}"
-        raise ConfigError(f"variant={run['variant']} does not apply to {both}: neither has variants.")
+        raise ConfigError(f"variant={run['variant']} does not apply to {both}: neither has variants, so leave it out.")
     _refuse_another_shape(model, network.sequential, made, task["name"])
     if model.get("embedding_size") and not made.tokens_in:
         size = model["embedding_size"]
-        raise ConfigError(f"model.embedding_size={size} does not apply to task={task['name']}: it has no tokens.")
+        raise ConfigError(
+            f"model.embedding_size={size} does not apply to task={task['name']}: it has no tokens, so leave it out."
+        )
     optimizer, rules = _optimizer(values["optimizer"], recurrent.constrained)
     trainer = trainer_settings(values["trainer"])
     trainer, cap = _typed_steps(trainer, made, composed.typed)
@@ -178,7 +180,7 @@ def _task(
     legal = {key: field for key, field in known.items() if key not in TASK_PROVIDED}
     filled = _fill(given, legal, "task", choice=f"task={name}")
     if cls.fixed_length and run["T"] is not None:
-        raise ConfigError(f"T={run['T']} does not apply to task={name}: {cls.fixed_length}.")
+        raise ConfigError(f"T={run['T']} does not apply to task={name}, so leave it out: {cls.fixed_length}.")
     if "T" in known:
         filled["T"] = known["T"].default if run["T"] is None else coerce(run["T"], known["T"].annotation, "T")
     if "variant" in known:
@@ -219,7 +221,10 @@ def _model(
         given = {key: value for key, value in given.items() if key in legal or f"model.{key}" in composed.typed}
     filled = _fill(given, legal, "model", tuple(named)[1:], f"model={name}")
     if run["params"] is not None and filled.get("layer_sizes"):
-        raise ConfigError(f"params={run['params']} does not apply: model.layer_sizes= says how large the model is.")
+        raise ConfigError(
+            f"params={run['params']} does not apply: model.layer_sizes= says how large the model is, "
+            "so drop one of them."
+        )
     if "variant" in known:
         filled["variant"] = run["variant"] or composed.variants.get("model") or known["variant"].default
     where = f"model.cell={named['cell']} has a real state" if cell else f"model.network={network} is real"
@@ -236,7 +241,9 @@ def recurrence_fields(cell: Any, recurrent: Any) -> dict[str, Field]:
     name = registry.snake_case(recurrent.__name__)
     matrices = cell.gates if cell.matrix_names is None else cell.matrix_names
     if not matrices and name != "free":
-        raise ConfigError(f"model.recurrent={name} does not apply: {cell.__name__} has no recurrent matrix.")
+        raise ConfigError(
+            f"model.recurrent={name} does not apply: {cell.__name__} has no recurrent matrix; use model.recurrent=free."
+        )
     known = {**(fields(recurrent) if matrices else {}), **fields(cell)}
     if len(matrices) > 1 and name != "free":
         return {**fields(registry.find("parametrization", "free", "")), **known}
@@ -290,7 +297,8 @@ def _refuse_jacobian(diagnostics: dict[str, Any], model: dict[str, Any], cell: A
     if diagnostics["jacobian"] and (cell is None or cell.complex_state):
         why = "has no hidden state" if cell is None else "has a complex hidden state"
         raise ConfigError(
-            f"diagnostics.jacobian={diagnostics['jacobian']} does not apply: model={model['name']} {why}."
+            f"diagnostics.jacobian={diagnostics['jacobian']} does not apply: model={model['name']} {why}"
+            "; use diagnostics.jacobian=false."
         )
 
 

@@ -98,7 +98,7 @@ def parse(overrides: Iterable[str], files: Files) -> list[Word]:
         override = parsed(text)
         key, plain = override.key_or_group, text.lstrip("+~")
         if not key:
-            raise ConfigError(f"{text!r} is not an override of the form key=value.")
+            raise ConfigError(f"{text!r} is not an override: write KEY=VALUE.")
         if override.is_delete():
             raise ConfigError(f"{text!r}: nothing can be deleted from the configuration; set {key} to another value.")
         if key.startswith("hydra"):
@@ -153,7 +153,10 @@ def compose(overrides: Iterable[str], files: Files) -> Composed:
         values: Any = OmegaConf.to_container(OmegaConf.create(_by_variable(raw)), resolve=True)
     except (HydraException, OmegaConfBaseException, YAMLError, *OF_A_FILE) as error:  # such as a tab that YAML allows
         cause = error.__cause__ or error
-        raise ConfigError(f"the configuration cannot be composed: {' '.join(str(cause).split())}") from error
+        raise ConfigError(
+            "the configuration cannot be composed; correct the setting or file that is named here: "
+            f"{' '.join(str(cause).split())}"
+        ) from error
     choices = {key: value for key, value in found["hydra"]["runtime"]["choices"].items() if key in GROUPS and value}
     typed = frozenset(word.key for word in words if not word.group)
     strip(values, typed)

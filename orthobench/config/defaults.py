@@ -37,7 +37,9 @@ def named(entries: Any, name: str, source: str) -> list[str]:
         for words, value in pairs:
             choices = value if isinstance(value, list) else [value]
             if not all(isinstance(one, str | None) for one in choices):
-                raise ConfigError(f"{source}defaults: {entry!r} names no file.")
+                raise ConfigError(
+                    f"{source}defaults: {entry!r} names no file: name a file of the group, or delete the line."
+                )
             if words.startswith("override ") or value == "_self_":
                 continue
             group = words.removeprefix("optional ").partition("@")[0].strip()
@@ -63,7 +65,9 @@ def refuse_endless(files: Mapping[str, list[str]], source: str) -> None:
             name, rest = way[-1]
             child = next(rest, None)
             if child in open_files:
-                raise ConfigError(f"{source}the defaults: of {child} lead back to it, by way of {name}.")
+                raise ConfigError(
+                    f"{source}the defaults: of {child} lead back to it, by way of {name}: delete one of the two."
+                )
             if child is not None and child in files and child not in counts:
                 way.append((child, iter(files[child])))
                 open_files[child] = 0
@@ -73,7 +77,9 @@ def refuse_endless(files: Mapping[str, list[str]], source: str) -> None:
                 way.pop()
                 counts[name] = open_files.pop(name)
                 if counts[name] > MOST:
-                    raise ConfigError(f"{source}the defaults: of {name} bring along more than {MOST} files.")
+                    raise ConfigError(
+                        f"{source}the defaults: of {name} bring along more than {MOST} files: name fewer."
+                    )
                 if way:
                     open_files[way[-1][0]] += 1 + counts[name]
 

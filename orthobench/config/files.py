@@ -89,7 +89,9 @@ class Files:
     def _path(self, group: str, name: str) -> Path:
         path = next(iter(self.paths(group, name)), None)
         if path is None:
-            raise ConfigError(f"{group}={name} is not known: there is no {group}/{name}.yaml.")
+            raise ConfigError(
+                f"{group}={name} is not known: there is no {group}/{name}.yaml, so write one, or name another."
+            )
         return path
 
 
@@ -120,7 +122,7 @@ def own_folder(path: Path, name: str) -> Path | None:
 def _unreadable(error: OSError) -> None:
     """Refuse a folder that may not be read, whose files would be missed without a word; one may be missing."""
     if not isinstance(error, FileNotFoundError | NotADirectoryError):
-        raise ConfigError(f"{error.filename} cannot be read: {error.strerror}.") from error
+        raise ConfigError(f"{error.filename} cannot be read: {error.strerror}; make it readable.") from error
 
 
 def _refuse_links_outwards(folder: Path, paths: list[Path]) -> None:
@@ -166,7 +168,9 @@ def check_folder(folder: Path) -> None:
             `hydra:` block, `_target_`, or an interpolation other than a plain reference.
     """
     if not Path(folder).is_dir():
-        raise ConfigError(f"--config-dir {folder} is not a folder.")
+        raise ConfigError(
+            f"--config-dir {folder} is not a folder: name one that holds model/NAME.yaml or task/NAME.yaml."
+        )
     groups = {"published", *(path.name for path in conf_dir().iterdir() if path.is_dir())}
     tops = {path.relative_to(folder).parts[0] for path in yaml_files(folder)}
     if tops and tops.isdisjoint(groups):
@@ -188,7 +192,9 @@ def check_folder(folder: Path) -> None:
         if any("hydra" in line for line in (*header, str(entries or ""))) or (
             isinstance(content, dict) and "hydra" in content
         ):
-            raise ConfigError(f"{path} sets Hydra's own configuration, which a model or task file may not do.")
+            raise ConfigError(
+                f"{path} sets Hydra's own configuration, which a model or task file may not do: delete those lines."
+            )
         if header and path.relative_to(folder).parts[0] not in PLACED:
             raise ConfigError(f"{path}: only files of {' and '.join(PLACED)} may say @package; delete that line.")
         check_values(content, f"{path}: ")

@@ -41,7 +41,10 @@ def words(values: Mapping[str, Any], configuration: Configuration) -> list[str]:
     wrong = {key for key, _ in _missing(wanted, made)} | (set(by_key(made.as_dict())) - set(wanted))
     if wrong:
         named = ", ".join(sorted(wrong))
-        raise ConfigError(f"no words give these settings in this version of orthobench, which differs in {named}.")
+        raise ConfigError(
+            f"no words give these settings in this version of orthobench, which differs in {named}"
+            "; use the version that made the run."
+        )
     return found
 
 

@@ -147,7 +147,9 @@ def placed(value: str, name: str, folders: Sequence[Path], source: str = "") -> 
         inside = [folder.absolute() / given for folder in folders if plain and not _leads_out(folder, given)]
         path = next((path for path in inside if path.exists()), inside[0] if inside else None)
     except (OSError, RuntimeError) as error:  # the latter for links in a circle
-        raise ConfigError(f"{source}{name}={value} cannot be found: {error}.") from error
+        raise ConfigError(
+            f"{source}{name}={value} cannot be found: {error}; name a file or folder that is there."
+        ) from error
     if path is None:
         told = f"which a file of --config-dir may not: give {name}= on the command line"
         raise ConfigError(f"{source}{name}={value} names what is outside of its folder, {told}.")
@@ -200,7 +202,7 @@ def _placed_word(word: str, folders: Sequence[Path], source: str) -> str:
     if value is None:
         return word
     if override.is_sweep_override() or not isinstance(value, str):
-        raise ConfigError(f"{source}{word!r} is no path.")
+        raise ConfigError(f"{source}{word!r} is no path: give one path.")
     return f"{name}={quoted(placed(str(value), name, folders, source))}"
 
 

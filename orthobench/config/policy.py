@@ -28,14 +28,16 @@ def check_hydra_override(key: str, text: str) -> None:
         ConfigError: the override is of this kind.
     """
     if not any(key == name or (name.endswith(".") and key.startswith(name)) for name in HYDRA_ALLOWED):
-        raise ConfigError(f"{text!r} is refused: only the launcher among Hydra's own settings can be changed.")
+        raise ConfigError(
+            f"{text!r} is refused: only the launcher among Hydra's own settings can be changed, so leave it out."
+        )
     if "_target_" in text:
-        raise ConfigError(f"{text!r} is refused: a configuration may not name code to run (_target_).")
+        raise ConfigError(f"{text!r} is refused: a configuration may not name code to run (_target_), so delete it.")
     if key == "hydra/launcher":
         name = text.partition("=")[2]
         if name not in (*LAUNCHERS, "basic"):
             if name in FORMER_LAUNCHERS:
-                raise ConfigError(f"hydra/launcher={name} is hydra/launcher={FORMER_LAUNCHERS[name]} now.")
+                raise ConfigError(f"hydra/launcher={name} is hydra/launcher={FORMER_LAUNCHERS[name]} now: use that.")
             raise ConfigError(f"hydra/launcher={name} is not known: {did_you_mean(name, LAUNCHERS)}")
         if name in LAUNCHER_PACKAGES and not _is_there(LAUNCHER_PACKAGES[name]):
             raise not_installed(text, name)
@@ -65,9 +67,11 @@ def check_values(content: Any, source: str = "") -> None:
     """
     for place, key, value in walk(content):
         if key == "_target_":
-            raise ConfigError(f"{source}{place} is refused: a configuration may not name code to run (_target_).")
+            raise ConfigError(
+                f"{source}{place} is refused: a configuration may not name code to run (_target_), so delete it."
+            )
         if any(word in key.lower() for word in SECRETS) or ("token" in key.lower() and not _is_small_number(value)):
-            raise ConfigError(f"{source}{place} looks like a secret; secrets belong in the environment, never here.")
+            raise ConfigError(f"{source}{place} looks like a secret; put secrets into the environment, never here.")
         if isinstance(value, str) and "${" in value:
             _check_interpolation(value, source + place)
 
@@ -110,7 +114,10 @@ def check_hydra(hydra: Any) -> None:
     launcher = hydra["launcher"].get("_target_")
     own = launcher is None and hydra["launcher"].get("name") in LAUNCHERS
     if hydra.get("callbacks") or hydra["job"].get("env_set") or not (own or launcher == NO_LAUNCHER):
-        raise ConfigError("the configuration sets Hydra's callbacks, environment or launcher class, which is refused.")
+        raise ConfigError(
+            "the configuration sets Hydra's callbacks, environment or launcher class, which is refused"
+            ": delete those lines of the files in --config-dir."
+        )
 
 
 def check_foreign(found: dict[str, Any], shipped: dict[str, Any]) -> None:

@@ -12,7 +12,7 @@ from orthobench.errors import ConfigError
 NUMBERS = re.compile(r"(log|int|float)\(\s*([^,()]+?)\s*,\s*([^,()]+?)\s*(,\s*log\s*)?\)")
 CHOICES = re.compile(r"\{(.*)\}")
 BEGINS = re.compile(r"\s*(\{|\w+\()")
-HELP = "log(1e-4,1e-1), float(0,1), int(1,95), int(8,256,log) and {a,b,c} are ranges"
+HELP = "use log(1e-4,1e-1), float(0,1), int(1,95), int(8,256,log) or {a,b,c}"
 DIGITS = 4
 
 
@@ -85,9 +85,11 @@ def parse(word: str) -> SearchRange:
     """
     name, text = key(word), word.partition("=")[2].strip()
     if name == "seed":
-        raise ConfigError(f"{word}: the seed is no setting to tune; the one that was lucky says nothing.")
+        raise ConfigError(f"{word}: the seed is no setting to tune; the lucky one says nothing, so leave it fixed.")
     if name in ("T", "task") or (name.startswith("task.") and name.removeprefix("task.") not in OF_TRAINING):
-        raise ConfigError(f"{word}: {name} says what the task asks, and the best value of it is the easiest one.")
+        raise ConfigError(
+            f"{word}: {name} says what the task asks, and the best value of it is the easiest one: leave it fixed."
+        )
     if listed := CHOICES.fullmatch(text):
         choices = tuple(part.strip() for part in _split(listed[1]))
         if len(set(choices)) < max(2, len(choices)) or "" in choices:
@@ -126,5 +128,5 @@ def _number(text: str, word: str) -> float:
     except ValueError as error:
         raise ConfigError(f"{word}: {text} is no number; {HELP}.") from error
     if not math.isfinite(value):
-        raise ConfigError(f"{word}: {text} is no finite number.")
+        raise ConfigError(f"{word}: {text} is no finite number: give one.")
     return value

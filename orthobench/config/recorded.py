@@ -57,7 +57,7 @@ def settings_of(content: Any, runs_root: str, data_root: str | None = None) -> S
     start = values.pop(START, {})
     files = start.get("files", {}) if isinstance(start, dict) else None
     if not isinstance(files, dict) or not all(isinstance(text, str) for one in files.items() for text in one):
-        raise ConfigError(f"config.yaml is not the configuration of a run: {START} is {start!r}.")
+        raise ConfigError(f"config.yaml is not the configuration of a run: {START} is {start!r}; make the run again.")
     asked = {"T": values.get("T")}
     values = UNSAID | values | {"T": values["task"].pop("T", None), "params": values.get("params")}
     values |= {"runs_root": runs_root, "data_root": data_root or values.get("data_root", "data")}
@@ -107,14 +107,19 @@ def _values(content: Any) -> tuple[dict[str, Any], dict[str, str]]:
     missing = [name for name in SECTIONS if not isinstance(sections.get(name), dict)]
     if missing or any("name" not in sections[name] for name in NAMED):
         raise ConfigError(
-            f"config.yaml is not the configuration of a run: {', '.join(missing) or 'a name'} is missing."
+            "config.yaml is not the configuration of a run: "
+            f"{', '.join(missing) or 'a name'} is missing; make the run again."
         )
     start = content.get(START)
     looked = {START: {key: value for key, value in start.items() if key != DATA}} if isinstance(start, dict) else {}
     check_values(content | looked)
     stopping = sections["stopping"]
-    if stopping.get("metric") is None and {stopping.get("patience"), stopping.get("threshold")} != {None}:
-        raise ConfigError("config.yaml is not the configuration of a run: stopping.metric is missing.")  # of the data
+    if stopping.get("metric") is None and {stopping.get("patience"), stopping.get("threshold")} != {
+        None
+    }:  # of the data
+        raise ConfigError(
+            "config.yaml is not the configuration of a run: stopping.metric is missing; make the run again."
+        )
     values: dict[str, Any] = {"variant": None}
     values |= {key: dict(value) if isinstance(value, dict) else value for key, value in sections.items()}
     return values, {name: values[name].pop("name") for name in NAMED}
@@ -174,7 +179,7 @@ def task_overrides(words: list[str]) -> tuple[dict[str, Any], list[int] | None]:
         elif section == "task" and key and not override.is_sweep_override():
             task[key] = _plain(value)
         else:
-            use = "T=400,800 and task.KEY=VALUE say what they are tested on"
+            use = "use T=400,800 or task.KEY=VALUE for what they are tested on"
             raise ConfigError(f"{word.text.lstrip('+')} does not apply to a run that is finished: {use}.")
     check_values(task)
     return task, lengths

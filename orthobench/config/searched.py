@@ -33,7 +33,7 @@ def ranges(given: Any, place: str) -> dict[str, SearchRange]:
     found = {}
     for name, text in given.items():
         if not isinstance(text, str):
-            raise ConfigError(f"{place}.{name}={text!r} is no range; a list of choices is written as '{{a,b}}'.")
+            raise ConfigError(f"{place}.{name}={text!r} is no range; write a list of choices as '{{a,b}}'.")
         try:
             found[name] = parse(f"{key_of(name)}={text}")
         except ConfigError as error:

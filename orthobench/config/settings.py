@@ -203,7 +203,7 @@ def tied_counts(cls: Any, name: str, n: int, given: dict[str, Any]) -> dict[str,
     limits = cls.limits(n)
     unknown = next((key for key in limits if key not in given), None)
     if unknown is not None:
-        raise ConfigError(f"{in_module(cls)}: `limits` names {unknown}, which is no argument of it.")
+        raise ConfigError(f"{in_module(cls)}: `limits` names {unknown}, which is no argument of it: name one.")
     return {key: resolve_count(given[key], limit, f"model.{key}") for key, limit in limits.items()}
 
 

@@ -29,12 +29,12 @@ def stopping_settings(filled: dict[str, Any], task: Any, recorded: bool = False)
     """
     for key, needed in NEEDS.items():
         if filled[key] is not None and filled[needed] is None:
-            raise ConfigError(f"stopping.{key}={filled[key]} has no effect without stopping.{needed}=.")
+            raise ConfigError(f"stopping.{key}={filled[key]} has no effect without stopping.{needed}=: set that, too.")
     metric = filled["metric"]
     if filled["patience"] is None and filled["threshold"] is None:
         if metric is not None:
             needs = "stopping.patience=, in validations, or stopping.threshold="
-            raise ConfigError(f"stopping.metric={metric} has no effect without {needs}.")
+            raise ConfigError(f"stopping.metric={metric} has no effect without {needs}: set one of them.")
         return filled
     for key in ("metric", "flat_metric"):
         if filled[key] is not None and not recorded and filled[key] not in task.metrics:

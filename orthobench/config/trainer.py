@@ -67,7 +67,7 @@ def trainer_settings(given: dict[str, Any]) -> dict[str, Any]:
     """
     for key, value in given.items():
         if key in TRAINER_REFUSED:
-            raise ConfigError(f"trainer.{key}={value} is refused: {TRAINER_REFUSED[key]}.")
+            raise ConfigError(f"trainer.{key}={value} is refused, so leave it out: {TRAINER_REFUSED[key]}.")
     if str(given.get("precision")).startswith(("16-true", "bf16-true", "transformer-engine")):
         why = "it rounds the recurrent matrix, which is then no longer orthogonal; use bf16-mixed"
         raise ConfigError(f"trainer.precision={given['precision']} is refused: {why}.")

@@ -50,7 +50,7 @@ def refuse_twice(words: Iterable[str], place: str = "") -> None:
     counts = Counter(map(key, words))
     twice = next((name for name, count in counts.items() if count > 1), None)
     if twice is not None:
-        raise ConfigError(f"{place}{twice}= is given twice.")
+        raise ConfigError(f"{place}{twice}= is given twice: give it once.")
 
 
 def seconds(text: str, option: str = "--budget") -> float:
@@ -81,11 +81,18 @@ def expanded(override: Any, text: str) -> list[str]:
         if count <= MOST:
             return list(override.sweep_string_iterator())
     except (ArithmeticError, ValueError, TypeError) as error:
-        raise ConfigError(f"{shortened(text.lstrip('+'))} is no range: {error}.") from error
+        raise ConfigError(
+            f"{shortened(text.lstrip('+'))} is no range: {error}; write range(START,STOP,STEP)."
+        ) from error
     except HydraException as error:  # glob(), of what is no group
-        raise ConfigError(f"{shortened(text)!r} cannot be expanded: {str(error).splitlines()[0]}.") from error
+        raise ConfigError(
+            f"{shortened(text)!r} cannot be expanded: {str(error).splitlines()[0]}"
+            "; list the values, separated by commas."
+        ) from error
     told = f"{count:,}" if count < 10**15 else "more than 10**15"
-    raise ConfigError(f"{shortened(text.lstrip('+'))} has {told} values; a sweep may have {MOST:,} runs.")
+    raise ConfigError(
+        f"{shortened(text.lstrip('+'))} has {told} values; a sweep may have {MOST:,} runs: sweep over less at once."
+    )
 
 
 def shortened(text: str) -> str:
@@ -123,7 +130,9 @@ def parsed(word: str) -> Any:
     if len(word) > LARGEST:  # Hydra would take minutes
         raise ConfigError(f"{shortened(word)} has {len(word):,} characters; {LARGEST:,} are allowed: use range(...).")
     if key(word).count(".") > DEEPEST:
-        raise ConfigError(f"{shortened(key(word))}= is no setting: its name has more than {DEEPEST} dots.")
+        raise ConfigError(
+            f"{shortened(key(word))}= is no setting: its name has more than {DEEPEST} dots; use a shorter one."
+        )
     try:
         return OverridesParser.create().parse_override(readable(word))
     except (HydraException, ValueError, RecursionError) as error:  # the latter for 5,000 digits, or brackets

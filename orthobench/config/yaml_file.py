@@ -52,19 +52,24 @@ def read_yaml(path: Path, loader: Any = LOADER) -> Any:
     """
     state = path.stat()
     if not stat.S_ISREG(state.st_mode):
-        raise ConfigError(f"{path} is not a file.")
+        raise ConfigError(f"{path} is not a file: put a YAML file in its place, or remove it.")
     if state.st_size > LARGEST:
-        raise ConfigError(f"{path} has {state.st_size:,} bytes; a YAML file may have {LARGEST:,}.")
+        raise ConfigError(
+            f"{path} has {state.st_size:,} bytes; a YAML file may have {LARGEST:,}"
+            "; split it, or leave out what is not needed."
+        )
     try:
         text = path.read_bytes().decode()
         problem = _problem(text)
         content = None if problem else loader(text).get_single_data()
     except UnicodeDecodeError as error:
-        raise ConfigError(f"{path} is not UTF-8: byte {error.start}.") from error
+        raise ConfigError(f"{path} is not UTF-8: byte {error.start}; save it in UTF-8.") from error
     except (yaml.YAMLError, ValueError, TypeError, LookupError, AttributeError) as error:  # PyYAML's of a wrong value
-        raise ConfigError(f"{path} is not valid YAML: {' '.join(str(error).split())}") from error
+        raise ConfigError(
+            f"{path} is not valid YAML; correct the line that is named here: {' '.join(str(error).split())}"
+        ) from error
     if problem:
-        raise ConfigError(f"{path}: {problem}.")
+        raise ConfigError(f"{path}: {problem}; correct that line.")
     return content
 
 

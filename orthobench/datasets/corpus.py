@@ -34,7 +34,7 @@ def load(
     try:
         changed = files.state(path)
     except OSError as error:
-        raise DataError(f"{path} cannot be read: {error.strerror}; task.path= names a text file.") from error
+        raise DataError(f"{path} cannot be read: {error.strerror}; task.path= must name a text file.") from error
     return _load(path, by, val_share, test_share, min_count, known, changed)
 
 
@@ -53,7 +53,8 @@ def _load(
     parts = found[:val], found[val:test], found[test:]
     if min(map(len, parts if test_share < 1 else parts[2:])) < 2:
         raise DataError(
-            f"{path} is too short: {len(found)} {by} make parts of {', '.join(str(len(p)) for p in parts)}."
+            f"{path} is too short: {len(found)} {by} make parts of {', '.join(str(len(p)) for p in parts)}"
+            "; use a longer text, or larger shares."
         )
     if known is None:
         counts = Counter({token: n for token, n in Counter(parts[0]).items() if n >= min_count and token != UNKNOWN})
@@ -89,8 +90,11 @@ def _text(path: Path) -> str:
         text = read_file(path, OWN_CAP).decode("utf-8").replace("\r\n", "\n")
     except UnicodeDecodeError as error:
         raise DataError(
-            f"{path} is no text in UTF-8: byte {error.start + 1} is {error.object[error.start]:#04x}."
+            f"{path} is no text in UTF-8: byte {error.start + 1} is {error.object[error.start]:#04x}; save it in UTF-8."
         ) from error
     if "\0" in text:
-        raise DataError(f"{path} is no text: line {text.count(chr(10), 0, text.index(chr(0))) + 1} has a null byte.")
+        raise DataError(
+            f"{path} is no text: line {text.count(chr(10), 0, text.index(chr(0))) + 1} has a null byte"
+            "; save it in UTF-8."
+        )
     return text

@@ -85,11 +85,15 @@ def _staging(root: Path) -> Iterator[Path]:
         root.mkdir(parents=True, exist_ok=True)
         stage = Path(tempfile.mkdtemp(prefix=".prepare-", dir=root))
     except OSError as error:
-        raise StorageError(f"data_root={root} cannot be written: {error.strerror}.") from error
+        raise StorageError(
+            f"data_root={root} cannot be written: {error.strerror}; name another folder by data_root=."
+        ) from error
     try:
         yield stage
     except OSError as error:
-        raise StorageError(f"{error.filename or root} cannot be written: {error.strerror or error}.") from error
+        raise StorageError(
+            f"{error.filename or root} cannot be written: {error.strerror or error}; name another folder by data_root=."
+        ) from error
     finally:
         shutil.rmtree(stage, ignore_errors=True)
         for folder in made:
@@ -154,7 +158,9 @@ def _build_timit(stage: Path) -> None:
 def _has_sample(root: Path) -> bool:
     found, expected = len(timit.utterances(root)), sum(timit.UTTERANCES["sample"].values())
     if found < expected:
-        raise DataError(f"{root / 'timit'} holds {found} recordings of SI and SX sentences, not {expected} or more.")
+        raise DataError(
+            f"{root / 'timit'} holds {found} recordings of SI and SX sentences, not {expected} or more; fetch it again."
+        )
     return True
 
 

@@ -56,7 +56,9 @@ def fetch(urls: Sequence[str], target: Path, digest: str | None, cap: int) -> Pa
                 if turn < TRIES:
                     time.sleep(PAUSE_S * turn)
         reasons.append(reason)
-    raise DataError(f"{target.name} could not be downloaded: {'; '.join(reasons)}.")
+    raise DataError(
+        f"{target.name} could not be downloaded: {'; '.join(reasons)}; try again, or put the file there yourself."
+    )
 
 
 def file_digest(path: Path, kind: str) -> str:
@@ -80,7 +82,9 @@ def _retrieve(url: str, target: Path, digest: str | None, cap: int) -> Path:
     try:
         pooch.retrieve(url, known, fname=target.name, path=target.parent, downloader=downloader)
     except OSError as error:
-        raise StorageError(f"{target.parent} cannot be written: {error.strerror or error}.") from error
+        raise StorageError(
+            f"{target.parent} cannot be written: {error.strerror or error}; name another folder by data_root=."
+        ) from error
     return target
 
 

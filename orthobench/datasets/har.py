@@ -71,10 +71,16 @@ def load(data_root: Path, verify: bool = True) -> tuple[Recordings, Recordings]:
         counts = tuple(np.bincount(recordings.labels, minlength=7)[1:].tolist())
         if counts != COUNTS[split]:
             published = COUNTS[split]
-            raise DataError(f"{data_root}/har: {split} has {counts} windows of labels 1 to 6 instead of {published}.")
+            raise DataError(
+                f"{data_root}/har: {split} has {counts} windows of labels 1 to 6 instead of {published}; run "
+                "`python -m orthobench prepare har`."
+            )
     subjects, counts = np.unique(train.subjects, return_counts=True)
     if dict(zip(subjects.tolist(), counts.tolist(), strict=True)) != SUBJECTS:
-        raise DataError(f"{data_root}/har: the training subjects have other numbers of windows than published.")
+        raise DataError(
+            f"{data_root}/har: the training subjects have other numbers of windows than published; "
+            "run `python -m orthobench prepare har`."
+        )
     return train, test
 
 
@@ -106,7 +112,7 @@ def _pair(home: Path, verify: bool, train: Recordings, test: Recordings) -> tupl
             digests.verify("har", f"{name} of {split}", values, f"{home}: the {name} of {split}")
     shared = np.intersect1d(train.subjects, test.subjects)
     if len(shared):
-        raise DataError(f"{home}: subject {shared[0]} is in both splits; a subject belongs to train or to test.")
+        raise DataError(f"{home}: subject {shared[0]} is in both splits; a subject must be in train or in test alone.")
     return train, test
 
 
@@ -125,7 +131,7 @@ def _read_text(split: str, content: Callable[[str], tuple[bytes, str]], verify: 
         table = read_table(raw, where)
         refuse_nan(table, where, "a window needs all its samples")
         if table.shape[1] != STEPS:
-            raise DataError(f"{where}:1:{table.shape[1]}: {table.shape[1]} columns; a window has {STEPS} samples.")
+            raise DataError(f"{where}:1:{table.shape[1]}: {table.shape[1]} columns; a window needs {STEPS} samples.")
         _same_length(len(table), labels, where, split)
         windows[:, :, c] = table
     return Recordings(windows, labels, subjects)
@@ -143,14 +149,19 @@ def _whole(content: bytes, where: str, high: int) -> np.ndarray:
         raise DataError(f"{where}:1:2: {table.shape[1]} columns; one number per line is needed.")
     wrong = np.flatnonzero(~np.isin(table[:, 0], np.arange(1, high + 1)))
     if len(wrong):
-        raise DataError(f"{where}:{wrong[0] + 1}:1: {table[wrong[0], 0]:g} is not a whole number from 1 to {high}.")
+        raise DataError(
+            f"{where}:{wrong[0] + 1}:1: {table[wrong[0], 0]:g} is not a whole number from 1 to {high}: correct it."
+        )
     return table[:, 0].astype(np.int64)
 
 
 def _file(top: Path, name: str) -> tuple[bytes, str]:
     path = top / name
     if not path.is_file():
-        raise DataError(f"no data for har2: {path} is missing; the data set has eleven text files per split.")
+        raise DataError(
+            f"no data for har2: {path} is missing; each split needs eleven text files, "
+            "which `python -m orthobench prepare har` fetches."
+        )
     return read_file(path, MEMBER_CAP), str(path)
 
 
@@ -187,9 +198,11 @@ def _read_npz(path: Path, verify: bool) -> list[Recordings]:
                 if values.shape != x.shape[:1] or values.dtype.kind not in "iu":
                     raise DataError(f"{where} is {values.dtype}{list(values.shape)}; an integer per window is needed.")
                 if values.min() < 1 or values.max() > high:
-                    raise DataError(f"{where} leaves the range 1 to {high}.")
+                    raise DataError(f"{where} leaves the range 1 to {high}: correct it.")
             finite = np.isfinite(x).all((1, 2))
             if not finite.all():
-                raise DataError(f"{path}!{split}_x: window {finite.argmin()} has a value that is not finite.")
+                raise DataError(
+                    f"{path}!{split}_x: window {finite.argmin()} has a value that is not finite; drop or correct it."
+                )
             splits.append(Recordings(x.astype(np.float32), y.astype(np.int64), subject.astype(np.int64)))
     return splits

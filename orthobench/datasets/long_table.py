@@ -46,18 +46,23 @@ def read(path: Path, missing: bool = False, group: str | None = None) -> Content
         lacks = ", ".join(lacking) or "a column of features"
         raise DataError(f"{path} lacks {lacks}: columns id, t, one or more features, and target are needed.")
     if not len(table):
-        raise DataError(f"{path} has no rows.")
+        raise DataError(f"{path} has no rows: write a row for each step of a sequence.")
     for name in ("t", *features):
         table[name] = _numbers(table[name], path)
     _refuse_empty(table, features, missing, path)
     if table.duplicated(["id", "t"]).any():
         row = table[table.duplicated(["id", "t"])].iloc[0]
-        raise DataError(f"{path}: id {shown(row['id'])} has step t={row['t']} twice.")
+        raise DataError(
+            f"{path}: id {shown(row['id'])} has step t={row['t']} twice; delete one of the rows, or number them anew."
+        )
     sequences, targets, parts, groups = [], [], [], []
     for name, rows in table.groupby("id", sort=False):
         for column in (column for column in words[1:] if column in table.columns):
             if rows[column].nunique() > 1:
-                raise DataError(f"{path}: id {shown(name)} has more than one {shown(column)}.")
+                raise DataError(
+                    f"{path}: id {shown(name)} has more than one {shown(column)}"
+                    "; a sequence needs the same in all its rows."
+                )
         ordered = rows.sort_values("t")
         sequences.append(ordered[features].to_numpy(dtype=np.float64, na_value=np.nan))
         targets.append(ordered["target"].iloc[0])
@@ -94,7 +99,9 @@ def _table(path: Path, words: tuple[str, ...]) -> tuple[Any, list[str]]:
             f"{path}: reading Parquet needs a package that is not installed: pip install pyarrow."
         ) from error
     except (OSError, ValueError, OverflowError) as error:
-        raise DataError(f"{path} cannot be read as a table: {' '.join(str(error).split()).rstrip('.')}.") from error
+        raise DataError(
+            f"{path} cannot be read as a table: {' '.join(str(error).split()).rstrip('.')}; save it again."
+        ) from error
     _refuse_names(names, path)
     return table, remarks
 
@@ -132,7 +139,9 @@ def _csv(content: bytes, encoding: str, path: Path, words: tuple[str, ...]) -> t
                 **exact,
             )
         except pd.errors.ParserWarning as warning:
-            raise DataError(f"{path}: a row has more cells than the {len(names)} of the header.") from warning
+            raise DataError(
+                f"{path}: a row has more cells than the {len(names)} of the header; give every row as many."
+            ) from warning
     return names, table
 
 
@@ -149,7 +158,8 @@ def _numbers(column: Any, path: Path) -> Any:
         line = int(wrong.to_numpy().argmax())
         raise DataError(
             f"{path}: column {shown(column.name)} has something that is not a number in row {line + 1} after the "
-            f"header: {str(column.iloc[line])[:20]!r}."
+            f"header: {str(column.iloc[line])[:20]!r}"
+            "; write a number there."
         )
     return found
 
@@ -159,7 +169,7 @@ def _refuse_empty(table: Any, features: list[str], missing: bool, path: Path) ->
     for name in (name for name in table.columns if not missing or name not in features):
         empty = (table[name].isna() | (table[name] == "")).to_numpy(dtype=bool)
         if empty.any():
-            fix = "" if name not in features else "; task.missing=mask or last reads such a file"
+            fix = "; write one there" if name not in features else "; use task.missing=mask or last for such a file"
             raise DataError(
                 f"{path}: column {shown(name)} is empty in row {int(empty.argmax()) + 1} after the header{fix}."
             )

@@ -77,18 +77,22 @@ def parse_idx(content: bytes, path: Path) -> np.ndarray:
         with gzip.open(io.BytesIO(content)) as file:
             raw = file.read(CAP + 1)
     except (OSError, EOFError, zlib.error) as error:
-        raise DataError(f"{path} is not a whole gzip file: {error}.") from error
+        raise DataError(f"{path} is not a whole gzip file: {error}; fetch it again.") from error
     if len(raw) > CAP:
-        raise DataError(f"{path} unpacks to more than {CAP:,} bytes.")
+        raise DataError(f"{path} unpacks to more than {CAP:,} bytes; fetch it again.")
     if len(raw) < 4 or raw[:2] != b"\0\0" or raw[2] != 0x08 or not 1 <= raw[3] <= 3:
-        raise DataError(f"{path} is not an idx file of bytes: its magic number is {raw[:4].hex() or 'missing'}.")
+        raise DataError(
+            f"{path} is not an idx file of bytes: its magic number is {raw[:4].hex() or 'missing'}; fetch it again."
+        )
     rank = raw[3]
     if len(raw) < 4 + 4 * rank:
         raise DataError(f"{path} ends inside its header: fetch it again.")
     shape = struct.unpack(f">{rank}I", raw[4 : 4 + 4 * rank])
     expected, found = int(np.prod([int(n) for n in shape], dtype=object)), len(raw) - 4 - 4 * rank
     if expected == 0:
-        raise DataError(f"{path} is empty: its header promises {'x'.join(map(str, shape))} bytes.")
+        raise DataError(f"{path} is empty: its header promises {'x'.join(map(str, shape))} bytes; fetch it again.")
     if expected != found:
-        raise DataError(f"{path} promises {'x'.join(map(str, shape))} = {expected} bytes and holds {found}.")
+        raise DataError(
+            f"{path} promises {'x'.join(map(str, shape))} = {expected} bytes and holds {found}; fetch it again."
+        )
     return np.frombuffer(raw, dtype=np.uint8, offset=4 + 4 * rank).reshape(shape)

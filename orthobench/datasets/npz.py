@@ -38,7 +38,7 @@ def read_npy(
         try:
             return _header(content, size, kinds)
         except ValueError as error:
-            raise DataError(f"{where}!{name}.npy is malformed: {error}.") from error
+            raise DataError(f"{where}!{name}.npy is malformed: {error}; save it again by numpy.savez.") from error
 
     content = member(archive, f"{name}.npy", cap, where, header)
     kind, shape, order, start = header(content, len(content))

@@ -37,9 +37,11 @@ def read_table(content: bytes, where: object, separator: bytes | None = None, eq
     width = max(map(len, rows))
     for i, (line, row) in enumerate(zip(lines, rows, strict=True), start=1):
         if not line.strip():
-            raise DataError(f"{where}:{i}: an empty line; only the end of the file may have one.")
+            raise DataError(f"{where}:{i}: an empty line: delete it, for only the end may have one.")
         if len(row) != len(rows[0]) and equal:
-            raise DataError(f"{where}:{i}:{len(row)}: {len(row)} columns where line 1 has {len(rows[0])}.")
+            raise DataError(
+                f"{where}:{i}:{len(row)}: {len(row)} columns where line 1 has {len(rows[0])}; give every line as many."
+            )
     values = _values(rows, where, separator)
     if not equal:
         table = np.full((len(rows), width), np.nan)
@@ -48,7 +50,9 @@ def read_table(content: bytes, where: object, separator: bytes | None = None, eq
     table = values.reshape(len(rows), width)
     if (np.abs(table) > LARGEST).any():
         i, j = np.argwhere(np.abs(table) > LARGEST)[0]
-        raise DataError(f"{where}:{i + 1}:{j + 1}: {shown(rows[i][j])} is too large for a 32-bit number.")
+        raise DataError(
+            f"{where}:{i + 1}:{j + 1}: {shown(rows[i][j])} is too large for a 32-bit number; write a smaller one."
+        )
     return table
 
 
@@ -89,4 +93,4 @@ def _hint(cell: bytes, separator: bytes | None) -> str:
     for other in (b"\t", b",", b";"):
         if other in cell and other != separator:
             return f"; columns must be separated by {names[separator]}"
-    return ""
+    return "; write one there"

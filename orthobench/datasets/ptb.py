@@ -120,7 +120,9 @@ def encode(tokens: list[str], ids: dict[str, int], path: Path) -> np.ndarray:
         return np.fromiter(map(ids.__getitem__, tokens), dtype=np.int64, count=len(tokens))
     except KeyError as error:
         place = tokens.index(error.args[0]) + 1
-        raise DataError(f"{path}, token {place}: {error.args[0]!r} is not in the training text.") from error
+        raise DataError(
+            f"{path}, token {place}: {error.args[0]!r} is not in the training text; fetch both files again."
+        ) from error
 
 
 def _text(content: bytes, path: Path, ending: str = "\n") -> str:
@@ -129,15 +131,20 @@ def _text(content: bytes, path: Path, ending: str = "\n") -> str:
         text = content.decode("utf-8")
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
-        raise DataError(f"{path}, line {line}: byte {content[error.start]:#04x} is not UTF-8 text.") from error
+        raise DataError(
+            f"{path}, line {line}: byte {content[error.start]:#04x} is not UTF-8 text; fetch the file again."
+        ) from error
     if not text:
-        raise DataError(f"{path} is empty.")
+        raise DataError(f"{path} is empty: fetch the file again.")
     if "\0" in text:
-        raise DataError(f"{path}, line {text.count(chr(10), 0, text.index(chr(0))) + 1}: a NUL byte is not text.")
+        raise DataError(
+            f"{path}, line {text.count(chr(10), 0, text.index(chr(0))) + 1}: a NUL byte is not text"
+            "; fetch the file again."
+        )
     if not text.endswith(ending):
         raise DataError(f"{path}, line {text.count(chr(10)) + 1}: a line is cut short: fetch the file again.")
     lengths = [len(line) for line in text.split("\n")]
     if max(lengths) > LONGEST_LINE:
         line = lengths.index(max(lengths)) + 1
-        raise DataError(f"{path}, line {line}: {max(lengths)} characters; one sentence per line is expected.")
+        raise DataError(f"{path}, line {line}: {max(lengths)} characters; one sentence per line is needed.")
     return text

@@ -67,7 +67,7 @@ def load(path: Path, missing: bool = False, group: str | None = None) -> Sequenc
     files = files_of(path)
     absent = next((file for file in files if not file.is_file()), None)
     if absent is not None:
-        raise DataError(f"{absent} is not there, or is no file; task.path= names a file of sequences.")
+        raise DataError(f"{absent} is not there, or is no file; task.path= must name a file of sequences.")
     return _load(files, tuple(map(state, files)), missing, group)
 
 
@@ -83,7 +83,7 @@ def with_features_of(found: Sequences, known: Sequences, path: str, first: str) 
     if lacks or len(found.features) > len(known.features):
         odd = [name for name in found.features if name not in known.features]
         what = f"lacks the feature {shown(lacks[0])}" if lacks else f"has the feature {shown(odd[0])} more"
-        raise ConfigError(f"{path} {what}, by the names of {first}: a model reads the features that it was trained on.")
+        raise ConfigError(f"{path} {what}, by the names of {first}: a model needs the features that it was trained on.")
     order = [found.features.index(name) for name in known.features]
     return replace(found, x=found.x[:, :, order], features=known.features)
 
@@ -106,7 +106,7 @@ def _load(files: tuple[Path, ...], changed: tuple[FileState, ...], missing: bool
         found = checked(long_table.read(path, missing, group), path, missing)
         numbers = numbers_of(found.names) if kind == ".csv" else None  # whose cells are text
         return found if numbers is None else replace(found, y=numbers)
-    raise DataError(f"{path} ends in {kind or 'nothing'}: {', '.join(ENDINGS)} can be read.")
+    raise DataError(f"{path} ends in {kind or 'nothing'}: it must be one of {', '.join(ENDINGS)}.")
 
 
 def _npz(path: Path, group: str | None) -> Content:
@@ -116,7 +116,7 @@ def _npz(path: Path, group: str | None) -> Content:
             names = [info.filename.removesuffix(".npy") for info in archive.infolist()]
             arrays = {name: read_npy(archive, name, path, OWN, OWN_CAP) for name in names if name in known}
     except DataError as error:
-        raise DataError(f"{path} is no .npz archive of plain arrays: {error}") from error
+        raise DataError(f"{path} is no .npz archive of plain arrays, so save it by numpy.savez: {error}") from error
     unknown = sorted(set(names) - set(known))
     if unknown or not {"x", "y"} <= set(arrays):
         allowed = f"x and y are needed, {', '.join(known[2:])} may be there"
@@ -149,7 +149,10 @@ def checked(given: Content, path: Path, missing: bool = False) -> Sequences:
     x = np.where(beyond[:, :, None], 0, x).astype(np.result_type(x.dtype, np.float32))
     _refuse_not_finite(x, missing, given.features, path)
     if y.dtype.kind == "f" and not np.isfinite(y).all():
-        raise DataError(f"{path}: y of sequence {int(np.flatnonzero(~np.isfinite(y))[0])} is not a finite number.")
+        raise DataError(
+            f"{path}: y of sequence {int(np.flatnonzero(~np.isfinite(y))[0])} is not a finite number"
+            "; correct it, or leave the sequence out."
+        )
     names = names_of(y)
     if (names == "").any():
         raise DataError(
@@ -175,9 +178,14 @@ def _grouped(given: np.ndarray | None, N: int, path: Path) -> tuple[np.ndarray |
         )
     groups = names_of(given)
     if given.dtype.kind == "f" and not np.isfinite(given).all():
-        raise DataError(f"{path}: the group of sequence {int(np.isfinite(given).argmin())} is not a finite number.")
+        raise DataError(
+            f"{path}: the group of sequence {int(np.isfinite(given).argmin())} is not a finite number"
+            "; every sequence needs one."
+        )
     if (groups == "").any():
-        raise DataError(f"{path}: the group of sequence {int((groups == '').argmax())} is empty.")
+        raise DataError(
+            f"{path}: the group of sequence {int((groups == '').argmax())} is empty; every sequence needs one."
+        )
     alike = pairs_alike(groups.tolist())[:1]
     return groups, [f"{path}: {one!r} and {other!r} are two groups, as their names differ" for one, other in alike]
 
@@ -188,8 +196,10 @@ def _refuse_not_finite(x: np.ndarray, missing: bool, features: tuple[str, ...], 
         n, t, i = wrong[0].tolist()
         place = f"{path}: sequence {n}, step {t}, feature {shown(features[i]) if features else i}"
         if np.isnan(x[n, t, i]):
-            raise DataError(f"{place} is missing: it is no finite number; task.missing=mask or last reads such a file.")
-        raise DataError(f"{place} is no finite number.")
+            raise DataError(
+                f"{place} is missing: it is no finite number; use task.missing=mask or last for such a file."
+            )
+        raise DataError(f"{place} is no finite number: correct it, or leave the sequence out.")
 
 
 def _parts(parts: Mapping[str, np.ndarray], N: int, path: Path) -> dict[str, np.ndarray]:
@@ -205,7 +215,9 @@ def _parts(parts: Mapping[str, np.ndarray], N: int, path: Path) -> dict[str, np.
             raise DataError(f"{path}: {part} must be a list of indices from 0 to {N - 1}.")
         np.add.at(seen, chosen, 1)
     if (seen > 1).any():
-        raise DataError(f"{path}: sequence {int(seen.argmax())} is in more than one part, or twice in one.")
+        raise DataError(
+            f"{path}: sequence {int(seen.argmax())} is in more than one part, or twice in one; name it once."
+        )
     if parts and "train" not in parts:
-        raise DataError(f"{path}: the parts are {', '.join(parts)}, without train.")
+        raise DataError(f"{path}: the parts are {', '.join(parts)}, without train: add the part train.")
     return {part: chosen.astype(np.int64) for part, chosen in parts.items()}

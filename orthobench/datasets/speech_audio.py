@@ -33,21 +33,25 @@ def decode(content: bytes, name: str) -> np.ndarray:
         promised = _sphere_bytes(content, name)
     else:
         begins = content[:8].hex() or "nothing"
-        raise DataError(f"{name} is neither RIFF nor NIST SPHERE audio: it begins with {begins}.")
+        raise DataError(f"{name} is neither RIFF nor NIST SPHERE audio: it begins with {begins}; convert it to WAVE.")
     try:
         with soundfile.SoundFile(io.BytesIO(content)) as file:
             form = (file.channels, file.subtype, file.samplerate)
             if form != (1, "PCM_16", RATE):
                 raise DataError(
-                    f"{name} has {form[0]} channel(s), {form[1]}, {form[2]} Hz; TIMIT has 1 channel, PCM_16, {RATE} Hz."
+                    f"{name} has {form[0]} channel(s), {form[1]}, {form[2]} Hz; "
+                    f"it must have 1 channel, PCM_16, {RATE} Hz."
                 )
             samples = file.read(dtype="float64")
     except (soundfile.SoundFileError, RuntimeError, ValueError) as error:
-        raise DataError(f"{name} cannot be decoded: {error}") from error
+        raise DataError(f"{name} cannot be decoded ({error}): fetch it again.") from error
     if not len(samples):
-        raise DataError(f"{name} has no samples.")
+        raise DataError(f"{name} has no samples: fetch the file again.")
     if len(samples) * WIDTH != promised:
-        raise DataError(f"{name} promises {promised} bytes of samples and {len(samples) * WIDTH} could be read.")
+        raise DataError(
+            f"{name} promises {promised} bytes of samples and {len(samples) * WIDTH} could be read"
+            ": fetch the file again."
+        )
     return samples
 
 
@@ -77,14 +81,16 @@ def _sphere_bytes(content: bytes, name: str) -> int:
     """Size of the samples in bytes by the header; refused unless the file holds as many."""
     length = content[8:16].strip()
     if not length.isdigit() or not 16 <= int(length) <= len(content):
-        raise DataError(f"{name}: the second line of a SPHERE file is its header's length, not {length!r}.")
+        raise DataError(
+            f"{name}: the second line of a SPHERE file is its header's length, not {length!r}; fetch the file again."
+        )
     header = content[: int(length)]
     found = re.search(rb"^sample_count -i (\d{1,9})\s*$", header, re.MULTILINE)
     if not found or b"end_head" not in header:
         raise DataError(f"{name}: the SPHERE header has no sample_count or no end_head: fetch the file again.")
     promised, there = int(found[1]) * WIDTH, len(content) - len(header)
     if promised != there:
-        raise DataError(f"{name} promises {promised} bytes of samples and has {there}.")
+        raise DataError(f"{name} promises {promised} bytes of samples and has {there}: fetch the file again.")
     return promised
 
 

@@ -34,9 +34,9 @@ def read_tar(path: Path, names: Iterable[str], limit: int, total: int) -> dict[s
             while unpacked.read(CHUNK):  # the checksum follows the archive's end
                 pass
     except BROKEN as error:
-        raise DataError(f"{path} is not a whole .tar.gz file: {error}.") from error
+        raise DataError(f"{path} is not a whole .tar.gz file: {error}; fetch it again.") from error
     if missing := sorted(wanted - found.keys()):
-        raise DataError(f"{path} lacks {', '.join(missing)}.")
+        raise DataError(f"{path} lacks {', '.join(missing)}: fetch it again.")
     return found
 
 
@@ -44,16 +44,16 @@ def _members(archive: tarfile.TarFile, wanted: set[str], limit: int, path: Path)
     found: dict[str, bytes] = {}
     for i, info in enumerate(archive):
         if i >= MEMBERS:
-            raise DataError(f"{path} holds more than {MEMBERS} members.")
+            raise DataError(f"{path} holds more than {MEMBERS} members; fetch it again.")
         if info.name not in wanted:
             continue
         place = f"{path}, member {info.name}"
         if info.name in found:
-            raise DataError(f"{place} occurs twice.")
+            raise DataError(f"{place} occurs twice: fetch the archive again.")
         if not info.isreg():
-            raise DataError(f"{place} is not a plain file.")
+            raise DataError(f"{place} is not a plain file: fetch the archive again.")
         if info.size > limit:
-            raise DataError(f"{place} is larger than {limit} bytes.")
+            raise DataError(f"{place} is larger than {limit} bytes; fetch the archive again.")
         member = archive.extractfile(info)
         assert member is not None
         found[info.name] = member.read(limit)
@@ -70,5 +70,5 @@ class _Limited(io.RawIOBase):
         content = self.stream.read(size if 0 <= size <= self.left else self.left + 1)
         self.left -= len(content)
         if self.left < 0:
-            raise DataError(f"{self.path} unpacks to more bytes than it should.")
+            raise DataError(f"{self.path} unpacks to more bytes than it should; fetch it again.")
         return content

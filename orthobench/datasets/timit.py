@@ -178,7 +178,8 @@ def _full_split(found: list[Utterance]) -> dict[str, list[Utterance]]:
     if len(training) != TRAINING_SPEAKERS or len(others) != TEST_SPEAKERS or training & others:
         raise DataError(
             f"TIMIT has {TRAINING_SPEAKERS} speakers in TRAIN and {TEST_SPEAKERS} others in TEST; "
-            f"{len(training)} and {len(others)} were found, {len(training & others)} in both."
+            f"{len(training)} and {len(others)} were found, {len(training & others)} in both"
+            "; put the whole corpus there."
         )
     rest = others - {*DEVELOPMENT, *CORE_TEST}
     return _by_speaker(found, {"train": training, "val": DEVELOPMENT, "test": CORE_TEST, "other": rest})
@@ -190,7 +191,7 @@ def _sample_split(found: list[Utterance]) -> dict[str, list[Utterance]]:
     if strangers:
         raise DataError(
             f"speaker {min(strangers)} is not one of the sample's 16, and there is no TRAIN or TEST folder as in the "
-            "whole corpus."
+            "whole corpus: put the corpus there with its folders."
         )
     return _by_speaker(found, split)
 
@@ -203,7 +204,8 @@ def _by_speaker(found: list[Utterance], split: dict[str, Iterable[str]]) -> dict
         count = len(spoken.get(speaker, []))
         if count != SENTENCES:
             raise DataError(
-                f"TIMIT is not complete: speaker {speaker} has {count} SI and SX sentences, not {SENTENCES}."
+                f"TIMIT is not complete: speaker {speaker} has {count} SI and SX sentences, not {SENTENCES}"
+                "; put the missing recordings there."
             )
     return {part: [u for speaker in sorted(speakers) for u in spoken[speaker]] for part, speakers in split.items()}
 

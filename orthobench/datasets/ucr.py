@@ -125,10 +125,12 @@ def parse(content: bytes, path: Path, unequal: Unequal = "refuse") -> np.ndarray
         raise DataError(
             f"{path}:1:1: one column; a label and at least one value are needed, separated by {separator!r}."
         )
-    refuse_nan(table[:, :1], path, "the first column is the label")
+    refuse_nan(table[:, :1], path, "the first column must be the label")
     wrong = np.flatnonzero((table[:, 0] != np.round(table[:, 0])) | (np.abs(table[:, 0]) > 1e9))
     if len(wrong):
-        raise DataError(f"{path}:{wrong[0] + 1}:1: label {table[wrong[0], 0]:g}; the first column holds whole numbers.")
+        raise DataError(
+            f"{path}:{wrong[0] + 1}:1: label {table[wrong[0], 0]:g}; the first column must hold whole numbers."
+        )
     if unequal == "refuse":
         refuse_nan(table, path, "use task.unequal=pad if only the ends of shorter series are missing")
     refuse_nan(table[:, 1:2], path, "a series needs a first value", first=2)
@@ -137,7 +139,8 @@ def parse(content: bytes, path: Path, unequal: Unequal = "refuse") -> np.ndarray
     if resumed.any():
         i, j = np.argwhere(resumed)[0]
         raise DataError(
-            f"{path}:{i + 1}:{j + 1}: the value is missing (NaN) inside a series; only its end may be padded."
+            f"{path}:{i + 1}:{j + 1}: the value is missing (NaN) inside a series; "
+            "only its end may be padded, so fill it, or leave the series out."
         )
     return table
 
@@ -155,13 +158,19 @@ def pair_up(
             f"{paths[0]} and {paths[1]} hold the same rows; TRAIN and TEST must differ: put the right one back."
         )
     if train.shape[1] != test.shape[1] and unequal == "refuse":
-        raise DataError(f"{paths[1]}:1:{test.shape[1]}: {test.shape[1]} columns where TRAIN has {train.shape[1]}.")
+        raise DataError(
+            f"{paths[1]}:1:{test.shape[1]}: {test.shape[1]} columns where TRAIN has {train.shape[1]}"
+            "; use task.unequal=pad where series differ in length."
+        )
     classes = np.unique(train[:, 0])
     if len(classes) < 2:
         raise DataError(f"{paths[0]}: every label is {classes[0]:g}; two classes are needed.")
     unseen = np.flatnonzero(~np.isin(test[:, 0], classes))
     if len(unseen):
-        raise DataError(f"{paths[1]}:{unseen[0] + 1}:1: class {test[unseen[0], 0]:g} is not in {paths[0].name}.")
+        raise DataError(
+            f"{paths[1]}:{unseen[0] + 1}:1: class {test[unseen[0], 0]:g} is not in {paths[0].name}"
+            "; a class must be in both files."
+        )
     length = max(train.shape[1], test.shape[1]) - 1
     return _series(train, classes, length), _series(test, classes, length)
 
@@ -179,9 +188,11 @@ def _compare(
     for series, counts, path in zip(pair, entry.counts(archive), paths, strict=True):
         found = tuple(np.bincount(series.labels, minlength=len(counts)).tolist())
         if series.values.shape[1] != entry.length:
-            raise DataError(f"{path}: series of {series.values.shape[1]} values; {entry.name} has {entry.length}.")
+            raise DataError(
+                f"{path}: series of {series.values.shape[1]} values; {entry.name} has {entry.length}; fetch it again."
+            )
         if found != counts:
-            raise DataError(f"{path}: {found} series per class; {entry.name} has {counts}.")
+            raise DataError(f"{path}: {found} series per class; {entry.name} has {counts}; fetch it again.")
 
 
 def _part(folder: Path, name: str, part: str) -> Path | None:
@@ -237,7 +248,7 @@ def _content(path: Path) -> bytes:
         with gzip.open(path) as file:
             content = file.read(CAP + 1)
     except (OSError, EOFError, zlib.error) as error:
-        raise DataError(f"{path} is not a whole gzip file: {error}.") from error
+        raise DataError(f"{path} is not a whole gzip file: {error}; fetch it again.") from error
     if len(content) > CAP:
-        raise DataError(f"{path} unpacks to more than {CAP:,} bytes.")
+        raise DataError(f"{path} unpacks to more than {CAP:,} bytes; fetch it again.")
     return content

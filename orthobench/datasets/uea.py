@@ -31,9 +31,15 @@ def read(files: tuple[Path, ...]) -> Content:
     for part, path in zip(("train", "test"), files, strict=False):
         found, own, regression, noticed = _file(path)
         if sequences and found[0].shape[1] != sequences[0].shape[1]:
-            raise DataError(f"{path} has {found[0].shape[1]} dimensions, and {files[0]} {sequences[0].shape[1]}.")
+            raise DataError(
+                f"{path} has {found[0].shape[1]} dimensions, and {files[0]} {sequences[0].shape[1]}"
+                "; both files need the same."
+            )
         if sequences and regression != numeric:
-            raise DataError(f"{path} and {files[0]} differ: one has classes, and the other targets to predict.")
+            raise DataError(
+                f"{path} and {files[0]} differ: one has classes, and the other targets to predict"
+                "; use two files of one data set."
+            )
         numeric = regression
         if sequences and not numeric:
             _refuse_other_spelling(labels, files[0], own, path)
@@ -45,7 +51,9 @@ def read(files: tuple[Path, ...]) -> Content:
     try:
         y = np.array([_number(label) for label in labels]) if numeric else np.array(labels)
     except ValueError as error:
-        raise DataError(f"{files[0]}: a target is no number: {error}.") from error
+        raise DataError(
+            f"{files[0]}: a target is no number: {error}; write a number after the last colon of each line."
+        ) from error
     return Content(x, y, lengths, parts if len(files) > 1 else {}, remarks=tuple(remarks))
 
 
@@ -65,18 +73,24 @@ def _file(path: Path) -> tuple[list[np.ndarray], list[str], bool, list[str]]:
     if header.get("timestamps", "false").startswith("true"):
         raise DataError(f"{path} has timestamps, which are not read: give every step its values alone.")
     if first is not None and not numeric and not header.get("classlabel", "").startswith("true"):
-        raise DataError(f"{path} has neither @classLabel true nor @targetLabel true: there is nothing to learn.")
+        raise DataError(
+            f"{path} has neither @classLabel true nor @targetLabel true: add one, "
+            "and end each line with its label or target."
+        )
     series, labels = [], []
     for number, line in enumerate(lines[first or len(lines) :], start=(first or 0) + 1):
         if not line.strip() or line.startswith("#"):
             continue
         one, label = _series(line, f"{path}, line {number}")
         if series and one.shape[1] != series[0].shape[1]:
-            raise DataError(f"{path}, line {number}: {one.shape[1]} dimensions, {series[0].shape[1]} before.")
+            raise DataError(
+                f"{path}, line {number}: {one.shape[1]} dimensions, {series[0].shape[1]} before"
+                "; every line needs the same."
+            )
         series.append(one)
         labels.append(label)
     if not series:
-        raise DataError(f"{path} has no series after a line @data.")
+        raise DataError(f"{path} has no series after a line @data: write one on each line.")
     return series, labels, numeric, remarks
 
 
@@ -102,7 +116,10 @@ def _series(line: str, place: str) -> tuple[np.ndarray, str]:
     except ValueError as error:
         raise DataError(f"{place}: {error}; every value must be a number.") from error
     if not values or len({len(one) for one in values}) > 1:
-        raise DataError(f"{place}: the dimensions have {', '.join(str(len(one)) for one in values)} steps.")
+        raise DataError(
+            f"{place}: the dimensions have {', '.join(str(len(one)) for one in values)} steps"
+            "; all need the same number."
+        )
     return np.array(values).T, label
 
 

@@ -28,13 +28,13 @@ def read_file(path: Path, cap: int = ARCHIVE_CAP) -> bytes:
     """
     try:
         if path.exists() and not path.is_file():
-            raise DataError(f"{path} is not a file.")
+            raise DataError(f"{path} is not a file: put the file in its place.")
         size = path.stat().st_size
         if size > cap:
-            raise DataError(f"{path} has {size:,} bytes; at most {cap:,} are read.")
+            raise DataError(f"{path} has {size:,} bytes; at most {cap:,} are read; use a smaller file.")
         return path.read_bytes()
     except OSError as error:
-        raise DataError(f"{path} cannot be read: {error.strerror}.") from error
+        raise DataError(f"{path} cannot be read: {error.strerror}; make it readable, or restore it.") from error
 
 
 def open_zip(content: bytes | Path, where: object) -> zipfile.ZipFile:
@@ -49,11 +49,13 @@ def open_zip(content: bytes | Path, where: object) -> zipfile.ZipFile:
         raise DataError(f"{where} is not a whole zip archive: its directory is missing: fetch it again.")
     _, _, _, _, count, length, _, _ = _END.unpack(tail[start : start + _END.size])
     if count > MEMBERS or length > DIRECTORY or b"PK\6\7" in tail[max(start - 20, 0) : start]:
-        raise DataError(f"{where} has too many members for this data set: at most {MEMBERS:,} are read.")
+        raise DataError(
+            f"{where} has too many members for this data set: at most {MEMBERS:,} are read; fetch it again."
+        )
     try:
         return zipfile.ZipFile(content if isinstance(content, Path) else io.BytesIO(content))
     except (*DAMAGED, struct.error) as error:
-        raise DataError(f"{where} is not a whole zip archive: {error}.") from error
+        raise DataError(f"{where} is not a whole zip archive: {error}; fetch it again.") from error
 
 
 def _tail(path: Path) -> bytes:
@@ -62,7 +64,7 @@ def _tail(path: Path) -> bytes:
             file.seek(max(path.stat().st_size - _TAIL, 0))
             return file.read(_TAIL)
     except OSError as error:
-        raise DataError(f"{path} cannot be read: {error.strerror}.") from error
+        raise DataError(f"{path} cannot be read: {error.strerror}; make it readable, or restore it.") from error
 
 
 def member(
@@ -84,7 +86,9 @@ def member(
     if len(found) != 1:
         raise DataError(f"{where} has {len(found) or 'no'} members called {name!r}; one is needed.")
     if found[0].file_size > cap:
-        raise DataError(f"{where}: {name} unpacks to {found[0].file_size:,} bytes; at most {cap:,} are read.")
+        raise DataError(
+            f"{where}: {name} unpacks to {found[0].file_size:,} bytes; at most {cap:,} are read; use a smaller file."
+        )
     try:
         with archive.open(found[0]) as file:
             content = file.read(min(START, cap + 1))
@@ -94,9 +98,12 @@ def member(
             if len(content) <= cap:
                 file.read(1)  # reaching the end checks the CRC
     except MemoryError as error:
-        raise DataError(f"{where}: {name} does not fit in memory: it has {found[0].file_size:,} bytes.") from error
+        raise DataError(
+            f"{where}: {name} does not fit in memory: run on a machine with more, "
+            f"for it has {found[0].file_size:,} bytes."
+        ) from error
     except DAMAGED as error:
-        raise DataError(f"{where}: {name} is damaged: {error}.") from error
+        raise DataError(f"{where}: {name} is damaged: {error}; fetch the archive again.") from error
     if len(content) > cap:
-        raise DataError(f"{where}: {name} unpacks to more than {cap:,} bytes.")
+        raise DataError(f"{where}: {name} unpacks to more than {cap:,} bytes; use a smaller file.")
     return content

@@ -59,7 +59,10 @@ def _slurm(given: dict[str, Any], runs_root: Path) -> Launcher:
         "additional_parameters": {"requeue": True, **(given["options"] or {})},
     }
     if options["signal_delay_s"] >= 60 * options["time"]:
-        raise ConfigError(f"hydra.launcher.signal_s={given['signal_s']} is not within the time limit of the runs.")
+        raise ConfigError(
+            f"hydra.launcher.signal_s={given['signal_s']} is not within the time limit of the runs"
+            ": it must be less than hydra.launcher.time."
+        )
     return Slurm(
         runs_root / FOLDER,
         {name: value for name, value in options.items() if value is not None},
@@ -82,5 +85,5 @@ def _number(given: dict[str, Any], name: str, kind: type[int] | type[float], lea
     right = isinstance(value, int | float) and not isinstance(value, bool) and (kind is float or int(value) == value)
     if not right or value < least:
         what = "a whole number" if kind is int else "a number"
-        raise ConfigError(f"hydra.launcher.{name}={value} is not {what} >= {least:g}.")
+        raise ConfigError(f"hydra.launcher.{name}={value} is not {what} >= {least:g}: give one.")
     return kind(value)

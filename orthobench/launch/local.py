@@ -53,7 +53,8 @@ class Local:
         if 0 < len(self._users) * self._per_gpu < at_once:
             each = f", {self._per_gpu} for each" if self._per_gpu > 1 else ""
             raise ConfigError(
-                f"{at_once} runs at a time are wanted, and {len(self._users)} GPUs are named for them{each}."
+                f"{at_once} runs at a time are wanted, and {len(self._users)} GPUs are named for them{each}"
+                "; name more, or run fewer at a time."
             )
 
 
@@ -69,9 +70,11 @@ def local(n_jobs: Any, gpus: Any = None, per_gpu: Any = 1) -> Local:
         ConfigError: a value is of a wrong type or out of range, or this machine has no such GPU.
     """
     if type(n_jobs) is not int or not n_jobs:
-        raise ConfigError(f"hydra.launcher.n_jobs={n_jobs} is not a whole number >= 1; -1 is one for each core.")
+        raise ConfigError(f"hydra.launcher.n_jobs={n_jobs} is not a whole number >= 1; use -1 for one on each core.")
     if type(per_gpu) is not int or per_gpu < 1:
-        raise ConfigError(f"hydra.launcher.per_gpu={per_gpu} is not a whole number >= 1: runs that share a GPU.")
+        raise ConfigError(
+            f"hydra.launcher.per_gpu={per_gpu} is not a whole number >= 1: give the runs that share a GPU."
+        )
     if gpus is None and per_gpu > 1:
         raise ConfigError(f"hydra.launcher.per_gpu={per_gpu} needs hydra.launcher.gpus=, such as gpus=all.")
     if gpus is None:
@@ -82,7 +85,8 @@ def local(n_jobs: Any, gpus: Any = None, per_gpu: Any = 1) -> Local:
         shared = "have a GPU each" if per_gpu == 1 else f"have a GPU, {per_gpu} on each"
         raise ConfigError(
             f"hydra.launcher.n_jobs={n_jobs} does not apply beside hydra.launcher.gpus={gpus}, by which "
-            f"{at_once} runs at a time {shared}."
+            f"{at_once} runs at a time {shared}"
+            ": leave n_jobs out."
         )
     return Local(at_once, names, per_gpu)
 
@@ -94,7 +98,10 @@ def _names(gpus: Any, known: list[str]) -> list[str]:
     if not right or (gpus != "all" and (not chosen or len(set(chosen)) < len(chosen))):
         raise ConfigError(f"hydra.launcher.gpus={gpus} is neither all, nor a number >= 1, nor a list such as [0,2].")
     if not chosen or any(not 0 <= one < len(known) for one in chosen):
-        raise ConfigError(f"hydra.launcher.gpus={gpus}: this machine shows {len(known)} GPUs, numbered from 0.")
+        raise ConfigError(
+            f"hydra.launcher.gpus={gpus}: this machine shows {len(known)} GPUs, numbered from 0; "
+            "name some of these, or leave gpus out."
+        )
     return [known[one] for one in chosen]
 
 

@@ -109,7 +109,10 @@ class RayWorker:
         except (errors.TaskCancelledError, KeyboardInterrupt):
             self.code = Stopped.exit_code
         except errors.RayTaskError as error:
-            raise ConfigError(f"the Ray workers cannot carry out a command: {str(error).splitlines()[-1]}") from error
+            raise ConfigError(
+                "the Ray workers cannot carry out a command; install orthobench there, too: "
+                f"{str(error).splitlines()[-1]}"
+            ) from error
         except errors.RayError:
             self.lost = True
 

@@ -40,7 +40,7 @@ def refuse_of_torch(layer: str, **given: Any) -> None:
     """
     for key, (default, instead) in OF_TORCH.items():
         if given[key] != default:
-            raise ConfigError(f"{layer}: {key}={given[key]!r} does not apply, only {key}={default}: {instead}.")
+            raise ConfigError(f"{layer}: {key}={given[key]!r} does not apply; use {key}={default}: {instead}.")
 
 
 def resolve(layer: str, model: str | None, hidden_size: int, given: dict[str, Any]) -> Resolved:

@@ -61,7 +61,9 @@ def build_model(settings: Settings, task: Task) -> Network:
     model.checkpoint = settings.run["checkpoint"]
     reason = None if model.checkpoint is None else model.why_no_segments()
     if reason is not None:
-        raise ConfigError(f"checkpoint={model.checkpoint} does not apply to model={given['name']}: {reason}.")
+        raise ConfigError(
+            f"checkpoint={model.checkpoint} does not apply to model={given['name']}: {reason}; use checkpoint=null."
+        )
     return model
 
 
@@ -112,7 +114,7 @@ def fit_to_budget(settings: Settings) -> Settings:
         high = max(math.ceil(low * math.sqrt(budget / totals[low])) if totals else 2 * high, low + 1)
         if high > LARGEST:
             problem = "is too large" if totals else "cannot be met"
-            raise ConfigError(f"params={budget} {problem} with up to {LARGEST} hidden units.")
+            raise ConfigError(f"params={budget} {problem} with up to {LARGEST} hidden units; choose another number.")
         reached = reaches(high, 2 * high)
     guesses = 0
     while high - low > 1:
@@ -128,7 +130,7 @@ def fit_to_budget(settings: Settings) -> Settings:
     best = min(totals, key=lambda size: (abs(totals[size] - budget), size))
     if not budget / 2 <= totals[best] <= 2 * budget:
         raise ConfigError(f"params={budget} is too {'small' if totals[best] > budget else 'large'}: "
-                          f"the nearest model has {totals[best]} parameters.")  # fmt: skip
+                          f"use params={totals[best]}, the nearest that a model has.")  # fmt: skip
     if settings.hidden_size not in (None, best):
         raise ConfigError(
             f"model.hidden_size={settings.hidden_size} beside params={budget}, which makes it {best}: drop one of them."

@@ -47,7 +47,9 @@ def tried_cell(cls: type[Cell], arguments: dict[str, Any]) -> Cell:
         kinds = (made.U.dtype, made.U.dtype.to_complex())
         odd = next(((name, p.dtype) for name, p in made.named_parameters() if p.dtype not in kinds), None)
         if odd:
-            raise ConfigError(f"{where}: its parameter {odd[0]} is in {odd[1]}, the others are in {kinds[0]}.")
+            raise ConfigError(
+                f"{where}: its parameter {odd[0]} is in {odd[1]}, the others are in {kinds[0]}: make them alike."
+            )
         refuse_loose_tensors(where, made)
         inside = {id(p) for found in parametrizations(made) if found.constrained for p in found.parameters()}
         _refuse_unknown_scales(where, made, [name for name, p in made.named_parameters() if id(p) not in inside])
@@ -82,15 +84,20 @@ def tried_map(cls: type[Parametrization], arguments: dict[str, Any]) -> Parametr
         W: Any = made()
         if not isinstance(W, Tensor) or W.shape != (n, n):
             given = tuple(W.shape) if isinstance(W, Tensor) else type(W).__name__
-            raise ConfigError(f"{where}: `forward` returns {given} for n={n}, and not a matrix {(n, n)}.")
+            raise ConfigError(f"{where}: `forward` returns {given} for n={n}, and must return a matrix {(n, n)}.")
         if not (W.is_floating_point() or W.is_complex()):
-            raise ConfigError(f"{where}: `forward` returns a matrix in {W.dtype}.")
+            raise ConfigError(
+                f"{where}: `forward` returns a matrix in {W.dtype}, and must return one in the type of its parameters."
+            )
         if not W.isfinite().all():
-            raise ConfigError(f"{where}: its first matrix holds numbers that are not finite (NaN or infinity).")
+            raise ConfigError(
+                f"{where}: its first matrix holds numbers that are not finite (NaN or infinity): "
+                "correct how its parameters are drawn."
+            )
         if made.constrained and not made.contains(W.detach(), made.tolerance):
             raise ConfigError(
-                f"{where}: its first matrix is not of the kind that it is constrained to: `contains` says so, within "
-                f"its tolerance of {made.tolerance:g}."
+                f"{where}: its first matrix is not of the kind that it is constrained to: "
+                f"`contains` says so, within its tolerance of {made.tolerance:g}; correct `forward` or `contains`."
             )
         _refuse_idle_parameters(where, made, spare, lambda found, seed: found())
         refuse_loose_tensors(where, made)
@@ -155,7 +162,7 @@ def _check_step(where: str, made: Any, x: Tensor) -> None:
     before = [part._version for part in start]
     answer = made.step(made.project(x)[0], start, made.matrices())
     if made.returns_output and (not isinstance(answer, tuple) or len(answer) != 2):
-        raise ConfigError(f"{where}: with returns_output, `step` returns the pair (output, state).")
+        raise ConfigError(f"{where}: with returns_output, `step` must return the pair (output, state).")
     output, state = answer if made.returns_output else (None, answer)
     wanted = [(B, *shape) for shape in made.state_shapes()]
     if not isinstance(state, tuple):
@@ -169,10 +176,12 @@ def _check_step(where: str, made: Any, x: Tensor) -> None:
         )
     shapes = [tuple(part.shape) for part in state]
     if shapes != wanted:
-        raise ConfigError(f"{where}: `step` returns states of shapes {shapes} for two sequences, not {wanted}.")
+        raise ConfigError(
+            f"{where}: `step` returns states of shapes {shapes} for two sequences, and must return {wanted}."
+        )
     types, begun = [part.dtype for part in state], [part.dtype for part in start]
     if types != begun:
-        raise ConfigError(f"{where}: `step` returns states in {types}, and they begin in {begun}.")
+        raise ConfigError(f"{where}: `step` returns states in {types}, and must return them in {begun}, as they begin.")
     seen = made.features(state[0] if output is None else output)
     if tuple(seen.shape) != (B, made.feature_size) or not seen.is_floating_point():
         raise ConfigError(
@@ -192,7 +201,8 @@ def _check_tokens(where: str, made: Any) -> None:
         if found.shape != wanted.shape:
             raise ConfigError(
                 f"{where}: `project` returns {tuple(found.shape)} for tokens {(B, T)} and "
-                f"{tuple(wanted.shape)} for the vectors (B, T, I): `orthobench.cells.base.projection` takes both."
+                f"{tuple(wanted.shape)} for the vectors (B, T, I): "
+                "use `orthobench.cells.base.projection`, which takes both."
             )
 
 
@@ -201,8 +211,8 @@ def _check_answers(where: str, made: Cell, x: Tensor) -> None:
     answer = answers(made, x)
     if not answer.isfinite().all():
         raise ConfigError(
-            f"{where}: its answer to two steps of standard normal inputs holds numbers that are not finite (NaN or "
-            "infinity)."
+            f"{where}: its answer to two steps of standard normal inputs holds numbers that are not finite (NaN "
+            "or infinity): use smaller initial weights, or a bounded activation."
         )
     again, alone, other = answers(made, x), answers(made, x[:1]), answers(made, inputs(made, T, seed=3))
     if not torch.equal(answer, again):
@@ -211,7 +221,10 @@ def _check_answers(where: str, made: Cell, x: Tensor) -> None:
             "arguments, such as what it keeps from step to step, or chance."
         )
     if not torch.allclose(alone, answer[:1], rtol=RTOL, atol=ATOL):
-        raise ConfigError(f"{where}: the answer to a sequence depends on what other sequences are in its batch.")
+        raise ConfigError(
+            f"{where}: the answer to a sequence depends on what other sequences are in its batch: "
+            "treat every row of it alone."
+        )
     if torch.equal(answer, other):
         raise ConfigError(f"{where}: the input makes no difference to the answer: use p_t in `step`.")
 
@@ -236,7 +249,10 @@ def _refuse_idle_parameters(
     found = _gradients(made, own, answer) if own else {}
     idle = next((name for name, g in found.items() if g is None), None)
     if idle is not None:
-        raise ConfigError(f"{where}: no gradient reaches its parameter {idle}: it would be counted and never trained.")
+        raise ConfigError(
+            f"{where}: no gradient reaches its parameter {idle}: use it in `step`, or delete it, "
+            "for it would be counted and never trained."
+        )
     still = [name for name, g in found.items() if g is not None and not g.any()]
     begun = {name: p.detach().clone() for name, p in spare.named_parameters()} if still else {}
     for seed, (kept, spread) in enumerate(OTHERS, start=5):
@@ -253,8 +269,8 @@ def _refuse_idle_parameters(
         still = [name for name, g in found.items() if g is not None and not g.any()]
     if still:
         raise ConfigError(
-            f"{where}: the gradient of its parameter {still[0]} is zero, with other values of its parameters too: it "
-            "would be counted and never trained."
+            f"{where}: the gradient of its parameter {still[0]} is zero, "
+            "with other values of its parameters too: use it in `step`, or delete it."
         )
 
 
@@ -270,6 +286,6 @@ def _refuse_unknown_scales(where: str, made: Any, own: list[str]) -> None:
     unknown = next((name for name in made.learning_rate_scales() if name not in own), None)
     if unknown is not None:
         raise ConfigError(
-            f"{where}: `learning_rate_scales` names {unknown!r}, which is none of the parameters that it may "
-            f"scale: {', '.join(own) or 'it has none'}."
+            f"{where}: `learning_rate_scales` names {unknown!r}, which it may not scale; "
+            f"use those of its free parameters alone: {', '.join(own) or 'none'}."
         )

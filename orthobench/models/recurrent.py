@@ -113,7 +113,9 @@ class Recurrent(Network):
             width = cells[-1].feature_size
         self.cells = nn.ModuleList(cells)
         if tied and width != last:
-            raise ConfigError(f"model.tied=true does not apply here: the cell has {width} features of {last} units.")
+            raise ConfigError(
+                f"model.tied=true does not apply to {width} features of {last} units; use model.tied=false."
+            )
         self.output_weight = None if tied else nn.Parameter(weight(output_init, rng, (output_size, width)))
         self.output_bias = nn.Parameter(readout_bias(output_bias_init, rng, output_size, width))
 

@@ -53,7 +53,9 @@ class SafeCheckpointIO:
         try:
             return torch.load(io.BytesIO(content), map_location=map_location or "cpu", weights_only=True)
         except (MemoryError, torch.OutOfMemoryError) as error:
-            raise MemoryExhausted(f"{path} does not fit in memory: {error}.") from error
+            raise MemoryExhausted(
+                f"{path} does not fit in memory: {error}; run on a machine with more memory."
+            ) from error
         except Exception as error:  # torch raises many kinds
             raise StorageError(f"{path} is not a checkpoint of plain data; delete it to start again.") from error
 

@@ -78,7 +78,7 @@ def collect(place: Path, runs_root: Path, data_root: str) -> Iterator[Collected]
                 yield Collected(name, "refused", reason) if reason else _accept(folder, runs_root, data_root)
                 shutil.rmtree(folder, ignore_errors=True)
     except (OSError, *DAMAGED) as error:
-        raise StorageError(f"{place} cannot be collected: {_text(error)}.") from error
+        raise StorageError(f"{place} cannot be collected: {_text(error)}; copy or pack the runs again.") from error
 
 
 class _Member:
@@ -100,7 +100,10 @@ def _opened(place: Path) -> Iterator[dict[str, dict[str, _Member]]]:
     if place.is_dir():
         homes = [place] if (place / RECORD).is_file() else sorted(path.parent for path in _records(place))
         if not homes:
-            raise StorageError(f"{place} holds no run: there is no {RECORD} in it, nor in a folder of it.")
+            raise StorageError(
+                f"{place} holds no run: there is no {RECORD} in it, nor in a folder of it"
+                "; name a folder of runs, or a run."
+            )
         for home in homes:
             refuse_links(home)
         yield {
@@ -148,12 +151,12 @@ def _runs(members: dict[str, _Member], place: Path) -> dict[str, dict[str, _Memb
     for name, member in members.items():
         path = PurePosixPath(name.replace("\\", "/"))  # without the `./` that names may begin with
         if path.is_absolute() or ".." in path.parts or any(":" in part for part in path.parts[:1]):
-            raise StorageError(f"{place} is refused: its member {name!r} leads outside.")
+            raise StorageError(f"{place} is refused: its member {name!r} leads outside; pack the folder of runs anew.")
         found[path] = member
         if path.name == RECORD:
             run = path.parent.name or _name_of(member)
             if homes.setdefault(run, path.parent) != path.parent:
-                raise StorageError(f"{place} is refused: it has two runs of the name {run}.")
+                raise StorageError(f"{place} is refused: it has two runs of the name {run}; pack each by itself.")
     if not homes:
         raise StorageError(f"{place} holds no run: there is no {RECORD} in it; name a folder of runs, or a run.")
     return {run: {name: found[home / name] for name in FILES if home / name in found} for run, home in homes.items()}
@@ -170,7 +173,7 @@ def _name_of(member: _Member) -> str:
             record = json.loads(file.read())
             if isinstance(record, dict) and PLAIN.fullmatch(str(record.get("run_id"))):
                 return str(record["run_id"])
-    raise StorageError(f"the {RECORD} at the top of the archive names no run.")
+    raise StorageError(f"the {RECORD} at the top of the archive names no run: pack the folder of a run.")
 
 
 def _copy(files: dict[str, _Member], folder: Path) -> str:

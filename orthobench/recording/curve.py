@@ -58,9 +58,15 @@ class Curve:
         try:
             content = stream.decompress(packed, LARGEST)
         except zlib.error as error:
-            raise StorageError(f"the curves in the checkpoint of {self.path.parent} are damaged: {error}.") from error
+            raise StorageError(
+                f"the curves in the checkpoint of {self.path.parent} are damaged: {error}"
+                "; move that folder away to begin anew."
+            ) from error
         if not stream.eof:
-            raise StorageError(f"the curves in the checkpoint of {self.path.parent} have more than {LARGEST:,} bytes.")
+            raise StorageError(
+                f"the curves in the checkpoint of {self.path.parent} have more than {LARGEST:,} bytes"
+                "; move that folder away to begin anew."
+            )
         return content
 
     def digest(self) -> str | None:
@@ -79,7 +85,10 @@ class Curve:
         if not self.path.is_file():
             return []
         if self.path.stat().st_size > LARGEST:
-            raise StorageError(f"{self.path} has {self.path.stat().st_size:,} bytes; at most {LARGEST:,} are read.")
+            raise StorageError(
+                f"{self.path} has {self.path.stat().st_size:,} bytes; at most {LARGEST:,} are read"
+                "; move its folder away to begin anew."
+            )
         return _rows(self.path.read_bytes().decode(errors="replace").split("\n")[1:-1])
 
     def of(self, name: str) -> list[list[float]]:

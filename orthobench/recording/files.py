@@ -44,7 +44,9 @@ def write_bytes(path: Path, content: bytes, keep: Path | None = None) -> None:
         os.replace(temporary, path)  # noqa: PTH105  (tests make `os` fail)
         _sync_folder(path.parent)
     except OSError as error:
-        raise StorageError(f"{path} cannot be written: {error.strerror or error}.") from error
+        raise StorageError(
+            f"{path} cannot be written: {error.strerror or error}; make room, or make the folder writable."
+        ) from error
     finally:  # also when a signal interrupts
         with contextlib.suppress(OSError):
             temporary.unlink()
@@ -63,7 +65,9 @@ def append_bytes(path: Path, content: bytes) -> None:
         finally:
             os.close(file)
     except OSError as error:
-        raise StorageError(f"{path} cannot be written: {error.strerror or error}.") from error
+        raise StorageError(
+            f"{path} cannot be written: {error.strerror or error}; make room, or make the folder writable."
+        ) from error
 
 
 def make_folder(path: Path) -> None:
@@ -101,7 +105,9 @@ def within(root: Path, name: str | Path) -> Path:
     """
     parts, path = Path(name).parts, root
     if not parts or Path(name).is_absolute() or ".." in parts:
-        raise StorageError(f"{str(name)!r} is no name of a file below {root}.")
+        raise StorageError(
+            f"{str(name)!r} is no name of a file below {root}: give a name without .. and without a / in front."
+        )
     for part in parts:
         path = path / part
         if os.path.islink(path):  # noqa: PTH114  (never fails)

@@ -82,20 +82,26 @@ def read(folder: Path) -> Settings:
         content = read_yaml(path)
     except FileNotFoundError as error:
         raise ConfigError(
-            f"{path} is not there: `orthobench plan KEY=VALUE ... --folders` writes the folder of a run."
+            f"{path} is not there: make the folder of a run by `orthobench plan KEY=VALUE ... --folders`."
         ) from error
     except (OSError, ConfigError) as error:
-        raise StorageError(f"{path} cannot be read: {' '.join(str(error).split())}") from error
+        raise StorageError(
+            f"{path} cannot be read, so write it again by `orthobench plan KEY=VALUE ... --folders`: "
+            f"{' '.join(str(error).split())}"
+        ) from error
     _refuse_other_files(content, path)
     try:
         settings = recorded.settings_of(content, _runs_root(content, folder), _data_root(content))
     except ConfigError as error:
-        raise ConfigError(f"{path} cannot be used by this version of orthobench: {error}") from error
+        raise ConfigError(
+            f"{path} cannot be used by this version, "
+            f"so write it again by `orthobench plan KEY=VALUE ... --folders`: {error}"
+        ) from error
     if owner(path) != settings.digest:
         written = (owner(path) or "no run's")[:10]
         raise StorageError(
             f"{path} is not what was written: its first line has the digest {written}, and its settings are those of "
-            f"{settings.digest[:10]}; it was edited, or is of another version of orthobench: let it be written anew."
+            f"{settings.digest[:10]}; write it again by `orthobench plan KEY=VALUE ... --folders`."
         )
     if absolute(str(settings.folder)) != absolute(str(folder)):
         raise StorageError(f"{folder} holds the settings of {settings.run_id}: give the folder this name.")
@@ -109,7 +115,7 @@ def _refuse_other_files(content: Any, path: Path) -> None:
         if digest is None or not isinstance(known, dict) or known.get(name) != digest:
             raise ConfigError(
                 f"{name}, which {path} names, is not read: it is not the file that was there when that was written, by "
-                "the digest in it; have it written anew (`orthobench plan KEY=VALUE ... --folders`)."
+                "the digest in it; write it again by `orthobench plan KEY=VALUE ... --folders`."
             )
 
 

@@ -107,7 +107,8 @@ def refuse_unrecorded(known: Sources | None, files: Iterable[Path], name: str) -
             raise ConfigError(f"{name} is stale: it was trained before a change of the data in {path}; undo that.")
         raise ConfigError(
             f"{path}, which {name} names, is not read: it is not what the run was trained on, by the digests of its "
-            "data in record.json."
+            "data in record.json"
+            "; put the right file there."
         )
 
 

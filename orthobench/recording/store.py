@@ -1,7 +1,9 @@
 """All records under a folder as one table."""
 
+import difflib
 import os
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -57,7 +59,7 @@ def _folders(root: Path) -> list[tuple[str, bool]]:
         with os.scandir(root) as found:
             return sorted((entry.name, entry.is_symlink()) for entry in found if entry.is_dir())
     except OSError as error:
-        raise StorageError(f"{root} cannot be read: {error.strerror}.") from error
+        raise StorageError(f"{root} cannot be read: {error.strerror}; make it readable.") from error
 
 
 def runs_root(given: str | Path | None = None) -> Path:
@@ -79,8 +81,26 @@ def folder_of(run: str | Path, root: str | None = None) -> Path:
     found = next((path for path in (Path(run), runs / run) if (path / "config.yaml").is_file()), None)
     if found is None:
         places = " nor ".join(dict.fromkeys(map(str, (Path(run), runs / run))))
-        raise ConfigError(f"{run} is no run: there is no config.yaml in {places}; runs_root= names a folder of runs.")
+        raise ConfigError(f"{run} is no run: there is no config.yaml in {places}; {_hint(Path(run), runs)}.")
     return found
+
+
+def _hint(run: Path, runs: Path) -> str:
+    """Another name to give: a run in that folder, a run of a similar name beside it, or another folder."""
+    inside = next(iter(_names(run) or _names(runs / run)), None)
+    if inside is not None:
+        return f"it is a folder of runs, so name one of them, such as {inside}"
+    close = difflib.get_close_matches(run.name, {*_names(run.parent), *_names(runs)}, n=1, cutoff=0.6)
+    if close:
+        return f"did you mean {close[0]}"
+    return "name the folder of a run, or set runs_root= to the folder of runs"
+
+
+def _names(folder: Path) -> list[str]:
+    """Names of the runs in a folder, in their order; none where it is not there or may not be read."""
+    with suppress(OSError):
+        return sorted(path.parent.name for path in folder.glob("*/config.yaml"))
+    return []
 
 
 def frame(root: str | Path | None = None) -> "pd.DataFrame":
@@ -96,7 +116,7 @@ def frame(root: str | Path | None = None) -> "pd.DataFrame":
 
     root = runs_root(root)
     if not root.is_dir():
-        raise ConfigError(f"{root} is not a folder of runs, so that there are no records in it.")
+        raise ConfigError(f"{root} is not a folder of runs: name one.")
 
     with uncollected():
         return pd.DataFrame(list(_rows(root)))

@@ -27,6 +27,13 @@ LOG_RATIO = 30.0
 FEW = 6  # lines that have a legend inside
 WIDTH = 7.2  # inches
 TRIVIAL = "trivial predictor"
+TRIVIAL_LINE: dict[str, Any] = {
+    "color": "0.4",
+    "linestyle": "dotted",
+    "linewidth": 1.2,
+    "zorder": 4,
+    "label": TRIVIAL,
+}
 BAND = "mean of seeds, lowest to highest"
 SPLITS = {"train": "training", "val": "validation", "test": "test", "train_eval": "training, evaluated"}
 LIGHT, DARK = ("#000", "#fff"), ("#e6e6e6", "#121212")  # ink and paper
@@ -160,14 +167,19 @@ def lines(
 def finish(axes: "Axes", what: str, level: float | None = None, beside: bool = False, note: str = "") -> None:
     """Complete axes with lines: the trivial predictor's, the scale, a grid, and the legend, perhaps `beside` them."""
     values = heights(axes)
-    if level is not None:
-        axes.axhline(level, color="0.4", linestyle="dotted", linewidth=1.2, label=TRIVIAL)
+    trivial(axes, level)
     if values and min(values) > 0 and max(values) / min(values) > LOG_RATIO:
         axes.set_yscale("log")
     axes.set_ylabel(plain(what))
     axes.grid(alpha=0.25, linewidth=0.6)
     place: dict[str, Any] = {"loc": "center left", "bbox_to_anchor": (1.0, 0.5)} if beside else {}
-    axes.legend(title=note, title_fontsize=7, fontsize=8, frameon=False, **place)
+    axes.legend(title=note, title_fontsize=7, fontsize=8, framealpha=0.8, edgecolor="none", **place)
+
+
+def trivial(axes: "Axes", level: float | None, upright: bool = False) -> None:
+    """A labelled line at what the trivial predictor scores, across the values; nothing where the task has none."""
+    if level is not None:
+        (axes.axvline if upright else axes.axhline)(level, **TRIVIAL_LINE)
 
 
 def heights(axes: "Axes") -> list[float]:

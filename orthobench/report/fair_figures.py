@@ -1,5 +1,6 @@
 """Figures of the fair track: quality against cost, length curves, what a rate changes, the lengths learnt."""
 
+from math import inf
 from typing import TYPE_CHECKING, Any
 
 from orthobench.config.words import key, value
@@ -48,14 +49,15 @@ def _pareto(table: FairTable, entries: list[FairEntry]) -> "Figure":
     points = [(float(entry.budget["multiply_adds"]), entry.mean or 0.0) for entry in entries]
     best = [points[index] for index in front(points, table.higher)]
     axes.step(*zip(*best, strict=True), where="post", color="#888888", linewidth=1, label="best for its cost")
-    same: dict[tuple[float, float], list[str]] = {}
+    same: dict[tuple[float, str], tuple[tuple[float, float], list[str]]] = {}
     for place, (entry, point) in enumerate(zip(entries, points, strict=True)):
         colour, marker = drawing.style(place)
         span = entry.interval
         error = [[abs(point[1] - end)] for end in span] if span else None
         axes.errorbar(*point, error, color=colour, marker=marker, linestyle="none", elinewidth=0.7, capsize=2)
-        same.setdefault((point[0], round(point[1], 2)), []).append(drawing.plain(entry.model))
-    for point, models in same.items():
+        close = point[0], f"{point[1]:.2g}" if abs(point[1]) < 0.01 else f"{point[1]:.2f}"
+        same.setdefault(close, (point, []))[1].append(drawing.plain(entry.model))
+    for point, models in same.values():
         axes.annotate(", ".join(models), point, (5, 3), textcoords="offset points", fontsize=7)
     axes.set_xscale("log")
     axes.margins(x=0.12)  # for the names at the right
@@ -72,10 +74,12 @@ def _curves(table: FairTable, entries: list[FairEntry]) -> "Figure":
     """A line per model: its mean score at every length with the 95 % interval; the range of training is shaded."""
     figure, axes = drawing.subplot(WIDTH, max(4.6, 0.19 * (len(entries) + 5)))  # as high as the list of names
     axes.axvspan(*table.trained[entries[0].case], color="#888888", alpha=0.15, linewidth=0, label="in training")
+    lowest = inf
     for place, entry in enumerate(entries):
         known = [length for length in table.lengths if entry.scores(entry.at(length)).mean is not None]
         means = [entry.scores(entry.at(length)).mean or 0.0 for length in known]
         spans = [entry.interval_of(entry.at(length)) for length in known]
+        lowest = min(lowest, *means)
         errors = [
             [abs(mean - span[side]) if span else 0.0 for mean, span in zip(means, spans, strict=True)]
             for side in (0, 1)
@@ -86,24 +90,35 @@ def _curves(table: FairTable, entries: list[FairEntry]) -> "Figure":
             capsize=2, label=drawing.plain(entry.model),
         )  # fmt: skip
     axes.set_xscale("log")
-    axes.set_xticks(list(table.lengths), list(map(str, table.lengths)))
+    axes.set_xticks(list(table.lengths), _apart(table.lengths))
     axes.minorticks_off()
     axes.set_xlabel("length in the test")
     _levels(axes, table, entries[0].case, by_length=True)
-    if not table.higher and axes.dataLim.ymin > 0:
-        axes.set_yscale("log")
+    if not table.higher and lowest > 0:
+        axes.set_yscale("log")  # on which an interval that begins at 0 goes down to the axis
     axes.set_ylabel(drawing.words(table.score.name))
     axes.legend(fontsize=7, frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5))
     return figure
 
 
+def _apart(lengths: tuple[int, ...]) -> list[str]:
+    """The lengths as labels of a logarithmic axis; empty where one would lie on another, as 201 on 200."""
+    shown, last = list[str](), 0.0
+    for length in lengths:
+        shown.append(str(length) if length >= 1.2 * last else "")
+        last = length if shown[-1] else last
+    return shown
+
+
 def _levels(axes: "Axes", table: FairTable, case: str, by_length: bool = False) -> None:
-    """Lines at what the trivial predictor scores, and the order-blind one where it is known."""
+    """Lines at what the trivial predictor scores, at each length or here, and the order-blind one where it is known."""
     blind = table.order_blind.get(case, {})
     line: dict[str, Any] = {"color": "black", "linewidth": 0.8}
-    trivial = table.trivial(case)
-    if trivial is not None:
-        axes.axhline(trivial, **line, linestyle="dotted", label="trivial predictor")
+    levels = table.trivial_by_length(case) if by_length else {}
+    if len(levels) > 1:
+        axes.plot(list(levels), list(levels.values()), **drawing.TRIVIAL_LINE)
+    else:
+        drawing.trivial(axes, table.trivial(case))
     lengths = [length for length in table.lengths if length in blind]
     if by_length and lengths:
         axes.plot(lengths, [blind[n] for n in lengths], **line, linestyle="dashdot", label="order-blind predictor")
@@ -131,6 +146,7 @@ def _sensitivity(table: FairTable, case: str) -> "Figure":
         colour, marker = drawing.style(number)
         axes.plot([], [], color=colour, marker=marker, linestyle="none", label=_rate(choice))
     _named(axes, entries)
+    drawing.trivial(axes, table.trivial(case), upright=True)
     if shown and min(shown) > 0 and not table.higher:
         axes.set_xscale("log")
     axes.set_xlabel(drawing.words(table.score.validation))

@@ -3,7 +3,7 @@
 The same records give the same bytes. Cells differ in dash or marker too, so that a figure reads without colour.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -71,8 +71,25 @@ def _curves(wanted: Wanted, points: Curves, comparison: Comparison) -> "Figure |
         for (row, metric), found in lines.items()
         if found
     }
-    what = " or ".join(map(drawing.words, wanted.metrics))
-    return drawing.lines(labelled, "training steps", what) if labelled else None
+    what, shown = " or ".join(map(drawing.words, wanted.metrics)), {row for (row, _), found in lines.items() if found}
+    level = _trivial(comparison, shown, wanted.metrics)
+    return drawing.lines(labelled, "training steps", what, level=level) if labelled else None
+
+
+def _trivial(comparison: Comparison, rows: Collection[str], metrics: Iterable[str]) -> float | None:
+    """The trivial predictor's score in rows of our table; null where they have several, or the metrics are no score."""
+    parts = [metric.partition("/") for metric in metrics]
+    if len({name for _, _, name in parts}) > 1 or any(split not in drawing.SPLITS for split, _, _ in parts):
+        return None
+    mine = [line for line in comparison.lines if comparison.table.base(line.row) in rows]
+    return _one(line.metric(f"baseline/{parts[0][2]}") for line in mine)
+
+
+def _one(levels: Iterable[float | None]) -> float | None:
+    """The number that all of some numbers are, to six digits; null where they differ, or one of them is null."""
+    found = list(levels)
+    same = {None if level is None else f"{level:.6g}" for level in found}
+    return found[0] if len(same) == 1 else None
 
 
 def _through(wanted: Wanted, points: Curves, comparison: Comparison) -> "Figure | None":
@@ -96,7 +113,8 @@ def _sweep(wanted: Wanted, points: Curves, comparison: Comparison) -> "Figure | 
         value = None if line.diverged else line.metric(wanted.metrics[0], "best_val")
         if wanted.shows(line.row) and value is not None:
             lines.setdefault(kind, []).append((float(size), value))
-    return drawing.lines(lines, "size", drawing.words(wanted.metrics[0])) if lines else None
+    level = _trivial(comparison, [row for row in comparison.table.rows if wanted.shows(row)], wanted.metrics)
+    return drawing.lines(lines, "size", drawing.words(wanted.metrics[0]), level=level) if lines else None
 
 
 def _bars(wanted: Wanted, points: Curves, comparison: Comparison) -> "Figure | None":
@@ -114,6 +132,10 @@ def _bars(wanted: Wanted, points: Curves, comparison: Comparison) -> "Figure | N
         axes.plot(found, [place] * len(found), "k|", markersize=9)
     drawing.name_lines(axes, shown)
     axes.set_xlabel(drawing.words(wanted.metrics[0]))
+    level = _trivial(comparison, shown, wanted.metrics)
+    if level is not None:
+        drawing.trivial(axes, level, upright=True)
+        axes.legend(fontsize=7, frameon=False)
     return figure
 
 
@@ -146,6 +168,7 @@ def _dots(shown: list[Compared]) -> "Figure":
         if compared.interval is not None:
             axes.hlines(place, *compared.interval, color=drawing.colour(0), linewidth=1)
     drawing.name_lines(axes, (c.printed.label for c in shown))
+    drawing.trivial(axes, _one(compared.trivial for compared in shown), upright=True)
     axes.margins(y=0.08)
     axes.legend(fontsize=7, frameon=False)
     return figure

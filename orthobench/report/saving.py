@@ -68,7 +68,10 @@ class Look:
                 yield
             except (RuntimeError, ValueError, OSError) as error:  # as of `text.usetex` where there is no LaTeX
                 why = " ".join(str(error).split())[:200]
-                raise ConfigError(f"--style {self.style}: a figure cannot be drawn in it: {why}.") from error
+                raise ConfigError(
+                    f"--style {self.style}: a figure cannot be drawn in it: {why}"
+                    "; change that line of the style, or leave --style out."
+                ) from error
 
     def saved(self, figure: "Figure", title: str = "") -> bytes:
         """Content of a file with the figure; the same figure gives the same bytes."""
@@ -115,10 +118,13 @@ def _settings(style: str) -> Any:
         known = matplotlib.style.available
         if style in known:
             return matplotlib.style.library[style]
-        hint = "there is no such file" if os.sep in style or path.suffix else did_you_mean(style, known)
+        hint = "name a file that is there" if os.sep in style or path.suffix else did_you_mean(style, known)
         raise ConfigError(f"--style {style} is neither a style file nor a style of matplotlib: {hint}.")
     if path.stat().st_size > LARGEST:
-        raise ConfigError(f"--style {style} has {path.stat().st_size:,} bytes, which is no style file.")
+        raise ConfigError(
+            f"--style {style} has {path.stat().st_size:,} bytes, which is no style file"
+            ": name a style file of matplotlib."
+        )
     said = _Said()
     log = logging.getLogger("matplotlib")
     log.addHandler(said)
@@ -126,12 +132,18 @@ def _settings(style: str) -> Any:
     try:
         found = matplotlib.rc_params_from_file(path, fail_on_error=True, use_default_template=False)
     except (ValueError, KeyError, OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"--style {style}: {visible(' '.join(str(error).split()))[:200].rstrip('.')}.") from error
+        raise ConfigError(
+            f"--style {style}: {visible(' '.join(str(error).split()))[:200].rstrip('.')}; "
+            "correct that line of the file."
+        ) from error
     finally:
         log.removeHandler(said)
         log.propagate = spread
     if said.sentences:
-        raise ConfigError(f"--style {style}: {visible(' '.join(said.sentences[0].split()))[:200].rstrip('.')}.")
+        raise ConfigError(
+            f"--style {style}: {visible(' '.join(said.sentences[0].split()))[:200].rstrip('.')}"
+            "; correct that line of the file."
+        )
     return {key: value for key, value in found.items() if key not in REFUSED}
 
 

@@ -94,7 +94,8 @@ def _draw_curves(axes: "Axes", cells: list[SearchedCell]) -> None:
         points = [(length, score) for length, score in sorted(cell.holds.items()) if isfinite(score)]
         label = f"{drawing.plain(cell.name)} ({cell.solved[0]})"
         axes.plot(*zip(*points, strict=True), color=colour, linestyle=dash, marker="o", markersize=3, label=label)
-    axes.axhline(0.9, color="#888888", linewidth=0.7)
+    axes.axhline(0.9, color="#888888", linewidth=0.7, label="held from 0.9")
+    drawing.trivial(axes, 0.0)
     axes.set_xscale("log")
     axes.set_xlabel("length")
     axes.set_ylabel("normalised score, median of the seeds that solved it")

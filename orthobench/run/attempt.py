@@ -297,7 +297,10 @@ def _translate(error: Exception, attempt: Attempt) -> Exception:
             "without such processes."
         )
     if isinstance(error, OSError) and not isinstance(error, OrthobenchError):
-        return StorageError(f"{error.filename or run.settings.folder}: {error.strerror or text}.")
+        return StorageError(
+            f"{error.filename or run.settings.folder}: {error.strerror or text}"
+            "; make room, or set runs_root= to another folder."
+        )
     if attempt.restored_from is not None and not attempt.saver.restored and not isinstance(error, OrthobenchError):
         kind = type(error).__name__
         return StorageError(

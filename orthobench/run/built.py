@@ -70,8 +70,8 @@ class Built:
         run = load(name, data_root=None if absolute(given) == absolute("data") else given, runs_root=root)
         if Path(name).name != run.run_id:
             raise ConfigError(
-                f"init_from={name} is the run {run.run_id} under another name, and this run is told from others by "
-                f"the name of the folder that it starts from: call that {run.run_id}."
+                f"init_from={name} is the run {run.run_id} under another name, "
+                f"and the name of that folder is part of this run's own name: rename it to {run.run_id}."
             )
         return run
 
@@ -89,9 +89,15 @@ class Built:
             try:
                 model.load_state_dict(run.model.state_dict())
             except RuntimeError as error:
-                raise ConfigError(f"init_from={name} does not fit this run's model{self._others(run)}.") from error
+                raise ConfigError(
+                    f"init_from={name} does not fit this run's model{self._others(run)}; "
+                    "set them alike, or name another run."
+                ) from error
             if not _alike(model, run.model, run.task):
-                raise ConfigError(f"init_from={name}: its weights compute something else here{self._others(run)}.")
+                raise ConfigError(
+                    f"init_from={name}: its weights compute something else here{self._others(run)}; "
+                    "set them alike, or name another run."
+                )
             if type(self.task) is type(run.task):  # another task has other data in any case
                 ours, theirs = self.task.codes(), run.codes or {}
                 for key in (key for key in CODED if key in theirs and ours.get(key) != theirs[key]):

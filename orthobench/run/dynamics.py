@@ -45,7 +45,10 @@ def dynamics(run: Finished, sequences: int = 8) -> dict[str, Any]:
     """
     if run.settings.parts.cell is None:
         name = run.settings.model["name"]
-        raise ConfigError(f"inspect does not apply to {run.run_id}: model={name} is feed-forward, and has no dynamics.")
+        raise ConfigError(
+            f"inspect does not apply to {run.run_id}: model={name} is feed-forward, and has no dynamics"
+            ": name a run of a recurrent network."
+        )
     run.refuse_changed_data()
     run.task.check()
     batch = _longest(run.task.batch("test", 0, 0), sequences)

@@ -133,11 +133,11 @@ def _refuse_what_is_of_training(run: Finished, task: Task, given: dict[str, Any]
     for key, value in given.items():
         asked = f"{word(f'task.{key}', value)} does not apply to {run.run_id}, which is finished"
         if key == "eval_lengths":
-            raise ConfigError(f"{asked}: {word('T', value)} says at which lengths it is tested.")
+            raise ConfigError(f"{asked}: use {word('T', value)} to test other lengths.")
         if key in OF_TRAINING and key not in OF_A_TEST:
-            raise ConfigError(f"{asked}: it changes nothing in a test.")
+            raise ConfigError(f"{asked}: it changes nothing in a test, so leave it out.")
         if key in task.divides and key in others and not others.keys() & OTHER_DATA:
-            raise ConfigError(f"{asked}: the test part would have what the model was trained on.")
+            raise ConfigError(f"{asked}: the test part would have what the model was trained on, so leave it out.")
 
 
 def _refuse_another_shape(run: Finished, task: Task, given: dict[str, Any]) -> None:
@@ -147,7 +147,10 @@ def _refuse_another_shape(run: Finished, task: Task, given: dict[str, Any]) -> N
         if now != then:
             words = " ".join(word(key if key == "T" else f"task.{key}", value) for key, value in given.items())
             what = name.replace("_", " ")
-            raise ConfigError(f"{words} does not suit {run.run_id}: {what} would be {now}, and the model has {then}.")
+            raise ConfigError(
+                f"{words} does not suit {run.run_id}: {what} would be {now}, and the model has {then}"
+                "; leave out what changes it."
+            )
 
 
 def _at(run: Finished, task: Task, length: int, root: str | None, given: dict[str, Any]) -> tuple[Task, dict[str, Any]]:
@@ -156,10 +159,12 @@ def _at(run: Finished, task: Task, length: int, root: str | None, given: dict[st
         return task.at_length(length), {task.length_key: length if task.length_key == "T" else [length, length]}
     name = run.settings.task["name"]
     if task.fixed_length:
-        raise ConfigError(f"T={length} does not apply to task={name}: {task.fixed_length}.")
+        raise ConfigError(f"T={length} does not apply to task={name}, so leave it out: {task.fixed_length}.")
     _, made = _task(run, root, {"T": length} | given)
     if length != made.T:
-        raise ConfigError(f"T={length} does not apply to task={name}: its length follows from its data.")
+        raise ConfigError(
+            f"T={length} does not apply to task={name}: its length follows from its data, so leave T out."
+        )
     return made, {"T": length}
 
 

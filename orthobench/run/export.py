@@ -177,6 +177,8 @@ def _largest_difference(run: Finished, compute: Compute) -> float:
         off = float((compute(x) - expected).abs().max())
         bound = 1e-8 if expected.dtype == torch.float64 else 1e-3
         if not off <= bound * (1 + float(expected.abs().max())):
-            raise OrthobenchError(f"the exported file differs by {off:.3g} from the model at (B, T) = {size}.")
+            raise OrthobenchError(
+                f"the exported file differs by {off:.3g} from the model at (B, T) = {size}; use --format torch."
+            )
         largest = max(largest, off)
     return largest

@@ -29,7 +29,10 @@ def generate(run: Finished, prompt: str, tokens: int, temperature: float, seed: 
     """
     task = run.task
     if not isinstance(task, Language):
-        raise ConfigError(f"{run.run_id} is a run of {run.settings.task['name']}, which has no text to generate.")
+        raise ConfigError(
+            f"{run.run_id} is a run of {run.settings.task['name']}, which has no text to generate"
+            ": name a run of a language model."
+        )
     run.refuse_changed_data()
     ids, names = task.ids(prompt), task.vocabulary()
     generator = torch.Generator().manual_seed(seed)

@@ -145,12 +145,12 @@ class Finished:
         names = ("last", "best") if self.which == "last" else ("best", "last")
         digests = {path: digest_of(path) for path in (folder / f"{name}.ckpt" for name in names)}
         if not any(digests.values()):
-            raise StorageError(f"{folder} has no whole checkpoint; the same run has to be trained again.")
+            raise StorageError(f"{folder} has no whole checkpoint; make the run again.")
         for path, digest in digests.items():
             if digest is not None and (digest in own or not own) and self._state(path)["global_step"] == self.step:
                 return path
         raise StorageError(f"{folder} has no whole checkpoint of step {self.step} whose digest record.json names: "
-                           "what is there is damaged or another run's.")  # fmt: skip
+                           "what is there is damaged or another run's; make the run again.")  # fmt: skip
 
     @cached_property
     def learner(self) -> Learner:
@@ -174,7 +174,9 @@ class Finished:
             learner.load_state_dict(self._state(self.checkpoint)["state_dict"])
         except RuntimeError as error:
             text = " ".join(str(error).split())
-            raise StorageError(f"{self.checkpoint} does not fit the model of config.yaml: {text}") from error
+            raise StorageError(
+                f"{self.checkpoint} does not fit the model of config.yaml, so make the run again: {text}"
+            ) from error
         return learner
 
     @staticmethod
@@ -210,20 +212,26 @@ def load(
     path = folder / "record.json"
     record = read_sealed(path)
     if record is None and path.exists():
-        raise StorageError(f"{path} is damaged: its digest does not match, or it is not a record.")
+        raise StorageError(f"{path} is damaged: its digest does not match, or it is not a record; make the run again.")
     status = "not run to its end" if record is None else record.get("status")
     if record is None or status != "done":
-        raise ConfigError(f"{folder} is {status}: only a run that is done has weights to look at.")
+        raise ConfigError(f"{folder} is {status}: only a run that is done has weights to look at, so name one.")
     try:
         content = read_yaml(folder / "config.yaml")
     except (OSError, ConfigError) as error:
-        raise StorageError(f"{folder / 'config.yaml'} cannot be read: {' '.join(str(error).split())}") from error
+        raise StorageError(
+            f"{folder / 'config.yaml'} cannot be read, so restore it, or make the run again: "
+            f"{' '.join(str(error).split())}"
+        ) from error
     try:
         root = root_of(content, record, data_root)
         files = own_files(content, record, root) | (where or {})
         settings = recorded.settings(content, root, where=files)
     except ConfigError as error:
-        raise ConfigError(f"{folder / 'config.yaml'} cannot be used by this version: {error}") from error
+        raise ConfigError(
+            f"{folder / 'config.yaml'} cannot be used by this version, so make the run again, "
+            f"or use the version that made it: {error}"
+        ) from error
     _check_identity(folder, settings, record)
     refuse_changed({"plugins": (record.get("sources") or {}).get("plugins") or {}}, settings, "trained")
     return Finished(folder, settings, record, content, which, files, where is not None)
@@ -235,7 +243,7 @@ def _check_identity(folder: Path, settings: Settings, record: dict[str, Any]) ->
     for where, digest in named.items():
         if digest is not None and digest != settings.digest:
             raise StorageError(f"{folder} is not of one run: {where} names {digest[:10]}, and the settings in "
-                               f"config.yaml are those of {settings.digest[:10]}.")  # fmt: skip
+                               f"config.yaml are those of {settings.digest[:10]}; make the run again.")  # fmt: skip
     if record["run_id"] != settings.run_id:
         raise StorageError(f"{folder} is not of one run: its record is of {record['run_id']}, and the settings in "
-                           f"config.yaml are those of {settings.run_id}.")  # fmt: skip
+                           f"config.yaml are those of {settings.run_id}; make the run again.")  # fmt: skip

@@ -165,12 +165,17 @@ def exhausted(model: Network, task: Task, device: torch.device) -> MemoryExhaust
             )
         size = _largest(len(x), lambda size: _fits(model, x[:size]))
         if size:
-            return MemoryExhausted(f"out of memory with task.batch_size={task.batch_size}; {size} fits, as was tried.")
+            return MemoryExhausted(
+                f"out of memory with task.batch_size={task.batch_size}; use task.batch_size={size}, "
+                "which fits, as was tried."
+            )
         length = _largest(x.shape[1], lambda length: _fits(model, x[:1, :length]))
     except (MemoryError, RuntimeError):
         length = 0
     short = f"T={length} fits, as was tried" if length else "no shorter T fits either"
-    return MemoryExhausted(f"out of memory even with task.batch_size=1 at T={task.T}; {short}.")
+    return MemoryExhausted(
+        f"out of memory even with task.batch_size=1 at T={task.T}; {short}; use a smaller model or a shorter T."
+    )
 
 
 def _largest(limit: int, fits: Callable[[int], bool]) -> int:

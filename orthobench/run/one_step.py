@@ -52,7 +52,9 @@ def one_step(network: Network, name: str) -> OneStep:
         ConfigError: it keeps no state from step to step.
     """
     if not network.sequential or not len(network.cells):
-        raise ConfigError(f"--step does not apply to model={name}, which keeps no state from step to step.")
+        raise ConfigError(
+            f"--step does not apply to model={name}, which keeps no state from step to step: leave --step out."
+        )
     return OneStep(frozen(network)).eval()
 
 

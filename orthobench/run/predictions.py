@@ -112,7 +112,10 @@ def _answers(run_id: str, found: Predictions, y: Tensor, target: Tensor) -> tupl
         return y.argmax(-1), cross_entropy(y, target.long(), "none")
     if not found.classes and y.shape == target.shape:
         return y, (y - target).square()
-    raise ConfigError(f"{run_id}: its answers {tuple(y.shape)} to targets {tuple(target.shape)} are not drawn.")
+    raise ConfigError(
+        f"{run_id}: its answers {tuple(y.shape)} to targets {tuple(target.shape)} are not drawn: "
+        "they must have the same shape, or one dimension more, that of the classes."
+    )
 
 
 def _means(losses: Tensor, asked: Tensor | None) -> list[float]:

@@ -71,7 +71,7 @@ def refuse_missing(run_id: str, sources: Any, root: str, was: str) -> None:
                 "takes task.path=FILE."
             )
         places = dict.fromkeys(absolute(str(Path(one) / plain)) for one in (was, root))
-        raise DataError(f"{begun} {' nor in '.join(places)}; data_root= names the folder that they are in now.")
+        raise DataError(f"{begun} {' nor in '.join(places)}; set data_root= to the folder that they are in now.")
 
 
 def _is_there(root: str, name: str) -> bool:

@@ -170,10 +170,10 @@ def opened(folder: Path, which: Which = "best", data_root: str | None = None) ->
             raise ConfigError("it names a file of somebody's own, which is not read.")
         settings = recorded.settings(kept, root)
     except ConfigError as error:
-        raise ConfigError(f"{path} cannot be used by this version: {error}") from error
+        raise ConfigError(f"{path} cannot be used by this version, so export the run again: {error}") from error
     if settings.digest != record.get("identity") or settings.run_id != record["run_id"]:
         raise StorageError(f"{path} is not of one run: its record is of {record['run_id']}, and its settings are those "
-                           f"of {settings.run_id}.")  # fmt: skip
+                           f"of {settings.run_id}; export the run again.")  # fmt: skip
     refuse_changed({"plugins": (record.get("sources") or {}).get("plugins") or {}}, settings, "trained")
     return Shared(folder, settings, record, kept, content["which"], weights=str(content.get("weights")))
 
@@ -187,24 +187,34 @@ def _read(path: Path, digest: str, own: Mapping[str, Tensor]) -> dict[str, Tenso
         raise StorageError(f"{path} is missing: export the run again.")
     size, most = path.stat().st_size, HEADER + sum(value.numel() * value.element_size() for value in own.values())
     if size > most:
-        raise StorageError(f"{path} has {size:,} bytes, and the model of {CONFIG} has at most {most:,}.")
+        raise StorageError(
+            f"{path} has {size:,} bytes, and the model of {CONFIG} has at most {most:,}: export the run again."
+        )
     content = path.read_bytes()
     if hashlib.sha256(content).hexdigest() != digest:
-        raise StorageError(f"{path} is damaged or another run's: its digest is not the one in {CONFIG}.")
+        raise StorageError(
+            f"{path} is damaged or another run's: its digest is not the one in {CONFIG}; export the run again."
+        )
     try:
         found = load(content)
     except (SafetensorError, ValueError, KeyError) as error:
-        raise StorageError(f"{path} is no file of safetensors: {' '.join(str(error).split())}.") from error
+        raise StorageError(
+            f"{path} is no file of safetensors: {' '.join(str(error).split())}; export the run again."
+        ) from error
     for name in sorted(found.keys() ^ own.keys()):
-        raise StorageError(f"{path} {'has no' if name in own else 'has an unknown'} tensor {name!r}.")
+        raise StorageError(
+            f"{path} {'has no' if name in own else 'has an unknown'} tensor {name!r}; export the run again."
+        )
     for name, value in own.items():
         kinds = [
             f"{tuple(one.shape)} in {str(one.dtype).removeprefix('torch.')}" for one in (found[name], plain(value))
         ]
         if kinds[0] != kinds[1]:
-            raise StorageError(f"{name} in {path} is {kinds[0]}, and the model of {CONFIG} has {kinds[1]}.")
+            raise StorageError(
+                f"{name} in {path} is {kinds[0]}, and the model of {CONFIG} has {kinds[1]}: export the run again."
+            )
         if not torch.isfinite(found[name]).all():
-            raise StorageError(f"{name} in {path} has values that are not finite.")
+            raise StorageError(f"{name} in {path} has values that are not finite: export the run again.")
         if value.is_complex():
             found[name] = torch.view_as_complex(found[name])
     return found

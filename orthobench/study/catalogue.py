@@ -26,7 +26,7 @@ class Catalogue(Configuration):
         if not (asked := [word for word in words if key(word) == "experiment"]):
             return words
         if len(asked) > 1 or "," in asked[0]:
-            raise ConfigError("experiment= names one table; `orthobench reproduce` runs several.")
+            raise ConfigError("experiment= names one table; use `orthobench reproduce` for several.")
         table = self.table(value(asked[0]))
         asked_rows = [word for word in words if key(word) == "cell"]
         if not asked_rows and len(table.rows) > 1:

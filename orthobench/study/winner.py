@@ -82,7 +82,10 @@ def of_row(table: Table, name: str, results: Path) -> Winner:
     own = [line for line in records.read(results, table.name) if line.preset == FULL and line.row == row]
     lines = sorted([line for line in own if line.seed not in tuning] or own, key=lambda line: line.seed)
     if not lines:
-        raise ConfigError(f"nothing is recorded of {table.name} {row} in {results / 'records'}.")
+        raise ConfigError(
+            f"nothing is recorded of {table.name} {row} in {results / 'records'}: "
+            f"run `orthobench reproduce {table.name} cell={row}`."
+        )
     composed = ComposedTable(table)
     stale = {line.run_id: why_other(line, composed.settings(row, line.seed)) for line in lines}
     notes = tuple(f"stale: {run_id} was {reason}" for run_id, reason in stale.items() if reason)
@@ -98,7 +101,10 @@ def _row(table: Table, name: str, results: Path) -> tuple[Table, str, str]:
             return found.table, name, ""
         cell = next((one for one in found.cells if one.name == name), None)
         if cell is not None and cell.state.chosen is None:
-            raise ConfigError(f"the search of {name} in {table.name} has chosen no trial yet.")
+            raise ConfigError(
+                f"the search of {name} in {table.name} has chosen no trial yet: "
+                f"run `orthobench reproduce {table.name}` to its end."
+            )
         if cell is not None:
             return found.table, f"{name}_trial{cell.state.chosen}", f": the trial chosen for {name} by validation"
         refuse_unknown([name], [one.name for one in found.cells], f"{table.name} has no row ", "")
@@ -108,7 +114,10 @@ def _row(table: Table, name: str, results: Path) -> tuple[Table, str, str]:
             cases = ", ".join(sorted(other for one in entries for other in one.names if other != name))
             raise ConfigError(f"{name} has a row in {len(entries)} cases of {table.name}; name one: {cases}.")
         if entries and entries[0].rate is None:
-            raise ConfigError(f"the rate of {name} in {table.name} is not chosen yet.")
+            raise ConfigError(
+                f"the rate of {name} in {table.name} is not chosen yet: "
+                f"run `orthobench reproduce {table.name}` to its end."
+            )
         if entries:
             rate = str(entries[0].rate)
             return table, entries[0].rows[rate], f": the rate {rate} is chosen by validation"
@@ -142,7 +151,7 @@ def place(path: str) -> Path:
     """
     given = Path(path)
     if given.suffix != ".yaml" or not NAME.fullmatch(given.stem):
-        raise ConfigError(f"--write {path} is no name for a recipe: letters, digits, - and _, then .yaml.")
+        raise ConfigError(f"--write {path} is no name for a recipe: use letters, digits, - and _, then .yaml.")
     found = given if given.parent.name == "recipe" else given.parent / "recipe" / given.name
     if found.exists() or found.is_symlink():
         raise ConfigError(f"{found} is there already: delete it, or choose another name.")
@@ -182,7 +191,10 @@ def _check(content: str, name: str, settings: Settings, words: Iterable[str], co
         files: Any = type(configuration)((*configuration.folders, Path(folder)))
         made = files.settings([*words, f"recipe={name}", f"seed={settings.run['seed']}"])
     if made.digest != settings.digest:
-        raise ConfigError(f"a recipe of {settings.run_id} would be {made.run_id} in this version; it is not written.")
+        raise ConfigError(
+            f"a recipe of {settings.run_id} would be {made.run_id} in this version, "
+            f"and is not written: run {settings.run_id} again first."
+        )
 
 
 def _spread(name: str, lines: Sequence[Line]) -> str:

@@ -62,16 +62,19 @@ class ArrayTask(Task):
         name = type(self).__name__
         for split in SPLITS:
             if not isinstance(data, dict) or split not in data:
-                raise DataError(f"{name}: `load` returns no {split} split.")
+                raise DataError(f"{name}: `load` returns no {split} split: return a dictionary of train, val and test.")
             kinds = [type(array).__name__ for array in data[split]]
             if len(kinds) < 2 or not all(isinstance(array, torch.Tensor) for array in data[split]):
                 raise DataError(f"{name}: `load` returns {kinds} for {split}; tensors (x, target) are needed.")
             counts = {len(array) for array in data[split]}
             if counts != {self.rows(split)}:
                 found = " and ".join(map(str, sorted(counts)))
-                raise DataError(f"{name}: `load` returns {found} rows of {split}, and `rows` says {self.rows(split)}.")
+                raise DataError(
+                    f"{name}: `load` returns {found} rows of {split}, and `rows` says {self.rows(split)}"
+                    ": make the two agree."
+                )
             if any(array.is_floating_point() and not bool(torch.isfinite(array).all()) for array in data[split]):
-                raise DataError(f"{name}: `load` returns values of {split} that are not finite.")
+                raise DataError(f"{name}: `load` returns values of {split} that are not finite: replace or drop them.")
 
     def row_digests(self, split: Split) -> list[bytes]:
         self.check()

@@ -132,7 +132,7 @@ def _check_baseline(where: str, task: Task) -> None:
         metric = _metric(str(name), known)
         if metric is None:
             allowed = ", ".join(known)
-            raise ConfigError(f"{where}: baseline has {name!r}, which is no metric of the task: it reports {allowed}.")
+            raise ConfigError(f"{where}: baseline has {name!r}, which is no metric of the task: use {allowed}.")
         if not isinstance(value, Real) or not isfinite(value) or not metric.allows(float(value)):
             bounds = " to ".join("any" if bound is None else f"{bound:g}" for bound in metric.bounds)
             raise ConfigError(f"{where}: baseline has {name}={value!r}, and must have a number within {bounds}.")

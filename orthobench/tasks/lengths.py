@@ -69,7 +69,7 @@ class Lengths(Task):
                 raise ConfigError("a length must be >= 1.")
             found = type(self)(**self._given | {self.length_key: value, "eval_lengths": ()})
         except ConfigError as error:
-            raise ConfigError(f"there is no test at length {length}: {error}") from error
+            raise ConfigError(f"there is no test at length {length}, so choose another one: {error}") from error
         found.verify = self.verify
         return found
 

@@ -34,7 +34,7 @@ class Metric:
     def __post_init__(self) -> None:
         if self.direction not in get_args(Direction):
             allowed = ", ".join(get_args(Direction))
-            raise ConfigError(f"Metric {self.name!r}: direction={self.direction!r} is none of {allowed}.")
+            raise ConfigError(f"Metric {self.name!r}: direction={self.direction!r} is none of {allowed}: choose one.")
         low, high = self.bounds
         if low is not None and high is not None and not low < high:
             raise ConfigError(f"Metric {self.name!r}: bounds={self.bounds!r} are not (least, greatest): swap them.")
@@ -67,7 +67,10 @@ class Metric:
             ConfigError: it lies beyond the bounds, by more than rounding.
         """
         if not self.allows(value):
-            raise ConfigError(f"{task}: {self.name} is {value:.6g}, and its declared bounds are {self.bounds!r}.")
+            raise ConfigError(
+                f"{task}: {self.name} is {value:.6g}, and its declared bounds are {self.bounds!r}"
+                ": correct `measure`, or declare wider bounds."
+            )
 
 
 CROSS_ENTROPY = Metric("loss", "nats", "lower", (0.0, None))

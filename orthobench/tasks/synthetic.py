@@ -79,7 +79,8 @@ class Drawn(Lengths):
         counts = [len(array) for array in arrays]
         if counts != [size] * len(arrays):
             raise ConfigError(
-                f"{type(self).__name__}: `generate` returns {counts} sequences where {size} are asked for."
+                f"{type(self).__name__}: `generate` returns {counts} sequences where {size} are asked for"
+                ": return that many."
             )
         return tuple(torch.from_numpy(array) for array in arrays)
 

@@ -43,7 +43,7 @@ EXAMPLES = {
     "inspect": "orthobench inspect runs/adding-scornn-54975264bb",
     "export": "orthobench export runs/adding-scornn-54975264bb --format torch",
     "generate": 'orthobench generate runs/ptb_char-lstm-* --prompt "the cat" --tokens 200',
-    "tables": "orthobench tables --check",
+    "tables": "orthobench tables scornn",
     "compare": "orthobench compare runs/",
     "best": "orthobench best runs/ --by model",
     "tune": "orthobench tune model=scornn task=adding 'optimizer.lr=log(1e-4,1e-1)' --trials 20",

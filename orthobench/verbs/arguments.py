@@ -72,7 +72,7 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Raise ConfigError with the name of the verb."""
-        raise ConfigError(f"{self.prog.split()[-1]}: {message}.")
+        raise ConfigError(f"{self.prog.split()[-1]}: {message}; see `{self.prog} --help`.")
 
 
 def _sets(word: str) -> bool:
@@ -116,7 +116,7 @@ class RunParser(Parser):
         given.settings = [word for word in given.overrides if key(word) not in PLACES]
         if given.settings and not self.settings:
             allowed = " and ".join(f"{name}=" for name in PLACES)
-            raise ConfigError(f"{given.settings[0]} does not apply to {verb}: only {allowed} do.")
+            raise ConfigError(f"{given.settings[0]} does not apply to {verb}: leave it out, for only {allowed} do.")
         return given
 
 
@@ -128,7 +128,7 @@ def results_root(arguments: list[str]) -> Path:
     """
     for word in arguments:
         if not word.startswith("results_root="):
-            raise ConfigError(f"{word!r} is not an argument here; results_root= is.")
+            raise ConfigError(f"{word!r} is not an argument here; use results_root= alone.")
     found = Path(places.path(arguments[-1]) if arguments else "results")
     if arguments and not found.is_dir():
         raise ConfigError(f"results_root={found} is not a folder: name the one that holds `records`.")

@@ -105,11 +105,11 @@ def seeds_of(text: str) -> tuple[int, ...]:
     if low > high:
         raise ConfigError(f"--seeds {text} has no seed; write {last}..{first}.")
     if high - low >= MOST:
-        raise ConfigError(f"--seeds has {high - low + 1:,} seeds; {MOST:,} may be asked for at once.")
+        raise ConfigError(f"--seeds has {high - low + 1:,} seeds; {MOST:,} may be asked for at once: ask for fewer.")
     return tuple(range(low, high + 1))
 
 
 def _whole(text: str) -> int:
     if not (text.isascii() and text.isdigit() and len(text) <= DIGITS) or int(text) < 1:
-        raise ConfigError(f"seed {shortened(text)} is not a whole number from 1 on.")
+        raise ConfigError(f"seed {shortened(text)} is not a whole number from 1 on: give one.")
     return int(text)

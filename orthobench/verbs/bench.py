@@ -146,7 +146,10 @@ def _record(names: list[str], results: Path, catalogue: Catalogue) -> int:
     keep_freed_memory()
     asked = steps.groups(catalogue.select(names or ["all", FAIR]))
     if not asked:
-        raise ConfigError(f"bench --record {' '.join(names)}: no claim or fair table there is about seconds.")
+        raise ConfigError(
+            f"bench --record {' '.join(names)}: no claim or fair table there is about seconds"
+            "; name another one, or none for all."
+        )
     known, code = step_costs.read(results), 0
     due = ((f"[{number} of {len(asked)}]", group, steps.due(group, known)) for number, group in enumerate(asked, 1))
     missing = [(place, group, begun) for place, group, begun in due if begun is not None]

@@ -82,7 +82,7 @@ def _write(given: Namespace, in_tables: bool) -> int:
     if in_tables:
         root = results_root([one for one in given.overrides if one.startswith("results_root=")])
         if other := next((one for one in given.overrides if not one.startswith("results_root=")), None):
-            raise ConfigError(f"{other} does not apply to a row of a table: only results_root= does.")
+            raise ConfigError(f"{other} does not apply to a row of a table: leave it out, or use results_root= alone.")
         found = winner.of_row(given.catalogue.table(given.names[0]), given.names[1], root)
     else:
         places = [Path(name) for name in given.names]

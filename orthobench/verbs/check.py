@@ -23,7 +23,9 @@ def main(arguments: list[str]) -> int:
         )
     checked = given.catalogue.settings(given.overrides)
     if checked.parts.cell is None:
-        raise ConfigError(f"model={checked.model['name']} has no cell to check: it is no recurrent network.")
+        raise ConfigError(
+            f"model={checked.model['name']} has no cell to check: it is no recurrent network; name a model with a cell."
+        )
 
     import numpy as np
 

@@ -27,7 +27,9 @@ def main(arguments: list[str]) -> int:
         raise ConfigError("collect needs a runs folder or an archive, for example `orthobench collect other/runs.tar`.")
     missing = next((name for name in given.names if not Path(name).exists()), None)
     if missing is not None:
-        raise StorageError(f"{missing} is neither a folder nor an archive.")
+        raise StorageError(
+            f"{missing} is neither a folder nor an archive: name a folder of runs, or an archive of one."
+        )
     own = given.catalogue.settings(given.overrides).run
     from orthobench.recording.collect import collect
 

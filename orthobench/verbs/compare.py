@@ -1,11 +1,15 @@
 """`orthobench compare TABLE...|PAPER...|all|FOLDER [KEY=VALUE...]`: published, fair or your numbers side by side."""
 
+from typing import TYPE_CHECKING
+
 from orthobench.common.program import import_torch
 from orthobench.common.terminal import columns, say
 from orthobench.errors import ConfigError
-from orthobench.report.document import Section
 from orthobench.verbs import own_runs
 from orthobench.verbs.arguments import Parser, results_root
+
+if TYPE_CHECKING:
+    from orthobench.report.document import Section
 
 
 def main(arguments: list[str]) -> int:
@@ -45,7 +49,7 @@ def main(arguments: list[str]) -> int:
     return 0
 
 
-def _show(shown: Section, nothing: str = "nothing is recorded") -> None:
+def _show(shown: "Section", nothing: str = "nothing is recorded") -> None:
     say(shown.heading)
     if not shown.runs:
         say(f"  {nothing}")

@@ -32,7 +32,7 @@ def main(arguments: list[str]) -> int:
     given = parser.read(arguments)
     task, lengths = task_overrides(given.settings)
     if wrong := [f"task.{name}={task[name]}" for name in NO_SETTINGS if name in task]:
-        use = "T=400,800 sets the lengths, and data_root= says where data are"
+        use = "use T=400,800 for the lengths, and data_root= for where data are"
         raise ConfigError(f"{wrong[0]} is no setting of a task: {use}.")
 
     for name in given.names:

@@ -47,13 +47,15 @@ def tables(places: list[Path], words: list[str]) -> "list[OwnTable]":
         others = f" and {len(alike) - 1} more" * (len(alike) > 1)
         complain(f"orthobench: {alike[0]}{others}: {why}.")
     if not found.finished:
-        raise ConfigError(f"{', '.join(map(str, places))}: none of the runs is finished.")
+        raise ConfigError(
+            f"{', '.join(map(str, places))}: none of the runs is finished: run the command of the sweep again."
+        )
     chosen = found.of(words)
     left = f", {len(found.left_out)} left out" if found.left_out else ""
     others = f", {len(chosen.finished)} of them chosen" if words else ""
     say(comment(f"{', '.join(map(str, places))}: {len(found.finished)} finished runs{left}{others}"))
     if not chosen.finished:
-        raise ConfigError(f"no run has all of {' '.join(words)}.")
+        raise ConfigError(f"no run has all of {' '.join(words)}: ask for fewer settings at once.")
     return own_tables.tables(chosen.finished)
 
 

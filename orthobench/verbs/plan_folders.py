@@ -24,7 +24,9 @@ def of_sweep(overrides: list[str], catalogue: Catalogue) -> int:
     words = catalogue.parse(overrides)
     about = next((word.text for word in words if word.key.startswith("hydra")), None)
     if about is not None:
-        raise ConfigError(f"{about} does not apply to --folders, which leaves it to you where each run is started.")
+        raise ConfigError(
+            f"{about} does not apply to --folders, which leaves it to you where each run is started: leave it out."
+        )
     return write([run.settings for run in plan(words, catalogue)])
 
 

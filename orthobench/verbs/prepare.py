@@ -13,12 +13,12 @@ def main(arguments: list[str]) -> int:
         ConfigError: no name, or one that is not known.
         DataError: it could not be downloaded, or is not the published data.
     """
-    from orthobench.datasets.download import prepare
-
     given = Parser(__doc__).read(arguments)
     if not given.names:
         raise ConfigError("prepare needs the name of a data set, for example `orthobench prepare mnist`.")
     root = Path(given.catalogue.compose(given.overrides).values["data_root"])
+    from orthobench.datasets.download import prepare
+
     for name in given.names:
         prepare(name, root)
     return 0

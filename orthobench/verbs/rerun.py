@@ -68,7 +68,10 @@ def made_again(arguments: list[str]) -> "tuple[str, Line, Line, list[Drift]]":
     run = Run.fitted(given.catalogue.settings([*job.overrides, *extra, word("runs_root", str(root))]))
     stale = why_other(before, ComposedTable(table).settings(row, before.seed)) or why_other(before, run.settings)
     if stale is not None:
-        raise ConfigError(f"{table.name} {row} seed {before.seed}: its record, {before.run_id}, was {stale}.")
+        raise ConfigError(
+            f"{table.name} {row} seed {before.seed}: its record, {before.run_id}, was {stale}"
+            f"; record the row again by `orthobench reproduce {table.name} cell={row}`."
+        )
     if (run.settings.folder / "record.json").is_file():
         say(f"{run.settings.folder} is a rerun made before; delete it to make another one")
     run.run()
@@ -85,6 +88,11 @@ def _recorded(table: "Table", lines: "list[Line]", row: str, results: Path) -> "
         cell = next((one for one in searched_table(table, results).cells if one.name == row), None)
         if cell is not None and cell.state.chosen is not None:
             row = f"{row}_trial{cell.state.chosen}"
+    if not lines:
+        raise ConfigError(
+            f"nothing is recorded of {table.name} in {results / 'records'}: run `orthobench reproduce {table.name}` "
+            "first, or set results_root=."
+        )
     known = list(dict.fromkeys(line.row for line in lines))
     refuse_unknown([row], known, f"nothing is recorded of {table.name} ", "")
     tuning = {seed for one in (table.search, table.tuning) if one for seed in one.seeds}
@@ -96,7 +104,7 @@ def _seed(lines: "list[Line]", asked: str | None, place: str) -> "Line":
     found = next((line for line in lines if asked is None or str(line.seed) == asked), None)
     if found is None:
         known = ", ".join(str(line.seed) for line in lines)
-        raise ConfigError(f"seed={asked} of {place} is not recorded; these are: {known}.")
+        raise ConfigError(f"seed={asked} of {place} is not recorded; choose among {known}.")
     return found
 
 

@@ -18,7 +18,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--multirun", "-m", action="store_true", help=argparse.SUPPRESS)
     given = parser.read(arguments)
     if given.multirun:
-        raise ConfigError("show tells of one run; `orthobench plan -m` tells of a sweep.")
+        raise ConfigError("show reports one run: use `orthobench plan -m` for a sweep.")
     asked = given.catalogue.settings(given.words)
     import yaml
 

@@ -22,18 +22,18 @@ def main(arguments: list[str]) -> int:
         ConfigError: an argument that does not apply, a folder that is not there, or the extra `site` is not installed.
         StorageError: records are damaged, or the pages cannot be written.
     """
-    from orthobench.report.site.charts import altair, javascript
-    from orthobench.report.site.collected import collected
-    from orthobench.report.site.write import write
-
     parser = Parser(__doc__)
     parser.add_folders()
     given = parser.read(arguments)
     for word in given.words:
         if key(word) not in PLACES or "=" not in word:
-            raise ConfigError(f"{word!r} is not an argument here; results_root= and runs_root= are.")
+            raise ConfigError(f"{word!r} is not an argument here; use results_root= and runs_root= alone.")
     results = results_root([word for word in given.overrides if key(word) == "results_root"])
     runs = next((Path(places.path(word)) for word in given.overrides if key(word) == "runs_root"), Path("runs"))
+    from orthobench.report.site.charts import altair, javascript
+    from orthobench.report.site.collected import collected
+    from orthobench.report.site.write import write
+
     altair()  # before the records are read, so that a missing package is told at once
     script = javascript()
     import_torch()

@@ -41,7 +41,9 @@ def _pack(places: list[Path], to: Path | None) -> int:
     for why, alike in found.why_left_out().items():
         complain(f"orthobench: {alike[0]}{f' and {len(alike) - 1} more' * (len(alike) > 1)}: {why}.")
     if not found.finished:
-        raise ConfigError(f"{', '.join(map(str, places))}: none of the runs is finished.")
+        raise ConfigError(
+            f"{', '.join(map(str, places))}: none of the runs is finished: run the command of the sweep again."
+        )
     folders = {path.name: path for place in places for path in (place, *place.glob("*"))}
     folder = pack([folders[run.line.run_id] for run in found.finished], to)
     say(

@@ -13,13 +13,13 @@ def main(arguments: list[str]) -> int:
         ConfigError: no such paper.
         StorageError: records are damaged, or two of them are of one row and seed.
     """
-    from orthobench.report import tables
-
     parser = Parser(__doc__)
     parser.add_argument("--check", action="store_true", help="write nothing; exit 1 when a table is stale")
     parser.add_argument("--format", choices=("markdown", "latex"), default="markdown", help="latex: write .tex alone")
     parser.add_folders()
     given = parser.read(arguments)
+    from orthobench.report import tables
+
     catalogue = given.catalogue
     known = tables.parts(catalogue)
     refuse_unknown(given.names, known, "tables ", " is not known")

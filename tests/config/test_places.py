@@ -189,5 +189,5 @@ def test_a_run_in_a_folder_with_an_equals_sign_is_a_name(
 
 def test_a_key_of_a_sweep_is_given_once(two: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["-m", *SERIES, "task.path=my.npz", "seed=1,2", "seed=3"]) == 2
-    assert "seed= is given twice." in capsys.readouterr().err
+    assert "seed= is given twice: give it once." in capsys.readouterr().err
     assert main(["-m", *SERIES, "task.path=my.npz", "seed=1,2", "++seed=3"]) == 2

@@ -114,7 +114,7 @@ def test_mirrors_are_asked_in_turn_until_one_has_it(server: Server, tmp_path: Pa
 
 
 def test_every_mirror_s_reason_is_told(server: Server, tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"/404: HTTP 404.*; .*/500: HTTP 500.*\(3 tries\)\.$"):
+    with pytest.raises(DataError, match=r"/404: HTTP 404.*; .*/500: HTTP 500.*\(3 tries\); try again"):
         fetch([server.url("/404"), server.url("/500")], tmp_path / "x.bin", DIGEST, 1 << 20)
 
 

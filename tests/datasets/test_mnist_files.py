@@ -112,13 +112,16 @@ WRONG = [
     (header(3, magic=b"\0\0\x08\0") + bytes(3), f"{MAGIC} 00000800"),
     (header(3, magic=b"\0\0\x08\4") + bytes(3), f"{MAGIC} 00000804"),
     *((header(*[1] * n)[:end], "ends inside its header") for n, end in ((1, 4), (1, 7), (2, 11), (3, 4), (3, 15))),
-    (header(10) + bytes(9), "promises 10 = 10 bytes and holds 9."),
-    (header(10) + bytes(11), "promises 10 = 10 bytes and holds 11."),
-    (header(2, 3, 4) + bytes(23), "promises 2x3x4 = 24 bytes and holds 23."),
-    (header(2, 3, 4), "promises 2x3x4 = 24 bytes and holds 0."),
-    (header(*(2**32 - 1,) * 3) + bytes(5), f"= {(2**32 - 1) ** 3} bytes and holds 5."),
-    (header(2**31, 2**31, 4), f"promises 2147483648x2147483648x4 = {2**64} bytes and holds 0."),  # 0 in 64 bits
-    (header(2**31, 2**31, 2), f"promises 2147483648x2147483648x2 = {2**63} bytes and holds 0."),
+    (header(10) + bytes(9), "promises 10 = 10 bytes and holds 9; fetch it again."),
+    (header(10) + bytes(11), "promises 10 = 10 bytes and holds 11; fetch it again."),
+    (header(2, 3, 4) + bytes(23), "promises 2x3x4 = 24 bytes and holds 23; fetch it again."),
+    (header(2, 3, 4), "promises 2x3x4 = 24 bytes and holds 0; fetch it again."),
+    (header(*(2**32 - 1,) * 3) + bytes(5), f"= {(2**32 - 1) ** 3} bytes and holds 5; fetch it again."),
+    (
+        header(2**31, 2**31, 4),
+        f"promises 2147483648x2147483648x4 = {2**64} bytes and holds 0; fetch it again.",
+    ),  # 0 in 64 bits
+    (header(2**31, 2**31, 2), f"promises 2147483648x2147483648x2 = {2**63} bytes and holds 0; fetch it again."),
     (header(0), "is empty: its header promises 0 bytes"),
     (header(0, 28, 28), "is empty: its header promises 0x28x28 bytes"),
     (header(5, 0), "is empty: its header promises 5x0 bytes"),

@@ -163,7 +163,7 @@ def test_missing_observations_are_nan_where_they_are_allowed(kind: str, tmp_path
     else:
         path.write_text("@classLabel true\n@data\n?,2:a\n3,NaN:b\n")
     np.testing.assert_array_equal(sequences.load(path, missing=True).x[:, :, 0], [[np.nan, 2], [3, np.nan]])
-    with pytest.raises(DataError, match=r"task\.missing=mask or last reads such a file"):
+    with pytest.raises(DataError, match=r"use task\.missing=mask or last for such a file"):
         sequences.load(path)
 
 
@@ -197,7 +197,7 @@ NAN = np.full((3, 3, 2), np.nan)
         ({"x": None}, "x and y are needed"),
         ({"z": np.zeros(3)}, "has the arrays lengths, x, y, z"),
         ({"x": np.zeros((3, 3, 2, 1))}, r"x is \(3, 3, 2, 1\)"),
-        ({"x": NAN}, r"sequence 0, step 0, feature 0 is missing: .* task\.missing=mask or last reads such a file"),
+        ({"x": NAN}, r"sequence 0, step 0, feature 0 is missing: .* use task\.missing=mask or last for such a file"),
         ({"x": np.full((3, 3, 2), np.inf)}, "sequence 0, step 0, feature 0 is no finite number"),
         ({"y": np.array(["a", "", "b"])}, "y of sequence 1 is empty; every class needs a name"),
         ({"y": np.zeros((3, 2))}, r"y is \(3, 2\)"),
@@ -231,7 +231,7 @@ def test_wrong_archives(changes: dict[str, Any], message: str, tmp_path: Path) -
         ("Unnamed: 0,id,t,v,target\n0,1,0,1,a\n", "column 1 has no name"),
         ("id,t,v,target\na,0,1,x,7\nb,0,1,y,8\n", "a row has more cells than the 4 of the header"),
         ("id,t,v,target\na,0,1\n", "column target is empty in row 1 after the header"),
-        ("id,t,v,target\n,0,1,a\n", "column id is empty in row 1 after the header.$"),
+        ("id,t,v,target\n,0,1,a\n", "column id is empty in row 1 after the header; write one there.$"),
         ("id,t,v,target,part\na,0,1,x,\n", "column part is empty"),
         ("id,t,v,target\na,0,1,x\0y\n", "line 2 has a null byte; save it in UTF-8"),
         ("id,t,v,v,target\n1,0,1,2,a\n", "two columns are called v; give each a name of its own"),
@@ -247,7 +247,7 @@ def test_wrong_tables(text: str, message: str, tmp_path: Path) -> None:
     ("text", "message"),
     [
         ("@classLabel true a\n", "no series after a line @data"),
-        (TS.replace("@classLabel true a b\n", ""), "nothing to learn"),
+        (TS.replace("@classLabel true a b\n", ""), "neither @classLabel true nor"),
         (TS.replace("@data", "@timeStamps true\n@data"), "has timestamps"),
         (TS.replace("7:8:a", "?:8:a"), "sequence 1, step 0, feature 0 is missing"),
         (TS.replace("7:8:a", "x:8:a"), "line 6: could not convert"),

@@ -63,7 +63,7 @@ def test_the_defaults_of_torch_may_be_named(given: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize(("key", "value"), [("bias", False), ("bidirectional", True), ("proj_size", 2)])
 def test_other_values_are_refused(key: str, value: Any) -> None:
-    with pytest.raises(ConfigError, match=f"ScoRNN: {key}={value} does not apply, only {key}="):
+    with pytest.raises(ConfigError, match=f"ScoRNN: {key}={value} does not apply; use {key}="):
         ScoRNN(3, 8, **{key: value})
 
 

@@ -125,7 +125,9 @@ def test_sequences_and_vectors_are_told_apart() -> None:
         orthobench.build("model=mlp", "task=adding")
     with pytest.raises(ConfigError, match="model=gru reads sequences, and task=mnist_flat has none"):
         orthobench.build("model=gru", "task=mnist_flat")
-    with pytest.raises(ConfigError, match="T=28 does not apply to task=mnist_flat: an image is read at once"):
+    with pytest.raises(
+        ConfigError, match="T=28 does not apply to task=mnist_flat, so leave it out: an image is read at once"
+    ):
         orthobench.build("model=mlp", "task=mnist_flat", "T=28")
     with pytest.raises(ConfigError, match=r"model\.cell does not apply to model="):
         orthobench.build("model=mlp", "task=mnist_flat", "model.cell=gru")

@@ -85,7 +85,7 @@ def test_what_a_cell_draws_by_torch_follows_the_seed(folder: Path, monkeypatch: 
         (
             "return (h,)",
             "return (h, h)",
-            r"states of shapes \[\(2, 4\), \(2, 4\)\] for two sequences, not \[\(2, 4\)\]",
+            r"states of shapes \[\(2, 4\), \(2, 4\)\] for two sequences, and must return \[\(2, 4\)\]",
         ),
         ("return (h,)", "return (h[:, :3],)", r"states of shapes \[\(2, 3\)\]"),
         ("torch.rand(self.hidden_size)", "torch.rand(9)", r"one step of two sequences, ends in RuntimeError"),
@@ -100,7 +100,7 @@ def test_what_a_cell_draws_by_torch_follows_the_seed(folder: Path, monkeypatch: 
         ("state[0] @ W[0].T", "state[0]", "no gradient reaches its parameter recurrent.h"),
         ("torch.tanh(p_t", "torch.tanh(p_t - p_t.mean(0)", "depends on what other sequences are in its batch"),
         ("torch.tanh(p_t", "torch.tanh(torch.randn_like(p_t) + p_t", "another answer the second time"),
-        ("return (h,)", "return (h.double(),)", r"returns states in \[torch.float64\], and they begin in"),
+        ("return (h,)", "return (h.double(),)", r"returns states in \[torch.float64\], and must return them in"),
         (
             "        self.u = ",
             "        self.v = [torch.ones(4)]\n        self.u = ",
@@ -133,7 +133,7 @@ def test_what_a_cell_draws_by_torch_follows_the_seed(folder: Path, monkeypatch: 
         (
             STEP,
             f"    def learning_rate_scales(self):\n        return {{'w': 0.1}}\n\n{STEP}",
-            "`learning_rate_scales` names 'w', which is none of the parameters that it may scale: .*u",
+            "`learning_rate_scales` names 'w', which it may not scale; use .* alone: .*u",
         ),
         ("h = torch.tanh(p_t", "h = torch.sqrt(-1 - p_t.abs()", "numbers that are not finite"),
         ("* state[0]", "* state[0].mul_(0.5)", "`step` changes the state that it is given"),
@@ -263,7 +263,11 @@ class Turned(Parametrization):
     ("old", "new", "told"),
     [
         ("", "", None),
-        ("- self.theta.T)", "- self.theta.T)[:1]", r"`forward` returns \(1, 4\) for n=4, and not a matrix \(4, 4\)"),
+        (
+            "- self.theta.T)",
+            "- self.theta.T)[:1]",
+            r"`forward` returns \(1, 4\) for n=4, and must return a matrix \(4, 4\)",
+        ),
         ("return torch", "torch", "`forward` returns NoneType for n=4"),
         ("- self.theta.T)", "- self.theta.T).detach()", "no gradient reaches its parameters"),
         ("- self.theta.T)", "+ self.theta.T)", "its first matrix is not of the kind that it is constrained to"),

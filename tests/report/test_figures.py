@@ -7,10 +7,11 @@ import pytest
 
 from orthobench.recording.curve import Curve
 from orthobench.report import drawing
-from orthobench.report.figures import _sweep, _through, figures
+from orthobench.report.figures import _sweep, _through, _trivial, figures
 from orthobench.study.catalogue import SHIPPED
 from orthobench.study.records import curves, records
 from orthobench.study.records.curves import CurvePoint
+from orthobench.study.records.records import Line
 from orthobench.study.reproduce import record_line
 from orthobench.study.reproduce.record_line import drawn
 from orthobench.study.tables.figure import Figure
@@ -77,7 +78,7 @@ def test_gradients_are_drawn_over_time_at_the_first_and_last_step(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen: dict[str, list[tuple[float, float]]] = {}
-    monkeypatch.setattr("orthobench.report.drawing.lines", lambda lines, *_: seen.update(lines))
+    monkeypatch.setattr("orthobench.report.drawing.lines", lambda lines, *_, **__: seen.update(lines))
     points = [
         CurvePoint("id", "full", "lstm", 1, f"hidden_gradient/{t}", step, float(t + step))
         for step in (0, 100, 300)
@@ -92,7 +93,7 @@ def test_gradients_are_drawn_over_time_at_the_first_and_last_step(
 
 def test_a_sweep_is_over_the_number_in_the_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: dict[str, list[tuple[float, float]]] = {}
-    monkeypatch.setattr("orthobench.report.drawing.lines", lambda lines, *_: seen.update(lines))
+    monkeypatch.setattr("orthobench.report.drawing.lines", lambda lines, *_, **__: seen.update(lines))
     depths = {f"{model}_{depth}": 1 / depth for model in ("mlp", "spectral_mlp") for depth in (30, 100)}
     lines = [made_up(cell, 1, best_val___test__accuracy=value) for cell, value in depths.items()]
     lines.append(made_up("mlp_50", 1, diverged=True))
@@ -140,6 +141,45 @@ def losses(tmp_path: Path) -> Path:
     ]
     curves.add(tmp_path, "sgornn/figure1", curve)
     return tmp_path
+
+
+@pytest.mark.parametrize(("other", "level"), [(1 / 6, 1 / 6), (0.1, None)])
+def test_the_trivial_predictor_is_a_line_where_all_runs_have_the_same_one(
+    losses: Path, other: float, level: float | None
+) -> None:
+    lines = [*records.read(losses, "sgornn/figure1")]
+    record(losses, "sgornn/figure1", [lines[0], Line(lines[1].values | {"baseline/loss": other})])
+    (figure,) = figures(compare(SHIPPED.table("sgornn/figure1"), losses), losses).values()
+    found = [line.get_ydata()[0] for line in figure.axes[0].lines if line.get_label() == drawing.TRIVIAL]
+    assert found == ([] if level is None else [pytest.approx(level)])
+
+
+@pytest.mark.parametrize(
+    ("metrics", "level"),
+    [
+        (("val/loss",), 1 / 6),
+        (("train/loss", "val/loss"), 1 / 6),
+        (("test/loss",), 1 / 6),
+        (("val/loss", "val/accuracy"), None),
+        (("gap/loss",), None),
+        (("hidden_gradient",), None),
+    ],
+)
+def test_a_gap_or_a_gradient_has_no_trivial_predictor(
+    losses: Path, metrics: tuple[str, ...], level: float | None
+) -> None:
+    comparison = compare(SHIPPED.table("sgornn/figure1"), losses)
+    assert _trivial(comparison, ["vprnn_0.01"], metrics) == (None if level is None else pytest.approx(level))
+
+
+def test_ours_beside_the_published_numbers_have_the_trivial_predictor(tmp_path: Path) -> None:
+    rows = {"lstm": 0.9, "vprnn": 0.8}
+    lines = [made_up(row, 1, last___test__accuracy=score, baseline__accuracy=0.1135) for row, score in rows.items()]
+    record(tmp_path, "sgornn/table2", lines)
+    drawn = figures(compare(SHIPPED.table("sgornn/table2"), tmp_path), tmp_path)
+    (axes,) = drawn["Table 2: Test Accuracy, published and ours"].axes
+    found = [line.get_xdata()[0] for line in axes.lines if line.get_label() == drawing.TRIVIAL]
+    assert found == [pytest.approx(11.35)], "in the percent of the paper"
 
 
 def test_curves_are_drawn_the_same_each_time(losses: Path) -> None:

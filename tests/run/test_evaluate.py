@@ -169,7 +169,7 @@ def test_other_batches_have_the_same_sequences(tmp_path: Path) -> None:
         (
             ("task=adding", "T=6"),
             {"eval_lengths": [4, 8]},
-            r"eval_lengths=.* does not apply.*: T=\[4,8\] says at which",
+            r"eval_lengths=.* does not apply.*: use T=\[4,8\] ",
         ),
         (("task=adding", "T=6"), {"train_size": 10}, r"train_size=10 does not apply .*changes nothing in a test"),
         (("task=series", "task.path=$FILE"), {"test_share": 0.9}, r"test_share=0.9 .*what the model was trained on"),

@@ -111,7 +111,7 @@ def swap_checkpoint(folder: Path) -> None:
         (
             edited("config.yaml", "hidden_size: 4", "hiden_size: 4"),
             ConfigError,
-            "cannot be used by this version: model.hiden_size",
+            "cannot be used by this version, .*: model.hiden_size",
         ),
         (spoil_checkpoint, StorageError, "no whole checkpoint"),
         (swap_checkpoint, StorageError, "whose digest record.json names"),
@@ -122,3 +122,24 @@ def test_a_folder_that_is_not_one_whole_run_is_refused(spoil: Any, kind: Any, me
     spoil(folder)
     with pytest.raises(kind, match=message):
         assert orthobench.load(folder).model
+
+
+@pytest.mark.parametrize(
+    ("named", "message"),
+    [
+        ("adding-gru-0123456780", "did you mean adding-gru-0123456789."),
+        ("runs/adding-gru-0123", "did you mean adding-gru-0123456789."),
+        ("runs", "it is a folder of runs, so name one of them, such as adding-gru-0123456789."),
+        ("elsewhere", "name the folder of a run, or set runs_root= to the folder of runs."),
+    ],
+)
+def test_a_name_that_is_no_run_has_a_hint(
+    named: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("ORTHOBENCH_RUNS", raising=False)
+    folder = tmp_path / "runs" / "adding-gru-0123456789"
+    folder.mkdir(parents=True)
+    (folder / "config.yaml").write_text("{}")
+    with pytest.raises(ConfigError, match=f"^{named} is no run: .*{message}$"):
+        orthobench.load(named)

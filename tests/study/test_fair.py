@@ -6,11 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from matplotlib.text import Annotation
 
 from orthobench.__main__ import main
 from orthobench.errors import StorageError
 from orthobench.report import drawing, fair, tables
-from orthobench.report.fair_figures import figures, front
+from orthobench.report.fair_figures import _apart, figures, front
 from orthobench.study.catalogue import SHIPPED, Catalogue
 from orthobench.study.records import records
 from orthobench.study.tables.composed import ComposedTable
@@ -275,6 +276,30 @@ def test_its_figures(curves: FairTable) -> None:
         "Cued copying, digits=1: validation score by rate",
     ]
     assert pictures(drawn) == pictures(figures(curves))
+
+
+def test_the_trivial_predictor_is_a_line_over_the_lengths(tmp_path: Path) -> None:
+    lengths = (10, 20, 40, 80, 160)
+    scores = {rate: 1.0 if rate == "1e-2" else 0.5 for rate in RATES}
+    lines = [made_up(f"gru_digits1_lr{r}", s, best_val___val__score=one) for r, one in scores.items() for s in TUNING]
+    at = {f"length__{n}___baseline__score": n / 1000 for n in lengths}
+    at |= {f"length__{n}___test__{name}": 0.5 for n in lengths for name in ("score", "emitted")}
+    lines += [made_up("gru_digits1_lr1e-2", s, best_val___test__score=0.5, **at) for s in SEEDS]
+    record(tmp_path, CUED, lines)
+    (axes,) = figures(fair_table(SHIPPED.table(CUED), tmp_path))["Cued copying, digits=1: score by length"].axes
+    (line,) = [one for one in axes.lines if one.get_label() == drawing.TRIVIAL]
+    assert [tuple(point) for point in line.get_xydata().tolist()] == [(n, n / 1000) for n in lengths]
+
+
+def test_names_of_lengths_are_not_one_on_another() -> None:
+    assert _apart((50, 51, 100, 101, 200, 201, 400)) == ["50", "", "100", "", "200", "", "400"]
+
+
+def test_a_small_loss_has_its_name_beside_it(results: Path) -> None:
+    (axes,) = figures(fair_table(SHIPPED.table(NAME), results))["Adding, T=50: score against multiply-adds"].axes
+    named = {text.get_text(): text.xy[1] for text in axes.texts if isinstance(text, Annotation)}
+    assert named["lstm"] == pytest.approx(0.007), "which rounds to 0.01"
+    assert axes.get_yscale() == "log"
 
 
 def test_the_overview_is_normalised(results: Path, curves: FairTable) -> None:

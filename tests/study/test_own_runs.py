@@ -101,7 +101,7 @@ def test_runs_are_chosen_by_their_settings(tmp_path: Path) -> None:
     assert len(found.of(["optimizer.lr=0.01,1e-4", "model=gru"]).finished) == 2
     with pytest.raises(ConfigError, match=r"did you mean 'optimizer\.lr'"):
         found.of(["optimizr.lr=0.01"])
-    with pytest.raises(ConfigError, match=r"there are gru, lstm"):
+    with pytest.raises(ConfigError, match=r"choose among gru, lstm"):
         found.of(["model=scornn"])
 
 

@@ -132,8 +132,8 @@ def test_one_run_names_its_rate(tmp_path: Path, refused: Refused) -> None:
 @pytest.mark.parametrize(
     ("rates", "unstated", "message"),
     [
-        ("[1e-3, 3e-3]", "[batch]", "rates: are where the paper states none; lstm has no rate in unstated"),
-        ("[1e-3, 3e-3]", "{lstm: [rate]}", "gru has no rate in unstated"),
+        ("[1e-3, 3e-3]", "[batch]", "rates: are where the paper states none; add lstm to unstated"),
+        ("[1e-3, 3e-3]", "{lstm: [rate]}", "add gru to unstated"),
         ("[1e-3]", "[rate]", "two or more different numbers above 0"),
         ("[1e-3, 0.001]", "[rate]", "two or more different numbers above 0"),
         ("[0, 1e-3]", "[rate]", "two or more different numbers above 0"),

@@ -73,7 +73,7 @@ def test_cells_of_groups_are_words_beside_missing_observations(tmp_path: Path) -
         "test": 1,
     }
     (tmp_path / "my.csv").write_text("\n".join([rows[0], "0,,0,1,2,1", *rows[6:]]) + "\n", encoding="utf-8")
-    with pytest.raises(DataError, match=r"column who is empty in row 1 after the header\.$"):
+    with pytest.raises(DataError, match=r"column who is empty in row 1 after the header; write one there\.$"):
         Series(path=str(tmp_path / "my.csv"), group="who", missing="mask").look()
 
 

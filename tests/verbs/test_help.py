@@ -1,6 +1,8 @@
 """The first screen, the help of each verb with an example that works, and lists with descriptions from the files."""
 
 import shlex
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -12,6 +14,7 @@ from orthobench.verbs.list import details
 from tests.conftest import Refused, Run, write
 from tests.pages import composed
 
+SLOW = {"torch", "lightning", "numpy", "pandas", "scipy", "matplotlib", "optuna", "altair", "wandb"}
 OF_A_RUN = [verb for verb, example in EXAMPLES.items() if "runs/adding" in example or "runs/ " in f"{example} "]
 
 
@@ -43,6 +46,21 @@ def test_without_arguments_the_same_is_shorter(capsys: pytest.CaptureFixture[str
     assert max(map(len, lines)) <= 120
 
 
+def test_help_of_every_verb_imports_nothing_slow() -> None:
+    """In one process, so that no verb is left out for want of time; what one imports is told of it alone."""
+    asked = [[], ["--help"], *([verb, "--help"] for verb in VERBS)]
+    program = (
+        "import sys; from orthobench.__main__ import main; known = set()\n"
+        f"for words in {asked!r}:\n"
+        "    try: main(words)\n    except SystemExit: pass\n"
+        f"    for name in {SLOW!r} & set(sys.modules) - known:\n"
+        "        known.add(name); print('orthobench', *words, 'imports', name, file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=120)
+    assert [line for line in done.stderr.splitlines() if " imports " in line] == []
+    assert [verb for verb in VERBS if f"usage: orthobench {verb}" not in done.stdout] == []
+
+
 @pytest.mark.parametrize("verb", VERBS)
 def test_the_example_of_a_verb_is_shown_and_composed(
     verb: str, capsys: pytest.CaptureFixture[str], refused: Refused
@@ -53,7 +71,10 @@ def test_the_example_of_a_verb_is_shown_and_composed(
     assert ended.value.code == 0
     assert shown.startswith(f"usage: orthobench {verb}")
     assert f"example:\n  {EXAMPLES[verb]}\n" in shown
-    refused([verb, "--such-option"], f"orthobench: {verb}: unrecognized arguments: --such-option.")
+    refused(
+        [verb, "--such-option"],
+        f"orthobench: {verb}: unrecognized arguments: --such-option; see `orthobench {verb} --help`.",
+    )
     assert shlex.split(EXAMPLES[verb])[:2] == ["orthobench", verb]
     composed(EXAMPLES[verb])
 

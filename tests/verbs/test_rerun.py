@@ -58,7 +58,7 @@ def test_what_cannot_be_made_again_is_refused(recorded: Path, capsys: pytest.Cap
         (["mine/small"], "rerun needs a table and a row"),
         (["mine/small", "rn"], "nothing is recorded of mine/small rn: did you mean 'rnn'"),
         (["mine/small", "gru"], "nothing is recorded of mine/small gru"),
-        (["mine/small", "rnn", "seed=3"], "seed=3 of mine/small rnn is not recorded; these are: 1, 2"),
+        (["mine/small", "rnn", "seed=3"], "seed=3 of mine/small rnn is not recorded; choose among 1, 2"),
         (["mine/small", "rnn", "trainer.max_steps=4"], "made with other settings"),
     ):
         assert main(["rerun", *words, "--config-dir", "mine"]) == 2

@@ -100,7 +100,7 @@ def test_when_by_what_and_where_pages_are_made() -> None:
 @pytest.mark.parametrize("words", [["report"], ["report", "results_root=elsewhere"], ["report", "--help"]])
 def test_report_is_site_now(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(words) == 2
-    told = "orthobench: `orthobench report` is `orthobench site` now: pages of everything that is recorded"
+    told = "orthobench: `orthobench report` is `orthobench site` now, so use that: pages of everything that is recorded"
     assert capsys.readouterr().err.startswith(told)
 
 
@@ -247,8 +247,8 @@ def test_m_with_an_experiment_is_reproduce(monkeypatch: pytest.MonkeyPatch) -> N
     ("words", "message"),
     [
         (["plan", "--preset", "smoke", "T=5"], "--preset smoke is of a table"),
-        (["plan", "T=1", "T=2"], "= is given twice."),
-        (["eval", "runs/x", "T=60", "T=80"], "= is given twice."),
+        (["plan", "T=1", "T=2"], "= is given twice: give it once."),
+        (["eval", "runs/x", "T=60", "T=80"], "= is given twice: give it once."),
         (["plan", "sgornn/table2", "--preset", "smok"], "did you mean 'smoke'"),
         (["plan", "-m", "experiment=sgornn/tabel2"], "did you mean 'sgornn/table2'"),
         (["show", "-m", "seed=1,2"], "`orthobench plan -m`"),
@@ -261,7 +261,7 @@ def test_m_with_an_experiment_is_reproduce(monkeypatch: pytest.MonkeyPatch) -> N
         (["eval"], "eval needs a run"),
         (["eval", "a", "b"], "a is no run"),
         (["eval", "nowhere"], "nowhere is no run"),
-        (["eval", "/nowhere"], "/nowhere is no run: there is no config.yaml in /nowhere; runs_root="),
+        (["eval", "/nowhere"], "/nowhere is no run: there is no config.yaml in /nowhere; name the folder of a run, or"),
         (
             ["eval", "nowhere", "--config-dir", "x"],
             "--config-dir is not needed, for the settings of a finished run hold all",
@@ -270,7 +270,7 @@ def test_m_with_an_experiment_is_reproduce(monkeypatch: pytest.MonkeyPatch) -> N
         *(
             (
                 ["eval", "nowhere", f"task.{name}=9", "T=5"],
-                f"task.{name}=9 is no setting of a task: T=400,800 sets the lengths",
+                f"task.{name}=9 is no setting of a task: use T=400,800 for the lengths",
             )
             for name in ("data_root", "run", "lengths", "content", "T")
         ),

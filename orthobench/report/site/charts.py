@@ -164,12 +164,17 @@ def pairs(rows: int) -> dict[str, Any]:
 
 @cache
 def curve() -> dict[str, Any]:
-    """Chart of a curve of a run over its training steps."""
+    """Chart of a curve of a run over its training steps, with the trivial predictor's line."""
     alt = altair()
     x = alt.X("step:Q", title="training steps")
     y = alt.Y("value:Q", scale=alt.Scale(type="linear", zero=False), title="@curve_title")
+    trivial = _base().transform_filter("isValid(datum.trivial)").transform_aggregate(trivial="mean(trivial)")
     return _spec(
-        _base().mark_line(point=True, strokeWidth=1.8).encode(x=x, y=y, tooltip=_tips("step", "value")), height=260
+        alt.layer(
+            trivial.mark_rule(strokeDash=[2, 3], tooltip=None).encode(y=alt.Y("trivial:Q", title="@curve_title")),
+            _base().mark_line(point=True, strokeWidth=1.8).encode(x=x, y=y, tooltip=_tips("step", "value")),
+        ),
+        height=260,
     )
 
 

@@ -4,7 +4,7 @@ from collections import Counter
 from math import cos, sin
 from typing import Any
 
-from orthobench.report.drawing import words
+from orthobench.report.drawing import SPLITS, words
 from orthobench.report.quantities import Quantity, exact
 from orthobench.report.site import charts
 from orthobench.report.site.places import Places
@@ -100,7 +100,7 @@ def pairs(places: Places, table: dict[str, Any]) -> Plot | None:
 def curve(run: dict[str, Any]) -> Plot | None:
     """The curves of a run over its training."""
     values = [
-        {"curve": words(name), "step": step, "value": value}
+        {"curve": words(name), "step": step, "value": value, "trivial": _trivial(run, name)}
         for name, points in sorted(run["curves"].items(), key=lambda one: _interest(*one))
         for step, value in points
     ]
@@ -116,12 +116,18 @@ def curve(run: dict[str, Any]) -> Plot | None:
     return Plot(
         "-".join(filter(None, ("curve", run.get("pack"), run["run_id"]))),
         "Learning curve",
-        "The chosen curve over the training steps.",
+        "The chosen curve over the training steps. Dotted: the trivial predictor.",
         charts.curve(),
         values,
         table,
         (control,),
     )
+
+
+def _trivial(run: dict[str, Any], name: str) -> float | None:
+    """The trivial predictor's score by the measure of a curve; null where that is no score."""
+    split, _, score = name.partition("/")
+    return run["numbers"].get(f"baseline/{score}") if split in SPLITS else None
 
 
 def _interest(name: str, points: list[list[float]]) -> tuple[bool, bool, bool]:

@@ -43,7 +43,9 @@ def write(data: dict[str, Any], results: Path, script: str, written: str = "") -
         found |= {name: _content(within(results, name)) or b"" for name in copied}
         _replace(root, found)
     except OSError as error:
-        raise StorageError(f"{root} cannot be written: {error}.") from error
+        raise StorageError(
+            f"{root} cannot be written: {error}; set results_root= to a folder that can be written."
+        ) from error
     return root / "index.html"
 
 

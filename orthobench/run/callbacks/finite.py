@@ -119,4 +119,7 @@ class Finite(Remembering):
     def _stop(self, step: int, what: str) -> None:
         self.step = step
         last = "none" if self.last_loss is None else f"{self.last_loss:.6g}"
-        raise DivergedError(f"the {what} at step {step}; the last finite loss was {last}.")
+        raise DivergedError(
+            f"the {what} at step {step}; the last finite loss was {last}"
+            "; use a lower optimizer.lr, or trainer.gradient_clip_val=1."
+        )

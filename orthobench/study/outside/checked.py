@@ -53,7 +53,7 @@ def read_pack(folder: Path) -> Submission:
     names = _names(folder)
     content = read_sealed(folder / PACK)
     if content is None or content.get("schema") != SCHEMA or not isinstance(content.get("files"), dict):
-        raise DataError(f"{folder / PACK} is damaged, or not what `orthobench submit` writes.")
+        raise DataError(f"{folder / PACK} is damaged, or not what `orthobench submit` writes: pack the runs again.")
     files = content["files"]
     if set(files) != names:
         other = sorted(set(files) ^ names)[0]
@@ -107,7 +107,8 @@ def _refuse_different(pack: str, before: Line, own: Line, row: list[Line], where
         if both and one.word == DIFFERENT and not inside:
             raise DataError(
                 f"{pack}: {own.run_id} has {one.name} {one.after:g}, and {where} {one.before:g} for the same run; "
-                "reruns of one seed differ by rounding, or stay within the other recorded seeds of the row."
+                "reruns of one seed differ by rounding, or stay within the other recorded seeds of the row"
+                ": make the run again."
             )
 
 
@@ -123,16 +124,16 @@ def _names(folder: Path) -> set[str]:
     with os.scandir(folder) as entries:
         for entry in entries:
             if entry.is_symlink() or not entry.is_file(follow_symlinks=False):
-                raise DataError(f"{entry.path} is a link, or no plain file: a pack has plain files alone.")
+                raise DataError(f"{entry.path} is a link, or no plain file: a pack must have plain files alone.")
             if entry.stat(follow_symlinks=False).st_size > LARGEST:
-                raise DataError(f"{entry.path} has more than {LARGEST:,} bytes, which no record has.")
+                raise DataError(f"{entry.path} has more than {LARGEST:,} bytes, which no record has: remove it.")
             if entry.name != PACK and not NAME.fullmatch(entry.name):
                 raise DataError(f"{entry.path} does not belong to a pack: it has {PACK} and RUN.json alone.")
             found.add(entry.name)
             if len(found) > MOST:
                 raise DataError(f"{folder} has more than {MOST:,} files: split it.")
     if PACK not in found or len(found) < 2:
-        raise DataError(f"{folder} has no {PACK}, or no record: it is not what `orthobench submit` wrote.")
+        raise DataError(f"{folder} has no {PACK}, or no record: name the folder that `orthobench submit` wrote.")
     return found - {PACK}
 
 
@@ -144,13 +145,16 @@ def _record(path: Path, digest: Any) -> dict[str, Any]:
     """
     record = read_sealed(path)
     if record is None or record.get("sha256") != digest:
-        raise DataError(f"{path} has been changed since it was packed, or is damaged: its digest does not match.")
+        raise DataError(
+            f"{path} has been changed since it was packed, or is damaged: its digest does not match, "
+            "so pack the runs again."
+        )
     try:
         reason = _problem(path, record)
     except (OrthobenchError, KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
         reason = f"its settings or numbers do not suit this version ({str(error).rstrip('.')})"
     if reason:
-        raise DataError(f"{path}: {reason}.")
+        raise DataError(f"{path}: {reason}; pack the runs again by `orthobench submit`.")
     return record
 
 

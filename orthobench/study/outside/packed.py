@@ -46,7 +46,7 @@ def pack(runs: Sequence[Path], to: Path | None = None) -> Path:
     try:
         make_folder(place)
     except OSError as error:
-        raise StorageError(f"{place} cannot be made: {error.strerror}.") from error
+        raise StorageError(f"{place} cannot be made: {error.strerror}; name another folder by --to.") from error
     for name, record in records.items():
         write_sealed(place / f"{name}.json", record)
     write_sealed(place / PACK, content)
@@ -70,5 +70,8 @@ def _record(folder: Path) -> dict[str, Any]:
     found = {key: record[key] for key in KEPT if key in record} | {"config": config}
     place = telling(found)
     if place is not None:
-        raise ConfigError(f"{folder}: its record would tell {place[1]!r} ({place[0]}), a path or a name of a machine.")
+        raise ConfigError(
+            f"{folder}: its record would tell {place[1]!r} ({place[0]}), "
+            "a path or a name of a machine: leave this run out."
+        )
     return seal(found)

@@ -87,7 +87,7 @@ class OwnRuns:
                 raise ConfigError(f"{word}: no run has the setting {name}; {did_you_mean(name, keys)}")
             for value in values:
                 if text(_number(value)) not in known:
-                    raise ConfigError(f"{word}: no run has {name}={value}; there are {', '.join(known)}.")
+                    raise ConfigError(f"{word}: no run has {name}={value}; choose among {', '.join(known)}.")
             wanted = {text(_number(value)) for value in values}
             kept = tuple(run for run in kept if name in run.settings and text(run.settings[name]) in wanted)
         return OwnRuns(kept, self.left_out)
@@ -109,8 +109,9 @@ def _read(roots: Iterable[Path]) -> OwnRuns:
     for folder in roots:
         places = _runs(folder)
         if not places:
-            why = "has no runs" if folder.is_dir() else "is not a folder"
-            raise ConfigError(f"{folder} {why}: name a folder of runs, such as runs/.")
+            if folder.is_dir():
+                raise ConfigError(f"{folder} has no runs: name a folder of runs, such as runs/.")
+            raise ConfigError(f"{folder} is not a folder: make runs first, or name the folder that they are in.")
         for place in places:
             try:
                 run = _run(place if place == folder else within(folder, place.name))

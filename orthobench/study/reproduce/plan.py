@@ -148,7 +148,10 @@ def _due(table: Table, asked: Selection, found: Plan) -> dict[str, tuple[int, ..
         return dict.fromkeys(table.trained(rows), own)
     what = "its tuning" if table.search is None else "its search"
     if asked.seeds is not None:
-        raise ConfigError(f"{table.name} is a {table.track} table: its seeds and those of {what} are in its file.")
+        raise ConfigError(
+            f"{table.name} is a {table.track} table: its seeds and those of {what} are in its file, "
+            "so leave --seeds out."
+        )
     if table.search is not None:
         known = cells_of(table)
         refuse_unknown(rows or (), known, "cell=", f" is no cell of {table.name}")
@@ -191,7 +194,12 @@ def _refuse_changes(composer: Composer, job: TableRun, extra: tuple[str, ...]) -
         return
     changed = composer.settings([*job.overrides, *extra])
     if not changed.data["verify"]:
-        raise ConfigError(f"data.verify=false does not apply to {job.table}: a table holds numbers of published data.")
+        raise ConfigError(
+            f"data.verify=false does not apply to {job.table}: "
+            "a table holds numbers of published data, so leave it out."
+        )
     if changed.run_id == composer.settings(list(job.overrides)).run_id:
         return
-    raise ConfigError(f"{' '.join(extra)} changes the numbers of {job.table}; only a table's own settings fill it.")
+    raise ConfigError(
+        f"{' '.join(extra)} changes the numbers of {job.table}; only its own settings fill it, so leave that out."
+    )

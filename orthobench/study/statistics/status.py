@@ -119,7 +119,7 @@ def judge(
         trivial, bounds,
     )  # fmt: skip
     if direction not in get_args(Direction):
-        raise ConfigError(f"direction={direction} is not one of {', '.join(get_args(Direction))}.")
+        raise ConfigError(f"direction={direction} is not one of {', '.join(get_args(Direction))}: choose one.")
     finished = [value for value in ours if value is not None]
     interval = prediction_interval(
         finished, published_sd=published_sd, published_seeds=published_seeds, bounds=bounds, resolution=resolution
@@ -263,7 +263,7 @@ def _check(
             raise ConfigError(f"{name}={value} is not finite; give a number, or None for a seed that diverged.")
     for name, value in sizes.items():
         if value is not None and value < 0:
-            raise ConfigError(f"{name}={value} is below zero.")
+            raise ConfigError(f"{name}={value} is below zero: it must be >= 0.")
     low, high = (worst if bound is None else bound for bound, worst in zip(bounds, (-math.inf, math.inf), strict=True))
     for name, value in judged.items():
         slack = ROUNDING * abs(value or 0.0)

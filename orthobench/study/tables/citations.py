@@ -88,5 +88,5 @@ def _read(path: Path) -> dict[str, str]:
     wrong = [name for name, entry in found.items() if entry.count("{") != entry.count("}") or entry[-1] != "}"]
     if wrong or not found or len(found) < len(starts):
         what = f"{wrong[0]} does not end with its closing brace" if wrong else "no entry, or one key twice"
-        raise ConfigError(f"{path} is no BibTeX that can be read: {what}.")
+        raise ConfigError(f"{path} is no BibTeX that can be read: {what}; correct that entry.")
     return found

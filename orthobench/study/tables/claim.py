@@ -43,5 +43,5 @@ def claim_of(given: Any, place: str) -> StatedClaim:
     refuse_unknown(given, KEYS, f"{place}.", " is not a key here")
     missing = [name for name in ("claim", "test") if not given.get(name)]
     if missing:
-        raise ConfigError(f"{place}: {', '.join(missing)} is missing.")
+        raise ConfigError(f"{place}: {', '.join(missing)} is missing: add it.")
     return StatedClaim(**{name: coerce(body, KEYS[name], f"{place}.{name}") for name, body in given.items()})

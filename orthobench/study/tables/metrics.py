@@ -92,7 +92,10 @@ def metric_of(name: str, table: Table, rows: Iterable[str] | None = None) -> Met
         return replace(found, name=plain)
     declared = [_declared(task, last, f"{table.name}: {name}") for task in tasks_of(table, rows)]
     if len({metric.direction for metric in declared}) > 1:
-        raise ConfigError(f"{table.name}: {name} is better when higher in one task and when lower in another.")
+        raise ConfigError(
+            f"{table.name}: {name} is better when higher in one task and when lower in another"
+            ": name a metric that is better on one side in all."
+        )
     if head in GAPS:
         return Metric(plain, declared[0].unit, "lower")
     return replace(declared[0], name=plain)
@@ -106,7 +109,9 @@ def headline(table: Table, rows: Iterable[str] | None = None) -> Metric:
     """
     names = {task.metric for task in tasks_of(table, rows)}
     if len(names) > 1:
-        raise ConfigError(f"{table.name}: its tasks have different metrics: {', '.join(sorted(names))}.")
+        raise ConfigError(
+            f"{table.name}: its tasks have different metrics: {', '.join(sorted(names))}; name one by score:."
+        )
     return metric_of(f"test/{names.pop()}", table, rows)
 
 

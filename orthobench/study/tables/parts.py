@@ -46,10 +46,10 @@ def checked(content: Any, keys: dict[str, Any], required: tuple[str, ...], place
     refuse_unknown(content, keys, place, " is not a key here")
     missing = [name for name in required if content.get(name) is None]
     if missing:
-        raise ConfigError(f"{place}{', '.join(missing)} is missing.")
+        raise ConfigError(f"{place}{', '.join(missing)} is missing: add it.")
     empty = [name for name in ("cells", "seeds") if name in content and content[name] in ({}, [])]
     if empty and "track" in required:
-        raise ConfigError(f"{place}{', '.join(empty)} is empty.")
+        raise ConfigError(f"{place}{', '.join(empty)} is empty: give one or more.")
     return {name: coerce(body, keys[name], f"{place}{name}") for name, body in content.items()}
 
 
@@ -85,7 +85,9 @@ def refuse_endless(cells: int, grid: dict[Any, Any], given: dict[str, Any], plac
     runs = cells * prod(sizes) * max(len(given.get("rates", ())), 1) * max(len(given["seeds"]), 1)
     if runs > MOST:
         told = f"{runs:,}" if runs < 10**15 else "more than 10**15"
-        raise ConfigError(f"{place}cells, grid, rates and seeds give {told} runs; a table may have {MOST:,}.")
+        raise ConfigError(
+            f"{place}cells, grid, rates and seeds give {told} runs; a table may have {MOST:,}; leave some out."
+        )
 
 
 def crossed(
@@ -157,7 +159,7 @@ def check_words(words: Any, place: str) -> None:
     for word in words:
         name = key(word).split(".")[0].split("/")[0].lstrip("~")
         if "=" not in word or name in ("seed", "experiment", "cell", "hydra", *COMMAND_LINE_ALONE):
-            raise ConfigError(f"{place}: {word!r} is not an override that a table may set.")
+            raise ConfigError(f"{place}: {word!r} is not an override that a table may set: delete it.")
 
 
 def refuse_unfair(words: list[str], place: str) -> None:
@@ -170,7 +172,7 @@ def refuse_unfair(words: list[str], place: str) -> None:
     if other is not None:
         raise ConfigError(
             f"{place}: {other!r} is not the model's: in a fair table all rows have the same task, budget and training; "
-            "what is the same for all belongs in common:."
+            "put what is the same for all into common:."
         )
 
 
@@ -182,7 +184,9 @@ def check_seeds(seeds: list[int], name: str) -> None:
     """
     if len(set(seeds)) < len(seeds):
         twice = min(seed for seed, count in Counter(seeds).items() if count > 1)
-        raise ConfigError(f"{name}: seed {twice} is listed twice, which would count one run as two.")
+        raise ConfigError(
+            f"{name}: seed {twice} is listed twice, which would count one run as two: delete one of them."
+        )
 
 
 def rates(given: dict[str, Any], rows: Collection[str], place: str) -> tuple[str, ...]:
@@ -193,7 +197,9 @@ def rates(given: dict[str, Any], rows: Collection[str], place: str) -> tuple[str
     left_out = unstated(given.get("unstated", []), rows, f"{place}unstated")
     stated = next((row for row in rows if "rate" not in left_out.get(row, ())), None)
     if stated is not None:
-        raise ConfigError(f"{place}rates: are where the paper states none; {stated} has no rate in unstated:.")
+        raise ConfigError(
+            f"{place}rates: are where the paper states none; add {stated} to unstated: with rate, or delete rates:."
+        )
     numbers = {float(rate) for rate in tried if NUMBER.fullmatch(rate)}
     if len(numbers) < max(2, len(tried)) or min(numbers) <= 0:
         raise ConfigError(f"{place}rates: two or more different numbers above 0 are needed, such as [1e-3, 3e-3].")
@@ -211,14 +217,17 @@ def check_search(given: dict[str, Any], place: str) -> None:
         raise ConfigError(f"{place}a searched table needs search: and score:, and no other table has search:.")
     if "claims" in given and given["track"] == "published":
         raise ConfigError(
-            f"{place}claims: are those of a fair or a searched table; a paper's are in results/published."
+            f"{place}claims: are those of a fair or a searched table; "
+            "a paper's are in results/published, so move them there."
         )
     for name in ("grid", "rates") if searches else ():
         if given.get(name):
-            raise ConfigError(f"{place}{name}: is not for a searched table; a case has a table of its own.")
+            raise ConfigError(f"{place}{name}: is not for a searched table; give each case a table of its own.")
     missing = [name for name in SOLVED if name not in map(key, given.get("common", ()))]
     if searches and missing:
-        raise ConfigError(f"{place}common: {', '.join(missing)} says when a run has solved the task, and is missing.")
+        raise ConfigError(
+            f"{place}common: {', '.join(missing)} says when a run has solved the task, and is missing: add it."
+        )
 
 
 def factors(given: dict[str, Any], cells: Iterable[str], place: str) -> dict[str, dict[str, list[str]]]:
@@ -235,5 +244,8 @@ def factors(given: dict[str, Any], cells: Iterable[str], place: str) -> dict[str
         names = ("_".join((family, *levels)) for levels in product(*design.values()))
         missing = next((name for name in names if name not in cells), None)
         if missing is not None:
-            raise ConfigError(f"{place}.{family}: the table has no cell {missing}, which its levels make.")
+            raise ConfigError(
+                f"{place}.{family}: the table has no cell {missing}, which its levels make: add it, "
+                "or leave a level out."
+            )
     return found

@@ -220,7 +220,9 @@ def _measured(row: Published, table: Table) -> Published:
     """The row with what its metric is."""
     rows = [name for name in row.rows_of(table.rows) if name in table.rows]
     if not rows:
-        raise ConfigError(f"{table.name} ({row.label}, {row.column}): it has no cell {', '.join(row.rows)}.")
+        raise ConfigError(
+            f"{table.name} ({row.label}, {row.column}): it has no cell {', '.join(row.rows)}; name a cell of the table."
+        )
     if _over_data_sets(row):
         _refuse_two_of_one(row, table, rows)
     measured = metrics.metric_of(row.metric, table, rows)
@@ -229,7 +231,7 @@ def _measured(row: Published, table: Table) -> Published:
         row, measured = replace(row, metric=name), metrics.metric_of(name, table, rows)
     problem = _missing(row, table, measured)
     if problem:
-        raise ConfigError(f"{table.name} ({row.label}, {row.column}): {problem}.")
+        raise ConfigError(f"{table.name} ({row.label}, {row.column}): {problem}; correct that row of the file.")
     if row.kind == "claim" and row.verb in MARGINED:
         row = replace(row, test={**row.test, "margin": row.test.get("margin", margin_of(row, table))})
     return replace(row, measured=measured)
@@ -295,11 +297,11 @@ def _row(paper: str, given: dict[str, Any], place: str) -> Published:
     required = [f.name for f in fields(Published) if f.name not in optional | {"paper"}]
     missing = ["row" if key == "label" else key for key in required if values.get(key) is None]
     if missing:
-        raise ConfigError(f"{place}: {', '.join(missing)} is missing.")
+        raise ConfigError(f"{place}: {', '.join(missing)} is missing: add it.")
     row = Published(paper=paper, **values)
     problem = _problem(row, "value" in given)
     if problem:
-        raise ConfigError(f"{place} ({row.table}, {row.label}, {row.column}): {problem}.")
+        raise ConfigError(f"{place} ({row.table}, {row.label}, {row.column}): {problem}; correct that row of the file.")
     return row
 
 

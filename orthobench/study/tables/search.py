@@ -67,7 +67,7 @@ class CellSearch:
         refuse_unknown(given, KEYS, f"{place}.", " is not a key here")
         missing = [name for name in ("sobol", "stages") if name not in given]
         if missing:
-            raise ConfigError(f"{place}: {', '.join(missing)} is missing.")
+            raise ConfigError(f"{place}: {', '.join(missing)} is missing: add it.")
         body = {name: coerce(one, KEYS[name], f"{place}.{name}") for name, one in given.items()}
         stages = tuple(_stage(one, f"{place}.stages[{i}]") for i, one in enumerate(body["stages"]))
         own = [seed for stage in stages for seed in stage.seeds]
@@ -97,7 +97,7 @@ def _stage(given: Any, place: str) -> Stage:
         raise ConfigError(f"{place}: trials and seeds are needed, such as {{trials: 12, seeds: [101]}}.")
     body = {name: coerce(one, STAGE[name], f"{place}.{name}") for name, one in given.items()}
     if not body["seeds"]:
-        raise ConfigError(f"{place}.seeds is empty.")
+        raise ConfigError(f"{place}.seeds is empty: give one or more.")
     return Stage(body["trials"], tuple(body["seeds"]))
 
 
@@ -145,7 +145,7 @@ def _words(found: tuple[tuple[str, SearchRange], ...], sobol: int, trial: int, t
     if RATIO in words:
         rate = float(value(words[LR])) * float(value(words[RATIO])) if LR in words else float("nan")
         if math.isnan(rate):
-            raise ConfigError("search: ratio is a share of lr, which is not searched.")
+            raise ConfigError("search: ratio is a share of lr, which is not searched: give lr a range, too.")
         words[RATIO] = f"{key_of(RATIO)}={float(f'{rate:.4g}')!r}"
     return tuple(words.values())
 

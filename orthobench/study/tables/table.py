@@ -283,14 +283,14 @@ def _read(path: Path, name: str, like: Path | None, versions: tuple[tuple[int, .
     if (given["track"] == FAIR) != ("tuning" in given) or (given["track"] == FAIR and not given.get("score")):
         raise ConfigError(f"{place}a fair table needs tuning: and score:, and no other table has tuning:.")
     if given["track"] == FAIR and "rates" in given:
-        raise ConfigError(f"{place}rates: are those of a published table; a fair table has tuning:.")
+        raise ConfigError(f"{place}rates: are those of a published table; a fair table needs tuning: in their place.")
     parts.check_search(given, place)
     tuning = Tuning.of(given["tuning"], given["seeds"], f"{place}tuning") if "tuning" in given else None
     search = CellSearch.of(given["search"], given["seeds"], f"{place}search") if "search" in given else None
     for cell, words in given["cells"].items() if tuning or search else ():
         parts.refuse_unfair(words, f"{place}cells.{cell}")
         if not any(key(word) == "model" for word in (*given.get("common", ()), *words)):
-            raise ConfigError(f"{place}cells.{cell} names no model=, and would be of the one that is the default.")
+            raise ConfigError(f"{place}cells.{cell} names no model=, and would have the default one: add model=NAME.")
     parts.check_seeds(given["seeds"], name)
     grid = given.get("grid", {}) | ({RATE: tuning.choices} if tuning else {})
     parts.refuse_endless(len(given["cells"]), grid, given, place)

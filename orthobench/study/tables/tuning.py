@@ -104,7 +104,7 @@ def _rate(step: int) -> str:
 def _step(rate: str, place: str) -> int:
     found = RATE.fullmatch(rate)
     if found is None:
-        raise ConfigError(f"{place}: {rate} is not 1 or 3 times a power of ten, written as 1e-3 or 3e-3.")
+        raise ConfigError(f"{place}: {rate} is not 1 or 3 times a power of ten: write one, such as 1e-3 or 3e-3.")
     return 2 * int(found[2]) + (found[1] == "3")
 
 

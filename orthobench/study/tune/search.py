@@ -65,7 +65,9 @@ class Search:
         for one in self.ranges:
             ids = [self._composed(one.key, end).run_id for end in one.ends]
             if len(set(ids)) < len(ids):
-                raise ConfigError(f"{one.key}={one.text}: {' and '.join(one.ends)} give the same run.")
+                raise ConfigError(
+                    f"{one.key}={one.text}: {' and '.join(one.ends)} give the same run; give a wider range."
+                )
 
     @cached_property
     def first(self) -> Settings:

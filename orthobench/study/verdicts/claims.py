@@ -254,7 +254,8 @@ def _values(printed: Published, scores: Scores) -> dict[int, float]:
         return found
     if any(value < 0 for value in scores.values):
         raise ConfigError(
-            f"{printed.label}, {printed.column}: {printed.metric} is below zero, and a ratio says nothing."
+            f"{printed.label}, {printed.column}: {printed.metric} is below zero, and a ratio says nothing"
+            ": choose another test."
         )
     return {seed: -math.inf if value <= 0 else math.log(value) for seed, value in found.items()}
 

@@ -80,6 +80,12 @@ class FairTable:
         """The trivial predictor's score in a case."""
         return next((e.trivial for e in self.entries if e.case == case and e.trivial is not None), None)
 
+    def trivial_by_length(self, case: str) -> dict[int, float]:
+        """The trivial predictor's score in a case at each tested length of which it is known."""
+        entries = [entry for entry in self.entries if entry.case == case]
+        known = {n: [level for e in entries if (level := e.trivial_at(n)) is not None] for n in self.lengths}
+        return {length: levels[0] for length, levels in known.items() if levels}
+
     def at(self, case: str) -> list[FairEntry]:
         """The models in one case of which something is recorded, the best first and those without a mean last."""
         found = [entry for entry in self.entries if entry.case == case and (entry.tuned or entry.lines)]
@@ -167,7 +173,7 @@ def fair_table(table: Table, results: Path, preset: str = FULL, cells: Collectio
     metrics.check(table)
     score = metrics.metric_of(str(table.score), table)
     if not score.name.startswith("test/") or score.direction == "neither":
-        raise ConfigError(f"{table.name}: score={table.score} is not test/NAME of a metric with a good side.")
+        raise ConfigError(f"{table.name}: score={table.score} is not test/NAME of a metric with a good side: name one.")
     composed, path = ComposedTable(table, preset), records.path_of(results, table.name)
     found, validation = recorded(composed, results), replace(score, name=score.validation)
     for line in found.lines:

@@ -245,7 +245,7 @@ def searched_table(table: Table, results: Path, preset: str = FULL) -> SearchedT
     first = next(iter(table.rows))
     score = metrics.metric_of(str(table.score), table, [first])
     if not score.name.startswith("test/") or score.direction == "neither":
-        raise ConfigError(f"{table.name}: score={table.score} is not test/NAME of a metric with a good side.")
+        raise ConfigError(f"{table.name}: score={table.score} is not test/NAME of a metric with a good side: name one.")
     composed = ComposedTable(table, preset)
     found = recorded(composed, results)
     lengths = composed.lengths(first)[0] if found.lines else ()

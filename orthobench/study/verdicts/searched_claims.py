@@ -50,7 +50,7 @@ def check_claims(table: Table) -> None:
         if problem is None and wrong is not None:
             problem = f"{wrong} is no cell of the table: {did_you_mean(wrong, known)}"
         if problem is not None:
-            raise ConfigError(f"{table.name}: claims[{number}]: {problem}.")
+            raise ConfigError(f"{table.name}: claims[{number}]: {problem}; correct that claim.")
 
 
 def _problem(test: dict[str, Any]) -> str | None:

@@ -118,7 +118,10 @@ def _generators(group: Group, asked: str | list[int]) -> np.ndarray:
     size, given = len(product_table(group)), list[int]() if isinstance(asked, str) else asked
     if asked == "swaps":
         if group[0] != "s":
-            raise ConfigError(f"task.generators=swaps is for s3, s4 and s5: task.group={group} has no transpositions.")
+            raise ConfigError(
+                "task.generators=swaps is for s3, s4 and s5: "
+                f"task.group={group} has no transpositions, so use all, or numbers of elements."
+            )
         n = int(group[1])
         elements = np.array(list(permutations(range(n))))
         given = np.nonzero((elements != np.arange(n)).sum(1) == 2)[0].tolist()
@@ -127,7 +130,10 @@ def _generators(group: Group, asked: str | list[int]) -> np.ndarray:
         raise ConfigError(f"task.generators={asked}: different numbers of elements from 0 to {size - 1} are needed.")
     elements = np.array(found)
     if (reached := len(generated(group, elements))) != size:
-        raise ConfigError(f"task.generators={asked} generate {reached} of the {size} elements of {group}.")
+        raise ConfigError(
+            f"task.generators={asked} generate {reached} of the {size} elements of {group}: "
+            "add others, so that they generate all."
+        )
     return elements
 
 

@@ -43,7 +43,10 @@ class KthLargest(Synthetic):
         self.baseline = {"loss": float(-np.sum(p * np.log(p))), "accuracy": float(p.max())}
 
     def at_length(self, length: int) -> Self:
-        raise ConfigError(f"kth_largest has no test at length {length}: its T is also the width of the model.")
+        raise ConfigError(
+            f"kth_largest has no test at length {length}: its T is also the width of the model, "
+            f"so train another run with T={length}."
+        )
 
     def generate(self, rng: np.random.Generator | np.random.RandomState, size: int) -> Arrays:
         x = integers(rng, 0, self.T, (size, self.T))

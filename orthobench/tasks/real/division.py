@@ -44,7 +44,7 @@ class Division:
             DataError: there are too few rows or groups, or the file has one group in two of its parts.
         """
         if self.group is not None and groups is None:
-            raise DataError(f"{path} has no {self.group}, which task.group= names: it is a column, or an array (N,).")
+            raise DataError(f"{path} has no {self.group}, which task.group= names: name a column, or an array (N,).")
         self._refuse_torn(given, groups, path)
         rest = given["train"] if given else np.arange(N)
         test, val = given.get("test"), given.get("val")
@@ -62,7 +62,9 @@ class Division:
         count = max(round(part * len(kinds)), 1)
         if count >= len(kinds):
             few = "sequences" if groups is None else f"different {self.group}"
-            raise DataError(f"{path} has too few {few}: {len(kinds)} cannot be divided into parts.")
+            raise DataError(
+                f"{path} has too few {few}: {len(kinds)} cannot be divided into parts; add more, or use smaller shares."
+            )
         order = rng.permutation(len(kinds))
         if groups is None:
             return rows[np.sort(order[:count])], rows[np.sort(order[count:])]
@@ -76,7 +78,10 @@ class Division:
             for one in np.unique(groups[rows]):  # type: ignore[index]
                 other = place.setdefault(one, part)
                 if other != part:
-                    raise DataError(f"{path}: {self.group} {one} is in {other} and in {part}, which the file names.")
+                    raise DataError(
+                        f"{path}: {self.group} {one} is in {other} and in {part}, which the file names"
+                        ": a group must be in one part alone."
+                    )
 
 
 def remarks(group: str | None, parts: Indices, groups: np.ndarray | None, path: str) -> list[str]:

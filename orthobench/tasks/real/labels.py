@@ -64,7 +64,7 @@ def classes_of(stored: Sequences, path: Path | str) -> list[str]:
     for part in ("val", "test"):
         told = spelled_otherwise(stored.names[stored.parts.get(part, [])].tolist(), trained)
         if told and stored.parts:
-            raise DataError(f"{path}: {part} has the class {told}.")
+            raise DataError(f"{path}: {part} has the class {told}; write a class in one way throughout.")
     return found
 
 

@@ -139,7 +139,7 @@ class Language(Task):
         found = [self.line_end, *tokens] if self.line_end in known or not tokens else tokens
         unknown = next((token for token in found if token not in known), None)
         if unknown is not None:
-            raise ConfigError(f"{unknown!r} is not among the {len(known):,} tokens of the training text.")
+            raise ConfigError(f"{unknown!r} is not among the {len(known):,} tokens of the training text; leave it out.")
         return [known[token] for token in found]
 
     @property

@@ -150,7 +150,9 @@ class Series(ArrayTask):
         """
         found = normalised.moments(self.stored.y[self.parts["train"], None])
         if found.constant[0]:
-            raise DataError(f"{self.path}: y has a standard deviation of 0 in training, and cannot be normalised.")
+            raise DataError(
+                f"{self.path}: y is the same number in all of the training part: two or more different ones are needed."
+            )
         return found
 
     @property
@@ -184,7 +186,8 @@ class Series(ArrayTask):
         if trained.classes and strange:
             told = labels.spelled_otherwise(strange, trained.classes)
             raise ConfigError(
-                f"{self.path} has the class {told or f'{shown(strange[0])}, which {trained.path} has not'}."
+                f"{self.path} has the class {told or f'{shown(strange[0])}, which {trained.path} has not'}"
+                "; a test needs classes that the model knows."
             )
         self._data = None
         self.moments = trained.moments
@@ -301,7 +304,8 @@ class Series(ArrayTask):
         if not np.isfinite(x).all():
             n, t, i = np.argwhere(~np.isfinite(x))[0].tolist()
             raise DataError(
-                f"{self.path}: sequence {n}, step {t}, feature {self.stored.feature(i)} is too large for float32."
+                f"{self.path}: sequence {n}, step {t}, feature {self.stored.feature(i)} is too large for float32"
+                ": divide it, or use other units."
             )
         found = {}
         for split, chosen in self.parts.items():

@@ -66,9 +66,14 @@ class UCR(ArrayTask):
         self.outputs = outputs
         self.unequal, self.val_share = unequal, val_share
         if not ucr.NAME.fullmatch(dataset):
-            raise ConfigError(f"task.dataset={dataset!r} is no name of a UCR data set: letters, digits, _ and - only.")
+            raise ConfigError(
+                f"task.dataset={dataset!r} is no name of a UCR data set: use letters, digits, _ and - only."
+            )
         if self.entry is None and outputs == "paper":
-            raise ConfigError(f"task.outputs=paper does not apply to task.dataset={dataset}: it is not in the paper.")
+            raise ConfigError(
+                f"task.outputs=paper does not apply to task.dataset={dataset}: "
+                "it is not in the paper, so use task.outputs=classes."
+            )
 
     @cached_property
     def _known(self) -> tuple[int, tuple[int, ...], tuple[int, ...]]:
