@@ -87,16 +87,16 @@ def folder_of(run: str | Path, root: str | None = None) -> Path:
 
 def _hint(run: Path, runs: Path) -> str:
     """Another name to give: a run in that folder, a run of a similar name beside it, or another folder."""
-    inside = next(iter(_names(run) or _names(runs / run)), None)
+    inside = next(iter(_runs_in(run) or _runs_in(runs / run)), None)
     if inside is not None:
         return f"it is a folder of runs, so name one of them, such as {inside}"
-    close = difflib.get_close_matches(run.name, {*_names(run.parent), *_names(runs)}, n=1, cutoff=0.6)
+    close = difflib.get_close_matches(run.name, {*_runs_in(run.parent), *_runs_in(runs)}, n=1, cutoff=0.6)
     if close:
         return f"did you mean {close[0]}"
     return "name the folder of a run, or set runs_root= to the folder of runs"
 
 
-def _names(folder: Path) -> list[str]:
+def _runs_in(folder: Path) -> list[str]:
     """Names of the runs in a folder, in their order; none where it is not there or may not be read."""
     with suppress(OSError):
         return sorted(path.parent.name for path in folder.glob("*/config.yaml"))
