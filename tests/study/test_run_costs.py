@@ -17,6 +17,7 @@ from orthobench.study.costs.run_costs import KeptCost, Prices, at_length, digest
 from orthobench.study.records.records import Line, write
 from orthobench.study.reproduce.cheapest import ChosenRow, _needs, best
 from orthobench.study.tables.composed import ComposedTable
+from orthobench.study.verdicts.comparison import compare
 
 MADE = {"device": "cpu", "processor": "mine", "threads": "1", "torch": "2", "version": "0", "date": "2026-01-01"}
 WORDS = ["model=rnn", "task=recall", "recipe=none", "task.val_size=1000", "task.test_size=600", "task.train_size=null",
@@ -108,6 +109,17 @@ def test_the_price_of_a_row_is_that_of_all_its_seeds() -> None:
     assert Prices([known]).hours(composed, row) is None
     assert Prices([start]).hours(composed, row) is None
     assert Prices([]).hours(composed, row) is None
+
+
+def test_a_table_with_prices_names_the_machine_that_they_are_of(tmp_path: Path) -> None:
+    table = SHIPPED.table("ncgru/figure8")
+    composed = ComposedTable(table)
+    costs = [kept(digest=digests(composed.settings(row))[0]) for row in table.trained()]
+    start = kept(digest=run_costs.START, alike=run_costs.START, T=None)
+    run_costs.write(run_costs.path_of(tmp_path), [*costs, start])
+    told = [note for note in compare(table, tmp_path).notes if "Core hours" in note]
+    assert told == ["Core hours are those of one machine, mine, with 1 thread a run."]
+    assert not [note for note in compare(table, tmp_path / "none").notes if "Core hours" in note]
 
 
 def test_hours_that_were_spent_count_no_run_twice(tmp_path: Path) -> None:

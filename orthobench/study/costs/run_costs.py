@@ -233,6 +233,14 @@ class Prices:
         self.machine = max(machines, key=lambda one: (machines[one], one), default=None)
         self._known: Mapping[str, KeptCost] = {one.digest: one for one in known if one.machine == self.machine}
 
+    @property
+    def words(self) -> str:
+        """A sentence about the machine that the prices are of; empty where nothing is known."""
+        if self.machine is None:
+            return ""
+        _, processor, threads = self.machine
+        return f"Core hours are those of one machine, {processor}, with {threads} thread{'s' * (threads != '1')} a run."
+
     def hours(self, composed: ComposedTable, row: str) -> float | None:
         """Core hours of a row with all its seeds, and all the rates that are tried; null where they are not known."""
         table = composed.table

@@ -35,6 +35,7 @@ from orthobench.study.verdicts.rates import at_best_rates
 from orthobench.tasks.metric import Bounds, Metric
 
 SLACK = 1e-4
+CORE_HOURS = "core h"
 
 
 @dataclass(frozen=True)
@@ -149,7 +150,9 @@ def compare(table: Table, results: Path, preset: str = FULL) -> Comparison:
         one = Compared(printed, Scores(), Scores(), None, runs, _explained(verdict, table))
         asserted_ours.append(_priced(one, composed, rows, results))
     codes = made_by(lines)
-    notes = (*found.notes, *found.lost, *found.moved, *stale_costs, *counted.notes)
+    unrun = any(CORE_HOURS in one.verdict.mark for one in (*numbers, *asserted_ours))
+    hours = [run_costs.prices(results).words] if unrun else []
+    notes = (*found.notes, *found.lost, *found.moved, *stale_costs, *counted.notes, *hours)
     return Comparison(table, preset, numbers, tuple(asserted_ours), lines, notes, codes, costs, counted.rates)
 
 
@@ -322,7 +325,7 @@ def _priced(compared: Compared, composed: ComposedTable, rows: dict[str, list[Li
     known = [one for one in hours if one is not None]
     if not known or len(known) < len(hours):
         return compared
-    price = f"{run_costs.hours_text(sum(known))} core h"
+    price = f"{run_costs.hours_text(sum(known))} {CORE_HOURS}"
     return replace(compared, verdict=replace(verdict, mark=", ".join(filter(None, (verdict.mark, price)))))
 
 
