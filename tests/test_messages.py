@@ -22,6 +22,7 @@ its record names no {unnamed}
 FILLED_IN = """
 ${PLUGINS} names {name}, which cannot be imported: {why}; {fix}.
 --style {style} is neither a style file nor a style of matplotlib: {hint}.
+hydra.launcher.gpus={gpus}: this machine shows {len(known) or 'no'} GPUs; {some}.
 hidden_size={n} does not suit givens: {reason}
 hidden_size={n} does not suit plane rotations: {reason}
 model.hidden_size={n} does not suit {name}: {reason}

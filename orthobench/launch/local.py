@@ -98,10 +98,8 @@ def _names(gpus: Any, known: list[str]) -> list[str]:
     if not right or (gpus != "all" and (not chosen or len(set(chosen)) < len(chosen))):
         raise ConfigError(f"hydra.launcher.gpus={gpus} is neither all, nor a number >= 1, nor a list such as [0,2].")
     if not chosen or any(not 0 <= one < len(known) for one in chosen):
-        raise ConfigError(
-            f"hydra.launcher.gpus={gpus}: this machine shows {len(known)} GPUs, numbered from 0; "
-            "name some of these, or leave gpus out."
-        )
+        some = "name some of them by their numbers from 0, or leave gpus out" if known else "leave gpus out"
+        raise ConfigError(f"hydra.launcher.gpus={gpus}: this machine shows {len(known) or 'no'} GPUs; {some}.")
     return [known[one] for one in chosen]
 
 

@@ -211,3 +211,8 @@ def test_a_tied_child_is_asked_to_stop_when_its_parent_is_killed(tmp_path: Path)
         until(began.exists)
         parent.kill()
     until(lambda: (tmp_path / "log").read_text() == f"{signal.SIGTERM:d}")
+
+
+def test_a_machine_without_a_gpu_says_so() -> None:
+    with pytest.raises(ConfigError, match=r"gpus=all: this machine shows no GPUs; leave gpus out\.$"):
+        local._names("all", [])

@@ -154,7 +154,7 @@ def _record(path: Path, digest: Any) -> dict[str, Any]:
     except (OrthobenchError, KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
         reason = f"its settings or numbers do not suit this version ({str(error).rstrip('.')})"
     if reason:
-        raise DataError(f"{path}: {reason}; pack the runs again by `orthobench submit`.")
+        raise DataError(f"{path}: {reason}; leave that run out, or pack the runs again by `orthobench submit`.")
     return record
 
 
