@@ -122,6 +122,7 @@ ChunkBack chunk_back_at(const Head *h, REAL *m) {
 /* The gates between two writes, D_ij for j <= i, and those since the first and up to the last. */
 static void between(const Head *h, Chunk *c) {
     REAL product = 1, before[CHUNK] = {0};
+    if (!h->gated && c->closing[0] == 1) return; /* as it was */
     for (int64_t i = 0; i < CHUNK; i++) {
         REAL g = h->gated ? c->gate[i] : 1, *row = c->D + i * CHUNK;
         for (int64_t j = 0; j < CHUNK; j++) row[j] = j < i ? g * before[j] : j == i ? 1 : 0;

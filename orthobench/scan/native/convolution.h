@@ -121,3 +121,38 @@ ROW convolve_back(const Convolution *s, int64_t t, int64_t row, const REAL *dy, 
 #undef CALL
     }
 }
+
+/* The same for the steps t ... t + count - 1, whose rows of dy and slope are `apart` from each other, channel by channel:
+ * sums stay in registers. Those of the K - 1 steps before t are written as far as they are known. */
+FIXED void columns_back(const int K, const Convolution *s, int64_t t, int64_t count, int64_t row, const REAL *dy,
+                        const REAL *slope, int64_t apart) {
+    int64_t M = s->M, last = t + count - 1;
+    for (int64_t j = 0; j < M; j += LANES) {
+        vector kernel[TAPS], dkernel[TAPS], x[TAPS], dx[TAPS]; /* x and dx of a step, the one before it, ... */
+        UNROLL for (int i = 0; i < K; i++) {
+            int64_t place = K - 1 - i;
+            kernel[i] = VECTOR(s->kernel + place * M + j), dkernel[i] = VECTOR(s->dkernel + (row * K + place) * M + j);
+            x[i] = VECTOR(seen(s, last - i, K - 1, row) + j), dx[i] = (vector){0};
+            if (i < K - 1 && (last < s->T - 1 || last < i)) dx[i] = VECTOR(seen_gradient(s, last - i, K - 1, row) + j);
+        }
+        for (int64_t at = last; at >= t; at--) {
+            vector dz = VECTOR(dy + (at - t) * apart + j) * VECTOR(slope + (at - t) * apart + j);
+            UNROLL for (int i = 0; i < K; i++) dx[i] += kernel[i] * dz, dkernel[i] += x[i] * dz;
+            VECTOR(s->dX + at * s->dX_time + row * s->dX_row + j) = dx[0];
+            UNROLL for (int i = 0; i < K - 1; i++) dx[i] = dx[i + 1], x[i] = x[i + 1];
+            dx[K - 1] = (vector){0};
+            if (at > t) x[K - 1] = VECTOR(seen(s, at - K, K - 1, row) + j);
+        }
+        UNROLL for (int i = 0; i < K; i++) {
+            VECTOR(s->dkernel + (row * K + K - 1 - i) * M + j) = dkernel[i];
+            if (i < K - 1) VECTOR(seen_gradient(s, t - 1 - i, K - 1, row) + j) = dx[i];
+        }
+    }
+}
+
+static inline void convolve_block_back(const Convolution *s, int64_t t, int64_t count, int64_t row, const REAL *dy,
+                                       const REAL *slope, int64_t apart) {
+    if (s->K == TAPS && s->M % LANES == 0) columns_back(TAPS, s, t, count, row, dy, slope, apart);
+    else
+        for (int64_t i = count - 1; i >= 0; i--) convolve_back(s, t + i, row, dy + i * apart, slope + i * apart);
+}

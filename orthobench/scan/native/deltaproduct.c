@@ -186,10 +186,10 @@ static void store_gradients(const DeltaHeads *s, const Block *b, int64_t i, int6
 /* The reverse of `read_block`. */
 static void block_back(const DeltaHeads *s, Block *b, int64_t row, int64_t t, int64_t count) {
     int64_t n = s->writes * s->H;
+    convolve_block_back(&b->convolution, t, count, row, b->dx, b->slope, b->M);
     for (int64_t i = count - 1; i >= 0; i--) {
         const REAL *p = ROW_OF(t + i) + b->M;
         REAL *dp = D_ROW_OF(t + i) + b->M;
-        convolve_back(&b->convolution, t + i, row, b->dx + i * b->M, b->slope + i * b->M);
         for (int64_t j = 0; j < n; j++) {
             REAL y = sigmoid(p[j]);
             dp[j] = (REAL)s->reach * y * (1 - y) * b->dbeta[i * n + j];

@@ -83,7 +83,8 @@ def run(
         x: see `reference.run`.
         state: its matrices and so on, and the last inputs of a convolution where there is one.
         memory: its loops.
-        own: the class whose method `project` is U x + `joint_bias` and no more.
+        own: the class whose method `project` is U x + `joint_bias` and no more. The loops write the sums of the
+            bias's gradient, `dsum`, as far as the cell has one.
         parameters: those of the loops, null where the cell has none.
         O: what mixes the outputs of all heads, (N, V), or null.
 
@@ -151,7 +152,8 @@ class MemoryScan(torch.autograd.Function):
             for d, (name, one) in zip(dlast, states.items(), strict=True)
         }
         sums = {f"d{name}": None if one is None else x.new_zeros(B, *one.shape) for name, one in parameters.items()}
-        dbefore, dbias, dO = (None if one is None else torch.zeros_like(one) for one in (before, bias, O))
+        dbefore, dO = (None if one is None else torch.zeros_like(one) for one in (before, O))
+        dsum = None if bias is None else x.new_zeros(B, len(bias))
         dx: Any = torch.empty_like(x) if U is None or ctx.needs_input_grad[1] else None
         dU_t: Any = None if U is None else U.new_zeros(U.shape[::-1])
         widths = 0 if U is None else len(U), 0 if O is None else memory.width
@@ -163,7 +165,7 @@ class MemoryScan(torch.autograd.Function):
             y, dy = (None, dout[rows]) if O is None else (y_room[:count], dy_room[:count])
             if O is not None:
                 long_product(dout[rows].flatten(0, 1), O, None, dy.flatten(0, 1))
-            own = _of(rows, before=before, kept=kept, dbefore=dbefore, **sums, **dstates)
+            own = _of(rows, before=before, kept=kept, dbefore=dbefore, dsum=dsum, **sums, **dstates)
             own |= _of(rows, **{f"{name}0": one for name, one in states.items()})
             memory.run("backward", p, Y=y, dY=dy, dP=dp.transpose(0, 1), **own, **parameters)
             if dlatest is not None and dbefore is not None:
@@ -171,11 +173,9 @@ class MemoryScan(torch.autograd.Function):
             for unit in units:
                 part = slice(unit.start - rows.start, unit.stop - rows.start)
                 _add_products((dout[unit], y, dO), (x[unit], dp, dU_t), part=part)
-                if bias is not None:
-                    dbias += dp[part].sum((0, 1))
             if U is not None and dx is not None:
                 long_product(dp.flatten(0, 1), U, None, dx[rows].flatten(0, 1))
-        dparameters = (None if one is None else one.sum(0) for one in sums.values())
+        dbias, *dparameters = (None if one is None else one.sum(0) for one in (dsum, *sums.values()))
         return None, dx, None if U is None else dU_t.T, dbias, dO, dbefore, *dstates.values(), *dparameters
 
 

@@ -14,6 +14,7 @@ typedef struct {
     REAL *C0, *n0, *m0, *C, *n, *m; /* (B, H, d, e), (B, H, d), (B, H) */
     REAL *kept;                     /* (B, blocks, H, d e + d + 1), or null */
     REAL *Y, *dY, *dP, *dbefore, *dkernel, *dG, *dbias, *dscale; /* (B, ...) parts of the parameters', zero at first */
+    REAL *dsum;                     /* (B, width) the sums of dP over steps, of the gates alone; zero at first, or null */
     REAL *dC, *dn, *dm;             /* of the states behind all steps at the start, before them at the end */
 } MemoryHeads;
 
@@ -223,14 +224,15 @@ static void block_back(const MemoryHeads *s, Block *b, int64_t row, int64_t t, i
         add_product(b->dz, b->J, whole, 2 * H, b->G, b->X, b->dx);
         add_turned(b->dz, b->J, b->J, count, b->x, b->X, b->dG);
     }
+    if (s->K) convolve_block_back(&b->convolution, t, count, row, b->dx, b->slope, b->X);
     for (int64_t i = count - 1; i >= 0; i--) {
         const REAL *dx = b->dx + i * b->X, *dz = b->dz + i * b->J;
         REAL *dp = D_ROW_OF(t + i);
-        if (s->K) convolve_back(&b->convolution, t + i, row, dx, b->slope + i * b->X);
-        else memcpy(dp, dx, M * sizeof(REAL));
+        if (!s->K) memcpy(dp, dx, M * sizeof(REAL));
         memcpy(dp + M, dx + M, N * sizeof(REAL));
         if (s->inside) for (int64_t j = 0; j < 2 * H; j++) s->dbias[row * 2 * H + j] += dz[j];
         else memcpy(dp + M + 2 * N, dz, 2 * H * sizeof(REAL));
+        if (s->dsum) for (int64_t j = M + N; j < s->width; j++) s->dsum[row * s->width + j] += dp[j];
     }
 }
 

@@ -13,7 +13,7 @@ from orthobench.scan.native.library import Struct, long, pointer
 NUMBERS = ("T", "B", "H", "d", "e", "width", "K", "inside", "P_row", "P_time", "dP_row", "dP_time")
 PARAMETERS = ("kernel", "G", "bias", "scale")
 GIVEN = ("P", "before", *PARAMETERS, "C0", "n0", "m0", "C", "n", "m", "kept", "Y")
-MADE = ("dY", "dP", "dbefore", "dkernel", "dG", "dbias", "dscale", "dC", "dn", "dm")
+MADE = ("dY", "dP", "dbefore", "dkernel", "dG", "dbias", "dscale", "dsum", "dC", "dn", "dm")
 
 
 class MemoryHeads(Struct):
