@@ -167,6 +167,17 @@ def test_a_run_that_was_changed_is_not_packed(spoilt: str, tmp_path: Path) -> No
     assert not (tmp_path / "pack").exists()
 
 
+def test_a_run_that_no_check_would_pass_is_not_packed(tmp_path: Path) -> None:
+    words = [word for word in WORDS if not word.startswith("model.hidden_size")]
+    made = orthobench.build(*words, "params=100", f"runs_root={tmp_path}")
+    made.run()
+    with pytest.raises(
+        ConfigError, match=r"\d+ parameters, more than 1% off its budget of 100, so no check would pass"
+    ):
+        pack([made.settings.folder], tmp_path / "pack")
+    assert not (tmp_path / "pack").exists()
+
+
 def test_a_folder_with_something_in_it_is_left_alone(run: Path, packed: Path) -> None:
     with pytest.raises(ConfigError, match="is there already"):
         pack([run], packed)

@@ -4,17 +4,13 @@ import os
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from math import isfinite
 from pathlib import Path
 from typing import Any
 
-from orthobench.common.registry import find
-from orthobench.config import recorded
-from orthobench.errors import ConfigError, DataError, OrthobenchError
-from orthobench.recording.digest import FINAL, read_sealed
-from orthobench.recording.shape import is_record
-from orthobench.study.outside.packed import KEPT, PACK, SCHEMA
-from orthobench.study.outside.texts import telling
+from orthobench.errors import DataError, OrthobenchError
+from orthobench.recording.digest import read_sealed
+from orthobench.study.outside.packed import PACK, SCHEMA
+from orthobench.study.outside.rules import problem
 from orthobench.study.records import records
 from orthobench.study.records.drift import DIFFERENT, drifts
 from orthobench.study.records.records import Line, line
@@ -22,7 +18,6 @@ from orthobench.study.tables.table import FULL, Table
 
 MOST, LARGEST = 2000, 4 << 20  # files of a pack, and bytes of each
 NAME = re.compile(r"[a-z][\w-]{3,150}\.json", re.ASCII)
-BUDGET = 0.01  # how far a count of parameters may be from the budget that was asked for
 PLACE = "outside"  # the folder of packs below results/
 
 
@@ -149,69 +144,7 @@ def _record(path: Path, digest: Any) -> dict[str, Any]:
             f"{path} has been changed since it was packed, or is damaged: its digest does not match, "
             "so pack the runs again."
         )
-    try:
-        reason = _problem(path, record)
-    except (OrthobenchError, KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
-        reason = f"its settings or numbers do not suit this version ({str(error).rstrip('.')})"
+    reason = problem(path.stem, record)
     if reason:
         raise DataError(f"{path}: {reason}; leave that run out, or pack the runs again by `orthobench submit`.")
     return record
-
-
-def _problem(path: Path, record: dict[str, Any]) -> str:
-    """The rule that a record breaks; empty where it breaks none."""
-    if not is_record(record) or not {"config", "identity", "metrics", "baseline", "hardware", "code"} <= set(record):
-        return "it is not the record of a run"
-    unknown = set(record) - {*KEPT, "sha256"}
-    if unknown:
-        return f"a record of a pack has no {sorted(unknown)[0]!r}"
-    told = telling({key: value for key, value in record.items() if key != "sha256"})
-    if told is not None:
-        return f"{told[0]} tells {told[1]!r}, which may be a path or name a machine"
-    if record["status"] not in FINAL:
-        return f"its status is {record['status']}, and only runs that are {' or '.join(FINAL)} count"
-    told_places = {key: record["config"].get(key) for key in recorded.PLACES}
-    if told_places != recorded.PLACES or recorded.named_files(record["config"]):
-        return "its settings name places of their own"
-    settings = recorded.settings(record["config"])
-    if (record["identity"], record["run_id"]) != (settings.digest, settings.run_id):
-        return f"its settings are those of {settings.run_id}"
-    told_as = {"model": settings.model["name"], "task": settings.task["name"], "seed": settings.run["seed"]}
-    other = next((key for key, value in told_as.items() if record[key] != value), None)
-    if other is not None:
-        return f"its {other} is {record[other]}, and {told_as[other]} by its settings"
-    if path.stem != record["run_id"]:
-        return f"it is the record of {record['run_id']}"
-    return _over_budget(record, settings.trainer.get("max_steps")) or _odd_number(record)
-
-
-def _over_budget(record: dict[str, Any], most: int | None) -> str:
-    steps, asked, total = record["steps"], record["config"].get("params"), record["parameters"].get("total")
-    if steps < 0 or (most is not None and most >= 0 and steps > most):
-        return f"it has {steps:,} steps, and its settings allow {most:,}"
-    if not isinstance(total, int) or total < 1:
-        return "it has no count of parameters"
-    if asked is not None and abs(total - asked) > BUDGET * asked:
-        return f"it has {total:,} parameters, more than {BUDGET:.0%} off its budget of {asked:,}"
-    return ""
-
-
-def _odd_number(record: dict[str, Any]) -> str:
-    """The number that cannot be; empty where there is none."""
-    task: Any = find("task", record["task"], "task")
-    for which, scores in record["metrics"].items():
-        for name, value in (scores or {}).items():
-            try:
-                low, high = task.metric_of(name.rpartition("/")[2]).bounds
-            except (ConfigError, KeyError):
-                low, high = None, None
-            if value is not None and not isfinite(value):
-                return f"{which} {name} is {value}"
-            if value is not None and ((low is not None and value < low) or (high is not None and value > high)):
-                return f"{which} {name} is {value:g}, and lies between {low} and {high} by its meaning"
-    if record["status"] == "done" and not record["metrics"].get("best_val"):
-        return "it is done and has no score"
-    points = [point for curve in (record.get("curve") or {}).values() for point in curve]
-    if any(not 0 <= (step or 0) <= record["steps"] for step, _ in points):
-        return "a curve goes beyond its steps"
-    return ""

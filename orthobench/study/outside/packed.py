@@ -15,14 +15,10 @@ from orthobench.errors import ConfigError, StorageError
 from orthobench.recording.curve import sealed
 from orthobench.recording.digest import read_sealed, seal, write_sealed
 from orthobench.recording.files import make_folder
+from orthobench.study.outside.rules import KEPT, problem
 from orthobench.study.outside.texts import telling
 
 PACK, SCHEMA = "pack.json", 1
-KEPT = (
-    "schema", "status", "reason", "run_id", "identity", "model", "task", "T", "seed", "steps", "epochs", "parameters",
-    "budget", "split", "baseline", "baseline_reason", "metrics", "best_step", "crossed", "diverged", "orthogonality",
-    "config", "sources", "code", "env", "hardware", "lengths", "time", "engine", "attempts", "curve",
-)  # fmt: skip
 ASIDE = {"logger": {"name": "csv"}, "cell": None, "timeout": None}  # what only the machine of the run needed
 
 
@@ -74,4 +70,8 @@ def _record(folder: Path) -> dict[str, Any]:
             f"{folder}: its record would tell {place[1]!r} ({place[0]}), "
             "a path or a name of a machine: leave this run out."
         )
-    return seal(found)
+    made = seal(found)
+    reason = problem(folder.name, made)
+    if reason:
+        raise ConfigError(f"{folder}: {reason}, so no check would pass it: leave this run out.")
+    return made
