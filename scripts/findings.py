@@ -106,7 +106,8 @@ Fastest first. A cell is listed if the 95 % interval of its score lies above 0.9
 tested; 1 is perfect. Each has one layer of {least:,} to {most:,} parameters, 2,000 training steps \
 and five fresh seeds."""
 ELSEWHERE = """\
-[All results](docs/results/findings.md), [how they were measured](docs/explanation/fair.md)."""
+[All results](docs/results/findings.md), [how they were measured](docs/explanation/fair.md), \
+[a longer search](docs/results/answer.md)."""
 PUBLISHED = """\
 Part of what these papers print has been run at full length. [Judging]({folder}judging.md) defines each status.
 """
