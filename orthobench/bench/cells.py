@@ -24,6 +24,7 @@ MODELS = (
     *("gated_deltanet", "kda", "gla", "mamba2", "mamba3", "m2rnn", "pdssm", "attention", "rwkv7"),
 )
 LIBRARY = "torchrecurrent"
+BESIDE = ("deltanet", "deltaproduct", "mlstm", "mingru", "eunn", "urnn_restricted")
 LAYERS = {"lem": "LEM", "cornn": "coRNN", "unicornn": "UnICORNN", "antisymmetric_rnn": "AntisymmetricRNN"}
 
 
@@ -31,6 +32,16 @@ def measure(bench: Bench) -> Iterator[Row]:
     """All rows of this file."""
     for model in MODELS:
         yield from compare(bench, model, 128, 50, 30 if bench.quick else 200)
+    for n, B, T in ((128, 50, 30),) if bench.quick else ((128, 50, 200), (128, 32, 1000)):
+        yield from beside_scornn(bench, n, B, T)
+
+
+def beside_scornn(bench: Bench, n: int, B: int, T: int) -> list[Row]:
+    """Time cells of some families against scoRNN's of as many units, by the engine that `auto` takes."""
+    x = torch.randn(B, T, WIDTH, device=bench.device)
+    cells = {model: make_cell(model, n, T).to(bench.device) for model in ("scornn", *BESIDE)}
+    works = {model: both_ways(cell, lambda cell=cell: recurrence(cell, x)[0]) for model, cell in cells.items()}
+    return bench.compare("beside scornn", f"n={n} B={B} T={T}", works)
 
 
 def compare(bench: Bench, model: str, n: int, B: int, T: int) -> list[Row]:

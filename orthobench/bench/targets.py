@@ -83,6 +83,9 @@ FEW = tuple(f"{n} m={m}" for n in USUAL for m in (16, 32))
 FOURIER_128, *FOURIER = (f"urnn_restricted n={n}" for n in (128, 512, 2170))
 USUAL_SCAN = "n=128 B=50 T=200"
 GATED = ("scalar_gated", "gru")
+BESIDE_SCORNN = {
+    "deltanet": 3.2, "deltaproduct": 5, "mlstm": 3, "mingru": 0.5, "eunn": 1, "urnn_restricted": 1.3,
+}  # fmt: skip
 CPU = (
     Target("fused over reference, n=128 B=50", "scan", (f"{E128}B=50",), faster("fused", "reference"), least=1.7),
     Target("fused over reference, n=512 B=128", "scan", (f"{E512}B=128",), faster("fused", "reference"), least=1.0),
@@ -114,6 +117,10 @@ CPU = (
     Target("a step's growth with T", "long", ("",), growth, most=1.25),
     Target("diagonal over Elman, native", "scan", ("diagonal",), faster("native", "elman modrelu, native"), least=3.3),
     Target("time in the reference's, later cells", "cells", ("",), faster("reference", "auto"), most=1.2),
+    *(
+        Target(f"{model}'s time in scoRNN's", "beside scornn", ("",), faster("scornn", model), most=most)
+        for model, most in BESIDE_SCORNN.items()
+    ),
     Target("kept by fused, of the reference's", "memory", ("",), faster("reference", "fused"), most=0.3),
     Target("two threads over one, n>=128", "threads", LARGE, faster("two threads", "one thread"), least=1.6),
     Target("ten seeds on two cores, in times of one seed", "seeds", ("",), _value, most=6),

@@ -127,9 +127,11 @@ def library(request: Any, monkeypatch: pytest.MonkeyPatch) -> bool:
 
 
 def test_every_later_cell_has_rows_and_a_target(bench: Bench, library: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    compare = cells.compare
+    compare, beside = cells.compare, cells.beside_scornn
     monkeypatch.setattr(cells, "compare", lambda bench, model, *_: compare(bench, model, 8, 2, 4))
-    rows = list(cells.measure(bench))
+    monkeypatch.setattr(cells, "beside_scornn", lambda bench, *_: beside(bench, 8, 2, 4))
+    found = list(cells.measure(bench))
+    rows = [row for row in found if row.group == "cells"]
     case = " n=8 B=2 T=4"
     assert list(dict.fromkeys(row.case for row in rows)) == [model + case for model in cells.MODELS]
     for model in cells.MODELS:
@@ -143,6 +145,11 @@ def test_every_later_cell_has_rows_and_a_target(bench: Bench, library: bool, mon
             assert row.unit == ("" if library else "not measured: torchrecurrent is not installed")
     judged = [row for row in targets.judge(rows, targets.CPU) if row.case == "time in the reference's, later cells"]
     assert [row.variant for row in judged] == [model + case for model in cells.MODELS]
+    others = [row for row in found if row.group != "cells"]
+    assert {row.variant for row in others} == {"scornn", *cells.BESIDE} == {"scornn", *targets.BESIDE_SCORNN}
+    judged = [row for row in targets.judge(others, targets.CPU) if row.case.endswith("time in scoRNN's")]
+    assert len(judged) == len(cells.BESIDE)
+    assert all(row.value is not None and row.value > 0 for row in judged)
 
 
 def test_the_target_is_missed_by_a_cell_that_takes_longer_than_its_plain_loop() -> None:
