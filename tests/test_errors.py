@@ -110,7 +110,7 @@ BAD = [
     ("logger.api_key=123", "looks like a secret"),
     ("seed=1,2", "add -m"),
     ("T=", "T="),
-    ("=3", "key=value"),
+    ("=3", "write KEY=VALUE"),
     ("--config-path=/tmp", "is refused"),
     ("--config-name=x", "is refused"),
     ("--experimental-rerun=x", "is refused"),
@@ -159,7 +159,7 @@ def test_refused_with_one_sentence(word: str, message: str, capsys: pytest.Captu
         (["task=adding", "model.embedding_size=3"], "it has no tokens"),
         (["task=denoise", "model.embedding_size=3"], "it has no tokens"),
         (["task=har2", "T=3"], "T=3 does not apply to task=har2, so leave it out: a window"),
-        (["task=timit", "+T=3"], "T=3 does not apply to task=timit: recordings"),
+        (["task=timit", "+T=3"], "T=3 does not apply to task=timit, so leave it out: recordings"),
         (["T=1000000000", "task.batch_size=1000"], "GiB"),
     ],
 )

@@ -129,7 +129,7 @@ def _levels(axes: "Axes", table: FairTable, case: str, by_length: bool = False) 
 def _sensitivity(table: FairTable, case: str) -> "Figure":
     """A row per model: its validation score at every choice of the rate, the chosen one filled."""
     entries, choices = table.at(case), table.choices(case)
-    figure, axes = drawing.subplot(WIDTH, 1.0 + ROW * len(entries))
+    figure, axes = drawing.subplot(WIDTH, max(1.0 + ROW * len(entries), 0.19 * (len(choices) + 5)))  # as the legend
     shown: list[float] = []
     for place, entry in enumerate(entries):
         values = {choice: entry.validation(choice).mean for choice in choices}

@@ -147,7 +147,7 @@ def test_settings_that_do_not_apply_are_refused() -> None:
     with pytest.raises(ConfigError, match=r"model\.double_bias does not apply to model="):
         orthobench.build(*words, "model.double_bias=true")
     tied = ["model.hidden_size=8", "model.embedding_size=8", "model.tied=true"]
-    with pytest.raises(ConfigError, match=r"model\.tied=true does not apply here: the cell has 16 features of 8 units"):
+    with pytest.raises(ConfigError, match=r"model\.tied=true does not apply to 16 features of 8 units"):
         _ = orthobench.build("model=urnn_restricted", "task=recall", "recipe=none", "T=5", *tied).model
 
 

@@ -96,7 +96,11 @@ def test_what_a_cell_draws_by_torch_follows_the_seed(folder: Path, monkeypatch: 
         ),
         ("h = torch.tanh(", "h = torch.relu(0 * ", "the input makes no difference to the answer"),
         ("h = torch.tanh(p_t", "h = torch.tanh(p_t.detach()", "no gradient reaches its parameter U"),
-        ("self.u * state[0]", "state[0]", "no gradient reaches its parameter u: it would be counted"),
+        (
+            "self.u * state[0]",
+            "state[0]",
+            "no gradient reaches its parameter u: use it in `step`, or delete it, for it would be counted",
+        ),
         ("state[0] @ W[0].T", "state[0]", "no gradient reaches its parameter recurrent.h"),
         ("torch.tanh(p_t", "torch.tanh(p_t - p_t.mean(0)", "depends on what other sequences are in its batch"),
         ("torch.tanh(p_t", "torch.tanh(torch.randn_like(p_t) + p_t", "another answer the second time"),
