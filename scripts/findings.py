@@ -18,6 +18,7 @@ from orthobench.report import costs, drawing
 from orthobench.report.drawing import COLOURS, DASHES, MARKERS
 from orthobench.report.fair import BLIND, DROP, TITLE, normalised
 from orthobench.report.quantities import digits
+from orthobench.report.renewing import renew
 from orthobench.study.catalogue import SHIPPED
 from orthobench.study.statistics.status import NOT_RUN, PARTIAL, STATUSES, UNDERSPECIFIED
 from orthobench.study.tables.table import FAIR
@@ -365,12 +366,7 @@ def texts() -> dict[Path, str]:
 def main(arguments: list[str]) -> int:
     """Returns 1 where a file is not what it should be and is not to be written."""
     wanted = texts() | ({PICTURE: picture()} if "--write" in arguments else {})
-    stale = {path: text for path, text in wanted.items() if not path.is_file() or path.read_text("utf-8") != text}
-    for path, text in stale.items():
-        if "--write" in arguments:
-            path.write_text(text, encoding="utf-8")
-        print(f"{'wrote' if '--write' in arguments else 'not up to date:'} {path}")
-    return int(bool(stale) and "--write" not in arguments)
+    return renew(wanted, arguments)
 
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from orthobench import errors
+from orthobench.report.renewing import renew
 
 HOME = Path(__file__).resolve().parents[1]
 FILE = HOME / "tests" / "messages.txt"
@@ -111,12 +112,7 @@ def names_a_fix(text: str) -> bool:
 def main(words: list[str]) -> int:
     """Check or write the file; return 1 if it is not up to date and is not written."""
     text = "".join(f"{line}\n" for line in messages())
-    fresh = FILE.is_file() and FILE.read_text(encoding="utf-8") == text
-    if not fresh and "--write" in words:
-        FILE.write_text(text, encoding="utf-8")
-    if not fresh:
-        print(f"{'wrote' if '--write' in words else 'not up to date:'} {FILE}")
-    return int(not fresh and "--write" not in words)
+    return renew({FILE: text}, words)
 
 
 if __name__ == "__main__":

@@ -21,6 +21,7 @@ from orthobench.common.schema import NAMES, CountOf, Field, OneOf, OptionalPosit
 from orthobench.config.check import DATA, DIAGNOSTICS, LOGGERS, PROVIDED, ROOT, TASK_PROVIDED
 from orthobench.config.stopping import STOPPING
 from orthobench.config.trainer import TRAINER_REFUSED, TRAINER_TYPES
+from orthobench.report.renewing import renew
 from orthobench.verbs import EXAMPLES, VERBS
 from orthobench.verbs.arguments import Parser
 
@@ -247,12 +248,7 @@ MEANINGS = {  # of keys that have no comment of their own in conf/
 
 def main(words: list[str]) -> int:
     """Check or write the pages; return 1 if one is not up to date and is not written."""
-    stale = {path: text for path, text in texts().items() if path.read_text(encoding="utf-8") != text}
-    for path, text in stale.items():
-        if "--write" in words:
-            path.write_text(text, encoding="utf-8")
-        print(f"{'wrote' if '--write' in words else 'not up to date:'} {path}")
-    return int(bool(stale) and "--write" not in words)
+    return renew(texts(), words)
 
 
 if __name__ == "__main__":

@@ -28,12 +28,16 @@ def test_what_contradicts_a_paper_or_the_first_protocol_comes_first(monkeypatch:
     found = answer.tables()["fair2/cued_copying"]
     stated = StatedClaim(claim="It holds.", source="someone2020", test={"solves": ["gru"], "seeds": 9})
     monkeypatch.setattr(answer, "outcomes", lambda one: [ClaimOutcome(stated, FAILED, "gru 0")] * (one is found))
-    cells = [SimpleNamespace(name="gru", group=2), SimpleNamespace(name="lstm", group=0)]
+    cells = [
+        SimpleNamespace(name="gru", group=2),
+        SimpleNamespace(name="lstm", group=0),
+        SimpleNamespace(name="rnn", group=0),
+    ]
     monkeypatch.setattr(answer, "complete", lambda one: cells if one is found else [])
-    held = [SimpleNamespace(model=name, interval=(0.95, 1.0) if name == "gru" else None) for name in ("gru", "lstm")]
-    table: Any = SimpleNamespace(at=lambda case: held)
+    before = [SimpleNamespace(model=name, lines=[name] * (name != "rnn")) for name in ("gru", "lstm", "rnn")]
+    table: Any = SimpleNamespace(at=lambda case: before, horizon=lambda one: 160 if one.model == "gru" else None)
     monkeypatch.setattr(answer, "fair_table", lambda table_, results: table)
     text = answer.contradictions()
     assert "6,741 parameters, at most 6,000 steps): *It holds.* (someone2020) is not held: gru 0." in text
     assert "gru did it after 2,000 steps, and no reported seed solves it here" in text
-    assert "lstm did not after 2,000 steps, and solve it here" in text
+    assert "; lstm did not after 2,000 steps, and solve it here" in text, "nothing is known of the third one"

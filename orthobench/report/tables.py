@@ -11,6 +11,7 @@ from orthobench.recording.files import within, write_bytes
 from orthobench.report import fair, paper, searched
 from orthobench.report.document import Document, Section
 from orthobench.report.markup import csv_text, latex, markdown
+from orthobench.report.renewing import differing
 from orthobench.study.catalogue import SHIPPED, Catalogue
 from orthobench.study.records.recorded import of_every_preset
 from orthobench.study.tables.table import FAIR, SEARCHED, Table
@@ -83,9 +84,9 @@ def _differing(
     results: Path, some: tuple[str, ...], catalogue: Catalogue, suffixes: tuple[str, ...]
 ) -> dict[Path, str]:
     """Text that the files of some parts should hold, where they do not."""
-    texts = {
+    wanted = {
         within(results, f"tables/{part}.{suffix}"): text
         for part in dict.fromkeys(some)
         for suffix, text in render(part, results, catalogue, suffixes).items()
     }
-    return {path: text for path, text in texts.items() if not path.is_file() or path.read_bytes() != text.encode()}
+    return differing(wanted)
