@@ -1,5 +1,5 @@
-"""DeltaNet and DeltaProduct in C, from the projection of the input to what the heads read; `cells/deltaproduct.py` has
-the equations.
+"""DeltaNet, Gated DeltaNet and DeltaProduct in C, from the projection of the input to what the heads read;
+`cells/deltaproduct.py` and `cells/gated_outer.py` have the equations.
 
 Sequences are done in blocks of 64 writes, of which the states before each are kept; the backward pass does a block
 again, and keeps nothing else. Within it, chunks of 16 writes are products of matrices: `fused/matrix_state.py`. Let L
@@ -19,6 +19,7 @@ from torch import Tensor
 
 from orthobench.cells import deltaproduct
 from orthobench.cells.base import State
+from orthobench.cells.gated_outer import GatedOuter
 from orthobench.scan.native import matrix_memory
 from orthobench.scan.native.library import Struct, long, pointer
 
@@ -41,13 +42,29 @@ class DeltaHeads(Struct):
 
 def run(cell: Any, x: Tensor, state: State) -> tuple[Tensor, State]:
     """Run a `DeltaProduct` cell over x from `state`; see `reference.run`."""
+    settings = {"gated": cell.gated, "query_scale": cell.query_scale, "channels": cell.channels}
+    return _run(cell, x, state, deltaproduct.DeltaProduct, writes=cell.products, **settings)
+
+
+def is_gated_deltanet(cell: GatedOuter) -> bool:
+    """Return True if a cell is a DeltaNet, with a gate or without, whose projections have the same order."""
+    gate = cell.output_gate == "none" or (cell.output_gate == "silu" and not cell.low_rank_gate)
+    return cell.rule == "delta" and cell.decay in ("none", "scalar") and gate
+
+
+def gated_deltanet(cell: Any, x: Tensor, state: State) -> tuple[Tensor, State]:
+    """Run a `GatedOuter` cell that `is_gated_deltanet` over x from `state`; see `reference.run`."""
+    settings = {"gated": cell.decay == "scalar", "query_scale": cell.key_width**-0.5, "channels": cell.sizes[0]}
+    return _run(cell, x, state, GatedOuter, writes=1, **settings)
+
+
+def _run(cell: Any, x: Tensor, state: State, own: Any, writes: int, channels: int, **more: Any) -> tuple[Tensor, State]:
     H, d, e = cell.state_shapes()[0]
-    flags = {"gated": cell.gated, "shown": cell.output_gate != "none", "K": cell.convolution or 0}
-    settings = {"H": H, "d": d, "e": e, "writes": cell.products, **flags}
-    settings |= {"reach": cell.reach, "query_scale": cell.query_scale}
+    settings = {"H": H, "d": d, "e": e, "writes": writes, "reach": cell.reach, **more}
+    settings |= {"shown": cell.output_gate != "none", "K": cell.convolution or 0}
     names = ("kernel", "A", "dt", "scale")
     parameters = (getattr(cell, "kernel", None), getattr(cell, "A", None), getattr(cell, "dt", None), cell.scale)
     memory = matrix_memory.MatrixMemory(
-        "deltaproduct", DeltaHeads, settings, cell.channels, H * e, H * d * e, cell.products, ("S",), names
+        "deltaproduct", DeltaHeads, settings, channels, H * e, H * d * e, writes, ("S",), names
     )
-    return matrix_memory.run(cell, x, state, memory, deltaproduct.DeltaProduct, parameters, cell.O)
+    return matrix_memory.run(cell, x, state, memory, own, parameters, cell.O)

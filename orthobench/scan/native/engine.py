@@ -111,7 +111,9 @@ def values_per_step(cell: Any) -> int:
     """Numbers from which the memory of a step is estimated, as `Cell.values_per_step`; a matrix state is kept for few
     steps.
     """
-    if isinstance(cell, DeltaProduct | MLSTM):
+    if isinstance(cell, DeltaProduct):
+        return matrix_memory.values_per_step(cell, cell.products)
+    if isinstance(cell, MLSTM) or (isinstance(cell, GatedOuter) and deltaproduct.is_gated_deltanet(cell)):
         return matrix_memory.values_per_step(cell)
     return matrix_cells.values_per_step(cell) if isinstance(cell, Outer) else cell.values_per_step
 
@@ -148,6 +150,14 @@ def _gru(cell: Any, x: Tensor, state: State) -> tuple[Tensor, State]:
     return h_TBN.transpose(0, 1), (last,)
 
 
+_outer = partial(fused_outer.run, scan=outer_scan, convolve=convolve)
+
+
+def _gated_outer(cell: Any, x: Tensor, state: State) -> tuple[Tensor, State]:
+    run = deltaproduct.gated_deltanet if deltaproduct.is_gated_deltanet(cell) else _outer
+    return run(cell, x, state)
+
+
 FAMILIES: dict[type, RunNative] = {
     Elman: _elman,
     ScalarGated: _elman,
@@ -167,7 +177,8 @@ FAMILIES: dict[type, RunNative] = {
     InputConvolution: partial(fused_convolution.run, convolve=convolve),
     DeltaProduct: deltaproduct.run,
     MLSTM: mlstm.run,
-    **dict.fromkeys((GatedOuter, Mamba2, Mamba3, RWKV7), partial(fused_outer.run, scan=outer_scan, convolve=convolve)),
+    GatedOuter: _gated_outer,
+    **dict.fromkeys((Mamba2, Mamba3, RWKV7), _outer),
 }
 
 

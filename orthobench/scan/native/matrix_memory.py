@@ -103,10 +103,10 @@ def run(
     return out, (*last, *(() if latest is None else (latest,)))
 
 
-def values_per_step(cell: Any) -> int:
+def values_per_step(cell: Any, writes: int = 1) -> int:
     """Numbers kept at the peak of a backward pass, as `Cell.values_per_step`, where all sequences are done at once."""
     H, d, e = cell.state_shapes()[0]
-    return 2 * len(cell.U) + 4 * H * e + getattr(cell, "products", 1) * H * d * (e + 1) // BLOCK
+    return 2 * len(cell.U) + 4 * H * e + writes * H * d * (e + 1) // BLOCK
 
 
 class MemoryScan(torch.autograd.Function):

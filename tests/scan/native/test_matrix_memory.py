@@ -10,6 +10,7 @@ from torch import Tensor
 from orthobench.bench.cells import make_cell
 from orthobench.bench.scans import saved_bytes
 from orthobench.cells.deltaproduct import DeltaProduct
+from orthobench.cells.gated_outer import GatedOuter
 from orthobench.cells.mlstm import MLSTM
 from orthobench.scan import ENGINES, recurrence, reference
 from orthobench.scan.native import engine, matrix_memory
@@ -22,6 +23,8 @@ pytestmark = pytest.mark.skipif(missing(torch.float64) is not None, reason="no C
 CELLS: dict[str, tuple[type, dict[str, Any]]] = {
     "deltanet": (DeltaProduct, {"heads": 2, "key_width": 5, "value_width": 19, "output_gate": "silu"}),
     "gated": (DeltaProduct, {"heads": 2, "products": 3, "gated": True, "scaled_query": True}),
+    "gated deltanet": (GatedOuter, {"heads": 2, "key_width": 5, "value_width": 19, "negative": True}),
+    "no decay": (GatedOuter, {"heads": 1, "decay": "none", "output_gate": "none", "convolution": None}),
     "mlstm": (MLSTM, {"heads": 2, "gate_inputs": "qkv", "key_width": 3}),
     "mlstm, gates of x": (MLSTM, {"heads": 1, "convolution": 6}),
 }
@@ -59,7 +62,7 @@ def test_no_steps(name: str) -> None:
     assert all(torch.equal(found, before) for found, before in zip(last, state, strict=True))
 
 
-@pytest.mark.parametrize("name", ["deltanet", "deltaproduct", "mlstm"])
+@pytest.mark.parametrize("name", ["deltanet", "deltaproduct", "gated_deltanet", "mlstm"])
 def test_the_usual_width_is_as_near_as_the_loop(name: str) -> None:
     cell = make_cell(name, 128, 40).double()
     assert_as_near_as_the_loop(cell, draw(3, 40, 16), cell.initial_state(3))
@@ -116,7 +119,7 @@ def test_a_kernel_that_does_not_fit_is_refused(before: Tensor, kernel: Tensor) -
         convolve(draw(2, 5, 3), before, kernel)
 
 
-@pytest.mark.parametrize("model", ["deltanet", "deltaproduct", "mlstm"])
+@pytest.mark.parametrize("model", ["deltanet", "deltaproduct", "gated_deltanet", "mlstm"])
 def test_the_estimate_of_memory_knows_that_states_are_not_kept(model: str) -> None:
     cell, x = make_cell(model, 64, 96), torch.randn(2, 96, 16)
     kept, engine = saved_bytes(cell, x, "native") / x.element_size() / (2 * 96), ENGINES["native"]
