@@ -5,6 +5,7 @@
  * zeros behind the e that count. The reverse writes the states anew and keeps them for its steps.
  */
 
+#include "square.h"
 #include "rows.h"
 
 typedef struct {
@@ -15,94 +16,192 @@ typedef struct {
     REAL *dg, *dq, *dk, *dr, *dp;
 } OuterState;
 
-#define EACH_OF(W) for (int64_t w = 0; w < W; w += LANES)
-static inline REAL inner(const REAL *x, const REAL *y, int64_t W) {
-    vector sum = {0};
-    EACH_OF(W) sum += VECTOR(x + w) * VECTOR(y + w);
-    return summed(sum);
+enum { ADD, DELTA, APART }; /* nothing is erased; p is k; p is another */
+enum { DQ, DK, DP, DR, DG, SUMS };
+
+#define FIXED static inline __attribute__((always_inline))
+#define PANELS for (int x = 0; x < panels; x++)
+
+typedef struct { const REAL *g, *q, *k, *r, *p, *v; } Step;
+
+static Step step_at(const OuterState *s, int64_t line, int64_t t, REAL *v) {
+    int64_t place = ((line / s->H) * s->T + t) * s->H + line % s->H, at = place * s->d;
+    const REAL *values = s->v + place * s->e;
+    if (v) widened(values, 1, s->e, whole(s->e), v), values = v;
+    return (Step){s->g + at, s->q + at, s->k + at, s->r ? s->r + at : 0, s->p ? s->p + at : 0, values};
 }
 
-#define PLACE int64_t place = ((line / s->H) * s->T + t) * s->H + line % s->H, keys = place * d, values = place * s->e;
-
-/* out = diag(g) S + k v^T - p u^T, where u = (diag(g) S)^T r; sum += out^T q where there is a q. */
-static inline void one_step(const OuterState *s, int64_t keys, int64_t W, const REAL *S, const REAL *v, REAL *u,
-                            const REAL *q, REAL *sum, REAL *out) {
-    int64_t d = s->d;
-    const REAL *g = s->g + keys, *k = s->k + keys, *r = s->r ? s->r + keys : 0, *p = s->p ? s->p + keys : k;
-    EACH_OF(W) {
-        vector erased = {0}, read = {0}, written = VECTOR(v + w);
-        if (r)
-            for (int64_t i = 0; i < d; i++) erased += r[i] * g[i] * VECTOR(S + i * W + w);
-        for (int64_t i = 0; i < d; i++) {
-            vector row = g[i] * VECTOR(S + i * W + w) + k[i] * written;
-            if (r) row -= p[i] * erased;
-            if (q) read += q[i] * row;
-            VECTOR(out + i * W + w) = row;
-        }
-        VECTOR(u + w) = erased;
-        if (q) VECTOR(sum + w) = read;
+/* What a step erases, u = (diag(g) S)^T r. */
+static void erased(Step now, int64_t d, int64_t W, const REAL *S, REAL *u) {
+    for (int64_t w = 0; w < W; w += LANES) {
+        vector sum = {0};
+        for (int64_t i = 0; i < d; i++) sum += now.r[i] * now.g[i] * VECTOR(S + i * W + w);
+        VECTOR(u + w) = sum;
     }
 }
 
-void outer_forward(const OuterState *s, int64_t first, int64_t last, REAL *scratch) {
+/* out = diag(g) S + k v^T - p u^T, o = out^T q, and `next` what the step behind erases from it. */
+FIXED void columns(const int panels, const int kind, const int reads, Step now, Step behind, int64_t d, int64_t W,
+                   const REAL *S, const REAL *v, const REAL *u, REAL *o, REAL *next, REAL *out) {
+    vector given[2], taken[2], read[2], later[2];
+    UNROLL PANELS {
+        given[x] = VECTOR(v + x * LANES), read[x] = later[x] = (vector){0};
+        if (kind == DELTA) given[x] -= VECTOR(u + x * LANES);
+        if (kind == APART) taken[x] = VECTOR(u + x * LANES);
+    }
+    for (int64_t i = 0; i < d; i++) {
+        REAL rg = kind == ADD ? 0 : behind.r[i] * behind.g[i];
+        UNROLL PANELS {
+            vector row = now.g[i] * VECTOR(S + i * W + x * LANES) + now.k[i] * given[x];
+            if (kind == APART) row -= now.p[i] * taken[x];
+            if (reads) read[x] += now.q[i] * row;
+            if (kind != ADD) later[x] += rg * row;
+            VECTOR(out + i * W + x * LANES) = row;
+        }
+    }
+    UNROLL PANELS {
+        if (kind != ADD) VECTOR(next + x * LANES) = later[x];
+        if (reads) VECTOR(o + x * LANES) = read[x];
+    }
+}
+
+FIXED void one_step(const int kind, const int reads, Step now, Step behind, int64_t d, int64_t W, const REAL *S,
+                    const REAL *u, REAL *o, REAL *next, REAL *out) {
+    int64_t w = 0;
+    for (; w + 2 * LANES <= W; w += 2 * LANES)
+        columns(2, kind, reads, now, behind, d, W, S + w, now.v + w, u + w, o + w, next + w, out + w);
+    if (w < W) columns(1, kind, reads, now, behind, d, W, S + w, now.v + w, u + w, o + w, next + w, out + w);
+}
+
+#define FOR_KIND(call)                                                                                                 \
+    if (!s->r) call(ADD);                                                                                              \
+    else if (!s->p) call(DELTA);                                                                                       \
+    else call(APART)
+
+FIXED void forward(const int kind, const OuterState *s, int64_t first, int64_t last, REAL *scratch) {
     int64_t d = s->d, e = s->e, W = whole(e);
-    REAL *v = scratch, *u = v + W, *o = u + W, *S = o + W;
+    REAL *room = scratch, *u = room + W, *next = u + W, *o = next + W, *S = o + W;
     for (int64_t line = first; line < last; line++) {
         widened(s->S0 + line * d * e, d, e, W, S);
+        if (kind != ADD && s->T) erased(step_at(s, line, 0, 0), d, W, S, u);
         for (int64_t t = 0; t < s->T; t++) {
-            PLACE
-            widened(s->v + values, 1, e, W, v);
-            one_step(s, keys, W, S, v, u, s->q + keys, o, S);
-            narrowed(o, 1, e, W, s->O + values);
+            Step now = step_at(s, line, t, W == e ? 0 : room), behind = step_at(s, line, t + 1 < s->T ? t + 1 : t, 0);
+            one_step(kind, 1, now, behind, d, W, S, u, o, next, S);
+            narrowed(o, 1, e, W, s->O + (now.q - s->q) / d * e);
+            REAL *before = u;
+            u = next, next = before;
         }
         narrowed(S, d, e, W, s->S + line * d * e);
     }
 }
 
-void outer_backward(const OuterState *s, int64_t first, int64_t last, REAL *scratch) {
-    int64_t d = s->d, e = s->e, W = whole(e), T = s->T;
-    REAL *v = scratch, *dO = v + W, *dv = dO + W, *du = dv + W, *G = du + W, *u = G + d * W, *trail = u + T * W;
+void outer_forward(const OuterState *s, int64_t first, int64_t last, REAL *scratch) {
+#define CALL(kind) forward(kind, s, first, last, scratch)
+    FOR_KIND(CALL);
+#undef CALL
+}
+
+#define SUM(name) (sums + ((name) * whole(d) + i) * LANES)
+
+/* Of a step behind which the state is S and its gradient G: sums of dq, dk and dp over lanes, dv and du; G gets q dO^T. */
+FIXED void after(const int panels, const int kind, Step now, int64_t d, int64_t W, int add, const REAL *S, const REAL *u,
+                 const REAL *dO, REAL *G, REAL *dv, REAL *du, REAL *sums) {
+    vector given[2], taken[2], outside[2], to_v[2], to_u[2];
+    UNROLL PANELS {
+        given[x] = VECTOR(now.v + x * LANES), outside[x] = VECTOR(dO + x * LANES), to_v[x] = to_u[x] = (vector){0};
+        if (kind != ADD) taken[x] = VECTOR(u + x * LANES);
+        if (kind == DELTA) given[x] -= taken[x];
+    }
+    for (int64_t i = 0; i < d; i++) {
+        vector dq = {0}, dk = {0}, dp = {0};
+        if (add) dq = VECTOR(SUM(DQ)), dk = VECTOR(SUM(DK));
+        if (add && kind == APART) dp = VECTOR(SUM(DP));
+        UNROLL PANELS {
+            vector row = VECTOR(G + i * W + x * LANES) + now.q[i] * outside[x];
+            dq += VECTOR(S + i * W + x * LANES) * outside[x];
+            dk += row * given[x];
+            to_v[x] += now.k[i] * row;
+            if (kind == APART) dp -= row * taken[x], to_u[x] -= now.p[i] * row;
+            VECTOR(G + i * W + x * LANES) = row;
+        }
+        VECTOR(SUM(DQ)) = dq, VECTOR(SUM(DK)) = dk;
+        if (kind == APART) VECTOR(SUM(DP)) = dp;
+    }
+    UNROLL PANELS {
+        VECTOR(dv + x * LANES) = to_v[x];
+        if (kind != ADD) VECTOR(du + x * LANES) = kind == APART ? to_u[x] : -to_v[x];
+    }
+}
+
+/* From the state S before the step: sums of dr, without the factor g, and of dg; G becomes diag(g) (G + r du^T). */
+FIXED void before(const int panels, const int kind, Step now, int64_t d, int64_t W, int add, const REAL *S,
+                  const REAL *du, REAL *G, REAL *sums) {
+    vector taken[2];
+    UNROLL PANELS if (kind != ADD) taken[x] = VECTOR(du + x * LANES);
+    for (int64_t i = 0; i < d; i++) {
+        vector dr = {0}, dg = {0};
+        if (add) dg = VECTOR(SUM(DG));
+        if (add && kind != ADD) dr = VECTOR(SUM(DR));
+        UNROLL PANELS {
+            vector row = VECTOR(G + i * W + x * LANES), state = VECTOR(S + i * W + x * LANES);
+            if (kind != ADD) dr += state * taken[x], row += now.r[i] * taken[x];
+            dg += row * state;
+            VECTOR(G + i * W + x * LANES) = now.g[i] * row;
+        }
+        VECTOR(SUM(DG)) = dg;
+        if (kind != ADD) VECTOR(SUM(DR)) = dr;
+    }
+}
+
+/* out = the sums over lanes of d vectors; they are lost. */
+static void totals(REAL *sums, int64_t d, REAL *out) {
+    for (int64_t i = 0; i < d; i += LANES) {
+        REAL row[LANES];
+        VECTOR(row) = sum_each((vector *)(void *)(sums + i * LANES));
+        for (int64_t j = i; j < d && j < i + LANES; j++) out[j] = row[j - i];
+    }
+}
+
+FIXED void backward(const int kind, const OuterState *s, int64_t first, int64_t last, REAL *scratch) {
+    int64_t d = s->d, e = s->e, W = whole(e), T = s->T, K = whole(d);
+    REAL *v = scratch, *room = v + W, *dv = room + W, *du = dv + W, *sums = du + W, *G = sums + SUMS * K * LANES;
+    REAL *u = G + d * W, *trail = u + (T + 1) * W;
+    memset(sums, 0, SUMS * K * LANES * sizeof(REAL));
     for (int64_t line = first; line < last; line++) {
         widened(s->S0 + line * d * e, d, e, W, trail);
+        if (kind != ADD && T) erased(step_at(s, line, 0, 0), d, W, trail, u);
         for (int64_t t = 0; t < T; t++) {
-            PLACE
-            widened(s->v + values, 1, e, W, v);
-            one_step(s, keys, W, trail + t * d * W, v, u + t * W, 0, 0, trail + (t + 1) * d * W);
+            Step now = step_at(s, line, t, W == e ? 0 : v), behind = step_at(s, line, t + 1 < T ? t + 1 : t, 0);
+            one_step(kind, 0, now, behind, d, W, trail + t * d * W, u + t * W, dv, u + (t + 1) * W,
+                     trail + (t + 1) * d * W);
         }
         widened(s->dS + line * d * e, d, e, W, G);
         for (int64_t t = T - 1; t >= 0; t--) {
-            PLACE
-            const REAL *g = s->g + keys, *q = s->q + keys, *k = s->k + keys, *r = s->r ? s->r + keys : 0;
-            const REAL *p = s->p ? s->p + keys : k, *before = trail + t * d * W, *after = before + d * W, *ut = u + t * W;
-            widened(s->v + values, 1, e, W, v);
-            widened(s->dO + values, 1, e, W, dO);
-            memset(dv, 0, 2 * W * sizeof(REAL)); /* du, too */
-            for (int64_t i = 0; i < d; i++) {
-                REAL *row = G + i * W;
-                vector read = {0}, written = {0}, erased = {0};
-                EACH_OF(W) {
-                    read += VECTOR(after + i * W + w) * VECTOR(dO + w);
-                    VECTOR(row + w) += q[i] * VECTOR(dO + w);
-                    written += VECTOR(row + w) * VECTOR(v + w);
-                    VECTOR(dv + w) += k[i] * VECTOR(row + w);
-                    if (r) erased += VECTOR(row + w) * VECTOR(ut + w), VECTOR(du + w) -= p[i] * VECTOR(row + w);
-                }
-                s->dq[keys + i] = summed(read);
-                s->dk[keys + i] = summed(written);
-                if (r && s->p) s->dp[keys + i] = -summed(erased);
-                else if (r) s->dk[keys + i] -= summed(erased);
-            }
+            Step now = step_at(s, line, t, W == e ? 0 : v);
+            int64_t keys = now.q - s->q, values = keys / d * e;
+            const REAL *S = trail + t * d * W, *ut = u + t * W, *dO = s->dO + values;
+            if (W != e) widened(dO, 1, e, W, room), dO = room;
+            int64_t w = 0;
+            for (; w + 2 * LANES <= W; w += 2 * LANES, now.v += 2 * LANES)
+                after(2, kind, now, d, W, w > 0, S + d * W + w, ut + w, dO + w, G + w, dv + w, du + w, sums);
+            if (w < W) after(1, kind, now, d, W, w > 0, S + d * W + w, ut + w, dO + w, G + w, dv + w, du + w, sums);
+            for (w = 0; w + 2 * LANES <= W; w += 2 * LANES) before(2, kind, now, d, W, w > 0, S + w, du + w, G + w, sums);
+            if (w < W) before(1, kind, now, d, W, w > 0, S + w, du + w, G + w, sums);
             narrowed(dv, 1, e, W, s->dv + values);
-            for (int64_t i = 0; i < d; i++) {
-                REAL *row = G + i * W;
-                if (r) {
-                    s->dr[keys + i] = g[i] * inner(before + i * W, du, W);
-                    EACH_OF(W) VECTOR(row + w) += r[i] * VECTOR(du + w);
-                }
-                s->dg[keys + i] = inner(row, before + i * W, W);
-                EACH_OF(W) VECTOR(row + w) *= g[i];
-            }
+            totals(sums + DQ * K * LANES, d, s->dq + keys);
+            totals(sums + DK * K * LANES, d, s->dk + keys);
+            totals(sums + DG * K * LANES, d, s->dg + keys);
+            if (kind == APART) totals(sums + DP * K * LANES, d, s->dp + keys);
+            if (kind == ADD) continue;
+            totals(sums + DR * K * LANES, d, s->dr + keys);
+            for (int64_t i = 0; i < d; i++) s->dr[keys + i] *= now.g[i];
         }
         narrowed(G, d, e, W, s->dS + line * d * e);
     }
+}
+
+void outer_backward(const OuterState *s, int64_t first, int64_t last, REAL *scratch) {
+#define CALL(kind) backward(kind, s, first, last, scratch)
+    FOR_KIND(CALL);
+#undef CALL
 }

@@ -18,7 +18,7 @@ from torch import Tensor
 from orthobench.cells.outer import Writes
 from orthobench.parametrizations.derivatives import first_only
 from orthobench.scan.fused.elman import Gradients
-from orthobench.scan.native.library import Struct, long, pointer, whole_vectors
+from orthobench.scan.native.library import Struct, lanes, long, pointer, whole_vectors
 
 POINTERS = ("g", "q", "k", "r", "p", "v", "O", "dO", "dv", "S0", "S", "dS", "dg", "dq", "dk", "dr", "dp")
 
@@ -73,6 +73,6 @@ def _run(loop: str, g: Any, q: Any, k: Any, v: Any, r: Any, p: Any, S0: Any, **t
     if odd or v.shape != (B, T, H, e) or S0.shape != (B, H, d, e) or (p is not None and r is None):
         shapes = ", ".join(f"{name} {tuple(one.shape)}" for name, one in (*keys.items(), ("v", v)) if one is not None)
         raise ValueError(f"queries {tuple(q.shape)}, {shapes} and states {tuple(S0.shape)} do not fit each other.")
-    W = whole_vectors(e, q.dtype)
-    scratch = W * (3 + d) if loop == "forward" else W * (4 + d + T + (T + 1) * d)
+    W, sums = whole_vectors(e, q.dtype), 5 * whole_vectors(d, q.dtype) * lanes(q.dtype)
+    scratch = W * (4 + d) if loop == "forward" else W * (4 + d + T + 1 + (T + 1) * d) + sums
     OuterState(T, B, H, d, e).run(f"outer_{loop}", B * H, q, scratch, **keys, q=q, v=v, S0=S0, **tensors)

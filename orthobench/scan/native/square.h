@@ -26,6 +26,21 @@ static inline __attribute__((always_inline)) void transpose(vector *v) {
         }
     }
 }
+
+/* The sums over lanes of LANES vectors, which are lost: each step adds halves of two of them. */
+static inline __attribute__((always_inline)) vector sum_each(vector *v) {
+    static const __typeof__(((lane_index){0})[0]) numbers[16] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+    lane_index lane;
+    memcpy(&lane, numbers, sizeof lane);
+    vector half[LANES];
+    UNROLL_LANES for (int i = 0; i < LANES; i++) half[i] = v[i];
+    _Pragma("GCC unroll 8") for (int h = (int)LANES / 2; h; h /= 2) {
+        lane_index low = lane + (((lane & h) != 0) & ((int)LANES - h)), high = low + h;
+        UNROLL_LANES for (int i = 0; i < h; i++)
+            half[i] = __builtin_shuffle(half[i], half[i + h], low) + __builtin_shuffle(half[i], half[i + h], high);
+    }
+    return half[0];
+}
 #else
 #define UNROLL_LANES UNROLL
 
@@ -36,5 +51,12 @@ static inline void transpose(vector *v) {
             v[i][j] = v[j][i];
             v[j][i] = x;
         }
+}
+
+static inline vector sum_each(vector *v) {
+    vector sums = {0};
+    transpose(v);
+    for (int64_t i = 0; i < LANES; i++) sums += v[i];
+    return sums;
 }
 #endif
