@@ -33,6 +33,16 @@ from orthobench.common import signals
 from orthobench.errors import OrthobenchError
 
 WARM = ("model=rnn", "task=copying")
+NEEDED = (
+    "orthobench.run.__main__",
+    "orthobench.run.run",
+    "orthobench.scan.exported",
+    "orthobench.scan.members",
+    "orthobench.scan.native.engine",
+    "omegaconf",  # which Lightning imports when it saves a checkpoint, and torch the next two when it is loaded
+    "torch.utils._device",
+    "torch.utils.serialization.config",
+)
 
 
 def main(descriptor: int) -> None:
@@ -87,7 +97,7 @@ def refused() -> str | None:
 def _import() -> None:
     """Import what a run imports, read what it reads of this program, and keep all of it out of garbage collections."""
     gc.disable()
-    for name in ("orthobench.run.__main__", "orthobench.run.run", "orthobench.scan.native.engine"):
+    for name in NEEDED:
         import_module(name)
     from orthobench.config.configuration import Configuration
     from orthobench.recording.record import code
