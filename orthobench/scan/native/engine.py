@@ -115,6 +115,8 @@ def values_per_step(cell: Any) -> int:
         return matrix_memory.values_per_step(cell, cell.products)
     if isinstance(cell, MLSTM) or (isinstance(cell, GatedOuter) and deltaproduct.is_gated_deltanet(cell)):
         return matrix_memory.values_per_step(cell)
+    if isinstance(cell, PDSSM):
+        return pdssm.values_per_step(cell)
     return matrix_cells.values_per_step(cell) if isinstance(cell, Outer) else cell.values_per_step
 
 

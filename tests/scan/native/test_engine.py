@@ -117,6 +117,20 @@ def test_a_unit_that_is_not_a_number_is_moved_and_not_lost() -> None:
     assert engine.run(cell, draw(2, 30, 3), state)[0].isnan().any(-1).all()
 
 
+@pytest.mark.parametrize("selection", ["columns", "rows"])
+@pytest.mark.parametrize("value", [torch.nan, torch.inf, -torch.inf])
+def test_a_dictionary_that_is_not_finite_chooses_as_the_loop_does(selection: str, value: float) -> None:
+    cell = make(PDSSM, dictionary=3, selection=selection)
+    with torch.no_grad():
+        cell.get_parameter("M")[1, 3:6, 2] = value
+    x, state = draw(2, 11, 3), start(cell, 2)
+    (found, theirs), (expected, wanted) = (results(run, cell, x, state) for run in (engine.run, reference.run))
+    torch.testing.assert_close(found[0][:, 0], expected[0][:, 0], rtol=0, atol=1e-12, equal_nan=True)
+    assert torch.equal(found[0].isnan().any(-1), expected[0].isnan().any(-1))
+    for own, other in zip(theirs, wanted, strict=True):
+        assert own.isfinite().all() == other.isfinite().all()
+
+
 @every_case
 def test_second_derivatives_are_refused(cls: type, options: dict[str, Any]) -> None:
     cell = make(cls, **options)

@@ -119,7 +119,7 @@ def test_a_kernel_that_does_not_fit_is_refused(before: Tensor, kernel: Tensor) -
         convolve(draw(2, 5, 3), before, kernel)
 
 
-@pytest.mark.parametrize("model", ["deltanet", "deltaproduct", "gated_deltanet", "mlstm"])
+@pytest.mark.parametrize("model", ["deltanet", "deltaproduct", "gated_deltanet", "mlstm", "pdssm"])
 def test_the_estimate_of_memory_knows_that_states_are_not_kept(model: str) -> None:
     cell, x = make_cell(model, 64, 96), torch.randn(2, 96, 16)
     kept, engine = saved_bytes(cell, x, "native") / x.element_size() / (2 * 96), ENGINES["native"]
