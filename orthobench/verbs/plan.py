@@ -1,6 +1,5 @@
 """`orthobench plan KEY=VALUE...|TABLE...|PAPER...|all`: what runs would cost, from costs that are kept or measured."""
 
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,6 +17,7 @@ if TYPE_CHECKING:
     from orthobench.config.settings import Settings
     from orthobench.study.costs.book import Book
     from orthobench.study.costs.run_costs import Cost
+    from orthobench.study.reproduce.due import SelectedTable
     from orthobench.study.reproduce.plan import Plan, PlannedRun
     from orthobench.study.reproduce.selection import Selection
 
@@ -65,6 +65,7 @@ def main(arguments: list[str]) -> int:
 
 def _plan_runs(overrides: list[str], catalogue: Catalogue) -> int:
     from orthobench.recording.files import read_json
+    from orthobench.study.costs.book import Book
     from orthobench.study.reproduce.record_line import why_stale
     from orthobench.study.sweep import jobs
 
@@ -73,12 +74,8 @@ def _plan_runs(overrides: list[str], catalogue: Catalogue) -> int:
 
     checked = [fit_to_budget(one) for one in asked]
     _warn()
-    book, groups, states = (
-        _book(checked[0], Path(checked[0].run["results_root"])),
-        dict[str, list[str]](),
-        dict[str, int](),
-    )
-    missing_s = 0.0
+    book = Book(Path(checked[0].run["results_root"]), Path(checked[0].run["runs_root"]))
+    groups, states, missing_s = dict[str, list[str]](), dict[str, int](), 0.0
     for one in checked:
         record, why = read_json(one.folder / "record.json"), why_stale(one)
         state = "stale" if why else (record or {}).get("status", "missing")
@@ -94,12 +91,6 @@ def _plan_runs(overrides: list[str], catalogue: Catalogue) -> int:
         for line in lines:
             say(f"  {line}" if len(lines) > 1 else f"{line}  {cost}")
     return 0
-
-
-def _book(settings: "Settings", results: Path, record: bool = False) -> "Book":
-    from orthobench.study.costs.book import Book
-
-    return Book(results, Path(settings.run["runs_root"]), record)
 
 
 def _cost(book: "Book | None", settings: "Settings") -> "Cost":
@@ -131,16 +122,16 @@ def _plan_tables(asked: "Selection", record: bool) -> int:
     Raises:
         ConfigError: no such table, preset or row.
     """
-    from orthobench.study.reproduce.plan import plan
+    from orthobench.study.reproduce.due import selected_tables
+    from orthobench.study.reproduce.plan import plan_table
 
     _warn()
     book, told, total_s, count, recorded = None, list[str](), 0.0, 0, 0
-    for one in (replace(asked, tables=[table]) for table in asked.tables):
-        found = plan(one)
-        if found.runs and book is None:
-            book = _book(found.runs[0].settings, one.results, record)
-        if one.tables[0].search is not None:
-            lines, seconds = plan_searched(one, found, partial(_cost, book))
+    for one in selected_tables(asked):
+        found = plan_table(one)
+        book = book or found.book(record)
+        if found.searched is not None:
+            lines, seconds = plan_searched(found.searched, one.rows, found, partial(_cost, book))
         else:
             lines, seconds = _rows(found, book)
             lines = [*_heading(one, found), *lines]
@@ -156,17 +147,15 @@ def _plan_tables(asked: "Selection", record: bool) -> int:
     return 0
 
 
-def _heading(asked: "Selection", found: "Plan") -> list[str]:
+def _heading(one: "SelectedTable", found: "Plan") -> list[str]:
     """State of a table, and its records that are of no use."""
     from orthobench.study.records import records
-    from orthobench.study.records.recorded import lines_of_like
-    from orthobench.study.tables.composed import ComposedTable
 
-    table = asked.tables[0]
+    table = one.composed.table
     stale = {(run.job.row, run.job.seed): run.stale for run in found.runs if run.stale}
-    lines = (line for line in records.read(asked.results, table.name) if line.preset == asked.preset)
+    lines = (line for line in records.read(one.results, table.name) if line.preset == one.composed.preset)
     failed = sum(line.diverged for line in lines if (line.row, line.seed) not in stale)
-    taken = len(lines_of_like(ComposedTable(table, asked.preset), asked.results))
+    taken = len(one.of_like())
     return [
         f"{table.name}: {found.recorded} of {found.recorded + len(found.runs) + found.later} runs recorded"
         f"{f', {failed} of them diverged' if failed else ''}, {len(found.runs)} to do"

@@ -1,6 +1,6 @@
 """The part of `orthobench plan` about searched tables: what is missing of every cell, and for how long."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from statistics import median
 from typing import TYPE_CHECKING
 
@@ -11,21 +11,22 @@ if TYPE_CHECKING:
     from orthobench.config.settings import Settings
     from orthobench.study.costs.run_costs import Cost
     from orthobench.study.reproduce.plan import Plan, PlannedRun
-    from orthobench.study.reproduce.selection import Selection
+    from orthobench.study.verdicts.searched import SearchedTable
 
 
-def plan_searched(asked: "Selection", found: "Plan", cost: "Callable[[Settings], Cost]") -> tuple[list[str], float]:
+def plan_searched(
+    table: "SearchedTable", named: Iterable[str] | None, found: "Plan", cost: "Callable[[Settings], Cost]"
+) -> tuple[list[str], float]:
     """Lines for the cells of a searched table, and the seconds that its missing runs take at the most.
 
     A run takes what the recorded runs of its cell took in the median, or what its kept cost says.
 
-    Raises:
-        ConfigError: no such preset or cell.
+    Args:
+        table: the table by its records.
+        named: the cells that are meant; null for all.
+        found: the runs that are left.
+        cost: what a run costs.
     """
-    from orthobench.study.verdicts.searched import joined, searched_table
-
-    named = asked.models or asked.rows
-    table = searched_table(joined(asked.tables[0], named), asked.results, asked.preset)
     due: dict[str, list[PlannedRun]] = {}
     for run in found.runs:
         due.setdefault(table.table.variants[run.job.row].base, []).append(run)

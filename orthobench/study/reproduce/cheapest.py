@@ -7,12 +7,12 @@ for an hour, so that the rows of one claim are finished together.
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 from orthobench.errors import OrthobenchError, Stopped
 from orthobench.study.costs.book import Book
 from orthobench.study.costs.step_costs import Place
-from orthobench.study.reproduce.plan import Plan, PlannedRun, plan
+from orthobench.study.reproduce.due import selected_tables
+from orthobench.study.reproduce.plan import Plan, PlannedRun, plan_table
 from orthobench.study.reproduce.selection import Selection
 from orthobench.study.tables.published import load_table
 from orthobench.study.tables.table import PUBLISHED, Table
@@ -43,7 +43,7 @@ def prices(found: Plan, book: Book) -> dict[Place, ChosenRow]:
     rows: dict[Place, ChosenRow] = {}
     hours: dict[Place, float | None] = {}  # of a run of each trained row, whatever its seed
     for run in found.runs:
-        place, trained = (run.job.table, run.table.base(run.job.row)), (run.job.table, run.job.row)
+        place, trained = run.printed_row, (run.job.table, run.job.row)
         if trained not in hours:
             try:
                 hours[trained] = book.of(run.settings).total_s / 3600
@@ -88,12 +88,12 @@ def cheapest_rows(asked: Selection, seconds: float) -> tuple[list[ChosenRow], Bo
         ConfigError: no such preset or row, or an extra word changes the numbers.
     """
     book, rows, needs = None, dict[Place, ChosenRow](), list[frozenset[Place]]()
-    for table in (one for one in asked.tables if one.track == PUBLISHED):
-        found = plan(replace(asked, tables=[table]))
-        if found.runs:
-            book = book or Book(asked.results, Path(found.runs[0].settings.run["runs_root"]))
+    for one in selected_tables(replace(asked, tables=[table for table in asked.tables if table.track == PUBLISHED])):
+        found = plan_table(one)
+        book = book or found.book()
+        if found.runs and book is not None:
             rows |= prices(found, book)
-            needs += _needs(table, {(run.job.table, table.base(run.job.row)) for run in found.runs})
+            needs += _needs(found.runs[0].table, {run.printed_row for run in found.runs})
     return best(rows, (need for need in needs if need <= rows.keys()), seconds / 3600), book
 
 

@@ -2,24 +2,22 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from pathlib import Path
 
-from orthobench.common.schema import refuse_unknown
 from orthobench.common.terminal import say
-from orthobench.config.configuration import Composer
 from orthobench.config.settings import Settings
 from orthobench.config.words import key, value
 from orthobench.errors import ConfigError
+from orthobench.study.costs.book import Book
 from orthobench.study.records import records
-from orthobench.study.records.recorded import lines_of_like, why_other
+from orthobench.study.records.recorded import why_other
+from orthobench.study.reproduce.due import SelectedTable, selected_tables
 from orthobench.study.reproduce.record_line import cost, why_stale
 from orthobench.study.reproduce.selection import Selection
-from orthobench.study.tables import table as experiment
-from orthobench.study.tables.composed import ComposedTable, fitted_size
+from orthobench.study.tables.composed import ComposedTable
 from orthobench.study.tables.published import load_table
-from orthobench.study.tables.table import PUBLISHED, Table, TableRun
-from orthobench.study.verdicts.fair import fair_table, rates
-from orthobench.study.verdicts.fair_entry import names
-from orthobench.study.verdicts.searched import cells_of, joined, searched_table
+from orthobench.study.tables.table import FULL, Table, TableRun
+from orthobench.study.verdicts.searched import SearchedTable, cells_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,13 +42,18 @@ class PlannedRun:
     @property
     def label(self) -> str:
         """The table, row, seed and preset, as messages name the run."""
-        preset = "" if self.job.preset == experiment.FULL else f" ({self.job.preset})"
+        preset = "" if self.job.preset == FULL else f" ({self.job.preset})"
         return f"{self.job.table} {self.job.row} seed {self.job.seed}{preset}"
 
     @property
     def row(self) -> tuple[str, str, str]:
         """The table, row and preset that the run belongs to."""
         return self.job.table, self.job.row, self.job.preset
+
+    @property
+    def printed_row(self) -> tuple[str, str]:
+        """The table and its row, which is trained with several rates where the paper states none."""
+        return self.job.table, self.table.base(self.job.row)
 
     @property
     def data(self) -> str:
@@ -68,12 +71,22 @@ class Plan:
         refused: the rows that cannot be built, each with the reason.
         later: runs of fair tables that follow when the rates are tuned, and are not among `runs`; of a searched table
             those that follow at the most.
+        results: the folder of their records.
+        searched: the searched table by its records, where the plan is of one alone.
     """
 
     runs: list[PlannedRun] = field(default_factory=list)
     recorded: int = 0
     refused: dict[str, str] = field(default_factory=dict)
     later: int = 0
+    results: Path = Path("results")
+    searched: SearchedTable | None = None
+
+    def add(self, other: "Plan") -> None:
+        """Take in the runs of another plan in their order."""
+        self.runs = sorted([*self.runs, *other.runs], key=lambda run: (run.place, run.cost))
+        self.recorded, self.later = self.recorded + other.recorded, self.later + other.later
+        self.refused |= other.refused
 
     def first_cells(self, least: int) -> None:
         """Leave the runs of the first cells of searched tables, `least` runs or more; others are counted as later.
@@ -89,8 +102,12 @@ class Plan:
     def only(self, places: Iterable[tuple[str, str]]) -> None:
         """Leave the runs of these rows of tables alone, in this order."""
         order = {place: number for number, place in enumerate(places)}
-        known = [(order.get((run.job.table, run.table.base(run.job.row)), -1), run) for run in self.runs]
+        known = [(order.get(run.printed_row, -1), run) for run in self.runs]
         self.runs = [run for number, run in sorted(known, key=lambda one: one[0]) if number >= 0]
+
+    def book(self, record: bool = False) -> Book | None:
+        """The costs that are known of its runs, see `Book`; null where there are none."""
+        return Book(self.results, Path(self.runs[0].settings.run["runs_root"]), record) if self.runs else None
 
 
 def plan(asked: Selection) -> Plan:
@@ -99,88 +116,61 @@ def plan(asked: Selection) -> Plan:
     Raises:
         ConfigError: there is no such preset or row, or an extra word changes the numbers.
     """
-    found = Plan()
-    for table in asked.tables:
-        composer, name = table.files.composer(), table.name
-        table = joined(table, asked.models) if table.search else table
-        timed = any(row.metric.startswith("time/") for row in load_table(table))
-        known = {(line.preset, line.row, line.seed): line for line in records.read(asked.results, name)}
-        for row, own in _due(table, asked, found).items():
-            jobs = table.runs(asked.preset, own, [row])
-            try:
-                _refuse_changes(composer, jobs[0], asked.extra)
-                settings = _fitted([composer.settings([*job.overrides, *asked.extra]) for job in jobs])
-            except ConfigError as error:
-                if not _waits_for_a_model(table, row):
-                    raise
-                found.refused[f"{name} {row}"] = str(error)
+    found = Plan(results=asked.results)
+    for one in selected_tables(asked):
+        found.add(plan_table(one))
+    return found
+
+
+def plan_table(one: SelectedTable) -> Plan:
+    """The runs of one table that are left to do, of the rows that come next.
+
+    Raises:
+        ConfigError: there is no such preset or row, or an extra word changes the numbers.
+    """
+    composed, table = one.composed, one.composed.table
+    timed = any(row.metric.startswith("time/") for row in load_table(table))
+    known = {(line.preset, line.row, line.seed): line for line in records.read(one.results, table.name)}
+    due, cells = one.due(), cells_of(table) if table.search else ()
+    found = Plan([], due.recorded, {}, due.later, one.results, due.searched)
+    for row, seeds in due.seeds.items():
+        jobs = table.runs(composed.preset, seeds, [row])
+        try:
+            _refuse_changes(composed, row, jobs[0].seed)
+            settings = [composed.settings(row, job.seed) for job in jobs]
+        except ConfigError as error:
+            if not _waits_for_a_model(table, row):
+                raise
+            found.refused[f"{table.name} {row}"] = str(error)
+            continue
+        price, place = cost(settings[0]), cells.index(table.variants[row].base) if cells else 0
+        for job, own in zip(jobs, settings, strict=True):
+            line = known.get((job.preset, job.row, job.seed))
+            why = None if line is None else why_other(line, own)
+            if line is not None and why is None:
+                found.recorded += 1
                 continue
-            price = cost(settings[0])
-            for job, one in zip(jobs, settings, strict=True):
-                line = known.get((job.preset, job.row, job.seed))
-                why = None if line is None else why_other(line, one)
-                if line is not None and why is None:
-                    found.recorded += 1
-                    continue
-                stale = why_stale(one) if line is None else f"run {line.run_id} is recorded, {why}."
-                found.runs.append(PlannedRun(table, job, one, price, timed, stale, _place(table, row)))
+            stale = why_stale(own) if line is None else f"run {line.run_id} is recorded, {why}."
+            found.runs.append(PlannedRun(table, job, own, price, timed, stale, place))
     found.runs.sort(key=lambda run: (run.place, run.cost))
     return found
 
 
 def take_over(asked: Selection) -> None:
     """Give tables that are like others the records of these that are of their own settings, and say how many."""
-    results = asked.results
-    for table in asked.tables:
-        if table.like is not None:
-            with records.locked(results, table.name):
-                found = lines_of_like(ComposedTable(table, asked.preset), results)
-                records.add(results, table.name, found)
-            if found:
-                say(f"{table.name}: {len(found)} records of {table.like} are of the same settings, and are taken over")
+    for one in selected_tables(asked):
+        _take_over(one)
 
 
-def _due(table: Table, asked: Selection, found: Plan) -> dict[str, tuple[int, ...]]:
-    """The seeds to run by row: all of a published table; of another one those that come next, by what is recorded."""
-    rows = asked.rows if asked.models is None else asked.models
-    if table.track == PUBLISHED:
-        own = tuple(table.planned(asked.preset) if asked.seeds is None else asked.seeds)
-        return dict.fromkeys(table.trained(rows), own)
-    what = "its tuning" if table.search is None else "its search"
-    if asked.seeds is not None:
-        raise ConfigError(
-            f"{table.name} is a {table.track} table: its seeds and those of {what} are in its file, "
-            "so leave --seeds out."
-        )
-    if table.search is not None:
-        known = cells_of(table)
-        refuse_unknown(rows or (), known, "cell=", f" is no cell of {table.name}")
-        chosen = tuple(known if rows is None else rows)
-        searched = searched_table(table, asked.results, asked.preset)
-        found.recorded += sum(cell.recorded for cell in searched.cells if cell.name in chosen)
-        found.later += searched.later(chosen)
-        return {row: own for due in searched.due(chosen).values() for row, own in due.items()}
-    models = dict.fromkeys(variant.base for variant in table.variants.values())
-    cells = [*models, *(name for entry in rates(table) for name in sorted(names(*entry)) if name not in models)]
-    refuse_unknown(rows or (), cells, "cell=", f" is no model of {table.name}")
-    chosen = tuple(models if rows is None else rows)
-    fair = fair_table(table, asked.results, asked.preset, chosen)
-    entries = [entry for entry in fair.entries if not entry.names.isdisjoint(chosen)]
-    found.recorded += sum(len(lines) for entry in entries for lines in (*entry.tuned.values(), entry.lines))
-    found.later += sum(len(fair.seeds) for entry in entries if entry.choice.missing)
-    return fair.due(chosen)
-
-
-def _place(table: Table, row: str) -> int:
-    return cells_of(table).index(table.variants[row].base) if table.search else 0
-
-
-def _fitted(seeds: list[Settings]) -> list[Settings]:
-    """The settings of all seeds of a row, with the hidden size that its budget of parameters, if any, allows."""
-    if seeds[0].run["params"] is None:
-        return seeds
-    size = fitted_size(seeds[0])
-    return [one.with_hidden_size(size) for one in seeds]
+def _take_over(one: SelectedTable) -> None:
+    table = one.composed.table
+    if table.like is None:
+        return
+    with records.locked(one.results, table.name):
+        found = one.of_like()
+        records.add(one.results, table.name, found)
+    if found:
+        say(f"{table.name}: {len(found)} records of {table.like} are of the same settings, and are taken over")
 
 
 def _waits_for_a_model(table: Table, row: str) -> bool:
@@ -189,17 +179,16 @@ def _waits_for_a_model(table: Table, row: str) -> bool:
     return any(group in ("model", "task") and name not in table.files.options(group) for group, name in chosen)
 
 
-def _refuse_changes(composer: Composer, job: TableRun, extra: tuple[str, ...]) -> None:
-    if not extra:
+def _refuse_changes(composed: ComposedTable, row: str, seed: int) -> None:
+    if not composed.extra:
         return
-    changed = composer.settings([*job.overrides, *extra])
+    changed, name = composed.unfitted(row, seed), composed.table.name
     if not changed.data["verify"]:
         raise ConfigError(
-            f"data.verify=false does not apply to {job.table}: "
-            "a table holds numbers of published data, so leave it out."
+            f"data.verify=false does not apply to {name}: a table holds numbers of published data, so leave it out."
         )
-    if changed.run_id == composer.settings(list(job.overrides)).run_id:
+    if changed.run_id == ComposedTable(composed.table, composed.preset).unfitted(row, seed).run_id:
         return
     raise ConfigError(
-        f"{' '.join(extra)} changes the numbers of {job.table}; only its own settings fill it, so leave that out."
+        f"{' '.join(composed.extra)} changes the numbers of {name}; only its own settings fill it, so leave that out."
     )

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from orthobench.config.configuration import Composer
 from orthobench.config.settings import Settings
 from orthobench.errors import ConfigError
-from orthobench.study.tables.table import FULL, Table, TableRun
+from orthobench.study.tables.table import FULL, Table
 from orthobench.tasks.metric import Metric
 
 if TYPE_CHECKING:
@@ -22,10 +22,12 @@ class ComposedTable:
 
     Attributes:
         preset: `full`, or the name of what shortens it.
+        extra: further words of every run.
     """
 
     table: Table
     preset: str = FULL
+    extra: tuple[str, ...] = ()
     _composers: list[Composer] = field(default_factory=list, repr=False, compare=False)
     _rows: dict[tuple[str, bool], Settings] = field(default_factory=dict, repr=False, compare=False)
 
@@ -42,7 +44,7 @@ class ComposedTable:
             return known if seed == known.run["seed"] else known.with_seed(seed)
         found = self.unfitted(row, seed)
         found = found if found.run["params"] is None else found.with_hidden_size(fitted_size(found))
-        if not self._composers[0].depends(list(self._job(row, seed).overrides)):
+        if not self._composers[0].depends(self._words(row, seed)):
             self._rows[row, searches] = found
         return found
 
@@ -54,10 +56,11 @@ class ComposedTable:
         """
         if not self._composers:
             self._composers.append(self.table.files.composer())
-        return self._composers[0].settings(list(self._job(row, seed).overrides))
+        return self._composers[0].settings(self._words(row, seed))
 
-    def _job(self, row: str, seed: int | None) -> TableRun:
-        return self.table.runs(self.preset, [self.table.seeds[0] if seed is None else seed], [row])[0]
+    def _words(self, row: str, seed: int | None) -> list[str]:
+        job = self.table.runs(self.preset, [self.table.seeds[0] if seed is None else seed], [row])[0]
+        return [*job.overrides, *self.extra]
 
     def counts(self, row: str) -> dict[str, int]:
         """The `total` and the `recurrent` parameters of a row's model, which is built for it; no data is read.
