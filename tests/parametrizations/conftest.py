@@ -1,12 +1,11 @@
-"""Fixtures of the parametrizations' tests: seeded generators, float64, finite differences, a stand-in for training."""
+"""Fixtures of the parametrizations' tests: seeded generators, float64, and a stand-in for training."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import numpy as np
 import pytest
 import torch
-from torch import Tensor, nn
-from torch.func import functional_call
+from torch import Tensor
 
 from orthobench.parametrizations.base import Parametrization, deviation
 
@@ -22,22 +21,6 @@ def float64() -> Iterator[None]:
     torch.set_default_dtype(torch.float64)
     yield
     torch.set_default_dtype(torch.float32)
-
-
-@pytest.fixture
-def gradcheck() -> Callable[[nn.Module], bool]:
-    """Compares the module's gradient with finite differences, parameter by parameter, in float64."""
-
-    def check(module: nn.Module) -> bool:
-        names = [name for name, _ in module.named_parameters()]
-        values = tuple(p.detach().clone().requires_grad_() for p in module.parameters())
-
-        def matrix(*parameters: Tensor) -> Tensor:
-            return functional_call(module, dict(zip(names, parameters, strict=True)), ())
-
-        return torch.autograd.gradcheck(matrix, values)
-
-    return check
 
 
 class Training:

@@ -1,6 +1,5 @@
 """Cayley steps on the unitary group, and exponentials of skew matrices: formulas, descent, drift."""
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -48,7 +47,6 @@ def take_step(p: Stiefel, lr: float = LR) -> None:
     p.after_step()
 
 
-@pytest.mark.usefixtures("float64")
 def test_gradient_descent_is_the_authors_step(rng: np.random.Generator) -> None:
     p = Stiefel(N, rng)
     W = p().detach()
@@ -58,7 +56,6 @@ def test_gradient_descent_is_the_authors_step(rng: np.random.Generator) -> None:
         torch.testing.assert_close(p().detach(), W, rtol=0, atol=1e-12)
 
 
-@pytest.mark.usefixtures("float64")
 def test_scaled_gradient_descent_is_the_authors_step(rng: np.random.Generator) -> None:
     p = Stiefel(N, rng, rms_gradient=True)
     W, mean = p().detach(), torch.zeros(N, N, 2)
@@ -71,15 +68,6 @@ def test_scaled_gradient_descent_is_the_authors_step(rng: np.random.Generator) -
         torch.testing.assert_close(p.square, mean)
 
 
-@pytest.mark.usefixtures("float64")
-def test_gradient_away_from_the_base_point(rng: np.random.Generator, gradcheck: Callable) -> None:
-    p = Stiefel(4, rng)
-    with torch.no_grad():
-        p.theta.copy_(torch.as_tensor(rng.normal(scale=0.3, size=16)))
-    assert gradcheck(p)
-
-
-@pytest.mark.usefixtures("float64")
 def test_the_first_order_form_has_the_gradient_of_the_transform(rng: np.random.Generator) -> None:
     p = Stiefel(N, rng)
     at_zero = torch.autograd.grad(loss(p()), p.theta)[0]
@@ -88,13 +76,11 @@ def test_the_first_order_form_has_the_gradient_of_the_transform(rng: np.random.G
     torch.testing.assert_close(torch.autograd.grad(loss(p()), p.theta)[0], at_zero, rtol=1e-6, atol=1e-6)
 
 
-@pytest.mark.usefixtures("float64")
 def test_the_authors_start_is_the_restricted_matrix() -> None:
     W = UnitaryProduct(N, np.random.default_rng(4))()
     assert torch.equal(Stiefel(N, np.random.default_rng(4))(), W)
 
 
-@pytest.mark.usefixtures("float64")
 def test_projection_removes_what_has_drifted(rng: np.random.Generator) -> None:
     p = Stiefel(N, rng, project_every=2)
     p.base.mul_(1.01)
@@ -187,11 +173,7 @@ def test_precision_at_a_usual_size(phase: float, rng: np.random.Generator) -> No
     W, expected = exponential(torch.as_tensor(A)).numpy(), scipy.linalg.expm(A)
     assert np.linalg.norm(W - expected) <= 1e-12 * np.linalg.norm(expected)
     assert np.linalg.norm(W.T @ W - np.eye(128)) <= 1e-12
-
-
-def test_a_matrix_that_is_not_finite_is_seen() -> None:
-    A = torch.tensor([[0.0, torch.inf], [-torch.inf, 0.0]])
-    assert not exponential(A).isfinite().all()
+    assert not exponential(torch.inf * torch.as_tensor(A)).isfinite().all(), "what is not finite is not seen"
 
 
 def test_members_under_vmap_equal_single_ones(rng: np.random.Generator) -> None:
@@ -200,12 +182,6 @@ def test_members_under_vmap_equal_single_ones(rng: np.random.Generator) -> None:
     (stacked,) = torch.autograd.grad((torch.func.vmap(exponential)(A) * G).sum(), A)
     for one, g, expected in zip(A, G, stacked, strict=True):
         assert torch.equal(torch.autograd.grad(exponential(one), one, g)[0], expected)
-
-
-def test_geodesic_gradcheck_away_from_the_base(rng: np.random.Generator, gradcheck) -> None:
-    p = MatrixExp(5, rng, gradient="geodesic")
-    p.theta.data = torch.as_tensor(rng.normal(size=10))
-    assert gradcheck(p)
 
 
 @pytest.mark.parametrize(("phase", "cosine"), [(0.13, 0.999), (0.73, 0.960), (2.6, 0.685), (8.2, 0.352)])
@@ -235,13 +211,6 @@ def test_geodesic_step_multiplies_by_the_exponential(rng: np.random.Generator) -
     assert not p.theta.any()
 
 
-def test_geodesic_eigenphase_is_that_of_the_matrix(rng: np.random.Generator) -> None:
-    A = random_skew(6, rng, 1.3)
-    p = make(A, rng, "geodesic")
-    p.after_step()
-    assert p.max_eigenphase() == pytest.approx(1.3, abs=1e-12)
-
-
 @pytest.mark.parametrize(
     ("init", "low", "high"), [("zeros", 0, 0), ("uniform", 0.3, np.pi / 2), ("henaff", 2.5, np.pi), ("cayley", 0.8, 1)]
 )
@@ -264,9 +233,3 @@ def test_a_rotation(gradient: str, n: int, rng: np.random.Generator) -> None:
     assert p.contains(p(), 1e-13)
     assert float(torch.linalg.det(p().detach())) == pytest.approx(1)
     assert p.parameter_count() == n * (n - 1) // 2
-
-
-def test_float32_parameters_give_a_matrix_orthogonal_to_rounding(rng: np.random.Generator) -> None:
-    p = MatrixExp(50, rng, init="henaff").float()
-    assert p().dtype == torch.float32
-    assert p.contains(p().double(), 1e-6)  # rounding each entry once: 6e-8 sqrt(n)

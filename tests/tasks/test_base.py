@@ -50,23 +50,17 @@ def test_shares_of_bfloat16_outputs_are_exact(task: Any, shape: tuple[int, ...],
         assert float(found[name]) == pytest.approx((RIGHT - chances[name]) / (1 - chances[name]), abs=1e-12)
 
 
-def test_shares_of_bfloat16_logits_are_exact() -> None:
+def test_shares_of_bfloat16_logits_counters_and_digits_are_exact() -> None:
     target = torch.arange(SIZE) % 2
     y = (2 * target - 1).to(torch.bfloat16)[:, None]
     y[:WRONG] *= -1
     assert float(HAR2().measure(y, target)["accuracy"]) == pytest.approx(RIGHT, abs=1e-12)
-
-
-def test_shares_of_bfloat16_counters_are_exact() -> None:
     task = Parenthesis(T=4)
     _, target = task.sample(SIZE, 1)
     y = target.to(torch.bfloat16)
     y[:WRONG] = 1 - y[:WRONG]
     found = task.measure(y, target)
     assert [float(found[name]) for name in ("accuracy", "exact")] == pytest.approx([RIGHT, RIGHT], abs=1e-12)
-
-
-def test_the_share_of_digits_without_a_marker_is_exact() -> None:
     target = torch.zeros(SIZE, 25, dtype=torch.int64)
     found = Copying(T=5, marker=False).measure(answers(target, 9), target)
     assert float(found["emitted"]) == pytest.approx(WRONG / SIZE, abs=1e-12)

@@ -31,9 +31,25 @@ def test_structure(T: int, variant: Any, marker: int) -> None:
     assert digits.max() <= 8
 
 
-@pytest.mark.parametrize(("T", "loss"), [(1000, 0.020387), (2000, 0.010294), (100, 0.173287), (200, 0.094520)], ids=str)
-def test_published_baseline(T: int, loss: float) -> None:
-    assert Copying(T=T).baseline["loss"] == pytest.approx(loss, abs=5e-7)  # six decimals are printed
+@pytest.mark.parametrize(
+    ("made", "losses", "decimals"),
+    [
+        (lambda T: Copying(T=T), {1000: 0.020387, 2000: 0.010294, 100: 0.173287, 200: 0.094520}, 6),
+        (lambda T: Denoise(T=T, variant="paper"), {100: 0.18310, 200: 0.09987, 400: 0.05231}, 5),
+        (lambda T: Denoise(T=T, variant="code"), {100: 0.18310, 200: 0.09987, 400: 0.05231}, 5),
+    ],
+)
+def test_published_baselines(made: Any, losses: dict[int, float], decimals: int) -> None:
+    found = {T: made(T).baseline["loss"] for T in losses}
+    assert found == pytest.approx(losses, abs=5 * 10 ** -(decimals + 1))  # as many are printed
+
+
+def test_different_places_and_the_floor_of_their_collisions() -> None:
+    places = {T: distinct(T + 9) for T in (100, 200, 400)}
+    assert places == pytest.approx({100: 9.60, 200: 9.79, 400: 9.89}, abs=5e-3)
+    assert Denoise(T=100, variant="paper").baseline["loss_floor"] == 0
+    floor = Denoise(T=100, variant="code").baseline["loss_floor"]
+    assert floor == pytest.approx((10 - distinct(109)) * math.log(9) / 120)
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
@@ -48,15 +64,11 @@ def test_the_baseline_is_what_its_predictor_scores(variant: Any, metric: str) ->
     assert float(task.measure(y, target)[metric]) == pytest.approx(task.baseline[metric], rel=2e-3)
 
 
-@pytest.mark.parametrize("digit", range(1, 9))
-def test_digits_are_uniform(digit: int) -> None:
-    count = (draw_digits(np.random.default_rng(1), 20_000) == digit).sum()
-    assert abs(count - 25_000) < 5 * math.sqrt(200_000 * 7 / 64)  # five standard deviations
-
-
-def test_places_are_independent() -> None:
-    correlation = np.corrcoef(draw_digits(np.random.default_rng(1), 20_000).T) - np.eye(10)
-    assert np.abs(correlation).max() < 5 / math.sqrt(20_000)
+def test_digits_are_uniform_and_places_independent() -> None:
+    drawn = draw_digits(np.random.default_rng(1), 20_000)
+    counts = np.bincount(drawn.ravel(), minlength=9)[1:]
+    assert (np.abs(counts - 25_000) < 5 * math.sqrt(200_000 * 7 / 64)).all()  # five standard deviations
+    assert np.abs(np.corrcoef(drawn.T) - np.eye(10)).max() < 5 / math.sqrt(20_000)
 
 
 def test_the_loss_is_the_mean_cross_entropy_over_all_steps() -> None:
@@ -68,30 +80,26 @@ def test_the_loss_is_the_mean_cross_entropy_over_all_steps() -> None:
     assert float(task.loss(y, target)) == pytest.approx(expected, rel=1e-12)
 
 
-@pytest.mark.parametrize("T", [0, -5])
-def test_a_length_below_one_is_refused(T: int) -> None:
-    with pytest.raises(ConfigError, match=f"T={T} is out of range"):
-        orthobench.build("task=copying", f"T={T}")
-
-
-@pytest.fixture(scope="module")
-def released() -> dict[str, np.ndarray]:
-    """What the released script draws with its seed 5544 for n = 190: the angles, the training set, the test set."""
-    rng = np.random.RandomState(5544)
-    sample_cayley_angles(rng, 190)
-    return {"train": draw_digits(rng, 20_000), "test": draw_digits(rng, 1000)}
-
-
 @pytest.mark.parametrize(
-    ("split", "row", "digits"),
+    ("task", "T", "message"),
     [
-        ("train", 0, [2, 3, 3, 3, 8, 2, 1, 7, 8, 1]),
-        ("train", 1, [1, 1, 1, 1, 8, 1, 8, 5, 2, 7]),
-        ("test", 0, [5, 1, 3, 8, 5, 1, 8, 3, 7, 1]),
+        *(("copying", T, f"T={T} is out of range") for T in (0, -5)),
+        *(("adding", T, f"T={T} is too short") for T in (1, 2)),
     ],
 )
-def test_digits_of_the_released_seed(released: dict[str, np.ndarray], split: str, row: int, digits: list[int]) -> None:
-    assert released[split][row].tolist() == digits
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_too_short_a_length_is_refused(task: str, T: int, message: str, variant: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        assert orthobench.build(f"task={task}", f"T={T}", f"variant={variant}").task
+
+
+def test_digits_of_the_released_seed() -> None:
+    """What the released script draws with its seed for n = 190: the angles, the training set, the test set."""
+    rng = np.random.RandomState(5544)
+    sample_cayley_angles(rng, 190)
+    train, test = draw_digits(rng, 20_000), draw_digits(rng, 1000)
+    assert train[:2].tolist() == [[2, 3, 3, 3, 8, 2, 1, 7, 8, 1], [1, 1, 1, 1, 8, 1, 8, 5, 2, 7]]
+    assert test[0].tolist() == [5, 1, 3, 8, 5, 1, 8, 3, 7, 1]
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
@@ -111,29 +119,8 @@ def test_digits_that_come_without_a_marker_are_counted(share: float) -> None:
     found = task.measure(torch.nn.functional.one_hot(answers, 9).float(), target)
     assert tuple(found) == task.metrics == ("loss", "emitted")
     assert float(found["emitted"]) == pytest.approx(share)
-
-
-def test_without_the_marker_there_is_no_baseline() -> None:
-    task = Copying(T=30, marker=False)
     assert task.baseline == {}
     assert task.baseline_reason
-
-
-@pytest.mark.parametrize(("T", "loss"), [(100, 0.18310), (200, 0.09987), (400, 0.05231)])
-@pytest.mark.parametrize("variant", ["paper", "code"])
-def test_trivial_loss_is_the_printed_one(T: int, loss: float, variant: str) -> None:
-    assert Denoise(T=T, variant=variant).baseline["loss"] == pytest.approx(loss, abs=5e-6)
-
-
-@pytest.mark.parametrize(("T", "expected"), [(100, 9.60), (200, 9.79), (400, 9.89)])
-def test_expected_number_of_different_places(T: int, expected: float) -> None:
-    assert distinct(T + 9) == pytest.approx(expected, abs=5e-3)
-
-
-def test_floor_is_zero_only_without_collisions() -> None:
-    assert Denoise(T=100, variant="paper").baseline["loss_floor"] == 0
-    floor = Denoise(T=100, variant="code").baseline["loss_floor"]
-    assert floor == pytest.approx((10 - distinct(109)) * math.log(9) / 120)
 
 
 @pytest.mark.parametrize(("variant", "inputs"), [("paper", 11), ("code", 10)])
@@ -182,17 +169,11 @@ def marks(x: np.ndarray) -> np.ndarray:
 
 @pytest.mark.parametrize("variant", VARIANTS)
 @pytest.mark.parametrize("T", [3, 4, 50, 51])
-def test_there_are_two_marks_and_they_are_one(variant: Any, T: int) -> None:
-    x, _ = Adding(T=T, variant=variant).sample(200, 1)
-    assert x.shape == (200, T, 2)
+def test_the_target_is_the_sum_of_two_marked_values(variant: Any, T: int) -> None:
+    x, target = Adding(T=T, variant=variant).sample(200, 1)
+    assert (x.shape, target.shape) == ((200, T, 2), (200, 1))
     assert set(x[..., 1].unique().tolist()) == {0.0, 1.0}
     assert set(x[..., 1].sum(dim=1).tolist()) == {2.0}
-
-
-@pytest.mark.parametrize("variant", VARIANTS)
-def test_the_target_is_the_sum_of_the_marked_values(variant: Any) -> None:
-    x, target = Adding(T=50, variant=variant).sample(200, 1)
-    assert target.shape == (200, 1)
     torch.testing.assert_close(target[:, 0], (x[..., 0] * x[..., 1]).sum(dim=1), rtol=0, atol=2.5e-7)  # float32 at 2
 
 
@@ -207,17 +188,13 @@ def test_the_two_halves(variant: Any, T: int, half: int) -> None:
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
-def test_marks_are_uniform_in_their_halves(variant: Any) -> None:
-    x, _ = Adding(T=20, variant=variant).sample(SIZE, 1)
+def test_marks_are_uniform_in_their_halves_and_independent(variant: Any) -> None:
+    found = marks(Adding(T=20, variant=variant).sample(SIZE, 1)[0].numpy())
     half = 10 if variant == "paper" else 9
-    counts = np.bincount(marks(x.numpy()).ravel(), minlength=20)
     expected = np.where(np.arange(20) < half, SIZE / half, SIZE / (20 - half))
+    counts = np.bincount(found.ravel(), minlength=20)
     assert np.abs(counts - expected).max() < 5 * math.sqrt(SIZE / half)  # five standard deviations
-
-
-def test_the_two_marks_are_independent() -> None:
-    x, _ = Adding(T=50).sample(SIZE, 1)
-    assert abs(np.corrcoef(marks(x.numpy()).T)[0, 1]) < 5 / math.sqrt(SIZE)
+    assert abs(np.corrcoef(found.T)[0, 1]) < 5 / math.sqrt(SIZE)
 
 
 def test_values_are_uniform() -> None:
@@ -237,27 +214,10 @@ def test_the_baseline_is_what_always_answering_one_scores(variant: Any) -> None:
     assert loss == pytest.approx(1 / 6, abs=5 * math.sqrt(7 / 180 / SIZE))  # var((u + v - 1)^2) = 1/15 - 1/36 = 7/180
 
 
-@pytest.mark.parametrize("variant", VARIANTS)
-@pytest.mark.parametrize("T", [1, 2])
-def test_a_sequence_without_two_halves_is_refused(variant: Any, T: int) -> None:
-    with pytest.raises(ConfigError, match=f"T={T} is too short"):
-        Adding(T=T, variant=variant)
-
-
-@pytest.fixture(scope="module")
-def released_adding() -> tuple[np.ndarray, np.ndarray]:
-    """The released_adding script's training set for T = 200: seed 5544, data drawn first."""
-    return Adding(T=200, variant="code").generate(np.random.RandomState(5544), 100_000)
-
-
-@pytest.mark.parametrize(("row", "y"), [(0, 1.19447512), (1, 1.36892682), (2, 1.01822895), (3, 1.07984355)])
-def test_targets_of_the_released_seed(released_adding: tuple[np.ndarray, np.ndarray], row: int, y: float) -> None:
-    assert released_adding[1][row, 0] == pytest.approx(y, abs=7e-8)  # float32 between 1 and 2
-
-
-def test_marks_of_the_released_seed(released_adding: tuple[np.ndarray, np.ndarray]) -> None:
-    assert marks(released_adding[0][:1]).tolist() == [[21, 182]]
-
-
-def test_baseline_of_the_released_training_set(released_adding: tuple[np.ndarray, np.ndarray]) -> None:
-    assert np.mean((released_adding[1].astype(np.float64) - 1) ** 2) == pytest.approx(0.16788, abs=5e-6)
+def test_the_released_training_set() -> None:
+    """The released script's for T = 200: seed 5544, data drawn first."""
+    x, y = Adding(T=200, variant="code").generate(np.random.RandomState(5544), 100_000)
+    expected = [1.19447512, 1.36892682, 1.01822895, 1.07984355]
+    assert y[:4, 0].tolist() == pytest.approx(expected, abs=7e-8)  # float32 between 1 and 2
+    assert marks(x[:1]).tolist() == [[21, 182]]
+    assert np.mean((y.astype(np.float64) - 1) ** 2) == pytest.approx(0.16788, abs=5e-6)

@@ -78,22 +78,12 @@ def test_any_value_of_the_sequence_scores_one_over_the_number_of_pairs() -> None
     assert float(task.measure(y, target, mask)["score"]) == pytest.approx(1 / 4, abs=0.02)  # four standard errors
 
 
-@pytest.fixture(scope="module")
-def many() -> tuple[list, np.ndarray]:
-    """What 4,000 sequences hold, and their tokens."""
-    x = CuedRecall().sample(4000, 1)[0]
-    return [parse(tokens) for tokens in x.tolist()], x.numpy()
-
-
-def test_numbers_of_pairs_are_uniform(many: tuple[list, np.ndarray]) -> None:
-    assert chisquare(np.bincount([len(pairs) - 4 for pairs, _, _ in many[0]], minlength=13)).pvalue > 1e-4
-
-
-def test_keys_and_values_are_uniform(many: tuple[list, np.ndarray]) -> None:
-    keys = [key - 1 for pairs, _, _ in many[0] for key in pairs]
-    values = [value for pairs, _, _ in many[0] for value in pairs.values()]
-    assert chisquare(np.bincount(keys, minlength=KEYS)).pvalue > 1e-4
-    assert chisquare(np.bincount(values, minlength=VALUES)).pvalue > 1e-4
+def test_numbers_of_pairs_keys_and_values_are_uniform() -> None:
+    found = [parse(tokens)[0] for tokens in CuedRecall().sample(4000, 1)[0].tolist()]
+    keys = [key - 1 for pairs in found for key in pairs]
+    values = [value for pairs in found for value in pairs.values()]
+    for drawn, count in (([len(pairs) - 4 for pairs in found], 13), (keys, KEYS), (values, VALUES)):
+        assert chisquare(np.bincount(drawn, minlength=count)).pvalue > 1e-4
 
 
 def test_queries_are_in_any_order() -> None:
@@ -176,27 +166,15 @@ def test_structure_of_copying(K: int, delay: tuple[int, int], onset: int) -> Non
         assert np.nonzero(due)[0].tolist() == list(range(marker + 1, marker + 1 + K))
 
 
-@pytest.fixture(scope="module")
-def many_copies() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Onsets, delays and digits of 20,000 sequences."""
+def test_onset_delay_and_digits_are_uniform_and_independent() -> None:
     x = CuedCopying().sample(20_000, 1)[0].numpy()
     start, marker = (x > 0).argmax(1), (x == MARKER).argmax(1)
-    return start, marker - start - 3, x[np.arange(len(x))[:, None], start[:, None] + np.arange(3)]
-
-
-@pytest.mark.parametrize(
-    ("which", "low", "high"), [(0, 0, 10), (1, 10, 40), (2, 1, 8)], ids=["onset", "delay", "digits"]
-)
-def test_draws_are_uniform(many_copies: tuple[np.ndarray, ...], which: int, low: int, high: int) -> None:
-    assert (many_copies[which].min(), many_copies[which].max()) == (low, high)
-    assert chisquare(np.bincount(many_copies[which].ravel() - low, minlength=high - low + 1)).pvalue > 1e-4
-
-
-def test_onset_and_delay_are_independent(many_copies: tuple[np.ndarray, ...]) -> None:
-    start, delay, digits = many_copies
-    pairs = np.bincount(31 * start + delay - 10, minlength=341)
-    assert chisquare(pairs).pvalue > 1e-4
-    assert chisquare(np.bincount(64 * (digits[:, 0] - 1) + 8 * (digits[:, 1] - 1) + digits[:, 2] - 1)).pvalue > 1e-4
+    delay, digits = marker - start - 3, x[np.arange(len(x))[:, None], start[:, None] + np.arange(3)]
+    for drawn, low, high in ((start, 0, 10), (delay, 10, 40), (digits, 1, 8)):
+        assert (drawn.min(), drawn.max()) == (low, high)
+        assert chisquare(np.bincount(drawn.ravel() - low, minlength=high - low + 1)).pvalue > 1e-4
+    assert chisquare(np.bincount(31 * start + delay - 10, minlength=341)).pvalue > 1e-4
+    assert chisquare(np.bincount((digits - 1) @ [64, 8, 1])).pvalue > 1e-4
 
 
 @pytest.mark.parametrize(("K", "delay"), [(1, 10), (3, 40), (3, 160)])
@@ -241,12 +219,10 @@ class TestWithoutTheMarker:
         assert tuple(found) == task.metrics == ("loss", "emitted")
         assert float(found["emitted"]) == pytest.approx(emitted)
 
-    def test_fewer_digits_are_better(self, task: CuedCopying) -> None:
+    def test_fewer_digits_are_better_and_there_is_no_baseline(self, task: CuedCopying) -> None:
         assert (task.metric, task.higher_is_better, task.metric_of("emitted").direction) == ("emitted", False, "lower")
-        assert task.baseline == {}
+        assert task.baseline == task.order_blind == CuedCopying(digits=1).order_blind == {}
         assert task.baseline_reason
-
-    def test_it_stays_so_at_another_delay(self, task: CuedCopying) -> None:
         assert not task.at_length(80).marker
 
 
@@ -265,8 +241,3 @@ def test_the_order_blind_predictor_is_known_of_many_digits_too() -> None:
     draws, symbols = 300, 8
     counts = np.random.default_rng(1).multinomial(draws, [1 / symbols] * symbols, size=20_000)
     assert mean_of_most(draws, symbols) == pytest.approx(counts.max(1).mean(), abs=0.1)
-
-
-def test_where_order_does_not_matter_there_is_no_order_blind_predictor() -> None:
-    assert CuedCopying(digits=1).order_blind == {}
-    assert CuedCopying(marker=False).order_blind == {}

@@ -1,7 +1,6 @@
 """Short tasks of memory: duration, parentheses, the k-th largest number and recall."""
 
 import math
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -15,8 +14,6 @@ from orthobench.tasks.drawn.kth_largest import KthLargest, law
 from orthobench.tasks.drawn.parenthesis import Parenthesis, count
 from orthobench.tasks.drawn.recall import Recall
 from orthobench.tasks.duration import Duration, duration
-
-TASK: Any = SimpleNamespace(batches=lambda split: {"train": 1100}[split])
 
 
 @pytest.mark.parametrize(
@@ -46,25 +43,18 @@ TASK: Any = SimpleNamespace(batches=lambda split: {"train": 1100}[split])
         ({"max_steps": 9, "check_val_every_n_epoch": 3}, Duration(1100, 1, 9, 3300)),
         ({"max_steps": 9, "min_steps": 4}, Duration(1100, 1, 9, 1100, 4)),
         ({"max_steps": 9, "min_epochs": 2}, Duration(1100, 1, 9, 1100, 2200)),
-        (
-            {"max_steps": 9, "min_epochs": 1, "accumulate_grad_batches": 3},
-            Duration(1100, 3, 9, 1101, 367),
-        ),  # whole ones
+        ({"max_steps": 9, "min_epochs": 1, "accumulate_grad_batches": 3}, Duration(1100, 3, 9, 1101, 367)),  # whole
         ({"max_steps": 9, "min_epochs": 2, "min_steps": 4, "limit_train_batches": 5}, Duration(5, 1, 9, 5, 10)),
     ],
 )
 def test_duration(trainer: dict[str, Any], expected: Duration) -> None:
-    assert duration(trainer, TASK.batches("train")) == expected
+    assert duration(trainer, 1100) == expected
 
 
 @pytest.mark.parametrize(("batches", "accumulate", "steps"), [(1100, 1, 1100), (1100, 4, 275), (10, 3, 3), (10, 20, 1)])
-def test_steps_of_an_epoch(batches: int, accumulate: int, steps: int) -> None:
+def test_steps_of_an_epoch_and_whole_epochs(batches: int, accumulate: int, steps: int) -> None:
     assert Duration(batches, accumulate, None, 1).epoch_steps == steps
-
-
-@pytest.mark.parametrize(("steps", "epochs"), [(0, 0), (274, 0), (275, 1), (549, 1), (550, 2)])
-def test_whole_epochs(steps: int, epochs: int) -> None:
-    assert Duration(1100, 4, None, 1).epochs(steps) == epochs
+    assert [Duration(1100, 4, None, 1).epochs(n) for n in (0, 274, 275, 549, 550)] == [0, 0, 1, 1, 2]
 
 
 @pytest.mark.parametrize(
@@ -88,7 +78,7 @@ def test_sizes(variant: str, tokens: int, outputs: int) -> None:
     assert 0 <= int(x.min()) <= int(x.max()) < tokens
 
 
-def test_counters_follow_a_plain_loop() -> None:
+def test_counters_follow_a_plain_loop_and_do_not_remember_by_how_much_they_saturated() -> None:
     rng = np.random.default_rng(3)
     x = rng.integers(0, 7, (20, 60))
     expected = np.zeros((20, 60, 3), dtype=int)
@@ -100,16 +90,16 @@ def test_counters_follow_a_plain_loop() -> None:
                 now[kind] = min(5, now[kind] + 1) if token % 2 == 0 else max(0, now[kind] - 1)
             expected[b, t] = now
     np.testing.assert_array_equal(count(x, 3, 5), expected)
-
-
-def test_a_counter_saturates_and_does_not_remember_by_how_much() -> None:
     x = np.array([[0] * 8 + [1] * 8 + [6, 0]])
     assert count(x, 3, 5)[0, :, 0].tolist() == [1, 2, 3, 4, 5, 5, 5, 5, 4, 3, 2, 1, 0, 0, 0, 0, 0, 1]
 
 
-def test_targets_are_one_hot_per_kind() -> None:
-    _, target = Parenthesis(T=40, variant="code").sample(6, seed=2)
+def test_targets_are_one_hot_per_kind_and_the_perfect_answer() -> None:
+    task = Parenthesis(T=40, variant="code")
+    _, target = task.sample(6, seed=2)
     assert torch.equal(target.unflatten(-1, (3, 6)).sum(-1), torch.ones(6, 40, 3))
+    found = {name: float(value) for name, value in task.measure(target, target).items()}
+    assert found == {"loss": 0.0, "accuracy": 1.0, "exact": 1.0}
 
 
 def test_constant_baseline_is_what_the_constant_scores() -> None:
@@ -119,16 +109,6 @@ def test_constant_baseline_is_what_the_constant_scores() -> None:
     measured = task.measure(mean.expand_as(target), target.double())
     assert float(measured["loss"]) == pytest.approx(task.baseline["loss"], abs=2e-4)  # sampling error, 1e6 steps
     assert float(measured["accuracy"]) == pytest.approx(task.baseline["accuracy"], abs=3e-3)
-
-
-def test_a_perfect_answer() -> None:
-    task = Parenthesis(T=10)
-    _, target = task.sample(3, seed=1)
-    assert {name: float(value) for name, value in task.measure(target, target).items()} == {
-        "loss": 0.0,
-        "accuracy": 1.0,
-        "exact": 1.0,
-    }
 
 
 @pytest.mark.parametrize(("T", "accuracy", "loss"), [(100, 0.136, 2.48), (200, 0.133, 2.51), (400, 0.131, 2.53)])
@@ -158,14 +138,13 @@ def test_drawn_targets_follow_the_law() -> None:
     assert np.abs(shares - law(30, 5)).max() < 0.015  # four standard errors of a share of 0.15
 
 
-def test_k_beyond_the_count_is_refused() -> None:
-    with pytest.raises(ConfigError, match=r"task\.k=10 .* T=5"):
-        KthLargest(T=5)
-
-
-def test_one_number_alone_is_refused() -> None:
-    with pytest.raises(ConfigError, match=r"T=1 is out of range: it must be >= 2"):
-        orthobench.build("task=kth_largest", "T=1", "task.k=1")
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [(("T=5",), r"task\.k=10 .* T=5"), (("T=1", "task.k=1"), r"T=1 is out of range: it must be >= 2")],
+)
+def test_fewer_numbers_than_are_asked_for_are_refused(words: tuple[str, ...], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        assert orthobench.build("task=kth_largest", *words).task
 
 
 @pytest.mark.parametrize("T", [1, 20, 100])
@@ -175,13 +154,9 @@ def test_target_is_the_first_number(T: int) -> None:
     assert torch.equal(target, x[:, 0])
 
 
-def test_guessing_is_the_baseline() -> None:
-    task = Recall()
+def test_numbers_are_uniform_and_guessing_is_the_baseline() -> None:
+    task = Recall(T=100)
     assert task.baseline == {"loss": pytest.approx(2.302585, abs=1e-6), "accuracy": 0.1}
     assert Recall(symbols=4).baseline["loss"] == pytest.approx(math.log(4))
-
-
-def test_numbers_are_uniform() -> None:
-    x, _ = Recall(T=100).sample(2000, seed=1)
-    counts = torch.bincount(x.flatten(), minlength=10).double()
+    counts = torch.bincount(task.sample(2000, seed=1)[0].flatten(), minlength=10).double()
     assert float(((counts - 20_000) ** 2 / 20_000).sum()) < 34  # chi-squared, 9 degrees of freedom, p < 1e-4

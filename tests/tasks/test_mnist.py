@@ -34,9 +34,11 @@ def task(files: Any, cls: type[MNIST] = MNIST, **kwargs: Any) -> MNIST:
 
 
 def test_pixels_are_read_row_by_row_between_zero_and_one(files: Any) -> None:
-    x, _ = task(files).batch("test", 0, 0)
+    x, labels = task(files).batch("test", 0, 0)
     pixels = files[1][IMAGES["test"]][:40].reshape(40, 784, 1)
     torch.testing.assert_close(x, torch.from_numpy(pixels / 255).float(), rtol=0, atol=6e-8)  # one float32 division
+    assert labels.dtype == torch.int64
+    assert labels.tolist() == files[1][LABELS["test"]][:40].tolist()
 
 
 @pytest.mark.parametrize(("T", "width"), [(784, 1), (392, 2), (196, 4), (28, 28), (1, 784)])
@@ -56,12 +58,6 @@ def test_two_pixels_per_step_are_neighbours(files: Any) -> None:
 def test_a_length_that_does_not_divide_the_pixels_is_refused(T: int) -> None:
     with pytest.raises(ConfigError, match=f"T={T} does not divide the 784 pixels"):
         MNIST(T=T)
-
-
-def test_labels_are_classes(files: Any) -> None:
-    _, labels = task(files).batch("test", 0, 1)
-    assert labels.dtype == torch.int64
-    assert labels.tolist() == files[1][LABELS["test"]][40:].tolist()
 
 
 @pytest.mark.parametrize("index", [0, 7])
@@ -95,26 +91,19 @@ def test_another_epoch_or_seed_has_another_order(files: Any, epoch: int, seed: i
 
 
 def test_the_same_arguments_give_the_same_batch(files: Any) -> None:
-    used = task(files)
+    used, other = task(files), task(files, seed=4)
     used.batch("train", 5, 0)
-    assert all(
-        torch.equal(a, b) for a, b in zip(used.batch("train", 2, 1), task(files).batch("train", 2, 1), strict=True)
-    )
+    assert all(map(torch.equal, used.batch("train", 2, 1), task(files).batch("train", 2, 1)))
+    used.batch("test", 0, 0)[0].zero_()  # a batch can be changed without changing the data
+    assert torch.equal(used.batch("test", 0, 0)[0], other.batch("test", 0, 0)[0])
+    assert used.batch("test", 0, 0)[0].any()
 
 
-def test_evaluation_does_not_depend_on_the_seed(files: Any) -> None:
-    assert torch.equal(task(files, seed=1).batch("test", 0, 0)[0], task(files, seed=2).batch("test", 0, 0)[0])
-
-
-def test_a_batch_can_be_changed_without_changing_the_data(files: Any) -> None:
-    own = task(files)
-    own.batch("val", 0, 0)[0].zero_()
-    assert own.batch("val", 0, 0)[0].any()
-
-
-@pytest.mark.parametrize(("split", "rows"), [("train", 55_000), ("val", 5_000), ("test", 10_000)])
-def test_rows_are_known_without_the_data(split: Any, rows: int) -> None:
-    assert MNIST(data_root="nowhere").rows(split) == rows
+def test_missing_data_is_found_before_the_start_and_rows_are_known_without_it() -> None:
+    missing = MNIST(data_root="nowhere")
+    assert [missing.rows(split) for split in ("train", "val", "test")] == [55_000, 5_000, 10_000]
+    with pytest.raises(DataError, match="nowhere/mnist is not a folder"):
+        missing.check()
 
 
 @pytest.mark.parametrize(
@@ -125,89 +114,58 @@ def test_batches_of_a_pass(split: Any, sizes: dict[str, int], batches: int) -> N
     assert MNIST(data_root="nowhere", **sizes).batches(split) == batches
 
 
-def test_missing_data_is_found_before_the_start() -> None:
-    with pytest.raises(DataError, match="nowhere/mnist is not a folder"):
-        MNIST(data_root="nowhere").check()
-
-
-def test_permuted_pixels(files: Any) -> None:
-    plain, permuted = task(files).batch("test", 0, 0)[0], task(files, PMNIST).batch("test", 0, 0)[0]
+def test_pixels_are_permuted_as_published_and_labels_are_not(files: Any) -> None:
+    (plain, labels), (permuted, same) = (task(files, cls).batch("test", 0, 0) for cls in (MNIST, PMNIST))
     assert torch.equal(permuted[:, :, 0], plain[:, permutation(), 0])
-
-
-def test_labels_are_not_permuted(files: Any) -> None:
-    assert torch.equal(task(files).batch("train", 0, 0)[1], task(files, PMNIST).batch("train", 0, 0)[1])
-
-
-@pytest.mark.parametrize(
-    ("entries", "expected"),
-    [
-        (slice(16), [319, 576, 323, 107, 355, 716, 197, 20, 625, 60, 443, 620, 678, 241, 628, 231]),
-        (slice(-4, None), [264, 102, 39, 346]),
-    ],
-)
-def test_entries_of_the_published_permutation(entries: slice, expected: list[int]) -> None:
-    assert permutation()[entries].tolist() == expected
-
-
-def test_checksum_of_the_published_permutation() -> None:
+    assert torch.equal(labels, same)
     digest = hashlib.sha256(permutation().astype("<i8").tobytes()).hexdigest()
     assert digest == "96240fe27409981c3ed3e92c20d995f7103a94c2282307bc776923030113be74"
+    assert permutation()[-4:].tolist() == [264, 102, 39, 346]
 
 
-@pytest.fixture(scope="module")
-def root(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """A folder with 5,120 training and 70 test images."""
-    folder = tmp_path_factory.mktemp("data")
-    with pytest.MonkeyPatch.context() as patch:
-        install(folder, patch, TRAIN, TEST)
-        yield str(folder)
-
-
-def make(root: str, **kwargs: Any) -> NoisyMNIST:
-    return NoisyMNIST(**{"T": 60, "data_root": root, "batch_size": 30, "eval_batch_size": 40, "seed": 3, **kwargs})
+def noisy(files: Any, **kwargs: Any) -> MNIST:
+    return task(files, NoisyMNIST, **{"T": 60, **kwargs})
 
 
 @pytest.mark.parametrize("split", ["train", "val", "test"])
 @pytest.mark.parametrize("T", [28, 29, 60, 101])
-def test_the_rows_of_the_images_come_first(root: str, split: Any, T: int) -> None:
-    x, labels = make(root, T=T).batch(split, 0, 1)
-    same = {"T": 28, "data_root": root, "batch_size": 30, "eval_batch_size": 40, "seed": 3}
-    rows, expected = MNIST(**same).batch(split, 0, 1)
+def test_the_rows_of_the_images_come_first(files: Any, split: Any, T: int) -> None:
+    x, labels = noisy(files, T=T).batch(split, 0, 1)
+    rows, expected = task(files, T=28).batch(split, 0, 1)
     assert x.shape == (len(rows), T, 28)
     assert torch.equal(x[:, :28], rows)
     assert torch.equal(labels, expected)
 
 
-def test_noise_is_uniform_over_the_grey_levels(root: str) -> None:
-    x, _ = make(root, T=228).batch("train", 0, 0)
+def test_noise_is_uniform_over_the_grey_levels(files: Any) -> None:
+    x, _ = noisy(files, T=228).batch("train", 0, 0)
     noise = (x[:, 28:] * 255).round().int()
     torch.testing.assert_close(noise / 255, x[:, 28:], rtol=0, atol=6e-8)
     assert chisquare(np.bincount(noise.flatten().numpy(), minlength=256)).pvalue > 1e-4
 
 
-def test_neighbouring_noise_is_independent(root: str) -> None:
-    noise = make(root, T=528).batch("train", 0, 0)[0][:, 28:].numpy()
+def test_neighbouring_noise_is_independent(files: Any) -> None:
+    noise = noisy(files, T=528).batch("train", 0, 0)[0][:, 28:].numpy()
     for one, other in ((noise[:, 1:], noise[:, :-1]), (noise[..., 1:], noise[..., :-1]), (noise[1:], noise[:-1])):
         assert abs(np.corrcoef(one.ravel(), other.ravel())[0, 1]) < 5 / one.size**0.5
 
 
 @pytest.mark.parametrize("split", ["val", "test"])
-def test_noise_of_an_image_does_not_depend_on_the_size_of_a_batch(root: str, split: Any) -> None:
-    parts = [make(root, T=33, eval_batch_size=10).batch(split, 0, index)[0] for index in range(4)]
-    assert torch.equal(torch.cat(parts), make(root, T=33).batch(split, 0, 0)[0])
+def test_noise_of_an_image_does_not_depend_on_the_size_of_a_batch(files: Any, split: Any) -> None:
+    parts = [noisy(files, T=33, eval_batch_size=10).batch(split, 0, index)[0] for index in range(4)]
+    assert torch.equal(torch.cat(parts), noisy(files, T=33).batch(split, 0, 0)[0])
 
 
-def test_noise_is_new_in_every_batch_and_pass(root: str) -> None:
-    own = make(root)
+def test_noise_is_new_in_every_batch_and_pass(files: Any) -> None:
+    own = noisy(files)
     noise = [own.batch("train", epoch, index)[0][:, 28:] for epoch, index in ((0, 0), (0, 1), (1, 0))]
-    noise += [own.batch("val", 0, 0)[0][:30, 28:], make(root, seed=4).batch("train", 0, 0)[0][:, 28:]]
+    noise += [own.batch("val", 0, 0)[0][:30, 28:], noisy(files, seed=4).batch("train", 0, 0)[0][:, 28:]]
     for i, one in enumerate(noise):
         assert not any(torch.equal(one, other) for other in noise[i + 1 :])
 
 
-def test_who_looks_the_image_up_is_perfect_and_who_does_not_is_at_zero(root: str) -> None:
-    task = make(root, eval_batch_size=TEST)
+def test_who_looks_the_image_up_is_perfect_and_who_does_not_is_at_zero(files: Any) -> None:
+    task = noisy(files, eval_batch_size=TEST)
     shown, expected = task.batch("test", 0, 0)
     known = {row[:28].numpy().tobytes(): int(label) for row, label in zip(shown, expected, strict=True)}
     x, labels = task.at_length(90).batch("test", 0, 0)
@@ -218,22 +176,15 @@ def test_who_looks_the_image_up_is_perfect_and_who_does_not_is_at_zero(root: str
     assert float(task.measure(always_one, labels)["score"]) == pytest.approx((share - 0.1135) / (1 - 0.1135), abs=1e-6)
 
 
-def test_the_commonest_class_scores_zero() -> None:
-    target = torch.tensor([1] * 1135 + [0] * 8865)  # as many ones as MNIST's test set has
-    y = F.one_hot(torch.ones_like(target), 10).float()
-    assert float(NoisyMNIST().measure(y, target)["score"]) == pytest.approx(0, abs=1e-6)
-    assert NoisyMNIST().baseline["score"] == 0
-
-
-def test_sizes_and_metrics() -> None:
+def test_sizes_metrics_and_the_score_of_the_commonest_class() -> None:
     task = NoisyMNIST(data_root="nowhere")
     assert (task.T, task.input_size, task.output_size, task.readout) == (1000, 28, 10, "last")
     assert task.metrics == ("loss", "accuracy", "score")
     assert [task.examples(split) for split in ("train", "val", "test")] == [55_000, 5_000, 10_000]
-
-
-def test_a_score_has_the_resolution_of_the_accuracy_that_it_is_made_of(root: str) -> None:
-    task = make(root)
+    target = torch.tensor([1] * 1135 + [0] * 8865)  # as many ones as MNIST's test set has
+    y = F.one_hot(torch.ones_like(target), 10).float()
+    assert float(task.measure(y, target)["score"]) == pytest.approx(0, abs=1e-6)
+    assert task.baseline["score"] == 0
     accuracy, score = (task.resolution(name, "test") for name in ("accuracy", "score"))
     assert score == pytest.approx(accuracy / (1 - task.baseline["accuracy"]))
 

@@ -21,26 +21,15 @@ def real() -> dict[str, tuple[torch.Tensor, torch.Tensor]]:
     return MNIST(data_root=os.environ["ORTHOBENCH_DATA"]).load()
 
 
-@pytest.mark.parametrize(("split", "rows"), [("train", 55_000), ("val", 5_000), ("test", 10_000)])
-def test_sizes_of_the_real_splits(real: dict[str, Any], split: str, rows: int) -> None:
-    assert [len(part) for part in real[split]] == [rows, rows]
-
-
-@pytest.mark.parametrize(
-    ("splits", "counts"),
-    [
-        (["train", "val"], [5923, 6742, 5958, 6131, 5842, 5421, 5918, 6265, 5851, 5949]),
-        (["test"], [980, 1135, 1032, 1010, 982, 892, 958, 1028, 974, 1009]),
-    ],
-)
-def test_real_class_counts(real: dict[str, Any], splits: list[str], counts: list[int]) -> None:
-    labels = torch.cat([real[split][1] for split in splits])
-    assert torch.bincount(labels, minlength=10).tolist() == counts
-
-
-def test_the_first_real_digits_in_their_splits(real: dict[str, Any]) -> None:
-    assert real["val"][1][:10].tolist() == [5, 0, 4, 1, 9, 2, 1, 3, 1, 4]
-    assert real["test"][1][:10].tolist() == [7, 2, 1, 0, 4, 1, 4, 9, 5, 9]
+def test_the_real_splits(real: dict[str, Any]) -> None:
+    sizes = {split: [len(part) for part in parts] for split, parts in real.items()}
+    assert sizes == {"train": [55_000] * 2, "val": [5_000] * 2, "test": [10_000] * 2}
+    train, val, test = (real[split][1] for split in ("train", "val", "test"))
+    counts = [torch.bincount(labels, minlength=10).tolist() for labels in (torch.cat([train, val]), test)]
+    assert counts[0] == [5923, 6742, 5958, 6131, 5842, 5421, 5918, 6265, 5851, 5949]
+    assert counts[1] == [980, 1135, 1032, 1010, 982, 892, 958, 1028, 974, 1009]
+    assert val[:10].tolist() == [5, 0, 4, 1, 9, 2, 1, 3, 1, 4]
+    assert test[:10].tolist() == [7, 2, 1, 0, 4, 1, 4, 9, 5, 9]
 
 
 @pytest.mark.parametrize("metric", ["loss", "accuracy"])

@@ -5,7 +5,6 @@ import sys
 import numpy as np
 import pytest
 import scipy.signal
-import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -76,19 +75,14 @@ def test_pesq_without_speech_is_the_lowest_score() -> None:
     assert speech_scores.pesq(np.zeros(8000), np.zeros(8000)) == 1
 
 
-def test_perfect_predictions_give_the_sound_back() -> None:
+def test_perfect_predictions_give_the_sound_back_and_hopeless_ones_stay_finite() -> None:
     frames = stft(SPEECH)
     perfect = np.concatenate([log_magnitude(frames)[1:], np.full((1, 129), -50, np.float32)])
     reference, estimate = speech_scores.reconstruct(perfect, frames)
     assert np.allclose(reference[: len(SPEECH)], SPEECH, atol=1e-12)
     assert speech_scores.segmental_snr(reference, estimate) > 25  # the floor of 1e-5 is all that is lost
-
-
-def test_hopeless_predictions_stay_finite() -> None:
-    frames = stft(SPEECH[:4000])
     for decibels in (1e6, -1e6):
-        _, estimate = speech_scores.reconstruct(np.full(frames.shape, decibels, np.float32), frames)
-        assert np.isfinite(estimate).all()
+        assert np.isfinite(speech_scores.reconstruct(np.full(frames.shape, decibels, np.float32), frames)[1]).all()
 
 
 @pytest.mark.parametrize("package", ["pystoi", "pesq"])
@@ -109,21 +103,12 @@ def padded(signal: np.ndarray) -> np.ndarray:
     return np.concatenate([np.zeros(SIZE), signal, np.zeros(-len(signal) % HOP + SIZE)])
 
 
-def test_the_window_is_periodic() -> None:
+def test_the_window_and_frames_are_scipys(signal: np.ndarray) -> None:
     assert np.allclose(hann(), scipy.signal.get_window("hann", SIZE, fftbins=True), atol=1e-15)
-
-
-def test_frames_are_scipy_s(signal: np.ndarray) -> None:
     _, _, expected = scipy.signal.stft(
         padded(signal), window="hann", nperseg=SIZE, noverlap=SIZE - HOP, boundary=None, padded=False
     )
     assert np.allclose(stft(signal), expected.T * hann().sum(), atol=1e-12)  # scipy divides by the window's sum
-
-
-def test_frames_are_torch_s(signal: np.ndarray) -> None:
-    window = torch.hann_window(SIZE, periodic=True, dtype=torch.float64)
-    expected = torch.stft(torch.from_numpy(padded(signal)), SIZE, HOP, window=window, center=False, return_complex=True)
-    assert np.allclose(stft(signal), expected.T.numpy(), atol=1e-12)
 
 
 @settings(max_examples=30, deadline=None)

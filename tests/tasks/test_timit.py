@@ -37,11 +37,7 @@ def test_sizes_are_known_without_the_data() -> None:
     assert task.split_name == "full"
     assert task.baseline == {}
     assert task.baseline_reason
-    assert [task.batches(split) for split in ("train", "val", "test")] == [
-        132,
-        13,
-        6,
-    ]  # 132 per epoch is Wisdom's count
+    assert [task.batches(split) for split in ("train", "val", "test")] == [132, 13, 6]  # 132 is Wisdom's count
     assert TIMIT(corpus="sample").batches("train") == 3
 
 
@@ -125,12 +121,9 @@ def test_audio_scores_need_their_packages_before_the_start(monkeypatch: pytest.M
         TIMIT(audio_scores=True).check()
 
 
-def test_a_length_is_refused_with_the_reason() -> None:
+def test_a_length_and_missing_data_are_refused_with_the_reason(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="recordings differ in length"):
         orthobench.build("model=rnn", "task=timit", "T=100")
-
-
-def test_no_data_is_a_data_error(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="prepare timit"):
         TIMIT(data_root=str(tmp_path)).check()
 
@@ -151,15 +144,8 @@ def test_the_sample_s_baseline_is_persistence(padding_in_mean: bool) -> None:
 @pytest.mark.data
 def test_a_short_run_on_the_sample(tmp_path: Path) -> None:
     pytest.importorskip("soundfile")
-    words = (
-        "model=rnn",
-        "task=timit",
-        "task.corpus=sample",
-        "model.hidden_size=16",
-        "trainer.max_steps=2",
-        "logger=none",
-    )
-    record = orthobench.build(*words, f"data_root={DATA}", f"runs_root={tmp_path}").run()
+    words = ("model=rnn", "task=timit", "task.corpus=sample", "model.hidden_size=16", "trainer.max_steps=2")
+    record = orthobench.build(*words, "logger=none", f"data_root={DATA}", f"runs_root={tmp_path}").run()
     assert record["status"] == "done"
     assert record["T"] is None
     assert {"test/loss", "test/mse_with_padding", "test/mse_without_padding"} <= record["metrics"]["last"].keys()

@@ -25,8 +25,10 @@ STRIDE = {Parity: 1, Cycle: 1, ModularArithmetic: 2, GroupWord: 1}
 
 @pytest.mark.parametrize("cls", BOTH)
 def test_both_kinds_of_labels_are_of_the_same_sequences(cls: type[LastOrEvery]) -> None:
-    x, target, last = cls(labels="last", batch_size=50).batch("train", 0, 0)
-    same_x, every_target, every = cls(labels="every", batch_size=50).batch("train", 0, 0)
+    one, all_of_them = (cls(labels=labels, batch_size=50) for labels in ("last", "every"))
+    assert one.metrics == ("loss", "accuracy", "score")
+    assert all_of_them.metrics == ("loss", "accuracy", "score", "last_score", "last_accuracy")
+    (x, target, last), (same_x, every_target, every) = (task.batch("train", 0, 0) for task in (one, all_of_them))
     assert torch.equal(x, same_x)
     assert last.sum(1).tolist() == [1] * 50
     assert torch.equal(target, every_target * last.long())
@@ -75,12 +77,6 @@ def test_the_last_score_is_that_of_the_last_step(cls: type[Tracking], length: in
     assert float(found["last_accuracy"]) == 0
     assert task.baseline["last_accuracy"] == task.last_chance
     assert float(found["accuracy"]) == pytest.approx(1 - 1 / task.answers)
-
-
-@pytest.mark.parametrize("cls", BOTH)
-def test_with_one_label_there_is_one_score(cls: type[LastOrEvery]) -> None:
-    assert cls(labels="last").metrics == ("loss", "accuracy", "score")
-    assert cls(labels="every").metrics == ("loss", "accuracy", "score", "last_score", "last_accuracy")
 
 
 @pytest.mark.parametrize("cls", [*BOTH, GroupWord])
@@ -175,14 +171,10 @@ def test_the_latest_bit_alone_scores_nothing(labels: str) -> None:
     assert abs(score - first) < 4 / 4000**0.5
 
 
-def test_half_is_trivial_at_every_length_of_parity() -> None:
-    for length in (1, 3, 500):
-        assert Parity().at_length(length).baseline == {"loss": pytest.approx(np.log(2)), "accuracy": 0.5, "score": 0.0}
-
-
 @pytest.mark.parametrize(("length", "zero"), [(1, 1 / 3), (2, 3 / 9), (3, 7 / 27), (500, 0.2)])
-def test_the_start_is_likelier_after_few_moves(length: int, zero: float) -> None:
+def test_half_is_trivial_in_parity_and_the_start_is_likelier_after_few_moves(length: int, zero: float) -> None:
     assert Cycle().at_length(length).baseline["accuracy"] == pytest.approx(zero)
+    assert Parity().at_length(length).baseline == {"loss": pytest.approx(np.log(2)), "accuracy": 0.5, "score": 0.0}
 
 
 def test_sequences_of_the_range_have_the_value_of_what_was_not_cut_off() -> None:

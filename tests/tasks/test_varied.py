@@ -67,16 +67,6 @@ def test_shapes_and_types(cls: type[Varied]) -> None:
 
 
 @every_task
-def test_only_outputs_that_count_are_scored(cls: type[Varied]) -> None:
-    own = make(cls)
-    _, target, mask = own.sample(50, 1)
-    right = F.one_hot(target, own.output_size).float()
-    y = torch.where(mask[..., None] > 0, right, right.roll(1, -1))
-    assert float(own.measure(y, target, mask)["accuracy"]) == 1
-    assert float(own.measure(right.roll(1, -1), target, mask)["accuracy"]) == 0
-
-
-@every_task
 def test_every_sequence_counts_once(cls: type[Varied]) -> None:
     own = make(cls)
     _, target, mask = own.sample(6, 1)
@@ -100,6 +90,7 @@ def test_metrics_are_declared_and_within_their_bounds(cls: type[Varied]) -> None
     _, target, mask = own.sample(20, 1)
     right = F.one_hot(target, own.output_size).float()
     best, worst = own.measure(right, target, mask), own.measure(right.roll(1, -1), target, mask)
+    assert (own.baseline["score"], own.baseline["accuracy"]) == (0, own.chance)
     assert tuple(best) == own.metrics
     for name in own.metrics:
         metric = own.metric_of(name)
@@ -121,13 +112,6 @@ def test_members_of_an_ensemble_are_scored_at_once(cls: type[Varied]) -> None:
     for i, (y, batch) in enumerate(zip(ys, batches, strict=True)):
         for name, value in own.measure(y, *batch).items():
             assert float(together[name][i]) == pytest.approx(float(value), abs=1e-6)
-
-
-@every_task
-def test_the_trivial_score_is_zero(cls: type[Varied]) -> None:
-    own = make(cls)
-    assert own.baseline["score"] == 0
-    assert own.baseline["accuracy"] == own.chance
 
 
 @pytest.mark.parametrize("u", [0.0, 0.5, 1 - 2**-53])
@@ -157,6 +141,8 @@ def test_uniform_numbers_become_whole_ones_of_the_range(u: float, low: int, high
         (("task=cued_recall", "task.pairs=[4,40]"), r"needs as many keys: task\.keys=32 must be >= 40"),
         (("task=cued_recall", "task.length=[40,90]"), r"too short for 16 pairs: its lower end must be >= 48"),
         (("task=noisy_mnist", "T=20"), r"T=20 is too short for noisy_mnist: it must be >= 28"),
+        (("task=parity", "task.eval_lengths=[40,0]"), r"task\.eval_lengths\[1\]=0 is out of range"),
+        (("task=parity", "task.eval_lengths=40"), r"task\.eval_lengths=40 must be a list"),
     ],
 )
 @pytest.mark.sampled(6)
@@ -165,10 +151,7 @@ def test_bad_settings_are_refused(words: tuple[str, ...], reason: str) -> None:
         orthobench.build("model=gru", "recipe=none", *words)
 
 
-FIXED = [Adding, Copying, Denoise, Recall, NoisyMNIST]
-
-
-@pytest.mark.parametrize("cls", FIXED)
+@pytest.mark.parametrize("cls", [Adding, Copying, Denoise, Recall, NoisyMNIST])
 def test_a_fixed_length_becomes_the_one_that_is_asked_for(cls: type[Lengths]) -> None:
     given: dict[str, Any] = {"seed": 5, "batch_size": 7, "eval_batch_size": 9, "eval_lengths": [64, 128]}
     there = cls(T=50, **given).at_length(64)
@@ -176,26 +159,26 @@ def test_a_fixed_length_becomes_the_one_that_is_asked_for(cls: type[Lengths]) ->
     assert there.baseline == cls(T=64).baseline
 
 
-@pytest.mark.parametrize(("cls", "length", "low"), [(Parity, 80, "length"), (CuedCopying, 80, "delay")])
-def test_a_range_becomes_one_length(cls: Any, length: int, low: str) -> None:
-    there = cls(**{low: [10, 20]}, seed=5).at_length(length)
-    assert there.span == (length, length)
-    assert there.seed == 5
+@pytest.mark.parametrize(("cls", "name"), [(Parity, "length"), (CuedCopying, "delay")])
+def test_a_range_becomes_one_length(cls: Any, name: str) -> None:
+    there = cls(**{name: [10, 20]}, seed=5).at_length(80)
+    assert (there.span, there.seed) == ((80, 80), 5)
 
 
-def test_a_positional_argument_is_kept() -> None:
+def test_at_another_length_all_else_is_kept() -> None:
     assert Recall(20, 4).at_length(30).output_size == 4
+    task = Copying(T=30)
+    assert task.at_length(60).verify
+    task.verify = False  # files are read as they are
+    assert not task.at_length(60).verify
+    assert Parity().at_length(256).examples("test") == 1000
+    assert Parity(test_size=70).at_length(256).examples("test") == 70
 
 
 def test_the_test_split_at_a_length_is_nobodys_training_or_validation() -> None:
     own = Copying(T=30, seed=3, batch_size=20, eval_batch_size=20)
     tested = own.at_length(30).batch("test", 0, 0)[0]
     assert not any(torch.equal(tested, own.batch(split, 0, 0)[0]) for split in ("train", "val"))
-
-
-def test_a_thousand_sequences_unless_another_size_is_asked_for() -> None:
-    assert Parity().at_length(256).examples("test") == 1000
-    assert Parity(test_size=70).at_length(256).examples("test") == 70
 
 
 @pytest.mark.parametrize(
@@ -213,13 +196,6 @@ def test_a_length_that_a_task_does_not_have_is_refused_at_once(cls: type, length
         cls(eval_lengths=lengths)
 
 
-def test_eval_lengths_are_checked_as_every_setting() -> None:
-    with pytest.raises(ConfigError, match=r"task\.eval_lengths\[1\]=0 is out of range"):
-        orthobench.build("task=parity", "task.eval_lengths=[40,0]")
-    with pytest.raises(ConfigError, match=r"task\.eval_lengths=40 must be a list"):
-        orthobench.build("task=parity", "task.eval_lengths=40")
-
-
 @pytest.mark.parametrize(
     ("word", "same"),
     [("eval_lengths=[]", True), ("marker=true", True), ("eval_lengths=[50]", False), ("marker=false", False)],
@@ -227,13 +203,6 @@ def test_eval_lengths_are_checked_as_every_setting() -> None:
 def test_a_setting_changes_a_run_id_where_it_has_another_value_than_before_it(word: str, same: bool) -> None:
     ids = [orthobench.build("task=copying", *words).run_id for words in ((), (f"task.{word}",))]
     assert (ids[0] == ids[1]) == same
-
-
-def test_files_that_are_read_as_they_are_stay_so_at_other_lengths() -> None:
-    task = Copying(T=30)
-    task.verify = False
-    assert not task.at_length(60).verify
-    assert Copying(T=30).at_length(60).verify
 
 
 @pytest.mark.parametrize("task", ["copying", "cued_copying"])
