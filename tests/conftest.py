@@ -1,8 +1,10 @@
+import io
 import itertools
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+import zipfile
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +30,15 @@ def write(folder: Path, files: dict[str, Any]) -> Path:
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_bytes(text if isinstance(text, bytes) else text.encode())
     return folder
+
+
+def zipped(members: Mapping[str, bytes]) -> bytes:
+    """A zip archive of files by their names."""
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in members.items():
+            archive.writestr(name, content)
+    return file.getvalue()
 
 
 @pytest.hookimpl(tryfirst=True)  # before `-m` looks at the marks

@@ -3,7 +3,6 @@
 import io
 import os
 import shutil
-import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,7 +11,7 @@ import pytest
 
 from orthobench.datasets import digests, har
 from orthobench.errors import DataError
-from tests.conftest import write
+from tests.conftest import write, zipped
 
 ROWS = {"train": 5, "test": 3}
 TRAIN_X = "train/Inertial Signals/body_acc_x_train.txt"
@@ -36,29 +35,20 @@ def files() -> dict[str, bytes]:
     return found
 
 
-def write_text(home: Path, contents: dict[str, bytes]) -> None:
-    write(home, contents)
-
-
-def zipped(contents: dict[str, bytes], top: str = "UCI HAR Dataset/") -> bytes:
-    file = io.BytesIO()
-    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr("__MACOSX/._x", b"not ours")
-        for name, content in contents.items():
-            archive.writestr(top + name, content)
-    return file.getvalue()
+def in_folders(contents: dict[str, bytes], top: str = "UCI HAR Dataset/") -> dict[str, bytes]:
+    return {"__MACOSX/._x": b"not ours", **{top + name: content for name, content in contents.items()}}
 
 
 def as_text(home: Path, contents: dict[str, bytes]) -> None:
-    write_text(home / "UCI HAR Dataset", contents)
+    write(home, in_folders(contents))
 
 
 def as_zip(home: Path, contents: dict[str, bytes]) -> None:
-    (home / "UCI HAR Dataset.zip").write_bytes(zipped(contents))
+    (home / "UCI HAR Dataset.zip").write_bytes(zipped(in_folders(contents)))
 
 
 def as_zip_in_zip(home: Path, contents: dict[str, bytes]) -> None:
-    outer = zipped({"UCI HAR Dataset.zip": zipped(contents)}, top="")
+    outer = zipped(in_folders({"UCI HAR Dataset.zip": zipped(in_folders(contents))}, top=""))
     (home / "human+activity+recognition+using+smartphones.zip").write_bytes(outer)
 
 
@@ -76,7 +66,7 @@ def as_npz(home: Path, contents: dict[str, bytes]) -> None:
     np.savez_compressed(home / "uci_har_inertial.npz", **arrays())
 
 
-@pytest.mark.parametrize("form", [as_text, write_text, as_zip, as_zip_in_zip, as_npz])
+@pytest.mark.parametrize("form", [as_text, write, as_zip, as_zip_in_zip, as_npz])
 def test_every_form_gives_the_same_recordings(tmp_path: Path, form: Callable[[Path, dict[str, bytes]], None]) -> None:
     form(tmp_path, files())
     for split, recordings in zip(ROWS, har.read(tmp_path), strict=True):
@@ -94,11 +84,7 @@ def changed(name: str, change: Callable[[bytes], bytes]) -> dict[str, bytes]:
 
 MALFORMED = {
     "empty": (TRAIN_X, lambda _: b"", "is empty"),
-    "a column more in one line": (
-        TRAIN_X,
-        lambda c: c.replace(b"\r\n", b" 1\r\n", 1),
-        ":2:128: 128 columns where line 1",
-    ),
+    "a column more in one": (TRAIN_X, lambda c: c.replace(b"\r\n", b" 1\r\n", 1), ":2:128: 128 columns where line 1"),
     "a column less in all": (TRAIN_X, lambda c: b"".join(r[17:] for r in c.splitlines(True)), ":1:127: 127 columns"),
     "a line less": (TRAIN_X, lambda c: b"".join(c.splitlines(True)[1:]), "has 4 rows where y_train.txt has 5"),
     "NaN": (TRAIN_X, lambda c: b"NaN" + c[17:], ":1:1: the value is missing"),
@@ -136,7 +122,7 @@ def test_a_missing_file_is_named(tmp_path: Path, form: Callable, name: str) -> N
 
 
 def test_a_missing_split_is_named(tmp_path: Path) -> None:
-    write_text(tmp_path, {name: content for name, content in files().items() if name.startswith("train")})
+    write(tmp_path, {name: content for name, content in files().items() if name.startswith("train")})
     with pytest.raises(DataError, match=r"test/y_test\.txt is missing"):
         har.read(tmp_path)
 
@@ -179,9 +165,8 @@ def test_npz_without_an_array_or_cut(tmp_path: Path) -> None:
 
 
 def test_another_split_than_published_is_refused(tmp_path: Path) -> None:
-    as_npz_home = tmp_path / "har"
-    as_npz_home.mkdir()
-    as_npz(as_npz_home, {})
+    (tmp_path / "har").mkdir()
+    as_npz(tmp_path / "har", {})
     with pytest.raises(DataError, match=r"train has \(1, 1, 1, 1, 1, 0\) windows of labels 1 to 6 instead of \(1226,"):
         har.load(tmp_path, verify=False)
 
@@ -219,7 +204,7 @@ def test_real_text_gives_the_real_arrays(tmp_path: Path) -> None:
             file = io.BytesIO()
             np.savetxt(file, recordings.windows[:, :, c], fmt="%16.7e", newline="\r\n")
             contents[f"{split}/Inertial Signals/{channel}_{split}.txt"] = file.getvalue()
-        write_text(top, contents)
+        write(top, contents)
     for split, read in zip(splits, har.load(tmp_path, verify=False), strict=True):
         np.testing.assert_allclose(read.windows, splits[split].windows, rtol=1e-6, atol=1e-12)
         np.testing.assert_array_equal(read.subjects, splits[split].subjects)

@@ -2,8 +2,7 @@ import hashlib
 import io
 import os
 import tarfile
-import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,6 +11,7 @@ from orthobench.datasets import download, fetching, har, mnist, ptb, timit, ucr
 from orthobench.datasets.download import SOURCES, TASKS, prepare
 from orthobench.datasets.files import File
 from orthobench.errors import ConfigError, DataError, StorageError
+from tests.conftest import zipped
 from tests.datasets.serving import Server, serving
 
 TEXTS = {"train": b"no it was n't\nblack monday\n", "valid": b"no it\n", "test": b"monday\n"}
@@ -42,14 +42,6 @@ def tar(members: dict[str, bytes]) -> bytes:
             info = tarfile.TarInfo(name)
             info.size = len(content)
             archive.addfile(info, io.BytesIO(content))
-    return file.getvalue()
-
-
-def packed(members: dict[str, bytes]) -> bytes:
-    file = io.BytesIO()
-    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, content in members.items():
-            archive.writestr(name, content)
     return file.getvalue()
 
 
@@ -153,7 +145,7 @@ SENTENCES = ("sa1", "si1", "si2", "si3", "sx1", "sx2", "sx3", "sx4", "sx5")
 
 
 def offer_sample(mirror: Server, monkeypatch: pytest.MonkeyPatch, names: list[str]) -> None:
-    content = packed(dict.fromkeys(names, b"RIFF"))
+    content = zipped(dict.fromkeys(names, b"RIFF"))
     monkeypatch.setattr(download, "TIMIT_SAMPLE", mirror.offer("timit.zip", content))
     blob = hashlib.sha1(b"blob %d\0" % len(content) + content, usedforsecurity=False).hexdigest()
     monkeypatch.setattr(download, "TIMIT_BLOB", f"git:{blob}")
@@ -190,7 +182,7 @@ def test_har_s_archive_is_kept_as_it_came_and_compared(
 ) -> None:
     files = {f"{har.TOP}/train/{kind}_train.txt": b"1\n" for kind in ("y", "subject")}
     signals = {f"{har.TOP}/train/Inertial Signals/{channel}_train.txt": b" 1.0" * 128 for channel in har.CHANNELS}
-    outer = packed({f"{har.TOP}.zip": packed(files | signals), "../evil": b""})
+    outer = zipped({f"{har.TOP}.zip": zipped(files | signals), "../evil": b""})
     monkeypatch.setattr(har, "URLS", (mirror.url("gone.zip"), mirror.offer("har.zip", outer)))
     with pytest.raises(
         DataError, match=r"body_acc_x_train\.txt is damaged or not the published one: md5:.* instead of"
@@ -202,13 +194,18 @@ def test_har_s_archive_is_kept_as_it_came_and_compared(
     assert tree(tmp_path) == {f"har/{har.TOP}.zip": outer}
 
 
-def test_ucr_s_sets_are_unpacked_by_name(mirror: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    members = {
-        f"UCRArchive_2018/{entry.name}/{entry.name}_{part}.tsv": f"{entry.name} {part}".encode()
-        for entry in download.ENTRIES
-        for part in ("TRAIN", "TEST")
-    }
-    monkeypatch.setattr(ucr, "URLS", (mirror.offer("ucr.zip", packed({**members, "../evil": b"evil"})),))
+def test_ucr_s_sets_are_unpacked_by_name_and_compared(
+    mirror: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sets = [entry.name for entry in download.ENTRIES]
+    files = [f"UCRArchive_2018/{name}/{name}_{part}.tsv" for name in sets for part in ("TRAIN", "TEST")]
+    members = {name: b"1\t0.5\n%d" % place for place, name in enumerate(files)}
+    monkeypatch.setattr(ucr, "URLS", (mirror.offer("ucr.zip", zipped({**members, "../evil": b"evil"})),))
+    with pytest.raises(
+        DataError, match=r"FiftyWords_TRAIN\.tsv is damaged or not the published one: sha256:.* instead"
+    ):
+        prepare("ucr", tmp_path)
+    assert tree(tmp_path) == {}
     monkeypatch.setattr(ucr, "load", lambda root, name: None)
     prepare("ucr", tmp_path)
     assert tree(tmp_path) == {f"ucr/{name}": content for name, content in members.items()}
@@ -217,51 +214,29 @@ def test_ucr_s_sets_are_unpacked_by_name(mirror: Server, tmp_path: Path, monkeyp
     assert mirror.asked == []
 
 
-def test_ucr_s_files_are_compared(mirror: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    members = {
-        f"UCRArchive_2018/{entry.name}/{entry.name}_{part}.tsv": b"1\t0.5\n"
-        for entry in download.ENTRIES
-        for part in ("TRAIN", "TEST")
-    }
-    monkeypatch.setattr(ucr, "URLS", (mirror.offer("ucr.zip", packed(members)),))
-    with pytest.raises(
-        DataError, match=r"FiftyWords_TRAIN\.tsv is damaged or not the published one: sha256:.* instead"
-    ):
-        prepare("ucr", tmp_path)
-    assert tree(tmp_path) == {}
-
-
-@pytest.mark.parametrize("name", ["mnits", "imagenet", ""])
-def test_an_unknown_name_is_refused(tmp_path: Path, name: str) -> None:
-    with pytest.raises(ConfigError, match="there is no such data set"):
-        prepare(name, tmp_path)
-
-
-def test_names_of_tasks_lead_to_their_data() -> None:
+def test_names_of_tasks_lead_to_their_data_and_others_are_refused(tmp_path: Path) -> None:
     assert set(TASKS.values()) <= SOURCES.keys()
     assert not TASKS.keys() & SOURCES.keys()
+    for name in ("mnits", "imagenet", ""):
+        with pytest.raises(ConfigError, match="there is no such data set"):
+            prepare(name, tmp_path)
 
 
-def blocked_by_a_file(root: Path) -> Path:
-    root.write_text("a file")
-    return root / "data"
-
-
-@pytest.mark.parametrize("make", [blocked_by_a_file, lambda root: Path("/proc/nowhere")])
-def test_a_root_that_cannot_be_written(mirror: Server, tmp_path: Path, make: Callable[[Path], Path]) -> None:
-    with pytest.raises(StorageError, match="cannot be written"):
-        prepare("mnist", make(tmp_path / "root"))
+def test_a_root_that_cannot_be_written(mirror: Server, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    for root in (tmp_path / "file" / "data", Path("/proc/nowhere")):
+        with pytest.raises(StorageError, match="cannot be written"):
+            prepare("mnist", root)
     assert mirror.asked == []
 
 
 @pytest.mark.data
-@pytest.mark.parametrize(("module", "names"), [(ptb, ["WORDS"]), (mnist, ["FILES"])])
-def test_the_real_files_pass(mirror: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, module, names) -> None:
+@pytest.mark.parametrize(("module", "name"), [(ptb, "WORDS"), (mnist, "FILES")])
+def test_the_real_files_pass(mirror: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, module, name) -> None:
     folder = module.__name__.rpartition(".")[2]
     home = Path(os.environ["ORTHOBENCH_DATA"]) / folder
-    for name in names:
-        files = getattr(module, name)
-        offered = [File(f.name, f.sha256, (mirror.offer(f.name, (home / f.name).read_bytes()),)) for f in files]
-        monkeypatch.setattr(module, name, tuple(offered))
+    files = getattr(module, name)
+    offered = [File(f.name, f.sha256, (mirror.offer(f.name, (home / f.name).read_bytes()),)) for f in files]
+    monkeypatch.setattr(module, name, tuple(offered))
     prepare(folder, tmp_path)
     assert tree(tmp_path / folder) == tree(home)

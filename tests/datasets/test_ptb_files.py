@@ -2,6 +2,7 @@ import contextlib
 import os
 from collections import Counter
 from pathlib import Path
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -9,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from orthobench.datasets import ptb
-from orthobench.datasets.vocabulary import plain, with_torchtext
+from orthobench.datasets.vocabulary import plain, vocabulary, with_torchtext
 from orthobench.errors import DataError
 
 HERE = Path("ptb.txt")
@@ -123,3 +124,21 @@ def test_torchtext_gives_the_same_ids_for_the_real_words() -> None:
     path = Path(os.environ["ORTHOBENCH_DATA"]) / "ptb" / "ptb.train.txt"
     counts = Counter(ptb.words(path.read_bytes(), path))
     assert with_torchtext(counts) == plain(counts)
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.lists(st.text(max_size=3), max_size=60))
+@pytest.mark.filterwarnings("ignore")
+def test_torchtext_gives_the_same_ids(tokens: list[str]) -> None:
+    pytest.importorskip("torchtext", reason="torchtext is not installed")
+    counts = Counter(tokens)
+    assert list(with_torchtext(counts).items()) == list(plain(counts).items())
+
+
+@pytest.mark.parametrize("broken", [ImportError, OSError])
+def test_without_torchtext_the_most_frequent_is_first_and_ties_are_in_alphabetical_order(
+    broken: type[Exception], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "".join(plain(Counter("banana split"))) == "an bilpst"
+    monkeypatch.setattr("orthobench.datasets.vocabulary.with_torchtext", Mock(side_effect=broken("libtorchtext.so")))
+    assert vocabulary(Counter("hello")) == {"l": 0, "e": 1, "h": 2, "o": 3}

@@ -169,11 +169,8 @@ def test_missing_observations_are_nan_where_they_are_allowed(kind: str, tmp_path
 
 def test_parts_of_a_table_and_of_an_archive(tmp_path: Path) -> None:
     text = "id,t,v,target,part\n5,0,1,2.5,train\n7,0,2,3.5,test\n9,0,3,1.5,val\n"
-    assert {k: v.tolist() for k, v in sequences.load(table(tmp_path, text)).parts.items()} == {
-        "train": [0],
-        "val": [2],
-        "test": [1],
-    }
+    found = {part: chosen.tolist() for part, chosen in sequences.load(table(tmp_path, text)).parts.items()}
+    assert found == {"train": [0], "val": [2], "test": [1]}
     found = sequences.load(npz(tmp_path, train=np.array([0, 2]), test=np.array([1])))
     assert found.parts["train"].tolist() == [0, 2]
 

@@ -11,6 +11,7 @@ import pytest
 
 from orthobench.datasets import timit
 from orthobench.errors import DataError
+from tests import conftest
 
 pytest.importorskip("soundfile", reason="the extra `audio` is not installed")
 SENTENCES = ("sa1", "sa2", "si100", "si200", "si300", "sx1", "sx2", "sx3", "sx4", "sx5")
@@ -49,19 +50,11 @@ def corpus_names() -> list[str]:
 
 
 def write(root: Path, names: list[str], content: Callable[[str], bytes] = lambda name: WAV) -> Path:
-    for name in names:
-        path = root / "timit" / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(content(name))
-    return root
+    return conftest.write(root, {f"timit/{name}": content(name) for name in names})
 
 
 def pack(root: Path, names: list[str]) -> Path:
-    (root / "timit").mkdir(parents=True)
-    with zipfile.ZipFile(root / "timit" / "timit.zip", "w", zipfile.ZIP_DEFLATED) as archive:
-        for name in names:
-            archive.writestr(name, WAV)
-    return root
+    return conftest.write(root, {"timit/timit.zip": conftest.zipped(dict.fromkeys(names, WAV))})
 
 
 def sizes(speech: timit.Speech) -> dict[str, int]:
@@ -89,10 +82,7 @@ def test_the_corpus_is_split_by_the_published_speakers(tmp_path: Path, case: Cal
     assert timit.corpus_name(root) == "full"
     speech = timit.load(root, "full")
     assert sizes(speech) == timit.UTTERANCES["full"]
-    assert speech.longest == {
-        "train": 160,
-        "eval": 320,
-    }  # the longest is one of the speakers that only lengthen the mean
+    assert speech.longest == {"train": 160, "eval": 320}  # one of the speakers that only lengthen the mean
 
 
 def test_speakers_are_disjoint_and_of_both_sexes() -> None:

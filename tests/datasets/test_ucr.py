@@ -3,10 +3,10 @@
 import gzip
 import os
 import tempfile
-import zipfile
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,20 +16,17 @@ from hypothesis import strategies as st
 from orthobench.datasets import ucr
 from orthobench.datasets.ucr_table import ENTRIES, lookup
 from orthobench.errors import DataError
+from tests.conftest import write as save
+from tests.conftest import zipped
 
 TRAIN = b"1\t0.5\t1.5\t-2\n2\t0.25\t-0.5\t1e-3\n1\t3\t4\t5\n"
 TEST = b"2\t0.75\t1\t2\n1\t-1\t0\t1\n"
 
 
-def write(
-    root: Path, train: bytes = TRAIN, test: bytes = TEST, top: str = "UCRArchive_2018", name: str = "Toy"
-) -> Path:
+def write(root: Path, train: bytes = TRAIN, test: bytes = TEST, name: str = "Toy") -> Path:
     """A data set in the 2018 form; the folder."""
-    folder = root / "ucr" / top / name
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / f"{name}_TRAIN.tsv").write_bytes(train)
-    (folder / f"{name}_TEST.tsv").write_bytes(test)
-    return folder
+    files = {f"{name}_TRAIN.tsv": train, f"{name}_TEST.tsv": test}
+    return save(root / "ucr" / "UCRArchive_2018" / name, files)
 
 
 def commas(content: bytes) -> bytes:
@@ -55,20 +52,13 @@ def check_toy(pair: tuple[ucr.LabelledSeries, ucr.LabelledSeries]) -> None:
     ],
 )
 def test_every_place_and_form(tmp_path: Path, top: str, ending: str, convert: Callable[[bytes], bytes]) -> None:
-    folder = tmp_path / "ucr" / top / "Toy"
-    folder.mkdir(parents=True)
-    (folder / f"Toy_TRAIN{ending}").write_bytes(convert(TRAIN))
-    (folder / f"Toy_TEST{ending}").write_bytes(convert(TEST))
+    files = {f"Toy_TRAIN{ending}": convert(TRAIN), f"Toy_TEST{ending}": convert(TEST)}
+    save(tmp_path / "ucr" / top / "Toy", files)
     check_toy(ucr.load(tmp_path, "Toy"))
 
 
 def pack(root: Path, files: dict[str, bytes], name: str = "UCRArchive_2018.zip") -> Path:
-    path = root / "ucr" / name
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
-        for member, content in files.items():
-            archive.writestr(member, content)
-    return path
+    return save(root, {f"ucr/{name}": zipped(files)}) / "ucr" / name
 
 
 @pytest.mark.parametrize(
@@ -205,26 +195,6 @@ def test_missing_half_is_named(tmp_path: Path) -> None:
         ucr.load(tmp_path, "Toy")
 
 
-def test_unknown_names_get_a_suggestion(tmp_path: Path) -> None:
-    write(tmp_path, name="MyOwnSet")
-    with pytest.raises(DataError, match=r"did you mean 'MyOwnSet'\?"):
-        ucr.load(tmp_path, "MyOwnSets")
-    with pytest.raises(DataError, match=r"did you mean 'GunPoint'\?"):
-        ucr.load(tmp_path / "nowhere", "GunPont")
-
-
-@pytest.mark.parametrize("dataset", ["Gun_Point", "GunPoint"])
-def test_no_data(tmp_path: Path, dataset: str) -> None:
-    with pytest.raises(DataError, match=r"no data for ucr .*GunPoint has no GunPoint_TRAIN\.tsv.*prepare ucr"):
-        ucr.load(tmp_path, dataset)
-
-
-def test_a_known_set_of_another_size_is_refused(tmp_path: Path) -> None:
-    write(tmp_path, name="GunPoint")
-    with pytest.raises(DataError, match=r"series of 3 values; GunPoint has 150"):
-        ucr.load(tmp_path, "GunPoint", verify=False)
-
-
 def of_size(train: tuple[int, ...], test: tuple[int, ...], length: int) -> list[bytes]:
     rows = "\t".join(["0.5"] * length)
     return ["".join(f"{c}\t{rows}\n" * n for c, n in enumerate(counts)).encode() for counts in (train, test)]
@@ -240,10 +210,28 @@ def test_exchanged_sets_give_the_wanted_split_from_either_archive(tmp_path: Path
     assert (len(train.labels), len(test.labels)) == ((139, 400) if wanted == "2015" else (400, 139))
 
 
-def test_wrong_class_counts_are_refused(tmp_path: Path) -> None:
-    write(tmp_path, *of_size((25, 25), (76, 74), 150), name="GunPoint")
-    with pytest.raises(DataError, match=r"GunPoint_TRAIN\.tsv: \(25, 25\) series per class; GunPoint has \(24, 26\)"):
-        ucr.load(tmp_path, "GunPoint", verify=False)
+@pytest.mark.parametrize(
+    ("written", "asked", "message"),
+    [
+        ({"name": "MyOwnSet"}, "MyOwnSets", r"did you mean 'MyOwnSet'\?"),
+        (None, "GunPont", r"did you mean 'GunPoint'\?"),
+        (None, "Gun_Point", r"no data for ucr .*GunPoint has no GunPoint_TRAIN\.tsv.*prepare ucr"),
+        (None, "GunPoint", r"no data for ucr .*GunPoint has no GunPoint_TRAIN\.tsv.*prepare ucr"),
+        ({"name": "GunPoint"}, "GunPoint", "series of 3 values; GunPoint has 150"),
+        (
+            dict(zip(("train", "test"), of_size((25, 25), (76, 74), 150), strict=True), name="GunPoint"),
+            "GunPoint",
+            r"GunPoint_TRAIN\.tsv: \(25, 25\) series per class; GunPoint has \(24, 26\)",
+        ),
+    ],
+)
+def test_sets_that_are_not_there_or_not_the_known_ones(
+    written: dict[str, Any] | None, asked: str, message: str, tmp_path: Path
+) -> None:
+    if written:
+        write(tmp_path, **written)
+    with pytest.raises(DataError, match=message):
+        ucr.load(tmp_path, asked, verify=False)
 
 
 @given(
