@@ -12,15 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.optim.lr_scheduler import CosineAnnealingLR, LinearLR, SequentialLR
 
-from orthobench.models.optim import (
-    SGD,
-    Adam,
-    Adamw,
-    Optimizer,
-    RMSprop,
-    RMSpropTF,
-    groups,
-)
+from orthobench.models.optim import SGD, Adam, Adamw, Optimizer, RMSprop, RMSpropTF, groups
 from orthobench.models.schedules import Constant, Exponential, Linear, Schedule, Step, WarmupCosine
 from orthobench.parametrizations.base import Parametrization
 from orthobench.parametrizations.free import Free
@@ -30,24 +22,28 @@ GRADIENTS = np.random.default_rng(21).normal(size=(6, 5)) * np.array([1e-4, 1e-2
 RULES = [Adam, SGD, RMSprop, RMSpropTF]
 START = np.array([1.0, -2.0, 0.5, 3.0, -0.25])
 LR = 0.03
+DECAY = {"weight_decay": 0.1}
 
 
-def run(rule: Any, gradients: np.ndarray = GRADIENTS, lr: float = LR, constrained: bool = False) -> np.ndarray:
+def ours(rule: Any, lr: float = LR, constrained: bool = False) -> Callable[[list[nn.Parameter]], Optimizer]:
+    """What makes an optimizer of one group."""
+    return lambda p: Optimizer([{"name": "free", "params": p, "lr": lr, "rule": rule, "constrained": constrained}])
+
+
+def run(rule: Any, gradients: np.ndarray = GRADIENTS, constrained: bool = False) -> np.ndarray:
     """The parameter after every step."""
     p = nn.Parameter(torch.from_numpy(START.copy()))
-    optimizer = Optimizer([{"name": "free", "params": [p], "lr": lr, "rule": rule, "constrained": constrained}])
-    return follow(p, optimizer, gradients)
+    return follow(p, ours(rule, constrained=constrained)([p]), gradients)
 
 
 @pytest.mark.parametrize("shape", [(5,), (5, 1)], ids=["vector", "matrix"])
 @pytest.mark.parametrize("weight_decay", [0.0, 0.1])
 def test_adamw_equals_torch_with_decay_groups(weight_decay: float, shape: tuple[int, ...]) -> None:
     """Matrices decay, vectors do not."""
-    ours, theirs = (nn.Parameter(torch.from_numpy(START.copy()).view(shape)) for _ in range(2))
+    own, theirs = (nn.Parameter(torch.from_numpy(START.copy()).view(shape)) for _ in range(2))
     gradients = GRADIENTS.reshape(-1, *shape)
     rule = Adamw(beta1=0.5, beta2=0.8, eps=0.1, weight_decay=weight_decay)
-    group = {"name": "free", "params": [ours], "lr": LR, "rule": rule, "constrained": False}
-    found = follow(ours, Optimizer([group]), gradients)
+    found = follow(own, ours(rule)([own]), gradients)
     decay = weight_decay if len(shape) == 2 else 0.0
     other = torch.optim.AdamW([theirs], lr=LR, betas=(0.5, 0.8), eps=0.1, weight_decay=decay)
     np.testing.assert_allclose(found, follow(theirs, other, gradients), **TOLERANCE)
@@ -85,31 +81,23 @@ def test_rule_follows_its_formula(rule: Any, expected: np.ndarray) -> None:
 
 
 @pytest.mark.parametrize(
-    ("rule", "make"),
+    ("rule", "theirs", "options"),
     [
-        pytest.param(SGD(), lambda p: torch.optim.SGD(p, lr=LR), id="sgd"),
-        pytest.param(
-            SGD(momentum=0.9, weight_decay=0.1),
-            lambda p: torch.optim.SGD(p, lr=LR, momentum=0.9, weight_decay=0.1),
-            id="sgd settings",
-        ),
-        pytest.param(Adam(), lambda p: torch.optim.Adam(p, lr=LR), id="adam"),
-        pytest.param(
-            Adam(beta1=0.5, beta2=0.8, eps=0.1, weight_decay=0.1),
-            lambda p: torch.optim.Adam(p, lr=LR, betas=(0.5, 0.8), eps=0.1, weight_decay=0.1),
-            id="adam settings",
-        ),
-        pytest.param(RMSprop(), lambda p: torch.optim.RMSprop(p, lr=LR), id="rmsprop"),
-        pytest.param(
-            RMSprop(decay=0.7, eps=0.1, momentum=0.5, weight_decay=0.1),
-            lambda p: torch.optim.RMSprop(p, lr=LR, alpha=0.7, eps=0.1, momentum=0.5, weight_decay=0.1),
-            id="rmsprop settings",
+        (SGD(), torch.optim.SGD, {}),
+        (SGD(momentum=0.9, **DECAY), torch.optim.SGD, {"momentum": 0.9, **DECAY}),
+        (Adam(), torch.optim.Adam, {}),
+        (Adam(0.5, 0.8, eps=0.1, **DECAY), torch.optim.Adam, {"betas": (0.5, 0.8), "eps": 0.1, **DECAY}),
+        (RMSprop(), torch.optim.RMSprop, {}),
+        (
+            RMSprop(decay=0.7, eps=0.1, momentum=0.5, **DECAY),
+            torch.optim.RMSprop,
+            {"alpha": 0.7, "eps": 0.1, "momentum": 0.5, **DECAY},
         ),
     ],
 )
-def test_rule_equals_torch(rule: Any, make: Callable[[list[nn.Parameter]], torch.optim.Optimizer]) -> None:
+def test_rule_equals_torch(rule: Any, theirs: type[torch.optim.Optimizer], options: dict[str, Any]) -> None:
     p = nn.Parameter(torch.from_numpy(START.copy()))
-    np.testing.assert_allclose(run(rule), follow(p, make([p])), **TOLERANCE)
+    np.testing.assert_allclose(run(rule), follow(p, theirs([p], lr=LR, **options)), **TOLERANCE)
 
 
 @pytest.mark.parametrize("cls", RULES)
@@ -123,24 +111,18 @@ def test_constrained_parameters_get_no_weight_decay(cls: type) -> None:
     assert np.array_equal(run(cls(weight_decay=0.1), constrained=True), run(cls()))
 
 
-def test_a_parameter_without_gradient_stays() -> None:
-    p = nn.Parameter(torch.ones(2))
-    Optimizer([{"name": "free", "params": [p], "lr": 1.0, "rule": SGD(weight_decay=0.1), "constrained": False}]).step()
+def test_a_parameter_without_gradient_stays_and_a_gradient_is_left_as_it_was() -> None:
+    p, q = nn.Parameter(torch.ones(2)), nn.Parameter(torch.ones(2))
+    q.grad = torch.tensor([1.0, 2.0])
+    ours(RMSpropTF(momentum=0.5, **DECAY))([p, q]).step()
     assert p.tolist() == [1.0, 1.0]
-
-
-def test_the_gradient_is_left_as_it_was() -> None:
-    p = nn.Parameter(torch.ones(2))
-    p.grad = torch.tensor([1.0, 2.0])
-    rule = RMSpropTF(momentum=0.5, weight_decay=0.1)
-    Optimizer([{"name": "free", "params": [p], "lr": 1.0, "rule": rule, "constrained": False}]).step()
-    assert p.grad.tolist() == [1.0, 2.0]
+    assert q.grad.tolist() == [1.0, 2.0]
 
 
 def test_momentum_after_tensorflow_keeps_the_learning_rate_of_its_steps() -> None:
     p = nn.Parameter(torch.zeros(1, dtype=torch.float64))
     rule = RMSpropTF(decay=0.0, eps=0.0, momentum=0.5)  # each update is lr sign(g)
-    optimizer = Optimizer([{"name": "free", "params": [p], "lr": 1.0, "rule": rule, "constrained": False}])
+    optimizer = ours(rule, lr=1.0)([p])
     follow(p, optimizer, np.ones((1, 1)))
     optimizer.param_groups[0]["lr"] = 0.1
     follow(p, optimizer, np.ones((1, 1)))
@@ -149,7 +131,7 @@ def test_momentum_after_tensorflow_keeps_the_learning_rate_of_its_steps() -> Non
 
 def test_a_closure_is_evaluated_with_gradients() -> None:
     p = nn.Parameter(torch.tensor([3.0]))
-    optimizer = Optimizer([{"name": "free", "params": [p], "lr": 0.5, "rule": SGD(), "constrained": False}])
+    optimizer = ours(SGD(), lr=0.5)([p])
 
     def closure() -> Tensor:
         optimizer.zero_grad()
@@ -193,24 +175,21 @@ def named(model: Model, group: dict[str, Any]) -> set[str]:
     return {name for name, p in model.named_parameters() if id(p) in ids}
 
 
-@pytest.mark.parametrize(
-    ("index", "name", "lr", "rule", "members"),
-    [
-        (0, "free", 0.5, Adam(), {"free.weight", "readout"}),
-        (1, "recurrent", 0.01, SGD(), {"first.weight", "second.weight", "first.angles", "second.angles"}),
-        (2, "recurrent x 0.1", 0.001, SGD(), {"first.spectrum", "second.spectrum"}),
-    ],
-)
-def test_groups(index: int, name: str, lr: float, rule: Any, members: set[str]) -> None:
+def test_groups() -> None:
     model = Model()
-    group = groups(model, Adam(), 0.5, SGD(), 0.01)[index]
-    assert (group["name"], group["rule"], group["constrained"]) == (name, rule, index > 0)
-    assert group["lr"] == pytest.approx(lr, rel=1e-15)
-    assert named(model, group) == members
-
-
-def test_a_model_without_constraint_has_one_group() -> None:
-    model = Model()
+    free, plain, scaled = groups(model, Adam(), 0.5, SGD(), 0.01)
+    seen = [(g["name"], g["lr"], g["rule"], g["constrained"], named(model, g)) for g in (free, plain, scaled)]
+    assert seen == [
+        ("free", 0.5, Adam(), False, {"free.weight", "readout"}),
+        (
+            "recurrent",
+            0.01,
+            SGD(),
+            True,
+            {f"{map}.{own}" for map in ("first", "second") for own in ("weight", "angles")},
+        ),
+        ("recurrent x 0.1", pytest.approx(0.001, rel=1e-15), SGD(), True, {"first.spectrum", "second.spectrum"}),
+    ]
     model.constrained = list
     assert [group["name"] for group in groups(model, Adam(), 0.5, SGD(), 0.01)] == ["free"]
 
@@ -250,21 +229,18 @@ def test_two_rules_at_once() -> None:
 @pytest.mark.parametrize("rule", [SGD(momentum=0.9), Adam(), RMSprop(momentum=0.5), RMSpropTF(momentum=0.5)])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_a_restored_state_goes_on_bit_by_bit(rule: Any, dtype: torch.dtype) -> None:
-    def make() -> tuple[nn.Parameter, Optimizer]:
-        p = nn.Parameter(torch.tensor(START, dtype=dtype))
-        return p, Optimizer([{"name": "free", "params": [p], "lr": LR, "rule": rule, "constrained": False}])
 
     def go(p: nn.Parameter, optimizer: Optimizer, gradients: np.ndarray) -> None:
         for g in gradients:
             p.grad = torch.from_numpy(g).to(dtype)
             optimizer.step()
 
-    p, optimizer = make()
+    p, q = (nn.Parameter(torch.tensor(START, dtype=dtype)) for _ in range(2))
+    optimizer, restored = ours(rule)([p]), ours(rule)([q])
     go(p, optimizer, GRADIENTS[:3])
     buffer = io.BytesIO()
     torch.save({"state": optimizer.state_dict(), "p": p.detach()}, buffer)
     saved = torch.load(io.BytesIO(buffer.getvalue()), weights_only=True)
-    q, restored = make()
     q.data.copy_(saved["p"])
     restored.load_state_dict(saved["state"])
     go(p, optimizer, GRADIENTS[3:])
@@ -296,50 +272,39 @@ def complex_path(make: Callable[[list[nn.Parameter]], torch.optim.Optimizer], vi
     return np.array(path)
 
 
-COMPLEX_RULES = [
-    pytest.param(SGD(momentum=0.9), lambda p: torch.optim.SGD(p, lr=LR, momentum=0.9), id="sgd"),
-    pytest.param(Adam(weight_decay=0.1), lambda p: torch.optim.Adam(p, lr=LR, weight_decay=0.1), id="adam"),
-    pytest.param(RMSprop(momentum=0.5), lambda p: torch.optim.RMSprop(p, lr=LR, momentum=0.5), id="rmsprop"),
-]
+@pytest.mark.parametrize(
+    ("rule", "theirs", "options"),
+    [
+        (SGD(momentum=0.9), torch.optim.SGD, {"momentum": 0.9}),
+        (Adam(**DECAY), torch.optim.Adam, DECAY),
+        (RMSprop(momentum=0.5), torch.optim.RMSprop, {"momentum": 0.5}),
+        (RMSpropTF(), None, {}),
+    ],
+)
+def test_a_complex_parameter_is_two_real_ones_as_in_torch(rule: Any, theirs: Any, options: dict[str, float]) -> None:
+    found = complex_path(ours(rule), False)
+    np.testing.assert_allclose(found, complex_path(ours(rule), True), **TOLERANCE)
+    if theirs is not None:
+        for view in (False, True):
+            np.testing.assert_allclose(found, complex_path(lambda p: theirs(p, lr=LR, **options), view), **TOLERANCE)
 
 
-def ours(rule: Any) -> Callable[[list[nn.Parameter]], torch.optim.Optimizer]:
-    return lambda p: Optimizer([{"name": "free", "params": p, "lr": LR, "rule": rule, "constrained": False}])
-
-
-@pytest.mark.parametrize("view", [False, True])
-@pytest.mark.parametrize(("rule", "make"), COMPLEX_RULES)
-def test_a_complex_parameter_is_two_real_ones_as_in_torch(rule: Any, make: Any, view: bool) -> None:
-    np.testing.assert_allclose(complex_path(ours(rule), False), complex_path(make, view), **TOLERANCE)
-
-
-@pytest.mark.parametrize("cls", RULES)
-def test_every_rule_moves_complex_parameters(cls: type) -> None:
-    np.testing.assert_allclose(complex_path(ours(cls()), False), complex_path(ours(cls()), True), **TOLERANCE)
+STEPPED = Step(gamma=0.5, milestones=[2, 4])
 
 
 @pytest.mark.parametrize(
-    ("schedule", "step", "epoch", "expected"),
+    ("schedule", "factors"),
     [
-        (Constant(), 0, 0, 1.0),
-        (Constant(), 99, 9, 1.0),
-        (Linear(), 0, 0, 1.0),
-        (Linear(), 25, 0, 0.75),
-        (Linear(), 99, 0, 0.01),
-        (Linear(), 100, 0, 0.0),
-        (Linear(), 101, 0, 0.0),
-        (Step(gamma=0.5, milestones=[2, 4]), 0, 1, 1.0),
-        (Step(gamma=0.5, milestones=[2, 4]), 0, 2, 0.5),
-        (Step(gamma=0.5, milestones=[2, 4]), 0, 3, 0.5),
-        (Step(gamma=0.5, milestones=[2, 4]), 0, 4, 0.25),
-        (Step(gamma=0.5, milestones=[]), 0, 9, 1.0),
-        (Exponential(gamma=0.8), 50, 0, 1.0),
-        (Exponential(gamma=0.8), 0, 1, 0.8),
-        (Exponential(gamma=0.8), 0, 3, 0.512),
+        (Constant(), {(0, 0): 1.0, (99, 9): 1.0}),
+        (Linear(), {(0, 0): 1.0, (25, 0): 0.75, (99, 0): 0.01, (100, 0): 0.0, (101, 0): 0.0}),
+        (STEPPED, {(0, 1): 1.0, (0, 2): 0.5, (0, 3): 0.5, (0, 4): 0.25}),
+        (Step(gamma=0.5, milestones=[]), {(0, 9): 1.0}),
+        (Exponential(gamma=0.8), {(50, 0): 1.0, (0, 1): 0.8, (0, 3): 0.512}),
     ],
 )
-def test_schedule(schedule: Schedule, step: int, epoch: int, expected: float) -> None:
-    assert schedule.factor(step, 100, epoch) == pytest.approx(expected, rel=1e-12)
+def test_factors_by_step_and_epoch(schedule: Schedule, factors: dict[tuple[int, int], float]) -> None:
+    found = {(step, epoch): schedule.factor(step, 100, epoch) for step, epoch in factors}
+    assert found == pytest.approx(factors, rel=1e-12)
 
 
 @pytest.mark.parametrize(("warmup", "floor"), [(4, 0.0), (4, 0.1), (0.2, 0.0), (0, 0.25)])

@@ -107,11 +107,6 @@ def test_initial_values() -> None:
     assert one.h0.shape == (2, 2000)
 
 
-def test_the_fused_engine_does_not_take_it() -> None:
-    with pytest.raises(ConfigError, match="engine=fused cannot run ComplexElman"):
-        choose(cell(), "fused")
-
-
 @pytest.mark.parametrize(
     ("words", "said"),
     [
@@ -142,6 +137,8 @@ def test_stacked_layers_and_carried_states(model: str, layers: int) -> None:
 
 def test_settings_that_do_not_apply_are_refused() -> None:
     words = ["model=urnn_restricted", "task=copying"]
+    with pytest.raises(ConfigError, match="engine=fused cannot run ComplexElman"):
+        choose(cell(), "fused")
     with pytest.raises(ConfigError, match=r"diagnostics\.jacobian=2 does not apply: .* complex hidden state"):
         orthobench.build(*words, "diagnostics.jacobian=2")
     with pytest.raises(ConfigError, match=r"model\.double_bias does not apply to model="):

@@ -11,6 +11,7 @@ from torch import Tensor
 from orthobench.cells.base import Cell, Matrices, State
 from orthobench.cells.elman import Elman
 from orthobench.errors import ConfigError
+from orthobench.parametrizations.scaled_cayley import ScaledCayley
 from orthobench.run.callbacks.jacobian import chained_jacobian
 from orthobench.scan import choose, recurrence, reference
 from tests.making import draw, jacobian_by_autograd, network, random_cell, sigmoid, tokens
@@ -143,35 +144,28 @@ def test_laws_of_networks(cls: Any, law: Any) -> None:
 
 
 @every_cell
-def test_taps_hold_the_hidden_state(cls: Any) -> None:
+def test_only_the_plain_loop_knows_them_and_its_taps_hold_the_hidden_state(cls: Any) -> None:
     cell, x = random_cell(cls, hidden_size=N), draw(2, 5, 3)
+    assert choose(cell)[0] == "reference"
     taps: Any = {2: None}
     h, _ = reference.run(cell, x, cell.initial_state(2), taps)
     (gradient,) = torch.autograd.grad(h[:, 1:].square().sum(), [taps[2]])
     assert taps[2].shape == (2, *cell.state_shapes()[0])
     assert gradient.abs().sum() > 0
+    torch.testing.assert_close(chained_jacobian(cell, x[:1])[0], jacobian_by_autograd(cell, x[:1]))
 
 
-@every_cell
-def test_the_jacobian_of_the_hidden_state(cls: Any) -> None:
-    cell, x = random_cell(cls, hidden_size=N), draw(1, 4, 3)
-    torch.testing.assert_close(chained_jacobian(cell, x)[0], jacobian_by_autograd(cell, x))
-
-
-@every_cell
-def test_only_the_plain_loop_knows_them(cls: Any) -> None:
-    assert choose(random_cell(cls, hidden_size=N))[0] == "reference"
-
-
-@pytest.mark.parametrize("option", [{"recurrent_gradient_clip": 1.0}, {"fused_orthogonal": True}])
-def test_settings_of_matrices_that_are_not_there_are_refused(option: dict[str, Any]) -> None:
-    with pytest.raises(ConfigError, match=f"model.{next(iter(option))} does not apply to Ungated"):
-        random_cell(Ungated, **option)
-
-
-def test_a_learnt_initial_state_of_another_shape_is_refused() -> None:
-    with pytest.raises(ConfigError, match="trainable_h0=true does not apply to DeltaRule"):
-        random_cell(DeltaRule, trainable_h0=True)
+@pytest.mark.parametrize(
+    ("cls", "option", "told"),
+    [
+        (Ungated, {"recurrent_gradient_clip": 1.0}, "recurrent_gradient_clip does not apply to Ungated"),
+        (Ungated, {"fused_orthogonal": True}, "fused_orthogonal does not apply to Ungated"),
+        (DeltaRule, {"trainable_h0": True}, "trainable_h0=true does not apply to DeltaRule"),
+    ],
+)
+def test_settings_of_what_is_not_there_are_refused(cls: type, option: dict[str, Any], told: str) -> None:
+    with pytest.raises(ConfigError, match=told):
+        random_cell(cls, **option)
 
 
 def test_a_misspelt_constrained_matrix_is_refused() -> None:
@@ -184,7 +178,5 @@ def test_a_misspelt_constrained_matrix_is_refused() -> None:
 
 
 def test_the_second_matrix_is_free_and_the_first_as_configured() -> None:
-    from orthobench.parametrizations.scaled_cayley import ScaledCayley
-
     cell = random_cell(Oscillators, recurrent=ScaledCayley)
     assert [W.constrained for W in cell.recurrent.values()] == [True, False]

@@ -63,15 +63,10 @@ def test_all_engines_agree(cls: Any, options: dict[str, Any], shape: tuple[int, 
 
 
 @every_cell
-def test_a_token_is_its_one_hot_vector(cls: Any, options: dict[str, Any]) -> None:
+def test_a_token_is_its_one_hot_vector_and_no_step_an_empty_output(cls: Any, options: dict[str, Any]) -> None:
     cell, x = random_cell(cls, hidden_size=N, **options), tokens(2, 5)
     expected = recurrence(cell, torch.nn.functional.one_hot(x, 3).double())[0]
     torch.testing.assert_close(recurrence(cell, x)[0], expected, rtol=0, atol=1e-12)
-
-
-@every_cell
-def test_no_step_is_an_empty_output(cls: Any, options: dict[str, Any]) -> None:
-    cell = random_cell(cls, hidden_size=N, **options)
     h, final = recurrence(cell, draw(2, 0, 3))
     assert h.shape[:2] == (2, 0)
     torch.testing.assert_close(final, cell.initial_state(2))

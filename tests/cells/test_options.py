@@ -68,16 +68,21 @@ def test_biases_start_at_a_number(cls: type, options: dict[str, Any]) -> None:
     assert {gate: set(b.tolist()) for gate, b in cell.b.items()} == expected
 
 
-def test_biases_as_torch_draws_them() -> None:
-    cell = untouched_cell(GRU, hidden_size=400, bias_init="torch")
-    largest = max(float(b.detach().abs().max()) for b in cell.b.values())
+def test_other_starts_of_biases_and_of_the_candidates_inputs() -> None:
+    drawn = untouched_cell(GRU, hidden_size=400, bias_init="torch").b.values()
+    largest = max(float(b.detach().abs().max()) for b in drawn)
     assert 0.99 / 20 < largest <= 1 / 20  # 1,200 draws miss the last percent with probability 6e-6
-
-
-@pytest.mark.parametrize("cls", [Elman, GRU])
-def test_bound_of_modrelu_biases(cls: type) -> None:
-    cell = untouched_cell(cls, hidden_size=1000, activation="modrelu", modrelu_bias=0.1)
-    assert 0.098 < cell.b[cell.gates[-1]].abs().max() <= 0.1
+    for cls in (Elman, GRU):
+        cell = untouched_cell(cls, hidden_size=1000, activation="modrelu", modrelu_bias=0.1)
+        assert 0.098 < cell.b[cell.gates[-1]].abs().max() <= 0.1
+    cell = untouched_cell(GRU, hidden_size=2000, gate_bias="normal")
+    draws = torch.cat([cell.b["r"], cell.b["u"]]).detach()
+    assert draws.std().item() == pytest.approx(1.0, rel=0.06)  # five standard errors of 4,000 draws
+    assert not cell.b["c"].any()
+    cell = untouched_cell(GRU, input_size=20, hidden_size=80, candidate_init=0.01)
+    U_r, U_u, U_c = cell.U.detach().chunk(3)
+    assert 0.0098 < U_c.abs().max() <= 0.01
+    assert min(U_r.abs().max(), U_u.abs().max()) > 0.1
 
 
 @pytest.mark.parametrize(
@@ -107,43 +112,15 @@ def test_fans_of_gru_kernels(
     assert of_W in (None, fans[str(row)])
 
 
-@pytest.mark.parametrize(("cls", "gates"), [(LSTM, 4), (GRU, 3)])
-def test_stacked_free_matrices_have_orthonormal_columns(cls: type, gates: int) -> None:
-    cell = untouched_cell(cls, hidden_size=20, orthogonal=[], fused_orthogonal=True)
-    stacked = torch.cat(cell.matrices()).detach()
-    assert stacked.shape == (gates * 20, 20)
+@pytest.mark.parametrize(
+    ("cls", "options", "stacks"),
+    [(LSTM, {"orthogonal": []}, 4), (GRU, {"orthogonal": []}, 3), (GRU, {"recurrent": ScaledCayley}, 2)],
+)
+def test_stacked_free_matrices_have_orthonormal_columns(cls: type, options: dict[str, Any], stacks: int) -> None:
+    cell = untouched_cell(cls, hidden_size=20, fused_orthogonal=True, **options)
+    stacked = torch.cat(cell.matrices()[:stacks]).detach()
+    assert stacked.shape == (stacks * 20, 20)
     torch.testing.assert_close(stacked.T @ stacked, torch.eye(20).double(), rtol=0, atol=1e-6)  # drawn in float32
-
-
-def test_only_free_matrices_are_stacked() -> None:
-    cell = untouched_cell(GRU, hidden_size=20, recurrent=ScaledCayley, fused_orthogonal=True)
-    stacked = torch.cat([cell.matrices()[0], cell.matrices()[1]]).detach()
-    torch.testing.assert_close(stacked.T @ stacked, torch.eye(20).double(), rtol=0, atol=1e-6)
-
-
-def test_gates_of_gru_start_normal() -> None:
-    cell = untouched_cell(GRU, hidden_size=2000, gate_bias="normal")
-    draws = torch.cat([cell.b["r"], cell.b["u"]]).detach()
-    assert draws.std().item() == pytest.approx(1.0, rel=0.06)  # five standard errors of 4,000 draws
-    assert not cell.b["c"].any()
-
-
-def test_input_weights_of_the_candidate() -> None:
-    cell = untouched_cell(GRU, input_size=20, hidden_size=80, candidate_init=0.01)
-    U_r, U_u, U_c = cell.U.detach().chunk(3)
-    assert 0.0098 < U_c.abs().max() <= 0.01
-    assert min(U_r.abs().max(), U_u.abs().max()) > 0.1
-
-
-def test_gru_without_reset() -> None:
-    cell = random_cell(GRU, reset="none")
-    x, h = draw(2, 1, 3), draw(2, 4, seed=1)
-    (found,) = cell.step(cell.project(x)[0], (h,), cell.matrices())
-    U_u, U_c = cell.U.detach().chunk(2)
-    W_u, W_c = (W.detach() for W in cell.matrices())
-    u = 1 / (1 + np.exp(-(x[:, 0] @ U_u.T + h @ W_u.T + cell.b["u"].detach()).numpy()))
-    c = np.tanh((x[:, 0] @ U_c.T + h @ W_c.T + cell.b["c"].detach()).numpy())
-    np.testing.assert_allclose(found.detach(), u * h.numpy() + (1 - u) * c, atol=1e-14)  # sums of eight terms
 
 
 def test_a_reset_gate_that_is_left_out_cannot_be_orthogonal() -> None:
@@ -225,11 +202,8 @@ def test_tokens_are_one_hot_vectors_and_one_too_large_is_none() -> None:
     layer, x = convolution(), torch.tensor([[0, 2, 3, 1]])
     vectors = F.one_hot(x, 4)[..., :3].double()
     torch.testing.assert_close(recurrence(layer, x)[0], recurrence(layer, vectors)[0], **TOLERANCE)
-
-
-def test_another_width_is_refused() -> None:
     with pytest.raises(ValueError, match=r"InputConvolution needs inputs \(B, T, 3\)"):
-        recurrence(convolution(), draw(2, 5, 1))
+        recurrence(layer, draw(2, 5, 1))
 
 
 @pytest.mark.parametrize("given", [{}, {"embedding_size": 7}])

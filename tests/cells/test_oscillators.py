@@ -7,9 +7,7 @@ import torch
 import orthobench
 from orthobench.cells.cornn import CoRNN
 from orthobench.cells.lem import LEM
-from orthobench.cells.lipschitz import Lipschitz
 from orthobench.cells.unicornn import UnICORNN
-from orthobench.parametrizations.antisymmetric import Antisymmetric
 from orthobench.scan import recurrence
 from tests.making import draw, random_cell
 
@@ -78,11 +76,6 @@ def test_the_published_start() -> None:
     ],
 )
 def test_size(words: tuple[str, ...], cell_size: int) -> None:
+    """The antisymmetric network has one matrix, of half the numbers."""
     (cell,) = orthobench.build(*words).model.cells
     assert sum(p.numel() for p in cell.parameters()) == cell_size
-
-
-def test_the_antisymmetric_network_has_one_matrix() -> None:
-    cell = random_cell(Lipschitz, linear=False, recurrent=Antisymmetric)
-    assert list(cell.recurrent) == ["W"]
-    assert isinstance(cell.recurrent["W"], Antisymmetric)

@@ -34,7 +34,7 @@ from orthobench.errors import ConfigError
 from orthobench.parametrizations.scaled_cayley import ScaledCayley
 from orthobench.scan import choose
 from tests.cells.test_gated_outer import KINDS
-from tests.making import draw, random_cell, untouched_cell
+from tests.making import draw, random_cell, sigmoid, untouched_cell
 
 HEADS = {"heads": 2}
 UNCONVOLVED = {"heads": 2, "convolution": None}
@@ -58,6 +58,7 @@ UNCONVOLVED = {"heads": 2, "convolution": None}
         (SLSTM, 5, 6, HEADS, 4 * 6 * (5 + 3 + 1)),
         (MLSTM, 5, 6, HEADS, 4 * 6 * 5 + 6 + 2 * 2 * (5 + 1) + 6 + 4 * 2 * 6),
         (DeltaProduct, 5, 6, HEADS, 5 * (3 * 6 + 2) + 6**2 + 3 + 4 * 3 * 6),
+        (DeltaProduct, 5, 6, HEADS | {"products": 3}, 5 * (7 * 6 + 3 * 2) + 6**2 + 3 + 4 * 7 * 6),
         (DeltaProduct, 5, 6, UNCONVOLVED, 5 * (3 * 6 + 2) + 6**2 + 3),
         (DeltaProduct, 5, 6, {**UNCONVOLVED, "gated": True}, 5 * (3 * 6 + 2) + 6**2 + 3 + 2 * 2 + 2 * 5),
     ],
@@ -169,11 +170,8 @@ def test_initial_values_of_the_goru() -> None:
     bound = math.sqrt(3 / 600)
     assert 0.98 * bound < cell.b["u"].abs().max() <= bound
     assert 0.0099 < cell.U.abs().max() <= 0.01
-
-
-def test_free_gates_of_the_goru_start_small() -> None:
-    cell = orthobench.build("model=goru", "task=copying").model.cells[0]
-    W_r, W_u, Q = (W.detach() for W in cell.matrices())
+    built = orthobench.build("model=goru", "task=copying").model.cells[0]
+    W_r, W_u, Q = (W.detach() for W in built.matrices())
     assert max(W_r.abs().max(), W_u.abs().max()) <= 0.01
     torch.testing.assert_close(Q.T @ Q, torch.eye(100), atol=1e-6, rtol=0)
 
@@ -199,17 +197,10 @@ def test_forgetting_times_are_uniform(cls: Any, gate: str) -> None:
     assert abs(float(times.mean()) - 50.5) < 4 * 99 / 12**0.5 / 1000**0.5  # four standard errors
 
 
-def test_the_input_gate_mirrors_the_forget_gate() -> None:
-    b = untouched_cell(LSTMChrono, T_max=50).b
-    assert torch.equal(b["i"], -b["f"])
-    assert not b["g"].any()
-    assert not b["o"].any()
-
-
-def test_the_other_gates_of_the_gru_start_at_zero() -> None:
-    b = untouched_cell(GRUChrono, T_max=50).b
-    assert not b["r"].any()
-    assert not b["c"].any()
+def test_the_input_gate_mirrors_the_forget_gate_and_the_others_start_at_zero() -> None:
+    lstm, gru = (untouched_cell(cls, T_max=50).b for cls in (LSTMChrono, GRUChrono))
+    assert torch.equal(lstm["i"], -lstm["f"])
+    assert not any(b.any() for b in (lstm["g"], lstm["o"], gru["r"], gru["c"]))
 
 
 @pytest.mark.parametrize(("cls", "gate"), BOTH)
@@ -262,10 +253,6 @@ def gated(alpha_raw: float, beta_raw: float, **options: object) -> ScalarGated:
     return cell
 
 
-def sigmoid(z: float) -> float:
-    return 1 / (1 + math.exp(-z))
-
-
 @pytest.mark.parametrize("activation", ["relu", "modrelu"])
 @pytest.mark.parametrize(
     ("alpha_raw", "beta_raw", "bounded", "beta"),
@@ -280,6 +267,7 @@ def test_step(activation: str, alpha_raw: float, beta_raw: float, bounded: bool,
     cell = gated(alpha_raw, beta_raw, activation=activation, bounded=bounded)
     x, h = draw(2, 1, 3), draw(2, 4, seed=1)
     (found,) = cell.step(cell.project(x)[0], (h,), cell.matrices())
+    assert bool(cell.clipped()) == (beta != pytest.approx(sigmoid(beta_raw))), "whether the bound is active"
     U, W, b = (p.detach().numpy() for p in (cell.U, cell.recurrent["h"].weight, cell.b["h"]))
     z = x[:, 0].numpy() @ U.T + h.numpy() @ W.T
     a = np.maximum(z + b, 0) if activation == "relu" else np.sign(z) * np.maximum(np.abs(z) + b, 0)
@@ -298,14 +286,6 @@ def test_gradient_of_beta(alpha_raw: float, beta_raw: float, slopes: tuple[float
     cell = gated(alpha_raw, beta_raw)
     found = torch.autograd.grad(cell.beta(), [cell.alpha_raw, cell.beta_raw], allow_unused=True)
     assert [0.0 if g is None else g.item() for g in found] == pytest.approx(slopes, rel=1e-12)
-
-
-@pytest.mark.parametrize(
-    ("alpha_raw", "beta_raw", "bounded", "clipped"),
-    [(-2.0, 0.5, True, False), (-2.0, 3.0, True, True), (-2.0, 3.0, False, False)],
-)
-def test_whether_the_bound_is_active(alpha_raw: float, beta_raw: float, bounded: bool, clipped: bool) -> None:
-    assert bool(gated(alpha_raw, beta_raw, bounded=bounded).clipped()) is clipped
 
 
 def test_the_bound_just_holds_at_the_start() -> None:

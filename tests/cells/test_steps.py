@@ -50,7 +50,7 @@ def elman(a: Arrays, x: np.ndarray, h: np.ndarray, activation: str, **_: Any) ->
 
 
 def gru(a: Arrays, x: np.ndarray, h: np.ndarray, reset: str, activation: str) -> Step:
-    r, u = map(sigmoid, sums(a, "ru", x, h))
+    u, r = sigmoid(*sums(a, "u", x, h)), 1.0 if reset == "none" else sigmoid(*sums(a, "r", x, h))
     recalled = (r * h) @ a["W_c"].T if reset == "before" else r * (h @ a["W_c"].T)
     h = u * h + (1 - u) * ACTIVATIONS[activation](x @ a["U_c"].T + recalled, a["b_c"])
     return h, h
@@ -128,7 +128,7 @@ CASES: dict[str, tuple[type, Any, dict[str, Any]]] = {
     **{
         f"gru {activation} {reset}": (GRU, gru, {"activation": activation, "reset": reset})
         for activation in ("tanh", "modrelu")
-        for reset in ("before", "after")
+        for reset in ("before", "after", "none")
     },
     "goru": (GORU, goru, {"recurrent": Givens}),
     "lstm": (LSTM, lstm, {"peephole": False}),

@@ -52,20 +52,13 @@ def written_out(model: Block, x: Tensor) -> Tensor:
     return h
 
 
+@pytest.mark.parametrize("readout", [{}, *({"readout": "last", "pooling": pooling} for pooling in ("last", "mean"))])
 @every_cell
-def test_the_equations(cls: Any, cell: dict[str, Any]) -> None:
-    model, x = blocks(cls, cell), draw(2, 6, 3)
-    expected = written_out(model, x) @ model.output_weight.T + model.output_bias
-    torch.testing.assert_close(model(x)[0], expected, rtol=0, atol=1e-11)
-
-
-@pytest.mark.parametrize("pooling", ["last", "mean"])
-@every_cell
-def test_one_output_per_sequence(cls: Any, cell: dict[str, Any], pooling: str) -> None:
-    model, x = blocks(cls, cell, readout="last", pooling=pooling), draw(2, 6, 3)
+def test_the_equations(cls: Any, cell: dict[str, Any], readout: dict[str, str]) -> None:
+    model, x = blocks(cls, cell, **readout), draw(2, 6, 3)
     h = written_out(model, x)
-    pooled = h[:, -1] if pooling == "last" else h.mean(1)
-    torch.testing.assert_close(model(x)[0], pooled @ model.output_weight.T + model.output_bias, rtol=0, atol=1e-11)
+    h = {None: h, "last": h[:, -1], "mean": h.mean(1)}[readout.get("pooling")]
+    torch.testing.assert_close(model(x)[0], h @ model.output_weight.T + model.output_bias, rtol=0, atol=1e-11)
 
 
 def test_without_norm_and_gate() -> None:
@@ -86,16 +79,12 @@ def test_laws_of_networks(cls: Any, cell: dict[str, Any], law: Any) -> None:
     law(partial(blocks, cls, cell))
 
 
-def test_taps_hold_the_state_of_the_last_layer() -> None:
-    model, taps = blocks(), {2: None}
-    y, _ = model(draw(2, 5, 3), taps=taps)
+def test_taps_hold_the_state_of_the_last_layer_and_layers_have_their_inputs() -> None:
+    model, x, taps = blocks(), draw(2, 5, 3), {2: None}
+    y, _ = model(x, taps=taps)
     (gradient,) = torch.autograd.grad(y[:, 1:].square().sum(), [taps[2]])
     assert gradient.shape == (2, 4)
     assert gradient.abs().sum() > 0
-
-
-def test_layer_inputs() -> None:
-    model, x = blocks(), draw(2, 5, 3)
     first, second = model.layer_inputs(x)
     seen = recurrence(model.cells[1], second)[0]
     assert first.shape == second.shape == (2, 5, 5)
@@ -140,14 +129,16 @@ def test_the_width_may_differ_from_the_units() -> None:
     assert model.V[0].shape == (24, 6)
 
 
-def test_a_mean_of_every_step_is_refused() -> None:
-    with pytest.raises(ConfigError, match="pooling=mean does not apply"):
-        assert orthobench.build("model=mingru", "model.network=block", "model.pooling=mean", "task=copying").model
-
-
-def test_a_setting_of_the_other_network_is_refused() -> None:
-    with pytest.raises(ConfigError, match="pooling does not apply"):
-        orthobench.build("model=mingru", "model.pooling=mean")
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("model.network=block", "model.pooling=mean", "task=copying"), "pooling=mean does not apply"),
+        (("model.pooling=mean",), "pooling does not apply"),
+    ],
+)
+def test_a_mean_of_every_step_or_in_the_other_network_is_refused(words: tuple[str, ...], told: str) -> None:
+    with pytest.raises(ConfigError, match=told):
+        assert orthobench.build("model=mingru", *words).model
 
 
 def test_memory_counts_the_blocks() -> None:

@@ -14,24 +14,13 @@ from orthobench.models.recurrent import Recurrent
 from tests.making import network, tokens, untouched_cell
 
 B, WIDTH = 3, 10
+PLAIN = ("rnn", "scornn", "exprnn", "fastrnn", "gru", "ncgru", "lstm", "lem", "cornn", "lipschitz_rnn", "nnrnn",
+         "unicornn", "minlstm", "rotation")  # fmt: skip
 DENSE = {
-    "rnn": (),
-    "scornn": (),
-    "exprnn": (),
-    "fastrnn": (),
-    "gru": (),
+    **dict.fromkeys(PLAIN, ()),
     "gru before": ("model.reset=before",),
-    "ncgru": (),
-    "lstm": (),
     "lstm peephole": ("model.peephole=true",),
-    "lem": (),
-    "cornn": (),
-    "lipschitz_rnn": (),
-    "nnrnn": (),
     "slstm": ("model.convolution=null",),
-    "unicornn": (),
-    "minlstm": (),
-    "rotation": (),
     "lru": ("model.features=output",),
     "two layers": ("model.layers=2",),
     "embedded": ("model.embedding_size=7",),
@@ -99,34 +88,19 @@ def test_a_structured_matrix_costs_what_its_factors_do(words: tuple[str, ...], r
     ("words", "count", "state"),
     [
         # U_q ... are looked up; the convolution, S k and a write for every key, S q, the mixing matrix
-        (("deltanet", "model.heads=2", "model.convolution=4"), 4 * 3 * 16 + 3 * 16 * 8 + 16 * 16, 2 * 8 * 8 + 3 * 48),
-        (
-            ("deltaproduct", "model.heads=2", "model.products=3", "model.convolution=null"),
-            7 * 16 * 8 + 16 * 16,
-            2 * 8 * 8,
-        ),
-        (
-            ("deltanet", "model.heads=2", "model.key_width=3", "model.value_width=5"),
-            4 * 22 + 3 * 2 * 3 * 5 + 16 * 10,
-            2 * 3 * 5 + 3 * 22,
-        ),
-        (("mlstm", "model.heads=2"), 4 * 2 * 16 + 2 * 2 * 48 + 2 * 16 * 8 + 16, 2 * 8 * 8 + 16 + 2 + 3 * 32),
-        (
-            ("mlstm", "model.heads=2", "model.convolution=null", "model.gate_inputs=x"),
-            2 * 16 * 8 + 16,
-            2 * 8 * 8 + 16 + 2,
-        ),
-        (
-            ("mlstm", "model.heads=2", "model.convolution=null", "model.gate_inputs=x", "model.key_width=3"),
-            2 * 6 * 8 + 6,
-            6 * 8 + 6 + 2,
-        ),
-        (("slstm", "model.heads=2"), 4 * 16 * 8 + 2 * 16 * WIDTH + 4 * WIDTH, 4 * 16 + 3 * WIDTH),
-        (("slstm", "model.heads=2", "model.convolution=null"), 4 * 16 * 8, 4 * 16),
+        ("deltanet convolution=4", 4 * 3 * 16 + 3 * 16 * 8 + 16 * 16, 2 * 8 * 8 + 3 * 48),
+        ("deltaproduct products=3 convolution=null", 7 * 16 * 8 + 16 * 16, 2 * 8 * 8),
+        ("deltanet key_width=3 value_width=5", 4 * 22 + 3 * 2 * 3 * 5 + 16 * 10, 2 * 3 * 5 + 3 * 22),
+        ("mlstm", 4 * 2 * 16 + 2 * 2 * 48 + 2 * 16 * 8 + 16, 2 * 8 * 8 + 16 + 2 + 3 * 32),
+        ("mlstm convolution=null gate_inputs=x", 2 * 16 * 8 + 16, 2 * 8 * 8 + 16 + 2),
+        ("mlstm convolution=null gate_inputs=x key_width=3", 2 * 6 * 8 + 6, 6 * 8 + 6 + 2),
+        ("slstm", 4 * 16 * 8 + 2 * 16 * WIDTH + 4 * WIDTH, 4 * 16 + 3 * WIDTH),
+        ("slstm convolution=null", 4 * 16 * 8, 4 * 16),
     ],
 )
-def test_a_state_of_matrices(words: tuple[str, ...], count: int, state: int) -> None:
-    model = built(*words, "model.hidden_size=16")
+def test_a_state_of_matrices(words: str, count: int, state: int) -> None:
+    name, *options = words.split()
+    model = built(name, *(f"model.{option}" for option in ("hidden_size=16", "heads=2", *options)))
     assert model.budget(tokens=True) == {"state_bytes": 4 * state, "multiply_adds": count + 9 * 16}
 
 

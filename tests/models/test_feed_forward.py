@@ -93,9 +93,6 @@ def test_constrained_ends_are_rectangular() -> None:
     assert [tuple(W.shape) for W in model.recurrent_weights()] == [(784, 20), (20, 10), *[(20, 20)] * 5]
     assert all(torch.linalg.svdvals(W).sub(1).abs().max() < 0.011 for W in model.recurrent_weights())
     assert not hasattr(model, "W_in")
-
-
-def test_constrained_ends_need_a_map_of_rectangles() -> None:
     with pytest.raises(ConfigError, match=r"model\.ends=constrained needs matrices that are not square"):
         _ = orthobench.build("model=mlp", "model.recurrent=householder", "model.ends=constrained", *SMALL).model
 
@@ -120,21 +117,21 @@ def test_other_maps(recurrent: str) -> None:
     assert exp.model(torch.rand(2, 784))[0].shape == (2, 10)
 
 
-def test_sequences_and_vectors_are_told_apart() -> None:
-    with pytest.raises(ConfigError, match="model=mlp is a feed-forward model, and task=adding has sequences"):
-        orthobench.build("model=mlp", "task=adding")
-    with pytest.raises(ConfigError, match="model=gru reads sequences, and task=mnist_flat has none"):
-        orthobench.build("model=gru", "task=mnist_flat")
-    with pytest.raises(
-        ConfigError, match="T=28 does not apply to task=mnist_flat, so leave it out: an image is read at once"
-    ):
-        orthobench.build("model=mlp", "task=mnist_flat", "T=28")
-    with pytest.raises(ConfigError, match=r"model\.cell does not apply to model="):
-        orthobench.build("model=mlp", "task=mnist_flat", "model.cell=gru")
-    with pytest.raises(ConfigError, match=r"diagnostics\.jacobian=1 does not apply: .* no hidden state"):
-        orthobench.build("model=mlp", "task=mnist_flat", "diagnostics.jacobian=1")
-    with pytest.raises(ConfigError, match=r"model\.network=recurent is not known: did you mean 'recurrent'"):
-        orthobench.build("model=mlp", "task=mnist_flat", "model.network=recurent")
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["task=adding"], "model=mlp is a feed-forward model, and task=adding has sequences"),
+        (["model=gru"], "model=gru reads sequences, and task=mnist_flat has none"),
+        (["T=28"], "T=28 does not apply to task=mnist_flat, so leave it out: an image is read at once"),
+        (["model.cell=gru"], r"model\.cell does not apply to model="),
+        (["diagnostics.jacobian=1"], r"diagnostics\.jacobian=1 does not apply: .* no hidden state"),
+        (["model.network=recurent"], r"model\.network=recurent is not known: did you mean 'recurrent'"),
+    ],
+)
+def test_sequences_and_vectors_are_told_apart(words: list[str], told: str) -> None:
+    given = {word.split("=")[0]: word for word in ("model=mlp", "task=mnist_flat", *words)}
+    with pytest.raises(ConfigError, match=told):
+        orthobench.build(*given.values())
 
 
 def test_a_budget_of_parameters() -> None:

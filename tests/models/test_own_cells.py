@@ -45,6 +45,8 @@ class Own(Cell):
         h = torch.tanh(p_t + self.u * state[0] @ W[0].T)
         return (h,)
 """
+INIT, RETURN, DRAWN, TANH = "        self.u = ", "return (h,)", "torch.rand(self.hidden_size)", "torch.tanh(p_t"
+OWN, SKEW = "class Own(Cell)", "- self.theta.T)"
 STEP, PROJECT = "    def step", "    def project(self, x):\n        p = super().project(x)\n        return "
 WORDS = ("task=copying", "T=10", "model.hidden_size=4", "recipe=none")
 
@@ -81,19 +83,15 @@ def test_what_a_cell_draws_by_torch_follows_the_seed(folder: Path, monkeypatch: 
 @pytest.mark.parametrize(
     ("old", "new", "told"),
     [
-        ("return (h,)", "return h", r"`step` returns a Tensor and not a tuple of states, such as `\(h,\)`"),
+        (RETURN, "return h", r"`step` returns a Tensor and not a tuple of states, such as `\(h,\)`"),
         (
-            "return (h,)",
+            RETURN,
             "return (h, h)",
             r"states of shapes \[\(2, 4\), \(2, 4\)\] for two sequences, and must return \[\(2, 4\)\]",
         ),
-        ("return (h,)", "return (h[:, :3],)", r"states of shapes \[\(2, 3\)\]"),
-        ("torch.rand(self.hidden_size)", "torch.rand(9)", r"one step of two sequences, ends in RuntimeError"),
-        (
-            "torch.rand(self.hidden_size)",
-            "torch.rand(4).double()",
-            r"parameter u is in torch.float64, the others are in",
-        ),
+        (RETURN, "return (h[:, :3],)", r"states of shapes \[\(2, 3\)\]"),
+        (DRAWN, "torch.rand(9)", r"one step of two sequences, ends in RuntimeError"),
+        (DRAWN, "torch.rand(4).double()", r"parameter u is in torch.float64, the others are in"),
         ("h = torch.tanh(", "h = torch.relu(0 * ", "the input makes no difference to the answer"),
         ("h = torch.tanh(p_t", "h = torch.tanh(p_t.detach()", "no gradient reaches its parameter U"),
         (
@@ -102,26 +100,14 @@ def test_what_a_cell_draws_by_torch_follows_the_seed(folder: Path, monkeypatch: 
             "no gradient reaches its parameter u: use it in `step`, or delete it, for it would be counted",
         ),
         ("state[0] @ W[0].T", "state[0]", "no gradient reaches its parameter recurrent.h"),
-        ("torch.tanh(p_t", "torch.tanh(p_t - p_t.mean(0)", "depends on what other sequences are in its batch"),
-        ("torch.tanh(p_t", "torch.tanh(torch.randn_like(p_t) + p_t", "another answer the second time"),
-        ("return (h,)", "return (h.double(),)", r"returns states in \[torch.float64\], and must return them in"),
-        (
-            "        self.u = ",
-            "        self.v = [torch.ones(4)]\n        self.u = ",
-            "v holds a tensor that torch does",
-        ),
-        ("return (h,)", "self.last = h\n        return (h,)", "last holds a tensor that torch does not know"),
-        (
-            "        self.u = ",
-            "        self.part = Part()\n        self.u = ",
-            r"part.v holds a tensor that torch does not know",
-        ),
-        (
-            "        self.u = ",
-            "        self.parts = [nn.Linear(2, 2)]\n        self.u = ",
-            r"parts holds a tensor that torch does not know",
-        ),
-        ("return (h,)", "return (torch.from_numpy(h.detach().numpy()),)", "no gradient reaches its parameters"),
+        (TANH, "torch.tanh(p_t - p_t.mean(0)", "depends on what other sequences are in its batch"),
+        (TANH, "torch.tanh(torch.randn_like(p_t) + p_t", "another answer the second time"),
+        (RETURN, "return (h.double(),)", r"returns states in \[torch.float64\], and must return them in"),
+        (INIT, f"        self.v = [torch.ones(4)]\n{INIT}", "v holds a tensor that torch does"),
+        (RETURN, f"self.last = h\n        {RETURN}", "last holds a tensor that torch does not know"),
+        (INIT, f"        self.part = Part()\n{INIT}", r"part.v holds a tensor that torch does not know"),
+        (INIT, f"        self.parts = [nn.Linear(2, 2)]\n{INIT}", r"parts holds a tensor that torch does not know"),
+        (RETURN, "return (torch.from_numpy(h.detach().numpy()),)", "no gradient reaches its parameters"),
         (STEP, f"{PROJECT}p + p.flip(0)\n\n{STEP}", "its answer to the first 9 of 24 steps depends on the steps after"),
         (STEP, f"{PROJECT}p + p.roll(1, 0)\n\n{STEP}", "its answer to the first 9 of 24 steps depends on the steps"),
         (
@@ -141,25 +127,21 @@ def test_what_a_cell_draws_by_torch_follows_the_seed(folder: Path, monkeypatch: 
         ),
         ("h = torch.tanh(p_t", "h = torch.sqrt(-1 - p_t.abs()", "numbers that are not finite"),
         ("* state[0]", "* state[0].mul_(0.5)", "`step` changes the state that it is given"),
-        (
-            "return (h,)",
-            "return (h.mul_(0.5),)",
-            r"24 steps of two sequences, ends in RuntimeError.*an inplace operation",
-        ),
+        (RETURN, "return (h.mul_(0.5),)", r"24 steps of two sequences, ends in RuntimeError.*an inplace operation"),
         ("self.u * state[0]", "(1 + 0 * self.u) * state[0]", "the gradient of its parameter u is zero"),
         ("self.u * state[0]", "self.u.sign() * state[0]", "the gradient of its parameter u is zero"),
         (
-            "return (h,)",
+            RETURN,
             "self.calls = getattr(self, 'calls', 0) + self.training\n        return (h / (1 + self.calls),)",
             "in training the same sequences have another answer with torch's generator in the same state",
         ),
         (
-            "return (h,)",
+            RETURN,
             "self.asked = getattr(self, 'asked', False) or self.training\n        return (h / (1 + self.asked),)",
             "after it has been called in training the same sequences have another answer",
         ),
         (
-            "torch.tanh(p_t",
+            TANH,
             "torch.tanh(self.training * np.random.rand() + p_t",
             "in training the same sequences have another answer",
         ),
@@ -168,27 +150,15 @@ def test_what_a_cell_draws_by_torch_follows_the_seed(folder: Path, monkeypatch: 
             "state[0] @ (W[0] if torch.is_grad_enabled() else KEPT.setdefault(0, W[0])).T",
             r"once its parameters have changed, it answers otherwise under torch.no_grad\(\)",
         ),
-        (
-            "torch.rand(self.hidden_size)",
-            "torch.ones(4) * random.random()",
-            "its u holds other numbers when it is made",
-        ),
-        (
-            "torch.rand(self.hidden_size)",
-            "torch.ones(4) * np.random.rand()",
-            "its u holds other numbers when it is made",
-        ),
+        (DRAWN, "torch.ones(4) * random.random()", "its u holds other numbers when it is made"),
+        (DRAWN, "torch.ones(4) * np.random.rand()", "its u holds other numbers when it is made"),
         ("        self._make_parameters", "        0 and self._make_parameters", "ends in AttributeError"),
         ("__init__(self, **kwargs)", "__init__(self, rank, **kwargs)", "ends in TypeError: .*rank"),
         ("def step", "def stepp", "model.cell=own is not known.*Own in own_.* lacks step"),
-        ("class Own(Cell)", "class Own(Cell", "which cannot be imported: SyntaxError"),
-        ("class Own(Cell)", "raise SystemExit(2)\nclass Own(Cell)", "which cannot be imported: SystemExit: 2"),
-        (
-            "class Own(Cell)",
-            "class OWN(Cell):\n    step = None\n\nclass Own(Cell)",
-            "is the name of OWN in own_.* and of Own in",
-        ),
-        ("class Own(Cell)", "1 / 0\nclass Own(Cell)", "which cannot be imported: ZeroDivisionError"),
+        (OWN, "class Own(Cell", "which cannot be imported: SyntaxError"),
+        (OWN, "raise SystemExit(2)\nclass Own(Cell)", "which cannot be imported: SystemExit: 2"),
+        (OWN, "class OWN(Cell):\n    step = None\n\nclass Own(Cell)", "is the name of OWN in own_.* and of Own in"),
+        (OWN, "1 / 0\nclass Own(Cell)", "which cannot be imported: ZeroDivisionError"),
     ],
 )
 @pytest.mark.sampled(9)
@@ -206,12 +176,12 @@ def test_a_cell_that_breaks_the_contract_is_one_sentence(
 @pytest.mark.parametrize(
     ("old", "new"),
     [
-        ("torch.tanh(p_t", "torch.tanh(p_t.square()"),  # even in x
-        ("torch.rand(self.hidden_size)", "torch.zeros(self.hidden_size)"),  # W has no gradient at the start
+        (TANH, "torch.tanh(p_t.square()"),  # even in x
+        (DRAWN, "torch.zeros(self.hidden_size)"),  # W has no gradient at the start
         ("self.u * state[0]", "self.u * 9 * state[0]"),  # rounding grows
         ("state[0] @ W[0].T", "nn.functional.dropout(state[0], 0.5, self.training) @ W[0].T"),
-        ("        self.u = ", "        self.register_buffer('seen', torch.zeros(()))\n        self.u = "),
-        ("        self.u = ", "        self.same = [self.U]\n        self.part = nn.LSTM(1, 1)\n        self.u = "),
+        (INIT, f"        self.register_buffer('seen', torch.zeros(()))\n{INIT}"),
+        (INIT, f"        self.same = [self.U]\n        self.part = nn.LSTM(1, 1)\n{INIT}"),
     ],
 )
 def test_a_cell_that_keeps_the_contract_is_accepted(
@@ -267,16 +237,12 @@ class Turned(Parametrization):
     ("old", "new", "told"),
     [
         ("", "", None),
-        (
-            "- self.theta.T)",
-            "- self.theta.T)[:1]",
-            r"`forward` returns \(1, 4\) for n=4, and must return a matrix \(4, 4\)",
-        ),
+        (SKEW, "- self.theta.T)[:1]", r"`forward` returns \(1, 4\) for n=4, and must return a matrix \(4, 4\)"),
         ("return torch", "torch", "`forward` returns NoneType for n=4"),
-        ("- self.theta.T)", "- self.theta.T).detach()", "no gradient reaches its parameters"),
-        ("- self.theta.T)", "+ self.theta.T)", "its first matrix is not of the kind that it is constrained to"),
+        (SKEW, "- self.theta.T).detach()", "no gradient reaches its parameters"),
+        (SKEW, "+ self.theta.T)", "its first matrix is not of the kind that it is constrained to"),
         ("(n, n)), dtype", "(n, 3)), dtype", "making it, and its matrix, ends in RuntimeError"),
-        ("- self.theta.T)", "- self.theta.T) * float('nan')", "its first matrix holds numbers that are not finite"),
+        (SKEW, "- self.theta.T) * float('nan')", "its first matrix holds numbers that are not finite"),
         (
             "    def forward(self):",
             "    def forward(self):\n        self.last = self.theta.exp()",

@@ -48,18 +48,20 @@ def test_two_layers_are_one_after_the_other() -> None:
 
 
 @pytest.mark.parametrize(
-    ("layers", "embedding", "tied", "widths"),
+    ("options", "widths"),
     [
-        (1, None, False, [(5, 4)]),
-        (3, None, False, [(5, 4), (4, 4), (4, 4)]),
-        (3, 7, False, [(7, 4), (4, 4), (4, 4)]),
-        (3, 7, True, [(7, 4), (4, 4), (4, 7)]),
-        (1, 7, True, [(7, 7)]),
+        ({}, [(5, 4)]),
+        ({"layers": 3}, [(5, 4), (4, 4), (4, 4)]),
+        ({"layers": 3, "embedding_size": 7}, [(7, 4), (4, 4), (4, 4)]),
+        ({"layers": 3, "embedding_size": 7, "tied": True}, [(7, 4), (4, 4), (4, 7)]),
+        ({"embedding_size": 7, "tied": True}, [(7, 7)]),
+        ({"layer_sizes": [3, 2, 7]}, [(5, 3), (3, 2), (2, 7)]),
     ],
 )
-def test_widths(layers: int, embedding: int | None, tied: bool, widths: list[tuple[int, int]]) -> None:
-    model = untouched(input_size=5, output_size=5, layers=layers, embedding_size=embedding, tied=tied)
+def test_widths(options: dict[str, Any], widths: list[tuple[int, int]]) -> None:
+    model = untouched(input_size=5, output_size=5, **options)
     assert [(cell.input_size, cell.hidden_size) for cell in model.cells] == widths
+    assert model.output_weight is None if "tied" in options else model.output_weight.shape == (5, widths[-1][1])
 
 
 @pytest.mark.parametrize("cls", CELLS)
@@ -69,23 +71,21 @@ def test_engines_agree(cls: type) -> None:
     torch.testing.assert_close(*found, **TOLERANCE)
 
 
-def test_taps_are_the_last_layer_states() -> None:
-    model, x, taps = network(Elman, layers=2), draw(2, 5, 3), {3: None}
-    model(x, taps=taps)
+@pytest.mark.parametrize("cls", [Elman, LSTM])
+def test_taps_are_the_last_layer_states_and_change_no_output(cls: type) -> None:
+    model, x, taps = network(cls, layers=2), draw(2, 5, 3), {3: None}
+    torch.testing.assert_close(model(x, taps=taps)[0], model(x)[0], **TOLERANCE)
     hidden, _ = recurrence(model.cells[0], x)
     hidden, _ = reference.run(model.cells[1], hidden, model.cells[1].initial_state(2))
     torch.testing.assert_close(taps[3], hidden[:, 2], **TOLERANCE)
 
 
-def test_taps_change_no_output() -> None:
-    model, x = network(LSTM, layers=2), draw(2, 5, 3)
-    torch.testing.assert_close(model(x, taps={1: None})[0], model(x)[0], **TOLERANCE)
-
-
-def test_dropout_is_off_in_evaluation() -> None:
-    x = draw(2, 5, 3)
+def test_dropout_is_off_in_evaluation_and_that_of_one_place_beats_the_common_one() -> None:
+    x, plain = draw(2, 5, 3), network(GRU, layers=2)
     dropped = network(GRU, layers=2, dropout=0.5).eval()
-    assert torch.equal(dropped(x)[0], network(GRU, layers=2).eval()(x)[0])
+    one = network(GRU, layers=2, dropout=0.5, hidden_dropout=0.0, output_dropout=0.0)
+    assert torch.equal(dropped(x)[0], plain(x)[0])
+    assert torch.equal(one(x)[0], plain(x)[0])  # vectors have no embedding to drop
 
 
 def test_dropout_on_the_embedding_between_layers_and_before_the_readout() -> None:
@@ -121,17 +121,6 @@ def test_dropout_at_one_place(place: str, locked: bool) -> None:
     assert not torch.allclose(found, model.eval()(x)[0])
 
 
-def test_dropout_of_one_place_beats_the_common_one() -> None:
-    model, x = network(GRU, layers=2, dropout=0.5, hidden_dropout=0.0, output_dropout=0.0), draw(2, 5, 3)
-    assert torch.equal(model(x)[0], model.eval()(x)[0])  # vectors have no embedding to drop
-
-
-def test_sizes_of_every_layer() -> None:
-    model = untouched(layer_sizes=[5, 2, 7])
-    assert [(cell.input_size, cell.hidden_size) for cell in model.cells] == [(3, 5), (5, 2), (2, 7)]
-    assert model.output_weight.shape == (2, 7)
-
-
 @pytest.mark.parametrize("dropout", [0.0, 0.5])
 def test_only_dropout_draws_random_numbers(dropout: float) -> None:
     model = network(GRU, dropout=dropout)
@@ -151,16 +140,11 @@ def test_an_embedding_starts_within_a_tenth() -> None:
     assert 0.098 < embedding.abs().max() <= 0.1  # 3,000 draws
 
 
-def test_a_tied_readout_is_the_embedding() -> None:
+def test_a_tied_readout_is_the_embedding_and_counts_its_weights_once() -> None:
     model, x = network(Elman, embedding_size=6, tied=True, output_size=3), tokens(2, 5)
     h_BTN, _ = recurrence(model.cells[0], model.embedding[x])
     torch.testing.assert_close(model(x)[0], h_BTN @ model.embedding.T + model.output_bias, **TOLERANCE)
-    assert model.output_weight is None
-
-
-def test_a_tied_readout_counts_its_weights_once() -> None:
-    counts = untouched(input_size=5, output_size=5, embedding_size=6, tied=True).parameter_counts()
-    assert counts == {"total": 5 * 6 + 6 * 6 + 6 * 6 + 6 + 5, "recurrent": 6 * 6}
+    assert model.parameter_counts() == {"total": 3 * 6 + 6 * 6 + 6 * 6 + 6 + 3, "recurrent": 6 * 6}
 
 
 def test_recurrent_weights_are_one_per_layer_and_constrained_gate() -> None:
@@ -168,22 +152,11 @@ def test_recurrent_weights_are_one_per_layer_and_constrained_gate() -> None:
     weights = model.recurrent_weights()
     assert [tuple(W.shape) for W in weights] == [(4, 4)] * 4
     assert max(float(deviation(W.detach())) for W in weights) < 1e-13  # one solve in float64
-
-
-@pytest.mark.parametrize("cls", CELLS)
-def test_there_are_no_recurrent_weights_without_a_constraint(cls: type) -> None:
-    assert network(cls, layers=2).recurrent_weights() == []
-
-
-def test_recurrent_weights_can_be_differentiated() -> None:
-    model = network(Elman, recurrent=ScaledCayley)
-    (model.recurrent_weights()[0] * draw(4, 4)).sum().backward()
-    assert model.cells[0].recurrent["h"].theta.grad.any()
-
-
-def test_the_recurrent_count_of_constrained_and_free_gates() -> None:
-    model = network(GRU, recurrent=ScaledCayley, cell={"orthogonal": ["c"]})
-    assert model.parameter_counts()["recurrent"] == 4 * 3 // 2 + 2 * 4 * 4
+    assert model.parameter_counts()["recurrent"] == 2 * (2 * 4 * 3 // 2 + 4 * 4), "two constrained gates and a free one"
+    (weights[0] * draw(4, 4)).sum().backward()
+    found = [model.cells[0].recurrent[gate].theta.grad for gate in ("r", "c")]
+    assert [g is not None and bool(g.any()) for g in found] == [True, False], "no gradient reaches the first matrix"
+    assert all(network(cls, layers=2).recurrent_weights() == [] for cls in (Elman, GRU, LSTM)), "without a constraint"
 
 
 @pytest.mark.parametrize(("scheme", "value"), [("zeros", 0.0), (0.0, 0.0), (0.01, 0.01), (-2, -2.0)])
