@@ -7,6 +7,7 @@ import pytest
 from orthobench.errors import ConfigError
 from orthobench.study.catalogue import SHIPPED, Catalogue
 from orthobench.study.tables.citations import entries
+from tests.conftest import write
 
 ENTRY = "@misc{%s,\n  title = {A {Title}},\n}\n"
 
@@ -33,16 +34,9 @@ def test_a_fair_table_cites_its_models_once_each() -> None:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    for name, text in {
-        "model/mine.yaml": "cell: lstm\ncite: [new2026, hochreiter1997lstm]\n",
-        "model/unsaid.yaml": "cell: lstm\n",
-        "model/nothing.yaml": "cell: lstm\ncite: []\n",
-        "model/wrong.yaml": "cell: lstm\ncite: hochreiter1997lstn\n",
-        "published/own.bib": ENTRY % "new2026",
-    }.items():
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).write_text(text)
-    return tmp_path
+    cited = {"mine": ["new2026", "hochreiter1997lstm"], "nothing": [], "wrong": "hochreiter1997lstn"}
+    files = {f"model/{name}.yaml": {"cell": "lstm", "cite": keys} for name, keys in cited.items()}
+    return write(tmp_path, files | {"model/unsaid.yaml": {"cell": "lstm"}, "published/own.bib": ENTRY % "new2026"})
 
 
 def test_a_users_model_cites_a_users_entry(folder: Path) -> None:
@@ -71,7 +65,6 @@ def test_what_cannot_be_cited_is_refused(name: str, message: str, folder: Path) 
     ],
 )
 def test_a_file_that_cannot_be_read_is_refused(text: str, message: str, tmp_path: Path) -> None:
-    (tmp_path / "published").mkdir()
-    (tmp_path / "published" / "a.bib").write_text(text)
+    write(tmp_path, {"published/a.bib": text})
     with pytest.raises(ConfigError, match=message):
         entries(Catalogue((tmp_path,)))

@@ -87,11 +87,8 @@ def test_a_cell_without_all_its_seeds_bears_out_nothing(cued: FairTable) -> None
         replace(e, lines=e.lines[:4]) if (e.model, e.case) == ("ncgru", "digits=3") else e for e in cued.entries
     )
     fewer = replace(cued, entries=entries)
-    for test in (
-        {"learns": ["ncgru"]},
-        {"better": ["gru_chrono"], "than": ["ncgru"]},
-        {"solves": ["ncgru"], "seeds": 4},
-    ):
+    better, solves = {"better": ["gru_chrono"], "than": ["ncgru"]}, {"solves": ["ncgru"], "seeds": 4}
+    for test in ({"learns": ["ncgru"]}, better, solves):
         assert judged(fewer, test) == (UNRUN, "not complete: ncgru")
 
 

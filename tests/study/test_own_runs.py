@@ -204,18 +204,18 @@ def test_of_settings_that_change_together_one_is_swept_and_the_other_told(tmp_pa
     assert sorted(key for row in table.rows for key in row.others) == ["task.batch_size"]
 
 
-def test_a_rate_that_follows_another_is_no_difference(tmp_path: Path, made: Tables) -> None:
-    for lr in ("0.01", "0.001"):
-        run(tmp_path, "model=scornn", *ADDING, "recipe=none", f"optimizer.lr={lr}")
+@pytest.mark.parametrize(
+    ("model", "key", "values"),
+    [("scornn", "optimizer.lr", ("0.01", "0.001")), ("rnn", "model.recurrent", ("free", "scaled_cayley"))],
+)
+def test_a_rate_that_follows_another_is_no_difference_and_hides_none(
+    model: str, key: str, values: tuple[str, ...], tmp_path: Path, made: Tables
+) -> None:
+    for value in values:
+        run(tmp_path, f"model={model}", *ADDING, "recipe=none", f"{key}={value}")
     (table,) = made()
-    assert (table.swept, [row.others for row in table.rows]) == (("optimizer.lr",), [{}, {}])
-
-
-def test_a_rate_that_follows_another_does_not_hide_what_was_swept(tmp_path: Path, made: Tables) -> None:
-    for recurrent in ("free", "scaled_cayley"):
-        run(tmp_path, "model=rnn", *ADDING, "recipe=none", f"model.recurrent={recurrent}")
-    (table,) = made()
-    assert table.swept == ("model.recurrent",)
+    assert table.swept == (key,)
+    assert model != "scornn" or [row.others for row in table.rows] == [{}, {}]
 
 
 def test_the_best_by_another_setting(tmp_path: Path, made: Tables) -> None:
@@ -298,8 +298,4 @@ def test_settings_that_are_refused_are_not_written(capsys: pytest.CaptureFixture
 def test_a_name_that_recipe_does_not_take(name: str) -> None:
     with pytest.raises(ConfigError, match="is no name for a recipe"):
         winner.place(name)
-
-
-def test_a_path_in_a_folder_of_recipes_is_kept() -> None:
-    assert winner.place("conf/recipe/a.yaml") == Path("conf/recipe/a.yaml")
-    assert winner.place("conf/a.yaml") == Path("conf/recipe/a.yaml")
+    assert winner.place("conf/recipe/a.yaml") == winner.place("conf/a.yaml") == Path("conf/recipe/a.yaml")

@@ -49,11 +49,9 @@ NAME = "seventh/table1"
 
 
 def paper(root: Path, rates: str = "[1e-3, 3e-3]", unstated: str = "[rate]") -> tuple[Path, ...]:
-    folder = root / f"conf-{abs(hash((rates, unstated)))}"
-    texts = {f"experiment/{NAME}": EXPERIMENT.replace("UNSTATED", unstated).replace("RATES", rates)}
-    for name, text in (texts | {"published/seventh": PUBLISHED}).items():
-        write(folder, {f"{name}.yaml": text})
-    return (folder,)
+    experiment = EXPERIMENT.replace("UNSTATED", unstated).replace("RATES", rates)
+    files = {f"experiment/{NAME}.yaml": experiment, "published/seventh.yaml": PUBLISHED}
+    return (write(root / f"conf-{abs(hash((rates, unstated)))}", files),)
 
 
 def runs(cell: str, val: float, test: float, seeds: tuple[int, ...] = (1, 2, 3), **more: Any) -> list[Line]:
@@ -184,26 +182,23 @@ def test_both_ratios_are_tried_where_they_make_a_difference() -> None:
 
 
 def test_the_best_mean_is_chosen() -> None:
-    found = chosen(scored(BOTH))
+    lines = scored(BOTH)
+    found = chosen(lines)
     assert (found.best, found.settled, found.edge) == ("3e-3", True, False)
+    lines["3e-4"].append(made_up("3e-4", 1, best_val___val__score=9.0))
+    assert chosen(lines).best == "3e-3", "other seeds have no part in it"
+    assert best_of(scored({"1e-2": (0.5,), "1e-3": (0.2,)}, "val__loss"), LOSS) == "1e-3", "a lower loss is better"
+    losses = {"1e-3": 0.02, "3e-3": 0.01, "1e-2": 0.03}
+    equal = {
+        rate: [made_up(rate, 101, best_val___val__score=1.0, best_val___val__loss=x)] for rate, x in losses.items()
+    }
+    assert best_of(equal, SCORE) == "3e-3", "equal scores are told apart by the loss"
 
 
 def test_a_rate_with_a_diverged_seed_loses_to_any_without() -> None:
     assert chosen(scored(BOTH | {"3e-3": (1.0, None)})).best == "1e-2"
     assert best_of(scored({"1e-2": (1.0, None, None), "1e-3": (0.0, 0.0, 0.0)}), SCORE) == "1e-3"
     assert best_of(scored({"1e-2": (None, None), "1e-3": (0.0, None)}), SCORE) == "1e-3"
-
-
-def test_equal_scores_are_told_apart_by_the_loss() -> None:
-    lines = {
-        choice: [made_up(choice, 101, best_val___val__score=1.0, best_val___val__loss=loss)]
-        for choice, loss in (("1e-3", 0.02), ("3e-3", 0.01), ("1e-2", 0.03))
-    }
-    assert best_of(lines, SCORE) == "3e-3"
-
-
-def test_a_lower_loss_is_better() -> None:
-    assert best_of(scored({"1e-2": (0.5,), "1e-3": (0.2,)}, "val__loss"), LOSS) == "1e-3"
 
 
 def test_the_rates_grow_where_the_best_lies_at_an_edge() -> None:
@@ -222,9 +217,3 @@ def test_they_grow_by_three_on_a_side_and_then_the_edge_is_marked(end: str, furt
         scores[rate] = (0.81 + i / 100, 0.81 + i / 100)
     found = chosen(scored(scores))
     assert (found.best, found.settled, found.edge) == (further[-1], True, True)
-
-
-def test_other_seeds_have_no_part_in_it() -> None:
-    lines = scored(BOTH)
-    lines["3e-4"].append(made_up("3e-4", 1, best_val___val__score=9.0))
-    assert chosen(lines).best == "3e-3"

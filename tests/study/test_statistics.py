@@ -38,10 +38,7 @@ def test_the_ends_that_are_kept_are_those_of_scipy() -> None:
 def test_an_interval_of_numbers_is_not_that_of_equal_numbers_of_another_type() -> None:
     assert [type(end) for end in t_interval([1.0, 1.0, 1.0]) or ()] == [float, float]
     assert [type(end) for end in t_interval([1, 1, 1]) or ()] == [int, int]
-
-
-def test_two_values_have_no_interval_of_the_mean() -> None:
-    assert t_interval([1.0, 2.0]) is None
+    assert t_interval([1.0, 2.0]) is None, "two values have none"
 
 
 def test_a_diverged_seed_is_the_worst_of_the_median() -> None:
@@ -113,43 +110,29 @@ def test_a_diverged_seed_loses_its_pair() -> None:
 
 def test_an_interval_is_two_tests() -> None:
     differences = [0.1, -0.1, 0.2, -0.2, 0.05, 0.0]
-    p, against = between(differences, -1.0, 1.0)
-    assert p == pytest.approx(0.5**6)
-    assert against == 1.0
+    assert between(differences, -1.0, 1.0) == pytest.approx((0.5**6, 1.0))
     assert between([5.0] * 6, -1.0, 1.0) == pytest.approx((1.0, 2 * 0.5**6))
     assert between([5.0] * 6, 0.0, INF) == pytest.approx((0.5**6, 1.0))
+    assert between([math.nan] * 6, -1.0, 1.0) == between([math.nan] * 6, 0.0, INF) == (1.0, 1.0), "both diverged"
 
 
-def test_where_both_diverged_nothing_is_said() -> None:
-    assert between([math.nan] * 6, -1.0, 1.0) == (1.0, 1.0)
-    assert between([math.nan] * 6, 0.0, INF) == (1.0, 1.0)
-
-
-def test_spread() -> None:
+def test_spread_of_which_a_diverged_seed_has_infinitely_much() -> None:
     calm, wild = scores(1.0, 1.1, 0.9, 1.05, 0.95, 1.0), scores(0.0, 2.0, 4.0, -3.0, 9.0, 1.0)
     assert less_spread(calm, wild)[0] < 0.01
     assert less_spread(wild, calm)[1] < 0.01
     assert less_spread(calm, calm)[0] > 0.5
-
-
-def test_a_diverged_seed_is_infinitely_spread() -> None:
-    survivors = scores(*[None] * 8, 0.5, 0.5)
-    others = scores(*(0.5 + i / 50 for i in range(10)))
-    p, against = less_spread(survivors, others)
+    p, against = less_spread(scores(*[None] * 8, 0.5, 0.5), scores(*(0.5 + i / 50 for i in range(10))))
     assert p > 0.9
     assert against < 0.05
     for n in (3, 10):
         assert less_spread(scores(*[None] * n), scores(*[None] * n)) == (1.0, 1.0)
+    assert less_spread(scores(0.0, 0.1, 0.2), scores(0.0, 5.0, 10.0))[0] >= least_of_samples(3) == 1 / 6
 
 
 @pytest.mark.parametrize(("family", "n"), [(1, 5), (2, 6), (3, 6), (10, 8), (0, 5)])
 def test_how_many_seeds_it_takes(family: int, n: int) -> None:
     assert needed(family, least_of_pairs) == n
     assert max(family, 1) * 0.5**n <= 0.05 < max(family, 1) * 0.5 ** (n - 1)
-
-
-def test_the_least_p_value_of_two_samples() -> None:
-    assert less_spread(scores(0.0, 0.1, 0.2), scores(0.0, 5.0, 10.0))[0] >= least_of_samples(3) == 1 / 6
 
 
 def share_below(p_values: list[float]) -> float:
@@ -209,17 +192,14 @@ def test_where_less_is_better_the_order_turns_round() -> None:
     assert pair.difference == 1.0
 
 
-def test_wilcoxon_is_scipys() -> None:
+def test_wilcoxon_is_scipys_and_exact_with_ties_and_zeros_of_few() -> None:
+    """Four wins: the least two-sided p-value that there is. Equal sizes, one of them nothing: by hand."""
     a, b = [0.9, 0.8, 0.7, 0.95, 0.6, 0.5], [0.7, 0.75, 0.65, 0.9, 0.61, 0.3]
     assert signed_rank(a, b) == pytest.approx(stats.wilcoxon(a, b, method="exact").pvalue)
     assert signed_rank(a, a) == 1.0
     long = [*a, *(x + 0.013 for x in a), 0.44], [*b, *(x + 0.021 for x in b), 0.44]
     expected = stats.wilcoxon(*long, zero_method="zsplit", method="asymptotic").pvalue  # a zero: no exact test
     assert signed_rank(*long) == pytest.approx(expected)
-
-
-def test_wilcoxon_of_few_is_exact_with_ties_and_zeros() -> None:
-    """Four wins: the least two-sided p-value that there is. Equal sizes, one of them nothing: by hand."""
     assert signed_rank([4, 5, 6, 7], [1, 1, 1, 1]) == pytest.approx(2 / 2**4)
     assert signed_rank([2, 2, 1], [1, 1, 1], "greater") == pytest.approx(2 / 2**3)
 
@@ -233,32 +213,22 @@ def test_a_model_that_diverged_is_the_worst_on_its_data_set() -> None:
 
 
 def test_the_interquartile_mean_leaves_out_a_quarter_at_each_end() -> None:
-    value, (low, high) = interquartile_mean([[0.1, 0.5, 0.6, 9.0], [0.4, 0.7, -5.0, 0.8]])
+    scores = [[0.1, 0.5, 0.6, 9.0], [0.4, 0.7, -5.0, 0.8]]
+    value, (low, high) = interquartile_mean(scores)
     assert value == pytest.approx((0.4 + 0.5 + 0.6 + 0.7) / 4)
     assert low < value < high
+    assert interquartile_mean(scores) == (value, (low, high)), "the same scores have another interval"
+    same = interquartile_mean([[0.1] * 4, [0.9] * 4])[1]
+    assert same == pytest.approx((0.5, 0.5)), "seeds are resampled within a data set alone: nothing varies"
 
 
-def test_the_chance_of_beating_counts_ties_as_half() -> None:
+def test_the_chance_of_beating_counts_ties_as_half_and_a_diverged_seed_as_lost() -> None:
     assert improvement([[2.0, 3.0]], [[1.0, 1.5]]) == (1.0, (1.0, 1.0))
     assert improvement([[1.0, 1.0]], [[1.0, 1.0]]) == (0.5, (0.5, 0.5))
     value, (low, high) = improvement([[1.0, 3.0], [5.0, 5.0]], [[2.0, 2.0], [5.0, 4.0]])
     assert value == pytest.approx((0.5 + 0.75) / 2)
     assert low < value < high
-
-
-def test_a_diverged_seed_loses() -> None:
-    value, _ = improvement([[0.5, -math.inf]], [[0.4, 0.3]])
-    assert value == 0.5
-
-
-def test_the_same_scores_give_the_same_interval() -> None:
-    scores = [[0.1, 0.5, 0.6], [0.4, 0.7, 0.2]]
-    assert interquartile_mean(scores) == interquartile_mean(scores)
-
-
-def test_seeds_are_resampled_within_a_data_set_alone() -> None:
-    """Data sets that differ, seeds that do not: nothing varies."""
-    assert interquartile_mean([[0.1] * 4, [0.9] * 4])[1] == pytest.approx((0.5, 0.5))
+    assert improvement([[0.5, -math.inf]], [[0.4, 0.3]])[0] == 0.5
 
 
 def test_five_seeds_cover_the_true_mean_nearly_as_often_as_they_say(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -279,44 +249,29 @@ SPREAD = [1.0, 0.9, 1.0]  # mean 0.967, but the lower bound is 0.967 - 4.303 * 0
 def test_the_lower_bound_is_that_of_students_t() -> None:
     assert lower_bound(SPREAD) == pytest.approx(0.96667 - 4.30265 * 0.057735 / 3**0.5, abs=1e-4)
     assert lower_bound([1.0, 1.0, 1.0]) == 1.0
-
-
-@pytest.mark.parametrize("scores", [[1.0, 1.0], [1.0, 1.0, None], [1.0, 1.0, 1.0, None], []])
-def test_there_is_no_bound_with_few_seeds_or_a_diverged_one(scores: list[float | None]) -> None:
-    assert lower_bound(scores) is None
+    for few_or_diverged in ([1.0, 1.0], [1.0, 1.0, None], [1.0, 1.0, 1.0, None], []):
+        assert lower_bound(few_or_diverged) is None
 
 
 @pytest.mark.parametrize(
-    ("curve", "expected"),
+    ("curve", "expected", "not_held"),
     [
-        ({10: GOOD, 40: GOOD, 80: GOOD, 160: BAD}, 80),
-        ({10: GOOD, 40: GOOD, 80: SPREAD}, 40),
-        ({160: GOOD, 40: GOOD}, 160),
-        ({40: GOOD, 80: BAD, 160: GOOD}, 160),  # the greatest, whatever lies between
-        ({10: GOOD, 40: BAD, 80: GOOD}, None),
-        ({10: SPREAD, 80: GOOD}, None),
-        ({40: [1.0, 1.0], 80: GOOD}, None),
-        ({40: [0.9, 0.9, 0.9]}, None),  # above 0.9, not at it
-        ({40: GOOD, 80: [1.0, 1.0, None]}, 40),
+        ({10: GOOD, 40: GOOD, 80: GOOD, 160: BAD}, 80, ()),
+        ({10: GOOD, 40: GOOD, 80: SPREAD}, 40, ()),
+        ({160: GOOD, 80: SPREAD, 40: GOOD, 5: BAD}, 160, (5, 80)),
+        ({40: GOOD, 80: BAD, 160: GOOD}, 160, (80,)),  # the greatest, whatever lies between
+        ({40: GOOD, 80: [1.0, 1.0, None], 160: GOOD}, 160, (80,)),
+        ({10: GOOD, 40: BAD, 80: GOOD}, None, ()),
+        ({10: SPREAD, 80: GOOD}, None, ()),
+        ({40: [1.0, 1.0], 80: GOOD}, None, ()),
+        ({40: [0.9, 0.9, 0.9]}, None, ()),  # above 0.9, not at it
+        ({40: GOOD, 80: [1.0, 1.0, None]}, 40, ()),
     ],
 )
-def test_the_greatest_length_that_is_held(curve: dict[int, list[float | None]], expected: int | None) -> None:
+def test_the_greatest_length_that_is_held_and_those_below_that_are_not(
+    curve: dict[int, list[float | None]], expected: int | None, not_held: tuple[int, ...]
+) -> None:
     assert horizon(curve, (10, 40)) == expected
-
-
-@pytest.mark.parametrize(
-    ("curve", "expected"),
-    [
-        ({10: GOOD, 40: GOOD, 80: GOOD, 160: BAD}, ()),
-        ({160: GOOD, 80: SPREAD, 40: GOOD, 5: BAD}, (5, 80)),
-        ({40: GOOD, 80: [1.0, 1.0, None], 160: GOOD}, (80,)),
-        ({40: BAD, 80: GOOD}, ()),
-    ],
-)
-def test_lengths_below_it_that_are_not_held(curve: dict[int, list[float | None]], expected: tuple[int, ...]) -> None:
-    assert holes(curve, (10, 40)) == expected
-
-
-def test_a_curve_without_a_length_of_training_decides_nothing() -> None:
+    assert holes(curve, (10, 40)) == not_held
     with pytest.raises(ValueError, match=r"range of training, 10\.\.40"):
         horizon({80: GOOD}, (10, 40))

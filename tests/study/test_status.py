@@ -81,10 +81,7 @@ def test_a_failure_that_is_reproduced_is_marked(
     found = judge(ours, published, **arguments)
     assert ("trivial" in found.detail) == both
     assert not both or found.word == "reproduced"
-
-
-def test_of_no_score_neither_side_is_worse_than_trivial() -> None:
-    assert verdict([5.0, 5.1, 5.2], 9.0, trivial=2.0, direction="neither") == "differs"
+    assert verdict([5.0, 5.1, 5.2], 9.0, trivial=2.0, direction="neither") == "differs", "of no score is a side worse"
 
 
 def test_the_sentence_has_the_figures() -> None:
@@ -100,11 +97,13 @@ def test_the_prediction_interval_by_hand() -> None:
     values = [0.97, 0.975, 0.98, 0.969]
     for runs in (1, 10):
         low, high = prediction_interval(values, published_seeds=runs) or (0, 0)
-        assert (high - low) / 2 == pytest.approx(
-            stats.t.ppf(0.975, 3) * np.std(values, ddof=1) * math.sqrt(1 / 4 + 1 / runs)
-        )
+        half = stats.t.ppf(0.975, 3) * np.std(values, ddof=1) * math.sqrt(1 / 4 + 1 / runs)
+        assert (high - low) / 2 == pytest.approx(half)
         assert (high + low) / 2 == pytest.approx(np.mean(values))
     assert prediction_interval([0.9]) is None
+    half = stats.t.ppf(0.975, 2) * 0.01 / math.sqrt(12) * math.sqrt(4 / 3)  # equal seeds: as far as a metric resolves
+    low, high = prediction_interval([0.5] * 3, resolution=0.01) or (0, 0)
+    assert (high - low) / 2 == pytest.approx(half)
 
 
 def test_a_printed_spread_is_the_papers() -> None:
@@ -129,12 +128,6 @@ def test_the_prediction_interval_stays_within_the_bounds() -> None:
     found = judge([0.1, 0.5, 0.9], 0.8, margin=D, direction="higher", planned=3, bounds=(0.0, 1.0))
     assert found.word == "agrees, not precise"
     assert "says nothing" in found.detail
-
-
-def test_equal_seeds_spread_as_far_as_the_metric_resolves() -> None:
-    half = stats.t.ppf(0.975, 2) * 0.01 / math.sqrt(12) * math.sqrt(4 / 3)
-    low, high = prediction_interval([0.5] * 3, resolution=0.01) or (0, 0)
-    assert (high - low) / 2 == pytest.approx(half)
 
 
 @pytest.mark.parametrize(
@@ -202,12 +195,9 @@ def test_a_wide_gap_is_seen_with_five_seeds(gap: float) -> None:
     assert found["better" if gap > 0 else "not reproduced"] >= 0.95 * 1500
 
 
-def test_a_count_is_equal_up_to_its_rounding() -> None:
+def test_a_count_is_equal_up_to_its_rounding_and_named_as_it_was_printed() -> None:
     assert count(16415, 16000, 500).word == "count equal"
     assert count(16501, 16000, 500).word == "count differs"
     assert count(17930, 35000).detail == "The model has 17,930 parameters, the paper says 35,000."
-
-
-def test_a_count_is_named_as_it_was_printed() -> None:
     assert count(65_900, 65_536, 1023, "≈ 64k").detail == "The model has 65,900 parameters, the paper says ≈ 64k."
     assert count(65_900, 65_536, 1023).detail.endswith("the paper says about 65,536.")

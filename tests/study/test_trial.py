@@ -60,10 +60,8 @@ def test_a_pruned_run_is_no_finished_one(work: TrialRun) -> None:
     assert outcome == Outcome("pruned", "pruned by its validation score at step 2")
     record = read_sealed(work.run.folder / "record.json")
     assert record is not None
-    assert (record["status"], record["reason"]) == (
-        "stopped",
-        "pruned by its validation score at step 2; the same command resumes the run.",
-    )
+    told = "pruned by its validation score at step 2; the same command resumes the run."
+    assert (record["status"], record["reason"]) == ("stopped", told)
     assert work.run.code() is None, "a sweep would go on with it"
 
 
@@ -111,8 +109,7 @@ def test_a_run_that_fails_is_told_with_its_code(work: TrialRun, monkeypatch: pyt
     ("code", "why"),
     [
         (-9, "killed by SIGKILL, perhaps for want of memory"),
-        (75, "its process ended unfinished"),
-        (0, "its process ended unfinished"),
+        *((code, "its process ended unfinished") for code in (75, 0)),
     ],
 )
 def test_a_run_that_is_lost_again_and_again_without_a_further_step_has_failed(
