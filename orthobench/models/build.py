@@ -97,36 +97,37 @@ def fit_to_budget(settings: Settings) -> Settings:
     task = build_task(settings)
     totals: dict[int, int] = {}
 
-    def reaches(size: int, end: int) -> bool:
-        """Return True if the first allowed size in size..end-1 has at least the budget; notes its total."""
+    def first(size: int, end: int) -> int | None:
+        """The first size in size..end-1 that the model allows, if any; notes its total."""
         for allowed in range(size, end):
-            with suppress(ConfigError):  # the model does not allow it
+            with suppress(ConfigError):
                 totals[allowed] = build_model(settings.with_hidden_size(allowed), task).parameter_counts()["total"]
-                return totals[allowed] >= budget
-        return False
+                return allowed
+        return None
 
-    low, high, reached = 0, USUAL, reaches(USUAL, USUAL + 1)
-    if not totals:
-        high, reached = 1, reaches(1, 2)
-    while not reached:
+    # sizes up to `low` that are allowed are below the budget, and the first from `high` on is not
+    low, high = 0, USUAL
+    found = first(USUAL, USUAL + 1)
+    if found is None:
+        high, found = 1, first(1, 2)
+    while found is None or totals[found] < budget:
         low = max(totals, default=high)
         # counts grow at most with the square of the size: up to this one they stay below the budget
         high = max(math.ceil(low * math.sqrt(budget / totals[low])) if totals else 2 * high, low + 1)
         if high > LARGEST:
             problem = "is too large" if totals else "cannot be met"
             raise ConfigError(f"params={budget} {problem} with up to {LARGEST} hidden units; choose another number.")
-        reached = reaches(high, 2 * high)
+        found = first(high, 2 * high)
     guesses = 0
     while high - low > 1:
         guesses += 1
         middle = _guess(totals, budget) if guesses <= GUESSES else (low + high) // 2
         middle = min(max(middle, low + 1), high - 1)
-        low, high = (low, middle) if reaches(middle, high) else (middle, high)
-    below = max((size for size, count in totals.items() if count < budget), default=0)
-    for size in range(low, below, -1):  # an allowed one between two guesses may have been passed over
-        reaches(size, size + 1)
-        if size in totals:
-            break
+        found = first(middle, high)
+        if found is None or totals[found] >= budget:
+            high = middle
+        else:
+            low = found
     best = min(totals, key=lambda size: (abs(totals[size] - budget), size))
     if not budget / 2 <= totals[best] <= 2 * budget:
         raise ConfigError(f"params={budget} is too {'small' if totals[best] > budget else 'large'}: "

@@ -1,5 +1,6 @@
 """Parameter counts of the papers' tables and of their baselines, from models built as the command line builds them."""
 
+import itertools
 from types import SimpleNamespace
 
 import pytest
@@ -288,8 +289,16 @@ def test_spectral_feed_forward(model: str, depth: int) -> None:
     assert count == {"recurrent": depth * each, "total": 785 * 128 + depth * (each + 128) + 1290}
 
 
-@pytest.mark.parametrize("budget", [2000, 6902])
-@pytest.mark.parametrize("model", ["lstm", "scornn", "mamba2", "slstm", "lru", "eunn", "eunn model.style=fft"])
+MODELS_OF_A_BUDGET = ("lstm", "scornn", "mamba2", "slstm", "lru", "eunn", "eunn model.style=fft")
+
+
+@pytest.mark.parametrize(
+    ("model", "budget"),
+    [
+        *itertools.product(MODELS_OF_A_BUDGET, (2000, 6902)),
+        *(("mamba2", 697), ("mlstm model.heads=8", 1308), ("eunn model.style=fft", 183)),
+    ],
+)
 def test_a_budget_comes_to_the_nearest_of_all_sizes(model: str, budget: int) -> None:
     """Also where every second or eighth size is allowed, and counts that are guessed fall between."""
     words = [f"model={model.split()[0]}", *model.split()[1:], "task=copying", f"params={budget}", "recipe=none"]
