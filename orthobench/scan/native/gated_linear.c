@@ -1,23 +1,26 @@
 /* Recurrences of which the input sets the factor and the term of every unit: the equations are in gated_linear.py.
  *
- * A call does the rows first..last-1 of the batch for the whole sequence. Factors and terms are computed row by row,
- * again in the backward pass, so that nothing is kept but projections and states. Complex states have both parts of a
- * unit side by side.
+ * A call does the units first..last-1 of some sequences each, STEPS steps at a time. Their projections, factors and terms
+ * are computed while they are in cache, again in the backward pass, so that states alone are kept; or projections are
+ * given. Complex states have both parts of a unit side by side.
  */
 
 #include "scan.h"
 #include <math.h>
 
 typedef struct {
-    int64_t T, B, N, kind, width; /* of a projection */
-    int64_t P_time, P_row, dH_time, dH_row;
-    REAL *P, *h0, *H, *dH; /* dH is the gradient of every state from outside, or null */
-    REAL *dP, *G;          /* G is dL/dh_T at the start, dL/dh_0 at the end */
+    int64_t T, B, N, kind, width, I, unit; /* width of a projection; sequences of a unit */
+    int64_t P_time, P_row, X_time, X_row, dP_time, dP_row, dH_time, dH_row;
+    REAL *P, *dP;          /* (T, B, width), or null: they are U x + bias */
+    REAL *X, *bias, *W[2]; /* (T, B, I); (width), or null; U^T and, where dX is needed, U, packed */
+    REAL *h0, *H, *dH;     /* (B, N), (B, T, N); dH is the gradient of every state from outside, or null */
+    REAL *G;               /* dL/dh_T at the start, dL/dh_0 at the end */
+    REAL *dX, *dU, *dbias; /* (B, T, I), or null; (units, I, width) and (units, width), zero at first */
 } GatedLinear;
 
 enum { MINGRU, MINGRU_IDENTITY, MINLSTM, MINLSTM_IDENTITY, ROTATION, UNITARY };
 
-#define PROJECTION(t, row) (s->P + (t) * s->P_time + (row) * s->P_row)
+#define STEPS 32
 #define INLINE static inline __attribute__((always_inline)) /* with constants for what a cell is */
 
 /* ---- real states: h = kept h + given v, where kept + given = 1 and each is computed without cancellation ---- */
@@ -146,12 +149,26 @@ INLINE void complex_step_back(int damped, const REAL *restrict z, const REAL *re
 
 #define STEP(kind, call) case kind: call; break
 
+typedef struct { const REAL *rows; int64_t apart; } Rows;
+
+/* The projections of the steps t ... t + count - 1; `block` has room for them. */
+static Rows projections(const GatedLinear *s, int64_t row, int64_t t, int64_t count, REAL *block) {
+    if (s->P) return (Rows){s->P + t * s->P_time + row * s->P_row, s->P_time};
+    product((Product){s->I, s->X + t * s->X_time + row * s->X_row, s->X_time, s->bias, 0, block, s->width, 0}, count,
+            s->width, s->W[0]);
+    return (Rows){block, s->width};
+}
+
 void gated_linear_forward(const GatedLinear *s, int64_t first, int64_t last, REAL *scratch) {
-    int64_t B = s->B, n = s->N, M = s->kind < ROTATION ? n : 2 * n;
-    for (int64_t t = 0; t < s->T; t++)
-        for (int64_t i = first; i < last; i++) {
-            const REAL *z = PROJECTION(t, i), *h = t ? AT(s->H, t - 1, i, M) : s->h0 + i * M;
-            REAL *out = AT(s->H, t, i, M);
+    int64_t n = s->N, M = s->kind < ROTATION ? n : 2 * n;
+    REAL *block = scratch + 2 * n;
+    for (int64_t row = first * s->unit; row < last * s->unit && row < s->B; row++) {
+        const REAL *h = s->h0 + row * M;
+        Rows p = {0};
+        for (int64_t t = 0; t < s->T; t++) {
+            if (t % STEPS == 0) p = projections(s, row, t, s->T - t < STEPS ? s->T - t : STEPS, block);
+            const REAL *z = p.rows + t % STEPS * p.apart;
+            REAL *out = s->H + (row * s->T + t) * M;
             switch (s->kind) {
                 STEP(MINGRU, step(0, 0, z, h, out, n));
                 STEP(MINGRU_IDENTITY, step(0, 1, z, h, out, n));
@@ -160,23 +177,56 @@ void gated_linear_forward(const GatedLinear *s, int64_t first, int64_t last, REA
                 STEP(ROTATION, complex_step(1, z, h, out, scratch, n));
                 STEP(UNITARY, complex_step(0, z, h, out, scratch, n));
             }
+            h = out;
         }
+    }
+}
+
+/* From the gradients dz of the projections of some steps to those of x, U and the bias. */
+static void projections_back(const GatedLinear *s, int64_t row, int64_t t, int64_t count, const REAL *dz, REAL *scratch) {
+    int64_t unit = row / s->unit, J = s->width;
+    add_outer(s->X + t * s->X_time + row * s->X_row, s->X_time, dz, J, count, J, s->dU + unit * s->I * J, scratch, 0, s->I);
+    for (int64_t i = 0; s->bias && i < count; i++) add_to(s->dbias + unit * J, dz + i * J, J);
+    if (s->dX)
+        product((Product){J, dz, J, 0, 0, s->dX + (row * s->T + t) * s->I, s->I, 0}, count, s->I, s->W[1]);
+}
+
+#define AHEAD 6 /* steps */
+
+/* A row of what a later step reads begins to come; the processor foresees none where rows are read from the last on. */
+static inline void foresee(const REAL *row, int64_t n) {
+    for (int64_t j = 0; j < n; j += 64 / (int64_t)sizeof(REAL)) __builtin_prefetch(row + j);
 }
 
 void gated_linear_backward(const GatedLinear *s, int64_t first, int64_t last, REAL *scratch) {
-    int64_t B = s->B, n = s->N, M = s->kind < ROTATION ? n : 2 * n;
-    for (int64_t t = s->T - 1; t >= 0; t--)
-        for (int64_t i = first; i < last; i++) {
-            const REAL *z = PROJECTION(t, i), *h = t ? AT(s->H, t - 1, i, M) : s->h0 + i * M;
-            const REAL *outside = OUTSIDE(t - 1, i);
-            REAL *G = s->G + i * M, *dz = AT(s->dP, t, i, s->width);
-            switch (s->kind) {
-                STEP(MINGRU, step_back(0, 0, z, h, G, outside, dz, n));
-                STEP(MINGRU_IDENTITY, step_back(0, 1, z, h, G, outside, dz, n));
-                STEP(MINLSTM, step_back(1, 0, z, h, G, outside, dz, n));
-                STEP(MINLSTM_IDENTITY, step_back(1, 1, z, h, G, outside, dz, n));
-                STEP(ROTATION, complex_step_back(1, z, h, G, outside, dz, scratch, n));
-                STEP(UNITARY, complex_step_back(0, z, h, G, outside, dz, scratch, n));
+    int64_t n = s->N, M = s->kind < ROTATION ? n : 2 * n;
+    REAL *block = scratch + 2 * n, *dblock = block + STEPS * s->width, *room = dblock + STEPS * s->width;
+    for (int64_t row = first * s->unit; row < last * s->unit && row < s->B; row++) {
+        REAL *G = s->G + row * M;
+        for (int64_t start = (s->T - 1) / STEPS * STEPS; start >= 0; start -= STEPS) {
+            int64_t count = s->T - start < STEPS ? s->T - start : STEPS;
+            Rows p = projections(s, row, start, count, block);
+            for (int64_t i = count - 1, t = start + i; i >= 0; i--, t--) {
+                const REAL *z = p.rows + i * p.apart, *outside = OUTSIDE(t - 1, row);
+                const REAL *h = t ? s->H + (row * s->T + t - 1) * M : s->h0 + row * M;
+                if (t > AHEAD) foresee(s->H + (row * s->T + t - 1 - AHEAD) * M, M);
+                if (t > AHEAD && outside) foresee(OUTSIDE(t - 1 - AHEAD, row), M);
+                REAL *dz = s->P ? s->dP + t * s->dP_time + row * s->dP_row : dblock + i * s->width;
+                switch (s->kind) {
+                    STEP(MINGRU, step_back(0, 0, z, h, G, outside, dz, n));
+                    STEP(MINGRU_IDENTITY, step_back(0, 1, z, h, G, outside, dz, n));
+                    STEP(MINLSTM, step_back(1, 0, z, h, G, outside, dz, n));
+                    STEP(MINLSTM_IDENTITY, step_back(1, 1, z, h, G, outside, dz, n));
+                    STEP(ROTATION, complex_step_back(1, z, h, G, outside, dz, scratch, n));
+                    STEP(UNITARY, complex_step_back(0, z, h, G, outside, dz, scratch, n));
+                }
             }
+            if (!s->P) projections_back(s, row, start, count, dblock, room);
         }
+    }
+}
+
+/* Numbers of scratch memory that a pass needs. */
+int64_t gated_linear_scratch(const GatedLinear *s, int64_t backward) {
+    return 2 * s->N + (1 + backward) * STEPS * s->width + backward * outer_scratch(s->width);
 }

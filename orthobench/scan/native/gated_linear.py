@@ -11,6 +11,7 @@ a = m exp(i phi), m = sigmoid(-damping), it is
     D = conj(h_{t-1}) G,   dphi = Im(conj(a) D),   ddamping = -(1 - m) Re(conj(a) D),   db = G,   G <- conj(a) G + ...
 """
 
+from ctypes import c_void_p
 from typing import Any
 
 import torch
@@ -21,8 +22,7 @@ from orthobench.cells.mingru import MinGRU
 from orthobench.cells.rotation import Rotation
 from orthobench.parametrizations.derivatives import first_only
 from orthobench.scan.fused.elman import Gradients, first_gradient
-from orthobench.scan.native.library import Struct, long, pointer, readable, room, with_rows
-from orthobench.scan.native.projection import project
+from orthobench.scan.native.library import SMALLEST_SHARE, Struct, long, pack, pointer, readable, room, with_rows
 from orthobench.scan.reference import projected
 
 KINDS = ("mingru", "mingru identity", "minlstm", "minlstm identity", "rotation", "unitary")
@@ -31,25 +31,32 @@ KINDS = ("mingru", "mingru identity", "minlstm", "minlstm identity", "rotation",
 class GatedLinear(Struct):
     """The struct of the same name in gated_linear.c."""
 
-    real = frozenset(("P", "dP"))
-    apart = frozenset(("P", "dH"))
+    real = frozenset(("P", "dP", "X", "bias", "dX", "dU", "dbias"))
+    apart = frozenset(("P", "dP", "X", "dH"))
     _fields_ = (
-        *((name, long) for name in ("T", "B", "N", "kind", "width", "P_time", "P_row", "dH_time", "dH_row")),
-        *((name, pointer) for name in ("P", "h0", "H", "dH", "dP", "G")),
+        *((name, long) for name in ("T", "B", "N", "kind", "width", "I", "unit")),
+        *((f"{name}_{along}", long) for name in ("P", "X", "dP", "dH") for along in ("time", "row")),
+        *((name, pointer) for name in ("P", "dP", "X", "bias")),
+        ("W", c_void_p * 2),
+        *((name, pointer) for name in ("h0", "H", "dH", "G", "dX", "dU", "dbias")),
     )
 
 
 def run(cell: Any, x: Tensor, state: State) -> tuple[Tensor, State]:
-    """Run a `MinGRU`, `MinLSTM` or `Rotation` cell over x from `state`; see `reference.run`."""
-    own = type(cell).project is not Cell.project
-    p_TBM = projected(cell, x, ()) if own else project(x, cell.U, cell.joint_bias())
-    _, B, width = p_TBM.shape
-    N = cell.hidden_size
-    if width != N * len(cell.gates):
+    """Run a `MinGRU`, `MinLSTM` or `Rotation` cell over x from `state`; see `reference.run`.
+
+    Raises:
+        ValueError: a projection that does not fit.
+    """
+    usual = x.dtype == cell.U.dtype and not torch.is_autocast_enabled("cpu") and type(cell).project is Cell.project
+    source: Any = (x, cell.U, cell.joint_bias()) if usual else (projected(cell, x, ()).transpose(0, 1), None, None)
+    width, N = len(cell.U) if usual else source[0].shape[-1], cell.hidden_size
+    if width != N * len(cell.gates) or (usual and cell.U.shape[1] != x.shape[-1]):
         raise ValueError(f"projection of width {width} does not fit {N} units with {len(cell.gates)} gates.")
-    h0 = state[0].to(p_TBM.dtype.to_complex() if cell.complex_state else p_TBM.dtype).expand(B, N)
-    h_TBN = GatedScan.apply(p_TBM, h0.contiguous(), _kind(cell))
-    return h_TBN.transpose(0, 1), (h_TBN[-1].clone(),)
+    dtype = cell.U.dtype.to_complex() if cell.complex_state else cell.U.dtype
+    h0 = state[0].to(dtype).expand(len(x), N).contiguous()
+    h_BTN = GatedScan.apply(*source, h0, _kind(cell))
+    return h_BTN, ((h_BTN[:, -1] if x.shape[1] else h0).clone(),)
 
 
 def _kind(cell: Any) -> int:
@@ -59,26 +66,49 @@ def _kind(cell: Any) -> int:
 
 
 class GatedScan(torch.autograd.Function):
-    """(p_TBM, h_0, kind) -> h_TBN; it saves p and h."""
+    """(x (B, T, I), U, bias, h_0, kind) -> h (B, T, N); it saves x and h.
+
+    Where U is null x is the projection itself.
+    """
 
     @staticmethod
-    def forward(ctx: Any, p_TBM: Tensor, h0: Tensor, kind: int) -> Tensor:
-        P, h0 = with_rows(p_TBM), h0.resolve_conj().resolve_neg()
-        H, ctx.kind = room(h0.expand(len(P), *h0.shape)), kind
-        _run("gated_linear_forward", kind, H, P, h0=h0)
-        ctx.save_for_backward(P, H, h0)
+    def forward(ctx: Any, x: Tensor, U: Tensor | None, bias: Tensor | None, h0: Tensor, kind: int) -> Tensor:
+        x, h0 = with_rows(x), h0.resolve_conj().resolve_neg()
+        bias = None if bias is None else bias.resolve_neg().contiguous()
+        H, ctx.kind = room(h0[:, None].expand(-1, x.shape[1], -1)), kind
+        _run("forward", kind, x, U, H, h0=h0, bias=bias)
+        ctx.save_for_backward(x, U, bias, h0, H)
         return H
 
     @staticmethod
     @first_only("use engine=reference")
     def backward(ctx: Any, dH: Tensor) -> Gradients:  # type: ignore[override]
-        P, H, h0 = ctx.saved_tensors
-        G, dP = first_gradient(H, dH, None), room(P)
-        _run("gated_linear_backward", ctx.kind, H, P, h0=h0, dH=readable(dH), dP=dP, G=G)
-        return dP, G, None
+        x, U, bias, h0, H = ctx.saved_tensors
+        outside, needed = readable(dH.transpose(0, 1)), ctx.needs_input_grad[0]
+        G: Any = first_gradient(H.transpose(0, 1), outside, None) if x.shape[1] else torch.zeros_like(h0)
+        units = _units(len(x))
+        dx: Any = room(x) if U is None else torch.empty(x.shape, dtype=x.dtype) if needed else None
+        dU = None if U is None else x.new_zeros(units, U.shape[1], len(U))
+        dbias = None if bias is None else x.new_zeros(units, len(bias))
+        _run("backward", ctx.kind, x, U, H, dx, h0=h0, bias=bias, dH=outside, G=G, dU=dU, dbias=dbias)
+        return dx, None if dU is None else dU.sum(0).T, None if dbias is None else dbias.sum(0), G, None
 
 
-def _run(loop: str, kind: int, H: Tensor, P: Tensor, **tensors: Tensor | None) -> None:
-    T, B, N = H.shape
-    scan = GatedLinear(T, B, N, kind, P.shape[-1])
-    scan.run(loop, B, H, 2 * N, H=H, P=P, **tensors)
+def _units(B: int) -> int:
+    """Number of units of sequences; their sums are added one by one, so that bits do not depend on threads."""
+    return -(-B // SMALLEST_SHARE)
+
+
+def _run(
+    way: str, kind: int, x: Tensor, U: Tensor | None, H: Tensor, dx: Tensor | None = None, **tensors: Tensor | None
+) -> None:
+    (B, T, N), width = H.shape, x.shape[-1] if U is None else len(U)
+    scan = GatedLinear(T, B, N, kind, width, x.shape[-1], SMALLEST_SHARE)
+    if U is None:
+        tensors |= {"P": x.transpose(0, 1), "dP": None if dx is None else dx.transpose(0, 1)}
+    else:
+        weights = (pack(U.T), None if dx is None else pack(U))
+        for i, packed in enumerate(weights):
+            scan.W[i] = None if packed is None else packed.data_ptr()
+        tensors |= {"X": x.transpose(0, 1), "dX": dx}
+    scan.run(f"gated_linear_{way}", _units(B), H, scan.scratch("gated_linear", way, x.dtype), H=H, **tensors)

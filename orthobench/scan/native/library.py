@@ -65,6 +65,12 @@ class Struct(ctypes.Structure):
 
         share_out(share, rows, lib)
 
+    def scratch(self, loops: str, way: str, dtype: torch.dtype) -> int:
+        """Numbers of scratch memory that the loop `LOOPS_WAY` needs, as far as the fields of numbers tell."""
+        needed = getattr(load(dtype), f"{loops}_scratch")
+        needed.restype, needed.argtypes = long, (ctypes.POINTER(type(self)), long)
+        return needed(self, way == "backward")
+
     def _point(self, name: str, tensor: Tensor, dtype: torch.dtype) -> None:
         check_memory(name, tensor, INTEGERS.get(name, dtype.to_real() if name in self.real else dtype))
         readable = tensor.is_contiguous()
@@ -72,7 +78,7 @@ class Struct(ctypes.Structure):
             numbers = 2 if tensor.is_complex() else 1
             setattr(self, f"{name}_time", numbers * tensor.stride(0))
             setattr(self, f"{name}_row", numbers * tensor.stride(1))
-            readable = tensor.stride(-1) == 1 or tensor.shape[-1] == 1
+            readable = tensor.stride(-1) == 1 or tensor.shape[-1] == 1 or not tensor.numel()
         if not readable:
             raise ValueError(f"engine=native reads contiguous memory, which {name} is not: use engine=reference.")
         setattr(self, name, tensor.data_ptr())

@@ -6,7 +6,6 @@ number of sequences in a unit depends on their length alone, so that bits do not
 """
 
 from collections.abc import Iterator
-from ctypes import POINTER
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,8 +19,6 @@ from orthobench.scan.native.library import (
     SMALLEST_SHARE,
     Struct,
     add_outer,
-    load,
-    long,
     long_product,
     room,
     with_rows,
@@ -61,9 +58,7 @@ class MatrixMemory:
         """Call the loops for all sequences of projections p (B, T, M)."""
         B, T, width = p.shape
         given = self.struct(T=T, B=B, width=width, **self.settings)
-        scratch = getattr(load(p.dtype), f"{self.loops}_scratch")
-        scratch.restype, scratch.argtypes = long, (POINTER(self.struct), long)
-        size = scratch(given, way == "backward")
+        size = given.scratch(self.loops, way, p.dtype)
         given.run(f"{self.loops}_{way}", B, p, size, P=p.transpose(0, 1), **tensors)
 
 

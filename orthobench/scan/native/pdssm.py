@@ -4,7 +4,6 @@ With g = dL/dh_t, u = D_t h_{t-1} and products of complex numbers as of pairs, d
 softmax. By rows it is dL/dP_ij = (conj(D_i) g_i) . h_j. The mixed dictionary, N^2 numbers a step, is never kept.
 """
 
-from ctypes import POINTER
 from typing import Any
 
 import torch
@@ -13,7 +12,7 @@ from torch import Tensor
 from orthobench.cells.base import State
 from orthobench.parametrizations.derivatives import first_only
 from orthobench.scan.fused.elman import Gradients
-from orthobench.scan.native.library import SMALLEST_SHARE, Struct, load, long, pointer, with_rows
+from orthobench.scan.native.library import SMALLEST_SHARE, Struct, long, pointer, with_rows
 from orthobench.scan.reference import projected
 
 
@@ -77,7 +76,5 @@ def _run(way: str, P: Tensor, M: Tensor, rows: bool, **tensors: Tensor) -> Tenso
     (T, B, _), (K, N, _), unit = P.shape, M.shape, SMALLEST_SHARE
     moves, count = Moves(T, B, N, K, int(rows), unit), -(-B // unit)
     dM = M.new_zeros(count, K, N, N) if way == "backward" else None
-    scratch = load(P.dtype).pdssm_scratch
-    scratch.restype, scratch.argtypes = long, (POINTER(Moves), long)
-    moves.run(f"pdssm_{way}", count, P, scratch(moves, way == "backward"), P=P, M=M, dM=dM, **tensors)
+    moves.run(f"pdssm_{way}", count, P, moves.scratch("pdssm", way, P.dtype), P=P, M=M, dM=dM, **tensors)
     return None if dM is None else dM.sum(0)

@@ -168,8 +168,6 @@ void long_product(const REAL *X, int64_t K, const REAL *start, const REAL *packe
     }
 }
 
-/* out (M, N) += D^T H over R rows of D and of H (R, N), whose distances are D_row and H_row, for the rows first..last-1
- * of out; the sums of DEPTH rows each are added one after another. `scratch` has room for packed_size(DEPTH, N). */
 void add_outer(const REAL *D, int64_t D_row, const REAL *H, int64_t H_row, int64_t R, int64_t N, REAL *out,
                REAL *scratch, int64_t first, int64_t last) {
     for (int64_t row = 0; row < R; row += DEPTH) {

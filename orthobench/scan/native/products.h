@@ -52,3 +52,9 @@ int64_t packed_size(int64_t K, int64_t J);
 
 /* out = start + A M for `rows` rows and a packed (K, J) matrix M; start and out may be the same. */
 void product(Product p, int64_t rows, int64_t J, const REAL *packed);
+
+/* out (M, N) += D^T H over R rows of D and of H (R, N), whose distances are D_row and H_row, for the rows first..last-1
+ * of out; the sums of a panel's depth each are added one after another. `scratch` has room for outer_scratch(N). */
+void add_outer(const REAL *D, int64_t D_row, const REAL *H, int64_t H_row, int64_t R, int64_t N, REAL *out,
+               REAL *scratch, int64_t first, int64_t last);
+int64_t outer_scratch(int64_t N);

@@ -68,6 +68,17 @@ def test_the_candidate_at_its_kink(cls: type) -> None:
     assert_equal(cell, draw(2, 5, 3), start(cell, 2))
 
 
+@pytest.mark.parametrize("cls", [MinGRU, Rotation])
+def test_no_steps(cls: type) -> None:
+    cell = make(cls)
+    state = tuple(s.requires_grad_() for s in start(cell, 2))
+    h, last = engine.run(cell, draw(2, 0, 3), state)
+    assert h.shape == (2, 0, 8)
+    assert torch.equal(last[0], state[0])
+    (found,) = torch.autograd.grad(h.abs().sum() + 3 * last[0].real.sum(), state)
+    assert torch.equal(found.real, torch.full((2, 8), 3.0, dtype=torch.float64))
+
+
 def test_a_projection_of_another_width_is_refused() -> None:
     class Wide(Rotation):
         def project(self, x: torch.Tensor) -> Any:
