@@ -22,7 +22,7 @@ NAMED = ("model", "task")
 KEYED = ("model", "task", "optimizer", "schedule", "trainer", "stopping")
 TOP = {"model.name": "model", "task.name": "task", "optimizer.name": "optimizer", "schedule.name": "schedule"}
 TOP |= {"task.T": "T", "task.variant": "variant", "model.variant": "variant"}
-START, DATA = "start", "data"  # what begins a run beside its settings; in it the digests of files, by their paths
+START, DATA, FILES = "start", "data", "files"  # what begins a run beside its settings; in it digests, by paths
 PLACES = {"data_root": "data", "runs_root": "runs", "results_root": "results"}  # of whoever reads it, not ours
 UNSAID = {
     "checkpoint": None,
@@ -38,7 +38,7 @@ UNSAID = {
 def content_of(settings: Settings) -> dict[str, Any]:
     """Content of a run's config.yaml, by which any process can begin it."""
     files = dict(settings.foreign)
-    start = {**({"cap": settings.cap} if settings.cap else {}), **({"files": files} if files else {})}
+    start = {**({"cap": settings.cap} if settings.cap else {}), **({FILES: files} if files else {})}
     return settings.as_kept() | ({START: start} if start else {})
 
 
@@ -55,7 +55,7 @@ def settings_of(content: Any, runs_root: str, data_root: str | None = None) -> S
     """
     values, choices = _values(content)
     start = values.pop(START, {})
-    files = start.get("files", {}) if isinstance(start, dict) else None
+    files = start.get(FILES, {}) if isinstance(start, dict) else None
     if not isinstance(files, dict) or not all(isinstance(text, str) for one in files.items() for text in one):
         raise ConfigError(f"config.yaml is not the configuration of a run: {START} is {start!r}; make the run again.")
     asked = {"T": values.get("T")}
@@ -111,12 +111,12 @@ def _values(content: Any) -> tuple[dict[str, Any], dict[str, str]]:
             f"{', '.join(missing) or 'a name'} is missing; make the run again."
         )
     start = content.get(START)
-    looked = {START: {key: value for key, value in start.items() if key != DATA}} if isinstance(start, dict) else {}
-    check_values(content | looked)
+    if isinstance(start, dict):  # a path may have any word in it
+        start = {key: value for key, value in start.items() if key not in (DATA, FILES)}
+    check_values(content | {START: start})
     stopping = sections["stopping"]
-    if stopping.get("metric") is None and {stopping.get("patience"), stopping.get("threshold")} != {
-        None
-    }:  # of the data
+    ends = {stopping.get("patience"), stopping.get("threshold")}
+    if stopping.get("metric") is None and ends != {None}:  # that of the data
         raise ConfigError(
             "config.yaml is not the configuration of a run: stopping.metric is missing; make the run again."
         )

@@ -121,8 +121,9 @@ class Settings:
 
     @property
     def run_id(self) -> str:
-        """`<task>-<model>-<10 hex digits>`, the name of the run's folder."""
-        return f"{self.task['name']}-{self.model['name']}-{self.digest[:10]}"
+        """`<task>-<model>-<10 hex digits>`, the name of the run's folder, which is never within another one."""
+        model = self.model["name"].replace("/", "-")  # of a file in a folder of the user's
+        return f"{self.task['name']}-{model}-{self.digest[:10]}"
 
     @cached_property
     def digest(self) -> str:

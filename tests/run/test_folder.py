@@ -55,6 +55,16 @@ def test_a_folder_is_all_that_a_process_needs(tmp_path: Path) -> None:
     assert not (tmp_path / "one").exists()
 
 
+@pytest.mark.parametrize("name", ["token_mixer", "secret/password"])
+def test_a_file_of_configuration_may_have_any_name(name: str, tmp_path: Path) -> None:
+    path = tmp_path / "conf" / "model" / f"{name}.yaml"
+    path.parent.mkdir(parents=True)
+    path.write_text("cell: elman\nactivation: relu\n")
+    written = begun(tmp_path, f"model={name}", folders=(tmp_path / "conf",))
+    assert [file for file, _ in read(written).foreign] == [f"model/{name}.yaml"]
+    assert written.parent == tmp_path, "where all that reads runs looks for them"
+
+
 def test_the_numbers_are_those_of_the_words(tmp_path: Path) -> None:
     assert main([str(begun(tmp_path / "a"))]) == 0
     alone = orthobench.build(*TINY, f"runs_root={tmp_path / 'b'}").run()
