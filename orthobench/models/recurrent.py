@@ -12,6 +12,7 @@ from torch.nn import functional as F
 
 from orthobench.cells.base import Cell, State
 from orthobench.cells.convolution import InputConvolution
+from orthobench.cells.projection import linear
 from orthobench.common.schema import Fraction, OptionalPositive, Positive, did_you_mean
 from orthobench.errors import ConfigError
 from orthobench.models.base import Network
@@ -161,10 +162,12 @@ class Recurrent(Network):
         decoder = self.embedding if self.output_weight is None else self.output_weight
         assert decoder is not None
         h = self._drop(h, "output")
-        if self.checkpoint is None or h.dim() == 2:
+        narrow = len(decoder) < h.shape[-1]
+        if h.dim() == 3 and (self.checkpoint is not None or (h.is_cuda and narrow)):
+            # steps first, as the engines keep them, so that no copy in another order is made
+            y = (linear if h.is_cuda else F.linear)(h.transpose(0, 1), decoder, self.output_bias).transpose(0, 1)
+        else:
             y = F.linear(h, decoder, self.output_bias)
-        else:  # steps first, as the engines keep them, so that no copy in another order is kept beside
-            y = F.linear(h.transpose(0, 1), decoder, self.output_bias).transpose(0, 1)
         return self._drop(y, "logits"), final
 
     def layer_inputs(self, x: Tensor) -> list[Tensor]:

@@ -29,6 +29,7 @@ OWN = {
     "LATE": True,
     "KEPT": True,
     "EPSILON": 1e-5,
+    "OUTSIDE": True,
     "COMPLEX": False,
     "STEADY": False,
 }

@@ -24,6 +24,7 @@ from orthobench.scan import ENGINES, Engine, choose, recurrence, reference, word
 from orthobench.scan.cuda import engine as cuda_engine
 from orthobench.scan.fused import engine as fused
 from orthobench.scan.gpu import choice, costs
+from orthobench.scan.graph import engine as graph_engine
 from orthobench.scan.triton import engine as triton_engine
 from tests.conftest import REPO
 from tests.making import draw, random_cell
@@ -96,6 +97,49 @@ def test_numbers_measured_on_the_device_take_the_place_of_the_shipped_ones(
     assert choose(cell, device="cuda")[0] == "cuda"
     assert "is damaged" in capsys.readouterr().err
     costs.of_device.cache_clear()
+
+
+MEASURED = [
+    (family, n) for family in costs.MATRICES for n in sorted({row[0] for row in costs.of_device(None)[family, "cuda"]})
+]
+LIKE = {"elman": [(Elman, {"activation": "modrelu"}), (Elman, {"activation": "relu"})], "lstm": [(LSTM, {})],
+        "gru": [(GRU, {"activation": "modrelu"}), (GRU, {"double_bias": True})]}  # fmt: skip
+
+
+@pytest.mark.usefixtures("_can_run")
+@pytest.mark.parametrize(("family", "n"), MEASURED)
+@pytest.mark.parametrize("without", [(), ("cuda",), ("cuda", "triton")], ids=str)
+@pytest.mark.parametrize("device", ["NVIDIA H200", "NVIDIA H100 80GB HBM3"])
+def test_the_fastest_way_that_was_measured_is_taken(
+    device: str, without: tuple[str, ...], family: str, n: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of the shipped table's rows, by a reading of its own; on a card that has none, by the same ones."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(choice, "device_name", lambda: device)
+    monkeypatch.setattr(graph_engine, "why_not", lambda cell: None)
+    for engine in (cuda_engine, triton_engine):
+        if engine.__name__.split(".")[-2] in without:
+            monkeypatch.setattr(engine, "missing", lambda *_: "it is not installed")
+    rows = [row.split(",") for row in costs.SHIPPED.read_text().splitlines()[1:]]
+    for cls, options in LIKE[family]:
+        cell = random_cell(cls, hidden_size=n, **options)
+        us = {way: float(cost) for _, own, way, size, cost in rows if (own, int(size)) == (family, n)}
+        us = {way: cost for way, cost in us.items() if way not in without}
+        if cell.torch_kernel() is None:
+            us.pop("torch", None)
+        name, why = choose(cell, device="cuda", sequences=costs.SEQUENCES)
+        assert name == min(us, key=us.__getitem__).replace("torch", "fused")
+        assert ("scaled from" in why) == (device != costs.SHIPPED_DEVICE) or name == "graph"
+
+
+@pytest.mark.parametrize("engine", choice.KERNELS)
+def test_an_engine_has_one_pair_of_kernels_for_each_family(engine: str) -> None:
+    """The pairs that were slower at every size are gone; `triton` has a family of its own, complex states."""
+    files = [file for kind in ("py", "cuh") for file in Path(costs.__file__).parents[1].glob(f"{engine}/*.{kind}")]
+    text = "\n".join(file.read_text() for file in files)
+    found = re.findall(r"(?:def |KERNEL\()(elman|gru|lstm|complex_elman)(\w*)_(forward|backward)", text)
+    families = set(costs.MATRICES) | ({"complex_elman"} if engine == "triton" else set())
+    assert sorted(found) == sorted((family, "", way) for family in families for way in ("forward", "backward"))
 
 
 @pytest.mark.usefixtures("_can_run")

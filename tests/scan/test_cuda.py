@@ -4,7 +4,9 @@ from typing import Any
 
 import pytest
 import torch
+from torch.nn import functional
 
+from orthobench.cells import projection
 from orthobench.cells.elman import Elman
 from orthobench.cells.gru import GRU
 from orthobench.cells.lem import LEM
@@ -13,8 +15,8 @@ from orthobench.cells.scalar_gated import ScalarGated
 from orthobench.scan.cuda import engine as cuda
 from orthobench.scan.cuda import launch, program
 from orthobench.scan.cuda.layout import REGISTERS, Layout, best, layouts
-from tests.making import draw, random_cell
-from tests.scan import cuda_kernels
+from tests.making import draw, network, random_cell
+from tests.scan import cuda_kernels, laws
 from tests.scan.native.cases import assert_equal
 from tests.scan.test_engines import tame
 
@@ -46,6 +48,21 @@ def test_equals_the_loop(
         assert_equal(tame(cls, n, **options), draw(3, 4, 3), states, cuda.run)
     finally:
         launch.asked.reset(token)
+
+
+@pytest.mark.skipif(cuda_kernels.COMPILER is None, reason="needs a C++ compiler")
+@pytest.mark.parametrize(("cls", "gates"), [(Elman, 1), (GRU, 3), (LSTM, 4)])
+def test_the_final_state_alone_has_a_gradient(cls: type, gates: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Then no gradient of all states is made, and the kernels read none."""
+    sizes: list[Any] = []
+    monkeypatch.setattr(program, "start", lambda *given: (sizes.append(given[-1][0]), cuda_kernels.start(*given)))
+    token = launch.asked.set(Layout(5, gates, *PLAIN))
+    try:
+        laws.the_final_state_alone(cuda.run, tame(cls, 5, **({} if cls is LSTM else {"activation": "modrelu"})))
+    finally:
+        launch.asked.reset(token)
+    assert sizes[1::2] == [None] * len(sizes[1::2])
+    assert None not in sizes[::2]
 
 
 @pytest.mark.parametrize(("n", "gates"), [(1, 1), (50, 1), (190, 1), (512, 1), (128, 3), (256, 3), (50, 4), (256, 4)])
@@ -96,15 +113,70 @@ def test_a_program_is_one_text_with_every_constant(family: str) -> None:
     assert {"N", "GATES", "CLUSTER", "JOINT", "TEAM", "TEAMS", "THREADS", "CHUNK", "SEQUENCES", "DEPTH"} <= names
 
 
-def test_sums_of_outer_products_in_pieces_are_the_sum(monkeypatch: pytest.MonkeyPatch) -> None:
-    from orthobench.cells import projection
-
-    x, U = draw(7, 70, 3), draw(5, 3, seed=1).requires_grad_()
-    tokens, table = torch.randint(0, 6, (70, 7)), draw(6, 5, seed=2).requires_grad_()
-    weights = draw(70, 7, 5, seed=3)
-    for own, plain, parameter in (
-        (projection._Linear.apply(x.transpose(0, 1), U), torch.nn.functional.linear(x.transpose(0, 1), U), U),
-        (projection._Rows.apply(tokens, table), torch.nn.functional.embedding(tokens, table), table),
+@pytest.mark.usefixtures("_as_on_a_gpu")
+@pytest.mark.parametrize("members", [0, 2])
+@pytest.mark.parametrize("inputs", [3, 40])
+def test_products_over_all_steps_in_pieces_are_those_of_torch(members: int, inputs: int) -> None:
+    """Also of members under vmap, each with its own weights, of inputs in another order, and without a bias."""
+    lead = (members,) * (members > 0)
+    x, h = draw(*lead, 7, 70, inputs), draw(*lead, 70, 7, inputs)
+    given, weights = (draw(*lead, 5, inputs, seed=1), draw(*lead, 5, seed=2)), draw(*lead, 70, 7, 5, seed=3)
+    for own, plain in (
+        (projection.projection, lambda x, U, b: functional.linear(x.transpose(0, 1), U, b)),
+        (lambda x, U, b: projection.projection(x, U, None) * b, lambda x, U, b: (x.transpose(0, 1) @ U.T) * b),
+        (projection.linear, functional.linear),
     ):
-        found = [torch.autograd.grad((y * weights).sum(), parameter)[0] for y in (own, plain)]
+        found, start = [], h if own is projection.linear else x
+        function: Any
+        for function in (own, plain):
+            leaves = [t.clone().requires_grad_() for t in (start, *given)]
+            y = torch.func.vmap(function)(*leaves) if members else function(*leaves)
+            found.append([y.detach(), *torch.autograd.grad((y * weights).sum(), leaves)])
         torch.testing.assert_close(*found, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.usefixtures("_as_on_a_gpu")
+@pytest.mark.parametrize("kinds", [6, 200])
+def test_tokens_on_a_gpu_are_rows_that_have_the_bias_already(kinds: int) -> None:
+    """The same bits forward; in the gradients sums in another order. Tokens that are no column are zero vectors."""
+    tokens, found = torch.randint(0, kinds + 1, (2, 7, 70)), []
+    U, b, weights = draw(2, 5, kinds, seed=1), draw(2, 5, seed=2), draw(2, 70, 7, 5, seed=3)
+    one_hot = functional.one_hot(tokens, kinds + 1)[..., :-1].double()
+    for x in (tokens, one_hot):
+        own = [p.clone().requires_grad_() for p in (U, b)]
+        p = torch.func.vmap(projection.projection)(x, *own)
+        found.append([p.detach(), *torch.autograd.grad((p * weights).sum(), own)])
+        alone = projection.projection(x[0], U[0], b[0])
+        assert torch.equal(alone, found[0][0][0]) or x is one_hot
+    for i in range(2):
+        rows = functional.embedding(tokens[i].T, functional.pad(U[i].T, (0, 0, 0, 1)))
+        assert torch.equal(found[0][0][i], rows + b[i])
+    torch.testing.assert_close(*found, rtol=1e-12, atol=1e-12)
+
+
+def test_gradients_of_a_projection_that_autocast_rounds() -> None:
+    x, found = draw(70, 7, 3).float(), []
+    for project in (projection.linear, functional.linear):
+        own = [p.float().requires_grad_() for p in (draw(5, 3, seed=1), draw(5, seed=2))]
+        with torch.autocast("cpu", torch.bfloat16):
+            p = project(x, *own)
+        found.append(torch.autograd.grad(p.float().square().sum(), own))
+    torch.testing.assert_close(*found, rtol=0.02, atol=0.5)
+
+
+@pytest.mark.parametrize("output_size", [2, 9])
+def test_a_readout_on_a_gpu_is_that_on_a_cpu(output_size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Steps first where the outputs are narrower than the states, else as they come."""
+    model, x, found = network(Elman, hidden_size=4, output_size=output_size), draw(3, 70, 3), []
+    model.engine = "reference"
+    for gpu in (False, True):
+        monkeypatch.setattr(torch.Tensor, "is_cuda", gpu)
+        y, _ = model(x)
+        found.append([y.detach(), *torch.autograd.grad(y.square().sum(), list(model.parameters()))])
+    torch.testing.assert_close(*found, rtol=1e-10, atol=1e-10)
+
+
+@pytest.fixture
+def _as_on_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tensors of the CPU take the ways of those on a GPU."""
+    monkeypatch.setattr(torch.Tensor, "is_cuda", True)

@@ -18,6 +18,9 @@ __device__ inline real kept(real z, real b) {
 
 __device__ inline real value(real a) { return ACTIVATION == ABS ? fabs(a) : a; }
 
+// What dz gives to modReLU's bias, by the activation's value a.
+__device__ inline real signed_by(real dz, real a) { return a > 0 ? dz : a < 0 ? -dz : dz * a; }
+
 __device__ inline real derivative(real a) {
     if (ACTIVATION == MODRELU) return a == 0 ? real(0) : real(1);
     if (ACTIVATION == RELU) return a > 0 ? real(1) : real(0);

@@ -33,23 +33,23 @@ KERNEL(elman_forward)(const real* P, const real* W, const real* bias, const real
         }
 }
 
-KERNEL(elman_backward)(const real* dH, const real* W, const real* betas, const real* H, const real* A, real* dP, real* G0,
-                       real* dbetas, int T, int B) {
+KERNEL(elman_backward)(const real* dH, const real* dlast, const real* W, const real* betas, const real* H, const real* A,
+                       real* dP, real* G0, real* dbetas, real* dbias, int T, int B) {
     SHARED;
-    const long long m = member(), states = m * (T + 1) * B * N;
+    const long long m = member(), states = m * (T + 1) * B * N, first = m * B * N;
     const Place place(B);
     const bool own_values = GATED || ACTIVATION == ABS;  // else act(z) is the state
-    dH += states, H += states, dP += m * T * B * N;
+    dH += m * T * B * N, H += states, dP += m * T * B * N;
     A = own_values ? A + states : H;
     Weights w;
     read_weights(w, W + m * N * N);
     Vectors<1> vectors(shared, place);
     const real beta = GATED ? betas[m] : real(0);
-    real G[OWN], dbeta[OWN] = {}, outside[DEPTH][OWN], a[DEPTH][OWN], h[DEPTH][OWN];
-    place.read(G, dH, T, N);
+    real G[OWN], dbeta[OWN] = {}, db[OWN] = {}, outside[DEPTH][OWN], a[DEPTH][OWN], h[DEPTH][OWN];
+    place.read_last(G, dH, dlast + first, T);
     for (int d = 0; d < DEPTH; d++) {
         const int t = T - 1 - d;
-        place.read(outside[d], dH, t, N, t >= 0);
+        place.read_outside(outside[d], dH, t);
         place.read(a[d], A, t + 1, N, t >= 0);
         if (GATED) place.read(h[d], H, t, N, t >= 0);
     }
@@ -62,16 +62,18 @@ KERNEL(elman_backward)(const real* dH, const real* W, const real* betas, const r
             EACH dz[e] = G[e] * derivative(a[d][e]);
             vectors.send(place, 0, dz);
             EACH {
+                if (ACTIVATION == MODRELU) db[e] += signed_by(dz[e], a[d][e]);
                 if (GATED) dbeta[e] += G[e] * h[d][e];
                 G[e] = outside[d][e] + (GATED ? beta * G[e] : real(0));
             }
-            place.read(outside[d], dH, later, N, later >= 0);
+            place.read_outside(outside[d], dH, later);
             place.read(a[d], A, later + 1, N, later >= 0);
             if (GATED) place.read(h[d], H, later, N, later >= 0);
             place.write(dP, dz, t, N);
             vectors.wait(1);
             vectors.add_products<0, 1>(G, w, place);
         }
-    place.write(G0 + m * B * N, G, 0, N);
-    if (GATED) place.write(dbetas + m * B * N, dbeta, 0, N);
+    place.write(G0 + first, G, 0, N);
+    if (GATED) place.write(dbetas + first, dbeta, 0, N);
+    if (ACTIVATION == MODRELU) place.write(dbias + first, db, 0, N);
 }

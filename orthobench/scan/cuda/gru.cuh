@@ -55,24 +55,24 @@ KERNEL(gru_forward)(const real* P, const real* W, const real* bias, const real* 
         }
 }
 
-KERNEL(gru_backward)(const real* dH, const real* W, const real* H, const real* gates, const real* recalled, real* dP, real* G0,
-                     int T, int B) {
+KERNEL(gru_backward)(const real* dH, const real* dlast, const real* W, const real* H, const real* gates,
+                     const real* recalled, real* dP, real* G0, real* dbias, int T, int B) {
     SHARED;
     constexpr int M = GATES * N;
-    const long long m = member(), states = m * (T + 1) * B * N;
+    const long long m = member(), first = m * B * N;
     const Place place(B);
-    dH += states, H += states, gates += m * T * B * M, recalled += m * T * B * N, dP += m * T * B * M;
+    dH += m * T * B * N, H += m * (T + 1) * B * N, gates += m * T * B * M, recalled += m * T * B * N, dP += m * T * B * M;
     Weights w;
     read_weights(w, W + m * M * N);
     Vectors<GATES> vectors(shared, place);
-    real G[OWN], outside[DEPTH][OWN], before[DEPTH][OWN], own[DEPTH][GATES][OWN], k[DEPTH][OWN];
+    real G[OWN], db[OWN] = {}, outside[DEPTH][OWN], before[DEPTH][OWN], own[DEPTH][GATES][OWN], k[DEPTH][OWN];
     auto read = [&](int d, int t) {
-        place.read(outside[d], dH, t, N, t >= 0);
+        place.read_outside(outside[d], dH, t);
         place.read(before[d], H, t, N, t >= 0);
         for (int g = 0; g < GATES; g++) place.read(own[d][g], gates + g * N, t, M, t >= 0);
         if (RESET == AFTER) place.read(k[d], recalled, t, N, t >= 0);
     };
-    place.read(G, dH, T, N);
+    place.read_last(G, dH, dlast + first, T);
     for (int d = 0; d < DEPTH; d++) read(d, T - 1 - d);
     for (int start = T - 1; start >= 0; start -= DEPTH)
 #pragma unroll
@@ -85,6 +85,7 @@ KERNEL(gru_backward)(const real* dH, const real* W, const real* H, const real* g
                 dz_u[e] = G[e] * (h - value(c)) * u * (1 - u);
                 dz_c[e] = G[e] * (1 - u) * derivative(c);
                 G[e] = outside[d][e] + G[e] * u;
+                if (ACTIVATION == MODRELU) db[e] += signed_by(dz_c[e], c);
                 if (RESET == AFTER) {
                     dz_r[e] = dz_c[e] * k[d][e] * r * (1 - r);
                     passed[e] = dz_c[e] * r;
@@ -113,5 +114,6 @@ KERNEL(gru_backward)(const real* dH, const real* W, const real* H, const real* g
             vectors.wait(SENT);
             vectors.template add_products<0, SENT>(G, w, place);
         }
-    place.write(G0 + m * B * N, G, 0, N);
+    place.write(G0 + first, G, 0, N);
+    if (ACTIVATION == MODRELU) place.write(dbias + first, db, 0, N);
 }

@@ -34,6 +34,7 @@ def launch(
 def macros(layout: Layout, constants: dict[str, Any]) -> program.Macros:
     """All constants of a program, by name."""
     unset = {"ACTIVATION": "tanh", "SLOPE": 0.1, "GATED": False, "KEPT": False, "RESET": "none", "LATE": False}
+    unset |= {"OUTSIDE": True}
     own = unset | constants
     own |= {name: words.index(own[name]) for name, words in CHOICES.items()}
     told = {name: str(value).lower() for name, value in (own | layout.macros()).items()}

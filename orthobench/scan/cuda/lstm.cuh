@@ -42,24 +42,24 @@ KERNEL(lstm_forward)(const real* P, const real* W, real* H, real* last, real* ga
     place.write(last, c, 0, N);
 }
 
-KERNEL(lstm_backward)(const real* dH, const real* dlast, const real* W, const real* last, const real* gates, const real* C,
-                      real* dP, real* G0, real* S0, int T, int B) {
+KERNEL(lstm_backward)(const real* dH, const real* dlast, const real* dmemory, const real* W, const real* last,
+                      const real* gates, const real* C, real* dP, real* G0, real* S0, int T, int B) {
     SHARED;
     constexpr int M = 4 * N;
     const long long m = member(), first = m * B * N;
     const Place place(B);
-    dH += m * (T + 1) * B * N, gates += m * T * B * M, C += m * T * B * N, dP += m * T * B * M;
+    dH += m * T * B * N, gates += m * T * B * M, C += m * T * B * N, dP += m * T * B * M;
     Weights w;
     read_weights(w, W + m * M * N);
     Vectors<4> vectors(shared, place);
     real G[OWN], S[OWN], c[OWN], outside[DEPTH][OWN], before[DEPTH][OWN], own[DEPTH][4][OWN];
     auto read = [&](int d, int t) {
-        place.read(outside[d], dH, t, N, t >= 0);
+        place.read_outside(outside[d], dH, t);
         place.read(before[d], C, t, N, t >= 0);
         for (int g = 0; g < 4; g++) place.read(own[d][g], gates + g * N, t, M, t >= 0);
     };
-    place.read(G, dH, T, N);
-    place.read(S, dlast + first, 0, N);
+    place.read_last(G, dH, dlast + first, T);
+    place.read(S, dmemory + first, 0, N);
     place.read(c, last + first, 0, N);
     for (int d = 0; d < DEPTH; d++) read(d, T - 1 - d);
     for (int start = T - 1; start >= 0; start -= DEPTH)

@@ -5,7 +5,8 @@
 // lanes add up what they found, so that each of them is left with the sum of one unit. COPIES lanes have the same
 // one, and take every COPIES-th of the SEQUENCES: all that follows a product is done by one lane for each unit and sequence.
 //
-// Set by the caller: N, GATES, CLUSTER, JOINT, TEAM, TEAMS, THREADS, CHUNK, SEQUENCES, DEPTH.
+// Set by the caller: N, GATES, CLUSTER, JOINT, TEAM, TEAMS, THREADS, CHUNK, SEQUENCES, DEPTH; OUTSIDE, whether a reverse
+// reads gradients of all states, beside those of the last.
 
 #pragma once
 
@@ -38,6 +39,18 @@ struct Place {
     __device__ void read(real (&x)[OWN], const real* X, long long step, int width, bool present = true) const {
 #pragma unroll
         for (int e = 0; e < OWN; e++) x[e] = own[e] && present ? X[at(step, e, width)] : real(0);
+    }
+    // The gradient of h_t from outside, row t - 1 of dH (T, B, N); zero for h_0.
+    __device__ void read_outside(real (&x)[OWN], const real* dH, long long t) const {
+        read(x, dH, t - 1, N, OUTSIDE && t >= 1);
+    }
+    // The gradient of h_T from outside: what dlast has, and the last row of dH.
+    __device__ void read_last(real (&x)[OWN], const real* dH, const real* dlast, long long T) const {
+        real last[OWN];
+        read(last, dlast, 0, N);
+        read_outside(x, dH, T);
+#pragma unroll
+        for (int e = 0; e < OWN; e++) x[e] += last[e];
     }
     __device__ void write(real* X, const real (&x)[OWN], long long step, int width) const {
 #pragma unroll

@@ -14,8 +14,9 @@ from torch import Tensor
 
 from orthobench.cells.base import State
 from orthobench.cells.complex_elman import OFFSETS
+from orthobench.cells.members import Members
 from orthobench.parametrizations.derivatives import first_only
-from orthobench.scan.gpu.members import Launch, Members, states_from
+from orthobench.scan.gpu.members import Launch, outside, states_from
 
 
 def run(launch: Launch, cell: Any, x: Tensor, state: State) -> tuple[Tensor, State]:
@@ -23,36 +24,48 @@ def run(launch: Launch, cell: Any, x: Tensor, state: State) -> tuple[Tensor, Sta
     (W,), (shift, epsilon) = cell.matrices(), OFFSETS[cell.modrelu]
     p = cell.project(x).to(W.dtype)
     h0 = state[0].to(W.dtype).expand(p.shape[1:])
-    H, _ = ComplexElmanKernels.apply(launch, p[None], W[None], (cell.b["h"] + shift)[None], h0[None], epsilon)
-    return H[0, 1:].transpose(0, 1), (H[0, -1],)
+    b = (cell.b["h"] + shift)[None]
+    states, last, *_ = ComplexElmanKernels.apply(launch, p[None], W[None], b, h0[None], epsilon)
+    return states.squeeze(0).transpose(0, 1), (last.squeeze(0),)
 
 
 class ComplexElmanKernels(Members, torch.autograd.Function):
-    """(launch, p_STBN, W_SNN, b_SN, h0_SBN, e) -> (H, Z), H (S, T + 1, B, N), Z (S, T, B, N); all complex but b."""
+    """(launch, p_STBN, W_SNN, b_SN, h0_SBN, e) -> (states, h_T, H, Z), all complex but b; see elman.py."""
 
     @staticmethod
-    def forward(launch: Launch, p: Tensor, W: Tensor, b: Tensor, h0: Tensor, epsilon: float) -> tuple[Tensor, Tensor]:
+    def forward(launch: Launch, p: Tensor, W: Tensor, b: Tensor, h0: Tensor, epsilon: float) -> tuple[Tensor, ...]:
         S, T, B, N = p.shape
         H, Z = states_from(h0, p), p.new_empty(S, T, B, N)
         tensors = (real(p), parts(W.mT), b.contiguous(), real(H), real(Z))
         launch("complex_elman_forward", tensors, (S, T, B, N), 2, {"EPSILON": epsilon})
-        return H, Z
+        return H[:, 1:], H[:, -1], H, Z
 
     @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
         ctx.launch, _, W, b, _, ctx.epsilon = inputs
-        H, Z = output
-        ctx.mark_non_differentiable(Z)
+        _, _, H, Z = output
+        ctx.mark_non_differentiable(H, Z)
+        ctx.set_materialize_grads(False)
         ctx.save_for_backward(H, Z, W, b)
 
     @staticmethod
     @first_only("use engine=reference")
-    def backward(ctx: Any, dH: Tensor, _: Any) -> tuple[Tensor | None, ...]:  # type: ignore[override]
+    def backward(ctx: Any, dH: Tensor | None, dlast: Tensor | None, *_: Any) -> tuple[Tensor | None, ...]:  # type: ignore[override]
         H, Z, W, b = ctx.saved_tensors
         S, T, B, N = Z.shape
         dp, G, db = torch.empty_like(Z), H.new_empty(S, B, N), b.new_empty(S, B, N)
-        tensors = (real(dH), parts(W), b.contiguous(), real(Z), real(dp), real(G), db)
-        ctx.launch("complex_elman_backward", tensors, (S, T, B, N), 2, {"EPSILON": ctx.epsilon})
+        dH, dlast, key = outside(dH, dlast, G)
+        tensors = (
+            None if dH is None else real(dH),
+            real(dlast),
+            parts(W),
+            b.contiguous(),
+            real(Z),
+            real(dp),
+            real(G),
+            db,
+        )
+        ctx.launch("complex_elman_backward", tensors, (S, T, B, N), 2, {"EPSILON": ctx.epsilon, **key})
         dW = dp.flatten(1, 2).mT @ H[:, :-1].flatten(1, 2).conj() if ctx.needs_input_grad[2] else None
         return None, dp, dW, db.sum(1) if ctx.needs_input_grad[3] else None, G, None
 

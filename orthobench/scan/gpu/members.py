@@ -1,8 +1,9 @@
-"""Autograd Functions over all members of an ensemble: one launch for all, each member with its own matrices."""
+"""Arguments that the kernels of all families share, and an engine's way to start one."""
 
 from collections.abc import Sequence
 from typing import Any, Protocol
 
+import torch
 from torch import Tensor
 
 
@@ -34,20 +35,16 @@ def contiguous(x: Tensor | None) -> Tensor | None:
     return None if x is None else x.contiguous()
 
 
-class Members:
-    """Base class of autograd Functions whose tensors have a leading axis S of members, which grows under vmap."""
+def outside(dH: Tensor | None, dlast: Tensor | None, like: Tensor) -> tuple[Tensor | None, Tensor, dict[str, bool]]:
+    """The gradients of all states and of the last one as a kernel takes them, and the constant that says which.
 
-    @classmethod
-    def vmap(cls, info: Any, in_dims: tuple[int | None, ...], *arguments: Any) -> tuple[Any, Any]:
-        """See `torch.autograd.Function.vmap`; an argument that is not mapped is repeated."""
-        size, folded = info.batch_size, []
-        for x, dim in zip(arguments, in_dims, strict=True):
-            if isinstance(x, Tensor):
-                x = (x.expand(size, *x.shape) if dim is None else x.movedim(dim, 0)).flatten(0, 1)
-            folded.append(x)
-        found = cls.apply(*folded)  # type: ignore[attr-defined]
-        outputs = tuple(None if y is None else y.unflatten(0, (size, -1)) for y in found)
-        return outputs, tuple(None if y is None else 0 for y in found)
+    Args:
+        dH: (S, T, B, N), or null where no state but the last is read: then nothing of that size is made or read.
+        dlast: (S, B, N), or null.
+        like: a tensor of that shape.
+    """
+    last = torch.zeros_like(like) if dlast is None else dlast.contiguous()
+    return contiguous(dH), last, {"OUTSIDE": dH is not None}
 
 
 def states_from(start: Tensor, p: Tensor) -> Tensor:

@@ -43,6 +43,12 @@ def value(a, ACTIVATION: tl.constexpr):
 
 
 @triton.jit
+def signed_by(dz, a):
+    """The part of dz that modReLU's bias gets, by the activation's value a."""
+    return tl.where(a > 0, dz, tl.where(a < 0, -dz, dz * a))
+
+
+@triton.jit
 def derivative(a, ACTIVATION: tl.constexpr, SLOPE: tl.constexpr):
     """act'(z) from what `kept` returned; at a kink the convention is torch's."""
     one = tl.zeros_like(a) + 1

@@ -14,8 +14,8 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from orthobench.cells.members import Members
 from orthobench.parametrizations.derivatives import first_only
-from orthobench.scan.gpu.members import Members
 
 BLOCK = 32  # units of a program, which is one warp: many small programs keep more of the GPU busy than few large ones
 STEPS = {"forward": 24, "backward": 16}  # loaded at once, of real numbers; half as many of complex ones

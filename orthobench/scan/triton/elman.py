@@ -5,7 +5,16 @@
 import triton.language as tl
 
 from orthobench.scan.triton.activations import derivative, kept, value
-from orthobench.scan.triton.rows import hold_tiles, read_row, row_kernel, row_product, write_row
+from orthobench.scan.triton.gates import add_product, add_scaled, add_signed, zeros
+from orthobench.scan.triton.rows import (
+    hold_tiles,
+    outer_end,
+    read_last,
+    read_row,
+    row_kernel,
+    row_product,
+    write_row,
+)
 
 
 @row_kernel
@@ -18,24 +27,23 @@ def elman_forward(
     A,
     T,
     B,
-    N: tl.constexpr,
-    K: tl.constexpr,
-    TILES: tl.constexpr,
-    HELD: tl.constexpr,
+    SHAPE: tl.constexpr,
     ACTIVATION: tl.constexpr,
     SLOPE: tl.constexpr,
     GATED: tl.constexpr,
     KEPT: tl.constexpr,
 ):
     """h_t for all t; p_{t+1} is loaded while step t is computed."""
+    N: tl.constexpr = SHAPE.N
+    TILES: tl.constexpr = SHAPE.TILES
     member, row = tl.program_id(0).to(tl.int64), tl.program_id(1)
     step = B.to(tl.int64) * N
     P += member * T * step + row * N
     H += member * (T + 1) * step + row * N
     W += member * N * N
-    held = hold_tiles(W, N, K, TILES, HELD)
-    p, h = read_row(P, T > 0, N, K, TILES), read_row(H, True, N, K, TILES)
-    b = read_row(bias + member * N if ACTIVATION == "modrelu" else H, ACTIVATION == "modrelu", N, K, TILES)
+    held = hold_tiles(W, SHAPE)
+    p, h = read_row(P, T > 0, SHAPE), read_row(H, True, SHAPE)
+    b = read_row(bias + member * N if ACTIVATION == "modrelu" else H, ACTIVATION == "modrelu", SHAPE)
     if KEPT:
         A += member * (T + 1) * step + row * N
     if GATED:
@@ -43,8 +51,8 @@ def elman_forward(
     for t in range(T):
         P += step
         H += step
-        following = read_row(P, t + 1 < T, N, K, TILES)
-        z = row_product(p, h, W, held, 0, N, K, TILES, HELD)
+        following = read_row(P, t + 1 < T, SHAPE)
+        z = row_product(p, h, W, held, 0, SHAPE)
         a, new = (), ()
         for j in tl.static_range(TILES):
             a_j = kept(z[j], b[j], ACTIVATION, SLOPE)
@@ -54,14 +62,15 @@ def elman_forward(
             a, new = a + (a_j,), new + (h_j,)
         if KEPT:
             A += step
-            write_row(A, a, N, K, TILES)
-        write_row(H, new, N, K, TILES)
+            write_row(A, a, SHAPE)
+        write_row(H, new, SHAPE)
         p, h = following, new
 
 
 @row_kernel
 def elman_backward(
     dH,
+    dlast,
     W,
     betas,
     H,
@@ -69,54 +78,53 @@ def elman_backward(
     dP,
     G0,
     dbetas,
+    dbias,
     T,
     B,
-    N: tl.constexpr,
-    K: tl.constexpr,
-    TILES: tl.constexpr,
-    HELD: tl.constexpr,
+    SHAPE: tl.constexpr,
     ACTIVATION: tl.constexpr,
     SLOPE: tl.constexpr,
     GATED: tl.constexpr,
+    OUTSIDE: tl.constexpr,
 ):
-    """dz_t for all t from last to first, dL/dh_0, and each unit's part of dbeta; reads are made a step early."""
+    """dz_t for all t from last to first, dL/dh_0, and the row's parts of dbeta and db; reads are made a step early."""
+    N: tl.constexpr = SHAPE.N
+    TILES: tl.constexpr = SHAPE.TILES
     member, row = tl.program_id(0).to(tl.int64), tl.program_id(1)
     step = B.to(tl.int64) * N
-    last = (member * (T + 1) + T) * step + row * N
-    dH += last
+    last, first = (member * (T + 1) + T) * step + row * N, member * step + row * N
     H += last
     A = A + last if GATED or ACTIVATION == "abs" else H
+    dH, more = outer_end(dH if OUTSIDE else H, member, step, row * N, T, OUTSIDE)
     dP += (member + 1) * T * step + row * N
     W += member * N * N
-    held = hold_tiles(W, N, K, TILES, HELD)
-    G, a = read_row(dH, True, N, K, TILES), read_row(A, True, N, K, TILES)
+    held = hold_tiles(W, SHAPE)
+    a, G = read_row(A, True, SHAPE), read_last(dH, dlast + first, more, SHAPE)
+    db, dbeta = zeros(G, TILES), zeros(G, TILES)
     if GATED:
-        beta, dbeta = tl.load(betas + member), ()
-        for j in tl.static_range(TILES):
-            dbeta = dbeta + (G[j] * 0,)
-    outside = read_row(dH - step, T > 0, N, K, TILES)
+        beta = tl.load(betas + member)
+    outside = read_row(dH - step, more > 1, SHAPE)
     for t in range(T):
         dH -= step
         H -= step
         A -= step
         dP -= step
-        following = read_row(dH - step, t + 1 < T, N, K, TILES)
-        preceding = read_row(A, t + 1 < T, N, K, TILES)
+        following = read_row(dH - step, t + 2 < more, SHAPE)
+        preceding = read_row(A, t + 1 < T, SHAPE)
         if GATED:
-            h = read_row(H, True, N, K, TILES)
-        dz, carried, total = (), (), ()
+            h = read_row(H, True, SHAPE)
+        dz, carried = (), outside
         for j in tl.static_range(TILES):
-            dz_j = G[j] * derivative(a[j], ACTIVATION, SLOPE)
-            g_j = outside[j]
-            if GATED:
-                total = total + (dbeta[j] + G[j] * h[j],)
-                g_j += beta * G[j]
-            dz, carried = dz + (dz_j,), carried + (g_j,)
+            dz = dz + (G[j] * derivative(a[j], ACTIVATION, SLOPE),)
         if GATED:
-            dbeta = total
-        write_row(dP, dz, N, K, TILES)
-        G = row_product(carried, dz, W, held, 0, N, K, TILES, HELD)
+            dbeta, carried = add_product(dbeta, G, h, TILES), add_scaled(outside, beta, G, TILES)
+        if ACTIVATION == "modrelu":
+            db = add_signed(db, dz, a, TILES)
+        write_row(dP, dz, SHAPE)
+        G = row_product(carried, dz, W, held, 0, SHAPE)
         a, outside = preceding, following
-    write_row(G0 + member * step + row * N, G, N, K, TILES)
+    write_row(G0 + first, G, SHAPE)
     if GATED:
-        write_row(dbetas + member * step + row * N, dbeta, N, K, TILES)
+        write_row(dbetas + first, dbeta, SHAPE)
+    if ACTIVATION == "modrelu":
+        write_row(dbias + first, db, SHAPE)

@@ -5,7 +5,7 @@
 import triton
 import triton.language as tl
 
-from orthobench.scan.triton.activations import derivative, kept, tanh, value
+from orthobench.scan.triton.activations import derivative, kept, signed_by, tanh, value
 
 
 @triton.jit
@@ -41,6 +41,24 @@ def add_product(p, a, b, TILES: tl.constexpr):
     found = ()
     for j in tl.static_range(TILES):
         found = found + (p[j] + a[j] * b[j],)
+    return found
+
+
+@triton.jit
+def add_scaled(p, a, b, TILES: tl.constexpr):
+    """P + a b for a number a."""
+    found = ()
+    for j in tl.static_range(TILES):
+        found = found + (p[j] + a * b[j],)
+    return found
+
+
+@triton.jit
+def add_signed(db, dz, a, TILES: tl.constexpr):
+    """The gradient of modReLU's bias with what dz adds to it."""
+    found = ()
+    for j in tl.static_range(TILES):
+        found = found + (db[j] + signed_by(dz[j], a[j]),)
     return found
 
 

@@ -1,9 +1,9 @@
 """Starting a Triton kernel: a program for each sequence of each member, sizes of tiles, and tiles kept in registers."""
 
-# pyright: reportMissingImports=false, reportAttributeAccessIssue=false
+# pyright: reportMissingImports=false, reportAttributeAccessIssue=false, reportArgumentType=false
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 import triton
@@ -12,6 +12,15 @@ from torch import Tensor
 from orthobench.scan.triton import complex_elman, elman, gru, lstm
 
 FILES = (elman, gru, lstm, complex_elman)
+
+
+class Shape(NamedTuple):
+    """The constants of a matrix in registers: units, those of a tile, tiles that hold them, and tiles in registers."""
+
+    N: int
+    K: int
+    TILES: int
+    HELD: int
 
 
 def kernel(name: str) -> Any:
@@ -29,7 +38,7 @@ def launch(
 
 
 def layout(N: int, matrices: int) -> dict[str, Any]:
-    """Sizes of tiles, how many matrix tiles are in registers, and the number of threads.
+    """The shape of a matrix in registers, and the number of threads.
 
     A thread has 255 registers. The sizes are those that compile without spilling any, for one matrix up to 256 units
     and for several up to 128: `tests/scan/test_compiled.py` reads it from compiled kernels. Of one matrix of more than
@@ -45,4 +54,4 @@ def layout(N: int, matrices: int) -> dict[str, Any]:
     else:
         K, warps = 64, 8
     TILES = triton.cdiv(N, K)
-    return {"N": N, "K": K, "TILES": TILES, "HELD": matrices * min(TILES**2, 9), "num_warps": warps, "num_stages": 1}
+    return {"SHAPE": Shape(N, K, TILES, matrices * min(TILES**2, 9)), "num_warps": warps, "num_stages": 1}

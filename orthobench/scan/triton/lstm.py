@@ -11,7 +11,16 @@ import triton.language as tl
 
 from orthobench.scan.triton.activations import tanh
 from orthobench.scan.triton.gates import sigmoid, tanhs
-from orthobench.scan.triton.rows import hold_tiles, read_row, row_kernel, row_product, row_sum, write_row
+from orthobench.scan.triton.rows import (
+    hold_tiles,
+    outer_end,
+    read_last,
+    read_row,
+    row_kernel,
+    row_product,
+    row_sum,
+    write_row,
+)
 
 
 @row_kernel
@@ -24,23 +33,22 @@ def lstm_forward(
     C,
     T,
     B,
-    N: tl.constexpr,
-    K: tl.constexpr,
-    TILES: tl.constexpr,
-    HELD: tl.constexpr,
+    SHAPE: tl.constexpr,
     KEPT: tl.constexpr,
 ):
     """h_t for all t, and c_T in place of c_0 in `last`; the projections of step t + 1 are loaded during step t."""
+    N: tl.constexpr = SHAPE.N
+    TILES: tl.constexpr = SHAPE.TILES
     member, row = tl.program_id(0).to(tl.int64), tl.program_id(1)
     step = B.to(tl.int64) * N
     P += 4 * (member * T * step + row * N)
     H += member * (T + 1) * step + row * N
     W += member * 4 * N * N
     last += member * step + row * N
-    held = hold_tiles(W, N, K, TILES, HELD)
-    p_i, p_f = read_row(P, T > 0, N, K, TILES), read_row(P + N, T > 0, N, K, TILES)
-    p_g, p_o = read_row(P + 2 * N, T > 0, N, K, TILES), read_row(P + 3 * N, T > 0, N, K, TILES)
-    h, c = read_row(H, True, N, K, TILES), read_row(last, True, N, K, TILES)
+    held = hold_tiles(W, SHAPE)
+    p_i, p_f = read_row(P, T > 0, SHAPE), read_row(P + N, T > 0, SHAPE)
+    p_g, p_o = read_row(P + 2 * N, T > 0, SHAPE), read_row(P + 3 * N, T > 0, SHAPE)
+    h, c = read_row(H, True, SHAPE), read_row(last, True, SHAPE)
     if KEPT:
         gates += 4 * (member * T * step + row * N)
         C += member * T * step + row * N
@@ -48,30 +56,31 @@ def lstm_forward(
         P += 4 * step
         H += step
         more = t + 1 < T
-        next_i, next_f = read_row(P, more, N, K, TILES), read_row(P + N, more, N, K, TILES)
-        next_g, next_o = read_row(P + 2 * N, more, N, K, TILES), read_row(P + 3 * N, more, N, K, TILES)
-        i = sigmoid(row_product(p_i, h, W, held, 0, N, K, TILES, HELD), TILES)
-        f = sigmoid(row_product(p_f, h, W, held, 1, N, K, TILES, HELD), TILES)
-        g = tanhs(row_product(p_g, h, W, held, 2, N, K, TILES, HELD), TILES)
-        o = sigmoid(row_product(p_o, h, W, held, 3, N, K, TILES, HELD), TILES)
+        next_i, next_f = read_row(P, more, SHAPE), read_row(P + N, more, SHAPE)
+        next_g, next_o = read_row(P + 2 * N, more, SHAPE), read_row(P + 3 * N, more, SHAPE)
+        i = sigmoid(row_product(p_i, h, W, held, 0, SHAPE), TILES)
+        f = sigmoid(row_product(p_f, h, W, held, 1, SHAPE), TILES)
+        g = tanhs(row_product(p_g, h, W, held, 2, SHAPE), TILES)
+        o = sigmoid(row_product(p_o, h, W, held, 3, SHAPE), TILES)
         if KEPT:
-            write_row(C, c, N, K, TILES)
-            write_row(gates, i, N, K, TILES)
-            write_row(gates + N, f, N, K, TILES)
-            write_row(gates + 2 * N, g, N, K, TILES)
-            write_row(gates + 3 * N, o, N, K, TILES)
+            write_row(C, c, SHAPE)
+            write_row(gates, i, SHAPE)
+            write_row(gates + N, f, SHAPE)
+            write_row(gates + 2 * N, g, SHAPE)
+            write_row(gates + 3 * N, o, SHAPE)
             C += step
             gates += 4 * step
         c, h = remember(i, f, g, o, c, TILES)
-        write_row(H, h, N, K, TILES)
+        write_row(H, h, SHAPE)
         p_i, p_f, p_g, p_o = next_i, next_f, next_g, next_o
-    write_row(last, c, N, K, TILES)
+    write_row(last, c, SHAPE)
 
 
 @row_kernel
 def lstm_backward(
     dH,
     dlast,
+    dmemory,
     W,
     last,
     gates,
@@ -81,46 +90,46 @@ def lstm_backward(
     S0,
     T,
     B,
-    N: tl.constexpr,
-    K: tl.constexpr,
-    TILES: tl.constexpr,
-    HELD: tl.constexpr,
+    SHAPE: tl.constexpr,
+    OUTSIDE: tl.constexpr,
 ):
     """dz_t of every gate for all t from last to first, dL/dh_0 and dL/dc_0; the next step's reads are made early."""
+    N: tl.constexpr = SHAPE.N
+    TILES: tl.constexpr = SHAPE.TILES
     member, row = tl.program_id(0).to(tl.int64), tl.program_id(1)
     step, own = B.to(tl.int64) * N, row * N
-    dH += (member * (T + 1) + T) * step + own
+    dH, rows = outer_end(dH if OUTSIDE else last, member, step, own, T, OUTSIDE)
     end = (member + 1) * T * step + own
     gates += 4 * (end - step)
     C += end - step
     dP += 4 * end
     W += member * 4 * N * N
     first = member * step + own
-    held = hold_tiles(W, N, K, TILES, HELD)
-    G, S = read_row(dH, True, N, K, TILES), read_row(dlast + first, True, N, K, TILES)
-    c = read_row(last + first, True, N, K, TILES)
-    i, f = read_row(gates, T > 0, N, K, TILES), read_row(gates + N, T > 0, N, K, TILES)
-    g, o = read_row(gates + 2 * N, T > 0, N, K, TILES), read_row(gates + 3 * N, T > 0, N, K, TILES)
-    before, outside = read_row(C, T > 0, N, K, TILES), read_row(dH - step, T > 0, N, K, TILES)
+    held = hold_tiles(W, SHAPE)
+    G, S = read_last(dH, dlast + first, rows, SHAPE), read_row(dmemory + first, True, SHAPE)
+    c = read_row(last + first, True, SHAPE)
+    i, f = read_row(gates, T > 0, SHAPE), read_row(gates + N, T > 0, SHAPE)
+    g, o = read_row(gates + 2 * N, T > 0, SHAPE), read_row(gates + 3 * N, T > 0, SHAPE)
+    before, outside = read_row(C, T > 0, SHAPE), read_row(dH - step, rows > 1, SHAPE)
     for t in range(T):
         dH -= step
         gates -= 4 * step
         C -= step
         dP -= 4 * step
         more = t + 1 < T
-        next_i, next_f = read_row(gates, more, N, K, TILES), read_row(gates + N, more, N, K, TILES)
-        next_g, next_o = read_row(gates + 2 * N, more, N, K, TILES), read_row(gates + 3 * N, more, N, K, TILES)
-        preceding, following = read_row(C, more, N, K, TILES), read_row(dH - step, more, N, K, TILES)
+        next_i, next_f = read_row(gates, more, SHAPE), read_row(gates + N, more, SHAPE)
+        next_g, next_o = read_row(gates + 2 * N, more, SHAPE), read_row(gates + 3 * N, more, SHAPE)
+        preceding, following = read_row(C, more, SHAPE), read_row(dH - step, t + 2 < rows, SHAPE)
         dz_i, dz_f, dz_g, dz_o, S = reverse(G, S, i, f, g, o, c, before, TILES)
-        write_row(dP, dz_i, N, K, TILES)
-        write_row(dP + N, dz_f, N, K, TILES)
-        write_row(dP + 2 * N, dz_g, N, K, TILES)
-        write_row(dP + 3 * N, dz_o, N, K, TILES)
-        G = row_sum(outside, (dz_i, dz_f, dz_g, dz_o), W, held, 4, N, K, TILES, HELD)
+        write_row(dP, dz_i, SHAPE)
+        write_row(dP + N, dz_f, SHAPE)
+        write_row(dP + 2 * N, dz_g, SHAPE)
+        write_row(dP + 3 * N, dz_o, SHAPE)
+        G = row_sum(outside, (dz_i, dz_f, dz_g, dz_o), W, held, 4, SHAPE)
         c, i, f, g, o = before, next_i, next_f, next_g, next_o
         before, outside = preceding, following
-    write_row(G0 + first, G, N, K, TILES)
-    write_row(S0 + first, S, N, K, TILES)
+    write_row(G0 + first, G, SHAPE)
+    write_row(S0 + first, S, SHAPE)
 
 
 @triton.jit

@@ -35,9 +35,10 @@ import triton
 from torch import Tensor
 
 from orthobench.cells.deltaproduct import unit
+from orthobench.cells.members import Members
 from orthobench.cells.outer import Writes
 from orthobench.parametrizations.derivatives import first_only
-from orthobench.scan.gpu.members import Members, contiguous
+from orthobench.scan.gpu.members import contiguous
 from orthobench.scan.triton import chunk_gradients, chunks
 
 PRECISION = "ieee"  # products of float32 by fused multiply-adds; `tf32x3` is three products of halves by tensor cores

@@ -31,8 +31,11 @@ def row_kernel(function: Callable[..., Any]) -> Any:
 
 
 @triton.jit
-def read_row(X, present, N: tl.constexpr, K: tl.constexpr, TILES: tl.constexpr):
+def read_row(X, present, SHAPE: tl.constexpr):
     """The tiles (K,) of N numbers at X; zeros beyond, or all zeros where they are not present."""
+    N: tl.constexpr = SHAPE.N
+    K: tl.constexpr = SHAPE.K
+    TILES: tl.constexpr = SHAPE.TILES
     found = ()
     for j in tl.static_range(TILES):
         columns = j * K + tl.arange(0, K)
@@ -41,16 +44,41 @@ def read_row(X, present, N: tl.constexpr, K: tl.constexpr, TILES: tl.constexpr):
 
 
 @triton.jit
-def write_row(X, tiles, N: tl.constexpr, K: tl.constexpr, TILES: tl.constexpr):
+def outer_end(dH, member, step, own, T, OUTSIDE: tl.constexpr):
+    """The last row of the gradients dH (S, T, B, ...) of all states, and their number: T, or none if not OUTSIDE."""
+    if OUTSIDE:
+        return dH + ((member + 1) * T - 1) * step + own, T
+    else:
+        return dH, T * 0
+
+
+@triton.jit
+def read_last(end, dlast, rows, SHAPE: tl.constexpr):
+    """Tiles of the gradient of the last state: what dlast has, and what `end` has where there are rows."""
+    TILES: tl.constexpr = SHAPE.TILES
+    G, row, found = read_row(dlast, True, SHAPE), read_row(end, rows > 0, SHAPE), ()
+    for j in tl.static_range(TILES):
+        found = found + (G[j] + row[j],)
+    return found
+
+
+@triton.jit
+def write_row(X, tiles, SHAPE: tl.constexpr):
     """Write tiles to where `read_row` reads them."""
+    N: tl.constexpr = SHAPE.N
+    K: tl.constexpr = SHAPE.K
+    TILES: tl.constexpr = SHAPE.TILES
     for j in tl.static_range(TILES):
         columns = j * K + tl.arange(0, K)
         tl.store(X + columns, tiles[j], mask=columns < N)
 
 
 @triton.jit
-def matrix_tile(M, index: tl.constexpr, N: tl.constexpr, K: tl.constexpr, TILES: tl.constexpr):
+def matrix_tile(M, index: tl.constexpr, SHAPE: tl.constexpr):
     """Tile `index` of the matrices M (G, N, N), counted matrix by matrix and, within one, column by column."""
+    N: tl.constexpr = SHAPE.N
+    K: tl.constexpr = SHAPE.K
+    TILES: tl.constexpr = SHAPE.TILES
     rows = index % TILES * K + tl.arange(0, K)
     columns = (index // TILES) % TILES * K + tl.arange(0, K)
     mask = (rows < N)[:, None] & (columns < N)[None, :]
@@ -59,32 +87,33 @@ def matrix_tile(M, index: tl.constexpr, N: tl.constexpr, K: tl.constexpr, TILES:
 
 
 @triton.jit
-def find_held(M, held, index: tl.constexpr, N: tl.constexpr, K: tl.constexpr, TILES: tl.constexpr, HELD: tl.constexpr):
+def find_held(M, held, index: tl.constexpr, SHAPE: tl.constexpr):
     """Tile `index` of M: one of the held tiles, or read from memory."""
+    HELD: tl.constexpr = SHAPE.HELD
     if index < HELD:
         return held[index]
     else:
-        return matrix_tile(M, index, N, K, TILES)
+        return matrix_tile(M, index, SHAPE)
 
 
 @triton.jit
-def hold_tiles(M, N: tl.constexpr, K: tl.constexpr, TILES: tl.constexpr, HELD: tl.constexpr):
+def hold_tiles(M, SHAPE: tl.constexpr):
     """The first HELD tiles of M."""
+    HELD: tl.constexpr = SHAPE.HELD
     found = ()
     for index in tl.static_range(HELD):
-        found = found + (matrix_tile(M, index, N, K, TILES),)
+        found = found + (matrix_tile(M, index, SHAPE),)
     return found
 
 
 @triton.jit
-def row_product(
-    z, h, M, held, gate: tl.constexpr, N: tl.constexpr, K: tl.constexpr, TILES: tl.constexpr, HELD: tl.constexpr
-):
+def row_product(z, h, M, held, gate: tl.constexpr, SHAPE: tl.constexpr):
     """Tiles of z + h M_gate."""
+    TILES: tl.constexpr = SHAPE.TILES
     found = ()
     for j in tl.static_range(TILES):
         for i in tl.static_range(TILES):
-            part = find_held(M, held, (gate * TILES + j) * TILES + i, N, K, TILES, HELD) * h[i][:, None]
+            part = find_held(M, held, (gate * TILES + j) * TILES + i, SHAPE) * h[i][:, None]
             if i == 0:
                 total = part
             else:
@@ -94,16 +123,16 @@ def row_product(
 
 
 @triton.jit
-def row_sum(
-    z, d, M, held, GATES: tl.constexpr, N: tl.constexpr, K: tl.constexpr, TILES: tl.constexpr, HELD: tl.constexpr
-):
+def row_sum(z, d, M, held, GATES: tl.constexpr, SHAPE: tl.constexpr):
     """Tiles of z + sum_gate d_gate M_gate: one sum over the threads for all gates.
 
     Where tiles are read from memory there is one for each gate: they would be read all at once, and registers spill.
     """
+    TILES: tl.constexpr = SHAPE.TILES
+    HELD: tl.constexpr = SHAPE.HELD
     if HELD < GATES * TILES * TILES:
         for gate in tl.static_range(GATES):
-            z = row_product(z, d[gate], M, held, gate, N, K, TILES, HELD)
+            z = row_product(z, d[gate], M, held, gate, SHAPE)
         return z
     else:
         found = ()
