@@ -21,6 +21,7 @@ Principles", section 3.
 """
 
 import math
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, Literal
 
 import torch
@@ -97,25 +98,37 @@ class Mamba3(Outer):
         return (H, K, V), (H, self.pairs), (1, self.rank * H, K), (1, H, V), (1, H)
 
     def writes(
-        self, p: Tensor, before: tuple[Tensor, ...], convolve: Convolve
+        self, p: Tensor, before: tuple[Tensor, ...], convolve: Convolve | None = None, keys: "MakeKeys | None" = None
     ) -> tuple[Writes, tuple[Tensor, ...], tuple[Tensor, ...]]:
-        """See `Outer`; `read` is told what steps add to what P holds, and what the output gate is computed from."""
+        """See `Outer`; `read` is told what steps add to what P holds, and what the output gate is computed from.
+
+        An engine may have its own way of `turned_keys`.
+        """
         z, X, B, C, r, c, l, angle = p.split(self.sizes, dim=-1)
         past_angles, *past = before
         dt, l, X = F.softplus(r + self.dt), torch.sigmoid(l), self.split(X)
         act = torch.where(c >= 0, 1 + c, 1 / (1 - c.clamp(max=0))) if self.decay == "heavy_tail" else F.softplus(c)
         turns = dt[..., None] * (math.pi * torch.tanh(angle))[:, :, None]
         angles = (past_angles[:, None] + turns.double().cumsum(1)).remainder(2 * math.pi).to(p.dtype)
-        B = self._turned(B, self.B_scale, self.B_shift, angles)
-        C = self._turned(C, self.C_scale, self.C_shift, angles)
-        whole = [torch.cat([old, new], dim=1) for old, new in zip(past, (B, X, l * dt), strict=True)]
-        old_B, old_X, old_share = (part[:, :-1] for part in whole)
-        log_a = -act.clamp(min=LEAST_A) * dt
-        share, last = log_a.exp() * (old_share + (1 - l) * dt), (angles[:, -1], *(part[:, -1:] for part in whole))
+        whole_X, whole_share = (torch.cat([old, new], dim=1) for old, new in zip(past[1:], (X, l * dt), strict=True))
+        old_X, log_a = whole_X[:, :-1], -act.clamp(min=LEAST_A) * dt
+        share = log_a.exp() * (whole_share[:, :-1] + (1 - l) * dt)
+        shifts = [shift.unflatten(0, (self.rank * self.heads, -1)) for shift in (self.B_shift, self.C_shift)]
+        B, C = (
+            rms_normalised(y.unflatten(-1, (self.rank, -1)), scale)
+            for y, scale in ((B, self.B_scale), (C, self.C_scale))
+        )
         if self.rank > 1:
-            return *self._several(log_a, share, old_B, old_X, l * dt, B, C, X, z), last
-        now = (l * dt * (B * C).sum(-1) + self.D)[..., None] * X
-        return Writes(log_a[..., None], C, share[..., None] * old_B, old_X), (now, z), last
+            B, C = (turned(y, shift, angles) for y, shift in zip((B, C), shifts, strict=True))
+            whole = torch.cat([past[0], B], dim=1)
+            written, told = self._several(log_a, share, whole[:, :-1], old_X, l * dt, B, C, X, z)
+            last_key = whole[:, -1:]
+        else:
+            make_keys = keys or turned_keys
+            key, query, product, last_key = make_keys(B[:, :, 0], C[:, :, 0], shifts, angles, share, past[0])
+            now = (l * dt * product + self.D)[..., None] * X
+            written, told = Writes(log_a[..., None], query, key, old_X), (now, z)
+        return written, told, (angles[:, -1], last_key, whole_X[:, -1:], whole_share[:, -1:])
 
     def _several(
         self, log_a: Tensor, share: Tensor, old_B: Tensor, old_X: Tensor, new: Tensor, B: Tensor, C: Tensor,
@@ -137,13 +150,6 @@ class Mamba3(Outer):
         key = share[:, :, None, :, None] * old_B
         return Writes(decay, padded(C, R - 1), padded(key, 0), padded(old_X, 0)), (now, z)
 
-    def _turned(self, y: Tensor, scale: Tensor, shift: Tensor, angles: Tensor) -> Tensor:
-        """B or C of every head, (B, T, R heads, d_k), from their shared parts (B, T, R d_k)."""
-        y, angles = y.unflatten(-1, (self.rank, -1)), angles.repeat(1, 1, self.rank, 1)
-        y = (rms_normalised(y, scale)[..., None, :] + shift.unflatten(0, (self.rank, self.heads, -1))).flatten(2, 3)
-        pairs, rest = y[..., : 2 * self.pairs].unflatten(-1, (-1, 2)), y[..., 2 * self.pairs :]
-        return torch.cat([times(pairs, angles.cos(), angles.sin()).flatten(-2), rest], dim=-1)
-
     def read(self, o: Tensor, *told: Tensor) -> Tensor:
         """See `Outer`."""
         now, z = told
@@ -164,3 +170,32 @@ class Mamba3(Outer):
     def learning_rate_scales(self) -> dict[str, float]:
         """The bias of dt and the skip have no weight decay, as in the authors' code."""
         return dict.fromkeys(("dt", "D"), 1.0)
+
+
+MakeKeys = Callable[[Tensor, Tensor, Sequence[Tensor], Tensor, Tensor, Tensor], tuple[Tensor, Tensor, Tensor, Tensor]]
+
+
+def turned_keys(
+    B: Tensor, C: Tensor, shifts: Sequence[Tensor], angles: Tensor, share: Tensor, old: Tensor
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Keys times shares and queries, (B, T, heads, d_k), a step's key times its query (B, T, heads), and the last key.
+
+    Args:
+        B: shared parts of the keys (B, T, d_k); a step writes the key of the one before it.
+        C: those of the queries.
+        shifts: of both, (heads, d_k).
+        angles: by which they are turned, (B, T, heads, pairs).
+        share: (B, T, heads).
+        old: the key before the first, (B, 1, heads, d_k).
+    """
+    B, C = (turned(y[:, :, None], shift, angles) for y, shift in zip((B, C), shifts, strict=True))
+    whole = torch.cat([old, B], dim=1)
+    return share[..., None] * whole[:, :-1], C, (B * C).sum(-1), whole[:, -1:]
+
+
+def turned(y: Tensor, shift: Tensor, angles: Tensor) -> Tensor:
+    """B or C of every head, (B, T, R heads, d_k), from their shared parts (B, T, R, d_k) and shifts (R heads, d_k)."""
+    R, pairs = y.shape[2], angles.shape[-1]
+    y, angles = (y[..., None, :] + shift.unflatten(0, (R, -1))).flatten(2, 3), angles.repeat(1, 1, R, 1)
+    first, rest = y[..., : 2 * pairs].unflatten(-1, (-1, 2)), y[..., 2 * pairs :]
+    return torch.cat([times(first, angles.cos(), angles.sin()).flatten(-2), rest], dim=-1)

@@ -58,6 +58,7 @@ from orthobench.scan.native import (
     lipschitz,
     lstm,
     m2rnn,
+    mamba3,
     matrix_memory,
     mlstm,
     oscillators,
@@ -160,6 +161,10 @@ def _gated_outer(cell: Any, x: Tensor, state: State) -> tuple[Tensor, State]:
     return run(cell, x, state)
 
 
+def _mamba3(cell: Any, x: Tensor, state: State) -> tuple[Tensor, State]:
+    return (mamba3.run if cell.rank == 1 else _outer)(cell, x, state)
+
+
 FAMILIES: dict[type, RunNative] = {
     Elman: _elman,
     ScalarGated: _elman,
@@ -180,7 +185,8 @@ FAMILIES: dict[type, RunNative] = {
     DeltaProduct: deltaproduct.run,
     MLSTM: mlstm.run,
     GatedOuter: _gated_outer,
-    **dict.fromkeys((Mamba2, Mamba3, RWKV7), _outer),
+    **dict.fromkeys((Mamba2, RWKV7), _outer),
+    Mamba3: _mamba3,
 }
 
 
