@@ -130,7 +130,7 @@ def _cells(found: SearchedTable, cell: SearchedCell) -> list[Shown]:
         GROUPS[cell.group],
         Quantity(count, of=of, ends=cell.interval) if cell.lines else NOTHING,
         _quartiles(cell.steps) if cell.lines else NOTHING,
-        horizon(cell) if cell.lines else NOTHING,
+        horizon(cell) if cell.lines and cell.lengths else NOTHING,
         Quantity(easy, of=trials) if cell.state.learnt is not False else NOTHING,
         costs.step_of_engine(cell.cost) if cell.cost else NOTHING,
         number(cell.budget.get("parameters"), 0),
@@ -142,7 +142,7 @@ def _cells(found: SearchedTable, cell: SearchedCell) -> list[Shown]:
 
 def horizon(cell: SearchedCell) -> Quantity:
     """The horizon: `>= 10,240` at the longest length that was tested."""
-    return Quantity(cell.horizon, before=">=" * (cell.horizon == max(cell.lengths)))
+    return Quantity(cell.horizon, before=">=" * (cell.horizon in cell.lengths[-1:]))
 
 
 def _quartiles(found: tuple[float, float, float] | None) -> Shown:

@@ -61,8 +61,8 @@ CLAIMS = [
 ]
 
 
-def made(tmp_path: Path, claims: list[dict[str, object]]) -> Table:
-    write(tmp_path, {"experiment/mine/searched.yaml": CONTENT | {"claims": claims}})
+def made(tmp_path: Path, claims: list[dict[str, object]], **other: object) -> Table:
+    write(tmp_path, {"experiment/mine/searched.yaml": CONTENT | {"claims": claims} | other})
     return Catalogue((tmp_path,)).table("mine/searched")
 
 
@@ -114,6 +114,27 @@ def test_a_document_has_no_number_of_a_cell_that_did_not_learn(found: SearchedTa
     assert rows["gru"][1:5] == ["solved by at least nine of ten seeds", "5/5 [0.48, 1.00]", "300 [200, 400]", "8"]
     assert "irnn" not in rows
     assert "not run yet: irnn; no sentence speaks of them." in shown.notes
+
+
+@pytest.mark.parametrize("test", [{"below": 32}, {"at_least": 9}])
+def test_a_claim_on_a_length_that_is_not_tested_is_refused(
+    test: dict[str, int], found: SearchedTable, tmp_path: Path
+) -> None:
+    """All that hold the longest length would be below a greater one."""
+    table = made(tmp_path, [{"claim": "It does.", "test": {"horizon": ["gru"], **test}}])
+    with pytest.raises(ConfigError, match=r"claims\[0\]: length .* is not tested: choose among 4, 8, 16"):
+        outcomes(searched_table(table, tmp_path / "results"))
+
+
+def test_a_table_without_lengths_has_no_horizons(found: SearchedTable, tmp_path: Path) -> None:
+    common = [word for word in CONTENT["common"] if "eval_lengths" not in word]  # type: ignore[attr-defined]
+    search = {**CONTENT["search"], "overrides": ["task.eval_batch_size=50"]}  # type: ignore[dict-item]
+    table = made(tmp_path, [], common=common, search=search)
+    lines = [record(table, tmp_path, "gru", trial, 101, 300.0) for trial in (0, 1)]
+    lines += [record(table, tmp_path, "gru", 0, seed, 100.0) for seed in table.seeds]
+    records.add(tmp_path / "results", table.name, lines)
+    (gru, *_) = section(searched_table(table, tmp_path / "results")).grids[0].rows
+    assert list(map(str, gru[2:5])) == ["5/5 [0.48, 1.00]", "100 [100, 100]", ""]
 
 
 def test_a_table_says_which_cells_are_in_another_group_than_in_the_one_that_it_is_like(

@@ -28,7 +28,7 @@ from orthobench.study.tables.claim import StatedClaim
 from orthobench.study.verdicts.claims import all_but_one
 from orthobench.study.verdicts.fair import FairTable
 from orthobench.study.verdicts.fair_entry import FairEntry
-from orthobench.study.verdicts.searched_claims import FAILED, HELD, OPEN, UNRUN, ClaimOutcome
+from orthobench.study.verdicts.searched_claims import FAILED, HELD, OPEN, UNRUN, ClaimOutcome, refuse_untested
 
 OPERANDS: dict[str, tuple[tuple[str, ...], ...]] = {  # the sets of operands of which a test needs one
     "better": (("than",),),
@@ -65,6 +65,8 @@ def _outcome(found: FairTable, stated: StatedClaim, place: str) -> ClaimOutcome:
         raise ConfigError(f"{place}: {did_you_mean(stated.case, cases)}: the table has no case {stated.case!r}.")
     named = [name for key, names in stated.test.items() if isinstance(names, list) for name in names]
     refuse_unknown(named, known, f"{place}: ", " is no cell of the table")
+    if found.lines:
+        refuse_untested(stated.test, found.lengths, place)
     undone = [name for name in named if len(known[name].lines) < known[name].planned]
     if undone:
         return ClaimOutcome(stated, UNRUN, f"not complete: {', '.join(undone)}")

@@ -6,9 +6,11 @@ table's score (claim_rule.py). A cell that did not learn takes part in these wit
     {solves: [gru], seeds: 9}              nine reported seeds or more solve the case, of each cell; `at_most: 0` is the
                                            opposite
     {horizon: [gru], at_least: 640}        the horizon of each cell that solves the case at all; `below: 640` is the
-                                           opposite. Where none solves it, nothing is decided
+                                           opposite. The length is one that is tested. Where no cell solves the case,
+                                           nothing is decided
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -69,6 +71,19 @@ def rows_of(test: dict[str, Any]) -> list[str]:
     return list(test[verb]) if verb else claim_rule.claimed_rows(test)
 
 
+def refuse_untested(test: dict[str, Any], lengths: Sequence[int], place: str) -> None:
+    """Refuse a claim on a horizon at a length that no run is tested at: beyond the longest, all would be below it.
+
+    Raises:
+        ConfigError: the length is not among `lengths`.
+    """
+    limits = [value for name, value in test.items() if name != "horizon"] if "horizon" in test else []
+    if not set(limits) <= set(lengths):
+        listed = ", ".join(map(str, lengths))
+        told = f"choose among {listed}" if listed else "give the table task.eval_lengths="
+        raise ConfigError(f"{place}: length {limits[0]} is not tested: {told}.")
+
+
 def outcomes(found: SearchedTable) -> list[ClaimOutcome]:
     """Return what came of every claim of a table, in its order; the tested ones are one family for Holm's correction.
 
@@ -76,6 +91,8 @@ def outcomes(found: SearchedTable) -> list[ClaimOutcome]:
         ConfigError: a claim is wrong.
     """
     check_claims(found.table)
+    for number, stated in enumerate(found.table.claims if found.lines else ()):
+        refuse_untested(stated.test, found.lengths, f"{found.table.name}: claims[{number}]")
     cells = {cell.name: cell for cell in found.cells}
     tested = [stated for stated in found.table.claims if not COUNTED.keys() & stated.test.keys()]
     printed = [_printed(found, stated) for stated in tested]
