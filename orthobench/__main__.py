@@ -42,7 +42,7 @@ def _answer(words: list[str]) -> int:
         return 0
     if words[0] in RENAMED:
         verb = RENAMED[words[0]]
-        raise ConfigError(f"`orthobench {words[0]}` is `orthobench {verb}` now, so use that: {VERBS[verb]}.")
+        raise ConfigError(f"`orthobench {words[0]}` is `orthobench {verb}` now, so use that: {VERBS[verb].does}.")
     if words[0] in VERBS:
         return import_module(f"orthobench.verbs.{words[0]}").main(words[1:])
     with signals.watched(program=True):

@@ -22,7 +22,7 @@ from orthobench.config.check import DATA, DIAGNOSTICS, LOGGERS, PROVIDED, ROOT, 
 from orthobench.config.stopping import STOPPING
 from orthobench.config.trainer import TRAINER_REFUSED, TRAINER_TYPES
 from orthobench.report.renewing import renew
-from orthobench.verbs import EXAMPLES, VERBS
+from orthobench.verbs import VERBS
 from orthobench.verbs.arguments import Parser
 
 HOME = Path(__file__).resolve().parents[1]
@@ -175,11 +175,11 @@ def parser(verb: str) -> argparse.ArgumentParser:
 def commands() -> str:
     """Every verb with its usage and its options."""
     parts = []
-    for verb, what in VERBS.items():
-        found = parser(verb)
-        parts += [f"## `orthobench {verb}`\n", f"{what[:1].upper()}{what[1:]}.\n"]
+    for name, verb in VERBS.items():
+        found = parser(name)
+        parts += [f"## `orthobench {name}`\n", f"{verb.does[:1].upper()}{verb.does[1:]}.\n"]
         parts += [f"```text\n{found.usage}\n```\n"]
-        parts += [f"Example: `{EXAMPLES[verb]}`\n"]
+        parts += [f"Example: `{verb.example}`\n"]
         rest = (found.description or "").strip()
         parts += [f"{rest}\n"] if rest and "\n" in rest else []
         rows = []

@@ -14,7 +14,7 @@ from orthobench.config.words import key, refuse_twice
 from orthobench.errors import ConfigError
 from orthobench.recording.store import folder_of
 from orthobench.study.catalogue import Catalogue
-from orthobench.verbs import EXAMPLES
+from orthobench.verbs import VERBS
 
 if TYPE_CHECKING:
     from orthobench.run.load import Finished
@@ -33,12 +33,12 @@ class Parser(argparse.ArgumentParser):
     def __init__(self, doc: str | None) -> None:
         usage, _, rest = (doc or "").strip().removeprefix("`").partition("`: ")
         program = " ".join(usage.split()[:2])
-        example = EXAMPLES.get(program.split()[-1] if program else "")
+        verb = VERBS.get(program.split()[-1] if program else "")
         super().__init__(
             program,
             usage,
             rest[:1].upper() + rest[1:],
-            example and f"example:\n  {example}",
+            verb and f"example:\n  {verb.example}",
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
         self.add_argument("words", nargs="*", help=argparse.SUPPRESS)
