@@ -101,13 +101,20 @@ def fields(cls: type) -> Mapping[str, Field]:
     return types.MappingProxyType(found)
 
 
+def closest(word: str, options: Iterable[str]) -> str | None:
+    """The option that a word is most like, whatever the case; null where it is like none."""
+    options = sorted(options)
+    caseless = [option for option in options if option.lower() == word.lower()]
+    close = caseless or difflib.get_close_matches(word, options, n=1, cutoff=0.6)
+    return close[0] if close else None
+
+
 def did_you_mean(word: str, allowed: Iterable[str]) -> str:
     """`; did you mean 'x'?`, or the whole list when nothing is close."""
     options = sorted(map(str, allowed))
-    caseless = [option for option in options if option.lower() == str(word).lower()]
-    close = caseless or difflib.get_close_matches(str(word), options, n=1, cutoff=0.6)
-    if close:
-        return f"did you mean {close[0]!r}?"
+    close = closest(str(word), options)
+    if close is not None:
+        return f"did you mean {close!r}?"
     more = f" and {len(options) - SHOWN} more" if len(options) > SHOWN else ""
     return f"allowed: {', '.join(options[:SHOWN])}{more}" if options else "none is allowed here"
 

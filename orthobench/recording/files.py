@@ -5,10 +5,12 @@ The one file that is not replaced as a whole, metrics.csv, which grows, is only 
 
 import contextlib
 import csv
+import glob
 import io
 import json
 import math
 import os
+import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -20,6 +22,7 @@ from orthobench.errors import StorageError
 
 LARGEST = 1 << 28  # bytes of a record
 TEMPORARY = ".*.tmp"
+OLD_S = 600.0  # after which a temporary file is of no writer at work
 OF_WANDB = ("wandb", ".wandb")
 Made = TypeVar("Made")
 
@@ -124,6 +127,14 @@ def sweep_up(folder: Path) -> list[Path]:
     return found
 
 
+def sweep_beside(path: Path) -> None:
+    """Remove what killed writers of a file have left beside it; what is younger than OLD_S may be of one at work."""
+    with contextlib.suppress(OSError):
+        for left in path.parent.glob(_temporary(glob.escape(path.name), "*")):
+            if time.time() - left.lstat().st_mtime > OLD_S:
+                left.unlink()
+
+
 def _inside(folder: Path) -> Iterator[Path]:
     """Whatever lies in a run's folder, but not in that of W&B's client there."""
     for place, folders, names in os.walk(folder):
@@ -156,6 +167,16 @@ def as_csv(headers: Iterable[str], rows: Iterable[Iterable[Any]]) -> str:
     writer.writerow(headers)
     writer.writerows(rows)
     return text.getvalue()
+
+
+def write_rows(path: Path, headers: Iterable[str], rows: Iterable[Iterable[Any]]) -> None:
+    """Write a CSV file that several programs may write, and remove what killed ones of them have left beside it.
+
+    Raises:
+        StorageError: the folder or the disk refuses.
+    """
+    sweep_beside(path)
+    write_bytes(path, as_csv(headers, rows).encode())
 
 
 def read_rows(path: Path, make: Callable[[dict[str, str]], Made], again: str) -> list[Made]:
@@ -214,7 +235,11 @@ def finite(value: Any) -> Any:
 
 
 def _beside(path: Path) -> Path:
-    return path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}.tmp")
+    return path.with_name(_temporary(path.name, uuid.uuid4().hex[:8]))
+
+
+def _temporary(name: str, mark: str) -> str:
+    return f".{name}.{mark}.tmp"
 
 
 def _create(path: Path, content: bytes) -> None:

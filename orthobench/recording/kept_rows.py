@@ -19,7 +19,7 @@ from typing import Any
 
 from orthobench.common.version import __version__
 from orthobench.errors import StorageError
-from orthobench.recording.files import write_bytes
+from orthobench.recording.files import sweep_beside, write_bytes
 
 NAME = ".records.json"
 LEAST = 1000  # records that were read anew, from which on they are kept
@@ -75,6 +75,7 @@ class KeptRows:
         if self._anew >= max(LEAST, SHARE * len(self._rows)):
             body = json.dumps(_columns(self._rows)).encode()
             head = json.dumps({"code": _code(), "sha256": hashlib.sha256(body).hexdigest()}).encode()
+            sweep_beside(self.path)
             with suppress(StorageError):
                 write_bytes(self.path, head + b"\n" + body)
 

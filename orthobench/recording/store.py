@@ -1,6 +1,5 @@
 """All records under a folder as one table."""
 
-import difflib
 import os
 from collections.abc import Iterator
 from contextlib import suppress
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from orthobench.common.paths import variable
 from orthobench.common.program import uncollected
+from orthobench.common.schema import closest
 from orthobench.common.terminal import complain
 from orthobench.errors import ConfigError, StorageError
 from orthobench.recording.digest import read_sealed
@@ -90,9 +90,9 @@ def _hint(run: Path, runs: Path) -> str:
     inside = next(iter(_runs_in(run) or _runs_in(runs / run)), None)
     if inside is not None:
         return f"it is a folder of runs, so name one of them, such as {inside}"
-    close = difflib.get_close_matches(run.name, {*_runs_in(run.parent), *_runs_in(runs)}, n=1, cutoff=0.6)
-    if close:
-        return f"did you mean {close[0]}"
+    close = closest(run.name, {*_runs_in(run.parent), *_runs_in(runs)})
+    if close is not None:
+        return f"did you mean {close}"
     return "name the folder of a run, or set runs_root= to the folder of runs"
 
 

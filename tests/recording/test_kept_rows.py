@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from orthobench.errors import StorageError
+from orthobench.errors import ConfigError, StorageError
 from orthobench.recording import kept_rows, store
 from orthobench.recording.digest import write_sealed
 
@@ -149,3 +149,23 @@ def test_the_digest_is_over_all_that_is_kept(runs: Path) -> None:
     head, _, body = (runs / kept_rows.NAME).read_bytes().partition(b"\n")
     assert set(json.loads(head)) == {"code", "sha256"}
     assert sorted(name for part in json.loads(body) for name in part["runs"]) == list(NAMES)
+
+
+def test_what_a_killed_reader_left_is_removed_by_the_next_that_keeps_rows(runs: Path) -> None:
+    (runs / kept_rows.NAME).unlink()
+    old, young = (runs / f".{kept_rows.NAME}.{mark}.tmp" for mark in ("00000000", "11111111"))
+    for left in (old, young):
+        left.write_bytes(b"torn")
+    os.utime(old, (0, 0))
+    store.frame(runs)
+    assert (runs / kept_rows.NAME).is_file()
+    assert (old.exists(), young.exists()) == (False, True), "the younger one may be of a reader at work"
+
+
+@pytest.mark.parametrize("name", ["aa-rnn-0123456780", "AA-RNN-0123456789"])
+def test_a_run_of_a_similar_name_is_told_whatever_the_case(name: str, tmp_path: Path) -> None:
+    for run in ("aa-rnn-0123456789", "bb-lstm-9876543210"):
+        (tmp_path / run).mkdir()
+        (tmp_path / run / "config.yaml").touch()
+    with pytest.raises(ConfigError, match="; did you mean aa-rnn-0123456789"):
+        store.folder_of(tmp_path / name)

@@ -1,6 +1,7 @@
 """reproduce: what it plans, what it runs, and what it leaves alone the second time."""
 
 import multiprocessing
+import os
 import re
 import signal
 from argparse import Namespace
@@ -131,6 +132,16 @@ def test_records_that_are_added_side_by_side_are_all_kept(tmp_path: Path) -> Non
     for worker in workers:
         worker.join()
     assert len(records.read(tmp_path, NAME)) == 40
+
+
+def test_what_a_killed_writer_left_beside_records_is_removed(tmp_path: Path) -> None:
+    path = records.path_of(tmp_path, NAME)
+    path.parent.mkdir(parents=True)
+    left = path.with_name(f".{path.name}.00000000.tmp")
+    left.touch()
+    os.utime(left, (0, 0))
+    records.add(tmp_path, NAME, [made_up("urnn_20", 1)])
+    assert [one.name for one in path.parent.iterdir()] == [path.name]
 
 
 def test_curves_of_a_run_that_is_done_again_are_replaced(tmp_path: Path) -> None:

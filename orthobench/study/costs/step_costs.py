@@ -18,7 +18,7 @@ from orthobench.config.files import version
 from orthobench.config.settings import Settings
 from orthobench.errors import ConfigError, StorageError
 from orthobench.recording.code_name import code_name
-from orthobench.recording.files import as_csv, read_rows, within, write_bytes
+from orthobench.recording.files import read_rows, within, write_rows
 from orthobench.study.records.records import Line
 from orthobench.study.tables.composed import ComposedTable
 from orthobench.study.tables.table import FULL
@@ -166,7 +166,7 @@ def write(results: Path, costs: Iterable[StepCost]) -> None:
         ]
         for cost in sorted(costs, key=lambda one: (one.table, one.row))
     )
-    write_bytes(path_of(results), as_csv(HEADERS, rows).encode())
+    write_rows(path_of(results), HEADERS, rows)
 
 
 def current(composed: ComposedTable, known: dict[Place, StepCost]) -> tuple[dict[str, StepCost], list[str]]:

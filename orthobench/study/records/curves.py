@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from orthobench.recording import curve
-from orthobench.recording.files import as_csv, read_rows, within, write_bytes
+from orthobench.recording.files import read_rows, within, write_rows
 
 POINTS = 50
 HEADERS = ("run_id", "preset", "cell", "seed", "name", "step", "value")
@@ -51,7 +51,7 @@ def add(results: Path, table: str, points: Iterable[CurvePoint]) -> None:
     if not kept and not new:
         return
     rows = ([*point[:-1], repr(point.value)] for point in sorted([*kept, *new]))
-    write_bytes(path_of(results, table), as_csv(HEADERS, rows).encode())
+    write_rows(path_of(results, table), HEADERS, rows)
 
 
 def _point(r: dict[str, str]) -> CurvePoint:

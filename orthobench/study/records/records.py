@@ -20,7 +20,7 @@ from orthobench.config.files import version
 from orthobench.errors import StorageError
 from orthobench.recording.attempts import in_words, is_mixed, of_all
 from orthobench.recording.digest import FINAL
-from orthobench.recording.files import as_csv, make_folder, read_rows, within, write_bytes
+from orthobench.recording.files import make_folder, read_rows, within, write_rows
 from orthobench.recording.sources import combined, data_of
 from orthobench.study.tables.curve_values import is_time
 
@@ -172,7 +172,7 @@ def write(results: Path, table: str, lines: Iterable[Line]) -> None:
     others = {name for found in ordered for name in found.values} - {*IDENTITY, *PROVENANCE, *COST}
     columns = [*IDENTITY, *sorted(others), *COST, *PROVENANCE]
     rows = ([_text(found.values[name]) if name in found.values else "" for name in columns] for found in ordered)
-    write_bytes(path_of(results, table), as_csv(columns, rows).encode())
+    write_rows(path_of(results, table), columns, rows)
 
 
 @contextmanager
