@@ -17,6 +17,8 @@ from orthobench.study.verdicts.searched import SearchedTable
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from orthobench.report.drawing import Title
+
 
 @dataclass(frozen=True)
 class Grid:
@@ -77,7 +79,7 @@ class Section:
     grids: tuple[Grid, ...] = ()
     paragraphs: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
-    figures: "dict[str, Figure]" = field(default_factory=dict)
+    figures: "dict[Title, Figure]" = field(default_factory=dict)
     runs: dict[str, list[str]] = field(default_factory=dict)
 
 

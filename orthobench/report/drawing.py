@@ -44,6 +44,24 @@ MODES = (
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 
 
+class Title(str):
+    """Title of a figure: what it is of, and its key among the figures of that, by which its file is named.
+
+    Args:
+        of: such as `Table 1`; empty where the key is the whole title.
+        key: such as `score by length`.
+    """
+
+    key: str
+    __slots__ = ("key",)
+
+    def __new__(cls, of: str, key: str) -> "Title":
+        """A text with a key."""
+        made = super().__new__(cls, f"{of}: {key}" if of else key)
+        made.key = key
+        return made
+
+
 def empty(width: float, height: float) -> "Figure":
     """An empty figure of so many inches."""
     import_with_defaults()

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from orthobench.config.words import key, value
 from orthobench.report import drawing
+from orthobench.report.named_points import name_points
 from orthobench.study.tables.tuning import rate_of
 from orthobench.study.verdicts.fair import FairTable
 from orthobench.study.verdicts.fair_entry import FairEntry
@@ -16,20 +17,20 @@ if TYPE_CHECKING:
 WIDTH, ROW = 7.2, 0.24
 
 
-def figures(table: FairTable) -> "dict[str, Figure]":
+def figures(table: FairTable) -> "dict[drawing.Title, Figure]":
     """By title, every figure that the records of a table allow."""
     found = {}
     for case in table.cases:
         where = f"{table.table.title}{', ' if case else ''}{case}"
         entries = [entry for entry in table.at(case) if entry.mean is not None]
         if entries:
-            found[f"{where}: score against multiply-adds"] = _pareto(table, entries)
+            found[drawing.Title(where, "score against multiply-adds")] = _pareto(table, entries)
         if any(entry.scores(entry.at(length)).values for entry in entries for length in table.lengths):
-            found[f"{where}: score by length"] = _curves(table, entries)
+            found[drawing.Title(where, "score by length")] = _curves(table, entries)
         if any(entry.tuned for entry in table.at(case)):
-            found[f"{where}: validation score by rate"] = _sensitivity(table, case)
+            found[drawing.Title(where, "validation score by rate")] = _sensitivity(table, case)
     if table.cases and all(key(case) == "T" for case in table.cases):
-        found[f"{table.table.title}: lengths that are learnt"] = _solved(table)
+        found[drawing.Title(table.table.title, "lengths that are learnt")] = _solved(table)
     return found
 
 
@@ -57,8 +58,6 @@ def _pareto(table: FairTable, entries: list[FairEntry]) -> "Figure":
         axes.errorbar(*point, error, color=colour, marker=marker, linestyle="none", elinewidth=0.7, capsize=2)
         close = point[0], f"{point[1]:.2g}" if abs(point[1]) < 0.01 else f"{point[1]:.2f}"
         same.setdefault(close, (point, []))[1].append(drawing.plain(entry.model))
-    for point, models in same.values():
-        axes.annotate(", ".join(models), point, (5, 3), textcoords="offset points", fontsize=7)
     axes.set_xscale("log")
     axes.margins(x=0.12)  # for the names at the right
     axes.set_xlabel("multiply-adds per step and sequence")
@@ -67,6 +66,7 @@ def _pareto(table: FairTable, entries: list[FairEntry]) -> "Figure":
         axes.set_yscale("log")
     axes.set_ylabel(drawing.words(table.score.name))
     axes.legend(fontsize=7, frameon=False)
+    name_points(axes, [(point, ", ".join(models)) for point, models in same.values()], points)
     return figure
 
 

@@ -20,28 +20,28 @@ if TYPE_CHECKING:
 Curves = list[curves.CurvePoint]
 
 
-def figures(comparison: Comparison, results: Path) -> "dict[str, Figure]":
+def figures(comparison: Comparison, results: Path) -> "dict[drawing.Title, Figure]":
     """By title, every figure that the records of a table allow."""
     return alone(comparison, results) | _beside(comparison)
 
 
-def alone(comparison: Comparison, results: Path) -> "dict[str, Figure]":
+def alone(comparison: Comparison, results: Path) -> "dict[drawing.Title, Figure]":
     """Those that show more than published numbers and ours: what the table declares, and mean ranks."""
     read = curves.read(results, comparison.table.name)
     kept = {line.run_id for line in comparison.lines}  # curves of runs that fill nothing may lie beside them
     points = [p for p in read if p.preset == comparison.preset and p.run_id in kept]
     points = [p._replace(row=comparison.table.base(p.row)) for p in points]
-    found: dict[str, Figure] = {}
+    found: dict[drawing.Title, Figure] = {}
     for wanted in comparison.table.figures:
         made = DRAWN[wanted.kind](wanted, points, comparison)
         if made is not None:
-            found[wanted.title] = made
+            found[drawing.Title(*wanted.of_and_key)] = made
     for whose, ranking in rankings(comparison).items():
-        found[f"{comparison.table.title}: mean ranks over the data sets, {whose}"] = _ranks(ranking)
+        found[drawing.Title(comparison.table.title, f"mean ranks over the data sets, {whose}")] = _ranks(ranking)
     return found
 
 
-def _beside(comparison: Comparison) -> "dict[str, Figure]":
+def _beside(comparison: Comparison) -> "dict[drawing.Title, Figure]":
     """A figure for each column of numbers: the published ones and ours."""
     shown = [
         c
@@ -50,7 +50,7 @@ def _beside(comparison: Comparison) -> "dict[str, Figure]":
     ]
     columns = {column: [c for c in shown if c.printed.column == column] for column in (c.printed.column for c in shown)}
     return {
-        f"{comparison.table.title}: {column}, published and ours": _dots(same)
+        drawing.Title(comparison.table.title, f"{column}, published and ours"): _dots(same)
         for column, same in columns.items()
         if len(same) > 1
     }

@@ -113,26 +113,27 @@ def _decimals(values: Iterable[float | None]) -> int:
     return min(max(DIGITS - 1 - floor(log10(min(sizes))), FEWEST), MOST) if sizes else FEWEST
 
 
-def figures(table: OwnTable) -> "dict[str, Figure]":
+def figures(table: OwnTable) -> "dict[drawing.Title, Figure]":
     """By title: the score by each swept number, the curves of the best rows, and the learning curve of a run alone."""
-    found: dict[str, Figure] = {}
+    found: dict[drawing.Title, Figure] = {}
     what, level = drawing.words(table.validation, table.score.unit), trivial(table)
     for key in table.swept:
         lines = _by_number(table, key)
         places = {place for points in lines.values() for place, _ in points}
         if len(places) > 1:
             ratios = min(places) > 0 and max(places) / min(places) > drawing.LOG_RATIO / 10
-            title = f"{table.title}: {table.validation} by {key}"
+            title = drawing.Title(table.title, f"{table.validation} by {key}")
             beside = "" if len(table.swept) == 1 else ", best of the other settings"
             found[title] = drawing.lines(lines, key, what + beside, ratios, level)
     curves = {row.model: _curve(row, table.validation) for row in table.rows if table.best[row.model] == row.name}
     shown = {model: points for model, points in curves.items() if points}
     runs = [run for row in table.rows for run in row.runs]
     if len(runs) == 1:
-        return found | {f"{runs[0].line.run_id}: learning curve": figure for figure in _learning(table, runs[0])}
+        learning = _learning(table, runs[0])
+        return found if learning is None else found | {drawing.Title(runs[0].line.run_id, "learning curve"): learning}
     if shown:
         figure = drawing.lines(shown, "training steps", what, level=level)
-        found[f"{table.title}: {table.validation} of each model's best settings"] = figure
+        found[drawing.Title(table.title, f"{table.validation} of each model's best settings")] = figure
     return found
 
 
@@ -143,7 +144,7 @@ def trivial(table: OwnTable) -> float | None:
     return next((value for value in known if value is not None), None)
 
 
-def _learning(table: OwnTable, run: OwnRun) -> "list[Figure]":
+def _learning(table: OwnTable, run: OwnRun) -> "Figure | None":
     """The scores of one run in training and validation over its steps, those of one name in one panel."""
     curve, name = run.record.get("curve") or {}, table.score.name.rpartition("/")[2]
     task: Any = find("task", run.record["task"], "task")
@@ -158,7 +159,7 @@ def _learning(table: OwnTable, run: OwnRun) -> "list[Figure]":
         if lines:
             panels.append((score, lines))
     if not panels:
-        return []
+        return None
     figure = drawing.empty(drawing.WIDTH, 0.4 + 2.9 * len(panels))
     every = figure.subplots(len(panels), 1, sharex=True, squeeze=False)[:, 0]
     for axes, (score, lines) in zip(every, panels, strict=True):
@@ -168,7 +169,7 @@ def _learning(table: OwnTable, run: OwnRun) -> "list[Figure]":
         drawing.finish(axes, drawing.words(score, units.get(score, "")), level)
     drawing.whole(every[-1])
     every[-1].set_xlabel("training steps")
-    return [figure]
+    return figure
 
 
 def _by_number(table: OwnTable, key: str) -> dict[str, list[tuple[float, float]]]:

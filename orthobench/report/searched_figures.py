@@ -17,17 +17,17 @@ WIDTH, ROW, CURVES = 7.2, 0.24, 4.6  # inches: of a figure, of a cell's line, of
 RATE = "optimizer.lr"
 
 
-def figures(found: SearchedTable) -> "dict[str, Figure]":
+def figures(found: SearchedTable) -> "dict[drawing.Title, Figure]":
     """By title, every figure that the records of a table allow."""
     title, known = found.table.title, found.known
     done = [cell for cell in known if cell.complete]
     drawn = {}
     if any(cell.lines for cell in done):
-        drawn[f"{title}: seeds that solve it, and steps"] = _solved(found, done)
+        drawn[drawing.Title(title, "seeds that solve it, and steps")] = _solved(found, done)
     if any(cell.holds for cell in done):
-        drawn[f"{title}: score by length"] = _curves(found, done)
+        drawn[drawing.Title(title, "score by length")] = _curves(found, done)
     if known:
-        drawn[f"{title}: the search"] = _search(found, known)
+        drawn[drawing.Title(title, "the search")] = _search(found, known)
     return drawn
 
 

@@ -62,8 +62,8 @@ def _of_tables(names: list[str], overrides: list[str], catalogue: Catalogue) -> 
         for preset, root in recorded_presets(table.name, results):
             short = "" if preset == FULL else f"-{preset}"
             for title, figure in section(table, root, preset, drawn=True).figures.items():
-                name_of = _slug(title.partition(": ")[2] or title)
-                yield within(root, f"figures/{table.name.replace('/', '-')}{short}-{name_of}"), title, figure
+                name = f"{table.name.replace('/', '-')}{short}-{_slug(title.key)}"
+                yield within(root, f"figures/{name}"), title, figure
 
 
 def _of_runs(places: list[Path], overrides: list[str]) -> "Iterator[Drawn]":

@@ -1,13 +1,16 @@
 """Figures that tables declare: one for every figure of the papers, drawn from curves and records."""
 
 import re
+from itertools import combinations
 from pathlib import Path
 
 import pytest
+from matplotlib.text import Text
 
 from orthobench.recording.curve import Curve
 from orthobench.report import drawing
 from orthobench.report.figures import _sweep, _through, _trivial, figures
+from orthobench.report.named_points import name_points
 from orthobench.study.catalogue import SHIPPED
 from orthobench.study.records import curves, records
 from orthobench.study.records.curves import CurvePoint
@@ -198,3 +201,33 @@ def test_curves_are_read_back(losses: Path) -> None:
     long = curves.thinned([[float(i), 0.0] for i in range(1001)])
     assert len(long) <= curves.POINTS + 1
     assert (long[0][0], long[-1][0]) == (0.0, 1000.0)
+
+
+@pytest.mark.parametrize("end", [(1.0, 0.5), (1.0, 0.001)])
+def test_no_name_of_a_point_lies_on_another_or_on_a_mark(end: tuple[float, float]) -> None:
+    figure, axes = drawing.subplot(7.2, 4.6)
+    points = [(1.0, 0.09 + number / 400) for number in range(6)] + [(1.02, 0.1), end]
+    axes.plot(*zip(*points, strict=True), "o", label="points")
+    axes.set_yscale("log")
+    axes.legend()
+    name_points(axes, [(point, f"a model of number {number}") for number, point in enumerate(points)], points)
+    figure.draw_without_rendering()
+    boxes = [Text.get_window_extent(text) for text in axes.texts]  # without the lines to their points
+    assert len(boxes) == len(points)
+    assert not any(one.overlaps(other) for one, other in combinations(boxes, 2))
+    marks = axes.transData.transform(points)
+    assert not any(box.contains(*mark) for box in boxes for mark in marks)
+
+
+def test_the_key_of_a_figure_is_no_part_of_its_title() -> None:
+    title = drawing.Title("HAR-2: two activities", "score by length")
+    assert (title, title.key) == ("HAR-2: two activities: score by length", "score by length")
+    assert [figure("T=50: all cells").of_and_key, figure("Figure 1: T=50").of_and_key] == [
+        ("T=50", "all cells"),
+        ("Figure 1", "T=50"),
+    ]
+    assert figure("All cells").of_and_key == ("", "All cells")
+
+
+def figure(title: str) -> Figure:
+    return Figure(title, "curve", ("val/loss",), ())

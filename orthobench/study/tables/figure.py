@@ -21,6 +21,12 @@ class Figure:
     metrics: tuple[str, ...]
     rows: tuple[str, ...]
 
+    @property
+    def of_and_key(self) -> tuple[str, str]:
+        """The title's part before its colon, empty without one, and the rest, which is the figure's key."""
+        of, colon, key = self.title.partition(": ")
+        return (of, key) if colon and key else ("", self.title)
+
     def shows(self, row: str) -> bool:
         """Return True if the figure shows a row."""
         endings = tuple(name for name in self.rows if name.startswith("_"))
