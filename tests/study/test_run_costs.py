@@ -12,6 +12,7 @@ from orthobench.__main__ import main
 from orthobench.errors import StorageError
 from orthobench.study.catalogue import SHIPPED
 from orthobench.study.costs import measuring, run_costs
+from orthobench.study.costs.book import Book
 from orthobench.study.costs.measuring import busy, clock_of
 from orthobench.study.costs.run_costs import KeptCost, Prices, at_length, digests, priced, ratio_of, shorter
 from orthobench.study.records.records import Line, write
@@ -96,6 +97,58 @@ def test_another_machine_is_scaled_by_what_both_have_done() -> None:
     assert ratio_of(both, here, there) == 0.5
     assert ratio_of(both[:5], here, there) is None, "two in common are too few"
     assert ratio_of(both, here, ("cuda", "yours", "1")) is None
+
+
+@pytest.mark.parametrize(
+    ("cores", "told", "step_s"),
+    [
+        ("4", "1 kept", 1.0),
+        ("64", "1 measured", 5.0),
+        ("", "1 kept; 1 of them from a machine of which the processor alone is known, mine, 1 thread", 1.0),
+    ],
+)
+def test_two_machines_of_one_processor_are_two(
+    cores: str, told: str, step_s: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file of before, in which nothing tells them apart, is read and used, and the plan says so."""
+    here = {**MADE, "cores": "4", "memory": "16"}
+    there = {**MADE, "cores": cores, "memory": "16"} if cores else MADE
+    run_costs.write(run_costs.path_of(tmp_path), [kept(made=there), kept(digest=run_costs.START, T=None, made=here)])
+    text = run_costs.path_of(tmp_path).read_text()
+    if not cores:  # as a file of before
+        lines = [line.rsplit(",", 2)[0] for line in text.splitlines() if run_costs.START not in line]
+        run_costs.path_of(tmp_path).write_text("\n".join(lines) + "\n")
+    monkeypatch.setattr(measuring, "made_on", lambda settings: here)
+    monkeypatch.setattr(measuring, "measure", lambda settings: kept(made=here, step_s=5.0))
+    monkeypatch.setattr(measuring, "start_up", lambda settings: kept(digest=run_costs.START, made=here))
+    book = Book(tmp_path, tmp_path / "runs")
+    assert book.of(SHIPPED.settings(WORDS)).step_s == step_s
+    assert book.words == told
+
+
+def test_what_is_scaled_from_another_machine_says_from_which(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    here, there = {**MADE, "cores": "4", "memory": "16"}, {**MADE, "cores": "1", "memory": "8"}
+    both = [kept(digest=str(i), alike=str(i), step_s=0.5, made=made) for i in (1, 2, 3) for made in (here, there)]
+    run_costs.write(run_costs.path_of(tmp_path), [*both, kept(made=there)])
+    monkeypatch.setattr(measuring, "made_on", lambda settings: here)
+    monkeypatch.setattr(measuring, "start_up", lambda settings: kept(digest=run_costs.START, made=here))
+    book = Book(tmp_path, tmp_path / "runs")
+    assert book.of(SHIPPED.settings(WORDS)).step_s == 1.0
+    assert book.words == "1 scaled; 1 of them from another machine, mine, 1 thread, 1 core, 8 GiB"
+
+
+def test_prices_are_those_of_a_machine_with_what_was_kept_before_it_was_known_apart() -> None:
+    composed = ComposedTable(SHIPPED.table("ncgru/figure8"))
+    row = next(iter(composed.table.rows))
+    here = {**MADE, "cores": "4", "memory": "16"}
+    before = kept(digest=digests(composed.settings(row))[0])
+    start, other = (
+        kept(digest=run_costs.START, T=None, made=here),
+        kept(digest="x", made={**here, "processor": "yours"}),
+    )
+    prices = Prices([before, other, start])
+    assert prices.hours(composed, row) is not None
+    assert prices.words == "Core hours are those of one machine, mine, with 1 thread a run."
 
 
 def test_the_price_of_a_row_is_that_of_all_its_seeds() -> None:

@@ -27,6 +27,8 @@ class Book:
         self.sources: dict[str, int] = {}
         self._failed: dict[str, OrthobenchError] = {}
         self._found: dict[str, tuple[KeptCost, str, float]] = {}
+        self._from: dict[str, int] = {}  # how many costs are of another machine, or of one that may be another
+        self._seen: tuple[tuple[str, ...], int, list[KeptCost]] = (), 0, []
 
     def of(self, settings: Settings) -> Cost:
         """Cost of a run.
@@ -51,24 +53,29 @@ class Book:
 
     @property
     def words(self) -> str:
-        """Numbers of costs by where they are from."""
-        return ", ".join(f"{self.sources[one]} {one}" for one in (KEPT, SCALED, MEASURED) if one in self.sources)
+        """Numbers of costs by where they are from, and which are of another machine."""
+        told = ", ".join(f"{self.sources[one]} {one}" for one in (KEPT, SCALED, MEASURED) if one in self.sources)
+        return "; ".join([told, *(f"{count} of them from {machine}" for machine, count in self._from.items())])
 
     def _look_up(self, settings: Settings, digests: tuple[str, str]) -> tuple[KeptCost, str, float]:
         """A cost, where it is from, and how much longer this machine takes."""
         from orthobench.study.costs import measuring
 
-        machine = tuple(measuring.made_on(settings)[part] for part in run_costs.MACHINE)
-        same = [one for one in self.known if one.digest == digests[0]]
+        machine = run_costs.machine_of(measuring.made_on(settings))
+        known = self._seen_from(machine)
+        same = [one for one in known if one.digest == digests[0]]
         here = next((one for one in same if one.machine == machine), None)
         if here is not None:
-            found = shorter(self.known, here)
+            if all(one.machine != machine for one in self.known if one.digest == digests[0]):
+                self._note(f"a machine of which the processor alone is known, {run_costs.words_of(machine[:3])}")
+            found = shorter(known, here)
             return found, KEPT if found.measured_T is None else SCALED, 1.0
         for one in same:
-            ratio = ratio_of(self.known, machine, one.machine)
+            ratio = ratio_of(known, machine, one.machine)
             if ratio is not None:
-                return shorter(self.known, one), SCALED, ratio
-        near = None if self.record else run_costs.at_length(self.known, digests, settings.task.get("T"), machine)
+                self._note(f"another machine, {run_costs.words_of(one.machine)}")
+                return shorter(known, one), SCALED, ratio
+        near = None if self.record else run_costs.at_length(known, digests, settings.task.get("T"), machine)
         if near is not None:
             return near, SCALED, 1.0
         found = self._keep(measuring.measure(settings))
@@ -78,9 +85,17 @@ class Book:
         """Seconds of the program's start."""
         from orthobench.study.costs import measuring
 
-        machine = tuple(measuring.made_on(settings)[part] for part in run_costs.MACHINE)
-        found = next((one for one in self.known if (one.digest, one.machine) == (START, machine)), None)
+        machine = run_costs.machine_of(measuring.made_on(settings))
+        found = next((one for one in self._seen_from(machine) if (one.digest, one.machine) == (START, machine)), None)
         return (found or self._keep(measuring.start_up(settings))).step_s
+
+    def _seen_from(self, machine: tuple[str, ...]) -> list[KeptCost]:
+        if self._seen[:2] != (machine, len(self.known)):
+            self._seen = machine, len(self.known), run_costs.seen_from(self.known, machine)
+        return self._seen[2]
+
+    def _note(self, machine: str) -> None:
+        self._from[machine] = self._from.get(machine, 0) + 1
 
     def _keep(self, found: KeptCost) -> KeptCost:
         """Keep what was measured, beside what others have kept meanwhile; where nothing can be written, for now."""

@@ -95,11 +95,13 @@ def made_on(settings: Settings) -> dict[str, str]:
     """Machine, versions and date of a measurement of these settings now."""
     quieten()
     device = device_of(settings.trainer.get("accelerator", "auto"))
-    found = hardware(device)
+    found, memory = hardware(device), system.memory()
     return {
         "device": device.type,
         "processor": str(found["gpu"] or found["cpu"]),
         "threads": str(torch.get_num_threads()),
+        "cores": str(os.cpu_count() or ""),
+        "memory": "" if memory == sys.maxsize else f"{memory / (1 << 30):.0f}",
         "torch": torch.__version__,
         "version": __version__,
         "date": datetime.now(UTC).date().isoformat(),

@@ -17,7 +17,7 @@ from orthobench.common.terminal import duration_text
 from orthobench.config.files import version
 from orthobench.config.settings import Settings
 from orthobench.errors import ConfigError
-from orthobench.recording.files import as_csv, read_rows, write_bytes
+from orthobench.recording.files import read_rows, write_rows
 from orthobench.study.costs.step_costs import digest
 from orthobench.study.records import records
 from orthobench.study.tables.composed import ComposedTable
@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     from orthobench.tasks.base import Split, Task
 
 MACHINE = ("device", "processor", "threads")
-MADE = (*MACHINE, "torch", "version", "date")
+FURTHER = ("cores", "memory")  # what tells machines of one processor apart; earlier files have it not
+MADE = (*MACHINE, "torch", "version", "date", *FURTHER)
 SPLITS: "tuple[Split, ...]" = ("train", "val", "test")
 COUNTS = (*(f"{split}_batches" for split in SPLITS), "parameters", "peak_bytes")
 SECONDS = ("step_s", "batch_s", "setup_s", "curve_batches")
@@ -54,7 +55,7 @@ class KeptCost:
         batch_s: one batch of an evaluation.
         setup_s: data and model.
         curve_batches: the length curve, in such batches.
-        made: MADE, where, with what and when it was measured.
+        made: MADE, where, with what and when it was measured; without FURTHER in earlier files.
     """
 
     shape: str
@@ -73,8 +74,8 @@ class KeptCost:
 
     @property
     def machine(self) -> tuple[str, ...]:
-        """The kind of device, the processor's name and the number of threads."""
-        return tuple(self.made[name] for name in MACHINE)
+        """The kind of device, the processor's name and the number of threads; then FURTHER, where it is known."""
+        return machine_of(self.made)
 
 
 @dataclass(frozen=True)
@@ -112,6 +113,11 @@ class Cost:
         )
 
 
+def machine_of(made: Mapping[str, str]) -> tuple[str, ...]:
+    """The machine of a measurement, see `KeptCost.machine`."""
+    return tuple(made[name] for name in (*MACHINE, *(FURTHER if made.get("cores") else ())))
+
+
 def path_of(results: Path) -> Path:
     """Path of the costs that come with the records."""
     return results / "bench" / "costs.csv"
@@ -137,7 +143,7 @@ def write(path: Path, costs: Iterable[KeptCost]) -> None:
     known = {(one.digest, one.machine): one for one in costs}
     ordered = sorted(known.values(), key=lambda one: (one.shape, one.digest, one.machine))
     rows = ([_text(one, name) for name in HEADERS] for one in ordered)
-    write_bytes(path, as_csv(HEADERS, rows).encode())
+    write_rows(path, HEADERS, rows)
 
 
 def priced(settings: Settings, kept: KeptCost, start_s: float, source: str = KEPT, ratio: float = 1.0) -> Cost:
@@ -200,6 +206,26 @@ def at_length(
     return replace(other, digest=one[0], T=T, measured_T=other.measured_T or other.T, **times)
 
 
+def seen_from(known: Iterable[KeptCost], machine: tuple[str, ...]) -> list[KeptCost]:
+    """The costs, of which those of a machine that is known by its processor alone count as those of one that has it."""
+    known, further = list(known), dict(zip(FURTHER, machine[len(MACHINE) :], strict=False))
+    own = {one.digest for one in known if one.machine == machine}
+    found = []
+    for one in known:
+        alike = bool(further) and one.machine == machine[: len(MACHINE)]
+        if not alike or one.digest not in own:
+            found.append(replace(one, made=one.made | further) if alike else one)
+    return found
+
+
+def words_of(machine: tuple[str, ...]) -> str:
+    """A machine in words, such as `AMD EPYC, 1 thread, 4 cores, 16 GiB`."""
+    _, processor, threads, *further = machine
+    numbers = zip((threads, *further), ("thread", "core", "GiB"), strict=False)
+    told = [f"{number} {unit}{'s' * (number != '1' and unit != 'GiB')}" for number, unit in numbers if number]
+    return ", ".join([processor, *told])
+
+
 def ratio_of(known: Iterable[KeptCost], here: tuple[str, ...], there: tuple[str, ...]) -> float | None:
     """The time of a step on one machine, in that on another, by what was measured on both; null for too little."""
     steps: dict[str, dict[tuple[str, ...], float]] = {}
@@ -230,15 +256,18 @@ class Prices:
     def __init__(self, known: Iterable[KeptCost]) -> None:
         known = list(known)
         machines = Counter(one.machine for one in known)
+        for machine in machines:  # those of which the processor alone is known count for each that has it
+            machines[machine] = sum(one.machine == machine for one in seen_from(known, machine))
         self.machine = max(machines, key=lambda one: (machines[one], one), default=None)
-        self._known: Mapping[str, KeptCost] = {one.digest: one for one in known if one.machine == self.machine}
+        seen = [] if self.machine is None else seen_from(known, self.machine)
+        self._known: Mapping[str, KeptCost] = {one.digest: one for one in seen if one.machine == self.machine}
 
     @property
     def words(self) -> str:
         """A sentence about the machine that the prices are of; empty where nothing is known."""
         if self.machine is None:
             return ""
-        _, processor, threads = self.machine
+        _, processor, threads, *_ = self.machine
         return f"Core hours are those of one machine, {processor}, with {threads} thread{'s' * (threads != '1')} a run."
 
     def hours(self, composed: ComposedTable, row: str) -> float | None:
@@ -293,7 +322,7 @@ def _within(max_time: str | None) -> float:
 
 def _text(one: KeptCost, name: str) -> str:
     known = one.made | {f"{split}_batches": count for split, count in one.batches.items()}
-    value = known[name] if name in known else getattr(one, name)
+    value = known[name] if name in known else getattr(one, name, None)
     return "" if value is None else f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
@@ -305,7 +334,7 @@ def _kept(row: dict[str, str]) -> KeptCost:
     *batches, parameters, peak = (int(row[name]) for name in COUNTS)
     named = dict(zip(SECONDS, seconds, strict=True))
     counts: dict[Split, int] = dict(zip(SPLITS, batches, strict=True))
-    made = {name: row[name] for name in MADE}
+    made = {name: row[name] for name in MADE if name not in FURTHER or row.get(name)}
     return KeptCost(
         row["shape"], lengths[0], row["digest"], row["alike"], lengths[1], counts, parameters, peak, **named, made=made
     )
