@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 
-class Verb(NamedTuple):
+class VerbHelp(NamedTuple):
     """Verb of the command line: what it does, in a line, and an example."""
 
     does: str
@@ -12,97 +12,97 @@ class Verb(NamedTuple):
 
 GROUPS = {
     "run": {
-        "show": Verb(
+        "show": VerbHelp(
             "what a run would be: configuration, parameters, baseline, engine, folder",
             "orthobench show model=lstm task=adding",
         ),
-        "plan": Verb(
+        "plan": VerbHelp(
             "what a sweep would cost: runs done, missing and failed, time and memory",
             "orthobench plan model=scornn,lstm task=adding T=200 seed=1,2,3",
         ),
-        "tune": Verb(
+        "tune": VerbHelp(
             "the best settings of a model on a task by validation, found by Optuna",
             "orthobench tune model=scornn task=adding 'optimizer.lr=log(1e-4,1e-1)' --trials 20",
         ),
-        "reproduce": Verb(
+        "reproduce": VerbHelp(
             "run published tables, record and render them",
             "orthobench reproduce scornn/figure1 cell=lstm_1000 --preset smoke",
         ),
-        "rerun": Verb(
+        "rerun": VerbHelp(
             "make a recorded run again, and say how its numbers differ from the record",
             "orthobench rerun sgornn/table2 lstm seed=3",
         ),
-        "prepare": Verb(
+        "prepare": VerbHelp(
             "download, verify and unpack a data set",
             "orthobench prepare mnist",
         ),
     },
     "look": {
-        "list": Verb(
+        "list": VerbHelp(
             "the models, tasks and tables that can be run",
             "orthobench list models --counts",
         ),
-        "compare": Verb(
+        "compare": VerbHelp(
             "published numbers beside ours, or the settings of your own runs, in the terminal",
             "orthobench compare runs/",
         ),
-        "best": Verb(
+        "best": VerbHelp(
             "the command that runs the best settings of your own runs longer",
             "orthobench best runs/ --by model",
         ),
-        "plot": Verb(
+        "plot": VerbHelp(
             "figures from what is recorded, or of your own runs",
             "orthobench plot runs/",
         ),
-        "eval": Verb(
+        "eval": VerbHelp(
             "a finished run's weights at other lengths or on other data",
             "orthobench eval runs/adding-scornn-54975264bb T=400,800",
         ),
-        "inspect": Verb(
+        "inspect": VerbHelp(
             "the dynamics of a trained cell: eigenvalues, Lyapunov exponent, norms, gradients",
             "orthobench inspect runs/adding-scornn-54975264bb",
         ),
-        "doctor": Verb(
+        "doctor": VerbHelp(
             "what this machine has and lacks",
             "orthobench doctor",
         ),
-        "bench": Verb(
+        "bench": VerbHelp(
             "how fast engines, cells, parametrizations and training are on this machine",
             "orthobench bench --quick",
         ),
     },
     "publish": {
-        "tables": Verb(
+        "tables": VerbHelp(
             "write results/tables from what is recorded",
             "orthobench tables scornn",
         ),
-        "site": Verb(
+        "site": VerbHelp(
             "pages of everything that is recorded, to open from a folder without a network",
             "orthobench site",
         ),
-        "cite": Verb(
+        "cite": VerbHelp(
             "the BibTeX entry of a model's paper",
             "orthobench cite scornn sgornn/table1",
         ),
-        "submit": Verb(
+        "submit": VerbHelp(
             "finished runs as a sealed pack for others, or a check of such packs",
             "orthobench submit runs/adding-scornn-54975264bb --to packs",
         ),
-        "collect": Verb(
+        "collect": VerbHelp(
             "bring finished runs made elsewhere here, after checking them",
             "orthobench collect runs-of-june.tar.gz",
         ),
     },
     "own": {
-        "check": Verb(
+        "check": VerbHelp(
             "whether a cell of your own passes the checks that those here pass",
             "orthobench check model=gru",
         ),
-        "export": Verb(
+        "export": VerbHelp(
             "a finished run's network as a file for other programs: ONNX, torch.export, weights",
             "orthobench export runs/adding-scornn-54975264bb --format torch",
         ),
-        "generate": Verb(
+        "generate": VerbHelp(
             "text from a finished run on a language model's task",
             'orthobench generate runs/ptb_char-lstm-* --prompt "the cat" --tokens 200',
         ),
